@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstdint>
+
+namespace tessera {
+
+// Rows and columns of one non-zero block; 1 x 1 is an element. Blocks lie row-major.
+struct BlockShape {
+  std::int64_t rows = 1, cols = 1;
+
+  friend bool operator==(const BlockShape&, const BlockShape&) = default;
+  constexpr std::int64_t area() const { return rows * cols; }
+  constexpr bool is_element() const { return rows == 1 && cols == 1; }
+  constexpr BlockShape transposed() const { return {cols, rows}; }
+};
+
+}  // namespace tessera

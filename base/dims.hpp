@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tessera/base/int_math.hpp"
+
+namespace tessera {
+
+// The four sizes of a layer, always together: Q[g][x][z] = R[g][x][y] * S[g][y][z].
+//   g groups, x output features, y input features, z batch.
+// Also used for partition counts, grains and positions. Operations are element by element.
+struct Dims {
+  std::int64_t g = 1, x = 1, y = 1, z = 1;
+
+  friend bool operator==(const Dims&, const Dims&) = default;
+  friend constexpr Dims operator*(Dims a, Dims b) {
+    return {a.g * b.g, a.x * b.x, a.y * b.y, a.z * b.z};
+  }
+  constexpr std::int64_t product() const { return g * x * y * z; }
+};
+
+// Example: ceil_div({1, 10, 7, 4}, {1, 3, 7, 8}) == {1, 4, 1, 1}.
+constexpr Dims ceil_div(Dims n, Dims d) {
+  return {ceil_div(n.g, d.g), ceil_div(n.x, d.x), ceil_div(n.y, d.y), ceil_div(n.z, d.z)};
+}
+
+// "g1 x86 y8 z2"
+std::string to_string(const Dims& dims);
+
+// The axes a partition index can move along.
+enum class Axis { X, Y, Z };
+
+// One (x, y, z) share of a partition as half-open ranges.
+struct Range {
+  std::int64_t begin = 0, end = 0;
+  friend bool operator==(const Range&, const Range&) = default;
+  constexpr std::int64_t size() const { return end - begin; }
+};
+
+// Share i of `size` cut into `parts` shares of whole grains, all equal but the last:
+// share i starts at i * ceil(ceil(size / grain) / parts) * grain and stops at `size` at the latest.
+// A share past the end is empty. Example: share_of(10, 1, 4, 3) == {9, 10}.
+constexpr Range share_of(std::int64_t size, std::int64_t grain, std::int64_t parts,
+                         std::int64_t i) {
+  const std::int64_t step = ceil_div(ceil_div(size, grain), parts) * grain;
+  const auto clamp = [size](std::int64_t v) { return v < size ? v : size; };
+  return {clamp(i * step), clamp((i + 1) * step)};
+}
+
+}  // namespace tessera

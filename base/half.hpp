@@ -1,0 +1,93 @@
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+namespace tessera {
+
+// IEEE 754 binary16 as a storage type: 1 sign, 5 exponent, 10 fraction bits. Arithmetic is done in
+// float; only conversions live here. float -> Half rounds to nearest, ties to even; overflow gives
+// infinity; NaN stays NaN (quiet, top fraction bits kept); subnormals are exact.
+struct Half {
+  std::uint16_t bits = 0;
+
+  constexpr Half() = default;
+  static constexpr Half from_bits(std::uint16_t b) {
+    Half h;
+    h.bits = b;
+    return h;
+  }
+  constexpr explicit Half(float value);
+  constexpr explicit operator float() const;
+  friend constexpr bool operator==(Half a, Half b) { return float(a) == float(b); }
+};
+
+// bfloat16: the upper half of a float. Rounds to nearest, ties to even; NaN stays NaN.
+struct BFloat16 {
+  std::uint16_t bits = 0;
+
+  constexpr BFloat16() = default;
+  static constexpr BFloat16 from_bits(std::uint16_t b) {
+    BFloat16 h;
+    h.bits = b;
+    return h;
+  }
+  constexpr explicit BFloat16(float value);
+  constexpr explicit operator float() const {
+    return std::bit_cast<float>(std::uint32_t{bits} << 16);
+  }
+  friend constexpr bool operator==(BFloat16 a, BFloat16 b) { return float(a) == float(b); }
+};
+
+namespace internal {
+
+// `fraction` shifted right by `shift` in 1..31, rounded to nearest, ties to even.
+constexpr std::uint32_t shift_round_even(std::uint32_t fraction, int shift) {
+  const std::uint32_t kept = fraction >> shift, lost = fraction & ((1u << shift) - 1);
+  const std::uint32_t half_way = 1u << (shift - 1);
+  return kept + (lost > half_way || (lost == half_way && (kept & 1u)));
+}
+
+constexpr std::uint16_t half_bits(float value) {
+  const auto f = std::bit_cast<std::uint32_t>(value);
+  const auto sign = static_cast<std::uint16_t>((f >> 16) & 0x8000u);
+  const std::uint32_t magnitude = f & 0x7fffffffu;
+  const auto with_sign = [sign](std::uint32_t m) { return static_cast<std::uint16_t>(sign | m); };
+  if (magnitude > 0x7f800000u) return with_sign(0x7e00u | ((magnitude >> 13) & 0x3ffu));
+  if (magnitude >= 0x47800000u) return with_sign(0x7c00u);  // 2^16 and above: infinity
+  const int exponent = static_cast<int>(magnitude >> 23) - 127;
+  if (exponent < -25) return sign;  // below half the smallest subnormal, 2^-25: zero
+  const std::uint32_t fraction = (magnitude & 0x7fffffu) | 0x800000u;
+  // A carry out of the rounded fraction moves into the exponent, as it should, up to infinity.
+  if (exponent < -14) return with_sign(shift_round_even(fraction, 13 + (-14 - exponent)));
+  const auto biased = static_cast<std::uint32_t>(exponent + 15);
+  return with_sign(((biased - 1) << 10) + shift_round_even(fraction, 13));
+}
+
+constexpr float half_value(std::uint16_t bits) {
+  const std::uint32_t sign = std::uint32_t{bits & 0x8000u} << 16;
+  const std::uint32_t exponent = (bits >> 10) & 0x1fu;
+  std::uint32_t fraction = bits & 0x3ffu;
+  if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000u | (fraction << 13));
+  if (exponent != 0)
+    return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (fraction << 13));
+  if (fraction == 0) return std::bit_cast<float>(sign);
+  const int shift = std::countl_zero(fraction) - 21;  // brings the leading one to bit 10
+  fraction = (fraction << shift) & 0x3ffu;
+  return std::bit_cast<float>(sign | (static_cast<std::uint32_t>(113 - shift) << 23) |
+                              (fraction << 13));
+}
+
+constexpr std::uint16_t bfloat16_bits(float value) {
+  const auto f = std::bit_cast<std::uint32_t>(value);
+  if ((f & 0x7fffffffu) > 0x7f800000u) return static_cast<std::uint16_t>((f >> 16) | 0x40u);
+  return static_cast<std::uint16_t>((f + 0x7fffu + ((f >> 16) & 1u)) >> 16);
+}
+
+}  // namespace internal
+
+constexpr Half::Half(float value) : bits(internal::half_bits(value)) {}
+constexpr Half::operator float() const { return internal::half_value(bits); }
+constexpr BFloat16::BFloat16(float value) : bits(internal::bfloat16_bits(value)) {}
+
+}  // namespace tessera

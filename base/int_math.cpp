@@ -1,0 +1,39 @@
+#include "tessera/base/int_math.hpp"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "tessera/base/error.hpp"
+
+namespace tessera {
+namespace {
+
+[[noreturn]] void throw_too_large(std::int64_t a, char op, std::int64_t b, std::string_view what) {
+  throw Error(ErrorCode::LimitExceeded,
+              fmt::format("{}: {} {} {} does not fit in 64 bits", what, a, op, b));
+}
+
+}  // namespace
+
+std::int64_t checked_mul(std::int64_t a, std::int64_t b, std::string_view what) {
+  std::int64_t result = 0;
+  if (__builtin_mul_overflow(a, b, &result)) throw_too_large(a, '*', b, what);
+  return result;
+}
+
+std::int64_t checked_add(std::int64_t a, std::int64_t b, std::string_view what) {
+  std::int64_t result = 0;
+  if (__builtin_add_overflow(a, b, &result)) throw_too_large(a, '+', b, what);
+  return result;
+}
+
+std::int32_t checked_int32(std::int64_t value, std::string_view what) {
+  constexpr std::int64_t kMax = std::numeric_limits<std::int32_t>::max();
+  if (value < 0 || value > kMax)
+    throw Error(ErrorCode::LimitExceeded,
+                fmt::format("{} is {}; it must be in 0..{} (32-bit index)", what, value, kMax));
+  return static_cast<std::int32_t>(value);
+}
+
+}  // namespace tessera

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "tessera/base/executor.hpp"
+
+namespace tessera::internal {
+
+std::unique_ptr<Executor> make_thread_executor(int threads);
+std::unique_ptr<Executor> make_tbb_executor(int threads);
+
+// Keeps the exception of the lowest index, so that what the caller sees does not depend on threads.
+class FirstFailure {
+ public:
+  void keep(std::int64_t index) noexcept {
+    const std::scoped_lock lock(mutex_);
+    if (failure_ && index_ <= index) return;
+    index_ = index;
+    failure_ = std::current_exception();
+  }
+  // Call after all bodies have ended.
+  void rethrow() {
+    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::int64_t index_ = 0;
+  std::exception_ptr failure_;
+};
+
+}  // namespace tessera::internal

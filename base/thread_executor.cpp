@@ -1,0 +1,91 @@
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "tessera/base/internal/executors.hpp"
+
+namespace tessera::internal {
+namespace {
+
+// A loop on std::jthread. Invariants:
+//   1. task_, count_ and chunk_ are written by the caller only while no worker is inside a loop,
+//      and published by mutex_ together with round_.
+//   2. next_ is the first index nobody has taken; taken in chunks.
+//   3. busy_ workers have not yet reported the end of the current round; the caller waits for 0.
+class ThreadExecutor final : public Executor {
+ public:
+  explicit ThreadExecutor(int threads) {
+    for (int i = 1; i < threads; ++i)
+      workers_.emplace_back([this](const std::stop_token& stop) { work(stop); });
+  }
+  int threads() const override { return static_cast<int>(workers_.size()) + 1; }
+
+ protected:
+  void run(std::int64_t count, Task task) override {
+    // Four chunks a thread: enough to even out unequal bodies, few enough to keep next_ cool.
+    const std::int64_t chunk = std::max<std::int64_t>(1, count / (4 * threads()));
+    {
+      const std::scoped_lock lock(mutex_);
+      task_ = task, count_ = count, chunk_ = chunk;
+      next_.store(0, std::memory_order_relaxed);
+      busy_ = static_cast<int>(workers_.size());
+      ++round_;
+    }
+    wake_.notify_all();
+    take_chunks();
+    std::unique_lock lock(mutex_);
+    done_.wait(lock, [this] { return busy_ == 0; });
+    lock.unlock();
+    failure_.rethrow();
+  }
+
+ private:
+  void work(const std::stop_token& stop) {
+    std::int64_t seen = 0;
+    std::unique_lock lock(mutex_);
+    while (wake_.wait(lock, stop, [&] { return round_ != seen; })) {
+      seen = round_;
+      lock.unlock();
+      take_chunks();
+      lock.lock();
+      if (--busy_ == 0) done_.notify_one();
+    }
+  }
+
+  void take_chunks() {
+    for (;;) {
+      const std::int64_t begin = next_.fetch_add(chunk_, std::memory_order_relaxed);
+      if (begin >= count_) return;
+      for (std::int64_t i = begin; i < std::min(begin + chunk_, count_); ++i) call(i);
+    }
+  }
+
+  void call(std::int64_t index) {
+    try {
+      task_.call(task_.object, index);
+    } catch (...) {
+      failure_.keep(index);
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable_any wake_;
+  std::condition_variable done_;
+  Task task_{};
+  std::int64_t count_ = 0, chunk_ = 1, round_ = 0;
+  int busy_ = 0;
+  std::atomic<std::int64_t> next_{0};
+  FirstFailure failure_;
+  std::vector<std::jthread> workers_;  // last: joined before anything they use is gone
+};
+
+}  // namespace
+
+std::unique_ptr<Executor> make_thread_executor(int threads) {
+  return std::make_unique<ThreadExecutor>(threads);
+}
+
+}  // namespace tessera::internal

@@ -1,0 +1,152 @@
+#include "tessera/device/engine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "tessera/base/error.hpp"
+#include "tessera/device/internal/exchange.hpp"
+#include "tessera/device/internal/slots.hpp"
+
+namespace tessera::device {
+
+struct Engine::State {
+  Machine machine;
+  ExchangeMode mode;
+  Executor& executor;
+  internal::Slots slots;
+  Bytes high_water;
+  std::vector<Cycles> vertex_cycles;  // of the compute step that runs now
+  Ledger ledger;
+};
+
+namespace {
+
+struct Peak {
+  std::int64_t bytes = 0;
+  int phase = 0;
+};
+
+Peak peak_of_tile(const internal::Slots& slots, TileId tile) {
+  std::vector<std::int64_t> by_phase;
+  for (const SlotId id : slots.of_tile(tile)) {
+    const SlotSpec& spec = slots[id].spec;
+    if (std::size_t(spec.last_phase) >= by_phase.size())
+      by_phase.resize(std::size_t(spec.last_phase) + 1);
+    for (int p = spec.first_phase; p <= spec.last_phase; ++p)
+      by_phase[std::size_t(p)] += spec.rows * spec.row_bytes;
+  }
+  if (by_phase.empty()) return {};
+  const auto most = std::max_element(by_phase.begin(), by_phase.end());
+  return {*most, static_cast<int>(most - by_phase.begin())};
+}
+
+[[noreturn]] void throw_too_full(const internal::Slots& slots, TileId tile, Peak peak,
+                                 const Machine& machine) {
+  std::vector<const SlotSpec*> live;
+  for (const SlotId id : slots.of_tile(tile)) {
+    const SlotSpec& spec = slots[id].spec;
+    if (spec.first_phase <= peak.phase && peak.phase <= spec.last_phase) live.push_back(&spec);
+  }
+  std::stable_sort(live.begin(), live.end(), [](const SlotSpec* a, const SlotSpec* b) {
+    return a->rows * a->row_bytes > b->rows * b->row_bytes;
+  });
+  std::string largest;
+  for (std::size_t i = 0; i < std::min<std::size_t>(3, live.size()); ++i)
+    largest += fmt::format("{}{} {} bytes", i ? ", " : "", live[i]->name,
+                           live[i]->rows * live[i]->row_bytes);
+  throw Error(ErrorCode::LimitExceeded,
+              fmt::format("tile {} needs {} bytes in phase {} but {} has {} a tile (largest: {}); "
+                          "use more tiles, a smaller batch or a smaller memory proportion",
+                          tile.value, peak.bytes, peak.phase, machine.name,
+                          machine.tile_memory.value, largest));
+}
+
+}  // namespace
+
+ByteRows Tile::view(SlotId slot) const {
+  const ByteRows rows = engine_.view(slot);
+  TESSERA_ASSERT(engine_.tile_of(slot) == id_);
+  return rows;
+}
+
+Engine::Engine(const Machine& machine, ExchangeMode mode, Executor& executor)
+    : state_(std::make_unique<State>(
+          State{machine, mode, executor, internal::Slots(machine.tiles, mode), {}, {}, {}})) {
+  check_machine(machine, "engine");
+}
+
+Engine::~Engine() = default;
+
+const Machine& Engine::machine() const { return state_->machine; }
+ExchangeMode Engine::mode() const { return state_->mode; }
+Bytes Engine::high_water() const { return state_->high_water; }
+const Ledger& Engine::ledger() const { return state_->ledger; }
+Ledger Engine::take_ledger() { return std::exchange(state_->ledger, {}); }
+SlotId Engine::add_slot(const SlotSpec& spec) { return state_->slots.add(spec); }
+ByteRows Engine::view(SlotId slot) const { return state_->slots[slot].contents; }
+TileId Engine::tile_of(SlotId slot) const { return state_->slots[slot].spec.tile; }
+
+void Engine::seal() {
+  for (std::int64_t t = 0; t < state_->slots.tiles(); ++t) {
+    const Peak peak = peak_of_tile(state_->slots, TileId(t));
+    if (Bytes(peak.bytes) > state_->machine.tile_memory)
+      throw_too_full(state_->slots, TileId(t), peak, state_->machine);
+    state_->high_water = std::max(state_->high_water, Bytes(peak.bytes));
+  }
+  state_->slots.allocate();
+}
+
+void Engine::load(SlotId slot, ByteRows rows) {
+  internal::Slot& target = state_->slots[slot];
+  TESSERA_ASSERT(rows.rows <= target.spec.rows && rows.row_bytes == target.spec.row_bytes);
+  if (!state_->slots.has_memory(target)) {
+    target.contents = rows;
+    return;
+  }
+  internal::copy_rows(rows, target.own.data);
+  target.contents = target.own;
+  target.contents.rows = rows.rows;
+}
+
+Exchange Engine::prepare(std::vector<Gather> gathers) const {
+  return internal::prepare_exchange(std::move(gathers), state_->slots, state_->machine);
+}
+
+void Engine::exchange(std::string_view phase, const Exchange& exchange) {
+  const auto count = static_cast<std::int64_t>(exchange.gathers.size());
+  if (state_->mode == ExchangeMode::Isolate) {
+    state_->executor.for_each(count, [&](std::int64_t i) {
+      internal::copy_gather(exchange.gathers[std::size_t(i)], state_->slots);
+    });
+  } else {
+    for (const Gather& gather : exchange.gathers) internal::share_gather(gather, state_->slots);
+  }
+  state_->ledger.steps.push_back({std::string(phase), StepKind::Exchange, exchange.cycles,
+                                  state_->machine.sync, exchange.critical_tile, exchange.tile_sum,
+                                  exchange.moved});
+}
+
+void Engine::run_vertices(std::span<const TileId> tiles, Vertex vertex, void* object) {
+  state_->vertex_cycles.resize(tiles.size());
+  state_->executor.for_each(static_cast<std::int64_t>(tiles.size()), [&](std::int64_t i) {
+    const Tile tile(*this, tiles[std::size_t(i)]);
+    state_->vertex_cycles[std::size_t(i)] = vertex(object, tile);
+    state_->slots.check_guards(tile.id());
+  });
+}
+
+void Engine::close_compute(std::string_view phase, std::span<const TileId> tiles) {
+  StepRecord record{.phase = std::string(phase), .kind = StepKind::Compute};
+  record.overhead = state_->machine.launch;
+  for (std::size_t i = 0; i < tiles.size(); ++i) {
+    const Cycles cycles = state_->vertex_cycles[i];
+    record.tile_sum += cycles;
+    if (i == 0 || cycles > record.cycles) record.critical_tile = tiles[i];
+    record.cycles = std::max(record.cycles, cycles);
+  }
+  state_->ledger.steps.push_back(std::move(record));
+}
+
+}  // namespace tessera::device

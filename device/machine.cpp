@@ -1,0 +1,249 @@
+#include "tessera/device/machine.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+#include <variant>
+
+#include "tessera/base/error.hpp"
+
+namespace tessera::device {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Member = std::variant<std::int64_t Machine::*, Bytes Machine::*, Cycles Machine::*>;
+
+// One whole-number field: legal are the multiples of `step` in least..most.
+struct Field {
+  const char* key;
+  Member member;
+  std::int64_t least, most, step;
+};
+
+// The upper ends keep every product of two fields, and tiles * tile_memory, inside 64 bits.
+const Field kFields[] = {
+    {"tiles", &Machine::tiles, 1, 1 << 20, 1},
+    {"tile_memory", &Machine::tile_memory, 1024, std::int64_t{1} << 40, 1},
+    {"workers", &Machine::workers, 1, 1024, 1},
+    {"exchange_bytes_per_cycle", &Machine::exchange_bytes_per_cycle, 1, 1 << 20, 1},
+    {"tiles_per_exchange_bus", &Machine::tiles_per_exchange_bus, 1, 1024, 1},
+    {"data_path_bits", &Machine::data_path_bits, 32, 1 << 16, 32},  // a float has to fit
+    {"half_half_conv_units", &Machine::half_half_conv_units, 0, 1 << 16, 1},
+    {"half_float_conv_units", &Machine::half_float_conv_units, 0, 1 << 16, 1},
+    {"float_float_conv_units", &Machine::float_float_conv_units, 0, 1 << 16, 1},
+    {"word_bits", &Machine::word_bits, 16, 32, 16},
+    {"sync", &Machine::sync, 0, 1'000'000'000, 1},
+    {"launch", &Machine::launch, 0, 1'000'000'000, 1},
+};
+constexpr double kLeastClock = 1, kMostClock = 1e12;
+constexpr const char* kClockRange = "a number in 1..1e12 (hertz)";
+constexpr std::size_t kLongestName = 100;
+constexpr const char* kNameRange = "a text of 1..100 bytes";
+
+std::int64_t& number(Machine& machine, const Field& field) {
+  if (const auto* bytes = std::get_if<Bytes Machine::*>(&field.member))
+    return (machine.*(*bytes)).value;
+  if (const auto* cycles = std::get_if<Cycles Machine::*>(&field.member))
+    return (machine.*(*cycles)).value;
+  return machine.*std::get<std::int64_t Machine::*>(field.member);
+}
+
+std::string range_of(const Field& f) {
+  if (f.step == 1) return fmt::format("a whole number in {}..{}", f.least, f.most);
+  return fmt::format("a multiple of {} in {}..{}", f.step, f.least, f.most);
+}
+
+std::string preset_list() { return fmt::format("{}", fmt::join(machine_names(), ", ")); }
+
+[[noreturn]] void throw_bad(std::string_view where, std::string_view key, std::string_view value,
+                            std::string_view legal) {
+  throw Error(ErrorCode::BadInput,
+              fmt::format("machine {}: {} is {}; it must be {}", where, key, value, legal));
+}
+
+// A value as a message shows it: short, whatever a file holds.
+std::string shown(const Json& value) {
+  if (value.is_structured()) return value.is_array() ? "an array" : "an object";
+  constexpr std::size_t kLongest = 60;
+  std::string text = value.dump(-1, ' ', true);
+  if (text.size() > kLongest) text.replace(kLongest, std::string::npos, "...");
+  return text;
+}
+
+// The second generation; sources of the figures stand in README.md.
+Machine mk2(std::string name, double clock_hz) {
+  Machine m;
+  m.name = std::move(name);
+  m.tiles = 1472;
+  m.tile_memory = Bytes(624 * 1024);
+  m.clock_hz = clock_hz;
+  m.workers = 6;
+  m.exchange_bytes_per_cycle = 4;
+  m.tiles_per_exchange_bus = 2;
+  m.data_path_bits = 64;
+  m.half_half_conv_units = 16;
+  m.half_float_conv_units = 8;
+  m.float_float_conv_units = 8;
+  m.sync = Cycles(600);
+  m.launch = Cycles(11);
+  return m;
+}
+
+Machine mk1() {
+  Machine m = mk2("mk1", 1.6e9);
+  m.tiles = 1216;
+  m.tile_memory = Bytes(256 * 1024);
+  m.tiles_per_exchange_bus = 1;
+  m.half_half_conv_units = 8;
+  m.float_float_conv_units = 4;
+  return m;
+}
+
+// The text as one object whose keys differ; which of two equal keys wins is nobody's guess.
+Json parse_object(std::string_view text, std::string_view where) {
+  std::set<std::string> keys;
+  const auto refuse_twins = [&](int depth, Json::parse_event_t event, Json& parsed) {
+    if (event != Json::parse_event_t::key || depth != 1) return true;
+    const auto key = parsed.get<std::string>();
+    if (!keys.insert(key).second)
+      throw_bad(where, fmt::format("key {}", shown(key)), "given twice", "given once");
+    return true;
+  };
+  try {
+    Json object = Json::parse(text, refuse_twins);
+    if (!object.is_object()) throw_bad(where, "the text", shown(object), "one JSON object");
+    return object;
+  } catch (const Json::exception& e) {
+    throw Error(ErrorCode::BadInput,
+                fmt::format("machine {}: not JSON, expected one object: {}", where, e.what()));
+  }
+}
+
+void refuse_unknown_keys(const Json& object, std::string_view where) {
+  std::vector<std::string> known = {"base", "name", "clock_hz"};
+  for (const Field& f : kFields) known.emplace_back(f.key);
+  for (const auto& [key, value] : object.items())
+    if (std::find(known.begin(), known.end(), key) == known.end())
+      throw Error(ErrorCode::BadInput,
+                  fmt::format("machine {}: key {} (value {}) is not known; the keys are {}", where,
+                              shown(key), shown(value), fmt::join(known, ", ")));
+}
+
+Machine base_of(const Json& object, std::string_view where) {
+  const auto base = object.find("base");
+  if (base == object.end()) return {};
+  const std::string legal = "one of the presets " + preset_list();
+  if (!base->is_string()) throw_bad(where, "base", shown(*base), legal);
+  const auto name = base->get<std::string>();
+  const std::vector<std::string> names = machine_names();
+  if (std::find(names.begin(), names.end(), name) == names.end())
+    throw_bad(where, "base", shown(*base), legal);
+  return machine_preset(name);
+}
+
+// The value of a key; nullptr when the base supplies it.
+const Json* value_of(const Json& object, const char* key, std::string_view where,
+                     std::string_view legal) {
+  const auto found = object.find(key);
+  if (found != object.end()) return &*found;
+  if (object.contains("base")) return nullptr;
+  throw_bad(where, key, "missing",
+            fmt::format("{}, or left to a \"base\" ({})", legal, preset_list()));
+}
+
+std::int64_t whole_number(const Json& value, const Field& field, std::string_view where) {
+  const bool too_large =
+      value.is_number_unsigned() &&
+      value.get<std::uint64_t>() > std::uint64_t{std::numeric_limits<std::int64_t>::max()};
+  if (!value.is_number_integer() || too_large)
+    throw_bad(where, field.key, shown(value), range_of(field));
+  return value.get<std::int64_t>();
+}
+
+std::string read_file(const std::string& path) {
+  std::error_code ignored;
+  std::ifstream file(path, std::ios::binary);
+  // A directory opens like a file, and throws only when it is read.
+  if (!file || std::filesystem::is_directory(path, ignored))
+    throw Error(ErrorCode::BadInput,
+                fmt::format("machine file {} cannot be read; give a JSON file or one of {}", path,
+                            preset_list()));
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+}  // namespace
+
+std::vector<std::string> machine_names() { return {"gc200", "bow", "mk1"}; }
+
+Machine machine_preset(std::string_view name) {
+  if (name == "gc200") return mk2("gc200", 1.325e9);
+  if (name == "bow") return mk2("bow", 1.85e9);
+  if (name == "mk1") return mk1();
+  throw Error(ErrorCode::InvalidArgument,
+              fmt::format("machine \"{}\" is not known; use one of {}", name, preset_list()));
+}
+
+Machine machine_from_json(std::string_view text, std::string_view where) {
+  const Json object = parse_object(text, where);
+  refuse_unknown_keys(object, where);
+  Machine machine = base_of(object, where);
+  if (const Json* name = value_of(object, "name", where, kNameRange)) {
+    if (!name->is_string()) throw_bad(where, "name", shown(*name), kNameRange);
+    machine.name = name->get<std::string>();
+  }
+  if (const Json* clock = value_of(object, "clock_hz", where, kClockRange)) {
+    if (!clock->is_number()) throw_bad(where, "clock_hz", shown(*clock), kClockRange);
+    machine.clock_hz = clock->get<double>();
+  }
+  for (const Field& field : kFields)
+    if (const Json* value = value_of(object, field.key, where, range_of(field)))
+      number(machine, field) = whole_number(*value, field, where);
+  check_machine(machine, where);
+  return machine;
+}
+
+std::string machine_to_json(const Machine& machine) {
+  Json object;
+  object["name"] = machine.name;
+  object["clock_hz"] = machine.clock_hz;
+  Machine copy = machine;
+  for (const Field& field : kFields) object[field.key] = number(copy, field);
+  return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Machine load_machine(const std::string& name_or_path) {
+  const std::vector<std::string> names = machine_names();
+  if (std::find(names.begin(), names.end(), name_or_path) != names.end())
+    return machine_preset(name_or_path);
+  std::error_code ignored;  // a path that cannot be asked about is no file
+  const bool is_path =
+      name_or_path.ends_with(".json") || std::filesystem::exists(name_or_path, ignored);
+  if (is_path) return machine_from_json(read_file(name_or_path), name_or_path);
+  throw Error(ErrorCode::InvalidArgument,
+              fmt::format("machine \"{}\" is neither a preset ({}) nor a JSON file", name_or_path,
+                          preset_list()));
+}
+
+void check_machine(const Machine& machine, std::string_view where) {
+  if (machine.name.empty() || machine.name.size() > kLongestName)
+    throw_bad(where, "name", fmt::format("{} bytes long", machine.name.size()), kNameRange);
+  // Written so that a NaN fails too.
+  if (!(machine.clock_hz >= kLeastClock && machine.clock_hz <= kMostClock))
+    throw_bad(where, "clock_hz", fmt::format("{}", machine.clock_hz), kClockRange);
+  Machine copy = machine;
+  for (const Field& field : kFields) {
+    const std::int64_t value = number(copy, field);
+    if (value < field.least || value > field.most || value % field.step != 0)
+      throw_bad(where, field.key, fmt::format("{}", value), range_of(field));
+  }
+}
+
+}  // namespace tessera::device
