@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tessera/base/dims.hpp"
+#include "tessera/base/error.hpp"  // what the constructors throw
 
 namespace tessera {
 

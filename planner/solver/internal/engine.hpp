@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tessera/planner/solver/internal/domains.hpp"
+#include "tessera/planner/solver/internal/propagators.hpp"
+#include "tessera/planner/solver/model.hpp"
+
+namespace tessera::planner::solver::internal {
+
+// A first-in first-out queue of constraints in which each stands at most once.
+class ConstraintQueue {
+ public:
+  explicit ConstraintQueue(std::size_t constraints) : ring_(constraints), queued_(constraints, 0) {}
+  bool empty() const { return size_ == 0; }
+  void push(std::int32_t c) {
+    if (queued_[static_cast<std::size_t>(c)] != 0) return;
+    queued_[static_cast<std::size_t>(c)] = 1;
+    ring_[wrapped(head_ + size_++)] = c;
+  }
+  std::int32_t pop() {
+    const std::int32_t c = ring_[head_];
+    head_ = wrapped(head_ + 1);
+    --size_;
+    queued_[static_cast<std::size_t>(c)] = 0;
+    return c;
+  }
+  void clear() {
+    while (!empty()) pop();
+  }
+
+ private:
+  std::size_t wrapped(std::size_t i) const { return i >= ring_.size() ? i - ring_.size() : i; }
+
+  std::vector<std::int32_t> ring_;
+  std::vector<std::uint8_t> queued_;
+  std::size_t head_ = 0, size_ = 0;
+};
+
+enum class Fixpoint { Reached, Failed, LimitReached };
+
+// Runs propagators until nothing changes.
+//
+// 1. Whenever run() returns, both queues are empty and no variable is marked as touched.
+// 2. After Reached no propagator could narrow anything more, up to the strength of single runs.
+// Functions of the caller wait until every other constraint has come to rest: they are the dear
+// ones. One thread. Allocates nothing after the first few runs.
+class Engine {
+ public:
+  explicit Engine(const Model& model);
+
+  Domains& domains() { return domains_; }
+  const Domains& domains() const { return domains_; }
+  // As newly made: closes all levels, zeroes the counts and queues every constraint.
+  void restart();
+  // Starts from the variables touched since the last run. Counts every propagator run; stops as
+  // LimitReached instead of running one more than `max_evaluations` in total.
+  Fixpoint run(std::int64_t max_evaluations);
+  // Forgets what is queued and touched; only before the level is closed.
+  void drop_pending();
+  // Whether run() would have nothing to do.
+  bool at_rest() const { return quick_.empty() && calls_.empty() && domains_.touched().empty(); }
+
+  std::int64_t evaluations() const { return evaluations_; }
+  std::int64_t function_calls() const { return scratch_.calls; }
+
+ private:
+  // For each variable the constraints to wake, one variable after the other.
+  struct WatchLists {
+    std::vector<std::int32_t> start;  // [variables + 1]
+    std::vector<std::int32_t> constraint;
+    std::span<const std::int32_t> of(VarId v) const;
+  };
+  enum class Wake { AnyChange, Assignment };
+  WatchLists make_watches(Wake wake) const;
+  void push(std::int32_t c);
+  void wake_watchers(std::int32_t but);
+
+  std::vector<Posted> posted_;
+  std::vector<std::uint8_t> settles_;  // by constraint: reaches_fixpoint
+  WatchLists on_change_, on_assignment_;
+  ConstraintQueue quick_, calls_;
+  Domains domains_;
+  CallScratch scratch_;
+  std::int64_t evaluations_ = 0;
+};
+
+}  // namespace tessera::planner::solver::internal

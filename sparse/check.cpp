@@ -1,0 +1,119 @@
+#include "tessera/sparse/check.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "tessera/sparse/internal/views.hpp"
+
+namespace tessera::sparse {
+namespace internal {
+
+void throw_problem(const char* format, std::int64_t rows, std::int64_t cols,
+                   const std::string& problem) {
+  if (problem.empty()) return;
+  throw Error(ErrorCode::BadInput, fmt::format("{} of {} x {}: {}", format, rows, cols, problem));
+}
+
+namespace {
+
+// Rules 1 to 4, 6 and 8 for Csr and Csc.
+template <class Matrix>
+std::string problem_but_order(const Matrix& m) {
+  std::string problem = size_problem(m.rows, m.cols, m.block);
+  if (problem.empty()) problem = pointer_problem(as_compressed(m));
+  if (problem.empty()) problem = range_problem(as_compressed(m));
+  const auto values = static_cast<std::int64_t>(m.values.size());
+  return problem.empty() ? value_problem(m.blocks(), m.block, values) : problem;
+}
+
+template <class T>
+std::string problem_but_order(const Coo<T>& m) {
+  const std::string of_size = size_problem(m.rows, m.cols, m.block);
+  if (!of_size.empty()) return of_size;
+  if (m.row.size() != m.col.size())
+    return fmt::format("{} row and {} column coordinates; every block needs one of each",
+                       m.row.size(), m.col.size());
+  for (std::size_t i = 0; i < m.row.size(); ++i) {
+    const std::int32_t r = m.row[i], c = m.col[i];
+    if (r < 0 || r >= m.block_rows() || c < 0 || c >= m.block_cols())
+      return fmt::format(
+          "position {} names block row {}, block column {}; the matrix has {} block "
+          "rows and {} block columns, counted from 0",
+          i, r, c, m.block_rows(), m.block_cols());
+  }
+  return value_problem(m.blocks(), m.block, static_cast<std::int64_t>(m.values.size()));
+}
+
+// Sorts keys and not rows: a matrix of many rows and few blocks must stay cheap to check.
+template <class T>
+std::string duplicate_problem(const Coo<T>& m) {
+  const auto key = [&m](std::size_t i) {
+    return (static_cast<std::uint64_t>(m.row[i]) << 32) | static_cast<std::uint32_t>(m.col[i]);
+  };
+  std::size_t ascending = 1;
+  while (ascending < m.row.size() && key(ascending - 1) < key(ascending)) ++ascending;
+  if (ascending >= m.row.size()) return {};
+  std::vector<std::pair<std::uint64_t, std::size_t>> entries(m.row.size());
+  for (std::size_t i = 0; i < entries.size(); ++i) entries[i] = {key(i), i};
+  std::sort(entries.begin(), entries.end());
+  const auto twin =
+      std::adjacent_find(entries.begin(), entries.end(),
+                         [](const auto& a, const auto& b) { return a.first == b.first; });
+  if (twin == entries.end()) return {};
+  const std::size_t i = twin->second, again = (twin + 1)->second;
+  return fmt::format(
+      "block row {}, block column {} is given twice, at positions {} and {}; drop "
+      "one or add them up",
+      m.row[i], m.col[i], i, again);
+}
+
+}  // namespace
+
+template <class T>
+void check_but_order(const Csr<T>& matrix) {
+  throw_problem("CSR", matrix.rows, matrix.cols, problem_but_order(matrix));
+}
+
+template <class T>
+void check_but_order(const Coo<T>& matrix) {
+  throw_problem("COO", matrix.rows, matrix.cols, problem_but_order(matrix));
+}
+
+template void check_but_order(const Csr<float>&);
+template void check_but_order(const Csr<double>&);
+template void check_but_order(const Coo<float>&);
+template void check_but_order(const Coo<double>&);
+
+}  // namespace internal
+
+template <class T>
+void check(const Csr<T>& matrix) {
+  internal::check_but_order(matrix);
+  internal::throw_problem("CSR", matrix.rows, matrix.cols,
+                          internal::order_problem(internal::as_compressed(matrix)));
+}
+
+template <class T>
+void check(const Csc<T>& matrix) {
+  internal::throw_problem("CSC", matrix.rows, matrix.cols, internal::problem_but_order(matrix));
+  internal::throw_problem("CSC", matrix.rows, matrix.cols,
+                          internal::order_problem(internal::as_compressed(matrix)));
+}
+
+template <class T>
+void check(const Coo<T>& matrix) {
+  internal::check_but_order(matrix);
+  internal::throw_problem("COO", matrix.rows, matrix.cols, internal::duplicate_problem(matrix));
+}
+
+template void check(const Csr<float>&);
+template void check(const Csr<double>&);
+template void check(const Csc<float>&);
+template void check(const Csc<double>&);
+template void check(const Coo<float>&);
+template void check(const Coo<double>&);
+
+}  // namespace tessera::sparse

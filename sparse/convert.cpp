@@ -1,0 +1,184 @@
+#include "tessera/sparse/convert.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "tessera/base/error.hpp"
+#include "tessera/sparse/check.hpp"
+#include "tessera/sparse/internal/row_order.hpp"
+#include "tessera/sparse/internal/views.hpp"
+
+namespace tessera::sparse {
+namespace {
+
+// Puts blocks[i] at position i for all i; row_begin of `result` is already set.
+template <class T>
+void gather_blocks(std::span<const std::int64_t> blocks, std::span<const std::int32_t> col,
+                   const std::vector<T>& values, Csr<T>& result) {
+  const auto area = static_cast<std::size_t>(result.block.area());
+  result.col.resize(blocks.size());
+  result.values.resize(values.size());
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    result.col[i] = col[blocks[i]];
+    std::copy_n(values.begin() + blocks[i] * result.block.area(), area,
+                result.values.begin() + static_cast<std::ptrdiff_t>(i * area));
+  }
+}
+
+// Block row of each position.
+template <class T>
+std::vector<std::int32_t> rows_of(const Csr<T>& m) {
+  std::vector<std::int32_t> rows(m.col.size());
+  for (std::int64_t r = 0; r < m.block_rows(); ++r)
+    std::fill(rows.begin() + m.row_begin[r], rows.begin() + m.row_begin[r + 1],
+              static_cast<std::int32_t>(r));
+  return rows;
+}
+
+// One block of [rows][cols] into [cols][rows].
+template <class T>
+void transpose_block(const T* from, BlockShape block, T* to) {
+  for (std::int64_t r = 0; r < block.rows; ++r)
+    for (std::int64_t c = 0; c < block.cols; ++c) to[c * block.rows + r] = from[r * block.cols + c];
+}
+
+template <class T>
+Csr<T> transpose_checked(const Csr<T>& m) {
+  Csr<T> t;
+  t.rows = m.cols, t.cols = m.rows, t.block = m.block.transposed();
+  t.col.resize(m.col.size());
+  t.values.resize(m.values.size());
+  t.row_begin.assign(static_cast<std::size_t>(m.block_cols()) + 1, 0);
+  for (const std::int32_t c : m.col) ++t.row_begin[std::size_t(c) + 1];
+  for (std::size_t c = 1; c < t.row_begin.size(); ++c) t.row_begin[c] += t.row_begin[c - 1];
+  std::vector<std::int64_t> next = t.row_begin;
+  const std::int64_t area = m.block.area();
+  for (std::int64_t r = 0; r < m.block_rows(); ++r)
+    for (std::int64_t k = m.row_begin[r]; k < m.row_begin[r + 1]; ++k) {
+      const std::int64_t to = next[m.col[k]]++;
+      t.col[to] = static_cast<std::int32_t>(r);
+      transpose_block(m.values.data() + k * area, m.block, t.values.data() + to * area);
+    }
+  return t;
+}
+
+}  // namespace
+
+template <class T>
+Csr<T> to_csr(const Coo<T>& matrix) {
+  internal::check_but_order(matrix);
+  internal::RowOrder sorted = internal::sort_by_row(matrix.block_rows(), matrix.row, matrix.col);
+  if (const auto twins = internal::find_duplicate(sorted, matrix.col))
+    throw Error(ErrorCode::BadInput,
+                fmt::format("COO of {} x {}: block row {}, block column {} is given twice, at "
+                            "positions {} and {}; drop one or add them up",
+                            matrix.rows, matrix.cols, matrix.row[twins->first],
+                            matrix.col[twins->first], twins->first, twins->second));
+  Csr<T> result;
+  result.rows = matrix.rows, result.cols = matrix.cols, result.block = matrix.block;
+  result.row_begin = std::move(sorted.row_begin);
+  gather_blocks<T>(sorted.order, matrix.col, matrix.values, result);
+  return result;
+}
+
+template <class T>
+Csr<T> to_csr(const Csc<T>& matrix) {
+  check(matrix);
+  return transpose_checked(Csr<T>{matrix.cols, matrix.rows, matrix.block.transposed(),
+                                  matrix.col_begin, matrix.row, matrix.values});
+}
+
+template <class T>
+Csc<T> to_csc(const Csr<T>& matrix) {
+  Csr<T> t = transpose(matrix);
+  return {matrix.rows,      matrix.cols,        matrix.block, std::move(t.row_begin),
+          std::move(t.col), std::move(t.values)};
+}
+
+template <class T>
+Coo<T> to_coo(const Csr<T>& matrix) {
+  check(matrix);
+  return {matrix.rows, matrix.cols, matrix.block, rows_of(matrix), matrix.col, matrix.values};
+}
+
+template <class T>
+Csr<T> transpose(const Csr<T>& matrix) {
+  check(matrix);
+  return transpose_checked(matrix);
+}
+
+template <class T>
+Csr<T> sort_columns(const Csr<T>& matrix) {
+  internal::check_but_order(matrix);
+  const std::vector<std::int32_t> rows = rows_of(matrix);
+  const internal::RowOrder sorted = internal::sort_by_row(matrix.block_rows(), rows, matrix.col);
+  Csr<T> result;
+  result.rows = matrix.rows, result.cols = matrix.cols, result.block = matrix.block;
+  result.row_begin = matrix.row_begin;
+  gather_blocks<T>(sorted.order, matrix.col, matrix.values, result);
+  check(result);  // what can still be wrong is a duplicate
+  return result;
+}
+
+template <class T>
+Csr<T> with_shape(const Csr<T>& matrix, std::int64_t rows, std::int64_t cols) {
+  check(matrix);
+  if (rows < matrix.rows || cols < matrix.cols)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("with_shape: {} x {} cannot hold a matrix of {} x {}; it only grows",
+                            rows, cols, matrix.rows, matrix.cols));
+  const std::string problem = internal::size_problem(rows, cols, matrix.block);
+  if (!problem.empty()) throw Error(ErrorCode::InvalidArgument, "with_shape: " + problem);
+  Csr<T> result = matrix;
+  result.rows = rows, result.cols = cols;
+  result.row_begin.resize(static_cast<std::size_t>(result.block_rows()) + 1, matrix.blocks());
+  return result;
+}
+
+template <class U, class T>
+Csr<U> cast(const Csr<T>& matrix) {
+  check(matrix);
+  Csr<U> result{matrix.rows, matrix.cols, matrix.block, matrix.row_begin, matrix.col, {}};
+  result.values.reserve(matrix.values.size());
+  for (const T value : matrix.values) result.values.push_back(static_cast<U>(value));
+  return result;
+}
+
+template <class T>
+PatternStats pattern_stats(const Csr<T>& matrix) {
+  check(matrix);
+  PatternStats stats{matrix.block, {}, {}};
+  stats.row_counts.resize(static_cast<std::size_t>(matrix.block_rows()));
+  stats.col_counts.resize(static_cast<std::size_t>(matrix.block_cols()));
+  for (std::size_t r = 0; r < stats.row_counts.size(); ++r)
+    stats.row_counts[r] = static_cast<std::int32_t>(matrix.row_begin[r + 1] - matrix.row_begin[r]);
+  for (const std::int32_t c : matrix.col) ++stats.col_counts[std::size_t(c)];
+  return stats;
+}
+
+template Csr<float> to_csr(const Coo<float>&);
+template Csr<double> to_csr(const Coo<double>&);
+template Csr<float> to_csr(const Csc<float>&);
+template Csr<double> to_csr(const Csc<double>&);
+template Csc<float> to_csc(const Csr<float>&);
+template Csc<double> to_csc(const Csr<double>&);
+template Coo<float> to_coo(const Csr<float>&);
+template Coo<double> to_coo(const Csr<double>&);
+template Csr<float> transpose(const Csr<float>&);
+template Csr<double> transpose(const Csr<double>&);
+template Csr<float> sort_columns(const Csr<float>&);
+template Csr<double> sort_columns(const Csr<double>&);
+template Csr<float> with_shape(const Csr<float>&, std::int64_t, std::int64_t);
+template Csr<double> with_shape(const Csr<double>&, std::int64_t, std::int64_t);
+template Csr<float> cast<float>(const Csr<float>&);
+template Csr<float> cast<float>(const Csr<double>&);
+template Csr<double> cast<double>(const Csr<float>&);
+template Csr<double> cast<double>(const Csr<double>&);
+template PatternStats pattern_stats(const Csr<float>&);
+template PatternStats pattern_stats(const Csr<double>&);
+
+}  // namespace tessera::sparse
