@@ -1,0 +1,90 @@
+#include "tessera/codelets/cost/vector_cycles.hpp"
+
+#include <algorithm>
+
+#include "tessera/base/int_math.hpp"
+
+namespace tessera::codelets {
+namespace {
+
+constexpr std::int64_t kDataPathBytes = 8;
+
+std::int64_t vector_width(DataType type) { return kDataPathBytes / bytes_of(type); }
+
+}  // namespace
+
+Cycles zero_cycles(std::int64_t bytes, std::int64_t workers) {
+  // 10 to find the worker's share, 5 to start the store loop (3 where no remainder is possible).
+  if (bytes == 0) return {};
+  return Cycles(workers * (15 + ceil_div(ceil_div(bytes, kDataPathBytes), workers)));
+}
+
+Cycles cast_cycles(std::int64_t n, DataType from, DataType to, std::int64_t workers) {
+  const std::int64_t share = ceil_div(n, workers);
+  const std::int64_t narrower = std::min(vector_width(from), vector_width(to));
+  return Cycles(workers * (26 + ceil_div(share, narrower)));
+}
+
+Cycles reduce_cycles(std::int64_t n, std::int64_t depth, DataType from, DataType to,
+                     std::int64_t workers) {
+  // One turn of the loop takes two vectors; each remainder bit costs a turn of its own.
+  const std::int64_t turn = 2 * vector_width(from), remainder = n % turn;
+  std::int64_t turns = n / turn;
+  for (std::int64_t bit = 1; bit < turn; bit *= 2) turns += (remainder & bit) != 0;
+  const bool half = from == DataType::Half;
+  const std::int64_t turn_cycles = 3 * depth + (half ? 8 : 6) + (to == DataType::Float);
+  const std::int64_t remainder_cycles = 2 * depth + (half ? 11 : 13);
+  std::int64_t cycles = 32 + turns / workers * turn_cycles;
+  if (turns % workers != 0) cycles += remainder != 0 ? remainder_cycles : turn_cycles;
+  return Cycles(workers * cycles);
+}
+
+Cycles transpose_blocks_cycles(std::int64_t blocks, BlockShape block, DataType type,
+                               std::int64_t workers) {
+  const bool half = type == DataType::Half;
+  const std::int64_t grain = half ? 4 : 2, per_grain = half ? 4 : 3;
+  const std::int64_t rows = ceil_div(block.rows, grain), cols = ceil_div(block.cols, grain);
+  const std::int64_t share = ceil_div(blocks, workers);
+  std::int64_t worker = 0;
+  if (share == 0) return {};
+  if (rows == 1 && cols == 1)
+    worker = share == 1 ? 29 : 37 + (share - 2) * per_grain;
+  else if (cols == 1)
+    worker = 27 + share * (35 + per_grain * (rows - 2));
+  else
+    worker = 29 + share * (18 + rows * (12 + per_grain * (cols - 2)));
+  return Cycles(7 + workers * worker);
+}
+
+Cycles rearrange_cycles(std::int64_t blocks, std::int64_t side, std::int64_t z, DataType type,
+                        std::int64_t workers) {
+  const bool half = type == DataType::Half;
+  const std::int64_t z_grain = half ? 16 : 8;
+  const std::int64_t square = half ? ceil_div(side, 4) * 23 : ceil_div(side, 2) * 12;
+  return Cycles(
+      18 + workers * (34 + ceil_div(blocks, workers) * (3 + ceil_div(z, z_grain) * (3 + square))));
+}
+
+Cycles gather_cycles(std::int64_t n, DataType type, std::int64_t workers) {
+  const bool half = type == DataType::Half;
+  const std::int64_t vectors = ceil_div(n / vector_width(type), workers);
+  const std::int64_t loop = vectors == 0 ? 0 : half ? 8 + 5 * (vectors - 1) : 5 + 3 * (vectors - 1);
+  constexpr std::int64_t kHalfRemainder[] = {0, 10, 10, 14};
+  const std::int64_t remainder = half ? kHalfRemainder[n % 4] : n % 2 * 5;
+  // The worker with the remainder skips the last turn of the loop.
+  const std::int64_t saved = vectors == 0 ? 0 : half ? 5 : 3;
+  return Cycles(18 + workers * (23 + std::max(loop, loop + remainder - saved)));
+}
+
+Cycles exchange_cycles(std::int64_t bytes, ExchangeWidth width) {
+  return Cycles(ceil_div(bytes, width.bytes_per_cycle));
+}
+
+Cycles broadcast_cycles(std::int64_t bytes, std::int64_t consecutive, std::int64_t tiles,
+                        ExchangeWidth width) {
+  if (consecutive == tiles || consecutive % width.tiles_per_bus == 0)
+    width.bytes_per_cycle *= width.tiles_per_bus;
+  return exchange_cycles(bytes, width);
+}
+
+}  // namespace tessera::codelets

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <type_traits>
+
+#include "tessera/base/half.hpp"
+
+// The three ways a product is added to a sum, the same for every kernel:
+//   in float, sum float   product and sum each rounded to float (never fused)
+//   in Half,  sum float   the product of two halves is exact in float; the sum is rounded to float
+//   in Half,  sum Half    product rounded to half, then the sum rounded to half
+// In the last one the sum is taken in float first; rounding 24 bits to 11 after that gives the same
+// half as rounding the exact sum (24 >= 2 * 11 + 2).
+namespace tessera::codelets::internal {
+
+constexpr float to_float(float value) { return value; }
+
+// Equal to float(value) for all 65,536 halves, without a branch: inner loops become vector code,
+// which they do not around the branches of float(Half). The product by 2^112 moves the exponent
+// from bias 15 to bias 127 and makes subnormal halves normal; infinity and NaN get theirs by hand.
+constexpr float to_float(Half value) {
+  const std::uint32_t magnitude = std::uint32_t{value.bits & 0x7fffu} << 13;
+  const auto finite = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f);
+  const std::uint32_t special = magnitude >= 0x0f800000u ? 0x7f800000u : 0u;
+  const std::uint32_t sign = std::uint32_t{value.bits & 0x8000u} << 16;
+  return std::bit_cast<float>(sign | finite | special);
+}
+
+template <class Sum>
+constexpr Sum add(Sum a, Sum b) {
+  return static_cast<Sum>(to_float(a) + to_float(b));
+}
+
+template <class Sum, class In>
+constexpr Sum add_product(Sum sum, In a, In b) {
+  return add(sum, static_cast<Sum>(to_float(a) * to_float(b)));
+}
+
+// out[z] += r * in[z] for z in [0, count).
+template <class In, class Sum>
+void add_scaled_row(Sum* out, In r, const In* in, std::int64_t count) {
+  for (std::int64_t z = 0; z < count; ++z) out[z] = add_product(out[z], r, in[z]);
+}
+
+// sum over z of a[z] * b[z]: kSumLanes sums run side by side (column z goes to sum z % kSumLanes)
+// and are added in order at the end. One running sum would wait four cycles for every addition, and
+// an order fixed here gives the same bits on every vector width.
+inline constexpr std::int64_t kSumLanes = 8;
+
+template <class Sum, class In>
+Sum dot(const In* a, const In* b, std::int64_t count) {
+  std::array<Sum, kSumLanes> lanes{};
+  std::int64_t z = 0;
+  for (; z + kSumLanes <= count; z += kSumLanes)
+    for (std::int64_t i = 0; i < kSumLanes; ++i)
+      lanes[std::size_t(i)] = add_product(lanes[std::size_t(i)], a[z + i], b[z + i]);
+  for (std::int64_t i = 0; z + i < count; ++i)
+    lanes[std::size_t(i)] = add_product(lanes[std::size_t(i)], a[z + i], b[z + i]);
+  Sum sum = lanes[0];
+  for (std::size_t i = 1; i < lanes.size(); ++i) sum = add(sum, lanes[i]);
+  return sum;
+}
+
+}  // namespace tessera::codelets::internal

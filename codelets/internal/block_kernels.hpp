@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+
+#include "tessera/codelets/internal/arithmetic.hpp"
+#include "tessera/codelets/internal/bucket_walk.hpp"
+#include "tessera/codelets/internal/operands.hpp"
+#include "tessera/codelets/kernel.hpp"
+
+// Slow twins of the block kernels, for blocks of any size: block after block, inside a block row
+// after row, all z of the tile at once.
+namespace tessera::codelets::internal {
+
+// visit(x, y, value) for every element of every block of the cell: order of words, then row-major.
+template <class Word, class Visit>
+void for_each_block_element(const KernelArgs& args, Visit&& visit) {
+  for_each_block(words_of<Word>(args), args.sub_group, args.block.area(),
+                 [&](std::int64_t x, std::int64_t y, std::int64_t value) {
+                   for (std::int64_t i = 0; i < args.block.rows; ++i)
+                     for (std::int64_t j = 0; j < args.block.cols; ++j)
+                       visit(x + i, y + j, value + i * args.block.cols + j);
+                 });
+}
+
+template <class In, class Sum, class Word>
+struct BlockFwd {
+  static constexpr Operation kOperation = Operation::Fwd;
+  static constexpr Format kFormat = Format::Block;
+
+  static void run(const KernelArgs& args) noexcept {
+    const auto in = rows_of<In>(args.in);
+    const auto out = rows_of<Sum>(args.out);
+    const In* values = values_of<In>(args);
+    for_each_block_element<Word>(args, [&](std::int64_t x, std::int64_t y, std::int64_t value) {
+      add_scaled_row(out.row(x), values[value], in.row(y), args.out.z);
+    });
+  }
+};
+
+template <class In, class Sum, class Word>
+struct BlockGradATransposed {
+  static constexpr Operation kOperation = Operation::GradATransposed;
+  static constexpr Format kFormat = Format::Block;
+
+  static void run(const KernelArgs& args) noexcept {
+    const auto in = rows_of<In>(args.in);
+    const auto out = rows_of<Sum>(args.out);
+    const In* values = values_of<In>(args);
+    for_each_block_element<Word>(args, [&](std::int64_t x, std::int64_t y, std::int64_t value) {
+      add_scaled_row(out.row(y), values[value], in.row(x), args.out.z);
+    });
+  }
+};
+
+template <class In, class Sum, class Word>
+struct BlockGradW {
+  static constexpr Operation kOperation = Operation::GradW;
+  static constexpr Format kFormat = Format::Block;
+
+  static void run(const KernelArgs& args) noexcept {
+    const auto q_grad = rows_of<In>(args.in);
+    const auto s = rows_of<In>(args.in_s);
+    Sum* gradients = static_cast<Sum*>(args.gradients);
+    for_each_block_element<Word>(args, [&](std::int64_t x, std::int64_t y, std::int64_t value) {
+      gradients[value] = add(gradients[value], dot<Sum>(q_grad.row(x), s.row(y), args.in.z));
+    });
+  }
+};
+
+}  // namespace tessera::codelets::internal

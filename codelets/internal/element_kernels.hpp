@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+
+#include "tessera/codelets/internal/arithmetic.hpp"
+#include "tessera/codelets/internal/bucket_walk.hpp"
+#include "tessera/codelets/internal/operands.hpp"
+#include "tessera/codelets/kernel.hpp"
+
+// Slow twins of the element kernels: one non-zero after the other, all z of the tile at once. The
+// tables of workers are not used: workers own disjoint outputs, so that walking all rows in order
+// adds to each output in the order every division of the work does.
+namespace tessera::codelets::internal {
+
+template <class In, class Sum, class Word>
+struct ElementFwd {
+  static constexpr Operation kOperation = Operation::Fwd;
+  static constexpr Format kFormat = Format::Element;
+
+  static void run(const KernelArgs& args) noexcept {
+    const auto in = rows_of<In>(args.in);
+    const auto out = rows_of<Sum>(args.out);
+    const In* values = values_of<In>(args);
+    for_each_non_zero<In>(words_of<Word>(args), args.sub_group,
+                          [&](std::int64_t x, std::int64_t y, std::int64_t value) {
+                            add_scaled_row(out.row(x), values[value], in.row(y), args.out.z);
+                          });
+  }
+};
+
+template <class In, class Sum, class Word>
+struct ElementGradATransposed {
+  static constexpr Operation kOperation = Operation::GradATransposed;
+  static constexpr Format kFormat = Format::Element;
+
+  static void run(const KernelArgs& args) noexcept {
+    const auto in = rows_of<In>(args.in);
+    const auto out = rows_of<Sum>(args.out);
+    const In* values = values_of<In>(args);
+    for_each_non_zero<In>(words_of<Word>(args), args.sub_group,
+                          [&](std::int64_t x, std::int64_t y, std::int64_t value) {
+                            add_scaled_row(out.row(y), values[value], in.row(x), args.out.z);
+                          });
+  }
+};
+
+template <class In, class Sum, class Word>
+struct ElementGradA {
+  static constexpr Operation kOperation = Operation::GradA;
+  static constexpr Format kFormat = Format::Element;
+
+  static void run(const KernelArgs& args) noexcept {
+    const auto in = rows_of<In>(args.in);
+    const auto out = rows_of<Sum>(args.out);
+    const In* values = values_of<In>(args);
+    for_each_transposed_non_zero<In>(words_of<Word>(args), args.sub_group,
+                                     [&](std::int64_t x, std::int64_t y, std::int64_t value) {
+                                       add_scaled_row(out.row(y), values[value], in.row(x),
+                                                      args.out.z);
+                                     });
+  }
+};
+
+template <class In, class Sum, class Word>
+struct ElementGradW {
+  static constexpr Operation kOperation = Operation::GradW;
+  static constexpr Format kFormat = Format::Element;
+
+  static void run(const KernelArgs& args) noexcept {
+    const auto q_grad = rows_of<In>(args.in);
+    const auto s = rows_of<In>(args.in_s);
+    Sum* gradients = static_cast<Sum*>(args.gradients);
+    for_each_non_zero<In>(words_of<Word>(args), args.sub_group,
+                          [&](std::int64_t x, std::int64_t y, std::int64_t value) {
+                            gradients[value] =
+                                add(gradients[value], dot<Sum>(q_grad.row(x), s.row(y), args.in.z));
+                          });
+  }
+};
+
+}  // namespace tessera::codelets::internal

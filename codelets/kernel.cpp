@@ -1,0 +1,106 @@
+#include "tessera/codelets/kernel.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <string>
+
+#include "tessera/base/error.hpp"
+#include "tessera/codelets/internal/block_kernels.hpp"
+#include "tessera/codelets/internal/element_kernels.hpp"
+
+namespace tessera::codelets {
+namespace {
+
+using internal::BlockFwd, internal::BlockGradATransposed, internal::BlockGradW;
+using internal::ElementFwd, internal::ElementGradA, internal::ElementGradATransposed,
+    internal::ElementGradW;
+using W16 = std::uint16_t;
+using W32 = std::uint32_t;
+
+template <template <class In, class Sum, class Word> class Twin, class In, class Sum, class Word>
+constexpr KernelEntry entry(std::string_view name) {
+  using Slow = Twin<In, Sum, Word>;
+  return {
+      {Slow::kOperation, Slow::kFormat, data_type_of<In>(), data_type_of<Sum>(), 8 * sizeof(Word)},
+      name,
+      &Slow::run,
+      &Slow::run};
+}
+
+// Adding a kernel: its file and one line here. Element kernels sum in float only, as the planner
+// never asks for less.
+constexpr auto kKernels = std::to_array<KernelEntry>({
+    entry<ElementFwd, float, float, W16>("fwd_element_f32_f32_w16"),
+    entry<ElementFwd, float, float, W32>("fwd_element_f32_f32_w32"),
+    entry<ElementFwd, Half, float, W16>("fwd_element_f16_f32_w16"),
+    entry<ElementFwd, Half, float, W32>("fwd_element_f16_f32_w32"),
+    entry<ElementGradATransposed, float, float, W16>("grad_a_transposed_element_f32_f32_w16"),
+    entry<ElementGradATransposed, float, float, W32>("grad_a_transposed_element_f32_f32_w32"),
+    entry<ElementGradATransposed, Half, float, W16>("grad_a_transposed_element_f16_f32_w16"),
+    entry<ElementGradATransposed, Half, float, W32>("grad_a_transposed_element_f16_f32_w32"),
+    entry<ElementGradA, float, float, W16>("grad_a_element_f32_f32_w16"),
+    entry<ElementGradA, float, float, W32>("grad_a_element_f32_f32_w32"),
+    entry<ElementGradA, Half, float, W16>("grad_a_element_f16_f32_w16"),
+    entry<ElementGradA, Half, float, W32>("grad_a_element_f16_f32_w32"),
+    entry<ElementGradW, float, float, W16>("grad_w_element_f32_f32_w16"),
+    entry<ElementGradW, float, float, W32>("grad_w_element_f32_f32_w32"),
+    entry<ElementGradW, Half, float, W16>("grad_w_element_f16_f32_w16"),
+    entry<ElementGradW, Half, float, W32>("grad_w_element_f16_f32_w32"),
+    entry<BlockFwd, float, float, W16>("fwd_block_f32_f32_w16"),
+    entry<BlockFwd, float, float, W32>("fwd_block_f32_f32_w32"),
+    entry<BlockFwd, Half, float, W16>("fwd_block_f16_f32_w16"),
+    entry<BlockFwd, Half, float, W32>("fwd_block_f16_f32_w32"),
+    entry<BlockFwd, Half, Half, W16>("fwd_block_f16_f16_w16"),
+    entry<BlockFwd, Half, Half, W32>("fwd_block_f16_f16_w32"),
+    entry<BlockGradATransposed, float, float, W16>("grad_a_transposed_block_f32_f32_w16"),
+    entry<BlockGradATransposed, float, float, W32>("grad_a_transposed_block_f32_f32_w32"),
+    entry<BlockGradATransposed, Half, float, W16>("grad_a_transposed_block_f16_f32_w16"),
+    entry<BlockGradATransposed, Half, float, W32>("grad_a_transposed_block_f16_f32_w32"),
+    entry<BlockGradATransposed, Half, Half, W16>("grad_a_transposed_block_f16_f16_w16"),
+    entry<BlockGradATransposed, Half, Half, W32>("grad_a_transposed_block_f16_f16_w32"),
+    entry<BlockGradW, float, float, W16>("grad_w_block_f32_f32_w16"),
+    entry<BlockGradW, float, float, W32>("grad_w_block_f32_f32_w32"),
+    entry<BlockGradW, Half, float, W16>("grad_w_block_f16_f32_w16"),
+    entry<BlockGradW, Half, float, W32>("grad_w_block_f16_f32_w32"),
+    entry<BlockGradW, Half, Half, W16>("grad_w_block_f16_f16_w16"),
+    entry<BlockGradW, Half, Half, W32>("grad_w_block_f16_f16_w32"),
+});
+
+std::string_view operation_name(Operation operation) {
+  switch (operation) {
+    case Operation::Fwd:
+      return "fwd";
+    case Operation::GradATransposed:
+      return "grad_a_transposed";
+    case Operation::GradA:
+      return "grad_a";
+    case Operation::GradW:
+      return "grad_w";
+  }
+  return "?";
+}
+
+std::string_view type_name(DataType type) { return type == DataType::Float ? "f32" : "f16"; }
+
+}  // namespace
+
+std::span<const KernelEntry> kernels() { return kKernels; }
+
+std::string kernel_name(const KernelKey& key) {
+  return fmt::format("{}_{}_{}_{}_w{}", operation_name(key.operation),
+                     key.format == Format::Element ? "element" : "block", type_name(key.in),
+                     type_name(key.sum), key.word_bits);
+}
+
+const KernelEntry& find_kernel(const KernelKey& key) {
+  std::string names;
+  for (const KernelEntry& kernel : kKernels) {
+    if (kernel.key == key) return kernel;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", kernel.name);
+  }
+  throw Error(ErrorCode::InvalidArgument,
+              fmt::format("there is no kernel {}; choose one of: {}", kernel_name(key), names));
+}
+
+}  // namespace tessera::codelets

@@ -1,0 +1,64 @@
+#include "tessera/codelets/internal/arithmetic.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+namespace tessera::codelets::internal {
+namespace {
+
+TEST(ToFloat, AgreesWithHalfOnAllOfIts65536Values) {
+  for (std::uint32_t bits = 0; bits <= 0xffff; ++bits) {
+    const Half half = Half::from_bits(static_cast<std::uint16_t>(bits));
+    ASSERT_EQ(std::bit_cast<std::uint32_t>(to_float(half)),
+              std::bit_cast<std::uint32_t>(float(half)))
+        << "bits " << bits;
+  }
+}
+
+// The header says that rounding a sum of halves to float first loses nothing: compare with the sum
+// in double, which is exact (its 53 bits cover all the halves' 40 binary places and a carry).
+TEST(Add, RoundsTheExactSumOfTwoHalves) {
+  for (std::uint32_t a = 0; a < 0x7c00; a += 37)
+    for (std::uint32_t b = 0; b < 0xfc00; b += 129) {
+      const Half left = Half::from_bits(static_cast<std::uint16_t>(a));
+      const Half right = Half::from_bits(static_cast<std::uint16_t>(b));
+      if (!std::isfinite(float(right))) continue;
+      const double exact = double(float(left)) + double(float(right));
+      const Half sum = add(left, right);
+      if (std::isinf(float(sum))) {
+        ASSERT_GE(std::abs(exact), 65520.0);
+        continue;
+      }
+      const double error = std::abs(double(float(sum)) - exact);
+      for (const int step : {-1, 1}) {
+        const auto bits = static_cast<std::uint16_t>(sum.bits + step);
+        const float neighbour = float(Half::from_bits(bits));
+        if ((sum.bits & 0x7fffu) == 0 || !std::isfinite(neighbour)) continue;
+        ASSERT_LE(error, std::abs(double(neighbour) - exact)) << a << " + " << b;
+      }
+    }
+}
+
+TEST(Dot, AddsEightLanesInAFixedOrder) {
+  // Column 8 joins column 0 in lane 0: (2^24 + 1) is lost there, and 1 + 1 in lane 1 is not.
+  std::array<float, 10> a{}, ones{};
+  ones.fill(1);
+  a[0] = 0x1p24f;
+  a[8] = 1;
+  EXPECT_EQ((dot<float>(a.data(), ones.data(), 10)), 0x1p24f);
+  a[8] = 0;
+  a[1] = a[9] = 1;
+  EXPECT_EQ((dot<float>(a.data(), ones.data(), 10)), 0x1p24f + 2);
+}
+
+TEST(Dot, OfNoColumnsIsZero) {
+  const float nothing = 3;
+  EXPECT_EQ((dot<float>(&nothing, &nothing, 0)), 0.0f);
+}
+
+}  // namespace
+}  // namespace tessera::codelets::internal
