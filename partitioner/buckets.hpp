@@ -1,0 +1,114 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "tessera/partitioner/tile_grid.hpp"
+#include "tessera/sparse/formats.hpp"
+
+namespace tessera::partitioner {
+
+// How far non-zeros must travel. A piece held at cell h gets home to cell c after (c - h) mod
+// splits steps along x and y. y_end[dx] is 1 + the largest y distance of any piece at x distance
+// dx, and 0 when nothing lies at that x distance; its size is 1 + the largest x distance. Nothing
+// spilled: {1}. Nothing at all: {1} too, so the home visit always stands.
+struct Travel {
+  std::vector<std::int32_t> y_end{1};
+
+  friend bool operator==(const Travel&, const Travel&) = default;
+  std::int64_t x_end() const { return static_cast<std::int64_t>(y_end.size()); }
+  std::int64_t largest_y_end() const;
+  bool stays_home() const { return y_end.size() == 1 && y_end[0] <= 1; }
+};
+
+// The travel bounds as the words that are sent to the machine: x_end, largest y_end, z_parts, then
+// y_end of every x distance. Example: {{2, 0, 1}} and 4 gives 3 2 4 2 0 1.
+std::vector<std::uint32_t> travel_words(const Travel& travel, std::int64_t z_parts);
+
+struct SpillStats {
+  std::int64_t blocks = 0;          // non-zero blocks in all
+  std::int64_t moved_blocks = 0;    // of these, outside their own cell
+  std::int64_t records = 0;         // over all buckets
+  std::int64_t fullest_words = 0;   // of any forward bucket, end marker included
+  std::int64_t fullest_blocks = 0;  // of any bucket
+  std::int64_t fullest_grad_a_words = 0;
+};
+
+// A sparse matrix as the machine holds it. Words are kept at the width of the machine. Immutable
+// once made; safe to read from many threads.
+//   meta          [buckets][meta_words]     forward buckets
+//   grad_a_meta   [buckets][grad_a_words]   separate GradA buckets, else empty
+//   source        [buckets][blocks]         the block of the encoded matrix in each value slot, -1
+//                                           for padding: the map for values and gradients
+struct Buckets {
+  TileGrid grid;
+  std::variant<std::vector<std::uint16_t>, std::vector<std::uint32_t>> meta;
+  std::variant<std::vector<std::uint16_t>, std::vector<std::uint32_t>> grad_a_meta;
+  std::vector<std::int32_t> source;
+  Travel travel;
+  SpillStats stats;
+
+  // First word of a bucket, which must be below grid.buckets().
+  const void* meta_words(std::int64_t bucket) const;
+  const void* grad_a_meta_words(std::int64_t bucket) const;
+  std::int64_t values_per_bucket() const { return grid.blocks * grid.block.area(); }
+};
+
+// What did not fit, in the terms of the remedy.
+struct Misfit {
+  std::int64_t x = 0, y = 0, z = 0;                 // the first bucket that could not be emptied
+  std::int64_t left_blocks = 0;                     // blocks without a place, of all buckets
+  std::int64_t words_needed = 0, words_free = 0;    // for what is left, and over the whole machine
+  std::int64_t blocks_needed = 0, blocks_free = 0;  // capacity wanted in all, and there in all
+  // The least factor, in hundredths, for which it fits with_capacity(grid, factor); by trying.
+  double capacity_factor = 1.0;
+  std::string message;  // says all this in one sentence
+};
+
+// Either buckets or a misfit, never both and never a part.
+struct EncodeResult {
+  std::optional<Buckets> buckets;
+  std::optional<Misfit> misfit;
+};
+
+struct EncodeOptions {
+  bool force_spills = false;  // test mode: every piece moves to another bucket (needs two buckets)
+};
+
+// Encodes a pattern; does not read values. T is float or double.
+// Every block lies at home if all of its piece fits there; what does not fit is spilled to where it
+// is home again soonest. Whether a pattern fits never turns from yes to no when capacities grow
+// (force_spills apart). Room that no record header fits in is lost, so a few hundredths of slack
+// may be needed beyond what the totals ask for; PopLibs' search fits some such cases, and fails in
+// others that fit here.
+// Throws Error{InvalidArgument} for a bad grid or a matrix of another size or block,
+// Error{BadInput} for one that is not canonical (sparse::check), Error{LimitExceeded} naming cell,
+// field, value and limit when a word does not fit its width, whatever the capacity. Cost O(blocks
+// log(blocks of a cell)); when much is spilled, also O(buckets^2); a misfit costs some ten attempts
+// more. Deterministic. Any number of threads may encode at once.
+template <class T>
+EncodeResult encode(const sparse::Csr<T>& matrix, const TileGrid& grid,
+                    const EncodeOptions& options = {});
+
+// Values (elements of each block, row-major) in bucket order [buckets][values_per_bucket], 0 where
+// there is padding. `values` has the length of the encoded matrix' values, else
+// Error{InvalidArgument}. To and From are float, double or Half. O(blocks * area), thread-safe.
+template <class To, class From>
+std::vector<To> to_bucket_order(const Buckets& buckets, std::span<const From> values);
+
+// The inverse: values of the matrix from values in bucket order.
+template <class To, class From>
+std::vector<To> from_bucket_order(const Buckets& buckets, std::span<const From> bucket_values);
+
+// The matrix, from the words alone (not from `source`): the exact inverse of encode. Throws
+// Error{BadInput} naming bucket and word when the words are not what encode writes for the rows
+// they hold, Error{InvalidArgument} for lists of the wrong length. Rows of a record may stand in
+// any order. T is float or double. O(blocks log(blocks of a row)), thread-safe.
+template <class T>
+sparse::Csr<T> decode(const Buckets& buckets, std::span<const T> bucket_values);
+
+}  // namespace tessera::partitioner

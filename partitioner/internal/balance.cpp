@@ -1,0 +1,116 @@
+#include "tessera/partitioner/internal/balance.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "tessera/base/error.hpp"
+#include "tessera/codelets/bucket_layout.hpp"
+#include "tessera/partitioner/internal/fill.hpp"
+#include "tessera/partitioner/internal/gather.hpp"
+#include "tessera/partitioner/internal/spill_near.hpp"
+
+namespace tessera::partitioner::internal {
+namespace {
+
+std::int64_t count_blocks(const std::vector<Leftover>& left) {
+  std::int64_t blocks = 0;
+  for (const Leftover& l : left)
+    for (const Run& run : l.runs) blocks += run.count;
+  return blocks;
+}
+
+// Fits when either order does: two deciders that larger capacities cannot turn against us are,
+// together, another one. Leaves the better of the two outcomes.
+std::vector<Leftover> fill_either_way(Holdings& holdings) {
+  auto left = fill(holdings, Stay::LongRows);
+  if (left.empty()) return left;
+  Holdings second = holdings;
+  second.set_capacity(holdings.grid());
+  auto second_left = fill(second, Stay::ShortRows);
+  if (count_blocks(second_left) >= count_blocks(left)) return left;
+  holdings = std::move(second);
+  return second_left;
+}
+
+std::int64_t visits(const Holdings& holdings) {
+  std::int64_t sum = 0;
+  for (const std::int32_t y_end : travel_of(holdings).y_end) sum += y_end;
+  return sum;
+}
+
+bool any_overfull(const Holdings& holdings) {
+  for (std::int64_t b = 0; b < holdings.grid().buckets(); ++b)
+    if (holdings.overfull(b)) return true;
+  return false;
+}
+
+bool fits_when_grown(Holdings& holdings, const TileGrid& grid, std::int64_t percent, bool forced) {
+  holdings.set_capacity(with_capacity(grid, static_cast<double>(percent) / 100));
+  if (forced) return spill_near(holdings, true).empty();
+  return !any_overfull(holdings) || fill_either_way(holdings).empty();
+}
+
+// The least factor that fits, in hundredths.
+std::int64_t least_percent(Holdings& holdings, bool forced) {
+  const TileGrid grid = holdings.grid();
+  // No int32 pattern needs more than 2^31 times a capacity of one.
+  constexpr std::int64_t kBeyondAll = std::int64_t{100} << 32;
+  std::int64_t too_small = 100, enough = 200;
+  while (!fits_when_grown(holdings, grid, enough, forced)) {
+    TESSERA_ASSERT(enough < kBeyondAll);
+    too_small = std::exchange(enough, 2 * enough);
+  }
+  while (enough - too_small > 1) {
+    const std::int64_t middle = (too_small + enough) / 2;
+    (fits_when_grown(holdings, grid, middle, forced) ? enough : too_small) = middle;
+  }
+  return enough;
+}
+
+void describe(Misfit& misfit) {
+  misfit.message = fmt::format(
+      "the non-zeros do not fit: of bucket (x {}, y {}, z {}) and others {} blocks are left over; "
+      "they need {} words where {} are free over all buckets, and {} blocks are wanted in all "
+      "where "
+      "there is room for {}; capacities {:.2f} times as large would do (raise "
+      "metaInfoBucketOversizeProportion)",
+      misfit.x, misfit.y, misfit.z, misfit.left_blocks, misfit.words_needed, misfit.words_free,
+      misfit.blocks_needed, misfit.blocks_free, misfit.capacity_factor);
+}
+
+}  // namespace
+
+std::vector<Leftover> balance(Holdings& holdings, bool forced) {
+  if (forced) return spill_near(holdings, true);
+  if (!any_overfull(holdings)) return {};
+  Holdings near = holdings;
+  auto left = fill_either_way(holdings);
+  if (!left.empty()) return left;
+  if (spill_near(near, false).empty() && visits(near) <= visits(holdings))
+    holdings = std::move(near);
+  return left;
+}
+
+Misfit make_misfit(Holdings& holdings, const std::vector<Leftover>& left, bool forced) {
+  TESSERA_ASSERT(!left.empty());
+  const TileGrid& grid = holdings.grid();
+  const auto first = std::min_element(left.begin(), left.end(), [](const auto& a, const auto& b) {
+                       return a.bucket < b.bucket;
+                     })->bucket;
+  Misfit misfit;
+  misfit.x = first / grid.splits.z / grid.splits.y;
+  misfit.y = first / grid.splits.z % grid.splits.y;
+  misfit.z = first % grid.splits.z;
+  misfit.left_blocks = count_blocks(left);
+  for (const Leftover& l : left) misfit.words_needed += holdings.alone(l.runs).words;
+  for (std::int64_t b = 0; b < grid.buckets(); ++b) misfit.words_free += holdings.free(b).words;
+  misfit.blocks_needed = holdings.pieces().items();
+  misfit.blocks_free = grid.buckets() * grid.blocks;
+  misfit.capacity_factor = static_cast<double>(least_percent(holdings, forced)) / 100;
+  describe(misfit);
+  return misfit;
+}
+
+}  // namespace tessera::partitioner::internal

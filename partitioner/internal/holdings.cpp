@@ -1,0 +1,155 @@
+#include "tessera/partitioner/internal/holdings.hpp"
+
+#include <algorithm>
+
+#include "tessera/base/error.hpp"
+#include "tessera/codelets/bucket_layout.hpp"
+
+namespace tessera::partitioner::internal {
+namespace {
+
+constexpr std::int64_t kRowWords = codelets::kWords<codelets::OutputEntry>;
+// A separate GradA bucket has two words per non-zero: the value's index and the row.
+constexpr std::int64_t kGradAWordsPerBlock = 2;
+
+Room header_room(const TileGrid& grid) {
+  const codelets::RecordShape forward{grid.block.is_element(), grid.grad_w, grid.workers};
+  const codelets::RecordShape grad_a{true, false, grid.workers};
+  return {codelets::fixed_record_words(forward), 0,
+          grid.separate_grad_a ? codelets::fixed_record_words(grad_a) : 0};
+}
+
+std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+}  // namespace
+
+Holdings::Holdings(const Pieces& pieces, const TileGrid& grid)
+    : pieces_(&pieces), grid_(grid), header_(header_room(grid)) {
+  row_mark_.resize(index(grid.x_range(0).size() / grid.block.rows));
+  if (grid.separate_grad_a) col_mark_.resize(index(grid.y_range(0).size() / grid.block.cols));
+  home_.resize(index(grid.buckets()));
+  for (std::int64_t b = 0; b < grid.buckets(); ++b) home_[index(b)] = home_room(b);
+  set_capacity(grid);
+}
+
+Room Holdings::home_room(std::int64_t bucket) {
+  const auto runs = pieces_->runs_of(bucket);
+  if (runs.empty()) return {};
+  Room room = header_;
+  const std::int64_t blocks =
+      pieces_->item_begin[index(bucket) + 1] - pieces_->item_begin[index(bucket)];
+  room += {kRowWords * static_cast<std::int64_t>(runs.size()) + blocks, blocks, 0};
+  if (!grid_.separate_grad_a) return room;
+  ++mark_;
+  std::int64_t columns = 0;
+  for (const Run& run : runs) {
+    columns += new_columns(run);
+    mark(run);
+  }
+  room.grad_a_words += kRowWords * columns + kGradAWordsPerBlock * blocks;
+  return room;
+}
+
+void Holdings::set_capacity(const TileGrid& grid) {
+  grid_ = grid;
+  capacity_ = {grid.meta_words - codelets::kEndMarkerWords, grid.blocks,
+               grid.separate_grad_a ? grid.grad_a_words - codelets::kEndMarkerWords : 0};
+  used_ = home_;
+  whole_.assign(home_.size(), true);
+  guests_.assign(home_.size(), {});
+  guest_cells_.assign(home_.size(), {});
+}
+
+void Holdings::evict(std::int64_t bucket) {
+  TESSERA_ASSERT(whole_home(bucket) && guests(bucket).empty());
+  whole_[index(bucket)] = false;
+  used_[index(bucket)] = {};
+}
+
+bool Holdings::holds(std::int64_t bucket, std::int32_t cell) const {
+  if (whole_home(bucket) && cell == cell_of(bucket) && !pieces_->runs_of(bucket).empty())
+    return true;
+  const auto& cells = guest_cells(bucket);
+  return std::find(cells.begin(), cells.end(), cell) != cells.end();
+}
+
+bool Holdings::may_take(std::int64_t bucket, std::int32_t cell) const {
+  const Room room = free(bucket);
+  if (room.blocks < 1 || room.words < 1) return false;
+  return room.words >= header_.words + kRowWords + 1 || holds(bucket, cell);
+}
+
+void Holdings::open(std::int64_t bucket, std::int32_t cell) {
+  open_bucket_ = bucket;
+  open_cell_ = cell;
+  new_record_ = !holds(bucket, cell);
+  ++mark_;
+  if (new_record_) return;
+  if (whole_home(bucket) && cell == cell_of(bucket))
+    for (const Run& run : pieces_->runs_of(bucket)) mark(run);
+  for (const Guest& guest : guests(bucket))
+    if (guest.cell == cell) mark(guest.run);
+}
+
+void Holdings::mark(const Run& run) {
+  row_mark_[index(run.row)] = mark_;
+  if (!grid_.separate_grad_a) return;
+  for (std::int32_t i = run.begin; i < run.begin + run.count; ++i)
+    col_mark_[index(pieces_->col[index(i)])] = mark_;
+}
+
+std::int64_t Holdings::new_columns(const Run& run) const {
+  std::int64_t count = 0;
+  for (std::int32_t i = run.begin; i < run.begin + run.count; ++i)
+    count += col_mark_[index(pieces_->col[index(i)])] != mark_;
+  return count;
+}
+
+Room Holdings::extra(const Run& run) const {
+  Room room = new_record_ ? header_ : Room{};
+  room.words += run.count + (row_mark_[index(run.row)] == mark_ ? 0 : kRowWords);
+  room.blocks += run.count;
+  if (grid_.separate_grad_a)
+    room.grad_a_words += kGradAWordsPerBlock * run.count + kRowWords * new_columns(run);
+  return room;
+}
+
+template <class ColumnAt>
+std::int32_t Holdings::fitting(const Run& run, ColumnAt&& column_at) const {
+  const Room room = free(open_bucket_) - extra(run.prefix(0));
+  const auto most =
+      std::max<std::int64_t>(0, std::min({std::int64_t{run.count}, room.words, room.blocks}));
+  if (!grid_.separate_grad_a) return static_cast<std::int32_t>(most);
+  std::int64_t left = room.grad_a_words;
+  for (std::int32_t n = 0; n < most; ++n) {
+    const bool known = col_mark_[index(pieces_->col[index(column_at(n))])] == mark_;
+    left -= kGradAWordsPerBlock + (known ? 0 : kRowWords);
+    if (left < 0) return n;
+  }
+  return static_cast<std::int32_t>(most);
+}
+
+std::int32_t Holdings::fitting_front(const Run& run) const {
+  return fitting(run, [&run](std::int32_t n) { return run.begin + n; });
+}
+
+std::int32_t Holdings::fitting_back(const Run& run) const {
+  return fitting(run, [&run](std::int32_t n) { return run.begin + run.count - 1 - n; });
+}
+
+void Holdings::add(const Run& run) {
+  used_[index(open_bucket_)] += extra(run);
+  if (new_record_) guest_cells_[index(open_bucket_)].push_back(open_cell_);
+  new_record_ = false;
+  guests_[index(open_bucket_)].push_back({open_cell_, run});
+  mark(run);
+}
+
+Room Holdings::alone(const std::vector<Run>& runs) const {
+  if (runs.empty()) return {};
+  Room room = header_;
+  for (const Run& run : runs) room += {kRowWords + run.count, run.count, 0};
+  return room;
+}
+
+}  // namespace tessera::partitioner::internal

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tessera/partitioner/internal/pieces.hpp"
+
+namespace tessera::partitioner::internal {
+
+// Runs without a place. They come from the piece whose home is `bucket`.
+struct Leftover {
+  std::int64_t bucket = 0;
+  std::vector<Run> runs;
+};
+
+}  // namespace tessera::partitioner::internal

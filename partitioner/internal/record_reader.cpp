@@ -1,0 +1,152 @@
+#include "tessera/partitioner/internal/record_reader.hpp"
+
+#include <fmt/format.h>
+
+#include "tessera/base/error.hpp"
+#include "tessera/codelets/bucket_layout.hpp"
+
+namespace tessera::partitioner::internal {
+
+using codelets::kWords;
+
+void reject_word(std::int64_t bucket, std::int64_t word, const std::string& reason) {
+  throw Error(ErrorCode::BadInput, fmt::format("bucket {}, word {}: {}", bucket, word, reason));
+}
+
+template <class Word>
+RecordReader<Word>::RecordReader(const TileGrid& grid)
+    : grid_(grid),
+      writer_(grid),
+      row_mark_(static_cast<std::size_t>(grid.x_range(0).size() / grid.block.rows)) {}
+
+template <class Word>
+void RecordReader<Word>::start(std::int64_t bucket, std::span<const Word> meta,
+                               std::span<const Word> grad_a) {
+  bucket_ = bucket;
+  meta_ = meta;
+  grad_a_ = grad_a;
+  at_ = grad_a_at_ = 0;
+}
+
+template <class Word>
+void RecordReader<Word>::expect(bool good, std::int64_t at, const char* reason) const {
+  if (!good)
+    reject_word(bucket_, at,
+                fmt::format("{}; it is {}", reason,
+                            at < static_cast<std::int64_t>(meta_.size()) ? word(at) : -1));
+}
+
+// Cell, length and rows of the record at at_; what is not needed to find the rows is compared
+// later.
+template <class Word>
+typename RecordReader<Word>::Frame RecordReader<Word>::read_frame(RecordRows& record) {
+  const bool element = grid_.block.is_element();
+  const std::int64_t header =
+      element ? kWords<codelets::ElementHeader> : kWords<codelets::BlockHeader>;
+  const auto end = static_cast<std::int64_t>(meta_.size()) - codelets::kEndMarkerWords;
+  expect(word(at_) <= grid_.splits.x * grid_.splits.y, at_, "no cell has this sub-group id");
+  expect(at_ + header <= end, at_, "the bucket ends inside this record's header");
+  record.x = (word(at_) - 1) / grid_.splits.y;
+  record.y = (word(at_) - 1) % grid_.splits.y;
+  Frame frame;
+  frame.length = word(at_ + 4);
+  expect(frame.length >= header && at_ + frame.length <= end, at_ + 4,
+         "the record must be longer than its header and end before the bucket's last word");
+  frame.rows = word(at_ + (element ? 6 : 5)) + 1;
+  const std::int64_t at_output = at_ + (element ? 7 : 6);
+  frame.first_output =
+      element ? word(at_output) : header + kWords<codelets::GradWWorkerEntry> * word(at_output);
+  expect(frame.first_output >= header && frame.first_output <= frame.length, at_output,
+         "the first row must lie behind the header and inside the record");
+  return frame;
+}
+
+// The row at `at`, which moves behind it.
+template <class Word>
+void RecordReader<Word>::read_row(const Frame& frame, std::int64_t& at, RecordRows& record) {
+  const bool element = grid_.block.is_element();
+  const std::int64_t end = at_ + frame.length, first = at + kWords<codelets::OutputEntry>;
+  expect(first < end, at, "the record ends inside a row");
+  const std::int64_t row = word(at) / grid_.block.rows, count = word(at + 1) + (element ? 0 : 1);
+  expect(
+      word(at) % grid_.block.rows == 0 && row < grid_.x_range(record.x).size() / grid_.block.rows,
+      at, "the row must be a multiple of the block's rows and inside the cell");
+  expect(count >= 1 && first + count <= end, at + 1,
+         "a row must have non-zeros and end inside the record");
+  std::int64_t& seen = row_mark_[static_cast<std::size_t>(row)];
+  expect(seen != mark_, at, "the row stands twice in its record");
+  seen = mark_;
+  record.rows.push_back({static_cast<std::int32_t>(row),
+                         static_cast<std::int32_t>(record.col.size()),
+                         static_cast<std::int32_t>(count)});
+  const std::int64_t scale =
+      element ? codelets::type_factor(grid_.data_type) * grid_.z_per_tile() : grid_.block.cols;
+  const std::int64_t cols = grid_.y_range(record.y).size() / grid_.block.cols;
+  std::int64_t last = -1;
+  for (at = first; at < first + count; ++at) {
+    const std::int64_t col = word(at) / scale;
+    expect(word(at) % scale == 0 && col < cols, at,
+           "the column must be a multiple of its scale and inside the cell");
+    expect(col > last, at, "columns must ascend inside a row");
+    record.col.push_back(static_cast<std::int32_t>(last = col));
+  }
+}
+
+template <class Word>
+void RecordReader<Word>::compare(const std::vector<Word>& expected, std::span<const Word> words,
+                                 std::int64_t at, const char* which) const {
+  const auto room = static_cast<std::int64_t>(words.size()) - at;
+  for (std::int64_t i = 0; i < static_cast<std::int64_t>(expected.size()); ++i) {
+    const auto wanted = expected[static_cast<std::size_t>(i)];
+    if (i >= room)
+      reject_word(bucket_, at + i, fmt::format("the {} bucket ends inside a record", which));
+    if (words[static_cast<std::size_t>(at + i)] != wanted)
+      reject_word(bucket_, at + i,
+                  fmt::format("in the {} bucket is {}, but the record's rows ask for {}", which,
+                              words[static_cast<std::size_t>(at + i)], wanted));
+  }
+}
+
+template <class Word>
+void RecordReader<Word>::expect_zeros(std::span<const Word> words, std::int64_t at,
+                                      const char* which) const {
+  if (at >= static_cast<std::int64_t>(words.size()))
+    reject_word(bucket_, at, fmt::format("the {} bucket has no end marker", which));
+  for (; at < static_cast<std::int64_t>(words.size()); ++at)
+    if (words[static_cast<std::size_t>(at)] != 0)
+      reject_word(bucket_, at,
+                  fmt::format("behind the end marker of the {} bucket is {}, not 0", which,
+                              words[static_cast<std::size_t>(at)]));
+}
+
+template <class Word>
+bool RecordReader<Word>::read(RecordRows& record) {
+  if (at_ >= static_cast<std::int64_t>(meta_.size()) || word(at_) == 0) {
+    expect_zeros(meta_, at_, "forward");
+    if (grid_.separate_grad_a) expect_zeros(grad_a_, grad_a_at_, "GradA");
+    return false;
+  }
+  record.rows.clear(), record.col.clear(), record.source.clear();
+  const Frame frame = read_frame(record);
+  ++mark_;
+  std::int64_t at = at_ + frame.first_output;
+  for (std::int64_t row = 0; row < frame.rows; ++row) read_row(frame, at, record);
+  expect(at == at_ + frame.length, at, "the record must end behind its last row");
+
+  expected_.clear();
+  writer_.write_forward(record, expected_);
+  compare(expected_, meta_, at_, "forward");
+  at_ += frame.length;
+  if (grid_.separate_grad_a) {
+    expected_.clear();
+    writer_.write_grad_a(record, expected_);
+    compare(expected_, grad_a_, grad_a_at_, "GradA");
+    grad_a_at_ += static_cast<std::int64_t>(expected_.size());
+  }
+  return true;
+}
+
+template class RecordReader<std::uint16_t>;
+template class RecordReader<std::uint32_t>;
+
+}  // namespace tessera::partitioner::internal

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tessera/partitioner/internal/gather.hpp"
+#include "tessera/partitioner/internal/record_writer.hpp"
+#include "tessera/partitioner/tile_grid.hpp"
+
+namespace tessera::partitioner::internal {
+
+// "bucket 3, word 17: ..." as Error{BadInput}.
+[[noreturn]] void reject_word(std::int64_t bucket, std::int64_t word, const std::string& reason);
+
+// Reads the records of one bucket after another. What the rows say is taken from the words; all
+// other words of a record (headers, worker tables, GradA records) must be the ones that
+// RecordWriter writes for such rows, so nothing in a bucket goes unread. Rows may stand in any
+// order but not twice in a record. Everything wrong is Error{BadInput} naming bucket and word.
+template <class Word>
+class RecordReader {
+ public:
+  explicit RecordReader(const TileGrid& grid);
+
+  // `grad_a` is the separate GradA bucket, or empty.
+  void start(std::int64_t bucket, std::span<const Word> meta, std::span<const Word> grad_a);
+  // The next record, or false at the end marker, once all words behind it have been found 0.
+  // record.source is left empty.
+  bool read(RecordRows& record);
+
+ private:
+  struct Frame {
+    std::int64_t length = 0, rows = 0, first_output = 0;
+  };
+  std::int64_t word(std::int64_t at) const { return meta_[static_cast<std::size_t>(at)]; }
+  void expect(bool good, std::int64_t at, const char* reason) const;
+  Frame read_frame(RecordRows& record);
+  void read_row(const Frame& frame, std::int64_t& at, RecordRows& record);
+  void compare(const std::vector<Word>& expected, std::span<const Word> words, std::int64_t at,
+               const char* which) const;
+  void expect_zeros(std::span<const Word> words, std::int64_t at, const char* which) const;
+
+  TileGrid grid_;
+  RecordWriter<Word> writer_;
+  std::int64_t bucket_ = 0;
+  std::span<const Word> meta_, grad_a_;
+  std::int64_t at_ = 0, grad_a_at_ = 0;
+  std::vector<Word> expected_;
+  // A row of the cell was seen in this record when its mark is the current one.
+  std::int64_t mark_ = 0;
+  std::vector<std::int64_t> row_mark_;
+};
+
+}  // namespace tessera::partitioner::internal
