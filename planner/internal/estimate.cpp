@@ -1,0 +1,61 @@
+#include "tessera/planner/internal/estimate.hpp"
+
+#include "tessera/base/int_math.hpp"
+#include "tessera/codelets/cost/vector_cycles.hpp"
+
+namespace tessera::planner::internal {
+namespace {
+
+void finish_pass(const Case& c, Estimate& total, PassEstimate pass) {
+  if (!c.quirks().free_steps)
+    pass.add("barriers and launches",
+             pass.barriers * c.machine.sync.value + pass.launches * c.machine.launch.value, 0);
+  total.cycles += pass.cycles;
+  total.temp = std::max(total.temp, pass.temp);
+  total.passes[total.pass_count++] = pass;
+}
+
+}  // namespace
+
+codelets::MatMulKernel kernel_of(const Case& c, Method method, BlockShape block) {
+  const DataType in = c.problem.data_type, sums = c.problem.partials_type;
+  const std::int64_t units = in == DataType::Float     ? c.machine.float_float_conv_units
+                             : sums == DataType::Float ? c.machine.half_float_conv_units
+                                                       : c.machine.half_half_conv_units;
+  return {method, in, sums, block, c.machine.workers, units, c.quirks().repeat_float_pair_loop};
+}
+
+std::int64_t zeroing_cycles(const Case& c, std::int64_t partials) {
+  const std::int64_t workers = c.machine.workers;
+  if (c.quirks().zero_cycles_per_partial) return round_up(partials, workers);
+  return codelets::zero_cycles(partials * c.partials_bytes(), workers).value;
+}
+
+std::int64_t fetched_bytes(std::int64_t needed, std::int64_t all, std::int64_t tiles,
+                           std::int64_t grain_bytes) {
+  return needed > ceil_div(all, tiles) ? needed * grain_bytes : 0;
+}
+
+std::int64_t resident_bytes(const Case& c, const Cut& cut, const BucketSize& bucket) {
+  const std::int64_t tiles = cut.parts.product();
+  const Dims all = c.grains * c.candidate.grain;
+  const std::int64_t y_side = ceil_div(all.g * all.y * all.z, tiles) * c.input_bytes();
+  const std::int64_t x_side = ceil_div(all.g * all.x * all.z, tiles) * c.input_bytes();
+  const std::int64_t values = bucket.values * c.input_bytes();
+  const std::int64_t words = bucket.fwd_words + bucket.grad_a_words;
+  const bool backward = c.problem.grad_a || c.problem.grad_w;
+  return values * (1 + c.problem.grad_w) + words * c.word_bytes() +
+         y_side * (1 + c.problem.grad_a) + x_side * (1 + backward);
+}
+
+Estimate estimate(const Case& c, const Cut& cut, const BucketSize& bucket) {
+  Estimate total;
+  total.bucket = bucket;
+  finish_pass(c, total, estimate_fwd(c, cut, bucket));
+  if (c.problem.grad_a) finish_pass(c, total, estimate_grad_a(c, cut, bucket));
+  if (c.problem.grad_w) finish_pass(c, total, estimate_grad_w(c, cut, bucket));
+  total.resident = resident_bytes(c, cut, bucket);
+  return total;
+}
+
+}  // namespace tessera::planner::internal

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "tessera/base/error.hpp"
+#include "tessera/codelets/cost/matmul_cycles.hpp"
+#include "tessera/planner/internal/layout.hpp"
+
+namespace tessera::planner::internal {
+
+// Cycles and temporary bytes of one step of a pass.
+struct Step {
+  const char* name = nullptr;
+  std::int64_t cycles = 0, temp = 0;
+};
+
+// The steps of one pass in running order. Fixed room: filled in the innermost loop of the search.
+struct PassEstimate {
+  Pass pass = Pass::Fwd;
+  std::array<Step, 9> steps;
+  std::size_t count = 0;
+  std::int64_t cycles = 0;  // sum
+  std::int64_t temp = 0;    // largest
+  std::int64_t barriers = 0, launches = 0;
+
+  void add(const char* name, std::int64_t step_cycles, std::int64_t step_temp) {
+    TESSERA_ASSERT(count < steps.size());
+    steps[count++] = {name, step_cycles, step_temp};
+    cycles += step_cycles;
+    temp = std::max(temp, step_temp);
+  }
+  // One exchange step, when it moves anything.
+  void note_exchange(std::int64_t step_cycles) { barriers += step_cycles > 0; }
+  void note_compute(std::int64_t times = 1) { barriers += times, launches += times; }
+};
+
+struct Estimate {
+  BucketSize bucket;
+  std::array<PassEstimate, 3> passes;
+  std::size_t pass_count = 0;
+  std::int64_t cycles = 0, temp = 0, resident = 0;
+};
+
+// What every step of one cut costs. Pure; never allocates after the first few calls per thread.
+Estimate estimate(const Case& c, const Cut& cut, const BucketSize& bucket);
+
+// The parts of estimate: a pass each.
+PassEstimate estimate_fwd(const Case& c, const Cut& cut, const BucketSize& bucket);
+PassEstimate estimate_grad_a(const Case& c, const Cut& cut, const BucketSize& bucket);
+PassEstimate estimate_grad_w(const Case& c, const Cut& cut, const BucketSize& bucket);
+
+// Bytes that lie on a tile all the time: its bucket and its even share of the dense operands.
+std::int64_t resident_bytes(const Case& c, const Cut& cut, const BucketSize& bucket);
+
+// Helpers that more than one pass uses.
+codelets::MatMulKernel kernel_of(const Case& c, Method method, BlockShape block);
+std::int64_t zeroing_cycles(const Case& c, std::int64_t partials);
+// Bytes of a dense operand of `all` grains that a tile must fetch to hold `needed` of them: none
+// when its even share of the operand is as large.
+std::int64_t fetched_bytes(std::int64_t needed, std::int64_t all, std::int64_t tiles,
+                           std::int64_t grain_bytes);
+
+}  // namespace tessera::planner::internal

@@ -1,0 +1,168 @@
+#include <algorithm>
+
+#include "tessera/base/int_math.hpp"
+#include "tessera/codelets/cost/matmul_cycles.hpp"
+#include "tessera/codelets/cost/vector_cycles.hpp"
+#include "tessera/planner/internal/estimate.hpp"
+
+// GradW: dR[x][y] += dQ[x][z] * S[y][z] at R's non-zeros, in forward naming.
+namespace tessera::planner::internal {
+namespace {
+
+struct GradWView {
+  const Case& c;
+  const Cut& cut;
+  std::int64_t tiles, meta_bytes, sum_bytes;  // of one bucket
+  std::int64_t q_bytes, s_bytes;              // a tile's dense shares
+  codelets::ExchangeWidth width;
+};
+
+// Order of dimensions on the tiles, outer to inner: y z x when buckets travel, else x y z. Parts
+// along a dimension are neighbours when nothing inside it is cut.
+struct Consecutive {
+  std::int64_t x, y, z;  // tiles in a row that take the same data
+};
+Consecutive consecutive(const Case& c, Dims parts) {
+  const auto if_inner_is_whole = [](std::int64_t inner, std::int64_t count) {
+    return inner == 1 ? count : 1;
+  };
+  if (c.candidate.exchange_buckets)
+    return {parts.x, if_inner_is_whole(parts.z * parts.x, parts.y),
+            if_inner_is_whole(parts.x, parts.z)};
+  return {if_inner_is_whole(parts.y * parts.z, parts.x), if_inner_is_whole(parts.z, parts.y),
+          parts.z};
+}
+
+GradWView make_view(const Case& c, const Cut& cut, const BucketSize& bucket) {
+  const Dims e = cut.share * c.candidate.grain;
+  const std::int64_t values = bucket.blocks * c.problem.block.area();
+  return {c,
+          cut,
+          cut.parts.product(),
+          bucket.fwd_words * c.word_bytes(),
+          values * c.partials_bytes(),
+          e.x * e.z * c.input_bytes(),
+          e.y * e.z * c.input_bytes(),
+          {c.machine.exchange_bytes_per_cycle, c.machine.tiles_per_exchange_bus}};
+}
+
+struct OperandBytes {
+  std::int64_t q, s;
+  std::int64_t sum() const { return q + s; }
+};
+
+OperandBytes fetch_operands(const GradWView& v, PassEstimate& pass) {
+  const Case& c = v.c;
+  const Dims share = v.cut.share, all = c.grains, grain = c.candidate.grain;
+  const Consecutive row = consecutive(c, v.cut.parts);
+  const OperandBytes bytes = {fetched_bytes(share.x * share.z, all.g * all.x * all.z, v.tiles,
+                                            grain.x * grain.z * c.input_bytes()),
+                              fetched_bytes(share.y * share.z, all.g * all.y * all.z, v.tiles,
+                                            grain.y * grain.z * c.input_bytes())};
+  const Cycles cycles = codelets::broadcast_cycles(bytes.q, row.y, v.tiles, v.width) +
+                        codelets::broadcast_cycles(bytes.s, row.x, v.tiles, v.width);
+  pass.add("exchange operands", cycles.value, bytes.sum());
+  pass.note_exchange(cycles.value);
+  return bytes;
+}
+
+// After this step the rearranged copies are what is held.
+OperandBytes rearrange_operands(const GradWView& v, OperandBytes held, PassEstimate& pass) {
+  const Case& c = v.c;
+  if (c.candidate.grad_w != Method::BlockGradWAmp) {
+    pass.add("rearrange operands", 0, 0);
+    return held;
+  }
+  const Dims share = v.cut.share, grain = c.candidate.grain;
+  const std::int64_t z = share.z * grain.z, workers = c.machine.workers;
+  const Cycles cycles =
+      codelets::rearrange_cycles(share.x, grain.x, z, c.problem.data_type, workers) +
+      codelets::rearrange_cycles(share.y, grain.y, z, c.problem.data_type, workers);
+  pass.add("rearrange operands", cycles.value, held.sum() + v.q_bytes + v.s_bytes);
+  pass.note_compute();
+  return {v.q_bytes, v.s_bytes};
+}
+
+// A full circle along z, so that every bucket meets every part of the batch.
+void exchange_along_z(const GradWView& v, PassEstimate& pass) {
+  const std::int64_t rounds = v.cut.parts.z;
+  if (rounds == 1) return pass.add("exchange along z", 0, 0);
+  Cycles cycles;
+  if (v.c.candidate.exchange_buckets) {
+    cycles = codelets::exchange_cycles(v.meta_bytes + v.sum_bytes, v.width);
+  } else {
+    const std::int64_t row = consecutive(v.c, v.cut.parts).z;
+    cycles = codelets::broadcast_cycles(v.q_bytes, row, v.tiles, v.width) +
+             codelets::broadcast_cycles(v.s_bytes, row, v.tiles, v.width);
+  }
+  pass.add("exchange along z", rounds * cycles.value, 0);
+  pass.barriers += rounds;
+}
+
+// Worker k of the plain kernels has the non-zeros [lo, hi) of all rows laid end to end.
+std::int64_t busiest_run(const Case& c, const codelets::MatMulKernel& kernel, std::int64_t z,
+                         const UniformCounts& counts) {
+  const codelets::LinearCycles cycles = codelets::worker_cycles(kernel, z);
+  const std::int64_t scan = codelets::expected_scan_cycles(kernel.method, 1, 1, 1).value;
+  const std::int64_t all = counts.rows * counts.per_row, per_worker = ceil_div(all, kernel.workers);
+  std::int64_t most = 0;
+  for (std::int64_t lo = 0; lo < all; lo += per_worker) {
+    const std::int64_t hi = std::min(all, lo + per_worker), nonzeros = hi - lo;
+    const std::int64_t rows = ceil_div(hi, counts.per_row) - lo / counts.per_row;
+    if (!c.quirks().divide_grad_w_overheads) {
+      most = std::max(most, scan + kernel.workers * cycles(rows, nonzeros).value);
+      continue;
+    }
+    // Upstream gives every row all non-zeros and then divides everything by the number of rows.
+    const std::int64_t listed_rows = ceil_div(nonzeros, counts.per_row);
+    const std::int64_t sum = scan + kernel.workers * cycles(rows, rows * nonzeros).value;
+    most = std::max(most, ceil_div(sum, listed_rows));
+  }
+  return most == 0 ? scan : most;
+}
+
+std::int64_t one_round_cycles(const GradWView& v) {
+  const Case& c = v.c;
+  const Dims parts = v.cut.parts, share = v.cut.share;
+  const codelets::MatMulKernel kernel = kernel_of(c, c.candidate.grad_w, c.problem.block);
+  const std::int64_t z = share.z * c.candidate.grain.z;
+  const UniformCounts counts =
+      uniform_counts(ceil_div(share.x, parts.z), share.y, c.problem.density);
+  if (kernel.method != Method::BlockGradWAmp) return busiest_run(c, kernel, z, counts);
+  const std::int64_t blocks = counts.rows * counts.per_row;
+  return codelets::expected_scan_cycles(kernel.method, 1, 1, 1).value +
+         codelets::supervisor_load_cycles(kernel, z)(counts.rows, blocks).value +
+         kernel.workers * codelets::worker_cycles(kernel, z)(counts.rows, blocks).value;
+}
+
+}  // namespace
+
+PassEstimate estimate_grad_w(const Case& c, const Cut& cut, const BucketSize& bucket) {
+  const GradWView v = make_view(c, cut, bucket);
+  PassEstimate pass;
+  pass.pass = Pass::GradW;
+  const OperandBytes fetched = fetch_operands(v, pass);
+  const OperandBytes held = rearrange_operands(v, fetched, pass);
+  exchange_along_z(v, pass);
+
+  const std::int64_t values = bucket.blocks * c.problem.block.area();
+  pass.add("multiply", zeroing_cycles(c, values) + cut.parts.z * one_round_cycles(v), 0);
+  pass.note_compute(cut.parts.z);
+
+  const std::int64_t kept_sums = c.quirks().grad_w_swapped_bytes ? v.meta_bytes : v.sum_bytes;
+  const std::int64_t sums = c.types_differ() ? kept_sums : 0;
+  const bool buckets = c.candidate.exchange_buckets;
+  pass.add("room to exchange and multiply", 0,
+           buckets ? held.sum() + 2 * (v.meta_bytes + v.sum_bytes) : sums + 2 * held.sum());
+
+  const bool cast = c.types_differ();
+  const Cycles cycles = cast ? codelets::cast_cycles(values, c.problem.partials_type,
+                                                     c.problem.data_type, c.machine.workers)
+                             : Cycles{};
+  pass.add("room for sums", 0, sums);
+  pass.add("cast sums", cycles.value, sums + (cast ? values * c.input_bytes() : 0));
+  if (cast) pass.note_compute();
+  return pass;
+}
+
+}  // namespace tessera::planner::internal

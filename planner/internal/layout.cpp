@@ -1,0 +1,162 @@
+#include "tessera/planner/internal/layout.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "tessera/base/int_math.hpp"
+#include "tessera/codelets/bucket_layout.hpp"
+
+namespace tessera::planner::internal {
+namespace {
+
+std::int64_t round_up_to_double(double value) {
+  return static_cast<std::int64_t>(std::ceil(value));
+}
+
+// Records a bucket has room for: its own cell's and one that was spilled here.
+constexpr std::int64_t kRecordsPerBucket = 2;
+
+std::int64_t fixed_words(const Case& c, bool grad_w) {
+  const bool element = c.problem.is_element_wise();
+  const std::int64_t words = codelets::fixed_record_words({element, grad_w, c.machine.workers});
+  if (!c.quirks().five_words_per_grad_w_worker || !element || !grad_w) return words;
+  return words + c.machine.workers - 1;  // 5 words instead of 4 each, and no word for the count
+}
+
+std::int64_t align_words(const Case& c, std::int64_t words) {
+  const std::int64_t bytes = std::lcm(c.word_bytes(), c.machine.exchange_bytes_per_cycle);
+  return round_up(words, c.quirks().align_meta_words_as_bytes ? bytes : bytes / c.word_bytes());
+}
+
+// What one of z pieces of a cell holds. Pieces are cut from the list of non-zeros row after row, so
+// a piece may begin and end inside a row.
+UniformCounts piece_of(const Case& c, const UniformCounts& cell, std::int64_t z_parts,
+                       SizeRule rule) {
+  if (rule == SizeRule::LowerBound) {
+    // Averages per row are rounded up and do not fall everywhere when shares shrink: leave them
+    // out.
+    if (c.quirks().meta_not_divided_by_z) return cell;
+    const std::int64_t total = ceil_div(cell.total, z_parts);
+    return {z_parts == 1 ? cell.rows : std::min<std::int64_t>(cell.rows, 1), 0, total};
+  }
+  if (c.quirks().meta_not_divided_by_z) return {cell.rows, cell.per_row, cell.rows * cell.per_row};
+  if (z_parts == 1 || cell.total == 0) return cell;
+  const std::int64_t total = ceil_div(cell.total, z_parts);
+  return {std::min(cell.rows, ceil_div(total, cell.per_row) + 1), cell.per_row, total};
+}
+
+struct WordsOf {
+  const UniformCounts& cell;
+  bool grad_w;
+  std::int64_t per_block;
+};
+
+std::int64_t bucket_words(const Case& c, const Cut& cut, const WordsOf& of, SizeRule rule) {
+  const UniformCounts piece = piece_of(c, of.cell, cut.parts.z, rule);
+  const std::int64_t body = 2 * piece.rows + of.per_block * piece.total;
+  std::int64_t words = round_up_to_double(static_cast<double>(body) * (1 + c.oversize()));
+  if (c.pattern != nullptr) {
+    const std::int64_t tiles = cut.parts.product();
+    const auto y_parts = static_cast<std::size_t>(cut.parts.y);
+    const std::int64_t cut_rows = 1;  // a cut through a row repeats its two words
+    const std::int64_t rows = cut_rows + ceil_div(c.pattern->cell_rows[y_parts], tiles);
+    words = std::max(words, 2 * rows + of.per_block * ceil_div(c.pattern->blocks, tiles));
+  }
+  words += kRecordsPerBucket * fixed_words(c, of.grad_w);
+  if (!c.quirks().no_end_marker_room) words += codelets::kEndMarkerWords;
+  return align_words(c, words);
+}
+
+std::int64_t bucket_blocks(const Case& c, const Cut& cut) {
+  const std::int64_t tiles = cut.parts.product();
+  const std::int64_t block_bytes = c.problem.block.area() * c.input_bytes();
+  const std::int64_t step = std::lcm(block_bytes, c.machine.exchange_bytes_per_cycle) / block_bytes;
+  const std::int64_t even = ceil_div(c.blocks, tiles);
+  auto blocks = std::int64_t{std::llround(static_cast<double>(even) * (1 + c.oversize()))};
+  if (c.pattern != nullptr) blocks = std::max(blocks, ceil_div(c.pattern->blocks, tiles));
+  return round_up(blocks, step);
+}
+
+}  // namespace
+
+PatternSize pattern_size(const PatternStats& stats, BlockShape used, std::int64_t most_y_parts) {
+  const std::int64_t down = stats.block.rows / used.rows, across = stats.block.cols / used.cols;
+  PatternSize size{stats.blocks() * down * across, {}};
+  size.cell_rows.assign(static_cast<std::size_t>(most_y_parts + 1), 0);
+  for (const std::int32_t count : stats.row_counts) {
+    const std::int64_t parts = std::min(count * across, most_y_parts);
+    if (parts > 0) size.cell_rows[static_cast<std::size_t>(parts)] += down;
+  }
+  // Now [p] is the number of rows that touch p cells at most; sum twice to get sum of min(count,
+  // p).
+  for (std::size_t p = size.cell_rows.size() - 1; p-- > 0;)
+    size.cell_rows[p] += size.cell_rows[p + 1];
+  if (!size.cell_rows.empty()) size.cell_rows[0] = 0;
+  std::partial_sum(size.cell_rows.begin(), size.cell_rows.end(), size.cell_rows.begin());
+  return size;
+}
+
+Case make_case(const Problem& problem, const device::Machine& machine, const Options& options,
+               const Candidate& candidate, const PatternSize* pattern) {
+  Case c{problem, machine, options, candidate, ceil_div(problem.size, candidate.grain), 0, pattern};
+  c.problem.block =
+      problem.is_element_wise() ? problem.block : block_to_use(problem.block, problem.data_type);
+  const std::int64_t places =
+      (problem.size.x / c.problem.block.rows) * (problem.size.y / c.problem.block.cols);
+  c.blocks = problem.size.g * round_up_to_double(static_cast<double>(places) * problem.density);
+  return c;
+}
+
+UniformCounts uniform_counts(std::int64_t rows, std::int64_t cols, double density) {
+  const double row_is_empty = std::pow(1.0 - density, static_cast<double>(cols));
+  UniformCounts counts;
+  counts.rows = round_up_to_double(static_cast<double>(rows) * (1.0 - row_is_empty));
+  counts.total = round_up_to_double(static_cast<double>(rows * cols) * density);
+  // Densities so small that the chance of a row rounds to 0 still have a non-zero somewhere.
+  if (counts.total > 0) counts.rows = std::max<std::int64_t>(counts.rows, 1);
+  counts.per_row = counts.rows == 0 ? 0 : ceil_div(counts.total, counts.rows);
+  return counts;
+}
+
+BucketSize bucket_size(const Case& c, const Cut& cut, SizeRule rule) {
+  const double density = c.problem.density;
+  BucketSize size;
+  size.cell = uniform_counts(cut.share.x, cut.share.y, density);
+  if (c.problem.grad_a) size.cell_swapped = uniform_counts(cut.share.y, cut.share.x, density);
+  size.blocks = bucket_blocks(c, cut);
+  const std::int64_t value_step = c.problem.grad_w ? 8 / c.partials_bytes() : 1;
+  size.values = round_up(size.blocks * c.problem.block.area(), value_step);
+  size.fwd_words = bucket_words(c, cut, {size.cell, c.problem.grad_w, 1}, rule);
+  if (c.problem.grad_a && !c.candidate.shared_buckets())
+    size.grad_a_words = bucket_words(c, cut, {size.cell_swapped, false, 2}, rule);
+  return size;
+}
+
+namespace {
+
+bool element_offsets_fit(std::int64_t rows, std::int64_t cols, std::int64_t z_bytes,
+                         std::int64_t most) {
+  return (cols - 1) * z_bytes <= most && rows - 1 <= most;
+}
+
+}  // namespace
+
+bool words_fit(const Case& c, const Cut& cut, const BucketSize& bucket) {
+  const std::int64_t most = c.machine.word_bits == 16 ? 65535 : 2147483647;
+  const Dims elements = cut.share * c.candidate.grain;
+  const bool own_grad_a = c.problem.grad_a && !c.candidate.shared_buckets();
+  if (c.problem.is_element_wise()) {
+    const std::int64_t z_bytes = elements.z * codelets::type_factor(c.problem.data_type);
+    if (!element_offsets_fit(elements.x, elements.y, z_bytes, most)) return false;
+    if (own_grad_a && !element_offsets_fit(elements.y, elements.x, z_bytes, most)) return false;
+  }
+  if (c.quirks().check_element_offsets_only) return true;
+  if (own_grad_a && bucket.values * codelets::type_factor(c.problem.data_type) > most) return false;
+  // A record is never longer than its bucket, so a bucket that fits has only records that fit.
+  return elements.x - 1 <= most && elements.y - 1 <= most && elements.z <= most &&
+         cut.parts.x * cut.parts.y <= most && bucket.values <= most && bucket.fwd_words <= most &&
+         bucket.grad_a_words <= most;
+}
+
+}  // namespace tessera::planner::internal

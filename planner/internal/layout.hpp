@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tessera/base/pattern_stats.hpp"
+#include "tessera/planner/internal/candidate.hpp"
+
+namespace tessera::planner::internal {
+
+// The pattern's real size, ready to be asked once per partition.
+struct PatternSize {
+  std::int64_t blocks = 0;
+  // [p] upper bound of the rows of all cells together when y is cut into p: sum of min(count, p).
+  std::vector<std::int64_t> cell_rows;
+};
+
+// `stats` in its own blocks, counted in blocks of shape `used`; cell_rows for 0 .. most_y_parts.
+PatternSize pattern_size(const PatternStats& stats, BlockShape used, std::int64_t most_y_parts);
+
+// Everything that stays the same while one candidate's partitions are compared.
+struct Case {
+  Problem problem;  // with the block that is used
+  device::Machine machine;
+  Options options;
+  Candidate candidate;
+  Dims grains;              // of the whole layer, in candidate.grain
+  std::int64_t blocks = 0;  // expected non-zero blocks of the layer
+  const PatternSize* pattern = nullptr;
+
+  const PopLibsQuirks& quirks() const { return options.quirks; }
+  std::int64_t word_bytes() const { return machine.word_bits / 8; }
+  std::int64_t input_bytes() const { return bytes_of(problem.data_type); }
+  std::int64_t partials_bytes() const { return bytes_of(problem.partials_type); }
+  bool types_differ() const { return problem.data_type != problem.partials_type; }
+  double oversize() const { return options.meta_info_bucket_oversize_proportion; }
+};
+
+Case make_case(const Problem& problem, const device::Machine& machine, const Options& options,
+               const Candidate& candidate, const PatternSize* pattern);
+
+// What a uniform random pattern puts into a rectangle of rows x cols blocks.
+struct UniformCounts {
+  std::int64_t rows = 0;     // rows with any non-zero
+  std::int64_t per_row = 0;  // average non-zeros of these, rounded up
+  std::int64_t total = 0;    // non-zeros
+};
+UniformCounts uniform_counts(std::int64_t rows, std::int64_t cols, double density);
+
+// Sizes of the one bucket each tile has, and the uniform counts they come from.
+struct BucketSize {
+  UniformCounts cell;          // of the (x, y) cell, forward naming
+  UniformCounts cell_swapped;  // of the (y, x) cell: what GradA sees
+  std::int64_t blocks = 0;     // room for non-zero blocks
+  std::int64_t values = 0;     // elements, padding included
+  std::int64_t fwd_words = 0, grad_a_words = 0;
+};
+
+// One cut of the layer.
+struct Cut {
+  Dims parts;  // partition counts
+  Dims share;  // grains of the largest share
+};
+inline Cut make_cut(const Case& c, Dims parts) { return {parts, ceil_div(c.grains, parts)}; }
+
+// LowerBound: nothing in the result is more than for any cut with larger shares and fewer parts.
+enum class SizeRule { Exact, LowerBound };
+BucketSize bucket_size(const Case& c, const Cut& cut, SizeRule rule = SizeRule::Exact);
+
+// True when every word of the encoded buckets fits: see README, "Limits of the words".
+bool words_fit(const Case& c, const Cut& cut, const BucketSize& bucket);
+
+}  // namespace tessera::planner::internal

@@ -1,0 +1,249 @@
+#include "tessera/planner/internal/lower_bound.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "tessera/base/int_math.hpp"
+#include "tessera/codelets/cost/matmul_cycles.hpp"
+#include "tessera/codelets/cost/vector_cycles.hpp"
+#include "tessera/planner/internal/estimate.hpp"
+
+// Nearly every cost falls when shares get smaller, and shares are smallest where counts are
+// largest; what grows with a count itself (rounds, depth of a reduction) is least at the smallest
+// count. Taking each term at its own best corner is a bound for the whole box.
+namespace tessera::planner::internal {
+namespace {
+
+Dims swap_xy(Dims d) { return {d.g, d.y, d.x, d.z}; }
+
+// A box in one pass's naming, with the least sizes anywhere in it.
+struct Least {
+  Dims lo, hi;              // partition counts
+  Dims grain;               // of the pass
+  Dims share;               // least grains of a tile
+  std::int64_t most_z = 0;  // most z grains of a tile
+  UniformCounts counts;     // rows and total of the least share
+  std::int64_t bucket_blocks = 0, bucket_bytes = 0, meta_bytes = 0;
+};
+
+struct Terms {
+  std::int64_t cycles = 0, temp = 0;
+  std::int64_t barriers = 0, launches = 0;
+
+  void hold(std::int64_t bytes) { temp = std::max(temp, bytes); }
+};
+
+// The methods' formulas rise with z in steps of two grains, except that one and two grains have
+// their own, cheaper loops: the least of four neighbours bounds everything above.
+constexpr std::int64_t kNeighbours = 4;
+
+codelets::LinearCycles least_worker(const codelets::MatMulKernel& kernel, std::int64_t least_grains,
+                                    std::int64_t most_grains, std::int64_t grain) {
+  codelets::LinearCycles least = codelets::worker_cycles(kernel, least_grains * grain);
+  const std::int64_t last = std::min(most_grains, least_grains + kNeighbours - 1);
+  for (std::int64_t k = least_grains + 1; k <= last; ++k) {
+    const codelets::LinearCycles at = codelets::worker_cycles(kernel, k * grain);
+    least.start = std::min(least.start, at.start);
+    least.per_row = std::min(least.per_row, at.per_row);
+    least.per_nonzero = std::min(least.per_nonzero, at.per_nonzero);
+  }
+  return least;
+}
+
+// workers * busiest worker, where rows x z grains are shared: at least the sum over all workers.
+// No loop treats a non-zero cheaper per grain of z than the loop of one or of two grains.
+std::int64_t shared_rows(const codelets::MatMulKernel& kernel, const Least& v,
+                         std::int64_t blocks) {
+  if (v.counts.rows == 0) return 0;  // no worker is started
+  const auto one = codelets::worker_cycles(kernel, v.grain.z);
+  if (v.most_z == 1)
+    return one.start * kernel.workers + v.counts.rows * one.per_row + blocks * one.per_nonzero;
+  const auto two = codelets::worker_cycles(kernel, 2 * v.grain.z);
+  const std::int64_t per_two = std::min(2 * one.per_nonzero, two.per_nonzero);
+  return kernel.workers * std::min(one.start, two.start) +
+         v.counts.rows * std::min(one.per_row, two.per_row) + blocks * v.share.z * per_two / 2;
+}
+
+// R's rows of the swapped cell are not walked: upstream takes average columns times all rows.
+std::int64_t dealt_rows(const Case& c, const codelets::MatMulKernel& kernel, const Least& v) {
+  const auto worker = least_worker(kernel, v.share.z, v.most_z, v.grain.z);
+  std::int64_t rows = v.counts.rows, dealt = std::max(rows, v.counts.total / kernel.workers);
+  if (c.quirks().transpose_from_swapped_counts) {
+    rows = v.counts.total == 0 ? 0 : 1;
+    const auto average =
+        static_cast<std::int64_t>(static_cast<double>(v.share.y) * c.problem.density);
+    rows = std::max(rows, average);
+    dealt = rows * ceil_div(v.share.x, kernel.workers);
+  }
+  return kernel.workers * worker(rows, dealt).value;
+}
+
+std::int64_t least_multiply(const Case& c, Method method, const Least& v) {
+  const codelets::MatMulKernel kernel = kernel_of(c, method, c.problem.block);
+  const std::int64_t blocks = v.counts.total;
+  const std::int64_t scan = codelets::expected_scan_cycles(method, v.lo.z, v.lo.z, 1).value;
+  const auto load = codelets::supervisor_load_cycles(kernel, v.grain.z);
+  const std::int64_t loads = load(v.counts.rows, blocks).value;
+  if (method == Method::ElementTranspose) return scan + dealt_rows(c, kernel, v);
+  if (c.problem.is_element_wise()) return scan + shared_rows(kernel, v, blocks);
+  const std::int64_t z = ceil_div(v.share.z, kernel.workers);
+  const auto worker = least_worker(kernel, z, v.most_z, v.grain.z);
+  return scan + loads + kernel.workers * worker(0, blocks).value;
+}
+
+// Whether every partition of the box fetches a dense operand of which `needed` grains are the least
+// a tile uses: certain when it is also taken by another tile, which has its own even share.
+bool must_fetch(std::int64_t needed, std::int64_t takers) { return takers > 1 && needed > 1; }
+
+std::int64_t least_exchange(const Case& c, std::int64_t bytes, bool may_share_bus) {
+  std::int64_t rate = c.machine.exchange_bytes_per_cycle;
+  if (may_share_bus) rate *= c.machine.tiles_per_exchange_bus;
+  return ceil_div(bytes, rate);
+}
+
+std::int64_t least_reduce(const Case& c, const Least& v, std::int64_t sums) {
+  const DataType from = c.problem.partials_type, to = c.problem.data_type;
+  const std::int64_t own = ceil_div(sums, v.hi.y), workers = c.machine.workers;
+  if (v.lo.y == 1) {
+    if (v.hi.y > 1 || !c.types_differ()) return 0;
+    return codelets::cast_cycles(own, from, to, workers).value;
+  }
+  // Whole turns of the loop only: a remainder may be cheaper than the turn it replaces.
+  const std::int64_t turns = workers * 16 / bytes_of(from);
+  return codelets::reduce_cycles(own / turns * turns, v.lo.y, from, to, workers).value;
+}
+
+Terms least_pass(const Case& c, Pass pass, Method method, const Least& v) {
+  Terms t;
+  const BlockShape block = c.problem.block;
+  std::int64_t turned = 0;
+  if (pass == Pass::GradA && block.area() >= block.rows + block.cols) {
+    turned = v.bucket_blocks * block.area() * c.input_bytes();
+    t.cycles += codelets::transpose_blocks_cycles(v.bucket_blocks, block, c.problem.data_type,
+                                                  c.machine.workers)
+                    .value;
+  }
+  const std::int64_t needed = v.share.y * v.share.z;
+  const std::int64_t dense =
+      must_fetch(needed, v.lo.x) ? needed * v.grain.y * v.grain.z * c.input_bytes() : 0;
+  t.cycles += least_exchange(c, dense, true);
+  if (v.lo.z > 1) t.cycles += least_exchange(c, v.lo.z * v.bucket_bytes, true);
+
+  const std::int64_t sums = v.share.x * v.share.z * v.grain.x * v.grain.z;
+  const bool cut = c.quirks().reduction_memory_tests_z ? v.lo.z > 1 : v.lo.y > 1;
+  const std::int64_t held = c.types_differ() || cut ? sums * c.partials_bytes() : 0;
+  const std::int64_t received = v.lo.y > 1 ? sums * c.partials_bytes() : 0;
+  t.cycles += zeroing_cycles(c, sums) + least_multiply(c, method, v) +
+              least_exchange(c, received, false) + least_reduce(c, v, sums);
+  t.hold(turned + dense + held + (v.lo.z - 1) * v.bucket_bytes);
+  t.hold(turned + dense + held + 2 * v.bucket_bytes);
+  t.hold(held + received);
+  t.barriers = 1 + (dense > 0) + 2 * (v.lo.y > 1);
+  t.launches = 1 + (v.lo.y > 1);
+  return t;
+}
+
+std::int64_t least_grad_w_multiply(const Case& c, const Least& v) {
+  const codelets::MatMulKernel kernel = kernel_of(c, c.candidate.grad_w, c.problem.block);
+  const std::int64_t scan = codelets::expected_scan_cycles(kernel.method, 1, 1, 1).value;
+  const std::int64_t rounds = v.lo.z, total = v.counts.total;
+  const std::int64_t z = v.share.z * v.grain.z;
+  const auto worker = least_worker(kernel, v.share.z, v.most_z, v.grain.z);
+  if (kernel.method == Method::BlockGradWAmp) {
+    const auto load = codelets::supervisor_load_cycles(kernel, z);
+    return rounds * (scan + kernel.workers * worker.start) +
+           total * (load.per_nonzero + kernel.workers * worker.per_nonzero);
+  }
+  // The busiest worker of each round has at least an even part of the round's non-zeros.
+  const std::int64_t started = total > 0 ? kernel.workers * worker.start : 0;
+  const std::int64_t start = c.quirks().divide_grad_w_overheads ? 0 : rounds * (scan + started);
+  return start + total * worker.per_nonzero;
+}
+
+Terms least_grad_w(const Case& c, const Least& v) {
+  Terms t;
+  const std::int64_t bytes = c.input_bytes(), workers = c.machine.workers;
+  const DataType type = c.problem.data_type;
+  const std::int64_t q_needed = v.share.x * v.share.z, s_needed = v.share.y * v.share.z;
+  const std::int64_t q_bytes = q_needed * v.grain.x * v.grain.z * bytes;
+  const std::int64_t s_bytes = s_needed * v.grain.y * v.grain.z * bytes;
+  const std::int64_t q = must_fetch(q_needed, v.lo.y) ? q_bytes : 0;
+  const std::int64_t s = must_fetch(s_needed, v.lo.x) ? s_bytes : 0;
+  const bool amp = c.candidate.grad_w == Method::BlockGradWAmp;
+  t.cycles += least_exchange(c, q, true) + least_exchange(c, s, true);
+  if (amp) {
+    const std::int64_t z = v.share.z * v.grain.z;
+    t.cycles += codelets::rearrange_cycles(v.share.x, v.grain.x, z, type, workers).value +
+                codelets::rearrange_cycles(v.share.y, v.grain.y, z, type, workers).value;
+    t.hold(q + s + q_bytes + s_bytes);
+  }
+  const std::int64_t held = amp ? q_bytes + s_bytes : q + s;
+  const std::int64_t values = v.bucket_blocks * c.problem.block.area();
+  const std::int64_t travelling = v.meta_bytes + values * c.partials_bytes();
+  const bool buckets = c.candidate.exchange_buckets;
+  if (v.lo.z > 1)
+    t.cycles +=
+        v.lo.z * (buckets ? least_exchange(c, travelling, false)
+                          : least_exchange(c, q_bytes, true) + least_exchange(c, s_bytes, true));
+  t.cycles += zeroing_cycles(c, values) + least_grad_w_multiply(c, v);
+  t.hold(buckets ? held + 2 * travelling : 2 * held);
+  if (c.types_differ())
+    t.cycles += codelets::cast_cycles(values, c.problem.partials_type, type, workers).value;
+  t.barriers = v.lo.z + (v.lo.z > 1 ? v.lo.z : 0) + amp;
+  t.launches = v.lo.z + amp;
+  return t;
+}
+
+Least least_fwd(const Case& c, const Box& box, const BucketSize& bucket) {
+  Least v;
+  v.lo = box.lo;
+  v.hi = box.hi;
+  v.grain = c.candidate.grain;
+  v.share = ceil_div(c.grains, box.hi);
+  v.most_z = ceil_div(c.grains.z, box.lo.z);
+  v.counts = bucket.cell;
+  v.bucket_blocks = bucket.blocks;
+  v.meta_bytes = bucket.fwd_words * c.word_bytes();
+  v.bucket_bytes = bucket.blocks * c.problem.block.area() * c.input_bytes() + v.meta_bytes;
+  return v;
+}
+
+Least swapped(const Case& c, const Least& fwd, const BucketSize& bucket) {
+  Least v = fwd;
+  for (Dims Least::*dims : {&Least::lo, &Least::hi, &Least::grain, &Least::share})
+    v.*dims = swap_xy(fwd.*dims);
+  if (c.candidate.shared_buckets()) return v;
+  v.counts = bucket.cell_swapped;
+  v.bucket_bytes += (bucket.grad_a_words - bucket.fwd_words) * c.word_bytes();
+  return v;
+}
+
+}  // namespace
+
+Bound lower_bound(const Case& c, const Box& box) {
+  Box cut = box;
+  // Counts at the far corner may be more than there are tiles; the sizes there are still a bound.
+  cut.lo.g = cut.hi.g = c.grains.g;
+  const BucketSize bucket = bucket_size(c, make_cut(c, cut.hi), SizeRule::LowerBound);
+  Bound bound;
+  const Cut least_shares = {cut.lo, ceil_div(c.grains, cut.hi)};
+  if (!words_fit(c, least_shares, bucket)) return {false, 0, 0};
+  const Least fwd = least_fwd(c, cut, bucket);
+  std::array<Terms, 3> passes;
+  passes[0] = least_pass(c, Pass::Fwd, c.candidate.fwd, fwd);
+  if (c.problem.grad_a)
+    passes[1] = least_pass(c, Pass::GradA, c.candidate.grad_a, swapped(c, fwd, bucket));
+  if (c.problem.grad_w) passes[2] = least_grad_w(c, fwd);
+  for (const Terms& t : passes) {
+    bound.cycles += t.cycles;
+    if (!c.quirks().free_steps)
+      bound.cycles += t.barriers * c.machine.sync.value + t.launches * c.machine.launch.value;
+    bound.temp = std::max(bound.temp, t.temp);
+  }
+  const std::int64_t resident = resident_bytes(c, make_cut(c, cut.hi), bucket);
+  bound.possible =
+      c.quirks().ignore_resident_memory || bound.temp + resident <= c.machine.tile_memory.value;
+  return bound;
+}
+
+}  // namespace tessera::planner::internal

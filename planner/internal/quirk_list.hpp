@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string_view>
+#include <utility>
+
+#include "tessera/planner/options.hpp"
+
+namespace tessera::planner::internal {
+
+// Every quirk with its key in option text. A test checks that the list is complete.
+inline constexpr std::pair<std::string_view, bool PopLibsQuirks::*> kQuirks[] = {
+    {"zeroCyclesPerPartial", &PopLibsQuirks::zero_cycles_per_partial},
+    {"reductionMemoryTestsZ", &PopLibsQuirks::reduction_memory_tests_z},
+    {"divideGradWOverheads", &PopLibsQuirks::divide_grad_w_overheads},
+    {"gradWSwappedBytes", &PopLibsQuirks::grad_w_swapped_bytes},
+    {"repeatFloatPairLoop", &PopLibsQuirks::repeat_float_pair_loop},
+    {"transposeFromSwappedCounts", &PopLibsQuirks::transpose_from_swapped_counts},
+    {"fiveWordsPerGradWWorker", &PopLibsQuirks::five_words_per_grad_w_worker},
+    {"alignMetaWordsAsBytes", &PopLibsQuirks::align_meta_words_as_bytes},
+    {"metaNotDividedByZ", &PopLibsQuirks::meta_not_divided_by_z},
+    {"noEndMarkerRoom", &PopLibsQuirks::no_end_marker_room},
+    {"doubleMemoryBound", &PopLibsQuirks::double_memory_bound},
+    {"ignoreResidentMemory", &PopLibsQuirks::ignore_resident_memory},
+    {"freeSteps", &PopLibsQuirks::free_steps},
+    {"checkElementOffsetsOnly", &PopLibsQuirks::check_element_offsets_only},
+};
+
+}  // namespace tessera::planner::internal

@@ -1,0 +1,94 @@
+#include "tessera/planner/internal/search.hpp"
+
+#include <algorithm>
+
+#include "tessera/base/int_math.hpp"
+
+namespace tessera::planner::internal {
+namespace {
+
+bool is_minimal_divisor(std::int64_t n, std::int64_t d) {
+  return d == 1 || ceil_div(n, d) != ceil_div(n, d - 1);
+}
+
+bool obeys(const std::optional<std::int64_t>& pin, std::int64_t value) {
+  return !pin || *pin == value;
+}
+
+// Calls visit(parts) for every legal partition until it says false.
+template <class Visit>
+void for_each_partition(const Case& c, Visit&& visit) {
+  const std::int64_t g = c.grains.g, tiles = c.machine.tiles;
+  for (std::int64_t x = 1; g * x <= tiles && x <= c.grains.x; ++x) {
+    if (!is_minimal_divisor(c.grains.x, x) || !obeys(c.options.constraints.x, x)) continue;
+    for (std::int64_t y = 1; g * x * y <= tiles && y <= c.grains.y; ++y) {
+      if (!is_minimal_divisor(c.grains.y, y) || !obeys(c.options.constraints.y, y)) continue;
+      for (std::int64_t z = 1; g * x * y * z <= tiles && z <= c.grains.z; ++z) {
+        if (c.grains.z % z != 0 || !obeys(c.options.constraints.z, z)) continue;
+        if (!visit(Dims{g, x, y, z})) return;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+bool partition_is_legal(const Case& c, Dims parts) {
+  const PlanConstraints& pins = c.options.constraints;
+  return parts.g == c.grains.g && parts.product() <= c.machine.tiles && parts.x <= c.grains.x &&
+         is_minimal_divisor(c.grains.x, parts.x) && parts.y <= c.grains.y &&
+         is_minimal_divisor(c.grains.y, parts.y) && c.grains.z % parts.z == 0 &&
+         obeys(pins.x, parts.x) && obeys(pins.y, parts.y) && obeys(pins.z, parts.z);
+}
+
+PartsCost cost_of(const Case& c, Dims parts) {
+  const Cut cut = make_cut(c, parts);
+  const BucketSize bucket = bucket_size(c, cut);
+  if (!words_fit(c, cut, bucket)) return {};
+  const Estimate e = estimate(c, cut, bucket);
+  if (!c.quirks().ignore_resident_memory && e.temp + e.resident > c.machine.tile_memory.value)
+    return {};
+  return {true, e.cycles, e.temp};
+}
+
+SearchOutcome search_exhaustively(const Case& c, const SearchBounds& bounds) {
+  SearchOutcome best;
+  best.cycles = bounds.cycles;
+  best.temp = bounds.best_temp;
+  for_each_partition(c, [&](Dims parts) {
+    if (best.examined == bounds.examined) {
+      best.limit_reached = true;
+      return false;
+    }
+    ++best.evaluations;
+    ++best.examined;
+    const PartsCost cost = cost_of(c, parts);
+    const bool better =
+        cost.cycles < best.cycles || (cost.cycles == best.cycles && cost.temp < best.temp);
+    if (!cost.legal || cost.temp > bounds.temp || !better) return true;
+    best.found = true;
+    best.parts = parts;
+    best.cycles = cost.cycles;
+    best.temp = cost.temp;
+    return true;
+  });
+  return best;
+}
+
+Shortfall shortfall(const Case& c) {
+  Shortfall near;
+  for_each_partition(c, [&](Dims parts) {
+    near.any_partition = true;
+    const Cut cut = make_cut(c, parts);
+    const BucketSize bucket = bucket_size(c, cut);
+    if (!words_fit(c, cut, bucket)) return true;
+    near.any_words_fit = true;
+    const Estimate e = estimate(c, cut, bucket);
+    near.least_temp = std::min(near.least_temp, e.temp);
+    near.least_total = std::min(near.least_total, e.temp + e.resident);
+    return true;
+  });
+  return near;
+}
+
+}  // namespace tessera::planner::internal

@@ -1,0 +1,129 @@
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "tessera/planner/internal/lower_bound.hpp"
+#include "tessera/planner/internal/search.hpp"
+#include "tessera/planner/solver/solver.hpp"
+
+namespace tessera::planner::internal {
+namespace {
+
+using solver::Interval;
+using solver::Value;
+using solver::VarId;
+
+// Cycles and memory are asked for one after the other with the same arguments: compute both once.
+class Costs {
+ public:
+  explicit Costs(const Case& c) : case_(&c) {}
+
+  const PartsCost& exact(std::span<const Value> at) {
+    const Dims parts{case_->grains.g, at[0], at[1], at[2]};
+    if (parts == exact_at_) return exact_;
+    exact_at_ = parts;
+    ++evaluations_;
+    return exact_ = cost_of(*case_, parts);
+  }
+
+  const Bound& least(std::span<const Interval> at) {
+    const std::int64_t g = case_->grains.g;
+    const Box box{{g, at[0].lo, at[1].lo, at[2].lo}, {g, at[0].hi, at[1].hi, at[2].hi}};
+    if (box.lo == least_at_.lo && box.hi == least_at_.hi) return least_;
+    least_at_ = box;
+    return least_ = lower_bound(*case_, box);
+  }
+
+  std::int64_t evaluations() const { return evaluations_; }
+
+ private:
+  const Case* case_;
+  Dims exact_at_{0, 0, 0, 0};
+  PartsCost exact_;
+  Box least_at_{{0, 0, 0, 0}, {0, 0, 0, 0}};
+  Bound least_;
+  std::int64_t evaluations_ = 0;
+};
+
+VarId count_variable(solver::Model& model, const std::optional<std::int64_t>& pin,
+                     std::int64_t most) {
+  const VarId count = model.variable(1, most);
+  if (pin) model.equal(count, *pin);
+  return count;
+}
+
+struct PartitionModel {
+  solver::Model model;
+  VarId cycles, temp;
+  std::array<VarId, 3> parts;
+};
+
+void post_partition(const Case& c, PartitionModel& m) {
+  const PlanConstraints& pins = c.options.constraints;
+  const auto most = [&c](std::int64_t grains) { return std::min(grains, c.machine.tiles); };
+  m.parts = {count_variable(m.model, pins.x, most(c.grains.x)),
+             count_variable(m.model, pins.y, most(c.grains.y)),
+             count_variable(m.model, pins.z, most(c.grains.z))};
+  const auto [x, y, z] = m.parts;
+  m.model.ceil_div_minimal_divisor(m.model.constant(c.grains.x), x);
+  m.model.ceil_div_minimal_divisor(m.model.constant(c.grains.y), y);
+  m.model.factor_of(m.model.constant(c.grains.z), z);
+  const VarId tiles = m.model.product({m.model.constant(c.grains.g), x, y, z});
+  m.model.less_or_equal(tiles, c.machine.tiles);
+}
+
+void post_costs(Costs& costs, PartitionModel& m) {
+  const std::vector<VarId> at(m.parts.begin(), m.parts.end());
+  const auto exact = [&costs](std::int64_t PartsCost::*value) {
+    return [&costs, value](std::span<const Value> parts) -> std::optional<Value> {
+      const PartsCost& cost = costs.exact(parts);
+      return cost.legal ? std::optional(cost.*value) : std::nullopt;
+    };
+  };
+  const auto least = [&costs](std::int64_t Bound::*value) {
+    return [&costs, value](std::span<const Interval> box) -> std::optional<Value> {
+      const Bound& bound = costs.least(box);
+      return bound.possible ? std::optional(bound.*value) : std::nullopt;
+    };
+  };
+  m.cycles = m.model.call_bounded(at, exact(&PartsCost::cycles), least(&Bound::cycles));
+  m.temp = m.model.call_bounded(at, exact(&PartsCost::temp), least(&Bound::temp));
+}
+
+}  // namespace
+
+SearchOutcome search_with_solver(const Case& c, const SearchBounds& bounds) {
+  Costs costs(c);
+  PartitionModel m;
+  // The counts come first and in this order: equal costs are decided by them.
+  const solver::GroupId counts_first = m.model.add_priority_group("partition");
+  post_partition(c, m);
+  for (const VarId count : m.parts) m.model.set_priority(count, counts_first);
+  m.model.prioritise(counts_first, m.model.default_group());
+  post_costs(costs, m);
+
+  solver::SearchLimits limits;
+  limits.max_nodes = bounds.examined;
+  const solver::Result result =
+      solver::minimise(m.model, {{m.cycles, bounds.cycles}, {m.temp, bounds.temp}}, limits);
+  SearchOutcome outcome;
+  outcome.evaluations = costs.evaluations();
+  outcome.examined = result.counts.nodes;
+  outcome.limit_reached =
+      result.status == solver::Status::Feasible || result.status == solver::Status::LimitReached;
+  outcome.cycles = bounds.cycles;
+  outcome.temp = bounds.best_temp;
+  if (!result.has_solution()) return outcome;
+  const std::int64_t cycles = result[m.cycles], temp = result[m.temp];
+  if (cycles > bounds.cycles || (cycles == bounds.cycles && temp >= bounds.best_temp))
+    return outcome;
+  outcome.found = true;
+  outcome.cycles = cycles;
+  outcome.temp = temp;
+  outcome.parts = {c.grains.g, result[m.parts[0]], result[m.parts[1]], result[m.parts[2]]};
+  return outcome;
+}
+
+}  // namespace tessera::planner::internal

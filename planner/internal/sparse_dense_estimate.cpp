@@ -1,0 +1,171 @@
+#include <algorithm>
+
+#include "tessera/base/int_math.hpp"
+#include "tessera/codelets/cost/matmul_cycles.hpp"
+#include "tessera/codelets/cost/vector_cycles.hpp"
+#include "tessera/codelets/work_split.hpp"
+#include "tessera/planner/internal/estimate.hpp"
+
+// Fwd and GradA: a sparse operand times a dense one. GradA is Fwd with x and y swapped, so both are
+// told here in the pass's own naming: Q[x][z] = R[x][y] * S[y][z].
+namespace tessera::planner::internal {
+namespace {
+
+struct PassView {
+  Pass pass;
+  Method method;
+  Dims grain, grains, parts, share;  // of the pass's own dimensions
+  UniformCounts counts;              // of R as the kernel reads it, rows x columns
+  BlockShape block;                  // as the bucket holds it
+  std::int64_t bucket_bytes;
+  bool x_consecutive, z_consecutive;  // parts along that dimension lie on neighbouring tiles
+};
+
+Dims swap_xy(Dims d) { return {d.g, d.y, d.x, d.z}; }
+
+std::int64_t bucket_bytes(const Case& c, const BucketSize& bucket, std::int64_t words) {
+  return bucket.blocks * c.problem.block.area() * c.input_bytes() + words * c.word_bytes();
+}
+
+// The busiest worker's share of rows x z grains, by the split the encoder uses.
+std::int64_t busiest_worker(const codelets::MatMulKernel& kernel, const PassView& v) {
+  thread_local std::vector<codelets::WorkShare> shares;
+  const bool rows_split =
+      kernel.method == Method::ElementFwd || kernel.method == Method::ElementGradA;
+  codelets::split_between_workers(rows_split ? v.counts.rows : 1, v.share.z, kernel.workers, {},
+                                  shares);
+  Cycles most;
+  for (const codelets::WorkShare& s : shares) {
+    const std::int64_t rows = rows_split ? s.rows.size() : v.counts.rows;
+    const auto cycles = codelets::worker_cycles(kernel, s.cols.size() * v.grain.z);
+    most = std::max(most, cycles(rows, rows * v.counts.per_row));
+  }
+  return most.value;
+}
+
+// Each row's non-zeros are dealt to the workers in turn; all workers do all of z.
+std::int64_t dealt_rows(const codelets::MatMulKernel& kernel, const PassView& v) {
+  const std::int64_t dealt = v.counts.rows * ceil_div(v.counts.per_row, kernel.workers);
+  return codelets::worker_cycles(kernel, v.share.z * v.grain.z)(v.counts.rows, dealt).value;
+}
+
+std::int64_t multiply_cycles(const Case& c, const PassView& v) {
+  const codelets::MatMulKernel kernel = kernel_of(c, v.method, v.block);
+  const std::int64_t rows = v.counts.rows, blocks = rows * v.counts.per_row;
+  const std::int64_t scan = codelets::expected_scan_cycles(v.method, v.parts.z, v.parts.z, 1).value;
+  const std::int64_t load = codelets::supervisor_load_cycles(kernel, v.grain.z)(rows, blocks).value;
+  const std::int64_t worker =
+      v.method == Method::ElementTranspose ? dealt_rows(kernel, v) : busiest_worker(kernel, v);
+  return scan + load + kernel.workers * worker;
+}
+
+// Values come row by row of blocks as the forward pass wants them.
+std::int64_t turn_values(const Case& c, const PassView& v, const BucketSize& bucket,
+                         PassEstimate& pass) {
+  const BlockShape block = c.problem.block;
+  const bool needed = v.pass == Pass::GradA && block.area() >= block.rows + block.cols;
+  if (v.pass != Pass::GradA) return 0;
+  const std::int64_t bytes = needed ? bucket.blocks * block.area() * c.input_bytes() : 0;
+  const std::int64_t cycles =
+      needed ? codelets::transpose_blocks_cycles(bucket.blocks, block, c.problem.data_type,
+                                                 c.machine.workers)
+                   .value
+             : 0;
+  pass.add("transpose values", cycles, bytes);
+  if (needed) pass.note_compute();
+  return bytes;
+}
+
+// What a pass keeps in temporary memory from step to step.
+struct Held {
+  std::int64_t turned = 0, dense = 0, buckets = 0, sums = 0;
+};
+
+void exchange_operands(const Case& c, const PassView& v, Held& held, PassEstimate& pass) {
+  const codelets::ExchangeWidth width{c.machine.exchange_bytes_per_cycle,
+                                      c.machine.tiles_per_exchange_bus};
+  const std::int64_t tiles = v.parts.product();
+  held.dense = fetched_bytes(v.share.y * v.share.z, v.grains.g * v.grains.y * v.grains.z, tiles,
+                             v.grain.y * v.grain.z * c.input_bytes());
+  const std::int64_t visited = v.parts.z > 1 ? v.parts.z * v.bucket_bytes : 0;
+  held.buckets = (v.parts.z - 1) * v.bucket_bytes;
+  const Cycles cycles =
+      codelets::broadcast_cycles(held.dense, v.x_consecutive ? v.parts.x : 1, tiles, width) +
+      codelets::broadcast_cycles(visited, v.z_consecutive ? v.parts.z : 1, tiles, width);
+  pass.add("exchange operands", cycles.value, held.turned + held.dense + held.buckets);
+  pass.note_exchange(cycles.value);
+}
+
+void multiply(const Case& c, const PassView& v, Held& held, PassEstimate& pass) {
+  const std::int64_t sums = v.share.x * v.share.z * v.grain.x * v.grain.z;
+  const bool z_cut = c.quirks().reduction_memory_tests_z ? v.parts.z > 1 : v.parts.y > 1;
+  held.sums = c.types_differ() || z_cut ? sums * c.partials_bytes() : 0;
+  pass.add("multiply", zeroing_cycles(c, sums) + multiply_cycles(c, v),
+           held.turned + held.dense + held.buckets + held.sums);
+  pass.note_compute();
+  pass.add("room to propagate", 0, held.turned + 2 * v.bucket_bytes + held.dense + held.sums);
+}
+
+void reduce(const Case& c, const PassView& v, const Held& held, PassEstimate& pass) {
+  const codelets::ExchangeWidth width{c.machine.exchange_bytes_per_cycle, 1};
+  const DataType from = c.problem.partials_type, to = c.problem.data_type;
+  const std::int64_t sums = v.share.x * v.share.z * v.grain.x * v.grain.z;
+  const bool cut = v.parts.y > 1;
+  const std::int64_t received = cut ? sums * c.partials_bytes() : 0;
+  const std::int64_t exchange = codelets::exchange_cycles(received, width).value;
+  pass.add("exchange sums", exchange, held.sums + received);
+  pass.note_exchange(exchange);
+
+  const std::int64_t own = ceil_div(sums, v.parts.y);
+  Cycles cycles;
+  if (cut)
+    cycles = codelets::reduce_cycles(own, v.parts.y, from, to, c.machine.workers);
+  else if (c.types_differ())
+    cycles = codelets::cast_cycles(own, from, to, c.machine.workers);
+  const bool needed = cut || c.types_differ();
+  if (needed) pass.note_compute();
+  pass.add(cut ? "reduce sums" : "cast sums", cycles.value,
+           held.sums + received + (needed ? own * c.input_bytes() : 0));
+}
+
+PassEstimate estimate_pass(const Case& c, const PassView& v, const BucketSize& bucket) {
+  PassEstimate pass;
+  pass.pass = v.pass;
+  Held held;
+  held.turned = turn_values(c, v, bucket, pass);
+  exchange_operands(c, v, held, pass);
+  multiply(c, v, held, pass);
+  reduce(c, v, held, pass);
+  return pass;
+}
+
+// The transposing kernels walk the forward rows.
+UniformCounts grad_a_counts(const Case& c, const Cut& cut, const BucketSize& bucket) {
+  if (c.candidate.grad_a == Method::ElementGradA) return bucket.cell_swapped;
+  if (!c.quirks().transpose_from_swapped_counts) return bucket.cell;
+  if (c.candidate.grad_a == Method::ElementTranspose)
+    return {bucket.cell_swapped.per_row, cut.share.y, 0};
+  return {bucket.cell_swapped.per_row, bucket.cell_swapped.rows, 0};
+}
+
+}  // namespace
+
+PassEstimate estimate_fwd(const Case& c, const Cut& cut, const BucketSize& bucket) {
+  return estimate_pass(
+      c,
+      {Pass::Fwd, c.candidate.fwd, c.candidate.grain, c.grains, cut.parts, cut.share, bucket.cell,
+       c.problem.block, bucket_bytes(c, bucket, bucket.fwd_words), true, cut.parts.x == 1},
+      bucket);
+}
+
+PassEstimate estimate_grad_a(const Case& c, const Cut& cut, const BucketSize& bucket) {
+  const std::int64_t words = c.candidate.shared_buckets() ? bucket.fwd_words : bucket.grad_a_words;
+  return estimate_pass(
+      c,
+      {Pass::GradA, c.candidate.grad_a, swap_xy(c.candidate.grain), swap_xy(c.grains),
+       swap_xy(cut.parts), swap_xy(cut.share), grad_a_counts(c, cut, bucket), c.problem.block,
+       bucket_bytes(c, bucket, words), cut.parts.z * cut.parts.x == 1, cut.parts.x == 1},
+      bucket);
+}
+
+}  // namespace tessera::planner::internal

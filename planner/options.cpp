@@ -1,0 +1,39 @@
+#include "tessera/planner/options.hpp"
+
+#include <fmt/format.h>
+
+#include "tessera/base/error.hpp"
+#include "tessera/planner/internal/quirk_list.hpp"
+
+namespace tessera::planner {
+
+PopLibsQuirks PopLibsQuirks::all() {
+  PopLibsQuirks quirks;
+  for (const auto& [key, member] : internal::kQuirks) quirks.*member = true;
+  return quirks;
+}
+
+namespace {
+
+constexpr std::int64_t kMostSearch = std::int64_t{1} << 62;
+constexpr double kMostOversize = 1000;
+
+[[noreturn]] void throw_range(const char* key, const std::string& value, const char* range) {
+  throw Error(ErrorCode::InvalidArgument,
+              fmt::format("{} is {}; it must be in {}", key, value, range));
+}
+
+}  // namespace
+
+void check_options(const Options& options) {
+  const double memory = options.available_memory_proportion;
+  if (!(memory > 0 && memory <= 1))
+    throw_range("availableMemoryProportion", fmt::format("{}", memory), "(0, 1]");
+  const double oversize = options.meta_info_bucket_oversize_proportion;
+  if (!(oversize >= 0 && oversize <= kMostOversize))
+    throw_range("metaInfoBucketOversizeProportion", fmt::format("{}", oversize), "0..1000");
+  if (options.search_limit < 1 || options.search_limit > kMostSearch)
+    throw_range("searchLimit", fmt::format("{}", options.search_limit), "1..2^62");
+}
+
+}  // namespace tessera::planner

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace tessera::planner {
+
+// Parts of a plan that the caller fixes; what is left empty is searched.
+struct PlanConstraints {
+  std::optional<std::int64_t> x, y, z;          // partition counts, 1 .. tiles
+  std::optional<bool> grad_w_exchange_buckets;  // true: buckets travel in GradW, false: operands
+  std::optional<bool> use_dense;                // run Fwd and GradA on a dense copy of R
+
+  friend bool operator==(const PlanConstraints&, const PlanConstraints&) = default;
+};
+
+// PopSparse (PopLibs 3.4) does these things otherwise than it says or means to. Each switch brings
+// one of them back; with all on, plans equal PopSparse's in every number. All are off by default.
+struct PopLibsQuirks {
+  bool zero_cycles_per_partial = false;   // clearing sums costs 1 cycle each, not 1 per 64 bits
+  bool reduction_memory_tests_z = false;  // partial sums count when z is split, not when y is
+  bool divide_grad_w_overheads = false;   // GradW: fixed cycles divided by the number of rows
+  bool grad_w_swapped_bytes = false;      // GradW: meta-info counted where partial sums are meant
+  bool repeat_float_pair_loop = false;    // element: float z % 4 == 2 costs z/2 pairs, not one
+  bool transpose_from_swapped_counts = false;  // Transpose: rows and columns of R not re-derived
+  bool five_words_per_grad_w_worker = false;   // element meta-info: 5 words per GradW worker, not 4
+  bool align_meta_words_as_bytes = false;   // bucket meta-info rounded up to 4 words, not 4 bytes
+  bool meta_not_divided_by_z = false;       // every bucket has room for the whole (x, y) cell
+  bool no_end_marker_room = false;          // capacity does not count the end marker
+  bool double_memory_bound = false;         // no plan: bound doubled up to the tile, then dropped
+  bool ignore_resident_memory = false;      // only temporary memory is bounded
+  bool free_steps = false;                  // barriers and launches cost nothing
+  bool check_element_offsets_only = false;  // block word limits are found out while encoding
+
+  friend bool operator==(const PopLibsQuirks&, const PopLibsQuirks&) = default;
+  static PopLibsQuirks all();
+};
+
+// Everything a caller can turn. Text keys are PopSparse's names in camelCase.
+struct Options {
+  // Share of a tile's memory that temporary data may take. (0, 1]; PopSparse's tools use 1.
+  // Raise it when there is no plan, lower it to leave room for other layers.
+  double available_memory_proportion = 0.6;
+
+  // Extra room in each bucket, of values and of meta-information. [0, 1000]. Raise it for patterns
+  // that are far from uniform: less spills, more memory and more bytes to move.
+  double meta_info_bucket_oversize_proportion = 0.3;
+
+  // Element-wise GradA: read the forward meta-information transposed (true) or keep separate
+  // meta-information (false: faster, more memory). Block layers always share.
+  bool shared_buckets = true;
+
+  // GradW: bring operands into block order with a kernel (true) or with copies (false).
+  bool enable_structured_rearrangements = true;
+
+  // Partitioner: spilled pieces are sent the shortest way (true) or to the emptiest bucket (false).
+  bool partitioner_optimise_for_speed = true;
+
+  // Partitioner, for tests: everything is placed away from its home.
+  bool partitioner_force_bucket_spills = false;
+
+  // Partitioner: a record is charged for the workers it uses (true) or for all (false).
+  bool partitioner_use_actual_worker_split_costs = false;
+
+  // Search stops after so many examined partitions and boxes of partitions, and says so. 1 .. 2^62.
+  std::int64_t search_limit = 20'000'000;
+
+  PlanConstraints constraints;
+  PopLibsQuirks quirks;
+
+  friend bool operator==(const Options&, const Options&) = default;
+};
+
+// Options from JSON text, laid over `base`. `where` names the text in messages.
+// Keys: availableMemoryProportion, metaInfoBucketOversizeProportion, sharedBuckets,
+// enableStructuredRearrangements, partitioner.optimiseForSpeed, partitioner.forceBucketSpills,
+// partitioner.useActualWorkerSplitCosts, searchLimit,
+// planConstraints {partition {x, y, z}, exchange {gradWExchangeBuckets}, useDense},
+// popLibsQuirks: true, false or an object of switches in camelCase.
+// doGradAPass, doGradWPass and partialsType belong to the problem and are refused here by name.
+// Numbers and switches may also be strings holding them, as PopSparse's own options are.
+// Error{InvalidArgument} names an unknown key, a wrong type, or a value and its legal range.
+Options parse_options(std::string_view json, std::string_view where, const Options& base = {});
+
+// The planConstraints object alone, as the tools take it.
+PlanConstraints parse_plan_constraints(std::string_view json, std::string_view where);
+
+// Throws Error{InvalidArgument} naming the option, its value and the legal range.
+void check_options(const Options& options);
+
+}  // namespace tessera::planner

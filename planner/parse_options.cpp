@@ -1,0 +1,218 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tessera/base/error.hpp"
+#include "tessera/planner/internal/quirk_list.hpp"
+#include "tessera/planner/options.hpp"
+
+namespace tessera::planner {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// One value with its place in the text: everything a message needs.
+struct Entry {
+  std::string_view where;
+  std::string key;  // path of keys
+  const Json& value;
+};
+
+[[noreturn]] void throw_invalid(const std::string& message) {
+  throw Error(ErrorCode::InvalidArgument, message);
+}
+
+std::string shown(const Json& value) {
+  constexpr std::size_t kLongest = 60;
+  std::string text = value.dump(-1, ' ', true);
+  if (text.size() > kLongest) text.replace(kLongest, std::string::npos, "...");
+  return text;
+}
+
+[[noreturn]] void throw_wrong(const Entry& entry, std::string_view legal) {
+  throw_invalid(fmt::format("{}: {} is {}; it must be {}", entry.where, entry.key,
+                            shown(entry.value), legal));
+}
+
+bool read_bool(const Entry& entry) {
+  if (entry.value.is_boolean()) return entry.value.get<bool>();
+  if (entry.value == "true") return true;
+  if (entry.value == "false") return false;
+  throw_wrong(entry, "true or false");
+}
+
+template <class Number>
+std::optional<Number> number_in_text(const Json& value) {
+  if (!value.is_string()) return {};
+  const auto& text = value.get_ref<const std::string&>();
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size()) return {};
+  return number;
+}
+
+double read_number(const Entry& entry) {
+  if (entry.value.is_number()) return entry.value.get<double>();
+  if (const auto number = number_in_text<double>(entry.value)) return *number;
+  throw_wrong(entry, "a number");
+}
+
+std::int64_t read_count(const Entry& entry) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 62;
+  std::int64_t count = 0;
+  if (entry.value.is_number_unsigned() && entry.value.get<std::uint64_t>() <= std::uint64_t(kMost))
+    count = entry.value.get<std::int64_t>();
+  else if (const auto number = number_in_text<std::int64_t>(entry.value))
+    count = *number;
+  if (count < 1 || count > kMost) throw_wrong(entry, "a whole number in 1..2^62");
+  return count;
+}
+
+// Calls read(key, entry) for every member; read says whether it knows the key.
+template <class Read>
+void read_object(const Entry& object, const std::vector<std::string_view>& legal, Read&& read) {
+  if (!object.value.is_object()) throw_wrong(object, "an object");
+  for (const auto& [key, value] : object.value.items()) {
+    const std::string path = object.key.empty() ? key : object.key + "." + key;
+    if (!read(key, Entry{object.where, path, value}))
+      throw_invalid(fmt::format("{}: {} is not known; the keys are {}", object.where, path,
+                                fmt::join(legal, ", ")));
+  }
+}
+
+void read_partition(const Entry& entry, PlanConstraints& pins) {
+  read_object(entry, {"x", "y", "z"}, [&](std::string_view key, const Entry& value) {
+    if (key == "x")
+      pins.x = read_count(value);
+    else if (key == "y")
+      pins.y = read_count(value);
+    else if (key == "z")
+      pins.z = read_count(value);
+    else
+      return false;
+    return true;
+  });
+}
+
+void read_exchange(const Entry& entry, PlanConstraints& pins) {
+  read_object(entry, {"gradWExchangeBuckets"}, [&](std::string_view key, const Entry& value) {
+    if (key != "gradWExchangeBuckets") return false;
+    pins.grad_w_exchange_buckets = read_bool(value);
+    return true;
+  });
+}
+
+PlanConstraints read_constraints(const Entry& entry) {
+  PlanConstraints pins;
+  read_object(entry, {"partition", "exchange", "useDense"},
+              [&](std::string_view key, const Entry& value) {
+                if (key == "partition")
+                  read_partition(value, pins);
+                else if (key == "exchange")
+                  read_exchange(value, pins);
+                else if (key == "useDense")
+                  pins.use_dense = read_bool(value);
+                else
+                  return false;
+                return true;
+              });
+  return pins;
+}
+
+PopLibsQuirks read_quirks(const Entry& entry) {
+  if (entry.value.is_boolean()) return read_bool(entry) ? PopLibsQuirks::all() : PopLibsQuirks{};
+  PopLibsQuirks quirks;
+  std::vector<std::string_view> legal;
+  for (const auto& [name, member] : internal::kQuirks) legal.push_back(name);
+  read_object(entry, legal, [&](std::string_view key, const Entry& value) {
+    for (const auto& [name, member] : internal::kQuirks) {
+      if (name != key) continue;
+      quirks.*member = read_bool(value);
+      return true;
+    }
+    return false;
+  });
+  return quirks;
+}
+
+Json parse_json(std::string_view text, std::string_view where) {
+  try {
+    return Json::parse(text);
+  } catch (const Json::exception& error) {
+    throw_invalid(fmt::format("{}: not JSON: {}", where, error.what()));
+  }
+}
+
+// PopSparse keeps its constraints as JSON inside a string.
+PlanConstraints read_constraints_or_text(const Entry& entry) {
+  if (!entry.value.is_string()) return read_constraints(entry);
+  const Json inner = parse_json(entry.value.get_ref<const std::string&>(), entry.where);
+  return read_constraints({entry.where, entry.key, inner});
+}
+
+struct OptionKey {
+  std::string_view key;
+  void (*read)(const Entry&, Options&);
+};
+
+template <auto Member>
+void read_flag(const Entry& entry, Options& options) {
+  options.*Member = read_bool(entry);
+}
+
+const OptionKey kOptionKeys[] = {
+    {"availableMemoryProportion",
+     [](const Entry& e, Options& o) { o.available_memory_proportion = read_number(e); }},
+    {"metaInfoBucketOversizeProportion",
+     [](const Entry& e, Options& o) { o.meta_info_bucket_oversize_proportion = read_number(e); }},
+    {"sharedBuckets", read_flag<&Options::shared_buckets>},
+    {"enableStructuredRearrangements", read_flag<&Options::enable_structured_rearrangements>},
+    {"partitioner.optimiseForSpeed", read_flag<&Options::partitioner_optimise_for_speed>},
+    {"partitioner.forceBucketSpills", read_flag<&Options::partitioner_force_bucket_spills>},
+    {"partitioner.useActualWorkerSplitCosts",
+     read_flag<&Options::partitioner_use_actual_worker_split_costs>},
+    {"searchLimit", [](const Entry& e, Options& o) { o.search_limit = read_count(e); }},
+    {"planConstraints",
+     [](const Entry& e, Options& o) { o.constraints = read_constraints_or_text(e); }},
+    {"popLibsQuirks", [](const Entry& e, Options& o) { o.quirks = read_quirks(e); }},
+};
+
+bool read_option(std::string_view key, const Entry& entry, Options& options) {
+  for (const auto& [name, read] : kOptionKeys)
+    if (name == key) return read(entry, options), true;
+  for (const std::string_view of_problem : {"doGradAPass", "doGradWPass", "partialsType"})
+    if (key == of_problem)
+      throw_invalid(
+          fmt::format("{}: {} is part of the layer, not an option; give it with the layer",
+                      entry.where, entry.key));
+  return false;
+}
+
+}  // namespace
+
+Options parse_options(std::string_view json, std::string_view where, const Options& base) {
+  Options options = base;
+  const Json document = parse_json(json, where);
+  std::vector<std::string_view> legal;
+  for (const auto& [name, read] : kOptionKeys) legal.push_back(name);
+  read_object({where, "", document}, legal, [&](std::string_view key, const Entry& entry) {
+    return read_option(key, entry, options);
+  });
+  try {
+    check_options(options);
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}", where, error.what()));
+  }
+  return options;
+}
+
+PlanConstraints parse_plan_constraints(std::string_view json, std::string_view where) {
+  const Json document = parse_json(json, where);
+  return read_constraints({where, "", document});
+}
+
+}  // namespace tessera::planner

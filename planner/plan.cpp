@@ -1,0 +1,73 @@
+#include "tessera/planner/plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ostream>
+
+#include "tessera/base/error.hpp"
+
+namespace tessera::planner {
+
+std::string to_string(Pass pass) {
+  switch (pass) {
+    case Pass::Fwd:
+      return "Fwd";
+    case Pass::GradA:
+      return "GradA";
+    case Pass::GradW:
+      return "GradW";
+  }
+  assertion_failed("every pass has a name", __FILE__, __LINE__);
+}
+
+Cycles PassCost::cycles() const {
+  Cycles sum;
+  for (const CostTerm& term : terms) sum += term.cycles;
+  return sum;
+}
+
+Bytes PassCost::temp() const {
+  Bytes most;
+  for (const CostTerm& term : terms) most = std::max(most, term.temp);
+  return most;
+}
+
+const PassCost* PlanCost::find(Pass pass) const {
+  const auto it = std::ranges::find(passes, pass, &PassCost::pass);
+  return it == passes.end() ? nullptr : &*it;
+}
+
+bool Plan::shared_buckets() const {
+  return grad_a == Method::ElementTranspose || grad_a == Method::BlockTranspose;
+}
+
+std::string to_string(const Plan& plan) {
+  std::string text = fmt::format(
+      "methods    {}, {}, {}\n"
+      "partition  {} on {} tiles, grain {}, block {}x{}\n"
+      "buckets    {} values, {} words forward, {} words grad_a{}\n"
+      "grad_w     {} travel{}\n"
+      "cost       {} cycles, {} bytes temporary, {} bytes resident per tile\n",
+      codelets::to_string(plan.fwd), codelets::to_string(plan.grad_a),
+      codelets::to_string(plan.grad_w), to_string(plan.partition), plan.tiles_used(),
+      to_string(plan.grain), plan.block.rows, plan.block.cols, plan.nonzeros_per_bucket,
+      plan.fwd_meta_words.value, plan.grad_a_meta_words.value,
+      plan.shared_buckets() ? " (shared)" : "",
+      plan.grad_w_exchange_buckets ? "buckets" : "operands",
+      plan.use_dense ? ", dense copy of R" : "", plan.cost.cycles.value, plan.cost.temp.value,
+      plan.cost.resident.value);
+  for (const PassCost& pass : plan.cost.passes) {
+    text += fmt::format("{:<10} {} cycles, {} bytes\n", to_string(pass.pass), pass.cycles().value,
+                        pass.temp().value);
+    for (const CostTerm& term : pass.terms)
+      if (term.cycles.value != 0 || term.temp.value != 0)
+        text += fmt::format("  {:<29} {:>12} cycles {:>12} bytes\n", term.name, term.cycles.value,
+                            term.temp.value);
+  }
+  return text;
+}
+
+std::ostream& operator<<(std::ostream& out, const Plan& plan) { return out << to_string(plan); }
+
+}  // namespace tessera::planner

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "tessera/base/block_shape.hpp"
+#include "tessera/base/dims.hpp"
+#include "tessera/base/units.hpp"
+#include "tessera/codelets/cost/method.hpp"
+
+namespace tessera::planner {
+
+using codelets::Method;
+
+enum class Pass { Fwd, GradA, GradW };
+
+// "Fwd", "GradA", "GradW"
+std::string to_string(Pass pass);
+
+// One line of an estimate. Cycles are of the slowest tile, bytes are temporary memory of one tile
+// while the step runs.
+struct CostTerm {
+  std::string name;
+  Cycles cycles;
+  Bytes temp;
+
+  friend bool operator==(const CostTerm&, const CostTerm&) = default;
+};
+
+struct PassCost {
+  Pass pass = Pass::Fwd;
+  std::vector<CostTerm> terms;  // in the order the steps run
+
+  friend bool operator==(const PassCost&, const PassCost&) = default;
+  Cycles cycles() const;  // sum over the terms
+  Bytes temp() const;     // largest of the terms
+};
+
+struct PlanCost {
+  Cycles cycles;                 // sum over the passes
+  Bytes temp;                    // largest of the passes
+  Bytes resident;                // buckets and the tile's share of the dense operands
+  std::vector<PassCost> passes;  // planned passes, in the order Fwd, GradA, GradW
+
+  friend bool operator==(const PlanCost&, const PlanCost&) = default;
+  // The cost of that pass, or nullptr when it was not planned.
+  const PassCost* find(Pass pass) const;
+};
+
+// How a layer lies on the tiles. A plain value.
+//   Share i of a dimension is share_of(size, grain, partition, i); no share is empty (with the
+//   batch rounded up to whole grains). Every tile has one bucket; Px * Py * Pz tiles are used.
+struct Plan {
+  Method fwd = Method::ElementFwd;
+  Method grad_a = Method::ElementTranspose;  // set even when the pass is not planned
+  Method grad_w = Method::ElementGradW;      // set even when the pass is not planned
+  BlockShape block;                          // the tiles' blocks; divides the problem's block
+  Dims grain;                                // elements that are never cut: block rows, cols, z
+  Dims partition;                            // Pg, Px, Py, Pz
+  bool grad_w_exchange_buckets = false;      // GradW: buckets travel, else dense operands
+  bool use_dense = false;
+  std::int64_t nonzeros_per_bucket = 0;  // elements, padding included
+  Words fwd_meta_words;                  // per bucket, end marker included
+  Words grad_a_meta_words;               // 0 when GradA reads the forward meta-information
+  PlanCost cost;
+
+  friend bool operator==(const Plan&, const Plan&) = default;
+  std::int64_t tiles_used() const { return partition.product(); }
+  bool shared_buckets() const;
+  std::int64_t blocks_per_bucket() const { return nonzeros_per_bucket / block.area(); }
+};
+
+// The plan, then every pass with its terms in cycles and bytes; a line each.
+std::string to_string(const Plan& plan);
+std::ostream& operator<<(std::ostream& out, const Plan& plan);
+
+}  // namespace tessera::planner

@@ -1,0 +1,60 @@
+#include "tessera/planner/problem.hpp"
+
+#include <fmt/format.h>
+
+#include "tessera/base/error.hpp"
+
+namespace tessera::planner {
+namespace {
+
+constexpr std::int64_t kMostSize = 2147483647;
+
+void check_size(const char* name, std::int64_t value, std::int64_t least) {
+  if (value >= least && value <= kMostSize) return;
+  throw Error(ErrorCode::InvalidArgument,
+              fmt::format("{} is {}; it must be in {}..{}", name, value, least, kMostSize));
+}
+
+void check_multiple(const char* name, std::int64_t size, const char* side_name, std::int64_t side) {
+  if (size % side == 0) return;
+  throw Error(ErrorCode::InvalidArgument, fmt::format("{} is {}; it must be a multiple of {}, {}",
+                                                      name, size, side_name, side));
+}
+
+void check_types(const Problem& problem) {
+  if (problem.partials_type == DataType::Float) return;
+  if (problem.data_type == DataType::Float)
+    throw Error(ErrorCode::InvalidArgument,
+                "partials type is half with data type float; partials must be float");
+  if (problem.is_element_wise())
+    throw Error(
+        ErrorCode::InvalidArgument,
+        "partials type is half with block 1x1; element-wise sparsity has float partials only");
+}
+
+}  // namespace
+
+void check_problem(const Problem& problem) {
+  const Dims& size = problem.size;
+  check_size("groups", size.g, 1);
+  check_size("output size x", size.x, 1);
+  check_size("input size y", size.y, 1);
+  check_size("batch size z", size.z, 1);
+  check_size("block rows", problem.block.rows, 1);
+  check_size("block columns", problem.block.cols, 1);
+  check_multiple("output size x", size.x, "the block's rows", problem.block.rows);
+  check_multiple("input size y", size.y, "the block's columns", problem.block.cols);
+  if (!(problem.density >= 0 && problem.density <= 1))
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("density is {}; it must be in 0..1", problem.density));
+  check_types(problem);
+}
+
+std::string to_string(const Problem& problem) {
+  return fmt::format("{}, block {}x{}, density {}, {} to {}, fwd{}{}", to_string(problem.size),
+                     problem.block.rows, problem.block.cols, problem.density,
+                     to_string(problem.data_type), to_string(problem.partials_type),
+                     problem.grad_a ? " + grad_a" : "", problem.grad_w ? " + grad_w" : "");
+}
+
+}  // namespace tessera::planner

@@ -1,0 +1,115 @@
+#include "tessera/planner/options.hpp"
+
+#include <gmock/gmock.h>
+
+#include <string>
+
+#include "tessera/base/error.hpp"
+#include "tessera/planner/internal/quirk_list.hpp"
+
+namespace tessera::planner {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+std::string message_of(std::string_view json) {
+  try {
+    parse_options(json, "--matmul-options");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::InvalidArgument);
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(ParseOptions, KeepsTheDefaultsOfAnEmptyObject) {
+  EXPECT_EQ(parse_options("{}", "test"), Options{});
+  EXPECT_EQ(Options{}.available_memory_proportion, 0.6);
+  EXPECT_EQ(Options{}.meta_info_bucket_oversize_proportion, 0.3);
+  EXPECT_TRUE(Options{}.shared_buckets);
+}
+
+TEST(ParseOptions, ReadsEveryKey) {
+  const Options o = parse_options(
+      R"({"availableMemoryProportion": 1, "metaInfoBucketOversizeProportion": 0.5,
+          "sharedBuckets": false, "enableStructuredRearrangements": false,
+          "partitioner.optimiseForSpeed": false, "partitioner.forceBucketSpills": true,
+          "partitioner.useActualWorkerSplitCosts": true, "searchLimit": 7,
+          "planConstraints": {"partition": {"x": 6, "y": 4, "z": 2},
+                              "exchange": {"gradWExchangeBuckets": true}, "useDense": true},
+          "popLibsQuirks": {"freeSteps": true}})",
+      "test");
+  Options expected;
+  expected.available_memory_proportion = 1;
+  expected.meta_info_bucket_oversize_proportion = 0.5;
+  expected.shared_buckets = false;
+  expected.enable_structured_rearrangements = false;
+  expected.partitioner_optimise_for_speed = false;
+  expected.partitioner_force_bucket_spills = true;
+  expected.partitioner_use_actual_worker_split_costs = true;
+  expected.search_limit = 7;
+  expected.constraints = {6, 4, 2, true, true};
+  expected.quirks.free_steps = true;
+  EXPECT_EQ(o, expected);
+}
+
+TEST(ParseOptions, TakesValuesWrittenAsText) {
+  const Options o = parse_options(
+      R"({"partitioner.forceBucketSpills": "true", "availableMemoryProportion": "0.25",
+          "planConstraints": "{\"partition\":{\"x\":6}}"})",
+      "test");
+  EXPECT_TRUE(o.partitioner_force_bucket_spills);
+  EXPECT_EQ(o.available_memory_proportion, 0.25);
+  EXPECT_EQ(o.constraints.x, 6);
+}
+
+TEST(ParseOptions, LaysTextOverTheGivenOptions) {
+  Options base;
+  base.shared_buckets = false;
+  EXPECT_FALSE(parse_options(R"({"searchLimit": 9})", "test", base).shared_buckets);
+}
+
+TEST(ParseOptions, NamesWhatIsWrong) {
+  EXPECT_THAT(
+      message_of(R"({"sharedBucket": true})"),
+      AllOf(HasSubstr("--matmul-options: sharedBucket is not known"), HasSubstr("sharedBuckets,")));
+  EXPECT_THAT(message_of(R"({"sharedBuckets": 1})"),
+              HasSubstr("sharedBuckets is 1; it must be true"));
+  EXPECT_THAT(message_of(R"({"sharedBuckets": "yes"})"), HasSubstr("true or false"));
+  EXPECT_THAT(message_of(R"({"availableMemoryProportion": 0})"),
+              HasSubstr("availableMemoryProportion is 0; it must be in (0, 1]"));
+  EXPECT_THAT(message_of(R"({"availableMemoryProportion": 1.01})"), HasSubstr("(0, 1]"));
+  EXPECT_THAT(message_of(R"({"availableMemoryProportion": "0.5x"})"), HasSubstr("a number"));
+  EXPECT_THAT(message_of(R"({"metaInfoBucketOversizeProportion": -0.1})"), HasSubstr("0..1000"));
+  EXPECT_THAT(message_of(R"({"searchLimit": 0})"), HasSubstr("1..2^62"));
+  EXPECT_THAT(message_of(R"({"planConstraints": {"partition": {"x": -1}}})"),
+              HasSubstr("planConstraints.partition.x is -1"));
+  EXPECT_THAT(message_of(R"({"planConstraints": {"partition": {"g": 1}}})"),
+              HasSubstr("planConstraints.partition.g is not known; the keys are x, y, z"));
+  EXPECT_THAT(message_of(R"({"planConstraints": {"exchange": true}})"), HasSubstr("an object"));
+  EXPECT_THAT(message_of(R"({"popLibsQuirks": {"fast": true}})"),
+              HasSubstr("zeroCyclesPerPartial"));
+  EXPECT_THAT(message_of(R"({"doGradAPass": true})"), HasSubstr("part of the layer"));
+  EXPECT_THAT(message_of(R"({"sharedBuckets")"), HasSubstr("not JSON"));
+  EXPECT_THAT(message_of("[]"), HasSubstr("an object"));
+}
+
+TEST(ParsePlanConstraints, ReadsTheObjectAlone) {
+  const PlanConstraints pins = parse_plan_constraints(R"({"partition":{"y":3}})", "test");
+  EXPECT_EQ(pins, (PlanConstraints{{}, 3, {}, {}, {}}));
+}
+
+TEST(Quirks, AreAllOffByDefaultAndAllOnInParityMode) {
+  const PopLibsQuirks off, on = PopLibsQuirks::all();
+  for (const auto& [key, member] : internal::kQuirks) {
+    EXPECT_FALSE(off.*member) << key;
+    EXPECT_TRUE(on.*member) << key;
+  }
+  // Every switch is in the list: the struct is nothing but switches.
+  EXPECT_EQ(std::size(internal::kQuirks), sizeof(PopLibsQuirks) / sizeof(bool));
+  EXPECT_EQ(parse_options(R"({"popLibsQuirks": true})", "test").quirks, on);
+}
+
+}  // namespace
+}  // namespace tessera::planner

@@ -1,0 +1,128 @@
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tessera/base/random.hpp"
+#include "tessera/planner/internal/lower_bound.hpp"
+#include "tessera/planner/internal/planner_search.hpp"
+
+// The solver's search and its bounds against plain enumeration.
+namespace tessera::planner::internal {
+namespace {
+
+constexpr std::uint64_t kSeed = 11;
+
+Problem random_problem(Random& random) {
+  const std::int64_t blocks[] = {1, 1, 4, 5, 8, 16};
+  const double densities[] = {0, 0.001, 0.01, 0.1, 0.3, 1};
+  const std::int64_t block = blocks[random.below(6)];
+  Problem p;
+  p.block = {block, block};
+  if (block == 5) p.block.cols = 3;
+  p.size = {1 + random.below(8) / 7, p.block.rows * (1 + random.below(90)),
+            p.block.cols * (1 + random.below(90)), 1 + random.below(96)};
+  p.density = densities[random.below(6)];
+  p.data_type = random.below(2) == 0 ? DataType::Half : DataType::Float;
+  if (block > 1 && p.data_type == DataType::Half && random.below(2) == 0)
+    p.partials_type = DataType::Half;
+  p.grad_a = random.below(2) == 0;
+  p.grad_w = random.below(2) == 0;
+  return p;
+}
+
+struct Request {
+  Problem problem;
+  device::Machine machine;
+  Options options;
+};
+
+Request random_request(Random& random) {
+  Request r{random_problem(random), device::machine_preset("gc200"), {}};
+  const std::int64_t tiles[] = {1, 2, 7, 24, 64};
+  r.machine.tiles = std::max(r.problem.size.g, tiles[random.below(5)]);
+  if (random.below(4) == 0) r.machine.word_bits = 32;
+  const double memory[] = {0.001, 0.01, 0.1, 0.6};
+  r.options.available_memory_proportion = memory[random.below(4)];
+  r.options.shared_buckets = random.below(2) == 0;
+  if (random.below(2) == 0) r.options.quirks = PopLibsQuirks::all();
+  return r;
+}
+
+std::vector<Case> cases_of(const Request& r) {
+  std::vector<Case> cases;
+  for (const Candidate& candidate : candidates(r.problem, r.machine, r.options))
+    cases.push_back(make_case(r.problem, r.machine, r.options, candidate, nullptr));
+  return cases;
+}
+
+void expect_same(const PlanResult& truth, const PlanResult& found) {
+  ASSERT_EQ(found.status, truth.status);
+  ASSERT_EQ(found.has_plan, truth.has_plan);
+  if (truth.has_plan) {
+    EXPECT_EQ(found.plan, truth.plan);
+  }
+  EXPECT_EQ(found.memory_bound, truth.memory_bound);
+}
+
+TEST(SolverSearch, FindsThePlanThatEnumerationFindsOnRandomLayers) {
+  Random random(kSeed);
+  int plans = 0, failures = 0;
+  for (int i = 0; i < 400; ++i) {
+    const Request r = random_request(random);
+    SCOPED_TRACE(testing::Message() << "seed " << kSeed << " case " << i << ": "
+                                    << to_string(r.problem) << " on " << r.machine.tiles);
+    const auto truth = plan_with(r.problem, r.machine, r.options, nullptr, search_exhaustively);
+    expect_same(truth, plan_with(r.problem, r.machine, r.options, nullptr, search_with_solver));
+    ++(truth.has_plan ? plans : failures);
+  }
+  EXPECT_GT(plans, 50);
+  EXPECT_GT(failures, 10);
+}
+
+TEST(LowerBound, IsNeverAboveTheCostOfAPartitionInItsBox) {
+  Random random(kSeed + 1);
+  int legal = 0;
+  for (int i = 0; i < 20000; ++i) {
+    const Request r = random_request(random);
+    const std::vector<Case> cases = cases_of(r);
+    const Case& c = cases[std::size_t(random.below(std::ssize(cases)))];
+    const auto up_to = [&](std::int64_t n) {
+      return 1 + random.below(std::min(n, r.machine.tiles));
+    };
+    const Dims at{c.grains.g, up_to(c.grains.x), up_to(c.grains.y), up_to(c.grains.z)};
+    if (!partition_is_legal(c, at)) continue;
+    const PartsCost cost = cost_of(c, at);
+    if (!cost.legal) continue;
+    ++legal;
+    Box box{at, at};
+    if (random.below(3) > 0) {
+      box.lo = {at.g, 1 + random.below(at.x), 1 + random.below(at.y), 1 + random.below(at.z)};
+      box.hi = {at.g, at.x + random.below(c.grains.x - at.x + 1),
+                at.y + random.below(c.grains.y - at.y + 1),
+                at.z + random.below(c.grains.z - at.z + 1)};
+    }
+    SCOPED_TRACE(testing::Message()
+                 << "case " << i << ": " << to_string(r.problem) << " at " << to_string(at)
+                 << " in " << to_string(box.lo) << " .. " << to_string(box.hi));
+    const Bound bound = lower_bound(c, box);
+    ASSERT_TRUE(bound.possible);
+    ASSERT_LE(bound.cycles, cost.cycles);
+    ASSERT_LE(bound.temp, cost.temp);
+  }
+  EXPECT_GT(legal, 1000);
+}
+
+TEST(SolverSearch, ExaminesOnlyAFewOfThePartitionsOfTheWholeChip) {
+  Problem p;
+  p.size = {1, 4096, 4096, 256};
+  p.block = {16, 16};
+  p.density = 1.0 / 16;
+  const auto machine = device::machine_preset("gc200");
+  const auto all = plan_with(p, machine, {}, nullptr, search_exhaustively);
+  const auto few = plan_with(p, machine, {}, nullptr, search_with_solver);
+  expect_same(all, few);
+  EXPECT_LT(few.evaluations * 10, all.evaluations);
+}
+
+}  // namespace
+}  // namespace tessera::planner::internal
