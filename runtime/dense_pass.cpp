@@ -1,0 +1,292 @@
+#include "tessera/runtime/dense_pass.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "tessera/base/error.hpp"
+#include "tessera/codelets/bucket_layout.hpp"
+#include "tessera/codelets/cost/vector_cycles.hpp"
+#include "tessera/runtime/internal/home_buckets.hpp"
+#include "tessera/runtime/internal/reduce.hpp"
+#include "tessera/runtime/internal/travelling_buckets.hpp"
+#include "tessera/runtime/internal/visit.hpp"
+
+namespace tessera::runtime {
+
+using device::Gather;
+using device::SlotId;
+using device::SlotKind;
+using device::SlotSpec;
+using internal::BucketSlots;
+
+namespace {
+
+enum Phase { kPrearrange, kDistribute, kPropagate, kReduce };
+
+// Which axis the pass reads along and which it writes along.
+struct Role {
+  bool forward;
+
+  Range in_rows(const partitioner::TileGrid& grid, Cell c) const {
+    return forward ? grid.y_range(c.y) : grid.x_range(c.x);
+  }
+  Range out_rows(const partitioner::TileGrid& grid, Cell c) const {
+    return forward ? grid.x_range(c.x) : grid.y_range(c.y);
+  }
+  std::int64_t in_parts(const Dims& splits) const { return forward ? splits.y : splits.x; }
+  std::int64_t out_parts(const Dims& splits) const { return forward ? splits.x : splits.y; }
+  std::int64_t in_part(Cell c) const { return forward ? c.y : c.x; }
+  std::int64_t out_part(Cell c) const { return forward ? c.x : c.y; }
+  Cell cell(std::int64_t in, std::int64_t out, std::int64_t z) const {
+    return forward ? Cell{out, in, z} : Cell{in, out, z};
+  }
+};
+
+// The slots of one tile besides its travelling buckets.
+struct TileSlots {
+  SlotId in_home, in, partial;
+  std::vector<BucketSlots> arrived;  // buckets of the own cell by z; the own one is the home bucket
+};
+
+}  // namespace
+
+struct DensePass::State {
+  PassSpec spec;
+  Role role;
+  device::Engine engine;
+  TileMap map;
+  internal::BucketShape shape;
+  std::vector<TileId> all;
+  std::vector<BucketSlots> homes;
+  std::vector<TileSlots> tiles;
+  internal::TravellingBuckets travelling;
+  internal::Reduction reduction;
+  device::Exchange prearrange;
+  codelets::Kernel kernel;
+
+  State(const PassSpec& s, const device::Machine& machine, device::ExchangeMode mode,
+        Executor& executor)
+      : spec(s),
+        role{s.method == codelets::Method::ElementFwd || s.method == codelets::Method::BlockFwd},
+        engine(machine, mode, executor),
+        map(s.grid.splits, TileOrder::Yzx),
+        shape(internal::values_shape(s)),
+        all(map.all()),
+        homes(internal::add_home_buckets(engine, map, shape, {kPrearrange, kReduce})),
+        tiles(add_tiles()),
+        travelling(engine, map, shape, {kPropagate, kPropagate}),
+        reduction(engine, columns(), spec.partials_type, spec.data_type(), {kReduce, kReduce}),
+        kernel(codelets::find_kernel(internal::kernel_key(s)).run) {
+    engine.seal();
+    travelling.prepare(engine);
+    reduction.prepare(engine);
+    prearrange = engine.prepare(prearrange_gathers());
+  }
+
+  std::int64_t z() const { return spec.grid.z_per_tile(); }
+  std::int64_t row_bytes() const { return z() * bytes_of(spec.data_type()); }
+  std::int64_t sub_group(Cell c) const {
+    return codelets::sub_group_id(c.x, c.y, spec.grid.splits.y);
+  }
+
+  std::vector<TileSlots> add_tiles();
+  std::vector<internal::ReductionColumn> columns() const;
+  std::vector<Gather> prearrange_gathers() const;
+
+  void load(const BucketImage& image, device::ByteRows in);
+  void transpose();
+  void distribute();
+  void propagate(const partitioner::Travel& travel);
+  Cycles visit(const device::Tile& tile, std::span<const BucketSlots> buckets) const;
+  void collect(device::ByteRows out) const;
+};
+
+std::vector<TileSlots> DensePass::State::add_tiles() {
+  std::vector<TileSlots> result;
+  for (const TileId tile : all) {
+    const Cell c = map.cell(tile);
+    const std::int64_t in_rows = role.in_rows(spec.grid, c).size();
+    const std::int64_t share =
+        share_of(in_rows, 1, role.out_parts(spec.grid.splits), role.out_part(c)).size();
+    TileSlots slots;
+    slots.in_home = engine.add_slot(
+        {tile, "operand share", share, row_bytes(), SlotKind::Landing, kPrearrange, kPrearrange});
+    slots.in = engine.add_slot(
+        {tile, "operand", in_rows, row_bytes(), SlotKind::Landing, kPrearrange, kPropagate});
+    // One long row of elements: the reduction cuts it anywhere.
+    slots.partial =
+        engine.add_slot({tile, "partial sums", role.out_rows(spec.grid, c).size() * z(),
+                         bytes_of(spec.partials_type), SlotKind::Owned, kDistribute, kReduce});
+    for (std::int64_t k = 0; k < spec.grid.splits.z; ++k)
+      slots.arrived.push_back(
+          k == c.z ? homes[std::size_t(tile.value)]
+                   : internal::add_bucket_slots(engine, tile, shape, {kPrearrange, kDistribute}));
+    result.push_back(std::move(slots));
+  }
+  return result;
+}
+
+// Tiles that share a part of the result and a z add their partials up.
+std::vector<internal::ReductionColumn> DensePass::State::columns() const {
+  const Dims& splits = spec.grid.splits;
+  std::vector<internal::ReductionColumn> result;
+  for (std::int64_t out = 0; out < role.out_parts(splits); ++out)
+    for (std::int64_t k = 0; k < splits.z; ++k) {
+      internal::ReductionColumn column;
+      for (std::int64_t in = 0; in < role.in_parts(splits); ++in) {
+        const TileId tile = map.tile(role.cell(in, out, k));
+        column.tiles.push_back(tile);
+        column.partials.push_back(tiles[std::size_t(tile.value)].partial);
+      }
+      const Cell first = role.cell(0, out, k);
+      column.elements = role.out_rows(spec.grid, first).size() * z();
+      result.push_back(std::move(column));
+    }
+  return result;
+}
+
+std::vector<Gather> DensePass::State::prearrange_gathers() const {
+  const Dims& splits = spec.grid.splits;
+  std::vector<Gather> gathers;
+  for (std::int64_t in = 0; in < role.in_parts(splits); ++in)
+    for (std::int64_t k = 0; k < splits.z; ++k) {
+      Gather slice;  // every tile of the group holds a share of the slice that all of them need
+      for (std::int64_t out = 0; out < role.out_parts(splits); ++out) {
+        const TileId tile = map.tile(role.cell(in, out, k));
+        const TileSlots& slots = tiles[std::size_t(tile.value)];
+        const std::int64_t rows = role.in_rows(spec.grid, map.cell(tile)).size();
+        const Range share = share_of(rows, 1, role.out_parts(splits), out);
+        slice.pieces.push_back({slots.in_home, {0, share.size()}});
+        slice.destinations.push_back(slots.in);
+      }
+      gathers.push_back(std::move(slice));
+    }
+  for (const TileId tile : all) {  // every bucket to the other tiles of its cell
+    const Cell c = map.cell(tile);
+    const BucketSlots home = homes[std::size_t(tile.value)];
+    Gather meta{{{home.meta, {0, 1}}}, {}}, payload{{{home.payload, {0, 1}}}, {}};
+    for (std::int64_t k = 0; k < splits.z; ++k) {
+      if (k == c.z) continue;
+      const TileId other = map.tile({c.x, c.y, k});
+      const BucketSlots to = tiles[std::size_t(other.value)].arrived[std::size_t(c.z)];
+      meta.destinations.push_back(to.meta);
+      payload.destinations.push_back(to.payload);
+    }
+    if (splits.z == 1) continue;
+    gathers.push_back(std::move(meta));
+    gathers.push_back(std::move(payload));
+  }
+  return gathers;
+}
+
+void DensePass::State::load(const BucketImage& image, device::ByteRows in) {
+  internal::load_home_buckets(engine, map, shape, homes, image);
+  for (const TileId tile : all) {
+    const Cell c = map.cell(tile);
+    const Range rows = role.in_rows(spec.grid, c);
+    const Range share =
+        share_of(rows.size(), 1, role.out_parts(spec.grid.splits), role.out_part(c));
+    device::ByteRows slice = in.sub({rows.begin + share.begin, rows.begin + share.end});
+    slice.data += c.z * row_bytes();
+    slice.row_bytes = row_bytes();
+    engine.load(tiles[std::size_t(tile.value)].in_home, slice);
+  }
+}
+
+// The machine turns the blocks of its own bucket over before they travel; our kernels read them
+// transposed where they lie, so only the cycles remain to be charged.
+void DensePass::State::transpose() {
+  const BlockShape block = spec.grid.block;
+  if (spec.method != codelets::Method::BlockTranspose || block.rows == 1 || block.cols == 1) return;
+  engine.compute("transpose", all, [&](const device::Tile&) {
+    return codelets::transpose_blocks_cycles(spec.grid.blocks, block, spec.data_type(),
+                                             engine.machine().workers);
+  });
+}
+
+Cycles DensePass::State::visit(const device::Tile& tile,
+                               std::span<const BucketSlots> buckets) const {
+  const Cell c = map.cell(tile.id());
+  const TileSlots& slots = tiles[std::size_t(tile.id().value)];
+  codelets::KernelArgs args;
+  args.sub_group = sub_group(c);
+  args.block = spec.grid.block;
+  args.in = internal::operand(tile.view(slots.in), bytes_of(spec.data_type()));
+  args.out = {tile.view(slots.partial).data, role.out_rows(spec.grid, c).size(), z(), z()};
+  std::vector<const void*> words;
+  for (const BucketSlots& bucket : buckets) {
+    args.meta = tile.view(bucket.meta).data;
+    args.values = tile.view(bucket.payload).data;
+    kernel(args);
+    words.push_back(args.meta);
+  }
+  return internal::visit_cycles(spec, engine.machine(), words, args.sub_group);
+}
+
+void DensePass::State::distribute() {
+  engine.compute("distribute", all, [&](const device::Tile& tile) {
+    const TileSlots& slots = tiles[std::size_t(tile.id().value)];
+    const device::ByteRows partial = tile.view(slots.partial);
+    std::memset(partial.data, 0, std::size_t(partial.bytes()));
+    return codelets::zero_cycles(partial.bytes(), engine.machine().workers) +
+           visit(tile, slots.arrived);
+  });
+}
+
+void DensePass::State::propagate(const partitioner::Travel& travel) {
+  constexpr const char* kName = "propagate";
+  const auto steps = propagation_steps(travel, spec.grid.splits, Served::AllOfZ);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (i == 0)
+      travelling.load(engine, kName, homes, steps[i].after);
+    else
+      travelling.shift(engine, kName, steps[i].shift);
+    if (!steps[i].compute) continue;
+    engine.compute(kName, all, [&](const device::Tile& tile) {
+      const BucketSlots arrived = travelling.current(tile.id());
+      return visit(tile, {&arrived, 1});
+    });
+  }
+}
+
+void DensePass::State::collect(device::ByteRows out) const {
+  const std::int64_t element = bytes_of(spec.data_type());
+  for (const internal::ReducedShare& share : reduction.shares()) {
+    const Cell c = map.cell(share.tile);
+    const Range rows = role.out_rows(spec.grid, c);
+    const std::byte* from = engine.view(share.slot).data;
+    for (std::int64_t e = share.elements.begin; e < share.elements.end;) {
+      const std::int64_t row = e / z(), column = e % z();
+      const std::int64_t run = std::min(z() - column, share.elements.end - e);
+      std::byte* to = out.data + (rows.begin + row) * out.stride + (c.z * z() + column) * element;
+      std::memcpy(to, from, std::size_t(run * element));
+      from += run * element;
+      e += run;
+    }
+  }
+}
+
+DensePass::DensePass(const PassSpec& spec, const device::Machine& machine,
+                     device::ExchangeMode mode, Executor& executor)
+    : state_(std::make_unique<State>(spec, machine, mode, executor)) {}
+DensePass::~DensePass() = default;
+DensePass::DensePass(DensePass&&) noexcept = default;
+
+Bytes DensePass::high_water() const { return state_->engine.high_water(); }
+
+device::Ledger DensePass::run(const BucketImage& image, device::ByteRows in, device::ByteRows out) {
+  State& s = *state_;
+  TESSERA_ASSERT(image.buckets->grid == s.spec.grid);
+  s.load(image, in);
+  s.engine.exchange("pre-arrange", s.prearrange);
+  s.transpose();
+  s.distribute();
+  s.propagate(image.buckets->travel);
+  s.reduction.run(s.engine, "reduce");
+  s.collect(out);
+  return s.engine.take_ledger();
+}
+
+}  // namespace tessera::runtime

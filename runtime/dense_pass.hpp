@@ -1,0 +1,43 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "tessera/device/engine.hpp"
+#include "tessera/runtime/pass_spec.hpp"
+
+namespace tessera::runtime {
+
+// The two passes with a dense result, as one program each:
+//   Fwd    Q[x][z]  = R * S[y][z]                   partial sums over y
+//   GradA  dS[y][z] = transpose(R) * dQ[x][z]       partial sums over x
+// Phases, in order (shapes are those of one tile; `in` is y for Fwd and x for GradA, `out` the
+// other):
+//   pre-arrange  reads   the tile's home share of the operand, the other buckets of its cell
+//                writes  in [in rows][z], Pz - 1 buckets          one exchange
+//   transpose    GradA of blocks: turns the values of its bucket over           one compute step
+//   distribute   reads   in, the Pz buckets of the own cell
+//                writes  partial [out rows][z], cleared first     one compute step
+//   propagate    reads   in, the bucket that arrived; writes partial, added to
+//                as many exchanges and compute steps as the pattern needs (propagation.hpp)
+//   reduce       reads   everybody's partials of the own share of the result, in tile order
+//                writes  out, in the layer's type                 one exchange, one compute step
+// Built once for a plan; runs any pattern encoded for the same grid. One run at a time.
+class DensePass {
+ public:
+  // Error{LimitExceeded} when a tile's memory cannot hold the program.
+  DensePass(const PassSpec& spec, const device::Machine& machine, device::ExchangeMode mode,
+            Executor& executor);
+  ~DensePass();
+  DensePass(DensePass&&) noexcept;
+
+  // in [in rows][z] and out [out rows][z] in the layer's type, sizes of the grid, z contiguous.
+  device::Ledger run(const BucketImage& image, device::ByteRows in, device::ByteRows out);
+  Bytes high_water() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tessera::runtime

@@ -1,0 +1,59 @@
+#include "tessera/runtime/fit.hpp"
+
+#include <cmath>
+
+#include "tessera/base/error.hpp"
+#include "tessera/planner/planner.hpp"
+#include "tessera/runtime/fully_connected.hpp"
+#include "tessera/sparse/convert.hpp"
+
+namespace tessera::runtime {
+namespace {
+
+constexpr std::int64_t kLargestHundredths = 100'000;
+
+bool fits(const planner::Problem& problem, const device::Machine& machine, planner::Options options,
+          std::int64_t hundredths, const sparse::Csr<float>& weights) {
+  options.meta_info_bucket_oversize_proportion = double(hundredths) / 100;
+  const PatternStats stats = sparse::pattern_stats(weights);
+  const planner::PlanResult planned = planner::plan(problem, machine, options, &stats);
+  if (planned.status != planner::PlanStatus::Found) return false;
+  const partitioner::TileGrid grid = tile_grid(problem, planned.plan, machine);
+  try {
+    const auto pattern =
+        sparse::with_shape(sparse::with_block(weights, grid.block), grid.size.x, grid.size.y);
+    return !partitioner::encode(pattern, grid,
+                                {.force_spills = options.partitioner_force_bucket_spills})
+                .misfit;
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::LimitExceeded) return false;  // a word too wide for the machine
+    throw;
+  }
+}
+
+}  // namespace
+
+std::optional<double> oversize_that_fits(const planner::Problem& problem,
+                                         const device::Machine& machine,
+                                         const planner::Options& options,
+                                         const sparse::Csr<float>& weights) {
+  const auto try_one = [&](std::int64_t hundredths) {
+    return fits(problem, machine, options, hundredths, weights);
+  };
+  auto low =
+      static_cast<std::int64_t>(std::floor(options.meta_info_bucket_oversize_proportion * 100));
+  std::int64_t step = 1;
+  while (low + step <= kLargestHundredths && !try_one(low + step)) {
+    low += step;
+    step *= 2;
+  }
+  if (low + step > kLargestHundredths) return std::nullopt;
+  std::int64_t high = low + step;  // fits; low does not
+  while (high - low > 1) {
+    const std::int64_t middle = low + (high - low) / 2;
+    (try_one(middle) ? high : low) = middle;
+  }
+  return double(high) / 100;
+}
+
+}  // namespace tessera::runtime

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <optional>
+
+#include "tessera/device/machine.hpp"
+#include "tessera/planner/options.hpp"
+#include "tessera/planner/problem.hpp"
+#include "tessera/sparse/formats.hpp"
+
+namespace tessera::runtime {
+
+// The least metaInfoBucketOversizeProportion, in hundredths, with which the planner finds a plan
+// whose buckets hold these weights; none when none up to 1000 does. Found by planning and encoding,
+// so it holds: the same options with that proportion will do. About twenty plans and encodings.
+std::optional<double> oversize_that_fits(const planner::Problem& problem,
+                                         const device::Machine& machine,
+                                         const planner::Options& options,
+                                         const sparse::Csr<float>& weights);
+
+}  // namespace tessera::runtime

@@ -1,0 +1,69 @@
+#include "tessera/runtime/internal/home_buckets.hpp"
+
+#include <utility>
+
+#include "tessera/base/error.hpp"
+
+namespace tessera::runtime::internal {
+namespace {
+
+std::vector<device::SlotId> only(device::SlotId slot) { return {slot}; }
+
+}  // namespace
+
+device::ByteRows one_row(const void* data, std::int64_t bytes) {
+  return {static_cast<std::byte*>(const_cast<void*>(data)), 1, bytes, bytes};
+}
+
+BucketShape values_shape(const PassSpec& spec) {
+  const bool own_words = spec.method == codelets::Method::ElementGradA;
+  const auto& grid = spec.grid;
+  const std::int64_t words = own_words ? grid.grad_a_words : grid.meta_words;
+  return {own_words, words * spec.word_bytes(),
+          grid.blocks * grid.block.area() * bytes_of(spec.data_type())};
+}
+
+BucketSlots add_bucket_slots(device::Engine& engine, TileId tile, const BucketShape& shape,
+                             Range phases) {
+  device::SlotSpec spec{.tile = tile,
+                        .name = "bucket words",
+                        .rows = 1,
+                        .row_bytes = shape.meta_bytes,
+                        .kind = device::SlotKind::Landing,
+                        .first_phase = int(phases.begin),
+                        .last_phase = int(phases.end)};
+  const device::SlotId meta = engine.add_slot(spec);
+  spec.name = "bucket values";
+  spec.row_bytes = shape.payload_bytes;
+  return {meta, engine.add_slot(spec)};
+}
+
+std::vector<BucketSlots> add_home_buckets(device::Engine& engine, const TileMap& map,
+                                          const BucketShape& shape, Range phases) {
+  std::vector<BucketSlots> homes;
+  for (const TileId tile : map.all())
+    homes.push_back(add_bucket_slots(engine, tile, shape, phases));
+  return homes;
+}
+
+void load_home_buckets(device::Engine& engine, const TileMap& map, const BucketShape& shape,
+                       std::span<const BucketSlots> homes, const BucketImage& image) {
+  const partitioner::Buckets& buckets = *image.buckets;
+  for (const TileId tile : map.all()) {
+    const Cell c = map.cell(tile);
+    const std::int64_t bucket = buckets.grid.bucket_index(c.x, c.y, c.z);
+    const BucketSlots home = homes[std::size_t(tile.value)];
+    const void* words =
+        shape.grad_a_words ? buckets.grad_a_meta_words(bucket) : buckets.meta_words(bucket);
+    engine.load(home.meta, one_row(words, shape.meta_bytes));
+    engine.load(home.payload,
+                one_row(image.values + bucket * shape.payload_bytes, shape.payload_bytes));
+  }
+}
+
+void gather_bucket(std::vector<device::Gather>& gathers, BucketSlots from, BucketSlots to) {
+  gathers.push_back({{{from.meta, {0, 1}}}, only(to.meta)});
+  gathers.push_back({{{from.payload, {0, 1}}}, only(to.payload)});
+}
+
+}  // namespace tessera::runtime::internal

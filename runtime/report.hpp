@@ -1,0 +1,47 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tessera/device/ledger.hpp"
+#include "tessera/device/machine.hpp"
+#include "tessera/partitioner/buckets.hpp"
+#include "tessera/planner/plan.hpp"
+#include "tessera/planner/problem.hpp"
+#include "tessera/runtime/verify.hpp"
+
+namespace tessera::runtime {
+
+// One pass as it was planned, as it ran, and whether it was right.
+struct PassReport {
+  planner::Pass pass = planner::Pass::Fwd;
+  device::Ledger ledger;
+  std::optional<Verdict> verdict;  // none: not checked
+};
+
+// Everything a run of a layer has to say, as data.
+struct LayerReport {
+  std::string source;  // where the weights came from
+  planner::Problem problem;
+  planner::Plan plan;
+  device::Machine machine;
+  partitioner::TileGrid grid;
+  partitioner::SpillStats spill;
+  partitioner::Travel travel;
+  Bytes high_water;  // of the fullest tile
+  std::vector<PassReport> passes;
+
+  // No pass that was checked is wrong.
+  bool ok() const;
+};
+
+// Cycles one dense pass of this layer takes at least: every multiply-accumulate unit of every tile
+// busy all the time (4 half or 2 float products a unit and cycle), nothing moved.
+Cycles dense_bound(const planner::Problem& problem, const device::Machine& machine);
+
+// One screen of text: layer, machine, plan, buckets and spills, cycles per phase beside the plan's,
+// verdicts, and a last line that says whether all is well.
+std::string to_text(const LayerReport& report);
+
+}  // namespace tessera::runtime

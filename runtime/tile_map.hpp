@@ -1,0 +1,39 @@
+#pragma once
+
+#include <vector>
+
+#include "tessera/base/dims.hpp"
+#include "tessera/base/units.hpp"
+
+namespace tessera::runtime {
+
+// One cell of a partition.
+struct Cell {
+  std::int64_t x = 0, y = 0, z = 0;
+  friend bool operator==(const Cell&, const Cell&) = default;
+};
+
+// Which tile works on which cell. PopSparse's two orders, the last named axis running fastest:
+//   Yzx  Fwd, GradA, GradW with travelling buckets: a broadcast of S reaches neighbouring tiles
+//   Xyz  GradW with travelling operands: the rounds over z stay among neighbours
+enum class TileOrder { Yzx, Xyz };
+
+class TileMap {
+ public:
+  TileMap(Dims splits, TileOrder order) : splits_(splits), order_(order) {}
+
+  const Dims& splits() const { return splits_; }
+  std::int64_t tiles() const { return splits_.x * splits_.y * splits_.z; }
+  TileId tile(Cell c) const;
+  Cell cell(TileId tile) const;
+  // The cell `by` steps further along each axis, cyclically; `by` may be negative.
+  Cell moved(Cell c, Cell by) const;
+  // All tiles in use, in order.
+  std::vector<TileId> all() const;
+
+ private:
+  Dims splits_;
+  TileOrder order_;
+};
+
+}  // namespace tessera::runtime

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tessera/base/data_type.hpp"
+#include "tessera/base/matrix.hpp"
+#include "tessera/sparse/formats.hpp"
+
+namespace tessera::runtime {
+
+// How results compare with a double-precision reference. An element is right when
+//   |got - exact| <= (terms + partials + 2) * u * sum|a||b|  +  v * |exact|  +  tiny
+// where u is the rounding unit of the sums (2^-24 float, 2^-11 half), v that of the result's type
+// and tiny its smallest subnormal. Rounding arithmetic gives this bound for any order of summation;
+// no tolerance is chosen. Results that are not a number are wrong.
+struct Verdict {
+  std::int64_t compared = 0;
+  std::int64_t wrong = 0;
+  double worst = 0;  // largest error in units of its bound
+  std::int64_t worst_row = 0, worst_col = 0;
+
+  bool ok() const { return wrong == 0; }
+};
+
+// What the bound depends on besides the data.
+struct Rounding {
+  DataType result = DataType::Float;
+  DataType sums = DataType::Float;
+  std::int64_t partials = 1;  // how many partial sums are added up at the end
+};
+
+// Every `out` [rows][z] against matrix * in [cols][z]. O(values * z). T is float or Half; the
+// matrix must hold the values as the layer used them: rounded to T.
+template <class T>
+Verdict verify_product(const sparse::Csr<float>& matrix, MatrixView<const T> in,
+                       MatrixView<const T> out, const Rounding& rounding);
+
+// Every value of `gradient` against the row of q_grad [rows][z] times the row of s [cols][z] at its
+// place. The pattern of `gradient` must be that of `weights`, else all of it counts as wrong.
+template <class T>
+Verdict verify_gradient(const sparse::Csr<float>& weights, const sparse::Csr<float>& gradient,
+                        MatrixView<const T> q_grad, MatrixView<const T> s,
+                        const Rounding& rounding);
+
+// "ok: 6,144 results, largest error 0.31 of its bound", or what is wrong where.
+std::string to_string(const Verdict& verdict);
+
+}  // namespace tessera::runtime

@@ -1,0 +1,60 @@
+#include "tessera/runtime/internal/visit.hpp"
+
+#include "tessera/base/error.hpp"
+
+namespace tessera::runtime::internal {
+namespace {
+
+using codelets::Method;
+using codelets::Operation;
+
+Operation operation_of(Method method) {
+  switch (method) {
+    case Method::ElementFwd:
+    case Method::BlockFwd:
+      return Operation::Fwd;
+    case Method::ElementGradA:
+      return Operation::GradA;
+    case Method::ElementTranspose:
+    case Method::BlockTranspose:
+      return Operation::GradATransposed;
+    case Method::ElementGradW:
+    case Method::BlockGradW:
+    case Method::BlockGradWAmp:
+      return Operation::GradW;
+  }
+  throw Error(ErrorCode::Internal, "unknown method");
+}
+
+std::int64_t conv_units(const device::Machine& machine, DataType in, DataType sum) {
+  if (in == DataType::Float) return machine.float_float_conv_units;
+  return sum == DataType::Half ? machine.half_half_conv_units : machine.half_float_conv_units;
+}
+
+}  // namespace
+
+codelets::KernelKey kernel_key(const PassSpec& spec) {
+  const bool element = spec.grid.block.is_element();
+  return {operation_of(spec.method), element ? codelets::Format::Element : codelets::Format::Block,
+          spec.data_type(), spec.partials_type, spec.grid.word_bits};
+}
+
+codelets::Operand operand(device::ByteRows rows, std::int64_t bytes_per_element) {
+  return {rows.data, rows.rows, rows.row_bytes / bytes_per_element,
+          rows.stride / bytes_per_element};
+}
+
+Cycles visit_cycles(const PassSpec& spec, const device::Machine& machine,
+                    std::span<const void* const> buckets, std::int64_t sub_group) {
+  return codelets::visit_cycles(
+      {.key = kernel_key(spec),
+       .grad_w_amp = spec.method == Method::BlockGradWAmp,
+       .buckets = buckets,
+       .sub_group = sub_group,
+       .block = spec.grid.block,
+       .z = spec.grid.z_per_tile(),
+       .workers = machine.workers,
+       .conv_units = conv_units(machine, spec.data_type(), spec.partials_type)});
+}
+
+}  // namespace tessera::runtime::internal

@@ -1,0 +1,15 @@
+#pragma once
+
+// Everything a program needs to plan, encode and run a sparse fully connected layer.
+
+#include "tessera/base/executor.hpp"
+#include "tessera/base/matrix.hpp"
+#include "tessera/device/machine.hpp"
+#include "tessera/planner/planner.hpp"
+#include "tessera/runtime/fully_connected.hpp"
+#include "tessera/runtime/report.hpp"
+#include "tessera/runtime/verify.hpp"
+#include "tessera/sparse/check.hpp"
+#include "tessera/sparse/convert.hpp"
+#include "tessera/sparse/random.hpp"
+#include "tessera/sparse/read.hpp"

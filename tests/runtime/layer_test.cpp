@@ -1,0 +1,214 @@
+#include <gtest/gtest.h>
+
+#include "tessera/base/error.hpp"
+#include "tessera/tests/runtime/layer_case.hpp"
+
+namespace tessera::runtime {
+namespace {
+
+LayerCase make_case(std::int64_t rows, std::int64_t cols, double density, std::uint64_t seed = 1) {
+  LayerCase c;
+  c.weights = random_weights(rows, cols, {1, 1}, density, seed);
+  c.seed = seed;
+  return c;
+}
+
+TEST(Layer, IsRightForEverySplitOfEveryAxis) {
+  for (const std::int64_t x : {1, 2, 3})
+    for (const std::int64_t y : {1, 2, 4})
+      for (const std::int64_t z : {1, 2})
+        for (const bool travelling : {false, true}) {
+          LayerCase c = make_case(12, 16, 0.3);
+          c.batch = 8;
+          c.partition = {1, x, y, z};
+          c.travelling_buckets = travelling;
+          expect_right(c);
+        }
+}
+
+TEST(Layer, IsRightAtTheEdgeSizes) {
+  for (const auto& [rows, cols] : {std::pair{1, 1}, {1, 37}, {37, 1}, {13, 17}})
+    for (const std::int64_t batch : {1, 2, 3, 5, 37})
+      for (const DataType type : {DataType::Float, DataType::Half}) {
+        LayerCase c = make_case(rows, cols, 0.5);
+        c.batch = batch;
+        c.type = type;
+        c.partition = {1, std::min(rows, 3) == 3 ? 3 : 1, std::min(cols, 2), 1};
+        expect_right(c);
+      }
+}
+
+TEST(Layer, IsRightWithoutAnyNonZero) {
+  LayerCase c = make_case(8, 8, 0.0);
+  expect_right(c);
+  c.room = 0.0;  // buckets without a single value
+  c.partition = {1, 2, 1, 2};
+  expect_right(c);
+  c.partition = {1, 1, 1, 1};
+  expect_right(c);
+}
+
+TEST(Layer, IsRightWithOneFullRowAndWithOneFullColumn) {
+  Matrix<float> row(9, 20), column(20, 9);
+  for (std::int64_t i = 0; i < 20; ++i) row(4, i) = column(i, 7) = float(i) - 7.5f;
+  for (const bool travelling : {false, true})
+    for (const Matrix<float>& dense : {row, column}) {
+      LayerCase c;
+      c.weights = sparse::from_dense(dense.view(), {1, 1});
+      c.partition = {1, 3, 3, 2};
+      c.travelling_buckets = travelling;
+      expect_right(c);
+    }
+}
+
+TEST(Layer, IsRightForBlocksOfAnyShape) {
+  for (const BlockShape block : {BlockShape{4, 4}, {8, 8}, {16, 16}, {2, 3}, {1, 4}, {5, 1}})
+    for (const DataType type : {DataType::Float, DataType::Half})
+      for (const bool travelling : {false, true}) {
+        LayerCase c;
+        c.weights = random_weights(6 * block.rows, 5 * block.cols, block, 0.4, 2);
+        c.batch = 6;
+        c.type = type;
+        c.partition = {1, 3, 5, 2};
+        c.travelling_buckets = travelling;
+        expect_right(c);
+      }
+}
+
+TEST(Layer, IsRightWithSeparateBucketsForTheInputGradient) {
+  for (const DataType type : {DataType::Float, DataType::Half}) {
+    LayerCase c = make_case(20, 30, 0.3);
+    c.type = type;
+    c.batch = 8;
+    c.partition = {1, 2, 3, 2};
+    c.separate_grad_a = true;
+    expect_right(c);
+    c.force_spills = true;
+    expect_right(c);
+  }
+}
+
+TEST(Layer, IsRightWhenEveryPieceIsForcedAway) {
+  for (const Dims partition :
+       {Dims{1, 1, 3, 1}, Dims{1, 3, 1, 1}, Dims{1, 2, 2, 2}, Dims{1, 3, 4, 2}})
+    for (const bool travelling : {false, true}) {
+      LayerCase c = make_case(12, 16, 0.4);
+      c.batch = 8;
+      c.partition = partition;
+      c.travelling_buckets = travelling;
+      c.force_spills = true;
+      expect_right(c);
+      const auto results = run_case(c);
+      ASSERT_TRUE(results);
+      // With z cut the next bucket belongs to the same cell.
+      const bool leaves = partition.z == 1;
+      EXPECT_EQ(results->spill.moved_blocks, leaves ? c.weights.blocks() : 0);
+      EXPECT_NE(results->travel.stays_home(), leaves);
+    }
+}
+
+TEST(Layer, IsRightWhenSkewMakesPiecesSpill) {
+  // All non-zeros in one corner; buckets with room for a quarter of the fullest cell.
+  int travelled = 0;
+  for (std::uint64_t seed = 1; seed <= 12; ++seed)
+    for (const bool travelling : {false, true}) {
+      LayerCase c = make_case(24, 24, 0.02, seed);
+      Matrix<float> dense = sparse::to_dense(c.weights);
+      for (std::int64_t i = 0; i < 36; ++i) dense(i / 6, i % 6) = float(i + 1);
+      c.weights = sparse::from_dense(std::as_const(dense).view(), {1, 1});
+      c.batch = 6;
+      c.partition = {1, 3, 4, seed % 2 == 0 ? 3 : 1};
+      c.room = 0.35;
+      c.travelling_buckets = travelling;
+      const auto results = run_case(c);
+      if (!results) continue;
+      travelled += !results->travel.stays_home();
+      for (const Verdict& verdict : results->verdicts)
+        EXPECT_TRUE(verdict.ok()) << c.name() << ": " << to_string(verdict);
+    }
+  EXPECT_GT(travelled, 6) << "the case is there to spill";
+}
+
+TEST(Layer, TakesStridedAndTransposedOperands) {
+  const LayerCase c = make_case(10, 14, 0.4);
+  const auto executor = make_executor(1);
+  device::Machine machine = device::machine_preset("gc200");
+  machine.tiles = 4;
+  FullyConnected layer(c.problem(), c.plan(), machine, device::ExchangeMode::Share, *executor);
+  ASSERT_FALSE(layer.set_weights(c.weights));
+  const auto s = random_matrix<float>(14, 4, 5);
+  Matrix<float> q(10, 4), wide(14, 9), turned(4, 14), q_wide(10, 8), q_turned(4, 10);
+  for (std::int64_t y = 0; y < 14; ++y)
+    for (std::int64_t z = 0; z < 4; ++z) wide(y, z + 3) = turned(z, y) = s(y, z);
+
+  layer.forward<float>(s.view(), q.view());
+  layer.forward<float>(wide.view().sub({0, 14}, {3, 7}), q_wide.view().sub({0, 10}, {2, 6}));
+  layer.forward<float>(turned.view().transposed(), q_turned.view().transposed());
+
+  for (std::int64_t x = 0; x < 10; ++x)
+    for (std::int64_t z = 0; z < 4; ++z) {
+      EXPECT_EQ(q_wide(x, z + 2), q(x, z));
+      EXPECT_EQ(q_turned(z, x), q(x, z));
+    }
+  for (std::int64_t x = 0; x < 10; ++x) EXPECT_EQ(q_wide(x, 1) + q_wide(x, 6), 0.0f);
+}
+
+TEST(Layer, ANewPatternReplacesTheOldAndAMisfitLeavesItInPlace) {
+  LayerCase c = make_case(16, 16, 0.2);
+  c.room = 1.5;
+  const auto executor = make_executor(1);
+  device::Machine machine = device::machine_preset("gc200");
+  machine.tiles = 4;
+  FullyConnected layer(c.problem(), c.plan(), machine, device::ExchangeMode::Share, *executor);
+  const auto s = random_matrix<float>(16, 4, 5);
+  Matrix<float> first(16, 4), second(16, 4), third(16, 4);
+  ASSERT_FALSE(layer.set_weights(c.weights));
+  layer.forward<float>(s.view(), first.view());
+  const auto other = random_weights(16, 16, {1, 1}, 0.2, 9);
+  ASSERT_FALSE(layer.set_weights(other));
+  layer.forward<float>(s.view(), second.view());
+  EXPECT_NE(first, second);
+  EXPECT_TRUE(verify_product<float>(other, s.view(), std::as_const(second).view(),
+                                    {DataType::Float, DataType::Float, 2})
+                  .ok());
+
+  const auto misfit = layer.set_weights(random_weights(16, 16, {1, 1}, 0.9, 10));
+
+  ASSERT_TRUE(misfit);
+  EXPECT_GT(misfit->capacity_factor, 1.0);
+  layer.forward<float>(s.view(), third.view());
+  EXPECT_EQ(second, third);
+}
+
+TEST(Layer, RefusesWhatItWasNotMadeFor) {
+  LayerCase c = make_case(8, 8, 0.3);
+  planner::Problem problem = c.problem();
+  problem.grad_a = problem.grad_w = false;
+  const auto executor = make_executor(1);
+  device::Machine machine = device::machine_preset("gc200");
+  machine.tiles = 4;
+  FullyConnected layer(problem, c.plan(), machine, device::ExchangeMode::Share, *executor);
+  Matrix<float> s(8, 4), q(8, 4), narrow(8, 3);
+  Matrix<Half> s_half(8, 4), q_half(8, 4);
+  const auto refused = [](auto&& call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      return error.code() == ErrorCode::InvalidArgument;
+    }
+    return false;
+  };
+  const auto s_view = std::as_const(s).view();
+  EXPECT_TRUE(refused([&] { layer.forward<float>(s_view, q.view()); })) << "no weights yet";
+  ASSERT_FALSE(layer.set_weights(c.weights));
+  EXPECT_TRUE(refused([&] { layer.forward<float>(s_view, narrow.view()); })) << "wrong shape";
+  EXPECT_TRUE(refused([&] { layer.forward<Half>(std::as_const(s_half).view(), q_half.view()); }))
+      << "wrong type";
+  EXPECT_TRUE(refused([&] { layer.grad_a<float>(s_view, q.view()); })) << "pass not planned";
+  EXPECT_TRUE(refused([&] { layer.set_weights(random_weights(8, 6, {1, 1}, 0.3, 1)); }));
+  EXPECT_TRUE(refused([&] { layer.set_weights(random_weights(8, 8, {2, 2}, 0.3, 1)); }));
+  EXPECT_FALSE(refused([&] { layer.forward<float>(s_view, q.view()); }));
+}
+
+}  // namespace
+}  // namespace tessera::runtime

@@ -1,0 +1,65 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tessera/tests/support/process.hpp"
+#include "tessera/tests/support/shared_data.hpp"
+
+namespace tessera::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Under a sanitizer a run takes ten times as long: every seventh combination then stands for all.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::size_t kEvery = 7;
+#else
+constexpr std::size_t kEvery = 1;
+#endif
+
+std::vector<fs::path> matrices(const fs::path& shared) {
+  std::vector<fs::path> found;
+  for (const char* folder : {"dlmc", "mediapipe", "mtx", "swin"})
+    for (const auto& entry : fs::recursive_directory_iterator(shared / "data" / folder)) {
+      const std::string ending = entry.path().extension();
+      if (ending == ".smtx" || ending == ".mtx") found.push_back(entry.path());
+    }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+TEST(RealData, EveryMatrixPassesAllPhasesAtEveryBatchTileCountAndType) {
+  TESSERA_NEED_SHARED(shared);
+  std::size_t combination = 0, ran = 0;
+  for (const fs::path& path : matrices(shared)) {
+    if (path.filename() == "young1c.mtx") continue;  // complex: see below
+    for (const char* batch : {"1", "4", "37"})
+      for (const char* tiles : {"24", "1472"})
+        for (const char* type : {"float", "half"}) {
+          if (combination++ % kEvery != 0) continue;
+          ++ran;
+          const Outcome outcome =
+              run({TESSERA_SPARSE_FC_LAYER, "--matrix", path.string(), "--single-phase", "all",
+                   "--batch-size", batch, "--tiles-per-ipu", tiles, "--data-type", type});
+          EXPECT_EQ(outcome.exit, 0) << path.filename() << " batch " << batch << ", " << tiles
+                                     << " tiles, " << type << ": " << outcome.err << outcome.out;
+        }
+  }
+  EXPECT_GE(ran, 34u * 12 / kEvery);
+}
+
+TEST(RealData, ComplexValuesAreRefused) {
+  TESSERA_NEED_SHARED(shared);
+  const Outcome outcome = run(
+      {TESSERA_SPARSE_FC_LAYER, "--matrix", (shared / "data" / "mtx" / "young1c.mtx").string()});
+  EXPECT_EQ(outcome.exit, 3);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err, testing::HasSubstr("complex"));
+}
+
+}  // namespace
+}  // namespace tessera::test

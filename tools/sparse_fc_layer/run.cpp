@@ -1,0 +1,218 @@
+#include "tessera/tools/sparse_fc_layer/run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "tessera/base/error.hpp"
+#include "tessera/base/random.hpp"
+#include "tessera/planner/planner.hpp"
+#include "tessera/runtime/fit.hpp"
+#include "tessera/runtime/fully_connected.hpp"
+#include "tessera/sparse/convert.hpp"
+#include "tessera/sparse/random.hpp"
+#include "tessera/sparse/read.hpp"
+
+namespace tessera::tools {
+namespace {
+
+struct Weights {
+  sparse::Csr<float> matrix;
+  std::string source;
+};
+
+// The power of two that brings every row and column sum of magnitudes to 2^14 or below, so that no
+// result leaves half's range (65,504); 1 when they are there already. Float gets 2^100 of room.
+double range_scale(const sparse::Csr<double>& matrix, DataType type) {
+  std::vector<double> rows(std::size_t(matrix.rows)), cols(std::size_t(matrix.cols));
+  for (std::int64_t r = 0; r < matrix.rows; ++r)
+    for (std::int64_t i = matrix.row_begin[std::size_t(r)];
+         i < matrix.row_begin[std::size_t(r) + 1]; ++i) {
+      const double magnitude = std::abs(matrix.values[std::size_t(i)]);
+      rows[std::size_t(r)] += magnitude;
+      cols[std::size_t(matrix.col[std::size_t(i)])] += magnitude;
+    }
+  double largest = 0;
+  for (const double sum : rows) largest = std::max(largest, sum);
+  for (const double sum : cols) largest = std::max(largest, sum);
+  const double limit = type == DataType::Half ? 0x1p14 : 0x1p100;
+  return largest <= limit ? 1.0 : std::exp2(std::floor(std::log2(limit / largest)));
+}
+
+void round_to(DataType type, std::vector<float>& values) {
+  if (type != DataType::Half) return;
+  for (float& v : values) v = float(Half(v));
+}
+
+// Files hold elements; errors of any kind in a file are bad input, whatever the limit they break.
+sparse::ReadMatrix read_file(const std::string& path) {
+  try {
+    return sparse::read_matrix(path);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::Internal) throw;
+    throw Error(ErrorCode::BadInput, error.what());
+  }
+}
+
+Weights read_weights(const Arguments& a) {
+  sparse::ReadMatrix file = read_file(a.matrix);
+  Weights weights{{}, a.matrix};
+  if (file.has_values) {
+    for (const double v : file.matrix.values)
+      if (!std::isfinite(v))
+        throw Error(ErrorCode::BadInput,
+                    fmt::format("{}: holds a value that is not finite; results could not be "
+                                "checked",
+                                a.matrix));
+    const double scale = range_scale(file.matrix, a.data_type);
+    for (double& v : file.matrix.values) v *= scale;
+    if (scale != 1.0)
+      weights.source += fmt::format(" (values times 2^{:.0f} to stay in range)", std::log2(scale));
+    weights.matrix = sparse::cast<float>(file.matrix);
+  } else {
+    weights.matrix = sparse::cast<float>(file.matrix);
+    sparse::fill_signs(weights.matrix, a.seed);
+    weights.source += " (a pattern; values are +1 or -1)";
+  }
+  if (weights.matrix.rows == 0 || weights.matrix.cols == 0)
+    throw Error(ErrorCode::BadInput,
+                fmt::format("{}: the matrix is {} x {}; a layer needs 1 x 1 "
+                            "at least",
+                            a.matrix, weights.matrix.rows, weights.matrix.cols));
+  weights.matrix = sparse::with_block(weights.matrix, {a.block_size, a.block_size});
+  return weights;
+}
+
+Weights make_weights(const Arguments& a) {
+  if (!a.matrix.empty()) return read_weights(a);
+  return {sparse::random_pattern(a.output_size, a.input_size, {a.block_size, a.block_size},
+                                 a.density, a.seed),
+          fmt::format("random pattern, seed {}; values are +1 or -1", a.seed)};
+}
+
+device::Machine make_machine(const Arguments& a) {
+  device::Machine machine = device::load_machine(a.machine);
+  if (!a.tiles) return machine;
+  if (*a.tiles < 1 || *a.tiles > machine.tiles)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("--tiles-per-ipu is {}; {} has 1..{} (describe a larger machine in a "
+                            "JSON file for --machine)",
+                            *a.tiles, machine.name, machine.tiles));
+  machine.tiles = *a.tiles;
+  return machine;
+}
+
+planner::Options make_options(const Arguments& a) {
+  planner::Options options;
+  options.available_memory_proportion =
+      1.0;  // as PopSparse's tool: the layer has the machine alone
+  if (!a.matmul_options.empty())
+    options = planner::parse_options(a.matmul_options, "--matmul-options", options);
+  if (!a.plan_constraints.empty())
+    options.constraints = planner::parse_plan_constraints(a.plan_constraints, "--plan-constraints");
+  return options;
+}
+
+planner::Problem make_problem(const Arguments& a, const sparse::Csr<float>& weights) {
+  const double places = double(weights.block_rows()) * double(weights.block_cols());
+  return {.size = {1, weights.rows, weights.cols, a.batch_size},
+          .block = weights.block,
+          .density = double(weights.blocks()) / places,
+          .data_type = a.data_type,
+          .partials_type = DataType::Float,
+          .grad_a = a.grad_a(),
+          .grad_w = a.grad_w()};
+}
+
+// Values in [-1, 1) as the layer's type holds them.
+template <class T>
+Matrix<T> random_operand(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
+  Random random(seed);
+  Matrix<T> matrix(rows, cols);
+  for (T& v : matrix.elements()) v = T(float(2 * random.unit() - 1));
+  return matrix;
+}
+
+template <class T>
+void run_passes(runtime::FullyConnected& layer, const Weights& weights, const Arguments& a,
+                runtime::LayerReport& report) {
+  const Dims& size = report.problem.size;
+  const Dims& splits = report.grid.splits;
+  runtime::Rounding rounding{report.problem.data_type, report.problem.partials_type, splits.y};
+  const auto s = random_operand<T>(size.y, size.z, a.seed + 1);
+  const auto q_grad = random_operand<T>(size.x, size.z, a.seed + 2);
+  const auto& s_view = std::as_const(s);
+  {
+    Matrix<T> q(size.x, size.z);
+    device::Ledger ledger = layer.forward<T>(s_view.view(), q.view());
+    report.passes.push_back({planner::Pass::Fwd, std::move(ledger),
+                             runtime::verify_product<T>(weights.matrix, s_view.view(),
+                                                        std::as_const(q).view(), rounding)});
+  }
+  if (a.grad_a()) {
+    rounding.partials = splits.x;
+    Matrix<T> s_grad(size.y, size.z);
+    device::Ledger ledger = layer.grad_a<T>(q_grad.view(), s_grad.view());
+    report.passes.push_back(
+        {planner::Pass::GradA, std::move(ledger),
+         runtime::verify_product<T>(sparse::transpose(weights.matrix), q_grad.view(),
+                                    std::as_const(s_grad).view(), rounding)});
+  }
+  if (a.grad_w()) {
+    rounding.partials = splits.z;
+    sparse::Csr<float> gradient;
+    device::Ledger ledger = layer.grad_w<T>(q_grad.view(), s_view.view(), gradient);
+    report.passes.push_back({planner::Pass::GradW, std::move(ledger),
+                             runtime::verify_gradient<T>(weights.matrix, gradient, q_grad.view(),
+                                                         s_view.view(), rounding)});
+  }
+}
+
+[[noreturn]] void throw_misfit(const partitioner::Misfit& misfit,
+                               const runtime::LayerReport& report, const planner::Options& options,
+                               const sparse::Csr<float>& weights) {
+  const std::optional<double> enough =
+      runtime::oversize_that_fits(report.problem, report.machine, options, weights);
+  const std::string remedy =
+      enough ? fmt::format(
+                   "--matmul-options '{{\"metaInfoBucketOversizeProportion\": {:.2f}}}' "
+                   "would do; it is {:.2f} now",
+                   *enough, options.meta_info_bucket_oversize_proportion)
+             : std::string("no metaInfoBucketOversizeProportion up to 1000 would do");
+  throw Error(ErrorCode::NoSolution, fmt::format("{}; {}", misfit.message, remedy));
+}
+
+}  // namespace
+
+runtime::LayerReport run_layer(const Arguments& a) {
+  const device::Machine machine = make_machine(a);
+  const planner::Options options = make_options(a);
+  Weights weights = make_weights(a);
+  round_to(a.data_type, weights.matrix.values);
+
+  runtime::LayerReport report{
+      .source = weights.source, .problem = make_problem(a, weights.matrix), .machine = machine};
+  const PatternStats stats = sparse::pattern_stats(weights.matrix);
+  report.plan = planner::plan_or_throw(report.problem, machine, options, &stats);
+  report.grid = runtime::tile_grid(report.problem, report.plan, machine);
+
+  const auto executor = make_executor(a.threads);
+  const auto mode = a.isolate ? device::ExchangeMode::Isolate : device::ExchangeMode::Share;
+  runtime::FullyConnected layer(report.problem, report.plan, machine, mode, *executor);
+  const auto misfit =
+      layer.set_weights(weights.matrix, {.force_spills = options.partitioner_force_bucket_spills});
+  if (misfit) throw_misfit(*misfit, report, options, weights.matrix);
+  report.spill = layer.buckets().stats;
+  report.travel = layer.buckets().travel;
+  report.high_water = layer.high_water();
+  if (a.data_type == DataType::Half)
+    run_passes<Half>(layer, weights, a, report);
+  else
+    run_passes<float>(layer, weights, a, report);
+  return report;
+}
+
+}  // namespace tessera::tools
