@@ -1,0 +1,121 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <regex>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tessera/tests/support/process.hpp"
+
+namespace tessera::test {
+namespace {
+
+const std::string kRoot = TESSERA_SOURCE_DIR;
+
+// The text of the fenced blocks of one language, in order.
+std::vector<std::string> blocks(const std::string& page, const std::string& language) {
+  std::vector<std::string> found;
+  const std::string open = "```" + language + "\n";
+  for (std::size_t at = page.find(open); at != std::string::npos; at = page.find(open, at)) {
+    at += open.size();
+    const std::size_t end = page.find("```", at);
+    found.push_back(page.substr(at, end - at));
+    at = end;
+  }
+  return found;
+}
+
+// "$ command" and the lines it prints, as a page quotes them.
+struct Quoted {
+  std::string command, output;
+};
+std::vector<Quoted> quoted_commands(const std::string& page) {
+  std::vector<Quoted> found;
+  for (const std::string& block : blocks(page, "console")) {
+    std::istringstream lines(block);
+    for (std::string line; std::getline(lines, line);) {
+      if (line.rfind("$ ", 0) == 0)
+        found.push_back({line.substr(2), ""});
+      else if (!found.empty())
+        found.back().output += line + "\n";
+    }
+  }
+  return found;
+}
+
+// Runs a quoted command at the root of the source tree, with the built tools on the path.
+Outcome run_quoted(const std::string& command) {
+  return run({"/bin/sh", "-c",
+              "cd '" + kRoot + "' && PATH='" + TESSERA_TOOLS_DIR + "':\"$PATH\" && " + command});
+}
+
+void expect_true_output(const std::string& page_path) {
+  const std::string page = read_file(kRoot + "/" + page_path);
+  for (const Quoted& quoted : quoted_commands(page)) {
+    const Outcome outcome = run_quoted(quoted.command);
+    EXPECT_EQ(outcome.exit, 0) << quoted.command << "\n" << outcome.err;
+    EXPECT_EQ(quoted.output, outcome.out) << page_path << ": " << quoted.command;
+  }
+}
+
+TEST(Readme, ShowsTheExampleProgramAsItIs) {
+  const auto programs = blocks(read_file(kRoot + "/README.md"), "cpp");
+  ASSERT_EQ(programs.size(), 1u);
+  EXPECT_EQ(programs[0], read_file(kRoot + "/examples/first_layer.cpp"));
+}
+
+TEST(Readme, ShowsWhatTheExamplePrints) {
+  const auto outputs = blocks(read_file(kRoot + "/README.md"), "text");
+  ASSERT_FALSE(outputs.empty());
+  const Outcome outcome = run({TESSERA_FIRST_LAYER});
+  EXPECT_EQ(outcome.exit, 0) << outcome.err;
+  EXPECT_EQ(outputs[0], outcome.out);
+}
+
+TEST(Readme, QuotesTrueOutput) {
+  ASSERT_FALSE(quoted_commands(read_file(kRoot + "/README.md")).empty());
+  expect_true_output("README.md");
+}
+
+TEST(Pages, QuoteTrueOutput) {
+  for (const char* page : {"tools/README.md", "data/README.md"}) expect_true_output(page);
+}
+
+std::string without_commas(std::string text) {
+  text.erase(std::remove(text.begin(), text.end(), ','), text.end());
+  return text;
+}
+
+// Rows "| outputs x inputs x batch | block | density | planned | ran | dense |" of the table.
+TEST(Readme, TheTableHoldsWhatTheToolSays) {
+  const std::string page = read_file(kRoot + "/README.md");
+  const std::regex row(
+      R"(\n\| (\d+) x (\d+) x (\d+) \| (\d+) \| ([0-9.]+) \| ([0-9,]+) \| ([0-9,]+) \| ([0-9,]+) \|)");
+  int rows = 0;
+  for (auto it = std::sregex_iterator(page.begin(), page.end(), row); it != std::sregex_iterator();
+       ++it, ++rows) {
+    const auto cell = [&](int i) { return (*it)[std::size_t(i)].str(); };
+    const Outcome outcome = run_quoted(
+        "sparse_fc_layer --single-phase fwd --output-size " + cell(1) + " --input-size " + cell(2) +
+        " --batch-size " + cell(3) + " --block-size " + cell(4) + " --density " + cell(5));
+    ASSERT_EQ(outcome.exit, 0) << outcome.err;
+    std::smatch total, dense;
+    ASSERT_TRUE(
+        std::regex_search(outcome.out, total, std::regex(R"( total +\d+ +([0-9,]+) +([0-9,]+))")));
+    ASSERT_TRUE(std::regex_search(outcome.out, dense, std::regex(R"(dense at peak: ([0-9,]+))")));
+    EXPECT_EQ(without_commas(cell(6)), without_commas(total[2])) << "planned, row " << rows;
+    EXPECT_EQ(without_commas(cell(7)), without_commas(total[1])) << "ran, row " << rows;
+    EXPECT_EQ(without_commas(cell(8)), without_commas(dense[1])) << "dense, row " << rows;
+  }
+  EXPECT_EQ(rows, 3);
+}
+
+TEST(Pages, TheCheckSeesAFalseQuotation) {
+  const auto quoted = quoted_commands("```console\n$ echo one\ntwo\n```\n");
+  ASSERT_EQ(quoted.size(), 1u);
+  EXPECT_NE(quoted[0].output, run_quoted(quoted[0].command).out);
+}
+
+}  // namespace
+}  // namespace tessera::test

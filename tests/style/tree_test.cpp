@@ -1,0 +1,80 @@
+// The house rules that a program can check, over every file of the tree.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tessera/tests/style/rules.hpp"
+#include "tessera/tests/style/source_tree.hpp"
+#include "tessera/tests/style/tables.hpp"
+
+namespace tessera::style {
+namespace {
+
+const std::vector<SourceFile>& tree() {
+  static const std::vector<SourceFile> files = read_tree(TESSERA_SOURCE_DIR);
+  return files;
+}
+
+bool has(const std::string& path) {
+  return std::any_of(tree().begin(), tree().end(),
+                     [&](const SourceFile& f) { return f.path == path; });
+}
+
+void expect_none(const Complaints& complaints) {
+  for (const std::string& complaint : complaints) ADD_FAILURE() << complaint;
+}
+
+template <class Rule>
+void expect_in_every_cpp_file(Rule rule) {
+  for (const SourceFile& file : tree())
+    if (is_cpp(file)) expect_none(rule(file));
+}
+
+// Everything below would pass on an empty list.
+TEST(Tree, IsReadWithItsSourcesAndWithoutBuildFolders) {
+  for (const char* path : {"base/error.hpp", "base/internal/executors.hpp", "base/README.md",
+                           "tests/style/tree_test.cpp", "CMakeLists.txt"})
+    EXPECT_TRUE(has(path)) << path;
+  for (const SourceFile& file : tree()) {
+    EXPECT_FALSE(file.path.starts_with("build/") || file.path.starts_with(".git/")) << file.path;
+    EXPECT_FALSE(file.lines.empty() && is_cpp(file)) << file.path << " is empty";
+  }
+}
+
+TEST(Layers, EveryIncludeFollowsAnArrow) {
+  expect_in_every_cpp_file([](const SourceFile& f) { return check_arrows(f, arrows()); });
+}
+
+TEST(Layers, ArrowsPointDownwardsOnly) {
+  for (const auto& [from, allowed] : arrows())
+    for (const std::string& to : allowed) {
+      const std::string owner = owner_of(to, arrows());
+      if (to == kEverything) continue;
+      ASSERT_FALSE(owner.empty()) << from << " -> " << to << " is no folder";
+      EXPECT_FALSE(arrows().at(owner).contains(from)) << from << " and " << owner;
+    }
+}
+
+TEST(Includes, AreWrittenFromTheRoot) { expect_in_every_cpp_file(check_include_form); }
+
+TEST(Includes, ReachNobodyElsesInternals) { expect_in_every_cpp_file(check_internal); }
+
+TEST(Headers, NameNoForeignLibrary) { expect_in_every_cpp_file(check_foreign); }
+
+TEST(Headers, AreReadOnce) { expect_in_every_cpp_file(check_pragma_once); }
+
+TEST(Files, NameNoFolderOfSomebodysComputer) {
+  for (const SourceFile& file : tree()) expect_none(check_machine_paths(file));
+}
+
+TEST(Files, StayShort) { expect_none(check_length(tree(), long_files())); }
+
+TEST(Pages, EveryFolderHasOneThatNamesItsPublicHeaders) {
+  for (const std::string& folder : folders_with_a_page())
+    expect_none(check_page(folder, tree(), arrows()));
+}
+
+}  // namespace
+}  // namespace tessera::style
