@@ -123,9 +123,10 @@ void Engine::exchange(std::string_view phase, const Exchange& exchange) {
   } else {
     for (const Gather& gather : exchange.gathers) internal::share_gather(gather, state_->slots);
   }
-  state_->ledger.steps.push_back({std::string(phase), StepKind::Exchange, exchange.cycles,
-                                  state_->machine.sync, exchange.critical_tile, exchange.tile_sum,
-                                  exchange.moved});
+  // Where nothing crosses between tiles there is nothing to wait for.
+  const Cycles sync = exchange.moved > Bytes() ? state_->machine.sync : Cycles();
+  state_->ledger.steps.push_back({std::string(phase), StepKind::Exchange, exchange.cycles, sync,
+                                  exchange.critical_tile, exchange.tile_sum, exchange.moved});
 }
 
 void Engine::run_vertices(std::span<const TileId> tiles, Vertex vertex, void* object) {

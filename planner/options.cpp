@@ -32,6 +32,8 @@ void check_options(const Options& options) {
   const double oversize = options.meta_info_bucket_oversize_proportion;
   if (!(oversize >= 0 && oversize <= kMostOversize))
     throw_range("metaInfoBucketOversizeProportion", fmt::format("{}", oversize), "0..1000");
+  if (!(options.bucket_confidence >= 0 && options.bucket_confidence < 1))
+    throw_range("bucketConfidence", fmt::format("{}", options.bucket_confidence), "[0, 1)");
   if (options.search_limit < 1 || options.search_limit > kMostSearch)
     throw_range("searchLimit", fmt::format("{}", options.search_limit), "1..2^62");
 }

@@ -29,6 +29,7 @@ struct PopLibsQuirks {
   bool meta_not_divided_by_z = false;       // every bucket has room for the whole (x, y) cell
   bool no_end_marker_room = false;          // capacity does not count the end marker
   bool double_memory_bound = false;         // no plan: bound doubled up to the tile, then dropped
+  bool room_ignores_scatter = false;        // bucket room from the average alone
   bool ignore_resident_memory = false;      // only temporary memory is bounded
   bool free_steps = false;                  // barriers and launches cost nothing
   bool check_element_offsets_only = false;  // block word limits are found out while encoding
@@ -46,6 +47,12 @@ struct Options {
   // Extra room in each bucket, of values and of meta-information. [0, 1000]. Raise it for patterns
   // that are far from uniform: less spills, more memory and more bytes to move.
   double meta_info_bucket_oversize_proportion = 0.3;
+
+  // Chance that a pattern scattered as the planner expects needs no spill at all: buckets get at
+  // least the room for that. [0, 1); 0: the proportion above alone decides, as in PopSparse. Text
+  // that sets the proportion and not this one means 0. A spilled block costs every tile a barrier
+  // and a visit, room costs a few bytes to move.
+  double bucket_confidence = 0.9;
 
   // Element-wise GradA: read the forward meta-information transposed (true) or keep separate
   // meta-information (false: faster, more memory). Block layers always share.
@@ -73,9 +80,9 @@ struct Options {
 };
 
 // Options from JSON text, laid over `base`. `where` names the text in messages.
-// Keys: availableMemoryProportion, metaInfoBucketOversizeProportion, sharedBuckets,
-// enableStructuredRearrangements, partitioner.optimiseForSpeed, partitioner.forceBucketSpills,
-// partitioner.useActualWorkerSplitCosts, searchLimit,
+// Keys: availableMemoryProportion, metaInfoBucketOversizeProportion, bucketConfidence,
+// sharedBuckets, enableStructuredRearrangements, partitioner.optimiseForSpeed,
+// partitioner.forceBucketSpills, partitioner.useActualWorkerSplitCosts, searchLimit,
 // planConstraints {partition {x, y, z}, exchange {gradWExchangeBuckets}, useDense},
 // popLibsQuirks: true, false or an object of switches in camelCase.
 // doGradAPass, doGradWPass and partialsType belong to the problem and are refused here by name.

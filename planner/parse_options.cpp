@@ -169,6 +169,7 @@ const OptionKey kOptionKeys[] = {
      [](const Entry& e, Options& o) { o.available_memory_proportion = read_number(e); }},
     {"metaInfoBucketOversizeProportion",
      [](const Entry& e, Options& o) { o.meta_info_bucket_oversize_proportion = read_number(e); }},
+    {"bucketConfidence", [](const Entry& e, Options& o) { o.bucket_confidence = read_number(e); }},
     {"sharedBuckets", read_flag<&Options::shared_buckets>},
     {"enableStructuredRearrangements", read_flag<&Options::enable_structured_rearrangements>},
     {"partitioner.optimiseForSpeed", read_flag<&Options::partitioner_optimise_for_speed>},
@@ -202,6 +203,10 @@ Options parse_options(std::string_view json, std::string_view where, const Optio
   read_object({where, "", document}, legal, [&](std::string_view key, const Entry& entry) {
     return read_option(key, entry, options);
   });
+  // Whoever asks for a slack gets that slack.
+  if (document.contains("metaInfoBucketOversizeProportion") &&
+      !document.contains("bucketConfidence"))
+    options.bucket_confidence = 0;
   try {
     check_options(options);
   } catch (const Error& error) {

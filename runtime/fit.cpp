@@ -15,6 +15,7 @@ constexpr std::int64_t kLargestHundredths = 100'000;
 bool fits(const planner::Problem& problem, const device::Machine& machine, planner::Options options,
           std::int64_t hundredths, const sparse::Csr<float>& weights) {
   options.meta_info_bucket_oversize_proportion = double(hundredths) / 100;
+  options.bucket_confidence = 0;  // the proportion alone must do
   const PatternStats stats = sparse::pattern_stats(weights);
   const planner::PlanResult planned = planner::plan(problem, machine, options, &stats);
   if (planned.status != planner::PlanStatus::Found) return false;

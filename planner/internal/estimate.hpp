@@ -31,9 +31,9 @@ struct PassEstimate {
     cycles += step_cycles;
     temp = std::max(temp, step_temp);
   }
-  // One exchange step, when it moves anything.
+  // One exchange step and the barrier before it, when it moves anything.
   void note_exchange(std::int64_t step_cycles) { barriers += step_cycles > 0; }
-  void note_compute(std::int64_t times = 1) { barriers += times, launches += times; }
+  void note_compute(std::int64_t times = 1) { launches += times; }
 };
 
 struct Estimate {

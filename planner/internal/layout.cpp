@@ -6,6 +6,7 @@
 
 #include "tessera/base/int_math.hpp"
 #include "tessera/codelets/bucket_layout.hpp"
+#include "tessera/planner/internal/room.hpp"
 
 namespace tessera::planner::internal {
 namespace {
@@ -46,16 +47,52 @@ UniformCounts piece_of(const Case& c, const UniformCounts& cell, std::int64_t z_
   return {std::min(cell.rows, ceil_div(total, cell.per_row) + 1), cell.per_row, total};
 }
 
+// Most of `before`'s total in any of `parts` even shares.
+std::int64_t fullest_share(const std::vector<std::int64_t>& before, std::int64_t parts) {
+  const auto count = static_cast<std::int64_t>(before.size()) - 1;
+  std::int64_t most = 0;
+  for (std::int64_t i = 0; i < parts; ++i) {
+    const Range share = share_of(count, 1, parts, i);
+    most = std::max(most, before[std::size_t(share.end)] - before[std::size_t(share.begin)]);
+  }
+  return most;
+}
+
+// Share of the places that are filled in the fullest cell, when rows and columns know nothing of
+// each other: never less than the average.
+double fullest_density(const Case& c, const Cut& cut) {
+  if (c.pattern == nullptr || c.pattern->blocks == 0) return c.problem.density;
+  const auto rows = static_cast<double>(fullest_share(c.pattern->before_row, cut.parts.x));
+  const auto cols = static_cast<double>(fullest_share(c.pattern->before_col, cut.parts.y));
+  const double expected = rows * cols / static_cast<double>(c.pattern->blocks);
+  const double places = static_cast<double>(cut.share.x * cut.share.y);
+  return std::clamp(expected / places, c.problem.density, 1.0);
+}
+
+// Blocks a cell needs room for so that most likely nothing spills; 0 when slack alone decides.
+std::int64_t cell_room(const Case& c, const Cut& cut, SizeRule rule) {
+  if (rule == SizeRule::LowerBound || c.quirks().room_ignores_scatter ||
+      c.options.bucket_confidence == 0)
+    return 0;
+  return room_for_every_cell({cut.share.x * cut.share.y, fullest_density(c, cut),
+                              cut.parts.g * cut.parts.x * cut.parts.y,
+                              c.options.bucket_confidence});
+}
+
 struct WordsOf {
   const UniformCounts& cell;
   bool grad_w;
   std::int64_t per_block;
+  std::int64_t room = 0;       // blocks of a whole cell, see cell_room
+  std::int64_t row_count = 0;  // of a cell
 };
 
 std::int64_t bucket_words(const Case& c, const Cut& cut, const WordsOf& of, SizeRule rule) {
   const UniformCounts piece = piece_of(c, of.cell, cut.parts.z, rule);
   const std::int64_t body = 2 * piece.rows + of.per_block * piece.total;
   std::int64_t words = round_up_to_double(static_cast<double>(body) * (1 + c.oversize()));
+  const std::int64_t room = ceil_div(of.room, cut.parts.z);
+  words = std::max(words, 2 * std::min(of.row_count, room) + of.per_block * room);
   if (c.pattern != nullptr) {
     const std::int64_t tiles = cut.parts.product();
     const auto y_parts = static_cast<std::size_t>(cut.parts.y);
@@ -68,21 +105,34 @@ std::int64_t bucket_words(const Case& c, const Cut& cut, const WordsOf& of, Size
   return align_words(c, words);
 }
 
-std::int64_t bucket_blocks(const Case& c, const Cut& cut) {
+std::int64_t bucket_blocks(const Case& c, const Cut& cut, std::int64_t room) {
   const std::int64_t tiles = cut.parts.product();
   const std::int64_t block_bytes = c.problem.block.area() * c.input_bytes();
   const std::int64_t step = std::lcm(block_bytes, c.machine.exchange_bytes_per_cycle) / block_bytes;
   const std::int64_t even = ceil_div(c.blocks, tiles);
   auto blocks = std::int64_t{std::llround(static_cast<double>(even) * (1 + c.oversize()))};
   if (c.pattern != nullptr) blocks = std::max(blocks, ceil_div(c.pattern->blocks, tiles));
-  return round_up(blocks, step);
+  return round_up(std::max(blocks, ceil_div(room, cut.parts.z)), step);
+}
+
+// Running sums of counts, each split into `parts` rows (columns) that hold count * times.
+std::vector<std::int64_t> running_sums(const std::vector<std::int32_t>& counts, std::int64_t parts,
+                                       std::int64_t times) {
+  std::vector<std::int64_t> sums = {0};
+  sums.reserve(counts.size() * std::size_t(parts) + 1);
+  for (const std::int32_t count : counts)
+    for (std::int64_t i = 0; i < parts; ++i) sums.push_back(sums.back() + count * times);
+  return sums;
 }
 
 }  // namespace
 
 PatternSize pattern_size(const PatternStats& stats, BlockShape used, std::int64_t most_y_parts) {
   const std::int64_t down = stats.block.rows / used.rows, across = stats.block.cols / used.cols;
-  PatternSize size{stats.blocks() * down * across, {}};
+  PatternSize size{stats.blocks() * down * across,
+                   {},
+                   running_sums(stats.row_counts, down, across),
+                   running_sums(stats.col_counts, across, down)};
   size.cell_rows.assign(static_cast<std::size_t>(most_y_parts + 1), 0);
   for (const std::int32_t count : stats.row_counts) {
     const std::int64_t parts = std::min(count * across, most_y_parts);
@@ -124,12 +174,14 @@ BucketSize bucket_size(const Case& c, const Cut& cut, SizeRule rule) {
   BucketSize size;
   size.cell = uniform_counts(cut.share.x, cut.share.y, density);
   if (c.problem.grad_a) size.cell_swapped = uniform_counts(cut.share.y, cut.share.x, density);
-  size.blocks = bucket_blocks(c, cut);
+  const std::int64_t room = cell_room(c, cut, rule);
+  size.blocks = bucket_blocks(c, cut, room);
   const std::int64_t value_step = c.problem.grad_w ? 8 / c.partials_bytes() : 1;
   size.values = round_up(size.blocks * c.problem.block.area(), value_step);
-  size.fwd_words = bucket_words(c, cut, {size.cell, c.problem.grad_w, 1}, rule);
+  size.fwd_words = bucket_words(c, cut, {size.cell, c.problem.grad_w, 1, room, cut.share.x}, rule);
   if (c.problem.grad_a && !c.candidate.shared_buckets())
-    size.grad_a_words = bucket_words(c, cut, {size.cell_swapped, false, 2}, rule);
+    size.grad_a_words =
+        bucket_words(c, cut, {size.cell_swapped, false, 2, room, cut.share.y}, rule);
   return size;
 }
 

@@ -13,6 +13,8 @@ struct PatternSize {
   std::int64_t blocks = 0;
   // [p] upper bound of the rows of all cells together when y is cut into p: sum of min(count, p).
   std::vector<std::int64_t> cell_rows;
+  // [i] blocks in the rows (columns) before i.
+  std::vector<std::int64_t> before_row, before_col;
 };
 
 // `stats` in its own blocks, counted in blocks of shape `used`; cell_rows for 0 .. most_y_parts.

@@ -138,7 +138,7 @@ Terms least_pass(const Case& c, Pass pass, Method method, const Least& v) {
   t.hold(turned + dense + held + (v.lo.z - 1) * v.bucket_bytes);
   t.hold(turned + dense + held + 2 * v.bucket_bytes);
   t.hold(held + received);
-  t.barriers = 1 + (dense > 0) + 2 * (v.lo.y > 1);
+  t.barriers = (dense > 0 || v.lo.z > 1) + (v.lo.y > 1);
   t.launches = 1 + (v.lo.y > 1);
   return t;
 }
@@ -189,7 +189,7 @@ Terms least_grad_w(const Case& c, const Least& v) {
   t.hold(buckets ? held + 2 * travelling : 2 * held);
   if (c.types_differ())
     t.cycles += codelets::cast_cycles(values, c.problem.partials_type, type, workers).value;
-  t.barriers = v.lo.z + (v.lo.z > 1 ? v.lo.z : 0) + amp;
+  t.barriers = v.lo.z > 1 ? v.lo.z : 0;
   t.launches = v.lo.z + amp;
   return t;
 }

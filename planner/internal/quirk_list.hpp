@@ -20,6 +20,7 @@ inline constexpr std::pair<std::string_view, bool PopLibsQuirks::*> kQuirks[] = 
     {"metaNotDividedByZ", &PopLibsQuirks::meta_not_divided_by_z},
     {"noEndMarkerRoom", &PopLibsQuirks::no_end_marker_room},
     {"doubleMemoryBound", &PopLibsQuirks::double_memory_bound},
+    {"roomIgnoresScatter", &PopLibsQuirks::room_ignores_scatter},
     {"ignoreResidentMemory", &PopLibsQuirks::ignore_resident_memory},
     {"freeSteps", &PopLibsQuirks::free_steps},
     {"checkElementOffsetsOnly", &PopLibsQuirks::check_element_offsets_only},

@@ -3,11 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <limits>
+#include <string>
 
 #include "tessera/base/error.hpp"
+#include "tessera/tests/support/temporary_folder.hpp"
 
 namespace tessera::device {
 namespace {
@@ -237,25 +237,21 @@ TEST(MachineCheck, RefusesAClockThatIsNotANumber) {
 
 TEST(MachineLoad, ReadsAPresetOrAFile) {
   EXPECT_EQ(load_machine("mk1"), machine_preset("mk1"));
-  for (const char* name : {"tessera_machine_test.json", "tessera_machine_test"}) {
-    const auto path = std::filesystem::path(testing::TempDir()) / name;
-    std::ofstream(path) << R"({"base": "mk1", "tiles": 8})";
-    EXPECT_EQ(load_machine(path.string()).tiles, 8);
-    std::filesystem::remove(path);
-  }
+  const test::TemporaryFolder folder;
+  for (const char* name : {"machine.json", "machine"})
+    EXPECT_EQ(load_machine(folder.write(name, R"({"base": "mk1", "tiles": 8})")).tiles, 8);
 }
 
 TEST(MachineLoad, NamesTheFileOfABadMachine) {
-  const auto path = std::filesystem::path(testing::TempDir()) / "tessera_bad_machine_test.json";
-  std::ofstream(path) << R"({"base": "mk1", "tiles": 0})";
+  const test::TemporaryFolder folder;
+  const std::string path = folder.write("bad.json", R"({"base": "mk1", "tiles": 0})");
   try {
-    load_machine(path.string());
+    load_machine(path);
     ADD_FAILURE();
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), ErrorCode::BadInput);
-    EXPECT_THAT(e.what(), HasSubstr(path.string() + ": tiles is 0"));
+    EXPECT_THAT(e.what(), HasSubstr(path + ": tiles is 0"));
   }
-  std::filesystem::remove(path);
 }
 
 TEST(MachineLoad, RefusesWhatIsNeitherAPresetNorAFile) {

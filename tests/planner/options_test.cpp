@@ -33,7 +33,7 @@ TEST(ParseOptions, KeepsTheDefaultsOfAnEmptyObject) {
 TEST(ParseOptions, ReadsEveryKey) {
   const Options o = parse_options(
       R"({"availableMemoryProportion": 1, "metaInfoBucketOversizeProportion": 0.5,
-          "sharedBuckets": false, "enableStructuredRearrangements": false,
+          "bucketConfidence": 0.75, "sharedBuckets": false, "enableStructuredRearrangements": false,
           "partitioner.optimiseForSpeed": false, "partitioner.forceBucketSpills": true,
           "partitioner.useActualWorkerSplitCosts": true, "searchLimit": 7,
           "planConstraints": {"partition": {"x": 6, "y": 4, "z": 2},
@@ -43,6 +43,7 @@ TEST(ParseOptions, ReadsEveryKey) {
   Options expected;
   expected.available_memory_proportion = 1;
   expected.meta_info_bucket_oversize_proportion = 0.5;
+  expected.bucket_confidence = 0.75;
   expected.shared_buckets = false;
   expected.enable_structured_rearrangements = false;
   expected.partitioner_optimise_for_speed = false;
@@ -52,6 +53,16 @@ TEST(ParseOptions, ReadsEveryKey) {
   expected.constraints = {6, 4, 2, true, true};
   expected.quirks.free_steps = true;
   EXPECT_EQ(o, expected);
+}
+
+TEST(ParseOptions, AGivenSlackAloneDecidesUnlessAConfidenceIsGivenToo) {
+  const auto confidence = [](const char* text) {
+    return parse_options(text, "test").bucket_confidence;
+  };
+  EXPECT_EQ(confidence("{}"), Options{}.bucket_confidence);
+  EXPECT_EQ(confidence(R"({"metaInfoBucketOversizeProportion": 0.3})"), 0.0);
+  EXPECT_EQ(confidence(R"({"metaInfoBucketOversizeProportion": 0.3, "bucketConfidence": 0.5})"),
+            0.5);
 }
 
 TEST(ParseOptions, TakesValuesWrittenAsText) {
@@ -82,6 +93,8 @@ TEST(ParseOptions, NamesWhatIsWrong) {
   EXPECT_THAT(message_of(R"({"availableMemoryProportion": 1.01})"), HasSubstr("(0, 1]"));
   EXPECT_THAT(message_of(R"({"availableMemoryProportion": "0.5x"})"), HasSubstr("a number"));
   EXPECT_THAT(message_of(R"({"metaInfoBucketOversizeProportion": -0.1})"), HasSubstr("0..1000"));
+  EXPECT_THAT(message_of(R"({"bucketConfidence": 1})"),
+              HasSubstr("bucketConfidence is 1; it must be in [0, 1)"));
   EXPECT_THAT(message_of(R"({"searchLimit": 0})"), HasSubstr("1..2^62"));
   EXPECT_THAT(message_of(R"({"planConstraints": {"partition": {"x": -1}}})"),
               HasSubstr("planConstraints.partition.x is -1"));

@@ -10,6 +10,7 @@
 #include "tessera/sparse/read.hpp"
 #include "tessera/tests/sparse/drawing.hpp"
 #include "tessera/tests/support/shared_data.hpp"
+#include "tessera/tests/support/temporary_folder.hpp"
 
 namespace tessera::sparse {
 namespace {
@@ -82,16 +83,12 @@ TEST(SharedData, SymmetricMatricesAreSymmetric) {
 
 class ReadMatrixFile : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = std::filesystem::path(testing::TempDir()) / "tessera_read_matrix_file";
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
   std::string write(const std::string& name, const std::string& text) const {
     std::ofstream(folder_ / name, std::ios::binary) << text;
     return folder_ / name;
   }
-  std::filesystem::path folder_;
+  const test::TemporaryFolder temporary_;
+  const std::filesystem::path folder_ = temporary_.path();
 };
 
 TEST_F(ReadMatrixFile, ChoosesTheFormatByTheEndingOfTheName) {

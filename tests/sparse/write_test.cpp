@@ -10,6 +10,7 @@
 #include "tessera/sparse/random.hpp"
 #include "tessera/sparse/read.hpp"
 #include "tessera/tests/sparse/drawing.hpp"
+#include "tessera/tests/support/temporary_folder.hpp"
 
 namespace tessera::sparse {
 namespace {
@@ -95,16 +96,11 @@ TEST(Write, RefusesAnIllegalMatrix) {
 
 class WriteFile : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = std::filesystem::path(testing::TempDir()) / "tessera_write_file";
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
   std::int64_t files() const {
     return std::distance(std::filesystem::directory_iterator(folder_), {});
   }
-  std::filesystem::path folder_;
+  const test::TemporaryFolder temporary_;
+  const std::filesystem::path folder_ = temporary_.path();
 };
 
 TEST_F(WriteFile, PutsTheWholeTextInPlaceAndLeavesNothingElse) {

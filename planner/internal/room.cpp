@@ -1,0 +1,57 @@
+#include "tessera/planner/internal/room.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tessera::planner::internal {
+namespace {
+
+// log(n!), Stirling's series from 16 on: the next term is below 1e-10 there. std::lgamma writes a
+// global.
+double log_factorial(std::int64_t n) {
+  if (n < 16) {
+    double product = 1;
+    for (std::int64_t i = 2; i <= n; ++i) product *= static_cast<double>(i);
+    return std::log(product);
+  }
+  const double x = static_cast<double>(n);
+  constexpr double kHalfLogTwoPi = 0.91893853320467274178;
+  return (x + 0.5) * std::log(x) - x + kHalfLogTwoPi + 1 / (12 * x) - 1 / (360 * x * x * x);
+}
+
+// log of a bound on P(more than n are filled), for n at or above the mean.
+double log_tail(const Scatter& s, std::int64_t n) {
+  const std::int64_t k = n + 1;
+  if (k > s.places) return -INFINITY;
+  const double log_point = log_factorial(s.places) - log_factorial(k) -
+                           log_factorial(s.places - k) +
+                           static_cast<double>(k) * std::log(s.density) +
+                           static_cast<double>(s.places - k) * std::log1p(-s.density);
+  const double next_to_this = static_cast<double>(s.places - k) * s.density /
+                              (static_cast<double>(k + 1) * (1 - s.density));
+  return log_point - std::log1p(-std::min(next_to_this, 0.999));
+}
+
+}  // namespace
+
+std::int64_t room_for_every_cell(const Scatter& s) {
+  if (s.density <= 0 || s.places == 0) return 0;
+  if (s.density >= 1) return s.places;
+  const double allowed = std::log((1 - s.confidence) / static_cast<double>(s.cells));
+  const auto enough = [&](std::int64_t n) { return log_tail(s, n) <= allowed; };
+  const double mean = static_cast<double>(s.places) * s.density;
+  auto low = static_cast<std::int64_t>(std::floor(mean)) - 1;  // taken as not enough
+  std::int64_t step = 1;
+  while (low + step < s.places && !enough(low + step)) {
+    low += step;
+    step *= 2;
+  }
+  std::int64_t high = std::min(low + step, s.places);
+  while (high - low > 1) {
+    const std::int64_t middle = low + (high - low) / 2;
+    (enough(middle) ? high : low) = middle;
+  }
+  return std::max<std::int64_t>(high, 0);
+}
+
+}  // namespace tessera::planner::internal

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+
+namespace tessera::planner::internal {
+
+// How many of something that scatters a holder needs room for.
+struct Scatter {
+  std::int64_t places = 0;  // of one cell; each is filled with probability `density`, independently
+  double density = 0;       // [0, 1]
+  std::int64_t cells = 1;   // all of the same size
+  double confidence = 0;    // [0, 1)
+};
+
+// The least n so that with at least that confidence no cell holds more than n. The chance that some
+// cell does is bounded by `cells` times the binomial tail of one, and the tail by a geometric
+// series, so the answer is at most 2 too large where a tenth or less may overflow, and a few near
+// the mean. O(log places) with a few logarithms each;
+// allocates nothing; thread-safe. Example: {places 100, density 0.1, cells 1, confidence 0.5}: 10.
+std::int64_t room_for_every_cell(const Scatter& scatter);
+
+}  // namespace tessera::planner::internal
