@@ -29,6 +29,11 @@ struct Machine {
   Cycles launch;                // starting the workers of a tile for one compute step
 
   friend bool operator==(const Machine&, const Machine&) = default;
+  // Multiply-accumulate units for this pair of types.
+  std::int64_t conv_units(DataType in, DataType sum) const {
+    if (in == DataType::Float) return float_float_conv_units;
+    return sum == DataType::Half ? half_half_conv_units : half_float_conv_units;
+  }
   // Elements of `type` in one data path: float 2, half 4 on a 64-bit path.
   std::int64_t vector_width(DataType type) const { return data_path_bits / (8 * bytes_of(type)); }
 };

@@ -24,15 +24,16 @@ struct PopLibsQuirks {
   bool grad_w_swapped_bytes = false;      // GradW: meta-info counted where partial sums are meant
   bool repeat_float_pair_loop = false;    // element: float z % 4 == 2 costs z/2 pairs, not one
   bool transpose_from_swapped_counts = false;  // Transpose: rows and columns of R not re-derived
-  bool five_words_per_grad_w_worker = false;   // element meta-info: 5 words per GradW worker, not 4
-  bool align_meta_words_as_bytes = false;   // bucket meta-info rounded up to 4 words, not 4 bytes
-  bool meta_not_divided_by_z = false;       // every bucket has room for the whole (x, y) cell
-  bool no_end_marker_room = false;          // capacity does not count the end marker
-  bool double_memory_bound = false;         // no plan: bound doubled up to the tile, then dropped
-  bool room_ignores_scatter = false;        // bucket room from the average alone
-  bool ignore_resident_memory = false;      // only temporary memory is bounded
-  bool free_steps = false;                  // barriers and launches cost nothing
-  bool check_element_offsets_only = false;  // block word limits are found out while encoding
+  bool second_operands_if_fetched = false;  // GradW: no second buffer for operands that are at home
+  bool five_words_per_grad_w_worker = false;  // element meta-info: 5 words per GradW worker, not 4
+  bool align_meta_words_as_bytes = false;     // bucket meta-info rounded up to 4 words, not 4 bytes
+  bool meta_not_divided_by_z = false;         // every bucket has room for the whole (x, y) cell
+  bool no_end_marker_room = false;            // capacity does not count the end marker
+  bool double_memory_bound = false;           // no plan: bound doubled up to the tile, then dropped
+  bool room_ignores_scatter = false;          // bucket room from the average alone
+  bool ignore_resident_memory = false;        // only temporary memory is bounded
+  bool free_steps = false;                    // barriers and launches cost nothing
+  bool check_element_offsets_only = false;    // block word limits are found out while encoding
 
   friend bool operator==(const PopLibsQuirks&, const PopLibsQuirks&) = default;
   static PopLibsQuirks all();

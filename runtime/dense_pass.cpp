@@ -96,6 +96,7 @@ struct DensePass::State {
   std::vector<Gather> prearrange_gathers() const;
 
   void load(const BucketImage& image, device::ByteRows in);
+  bool turns_blocks() const;
   void transpose();
   void distribute();
   void propagate(const partitioner::Travel& travel);
@@ -108,13 +109,14 @@ std::vector<TileSlots> DensePass::State::add_tiles() {
   for (const TileId tile : all) {
     const Cell c = map.cell(tile);
     const std::int64_t in_rows = role.in_rows(spec.grid, c).size();
-    const std::int64_t share =
-        share_of(in_rows, 1, role.out_parts(spec.grid.splits), role.out_part(c)).size();
+    const std::int64_t sharers = role.out_parts(spec.grid.splits);
+    const std::int64_t share = share_of(in_rows, 1, sharers, role.out_part(c)).size();
     TileSlots slots;
-    slots.in_home = engine.add_slot(
-        {tile, "operand share", share, row_bytes(), SlotKind::Landing, kPrearrange, kPrearrange});
     slots.in = engine.add_slot(
         {tile, "operand", in_rows, row_bytes(), SlotKind::Landing, kPrearrange, kPropagate});
+    slots.in_home = sharers == 1 ? slots.in
+                                 : engine.add_slot({tile, "operand share", share, row_bytes(),
+                                                    SlotKind::Landing, kPrearrange, kPrearrange});
     // One long row of elements: the reduction cuts it anywhere.
     slots.partial =
         engine.add_slot({tile, "partial sums", role.out_rows(spec.grid, c).size() * z(),
@@ -123,6 +125,10 @@ std::vector<TileSlots> DensePass::State::add_tiles() {
       slots.arrived.push_back(
           k == c.z ? homes[std::size_t(tile.value)]
                    : internal::add_bucket_slots(engine, tile, shape, {kPrearrange, kDistribute}));
+    internal::reserve_other_words(engine, spec, tile, {kPrearrange, kReduce});
+    if (turns_blocks())
+      engine.add_slot({tile, "turned values", 1, shape.payload_bytes, SlotKind::Landing,
+                       kPrearrange, kPropagate});
     result.push_back(std::move(slots));
   }
   return result;
@@ -150,7 +156,8 @@ std::vector<internal::ReductionColumn> DensePass::State::columns() const {
 std::vector<Gather> DensePass::State::prearrange_gathers() const {
   const Dims& splits = spec.grid.splits;
   std::vector<Gather> gathers;
-  for (std::int64_t in = 0; in < role.in_parts(splits); ++in)
+  const bool shared = role.out_parts(splits) > 1;
+  for (std::int64_t in = 0; shared && in < role.in_parts(splits); ++in)
     for (std::int64_t k = 0; k < splits.z; ++k) {
       Gather slice;  // every tile of the group holds a share of the slice that all of them need
       for (std::int64_t out = 0; out < role.out_parts(splits); ++out) {
@@ -195,13 +202,17 @@ void DensePass::State::load(const BucketImage& image, device::ByteRows in) {
   }
 }
 
-// The machine turns the blocks of its own bucket over before they travel; our kernels read them
-// transposed where they lie, so only the cycles remain to be charged.
-void DensePass::State::transpose() {
+bool DensePass::State::turns_blocks() const {
   const BlockShape block = spec.grid.block;
-  if (spec.method != codelets::Method::BlockTranspose || block.rows == 1 || block.cols == 1) return;
+  return spec.method == codelets::Method::BlockTranspose && block.rows > 1 && block.cols > 1;
+}
+
+// The machine turns the blocks of its own bucket over before they travel; our kernels read them
+// transposed where they lie, so only cycles and memory are charged.
+void DensePass::State::transpose() {
+  if (!turns_blocks()) return;
   engine.compute("transpose", all, [&](const device::Tile&) {
-    return codelets::transpose_blocks_cycles(spec.grid.blocks, block, spec.data_type(),
+    return codelets::transpose_blocks_cycles(spec.grid.blocks, spec.grid.block, spec.data_type(),
                                              engine.machine().workers);
   });
 }
@@ -238,17 +249,12 @@ void DensePass::State::distribute() {
 void DensePass::State::propagate(const partitioner::Travel& travel) {
   constexpr const char* kName = "propagate";
   const auto steps = propagation_steps(travel, spec.grid.splits, Served::AllOfZ);
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    if (i == 0)
-      travelling.load(engine, kName, homes, steps[i].after);
-    else
-      travelling.shift(engine, kName, steps[i].shift);
-    if (!steps[i].compute) continue;
+  travelling.run(engine, kName, homes, steps, [&] {
     engine.compute(kName, all, [&](const device::Tile& tile) {
       const BucketSlots arrived = travelling.current(tile.id());
       return visit(tile, {&arrived, 1});
     });
-  }
+  });
 }
 
 void DensePass::State::collect(device::ByteRows out) const {
@@ -280,8 +286,8 @@ device::Ledger DensePass::run(const BucketImage& image, device::ByteRows in, dev
   State& s = *state_;
   TESSERA_ASSERT(image.buckets->grid == s.spec.grid);
   s.load(image, in);
-  s.engine.exchange("pre-arrange", s.prearrange);
   s.transpose();
+  s.engine.exchange("pre-arrange", s.prearrange);
   s.distribute();
   s.propagate(image.buckets->travel);
   s.reduction.run(s.engine, "reduce");

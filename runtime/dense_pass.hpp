@@ -13,9 +13,9 @@ namespace tessera::runtime {
 //   GradA  dS[y][z] = transpose(R) * dQ[x][z]       partial sums over x
 // Phases, in order (shapes are those of one tile; `in` is y for Fwd and x for GradA, `out` the
 // other):
+//   transpose    GradA of blocks: turns the values of its bucket over        one compute step
 //   pre-arrange  reads   the tile's home share of the operand, the other buckets of its cell
 //                writes  in [in rows][z], Pz - 1 buckets          one exchange
-//   transpose    GradA of blocks: turns the values of its bucket over           one compute step
 //   distribute   reads   in, the Pz buckets of the own cell
 //                writes  partial [out rows][z], cleared first     one compute step
 //   propagate    reads   in, the bucket that arrived; writes partial, added to

@@ -1,5 +1,6 @@
 #include "tessera/runtime/fit.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "tessera/base/error.hpp"
@@ -43,13 +44,13 @@ std::optional<double> oversize_that_fits(const planner::Problem& problem,
   };
   auto low =
       static_cast<std::int64_t>(std::floor(options.meta_info_bucket_oversize_proportion * 100));
-  std::int64_t step = 1;
-  while (low + step <= kLargestHundredths && !try_one(low + step)) {
-    low += step;
-    step *= 2;
+  if (low >= kLargestHundredths) return std::nullopt;
+  std::int64_t high = low + 1;
+  for (std::int64_t step = 1; !try_one(high); step *= 2) {
+    if (high == kLargestHundredths) return std::nullopt;
+    low = high;
+    high = std::min(high + 2 * step, kLargestHundredths);
   }
-  if (low + step > kLargestHundredths) return std::nullopt;
-  std::int64_t high = low + step;  // fits; low does not
   while (high - low > 1) {
     const std::int64_t middle = low + (high - low) / 2;
     (try_one(middle) ? high : low) = middle;

@@ -17,7 +17,8 @@ namespace tessera::runtime {
 //
 //   Q[x][z] = R[x][y] * S[y][z],   dS = transpose(R) * dQ,   dR = dQ * transpose(S) where R is
 //
-// Sizes need not suit the machine: the layer pads to whole blocks and to the z grain by itself.
+// The batch need not suit the machine: the layer pads z to whole grains by itself. x and y must be
+// multiples of the problem's block.
 // Operands are strided views of the caller's memory; on the fast path (z contiguous, no padding)
 // they are used where they lie. T is float for DataType::Float and Half for DataType::Half,
 // anything else is Error{InvalidArgument}, as is an operand of another shape than said.

@@ -37,16 +37,11 @@ class GradWBuckets final : public GradWPass::Base {
     constexpr const char* kName = "propagate";
     const auto steps = propagation_steps(travel, spec.grid.splits, Served::OwnZ);
     if (steps.empty()) return;
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-      if (i == 0)
-        travelling_.load(engine, kName, homes_, steps[i].after);
-      else
-        travelling_.shift(engine, kName, steps[i].shift);
-      if (!steps[i].compute) continue;
+    travelling_.run(engine, kName, homes_, steps, [&] {
       engine.compute(kName, all, [&](const device::Tile& tile) {
         return visit_here(tile, travelling_.current(tile.id()));
       });
-    }
+    });
     for (const PropagationStep& step : return_home(steps.back().after, spec.grid.splits))
       travelling_.shift(engine, kName, step.shift);
     travelling_.bring_home(engine, kName, homes_);

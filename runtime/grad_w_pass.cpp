@@ -40,10 +40,18 @@ void GradWPass::Base::add_tiles() {
     const std::int64_t s_share =
         share_of(spec.grid.y_range(home.y).size(), 1, splits.x, home.x).size();
     TileSlots& slots = tiles[std::size_t(tile.value)];
-    slots.q_home = landing("output gradient share", q_share, row_bytes(), kPrearrange);
-    slots.s_home = landing("input share", s_share, row_bytes(), kPrearrange);
-    slots.q = landing("output gradient", spec.grid.x_range(c.x).size(), row_bytes(), kPropagate);
-    slots.s = landing("input", spec.grid.y_range(c.y).size(), row_bytes(), kPropagate);
+    // Room for the largest slice: travelling operands change hands.
+    slots.q = landing("output gradient", spec.grid.x_range(0).size(), row_bytes(), kPropagate);
+    slots.s = landing("input", spec.grid.y_range(0).size(), row_bytes(), kPropagate);
+    const bool q_is_here = home == c && splits.y == 1, s_is_here = home == c && splits.x == 1;
+    slots.q_home =
+        q_is_here ? slots.q : landing("output gradient share", q_share, row_bytes(), kPrearrange);
+    slots.s_home = s_is_here ? slots.s : landing("input share", s_share, row_bytes(), kPrearrange);
+    if (spec.method == codelets::Method::BlockGradWAmp) {
+      landing("rearranged output gradient", spec.grid.x_range(0).size(), row_bytes(), kPrearrange);
+      landing("rearranged input", spec.grid.y_range(0).size(), row_bytes(), kPrearrange);
+    }
+    internal::reserve_other_words(engine, spec, tile, {kPrearrange, kCast});
     meta_homes.push_back(landing("bucket words", 1, shape.meta_bytes, kCast));
     slots.meta = meta_homes.back();
     if (home != c) slots.meta = landing("bucket words here", 1, shape.meta_bytes, kPropagate);
@@ -73,7 +81,8 @@ void GradWPass::Base::add_operand_gathers(std::vector<Gather>& gathers, bool q_s
             {q_side ? home.q_home : home.s_home, {0, share_of(rows, 1, others, other).size()}});
         slice.destinations.push_back(q_side ? here.q : here.s);
       }
-      gathers.push_back(std::move(slice));
+      if (slice.pieces.front().slot != slice.destinations.front())
+        gathers.push_back(std::move(slice));
     }
 }
 
@@ -110,7 +119,7 @@ void GradWPass::Base::load(const BucketImage& image, device::ByteRows q_grad, de
 }
 
 // The machine brings both operands into block order; our kernels read them where they lie, so only
-// the cycles remain to be charged.
+// cycles and memory are charged.
 void GradWPass::Base::rearrange() {
   if (spec.method != codelets::Method::BlockGradWAmp) return;
   const BlockShape block = spec.grid.block;

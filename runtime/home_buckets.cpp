@@ -38,6 +38,19 @@ BucketSlots add_bucket_slots(device::Engine& engine, TileId tile, const BucketSh
   return {meta, engine.add_slot(spec)};
 }
 
+void reserve_other_words(device::Engine& engine, const PassSpec& spec, TileId tile, Range phases) {
+  if (!spec.grid.separate_grad_a) return;
+  const bool reads_own = spec.method == codelets::Method::ElementGradA;
+  const std::int64_t words = reads_own ? spec.grid.meta_words : spec.grid.grad_a_words;
+  engine.add_slot({.tile = tile,
+                   .name = "words of another pass",
+                   .rows = 1,
+                   .row_bytes = words * spec.word_bytes(),
+                   .kind = device::SlotKind::Landing,
+                   .first_phase = int(phases.begin),
+                   .last_phase = int(phases.end)});
+}
+
 std::vector<BucketSlots> add_home_buckets(device::Engine& engine, const TileMap& map,
                                           const BucketShape& shape, Range phases) {
   std::vector<BucketSlots> homes;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string_view>
 
 namespace tessera::runtime {
 namespace {
@@ -30,6 +31,8 @@ std::string binary_size(Bytes bytes) {
 double percent(std::int64_t part, std::int64_t whole) {
   return whole == 0 ? 0.0 : 100.0 * double(part) / double(whole);
 }
+
+constexpr std::string_view kOverhead = "sync, launch";
 
 std::string block_name(BlockShape block) {
   return block.is_element() ? "elements" : fmt::format("{}x{} blocks", block.rows, block.cols);
@@ -81,20 +84,59 @@ void write_buckets(const LayerReport& report, Out out) {
   fmt::format_to(out, "\n");
 }
 
+// Under which phase of a run a term of the plan's cost belongs; terms of memory alone belong
+// nowhere.
+std::string_view phase_of(planner::Pass pass, std::string_view term, bool buckets_travel) {
+  if (term == "exchange operands") return "pre-arrange";
+  if (term == "transpose values") return "transpose";
+  if (term == "rearrange operands") return "rearrange";
+  if (term == "multiply") return "distribute";
+  if (term == "exchange along z") return buckets_travel ? "propagate" : "distribute";
+  if (term == "exchange sums" || term == "reduce sums") return "reduce";
+  if (term == "cast sums") return pass == planner::Pass::GradW ? "cast" : "reduce";
+  if (term == "barriers and launches") return kOverhead;
+  return {};
+}
+
+Cycles planned_for(const LayerReport& report, planner::Pass pass, std::string_view phase) {
+  Cycles sum;
+  if (const planner::PassCost* cost = report.plan.cost.find(pass))
+    for (const planner::CostTerm& term : cost->terms)
+      if (phase_of(pass, term.name, report.plan.grad_w_exchange_buckets) == phase)
+        sum += term.cycles;
+  return sum;
+}
+
+// A line of the table; figures of a row that has none are empty.
+struct Row {
+  std::string pass, phase, steps, compute, exchange, cycles, planned, moved;
+};
+void write_row(const Row& row, Out out) {
+  fmt::format_to(out, "{:<8}{:<13}{:>6}{:>12}{:>12}{:>12}{:>12}{:>12}\n", row.pass, row.phase,
+                 row.steps, row.compute, row.exchange, row.cycles, row.planned, row.moved);
+}
+
 void write_pass(const LayerReport& report, const PassReport& pass, Out out) {
-  const planner::PassCost* planned = report.plan.cost.find(pass.pass);
   std::string name = planner::to_string(pass.pass);
+  Cycles overhead;
   for (const device::PhaseTotal& phase : pass.ledger.phases()) {
-    fmt::format_to(out, "{:<8}{:<13}{:>6}{:>12}{:>12}{:>11}{:>12}{:>12}{:>12}\n", name, phase.phase,
-                   phase.steps, grouped(phase.compute.value), grouped(phase.exchange.value),
-                   grouped(phase.overhead.value), grouped(phase.total().value), "",
-                   binary_size(phase.moved));
+    write_row(
+        {name, phase.phase, std::to_string(phase.steps), grouped(phase.compute.value),
+         grouped(phase.exchange.value), grouped((phase.compute + phase.exchange).value),
+         grouped(planned_for(report, pass.pass, phase.phase).value), binary_size(phase.moved)},
+        out);
+    overhead += phase.overhead;
     name.clear();
   }
-  fmt::format_to(out, "{:<8}{:<13}{:>6}{:>12}{:>12}{:>11}{:>12}{:>12}{:>12}\n", "", "total",
-                 pass.ledger.steps.size(), "", "", "", grouped(pass.ledger.total().value),
-                 planned != nullptr ? grouped(planned->cycles().value) : "-",
-                 binary_size(pass.ledger.moved()));
+  write_row({"", std::string(kOverhead), "", "", "", grouped(overhead.value),
+             grouped(planned_for(report, pass.pass, kOverhead).value), ""},
+            out);
+  const planner::PassCost* planned = report.plan.cost.find(pass.pass);
+  write_row({"", "total", std::to_string(pass.ledger.steps.size()), "", "",
+             grouped(pass.ledger.total().value),
+             planned != nullptr ? grouped(planned->cycles().value) : "-",
+             binary_size(pass.ledger.moved())},
+            out);
 }
 
 void write_verdicts(const LayerReport& report, Out out) {
@@ -107,25 +149,22 @@ void write_verdicts(const LayerReport& report, Out out) {
   const double seconds = double(total.value) / report.machine.clock_hz;
   const double flops = 2.0 * double(report.spill.blocks * report.grid.block.area()) *
                        double(report.problem.size.z) * double(report.passes.size());
+  const std::optional<Cycles> bound = dense_bound(report.problem, report.machine);
   fmt::format_to(
       out, "{}: {} modelled cycles, {:.1f} us, {:.1f} useful GFLOP/s; dense at peak: {} a pass\n",
       report.ok() ? "PASS" : "FAIL", grouped(total.value), seconds * 1e6,
-      seconds > 0 ? flops / seconds / 1e9 : 0.0,
-      grouped(dense_bound(report.problem, report.machine).value));
+      seconds > 0 ? flops / seconds / 1e9 : 0.0, bound ? grouped(bound->value) : "-");
 }
 
 }  // namespace
 
-Cycles dense_bound(const planner::Problem& problem, const device::Machine& machine) {
-  const bool half = problem.data_type == DataType::Half;
-  const std::int64_t units = !half ? machine.float_float_conv_units
-                             : problem.partials_type == DataType::Half
-                                 ? machine.half_half_conv_units
-                                 : machine.half_float_conv_units;
-  const std::int64_t products_per_cycle = machine.tiles * units * (half ? 4 : 2);
+std::optional<Cycles> dense_bound(const planner::Problem& problem, const device::Machine& machine) {
+  const std::int64_t units = machine.conv_units(problem.data_type, problem.partials_type);
+  if (units == 0) return std::nullopt;
+  const std::int64_t products_per_unit = problem.data_type == DataType::Half ? 4 : 2;
   return Cycles(ceil_div(checked_mul(checked_mul(problem.size.x, problem.size.y, "dense products"),
                                      problem.size.z, "dense products"),
-                         products_per_cycle));
+                         machine.tiles * units * products_per_unit));
 }
 
 bool LayerReport::ok() const {
@@ -139,8 +178,8 @@ std::string to_text(const LayerReport& report) {
   write_layer(report, out);
   write_plan(report, out);
   write_buckets(report, out);
-  fmt::format_to(out, "\n{:<8}{:<13}{:>6}{:>12}{:>12}{:>11}{:>12}{:>12}{:>12}\n", "pass", "phase",
-                 "steps", "compute", "exchange", "overhead", "cycles", "planned", "moved");
+  text += "\n";
+  write_row({"pass", "phase", "steps", "compute", "exchange", "cycles", "planned", "moved"}, out);
   for (const PassReport& pass : report.passes) write_pass(report, pass, out);
   fmt::format_to(out, "cycles are modelled from counted work; bytes moved are counted\n\n");
   write_verdicts(report, out);

@@ -37,8 +37,9 @@ struct LayerReport {
 };
 
 // Cycles one dense pass of this layer takes at least: every multiply-accumulate unit of every tile
-// busy all the time (4 half or 2 float products a unit and cycle), nothing moved.
-Cycles dense_bound(const planner::Problem& problem, const device::Machine& machine);
+// busy all the time (4 half or 2 float products a unit and cycle), nothing moved. None for a
+// machine without such units.
+std::optional<Cycles> dense_bound(const planner::Problem& problem, const device::Machine& machine);
 
 // One screen of text: layer, machine, plan, buckets and spills, cycles per phase beside the plan's,
 // verdicts, and a last line that says whether all is well.

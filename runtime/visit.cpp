@@ -26,11 +26,6 @@ Operation operation_of(Method method) {
   throw Error(ErrorCode::Internal, "unknown method");
 }
 
-std::int64_t conv_units(const device::Machine& machine, DataType in, DataType sum) {
-  if (in == DataType::Float) return machine.float_float_conv_units;
-  return sum == DataType::Half ? machine.half_half_conv_units : machine.half_float_conv_units;
-}
-
 }  // namespace
 
 codelets::KernelKey kernel_key(const PassSpec& spec) {
@@ -54,7 +49,7 @@ Cycles visit_cycles(const PassSpec& spec, const device::Machine& machine,
        .block = spec.grid.block,
        .z = spec.grid.z_per_tile(),
        .workers = machine.workers,
-       .conv_units = conv_units(machine, spec.data_type(), spec.partials_type)});
+       .conv_units = machine.conv_units(spec.data_type(), spec.partials_type)});
 }
 
 }  // namespace tessera::runtime::internal

@@ -19,10 +19,13 @@ void finish_pass(const Case& c, Estimate& total, PassEstimate pass) {
 
 codelets::MatMulKernel kernel_of(const Case& c, Method method, BlockShape block) {
   const DataType in = c.problem.data_type, sums = c.problem.partials_type;
-  const std::int64_t units = in == DataType::Float     ? c.machine.float_float_conv_units
-                             : sums == DataType::Float ? c.machine.half_float_conv_units
-                                                       : c.machine.half_half_conv_units;
-  return {method, in, sums, block, c.machine.workers, units, c.quirks().repeat_float_pair_loop};
+  return {method,
+          in,
+          sums,
+          block,
+          c.machine.workers,
+          c.machine.conv_units(in, sums),
+          c.quirks().repeat_float_pair_loop};
 }
 
 std::int64_t zeroing_cycles(const Case& c, std::int64_t partials) {

@@ -135,6 +135,14 @@ std::int64_t one_round_cycles(const GradWView& v) {
          kernel.workers * codelets::worker_cycles(kernel, z)(counts.rows, blocks).value;
 }
 
+// Travelling operands land beside those that are there, in a shift as in a round over z.
+std::int64_t second_operands(const GradWView& v, OperandBytes held) {
+  if (v.c.quirks().second_operands_if_fetched) return held.sum();
+  const Dims parts = v.cut.parts;
+  return (parts.x > 1 || parts.z > 1 ? v.q_bytes : 0) +
+         (parts.y > 1 || parts.z > 1 ? v.s_bytes : 0);
+}
+
 }  // namespace
 
 PassEstimate estimate_grad_w(const Case& c, const Cut& cut, const BucketSize& bucket) {
@@ -151,9 +159,9 @@ PassEstimate estimate_grad_w(const Case& c, const Cut& cut, const BucketSize& bu
 
   const std::int64_t kept_sums = c.quirks().grad_w_swapped_bytes ? v.meta_bytes : v.sum_bytes;
   const std::int64_t sums = c.types_differ() ? kept_sums : 0;
-  const bool buckets = c.candidate.exchange_buckets;
   pass.add("room to exchange and multiply", 0,
-           buckets ? held.sum() + 2 * (v.meta_bytes + v.sum_bytes) : sums + 2 * held.sum());
+           c.candidate.exchange_buckets ? held.sum() + 2 * (v.meta_bytes + v.sum_bytes)
+                                        : sums + held.sum() + second_operands(v, held));
 
   const bool cast = c.types_differ();
   const Cycles cycles = cast ? codelets::cast_cycles(values, c.problem.partials_type,

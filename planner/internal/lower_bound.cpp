@@ -186,7 +186,12 @@ Terms least_grad_w(const Case& c, const Least& v) {
         v.lo.z * (buckets ? least_exchange(c, travelling, false)
                           : least_exchange(c, q_bytes, true) + least_exchange(c, s_bytes, true));
   t.cycles += zeroing_cycles(c, values) + least_grad_w_multiply(c, v);
-  t.hold(buckets ? held + 2 * travelling : 2 * held);
+  if (buckets)
+    t.hold(held + 2 * travelling);
+  else if (c.quirks().second_operands_if_fetched)
+    t.hold(2 * held);
+  else
+    t.hold(held + (v.lo.z > 1 ? q_bytes + s_bytes : 0));
   if (c.types_differ())
     t.cycles += codelets::cast_cycles(values, c.problem.partials_type, type, workers).value;
   t.barriers = v.lo.z > 1 ? v.lo.z : 0;

@@ -15,6 +15,7 @@ inline constexpr std::pair<std::string_view, bool PopLibsQuirks::*> kQuirks[] = 
     {"gradWSwappedBytes", &PopLibsQuirks::grad_w_swapped_bytes},
     {"repeatFloatPairLoop", &PopLibsQuirks::repeat_float_pair_loop},
     {"transposeFromSwappedCounts", &PopLibsQuirks::transpose_from_swapped_counts},
+    {"secondOperandsIfFetched", &PopLibsQuirks::second_operands_if_fetched},
     {"fiveWordsPerGradWWorker", &PopLibsQuirks::five_words_per_grad_w_worker},
     {"alignMetaWordsAsBytes", &PopLibsQuirks::align_meta_words_as_bytes},
     {"metaNotDividedByZ", &PopLibsQuirks::meta_not_divided_by_z},

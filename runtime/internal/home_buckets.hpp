@@ -31,6 +31,10 @@ device::ByteRows one_row(const void* data, std::int64_t bytes);
 BucketSlots add_bucket_slots(device::Engine& engine, TileId tile, const BucketShape& shape,
                              Range phases);
 
+// Where GradA has buckets of its own, the words this pass does not read are on the tile all the
+// same: memory for them, in all phases.
+void reserve_other_words(device::Engine& engine, const PassSpec& spec, TileId tile, Range phases);
+
 // The bucket that lies on each tile of `map`, in the order of tile numbers.
 std::vector<BucketSlots> add_home_buckets(device::Engine& engine, const TileMap& map,
                                           const BucketShape& shape, Range phases);

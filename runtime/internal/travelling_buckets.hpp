@@ -22,8 +22,18 @@ class TravellingBuckets {
   // Works out the six exchanges; call after all slots are added.
   void prepare(const device::Engine& engine);
 
-  void load(device::Engine& engine, std::string_view phase, std::span<const BucketSlots> homes,
-            Displacement by);
+  // Carries out the steps, from `homes`; compute() is called where a step says so.
+  template <class Compute>
+  void run(device::Engine& engine, std::string_view phase, std::span<const BucketSlots> homes,
+           std::span<const PropagationStep> steps, Compute&& compute) {
+    for (const PropagationStep& step : steps) {
+      if (&step == steps.data())
+        load(engine, phase, homes, step.after);
+      else
+        shift(engine, phase, step.shift);
+      if (step.compute) compute();
+    }
+  }
   void shift(device::Engine& engine, std::string_view phase, Axis axis);
   // Payloads back to `homes`, once the data stand at displacement 0 again.
   void bring_home(device::Engine& engine, std::string_view phase,
@@ -34,6 +44,8 @@ class TravellingBuckets {
   }
 
  private:
+  void load(device::Engine& engine, std::string_view phase, std::span<const BucketSlots> homes,
+            Displacement by);
   device::Exchange shift_to(const device::Engine& engine, Axis axis, int buffer) const;
 
   TileMap map_;
