@@ -156,6 +156,14 @@ PlanResult plan_with(const Problem& problem, const device::Machine& machine, con
 
 PlanResult plan(const Problem& problem, const device::Machine& machine, const Options& options,
                 const PatternStats* stats) {
+  const PlanConstraints& pins = options.constraints;
+  if (problem.density == 0 && !pins.x && !pins.y && !pins.z) {
+    Options on_one_tile = options;
+    on_one_tile.constraints.x = on_one_tile.constraints.y = on_one_tile.constraints.z = 1;
+    PlanResult result =
+        internal::plan_with(problem, machine, on_one_tile, stats, internal::search_with_solver);
+    if (result.status == PlanStatus::Found) return result;
+  }
   return internal::plan_with(problem, machine, options, stats, internal::search_with_solver);
 }
 

@@ -31,6 +31,7 @@ struct PlanResult {
 // memory, among these the first in a fixed order. Deterministic; results do not depend on time.
 //   stats  optional: the pattern's histograms; buckets then have room for its real size
 // Error{InvalidArgument} for a problem, machine, option or pinned partition that cannot be.
+// A layer without non-zeros gets one tile when that holds it: there is nothing to share out.
 // A few milliseconds; allocates; thread-safe.
 PlanResult plan(const Problem& problem, const device::Machine& machine, const Options& options = {},
                 const PatternStats* stats = nullptr);

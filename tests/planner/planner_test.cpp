@@ -260,5 +260,16 @@ TEST(Plan, PrintsItsMethodsCutBucketsAndTerms) {
                                HasSubstr(std::to_string(p.cost.cycles.value) + " cycles")));
 }
 
+TEST(Planner, GivesALayerWithoutNonZerosOneTileIfThatHoldsIt) {
+  Problem problem{.size = {1, 512, 512, 16}, .density = 0, .grad_a = true, .grad_w = true};
+  device::Machine machine = device::machine_preset("gc200");
+  const Plan plan = plan_or_throw(problem, machine);
+  EXPECT_EQ(plan.tiles_used(), 1);
+  EXPECT_EQ(plan.nonzeros_per_bucket, 0);
+  EXPECT_GE(plan.fwd_meta_words, Words(1));
+  machine.tile_memory = Bytes(16 * 1024);
+  EXPECT_GT(plan_or_throw(problem, machine).tiles_used(), 1);
+}
+
 }  // namespace
 }  // namespace tessera::planner
