@@ -17,7 +17,9 @@ struct Engine::State {
   Executor& executor;
   internal::Slots slots;
   Bytes high_water;
-  std::vector<Cycles> vertex_cycles;  // of the compute step that runs now
+  std::int64_t compute_steps = 0;
+  std::vector<std::int64_t> last_compute_step;  // of each tile, counted from 1; 0: none yet
+  std::vector<Cycles> vertex_cycles;            // of the compute step that runs now
   Ledger ledger;
 };
 
@@ -73,8 +75,9 @@ ByteRows Tile::view(SlotId slot) const {
 
 Engine::Engine(const Machine& machine, ExchangeMode mode, Executor& executor)
     : state_(std::make_unique<State>(
-          State{machine, mode, executor, internal::Slots(machine.tiles, mode), {}, {}, {}})) {
+          State{machine, mode, executor, internal::Slots(machine.tiles, mode)})) {
   check_machine(machine, "engine");
+  state_->last_compute_step.resize(std::size_t(machine.tiles));
 }
 
 Engine::~Engine() = default;
@@ -85,7 +88,7 @@ Bytes Engine::high_water() const { return state_->high_water; }
 const Ledger& Engine::ledger() const { return state_->ledger; }
 Ledger Engine::take_ledger() { return std::exchange(state_->ledger, {}); }
 SlotId Engine::add_slot(const SlotSpec& spec) { return state_->slots.add(spec); }
-ByteRows Engine::view(SlotId slot) const { return state_->slots[slot].contents; }
+ByteRows Engine::view(SlotId slot) const { return state_->slots.in_use(slot).contents; }
 TileId Engine::tile_of(SlotId slot) const { return state_->slots[slot].spec.tile; }
 
 void Engine::seal() {
@@ -98,8 +101,20 @@ void Engine::seal() {
   state_->slots.allocate();
 }
 
+void Engine::begin_program() {
+  state_->ledger.steps.clear();
+  state_->slots.begin_program();
+}
+
+void Engine::begin_phase(int phase) {
+  state_->slots.enter_phase(phase);
+  state_->executor.for_each(state_->slots.tiles(),
+                            [&](std::int64_t t) { state_->slots.start_slots(TileId(t)); });
+}
+
 void Engine::load(SlotId slot, ByteRows rows) {
-  internal::Slot& target = state_->slots[slot];
+  state_->slots.note_step();
+  internal::Slot& target = state_->slots.in_use(slot);
   TESSERA_ASSERT(rows.rows <= target.spec.rows && rows.row_bytes == target.spec.row_bytes);
   if (!state_->slots.has_memory(target)) {
     target.contents = rows;
@@ -115,6 +130,7 @@ Exchange Engine::prepare(std::vector<Gather> gathers) const {
 }
 
 void Engine::exchange(std::string_view phase, const Exchange& exchange) {
+  state_->slots.note_step();
   const auto count = static_cast<std::int64_t>(exchange.gathers.size());
   if (state_->mode == ExchangeMode::Isolate) {
     state_->executor.for_each(count, [&](std::int64_t i) {
@@ -130,6 +146,14 @@ void Engine::exchange(std::string_view phase, const Exchange& exchange) {
 }
 
 void Engine::run_vertices(std::span<const TileId> tiles, Vertex vertex, void* object) {
+  state_->slots.note_step();
+  ++state_->compute_steps;
+  for (const TileId tile : tiles) {
+    TESSERA_ASSERT(tile.value >= 0 && tile.value < state_->slots.tiles());
+    std::int64_t& last_step = state_->last_compute_step[std::size_t(tile.value)];
+    TESSERA_ASSERT(last_step != state_->compute_steps);  // twice: two threads would write its slots
+    last_step = state_->compute_steps;
+  }
   state_->vertex_cycles.resize(tiles.size());
   state_->executor.for_each(static_cast<std::int64_t>(tiles.size()), [&](std::int64_t i) {
     const Tile tile(*this, tiles[std::size_t(i)]);
@@ -144,7 +168,8 @@ void Engine::close_compute(std::string_view phase, std::span<const TileId> tiles
   for (std::size_t i = 0; i < tiles.size(); ++i) {
     const Cycles cycles = state_->vertex_cycles[i];
     record.tile_sum += cycles;
-    if (i == 0 || cycles > record.cycles) record.critical_tile = tiles[i];
+    const bool tie_below = cycles == record.cycles && tiles[i] < record.critical_tile;
+    if (i == 0 || cycles > record.cycles || tie_below) record.critical_tile = tiles[i];
     record.cycles = std::max(record.cycles, cycles);
   }
   state_->ledger.steps.push_back(std::move(record));

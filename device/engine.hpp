@@ -47,7 +47,7 @@ struct SlotSpec {
   std::int64_t rows = 0;  // the most it ever holds
   std::int64_t row_bytes = 0;
   SlotKind kind = SlotKind::Owned;
-  int first_phase = 0, last_phase = 0;  // in which phases of its program the memory is needed
+  int first_phase = 0, last_phase = 0;  // >= 0: the phases of its program that need the memory
 };
 
 // Part of a slot that travels.
@@ -56,9 +56,9 @@ struct Piece {
   Range rows;
 };
 
-// Every destination receives all pieces, one below the other, in this order. A multicast: each
-// piece is sent once. In Share mode several pieces must lie side by side in host memory already
-// (slices of one operand do); a broken promise is Error{Internal}.
+// Every destination (no two on one tile) receives all pieces, one below the other, in this order. A
+// multicast: each piece is sent once. In Share mode several pieces must lie side by side in host
+// memory already (slices of one operand do); a broken promise is Error{Internal}.
 struct Gather {
   std::vector<Piece> pieces;
   std::vector<SlotId> destinations;
@@ -80,7 +80,7 @@ class Engine;
 class Tile {
  public:
   TileId id() const { return id_; }
-  // Error{Internal} for another tile's slot.
+  // Error{Internal} for another tile's slot, and as Engine::view.
   ByteRows view(SlotId slot) const;
 
  private:
@@ -94,11 +94,20 @@ class Tile {
 // each behind a barrier. It knows nothing of matrices or codelets: it runs what it is given and
 // charges what that reports.
 // Invariants:
-//   1. slots_ is fixed after seal(); views change only inside load() and exchange().
+//   1. No slot is added after seal(); only load(), exchange() and begin_phase() change views.
 //   2. A vertex writes only its own tile's slots, so a step never sees what another tile wrote in
 //      the same step, and bits do not depend on the number of threads.
-//   3. ledger_ is written by the calling thread alone.
-// One thread at a time may call; compute() spreads over the executor.
+//   3. Ledger and phase are written by the calling thread alone.
+//   4. Once a phase has begun, a slot is touched only in its phases, first_phase to last_phase.
+// A program is run like this (phases are the numbers that slots were given):
+//   engine.begin_program();
+//   engine.begin_phase(0);   // before the loads: they belong to the first phase
+//   engine.load(...);  engine.exchange(...);
+//   engine.begin_phase(1);
+//   engine.compute(...);
+//   engine.view(...);        // results are read before the next program begins
+// Whatever breaks these rules is Error{Internal}: programs are ours. One thread at a time may call;
+// compute() spreads over the executor.
 class Engine {
  public:
   Engine(const Machine& machine, ExchangeMode mode, Executor& executor);
@@ -109,7 +118,7 @@ class Engine {
   const Machine& machine() const;
   ExchangeMode mode() const;
 
-  // Error{InvalidArgument} for a tile the machine has not.
+  // Before seal(). Error{InvalidArgument} for a tile the machine has not.
   SlotId add_slot(const SlotSpec& spec);
   // Ends adding slots. Error{LimitExceeded} naming tile, phase, bytes and the largest slots when
   // some tile needs more memory than it has.
@@ -117,10 +126,24 @@ class Engine {
   // The most memory any tile needs in any phase.
   Bytes high_water() const;
 
-  // Host to tile: streamed in before the program starts, not charged. `rows` must stay in place as
-  // long as the slot is used.
+  // Starts a run from the beginning: the ledger is empty, whatever an earlier run that failed has
+  // left there, and no phase has begun. O(steps of the last run).
+  void begin_program();
+  // Phase `phase` begins. Phases rise within a program, numbers may be left out; the first one
+  // begins before any load or step of the program. From here on
+  //   * load(), exchange(), compute() and view() refuse a slot outside its phases, naming it;
+  //   * slots whose first phase this is, or was left out, hold nothing of earlier phases or runs: a
+  //     landing slot in Share mode is empty; in Isolate mode all bytes are 0xff, and they lie where
+  //     slots lay that have ended. Owned slots in Share mode keep their bytes: clearing costs time.
+  // The first call moves every slot in Isolate mode, so views taken before it are dead; later
+  // programs of this engine must begin a phase too. A program that begins none runs unchecked, with
+  // memory of its own for every slot. O(slots), in Isolate mode also O(bytes that begin).
+  void begin_phase(int phase);
+
+  // Host to tile: streamed in before the program's first step, not charged. `rows` must stay in
+  // place as long as the slot is used.
   void load(SlotId slot, ByteRows rows);
-  // Where a slot's contents are now, for the host to read.
+  // Where a slot's contents are now, for the host to read. Error{Internal} outside its phases.
   ByteRows view(SlotId slot) const;
   TileId tile_of(SlotId slot) const;
 
@@ -128,7 +151,7 @@ class Engine {
   Exchange prepare(std::vector<Gather> gathers) const;
   void exchange(std::string_view phase, const Exchange& exchange);
 
-  // Runs body(tile) -> Cycles on each of `tiles` (no tile twice).
+  // Runs body(tile) -> Cycles on each of `tiles`, in any order; Error{Internal} for a tile twice.
   template <class Body>
   void compute(std::string_view phase, std::span<const TileId> tiles, Body&& body) {
     run_vertices(
@@ -140,6 +163,7 @@ class Engine {
     close_compute(phase, tiles);
   }
 
+  // Of the steps since begin_program(), or since the ledger was last taken.
   const Ledger& ledger() const;
   Ledger take_ledger();
 

@@ -16,29 +16,33 @@ std::int64_t bytes_of(const Piece& piece, const Slots& slots) {
 // Bytes each tile sends and receives in one step.
 struct Traffic {
   std::vector<std::int64_t> received;         // alone on its bus
-  std::vector<std::int64_t> received_shared;  // while all tiles of its bus take the same
+  std::vector<std::int64_t> received_shared;  // while every tile of its bus takes the same
   std::vector<std::int64_t> sent;
 
   explicit Traffic(std::int64_t tiles)
       : received(std::size_t(tiles)), received_shared(received), sent(received) {}
 };
 
+// Tiles share their bus for what all of them take. A piece that one of them has already is not
+// taken by that one, so it reaches the others at single width.
 void add_traffic(const Gather& gather, const Slots& slots, const Machine& machine,
                  Traffic& traffic) {
-  std::int64_t total = 0;
-  for (const Piece& piece : gather.pieces) total += bytes_of(piece, slots);
   std::vector<std::int32_t> takers;
   for (const SlotId id : gather.destinations) takers.push_back(slots[id].spec.tile.value);
   std::sort(takers.begin(), takers.end());
+  TESSERA_ASSERT(std::adjacent_find(takers.begin(), takers.end()) == takers.end());
   const std::int64_t bus = machine.tiles_per_exchange_bus;
   for (const std::int32_t tile : takers) {
-    std::int64_t own = 0;
-    for (const Piece& piece : gather.pieces)
-      if (slots[piece.slot].spec.tile.value == tile) own += bytes_of(piece, slots);
     const auto first = std::lower_bound(takers.begin(), takers.end(), tile / bus * bus);
     const auto last = std::lower_bound(takers.begin(), takers.end(), (tile / bus + 1) * bus);
-    const bool shared = bus > 1 && last - first == bus;
-    (shared ? traffic.received_shared : traffic.received)[std::size_t(tile)] += total - own;
+    const bool all_take = bus > 1 && last - first == bus;
+    for (const Piece& piece : gather.pieces) {
+      const std::int32_t from = slots[piece.slot].spec.tile.value;
+      if (from == tile) continue;
+      const bool shared = all_take && from / bus != tile / bus;
+      (shared ? traffic.received_shared : traffic.received)[std::size_t(tile)] +=
+          bytes_of(piece, slots);
+    }
   }
   for (const Piece& piece : gather.pieces) {
     const std::int32_t from = slots[piece.slot].spec.tile.value;
@@ -85,7 +89,7 @@ void copy_rows(const ByteRows& from, std::byte* to) {
 namespace {
 
 ByteRows part(const Piece& piece, const Slots& slots) {
-  const ByteRows& contents = slots[piece.slot].contents;
+  const ByteRows& contents = slots.in_use(piece.slot).contents;
   TESSERA_ASSERT(piece.rows.end <= contents.rows);
   return contents.sub(piece.rows);
 }
@@ -115,7 +119,7 @@ Exchange prepare_exchange(std::vector<Gather> gathers, const Slots& slots, const
 
 void copy_gather(const Gather& gather, Slots& slots) {
   for (const SlotId id : gather.destinations) {
-    Slot& slot = slots[id];
+    Slot& slot = slots.in_use(id);
     std::int64_t rows = 0;
     for (const Piece& piece : gather.pieces) {
       copy_rows(part(piece, slots), slot.own.data + rows * slot.own.stride);
@@ -140,7 +144,7 @@ void share_gather(const Gather& gather, Slots& slots) {
     whole.rows += next.rows;
   }
   for (const SlotId id : gather.destinations) {
-    Slot& slot = slots[id];
+    Slot& slot = slots.in_use(id);
     if (!slots.has_memory(slot)) {
       slot.contents = whole;
       slot.contents.row_bytes = slot.spec.row_bytes;

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
@@ -18,6 +20,27 @@ std::int64_t room_for(const Slot& slot) {
   return round_up(slot.spec.rows * slot.spec.row_bytes, kAlignment) + kGuardBytes;
 }
 
+// A slot's room in its tile's arena, guard included.
+struct Room {
+  const SlotSpec* spec;
+  std::int64_t offset, bytes;
+  std::int64_t end() const { return offset + bytes; }
+};
+
+// Puts a room at the lowest offset that is free among `placed`, which is sorted by offset and keeps
+// that order. Returns the offset.
+std::int64_t place_first_fit(std::vector<Room>& placed, Room room) {
+  auto next = placed.begin();
+  for (; next != placed.end() && next->offset - room.offset < room.bytes; ++next)
+    room.offset = next->end();
+  placed.insert(next, room);
+  return room.offset;
+}
+
+ByteRows rows_at(std::byte* data, const SlotSpec& spec) {
+  return {data, spec.rows, spec.row_bytes, spec.row_bytes};
+}
+
 }  // namespace
 
 SlotId Slots::add(const SlotSpec& spec) {
@@ -25,7 +48,8 @@ SlotId Slots::add(const SlotSpec& spec) {
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("slot \"{}\": tile {} does not exist; the machine has tiles 0..{}",
                             spec.name, spec.tile.value, tiles() - 1));
-  TESSERA_ASSERT(spec.rows >= 0 && spec.row_bytes >= 0 && spec.first_phase <= spec.last_phase);
+  TESSERA_ASSERT(!sealed_ && spec.rows >= 0 && spec.row_bytes >= 0);
+  TESSERA_ASSERT(0 <= spec.first_phase && spec.first_phase <= spec.last_phase);
   const SlotId id(static_cast<std::int64_t>(slots_.size()));
   const ByteRows empty{nullptr, 0, spec.row_bytes, spec.row_bytes};
   slots_.push_back({spec, empty, empty});
@@ -34,6 +58,8 @@ SlotId Slots::add(const SlotSpec& spec) {
 }
 
 void Slots::allocate() {
+  TESSERA_ASSERT(!sealed_);
+  sealed_ = true;
   for (TileMemory& tile : tiles_) {
     std::int64_t bytes = 0;
     for (const SlotId id : tile.slots)
@@ -43,17 +69,82 @@ void Slots::allocate() {
     for (const SlotId id : tile.slots) {
       Slot& slot = (*this)[id];
       if (!has_memory(slot)) continue;
-      slot.own = {next, slot.spec.rows, slot.spec.row_bytes, slot.spec.row_bytes};
+      slot.own = rows_at(next, slot.spec);
       slot.contents = slot.own;
       next += room_for(slot);
     }
   }
 }
 
+// First fit in the order in which slots begin, the longest-lived first: those end up at the bottom
+// and leave one gap above them when the others end. Rooms of slots that have ended are free again.
+void Slots::lay_out_by_phases(TileMemory& tile) {
+  std::vector<SlotId> order = tile.slots;
+  std::stable_sort(order.begin(), order.end(), [this](SlotId a, SlotId b) {
+    const SlotSpec &one = (*this)[a].spec, &other = (*this)[b].spec;
+    return one.first_phase != other.first_phase ? one.first_phase < other.first_phase
+                                                : one.last_phase > other.last_phase;
+  });
+  std::vector<Room> placed;
+  std::vector<std::int64_t> offsets;
+  std::int64_t extent = 0;
+  for (const SlotId id : order) {
+    const Slot& slot = (*this)[id];
+    std::erase_if(placed,
+                  [&](const Room& r) { return r.spec->last_phase < slot.spec.first_phase; });
+    offsets.push_back(place_first_fit(placed, {&slot.spec, 0, room_for(slot)}));
+    extent = std::max(extent, offsets.back() + room_for(slot));
+  }
+  tile.arena = std::vector<std::byte>(std::size_t(extent), kUnwritten);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    Slot& slot = (*this)[order[i]];
+    slot.own = rows_at(tile.arena.data() + offsets[i], slot.spec);
+    slot.contents = slot.own;
+  }
+}
+
+void Slots::begin_program() {
+  phase_ = kNoPhase;
+  touched_ = false;
+}
+
+void Slots::enter_phase(int phase) {
+  TESSERA_ASSERT(sealed_ && phase > phase_ && phase >= 0);
+  // What has been loaded in no phase would be lost.
+  TESSERA_ASSERT(!touched_);
+  if (!phased_ && mode_ == ExchangeMode::Isolate)
+    for (TileMemory& tile : tiles_) lay_out_by_phases(tile);
+  phased_ = true;
+  previous_phase_ = std::exchange(phase_, phase);
+}
+
+void Slots::start_slots(TileId tile) {
+  for (const SlotId id : of_tile(tile)) {
+    Slot& slot = (*this)[id];
+    if (!alive(slot) || slot.spec.first_phase <= previous_phase_) continue;
+    if (mode_ == ExchangeMode::Isolate) std::fill_n(slot.own.data, room_for(slot), kUnwritten);
+    slot.contents = slot.own;
+  }
+}
+
+void Slots::note_step() {
+  TESSERA_ASSERT(sealed_);
+  touched_ = touched_ || phase_ == kNoPhase;
+}
+
+void Slots::throw_not_alive(const Slot& slot) const {
+  const SlotSpec& spec = slot.spec;
+  const std::string now =
+      phase_ == kNoPhase ? "before the program began a phase" : fmt::format("in phase {}", phase_);
+  throw Error(ErrorCode::Internal,
+              fmt::format("tile {}: slot \"{}\" was touched {} but lives in phases {}..{}",
+                          spec.tile.value, spec.name, now, spec.first_phase, spec.last_phase));
+}
+
 void Slots::check_guards(TileId tile) const {
   for (const SlotId id : of_tile(tile)) {
     const Slot& slot = (*this)[id];
-    if (!has_memory(slot)) continue;
+    if (!has_memory(slot) || !alive(slot)) continue;
     const std::byte* behind = slot.own.data + slot.own.bytes();
     const std::byte* end = slot.own.data + room_for(slot);
     if (!std::all_of(behind, end, [](std::byte b) { return b == kUnwritten; }))

@@ -285,11 +285,16 @@ Bytes DensePass::high_water() const { return state_->engine.high_water(); }
 device::Ledger DensePass::run(const BucketImage& image, device::ByteRows in, device::ByteRows out) {
   State& s = *state_;
   TESSERA_ASSERT(image.buckets->grid == s.spec.grid);
+  s.engine.begin_program();
+  s.engine.begin_phase(kPrearrange);
   s.load(image, in);
   s.transpose();
   s.engine.exchange("pre-arrange", s.prearrange);
+  s.engine.begin_phase(kDistribute);
   s.distribute();
+  s.engine.begin_phase(kPropagate);
   s.propagate(image.buckets->travel);
+  s.engine.begin_phase(kReduce);
   s.reduction.run(s.engine, "reduce");
   s.collect(out);
   return s.engine.take_ledger();

@@ -20,10 +20,12 @@ class GradWBuckets final : public GradWPass::Base {
   }
 
   void work(const partitioner::Travel& travel) override {
+    engine.begin_phase(kDistribute);
     engine.compute("distribute", all, [&](const device::Tile& tile) {
       const Cycles cleared = clear_sums(tile);
       return cleared + visit_here(tile, homes_[std::size_t(tile.id().value)]);
     });
+    engine.begin_phase(kPropagate);
     propagate(travel);
   }
 

@@ -37,7 +37,9 @@ class GradWInputs final : public GradWPass::Base {
     q_at_ = s_at_ = 0;
     at_ = {};
     clear_first_ = true;
+    engine.begin_phase(kDistribute);
     rounds("distribute");
+    engine.begin_phase(kPropagate);
     for (const PropagationStep& step : propagation_steps(travel, spec.grid.splits, Served::NoZ)) {
       go("propagate", step.after);
       if (step.compute) rounds("propagate");

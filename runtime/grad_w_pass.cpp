@@ -178,10 +178,13 @@ void GradWPass::Base::collect(std::byte* gradients) const {
 device::Ledger GradWPass::Base::run(const BucketImage& image, device::ByteRows q_grad,
                                     device::ByteRows s, std::byte* gradients) {
   TESSERA_ASSERT(image.buckets->grid == spec.grid);
+  engine.begin_program();
+  engine.begin_phase(kPrearrange);
   load(image, q_grad, s);
   engine.exchange("pre-arrange", prearrange);
   rearrange();
   work(image.buckets->travel);
+  engine.begin_phase(kCast);
   cast();
   collect(gradients);
   return engine.take_ledger();

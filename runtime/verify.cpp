@@ -22,9 +22,9 @@ struct Exact {
     ++terms;
   }
   double bound(const Rounding& rounding) const {
-    const double steps = static_cast<double>(terms + rounding.partials + 2);
-    return steps * unit_of(rounding.sums) * magnitude + unit_of(rounding.result) * std::abs(sum) +
-           smallest_of(rounding.result);
+    const auto steps = static_cast<double>(terms + rounding.partials + 1);
+    return (steps + 1) * unit_of(rounding.sums) * magnitude + steps * smallest_of(rounding.sums) +
+           unit_of(rounding.result) * std::abs(sum) + smallest_of(rounding.result);
   }
 };
 

@@ -10,10 +10,12 @@
 namespace tessera::runtime {
 
 // How results compare with a double-precision reference. An element is right when
-//   |got - exact| <= (terms + partials + 2) * u * sum|a||b|  +  v * |exact|  +  tiny
-// where u is the rounding unit of the sums (2^-24 float, 2^-11 half), v that of the result's type
-// and tiny its smallest subnormal. Rounding arithmetic gives this bound for any order of summation;
-// no tolerance is chosen. Results that are not a number are wrong.
+//   |got - exact| <= (terms + partials + 2) * u * sum|a||b|  +  (terms + partials + 1) * t
+//                    +  v * |exact|  +  w
+// where u is the rounding unit of the sums (2^-24 float, 2^-11 half) and t their smallest subnormal
+// (2^-149, 2^-24), which is what a product that underflows can be off by; v and w are those of the
+// result's type. Rounding arithmetic gives this bound for any order of summation; no tolerance is
+// chosen. Results that are not a number are wrong.
 struct Verdict {
   std::int64_t compared = 0;
   std::int64_t wrong = 0;

@@ -15,15 +15,40 @@ struct Slot {
 // All slots of a machine and their memory. Memory is filled with ones, so that a float read before
 // it is written is not a number in both modes. Behind each slot lies a guard that vertices must not
 // touch.
+// Invariants:
+//   1. Slots that live in the same phase never overlap. Until a phase has begun, no two slots do.
+//   2. phase_ is kNoPhase or the phase that runs; phased_ is true once any phase has begun.
+//   3. touched_ is true when a load or step of this program ran in no phase.
+// start_slots, in_use and check_guards may run on many threads, for different tiles; the rest may
+// not.
 class Slots {
  public:
   Slots(std::int64_t tiles, ExchangeMode mode) : mode_(mode), tiles_(std::size_t(tiles)) {}
 
   SlotId add(const SlotSpec& spec);
-  // Gives memory to those that have their own.
+  // Gives memory to those that have their own, side by side. No slot can be added any more.
   void allocate();
+
+  void begin_program();
+  // What Engine::begin_phase asks for, together with start_slots on every tile. The first call lays
+  // slots out anew in Isolate mode.
+  void enter_phase(int phase);
+  // The slots of this tile that live in phase_ but lived in no earlier phase that ran.
+  void start_slots(TileId tile);
+  // Before every load and step.
+  void note_step();
+
   Slot& operator[](SlotId id) { return slots_[std::size_t(id.value)]; }
   const Slot& operator[](SlotId id) const { return slots_[std::size_t(id.value)]; }
+  // The same for one who touches its contents: Error{Internal} outside the slot's phases.
+  Slot& in_use(SlotId id) {
+    check_alive((*this)[id]);
+    return (*this)[id];
+  }
+  const Slot& in_use(SlotId id) const {
+    check_alive((*this)[id]);
+    return (*this)[id];
+  }
   const std::vector<SlotId>& of_tile(TileId tile) const {
     return tiles_[std::size_t(tile.value)].slots;
   }
@@ -31,7 +56,8 @@ class Slots {
   bool has_memory(const Slot& slot) const {
     return slot.spec.kind == SlotKind::Owned || mode_ == ExchangeMode::Isolate;
   }
-  // Error{Internal} naming tile and slot when something was written behind a slot of this tile.
+  // Error{Internal} naming tile and slot when something was written behind a living slot of this
+  // tile.
   void check_guards(TileId tile) const;
 
  private:
@@ -39,7 +65,21 @@ class Slots {
     std::vector<SlotId> slots;
     std::vector<std::byte> arena;
   };
+  static constexpr int kNoPhase = -1;
+
+  bool alive(const Slot& slot) const {
+    if (phase_ == kNoPhase) return !phased_;
+    return slot.spec.first_phase <= phase_ && phase_ <= slot.spec.last_phase;
+  }
+  void check_alive(const Slot& slot) const {
+    if (!alive(slot)) throw_not_alive(slot);
+  }
+  [[noreturn]] void throw_not_alive(const Slot& slot) const;
+  void lay_out_by_phases(TileMemory& tile);
+
   ExchangeMode mode_;
+  bool sealed_ = false, phased_ = false, touched_ = false;
+  int phase_ = kNoPhase, previous_phase_ = kNoPhase;
   std::vector<Slot> slots_;
   std::vector<TileMemory> tiles_;
 };

@@ -28,6 +28,7 @@ struct GradWPass::Base {
 
   device::Ledger run(const BucketImage& image, device::ByteRows q_grad, device::ByteRows s,
                      std::byte* gradients);
+  // The phases kDistribute and kPropagate, which it begins.
   virtual void work(const partitioner::Travel& travel) = 0;
 
   std::int64_t z() const { return spec.grid.z_per_tile(); }

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <regex>
 #include <sstream>
 #include <string>
@@ -46,13 +47,14 @@ std::vector<Quoted> quoted_commands(const std::string& page) {
 
 // Runs a quoted command at the root of the source tree, with the built tools on the path.
 Outcome run_quoted(const std::string& command) {
-  return run({"/bin/sh", "-c",
-              "cd '" + kRoot + "' && PATH='" + TESSERA_TOOLS_DIR + "':\"$PATH\" && " + command});
+  return run({"/bin/sh", "-c", "PATH=\"$1:$PATH\" && " + command, "sh", TESSERA_TOOLS_DIR}, {},
+             kRoot);
 }
 
 void expect_true_output(const std::string& page_path) {
-  const std::string page = read_file(kRoot + "/" + page_path);
-  for (const Quoted& quoted : quoted_commands(page)) {
+  const auto commands = quoted_commands(read_file(kRoot + "/" + page_path));
+  EXPECT_FALSE(commands.empty()) << page_path << " quotes no command";
+  for (const Quoted& quoted : commands) {
     const Outcome outcome = run_quoted(quoted.command);
     EXPECT_EQ(outcome.exit, 0) << quoted.command << "\n" << outcome.err;
     EXPECT_EQ(quoted.output, outcome.out) << page_path << ": " << quoted.command;
@@ -73,14 +75,9 @@ TEST(Readme, ShowsWhatTheExamplePrints) {
   EXPECT_EQ(outputs[0], outcome.out);
 }
 
-TEST(Readme, QuotesTrueOutput) {
-  ASSERT_FALSE(quoted_commands(read_file(kRoot + "/README.md")).empty());
-  expect_true_output("README.md");
-}
+TEST(Readme, QuotesTrueOutput) { expect_true_output("README.md"); }
 
-TEST(Pages, QuoteTrueOutput) {
-  for (const char* page : {"tools/README.md", "data/README.md"}) expect_true_output(page);
-}
+TEST(ToolsPage, QuotesTrueOutput) { expect_true_output("tools/README.md"); }
 
 std::string without_commas(std::string text) {
   text.erase(std::remove(text.begin(), text.end(), ','), text.end());
@@ -109,6 +106,15 @@ TEST(Readme, TheTableHoldsWhatTheToolSays) {
     EXPECT_EQ(without_commas(cell(8)), without_commas(dense[1])) << "dense, row " << rows;
   }
   EXPECT_EQ(rows, 3);
+}
+
+TEST(Run, StartsInAnyFolder) {
+  const TemporaryFolder folder;
+  const std::string quaint = folder / "it's \"here\" $now";
+  std::filesystem::create_directory(quaint);
+  const Outcome outcome = run({"/bin/sh", "-c", "pwd -P"}, {}, quaint);
+  EXPECT_EQ(outcome.exit, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, std::filesystem::canonical(quaint).string() + "\n");
 }
 
 TEST(Pages, TheCheckSeesAFalseQuotation) {

@@ -129,28 +129,70 @@ TEST(Layer, IsRightWhenSkewMakesPiecesSpill) {
   EXPECT_GT(travelled, 6) << "the case is there to spill";
 }
 
-TEST(Layer, TakesStridedAndTransposedOperands) {
-  const LayerCase c = make_case(10, 14, 0.4);
-  const auto executor = make_executor(1);
-  device::Machine machine = device::machine_preset("gc200");
-  machine.tiles = 4;
-  FullyConnected layer(c.problem(), c.plan(), machine, device::ExchangeMode::Share, *executor);
-  ASSERT_FALSE(layer.set_weights(c.weights));
-  const auto s = random_matrix<float>(14, 4, 5);
-  Matrix<float> q(10, 4), wide(14, 9), turned(4, 14), q_wide(10, 8), q_turned(4, 10);
-  for (std::int64_t y = 0; y < 14; ++y)
-    for (std::int64_t z = 0; z < 4; ++z) wide(y, z + 3) = turned(z, y) = s(y, z);
+// One operand three ways: as it is, inside a wider matrix, and lying on its side.
+struct Layouts {
+  Matrix<float> plain, wide, turned;
 
-  layer.forward<float>(s.view(), q.view());
-  layer.forward<float>(wide.view().sub({0, 14}, {3, 7}), q_wide.view().sub({0, 10}, {2, 6}));
-  layer.forward<float>(turned.view().transposed(), q_turned.view().transposed());
+  Layouts(std::int64_t rows, std::int64_t cols)
+      : plain(rows, cols), wide(rows, cols + 5), turned(cols, rows) {}
+  static Layouts random(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
+    Layouts all(rows, cols);
+    all.plain = random_matrix<float>(rows, cols, seed);
+    for (std::int64_t r = 0; r < rows; ++r)
+      for (std::int64_t c = 0; c < cols; ++c)
+        all.wide_view()(r, c) = all.turned_view()(r, c) = all.plain(r, c);
+    return all;
+  }
+  MatrixView<float> wide_view() {
+    return wide.view().sub({0, plain.rows()}, {3, 3 + plain.cols()});
+  }
+  MatrixView<float> turned_view() { return turned.view().transposed(); }
 
-  for (std::int64_t x = 0; x < 10; ++x)
-    for (std::int64_t z = 0; z < 4; ++z) {
-      EXPECT_EQ(q_wide(x, z + 2), q(x, z));
-      EXPECT_EQ(q_turned(z, x), q(x, z));
+  // As results: all three hold the same, and nothing was written around the view.
+  void expect_same_results() {
+    for (std::int64_t r = 0; r < plain.rows(); ++r) {
+      for (std::int64_t c = 0; c < plain.cols(); ++c) {
+        EXPECT_EQ(wide_view()(r, c), plain(r, c));
+        EXPECT_EQ(turned_view()(r, c), plain(r, c));
+      }
+      for (const std::int64_t c : {0, 1, 2, 3, 4})
+        EXPECT_EQ(wide(r, c < 3 ? c : c + plain.cols()), 0.0f);
     }
-  for (std::int64_t x = 0; x < 10; ++x) EXPECT_EQ(q_wide(x, 1) + q_wide(x, 6), 0.0f);
+    EXPECT_NE(plain, Matrix<float>(plain.rows(), plain.cols()));
+  }
+};
+
+TEST(Layer, TakesStridedAndTransposedOperandsInEveryPass) {
+  for (const bool travelling : {false, true}) {
+    LayerCase c = make_case(10, 14, 0.4);
+    c.travelling_buckets = travelling;
+    const auto executor = make_executor(1);
+    device::Machine machine = device::machine_preset("gc200");
+    machine.tiles = 4;
+    FullyConnected layer(c.problem(), c.plan(), machine, device::ExchangeMode::Share, *executor);
+    ASSERT_FALSE(layer.set_weights(c.weights));
+    auto s = Layouts::random(14, 4, 5), q_grad = Layouts::random(10, 4, 6);
+    Layouts q(10, 4), s_grad(14, 4);
+    sparse::Csr<float> plain, wide, turned;
+
+    layer.forward<float>(s.plain.view(), q.plain.view());
+    layer.forward<float>(s.wide_view(), q.wide_view());
+    layer.forward<float>(s.turned_view(), q.turned_view());
+    layer.grad_a<float>(q_grad.plain.view(), s_grad.plain.view());
+    layer.grad_a<float>(q_grad.wide_view(), s_grad.wide_view());
+    layer.grad_a<float>(q_grad.turned_view(), s_grad.turned_view());
+    layer.grad_w<float>(q_grad.plain.view(), s.plain.view(), plain);
+    layer.grad_w<float>(q_grad.wide_view(), s.turned_view(), wide);
+    layer.grad_w<float>(q_grad.turned_view(), s.wide_view(), turned);
+
+    q.expect_same_results();
+    s_grad.expect_same_results();
+    EXPECT_EQ(wide, plain);
+    EXPECT_EQ(turned, plain);
+    EXPECT_TRUE(verify_gradient<float>(c.weights, plain, std::as_const(q_grad.plain).view(),
+                                       std::as_const(s.plain).view(), {})
+                    .ok());
+  }
 }
 
 TEST(Layer, ANewPatternReplacesTheOldAndAMisfitLeavesItInPlace) {

@@ -5,8 +5,10 @@
 #include <cmath>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "tessera/base/random.hpp"
+#include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
 
 namespace tessera::runtime {
@@ -63,6 +65,74 @@ TEST(Verify, AMissingRowIsWrong) {
   }
   ASSERT_GT(present, 0);
   EXPECT_EQ(product.verify().wrong, present);
+}
+
+// One row of weights times one column of inputs, and the bound written out for it by hand.
+struct OneResult {
+  std::vector<float> weights, inputs;
+  Rounding rounding;
+  double exact = 0, bound = 0;
+
+  Verdict verify(double error) const {
+    const auto terms = static_cast<std::int64_t>(weights.size());
+    Matrix<float> row(1, terms), in(terms, 1), out(1, 1);
+    row.elements() = weights;
+    in.elements() = inputs;
+    out(0, 0) = float(exact + error);
+    return verify_product<float>(sparse::from_dense(std::as_const(row).view(), {1, 1}), in.view(),
+                                 out.view(), rounding);
+  }
+};
+
+void expect_bites_at_its_bound(const OneResult& result) {
+  for (const double sign : {-1.0, 1.0}) {
+    const Verdict inside = result.verify(sign * 0.99 * result.bound);
+    EXPECT_TRUE(inside.ok()) << to_string(inside);
+    EXPECT_NEAR(inside.worst, 0.99, 0.005);
+    const Verdict outside = result.verify(sign * 1.01 * result.bound);
+    EXPECT_EQ(outside.wrong, 1) << to_string(outside);
+    EXPECT_NEAR(outside.worst, 1.01, 0.005);
+  }
+}
+
+TEST(VerifyBound, BitesWhereTheSumsRound) {
+  // 1 - 1 = 0: two terms and three partials of magnitude 2 in all.
+  expect_bites_at_its_bound({.weights = {1, -1},
+                             .inputs = {1, 1},
+                             .rounding = {DataType::Float, DataType::Float, 3},
+                             .exact = 0,
+                             .bound = (2 + 3 + 2) * 0x1p-24 * 2});
+}
+
+TEST(VerifyBound, BitesWhereTheResultRoundsToHalf) {
+  expect_bites_at_its_bound({.weights = {1},
+                             .inputs = {1},
+                             .rounding = {DataType::Half, DataType::Float, 1},
+                             .exact = 1,
+                             .bound = 0x1p-11 + 0x1p-24 + (1 + 1 + 2) * 0x1p-24});
+}
+
+TEST(VerifyBound, BitesWhereEveryProductUnderflows) {
+  // 200 products of 2^-170, each lost; the smallest float is 2^-149.
+  expect_bites_at_its_bound({.weights = std::vector<float>(200, 0x1p-85f),
+                             .inputs = std::vector<float>(200, 0x1p-85f),
+                             .rounding = {DataType::Float, DataType::Float, 4},
+                             .exact = 200 * 0x1p-170,
+                             .bound = (200 + 4 + 1) * 0x1p-149 + 0x1p-149});
+}
+
+TEST(VerifyBound, AcceptsAPlainLoopOverSubnormals) {
+  Matrix<float> row(1, 200), in(200, 1), out(1, 1);
+  Random random(8);
+  for (std::int64_t y = 0; y < 200; ++y) {
+    row(0, y) = float(1 + y % 11) * 0x1p-149f;
+    in(y, 0) = float(2 * random.unit() - 1);
+    out(0, 0) += row(0, y) * in(y, 0);
+  }
+  const Verdict verdict =
+      verify_product<float>(sparse::from_dense(std::as_const(row).view(), {1, 1}),
+                            std::as_const(in).view(), std::as_const(out).view(), {});
+  EXPECT_TRUE(verdict.ok()) << to_string(verdict);
 }
 
 TEST(Verify, AGradientOfAnotherPatternIsWrongAltogether) {

@@ -31,8 +31,9 @@ struct Outcome {
 };
 
 // Runs a program with these arguments, waits, and gives what it wrote. `out_path` sends stdout to
-// that file instead.
-inline Outcome run(const std::vector<std::string>& command, const std::string& out_path = {}) {
+// that file instead; `start_in` is the folder it starts in, empty: this program's.
+inline Outcome run(const std::vector<std::string>& command, const std::string& out_path = {},
+                   const std::string& start_in = {}) {
   const TemporaryFolder folder;
   const std::string out = out_path.empty() ? folder / "out" : out_path, err = folder / "err";
   posix_spawn_file_actions_t files;
@@ -41,6 +42,7 @@ inline Outcome run(const std::vector<std::string>& command, const std::string& o
   posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&files, 1, out.c_str(), flags, 0600);
   posix_spawn_file_actions_addopen(&files, 2, err.c_str(), flags, 0600);
+  if (!start_in.empty()) posix_spawn_file_actions_addchdir_np(&files, start_in.c_str());
   std::vector<char*> arguments;
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);

@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
+#include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tessera/tests/support/process.hpp"
@@ -50,6 +53,50 @@ TEST(RealData, EveryMatrixPassesAllPhasesAtEveryBatchTileCountAndType) {
         }
   }
   EXPECT_GE(ran, 34u * 12 / kEvery);
+}
+
+// Sides of a Matrix Market file: the first line that is no comment.
+std::pair<std::int64_t, std::int64_t> sides(const fs::path& path) {
+  std::istringstream text(read_file(path.string()));
+  std::string line;
+  while (std::getline(text, line) && line.starts_with('%')) continue;
+  std::istringstream numbers(line);
+  std::pair<std::int64_t, std::int64_t> result;
+  numbers >> result.first >> result.second;
+  return result;
+}
+
+void expect_pass_in_blocks(const fs::path& path, const std::string& block) {
+  for (const char* type : {"float", "half"}) {
+    const Outcome outcome =
+        run({TESSERA_SPARSE_FC_LAYER, "--matrix", path.string(), "--batch-size", "5",
+             "--tiles-per-ipu", "24", "--block-size", block, "--data-type", type});
+    EXPECT_EQ(outcome.exit, 0) << path.filename() << " in blocks of " << block << ", " << type
+                               << ": " << outcome.err << outcome.out;
+    EXPECT_THAT(outcome.out, testing::HasSubstr(block + "x" + block + " blocks of"));
+  }
+}
+
+TEST(RealData, TheLayerOfTheDemoPassesInBlocks) {
+  const fs::path path = fs::path(TESSERA_SOURCE_DIR) / "data" / "face_conv2d_24.mtx";
+  ASSERT_EQ(sides(path), std::pair(std::int64_t{384}, std::int64_t{96}));
+  for (const char* block : {"4", "16"}) expect_pass_in_blocks(path, block);
+}
+
+TEST(RealData, EveryMatrixWhoseSidesDividePassesInBlocks) {
+  TESSERA_NEED_SHARED(shared);
+  int in_fours = 0, in_sixteens = 0;
+  for (const fs::path& path : matrices(shared)) {
+    if (path.extension() != ".mtx" || path.filename() == "young1c.mtx") continue;
+    const auto [rows, cols] = sides(path);
+    for (const int block : {4, 16}) {
+      if (rows % block != 0 || cols % block != 0) continue;
+      ++(block == 4 ? in_fours : in_sixteens);
+      expect_pass_in_blocks(path, std::to_string(block));
+    }
+  }
+  EXPECT_GE(in_fours, 8);
+  EXPECT_GE(in_sixteens, 5);
 }
 
 TEST(RealData, ComplexValuesAreRefused) {

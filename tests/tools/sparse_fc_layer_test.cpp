@@ -107,7 +107,11 @@ TEST(SparseFcLayer, UsageErrorsNameTheOption) {
   expect_usage_error(small({"--data-type=double"}), "--data-type");
   expect_usage_error(small({"--single-phase=up"}), "--single-phase");
   expect_usage_error(small({"--block-size=0"}), "--block-size");
-  expect_usage_error(small({"--block-size=5"}), "5");
+  expect_usage_error(small({"--block-size=5"}),
+                     "32 rows are not a multiple of the 5 rows of a block");
+  expect_usage_error(small({"--seed=-1"}), "--seed: Value -1 is no whole number in 0 .. 2^64 - 1");
+  expect_usage_error(small({"--seed=18446744073709551616"}),
+                     "--seed: Value 18446744073709551616 is no");
   expect_usage_error(small({"--matrix=x.mtx"}), "--matrix");
   expect_usage_error(small({"--sparsity-factor=0.5"}), "--sparsity-factor");
   expect_usage_error({"--input-size=48", "--output-size=32", "--density=1.5"}, "--density");
@@ -118,7 +122,8 @@ TEST(SparseFcLayer, UsageErrorsNameTheOption) {
   expect_usage_error(small({"--machine=gc201"}), "gc201");
   expect_usage_error(small({"--matmul-options={\"nonsense\": 1}"}), "nonsense");
   expect_usage_error(small({"--matmul-options={"}), "--matmul-options");
-  expect_usage_error(small({"--plan-constraints={\"partition\": {\"w\": 1}}"}), "w");
+  expect_usage_error(small({"--plan-constraints={\"partition\": {\"w\": 1}}"}),
+                     "--plan-constraints: partition.w is not known; the keys are x, y, z");
 }
 
 TEST(SparseFcLayer, BadFilesAreExit3AndNameThePlace) {
@@ -180,6 +185,36 @@ TEST(SparseFcLayer, ResultsThatCannotBeWrittenAreAnError) {
   const Outcome outcome = tool(small(), "/dev/full");
   EXPECT_EQ(outcome.exit, 6);
   EXPECT_THAT(outcome.err, HasSubstr("standard output"));
+}
+
+TEST(SparseFcLayer, HelpThatCannotBeWrittenIsAnErrorToo) {
+  const Outcome outcome = tool({"--help"}, "/dev/full");
+  EXPECT_EQ(outcome.exit, 6);
+  EXPECT_THAT(outcome.err, HasSubstr("standard output"));
+}
+
+TEST(SparseFcLayer, TheLargestSeedRuns) {
+  EXPECT_EQ(tool(small({"--seed=18446744073709551615"})).exit, 0);
+}
+
+TEST(SparseFcLayer, AMachineWithWideWordsGivesTheSameResults) {
+  const TemporaryFolder folder;
+  const auto results = [&](const char* bits, const char* block) {
+    const std::string machine = folder.write(
+        std::string("machine") + bits + ".json",
+        std::string(R"({"base": "gc200", "name": "mine", "tiles": 8, "word_bits": )") + bits + "}");
+    const Outcome outcome =
+        tool({"--input-size=64", "--output-size=48", "--density=0.25", "--batch-size=8",
+              "--machine=" + machine, std::string("--block-size=") + block});
+    EXPECT_EQ(outcome.exit, 0) << bits << " bits: " << outcome.err;
+    return outcome.out;
+  };
+  for (const char* block : {"1", "4"}) {
+    const std::string narrow = results("16", block), wide = results("32", block);
+    EXPECT_NE(narrow, wide) << "words of twice the width take more room";
+    for (const char* line : {"Fwd     ok: 384 results", "GradA   ok: 512 results", "GradW   ok: "})
+      EXPECT_THAT(wide, HasSubstr(line));
+  }
 }
 
 TEST(SparseFcLayer, ForcedAndNaturalSpillsPass) {

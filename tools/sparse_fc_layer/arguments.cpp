@@ -1,8 +1,12 @@
 #include "tessera/tools/sparse_fc_layer/arguments.hpp"
 
 #include <CLI/CLI.hpp>
+#include <charconv>
+#include <iostream>
 #include <limits>
 #include <map>
+#include <sstream>
+#include <system_error>
 
 #include "tessera/base/error.hpp"
 #include "tessera/tools/exit_code.hpp"
@@ -15,6 +19,19 @@ constexpr std::int64_t kLargestSize = std::numeric_limits<std::int32_t>::max();
 const CLI::Range& size_range() {
   static const CLI::Range range(std::int64_t{1}, kLargestSize);
   return range;
+}
+
+// The library itself turns -1 into 2^64 - 1, and what is larger too.
+CLI::Validator is_seed() {
+  return {[](std::string& text) {
+            std::uint64_t seed = 0;
+            const char* end = text.data() + text.size();
+            const auto read = std::from_chars(text.data(), end, seed);
+            return read.ec == std::errc() && read.ptr == end
+                       ? std::string()
+                       : "Value " + text + " is no whole number in 0 .. 2^64 - 1";
+          },
+          "0 .. 2^64 - 1"};
 }
 
 void add_weights(CLI::App& app, Arguments& a) {
@@ -33,6 +50,7 @@ void add_weights(CLI::App& app, Arguments& a) {
   for (CLI::Option* share : {density, factor}) share->check(CLI::Range(0.0, 1.0))->excludes(matrix);
   density->excludes(factor);
   app.add_option("--seed", a.seed, "of the pattern, of values a file does not hold, of operands")
+      ->check(is_seed())
       ->capture_default_str();
 }
 
@@ -106,7 +124,10 @@ Parsed parse_arguments(int argc, const char* const* argv) {
     app.parse(argc, argv);
     check_sizes(parsed.arguments, app);
   } catch (const CLI::ParseError& error) {
-    parsed.exit = app.exit(error) == 0 ? kOk : kUsage;
+    std::ostringstream help, complaint;
+    parsed.exit = app.exit(error, help, complaint) == 0 ? kOk : kUsage;
+    std::cerr << complaint.str();
+    print_results(help.str());
   }
   return parsed;
 }

@@ -32,7 +32,7 @@ struct Arguments {
 };
 
 // What the command line asks for: a run, or an exit with this code (help or a usage error, already
-// printed).
+// printed). Error{Internal} when help could not be written.
 struct Parsed {
   Arguments arguments;
   std::optional<int> exit;

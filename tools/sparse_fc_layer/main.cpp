@@ -9,6 +9,6 @@ int main(int argc, char** argv) {
     if (parsed.exit) return *parsed.exit;
     const runtime::LayerReport report = tools::run_layer(parsed.arguments);
     tools::print_results(runtime::to_text(report));
-    return int(report.ok() ? tools::kOk : tools::kCheckFailed);
+    return int(tools::exit_code_of(report));
   });
 }

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -15,37 +13,15 @@
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/sparse/read.hpp"
+#include "tessera/tools/sparse_fc_layer/value_range.hpp"
 
 namespace tessera::tools {
 namespace {
 
 struct Weights {
-  sparse::Csr<float> matrix;
+  sparse::Csr<float> matrix;  // as the layer's type holds it
   std::string source;
 };
-
-// The power of two that brings every row and column sum of magnitudes to 2^14 or below, so that no
-// result leaves half's range (65,504); 1 when they are there already. Float gets 2^100 of room.
-double range_scale(const sparse::Csr<double>& matrix, DataType type) {
-  std::vector<double> rows(std::size_t(matrix.rows)), cols(std::size_t(matrix.cols));
-  for (std::int64_t r = 0; r < matrix.rows; ++r)
-    for (std::int64_t i = matrix.row_begin[std::size_t(r)];
-         i < matrix.row_begin[std::size_t(r) + 1]; ++i) {
-      const double magnitude = std::abs(matrix.values[std::size_t(i)]);
-      rows[std::size_t(r)] += magnitude;
-      cols[std::size_t(matrix.col[std::size_t(i)])] += magnitude;
-    }
-  double largest = 0;
-  for (const double sum : rows) largest = std::max(largest, sum);
-  for (const double sum : cols) largest = std::max(largest, sum);
-  const double limit = type == DataType::Half ? 0x1p14 : 0x1p100;
-  return largest <= limit ? 1.0 : std::exp2(std::floor(std::log2(limit / largest)));
-}
-
-void round_to(DataType type, std::vector<float>& values) {
-  if (type != DataType::Half) return;
-  for (float& v : values) v = float(Half(v));
-}
 
 // Files hold elements; errors of any kind in a file are bad input, whatever the limit they break.
 sparse::ReadMatrix read_file(const std::string& path) {
@@ -57,31 +33,32 @@ sparse::ReadMatrix read_file(const std::string& path) {
   }
 }
 
+// What happened to the values of a file on their way into the layer's type; empty: nothing.
+std::string note_of(const RangeFit& fit) {
+  std::vector<std::string> notes;
+  if (fit.exponent != 0)
+    notes.push_back(fmt::format("values times 2^{} to stay in range", fit.exponent));
+  if (fit.lost != 0)
+    notes.push_back(fmt::format("{} of {} values round to zero", fit.lost, fit.nonzeros));
+  return notes.empty() ? std::string() : fmt::format(" ({})", fmt::join(notes, "; "));
+}
+
 Weights read_weights(const Arguments& a) {
-  sparse::ReadMatrix file = read_file(a.matrix);
+  const sparse::ReadMatrix file = read_file(a.matrix);
+  if (file.matrix.rows == 0 || file.matrix.cols == 0)
+    throw Error(ErrorCode::BadInput, fmt::format("{}: the matrix is {} x {}; a layer needs 1 x 1 "
+                                                 "at least",
+                                                 a.matrix, file.matrix.rows, file.matrix.cols));
   Weights weights{{}, a.matrix};
   if (file.has_values) {
-    for (const double v : file.matrix.values)
-      if (!std::isfinite(v))
-        throw Error(ErrorCode::BadInput,
-                    fmt::format("{}: holds a value that is not finite; results could not be "
-                                "checked",
-                                a.matrix));
-    const double scale = range_scale(file.matrix, a.data_type);
-    for (double& v : file.matrix.values) v *= scale;
-    if (scale != 1.0)
-      weights.source += fmt::format(" (values times 2^{:.0f} to stay in range)", std::log2(scale));
-    weights.matrix = sparse::cast<float>(file.matrix);
+    RangeFit fit = fit_range(file.matrix, a.data_type, a.matrix);
+    weights.source += note_of(fit);
+    weights.matrix = std::move(fit.weights);
   } else {
     weights.matrix = sparse::cast<float>(file.matrix);
     sparse::fill_signs(weights.matrix, a.seed);
     weights.source += " (a pattern; values are +1 or -1)";
   }
-  if (weights.matrix.rows == 0 || weights.matrix.cols == 0)
-    throw Error(ErrorCode::BadInput,
-                fmt::format("{}: the matrix is {} x {}; a layer needs 1 x 1 "
-                            "at least",
-                            a.matrix, weights.matrix.rows, weights.matrix.cols));
   weights.matrix = sparse::with_block(weights.matrix, {a.block_size, a.block_size});
   return weights;
 }
@@ -187,11 +164,14 @@ void run_passes(runtime::FullyConnected& layer, const Weights& weights, const Ar
 
 }  // namespace
 
+ExitCode exit_code_of(const runtime::LayerReport& report) {
+  return report.ok() ? kOk : kCheckFailed;
+}
+
 runtime::LayerReport run_layer(const Arguments& a) {
   const device::Machine machine = make_machine(a);
   const planner::Options options = make_options(a);
-  Weights weights = make_weights(a);
-  round_to(a.data_type, weights.matrix.values);
+  const Weights weights = make_weights(a);
 
   runtime::LayerReport report{
       .source = weights.source, .problem = make_problem(a, weights.matrix), .machine = machine};

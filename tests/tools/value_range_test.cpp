@@ -1,0 +1,136 @@
+#include "tessera/tools/sparse_fc_layer/value_range.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "tessera/base/error.hpp"
+#include "tessera/tests/support/process.hpp"
+#include "tessera/tools/sparse_fc_layer/run.hpp"
+
+namespace tessera::tools {
+namespace {
+
+using testing::HasSubstr;
+
+// A matrix of one full row.
+sparse::Csr<double> row(const std::vector<double>& values) {
+  sparse::Csr<double> matrix;
+  matrix.rows = 1;
+  matrix.cols = static_cast<std::int64_t>(values.size());
+  matrix.row_begin = {0, matrix.cols};
+  for (std::size_t i = 0; i < values.size(); ++i) matrix.col.push_back(std::int32_t(i));
+  matrix.values = values;
+  return matrix;
+}
+
+int exponent(const std::vector<double>& values, DataType type) {
+  return fit_range(row(values), type, "here").exponent;
+}
+
+TEST(FitRange, LeavesWhatFitsAlone) {
+  EXPECT_EQ(exponent({}, DataType::Half), 0);
+  EXPECT_EQ(exponent({0, 0}, DataType::Half), 0);
+  EXPECT_EQ(exponent({1, -0.25}, DataType::Half), 0);
+  EXPECT_EQ(exponent({0x1p13, -0x1p13}, DataType::Half), 0);
+  EXPECT_EQ(exponent({0x1p-10}, DataType::Half), 0);
+  EXPECT_EQ(exponent({0x1p99, 0x1p99}, DataType::Float), 0);
+  EXPECT_EQ(exponent({0x1p-100}, DataType::Float), 0);
+}
+
+TEST(FitRange, ScalesDownOneStepBeyondTheLargestSum) {
+  EXPECT_EQ(exponent({0x1p13, -0x1p13, 1}, DataType::Half), -1);
+  EXPECT_EQ(exponent({0x1p99, 0x1p99, 0x1p60}, DataType::Float), -1);
+}
+
+TEST(FitRange, ScalesUpOneStepBelowTheSmallestLargestValue) {
+  EXPECT_EQ(exponent({0x1.8p-11, 0}, DataType::Half), 11);
+  EXPECT_EQ(exponent({-0x1p-101}, DataType::Float), 101);
+  // 2^15 values: the sums have room for 2^-1 each.
+  EXPECT_EQ(exponent(std::vector<double>(1 << 15, 0x1p-20), DataType::Half), 19);
+}
+
+TEST(FitRange, HoldsValuesAtBothEndsOfDouble) {
+  const double largest = std::numeric_limits<double>::max();
+  for (const DataType type : {DataType::Float, DataType::Half})
+    for (const double v : {largest, 1e308, 1e9, 1.0, 1e-9, 1e-300, 0x1p-1074}) {
+      const RangeFit fit = fit_range(row({v, -v, v}), type, "here");
+      EXPECT_EQ(fit.lost, 0) << v;
+      for (const std::size_t i : {0u, 1u, 2u})
+        EXPECT_NEAR(fit.weights.values[i] / std::ldexp(i == 1 ? -v : v, fit.exponent), 1.0, 0x1p-11)
+            << v;
+    }
+}
+
+TEST(FitRange, CountsWhatRoundsToZero) {
+  const RangeFit fit = fit_range(row({1, 0, 0x1p-24, 0x1p-25, -1e-9}), DataType::Half, "here");
+  EXPECT_EQ(fit.nonzeros, 4);
+  EXPECT_EQ(fit.lost, 2);
+  EXPECT_EQ(fit_range(row({1, 1e-9}), DataType::Float, "here").lost, 0);
+}
+
+TEST(FitRange, RefusesWhatIsNotFiniteAndNamesThePlace) {
+  for (const double v : {std::nan(""), std::numeric_limits<double>::infinity()}) try {
+      fit_range(row({1, v}), DataType::Half, "weights.mtx");
+      ADD_FAILURE() << v;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::BadInput);
+      EXPECT_THAT(error.what(), HasSubstr("weights.mtx"));
+    }
+}
+
+TEST(ExitCodeOf, IsOneExactlyWhenSomeResultIsWrong) {
+  runtime::LayerReport report;
+  EXPECT_EQ(exit_code_of(report), kOk);
+  report.passes.push_back({planner::Pass::Fwd, {}, runtime::Verdict{.compared = 6}});
+  report.passes.push_back({planner::Pass::GradA, {}, {}});
+  EXPECT_EQ(exit_code_of(report), kOk);
+  report.passes.push_back({planner::Pass::GradW, {}, runtime::Verdict{.compared = 6, .wrong = 1}});
+  EXPECT_EQ(exit_code_of(report), kCheckFailed);
+  EXPECT_EQ(int(kCheckFailed), 1);
+}
+
+// Through the program: values of these magnitudes, in this type; what the first line must say.
+void expect_pass(const std::string& magnitude, const std::string& type, const std::string& note) {
+  const test::TemporaryFolder folder;
+  std::string text = "%%MatrixMarket matrix array real general\n4 200\n";
+  for (int i = 0; i < 800; ++i)
+    text += (i % 3 == 0 ? "-" : "") + std::to_string(1 + i % 9) + magnitude + "\n";
+  const test::Outcome outcome =
+      test::run({TESSERA_SPARSE_FC_LAYER, "--batch-size=4", "--tiles-per-ipu=24",
+                 "--data-type=" + type, "--matrix=" + folder.write("values.mtx", text)});
+  EXPECT_EQ(outcome.exit, 0) << magnitude << " " << type << ": " << outcome.err << outcome.out;
+  EXPECT_THAT(outcome.out, HasSubstr(note));
+  EXPECT_THAT(outcome.out, testing::Not(HasSubstr("round to zero")));
+}
+
+TEST(SparseFcLayerValues, OfAnyMagnitudeAreScaledAndChecked) {
+  expect_pass("e307", "float", "(values times 2^-930 to stay in range)");
+  expect_pass("e307", "half", "(values times 2^-1016 to stay in range)");
+  expect_pass("e-9", "half", "(values times 2^27 to stay in range)");
+  expect_pass("e-44", "float", "(values times 2^143 to stay in range)");
+  expect_pass("e-30", "float", "values.mtx\n");
+}
+
+TEST(SparseFcLayerValues, ThatRoundToZeroAreCounted) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.write("wide.mtx",
+                                        "%%MatrixMarket matrix coordinate real general\n"
+                                        "4 4 3\n1 1 1e5\n2 2 1\n3 3 1e-9\n");
+  const auto says = [&](const std::string& type) {
+    const test::Outcome outcome =
+        test::run({TESSERA_SPARSE_FC_LAYER, "--matrix=" + path, "--data-type=" + type});
+    EXPECT_EQ(outcome.exit, 0) << outcome.err;
+    return outcome.out;
+  };
+  EXPECT_THAT(says("half"),
+              HasSubstr("(values times 2^-3 to stay in range; 1 of 3 values round to zero)"));
+  EXPECT_THAT(says("float"), HasSubstr("wide.mtx\n"));
+}
+
+}  // namespace
+}  // namespace tessera::tools

@@ -1,0 +1,74 @@
+#include "tessera/tools/sparse_fc_layer/value_range.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "tessera/base/error.hpp"
+#include "tessera/sparse/convert.hpp"
+
+namespace tessera::tools {
+namespace {
+
+double largest_magnitude(const sparse::Csr<double>& matrix, const std::string& where) {
+  double largest = 0;
+  for (const double v : matrix.values) {
+    if (!std::isfinite(v))
+      throw Error(
+          ErrorCode::BadInput,
+          fmt::format("{}: holds a value that is not finite; results could not be checked", where));
+    largest = std::max(largest, std::abs(v));
+  }
+  return largest;
+}
+
+// The largest row or column sum of |value| * 2^shift. The shift keeps it finite: the values
+// themselves may lie near the end of double's range.
+double largest_sum(const sparse::Csr<double>& matrix, int shift) {
+  std::vector<double> rows(std::size_t(matrix.rows)), cols(std::size_t(matrix.cols));
+  for (std::int64_t r = 0; r < matrix.rows; ++r)
+    for (std::int64_t i = matrix.row_begin[std::size_t(r)];
+         i < matrix.row_begin[std::size_t(r) + 1]; ++i) {
+      const double magnitude = std::ldexp(std::abs(matrix.values[std::size_t(i)]), shift);
+      rows[std::size_t(r)] += magnitude;
+      cols[std::size_t(matrix.col[std::size_t(i)])] += magnitude;
+    }
+  double largest = 0;
+  for (const double sum : rows) largest = std::max(largest, sum);
+  for (const double sum : cols) largest = std::max(largest, sum);
+  return largest;
+}
+
+int range_exponent(const sparse::Csr<double>& matrix, DataType type, double largest) {
+  if (largest == 0) return 0;
+  const int most = type == DataType::Half ? 14 : 100;     // of a sum: 2^most
+  const int least = type == DataType::Half ? -10 : -100;  // of the largest value
+  const int to_one = -std::ilogb(largest);                // brings it into [1, 2)
+  const double sum = largest_sum(matrix, to_one);         // 1 .. 2^32
+  TESSERA_ASSERT(sum >= 1 && std::isfinite(sum));
+  const int room = to_one + most - int(std::ceil(std::log2(sum)));  // the most the sums allow
+  if (room < 0) return room;
+  return largest < std::ldexp(1.0, least) ? std::min(to_one, room) : 0;
+}
+
+}  // namespace
+
+RangeFit fit_range(const sparse::Csr<double>& matrix, DataType type, const std::string& where) {
+  RangeFit fit;
+  fit.exponent = range_exponent(matrix, type, largest_magnitude(matrix, where));
+  sparse::Csr<double> scaled = matrix;
+  for (double& v : scaled.values) v = std::ldexp(v, fit.exponent);
+  fit.weights = sparse::cast<float>(scaled);
+  for (std::size_t i = 0; i < matrix.values.size(); ++i) {
+    float& v = fit.weights.values[i];
+    if (type == DataType::Half) v = float(Half(v));
+    TESSERA_ASSERT(std::isfinite(v));
+    fit.nonzeros += matrix.values[i] != 0;
+    fit.lost += matrix.values[i] != 0 && v == 0;
+  }
+  return fit;
+}
+
+}  // namespace tessera::tools
