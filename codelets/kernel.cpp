@@ -4,10 +4,12 @@
 
 #include <array>
 #include <string>
+#include <type_traits>
 
 #include "tessera/base/error.hpp"
 #include "tessera/codelets/internal/block_kernels.hpp"
 #include "tessera/codelets/internal/element_kernels.hpp"
+#include "tessera/codelets/internal/fast/fast_kernels.hpp"
 
 namespace tessera::codelets {
 namespace {
@@ -18,6 +20,25 @@ using internal::ElementFwd, internal::ElementGradA, internal::ElementGradATransp
 using W16 = std::uint16_t;
 using W32 = std::uint32_t;
 
+// The fastest there is. Half sums have the slow twin only: each of their additions is rounded
+// twice.
+template <class Slow, class In, class Sum, class Word>
+constexpr Kernel fastest() {
+  constexpr bool kElement = Slow::kFormat == Format::Element;
+  if constexpr (!std::is_same_v<Sum, float>)
+    return Slow::run;
+  else if constexpr (Slow::kOperation == Operation::Fwd)
+    return kElement ? internal::fast_element_fwd<In, Word> : internal::fast_block_fwd<In, Word>;
+  else if constexpr (Slow::kOperation == Operation::GradATransposed)
+    return kElement ? internal::fast_element_grad_a_transposed<In, Word>
+                    : internal::fast_block_grad_a_transposed<In, Word>;
+  else if constexpr (Slow::kOperation == Operation::GradA)
+    return internal::fast_element_grad_a<In, Word>;
+  else
+    return kElement ? internal::fast_element_grad_w<In, Word>
+                    : internal::fast_block_grad_w<In, Word>;
+}
+
 template <template <class In, class Sum, class Word> class Twin, class In, class Sum, class Word>
 constexpr KernelEntry entry(std::string_view name) {
   using Slow = Twin<In, Sum, Word>;
@@ -25,7 +46,7 @@ constexpr KernelEntry entry(std::string_view name) {
       {Slow::kOperation, Slow::kFormat, data_type_of<In>(), data_type_of<Sum>(), 8 * sizeof(Word)},
       name,
       &Slow::run,
-      &Slow::run};
+      fastest<Slow, In, Sum, Word>()};
 }
 
 // Adding a kernel: its file and one line here. Element kernels sum in float only, as the planner

@@ -132,7 +132,7 @@ struct KernelCase {
       for (std::size_t i = 0; i < store->size(); ++i) store->set(i, next());
   }
 
-  void run(Kernel kernel) {
+  codelets::KernelArgs args() {
     codelets::KernelArgs args;
     args.meta = key.word_bits == 16 ? static_cast<const void*>(narrow_words.data()) : words.data();
     args.values = values.data();
@@ -145,8 +145,9 @@ struct KernelCase {
       args.in_s = y_side.operand();
     else
       args.out = result().result();
-    kernel(args);
+    return args;
   }
+  void run(Kernel kernel) { kernel(args()); }
 
   // visit(x, y, value) for every element of R in the tile's own cell.
   template <class Visit>

@@ -11,50 +11,12 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/random.hpp"
 #include "tessera/tests/codelets/kernel_case.hpp"
+#include "tessera/tests/codelets/random_case.hpp"
 
 namespace tessera::test {
 namespace {
 
 using testing::ElementsAre;
-
-BlockShape shape_for(const KernelKey& key, BlockShape block) {
-  return key.format == Format::Element ? BlockShape{} : block;
-}
-
-// Some rows and columns of a cell of `rows` x `cols` blocks, about half of them; never none.
-DrawnRecord random_record(Random& random, std::int64_t sub_group, std::int64_t rows,
-                          std::int64_t cols, BlockShape block) {
-  DrawnRecord record;
-  record.sub_group = sub_group;
-  for (std::int64_t x = rows - 1; x >= 0; --x) {
-    DrawnRow row{x * block.rows, {}};
-    for (std::int64_t y = 0; y < cols; ++y)
-      if (random.below(2) == 0) row.columns.push_back(y * block.cols);
-    if (!row.columns.empty()) record.rows.push_back(row);
-  }
-  if (record.rows.empty()) record.rows.push_back({0, {0}});
-  return record;
-}
-
-struct Draw {
-  BlockShape block = {};
-  std::int64_t z = 4, gap = 0;
-  std::uint64_t seed = 7;
-};
-
-// Own cell twice, other cells before, between and behind.
-KernelCase random_case(const KernelKey& key, const Draw& draw) {
-  constexpr std::int64_t kRows = 5, kCols = 6;
-  Random random(draw.seed);
-  const BlockShape block = shape_for(key, draw.block);
-  std::vector<DrawnRecord> records;
-  for (const std::int64_t cell : {3, 2, 9, 2, 1})
-    records.push_back(random_record(random, cell, kRows, kCols, block));
-  KernelCase c(key, block, {kRows * block.rows, kCols * block.cols, draw.z, draw.gap}, records);
-  c.sub_group = 2;
-  c.fill([&random] { return 2 * random.unit() - 1; });
-  return c;
-}
 
 class EveryKernel : public testing::TestWithParam<KernelEntry> {
  protected:

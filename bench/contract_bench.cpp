@@ -1,0 +1,52 @@
+// Contraction of a cube with a vector along each of its dimensions: no dimension may cost much more
+// than another. Compare the three lines of one run.
+
+#include <benchmark/benchmark.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tessera/base/random.hpp"
+#include "tessera/sparse/tensor/contract.hpp"
+
+namespace {
+
+using namespace tessera;
+
+constexpr std::int64_t kSide = 256, kNonZeros = 1'000'000;
+
+sparse::CooTensor<float> random_cube() {
+  Random random(2);
+  std::set<std::int64_t> places;
+  while (std::ssize(places) < kNonZeros) places.insert(random.below(kSide * kSide * kSide));
+  std::vector<std::int32_t> indices;
+  for (const std::int64_t at : places)
+    for (const std::int64_t index : {at / (kSide * kSide), at / kSide % kSide, at % kSide})
+      indices.push_back(static_cast<std::int32_t>(index));
+  return {{kSide, kSide, kSide}, indices, std::vector<float>(places.size(), 1)};
+}
+
+// Every product is 2, so the results add up to twice the non-zeros.
+bool is_right(const sparse::CooTensor<float>& result) {
+  double sum = 0;
+  for (const float v : result.values()) sum += double(v);
+  return sum == 2.0 * kNonZeros;
+}
+
+void contract_along(benchmark::State& state) {
+  static const sparse::CooTensor<float> cube = random_cube();
+  const std::vector<float> dense(kSide, 2);
+  if (!is_right(sparse::contract<float>(cube, {state.range(0)}, dense)))
+    return state.SkipWithError("wrong result");
+  for (auto _ : state)
+    benchmark::DoNotOptimize(sparse::contract<float>(cube, {state.range(0)}, dense));
+  state.counters["nonzeros"] =
+      benchmark::Counter(double(kNonZeros), benchmark::Counter::kIsIterationInvariantRate);
+}
+
+BENCHMARK(contract_along)->ArgName("dimension")->DenseRange(0, 2)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+
+BENCHMARK_MAIN();

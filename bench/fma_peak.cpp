@@ -1,0 +1,73 @@
+#include "tessera/bench/fma_peak.hpp"
+
+// foreach_target reads this file again, once for each instruction set.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "tessera/bench/fma_peak.cpp"
+#include <hwy/foreach_target.h>
+// First the list of targets, then what depends on the target.
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+
+HWY_BEFORE_NAMESPACE();
+namespace tessera::bench::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Twelve sums that do not wait for each other: enough for two units of four cycles and to spare,
+// few enough for 16 registers.
+constexpr std::int64_t kSums = 12;
+
+template <class Step>
+double rate_of(const Step& step) {
+  const hn::ScalableTag<float> d;
+  using Vector = hn::Vec<decltype(d)>;
+  using Clock = std::chrono::steady_clock;
+  constexpr std::int64_t kRounds = 100'000;
+  double best = 0;
+  for (int repeat = 0; repeat < 25; ++repeat) {
+    Vector sums[kSums];
+    float start = float(repeat);  // all different, else the compiler computes one of them only
+    for (Vector& sum : sums) sum = hn::Set(d, start += 1);
+    const Vector factor = hn::Set(d, 1 - 0x1p-12f), step_up = hn::Set(d, 0.5f);
+    const auto begin = Clock::now();
+    for (std::int64_t i = 0; i < kRounds; ++i)
+      for (Vector& sum : sums) sum = step(sum, factor, step_up);
+    const std::chrono::duration<double> seconds = Clock::now() - begin;
+    Vector total = hn::Zero(d);
+    for (const Vector& sum : sums) total = hn::Add(total, sum);
+    volatile float keep = hn::GetLane(hn::SumOfLanes(d, total));
+    static_cast<void>(keep);
+    const double flops = 2.0 * double(kRounds) * double(kSums) * double(hn::Lanes(d));
+    best = std::max(best, flops / seconds.count());
+  }
+  return best;
+}
+
+double fused() {
+  return rate_of([](auto sum, auto factor, auto up) { return hn::MulAdd(sum, factor, up); });
+}
+double separate() {
+  return rate_of([](auto sum, auto factor, auto up) { return hn::Add(hn::Mul(sum, factor), up); });
+}
+const char* name() { return hwy::TargetName(HWY_TARGET); }
+
+}  // namespace tessera::bench::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tessera::bench {
+
+HWY_EXPORT(fused);
+HWY_EXPORT(separate);
+HWY_EXPORT(name);
+
+FloatPeak measure_float_peak() {
+  return {.target = HWY_DYNAMIC_DISPATCH(name)(),
+          .fused = HWY_DYNAMIC_DISPATCH(fused)(),
+          .separate = HWY_DYNAMIC_DISPATCH(separate)()};
+}
+
+}  // namespace tessera::bench
+#endif

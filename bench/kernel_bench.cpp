@@ -1,0 +1,166 @@
+// Rate of every kernel, fast and slow twin, on one tile's share of a layer. Shapes come from
+// bench/shapes/kernels.txt; a kernel with a wrong answer is not timed.
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "tessera/base/random.hpp"
+#include "tessera/bench/fma_peak.hpp"
+#include "tessera/codelets/kernel.hpp"
+#include "tessera/tests/codelets/kernel_case.hpp"
+
+namespace {
+
+using namespace tessera;
+using codelets::Format, codelets::KernelEntry, codelets::Kernel;
+
+struct Shape {
+  std::int64_t x = 0, y = 0, z = 0, block = 1;
+  double density = 0;
+
+  std::string name() const {
+    std::ostringstream text;
+    text << x << "x" << y << "x" << z << "/block:" << block << "/density:" << density;
+    return text.str();
+  }
+};
+
+std::vector<Shape> read_shapes(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw std::runtime_error("cannot read " + path);
+  std::vector<Shape> shapes;
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line[0] == '#') continue;
+    Shape shape;
+    std::istringstream text(line);
+    if (!(text >> shape.x >> shape.y >> shape.z >> shape.block >> shape.density))
+      throw std::runtime_error("bad line in " + path + ": " + line);
+    shapes.push_back(shape);
+  }
+  return shapes;
+}
+
+// Rows by falling number of non-zeros, as the encoder orders them.
+test::DrawnRecord random_record(const Shape& shape, Random& random) {
+  test::DrawnRecord record;
+  for (std::int64_t x = 0; x < shape.x; x += shape.block) {
+    test::DrawnRow row{x, {}};
+    for (std::int64_t y = 0; y < shape.y; y += shape.block)
+      if (random.unit() < shape.density) row.columns.push_back(y);
+    if (!row.columns.empty()) record.rows.push_back(row);
+  }
+  std::stable_sort(record.rows.begin(), record.rows.end(), [](const auto& a, const auto& b) {
+    return a.columns.size() > b.columns.size();
+  });
+  return record;
+}
+
+test::KernelCase make_case(const KernelEntry& kernel, const Shape& shape) {
+  Random random(/*seed=*/7);
+  test::KernelCase c(kernel.key, {shape.block, shape.block}, {shape.x, shape.y, shape.z, 0},
+                     {random_record(shape, random)});
+  c.fill([&random] { return 2 * random.unit() - 1; });
+  return c;
+}
+
+// Dense rows as a machine would keep them: the first element on a cache line. Vectors that straddle
+// two lines cost two loads, and the bench would measure where malloc happened to put them.
+class AlignedCopy {
+ public:
+  AlignedCopy(const void* from, std::size_t bytes) : memory_(bytes + kLine) {
+    std::size_t room = memory_.size();
+    data_ = memory_.data();
+    std::align(kLine, bytes, data_, room);
+    std::memcpy(data_, from, bytes);
+  }
+  AlignedCopy(const AlignedCopy&) = delete;
+  AlignedCopy& operator=(const AlignedCopy&) = delete;
+  void* data() const { return data_; }
+
+ private:
+  static constexpr std::size_t kLine = 64;
+  std::vector<std::byte> memory_;
+  void* data_ = nullptr;
+};
+
+AlignedCopy aligned_copy(test::StoredRows& rows, DataType type) {
+  return {rows.store.data(), std::size_t(rows.rows * rows.stride * bytes_of(type))};
+}
+
+// flops: useful work done. dense_flops: what a dense share would have cost. of_peak: flops by the
+// fused float peak of this core, measured when the program began.
+void run_kernel(benchmark::State& state, const KernelEntry& entry, Kernel kernel,
+                const Shape& shape, double peak) {
+  test::KernelCase c = make_case(entry, shape);
+  // Half sums of more than 60 terms have no bound; there the slow twin is all there is.
+  if (entry.key.sum == DataType::Float && test::worst_excess(c, kernel) > 0)
+    return state.SkipWithError("wrong result");
+  const AlignedCopy x_side = aligned_copy(c.x_side, c.x_is_result() ? entry.key.sum : entry.key.in);
+  const AlignedCopy y_side = aligned_copy(c.y_side, c.y_is_result() ? entry.key.sum : entry.key.in);
+  codelets::KernelArgs args = c.args();
+  args.in.data = c.x_is_result() ? y_side.data() : x_side.data();
+  args.in_s.data = y_side.data();
+  args.out.data = c.x_is_result() ? x_side.data() : y_side.data();
+  for (auto _ : state) {
+    kernel(args);
+    benchmark::ClobberMemory();
+  }
+  const double flops = 2.0 * double(c.value_count()) * double(shape.z);
+  const auto rate = [](double work) {
+    return benchmark::Counter(work, benchmark::Counter::kIsIterationInvariantRate);
+  };
+  state.counters["flops"] = rate(flops);
+  state.counters["dense_flops"] = rate(2.0 * double(shape.x * shape.y * shape.z));
+  state.counters["of_peak"] = rate(flops / peak);
+}
+
+// The last column must fit into a word (as the encoder would insist).
+bool fits(const KernelEntry& kernel, const Shape& shape) {
+  const std::int64_t last = kernel.key.format == Format::Block
+                                ? shape.y
+                                : bytes_of(kernel.key.in) * shape.z * std::max(shape.x, shape.y);
+  const double values = double(shape.x * shape.y) * shape.density * 1.5;
+  return kernel.key.word_bits == 32 || (last <= 65536 && values * 4 <= 65535);
+}
+
+void add_benchmarks(double peak) {
+  const auto shapes = read_shapes(TESSERA_SOURCE_DIR "/bench/shapes/kernels.txt");
+  for (const KernelEntry& entry : codelets::kernels())
+    for (const Shape& shape : shapes) {
+      if ((entry.key.format == Format::Element) != (shape.block == 1) || !fits(entry, shape))
+        continue;
+      const auto add = [&](const std::string& twin, Kernel kernel) {
+        const std::string name = std::string(entry.name) + twin + "/" + shape.name();
+        benchmark::RegisterBenchmark(name.c_str(),
+                                     [&entry, kernel, shape, peak](auto& state) {
+                                       run_kernel(state, entry, kernel, shape, peak);
+                                     })
+            ->MinTime(0.05)
+            ->Unit(benchmark::kMicrosecond);
+      };
+      if (entry.run != entry.reference) add("", entry.run);
+      add("/slow_twin", entry.reference);
+    }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const bench::FloatPeak peak = bench::measure_float_peak();
+  benchmark::AddCustomContext("instruction set", peak.target);
+  benchmark::AddCustomContext("fused multiply-add peak, flops", std::to_string(peak.fused));
+  benchmark::AddCustomContext("multiply and add peak, flops", std::to_string(peak.separate));
+  add_benchmarks(peak.fused);
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+}

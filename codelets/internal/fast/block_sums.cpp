@@ -1,0 +1,221 @@
+// Block Fwd (block_sums) and GradATransposed (block_transposed_sums) for every instruction set.
+#include "tessera/codelets/internal/fast/target_choice.hpp"
+// foreach_target reads this file again, once for each instruction set.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "tessera/codelets/internal/fast/block_sums.cpp"
+#include <hwy/foreach_target.h>
+// First the list of targets, then what depends on the target.
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <type_traits>
+
+#include "tessera/base/error.hpp"
+#include "tessera/base/int_math.hpp"
+#include "tessera/codelets/internal/arithmetic.hpp"
+#include "tessera/codelets/internal/fast/lanes.inl"
+#include "tessera/codelets/internal/fast/vector_kernels.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace tessera::codelets::internal::HWY_NAMESPACE {
+
+// Rows of sums x vectors of sums that stay in registers: 16 of 32, or 8 of 16. The rest holds the
+// input row, a factor and products. A step down the block loads one vector for each column of the
+// tile and one factor for each row, so the nearer to a square the fewer loads per product.
+inline constexpr std::size_t kTallest = kManyRegisters ? 8 : 4;
+constexpr std::size_t most_vectors(std::size_t height, std::size_t lanes) {
+  if (lanes != kNativeLanes || height == kTallest) return 2;
+  return 4;
+}
+
+struct Shared {};  // the blocks of a run add to the same sums
+
+// How the values of a block are walked: by `height` down the tile, by `depth` along each sum.
+struct Steps {
+  std::int64_t height, depth;
+};
+
+// Blocks that one tile of sums meets: values of block b from factors + b * area on.
+template <class In>
+struct BlockRun {
+  const float* factors;
+  std::int64_t area;
+  std::int64_t blocks;
+  Steps steps;
+  std::int64_t depth;           // input rows of each block
+  const std::uint32_t* in_row;  // the first input row of each block (transposed: of all)
+  const In* in;
+  std::int64_t in_stride;
+};
+
+template <class In, std::size_t kLanes, std::size_t kVectors, std::size_t kHeight>
+struct Tile {
+  using Vector = FloatVector<kLanes>;
+  Vector sums[kHeight][kVectors];
+
+  HWY_INLINE void load(const float* from, std::int64_t stride, const Panel& panel) {
+    for (std::size_t h = 0; h < kHeight; ++h)
+      for (std::size_t v = 0; v < kVectors; ++v)
+        sums[h][v] = load_lanes<kLanes>(from + static_cast<std::int64_t>(h) * stride +
+                                        column_of<kLanes, kVectors>(panel, v));
+  }
+  HWY_INLINE void store(float* to, std::int64_t stride, const Panel& panel) const {
+    for (std::size_t h = 0; h < kHeight; ++h)
+      for (std::size_t v = 0; v < kVectors; ++v)
+        hn::StoreU(
+            sums[h][v], Floats<kLanes>(),
+            to + static_cast<std::int64_t>(h) * stride + column_of<kLanes, kVectors>(panel, v));
+  }
+  // One input row times one factor for each row of the tile.
+  HWY_INLINE void add(const In* in, const float* factors, std::int64_t step, const Panel& panel) {
+    Vector row[kVectors];
+    for (std::size_t v = 0; v < kVectors; ++v)
+      row[v] = load_lanes<kLanes>(in + column_of<kLanes, kVectors>(panel, v));
+    for (std::size_t h = 0; h < kHeight; ++h) {
+      const auto factor = hn::Set(Floats<kLanes>(), factors[static_cast<std::int64_t>(h) * step]);
+      for (std::size_t v = 0; v < kVectors; ++v)
+        sums[h][v] = add_product_lanes<In>(sums[h][v], factor, row[v]);
+    }
+  }
+};
+
+// out[h][z] += all blocks of the run, for kHeight rows and one panel.
+template <std::size_t kLanes, std::size_t kVectors, std::size_t kHeight, class In>
+HWY_INLINE void add_tile(const BlockRun<In>& run, float* out, std::int64_t out_stride,
+                         const Panel& panel) {
+  Tile<In, kLanes, kVectors, kHeight> tile;
+  tile.load(out, out_stride, panel);
+  for (std::int64_t b = 0; b < run.blocks; ++b) {
+    const float* factors = run.factors + b * run.area;
+    const In* in = run.in + run.in_row[b] * run.in_stride + panel.first;
+    for (std::int64_t k = 0; k < run.depth; ++k, in += run.in_stride, factors += run.steps.depth)
+      tile.add(in, factors, run.steps.height, panel);
+  }
+  tile.store(out, out_stride, panel);
+}
+
+// Forward: the sums of a block row are the same for all its blocks.
+template <std::size_t kLanes, std::size_t kVectors, std::size_t kHeight, class In>
+HWY_INLINE void add_tiles(const BlockRun<In>& run, float* out, std::int64_t out_stride,
+                          const Panel& panel, Shared) {
+  add_tile<kLanes, kVectors, kHeight>(run, out, out_stride, panel);
+}
+
+// Transposed: each block has other sums, those from `out_row[b]` on, and the input rows are the
+// same.
+template <std::size_t kLanes, std::size_t kVectors, std::size_t kHeight, class In>
+HWY_INLINE void add_tiles(const BlockRun<In>& run, float* out, std::int64_t out_stride,
+                          const Panel& panel, const std::uint32_t* out_row) {
+  BlockRun<In> one = run;
+  one.blocks = 1;
+  for (std::int64_t b = 0; b < run.blocks; ++b, one.factors += run.area)
+    add_tile<kLanes, kVectors, kHeight>(one, out + out_row[b] * out_stride, out_stride, panel);
+}
+
+// The same for all of z.
+template <std::size_t kHeight, class In, class OutRows>
+void add_tiles_of(const BlockRun<In>& run, float* out, std::int64_t out_stride, std::int64_t z,
+                  OutRows out_rows) {
+  with_lanes_for(z, [&](auto lanes) {
+    constexpr std::size_t kLanes = lanes;
+    for_each_panel<kLanes, most_vectors(kHeight, kLanes)>(z, [&](const Panel& panel, auto vectors) {
+      add_tiles<kLanes, vectors, kHeight>(run, out + panel.first, out_stride, panel, out_rows);
+    });
+  });
+}
+
+// `rows` rows of sums, in tiles of kHeight rows and then of half of that.
+template <std::size_t kHeight, class In, class OutRows>
+HWY_INLINE void add_rows(BlockRun<In> run, float* out, std::int64_t out_stride, std::int64_t rows,
+                         std::int64_t z, OutRows out_rows) {
+  constexpr auto kRows = static_cast<std::int64_t>(kHeight);
+  for (; rows >= kRows; rows -= kRows) {
+    add_tiles_of<kHeight>(run, out, out_stride, z, out_rows);
+    run.factors += kRows * run.steps.height;
+    out += kRows * out_stride;
+  }
+  if constexpr (kHeight > 1) add_rows<kHeight / 2>(run, out, out_stride, rows, z, out_rows);
+}
+
+// The values as floats: where they lie, or converted into `room`.
+HWY_INLINE const float* as_floats(const float* values, std::int64_t, float*) { return values; }
+HWY_INLINE const float* as_floats(const Half* values, std::int64_t count, float* room) {
+  constexpr auto kStep = static_cast<std::int64_t>(kNativeLanes);
+  std::int64_t i = 0;
+  for (; i + kStep <= count; i += kStep)
+    hn::StoreU(load_lanes<kNativeLanes>(values + i), Floats<kNativeLanes>(), room + i);
+  for (; i < count; ++i) room[i] = to_float(values[i]);
+  return room;
+}
+
+template <class In>
+struct Room {
+  float floats[std::is_same_v<In, float> ? 1 : kMostBlockValues];
+};
+
+template <class In>
+BlockRun<In> run_of(const BlockSums<In>& args, Room<In>& room) {
+  const std::int64_t area = args.rows * args.cols;
+  const auto blocks = static_cast<std::int64_t>(args.columns.size());
+  return {.factors = as_floats(args.values, blocks * area, room.floats),
+          .area = area,
+          .blocks = blocks,
+          .steps = {},
+          .depth = 0,
+          .in_row = args.columns.data(),
+          .in = args.in,
+          .in_stride = args.in_stride};
+}
+
+// The sums of a block row stay in registers over all its blocks.
+template <class In>
+HWY_INLINE void forward(const BlockSums<In>& args) {
+  Room<In> room;
+  BlockRun<In> run = run_of(args, room);
+  run.steps = {.height = args.cols, .depth = 1};
+  run.depth = args.cols;
+  add_rows<kTallest>(run, args.out + args.row * args.out_stride, args.out_stride, args.rows, args.z,
+                     Shared());
+}
+
+// The sums of each block stay in registers over its rows.
+template <class In>
+HWY_INLINE void transposed(const BlockSums<In>& args) {
+  Room<In> room;
+  BlockRun<In> run = run_of(args, room);
+  run.steps = {.height = 1, .depth = args.cols};
+  run.depth = args.rows;
+  const auto in_row = static_cast<std::uint32_t>(args.row);
+  run.in_row = &in_row;
+  add_rows<kTallest>(run, args.out, args.out_stride, args.cols, args.z, args.columns.data());
+}
+
+void forward_float(const BlockSums<float>& args) { forward(args); }
+void forward_half(const BlockSums<Half>& args) { forward(args); }
+void transposed_float(const BlockSums<float>& args) { transposed(args); }
+void transposed_half(const BlockSums<Half>& args) { transposed(args); }
+
+}  // namespace tessera::codelets::internal::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tessera::codelets::internal {
+
+HWY_EXPORT(forward_float);
+HWY_EXPORT(forward_half);
+HWY_EXPORT(transposed_float);
+HWY_EXPORT(transposed_half);
+
+void block_sums(const BlockSums<float>& sums) noexcept {
+  HWY_DYNAMIC_DISPATCH(forward_float)(sums);
+}
+void block_sums(const BlockSums<Half>& sums) noexcept { HWY_DYNAMIC_DISPATCH(forward_half)(sums); }
+void block_transposed_sums(const BlockSums<float>& sums) noexcept {
+  HWY_DYNAMIC_DISPATCH(transposed_float)(sums);
+}
+void block_transposed_sums(const BlockSums<Half>& sums) noexcept {
+  HWY_DYNAMIC_DISPATCH(transposed_half)(sums);
+}
+
+}  // namespace tessera::codelets::internal
+#endif

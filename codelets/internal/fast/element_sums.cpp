@@ -1,0 +1,190 @@
+// Element Fwd (gather_sums), GradA (named_sums) and GradATransposed (scatter_sums) for every
+// instruction set.
+#include "tessera/codelets/internal/fast/target_choice.hpp"
+// foreach_target reads this file again, once for each instruction set.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "tessera/codelets/internal/fast/element_sums.cpp"
+#include <hwy/foreach_target.h>
+// First the list of targets, then what depends on the target.
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <type_traits>
+
+#include "tessera/base/int_math.hpp"
+#include "tessera/codelets/internal/fast/lanes.inl"
+#include "tessera/codelets/internal/fast/vector_kernels.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace tessera::codelets::internal::HWY_NAMESPACE {
+
+// Eight vectors of sums leave room for a factor and a product in 16 registers. Four are 8 to 16 %
+// slower at z 256. Instrumented builds stop at three: a compiler that checks every access needs
+// two and a half minutes for eight.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr std::size_t kMostVectors = 3;
+#else
+inline constexpr std::size_t kMostVectors = 8;
+#endif
+constexpr std::size_t most_vectors(std::size_t lanes) {
+  return lanes == kNativeLanes ? kMostVectors : 2;
+}
+// An addition takes three to four cycles, so that one or two vectors of sums would wait for
+// themselves; then rows are taken side by side. With four vectors that gains nothing.
+constexpr std::size_t rows_at_once(std::size_t vectors) {
+  return vectors == 1 ? 4 : vectors <= 3 ? 2 : 1;
+}
+
+// kNamed: a word in front of each row's word names the value, as in a separate GradA bucket.
+template <class In, std::size_t kLanes, std::size_t kVectors, bool kNamed>
+struct RowSums {
+  using Sums = FloatVector<kLanes>[kVectors];
+
+  const ElementSums<In>& args;
+  const Panel panel;
+
+  HWY_INLINE void load(Sums& sums, const float* from) const {
+    for (std::size_t v = 0; v < kVectors; ++v)
+      sums[v] = load_lanes<kLanes>(from + column_of<kLanes, kVectors>(panel, v));
+  }
+  HWY_INLINE void store(const Sums& sums, float* to) const {
+    for (std::size_t v = 0; v < kVectors; ++v)
+      hn::StoreU(sums[v], Floats<kLanes>(), to + column_of<kLanes, kVectors>(panel, v));
+  }
+  struct Term {
+    const In* value;
+    std::int64_t row;
+  };
+  HWY_INLINE Term term(const TermRow& row, std::int64_t i) const {
+    const In* values = args.values + row.value;
+    const std::byte* word = row.words + (kNamed ? 2 * i : i) * args.code.step;
+    if constexpr (!kNamed) return {values + i, args.code.row_of(word)};
+    const std::byte* value = reinterpret_cast<const std::byte*>(values) + args.code.word_at(word);
+    return {reinterpret_cast<const In*>(value), args.code.row_of(word + args.code.step)};
+  }
+  HWY_INLINE void add(Sums& sums, const Term& t) const {
+    const In* in = args.in + t.row * args.in_stride + panel.first;
+    const auto factor = broadcast<kLanes>(t.value);
+    for (std::size_t v = 0; v < kVectors; ++v)
+      sums[v] = add_product_lanes<In>(
+          sums[v], factor, load_lanes<kLanes>(in + column_of<kLanes, kVectors>(panel, v)));
+  }
+  HWY_INLINE float* out(const TermRow& row) const {
+    return args.out + row.row * args.out_stride + panel.first;
+  }
+
+  HWY_INLINE void gather_row(const TermRow& row) const {
+    Sums sums;
+    load(sums, out(row));
+    for (std::int64_t i = 0; i < row.count; ++i) add(sums, term(row, i));
+    store(sums, out(row));
+  }
+
+  // kRows rows side by side as long as each has terms, then one after the other: their sums do not
+  // wait for each other. The rows differ.
+  template <std::size_t kRows>
+  HWY_INLINE void gather_rows(const TermRow* rows) const {
+    Sums sums[kRows];
+    std::int64_t common = rows[0].count;
+    for (std::size_t r = 0; r < kRows; ++r) {
+      load(sums[r], out(rows[r]));
+      common = std::min(common, rows[r].count);
+    }
+    for (std::int64_t i = 0; i < common; ++i)
+      for (std::size_t r = 0; r < kRows; ++r) add(sums[r], term(rows[r], i));
+    for (std::size_t r = 0; r < kRows; ++r) {
+      for (std::int64_t i = common; i < rows[r].count; ++i) add(sums[r], term(rows[r], i));
+      store(sums[r], out(rows[r]));
+    }
+  }
+
+  HWY_INLINE void gather_all() const {
+    constexpr std::size_t kRows = rows_at_once(kVectors);
+    std::size_t r = 0;
+    if constexpr (kRows > 1)
+      for (; r + kRows <= args.rows.size(); r += kRows) gather_rows<kRows>(&args.rows[r]);
+    for (; r < args.rows.size(); ++r) gather_row(args.rows[r]);
+  }
+
+  // The input row stays in registers; each output row is read and written once for each term.
+  HWY_INLINE void scatter_all() const {
+    for (const TermRow& row : args.rows) {
+      Sums in, sums;
+      for (std::size_t v = 0; v < kVectors; ++v)
+        in[v] = load_lanes<kLanes>(args.in + row.row * args.in_stride + panel.first +
+                                   column_of<kLanes, kVectors>(panel, v));
+      for (std::int64_t i = 0; i < row.count; ++i) {
+        const Term t = term(row, i);
+        float* to = args.out + t.row * args.out_stride + panel.first;
+        const auto factor = broadcast<kLanes>(t.value);
+        load(sums, to);
+        for (std::size_t v = 0; v < kVectors; ++v)
+          sums[v] = add_product_lanes<In>(sums[v], factor, in[v]);
+        store(sums, to);
+      }
+    }
+  }
+};
+
+// run(RowSums) for every panel of z.
+template <bool kNamed, class In, class Run>
+HWY_INLINE void for_each_row_sums(const ElementSums<In>& args, Run&& run) {
+  with_lanes_for(args.z, [&](auto lanes) {
+    constexpr std::size_t kLanes = lanes;
+    for_each_panel<kLanes, most_vectors(kLanes)>(args.z, [&](const Panel& panel, auto vectors) {
+      run(RowSums<In, kLanes, vectors, kNamed>{args, panel});
+    });
+  });
+}
+
+void gather_float(const ElementSums<float>& args) {
+  for_each_row_sums<false>(args, [](const auto& sums) { sums.gather_all(); });
+}
+void gather_half(const ElementSums<Half>& args) {
+  for_each_row_sums<false>(args, [](const auto& sums) { sums.gather_all(); });
+}
+void named_float(const ElementSums<float>& args) {
+  for_each_row_sums<true>(args, [](const auto& sums) { sums.gather_all(); });
+}
+void named_half(const ElementSums<Half>& args) {
+  for_each_row_sums<true>(args, [](const auto& sums) { sums.gather_all(); });
+}
+void scatter_float(const ElementSums<float>& args) {
+  for_each_row_sums<false>(args, [](const auto& sums) { sums.scatter_all(); });
+}
+void scatter_half(const ElementSums<Half>& args) {
+  for_each_row_sums<false>(args, [](const auto& sums) { sums.scatter_all(); });
+}
+
+}  // namespace tessera::codelets::internal::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tessera::codelets::internal {
+
+HWY_EXPORT(gather_float);
+HWY_EXPORT(gather_half);
+HWY_EXPORT(named_float);
+HWY_EXPORT(named_half);
+HWY_EXPORT(scatter_float);
+HWY_EXPORT(scatter_half);
+
+void gather_sums(const ElementSums<float>& sums) noexcept {
+  HWY_DYNAMIC_DISPATCH(gather_float)(sums);
+}
+void gather_sums(const ElementSums<Half>& sums) noexcept {
+  HWY_DYNAMIC_DISPATCH(gather_half)(sums);
+}
+void named_sums(const ElementSums<float>& sums) noexcept {
+  HWY_DYNAMIC_DISPATCH(named_float)(sums);
+}
+void named_sums(const ElementSums<Half>& sums) noexcept { HWY_DYNAMIC_DISPATCH(named_half)(sums); }
+void scatter_sums(const ElementSums<float>& sums) noexcept {
+  HWY_DYNAMIC_DISPATCH(scatter_float)(sums);
+}
+void scatter_sums(const ElementSums<Half>& sums) noexcept {
+  HWY_DYNAMIC_DISPATCH(scatter_half)(sums);
+}
+
+}  // namespace tessera::codelets::internal
+#endif

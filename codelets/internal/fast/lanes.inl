@@ -1,0 +1,139 @@
+// What the vector kernels share. Not a header: a source that is compiled for several instruction
+// sets reads this file once for each of them, and HWY_NAMESPACE is another every time.
+#if defined(TESSERA_CODELETS_LANES_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef TESSERA_CODELETS_LANES_INL
+#undef TESSERA_CODELETS_LANES_INL
+#else
+#define TESSERA_CODELETS_LANES_INL
+#endif
+
+#include <algorithm>
+#include <type_traits>
+
+#include "tessera/base/half.hpp"
+#include "tessera/base/int_math.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace tessera::codelets::internal::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+inline constexpr std::size_t kNativeLanes = HWY_LANES(float);
+// AVX-512 and NEON have 32 vector registers, the others 16.
+inline constexpr bool kManyRegisters = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON;
+
+// Vectors of kLanes floats, kLanes a power of two that is no more than kNativeLanes.
+template <std::size_t kLanes>
+using Floats = hn::Simd<float, kLanes, 0>;
+template <std::size_t kLanes>
+using FloatVector = hn::Vec<Floats<kLanes>>;
+
+template <std::size_t kLanes>
+HWY_INLINE FloatVector<kLanes> load_lanes(const float* from) {
+  return hn::LoadU(Floats<kLanes>(), from);
+}
+
+// Halves by their bits, one in each lane.
+template <std::size_t kLanes>
+using HalfBits = hn::Rebind<std::uint16_t, Floats<kLanes>>;
+
+template <std::size_t kLanes>
+HWY_INLINE FloatVector<kLanes> to_floats(hn::Vec<HalfBits<kLanes>> halves) {
+  const Floats<kLanes> d;
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_NEON
+  const hn::Rebind<hwy::float16_t, Floats<kLanes>> d16;
+  return hn::PromoteTo(d, hn::BitCast(d16, halves));
+#else
+  // Highway's stand-in for the missing instruction takes infinity for a number, so: to_float() of
+  // arithmetic.hpp, word by word.
+  const hn::RebindToUnsigned<Floats<kLanes>> d32;
+  const auto bits = hn::PromoteTo(d32, halves);
+  const auto magnitude = hn::ShiftLeft<13>(hn::And(bits, hn::Set(d32, 0x7fffu)));
+  const auto finite = hn::BitCast(d32, hn::Mul(hn::BitCast(d, magnitude), hn::Set(d, 0x1p112f)));
+  const auto limit = hn::BitCast(d, hn::Set(d32, 0x0f800000u));
+  const auto special = hn::IfThenElseZero(
+      hn::RebindMask(d32, hn::Ge(hn::BitCast(d, magnitude), limit)), hn::Set(d32, 0x7f800000u));
+  const auto sign = hn::ShiftLeft<16>(hn::And(bits, hn::Set(d32, 0x8000u)));
+  return hn::BitCast(d, hn::Or(sign, hn::Or(finite, special)));
+#endif
+}
+
+template <std::size_t kLanes>
+HWY_INLINE FloatVector<kLanes> load_lanes(const Half* from) {
+  return to_floats<kLanes>(
+      hn::LoadU(HalfBits<kLanes>(), reinterpret_cast<const std::uint16_t*>(from)));
+}
+
+// One element in all lanes.
+template <std::size_t kLanes>
+HWY_INLINE FloatVector<kLanes> broadcast(const float* from) {
+  return hn::Set(Floats<kLanes>(), *from);
+}
+template <std::size_t kLanes>
+HWY_INLINE FloatVector<kLanes> broadcast(const Half* from) {
+  return hn::Set(Floats<kLanes>(), hn::GetLane(load_lanes<1>(from)));
+}
+
+// sum + a * b as the slow twins round it. In tells where a and b come from.
+template <class In, class V>
+HWY_INLINE V add_product_lanes(V sum, V a, V b) {
+  if constexpr (std::is_same_v<In, float>)
+    return hn::Add(sum, hn::Mul(a, b));
+  else
+    return hn::MulAdd(a, b, sum);
+}
+
+// Calls run(integral constant N) for the N in 1 .. kMost that equals n.
+template <std::size_t kMost, class Run>
+HWY_INLINE void with_constant(std::size_t n, Run&& run) {
+  if constexpr (kMost > 1) {
+    if (n != kMost) return with_constant<kMost - 1>(n, run);
+  }
+  run(std::integral_constant<std::size_t, kMost>());
+}
+
+// Some neighbouring columns, as many vectors as fit in registers. The last vector ends at the last
+// column, so it may overlap the one before. That does no harm: every vector is loaded before the
+// first is stored, and both compute the same sums for the columns they share. So there is no
+// remainder and no mask, whatever z is.
+struct Panel {
+  std::int64_t first;  // column
+  std::int64_t last;   // first column of the last vector, counted from `first`
+};
+
+// The first column of vector v of kVectors, counted from the panel's first.
+template <std::size_t kLanes, std::size_t kVectors>
+HWY_INLINE std::int64_t column_of(const Panel& panel, std::size_t v) {
+  return v + 1 == kVectors ? panel.last : static_cast<std::int64_t>(v * kLanes);
+}
+
+// run(panel, number of vectors) for z >= kLanes columns in panels of at most kMost vectors. The
+// panels are of nearly equal size and the last is the largest: it has two vectors when there is one
+// before it, and an overlap stays inside it. kMost >= 2.
+template <std::size_t kLanes, std::size_t kMost, class Run>
+HWY_INLINE void for_each_panel(std::int64_t z, Run&& run) {
+  static_assert(kMost >= 2);
+  constexpr auto kStep = static_cast<std::int64_t>(kLanes);
+  const std::int64_t vectors = ceil_div(z, kStep);
+  const std::int64_t panels = ceil_div(vectors, static_cast<std::int64_t>(kMost));
+  for (std::int64_t p = 0; p < panels; ++p) {
+    const std::int64_t begin = vectors * p / panels, end = vectors * (p + 1) / panels;
+    const std::int64_t width = std::min(z - begin * kStep, (end - begin) * kStep);
+    const Panel panel{begin * kStep, width - kStep};
+    with_constant<kMost>(static_cast<std::size_t>(end - begin),
+                         [&](auto count) { run(panel, count); });
+  }
+}
+
+// Calls run(lanes) with the widest vector that is no longer than z: kNativeLanes when z allows it.
+template <std::size_t kLanes = kNativeLanes, class Run>
+HWY_INLINE void with_lanes_for(std::int64_t z, Run&& run) {
+  if constexpr (kLanes > 1) {
+    if (z < static_cast<std::int64_t>(kLanes)) return with_lanes_for<kLanes / 2>(z, run);
+  }
+  run(std::integral_constant<std::size_t, kLanes>());
+}
+
+}  // namespace tessera::codelets::internal::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

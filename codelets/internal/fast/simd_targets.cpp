@@ -1,0 +1,39 @@
+#include "tessera/codelets/internal/fast/simd_targets.hpp"
+
+#include "tessera/codelets/internal/fast/target_choice.hpp"
+// After the choice of targets, which it reads.
+#include <hwy/targets.h>
+
+namespace tessera::codelets::internal {
+namespace {
+
+// Highway's rank: the lower the bit, the better the instruction set.
+std::int64_t lowest_bit(std::int64_t bits) { return bits & -bits; }
+
+std::int64_t targets_of_this_cpu() { return hwy::SupportedTargets() | HWY_STATIC_TARGET; }
+
+void choose(std::int64_t targets) {
+  hwy::SetSupportedTargetsForTest(targets);
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+}
+
+}  // namespace
+
+std::vector<SimdTarget> simd_targets() {
+  const std::int64_t here = targets_of_this_cpu();
+  std::vector<SimdTarget> targets;
+  for (std::int64_t left = HWY_TARGETS; left != 0; left &= left - 1) {
+    const std::int64_t bit = lowest_bit(left);
+    targets.push_back({hwy::TargetName(bit), bit, (here & bit) != 0});
+  }
+  return targets;
+}
+
+std::string simd_target_in_use() {
+  return hwy::TargetName(lowest_bit(targets_of_this_cpu() & HWY_TARGETS));
+}
+
+UseSimdTarget::UseSimdTarget(const SimdTarget& target) { choose(target.bit); }
+UseSimdTarget::~UseSimdTarget() { choose(0); }
+
+}  // namespace tessera::codelets::internal

@@ -1,0 +1,129 @@
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "tessera/base/half.hpp"
+
+// What lies between the walk over the words (compiled once) and the vector code (compiled for every
+// instruction set): lists of plain numbers. All functions pick the best instruction set of the CPU
+// at run time, give the same bits on each, never allocate, throw or print, and touch no column past
+// z. In is float or Half. With Half the product of two inputs is exact in float, so that it may be
+// fused with the sum; with float it may not, since instruction sets without a fused operation would
+// give other bits.
+namespace tessera::codelets::internal {
+
+static_assert(std::endian::native == std::endian::little);
+
+// How the words that name dense rows are read: word i of a row stands `step` bytes behind word
+// i - 1 and takes part in four bytes, the others of which `mask` removes. (At least one word
+// follows each, the end marker, so four bytes may be read; and little-endian.) A word is the number
+// of the row times a scale: to divide, shift out the factors of two, then multiply with the inverse
+// of the odd rest modulo 2^32. That is exact for multiples, and a division would take longer than
+// the sums.
+struct RowCode {
+  std::uint32_t mask;
+  std::int64_t step;
+  int shift;
+  std::uint32_t inverse;
+
+  std::uint32_t word_at(const std::byte* word) const {
+    std::uint32_t bits;
+    std::memcpy(&bits, word, sizeof bits);
+    return bits & mask;
+  }
+  std::uint32_t row_of(const std::byte* word) const { return (word_at(word) >> shift) * inverse; }
+};
+
+// The non-zeros that share one dense row: values [value, value + count), each with a word that
+// names the other dense row.
+struct TermRow {
+  std::int64_t row;
+  std::int64_t count;
+  std::int64_t value;
+  const std::byte* words;
+};
+
+// Some rows, all different, and the dense rows they name; strides in elements.
+//   gather_sums   out[row][z]       += sum over its terms, in order: value * in[named row][z]
+//   named_sums    the same for a separate GradA bucket: in front of the word that names the row
+//                 stands one that names the value, by its distance in bytes from `values` + value
+//   scatter_sums  out[named row][z] += value * in[row][z], term after term
+template <class In>
+struct ElementSums {
+  std::span<const TermRow> rows;
+  RowCode code;
+  const In* values;
+  const In* in;
+  std::int64_t in_stride;
+  float* out;
+  std::int64_t out_stride;
+  std::int64_t z;
+};
+void gather_sums(const ElementSums<float>& sums) noexcept;
+void gather_sums(const ElementSums<Half>& sums) noexcept;
+void named_sums(const ElementSums<float>& sums) noexcept;
+void named_sums(const ElementSums<Half>& sums) noexcept;
+void scatter_sums(const ElementSums<float>& sums) noexcept;
+void scatter_sums(const ElementSums<Half>& sums) noexcept;
+
+// gradients[value] += sum over z, in eight lanes: q_grad[row][z] * s[named row][z].
+template <class In>
+struct ElementDots {
+  std::span<const TermRow> rows;
+  RowCode code;
+  const In* q_grad;
+  std::int64_t q_grad_stride;
+  const In* s;
+  std::int64_t s_stride;
+  float* gradients;
+  std::int64_t z;
+};
+void element_dots(const ElementDots<float>& dots) noexcept;
+void element_dots(const ElementDots<Half>& dots) noexcept;
+
+// The largest number of values one call of a block function takes.
+inline constexpr std::int64_t kMostBlockValues = 4096;
+
+// Blocks of rows x cols values that share their rows and follow one another in memory; block b
+// stands at the dense rows `row` .. and `columns[b]` .. .
+//   block_sums             out[row + i][z]        += values[b][i][j] * in[columns[b] + j][z]
+//   block_transposed_sums  out[columns[b] + j][z] += values[b][i][j] * in[row + i][z]
+// Additions to one output: b after b, inside a block j after j (transposed: i after i).
+template <class In>
+struct BlockSums {
+  std::int64_t row;
+  std::span<const std::uint32_t> columns;
+  const In* values;
+  std::int64_t rows, cols;
+  const In* in;
+  std::int64_t in_stride;
+  float* out;
+  std::int64_t out_stride;
+  std::int64_t z;
+};
+void block_sums(const BlockSums<float>& sums) noexcept;
+void block_sums(const BlockSums<Half>& sums) noexcept;
+void block_transposed_sums(const BlockSums<float>& sums) noexcept;
+void block_transposed_sums(const BlockSums<Half>& sums) noexcept;
+
+// gradients[b][i][j] += sum over z, in eight lanes: q_grad[row + i][z] * s[columns[b] + j][z].
+template <class In>
+struct BlockDots {
+  std::int64_t row;
+  std::span<const std::uint32_t> columns;
+  float* gradients;
+  std::int64_t rows, cols;
+  const In* q_grad;
+  std::int64_t q_grad_stride;
+  const In* s;
+  std::int64_t s_stride;
+  std::int64_t z;
+};
+void block_dots(const BlockDots<float>& dots) noexcept;
+void block_dots(const BlockDots<Half>& dots) noexcept;
+
+}  // namespace tessera::codelets::internal

@@ -1,0 +1,202 @@
+// Fast twins against slow twins: the same bits, on every instruction set this CPU has.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tessera/base/random.hpp"
+#include "tessera/codelets/internal/fast/simd_targets.hpp"
+#include "tessera/codelets/internal/fast/term_rows.hpp"
+#include "tessera/codelets/kernel.hpp"
+#include "tessera/tests/codelets/kernel_case.hpp"
+#include "tessera/tests/codelets/random_case.hpp"
+
+namespace tessera::test {
+namespace {
+
+using codelets::internal::SimdTarget;
+using codelets::internal::UseSimdTarget;
+
+struct KernelOnTarget {
+  KernelEntry kernel;
+  SimdTarget target;
+};
+
+void PrintTo(const KernelOnTarget& p, std::ostream* out) {
+  *out << p.kernel.name << " on " << p.target.name;
+}
+
+// All bits, the sign of zero among them; every NaN counts as the same.
+std::vector<std::uint64_t> bits_after(KernelCase c, Kernel kernel) {
+  c.run(kernel);
+  std::vector<std::uint64_t> bits;
+  for (const double number : results(c))
+    bits.push_back(std::isnan(number) ? ~std::uint64_t{0} : std::bit_cast<std::uint64_t>(number));
+  return bits;
+}
+
+class FastKernel : public testing::TestWithParam<KernelOnTarget> {
+ protected:
+  void SetUp() override {
+    if (!GetParam().target.runs_here)
+      GTEST_SKIP() << "this CPU does not have " << GetParam().target.name;
+  }
+  const KernelKey& key() const { return GetParam().kernel.key; }
+  // The first difference is said, not all of them.
+  void expect_same_bits(const KernelCase& c) const {
+    const auto expected = bits_after(c, GetParam().kernel.reference);
+    const UseSimdTarget use(GetParam().target);
+    const auto got = bits_after(c, GetParam().kernel.run);
+    ASSERT_EQ(got.size(), expected.size());
+    for (std::size_t i = 0; i < got.size(); ++i)
+      ASSERT_EQ(got[i], expected[i]) << "result " << i << ": " << std::bit_cast<double>(got[i])
+                                     << " instead of " << std::bit_cast<double>(expected[i]);
+  }
+};
+
+std::vector<std::int64_t> edges_of_z() {
+  std::vector<std::int64_t> edges;
+  for (std::int64_t z = 1; z <= 17; ++z) edges.push_back(z);
+  for (const std::int64_t z : {31, 32, 33, 47, 63, 64, 65, 127, 128, 129, 145}) edges.push_back(z);
+  return edges;
+}
+
+TEST_P(FastKernel, GivesTheBitsOfItsSlowTwinAtEveryRemainderOfZ) {
+  for (const std::int64_t z : edges_of_z())
+    for (const std::int64_t gap : {0, 3}) {
+      SCOPED_TRACE(testing::Message() << "z " << z << " gap " << gap << " seed 19");
+      expect_same_bits(random_case(
+          key(), {.block = {4, 4}, .z = z, .gap = gap, .seed = 19, .rows = 3, .cols = 4}));
+    }
+}
+
+class FastBlockKernel : public FastKernel {};
+
+TEST_P(FastBlockKernel, GivesTheBitsOfItsSlowTwinForBlocksOfAnyShape) {
+  for (const BlockShape block :
+       {BlockShape{1, 1}, {1, 9}, {2, 2}, {3, 5}, {7, 6}, {8, 8}, {16, 16}, {17, 3}, {13, 15}})
+    for (const std::int64_t z : {1, 3, 8, 21, 33}) {
+      SCOPED_TRACE(testing::Message()
+                   << block.rows << "x" << block.cols << " z " << z << " seed 23");
+      expect_same_bits(
+          random_case(key(), {.block = block, .z = z, .gap = 1, .seed = 23, .rows = 2, .cols = 3}));
+    }
+}
+
+// 64 x 64 fills the room for values exactly, 64 x 65 is one column too wide for it.
+TEST_P(FastBlockKernel, GivesTheBitsOfItsSlowTwinForBlocksLargerThanItsRoom) {
+  for (const BlockShape block : {BlockShape{64, 64}, {64, 65}, {1, 5000}}) {
+    SCOPED_TRACE(testing::Message() << block.rows << "x" << block.cols << " seed 29");
+    expect_same_bits(
+        random_case(key(), {.block = block, .z = 5, .seed = 29, .rows = 1, .cols = 2}));
+  }
+}
+
+// More rows and more terms than are handed over together.
+TEST_P(FastKernel, GivesTheBitsOfItsSlowTwinWhenListsOverflow) {
+  for (const auto& [rows, cols] : {std::pair{150, 3}, {40, 60}, {2, 1100}}) {
+    SCOPED_TRACE(testing::Message() << rows << " rows, " << cols << " columns, seed 31");
+    expect_same_bits(
+        random_case(key(), {.block = {1, 2}, .z = 2, .seed = 31, .rows = rows, .cols = cols}));
+  }
+}
+
+// Zeros of both signs, numbers below the normal halves and floats, infinity, NaN.
+TEST_P(FastKernel, GivesTheBitsOfItsSlowTwinForSpecialNumbers) {
+  const std::vector<double> special = {0.0,     -0.0,     0x1p-24, -0x3p-24, 0x1p-14, 65504,
+                                       -0x1p-9, INFINITY, 1,       -0x1p-3,  -3,      0x1p-75};
+  for (const std::int64_t z : {1, 5, 16, 35})
+    for (const double rare : {1.0, -1e30, double(NAN), -double(INFINITY)}) {
+      SCOPED_TRACE(testing::Message() << "z " << z << " rare " << rare << " seed 37");
+      KernelCase c = random_case(key(), {.block = {2, 3}, .z = z, .seed = 37});
+      Random random(37);
+      const auto count = std::int64_t(special.size());
+      c.fill([&] {
+        if (random.below(50) == 0) return rare;
+        const double number = special[std::size_t(random.below(count))];
+        // Infinity everywhere would leave nothing but NaN to compare.
+        return std::isinf(number) && random.below(20) > 0 ? 0.5 : number;
+      });
+      expect_same_bits(c);
+    }
+}
+
+TEST_P(FastKernel, RunsOnTheTargetItIsTestedOn) {
+  const UseSimdTarget use(GetParam().target);
+  EXPECT_EQ(codelets::internal::simd_target_in_use(), GetParam().target.name);
+}
+
+// A comparison of bits sees what the bound on rounding must let pass: another order of additions.
+TEST(SameBits, SeesTheOrderOfAdditions) {
+  const KernelKey key{Operation::Fwd, Format::Element, DataType::Float, DataType::Float, 16};
+  const Kernel fwd = codelets::find_kernel(key).reference;
+  KernelCase c(key, {}, {1, 3, 1, 0}, {draw({"abc"})});
+  KernelCase other(key, {}, {1, 3, 1, 0}, {draw({"abc"})});
+  for (const std::size_t i : {0, 1, 2}) {
+    c.y_side.set(std::int64_t(i), 0, 1);
+    other.y_side.set(std::int64_t(i), 0, 1);
+    c.values.set(i, i == 0 ? 1 : 0x1p-24);
+    other.values.set(i, i == 2 ? 1 : 0x1p-24);
+  }
+  EXPECT_NE(bits_after(c, fwd), bits_after(other, fwd));
+}
+
+TEST(SimdTargets, HaveDifferentNamesAndOneThatRunsHere) {
+  std::set<std::string> names;
+  bool any = false;
+  for (const SimdTarget& target : codelets::internal::simd_targets()) {
+    EXPECT_TRUE(names.insert(target.name).second) << target.name;
+    any = any || target.runs_here;
+  }
+  EXPECT_TRUE(any);
+}
+
+TEST(FastKernels, AreAllThatSumInFloat) {
+  for (const KernelEntry& kernel : codelets::kernels())
+    EXPECT_EQ(kernel.run != kernel.reference, kernel.key.sum == DataType::Float) << kernel.name;
+}
+
+std::uint32_t row_of(const codelets::internal::RowCode& code, std::uint32_t word) {
+  return code.row_of(reinterpret_cast<const std::byte*>(&word));
+}
+
+TEST(RowCode, DividesExactlyEveryMultipleThatFitsAWord) {
+  using codelets::internal::row_code;
+  for (const std::int64_t scale : {1, 2, 3, 4, 6, 7, 12, 100, 255, 256, 4095, 65535}) {
+    for (std::int64_t row = 0; row * scale <= 65535; ++row)
+      ASSERT_EQ(row_of(row_code<std::uint16_t>(scale), std::uint32_t(row * scale)), row) << scale;
+    const std::int64_t largest = 0xffffffffll / scale;
+    ASSERT_EQ(row_of(row_code<std::uint32_t>(scale), std::uint32_t(largest * scale)), largest)
+        << scale;
+  }
+  EXPECT_EQ(row_of(row_code<std::uint32_t>(0xfffffff7ll), 0xfffffff7u), 1u);
+}
+
+TEST(RowCode, ReadsOnlyItsOwnWord) {
+  EXPECT_EQ(row_of(codelets::internal::row_code<std::uint16_t>(4), 0xffff0008u), 2u);
+}
+
+std::vector<KernelOnTarget> fast_kernels(bool only_blocks) {
+  std::vector<KernelOnTarget> all;
+  for (const SimdTarget& target : codelets::internal::simd_targets())
+    for (const KernelEntry& kernel : codelets::kernels())
+      if (kernel.run != kernel.reference && (!only_blocks || kernel.key.format == Format::Block))
+        all.push_back({kernel, target});
+  return all;
+}
+
+std::string name_of(const testing::TestParamInfo<KernelOnTarget>& p) {
+  return p.param.target.name + "_" + std::string(p.param.kernel.name);
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryTarget, FastKernel, testing::ValuesIn(fast_kernels(false)), name_of);
+INSTANTIATE_TEST_SUITE_P(EveryTarget, FastBlockKernel, testing::ValuesIn(fast_kernels(true)),
+                         name_of);
+
+}  // namespace
+}  // namespace tessera::test
