@@ -33,7 +33,10 @@ struct PopLibsQuirks {
   bool room_ignores_scatter = false;          // bucket room from the average alone
   bool ignore_resident_memory = false;        // only temporary memory is bounded
   bool free_steps = false;                    // barriers and launches cost nothing
-  bool check_element_offsets_only = false;    // block word limits are found out while encoding
+  bool free_propagation = false;              // spills are taken to cost nothing
+  bool average_tile = false;      // work of the average tile, rows rounded up, not of the fullest
+  bool even_batch_parts = false;  // batch parts divide the batch; no padding to whole grains
+  bool check_element_offsets_only = false;  // block word limits are found out while encoding
 
   friend bool operator==(const PopLibsQuirks&, const PopLibsQuirks&) = default;
   static PopLibsQuirks all();

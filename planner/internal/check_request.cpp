@@ -35,21 +35,25 @@ std::string nearest_counts(std::int64_t grains, std::int64_t pin) {
   return fmt::format("{} or {}", below, ceil_div(grains, share - 1));
 }
 
+bool is_share_count(std::int64_t grains, std::int64_t count) {
+  return count <= grains && ceil_div(grains, ceil_div(grains, count)) == count;
+}
+
 void check_share_pin(const char* key, const std::optional<std::int64_t>& pin, std::int64_t grains) {
-  if (!pin) return;
-  if (*pin <= grains && ceil_div(grains, ceil_div(grains, *pin)) == *pin) return;
+  if (!pin || is_share_count(grains, *pin)) return;
   throw_invalid(fmt::format(
       "planConstraints.partition.{} is {}; {} grains cut into that many parts leave parts empty, "
       "the nearest legal values are {}",
       key, *pin, grains, nearest_counts(grains, *pin)));
 }
 
-void check_batch_pin(const std::vector<Case>& cases, std::int64_t pin) {
+void check_batch_pin(const std::vector<Case>& cases, const std::optional<std::int64_t>& pin) {
+  if (!pin) return;
   for (const Case& c : cases)
-    if (c.grains.z % pin == 0) return;
+    if (c.grains.z % *pin == 0) return;
   throw_invalid(fmt::format(
       "planConstraints.partition.z is {}; it must divide the batch in grains, {} of {} columns",
-      pin, cases.front().grains.z, cases.front().candidate.grain.z));
+      *pin, cases.front().grains.z, cases.front().candidate.grain.z));
 }
 
 // A machine handed over as a value is an argument, not a file.
@@ -88,7 +92,12 @@ void check_pins(const std::vector<Case>& cases) {
                               c.machine.name, c.machine.tiles));
   check_share_pin("x", pins.x, c.grains.x);
   check_share_pin("y", pins.y, c.grains.y);
-  if (pins.z) check_batch_pin(cases, *pins.z);
+  if (c.quirks().even_batch_parts)
+    check_batch_pin(cases, pins.z);
+  else if (std::none_of(cases.begin(), cases.end(), [&pins](const Case& one) {
+             return is_share_count(one.grains.z, pins.z.value_or(1));
+           }))
+    check_share_pin("z", pins.z, c.grains.z);
 }
 
 }  // namespace tessera::planner::internal

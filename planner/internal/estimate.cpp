@@ -1,5 +1,7 @@
 #include "tessera/planner/internal/estimate.hpp"
 
+#include <cmath>
+
 #include "tessera/base/int_math.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
 
@@ -32,6 +34,16 @@ std::int64_t zeroing_cycles(const Case& c, std::int64_t partials) {
   const std::int64_t workers = c.machine.workers;
   if (c.quirks().zero_cycles_per_partial) return round_up(partials, workers);
   return codelets::zero_cycles(partials * c.partials_bytes(), workers).value;
+}
+
+std::int64_t propagation_cycles(const Case& c, double spill_chance, std::int64_t steps,
+                                std::int64_t bytes) {
+  const codelets::ExchangeWidth width{c.machine.exchange_bytes_per_cycle, 1};
+  const Cycles scan = codelets::expected_scan_cycles(c.candidate.fwd, 1, 0, 1);
+  Cycles step = codelets::exchange_cycles(bytes, width) + scan;
+  if (!c.quirks().free_steps) step += c.machine.sync + c.machine.launch;
+  return static_cast<std::int64_t>(
+      std::ceil(spill_chance * static_cast<double>(steps * step.value)));
 }
 
 std::int64_t fetched_bytes(std::int64_t needed, std::int64_t all, std::int64_t tiles,

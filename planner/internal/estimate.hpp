@@ -54,6 +54,12 @@ PassEstimate estimate_grad_w(const Case& c, const Cut& cut, const BucketSize& bu
 // Bytes that lie on a tile all the time: its bucket and its even share of the dense operands.
 std::int64_t resident_bytes(const Case& c, const Cut& cut, const BucketSize& bucket);
 
+// Expected cycles of propagation: `steps` exchanges of `bytes` to every tile, each with a compute
+// step in which most tiles only look for records, in case anything spills. A spill almost always
+// finds room one step away.
+std::int64_t propagation_cycles(const Case& c, double spill_chance, std::int64_t steps,
+                                std::int64_t bytes);
+
 // Helpers that more than one pass uses.
 codelets::MatMulKernel kernel_of(const Case& c, Method method, BlockShape block);
 std::int64_t zeroing_cycles(const Case& c, std::int64_t partials);

@@ -1,9 +1,11 @@
 #include <algorithm>
+#include <cmath>
 
 #include "tessera/base/int_math.hpp"
 #include "tessera/codelets/cost/matmul_cycles.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
 #include "tessera/planner/internal/estimate.hpp"
+#include "tessera/planner/internal/tile_load.hpp"
 
 // GradW: dR[x][y] += dQ[x][z] * S[y][z] at R's non-zeros, in forward naming.
 namespace tessera::planner::internal {
@@ -135,6 +137,33 @@ std::int64_t one_round_cycles(const GradWView& v) {
          kernel.workers * codelets::worker_cycles(kernel, z)(counts.rows, blocks).value;
 }
 
+// The fullest tile: in every round its own bucket's piece of the cell, or an even part of
+// another's.
+std::int64_t fullest_round_cycles(const GradWView& v, const BucketSize& bucket) {
+  const Case& c = v.c;
+  const codelets::MatMulKernel kernel = kernel_of(c, c.candidate.grad_w, c.problem.block);
+  const std::int64_t grain = c.candidate.grain.z, z = v.cut.share.z * grain;
+  TileLoad piece = bucket.fullest;
+  const auto pieces = static_cast<double>(v.cut.parts.z);
+  piece.rows = std::min(piece.rows, piece.rows / pieces + (pieces > 1 ? 0.5 : 0));
+  piece.nonzeros = std::ceil(piece.nonzeros / pieces);
+  const std::int64_t scan = codelets::expected_scan_cycles(kernel.method, 1, 1, 1).value;
+  if (piece.nonzeros <= 0) return scan;
+  const auto load = codelets::supervisor_load_cycles(kernel, z);
+  return scan + load(std::llround(piece.rows), std::llround(piece.nonzeros)).value +
+         workers_cycles({kernel, piece, 1, v.cut.share.z, grain});
+}
+
+// Buckets make one step and come all the way home, or operands go to where the spilled are.
+std::int64_t propagation(const GradWView& v, const BucketSize& bucket) {
+  const Dims parts = v.cut.parts;
+  if (v.c.candidate.exchange_buckets)
+    return propagation_cycles(v.c, bucket.spill_chance, parts.z + std::max(parts.y, parts.x),
+                              v.meta_bytes + v.sum_bytes);
+  const std::int64_t bytes = parts.z > 1 ? v.q_bytes + v.s_bytes : std::max(v.q_bytes, v.s_bytes);
+  return propagation_cycles(v.c, bucket.spill_chance, parts.z, bytes);
+}
+
 // Travelling operands land beside those that are there, in a shift as in a round over z.
 std::int64_t second_operands(const GradWView& v, OperandBytes held) {
   if (v.c.quirks().second_operands_if_fetched) return held.sum();
@@ -154,12 +183,14 @@ PassEstimate estimate_grad_w(const Case& c, const Cut& cut, const BucketSize& bu
   exchange_along_z(v, pass);
 
   const std::int64_t values = bucket.blocks * c.problem.block.area();
-  pass.add("multiply", zeroing_cycles(c, values) + cut.parts.z * one_round_cycles(v), 0);
+  const std::int64_t round =
+      c.quirks().average_tile ? one_round_cycles(v) : fullest_round_cycles(v, bucket);
+  pass.add("multiply", zeroing_cycles(c, values) + cut.parts.z * round, 0);
   pass.note_compute(cut.parts.z);
 
   const std::int64_t kept_sums = c.quirks().grad_w_swapped_bytes ? v.meta_bytes : v.sum_bytes;
   const std::int64_t sums = c.types_differ() ? kept_sums : 0;
-  pass.add("room to exchange and multiply", 0,
+  pass.add("propagate", propagation(v, bucket),
            c.candidate.exchange_buckets ? held.sum() + 2 * (v.meta_bytes + v.sum_bytes)
                                         : sums + held.sum() + second_operands(v, held));
 

@@ -6,7 +6,7 @@
 
 #include "tessera/base/int_math.hpp"
 #include "tessera/codelets/bucket_layout.hpp"
-#include "tessera/planner/internal/room.hpp"
+#include "tessera/planner/internal/tile_load.hpp"
 
 namespace tessera::planner::internal {
 namespace {
@@ -69,14 +69,16 @@ double fullest_density(const Case& c, const Cut& cut) {
   return std::clamp(expected / places, c.problem.density, 1.0);
 }
 
+// How the pattern scatters over the cells of a cut: at the density of the fullest cell.
+Scatter cell_scatter(const Case& c, const Cut& cut) {
+  return {cut.share.x * cut.share.y, fullest_density(c, cut),
+          cut.parts.g * cut.parts.x * cut.parts.y, c.options.bucket_confidence};
+}
+
 // Blocks a cell needs room for so that most likely nothing spills; 0 when slack alone decides.
-std::int64_t cell_room(const Case& c, const Cut& cut, SizeRule rule) {
-  if (rule == SizeRule::LowerBound || c.quirks().room_ignores_scatter ||
-      c.options.bucket_confidence == 0)
-    return 0;
-  return room_for_every_cell({cut.share.x * cut.share.y, fullest_density(c, cut),
-                              cut.parts.g * cut.parts.x * cut.parts.y,
-                              c.options.bucket_confidence});
+std::int64_t cell_room(const Case& c, const Scatter& scatter) {
+  if (c.quirks().room_ignores_scatter || c.options.bucket_confidence == 0) return 0;
+  return room_for_every_cell(scatter);
 }
 
 struct WordsOf {
@@ -174,9 +176,14 @@ BucketSize bucket_size(const Case& c, const Cut& cut, SizeRule rule) {
   BucketSize size;
   size.cell = uniform_counts(cut.share.x, cut.share.y, density);
   if (c.problem.grad_a) size.cell_swapped = uniform_counts(cut.share.y, cut.share.x, density);
-  const std::int64_t room = cell_room(c, cut, rule);
+  const bool exact = rule == SizeRule::Exact;
+  const Scatter scatter = exact ? cell_scatter(c, cut) : Scatter{};
+  const std::int64_t room = exact ? cell_room(c, scatter) : 0;
   size.blocks = bucket_blocks(c, cut, room);
   const std::int64_t value_step = c.problem.grad_w ? 8 / c.partials_bytes() : 1;
+  if (exact && !c.quirks().average_tile) size.fullest = fullest_cell(cut.share, scatter);
+  if (exact && !c.quirks().free_propagation)
+    size.spill_chance = chance_of_more_than(scatter, size.blocks * cut.parts.z);
   size.values = round_up(size.blocks * c.problem.block.area(), value_step);
   size.fwd_words = bucket_words(c, cut, {size.cell, c.problem.grad_w, 1, room, cut.share.x}, rule);
   if (c.problem.grad_a && !c.candidate.shared_buckets())

@@ -5,6 +5,7 @@
 
 #include "tessera/base/pattern_stats.hpp"
 #include "tessera/planner/internal/candidate.hpp"
+#include "tessera/planner/internal/room.hpp"
 
 namespace tessera::planner::internal {
 
@@ -49,13 +50,24 @@ struct UniformCounts {
 };
 UniformCounts uniform_counts(std::int64_t rows, std::int64_t cols, double density);
 
-// Sizes of the one bucket each tile has, and the uniform counts they come from.
+// What the slowest tile finds in its cell, as the kernel walks it: the others wait for it.
+struct TileLoad {
+  double lines = 0, columns = 0;  // of the cell; lines are the rows, empty ones too
+  double rows = 0;                // with any non-zero
+  double nonzeros = 0;            // blocks
+
+  double density() const { return nonzeros / (lines * columns); }
+};
+
+// Sizes of the one bucket each tile has, and the counts they come from.
 struct BucketSize {
   UniformCounts cell;          // of the (x, y) cell, forward naming
   UniformCounts cell_swapped;  // of the (y, x) cell: what GradA sees
   std::int64_t blocks = 0;     // room for non-zero blocks
   std::int64_t values = 0;     // elements, padding included
   std::int64_t fwd_words = 0, grad_a_words = 0;
+  TileLoad fullest;         // not for a lower bound, nor under the quirk average_tile
+  double spill_chance = 0;  // a bound; 0 where `fullest` is not set
 };
 
 // One cut of the layer.

@@ -82,12 +82,15 @@ std::int64_t least_multiply(const Case& c, Method method, const Least& v) {
   const codelets::MatMulKernel kernel = kernel_of(c, method, c.problem.block);
   const std::int64_t blocks = v.counts.total;
   const std::int64_t scan = codelets::expected_scan_cycles(method, v.lo.z, v.lo.z, 1).value;
+  if (blocks == 0 && !c.quirks().average_tile) return scan;
   const auto load = codelets::supervisor_load_cycles(kernel, v.grain.z);
   const std::int64_t loads = load(v.counts.rows, blocks).value;
   if (method == Method::ElementTranspose) return scan + dealt_rows(c, kernel, v);
   if (c.problem.is_element_wise()) return scan + shared_rows(kernel, v, blocks);
-  const std::int64_t z = ceil_div(v.share.z, kernel.workers);
-  const auto worker = least_worker(kernel, z, v.most_z, v.grain.z);
+  // Workers share columns of the batch; PopSparse's shares are whole grains.
+  const std::int64_t unit = c.quirks().average_tile ? v.grain.z : 1, units = v.grain.z / unit;
+  const std::int64_t z = ceil_div(v.share.z * units, kernel.workers);
+  const auto worker = least_worker(kernel, z, v.most_z * units, unit);
   return scan + loads + kernel.workers * worker(0, blocks).value;
 }
 
@@ -148,6 +151,7 @@ std::int64_t least_grad_w_multiply(const Case& c, const Least& v) {
   const std::int64_t scan = codelets::expected_scan_cycles(kernel.method, 1, 1, 1).value;
   const std::int64_t rounds = v.lo.z, total = v.counts.total;
   const std::int64_t z = v.share.z * v.grain.z;
+  if (total == 0 && !c.quirks().average_tile) return rounds * scan;
   const auto worker = least_worker(kernel, v.share.z, v.most_z, v.grain.z);
   if (kernel.method == Method::BlockGradWAmp) {
     const auto load = codelets::supervisor_load_cycles(kernel, z);

@@ -24,6 +24,9 @@ inline constexpr std::pair<std::string_view, bool PopLibsQuirks::*> kQuirks[] = 
     {"roomIgnoresScatter", &PopLibsQuirks::room_ignores_scatter},
     {"ignoreResidentMemory", &PopLibsQuirks::ignore_resident_memory},
     {"freeSteps", &PopLibsQuirks::free_steps},
+    {"freePropagation", &PopLibsQuirks::free_propagation},
+    {"averageTile", &PopLibsQuirks::average_tile},
+    {"evenBatchParts", &PopLibsQuirks::even_batch_parts},
     {"checkElementOffsetsOnly", &PopLibsQuirks::check_element_offsets_only},
 };
 

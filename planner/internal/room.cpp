@@ -34,6 +34,13 @@ double log_tail(const Scatter& s, std::int64_t n) {
 
 }  // namespace
 
+double chance_of_more_than(const Scatter& s, std::int64_t n) {
+  if (s.density <= 0 || n >= s.places) return 0;
+  if (s.density >= 1 || static_cast<double>(n) < static_cast<double>(s.places) * s.density)
+    return 1;
+  return std::min(1.0, static_cast<double>(s.cells) * std::exp(log_tail(s, n)));
+}
+
 std::int64_t room_for_every_cell(const Scatter& s) {
   if (s.density <= 0 || s.places == 0) return 0;
   if (s.density >= 1) return s.places;

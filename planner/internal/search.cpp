@@ -11,6 +11,10 @@ bool is_minimal_divisor(std::int64_t n, std::int64_t d) {
   return d == 1 || ceil_div(n, d) != ceil_div(n, d - 1);
 }
 
+bool is_batch_count(const Case& c, std::int64_t z) {
+  return c.quirks().even_batch_parts ? c.grains.z % z == 0 : is_minimal_divisor(c.grains.z, z);
+}
+
 bool obeys(const std::optional<std::int64_t>& pin, std::int64_t value) {
   return !pin || *pin == value;
 }
@@ -24,7 +28,7 @@ void for_each_partition(const Case& c, Visit&& visit) {
     for (std::int64_t y = 1; g * x * y <= tiles && y <= c.grains.y; ++y) {
       if (!is_minimal_divisor(c.grains.y, y) || !obeys(c.options.constraints.y, y)) continue;
       for (std::int64_t z = 1; g * x * y * z <= tiles && z <= c.grains.z; ++z) {
-        if (c.grains.z % z != 0 || !obeys(c.options.constraints.z, z)) continue;
+        if (!is_batch_count(c, z) || !obeys(c.options.constraints.z, z)) continue;
         if (!visit(Dims{g, x, y, z})) return;
       }
     }
@@ -37,8 +41,9 @@ bool partition_is_legal(const Case& c, Dims parts) {
   const PlanConstraints& pins = c.options.constraints;
   return parts.g == c.grains.g && parts.product() <= c.machine.tiles && parts.x <= c.grains.x &&
          is_minimal_divisor(c.grains.x, parts.x) && parts.y <= c.grains.y &&
-         is_minimal_divisor(c.grains.y, parts.y) && c.grains.z % parts.z == 0 &&
-         obeys(pins.x, parts.x) && obeys(pins.y, parts.y) && obeys(pins.z, parts.z);
+         is_minimal_divisor(c.grains.y, parts.y) && parts.z <= c.grains.z &&
+         is_batch_count(c, parts.z) && obeys(pins.x, parts.x) && obeys(pins.y, parts.y) &&
+         obeys(pins.z, parts.z);
 }
 
 PartsCost cost_of(const Case& c, Dims parts) {

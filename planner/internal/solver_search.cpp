@@ -69,7 +69,10 @@ void post_partition(const Case& c, PartitionModel& m) {
   const auto [x, y, z] = m.parts;
   m.model.ceil_div_minimal_divisor(m.model.constant(c.grains.x), x);
   m.model.ceil_div_minimal_divisor(m.model.constant(c.grains.y), y);
-  m.model.factor_of(m.model.constant(c.grains.z), z);
+  if (c.quirks().even_batch_parts)
+    m.model.factor_of(m.model.constant(c.grains.z), z);
+  else
+    m.model.ceil_div_minimal_divisor(m.model.constant(c.grains.z), z);
   const VarId tiles = m.model.product({m.model.constant(c.grains.g), x, y, z});
   m.model.less_or_equal(tiles, c.machine.tiles);
 }

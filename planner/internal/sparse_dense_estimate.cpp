@@ -1,10 +1,12 @@
 #include <algorithm>
+#include <cmath>
 
 #include "tessera/base/int_math.hpp"
 #include "tessera/codelets/cost/matmul_cycles.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
 #include "tessera/codelets/work_split.hpp"
 #include "tessera/planner/internal/estimate.hpp"
+#include "tessera/planner/internal/tile_load.hpp"
 
 // Fwd and GradA: a sparse operand times a dense one. GradA is Fwd with x and y swapped, so both are
 // told here in the pass's own naming: Q[x][z] = R[x][y] * S[y][z].
@@ -16,8 +18,10 @@ struct PassView {
   Method method;
   Dims grain, grains, parts, share;  // of the pass's own dimensions
   UniformCounts counts;              // of R as the kernel reads it, rows x columns
+  TileLoad load;                     // the same of the fullest cell
   BlockShape block;                  // as the bucket holds it
   std::int64_t bucket_bytes;
+  double spill_chance;
   bool x_consecutive, z_consecutive;  // parts along that dimension lie on neighbouring tiles
 };
 
@@ -49,7 +53,17 @@ std::int64_t dealt_rows(const codelets::MatMulKernel& kernel, const PassView& v)
   return codelets::worker_cycles(kernel, v.share.z * v.grain.z)(v.counts.rows, dealt).value;
 }
 
+std::int64_t fullest_tile_cycles(const Case& c, const PassView& v) {
+  const codelets::MatMulKernel kernel = kernel_of(c, v.method, v.block);
+  const std::int64_t scan = codelets::expected_scan_cycles(v.method, v.parts.z, v.parts.z, 1).value;
+  if (v.load.nonzeros <= 0) return scan;
+  const auto load = codelets::supervisor_load_cycles(kernel, v.grain.z);
+  return scan + load(std::llround(v.load.rows), std::llround(v.load.nonzeros)).value +
+         workers_cycles({kernel, v.load, v.parts.z, v.share.z, v.grain.z});
+}
+
 std::int64_t multiply_cycles(const Case& c, const PassView& v) {
+  if (!c.quirks().average_tile) return fullest_tile_cycles(c, v);
   const codelets::MatMulKernel kernel = kernel_of(c, v.method, v.block);
   const std::int64_t rows = v.counts.rows, blocks = rows * v.counts.per_row;
   const std::int64_t scan = codelets::expected_scan_cycles(v.method, v.parts.z, v.parts.z, 1).value;
@@ -103,7 +117,8 @@ void multiply(const Case& c, const PassView& v, Held& held, PassEstimate& pass) 
   pass.add("multiply", zeroing_cycles(c, sums) + multiply_cycles(c, v),
            held.turned + held.dense + held.buckets + held.sums);
   pass.note_compute();
-  pass.add("room to propagate", 0, held.turned + 2 * v.bucket_bytes + held.dense + held.sums);
+  pass.add("propagate", propagation_cycles(c, v.spill_chance, v.parts.z, v.bucket_bytes),
+           held.turned + 2 * v.bucket_bytes + held.dense + held.sums);
 }
 
 void reduce(const Case& c, const PassView& v, const Held& held, PassEstimate& pass) {
@@ -151,21 +166,41 @@ UniformCounts grad_a_counts(const Case& c, const Cut& cut, const BucketSize& buc
 }  // namespace
 
 PassEstimate estimate_fwd(const Case& c, const Cut& cut, const BucketSize& bucket) {
-  return estimate_pass(
-      c,
-      {Pass::Fwd, c.candidate.fwd, c.candidate.grain, c.grains, cut.parts, cut.share, bucket.cell,
-       c.problem.block, bucket_bytes(c, bucket, bucket.fwd_words), true, cut.parts.x == 1},
-      bucket);
+  return estimate_pass(c,
+                       {.pass = Pass::Fwd,
+                        .method = c.candidate.fwd,
+                        .grain = c.candidate.grain,
+                        .grains = c.grains,
+                        .parts = cut.parts,
+                        .share = cut.share,
+                        .counts = bucket.cell,
+                        .load = bucket.fullest,
+                        .block = c.problem.block,
+                        .bucket_bytes = bucket_bytes(c, bucket, bucket.fwd_words),
+                        .spill_chance = bucket.spill_chance,
+                        .x_consecutive = true,
+                        .z_consecutive = cut.parts.x == 1},
+                       bucket);
 }
 
 PassEstimate estimate_grad_a(const Case& c, const Cut& cut, const BucketSize& bucket) {
   const std::int64_t words = c.candidate.shared_buckets() ? bucket.fwd_words : bucket.grad_a_words;
-  return estimate_pass(
-      c,
-      {Pass::GradA, c.candidate.grad_a, swap_xy(c.candidate.grain), swap_xy(c.grains),
-       swap_xy(cut.parts), swap_xy(cut.share), grad_a_counts(c, cut, bucket), c.problem.block,
-       bucket_bytes(c, bucket, words), cut.parts.z * cut.parts.x == 1, cut.parts.x == 1},
-      bucket);
+  const bool own_words = c.candidate.grad_a == Method::ElementGradA;
+  return estimate_pass(c,
+                       {.pass = Pass::GradA,
+                        .method = c.candidate.grad_a,
+                        .grain = swap_xy(c.candidate.grain),
+                        .grains = swap_xy(c.grains),
+                        .parts = swap_xy(cut.parts),
+                        .share = swap_xy(cut.share),
+                        .counts = grad_a_counts(c, cut, bucket),
+                        .load = own_words ? swapped(bucket.fullest) : bucket.fullest,
+                        .block = c.problem.block,
+                        .bucket_bytes = bucket_bytes(c, bucket, words),
+                        .spill_chance = bucket.spill_chance,
+                        .x_consecutive = cut.parts.z * cut.parts.x == 1,
+                        .z_consecutive = cut.parts.x == 1},
+                       bucket);
 }
 
 }  // namespace tessera::planner::internal

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+
+#include "tessera/codelets/cost/matmul_cycles.hpp"
+#include "tessera/planner/internal/layout.hpp"
+
+namespace tessera::planner::internal {
+
+// The fullest of all cells (median over patterns) of a share, rows x columns.
+TileLoad fullest_cell(Dims share, Scatter scatter);
+// Rows are the columns of R.
+TileLoad swapped(const TileLoad& load);
+
+// workers * the sum over `records` equal pieces of a load of what each piece's slowest worker
+// takes: workers meet at the end of every record. z is the columns of the batch on the tile, in
+// grains.
+struct WorkersJob {
+  const codelets::MatMulKernel& kernel;
+  TileLoad load;
+  std::int64_t records = 1;  // buckets that hold a piece of the cell
+  std::int64_t z = 0, z_grain = 1;
+};
+std::int64_t workers_cycles(const WorkersJob& job);
+
+// Mean of ceil(n / hands) for n non-zeros of a row that all `columns` have with probability
+// `density`: what the busiest hand gets when non-zeros are dealt in turn.
+double mean_hand(double columns, double density, std::int64_t hands);
+
+}  // namespace tessera::planner::internal
