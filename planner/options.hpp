@@ -34,8 +34,9 @@ struct PopLibsQuirks {
   bool ignore_resident_memory = false;        // only temporary memory is bounded
   bool free_steps = false;                    // barriers and launches cost nothing
   bool free_propagation = false;              // spills are taken to cost nothing
-  bool average_tile = false;      // work of the average tile, rows rounded up, not of the fullest
-  bool even_batch_parts = false;  // batch parts divide the batch; no padding to whole grains
+  bool average_tile = false;        // work of the average tile, rows rounded up, not of the fullest
+  bool receives_own_parts = false;  // a tile's own bucket and sums travel like the others'
+  bool even_batch_parts = false;    // batch parts divide the batch; no padding to whole grains
   bool check_element_offsets_only = false;  // block word limits are found out while encoding
 
   friend bool operator==(const PopLibsQuirks&, const PopLibsQuirks&) = default;
@@ -56,7 +57,7 @@ struct Options {
   // least the room for that. [0, 1); 0: the proportion above alone decides, as in PopSparse. Text
   // that sets the proportion and not this one means 0. A spilled block costs every tile a barrier
   // and a visit, room costs a few bytes to move.
-  double bucket_confidence = 0.9;
+  double bucket_confidence = 0.999;
 
   // Element-wise GradA: read the forward meta-information transposed (true) or keep separate
   // meta-information (false: faster, more memory). Block layers always share.

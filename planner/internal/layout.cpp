@@ -71,8 +71,7 @@ double fullest_density(const Case& c, const Cut& cut) {
 
 // How the pattern scatters over the cells of a cut: at the density of the fullest cell.
 Scatter cell_scatter(const Case& c, const Cut& cut) {
-  return {cut.share.x * cut.share.y, fullest_density(c, cut),
-          cut.parts.g * cut.parts.x * cut.parts.y, c.options.bucket_confidence};
+  return scatter_of(c, cut.share, fullest_density(c, cut), cut.parts.g * cut.parts.x * cut.parts.y);
 }
 
 // Blocks a cell needs room for so that most likely nothing spills; 0 when slack alone decides.
@@ -149,13 +148,30 @@ PatternSize pattern_size(const PatternStats& stats, BlockShape used, std::int64_
   return size;
 }
 
+Scatter scatter_of(const Case& c, Dims share, double density, std::int64_t cells) {
+  const Dims together{1, std::min(c.clump.x, share.x), std::min(c.clump.y, share.y), 1};
+  return {.places = ceil_div(share.x, together.x) * ceil_div(share.y, together.y),
+          .density = density,
+          .cells = cells,
+          .confidence = c.options.bucket_confidence,
+          .size = together.x * together.y,
+          .most = share.x * share.y};
+}
+
 Case make_case(const Problem& problem, const device::Machine& machine, const Options& options,
                const Candidate& candidate, const PatternSize* pattern) {
-  Case c{problem, machine, options, candidate, ceil_div(problem.size, candidate.grain), 0, pattern};
+  Case c{.problem = problem,
+         .machine = machine,
+         .options = options,
+         .candidate = candidate,
+         .grains = ceil_div(problem.size, candidate.grain),
+         .pattern = pattern};
   c.problem.block =
       problem.is_element_wise() ? problem.block : block_to_use(problem.block, problem.data_type);
   const std::int64_t places =
       (problem.size.x / c.problem.block.rows) * (problem.size.y / c.problem.block.cols);
+  c.clump.x = problem.block.rows / c.problem.block.rows;
+  c.clump.y = problem.block.cols / c.problem.block.cols;
   c.blocks = problem.size.g * round_up_to_double(static_cast<double>(places) * problem.density);
   return c;
 }

@@ -29,6 +29,7 @@ struct Case {
   Candidate candidate;
   Dims grains;              // of the whole layer, in candidate.grain
   std::int64_t blocks = 0;  // expected non-zero blocks of the layer
+  Dims clump{1, 1, 1, 1};   // used blocks in one of the layer's own, x and y: they come together
   const PatternSize* pattern = nullptr;
 
   const PopLibsQuirks& quirks() const { return options.quirks; }
@@ -55,6 +56,8 @@ struct TileLoad {
   double lines = 0, columns = 0;  // of the cell; lines are the rows, empty ones too
   double rows = 0;                // with any non-zero
   double nonzeros = 0;            // blocks
+  double mean = 0;                // blocks of an average cell
+  double cells = 1;
 
   double density() const { return nonzeros / (lines * columns); }
 };
@@ -76,6 +79,9 @@ struct Cut {
   Dims share;  // grains of the largest share
 };
 inline Cut make_cut(const Case& c, Dims parts) { return {parts, ceil_div(c.grains, parts)}; }
+
+// How blocks scatter over `cells` cells of that share.
+Scatter scatter_of(const Case& c, Dims share, double density, std::int64_t cells);
 
 // LowerBound: nothing in the result is more than for any cut with larger shares and fewer parts.
 enum class SizeRule { Exact, LowerBound };

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "tessera/base/int_math.hpp"
 #include "tessera/codelets/cost/matmul_cycles.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
 #include "tessera/planner/internal/estimate.hpp"
+#include "tessera/planner/internal/tile_load.hpp"
 
 // Nearly every cost falls when shares get smaller, and shares are smallest where counts are
 // largest; what grows with a count itself (rounds, depth of a reduction) is least at the smallest
@@ -81,7 +83,8 @@ std::int64_t dealt_rows(const Case& c, const codelets::MatMulKernel& kernel, con
 std::int64_t least_multiply(const Case& c, Method method, const Least& v) {
   const codelets::MatMulKernel kernel = kernel_of(c, method, c.problem.block);
   const std::int64_t blocks = v.counts.total;
-  const std::int64_t scan = codelets::expected_scan_cycles(method, v.lo.z, v.lo.z, 1).value;
+  const std::int64_t pieces = c.quirks().average_tile ? v.lo.z : std::min(v.lo.z, blocks);
+  const std::int64_t scan = codelets::expected_scan_cycles(method, v.lo.z, pieces, 1).value;
   if (blocks == 0 && !c.quirks().average_tile) return scan;
   const auto load = codelets::supervisor_load_cycles(kernel, v.grain.z);
   const std::int64_t loads = load(v.counts.rows, blocks).value;
@@ -130,12 +133,15 @@ Terms least_pass(const Case& c, Pass pass, Method method, const Least& v) {
   const std::int64_t dense =
       must_fetch(needed, v.lo.x) ? needed * v.grain.y * v.grain.z * c.input_bytes() : 0;
   t.cycles += least_exchange(c, dense, true);
-  if (v.lo.z > 1) t.cycles += least_exchange(c, v.lo.z * v.bucket_bytes, true);
+  const bool own_too = c.quirks().receives_own_parts;
+  if (v.lo.z > 1)
+    t.cycles += least_exchange(c, (v.lo.z - (own_too ? 0 : 1)) * v.bucket_bytes, true);
 
   const std::int64_t sums = v.share.x * v.share.z * v.grain.x * v.grain.z;
   const bool cut = c.quirks().reduction_memory_tests_z ? v.lo.z > 1 : v.lo.y > 1;
   const std::int64_t held = c.types_differ() || cut ? sums * c.partials_bytes() : 0;
-  const std::int64_t received = v.lo.y > 1 ? sums * c.partials_bytes() : 0;
+  const std::int64_t others = own_too ? sums : ceil_div(sums, v.hi.y) * (v.lo.y - 1);
+  const std::int64_t received = v.lo.y > 1 ? others * c.partials_bytes() : 0;
   t.cycles += zeroing_cycles(c, sums) + least_multiply(c, method, v) +
               least_exchange(c, received, false) + least_reduce(c, v, sums);
   t.hold(turned + dense + held + (v.lo.z - 1) * v.bucket_bytes);
@@ -211,6 +217,12 @@ Least least_fwd(const Case& c, const Box& box, const BucketSize& bucket) {
   v.share = ceil_div(c.grains, box.hi);
   v.most_z = ceil_div(c.grains.z, box.lo.z);
   v.counts = bucket.cell;
+  if (!c.quirks().average_tile) {
+    // Fewer cells than anywhere in the box, as small as anywhere: not fuller than any cut's.
+    Scatter scatter = scatter_of(c, v.share, c.problem.density, box.lo.g * box.lo.x * box.lo.y);
+    const TileLoad load = fullest_cell(v.share, scatter);
+    v.counts = {std::llround(load.rows), 0, std::llround(load.nonzeros)};
+  }
   v.bucket_blocks = bucket.blocks;
   v.meta_bytes = bucket.fwd_words * c.word_bytes();
   v.bucket_bytes = bucket.blocks * c.problem.block.area() * c.input_bytes() + v.meta_bytes;

@@ -26,6 +26,7 @@ inline constexpr std::pair<std::string_view, bool PopLibsQuirks::*> kQuirks[] = 
     {"freeSteps", &PopLibsQuirks::free_steps},
     {"freePropagation", &PopLibsQuirks::free_propagation},
     {"averageTile", &PopLibsQuirks::average_tile},
+    {"receivesOwnParts", &PopLibsQuirks::receives_own_parts},
     {"evenBatchParts", &PopLibsQuirks::even_batch_parts},
     {"checkElementOffsetsOnly", &PopLibsQuirks::check_element_offsets_only},
 };

@@ -35,7 +35,8 @@ double log_tail(const Scatter& s, std::int64_t n) {
 }  // namespace
 
 double chance_of_more_than(const Scatter& s, std::int64_t n) {
-  if (s.density <= 0 || n >= s.places) return 0;
+  if (s.density <= 0 || n >= std::min(s.most, s.places * s.size)) return 0;
+  n /= s.size;
   if (s.density >= 1 || static_cast<double>(n) < static_cast<double>(s.places) * s.density)
     return 1;
   return std::min(1.0, static_cast<double>(s.cells) * std::exp(log_tail(s, n)));
@@ -43,7 +44,7 @@ double chance_of_more_than(const Scatter& s, std::int64_t n) {
 
 std::int64_t room_for_every_cell(const Scatter& s) {
   if (s.density <= 0 || s.places == 0) return 0;
-  if (s.density >= 1) return s.places;
+  if (s.density >= 1) return std::min(s.most, s.places * s.size);
   const double allowed = std::log((1 - s.confidence) / static_cast<double>(s.cells));
   const auto enough = [&](std::int64_t n) { return log_tail(s, n) <= allowed; };
   const double mean = static_cast<double>(s.places) * s.density;
@@ -58,7 +59,7 @@ std::int64_t room_for_every_cell(const Scatter& s) {
     const std::int64_t middle = low + (high - low) / 2;
     (enough(middle) ? high : low) = middle;
   }
-  return std::max<std::int64_t>(high, 0);
+  return std::min(s.most, s.size * std::max<std::int64_t>(high, 0));
 }
 
 }  // namespace tessera::planner::internal

@@ -55,11 +55,13 @@ std::int64_t dealt_rows(const codelets::MatMulKernel& kernel, const PassView& v)
 
 std::int64_t fullest_tile_cycles(const Case& c, const PassView& v) {
   const codelets::MatMulKernel kernel = kernel_of(c, v.method, v.block);
-  const std::int64_t scan = codelets::expected_scan_cycles(v.method, v.parts.z, v.parts.z, 1).value;
+  // Each of the cell's buckets holds a piece of it, as far as there are non-zeros.
+  const std::int64_t pieces = std::min<std::int64_t>(v.parts.z, std::llround(v.load.nonzeros));
+  const std::int64_t scan = codelets::expected_scan_cycles(v.method, v.parts.z, pieces, 1).value;
   if (v.load.nonzeros <= 0) return scan;
   const auto load = codelets::supervisor_load_cycles(kernel, v.grain.z);
   return scan + load(std::llround(v.load.rows), std::llround(v.load.nonzeros)).value +
-         workers_cycles({kernel, v.load, v.parts.z, v.share.z, v.grain.z});
+         workers_cycles({kernel, v.load, pieces, v.share.z, v.grain.z});
 }
 
 std::int64_t multiply_cycles(const Case& c, const PassView& v) {
@@ -101,7 +103,8 @@ void exchange_operands(const Case& c, const PassView& v, Held& held, PassEstimat
   const std::int64_t tiles = v.parts.product();
   held.dense = fetched_bytes(v.share.y * v.share.z, v.grains.g * v.grains.y * v.grains.z, tiles,
                              v.grain.y * v.grain.z * c.input_bytes());
-  const std::int64_t visited = v.parts.z > 1 ? v.parts.z * v.bucket_bytes : 0;
+  const std::int64_t fetched = v.parts.z - (c.quirks().receives_own_parts && v.parts.z > 1 ? 0 : 1);
+  const std::int64_t visited = fetched * v.bucket_bytes;
   held.buckets = (v.parts.z - 1) * v.bucket_bytes;
   const Cycles cycles =
       codelets::broadcast_cycles(held.dense, v.x_consecutive ? v.parts.x : 1, tiles, width) +
@@ -126,12 +129,13 @@ void reduce(const Case& c, const PassView& v, const Held& held, PassEstimate& pa
   const DataType from = c.problem.partials_type, to = c.problem.data_type;
   const std::int64_t sums = v.share.x * v.share.z * v.grain.x * v.grain.z;
   const bool cut = v.parts.y > 1;
-  const std::int64_t received = cut ? sums * c.partials_bytes() : 0;
+  const std::int64_t own = ceil_div(sums, v.parts.y);
+  const std::int64_t others = c.quirks().receives_own_parts ? sums : own * (v.parts.y - 1);
+  const std::int64_t received = cut ? others * c.partials_bytes() : 0;
   const std::int64_t exchange = codelets::exchange_cycles(received, width).value;
   pass.add("exchange sums", exchange, held.sums + received);
   pass.note_exchange(exchange);
 
-  const std::int64_t own = ceil_div(sums, v.parts.y);
   Cycles cycles;
   if (cut)
     cycles = codelets::reduce_cycles(own, v.parts.y, from, to, c.machine.workers);

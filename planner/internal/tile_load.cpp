@@ -15,28 +15,66 @@ double filled(double lines, double density, double places) {
   return -lines * std::expm1(places * std::log1p(-std::min(density, 1 - 1e-12)));
 }
 
-// Rows are cut where the running sum of non-zeros passes equal shares: the worst of six cuts is
-// this far beyond its share, in rows. Mean over uniform ends inside the cut rows.
-constexpr double kRowsBeyondShare = 0.6;
+// Median of the largest of n standard normal numbers, to 0.02 from n = 6 on; 0 for one.
+double largest_of(double n) {
+  if (n < 2) return 0;
+  constexpr double kLogFourPi = 2.5310242469692907;
+  constexpr double kMedian = 0.36651292058166435;  // -log(log(2))
+  const double root = std::sqrt(2 * std::log(n));
+  return root - (std::log(root * root / 2) + kLogFourPi - 2 * kMedian) / (2 * root);
+}
+
+// Rows are cut where the running sum of non-zeros passes equal shares. By so many rows the worst of
+// six workers is beyond its share: mean and spread for uniform ends inside the cut rows.
+constexpr double kRowsBeyondShare = 0.6, kSpreadBeyondShare = 0.15;
+
+struct Share {
+  std::int64_t z = 0;
+  double rows = 0, nonzeros = 0;
+};
+
+// Whole rows by weight. The slowest tile is a full one, or one whose rows are cut badly.
+Share weighted_share(const WorkersJob& job, double rows, double nonzeros) {
+  const TileLoad& load = job.load;
+  const auto workers = static_cast<double>(job.kernel.workers);
+  const double per_row = nonzeros / rows;
+  if (job.records > 1) {
+    const double mine = rows / workers + kRowsBeyondShare;
+    return {job.z, mine, mine * per_row};
+  }
+  const double fuller = (load.nonzeros - load.mean) / workers;
+  const double cut = largest_of(load.cells) * kSpreadBeyondShare * per_row;
+  const double beyond = std::min(per_row, kRowsBeyondShare * per_row + std::hypot(fuller, cut));
+  const double mine = load.mean / workers + std::max(beyond, fuller);
+  return {job.z, std::ceil(mine / per_row), mine};
+}
+
+// Equal rectangles of rows x batch: nothing evens out the rows.
+Share rectangle_share(const WorkersJob& job, std::int64_t rows) {
+  thread_local std::vector<codelets::WorkShare> shares;
+  const TileLoad& load = job.load;
+  const std::int64_t workers = job.kernel.workers;
+  codelets::split_between_workers(rows, job.z, workers, {}, shares);
+  const auto most =
+      std::max_element(shares.begin(), shares.end(), [](const auto& a, const auto& b) {
+        return a.rows.size() * a.cols.size() < b.rows.size() * b.cols.size();
+      });
+  const auto mine = static_cast<double>(most->rows.size());
+  const double per_row = (job.records > 1 ? load.nonzeros : load.mean) / std::max(1.0, load.rows);
+  const double spread = std::sqrt(mine * per_row * (1 - load.density()));
+  const double draws = static_cast<double>(workers) * (job.records > 1 ? 1 : load.cells);
+  return {most->cols.size(), mine, mine * per_row + largest_of(draws) * spread};
+}
 
 // The slowest worker of one record of an element kernel that shares out rows and the batch.
 double slowest_share(const WorkersJob& job, double rows, double nonzeros) {
-  const std::int64_t workers = job.kernel.workers;
-  const double per_row = rows > 0 ? nonzeros / rows : 0;
   const auto whole_rows = static_cast<std::int64_t>(std::ceil(rows));
-  const auto cost = [&](std::int64_t z, double my_rows) {
-    const auto cycles = codelets::worker_cycles(job.kernel, z * job.z_grain);
-    return my_rows * (static_cast<double>(cycles.per_row) +
-                      per_row * static_cast<double>(cycles.per_nonzero));
-  };
-  if (whole_rows > 2 * workers)
-    return cost(job.z, rows / static_cast<double>(workers) + kRowsBeyondShare);
-  thread_local std::vector<codelets::WorkShare> shares;
-  codelets::split_between_workers(whole_rows, job.z, workers, {}, shares);
-  double most = 0;
-  for (const codelets::WorkShare& s : shares)
-    most = std::max(most, cost(s.cols.size(), static_cast<double>(s.rows.size())));
-  return most;
+  const bool by_weight = whole_rows > 2 * job.kernel.workers;
+  const Share share =
+      by_weight ? weighted_share(job, rows, nonzeros) : rectangle_share(job, whole_rows);
+  const auto cycles = codelets::worker_cycles(job.kernel, share.z * job.z_grain);
+  return share.rows * static_cast<double>(cycles.per_row) +
+         std::min(nonzeros, share.nonzeros) * static_cast<double>(cycles.per_nonzero);
 }
 
 double slowest_worker(const WorkersJob& job, double rows, double nonzeros) {
@@ -56,7 +94,7 @@ double slowest_worker(const WorkersJob& job, double rows, double nonzeros) {
     case Method::ElementTranspose: {
       const TileLoad& all = job.load;
       const double hands = all.lines * mean_hand(all.columns, all.density(), kernel.workers);
-      return cost(z, rows, hands * nonzeros / all.nonzeros);
+      return cost(z, rows, std::max(rows, hands * nonzeros / all.nonzeros));
     }
     case Method::ElementGradW:
     case Method::BlockGradW:
@@ -77,12 +115,21 @@ TileLoad fullest_cell(Dims share, Scatter scatter) {
   const auto rows = static_cast<double>(share.x), columns = static_cast<double>(share.y);
   const double average = std::ceil(rows * columns * scatter.density);
   const double most = std::max(average, static_cast<double>(room_for_every_cell(scatter)));
-  const double density = most / (rows * columns);
-  return {rows, columns, std::min(most, std::ceil(filled(rows, density, columns))), most};
+  const double density = std::min(1.0, most / (rows * columns));
+  // Blocks that come together leave more rows empty: count as many columns fewer.
+  const double together = std::sqrt(static_cast<double>(scatter.size));
+  const double filled_rows = std::ceil(filled(rows, density, columns / together));
+  return {.lines = rows,
+          .columns = columns,
+          .rows = std::min(most, filled_rows),
+          .nonzeros = most,
+          .mean = rows * columns * scatter.density,
+          .cells = static_cast<double>(scatter.cells)};
 }
 
 TileLoad swapped(const TileLoad& load) {
-  TileLoad result{load.columns, load.lines, 0, load.nonzeros};
+  TileLoad result = load;
+  std::swap(result.lines, result.columns);
   result.rows =
       std::min(load.nonzeros, std::ceil(filled(result.lines, load.density(), result.columns)));
   return result;
@@ -90,10 +137,11 @@ TileLoad swapped(const TileLoad& load) {
 
 std::int64_t workers_cycles(const WorkersJob& job) {
   if (job.load.nonzeros <= 0) return 0;  // no worker is started
-  const auto records = static_cast<double>(job.records);
-  // A row that is cut belongs to two pieces.
-  const double rows = job.load.rows / records + (records > 1 ? 0.5 : 0);
-  const double loops = records * slowest_worker(job, rows, job.load.nonzeros / records);
+  // Pieces of at least one; a row that is cut belongs to two.
+  const double records = std::min(static_cast<double>(job.records), job.load.nonzeros);
+  const double nonzeros = job.load.nonzeros / records;
+  const double rows = std::min(nonzeros, (job.load.rows - 1) / records + 1);
+  const double loops = records * slowest_worker(job, rows, nonzeros);
   const std::int64_t start = codelets::worker_cycles(job.kernel, job.z * job.z_grain).start;
   return job.kernel.workers * (start + static_cast<std::int64_t>(std::ceil(loops)));
 }
