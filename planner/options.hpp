@@ -10,7 +10,7 @@ namespace tessera::planner {
 struct PlanConstraints {
   std::optional<std::int64_t> x, y, z;          // partition counts, 1 .. tiles
   std::optional<bool> grad_w_exchange_buckets;  // true: buckets travel in GradW, false: operands
-  std::optional<bool> use_dense;                // run Fwd and GradA on a dense copy of R
+  std::optional<bool> use_dense;  // true: all of R as dense blocks, false: sparse; open: cheaper
 
   friend bool operator==(const PlanConstraints&, const PlanConstraints&) = default;
 };
@@ -36,7 +36,9 @@ struct PopLibsQuirks {
   bool free_propagation = false;              // spills are taken to cost nothing
   bool average_tile = false;        // work of the average tile, rows rounded up, not of the fullest
   bool receives_own_parts = false;  // a tile's own bucket and sums travel like the others'
-  bool even_batch_parts = false;    // batch parts divide the batch; no padding to whole grains
+  bool never_chooses_dense = false;  // useDense changes nothing but the flag in the plan
+  bool even_operand_shares = false;  // operands are at home where an even share is large enough
+  bool even_batch_parts = false;     // batch parts divide the batch; no padding to whole grains
   bool check_element_offsets_only = false;  // block word limits are found out while encoding
 
   friend bool operator==(const PopLibsQuirks&, const PopLibsQuirks&) = default;
@@ -60,8 +62,9 @@ struct Options {
   double bucket_confidence = 0.999;
 
   // Element-wise GradA: read the forward meta-information transposed (true) or keep separate
-  // meta-information (false: faster, more memory). Block layers always share.
-  bool shared_buckets = true;
+  // meta-information (false: faster, more memory); left open, what is cheaper. PopSparse's default,
+  // and so that of any quirk, is true. Block layers always share.
+  std::optional<bool> shared_buckets;
 
   // GradW: bring operands into block order with a kernel (true) or with copies (false).
   bool enable_structured_rearrangements = true;

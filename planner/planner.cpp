@@ -36,7 +36,8 @@ Plan make_plan(const Case& c, Dims parts) {
   plan.grain = c.candidate.grain;
   plan.partition = parts;
   plan.grad_w_exchange_buckets = c.candidate.exchange_buckets;
-  plan.use_dense = c.options.constraints.use_dense.value_or(false);
+  plan.use_dense = c.candidate.dense || (c.quirks().never_chooses_dense &&
+                                         c.options.constraints.use_dense.value_or(false));
   plan.nonzeros_per_bucket = bucket.values;
   plan.fwd_meta_words = Words(bucket.fwd_words);
   plan.grad_a_meta_words = Words(bucket.grad_a_words);

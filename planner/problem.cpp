@@ -15,12 +15,6 @@ void check_size(const char* name, std::int64_t value, std::int64_t least) {
               fmt::format("{} is {}; it must be in {}..{}", name, value, least, kMostSize));
 }
 
-void check_multiple(const char* name, std::int64_t size, const char* side_name, std::int64_t side) {
-  if (size % side == 0) return;
-  throw Error(ErrorCode::InvalidArgument, fmt::format("{} is {}; it must be a multiple of {}, {}",
-                                                      name, size, side_name, side));
-}
-
 void check_types(const Problem& problem) {
   if (problem.partials_type == DataType::Float) return;
   if (problem.data_type == DataType::Float)
@@ -42,8 +36,6 @@ void check_problem(const Problem& problem) {
   check_size("batch size z", size.z, 1);
   check_size("block rows", problem.block.rows, 1);
   check_size("block columns", problem.block.cols, 1);
-  check_multiple("output size x", size.x, "the block's rows", problem.block.rows);
-  check_multiple("input size y", size.y, "the block's columns", problem.block.cols);
   if (!(problem.density >= 0 && problem.density <= 1))
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("density is {}; it must be in 0..1", problem.density));

@@ -10,6 +10,7 @@
 #include "tessera/runtime/grad_w_pass.hpp"
 #include "tessera/sparse/check.hpp"
 #include "tessera/sparse/convert.hpp"
+#include "tessera/sparse/restrict.hpp"
 
 namespace tessera::runtime {
 namespace {
@@ -62,11 +63,24 @@ void check_shape(const char* name, std::int64_t rows, std::int64_t cols, std::in
                                                         name, rows, cols, want_rows, want_cols));
 }
 
+// The weights in the grid's blocks and size. Blocks of which neither divides the other are taken
+// apart first.
+sparse::Csr<float> in_grid(const sparse::Csr<float>& weights, const partitioner::TileGrid& grid) {
+  const auto fit = [](std::int64_t a, std::int64_t b) { return a % b == 0 || b % a == 0; };
+  const BlockShape from = weights.block, to = grid.block;
+  const bool smaller = from.rows % to.rows == 0 && from.cols % to.cols == 0;
+  if (smaller) return sparse::with_shape(sparse::with_block(weights, to), grid.size.x, grid.size.y);
+  const bool merges = fit(from.rows, to.rows) && fit(from.cols, to.cols) &&
+                      grid.size.x % from.rows == 0 && grid.size.y % from.cols == 0;
+  const sparse::Csr<float> parts = merges ? weights : sparse::with_block(weights, BlockShape{1, 1});
+  return sparse::with_block(sparse::with_shape(parts, grid.size.x, grid.size.y), to);
+}
+
 }  // namespace
 
 partitioner::TileGrid tile_grid(const planner::Problem& problem, const planner::Plan& plan,
                                 const device::Machine& machine) {
-  Dims grains = ceil_div(problem.size, plan.grain);
+  Dims grains = ceil_div(problem.size_in_blocks(), plan.grain);
   grains.z = round_up(grains.z, plan.partition.z);  // equal z on every tile
   const Dims padded = grains * plan.grain;
   return {.size = {1, padded.x, padded.y, padded.z},
@@ -90,7 +104,8 @@ struct FullyConnected::State {
   std::optional<GradWPass> grad_w;
   std::optional<partitioner::Buckets> buckets;
   std::vector<std::byte> values;  // bucket order, the layer's type
-  sparse::Csr<float> pattern;     // in the grid's block and size; values unused
+  sparse::Csr<float> given;       // the weights' pattern; values unused
+  sparse::Csr<float> pattern;     // the same in the grid's block and size; values unused
 
   template <class T>
   void check_call(bool has_pass, const char* pass) const {
@@ -121,9 +136,8 @@ FullyConnected::FullyConnected(const planner::Problem& problem, const planner::P
                                Executor& executor)
     : state_(std::make_unique<State>()) {
   planner::check_problem(problem);
-  if (problem.size.g != 1 || plan.use_dense)
-    throw Error(ErrorCode::InvalidArgument,
-                "the runtime runs sparse plans of one group; plan with g = 1 and without useDense");
+  if (problem.size.g != 1)
+    throw Error(ErrorCode::InvalidArgument, "the runtime runs plans of one group; plan with g = 1");
   state_->problem = problem;
   state_->grid = tile_grid(problem, plan, machine);
   partitioner::check(state_->grid);
@@ -145,17 +159,18 @@ std::optional<partitioner::Misfit> FullyConnected::set_weights(
     const sparse::Csr<float>& weights, const partitioner::EncodeOptions& options) {
   State& s = *state_;
   sparse::check(weights);
-  check_shape("the weight matrix", weights.rows, weights.cols, s.problem.size.x, s.problem.size.y);
+  const Dims whole = s.problem.size_in_blocks();
+  check_shape("the weight matrix", weights.rows, weights.cols, whole.x, whole.y);
   if (weights.block != s.problem.block)
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("the weights have {}x{} blocks; this layer was planned for {}x{}",
                             weights.block.rows, weights.block.cols, s.problem.block.rows,
                             s.problem.block.cols));
-  sparse::Csr<float> pattern =
-      sparse::with_shape(sparse::with_block(weights, s.grid.block), s.grid.size.x, s.grid.size.y);
+  sparse::Csr<float> pattern = in_grid(weights, s.grid);
   partitioner::EncodeResult encoded = partitioner::encode(pattern, s.grid, options);
   if (encoded.misfit) return encoded.misfit;
   s.buckets = std::move(encoded.buckets);
+  s.given = weights;
   s.pattern = std::move(pattern);
   if (s.problem.data_type == DataType::Half)
     s.fill_values<Half>(s.pattern.values);
@@ -211,8 +226,7 @@ device::Ledger FullyConnected::grad_w(MatrixView<const T> q_grad, MatrixView<con
   sparse::Csr<float> padded_gradient = state.pattern;
   padded_gradient.values =
       partitioner::from_bucket_order<float, T>(*state.buckets, std::span<const T>(in_order));
-  gradient = sparse::with_block(padded_gradient, state.problem.block);
-  gradient.rows = size.x, gradient.cols = size.y;
+  gradient = sparse::on_pattern(padded_gradient, state.given);
   return ledger;
 }
 

@@ -3,20 +3,20 @@
 namespace tessera::planner::internal {
 namespace {
 
-Candidate element_candidate(const Problem& problem, const device::Machine& machine,
-                            const Options& options) {
+Candidate element_candidate(const Problem& problem, const device::Machine& machine, Method grad_a) {
   Candidate candidate;
-  candidate.grad_a = options.shared_buckets ? Method::ElementTranspose : Method::ElementGradA;
+  candidate.grad_a = grad_a;
   candidate.grain.z = machine.vector_width(problem.data_type);
   return candidate;
 }
 
-Candidate block_candidate(BlockShape block) {
-  return {Method::BlockFwd,
-          Method::BlockTranspose,
-          Method::BlockGradW,
-          {1, block.rows, block.cols, 1},
-          false};
+Candidate block_candidate(BlockShape block, bool dense) {
+  return {.fwd = Method::BlockFwd,
+          .grad_a = Method::BlockTranspose,
+          .grad_w = Method::BlockGradW,
+          .block = block,
+          .grain = {1, block.rows, block.cols, 1},
+          .dense = dense};
 }
 
 // Batch columns that BlockGradWAmp takes in one go.
@@ -29,7 +29,32 @@ bool amp_fits(const Problem& problem, BlockShape block, const Options& options) 
   return (whole || !options.quirks.even_batch_parts) && block.rows % 4 == 0 && block.cols % 4 == 0;
 }
 
+// Forward words alone, or more memory for a faster GradA: the planner's choice if it is not given.
+void add_element_methods(std::vector<Candidate>& methods, const Problem& problem,
+                         const device::Machine& machine, const Options& options) {
+  const bool open = problem.grad_a && options.quirks == PopLibsQuirks{};
+  const bool shared = options.shared_buckets.value_or(true);
+  if (shared || !problem.grad_a)
+    methods.push_back(element_candidate(problem, machine, Method::ElementTranspose));
+  if (!shared || (open && !options.shared_buckets))
+    methods.push_back(element_candidate(problem, machine, Method::ElementGradA));
+}
+
+void add_block_methods(std::vector<Candidate>& methods, const Problem& problem,
+                       const Options& options, const Candidate& plain) {
+  methods.push_back(plain);
+  if (!amp_fits(problem, plain.block, options)) return;
+  methods.push_back(plain);
+  methods.back().grad_w = Method::BlockGradWAmp;
+  methods.back().grain.z = amp_grain(problem.data_type);
+}
+
 }  // namespace
+
+BlockShape dense_block(DataType type) {
+  const std::int64_t side = type == DataType::Half ? 16 : 8;
+  return {side, side};
+}
 
 BlockShape block_to_use(BlockShape block, DataType type) {
   if (block.rows != block.cols) return block;
@@ -41,17 +66,18 @@ BlockShape block_to_use(BlockShape block, DataType type) {
 std::vector<Candidate> candidates(const Problem& problem, const device::Machine& machine,
                                   const Options& options) {
   std::vector<Candidate> methods;
-  if (problem.is_element_wise()) {
-    methods.push_back(element_candidate(problem, machine, options));
-  } else {
-    const BlockShape block = block_to_use(problem.block, problem.data_type);
-    methods.push_back(block_candidate(block));
-    if (amp_fits(problem, block, options)) {
-      methods.push_back(block_candidate(block));
-      methods.back().grad_w = Method::BlockGradWAmp;
-      methods.back().grain.z = amp_grain(problem.data_type);
-    }
+  const bool sparse_only = options.quirks.never_chooses_dense;
+  const std::optional<bool> dense = options.constraints.use_dense;
+  if (sparse_only || !dense.value_or(false)) {
+    if (problem.is_element_wise())
+      add_element_methods(methods, problem, machine, options);
+    else
+      add_block_methods(methods, problem, options,
+                        block_candidate(block_to_use(problem.block, problem.data_type), false));
   }
+  if (!sparse_only && dense.value_or(true))
+    add_block_methods(methods, problem, options,
+                      block_candidate(dense_block(problem.data_type), true));
   const std::optional<bool> pinned = options.constraints.grad_w_exchange_buckets;
   std::vector<Candidate> result;
   for (const Candidate& method : methods)

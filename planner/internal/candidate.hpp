@@ -15,8 +15,10 @@ struct Candidate {
   Method fwd = Method::ElementFwd;
   Method grad_a = Method::ElementTranspose;
   Method grad_w = Method::ElementGradW;
+  BlockShape block;  // the tiles' blocks
   Dims grain;
   bool exchange_buckets = false;
+  bool dense = false;  // all blocks of R, whatever the pattern
 
   bool shared_buckets() const { return grad_a != Method::ElementGradA; }
 };
@@ -25,7 +27,10 @@ struct Candidate {
 // square block; any other block is kept.
 BlockShape block_to_use(BlockShape block, DataType type);
 
-// All candidates in the order they are tried; equal costs go to the first.
+// Blocks with which the kernels multiply dense matrices fastest.
+BlockShape dense_block(DataType type);
+
+// All candidates in the order they are tried; equal costs go to the first. Sparse methods first.
 std::vector<Candidate> candidates(const Problem& problem, const device::Machine& machine,
                                   const Options& options);
 

@@ -15,8 +15,8 @@ namespace {
 }
 
 void check_stats(const Problem& problem, const PatternStats& stats) {
-  const std::int64_t rows = problem.size.g * problem.size.x / problem.block.rows;
-  const std::int64_t cols = problem.size.g * problem.size.y / problem.block.cols;
+  const std::int64_t rows = problem.size.g * ceil_div(problem.size.x, problem.block.rows);
+  const std::int64_t cols = problem.size.g * ceil_div(problem.size.y, problem.block.cols);
   if (stats.block == problem.block && std::ssize(stats.row_counts) == rows &&
       std::ssize(stats.col_counts) == cols)
     return;
@@ -39,8 +39,12 @@ bool is_share_count(std::int64_t grains, std::int64_t count) {
   return count <= grains && ceil_div(grains, ceil_div(grains, count)) == count;
 }
 
-void check_share_pin(const char* key, const std::optional<std::int64_t>& pin, std::int64_t grains) {
-  if (!pin || is_share_count(grains, *pin)) return;
+// Methods differ in their grains: a pin must suit one of them.
+void check_share_pin(const char* key, const std::optional<std::int64_t>& pin,
+                     const std::vector<Case>& cases, std::int64_t Dims::*dim) {
+  const auto suits = [&](const Case& c) { return is_share_count(c.grains.*dim, *pin); };
+  if (!pin || std::any_of(cases.begin(), cases.end(), suits)) return;
+  const std::int64_t grains = cases.front().grains.*dim;
   throw_invalid(fmt::format(
       "planConstraints.partition.{} is {}; {} grains cut into that many parts leave parts empty, "
       "the nearest legal values are {}",
@@ -90,14 +94,10 @@ void check_pins(const std::vector<Case>& cases) {
   if (least_tiles > c.machine.tiles)
     throw_invalid(fmt::format("planConstraints.partition needs {} tiles; {} has {}", least_tiles,
                               c.machine.name, c.machine.tiles));
-  check_share_pin("x", pins.x, c.grains.x);
-  check_share_pin("y", pins.y, c.grains.y);
-  if (c.quirks().even_batch_parts)
-    check_batch_pin(cases, pins.z);
-  else if (std::none_of(cases.begin(), cases.end(), [&pins](const Case& one) {
-             return is_share_count(one.grains.z, pins.z.value_or(1));
-           }))
-    check_share_pin("z", pins.z, c.grains.z);
+  check_share_pin("x", pins.x, cases, &Dims::x);
+  check_share_pin("y", pins.y, cases, &Dims::y);
+  if (c.quirks().even_batch_parts) return check_batch_pin(cases, pins.z);
+  check_share_pin("z", pins.z, cases, &Dims::z);
 }
 
 }  // namespace tessera::planner::internal

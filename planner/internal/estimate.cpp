@@ -46,9 +46,10 @@ std::int64_t propagation_cycles(const Case& c, double spill_chance, std::int64_t
       std::ceil(spill_chance * static_cast<double>(steps * step.value)));
 }
 
-std::int64_t fetched_bytes(std::int64_t needed, std::int64_t all, std::int64_t tiles,
-                           std::int64_t grain_bytes) {
-  return needed > ceil_div(all, tiles) ? needed * grain_bytes : 0;
+std::int64_t fetched_bytes(const Case& c, const Fetch& f) {
+  const bool here =
+      c.quirks().even_operand_shares ? f.needed <= ceil_div(f.all, f.tiles) : f.at_home;
+  return here ? 0 : f.needed * f.grain_bytes;
 }
 
 std::int64_t resident_bytes(const Case& c, const Cut& cut, const BucketSize& bucket) {

@@ -63,9 +63,12 @@ std::int64_t propagation_cycles(const Case& c, double spill_chance, std::int64_t
 // Helpers that more than one pass uses.
 codelets::MatMulKernel kernel_of(const Case& c, Method method, BlockShape block);
 std::int64_t zeroing_cycles(const Case& c, std::int64_t partials);
-// Bytes of a dense operand of `all` grains that a tile must fetch to hold `needed` of them: none
-// when its even share of the operand is as large.
-std::int64_t fetched_bytes(std::int64_t needed, std::int64_t all, std::int64_t tiles,
-                           std::int64_t grain_bytes);
+// A dense operand before a pass: a tile needs `needed` grains of the `all` there are.
+struct Fetch {
+  std::int64_t needed = 0, all = 0, tiles = 0, grain_bytes = 0;
+  bool at_home = false;  // the tile alone takes these, and holds them
+};
+// Bytes that a tile must fetch. Upstream: none when its even share of the operand is as large.
+std::int64_t fetched_bytes(const Case& c, const Fetch& fetch);
 
 }  // namespace tessera::planner::internal

@@ -57,12 +57,24 @@ OperandBytes fetch_operands(const GradWView& v, PassEstimate& pass) {
   const Case& c = v.c;
   const Dims share = v.cut.share, all = c.grains, grain = c.candidate.grain;
   const Consecutive row = consecutive(c, v.cut.parts);
-  const OperandBytes bytes = {fetched_bytes(share.x * share.z, all.g * all.x * all.z, v.tiles,
-                                            grain.x * grain.z * c.input_bytes()),
-                              fetched_bytes(share.y * share.z, all.g * all.y * all.z, v.tiles,
-                                            grain.y * grain.z * c.input_bytes())};
+  // Where operands travel, tiles do not stand where Fwd has them: nothing is at home.
+  const Dims parts = v.cut.parts;
+  const bool moved = !c.candidate.exchange_buckets &&
+                     parts.x * parts.y * parts.z > std::max({parts.x, parts.y, parts.z});
+  const OperandBytes bytes = {fetched_bytes(c, {.needed = share.x * share.z,
+                                                .all = all.g * all.x * all.z,
+                                                .tiles = v.tiles,
+                                                .grain_bytes = grain.x * grain.z * c.input_bytes(),
+                                                .at_home = parts.y == 1 && !moved}),
+                              fetched_bytes(c, {.needed = share.y * share.z,
+                                                .all = all.g * all.y * all.z,
+                                                .tiles = v.tiles,
+                                                .grain_bytes = grain.y * grain.z * c.input_bytes(),
+                                                .at_home = parts.x == 1 && !moved})};
+  const std::int64_t words = moved && !c.quirks().even_operand_shares ? v.meta_bytes : 0;
   const Cycles cycles = codelets::broadcast_cycles(bytes.q, row.y, v.tiles, v.width) +
-                        codelets::broadcast_cycles(bytes.s, row.x, v.tiles, v.width);
+                        codelets::broadcast_cycles(bytes.s, row.x, v.tiles, v.width) +
+                        codelets::exchange_cycles(words, v.width);
   pass.add("exchange operands", cycles.value, bytes.sum());
   pass.note_exchange(cycles.value);
   return bytes;

@@ -160,19 +160,20 @@ Scatter scatter_of(const Case& c, Dims share, double density, std::int64_t cells
 
 Case make_case(const Problem& problem, const device::Machine& machine, const Options& options,
                const Candidate& candidate, const PatternSize* pattern) {
+  const bool dense = candidate.dense;
+  const BlockShape own = problem.block, used = candidate.block;
   Case c{.problem = problem,
          .machine = machine,
          .options = options,
          .candidate = candidate,
-         .grains = ceil_div(problem.size, candidate.grain),
-         .pattern = pattern};
-  c.problem.block =
-      problem.is_element_wise() ? problem.block : block_to_use(problem.block, problem.data_type);
-  const std::int64_t places =
-      (problem.size.x / c.problem.block.rows) * (problem.size.y / c.problem.block.cols);
-  c.clump.x = problem.block.rows / c.problem.block.rows;
-  c.clump.y = problem.block.cols / c.problem.block.cols;
-  c.blocks = problem.size.g * round_up_to_double(static_cast<double>(places) * problem.density);
+         .grains = ceil_div(problem.size_in_blocks(), candidate.grain),
+         .pattern = dense ? nullptr : pattern};
+  c.problem.block = used;
+  if (dense) c.problem.density = 1;
+  if (!dense) c.clump = {1, own.rows / used.rows, own.cols / used.cols, 1};
+  const Dims size = problem.size_in_blocks();
+  const std::int64_t places = ceil_div(size.x, used.rows) * ceil_div(size.y, used.cols);
+  c.blocks = size.g * round_up_to_double(static_cast<double>(places) * c.problem.density);
   return c;
 }
 

@@ -37,7 +37,10 @@ struct Case {
   std::int64_t input_bytes() const { return bytes_of(problem.data_type); }
   std::int64_t partials_bytes() const { return bytes_of(problem.partials_type); }
   bool types_differ() const { return problem.data_type != problem.partials_type; }
-  double oversize() const { return options.meta_info_bucket_oversize_proportion; }
+  // Dense blocks are counted, not expected: no slack.
+  double oversize() const {
+    return candidate.dense ? 0 : options.meta_info_bucket_oversize_proportion;
+  }
 };
 
 Case make_case(const Problem& problem, const device::Machine& machine, const Options& options,

@@ -99,7 +99,9 @@ std::int64_t least_multiply(const Case& c, Method method, const Least& v) {
 
 // Whether every partition of the box fetches a dense operand of which `needed` grains are the least
 // a tile uses: certain when it is also taken by another tile, which has its own even share.
-bool must_fetch(std::int64_t needed, std::int64_t takers) { return takers > 1 && needed > 1; }
+bool must_fetch(const Case& c, std::int64_t needed, std::int64_t takers) {
+  return takers > 1 && (needed > 1 || !c.quirks().even_operand_shares);
+}
 
 std::int64_t least_exchange(const Case& c, std::int64_t bytes, bool may_share_bus) {
   std::int64_t rate = c.machine.exchange_bytes_per_cycle;
@@ -131,7 +133,7 @@ Terms least_pass(const Case& c, Pass pass, Method method, const Least& v) {
   }
   const std::int64_t needed = v.share.y * v.share.z;
   const std::int64_t dense =
-      must_fetch(needed, v.lo.x) ? needed * v.grain.y * v.grain.z * c.input_bytes() : 0;
+      must_fetch(c, needed, v.lo.x) ? needed * v.grain.y * v.grain.z * c.input_bytes() : 0;
   t.cycles += least_exchange(c, dense, true);
   const bool own_too = c.quirks().receives_own_parts;
   if (v.lo.z > 1)
@@ -177,8 +179,8 @@ Terms least_grad_w(const Case& c, const Least& v) {
   const std::int64_t q_needed = v.share.x * v.share.z, s_needed = v.share.y * v.share.z;
   const std::int64_t q_bytes = q_needed * v.grain.x * v.grain.z * bytes;
   const std::int64_t s_bytes = s_needed * v.grain.y * v.grain.z * bytes;
-  const std::int64_t q = must_fetch(q_needed, v.lo.y) ? q_bytes : 0;
-  const std::int64_t s = must_fetch(s_needed, v.lo.x) ? s_bytes : 0;
+  const std::int64_t q = must_fetch(c, q_needed, v.lo.y) ? q_bytes : 0;
+  const std::int64_t s = must_fetch(c, s_needed, v.lo.x) ? s_bytes : 0;
   const bool amp = c.candidate.grad_w == Method::BlockGradWAmp;
   t.cycles += least_exchange(c, q, true) + least_exchange(c, s, true);
   if (amp) {

@@ -27,6 +27,8 @@ inline constexpr std::pair<std::string_view, bool PopLibsQuirks::*> kQuirks[] = 
     {"freePropagation", &PopLibsQuirks::free_propagation},
     {"averageTile", &PopLibsQuirks::average_tile},
     {"receivesOwnParts", &PopLibsQuirks::receives_own_parts},
+    {"neverChoosesDense", &PopLibsQuirks::never_chooses_dense},
+    {"evenOperandShares", &PopLibsQuirks::even_operand_shares},
     {"evenBatchParts", &PopLibsQuirks::even_batch_parts},
     {"checkElementOffsetsOnly", &PopLibsQuirks::check_element_offsets_only},
 };

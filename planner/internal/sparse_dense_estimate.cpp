@@ -101,8 +101,11 @@ void exchange_operands(const Case& c, const PassView& v, Held& held, PassEstimat
   const codelets::ExchangeWidth width{c.machine.exchange_bytes_per_cycle,
                                       c.machine.tiles_per_exchange_bus};
   const std::int64_t tiles = v.parts.product();
-  held.dense = fetched_bytes(v.share.y * v.share.z, v.grains.g * v.grains.y * v.grains.z, tiles,
-                             v.grain.y * v.grain.z * c.input_bytes());
+  held.dense = fetched_bytes(c, {.needed = v.share.y * v.share.z,
+                                 .all = v.grains.g * v.grains.y * v.grains.z,
+                                 .tiles = tiles,
+                                 .grain_bytes = v.grain.y * v.grain.z * c.input_bytes(),
+                                 .at_home = v.parts.x == 1});
   const std::int64_t fetched = v.parts.z - (c.quirks().receives_own_parts && v.parts.z > 1 ? 0 : 1);
   const std::int64_t visited = fetched * v.bucket_bytes;
   held.buckets = (v.parts.z - 1) * v.bucket_bytes;

@@ -27,7 +27,7 @@ TEST(ParseOptions, KeepsTheDefaultsOfAnEmptyObject) {
   EXPECT_EQ(parse_options("{}", "test"), Options{});
   EXPECT_EQ(Options{}.available_memory_proportion, 0.6);
   EXPECT_EQ(Options{}.meta_info_bucket_oversize_proportion, 0.3);
-  EXPECT_TRUE(Options{}.shared_buckets);
+  EXPECT_FALSE(Options{}.shared_buckets.has_value());
 }
 
 TEST(ParseOptions, ReadsEveryKey) {
@@ -78,7 +78,7 @@ TEST(ParseOptions, TakesValuesWrittenAsText) {
 TEST(ParseOptions, LaysTextOverTheGivenOptions) {
   Options base;
   base.shared_buckets = false;
-  EXPECT_FALSE(parse_options(R"({"searchLimit": 9})", "test", base).shared_buckets);
+  EXPECT_EQ(parse_options(R"({"searchLimit": 9})", "test", base).shared_buckets, false);
 }
 
 TEST(ParseOptions, NamesWhatIsWrong) {

@@ -75,7 +75,7 @@ TEST(Room, ASkewedPatternGetsTheRoomOfItsFullestCell) {
   device::Machine machine = device::machine_preset("gc200");
   machine.tiles = 16;
   Options options;
-  options.constraints = {4, 4, 1, {}, {}};
+  options.constraints = {4, 4, 1, {}, false};
   PatternStats even{{1, 1}, std::vector<std::int32_t>(256, 13), std::vector<std::int32_t>(256, 13)};
   PatternStats skewed = even;
   for (std::size_t i = 0; i < 256; ++i)

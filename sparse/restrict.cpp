@@ -1,0 +1,103 @@
+#include "tessera/sparse/restrict.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "tessera/base/error.hpp"
+#include "tessera/sparse/check.hpp"
+
+namespace tessera::sparse {
+namespace {
+
+constexpr std::int64_t kNone = -1;
+
+// One row of elements of a matrix at a time, by column.
+template <class T>
+class RowReader {
+ public:
+  explicit RowReader(const Csr<T>& m) : m_(m), at_(std::size_t(m.block_cols()), kNone) {}
+
+  void go_to(std::int64_t row) {
+    in_block_ = row % m_.block.rows;
+    const std::int64_t block_row = row / m_.block.rows;
+    if (block_row == block_row_) return;
+    mark(block_row_, false);
+    block_row_ = block_row < m_.block_rows() ? block_row : kNone;
+    mark(block_row_, true);
+  }
+
+  T value(std::int64_t col) const {
+    const std::int64_t block_col = col / m_.block.cols;
+    const std::int64_t at = block_col < m_.block_cols() ? at_[std::size_t(block_col)] : kNone;
+    if (at == kNone) return T{};
+    return m_.values[std::size_t(at * m_.block.area() + in_block_ * m_.block.cols +
+                                 col % m_.block.cols)];
+  }
+
+ private:
+  void mark(std::int64_t block_row, bool here) {
+    if (block_row == kNone) return;
+    const auto row = std::size_t(block_row);
+    for (std::int64_t k = m_.row_begin[row]; k < m_.row_begin[row + 1]; ++k)
+      at_[std::size_t(m_.col[std::size_t(k)])] = here ? k : kNone;
+  }
+
+  const Csr<T>& m_;
+  std::vector<std::int64_t> at_;  // position of the block of each block column in the current row
+  std::int64_t block_row_ = kNone, in_block_ = 0;
+};
+
+}  // namespace
+
+template <class T>
+Csr<T> on_pattern(const Csr<T>& matrix, const Csr<T>& pattern) {
+  check(matrix);
+  check(pattern);
+  Csr<T> result = pattern;
+  RowReader<T> reader(matrix);
+  const BlockShape block = pattern.block;
+  for (std::int64_t row = 0; row < pattern.rows; ++row) {
+    reader.go_to(row);
+    const auto block_row = std::size_t(row / block.rows);
+    for (std::int64_t k = pattern.row_begin[block_row]; k < pattern.row_begin[block_row + 1]; ++k) {
+      T* to = result.values.data() + k * block.area() + row % block.rows * block.cols;
+      const std::int64_t first = pattern.col[std::size_t(k)] * block.cols;
+      for (std::int64_t c = 0; c < block.cols; ++c) to[c] = reader.value(first + c);
+    }
+  }
+  return result;
+}
+
+template <class T>
+Csr<T> cropped(const Csr<T>& elements, std::int64_t rows, std::int64_t cols) {
+  check(elements);
+  if (!elements.block.is_element() || rows < 0 || cols < 0 || rows > elements.rows ||
+      cols > elements.cols)
+    throw Error(
+        ErrorCode::InvalidArgument,
+        fmt::format("cropped: {} x {} of a matrix of {} x {} in {} x {} blocks; it takes an "
+                    "element matrix at least as large",
+                    rows, cols, elements.rows, elements.cols, elements.block.rows,
+                    elements.block.cols));
+  Csr<T> result;
+  result.rows = rows, result.cols = cols;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t k = elements.row_begin[std::size_t(row)];
+         k < elements.row_begin[std::size_t(row) + 1]; ++k) {
+      if (elements.col[std::size_t(k)] >= cols) break;
+      result.col.push_back(elements.col[std::size_t(k)]);
+      result.values.push_back(elements.values[std::size_t(k)]);
+    }
+    result.row_begin.push_back(result.blocks());
+  }
+  return result;
+}
+
+template Csr<float> on_pattern(const Csr<float>&, const Csr<float>&);
+template Csr<double> on_pattern(const Csr<double>&, const Csr<double>&);
+template Csr<float> cropped(const Csr<float>&, std::int64_t, std::int64_t);
+template Csr<double> cropped(const Csr<double>&, std::int64_t, std::int64_t);
+
+}  // namespace tessera::sparse
