@@ -1,0 +1,137 @@
+#include "tessera/bench/planner/simulate.hpp"
+
+#include <utility>
+
+#include "tessera/base/error.hpp"
+#include "tessera/base/random.hpp"
+#include "tessera/runtime/fully_connected.hpp"
+#include "tessera/sparse/convert.hpp"
+
+namespace tessera::bench {
+namespace {
+
+using planner::Pass;
+
+constexpr std::uint64_t kOperandSeed = 17;
+// Multiply-adds of a pass up to which results are checked in double precision: a second or so.
+constexpr double kMostCheckedWork = 1e8;
+
+// Values in [-1, 1) as the layer's type holds them.
+template <class T>
+Matrix<T> random_operand(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
+  Random random(seed);
+  Matrix<T> matrix(rows, cols);
+  for (T& v : matrix.elements()) v = T(float(2 * random.unit() - 1));
+  return matrix;
+}
+
+template <class T>
+class PassRunner {
+ public:
+  PassRunner(const Layer& layer, runtime::FullyConnected& machine, runtime::LayerReport& report)
+      : layer_(layer),
+        machine_(machine),
+        report_(report),
+        s_(random_operand<T>(size().y, size().z, kOperandSeed)),
+        q_grad_(random_operand<T>(size().x, size().z, kOperandSeed + 1)) {
+    const double places = double(size().x) * double(size().y);
+    checked_ = places * double(size().z) * layer.problem.density <= kMostCheckedWork;
+  }
+
+  void forward() {
+    Matrix<T> q(size().x, size().z);
+    add(Pass::Fwd, machine_.forward<T>(s(), q.view()));
+    if (checked_)
+      verdict() = runtime::verify_product<T>(layer_.weights, s(), std::as_const(q).view(),
+                                             rounding(report_.grid.splits.y));
+  }
+  void grad_a() {
+    Matrix<T> s_grad(size().y, size().z);
+    add(Pass::GradA, machine_.grad_a<T>(q_grad(), s_grad.view()));
+    if (checked_)
+      verdict() =
+          runtime::verify_product<T>(sparse::transpose(layer_.weights), q_grad(),
+                                     std::as_const(s_grad).view(), rounding(report_.grid.splits.x));
+  }
+  void grad_w() {
+    sparse::Csr<float> gradient;
+    add(Pass::GradW, machine_.grad_w<T>(q_grad(), s(), gradient));
+    if (checked_)
+      verdict() = runtime::verify_gradient<T>(layer_.weights, gradient, q_grad(), s(),
+                                              rounding(report_.grid.splits.z));
+  }
+
+ private:
+  const Dims& size() const { return layer_.problem.size; }
+  MatrixView<const T> s() const { return s_.view(); }
+  MatrixView<const T> q_grad() const { return q_grad_.view(); }
+  runtime::Rounding rounding(std::int64_t partials) const {
+    return {layer_.problem.data_type, layer_.problem.partials_type, partials};
+  }
+  void add(Pass pass, device::Ledger ledger) {
+    report_.passes.push_back({pass, std::move(ledger), std::nullopt});
+  }
+  std::optional<runtime::Verdict>& verdict() { return report_.passes.back().verdict; }
+
+  const Layer& layer_;
+  runtime::FullyConnected& machine_;
+  runtime::LayerReport& report_;
+  Matrix<T> s_, q_grad_;
+  bool checked_ = false;
+};
+
+template <class T>
+void run_passes(const Layer& layer, runtime::FullyConnected& machine,
+                runtime::LayerReport& report) {
+  PassRunner<T> runner(layer, machine, report);
+  runner.forward();
+  if (layer.problem.grad_a) runner.grad_a();
+  if (layer.problem.grad_w) runner.grad_w();
+}
+
+Run run_plan(const Layer& layer, runtime::LayerReport report, Executor& executor) {
+  runtime::FullyConnected machine(layer.problem, report.plan, layer.machine,
+                                  device::ExchangeMode::Share, executor);
+  if (const auto misfit = machine.set_weights(layer.weights)) return {{}, misfit->message};
+  report.spill = machine.buckets().stats;
+  report.travel = machine.buckets().travel;
+  report.high_water = machine.high_water();
+  if (layer.problem.data_type == DataType::Half)
+    run_passes<Half>(layer, machine, report);
+  else
+    run_passes<float>(layer, machine, report);
+  if (!report.ok()) return {{}, "wrong result"};
+  return {std::move(report), {}};
+}
+
+}  // namespace
+
+std::optional<Cycles> Run::simulated() const {
+  if (!report) return std::nullopt;
+  Cycles sum;
+  for (const runtime::PassReport& pass : report->passes) sum += pass.ledger.total();
+  return sum;
+}
+
+std::optional<Cycles> Run::planned() const {
+  if (!report) return std::nullopt;
+  return report->plan.cost.cycles;
+}
+
+Run simulate(const Layer& layer, const planner::Options& options, const PatternStats* stats,
+             Executor& executor) try {
+  const planner::PlanResult result = planner::plan(layer.problem, layer.machine, options, stats);
+  if (!result.has_plan) return {{}, result.reason};
+  runtime::LayerReport report{
+      .source = layer.name,
+      .problem = layer.problem,
+      .plan = result.plan,
+      .machine = layer.machine,
+      .grid = runtime::tile_grid(layer.problem, result.plan, layer.machine)};
+  return run_plan(layer, std::move(report), executor);
+} catch (const Error& error) {
+  if (error.code() == ErrorCode::Internal) throw;
+  return {{}, error.what()};
+}
+
+}  // namespace tessera::bench

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tessera/planner/options.hpp"
+#include "tessera/planner/problem.hpp"
+
+namespace tessera::planner {
+
+// One of PopSparse's own plans (PopLibs 3.4), made with the figures of GC200 and its defaults.
+struct RecordedPlan {
+  std::map<std::string, std::string> field;  // by the table's column names; empty: no plan
+
+  const std::string& text(const std::string& name) const { return field.at(name); }
+  std::int64_t number(const std::string& name) const { return std::stoll(field.at(name)); }
+  bool found() const { return !text("X").empty(); }
+  Problem problem() const;
+};
+
+// The 400 of tests/data/popsparse_plans.tsv, in its order. Error{BadInput} when it is not there.
+std::vector<RecordedPlan> read_recorded_plans();
+
+// Options under which plans equal the recorded ones in every number.
+Options parity_options();
+
+}  // namespace tessera::planner
