@@ -140,9 +140,12 @@ std::vector<Comparison> compare_uniform(const QualityRequest& request, Executor&
 std::vector<Comparison> compare_skewed(const QualityRequest& request, Executor& executor) {
   std::vector<Comparison> comparisons;
   std::size_t turn = 0;
-  for (const RecordedPlan& row : choose(request, kSkewedProblems, is_skewed_choice))
-    comparisons.push_back(
-        compare_row_skewed(row, kSkews[turn++ % kSkews.size()], request.seed, executor));
+  for (const RecordedPlan& row : choose(request, kSkewedProblems, is_skewed_choice)) {
+    const Skew drawn = kSkews[turn++ % kSkews.size()];
+    for (const Skew skew : kSkews)
+      if (skew == drawn || !request.rows.empty())
+        comparisons.push_back(compare_row_skewed(row, skew, request.seed, executor));
+  }
   return comparisons;
 }
 

@@ -35,8 +35,8 @@ struct Comparison {
 // pattern.
 std::vector<Comparison> compare_uniform(const QualityRequest& request, Executor& executor);
 
-// Sizes drawn likewise among those of density 1/4 and less, with the five skews in turn. Our plan
-// is told the pattern; `pinned` has PopLibs' bucket sizes.
+// Sizes drawn likewise among those of density 1/4 and less, with the five skews in turn; named rows
+// with all five. Our plan is told the pattern; `pinned` has PopLibs' bucket sizes.
 std::vector<Comparison> compare_skewed(const QualityRequest& request, Executor& executor);
 
 // Of some ratios: the geometric mean and the largest; both 0 when there are none.

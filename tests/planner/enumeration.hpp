@@ -9,4 +9,8 @@ namespace tessera::planner {
 PlanResult plan_by_enumeration(const Problem& problem, const device::Machine& machine,
                                const Options& options = {}, const PatternStats* stats = nullptr);
 
+// Whether both say the same: status, bound and the whole plan. How many partitions were looked at
+// does not count.
+bool equal_answers(const PlanResult& a, const PlanResult& b);
+
 }  // namespace tessera::planner
