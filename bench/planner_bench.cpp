@@ -98,10 +98,15 @@ int main(int argc, char** argv) {
   app.add_option("--rows", a.quality.rows, "ids of recorded plans, instead of all or a draw")
       ->delimiter(',')
       ->excludes(bars);
+  app.add_option("--nearby", a.quality.nearby,
+                 "with --quality: also run so many of the cheapest partitions")
+      ->needs(quality);
   app.add_option("--seed", a.quality.seed, "of the draw and of the patterns");
   CLI11_PARSE(app, argc, argv);
   a.for_benchmark = app.remaining();
   return tools::guarded_main("planner_bench", [&] {
+    if (!a.for_benchmark.empty() && (a.show_quality || a.check_bars))
+      throw Error(ErrorCode::InvalidArgument, "unknown argument " + a.for_benchmark.front());
     if (a.show_quality) return show_quality(a);
     return a.check_bars ? check_bars(a) : measure_speed(a);
   });

@@ -35,12 +35,6 @@ std::int64_t count_optimal(std::size_t count, const device::Machine& machine) {
   return optimal;
 }
 
-Summary summary_of(const std::vector<Comparison>& comparisons) {
-  std::vector<std::optional<double>> ratios;
-  for (const Comparison& c : comparisons) ratios.push_back(c.ratio());
-  return summary(ratios);
-}
-
 }  // namespace
 
 std::string to_text(const std::vector<Bar>& bars) {
@@ -75,8 +69,8 @@ std::vector<Bar> optimality_bars() {
 }
 
 std::vector<Bar> quality_bars(const QualityRequest& request, Executor& executor) {
-  const Summary uniform = summary_of(compare_uniform(request, executor));
-  const Summary skewed = summary_of(compare_skewed(request, executor));
+  const Summary uniform = summary(compare_uniform(request, executor), &Comparison::to_pinned);
+  const Summary skewed = summary(compare_skewed(request, executor), &Comparison::to_poplibs);
   return {
       {"uniform: problems that ran under both plans", double(uniform.count), Side::AtLeast, 60},
       {"uniform: simulated cycles / PopLibs' partition, worst", uniform.worst, Side::AtMost, 1.01},

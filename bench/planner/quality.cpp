@@ -9,6 +9,7 @@
 #include "tessera/bench/planner/skewed_patterns.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
+#include "tessera/tests/planner/enumeration.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -80,9 +81,9 @@ void size_buckets_as_poplibs(planner::PopLibsQuirks& quirks) {
   quirks.no_end_marker_room = true;
 }
 
-std::optional<double> quotient(const Run& a, const Run& b) {
-  if (!a.report || !b.report) return std::nullopt;
-  return double(a.simulated()->value) / double(b.simulated()->value);
+std::optional<double> quotient(std::optional<Cycles> a, std::optional<Cycles> b) {
+  if (!a || !b) return std::nullopt;
+  return double(a->value) / double(b->value);
 }
 
 // PopLibs' plan for a row; the recorded one, with what the table leaves out.
@@ -93,13 +94,46 @@ planner::Plan poplibs_plan(const RecordedPlan& row, const device::Machine& machi
   return planner::plan_or_throw(row.problem(), machine, planner::parity_options());
 }
 
-Comparison compare_row(const RecordedPlan& row, std::uint64_t seed, Executor& executor) {
+// Ours, PopLibs' partition in our buckets, and in its own.
+Comparison compare(const Layer& layer, const RecordedPlan& row, const PatternStats* stats,
+                   Executor& executor) {
+  const planner::Plan poplibs = poplibs_plan(row, layer.machine);
+  const planner::Options pinned = pinned_to(poplibs, layer.problem);
+  planner::Options as_poplibs = pinned;
+  size_buckets_as_poplibs(as_poplibs.quirks);
+  return {layer.name,
+          layer.problem,
+          poplibs.partition,
+          simulate(layer, {}, stats, executor),
+          simulate(layer, pinned, stats, executor),
+          simulate(layer, as_poplibs, nullptr, executor),
+          std::nullopt};
+}
+
+void note_if_less(std::optional<Cycles>& least, const Run& run) {
+  const std::optional<Cycles> cycles = run.simulated();
+  if (cycles && (!least || *cycles < *least)) least = cycles;
+}
+
+void find_best_nearby(const Layer& layer, std::size_t count, Executor& executor,
+                      Comparison& comparison) {
+  note_if_less(comparison.best_nearby, comparison.ours);
+  note_if_less(comparison.best_nearby, comparison.pinned);
+  planner::Options options;
+  for (const planner::PlanConstraints& pins :
+       planner::cheapest_partitions(layer.problem, layer.machine, options, count)) {
+    options.constraints = pins;
+    note_if_less(comparison.best_nearby, simulate(layer, options, nullptr, executor));
+  }
+}
+
+Comparison compare_row(const RecordedPlan& row, const QualityRequest& request, Executor& executor) {
   const planner::Problem p = row.problem();
   const Layer layer{row.text("id"), p, device::machine_preset("gc200"),
-                    sparse::random_pattern(p.size.x, p.size.y, p.block, p.density, seed)};
-  const planner::Plan poplibs = poplibs_plan(row, layer.machine);
-  return {layer.name, p, poplibs.partition, simulate(layer, {}, nullptr, executor),
-          simulate(layer, pinned_to(poplibs, p), nullptr, executor)};
+                    sparse::random_pattern(p.size.x, p.size.y, p.block, p.density, request.seed)};
+  Comparison comparison = compare(layer, row, nullptr, executor);
+  if (request.nearby > 0) find_best_nearby(layer, request.nearby, executor, comparison);
+  return comparison;
 }
 
 Comparison compare_row_skewed(const RecordedPlan& row, Skew skew, std::uint64_t seed,
@@ -107,33 +141,29 @@ Comparison compare_row_skewed(const RecordedPlan& row, Skew skew, std::uint64_t 
   const planner::Problem p = row.problem();
   const Layer layer{row.text("id") + " " + to_string(skew), p, device::machine_preset("gc200"),
                     skewed_pattern(skew, {p.size.x, p.size.y, p.block, p.density}, seed)};
-  const planner::Plan poplibs = poplibs_plan(row, layer.machine);
   const PatternStats stats = sparse::pattern_stats(layer.weights);
-  const planner::Options pinned = pinned_to(poplibs, p);
-  planner::Options as_poplibs = pinned;
-  size_buckets_as_poplibs(as_poplibs.quirks);
-  return {layer.name,
-          p,
-          poplibs.partition,
-          simulate(layer, {}, &stats, executor),
-          simulate(layer, as_poplibs, nullptr, executor),
-          simulate(layer, pinned, &stats, executor)};
+  return compare(layer, row, &stats, executor);
 }
 
 }  // namespace
 
-std::optional<double> Comparison::ratio() const { return quotient(ours, pinned); }
-std::optional<double> Comparison::ratio_told() const { return quotient(ours, pinned_told); }
-std::optional<double> Comparison::least_ratio() const {
-  const Run& rival = pinned_told.report ? pinned_told : pinned;
-  if (!ours.report || !rival.report) return std::nullopt;
-  return double(ours.planned()->value) / double(rival.planned()->value);
+std::optional<double> Comparison::to_pinned() const {
+  return quotient(ours.simulated(), pinned.simulated());
+}
+std::optional<double> Comparison::to_poplibs() const {
+  return quotient(ours.simulated(), as_poplibs.simulated());
+}
+std::optional<double> Comparison::planned_to_pinned() const {
+  return quotient(ours.planned(), pinned.planned());
+}
+std::optional<double> Comparison::nearby_to_pinned() const {
+  return quotient(best_nearby, pinned.simulated());
 }
 
 std::vector<Comparison> compare_uniform(const QualityRequest& request, Executor& executor) {
   std::vector<Comparison> comparisons;
   for (const RecordedPlan& row : choose(request, kUniformProblems, is_uniform_choice))
-    comparisons.push_back(compare_row(row, request.seed, executor));
+    comparisons.push_back(compare_row(row, request, executor));
   return comparisons;
 }
 
@@ -149,10 +179,11 @@ std::vector<Comparison> compare_skewed(const QualityRequest& request, Executor& 
   return comparisons;
 }
 
-Summary summary(const std::vector<std::optional<double>>& ratios) {
+Summary summary(const std::vector<Comparison>& comparisons, Ratio ratio_of) {
   Summary result;
   double logs = 0;
-  for (const std::optional<double>& ratio : ratios) {
+  for (const Comparison& comparison : comparisons) {
+    const std::optional<double> ratio = (comparison.*ratio_of)();
     if (!ratio) continue;
     ++result.count;
     logs += std::log(*ratio);

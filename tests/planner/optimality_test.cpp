@@ -39,6 +39,26 @@ TEST(Optimality, HoldsOnTwentyRecordedLayersOnTheWholeChip) {
   expect_optimal(20, device::machine_preset("gc200"));
 }
 
+TEST(CheapestPartitions, BeginWithThePlanAndRise) {
+  const RecordedPlan row = some_layers(1).front();
+  const device::Machine machine = device::machine_preset("gc200");
+  Options pinned;
+  Cycles before = plan(row.problem(), machine).plan.cost.cycles;
+  const Cycles least = before;
+  const auto partitions = cheapest_partitions(row.problem(), machine, {}, 20);
+  ASSERT_EQ(partitions.size(), 20u);
+  for (const PlanConstraints& pins : partitions) {
+    pinned.constraints = pins;
+    const Cycles cycles = plan(row.problem(), machine, pinned).plan.cost.cycles;
+    EXPECT_GE(cycles, before);
+    if (pins == partitions.front()) {
+      EXPECT_EQ(cycles, least);
+    }
+    before = cycles;
+  }
+  EXPECT_GT(before, least);
+}
+
 TEST(EqualAnswers, TellsAPlanFromAnotherAndFromNone) {
   const RecordedPlan row = some_layers(1).front();
   const device::Machine machine = device::machine_preset("gc200");
