@@ -3,7 +3,6 @@
 #include <benchmark/benchmark.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -20,16 +19,6 @@ struct Arguments {
   bool show_quality = false, check_bars = false, verbose = false;
   std::vector<std::string> for_benchmark;
 };
-
-std::vector<planner::RecordedPlan> rows_to_plan(const std::vector<std::string>& ids) {
-  std::vector<planner::RecordedPlan> rows = planner::read_recorded_plans();
-  if (!ids.empty())
-    std::erase_if(rows, [&](const planner::RecordedPlan& row) {
-      return std::count(ids.begin(), ids.end(), row.text("id")) == 0;
-    });
-  if (rows.empty()) throw Error(ErrorCode::InvalidArgument, "--rows names no recorded plan");
-  return rows;
-}
 
 // One iteration plans every row once.
 void register_speed(bench::PlanTimes& times) {
@@ -48,7 +37,7 @@ int measure_speed(const Arguments& a) {
   std::vector<bench::PlanTimes> all;
   for (const Planning planning :
        {Planning::Parity, Planning::Default, Planning::EnumerateParity, Planning::EnumerateDefault})
-    all.emplace_back(planning, rows_to_plan(a.quality.rows));
+    all.emplace_back(planning, planner::read_recorded_plans(a.quality.rows));
   for (bench::PlanTimes& times : all) register_speed(times);
   std::vector<std::string> words(a.for_benchmark);
   words.insert(words.begin(), "planner_bench");

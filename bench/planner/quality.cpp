@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "tessera/base/error.hpp"
-#include "tessera/base/random.hpp"
+#include "tessera/bench/planner/shuffle.hpp"
 #include "tessera/bench/planner/skewed_patterns.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
@@ -30,9 +29,7 @@ double places(const planner::Problem& p) {
 }
 
 bool is_uniform_choice(const RecordedPlan& row) {
-  const planner::Problem p = row.problem();
-  const double work = double(p.size.x) * double(p.size.y) * double(p.size.z) * p.density;
-  return row.found() && row.text("mem_retry") == "0.6" && work <= kMostWork;
+  return row.found() && row.text("mem_retry") == "0.6" && multiply_adds(row.problem()) <= kMostWork;
 }
 
 bool is_skewed_choice(const RecordedPlan& row) {
@@ -41,24 +38,13 @@ bool is_skewed_choice(const RecordedPlan& row) {
          places(p) <= kMostSkewedPlaces;
 }
 
-void shuffle(std::vector<RecordedPlan>& rows, std::uint64_t seed) {
-  Random random(seed);
-  for (auto i = std::ssize(rows); i > 1; --i)
-    std::swap(rows[std::size_t(i - 1)], rows[std::size_t(random.below(i))]);
-}
-
 std::vector<RecordedPlan> choose(const QualityRequest& request, std::size_t count,
                                  bool (*suits)(const RecordedPlan&)) {
-  std::vector<RecordedPlan> rows = planner::read_recorded_plans();
-  const auto is_named = [&](const RecordedPlan& row) {
-    return std::count(request.rows.begin(), request.rows.end(), row.text("id")) > 0;
-  };
-  if (!request.rows.empty()) {
-    std::erase_if(rows, [&](const RecordedPlan& row) { return !is_named(row); });
-    return rows;
-  }
+  std::vector<RecordedPlan> rows = planner::read_recorded_plans(request.rows);
+  if (!request.rows.empty()) return rows;
   std::erase_if(rows, [&](const RecordedPlan& row) { return !suits(row); });
-  shuffle(rows, request.seed);
+  Random random(request.seed);
+  shuffle(rows, random);
   if (rows.size() > count) rows.resize(count);
   return rows;
 }
