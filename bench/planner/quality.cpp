@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 #include "tessera/base/error.hpp"
 #include "tessera/bench/planner/shuffle.hpp"
