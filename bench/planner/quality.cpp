@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
+#include <cstdint>
 
 #include "tessera/base/error.hpp"
-#include "tessera/base/random.hpp"
+#include "tessera/bench/planner/shuffle.hpp"
 #include "tessera/bench/planner/skewed_patterns.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
+#include "tessera/tests/planner/enumeration.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -29,9 +30,7 @@ double places(const planner::Problem& p) {
 }
 
 bool is_uniform_choice(const RecordedPlan& row) {
-  const planner::Problem p = row.problem();
-  const double work = double(p.size.x) * double(p.size.y) * double(p.size.z) * p.density;
-  return row.found() && row.text("mem_retry") == "0.6" && work <= kMostWork;
+  return row.found() && row.text("mem_retry") == "0.6" && multiply_adds(row.problem()) <= kMostWork;
 }
 
 bool is_skewed_choice(const RecordedPlan& row) {
@@ -40,24 +39,13 @@ bool is_skewed_choice(const RecordedPlan& row) {
          places(p) <= kMostSkewedPlaces;
 }
 
-void shuffle(std::vector<RecordedPlan>& rows, std::uint64_t seed) {
-  Random random(seed);
-  for (auto i = std::ssize(rows); i > 1; --i)
-    std::swap(rows[std::size_t(i - 1)], rows[std::size_t(random.below(i))]);
-}
-
 std::vector<RecordedPlan> choose(const QualityRequest& request, std::size_t count,
                                  bool (*suits)(const RecordedPlan&)) {
-  std::vector<RecordedPlan> rows = planner::read_recorded_plans();
-  const auto is_named = [&](const RecordedPlan& row) {
-    return std::count(request.rows.begin(), request.rows.end(), row.text("id")) > 0;
-  };
-  if (!request.rows.empty()) {
-    std::erase_if(rows, [&](const RecordedPlan& row) { return !is_named(row); });
-    return rows;
-  }
+  std::vector<RecordedPlan> rows = planner::read_recorded_plans(request.rows);
+  if (!request.rows.empty()) return rows;
   std::erase_if(rows, [&](const RecordedPlan& row) { return !suits(row); });
-  shuffle(rows, request.seed);
+  Random random(request.seed);
+  shuffle(rows, random);
   if (rows.size() > count) rows.resize(count);
   return rows;
 }
@@ -80,9 +68,9 @@ void size_buckets_as_poplibs(planner::PopLibsQuirks& quirks) {
   quirks.no_end_marker_room = true;
 }
 
-std::optional<double> quotient(const Run& a, const Run& b) {
-  if (!a.report || !b.report) return std::nullopt;
-  return double(a.simulated()->value) / double(b.simulated()->value);
+std::optional<double> quotient(std::optional<Cycles> a, std::optional<Cycles> b) {
+  if (!a || !b) return std::nullopt;
+  return double(a->value) / double(b->value);
 }
 
 // PopLibs' plan for a row; the recorded one, with what the table leaves out.
@@ -93,13 +81,46 @@ planner::Plan poplibs_plan(const RecordedPlan& row, const device::Machine& machi
   return planner::plan_or_throw(row.problem(), machine, planner::parity_options());
 }
 
-Comparison compare_row(const RecordedPlan& row, std::uint64_t seed, Executor& executor) {
+// Ours, PopLibs' partition in our buckets, and in its own.
+Comparison compare(const Layer& layer, const RecordedPlan& row, const PatternStats* stats,
+                   Executor& executor) {
+  const planner::Plan poplibs = poplibs_plan(row, layer.machine);
+  const planner::Options pinned = pinned_to(poplibs, layer.problem);
+  planner::Options as_poplibs = pinned;
+  size_buckets_as_poplibs(as_poplibs.quirks);
+  return {layer.name,
+          layer.problem,
+          poplibs.partition,
+          simulate(layer, {}, stats, executor),
+          simulate(layer, pinned, stats, executor),
+          simulate(layer, as_poplibs, nullptr, executor),
+          std::nullopt};
+}
+
+void note_if_less(std::optional<Cycles>& least, const Run& run) {
+  const std::optional<Cycles> cycles = run.simulated();
+  if (cycles && (!least || *cycles < *least)) least = cycles;
+}
+
+void find_best_nearby(const Layer& layer, std::size_t count, Executor& executor,
+                      Comparison& comparison) {
+  note_if_less(comparison.best_nearby, comparison.ours);
+  note_if_less(comparison.best_nearby, comparison.pinned);
+  planner::Options options;
+  for (const planner::PlanConstraints& pins :
+       planner::cheapest_partitions(layer.problem, layer.machine, options, count)) {
+    options.constraints = pins;
+    note_if_less(comparison.best_nearby, simulate(layer, options, nullptr, executor));
+  }
+}
+
+Comparison compare_row(const RecordedPlan& row, const QualityRequest& request, Executor& executor) {
   const planner::Problem p = row.problem();
   const Layer layer{row.text("id"), p, device::machine_preset("gc200"),
-                    sparse::random_pattern(p.size.x, p.size.y, p.block, p.density, seed)};
-  const planner::Plan poplibs = poplibs_plan(row, layer.machine);
-  return {layer.name, p, poplibs.partition, simulate(layer, {}, nullptr, executor),
-          simulate(layer, pinned_to(poplibs, p), nullptr, executor)};
+                    sparse::random_pattern(p.size.x, p.size.y, p.block, p.density, request.seed)};
+  Comparison comparison = compare(layer, row, nullptr, executor);
+  if (request.nearby > 0) find_best_nearby(layer, request.nearby, executor, comparison);
+  return comparison;
 }
 
 Comparison compare_row_skewed(const RecordedPlan& row, Skew skew, std::uint64_t seed,
@@ -107,49 +128,49 @@ Comparison compare_row_skewed(const RecordedPlan& row, Skew skew, std::uint64_t 
   const planner::Problem p = row.problem();
   const Layer layer{row.text("id") + " " + to_string(skew), p, device::machine_preset("gc200"),
                     skewed_pattern(skew, {p.size.x, p.size.y, p.block, p.density}, seed)};
-  const planner::Plan poplibs = poplibs_plan(row, layer.machine);
   const PatternStats stats = sparse::pattern_stats(layer.weights);
-  const planner::Options pinned = pinned_to(poplibs, p);
-  planner::Options as_poplibs = pinned;
-  size_buckets_as_poplibs(as_poplibs.quirks);
-  return {layer.name,
-          p,
-          poplibs.partition,
-          simulate(layer, {}, &stats, executor),
-          simulate(layer, as_poplibs, nullptr, executor),
-          simulate(layer, pinned, &stats, executor)};
+  return compare(layer, row, &stats, executor);
 }
 
 }  // namespace
 
-std::optional<double> Comparison::ratio() const { return quotient(ours, pinned); }
-std::optional<double> Comparison::ratio_told() const { return quotient(ours, pinned_told); }
-std::optional<double> Comparison::least_ratio() const {
-  const Run& rival = pinned_told.report ? pinned_told : pinned;
-  if (!ours.report || !rival.report) return std::nullopt;
-  return double(ours.planned()->value) / double(rival.planned()->value);
+std::optional<double> Comparison::to_pinned() const {
+  return quotient(ours.simulated(), pinned.simulated());
+}
+std::optional<double> Comparison::to_poplibs() const {
+  return quotient(ours.simulated(), as_poplibs.simulated());
+}
+std::optional<double> Comparison::planned_to_pinned() const {
+  return quotient(ours.planned(), pinned.planned());
+}
+std::optional<double> Comparison::nearby_to_pinned() const {
+  return quotient(best_nearby, pinned.simulated());
 }
 
 std::vector<Comparison> compare_uniform(const QualityRequest& request, Executor& executor) {
   std::vector<Comparison> comparisons;
   for (const RecordedPlan& row : choose(request, kUniformProblems, is_uniform_choice))
-    comparisons.push_back(compare_row(row, request.seed, executor));
+    comparisons.push_back(compare_row(row, request, executor));
   return comparisons;
 }
 
 std::vector<Comparison> compare_skewed(const QualityRequest& request, Executor& executor) {
   std::vector<Comparison> comparisons;
   std::size_t turn = 0;
-  for (const RecordedPlan& row : choose(request, kSkewedProblems, is_skewed_choice))
-    comparisons.push_back(
-        compare_row_skewed(row, kSkews[turn++ % kSkews.size()], request.seed, executor));
+  for (const RecordedPlan& row : choose(request, kSkewedProblems, is_skewed_choice)) {
+    const Skew drawn = kSkews[turn++ % kSkews.size()];
+    for (const Skew skew : kSkews)
+      if (skew == drawn || !request.rows.empty())
+        comparisons.push_back(compare_row_skewed(row, skew, request.seed, executor));
+  }
   return comparisons;
 }
 
-Summary summary(const std::vector<std::optional<double>>& ratios) {
+Summary summary(const std::vector<Comparison>& comparisons, Ratio ratio_of) {
   Summary result;
   double logs = 0;
-  for (const std::optional<double>& ratio : ratios) {
+  for (const Comparison& comparison : comparisons) {
+    const std::optional<double> ratio = (comparison.*ratio_of)();
     if (!ratio) continue;
     ++result.count;
     logs += std::log(*ratio);

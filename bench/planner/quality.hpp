@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,39 +15,47 @@ namespace tessera::bench {
 struct QualityRequest {
   std::vector<std::string> rows;  // ids of the recorded plans; empty: drawn from the seed
   std::uint64_t seed = 1;         // of the draw and of the patterns
+  std::size_t nearby = 0;         // uniform: also run so many of the cheapest partitions
 };
 
-// Our plan and PopLibs' partition, pinned by constraints, on the same machine and pattern.
+// A layer under our plan and under PopLibs' partition, pinned by constraints, on the same machine
+// and pattern.
 struct Comparison {
   std::string name;
   planner::Problem problem;
   Dims poplibs_partition;
-  Run ours, pinned;
-  Run pinned_told;  // skewed patterns only: buckets sized for the pattern, which PopLibs cannot
+  Run ours, pinned;  // buckets sized by our planner, knowing as much of the pattern as each other
+  Run as_poplibs;    // pinned, with PopLibs' bucket sizes, which know nothing of the pattern
+  // The least simulated cycles of ours, the pinned and `nearby` partitions, whichever knew it.
+  std::optional<Cycles> best_nearby;
 
-  // Simulated cycles, ours / pinned; none when either did not run.
-  std::optional<double> ratio() const;
-  // The planner's figures for ours and for the pinned plan that knows as much of the pattern. No
-  // partition has a lower one (tested against enumeration): so much is there to be had.
-  std::optional<double> least_ratio() const;
-  std::optional<double> ratio_told() const;
+  // Simulated cycles, ours / another; none when either did not run.
+  std::optional<double> to_pinned() const;
+  std::optional<double> to_poplibs() const;
+  // Planned cycles, ours / pinned. No partition has fewer (tested against enumeration): so much is
+  // there to be had as far as the planner can tell.
+  std::optional<double> planned_to_pinned() const;
+  // best_nearby / pinned: what a planner that foresees the engine's figure would reach at least.
+  std::optional<double> nearby_to_pinned() const;
 };
 
-// Draws `count` rows whose PopLibs plan fits the tile and whose passes take at most
-// kMostWork multiply-adds each, in the table's order of a seeded shuffle. No plan is told the
-// pattern.
+// 60 rows, drawn by the seed from those whose PopLibs plan keeps to its memory bound and whose
+// passes have at most a billion multiply-adds each, with uniform random patterns. No plan is told
+// them.
 std::vector<Comparison> compare_uniform(const QualityRequest& request, Executor& executor);
 
-// Sizes drawn likewise among those of density 1/4 and less, with the five skews in turn. Our plan
-// is told the pattern; `pinned` has PopLibs' bucket sizes.
+// 30 rows drawn likewise from those of density 1/4 and less and at most 2^22 blocks, with the five
+// skews in turn; named rows with all five. Our planner is told the pattern.
 std::vector<Comparison> compare_skewed(const QualityRequest& request, Executor& executor);
 
-// Of some ratios: the geometric mean and the largest; both 0 when there are none.
+// Of a ratio, over the comparisons that have it: the geometric mean and the largest; both 0 when
+// none has.
+using Ratio = std::optional<double> (Comparison::*)() const;
 struct Summary {
   std::int64_t count = 0;
   double mean = 0, worst = 0;
 };
-Summary summary(const std::vector<std::optional<double>>& ratios);
+Summary summary(const std::vector<Comparison>& comparisons, Ratio ratio);
 
 // A table, a summary below it and, when asked, every run with planned and simulated cycles phase by
 // phase.

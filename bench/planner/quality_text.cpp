@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
 #include <iterator>
 
 #include "tessera/bench/planner/quality.hpp"
@@ -34,43 +36,79 @@ std::string spilled_text(const Run& run) {
                      s.blocks == 0 ? 0.0 : 100.0 * double(s.moved_blocks) / double(s.blocks));
 }
 
-constexpr const char* kLine =
-    "{:<17} {:<35} {:>11} {:>11} {:>9} {:>9} {:>9} {:>9} {:>7} {:>7} {:>8} {:>9} {:>7}\n";
+// A column of the table with two lines of heading; left-aligned when the width is negative.
+struct Column {
+  std::string head, below;
+  int width = 0;
+  std::function<std::string(const Comparison&)> text;
+};
 
-void write_head(Out out) {
-  fmt::format_to(out, kLine, "row", "x*y*z block density", "PopLibs", "ours", "planned",
-                 "simulated", "planned", "simulated", "ratio", "least", "spilled", "simulated",
-                 "ratio");
-  fmt::format_to(out, kLine, "", "", "partition", "partition", "ours", "ours", "pinned", "pinned",
-                 "", "", "pinned", "told", "told");
+Column cycles_column(const char* kind, const char* of, const Run Comparison::*run,
+                     std::optional<Cycles> (Run::*figure)() const) {
+  return {kind, of, 9, [=](const Comparison& c) { return cycles_text(((c.*run).*figure)()); }};
 }
 
-void write_line(const Comparison& c, Out out) {
-  fmt::format_to(out, kLine, c.name, layer_text(c.problem), partition_text(c.poplibs_partition),
-                 c.ours.report ? partition_text(c.ours.report->plan.partition) : "none",
-                 cycles_text(c.ours.planned()), cycles_text(c.ours.simulated()),
-                 cycles_text(c.pinned.planned()), cycles_text(c.pinned.simulated()),
-                 ratio_text(c.ratio()), ratio_text(c.least_ratio()), spilled_text(c.pinned),
-                 c.pinned_told.report ? cycles_text(c.pinned_told.simulated()) : "-",
-                 ratio_text(c.ratio_told()));
+Column ratio_column(const char* head, const char* below, Ratio ratio) {
+  return {head, below, 7, [=](const Comparison& c) { return ratio_text((c.*ratio)()); }};
 }
 
-void write_run(const char* title, const Run& run, Out out) {
-  if (run.report)
-    fmt::format_to(out, "\n-- {}\n{}", title, runtime::to_text(*run.report));
-  else if (!run.failure.empty())
-    fmt::format_to(out, "\n-- {}: {}\n", title, run.failure);
+std::vector<Column> columns_for(const std::vector<Comparison>& comparisons) {
+  std::vector<Column> columns = {
+      {"row", "", -16, [](const Comparison& c) { return c.name; }},
+      {"x*y*z block density", "", -35, [](const Comparison& c) { return layer_text(c.problem); }},
+      {"PopLibs", "", 10, [](const Comparison& c) { return partition_text(c.poplibs_partition); }},
+      {"ours", "", 10,
+       [](const Comparison& c) {
+         return c.ours.report ? partition_text(c.ours.report->plan.partition) : "none";
+       }},
+      cycles_column("planned", "ours", &Comparison::ours, &Run::planned),
+      cycles_column("simulated", "ours", &Comparison::ours, &Run::simulated),
+      cycles_column("planned", "pinned", &Comparison::pinned, &Run::planned),
+      cycles_column("simulated", "pinned", &Comparison::pinned, &Run::simulated),
+      ratio_column("ratio", "", &Comparison::to_pinned),
+      ratio_column("ratio", "planned", &Comparison::planned_to_pinned),
+      cycles_column("simulated", "PopLibs", &Comparison::as_poplibs, &Run::simulated),
+      {"spilled", "PopLibs", 7, [](const Comparison& c) { return spilled_text(c.as_poplibs); }},
+      ratio_column("ratio", "PopLibs", &Comparison::to_poplibs)};
+  if (std::any_of(comparisons.begin(), comparisons.end(),
+                  [](const Comparison& c) { return c.best_nearby.has_value(); }))
+    columns.push_back(ratio_column("ratio", "nearby", &Comparison::nearby_to_pinned));
+  return columns;
 }
 
-template <class Ratio>
+void write_cell(const std::string& text, int width, Out out) {
+  if (width < 0)
+    fmt::format_to(out, "{:<{}} ", text, -width);
+  else
+    fmt::format_to(out, "{:>{}} ", text, width);
+}
+
+void write_table(const std::vector<Comparison>& comparisons, Out out) {
+  const std::vector<Column> columns = columns_for(comparisons);
+  for (const Column& column : columns) write_cell(column.head, column.width, out);
+  fmt::format_to(out, "\n");
+  for (const Column& column : columns) write_cell(column.below, column.width, out);
+  fmt::format_to(out, "\n");
+  for (const Comparison& c : comparisons) {
+    for (const Column& column : columns) write_cell(column.text(c), column.width, out);
+    fmt::format_to(out, "\n");
+  }
+}
+
+// Why there is no run, always; the run, when asked.
+void write_run(const std::string& layer, const char* plan, const Run& run, bool verbose, Out out) {
+  if (!run.report)
+    fmt::format_to(out, "\n==== {}, {}: {}\n", layer, plan, run.failure);
+  else if (verbose)
+    fmt::format_to(out, "\n==== {}, {}\n{}", layer, plan, runtime::to_text(*run.report));
+}
+
 void write_summary(const char* name, const std::vector<Comparison>& comparisons, Ratio ratio,
                    Out out) {
-  std::vector<std::optional<double>> ratios;
-  for (const Comparison& c : comparisons) ratios.push_back((c.*ratio)());
-  const Summary s = summary(ratios);
+  const Summary s = summary(comparisons, ratio);
   if (s.count > 0)
-    fmt::format_to(out, "{:<8} geometric mean {:.3f}, worst {:.3f}, of {}\n", name, s.mean, s.worst,
-                   s.count);
+    fmt::format_to(out, "{:<24} geometric mean {:.3f}, worst {:.3f}, of {}\n", name, s.mean,
+                   s.worst, s.count);
 }
 
 }  // namespace
@@ -78,17 +116,15 @@ void write_summary(const char* name, const std::vector<Comparison>& comparisons,
 std::string to_text(const std::vector<Comparison>& comparisons, bool verbose) {
   std::string text;
   const Out out(text);
-  write_head(out);
-  for (const Comparison& c : comparisons) write_line(c, out);
-  write_summary("ratio", comparisons, &Comparison::ratio, out);
-  write_summary("least", comparisons, &Comparison::least_ratio, out);
-  write_summary("told", comparisons, &Comparison::ratio_told, out);
+  write_table(comparisons, out);
+  write_summary("ratio", comparisons, &Comparison::to_pinned, out);
+  write_summary("ratio, planned", comparisons, &Comparison::planned_to_pinned, out);
+  write_summary("ratio, PopLibs' buckets", comparisons, &Comparison::to_poplibs, out);
+  write_summary("ratio, nearby", comparisons, &Comparison::nearby_to_pinned, out);
   for (const Comparison& c : comparisons) {
-    if (!verbose && c.ours.report && c.pinned.report) continue;
-    fmt::format_to(out, "\n==== {} ====\n", c.name);
-    if (verbose || !c.ours.report) write_run("ours", c.ours, out);
-    if (verbose || !c.pinned.report) write_run("pinned", c.pinned, out);
-    if (verbose) write_run("pinned, told the pattern", c.pinned_told, out);
+    write_run(c.name, "ours", c.ours, verbose, out);
+    write_run(c.name, "PopLibs' partition", c.pinned, verbose, out);
+    write_run(c.name, "PopLibs' partition and bucket sizes", c.as_poplibs, verbose, out);
   }
   return text;
 }

@@ -33,10 +33,8 @@ class PassRunner {
         machine_(machine),
         report_(report),
         s_(random_operand<T>(size().y, size().z, kOperandSeed)),
-        q_grad_(random_operand<T>(size().x, size().z, kOperandSeed + 1)) {
-    const double places = double(size().x) * double(size().y);
-    checked_ = places * double(size().z) * layer.problem.density <= kMostCheckedWork;
-  }
+        q_grad_(random_operand<T>(size().x, size().z, kOperandSeed + 1)),
+        checked_(multiply_adds(layer.problem) <= kMostCheckedWork) {}
 
   void forward() {
     Matrix<T> q(size().x, size().z);
@@ -77,7 +75,7 @@ class PassRunner {
   runtime::FullyConnected& machine_;
   runtime::LayerReport& report_;
   Matrix<T> s_, q_grad_;
-  bool checked_ = false;
+  bool checked_;
 };
 
 template <class T>
@@ -105,6 +103,11 @@ Run run_plan(const Layer& layer, runtime::LayerReport report, Executor& executor
 }
 
 }  // namespace
+
+double multiply_adds(const planner::Problem& problem) {
+  const Dims& size = problem.size;
+  return double(size.x) * double(size.y) * double(size.z) * problem.density;
+}
 
 std::optional<Cycles> Run::simulated() const {
   if (!report) return std::nullopt;

@@ -10,6 +10,9 @@
 
 namespace tessera::bench {
 
+// Multiply-adds of one pass.
+double multiply_adds(const planner::Problem& problem);
+
 // A layer with its pattern, on a machine.
 struct Layer {
   std::string name;

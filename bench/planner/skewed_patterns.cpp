@@ -8,6 +8,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/random.hpp"
+#include "tessera/bench/planner/shuffle.hpp"
 #include "tessera/sparse/random.hpp"
 
 namespace tessera::bench {
@@ -23,8 +24,7 @@ std::vector<double> power_law(std::int64_t count, Random& random) {
   std::vector<double> weights(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < count; ++i)
     weights[std::size_t(i)] = std::pow(double(i + 1), -kPowerLaw);
-  for (std::int64_t i = count; i > 1; --i)
-    std::swap(weights[std::size_t(i - 1)], weights[std::size_t(random.below(i))]);
+  shuffle(weights, random);
   return weights;
 }
 

@@ -1,12 +1,64 @@
 #include "tessera/tests/planner/enumeration.hpp"
 
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
 #include "tessera/planner/internal/planner_search.hpp"
 
 namespace tessera::planner {
+namespace {
+
+// What a partition is called: two candidates with the same are told apart by their cost alone.
+using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t, bool>;  // x, y, z, buckets travel
+
+void keep_cheapest(const internal::Case& c, std::int64_t temp_bound,
+                   std::map<Key, std::int64_t>& cycles_of) {
+  const std::int64_t g = c.grains.g, tiles = c.machine.tiles;
+  for (std::int64_t x = 1; g * x <= tiles; ++x)
+    for (std::int64_t y = 1; g * x * y <= tiles; ++y)
+      for (std::int64_t z = 1; g * x * y * z <= tiles; ++z) {
+        if (!internal::partition_is_legal(c, {g, x, y, z})) continue;
+        const internal::PartsCost cost = internal::cost_of(c, {g, x, y, z});
+        if (!cost.legal || cost.temp > temp_bound) continue;
+        const Key key{x, y, z, c.candidate.exchange_buckets};
+        const auto [place, is_new] = cycles_of.emplace(key, cost.cycles);
+        if (!is_new) place->second = std::min(place->second, cost.cycles);
+      }
+}
+
+}  // namespace
 
 PlanResult plan_by_enumeration(const Problem& problem, const device::Machine& machine,
                                const Options& options, const PatternStats* stats) {
   return internal::plan_with(problem, machine, options, stats, internal::search_exhaustively);
+}
+
+std::vector<PlanConstraints> cheapest_partitions(const Problem& problem,
+                                                 const device::Machine& machine,
+                                                 const Options& options, std::size_t count) {
+  const auto temp_bound =
+      std::int64_t(double(machine.tile_memory.value) * options.available_memory_proportion);
+  std::map<Key, std::int64_t> cycles_of;
+  for (const internal::Candidate& candidate : internal::candidates(problem, machine, options))
+    keep_cheapest(internal::make_case(problem, machine, options, candidate, nullptr), temp_bound,
+                  cycles_of);
+  std::vector<std::pair<std::int64_t, Key>> by_cost;
+  for (const auto& [key, cycles] : cycles_of) by_cost.emplace_back(cycles, key);
+  std::sort(by_cost.begin(), by_cost.end());
+  std::vector<PlanConstraints> cheapest;
+  for (const auto& [cycles, key] : by_cost) {
+    if (cheapest.size() == count) break;
+    const auto& [x, y, z, buckets] = key;
+    cheapest.push_back({x, y, z, problem.grad_w ? std::optional(buckets) : std::nullopt, {}});
+  }
+  return cheapest;
+}
+
+bool equal_answers(const PlanResult& a, const PlanResult& b) {
+  return a.status == b.status && a.has_plan == b.has_plan && a.memory_bound == b.memory_bound &&
+         a.plan == b.plan;
 }
 
 }  // namespace tessera::planner

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstddef>
+#include <vector>
+
 #include "tessera/planner/planner.hpp"
 
 namespace tessera::planner {
@@ -8,5 +11,15 @@ namespace tessera::planner {
 // same arguments, results and errors; a layer without non-zeros is spread like any other.
 PlanResult plan_by_enumeration(const Problem& problem, const device::Machine& machine,
                                const Options& options = {}, const PatternStats* stats = nullptr);
+
+// The partitions with the fewest planned cycles, cheapest first, at most `count`, as constraints
+// that make planner::plan choose just them.
+std::vector<PlanConstraints> cheapest_partitions(const Problem& problem,
+                                                 const device::Machine& machine,
+                                                 const Options& options, std::size_t count);
+
+// Whether both say the same: status, bound and the whole plan. How many partitions were looked at
+// does not count.
+bool equal_answers(const PlanResult& a, const PlanResult& b);
 
 }  // namespace tessera::planner

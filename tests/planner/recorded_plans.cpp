@@ -1,5 +1,6 @@
 #include "tessera/tests/planner/recorded_plans.hpp"
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 
@@ -16,19 +17,7 @@ std::vector<std::string> split(std::string line) {
   return cells;
 }
 
-}  // namespace
-
-Problem RecordedPlan::problem() const {
-  Problem p;
-  p.size = {1, number("output_size"), number("input_size"), number("batch")};
-  p.block = {number("block"), number("block")};
-  p.density = std::stod(text("density"));
-  p.data_type = parse_data_type(text("type"));
-  p.grad_a = p.grad_w = text("passes") == "all";
-  return p;
-}
-
-std::vector<RecordedPlan> read_recorded_plans() {
+std::vector<RecordedPlan> read_all() {
   const std::string path = std::string(TESSERA_SOURCE_DIR) + "/tests/data/popsparse_plans.tsv";
   std::ifstream file(path);
   if (!file) throw Error(ErrorCode::BadInput, "cannot read " + path);
@@ -43,6 +32,33 @@ std::vector<RecordedPlan> read_recorded_plans() {
     for (std::size_t i = 0; i < names.size(); ++i) row.field[names[i]] = cells[i];
   }
   return rows;
+}
+
+}  // namespace
+
+Problem RecordedPlan::problem() const {
+  Problem p;
+  p.size = {1, number("output_size"), number("input_size"), number("batch")};
+  p.block = {number("block"), number("block")};
+  p.density = std::stod(text("density"));
+  p.data_type = parse_data_type(text("type"));
+  p.grad_a = p.grad_w = text("passes") == "all";
+  return p;
+}
+
+std::vector<RecordedPlan> read_recorded_plans(const std::vector<std::string>& ids) {
+  std::vector<RecordedPlan> all = read_all();
+  if (ids.empty()) return all;
+  std::vector<RecordedPlan> named;
+  for (const std::string& id : ids) {
+    const auto row = std::find_if(all.begin(), all.end(), [&](const RecordedPlan& candidate) {
+      return candidate.text("id") == id;
+    });
+    if (row == all.end())
+      throw Error(ErrorCode::InvalidArgument, "no recorded plan has the id " + id);
+    named.push_back(*row);
+  }
+  return named;
 }
 
 Options parity_options() {

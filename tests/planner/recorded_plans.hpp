@@ -20,8 +20,9 @@ struct RecordedPlan {
   Problem problem() const;
 };
 
-// The 400 of tests/data/popsparse_plans.tsv, in its order. Error{BadInput} when it is not there.
-std::vector<RecordedPlan> read_recorded_plans();
+// The 400 of tests/data/popsparse_plans.tsv, in its order, or those of the ids given.
+// Error{BadInput} when the file is not there, Error{InvalidArgument} for an id it has not.
+std::vector<RecordedPlan> read_recorded_plans(const std::vector<std::string>& ids = {});
 
 // Options under which plans equal the recorded ones in every number.
 Options parity_options();

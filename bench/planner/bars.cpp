@@ -1,0 +1,82 @@
+#include "tessera/bench/planner/bars.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tessera/tests/planner/enumeration.hpp"
+
+namespace tessera::bench {
+namespace {
+
+using Side = Bar::Side;
+
+// Times of a plan are the medians of so many.
+constexpr int kRepeats = 3;
+constexpr std::size_t kSmallProblems = 200;
+constexpr std::size_t kLargeProblems = 20;
+constexpr std::int64_t kSmallTiles = 64;
+
+PlanTimes measured(Planning planning) {
+  PlanTimes times(planning, planner::read_recorded_plans());
+  for (int i = 0; i < kRepeats; ++i) times.measure();
+  return times;
+}
+
+// How many of `count` recorded layers, evenly over the table, get enumeration's plan.
+std::int64_t count_optimal(std::size_t count, const device::Machine& machine) {
+  const std::vector<planner::RecordedPlan> rows = planner::read_recorded_plans();
+  std::int64_t optimal = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const planner::Problem problem = rows[i * rows.size() / count].problem();
+    optimal += planner::equal_answers(planner::plan(problem, machine),
+                                      planner::plan_by_enumeration(problem, machine));
+  }
+  return optimal;
+}
+
+}  // namespace
+
+std::string to_text(const std::vector<Bar>& bars) {
+  std::string text;
+  for (const Bar& bar : bars)
+    text +=
+        fmt::format("{:<62} {:>9.3f} {} {:>7.3f}  {}\n", bar.name, bar.figure,
+                    bar.side == Side::AtMost ? "<=" : ">=", bar.limit, bar.met() ? "ok" : "short");
+  return text;
+}
+
+std::vector<Bar> speed_bars() {
+  const PlanTimes parity = measured(Planning::Parity), priced = measured(Planning::Default),
+                  all = measured(Planning::EnumerateParity);
+  return {
+      {"plan, parity, median ms", parity.median(), Side::AtMost, 1.0},
+      {"plan, parity, most ms", parity.most(), Side::AtMost, 20.0},
+      {"plan, default, median ms", priced.median(), Side::AtMost, 3.0},
+      {"plan, default, most ms", priced.most(), Side::AtMost, 60.0},
+      {"plan, parity: median time / enumeration's", parity.median() / all.median(), Side::AtMost,
+       1.0},
+      {"plan, parity: most time / enumeration's", parity.most() / all.most(), Side::AtMost, 1.0}};
+}
+
+std::vector<Bar> optimality_bars() {
+  device::Machine machine = device::machine_preset("gc200");
+  const std::int64_t large = count_optimal(kLargeProblems, machine);
+  machine.tiles = kSmallTiles;
+  const std::int64_t small = count_optimal(kSmallProblems, machine);
+  return {{"optimal on 64 tiles, of 200", double(small), Side::AtLeast, double(kSmallProblems)},
+          {"optimal on 1472 tiles, of 20", double(large), Side::AtLeast, double(kLargeProblems)}};
+}
+
+std::vector<Bar> quality_bars(const QualityRequest& request, Executor& executor) {
+  const Summary uniform = summary(compare_uniform(request, executor), &Comparison::to_pinned);
+  const Summary skewed = summary(compare_skewed(request, executor), &Comparison::to_poplibs);
+  return {
+      {"uniform: problems that ran under both plans", double(uniform.count), Side::AtLeast, 60},
+      {"uniform: simulated cycles / PopLibs' partition, worst", uniform.worst, Side::AtMost, 1.01},
+      {"uniform: simulated cycles / PopLibs' partition, mean", uniform.mean, Side::AtMost, 0.9},
+      {"skewed: problems that ran under both plans", double(skewed.count), Side::AtLeast, 30},
+      {"skewed: simulated cycles / PopLibs' plan, mean", skewed.mean, Side::AtMost, 0.8}};
+}
+
+}  // namespace tessera::bench
