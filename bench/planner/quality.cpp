@@ -55,6 +55,8 @@ planner::Options pinned_to(const planner::Plan& plan, const planner::Problem& pr
   options.constraints.x = plan.partition.x;
   options.constraints.y = plan.partition.y;
   options.constraints.z = plan.partition.z;
+  options.constraints.use_dense = false;
+  options.shared_buckets = true;
   if (problem.grad_w) options.constraints.grad_w_exchange_buckets = plan.grad_w_exchange_buckets;
   return options;
 }

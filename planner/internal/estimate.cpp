@@ -53,10 +53,10 @@ std::int64_t fetched_bytes(const Case& c, const Fetch& f) {
 }
 
 std::int64_t resident_bytes(const Case& c, const Cut& cut, const BucketSize& bucket) {
-  const std::int64_t tiles = cut.parts.product();
-  const Dims all = c.grains * c.candidate.grain;
-  const std::int64_t y_side = ceil_div(all.g * all.y * all.z, tiles) * c.input_bytes();
-  const std::int64_t x_side = ceil_div(all.g * all.x * all.z, tiles) * c.input_bytes();
+  // The tiles that need a slice hold equal shares of its rows.
+  const Dims share = cut.share * c.candidate.grain;
+  const std::int64_t y_side = ceil_div(share.y, cut.parts.x) * share.z * c.input_bytes();
+  const std::int64_t x_side = ceil_div(share.x, cut.parts.y) * share.z * c.input_bytes();
   const std::int64_t values = bucket.values * c.input_bytes();
   const std::int64_t words = bucket.fwd_words + bucket.grad_a_words;
   const bool backward = c.problem.grad_a || c.problem.grad_w;

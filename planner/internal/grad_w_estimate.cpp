@@ -158,12 +158,11 @@ std::int64_t fullest_round_cycles(const GradWView& v, const BucketSize& bucket) 
   TileLoad piece = bucket.fullest;
   const auto pieces = static_cast<double>(v.cut.parts.z);
   piece.rows = std::min(piece.rows, piece.rows / pieces + (pieces > 1 ? 0.5 : 0));
-  piece.nonzeros = std::ceil(piece.nonzeros / pieces);
+  piece.nonzeros = pieces > 1 ? std::ceil(piece.nonzeros / pieces) : piece.nonzeros;
   const std::int64_t scan = codelets::expected_scan_cycles(kernel.method, 1, 1, 1).value;
   if (piece.nonzeros <= 0) return scan;
   const auto load = codelets::supervisor_load_cycles(kernel, z);
-  return scan + load(std::llround(piece.rows), std::llround(piece.nonzeros)).value +
-         workers_cycles({kernel, piece, 1, v.cut.share.z, grain});
+  return scan + cycles_at(load, piece) + workers_cycles({kernel, piece, 1, v.cut.share.z, grain});
 }
 
 // Buckets make one step and come all the way home, or operands go to where the spilled are.

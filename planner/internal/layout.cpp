@@ -61,7 +61,7 @@ std::int64_t fullest_share(const std::vector<std::int64_t>& before, std::int64_t
 // Share of the places that are filled in the fullest cell, when rows and columns know nothing of
 // each other: never less than the average.
 double fullest_density(const Case& c, const Cut& cut) {
-  if (c.pattern == nullptr || c.pattern->blocks == 0) return c.problem.density;
+  if (c.pattern == nullptr || c.pattern->blocks == 0 || c.has_map()) return c.problem.density;
   const auto rows = static_cast<double>(fullest_share(c.pattern->before_row, cut.parts.x));
   const auto cols = static_cast<double>(fullest_share(c.pattern->before_col, cut.parts.y));
   const double expected = rows * cols / static_cast<double>(c.pattern->blocks);
@@ -69,15 +69,40 @@ double fullest_density(const Case& c, const Cut& cut) {
   return std::clamp(expected / places, c.problem.density, 1.0);
 }
 
-// How the pattern scatters over the cells of a cut: at the density of the fullest cell.
+// How the pattern scatters over the cells of a cut: at the density of the fullest cell, or the
+// average where a map tells how full that is.
 Scatter cell_scatter(const Case& c, const Cut& cut) {
   return scatter_of(c, cut.share, fullest_density(c, cut), cut.parts.g * cut.parts.x * cut.parts.y);
 }
 
-// Blocks a cell needs room for so that most likely nothing spills; 0 when slack alone decides.
-std::int64_t cell_room(const Case& c, const Scatter& scatter) {
-  if (c.quirks().room_ignores_scatter || c.options.bucket_confidence == 0) return 0;
-  return room_for_every_cell(scatter);
+// What the cells of a cut hold: blocks that a cell needs room for so that most likely nothing
+// spills (0 when slack alone decides), and of the fullest one.
+struct CellFill {
+  std::int64_t room = 0;
+  double fullest = 0;
+};
+
+bool wants_room(const Case& c) {
+  return !c.quirks().room_ignores_scatter && c.options.bucket_confidence > 0;
+}
+
+CellFill random_fill(const Case& c, const Scatter& scatter) {
+  CellFill fill;
+  if (wants_room(c)) fill.room = room_for_every_cell(scatter);
+  fill.fullest = mean_of_fullest(scatter);
+  return fill;
+}
+
+// From the pattern's own map. What lies in bins that are cut is allowed for by so many spreads.
+CellFill mapped_fill(const Case& c, const Cut& cut) {
+  constexpr double kSpreadsOfRoom = 4.5, kSpreadsOfFullest = 2;
+  const FullestCell cell = c.pattern->map.fullest(cut.parts.x, cut.parts.y);
+  const auto places = static_cast<double>(cut.share.x * cut.share.y);
+  const auto allow = [&](double spreads) {
+    return std::min(places, std::ceil(cell.blocks + spreads * cell.spread - 1e-6));
+  };
+  return {wants_room(c) ? static_cast<std::int64_t>(allow(kSpreadsOfRoom)) : 0,
+          allow(kSpreadsOfFullest)};
 }
 
 struct WordsOf {
@@ -133,7 +158,8 @@ PatternSize pattern_size(const PatternStats& stats, BlockShape used, std::int64_
   PatternSize size{stats.blocks() * down * across,
                    {},
                    running_sums(stats.row_counts, down, across),
-                   running_sums(stats.col_counts, across, down)};
+                   running_sums(stats.col_counts, across, down),
+                   PatternMap(stats, used)};
   size.cell_rows.assign(static_cast<std::size_t>(most_y_parts + 1), 0);
   for (const std::int32_t count : stats.row_counts) {
     const std::int64_t parts = std::min(count * across, most_y_parts);
@@ -194,13 +220,18 @@ BucketSize bucket_size(const Case& c, const Cut& cut, SizeRule rule) {
   size.cell = uniform_counts(cut.share.x, cut.share.y, density);
   if (c.problem.grad_a) size.cell_swapped = uniform_counts(cut.share.y, cut.share.x, density);
   const bool exact = rule == SizeRule::Exact;
+  const bool mapped = exact && c.has_map();
   const Scatter scatter = exact ? cell_scatter(c, cut) : Scatter{};
-  const std::int64_t room = exact ? cell_room(c, scatter) : 0;
+  const CellFill fill = mapped ? mapped_fill(c, cut) : random_fill(c, scatter);
+  const std::int64_t room = fill.room;
   size.blocks = bucket_blocks(c, cut, room);
+  if (exact && !c.quirks().average_tile) size.fullest = cell_load(cut.share, fill.fullest, scatter);
+  if (exact && !c.quirks().free_propagation) {
+    const std::int64_t capacity = size.blocks * cut.parts.z;
+    size.spill_chance = mapped ? static_cast<double>(capacity) < fill.fullest
+                               : chance_of_more_than(scatter, capacity);
+  }
   const std::int64_t value_step = c.problem.grad_w ? 8 / c.partials_bytes() : 1;
-  if (exact && !c.quirks().average_tile) size.fullest = fullest_cell(cut.share, scatter);
-  if (exact && !c.quirks().free_propagation)
-    size.spill_chance = chance_of_more_than(scatter, size.blocks * cut.parts.z);
   size.values = round_up(size.blocks * c.problem.block.area(), value_step);
   size.fwd_words = bucket_words(c, cut, {size.cell, c.problem.grad_w, 1, room, cut.share.x}, rule);
   if (c.problem.grad_a && !c.candidate.shared_buckets())

@@ -5,6 +5,7 @@
 
 #include "tessera/base/pattern_stats.hpp"
 #include "tessera/planner/internal/candidate.hpp"
+#include "tessera/planner/internal/pattern_map.hpp"
 #include "tessera/planner/internal/room.hpp"
 
 namespace tessera::planner::internal {
@@ -16,6 +17,7 @@ struct PatternSize {
   std::vector<std::int64_t> cell_rows;
   // [i] blocks in the rows (columns) before i.
   std::vector<std::int64_t> before_row, before_col;
+  mutable PatternMap map;  // keeps answers: a pattern size serves one plan
 };
 
 // `stats` in its own blocks, counted in blocks of shape `used`; cell_rows for 0 .. most_y_parts.
@@ -33,6 +35,8 @@ struct Case {
   const PatternSize* pattern = nullptr;
 
   const PopLibsQuirks& quirks() const { return options.quirks; }
+  // Groups have cells of their own, which a map of all rows and columns does not tell apart.
+  bool has_map() const { return pattern != nullptr && grains.g == 1 && pattern->map.known(); }
   std::int64_t word_bytes() const { return machine.word_bits / 8; }
   std::int64_t input_bytes() const { return bytes_of(problem.data_type); }
   std::int64_t partials_bytes() const { return bytes_of(problem.partials_type); }

@@ -221,9 +221,10 @@ Least least_fwd(const Case& c, const Box& box, const BucketSize& bucket) {
   v.counts = bucket.cell;
   if (!c.quirks().average_tile) {
     // Fewer cells than anywhere in the box, as small as anywhere: not fuller than any cut's.
-    Scatter scatter = scatter_of(c, v.share, c.problem.density, box.lo.g * box.lo.x * box.lo.y);
-    const TileLoad load = fullest_cell(v.share, scatter);
-    v.counts = {std::llround(load.rows), 0, std::llround(load.nonzeros)};
+    const Scatter scatter =
+        scatter_of(c, v.share, c.problem.density, box.lo.g * box.lo.x * box.lo.y);
+    const TileLoad load = cell_load(v.share, c.has_map() ? 0 : mean_of_fullest(scatter), scatter);
+    v.counts = {static_cast<std::int64_t>(load.rows), 0, static_cast<std::int64_t>(load.nonzeros)};
   }
   v.bucket_blocks = bucket.blocks;
   v.meta_bytes = bucket.fwd_words * c.word_bytes();

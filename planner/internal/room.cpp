@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace tessera::planner::internal {
 namespace {
@@ -33,6 +34,29 @@ double log_tail(const Scatter& s, std::int64_t n) {
 }
 
 }  // namespace
+
+double mean_of_fullest(const Scatter& s) {
+  const double mean = static_cast<double>(s.places) * std::min(1.0, s.density);
+  if (s.density <= 0 || s.places == 0) return 0;
+  const auto whole = static_cast<double>(s.size), most = static_cast<double>(s.most);
+  if (s.density >= 1 || s.cells == 1) return std::min(most, whole * mean);
+  Scatter median = s;
+  median.confidence = 0.5, median.size = 1, median.most = std::numeric_limits<std::int64_t>::max();
+  const std::int64_t middle = room_for_every_cell(median);
+  const auto some_has_more = [&](std::int64_t n) {
+    return -std::expm1(-static_cast<double>(s.cells) * std::exp(std::min(0.0, log_tail(s, n))));
+  };
+  // The distribution of the largest of many is narrow: a few steps to either side hold all of it.
+  constexpr double kNothing = 1e-3;
+  double sum = static_cast<double>(middle);
+  double more = 1;
+  for (std::int64_t n = middle; more > kNothing && n < s.places; ++n)
+    sum += more = some_has_more(n);
+  double not_more = 1;
+  for (std::int64_t n = middle - 1; not_more > kNothing && static_cast<double>(n) > mean; --n)
+    sum -= not_more = 1 - some_has_more(n);
+  return std::min(most, whole * std::max(mean, sum));
+}
 
 double chance_of_more_than(const Scatter& s, std::int64_t n) {
   if (s.density <= 0 || n >= std::min(s.most, s.places * s.size)) return 0;

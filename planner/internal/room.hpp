@@ -22,6 +22,10 @@ struct Scatter {
 // thread-safe. Example: {places 100, density 0.1, cells 1, confidence 0.5}: 10.
 std::int64_t room_for_every_cell(const Scatter& scatter);
 
+// What the fullest cell holds on average over all patterns, by the same tail; `confidence` is not
+// used. As large as the mean of a cell at least.
+double mean_of_fullest(const Scatter& scatter);
+
 // A bound on the chance that some cell holds more than n, by the same tail; 1 below the mean.
 // `confidence` is not used.
 double chance_of_more_than(const Scatter& scatter, std::int64_t n);

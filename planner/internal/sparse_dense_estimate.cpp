@@ -60,7 +60,7 @@ std::int64_t fullest_tile_cycles(const Case& c, const PassView& v) {
   const std::int64_t scan = codelets::expected_scan_cycles(v.method, v.parts.z, pieces, 1).value;
   if (v.load.nonzeros <= 0) return scan;
   const auto load = codelets::supervisor_load_cycles(kernel, v.grain.z);
-  return scan + load(std::llround(v.load.rows), std::llround(v.load.nonzeros)).value +
+  return scan + cycles_at(load, v.load) +
          workers_cycles({kernel, v.load, pieces, v.share.z, v.grain.z});
 }
 

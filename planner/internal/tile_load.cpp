@@ -139,11 +139,10 @@ double slowest_worker(const WorkersJob& job, double rows, double nonzeros) {
 
 }  // namespace
 
-TileLoad fullest_cell(Dims share, Scatter scatter) {
-  scatter.confidence = 0.5;
+TileLoad cell_load(Dims share, double blocks, const Scatter& scatter) {
   const auto rows = static_cast<double>(share.x), columns = static_cast<double>(share.y);
-  const double average = std::ceil(rows * columns * scatter.density);
-  const double most = std::max(average, static_cast<double>(room_for_every_cell(scatter)));
+  const double average = rows * columns * scatter.density;
+  const double most = std::max(std::ceil(average), blocks);
   const double density = std::min(1.0, most / (rows * columns));
   // Blocks that come together leave more rows empty: count as many columns fewer.
   const double together = std::sqrt(static_cast<double>(scatter.size));
@@ -152,7 +151,7 @@ TileLoad fullest_cell(Dims share, Scatter scatter) {
           .columns = columns,
           .rows = std::min(most, filled_rows),
           .nonzeros = most,
-          .mean = rows * columns * scatter.density,
+          .mean = average,
           .cells = static_cast<double>(scatter.cells)};
 }
 
@@ -173,6 +172,12 @@ std::int64_t workers_cycles(const WorkersJob& job) {
   const double loops = records * slowest_worker(job, rows, nonzeros);
   const std::int64_t start = codelets::worker_cycles(job.kernel, job.z * job.z_grain).start;
   return job.kernel.workers * (start + static_cast<std::int64_t>(std::ceil(loops)));
+}
+
+std::int64_t cycles_at(const codelets::LinearCycles& formula, const TileLoad& load) {
+  return formula.start + static_cast<std::int64_t>(
+                             std::ceil(load.rows * static_cast<double>(formula.per_row) +
+                                       load.nonzeros * static_cast<double>(formula.per_nonzero)));
 }
 
 double mean_hand(double columns, double density, std::int64_t hands) {

@@ -7,8 +7,8 @@
 
 namespace tessera::planner::internal {
 
-// The fullest of all cells (median over patterns) of a share, rows x columns.
-TileLoad fullest_cell(Dims share, Scatter scatter);
+// A cell of that share, rows x columns, that holds `blocks`, among others as in `scatter`.
+TileLoad cell_load(Dims share, double blocks, const Scatter& scatter);
 // Rows are the columns of R.
 TileLoad swapped(const TileLoad& load);
 
@@ -22,6 +22,8 @@ struct WorkersJob {
   std::int64_t z = 0, z_grain = 1;
 };
 std::int64_t workers_cycles(const WorkersJob& job);
+// The formula at mean counts, rounded up.
+std::int64_t cycles_at(const codelets::LinearCycles& formula, const TileLoad& load);
 
 // Mean of ceil(n / hands) for n non-zeros of a row that all `columns` have with probability
 // `density`: what the busiest hand gets when non-zeros are dealt in turn.
