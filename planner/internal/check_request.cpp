@@ -14,17 +14,25 @@ namespace {
   throw Error(ErrorCode::InvalidArgument, message);
 }
 
+void check_counts(const char* name, const std::vector<std::int32_t>& counts, std::int64_t most) {
+  for (std::size_t i = 0; i < counts.size(); ++i)
+    if (counts[i] < 0 || counts[i] > most)
+      throw_invalid(fmt::format("pattern statistics: {}[{}] is {}; it must be in 0..{}", name, i,
+                                counts[i], most));
+}
+
 void check_stats(const Problem& problem, const PatternStats& stats) {
-  const std::int64_t rows = problem.size.g * problem.size.x / problem.block.rows;
-  const std::int64_t cols = problem.size.g * problem.size.y / problem.block.cols;
-  if (stats.block == problem.block && std::ssize(stats.row_counts) == rows &&
-      std::ssize(stats.col_counts) == cols)
-    return;
-  throw_invalid(fmt::format(
-      "pattern statistics have {} rows and {} columns of {}x{} blocks; the layer has {} and {} of "
-      "{}x{}",
-      stats.row_counts.size(), stats.col_counts.size(), stats.block.rows, stats.block.cols, rows,
-      cols, problem.block.rows, problem.block.cols));
+  const std::int64_t rows = problem.size.x / problem.block.rows;
+  const std::int64_t cols = problem.size.y / problem.block.cols, groups = problem.size.g;
+  if (stats.block != problem.block || std::ssize(stats.row_counts) != groups * rows ||
+      std::ssize(stats.col_counts) != groups * cols)
+    throw_invalid(fmt::format(
+        "pattern statistics have {} rows and {} columns of {}x{} blocks; the layer has {} and {} "
+        "of {}x{}",
+        stats.row_counts.size(), stats.col_counts.size(), stats.block.rows, stats.block.cols,
+        groups * rows, groups * cols, problem.block.rows, problem.block.cols));
+  check_counts("row_counts", stats.row_counts, cols);
+  check_counts("col_counts", stats.col_counts, rows);
 }
 
 // The counts nearest to `pin` that leave no share empty.
@@ -44,12 +52,36 @@ void check_share_pin(const char* key, const std::optional<std::int64_t>& pin, st
       key, *pin, grains, nearest_counts(grains, *pin)));
 }
 
+// The divisors of `grains` next to `pin`.
+std::string nearest_divisors(std::int64_t grains, std::int64_t pin) {
+  if (pin >= grains) return fmt::format("{}", grains);
+  std::int64_t below = pin, above = pin;
+  while (grains % below != 0) --below;
+  while (grains % above != 0) ++above;
+  return fmt::format("{} or {}", below, above);
+}
+
 void check_batch_pin(const std::vector<Case>& cases, std::int64_t pin) {
   for (const Case& c : cases)
     if (c.grains.z % pin == 0) return;
-  throw_invalid(fmt::format(
-      "planConstraints.partition.z is {}; it must divide the batch in grains, {} of {} columns",
-      pin, cases.front().grains.z, cases.front().candidate.grain.z));
+  const Case& c = cases.front();
+  throw_invalid(
+      fmt::format("planConstraints.partition.z is {}; it must divide the batch in grains, {} of {} "
+                  "columns; the "
+                  "nearest legal values are {}",
+                  pin, c.grains.z, c.candidate.grain.z, nearest_divisors(c.grains.z, pin)));
+}
+
+// Leaves 2^11 cycles or bytes for each dense multiply-accumulate before a sum leaves 64 bits.
+void check_work(const Dims& size) {
+  constexpr double kMost = 4503599627370496;  // 2^52
+  const double work = static_cast<double>(size.g) * static_cast<double>(size.x) *
+                      static_cast<double>(size.y) * static_cast<double>(size.z);
+  if (work > kMost)
+    throw_invalid(
+        fmt::format("layer {} has {:.4g} dense multiply-accumulates; g * x * y * z must be "
+                    "at most 2^52",
+                    to_string(size), work));
 }
 
 // A machine handed over as a value is an argument, not a file.
@@ -66,6 +98,7 @@ void check_machine(const device::Machine& machine) {
 void check_request(const Problem& problem, const device::Machine& machine, const Options& options,
                    const PatternStats* stats) {
   check_problem(problem);
+  check_work(problem.size);
   check_options(options);
   check_machine(machine);
   if (problem.size.g > machine.tiles)
@@ -77,12 +110,13 @@ void check_request(const Problem& problem, const device::Machine& machine, const
 void check_pins(const std::vector<Case>& cases) {
   const Case& c = cases.front();
   const PlanConstraints& pins = c.options.constraints;
-  const std::int64_t least_tiles =
-      c.grains.g * pins.x.value_or(1) * pins.y.value_or(1) * pins.z.value_or(1);
   for (const auto& [key, pin] : {std::pair{"x", pins.x}, {"y", pins.y}, {"z", pins.z}})
     if (pin && (*pin < 1 || *pin > c.machine.tiles))
       throw_invalid(fmt::format("planConstraints.partition.{} is {}; it must be in 1..{}", key,
                                 *pin, c.machine.tiles));
+  // Each factor is at most 2^20, so three never overflow.
+  std::int64_t least_tiles = c.grains.g * pins.x.value_or(1) * pins.y.value_or(1);
+  if (least_tiles <= c.machine.tiles) least_tiles *= pins.z.value_or(1);
   if (least_tiles > c.machine.tiles)
     throw_invalid(fmt::format("planConstraints.partition needs {} tiles; {} has {}", least_tiles,
                               c.machine.name, c.machine.tiles));

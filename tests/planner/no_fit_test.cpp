@@ -1,0 +1,422 @@
+#include "tessera/planner/no_fit.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tessera/base/error.hpp"
+#include "tessera/base/random.hpp"
+#include "tessera/planner/internal/nearest.hpp"
+#include "tessera/planner/internal/planner_search.hpp"
+#include "tessera/planner/internal/relaxations.hpp"
+
+// Figures of failures against plain enumeration: every partition, every value of what is relaxed.
+namespace tessera::planner {
+namespace {
+
+using internal::Case;
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr std::uint64_t kSeed = 31;
+
+struct Request {
+  Problem problem;
+  device::Machine machine = device::machine_preset("gc200");
+  Options options;
+};
+
+// Small layers on a few tiles with little memory: most have no plan.
+Request random_request(Random& random) {
+  const std::int64_t sides[] = {1, 1, 4, 8}, memory[] = {1024, 2048, 4096, 16384};
+  const double densities[] = {0.01, 0.1, 0.5};
+  Request r;
+  const std::int64_t side = sides[random.below(4)];
+  r.problem.block = {side, side};
+  r.problem.size = {1 + random.below(8) / 7, side * 4 * (1 + random.below(6)),
+                    side * 4 * (1 + random.below(6)), 1 + random.below(60)};
+  r.problem.density = densities[random.below(3)];
+  r.problem.data_type = random.below(2) == 0 ? DataType::Half : DataType::Float;
+  r.problem.grad_a = random.below(2) == 0;
+  r.problem.grad_w = random.below(2) == 0;
+  r.machine.tiles = 2 + random.below(12);
+  r.machine.tile_memory = Bytes(memory[random.below(4)]);
+  r.options.available_memory_proportion = random.below(2) == 0 ? 0.6 : 0.1;
+  r.options.shared_buckets = random.below(2) == 0;
+  return r;
+}
+
+template <class Visit>
+void for_requests_without_plan(int count, Visit&& visit) {
+  Random random(kSeed);
+  for (int i = 0, seen = 0; seen < count; ++i) {
+    ASSERT_LT(i, 50 * count);
+    const Request r = random_request(random);
+    if (plan(r.problem, r.machine, r.options).status != PlanStatus::NoPlan) continue;
+    ++seen;
+    SCOPED_TRACE(testing::Message()
+                 << "seed " << kSeed << " case " << i << ": " << to_string(r.problem) << " on "
+                 << r.machine.tiles << " x " << r.machine.tile_memory.value);
+    visit(r);
+  }
+}
+
+bool fits(const Request& r) { return plan(r.problem, r.machine, r.options).has_plan; }
+
+const Relaxation* find(const NoFit& n, RelaxationKind kind) {
+  for (const Relaxation& r : n.relaxations)
+    if (r.kind == kind) return &r;
+  return nullptr;
+}
+
+// The smallest worst need, as a multiple of what there is, of all partitions of a case.
+double least_excess(const Case& c, std::int64_t bound) {
+  double least = INFINITY;
+  for (std::int64_t x = 1; x <= c.machine.tiles; ++x)
+    for (std::int64_t y = 1; y <= c.machine.tiles; ++y)
+      for (std::int64_t z = 1; z <= c.machine.tiles; ++z) {
+        const Dims parts{c.grains.g, x, y, z};
+        if (!internal::partition_is_legal(c, parts)) continue;
+        const PlanCost cost = internal::make_plan(c, parts).cost;
+        const double temp = double(cost.temp.value) / double(bound);
+        const double tile =
+            double((cost.temp + cost.resident).value) / double(c.machine.tile_memory.value);
+        const internal::Cut cut = internal::make_cut(c, parts);
+        const auto bucket = internal::bucket_size(c, cut);
+        const double words = double(internal::largest_stored(c, cut, bucket).value) /
+                             double(internal::most_in_word(c));
+        least = std::min(least, std::max({temp, tile, words}));
+      }
+  return least;
+}
+
+TEST(LargestStored, FitsAWordExactlyWhenAllWordsFit) {
+  Random random(kSeed);
+  int fitting = 0, breaking = 0;
+  for (int i = 0; i < 3000; ++i) {
+    Request r = random_request(random);
+    r.problem.size = r.problem.size * Dims{1, 1 + random.below(99), 1 + random.below(99), 1};
+    if (i % 5 == 0) r.options.quirks = PopLibsQuirks::all();
+    const internal::CaseSet set = internal::make_cases(r.problem, r.machine, r.options, nullptr);
+    const Case& c = set.cases.back();
+    const internal::Cut cut =
+        internal::make_cut(c, {c.grains.g, 1 + random.below(c.grains.x),
+                               1 + random.below(c.grains.y), 1 + random.below(c.grains.z)});
+    const auto bucket = internal::bucket_size(c, cut);
+    const bool fit = internal::words_fit(c, cut, bucket);
+    ASSERT_EQ(internal::largest_stored(c, cut, bucket).value <= internal::most_in_word(c), fit)
+        << i << ": " << to_string(r.problem) << " at " << to_string(cut.parts);
+    ++(fit ? fitting : breaking);
+  }
+  EXPECT_GT(fitting, 300);
+  EXPECT_GT(breaking, 300);
+}
+
+TEST(LeastFitting, FindsEveryThresholdWithFewTries) {
+  for (std::int64_t none = -1; none < 3; ++none)
+    for (std::int64_t most = none; most < 40; ++most)
+      for (std::int64_t threshold = none + 1; threshold < 42; ++threshold) {
+        int tries = 0;
+        const auto found = internal::least_fitting(none, most, [&](std::int64_t value) {
+          ++tries;
+          EXPECT_GT(value, none);
+          EXPECT_LE(value, most);
+          return value >= threshold;
+        });
+        ASSERT_EQ(found, threshold <= most ? std::optional(threshold) : std::nullopt);
+        EXPECT_LE(tries, 12);
+      }
+}
+
+TEST(NoFit, NamesTheNearestPartitionOfEveryMethod) {
+  for_requests_without_plan(60, [](const Request& r) {
+    const NoFit n = explain_no_fit(r.problem, r.machine, r.options);
+    const internal::CaseSet set = internal::make_cases(r.problem, r.machine, r.options, nullptr);
+    const std::int64_t bound = internal::temp_bounds(r.machine, r.options).back();
+    ASSERT_EQ(n.methods.size(), set.cases.size());
+    double nearest = INFINITY;
+    for (std::size_t i = 0; i < set.cases.size(); ++i) {
+      const Obstacle& o = n.methods[i];
+      const double excess = double(o.needed) / double(o.available);
+      EXPECT_DOUBLE_EQ(excess, least_excess(set.cases[i], bound));
+      EXPECT_GT(o.needed, o.available);
+      nearest = std::min(nearest, excess);
+      const PlanCost cost = internal::make_plan(set.cases[i], o.partition).cost;
+      EXPECT_EQ(o.tile.total(), cost.temp + cost.resident);
+      EXPECT_EQ(o.tile.step, cost.temp);
+      EXPECT_GE(o.tile.operands, Bytes(0));
+      if (o.limit == LimitKind::TileMemory) {
+        EXPECT_EQ(Bytes(o.needed), o.tile.total());
+      }
+    }
+    EXPECT_DOUBLE_EQ(double(n.tightest.needed) / double(n.tightest.available), nearest);
+  });
+}
+
+TEST(NoFit, FindsTheLeastNumberOfTiles) {
+  int found = 0;
+  for_requests_without_plan(60, [&](Request r) {
+    const NoFit n = explain_no_fit(r.problem, r.machine, r.options);
+    const Relaxation* more = find(n, RelaxationKind::MoreTiles);
+    const std::int64_t tried = more == nullptr ? 120 : more->tiles;
+    for (r.machine.tiles += 1; r.machine.tiles < std::min<std::int64_t>(tried, 200);
+         ++r.machine.tiles)
+      ASSERT_FALSE(fits(r)) << r.machine.tiles;
+    if (more == nullptr) return;
+    ++found;
+    r.machine.tiles = more->tiles;
+    EXPECT_EQ(plan(r.problem, r.machine, r.options).plan.cost.cycles, more->total_cycles);
+  });
+  EXPECT_GT(found, 20);
+}
+
+TEST(NoFit, FindsTheLargestBatchAndTheFewestParts) {
+  int smaller = 0, in_parts = 0;
+  for_requests_without_plan(120, [&](Request r) {
+    const std::int64_t all = r.problem.size.z;
+    const NoFit n = explain_no_fit(r.problem, r.machine, r.options);
+    std::vector<bool> fitting(std::size_t(all + 1), false);
+    for (std::int64_t z = 1; z < all; ++z) {
+      r.problem.size.z = z;
+      fitting[std::size_t(z)] = fits(r);
+    }
+    const auto last = std::find(fitting.rbegin(), fitting.rend(), true);
+    const std::int64_t largest = fitting.rend() - last - 1;
+    const Relaxation* batch = find(n, RelaxationKind::SmallerBatch);
+    ASSERT_EQ(batch != nullptr, last != fitting.rend());
+    const Relaxation* parts = find(n, RelaxationKind::BatchInParts);
+    if (batch == nullptr) {
+      EXPECT_EQ(parts, nullptr);
+      return;
+    }
+    ++smaller;
+    EXPECT_EQ(batch->batch, largest);
+    EXPECT_EQ(batch->runs, (all + largest - 1) / largest);
+    if (parts == nullptr) return;
+    ++in_parts;
+    r.problem.size.z = parts->batch;
+    EXPECT_EQ(parts->total_cycles,
+              parts->runs * plan(r.problem, r.machine, r.options).plan.cost.cycles);
+    EXPECT_GE(parts->runs * parts->batch, all);
+    EXPECT_LT((parts->runs - 1) * parts->batch, all);
+    const std::int64_t grain =
+        r.problem.is_element_wise() ? r.machine.vector_width(r.problem.data_type) : 1;
+    for (std::int64_t fewer = 2; fewer < parts->runs; ++fewer) {
+      const std::int64_t grains = (all + grain - 1) / grain;
+      const std::int64_t even = (grains + fewer - 1) / fewer * grain;
+      if (even > parts->batch && even < all) {
+        EXPECT_FALSE(fitting[std::size_t(even)]) << fewer;
+      }
+    }
+  });
+  EXPECT_GT(smaller, 15);
+  EXPECT_GT(in_parts, 15);
+}
+
+TEST(NoFit, FindsTheLeastProportionToFourDecimals) {
+  int found = 0, no_help = 0;
+  for_requests_without_plan(80, [&](Request r) {
+    const NoFit n = explain_no_fit(r.problem, r.machine, r.options);
+    const Relaxation* memory = find(n, RelaxationKind::MoreMemory);
+    ++(memory != nullptr ? found : no_help);
+    if (memory == nullptr) {
+      r.options.available_memory_proportion = 1;
+      EXPECT_FALSE(fits(r));
+      return;
+    }
+    r.options.available_memory_proportion = memory->memory_proportion;
+    EXPECT_TRUE(fits(r));
+    r.options.available_memory_proportion -= 0.0001;
+    EXPECT_FALSE(fits(r));
+  });
+  EXPECT_GT(found, 5);
+  EXPECT_GT(no_help, 5);
+}
+
+TEST(NoFit, TriesTheBlocksTheKernelsHave) {
+  int found = 0;
+  for_requests_without_plan(120, [&](Request r) {
+    const NoFit n = explain_no_fit(r.problem, r.machine, r.options);
+    const std::int64_t own = r.problem.block.rows;
+    for (const std::int64_t side : {1, 4, 8, 16}) {
+      r.problem.block = {side, side};
+      const bool legal = side != own && r.problem.size.x % side == 0 &&
+                         r.problem.size.y % side == 0 &&
+                         !(side == 16 && r.problem.data_type == DataType::Float);
+      const bool listed = std::ranges::any_of(n.relaxations, [&](const Relaxation& one) {
+        return one.kind == RelaxationKind::OtherBlock && one.block == r.problem.block;
+      });
+      EXPECT_EQ(listed, legal && fits(r)) << side;
+      found += listed;
+    }
+  });
+  EXPECT_GT(found, 5);
+}
+
+TEST(NoFit, CallsTheRelaxationWithFewestCyclesForTheWholeBatchTheCheapest) {
+  for_requests_without_plan(60, [](const Request& r) {
+    const NoFit n = explain_no_fit(r.problem, r.machine, r.options);
+    ASSERT_EQ(n.cheapest.has_value(), !n.relaxations.empty());
+    for (const Relaxation& one : n.relaxations) {
+      EXPECT_EQ(one.total_cycles, one.runs * one.cycles);
+      EXPECT_GE(one.total_cycles, n.relaxations[*n.cheapest].total_cycles);
+    }
+    EXPECT_EQ(n, explain_no_fit(r.problem, r.machine, r.options));
+    EXPECT_LT(n.plans_made, 500);
+  });
+}
+
+TEST(NoFit, NamesTheNumberThatDoesNotFitAWord) {
+  Request r;
+  r.machine.tiles = 1;
+  r.machine.tile_memory = Bytes(1 << 30);
+  r.problem.size = {1, 8, 8192, 8};
+  r.problem.density = 0.1;
+  const NoFit n = explain_no_fit(r.problem, r.machine);
+  EXPECT_EQ(n.tightest.limit, LimitKind::Words);
+  EXPECT_EQ(n.tightest.what, "offset of a column's row of S");
+  EXPECT_EQ(n.tightest.needed, 8191 * 8 * 2);
+  EXPECT_EQ(n.tightest.available, 65535);
+  EXPECT_EQ(find(n, RelaxationKind::MoreTiles)->tiles, 2);
+  EXPECT_EQ(find(n, RelaxationKind::BatchInParts)->runs, 2);
+  EXPECT_THAT(plan(r.problem, r.machine).reason,
+              AllOf(HasSubstr("16 bits"), HasSubstr("131056 needed, 65535 available")));
+}
+
+TEST(NoFit, TellsOfPinsThatLeaveAMethodWithoutPartition) {
+  Request r;
+  r.problem = {.size = {1, 64, 64, 80}, .block = {16, 16}, .density = 0.5, .grad_w = true};
+  r.options.constraints.z = 8;  // divides 80 columns, but not 5 times 16
+  r.machine.tile_memory = Bytes(1024);
+  const NoFit n = explain_no_fit(r.problem, r.machine, r.options);
+  ASSERT_EQ(n.methods.size(), 4u);
+  EXPECT_EQ(n.methods[0].limit, LimitKind::TemporaryMemory);
+  EXPECT_EQ(n.methods[2].methods.grad_w, Method::BlockGradWAmp);
+  EXPECT_EQ(n.methods[2].limit, LimitKind::Partition);
+  EXPECT_THAT(to_text(n), HasSubstr("no partition has the pinned counts"));
+}
+
+TEST(NoFit, LeavesOutPinsWhenTheyAreInTheWay) {
+  Request r;
+  r.problem.size = {1, 512, 512, 256};
+  r.options.constraints = {1, 1, 1, {}, {}};
+  const NoFit n = explain_no_fit(r.problem, r.machine, r.options);
+  ASSERT_NE(find(n, RelaxationKind::NoPins), nullptr);
+  EXPECT_EQ(find(n, RelaxationKind::NoPins)->total_cycles,
+            plan(r.problem, r.machine).plan.cost.cycles);
+  r.options.constraints = {};
+  r.machine.tiles = 1;
+  EXPECT_EQ(find(explain_no_fit(r.problem, r.machine), RelaxationKind::NoPins), nullptr);
+}
+
+TEST(NoFit, IsRefusedWhenThereIsAPlan) {
+  Request r;
+  r.problem.size = {1, 64, 64, 8};
+  EXPECT_THROW(explain_no_fit(r.problem, r.machine), Error);
+}
+
+TEST(NoFit, PrintsItsFiguresAsTextAndAsJson) {
+  Request r;
+  r.problem = {.size = {1, 1024, 1024, 512}, .density = 0.1, .grad_w = true};
+  r.machine.tiles = 16;
+  const NoFit n = explain_no_fit(r.problem, r.machine);
+  const Relaxation& cheapest = n.relaxations.at(n.cheapest.value());
+  std::ostringstream out;
+  out << n;
+  EXPECT_THAT(out.str(), AllOf(HasSubstr(to_string(n.tightest)),
+                               HasSubstr(to_string(cheapest) + "  <- cheapest"),
+                               HasSubstr(std::to_string(n.tightest.tile.total().value))));
+  const auto json = nlohmann::json::parse(to_json(n));
+  EXPECT_EQ(json["tightest"]["needed"], n.tightest.needed);
+  EXPECT_EQ(json["methods"].size(), n.methods.size());
+  EXPECT_EQ(json["relaxations"][*n.cheapest]["totalCycles"], cheapest.total_cycles.value);
+}
+
+TEST(BestEffort, IsThePlanItselfWhenThereIsOne) {
+  Request r;
+  r.problem.size = {1, 256, 256, 64};
+  const BestEffort effort = plan_best_effort(r.problem, r.machine);
+  EXPECT_EQ(effort.result.status, PlanStatus::Found);
+  EXPECT_EQ(effort.result.plan, plan(r.problem, r.machine).plan);
+  EXPECT_FALSE(effort.relaxation);
+  EXPECT_EQ(effort.problem, r.problem);
+}
+
+TEST(BestEffort, TakesTheCheaperOfItsTwoWaysAndNeverExceedsTheTile) {
+  int memory = 0, parts = 0, both = 0, none = 0;
+  for_requests_without_plan(150, [&](const Request& r) {
+    const BestEffort effort = plan_best_effort(r.problem, r.machine, r.options);
+    const NoFit n = explain_no_fit(r.problem, r.machine, r.options);
+    const Relaxation* more = find(n, RelaxationKind::MoreMemory);
+    const Relaxation* split = find(n, RelaxationKind::BatchInParts);
+    if (!effort.relaxation) {
+      ++none;
+      EXPECT_EQ(effort.result.status, PlanStatus::NoPlan);
+      EXPECT_TRUE(more == nullptr && split == nullptr);
+      return;
+    }
+    EXPECT_EQ(effort.result.status, PlanStatus::BestEffort);
+    EXPECT_THAT(effort.result.reason, HasSubstr(to_string(*effort.relaxation)));
+    EXPECT_EQ(effort.result.plan, plan(effort.problem, r.machine, effort.options).plan);
+    const PlanCost& cost = effort.result.plan.cost;
+    EXPECT_LE(cost.temp + cost.resident, r.machine.tile_memory);
+    const RelaxationKind kind = effort.relaxation->kind;
+    memory += kind == RelaxationKind::MoreMemory;
+    parts += kind == RelaxationKind::BatchInParts;
+    both += kind == RelaxationKind::MemoryAndParts;
+    if (kind == RelaxationKind::MemoryAndParts) {
+      EXPECT_TRUE(more == nullptr && split == nullptr);
+      EXPECT_EQ(effort.options.available_memory_proportion, 1);
+    }
+    for (const Relaxation* one : {more, split})
+      if (one != nullptr) {
+        EXPECT_LE(effort.relaxation->total_cycles, one->total_cycles);
+      }
+  });
+  for (const int seen : {memory, parts, both, none}) EXPECT_GT(seen, 3);
+}
+
+std::string message_of(const Request& r, const PatternStats* stats = nullptr) {
+  try {
+    plan(r.problem, r.machine, r.options, stats);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::InvalidArgument);
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(BadRequest, NamesWhatCannotBeAndTheLegalRange) {
+  Request r;
+  r.problem.size = {1, 64, 64, 48};
+  r.options.constraints.z = 5;  // of 12 grains
+  EXPECT_THAT(message_of(r), HasSubstr("partition.z is 5"));
+  EXPECT_THAT(message_of(r), HasSubstr("nearest legal values are 4 or 6"));
+  r.options.constraints.z = 13;
+  EXPECT_THAT(message_of(r), HasSubstr("nearest legal values are 12"));
+
+  r.options.constraints = {1 << 20, 1 << 20, 1 << 20, {}, {}};  // 2^80 tiles
+  r.machine.tiles = 1 << 20;
+  r.problem.size.g = 1 << 20;
+  EXPECT_THAT(message_of(r), HasSubstr("planConstraints.partition needs"));
+
+  Request huge;
+  huge.problem.size = {1, 2147483647, 2147483647, 2147483647};
+  EXPECT_THAT(message_of(huge), HasSubstr("at most 2^52"));
+
+  Request counted;
+  counted.problem.size = {1, 2, 3, 4};
+  const PatternStats good{{1, 1}, {1, 3}, {1, 2, 1}}, negative{{1, 1}, {1, -1}, {1, 2, 1}},
+      many{{1, 1}, {1, 3}, {1, 3, 1}};
+  EXPECT_EQ(message_of(counted, &good), "accepted");
+  EXPECT_THAT(message_of(counted, &negative), HasSubstr("row_counts[1] is -1; it must be in 0..3"));
+  EXPECT_THAT(message_of(counted, &many), HasSubstr("col_counts[1] is 3; it must be in 0..2"));
+}
+
+}  // namespace
+}  // namespace tessera::planner
