@@ -76,8 +76,7 @@ NoFit explain_no_fit(const Problem& problem, const device::Machine& machine, con
   const Asked asked{problem, machine, options, stats};
   const Survey survey = survey_of(asked, set.cases);
   NoFit out;
-  out.request = fmt::format("{} on {} ({} tiles of {} bytes)", to_string(problem), machine.name,
-                            machine.tiles, machine.tile_memory.value);
+  out.request = internal::request_text(problem, machine);
   const bool fits = std::ranges::any_of(survey.nears, [](const Nearness& near) {
     return near.parts.has_value() && near.excess <= 1;
   });

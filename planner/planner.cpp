@@ -124,10 +124,8 @@ void explain_failure(const std::vector<Case>& cases, PlanResult& result) {
     least_temp = std::min(least_temp, nears.back().least_temp);
   }
   result.least_temp = Bytes(least_temp == kUnbounded ? 0 : least_temp);
-  result.reason =
-      fmt::format("no plan for {} on {} ({} tiles of {} bytes): {}", to_string(c.problem),
-                  c.machine.name, c.machine.tiles, c.machine.tile_memory.value,
-                  obstacle(cases[nearest_of(nears)], nears, result));
+  result.reason = fmt::format("no plan for {}: {}", request_text(c.problem, c.machine),
+                              obstacle(cases[nearest_of(nears)], nears, result));
 }
 
 }  // namespace

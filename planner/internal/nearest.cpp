@@ -162,4 +162,9 @@ MethodChoice choice_of(const Case& c) {
   return choice;
 }
 
+std::string request_text(const Problem& problem, const device::Machine& machine) {
+  return fmt::format("{} on {} ({} tiles of {} bytes)", to_string(problem), machine.name,
+                     machine.tiles, machine.tile_memory.value);
+}
+
 }  // namespace tessera::planner::internal

@@ -56,6 +56,9 @@ std::size_t nearest_of(const std::vector<Nearness>& nears);
 
 MethodChoice choice_of(const Case& c);
 
+// "<the layer> on gc200 (1472 tiles of 638976 bytes)"
+std::string request_text(const Problem& problem, const device::Machine& machine);
+
 // "pass, step" of the step with most temporary memory.
 struct LargestStep {
   Pass pass = Pass::Fwd;
