@@ -60,7 +60,7 @@ struct Obstacle {
   friend bool operator==(const Obstacle&, const Obstacle&) = default;
 };
 
-// "temporary memory in GradW, room for sums: 412,000 bytes a tile are needed, 383,385 there are"
+// "g1 x2 y2 z1: Fwd, reduce sums takes 412000 temporary bytes a tile, 383385 are allowed"
 std::string to_string(const Obstacle& obstacle);
 
 enum class RelaxationKind {
@@ -68,7 +68,7 @@ enum class RelaxationKind {
   SmallerBatch,   // largest batch
   MoreMemory,     // least availableMemoryProportion
   OtherBlock,     // another square block of the kernels, at the same density
-  BatchInParts,   // fewest even parts of the batch, run one after the other
+  BatchInParts,   // fewest parts of the batch, run one after the other
   NoPins,         // planConstraints left out
   MemoryAndParts  // availableMemoryProportion 1 and the batch in parts
 };
@@ -89,7 +89,7 @@ struct Relaxation {
   friend bool operator==(const Relaxation&, const Relaxation&) = default;
 };
 
-// "more tiles: 2,048 instead of 1,472, 81,234 cycles for the whole batch"
+// "2048 tiles: 81234 cycles for the whole batch"
 std::string to_string(const Relaxation& relaxation);
 
 // Why nothing fits and what would help.
@@ -116,7 +116,9 @@ struct NoFit {
 //   OtherBlock    1, 4, 8 and 16 where they divide x and y and suit the types; all that fit;
 //   without
 //                 `stats`, which count other blocks
-//   BatchInParts  2, 3, .. 64 parts are tried one by one, then doubled and bisected
+//   BatchInParts  2, 3, .. 64 even parts are tried one by one, then doubled and bisected; of the
+//   sizes
+//                 with as many runs, the even one and the next 16 multiples of 16, the cheapest
 //   NoPins        only when something is pinned
 // The cheapest has the fewest total_cycles for the whole batch; of equal ones the first.
 // Cost: one survey of all partitions and at most some hundred searches (`plans_made`), each of

@@ -11,19 +11,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-const char* unit_of(LimitKind kind) {
-  switch (kind) {
-    case LimitKind::Partition:
-      return "tiles";
-    case LimitKind::Words:
-      return "largest number of a word";
-    case LimitKind::TemporaryMemory:
-    case LimitKind::TileMemory:
-      return "bytes a tile";
-  }
-  assertion_failed("every limit has a unit", __FILE__, __LINE__);
-}
-
 std::string change_of(const Relaxation& r) {
   switch (r.kind) {
     case RelaxationKind::MoreTiles:
@@ -132,9 +119,20 @@ std::string to_string(const MethodChoice& m) {
 }
 
 std::string to_string(const Obstacle& o) {
-  if (o.limit == LimitKind::Partition) return o.what;
-  return fmt::format("{} ({}) at {}: {} needed, {} available, {}", to_string(o.limit), o.what,
-                     to_string(o.partition), o.needed, o.available, unit_of(o.limit));
+  const std::string at = to_string(o.partition);
+  switch (o.limit) {
+    case LimitKind::Partition:
+      return o.what;
+    case LimitKind::Words:
+      return fmt::format("{}: {} is {}, a word holds {}", at, o.what, o.needed, o.available);
+    case LimitKind::TemporaryMemory:
+      return fmt::format("{}: {} takes {} temporary bytes a tile, {} are allowed", at, o.what,
+                         o.needed, o.available);
+    case LimitKind::TileMemory:
+      return fmt::format("{}: {} bytes lie on a tile in {}, it has {}", at, o.needed, o.what,
+                         o.available);
+  }
+  assertion_failed("every limit is told", __FILE__, __LINE__);
 }
 
 std::string to_string(const Relaxation& r) {

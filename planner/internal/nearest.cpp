@@ -70,9 +70,13 @@ double ratio(std::int64_t need, std::int64_t available) {
   return static_cast<double>(need) / static_cast<double>(std::max<std::int64_t>(available, 1));
 }
 
+double words_excess(const Case& c, const Cut& cut, const BucketSize& bucket) {
+  return ratio(largest_stored(c, cut, bucket).value, most_in_word(c));
+}
+
 Excess excess_of(const Sight& s, std::int64_t temp_bound) {
   Excess excess;
-  excess.words = ratio(largest_stored(s.c, s.cut, s.e.bucket).value, most_in_word(s.c));
+  excess.words = words_excess(s.c, s.cut, s.e.bucket);
   excess.temp = ratio(s.e.temp, temp_bound);
   if (!s.c.quirks().ignore_resident_memory)
     excess.tile = ratio(s.total(), s.c.machine.tile_memory.value);
@@ -95,18 +99,24 @@ TileNeed tile_need(const Case& c, const Estimate& e) {
 
 Nearness nearness(const Case& c, std::int64_t temp_bound) {
   Nearness near;
-  survey(c, [&](const Sight& s) {
+  visit_partitions(c, [&](Dims parts) {
+    const Cut cut = make_cut(c, parts);
+    const BucketSize bucket = bucket_size(c, cut);
+    const bool fit = words_fit(c, cut, bucket);
+    // Most partitions of a large layer are far off by their words alone: no need to price them.
+    if (!fit && near.parts && words_excess(c, cut, bucket) > near.excess) return;
+    const Estimate e = estimate(c, cut, bucket);
+    const Sight s{c, parts, cut, e, fit};
     const double excess = excess_of(s, temp_bound).worst();
-    if (!near.parts || excess < near.excess ||
-        (excess == near.excess && s.e.cycles < near.cycles)) {
-      near.parts = s.parts;
+    if (!near.parts || excess < near.excess || (excess == near.excess && e.cycles < near.cycles)) {
+      near.parts = parts;
       near.excess = excess;
-      near.cycles = s.e.cycles;
+      near.cycles = e.cycles;
     }
-    if (!s.words_fit) return;
+    if (!fit) return;
     near.any_words_fit = true;
-    near.least_temp = std::min(near.least_temp, s.e.temp);
-    if (s.tile_holds()) near.least_temp_in_tile = std::min(near.least_temp_in_tile, s.e.temp);
+    near.least_temp = std::min(near.least_temp, e.temp);
+    if (s.tile_holds()) near.least_temp_in_tile = std::min(near.least_temp_in_tile, e.temp);
   });
   return near;
 }

@@ -11,6 +11,8 @@ namespace tessera::planner::internal {
 namespace {
 
 constexpr std::int64_t kMostTiles = 1'048'576;  // see device::Machine
+constexpr std::int64_t kRoundBatch = 16;        // the coarsest batch grain of all methods
+constexpr std::int64_t kRoundSizes = 16;        // that are tried
 
 }  // namespace
 
@@ -155,20 +157,34 @@ std::optional<std::int64_t> Relaxer::fewest_parts(const Options& options) {
   return least_fitting(scanned, all, fits_in);
 }
 
-std::optional<Relaxation> Relaxer::batch_in_parts() {
-  const auto parts = fewest_parts(asked_.options);
+std::optional<Relaxation> Relaxer::in_parts(RelaxationKind kind, const Options& options) {
+  const auto parts = fewest_parts(options);
   if (!parts) return {};
-  return planned(RelaxationKind::BatchInParts, with_batch_of(ceil_div(batch_grains(), *parts)));
+  Asked asked = with_batch_of(ceil_div(batch_grains(), *parts));
+  asked.options = options;
+  std::optional<Relaxation> best = planned(kind, asked);
+  if (!best || best->runs == 1) return best;
+  // As many runs of round sizes, the last one shorter: some kernels take whole round batches only.
+  const std::int64_t most = ceil_div(asked_.problem.size.z, best->runs - 1) - 1;
+  const std::int64_t first = round_up(best->batch, kRoundBatch);
+  const std::int64_t last = std::min(most, first + (kRoundSizes - 1) * kRoundBatch);
+  for (std::int64_t batch = first; batch <= last; batch += kRoundBatch) {
+    asked.problem.size.z = batch;
+    if (batch == best->batch || !fits(asked)) continue;
+    const auto round = planned(kind, asked);
+    if (round && round->total_cycles < best->total_cycles) best = round;
+  }
+  return best;
+}
+
+std::optional<Relaxation> Relaxer::batch_in_parts() {
+  return in_parts(RelaxationKind::BatchInParts, asked_.options);
 }
 
 std::optional<Relaxation> Relaxer::memory_and_parts() {
   Options options = asked_.options;
   options.available_memory_proportion = 1;
-  const auto parts = fewest_parts(options);
-  if (!parts) return {};
-  Asked asked = with_batch_of(ceil_div(batch_grains(), *parts));
-  asked.options = options;
-  return planned(RelaxationKind::MemoryAndParts, asked);
+  return in_parts(RelaxationKind::MemoryAndParts, options);
 }
 
 std::optional<Relaxation> Relaxer::no_pins() {

@@ -48,6 +48,7 @@ class Relaxer {
   std::int64_t batch_grains() const { return ceil_div(asked_.problem.size.z, z_grain()); }
   // Fewest even parts of the batch that fit.
   std::optional<std::int64_t> fewest_parts(const Options& options);
+  std::optional<Relaxation> in_parts(RelaxationKind kind, const Options& options);
 
   Asked asked_;
   std::int64_t plans_made_ = 0;

@@ -196,7 +196,7 @@ TEST(NoFit, FindsTheLargestBatchAndTheFewestParts) {
     }
     ++smaller;
     EXPECT_EQ(batch->batch, largest);
-    EXPECT_EQ(batch->runs, (all + largest - 1) / largest);
+    EXPECT_EQ(batch->runs, ceil_div(all, largest));
     if (parts == nullptr) return;
     ++in_parts;
     r.problem.size.z = parts->batch;
@@ -207,8 +207,7 @@ TEST(NoFit, FindsTheLargestBatchAndTheFewestParts) {
     const std::int64_t grain =
         r.problem.is_element_wise() ? r.machine.vector_width(r.problem.data_type) : 1;
     for (std::int64_t fewer = 2; fewer < parts->runs; ++fewer) {
-      const std::int64_t grains = (all + grain - 1) / grain;
-      const std::int64_t even = (grains + fewer - 1) / fewer * grain;
+      const std::int64_t even = ceil_div(ceil_div(all, grain), fewer) * grain;
       if (even > parts->batch && even < all) {
         EXPECT_FALSE(fitting[std::size_t(even)]) << fewer;
       }
@@ -216,6 +215,21 @@ TEST(NoFit, FindsTheLargestBatchAndTheFewestParts) {
   });
   EXPECT_GT(smaller, 15);
   EXPECT_GT(in_parts, 15);
+}
+
+TEST(NoFit, TakesRoundPartsWhereTheyAreCheaper) {
+  Request r;
+  r.machine = device::machine_preset("mk1");
+  r.machine.tiles = 5888;
+  r.problem = {.size = {4, 8192, 8192, 1023}, .block = {16, 16}, .density = 0.1};
+  r.problem.grad_a = r.problem.grad_w = true;
+  const NoFit n = explain_no_fit(r.problem, r.machine);
+  const Relaxation* parts = find(n, RelaxationKind::BatchInParts);
+  ASSERT_NE(parts, nullptr);
+  EXPECT_EQ(parts->batch % 16, 0);  // BlockGradWAmp takes nothing else
+  r.problem.size.z = ceil_div(1023, parts->runs);
+  EXPECT_LT(parts->cycles, plan(r.problem, r.machine).plan.cost.cycles);
+  EXPECT_EQ(ceil_div(1023, parts->batch), parts->runs);
 }
 
 TEST(NoFit, FindsTheLeastProportionToFourDecimals) {
@@ -285,7 +299,7 @@ TEST(NoFit, NamesTheNumberThatDoesNotFitAWord) {
   EXPECT_EQ(find(n, RelaxationKind::MoreTiles)->tiles, 2);
   EXPECT_EQ(find(n, RelaxationKind::BatchInParts)->runs, 2);
   EXPECT_THAT(plan(r.problem, r.machine).reason,
-              AllOf(HasSubstr("16 bits"), HasSubstr("131056 needed, 65535 available")));
+              AllOf(HasSubstr("16 bits"), HasSubstr("is 131056, a word holds 65535")));
 }
 
 TEST(NoFit, TellsOfPinsThatLeaveAMethodWithoutPartition) {
