@@ -52,12 +52,12 @@ void check_share_pin(const char* key, const std::optional<std::int64_t>& pin, st
       key, *pin, grains, nearest_counts(grains, *pin)));
 }
 
-// The divisors of `grains` next to `pin`.
-std::string nearest_divisors(std::int64_t grains, std::int64_t pin) {
-  if (pin >= grains) return fmt::format("{}", grains);
-  std::int64_t below = pin, above = pin;
+// The divisors of `grains` next to `pin` that are not more than `most`.
+std::string nearest_divisors(std::int64_t grains, std::int64_t pin, std::int64_t most) {
+  std::int64_t below = std::min(pin, grains), above = pin;
   while (grains % below != 0) --below;
-  while (grains % above != 0) ++above;
+  while (above <= std::min(grains, most) && grains % above != 0) ++above;
+  if (above > std::min(grains, most)) return fmt::format("{}", below);
   return fmt::format("{} or {}", below, above);
 }
 
@@ -65,11 +65,11 @@ void check_batch_pin(const std::vector<Case>& cases, std::int64_t pin) {
   for (const Case& c : cases)
     if (c.grains.z % pin == 0) return;
   const Case& c = cases.front();
-  throw_invalid(
-      fmt::format("planConstraints.partition.z is {}; it must divide the batch in grains, {} of {} "
-                  "columns; the "
-                  "nearest legal values are {}",
-                  pin, c.grains.z, c.candidate.grain.z, nearest_divisors(c.grains.z, pin)));
+  throw_invalid(fmt::format(
+      "planConstraints.partition.z is {}; it must divide the batch in grains, {} of {} "
+      "columns; the "
+      "nearest legal values are {}",
+      pin, c.grains.z, c.candidate.grain.z, nearest_divisors(c.grains.z, pin, c.machine.tiles)));
 }
 
 // Leaves 2^11 cycles or bytes for each dense multiply-accumulate before a sum leaves 64 bits.

@@ -395,6 +395,27 @@ TEST(BestEffort, TakesTheCheaperOfItsTwoWaysAndNeverExceedsTheTile) {
   for (const int seen : {memory, parts, both, none}) EXPECT_GT(seen, 3);
 }
 
+// Sanitizers see what would leave 64 bits.
+TEST(NoFit, TakesTheLargestLayersThereAre) {
+  constexpr std::int64_t kMost = 2147483647;
+  for (const Dims size : {Dims{1, 1, 1, kMost}, Dims{1, kMost, 1, 1 << 21}, Dims{1, 1, kMost, 1},
+                          Dims{64, 1 << 23, 1 << 23, 1}, Dims{1, 1 << 20, 1 << 21, 1 << 11}})
+    for (const double density : {1e-12, 1.0}) {
+      Request r;
+      r.machine.tiles = 64;
+      r.problem.size = size;
+      r.problem.density = density;
+      r.problem.grad_a = r.problem.grad_w = true;
+      SCOPED_TRACE(to_string(r.problem));
+      const BestEffort effort = plan_best_effort(r.problem, r.machine);
+      if (effort.result.status == PlanStatus::Found) continue;
+      const NoFit n = explain_no_fit(r.problem, r.machine);
+      EXPECT_GT(n.tightest.needed, n.tightest.available);
+      for (const Relaxation& one : n.relaxations) EXPECT_GT(one.total_cycles, Cycles(0));
+      EXPECT_LT(n.plans_made, 2000);
+    }
+}
+
 std::string message_of(const Request& r, const PatternStats* stats = nullptr) {
   try {
     plan(r.problem, r.machine, r.options, stats);
@@ -413,6 +434,9 @@ TEST(BadRequest, NamesWhatCannotBeAndTheLegalRange) {
   EXPECT_THAT(message_of(r), HasSubstr("nearest legal values are 4 or 6"));
   r.options.constraints.z = 13;
   EXPECT_THAT(message_of(r), HasSubstr("nearest legal values are 12"));
+  r.machine.tiles = 5;
+  r.options.constraints.z = 5;
+  EXPECT_THAT(message_of(r), testing::EndsWith("nearest legal values are 4"));
 
   r.options.constraints = {1 << 20, 1 << 20, 1 << 20, {}, {}};  // 2^80 tiles
   r.machine.tiles = 1 << 20;
