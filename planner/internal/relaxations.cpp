@@ -121,10 +121,11 @@ std::optional<Relaxation> Relaxer::more_memory(Bytes least_temp_in_tile) {
   const auto tile = static_cast<double>(asked_.machine.tile_memory.value);
   const auto least = static_cast<double>(least_temp_in_tile.value);
   if (least > tile) return {};
-  double steps = std::ceil(least / tile * kSteps);
+  // From below, asking as plan() does: the quotient may be rounded either way.
+  double steps = std::max(1.0, std::floor(least / tile * kSteps) - 1);
   while (steps < kSteps && std::floor(tile * (steps / kSteps)) < least) ++steps;
   Asked asked = asked_;
-  asked.options.available_memory_proportion = std::clamp(steps, 1.0, kSteps) / kSteps;
+  asked.options.available_memory_proportion = steps / kSteps;
   if (asked.options.available_memory_proportion <= asked_.options.available_memory_proportion)
     return {};
   return planned(RelaxationKind::MoreMemory, asked);

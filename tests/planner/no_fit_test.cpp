@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tessera/base/error.hpp"
@@ -74,9 +75,10 @@ const Relaxation* find(const NoFit& n, RelaxationKind kind) {
   return nullptr;
 }
 
-// The smallest worst need, as a multiple of what there is, of all partitions of a case.
-double least_excess(const Case& c, std::int64_t bound) {
-  double least = INFINITY;
+// The smallest worst need, as a multiple of what there is, of all partitions of a case; of equal
+// ones the fewest cycles.
+std::pair<double, Cycles> nearest(const Case& c, std::int64_t bound) {
+  std::pair<double, Cycles> least{INFINITY, 0};
   for (std::int64_t x = 1; x <= c.machine.tiles; ++x)
     for (std::int64_t y = 1; y <= c.machine.tiles; ++y)
       for (std::int64_t z = 1; z <= c.machine.tiles; ++z) {
@@ -90,7 +92,7 @@ double least_excess(const Case& c, std::int64_t bound) {
         const auto bucket = internal::bucket_size(c, cut);
         const double words = double(internal::largest_stored(c, cut, bucket).value) /
                              double(internal::most_in_word(c));
-        least = std::min(least, std::max({temp, tile, words}));
+        least = std::min(least, {std::max({temp, tile, words}), cost.cycles});
       }
   return least;
 }
@@ -139,22 +141,41 @@ TEST(NoFit, NamesTheNearestPartitionOfEveryMethod) {
     const internal::CaseSet set = internal::make_cases(r.problem, r.machine, r.options, nullptr);
     const std::int64_t bound = internal::temp_bounds(r.machine, r.options).back();
     ASSERT_EQ(n.methods.size(), set.cases.size());
-    double nearest = INFINITY;
+    double least = INFINITY;
     for (std::size_t i = 0; i < set.cases.size(); ++i) {
       const Obstacle& o = n.methods[i];
-      const double excess = double(o.needed) / double(o.available);
-      EXPECT_DOUBLE_EQ(excess, least_excess(set.cases[i], bound));
+      const auto [excess, cycles] = nearest(set.cases[i], bound);
+      EXPECT_DOUBLE_EQ(double(o.needed) / double(o.available), excess);
       EXPECT_GT(o.needed, o.available);
-      nearest = std::min(nearest, excess);
-      const PlanCost cost = internal::make_plan(set.cases[i], o.partition).cost;
-      EXPECT_EQ(o.tile.total(), cost.temp + cost.resident);
-      EXPECT_EQ(o.tile.step, cost.temp);
-      EXPECT_GE(o.tile.operands, Bytes(0));
+      EXPECT_EQ(internal::make_plan(set.cases[i], o.partition).cost.cycles, cycles);
+      least = std::min(least, excess);
+    }
+    EXPECT_DOUBLE_EQ(double(n.tightest.needed) / double(n.tightest.available), least);
+  });
+}
+
+TEST(NoFit, BreaksDownWhatLiesOnATile) {
+  for_requests_without_plan(60, [](const Request& r) {
+    const NoFit n = explain_no_fit(r.problem, r.machine, r.options);
+    const internal::CaseSet set = internal::make_cases(r.problem, r.machine, r.options, nullptr);
+    for (std::size_t i = 0; i < set.cases.size(); ++i) {
+      const Obstacle& o = n.methods[i];
+      const Plan at = internal::make_plan(set.cases[i], o.partition);
+      EXPECT_EQ(o.tile.total(), at.cost.temp + at.cost.resident);
+      EXPECT_EQ(o.tile.step, at.cost.temp);
+      EXPECT_EQ(at.cost.find(o.tile.pass)->temp(), at.cost.temp);
+      const std::int64_t copies = r.problem.grad_w ? 2 : 1;  // values and their gradient
+      EXPECT_EQ(o.tile.values,
+                Bytes(copies * at.nonzeros_per_bucket * bytes_of(r.problem.data_type)));
+      EXPECT_EQ(o.tile.meta_info.value, 2 * (at.fwd_meta_words + at.grad_a_meta_words).value);
+      // Q and S once, dQ and dS where a pass has them, in even shares.
+      EXPECT_GE(o.tile.operands.value * at.tiles_used(),
+                r.problem.size.g * (r.problem.size.x + r.problem.size.y) * r.problem.size.z *
+                    bytes_of(r.problem.data_type));
       if (o.limit == LimitKind::TileMemory) {
         EXPECT_EQ(Bytes(o.needed), o.tile.total());
       }
     }
-    EXPECT_DOUBLE_EQ(double(n.tightest.needed) / double(n.tightest.available), nearest);
   });
 }
 
@@ -250,6 +271,22 @@ TEST(NoFit, FindsTheLeastProportionToFourDecimals) {
   });
   EXPECT_GT(found, 5);
   EXPECT_GT(no_help, 5);
+}
+
+TEST(Relaxer, RoundsProportionsUpAndNeverFurther) {
+  internal::Asked asked{
+      {.size = {1, 8, 8, 4}, .density = 0.1}, device::machine_preset("gc200"), {}};
+  asked.machine.tile_memory = Bytes(10000);
+  asked.options.available_memory_proportion = 0.00001;
+  internal::Relaxer relaxer(asked);
+  const auto allowed = [](double proportion) { return std::floor(10000 * proportion); };
+  for (std::int64_t least = 2000; least < 3200; ++least) {
+    const auto r = relaxer.more_memory(Bytes(least));
+    ASSERT_TRUE(r.has_value()) << least;
+    const double step_less = (std::round(r->memory_proportion * 10000) - 1) / 10000;
+    EXPECT_GE(allowed(r->memory_proportion), double(least));
+    EXPECT_LT(allowed(step_less), double(least));
+  }
 }
 
 TEST(NoFit, TriesTheBlocksTheKernelsHave) {
