@@ -104,10 +104,9 @@ BestEffort plan_best_effort(const Problem& problem, const device::Machine& machi
   Relaxer relaxer(asked);
   effort.relaxation = cheapest_own_change(relaxer, survey_of(asked, set.cases).least_temp_in_tile);
   if (!effort.relaxation) return effort;
-  const Asked relaxed = relaxer.relaxed(*effort.relaxation);
-  effort.problem = relaxed.problem;
-  effort.options = relaxed.options;
-  effort.result = plan(relaxed.problem, machine, relaxed.options, stats);
+  effort.problem.size.z = effort.relaxation->batch;
+  effort.options.available_memory_proportion = effort.relaxation->memory_proportion;
+  effort.result = plan(effort.problem, machine, effort.options, stats);
   TESSERA_ASSERT(effort.result.has_plan);
   effort.result.status = PlanStatus::BestEffort;
   effort.result.reason = fmt::format("best effort, {}", to_string(*effort.relaxation));

@@ -62,17 +62,6 @@ std::optional<Relaxation> Relaxer::planned(RelaxationKind kind, const Asked& ask
   return r;
 }
 
-Asked Relaxer::relaxed(const Relaxation& r) const {
-  Asked asked = asked_;
-  asked.machine.tiles = r.tiles;
-  asked.problem.size.z = r.batch;
-  asked.options.available_memory_proportion = r.memory_proportion;
-  if (asked.problem.block != r.block) asked.stats = nullptr;
-  asked.problem.block = r.block;
-  if (r.kind == RelaxationKind::NoPins) asked.options.constraints = {};
-  return asked;
-}
-
 // The finest grain of any combination of methods.
 std::int64_t Relaxer::z_grain() const {
   std::int64_t finest = asked_.problem.size.z;

@@ -36,8 +36,6 @@ class Relaxer {
   std::optional<Relaxation> no_pins();
   std::optional<Relaxation> memory_and_parts();
 
-  // The request with a relaxation applied.
-  Asked relaxed(const Relaxation& relaxation) const;
   std::int64_t plans_made() const { return plans_made_; }
 
  private:

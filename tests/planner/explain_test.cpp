@@ -130,7 +130,7 @@ TEST(Explain, NamesTheThreeBestOtherPlans) {
       EXPECT_EQ(e.runners_up[i].plan, points[i + 1].plan) << i;
     full += e.runners_up.size() == 3;
   });
-  EXPECT_GT(full, 100);
+  EXPECT_GT(full, 80);
 }
 
 void expect_changes_add_up(const Alternative& a, const Plan& winner) {
@@ -265,6 +265,7 @@ TEST(Explain, SharesOutAllCyclesAndTellsWhatAFinerCutWouldChange) {
     for (const TermShare& t : e.terms) {
       sum += t.cycles;
       share += t.share;
+      EXPECT_EQ(std::ssize(t.finer_cut), (at.x < grains.x) + (at.y < grains.y) + (at.z < grains.z));
       for (const FinerCut& cut : t.finer_cut) {
         ++cuts;
         Dims parts = at;
