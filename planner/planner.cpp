@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
-#include <optional>
+#include <memory>
 
 #include "tessera/base/error.hpp"
+#include "tessera/planner/internal/nearest.hpp"
 #include "tessera/planner/internal/planner_search.hpp"
 
 namespace tessera::planner {
@@ -24,6 +26,8 @@ PlanCost plan_cost(const Estimate& e) {
   }
   return cost;
 }
+
+}  // namespace
 
 Plan make_plan(const Case& c, Dims parts) {
   const Cut cut = make_cut(c, parts);
@@ -44,6 +48,8 @@ Plan make_plan(const Case& c, Dims parts) {
   plan.cost = plan_cost(estimate(c, cut, bucket));
   return plan;
 }
+
+namespace {
 
 // Cheapest over all candidates under one bound; a later candidate must be strictly better.
 PlanResult search_all(const std::vector<Case>& cases, std::int64_t temp_bound, Search search) {
@@ -72,7 +78,8 @@ PlanResult search_all(const std::vector<Case>& cases, std::int64_t temp_bound, S
   return result;
 }
 
-// The bounds that are tried one after the other until there is a plan.
+}  // namespace
+
 std::vector<std::int64_t> temp_bounds(const device::Machine& machine, const Options& options) {
   const std::int64_t tile = machine.tile_memory.value;
   auto bound = static_cast<std::int64_t>(
@@ -85,71 +92,78 @@ std::vector<std::int64_t> temp_bounds(const device::Machine& machine, const Opti
   return bounds;
 }
 
-Shortfall nearest(const std::vector<Case>& cases) {
-  Shortfall nearest;
-  for (const Case& c : cases) {
-    const Shortfall one = shortfall(c);
-    nearest.any_partition |= one.any_partition;
-    nearest.any_words_fit |= one.any_words_fit;
-    nearest.least_temp = std::min(nearest.least_temp, one.least_temp);
-    nearest.least_total = std::min(nearest.least_total, one.least_total);
-  }
-  return nearest;
-}
+namespace {
 
-std::string obstacle(const Case& c, const Shortfall& near, Bytes bound) {
-  const std::int64_t tile = c.machine.tile_memory.value;
-  if (!near.any_partition) return "the pinned counts fit no partition; pin fewer of them";
-  if (!near.any_words_fit)
+std::string obstacle(const Case& c, const std::vector<Nearness>& nears, const PlanResult& result) {
+  const auto any = [&nears](auto member) { return std::ranges::any_of(nears, member); };
+  if (!any([](const Nearness& near) { return near.parts.has_value(); }))
+    return "the pinned counts fit no partition; pin fewer of them";
+  const std::size_t nearest = nearest_of(nears);
+  const std::string need = to_string(obstacle_of(c, nears[nearest], result.memory_bound.value));
+  if (!any(&Nearness::any_words_fit))
     return fmt::format(
-        "every partition needs bucket words of more than {} bits; use more tiles, a smaller batch "
-        "or a machine with wider words",
-        c.machine.word_bits);
-  if (near.least_temp > bound.value)
+        "every partition needs bucket words of more than {} bits, at best {}; use more tiles, a "
+        "smaller batch or a machine with wider words",
+        c.machine.word_bits, need);
+  if (result.least_temp > result.memory_bound)
     return fmt::format(
         "at least {} bytes of temporary memory per tile are needed and {} are allowed "
-        "(availableMemoryProportion {}); raise it, use more tiles or a smaller batch",
-        near.least_temp, bound.value, c.options.available_memory_proportion);
+        "(availableMemoryProportion {}), nearest is {}; raise it, use more tiles or a smaller "
+        "batch",
+        result.least_temp.value, result.memory_bound.value, c.options.available_memory_proportion,
+        need);
   return fmt::format(
-      "at least {} bytes per tile are needed for resident and temporary data together and a tile "
-      "has {}; use more tiles or a smaller batch",
-      near.least_total, tile);
+      "no partition keeps all limits, nearest is {}; use more tiles or a smaller batch", need);
 }
 
 void explain_failure(const std::vector<Case>& cases, PlanResult& result) {
   const Case& c = cases.front();
-  const Shortfall near = nearest(cases);
-  result.least_temp = Bytes(near.least_temp == kUnbounded ? 0 : near.least_temp);
-  result.reason = fmt::format("no plan for {} on {} ({} tiles of {} bytes): {}",
-                              to_string(c.problem), c.machine.name, c.machine.tiles,
-                              c.machine.tile_memory.value, obstacle(c, near, result.memory_bound));
+  std::vector<Nearness> nears;
+  std::int64_t least_temp = kUnbounded;
+  for (const Case& one : cases) {
+    nears.push_back(nearness(one, result.memory_bound.value));
+    least_temp = std::min(least_temp, nears.back().least_temp);
+  }
+  result.least_temp = Bytes(least_temp == kUnbounded ? 0 : least_temp);
+  result.reason = fmt::format("no plan for {}: {}", request_text(c.problem, c.machine),
+                              obstacle(cases[nearest_of(nears)], nears, result));
 }
 
 }  // namespace
 
-PlanResult plan_with(const Problem& problem, const device::Machine& machine, const Options& options,
-                     const PatternStats* stats, Search search) {
+CaseSet make_cases(const Problem& problem, const device::Machine& machine, const Options& options,
+                   const PatternStats* stats) {
   check_request(problem, machine, options, stats);
-  std::optional<PatternSize> size;
+  CaseSet set;
   if (stats != nullptr) {
     const BlockShape used =
         problem.is_element_wise() ? problem.block : block_to_use(problem.block, problem.data_type);
-    size = pattern_size(*stats, used, std::min(machine.tiles, problem.size.y));
+    set.pattern = std::make_unique<PatternSize>(
+        pattern_size(*stats, used, std::min(machine.tiles, problem.size.y)));
   }
-  std::vector<Case> cases;
   for (const Candidate& candidate : candidates(problem, machine, options))
-    cases.push_back(make_case(problem, machine, options, candidate, size ? &*size : nullptr));
-  check_pins(cases);
+    set.cases.push_back(make_case(problem, machine, options, candidate, set.pattern.get()));
+  check_pins(set.cases);
+  return set;
+}
 
+PlanResult find_plan(const std::vector<Case>& cases, Search search) {
   PlanResult result;
   std::int64_t evaluations = 0;
-  for (const std::int64_t bound : temp_bounds(machine, options)) {
+  for (const std::int64_t bound : temp_bounds(cases.front().machine, cases.front().options)) {
     result = search_all(cases, bound, search);
     evaluations += result.evaluations;
     result.evaluations = evaluations;
-    if (result.has_plan || result.status == PlanStatus::LimitReached) return result;
+    if (result.has_plan || result.status == PlanStatus::LimitReached) break;
   }
-  explain_failure(cases, result);
+  return result;
+}
+
+PlanResult plan_with(const Problem& problem, const device::Machine& machine, const Options& options,
+                     const PatternStats* stats, Search search) {
+  const CaseSet set = make_cases(problem, machine, options, stats);
+  PlanResult result = find_plan(set.cases, search);
+  if (result.status == PlanStatus::NoPlan) explain_failure(set.cases, result);
   return result;
 }
 

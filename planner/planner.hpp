@@ -13,8 +13,9 @@ namespace tessera::planner {
 
 enum class PlanStatus {
   Found,
-  NoPlan,       // every partition breaks a limit; `reason` says which, `least_temp` how near
-  LimitReached  // Options::search_limit was used up; `plan` is the best so far when `has_plan`
+  NoPlan,        // every partition breaks a limit; `reason` says which, `least_temp` how near
+  LimitReached,  // Options::search_limit was used up; `plan` is the best so far when `has_plan`
+  BestEffort     // only from plan_best_effort: the plan of a relaxed request, `reason` says how
 };
 
 struct PlanResult {

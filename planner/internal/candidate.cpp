@@ -34,9 +34,9 @@ void add_element_methods(std::vector<Candidate>& methods, const Problem& problem
                          const device::Machine& machine, const Options& options) {
   const bool open = problem.grad_a && options.quirks == PopLibsQuirks{};
   const bool shared = options.shared_buckets.value_or(true);
-  if (shared || !problem.grad_a)
-    methods.push_back(element_candidate(problem, machine, Method::ElementTranspose));
-  if (!shared || (open && !options.shared_buckets))
+  const Method first = shared ? Method::ElementTranspose : Method::ElementGradA;
+  methods.push_back(element_candidate(problem, machine, first));
+  if (open && !options.shared_buckets)
     methods.push_back(element_candidate(problem, machine, Method::ElementGradA));
 }
 

@@ -95,11 +95,11 @@ CellFill random_fill(const Case& c, const Scatter& scatter) {
 
 // From the pattern's own map. What lies in bins that are cut is allowed for by so many spreads.
 CellFill mapped_fill(const Case& c, const Cut& cut) {
-  constexpr double kSpreadsOfRoom = 4.5, kSpreadsOfFullest = 2;
+  constexpr double kSpreadsOfRoom = 4.5, kSpreadsOfFullest = 1;
   const FullestCell cell = c.pattern->map.fullest(cut.parts.x, cut.parts.y);
-  const auto places = static_cast<double>(cut.share.x * cut.share.y);
+  const double most = std::min(cell.most, static_cast<double>(cut.share.x * cut.share.y));
   const auto allow = [&](double spreads) {
-    return std::min(places, std::ceil(cell.blocks + spreads * cell.spread - 1e-6));
+    return std::min(most, std::ceil(cell.blocks + spreads * cell.spread - 1e-6));
   };
   return {wants_room(c) ? static_cast<std::int64_t>(allow(kSpreadsOfRoom)) : 0,
           allow(kSpreadsOfFullest)};

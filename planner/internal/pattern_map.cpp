@@ -15,7 +15,38 @@ PatternMap::PatternMap(const PatternStats& stats, BlockShape used)
       bin_{stats.bin.rows * (stats.block.rows / used.rows),
            stats.bin.cols * (stats.block.cols / used.cols)},
       together_(static_cast<double>(stats.block.area() / used.area())),
-      bin_cols_(stats.bin_cols()) {}
+      bin_cols_(stats.bin_cols()) {
+  if (known()) unevenness_ = std::max(1.0, unevenness());
+}
+
+double PatternMap::unevenness() const {
+  const auto width = static_cast<std::size_t>(bin_cols_ + 1);
+  double bins = 0, sum = 0, squares = 0;
+  for (std::size_t i = width + 1; i < before_.size(); ++i) {
+    if (i % width == 0) continue;
+    const auto n = static_cast<double>(before_[i] - before_[i - 1] - before_[i - width] +
+                                       before_[i - width - 1]);
+    bins += 1, sum += n, squares += n * n;
+  }
+  return sum == 0 ? 0 : squares / sum - sum / bins;
+}
+
+std::int64_t PatternMap::most_in_bins(const Edges& rows, const Edges& cols) const {
+  const std::int64_t width = bin_cols_ + 1;
+  const auto end = [](const Edges& edges, std::size_t i) {
+    return edges.bin[i] + (edges.part[i] > 0 ? 1 : 0);
+  };
+  std::int64_t most = 0;
+  for (std::size_t i = 1; i < rows.bin.size(); ++i) {
+    const std::int64_t* top = &before_[std::size_t(rows.bin[i - 1] * width)];
+    const std::int64_t* bottom = &before_[std::size_t(end(rows, i) * width)];
+    for (std::size_t j = 1; j < cols.bin.size(); ++j) {
+      const std::int64_t left = cols.bin[j - 1], right = end(cols, j);
+      most = std::max(most, bottom[right] - bottom[left] - top[right] + top[left]);
+    }
+  }
+  return most;
+}
 
 PatternMap::Edges PatternMap::edges(std::int64_t count, std::int64_t bin,
                                     std::int64_t parts) const {
@@ -65,7 +96,8 @@ FullestCell PatternMap::fullest(std::int64_t x_parts, std::int64_t y_parts) {
   }
   // A block in a bin that is cut is in the cell or not: at most a quarter of a block's variance.
   const double doubtful = std::min(1.0, rows.uncertain + cols.uncertain) * most;
-  cell = {most * together_, together_ * std::sqrt(doubtful / 4)};
+  cell = {most * together_, together_ * std::sqrt(doubtful * unevenness_ / 4),
+          together_ * static_cast<double>(most_in_bins(rows, cols))};
   return cell;
 }
 

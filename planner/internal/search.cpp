@@ -80,20 +80,11 @@ SearchOutcome search_exhaustively(const Case& c, const SearchBounds& bounds) {
   return best;
 }
 
-Shortfall shortfall(const Case& c) {
-  Shortfall near;
+void visit_partitions(const Case& c, const std::function<void(Dims)>& visit) {
   for_each_partition(c, [&](Dims parts) {
-    near.any_partition = true;
-    const Cut cut = make_cut(c, parts);
-    const BucketSize bucket = bucket_size(c, cut);
-    if (!words_fit(c, cut, bucket)) return true;
-    near.any_words_fit = true;
-    const Estimate e = estimate(c, cut, bucket);
-    near.least_temp = std::min(near.least_temp, e.temp);
-    near.least_total = std::min(near.least_total, e.temp + e.resident);
+    visit(parts);
     return true;
   });
-  return near;
 }
 
 }  // namespace tessera::planner::internal

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 
 #include "tessera/planner/internal/estimate.hpp"
@@ -43,13 +44,7 @@ SearchOutcome search_exhaustively(const Case& c, const SearchBounds& bounds);
 // The same answer from the constraint solver with lower bounds.
 SearchOutcome search_with_solver(const Case& c, const SearchBounds& bounds);
 
-// How near the legal partitions come when no plan was found. Enumerates them all.
-struct Shortfall {
-  bool any_partition = false;             // any fits the tiles and the pins
-  bool any_words_fit = false;             // any has bucket words that are wide enough
-  std::int64_t least_temp = kUnbounded;   // temporary bytes
-  std::int64_t least_total = kUnbounded;  // temporary and resident bytes together
-};
-Shortfall shortfall(const Case& c);
+// Calls visit(parts) for every legal partition, in ascending order of x, y, z.
+void visit_partitions(const Case& c, const std::function<void(Dims)>& visit);
 
 }  // namespace tessera::planner::internal

@@ -1,0 +1,224 @@
+#include "tessera/planner/explain.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "tessera/base/error.hpp"
+#include "tessera/planner/internal/nearest.hpp"
+#include "tessera/planner/internal/overview.hpp"
+#include "tessera/planner/internal/planner_search.hpp"
+
+namespace tessera::planner {
+namespace {
+
+using internal::Case;
+using internal::Found;
+
+constexpr std::size_t kRunnersUp = 3;
+constexpr std::int64_t kMostTiles = 1'048'576;  // see device::Machine
+
+struct Asked {
+  const Problem& problem;
+  const device::Machine& machine;
+  const Options& options;
+  const PatternStats* stats;
+};
+
+const CostTerm* term_named(const PassCost* pass, const std::string& name) {
+  if (pass == nullptr) return nullptr;
+  const auto it = std::ranges::find(pass->terms, name, &CostTerm::name);
+  return it == pass->terms.end() ? nullptr : &*it;
+}
+
+// Every term of either plan: what the other takes more. Terms are told apart by pass and name.
+std::vector<TermChange> changes(const PlanCost& from, const PlanCost& to) {
+  std::vector<TermChange> result;
+  for (const PassCost& pass : from.passes)
+    for (const CostTerm& term : pass.terms) {
+      const CostTerm* other = term_named(to.find(pass.pass), term.name);
+      result.push_back(
+          {pass.pass, term.name, (other == nullptr ? Cycles{} : other->cycles) - term.cycles});
+    }
+  for (const PassCost& pass : to.passes)
+    for (const CostTerm& term : pass.terms)
+      if (term_named(from.find(pass.pass), term.name) == nullptr)
+        result.push_back({pass.pass, term.name, term.cycles});
+  return result;
+}
+
+Alternative alternative(const Case& c, Dims parts, const Plan& winner) {
+  Alternative other{internal::choice_of(c), internal::make_plan(c, parts), {}, {}};
+  other.loses = other.plan.cost.cycles - winner.cost.cycles;
+  other.terms = changes(winner.cost, other.plan.cost);
+  std::erase_if(other.terms, [](const TermChange& t) { return t.more.value == 0; });
+  std::ranges::stable_sort(other.terms, std::ranges::greater{}, &TermChange::more);
+  return other;
+}
+
+std::int64_t& count_along(Dims& d, Axis axis) {
+  return axis == Axis::X ? d.x : axis == Axis::Y ? d.y : d.z;
+}
+
+// The next larger legal count along one axis on a machine of any size, pins set aside.
+std::optional<Dims> cut_finer(Case c, Dims parts, Axis axis) {
+  c.options.constraints = {};
+  c.machine.tiles = internal::kUnbounded;
+  const std::int64_t most = std::min(count_along(c.grains, axis), kMostTiles);
+  std::int64_t& count = count_along(parts, axis);
+  while (++count <= most)
+    if (internal::partition_is_legal(c, parts)) return parts;
+  return {};
+}
+
+void add_finer_cuts(const Case& c, Plan plan, std::vector<TermShare>& terms) {
+  for (const Axis axis : {Axis::X, Axis::Y, Axis::Z}) {
+    std::optional<Dims> finer = cut_finer(c, plan.partition, axis);
+    if (!finer) continue;
+    const Plan other = internal::make_plan(c, *finer);
+    const std::vector<TermChange> change = changes(plan.cost, other.cost);
+    for (std::size_t i = 0; i < terms.size(); ++i)
+      terms[i].finer_cut.push_back(
+          {axis, count_along(plan.partition, axis), count_along(*finer, axis), change[i].more});
+  }
+}
+
+std::vector<TermShare> term_shares(const Case& c, const Plan& plan) {
+  std::vector<TermShare> terms;
+  const auto all = static_cast<double>(plan.cost.cycles.value);
+  for (const PassCost& pass : plan.cost.passes)
+    for (const CostTerm& term : pass.terms) {
+      const double share = all == 0 ? 0 : static_cast<double>(term.cycles.value) / all;
+      terms.push_back({pass.pass, term.name, term.cycles, share, term.temp, {}});
+    }
+  add_finer_cuts(c, plan, terms);
+  return terms;
+}
+
+const Case& case_of(const std::vector<Case>& cases, const Plan& plan) {
+  for (const Case& c : cases)
+    if (internal::partition_is_legal(c, plan.partition) &&
+        internal::make_plan(c, plan.partition) == plan)
+      return c;
+  throw Error(
+      ErrorCode::InvalidArgument,
+      fmt::format("the plan at {} is none of the request ({}); explain the plan that plan() "
+                  "returned for the same layer, machine, options and statistics",
+                  to_string(plan.partition), to_string(cases.front().problem)));
+}
+
+// The rule of plan(): a layer without non-zeros stays on one tile when that holds it.
+Options effective(const Asked& asked, const Plan& plan) {
+  Options options = asked.options;
+  PlanConstraints& pins = options.constraints;
+  if (asked.problem.density == 0 && !pins.x && !pins.y && !pins.z &&
+      plan.partition == Dims{asked.problem.size.g, 1, 1, 1})
+    pins.x = pins.y = pins.z = 1;
+  return options;
+}
+
+MethodVerdict verdict(const Case& c, const Found& best, const Explanation& e) {
+  MethodVerdict v;
+  v.methods = internal::choice_of(c);
+  v.chosen = v.methods == e.methods;
+  if (best.c != nullptr)
+    v.best = alternative(c, best.parts, e.plan);
+  else
+    v.obstacle =
+        internal::obstacle_of(c, internal::nearness(c, e.temp_bound.value), e.temp_bound.value);
+  return v;
+}
+
+void lift(LiftedLimit limit, const Found& best, Explanation& e) {
+  if (best.c == nullptr) return;
+  e.limits.push_back(
+      {limit, e.plan.cost.cycles - Cycles(best.cycles), internal::choice_of(*best.c), best.parts});
+}
+
+// Plans the changed request for real.
+void lift_by_planning(LiftedLimit limit, const Asked& asked, Explanation& e) {
+  const PlanResult result = plan(asked.problem, asked.machine, asked.options, asked.stats);
+  if (!result.has_plan) return;
+  const internal::CaseSet set =
+      internal::make_cases(asked.problem, asked.machine, asked.options, asked.stats);
+  e.limits.push_back({limit, e.plan.cost.cycles - result.plan.cost.cycles,
+                      internal::choice_of(case_of(set.cases, result.plan)), result.plan.partition});
+}
+
+void lift_tiles(const Asked& asked, Explanation& e) {
+  device::Machine larger = asked.machine;
+  for (const auto& [limit, tiles] : {std::pair{LiftedLimit::OneMoreTile, asked.machine.tiles + 1},
+                                     {LiftedLimit::TwiceTheTiles, asked.machine.tiles * 2}}) {
+    if (tiles > kMostTiles) continue;
+    larger.tiles = tiles;
+    lift_by_planning(limit, {asked.problem, larger, asked.options, asked.stats}, e);
+  }
+}
+
+void lift_options(const Asked& asked, Explanation& e) {
+  Options options = asked.options;
+  options.constraints = {};
+  if (options != asked.options)
+    lift_by_planning(LiftedLimit::Pins, {asked.problem, asked.machine, options, asked.stats}, e);
+  options = asked.options;
+  options.shared_buckets.reset();
+  if (asked.options.shared_buckets && asked.problem.is_element_wise() && asked.problem.grad_a)
+    lift_by_planning(LiftedLimit::BucketSharing,
+                     {asked.problem, asked.machine, options, asked.stats}, e);
+}
+
+std::int64_t bound_of(const Asked& asked, const Plan& plan) {
+  for (const std::int64_t bound : internal::temp_bounds(asked.machine, asked.options))
+    if (plan.cost.temp.value <= bound) return bound;
+  throw Error(ErrorCode::InvalidArgument,
+              fmt::format("the plan takes {} bytes of temporary memory, more than "
+                          "availableMemoryProportion {} of {} bytes",
+                          plan.cost.temp.value, asked.options.available_memory_proportion,
+                          asked.machine.tile_memory.value));
+}
+
+}  // namespace
+
+// Counts grow in steps of different size: what counts is the change for each tile that it takes.
+const FinerCut* TermShare::driver() const {
+  const auto per_growth = [](const FinerCut& cut) {
+    const double growth = static_cast<double>(cut.to) / static_cast<double>(cut.from) - 1;
+    return static_cast<double>(cut.change.value) / growth;
+  };
+  const auto [least, most] = std::ranges::minmax_element(finer_cut, {}, per_growth);
+  if (finer_cut.empty()) return nullptr;
+  if (least->change.value < 0) return &*least;
+  return most->change.value > 0 ? &*most : nullptr;
+}
+
+Explanation explain(const Problem& problem, const device::Machine& machine, const Options& options,
+                    const PatternStats* stats, const Plan& plan) {
+  const Asked asked{problem, machine, options, stats};
+  const internal::CaseSet set =
+      internal::make_cases(problem, machine, effective(asked, plan), stats);
+  const Case& own = case_of(set.cases, plan);
+  Explanation e;
+  e.request = internal::request_text(problem, machine);
+  e.plan = plan;
+  e.methods = internal::choice_of(own);
+  e.tiles = machine.tiles;
+  e.temp_bound = Bytes(bound_of(asked, plan));
+  e.terms = term_shares(own, plan);
+
+  const internal::Overview all = internal::overview(set.cases, e.temp_bound.value, kRunnersUp + 1);
+  e.partitions = all.partitions;
+  for (const Found& f : all.front)
+    if (e.runners_up.size() < kRunnersUp && (f.c != &own || f.parts != plan.partition))
+      e.runners_up.push_back(alternative(*f.c, f.parts, plan));
+  for (std::size_t i = 0; i < set.cases.size(); ++i)
+    e.methods_tried.push_back(verdict(set.cases[i], all.of_case[i], e));
+  lift_tiles(asked, e);
+  lift(LiftedLimit::TemporaryMemory, all.without_temp_bound, e);
+  lift(LiftedLimit::TileMemory, all.without_memory, e);
+  lift(LiftedLimit::Words, all.without_words, e);
+  lift_options(asked, e);
+  return e;
+}
+
+}  // namespace tessera::planner

@@ -1,0 +1,173 @@
+#include "tessera/planner/internal/relaxations.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tessera/base/error.hpp"
+#include "tessera/base/int_math.hpp"
+#include "tessera/planner/internal/planner_search.hpp"
+
+namespace tessera::planner::internal {
+namespace {
+
+constexpr std::int64_t kMostTiles = 1'048'576;  // see device::Machine
+
+}  // namespace
+
+std::optional<std::int64_t> least_fitting(std::int64_t none, std::int64_t most,
+                                          const std::function<bool(std::int64_t)>& fits) {
+  if (none >= most) return {};
+  std::int64_t low = none, high = none + 1;
+  for (std::int64_t step = 1; !fits(high); step *= 2) {
+    if (high == most) return {};
+    low = high;
+    high = std::min(high + 2 * step, most);
+  }
+  while (high - low > 1) {
+    const std::int64_t middle = low + (high - low) / 2;
+    (fits(middle) ? high : low) = middle;
+  }
+  return high;
+}
+
+bool Relaxer::fits(const Asked& asked) {
+  ++plans_made_;
+  Options options = asked.options;
+  options.search_limit = std::min(options.search_limit, kTrySearch);
+  try {
+    const CaseSet set = make_cases(asked.problem, asked.machine, options, asked.stats);
+    return find_plan(set.cases, search_with_solver).has_plan;
+  } catch (const Error& error) {
+    // A pinned count may not suit another batch or block: then that one is no way out.
+    if (error.code() != ErrorCode::InvalidArgument) throw;
+    return false;
+  }
+}
+
+std::optional<Relaxation> Relaxer::planned(RelaxationKind kind, const Asked& asked) {
+  ++plans_made_;
+  const PlanResult result = plan(asked.problem, asked.machine, asked.options, asked.stats);
+  if (!result.has_plan) return {};
+  Relaxation r;
+  r.kind = kind;
+  r.tiles = asked.machine.tiles;
+  r.batch = asked.problem.size.z;
+  r.runs = ceil_div(asked_.problem.size.z, r.batch);
+  r.memory_proportion = asked.options.available_memory_proportion;
+  r.block = asked.problem.block;
+  r.cycles = result.plan.cost.cycles;
+  r.total_cycles = r.runs * r.cycles;
+  return r;
+}
+
+// The finest grain of any combination of methods.
+std::int64_t Relaxer::z_grain() const {
+  std::int64_t finest = asked_.problem.size.z;
+  for (const Candidate& c : candidates(asked_.problem, asked_.machine, asked_.options))
+    finest = std::min(finest, c.grain.z);
+  return finest;
+}
+
+Asked Relaxer::with_batch_of(std::int64_t grains) const {
+  Asked asked = asked_;
+  asked.problem.size.z = std::min(grains * z_grain(), asked.problem.size.z);
+  return asked;
+}
+
+std::optional<Relaxation> Relaxer::more_tiles() {
+  Asked asked = asked_;
+  const auto least = least_fitting(asked_.machine.tiles, kMostTiles, [&](std::int64_t tiles) {
+    asked.machine.tiles = tiles;
+    return fits(asked);
+  });
+  if (!least) return {};
+  asked.machine.tiles = *least;
+  return planned(RelaxationKind::MoreTiles, asked);
+}
+
+std::optional<Relaxation> Relaxer::smaller_batch() {
+  const std::int64_t all = batch_grains();
+  const auto fits_of = [&](std::int64_t grains) { return fits(with_batch_of(grains)); };
+  // The largest multiple of every power of two; what is not above the largest so far is not tried.
+  std::int64_t largest = 0;
+  for (std::int64_t step = 1; step < all; step *= 2) {
+    const std::int64_t most = (all - 1) / step;
+    const auto left_out = least_fitting(-1, most - 1 - largest / step,
+                                        [&](std::int64_t n) { return fits_of((most - n) * step); });
+    if (left_out) largest = (most - *left_out) * step;
+  }
+  std::int64_t more = std::min(all - 1 - largest, kScan);
+  while (more > 0 && !fits_of(largest + more)) --more;
+  largest += more;
+  if (largest == 0) return {};
+  return planned(RelaxationKind::SmallerBatch, with_batch_of(largest));
+}
+
+std::optional<Relaxation> Relaxer::more_memory(Bytes least_temp_in_tile) {
+  constexpr double kSteps = 10'000;  // four decimals
+  const auto tile = static_cast<double>(asked_.machine.tile_memory.value);
+  const auto least = static_cast<double>(least_temp_in_tile.value);
+  if (least > tile) return {};
+  // From below, asking as plan() does: the quotient may be rounded either way.
+  double steps = std::max(1.0, std::floor(least / tile * kSteps) - 1);
+  while (steps < kSteps && std::floor(tile * (steps / kSteps)) < least) ++steps;
+  Asked asked = asked_;
+  asked.options.available_memory_proportion = steps / kSteps;
+  if (asked.options.available_memory_proportion <= asked_.options.available_memory_proportion)
+    return {};
+  return planned(RelaxationKind::MoreMemory, asked);
+}
+
+std::optional<Relaxation> Relaxer::other_block(std::int64_t side) {
+  const BlockShape block{side, side};
+  const Problem& p = asked_.problem;
+  const bool same = block == (p.is_element_wise() ? p.block : block_to_use(p.block, p.data_type));
+  if (same || p.size.x % side != 0 || p.size.y % side != 0) return {};
+  if (side > 1 && block_to_use(block, p.data_type) != block) return {};
+  if (side == 1 && p.partials_type != DataType::Float) return {};
+  Asked asked = asked_;
+  asked.problem.block = block;
+  asked.stats = nullptr;
+  if (!fits(asked)) return {};
+  return planned(RelaxationKind::OtherBlock, asked);
+}
+
+std::optional<std::int64_t> Relaxer::fewest_parts(const Options& options) {
+  const std::int64_t all = batch_grains();
+  const auto fits_in = [&](std::int64_t parts) {
+    Asked asked = with_batch_of(ceil_div(all, parts));
+    asked.options = options;
+    return fits(asked);
+  };
+  const std::int64_t scanned = std::min(all, kScan);
+  for (std::int64_t parts = 2; parts <= scanned; ++parts)
+    if (ceil_div(all, parts) != ceil_div(all, parts - 1) && fits_in(parts)) return parts;
+  return least_fitting(scanned, all, fits_in);
+}
+
+std::optional<Relaxation> Relaxer::in_parts(RelaxationKind kind, const Options& options) {
+  const auto parts = fewest_parts(options);
+  if (!parts) return {};
+  Asked asked = with_batch_of(ceil_div(batch_grains(), *parts));
+  asked.options = options;
+  return planned(kind, asked);
+}
+
+std::optional<Relaxation> Relaxer::batch_in_parts() {
+  return in_parts(RelaxationKind::BatchInParts, asked_.options);
+}
+
+std::optional<Relaxation> Relaxer::memory_and_parts() {
+  Options options = asked_.options;
+  options.available_memory_proportion = 1;
+  return in_parts(RelaxationKind::MemoryAndParts, options);
+}
+
+std::optional<Relaxation> Relaxer::no_pins() {
+  Asked asked = asked_;
+  asked.options.constraints = {};
+  if (!fits(asked)) return {};
+  return planned(RelaxationKind::NoPins, asked);
+}
+
+}  // namespace tessera::planner::internal

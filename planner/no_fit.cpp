@@ -1,0 +1,116 @@
+#include "tessera/planner/no_fit.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tessera/base/error.hpp"
+#include "tessera/planner/internal/nearest.hpp"
+#include "tessera/planner/internal/planner_search.hpp"
+#include "tessera/planner/internal/relaxations.hpp"
+
+namespace tessera::planner {
+namespace {
+
+using internal::Asked;
+using internal::Case;
+using internal::Nearness;
+using internal::Relaxer;
+
+struct Survey {
+  std::vector<Nearness> nears;  // a case each
+  std::int64_t bound = 0;       // the last one that was tried
+  Bytes least_temp_in_tile = Bytes(internal::kUnbounded);
+};
+
+Survey survey_of(const Asked& asked, const std::vector<Case>& cases) {
+  Survey survey;
+  survey.bound = internal::temp_bounds(asked.machine, asked.options).back();
+  for (const Case& c : cases) {
+    survey.nears.push_back(internal::nearness(c, survey.bound));
+    survey.least_temp_in_tile =
+        std::min(survey.least_temp_in_tile, Bytes(survey.nears.back().least_temp_in_tile));
+  }
+  return survey;
+}
+
+bool has_pins(const PlanConstraints& pins) {
+  return pins.x || pins.y || pins.z || pins.grad_w_exchange_buckets;
+}
+
+void add_relaxations(Relaxer& relaxer, const Asked& asked, Bytes least_temp_in_tile, NoFit& out) {
+  const auto add = [&out](RelaxationKind kind, const std::optional<Relaxation>& found) {
+    if (found)
+      out.relaxations.push_back(*found);
+    else
+      out.no_help.push_back(kind);
+  };
+  add(RelaxationKind::MoreTiles, relaxer.more_tiles());
+  add(RelaxationKind::SmallerBatch, relaxer.smaller_batch());
+  add(RelaxationKind::MoreMemory, relaxer.more_memory(least_temp_in_tile));
+  bool any_block = false;
+  for (const std::int64_t side : {1, 4, 8, 16})
+    if (const auto found = relaxer.other_block(side)) {
+      any_block = true;
+      out.relaxations.push_back(*found);
+    }
+  if (!any_block) out.no_help.push_back(RelaxationKind::OtherBlock);
+  add(RelaxationKind::BatchInParts, relaxer.batch_in_parts());
+  if (has_pins(asked.options.constraints)) add(RelaxationKind::NoPins, relaxer.no_pins());
+}
+
+// What plan() would change by itself.
+std::optional<Relaxation> cheapest_own_change(Relaxer& relaxer, Bytes least_temp_in_tile) {
+  const auto memory = relaxer.more_memory(least_temp_in_tile);
+  const auto parts = relaxer.batch_in_parts();
+  if (memory && parts) return parts->total_cycles < memory->total_cycles ? parts : memory;
+  if (memory || parts) return memory ? memory : parts;
+  return relaxer.memory_and_parts();
+}
+
+}  // namespace
+
+NoFit explain_no_fit(const Problem& problem, const device::Machine& machine, const Options& options,
+                     const PatternStats* stats) {
+  const internal::CaseSet set = internal::make_cases(problem, machine, options, stats);
+  const Asked asked{problem, machine, options, stats};
+  const Survey survey = survey_of(asked, set.cases);
+  NoFit out;
+  out.request = internal::request_text(problem, machine);
+  const bool fits = std::ranges::any_of(survey.nears, [](const Nearness& near) {
+    return near.parts.has_value() && near.excess <= 1;
+  });
+  if (fits)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("{} has a plan; explain_no_fit is for requests without", out.request));
+  for (std::size_t i = 0; i < set.cases.size(); ++i)
+    out.methods.push_back(internal::obstacle_of(set.cases[i], survey.nears[i], survey.bound));
+  out.tightest = out.methods[internal::nearest_of(survey.nears)];
+  Relaxer relaxer(asked);
+  add_relaxations(relaxer, asked, survey.least_temp_in_tile, out);
+  const auto cheapest = std::ranges::min_element(out.relaxations, {}, &Relaxation::total_cycles);
+  if (cheapest != out.relaxations.end())
+    out.cheapest = std::size_t(cheapest - out.relaxations.begin());
+  out.plans_made = relaxer.plans_made();
+  return out;
+}
+
+BestEffort plan_best_effort(const Problem& problem, const device::Machine& machine,
+                            const Options& options, const PatternStats* stats) {
+  BestEffort effort{plan(problem, machine, options, stats), {}, problem, options};
+  if (effort.result.status != PlanStatus::NoPlan) return effort;
+  const Asked asked{problem, machine, options, stats};
+  const internal::CaseSet set = internal::make_cases(problem, machine, options, stats);
+  Relaxer relaxer(asked);
+  effort.relaxation = cheapest_own_change(relaxer, survey_of(asked, set.cases).least_temp_in_tile);
+  if (!effort.relaxation) return effort;
+  effort.problem.size.z = effort.relaxation->batch;
+  effort.options.available_memory_proportion = effort.relaxation->memory_proportion;
+  effort.result = plan(effort.problem, machine, effort.options, stats);
+  TESSERA_ASSERT(effort.result.has_plan);
+  effort.result.status = PlanStatus::BestEffort;
+  effort.result.reason = fmt::format("best effort, {}", to_string(*effort.relaxation));
+  return effort;
+}
+
+}  // namespace tessera::planner

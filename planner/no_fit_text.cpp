@@ -1,0 +1,172 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "tessera/base/error.hpp"
+#include "tessera/planner/no_fit.hpp"
+
+namespace tessera::planner {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string change_of(const Relaxation& r) {
+  switch (r.kind) {
+    case RelaxationKind::MoreTiles:
+      return fmt::format("{} tiles", r.tiles);
+    case RelaxationKind::SmallerBatch:
+      return fmt::format("batch of {}", r.batch);
+    case RelaxationKind::MoreMemory:
+      return fmt::format("availableMemoryProportion {}", r.memory_proportion);
+    case RelaxationKind::OtherBlock:
+      return fmt::format("block {}x{}", r.block.rows, r.block.cols);
+    case RelaxationKind::BatchInParts:
+      return fmt::format("batch in {} runs of {}", r.runs, r.batch);
+    case RelaxationKind::NoPins:
+      return "no planConstraints";
+    case RelaxationKind::MemoryAndParts:
+      return fmt::format("availableMemoryProportion 1 and batch in {} runs of {}", r.runs, r.batch);
+  }
+  assertion_failed("every relaxation is told", __FILE__, __LINE__);
+}
+
+Json json_of(const Dims& d) { return {{"g", d.g}, {"x", d.x}, {"y", d.y}, {"z", d.z}}; }
+
+Json json_of(const TileNeed& t) {
+  return {{"bucketValues", t.values.value},
+          {"bucketMetaInfo", t.meta_info.value},
+          {"operands", t.operands.value},
+          {"pass", to_string(t.pass)},
+          {"step", t.step_name},
+          {"stepBytes", t.step.value}};
+}
+
+Json json_of(const Obstacle& o) {
+  Json json = {{"methods", to_string(o.methods)},
+               {"limit", to_string(o.limit)},
+               {"what", o.what},
+               {"needed", o.needed},
+               {"available", o.available}};
+  if (o.limit == LimitKind::Partition) return json;
+  json["partition"] = json_of(o.partition);
+  json["tile"] = json_of(o.tile);
+  return json;
+}
+
+Json json_of(const Relaxation& r) {
+  return {{"kind", to_string(r.kind)},
+          {"tiles", r.tiles},
+          {"batch", r.batch},
+          {"runs", r.runs},
+          {"availableMemoryProportion", r.memory_proportion},
+          {"block", {r.block.rows, r.block.cols}},
+          {"cycles", r.cycles.value},
+          {"totalCycles", r.total_cycles.value}};
+}
+
+std::string breakdown(const TileNeed& t) {
+  return fmt::format(
+      "  on a tile: {} bytes bucket values, {} meta-information, {} operands, {} in {}, {}; {} in "
+      "all\n",
+      t.values.value, t.meta_info.value, t.operands.value, t.step.value, to_string(t.pass),
+      t.step_name, t.total().value);
+}
+
+}  // namespace
+
+std::string to_string(LimitKind kind) {
+  switch (kind) {
+    case LimitKind::Partition:
+      return "partition";
+    case LimitKind::Words:
+      return "words";
+    case LimitKind::TemporaryMemory:
+      return "temporary memory";
+    case LimitKind::TileMemory:
+      return "tile memory";
+  }
+  assertion_failed("every limit has a name", __FILE__, __LINE__);
+}
+
+std::string to_string(RelaxationKind kind) {
+  switch (kind) {
+    case RelaxationKind::MoreTiles:
+      return "more tiles";
+    case RelaxationKind::SmallerBatch:
+      return "smaller batch";
+    case RelaxationKind::MoreMemory:
+      return "more memory";
+    case RelaxationKind::OtherBlock:
+      return "other block";
+    case RelaxationKind::BatchInParts:
+      return "batch in parts";
+    case RelaxationKind::NoPins:
+      return "no pins";
+    case RelaxationKind::MemoryAndParts:
+      return "more memory and batch in parts";
+  }
+  assertion_failed("every relaxation has a name", __FILE__, __LINE__);
+}
+
+std::string to_string(const MethodChoice& m) {
+  std::string text = codelets::to_string(m.fwd);
+  if (m.grad_a) text += ", " + codelets::to_string(*m.grad_a);
+  if (m.grad_w)
+    text += fmt::format(", {} with {} travelling", codelets::to_string(*m.grad_w),
+                        m.grad_w_exchange_buckets ? "buckets" : "operands");
+  if (m.use_dense) text += ", R dense";
+  return text;
+}
+
+std::string to_string(const Obstacle& o) {
+  const std::string at = to_string(o.partition);
+  switch (o.limit) {
+    case LimitKind::Partition:
+      return o.what;
+    case LimitKind::Words:
+      return fmt::format("{}: {} is {}, a word holds {}", at, o.what, o.needed, o.available);
+    case LimitKind::TemporaryMemory:
+      return fmt::format("{}: {} takes {} temporary bytes a tile, {} are allowed", at, o.what,
+                         o.needed, o.available);
+    case LimitKind::TileMemory:
+      return fmt::format("{}: {} bytes lie on a tile in {}, it has {}", at, o.needed, o.what,
+                         o.available);
+  }
+  assertion_failed("every limit is told", __FILE__, __LINE__);
+}
+
+std::string to_string(const Relaxation& r) {
+  return fmt::format("{}: {} cycles for the whole batch", change_of(r), r.total_cycles.value);
+}
+
+std::string to_text(const NoFit& n) {
+  std::string text = fmt::format("no plan for {}\ntightest   {}\n           {}\n", n.request,
+                                 to_string(n.tightest.methods), to_string(n.tightest));
+  if (n.tightest.limit != LimitKind::Partition) text += "         " + breakdown(n.tightest.tile);
+  text += "methods\n";
+  for (const Obstacle& o : n.methods)
+    text += fmt::format("  {}\n    {}\n", to_string(o.methods), to_string(o));
+  text += fmt::format("would fit  (each planned; {} searches)\n", n.plans_made);
+  for (std::size_t i = 0; i < n.relaxations.size(); ++i)
+    text += fmt::format("  {}{}\n", to_string(n.relaxations[i]),
+                        n.cheapest == i ? "  <- cheapest" : "");
+  for (const RelaxationKind kind : n.no_help)
+    text += fmt::format("  {}: no value was found that fits\n", to_string(kind));
+  return text;
+}
+
+std::string to_json(const NoFit& n) {
+  Json json = {{"request", n.request}, {"tightest", json_of(n.tightest)}};
+  for (const char* list : {"methods", "relaxations", "noHelp"}) json[list] = Json::array();
+  for (const Obstacle& o : n.methods) json["methods"].push_back(json_of(o));
+  for (const Relaxation& r : n.relaxations) json["relaxations"].push_back(json_of(r));
+  for (const RelaxationKind kind : n.no_help) json["noHelp"].push_back(to_string(kind));
+  json["cheapest"] = n.cheapest ? Json(*n.cheapest) : Json(nullptr);
+  json["plansMade"] = n.plans_made;
+  return json.dump(2);
+}
+
+std::ostream& operator<<(std::ostream& out, const NoFit& n) { return out << to_text(n); }
+
+}  // namespace tessera::planner
