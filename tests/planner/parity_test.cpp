@@ -1,70 +1,15 @@
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <map>
-#include <sstream>
 #include <string>
 #include <vector>
 
-#include "tessera/planner/internal/planner_search.hpp"
+#include "tessera/planner/planner.hpp"
+#include "tessera/tests/planner/popsparse_table.hpp"
 
 // PopSparse's own plans (PopLibs 3.4), made with the figures of GC200 and its defaults. With all
 // quirks on, ours must equal them in every recorded number.
 namespace tessera::planner {
 namespace {
-
-device::Machine gc200() {
-  device::Machine m = device::machine_preset("gc200");
-  return m;
-}
-
-struct Row {
-  std::map<std::string, std::string> field;
-
-  const std::string& text(const std::string& name) const { return field.at(name); }
-  std::int64_t number(const std::string& name) const { return std::stoll(field.at(name)); }
-  bool found() const { return !text("X").empty(); }
-};
-
-std::vector<std::string> split(std::string line) {
-  if (line.ends_with('\r')) line.pop_back();
-  std::vector<std::string> cells;
-  std::istringstream in(line);
-  for (std::string cell; std::getline(in, cell, '\t');) cells.push_back(cell);
-  return cells;
-}
-
-std::vector<Row> read_rows() {
-  std::ifstream file(std::string(TESSERA_SOURCE_DIR) + "/tests/data/popsparse_plans.tsv");
-  std::string line;
-  std::getline(file, line);
-  const std::vector<std::string> names = split(line);
-  std::vector<Row> rows;
-  while (std::getline(file, line)) {
-    std::vector<std::string> cells = split(line);
-    cells.resize(names.size());
-    Row row;
-    for (std::size_t i = 0; i < names.size(); ++i) row.field[names[i]] = cells[i];
-    rows.push_back(row);
-  }
-  return rows;
-}
-
-Problem problem_of(const Row& row) {
-  Problem p;
-  p.size = {1, row.number("output_size"), row.number("input_size"), row.number("batch")};
-  p.block = {row.number("block"), row.number("block")};
-  p.density = std::stod(row.text("density"));
-  p.data_type = parse_data_type(row.text("type"));
-  p.grad_a = p.grad_w = row.text("passes") == "all";
-  return p;
-}
-
-Options parity_options() {
-  Options o;
-  o.quirks = PopLibsQuirks::all();
-  return o;
-}
 
 std::string method_name(const Plan& plan) {
   if (plan.fwd == Method::ElementFwd) return "elem";
@@ -77,7 +22,7 @@ std::string cycles_text(const Plan& plan, Pass pass) {
 }
 
 std::string retry_text(Bytes bound) {
-  const double tile = static_cast<double>(gc200().tile_memory.value);
+  const double tile = static_cast<double>(device::machine_preset("gc200").tile_memory.value);
   const double proportion = static_cast<double>(bound.value) / tile;
   return proportion > 2 ? "inf" : proportion > 1 ? "1.2" : "0.6";
 }
@@ -106,7 +51,7 @@ TEST(Parity, AllFourHundredPlansEqualPopSparses) {
   ASSERT_EQ(rows.size(), 400u);
   for (const Row& row : rows) {
     SCOPED_TRACE(row.text("id"));
-    const PlanResult r = plan(problem_of(row), gc200(), parity_options());
+    const PlanResult r = plan(problem_of(row), device::machine_preset("gc200"), parity_options());
     expect_equal(row, r);
   }
 }

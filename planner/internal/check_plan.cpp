@@ -1,0 +1,125 @@
+#include "tessera/planner/internal/check_plan.hpp"
+
+#include <algorithm>
+
+#include "tessera/base/int_math.hpp"
+#include "tessera/planner/internal/json_archive.hpp"
+
+namespace tessera::planner::internal {
+namespace {
+
+void require(bool holds, const Place& place, const std::string& value, std::string_view legal) {
+  if (!holds) throw_bad(place, value, legal);
+}
+
+void require_equal(std::int64_t value, std::int64_t legal, const Place& place,
+                   std::string_view reason) {
+  require(value == legal, place, fmt::format("{}", value), fmt::format("{}, {}", legal, reason));
+}
+
+void check_method(Method method, std::initializer_list<Method> legal, const Place& place) {
+  std::string names;
+  for (const Method m : legal) {
+    if (m == method) return;
+    names += (names.empty() ? "" : " or ") + codelets::to_string(m);
+  }
+  throw_bad(place, codelets::to_string(method), names + " for this block");
+}
+
+void check_methods(const Plan& plan, const Place& place) {
+  const Place grad_a = place.member("grad_a"), grad_w = place.member("grad_w");
+  if (plan.block.is_element()) {
+    check_method(plan.fwd, {Method::ElementFwd}, place.member("fwd"));
+    check_method(plan.grad_a, {Method::ElementTranspose, Method::ElementGradA}, grad_a);
+    check_method(plan.grad_w, {Method::ElementGradW}, grad_w);
+  } else {
+    check_method(plan.fwd, {Method::BlockFwd}, place.member("fwd"));
+    check_method(plan.grad_a, {Method::BlockTranspose}, grad_a);
+    check_method(plan.grad_w, {Method::BlockGradW, Method::BlockGradWAmp}, grad_w);
+  }
+}
+
+void check_blocks(const Plan& plan, const Problem& problem, const Place& place) {
+  const Place block = place.member("block"), grain = place.member("grain");
+  require(problem.block.rows % plan.block.rows == 0, block.member("rows"),
+          fmt::format("{}", plan.block.rows),
+          fmt::format("a divisor of {}, the rows of the problem's block", problem.block.rows));
+  require(problem.block.cols % plan.block.cols == 0, block.member("cols"),
+          fmt::format("{}", plan.block.cols),
+          fmt::format("a divisor of {}, the columns of the problem's block", problem.block.cols));
+  require_equal(plan.grain.g, 1, grain.member("g"), "groups are not joined");
+  require_equal(plan.grain.x, plan.block.rows, grain.member("x"), "the block's rows");
+  require_equal(plan.grain.y, plan.block.cols, grain.member("y"), "the block's columns");
+}
+
+void check_share(std::int64_t parts, std::int64_t size, std::int64_t grain, const Place& place) {
+  const std::int64_t grains = ceil_div(size, grain);
+  require(parts <= grains && ceil_div(grains, ceil_div(grains, parts)) == parts, place,
+          fmt::format("{}", parts),
+          fmt::format("a count that cuts {} grains without an empty part", grains));
+}
+
+void check_pin(std::optional<std::int64_t> pin, std::int64_t parts, const Place& place) {
+  if (pin) require_equal(parts, *pin, place, "as the options pin it");
+}
+
+void check_partition(const Plan& plan, const Request& request, const Place& place) {
+  const Dims& parts = plan.partition;
+  const Dims& size = request.problem.size;
+  const PlanConstraints& pins = request.options.constraints;
+  require_equal(parts.g, size.g, place.member("g"), "a part for each group");
+  std::int64_t tiles = 1;
+  for (const std::int64_t count : {parts.g, parts.x, parts.y, parts.z}) {
+    // Below 2^31 * 2^20: tiles was legal before.
+    tiles *= count;
+    require(tiles <= request.machine.tiles, place, to_string(parts),
+            fmt::format("1..{} tiles in all", request.machine.tiles));
+  }
+  check_share(parts.x, size.x, plan.grain.x, place.member("x"));
+  check_share(parts.y, size.y, plan.grain.y, place.member("y"));
+  check_share(parts.z, size.z, plan.grain.z, place.member("z"));
+  check_pin(pins.x, parts.x, place.member("x"));
+  check_pin(pins.y, parts.y, place.member("y"));
+  check_pin(pins.z, parts.z, place.member("z"));
+}
+
+void check_passes(const PlanCost& cost, const Problem& problem, const Place& place) {
+  // So few terms, of at most 2^53 each, that no sum leaves 64 bits.
+  constexpr std::size_t kMostTerms = 100;
+  std::vector<Pass> passes{Pass::Fwd};
+  if (problem.grad_a) passes.push_back(Pass::GradA);
+  if (problem.grad_w) passes.push_back(Pass::GradW);
+  require_equal(std::ssize(cost.passes), std::ssize(passes), place.member("length"),
+                "the passes of the problem");
+  for (std::size_t i = 0; i < passes.size(); ++i) {
+    const PassCost& pass = cost.passes[i];
+    require(pass.pass == passes[i], place.item(i).member("pass"), to_string(pass.pass),
+            to_string(passes[i]));
+    require(pass.terms.size() <= kMostTerms, place.item(i).member("terms.length"),
+            fmt::format("{}", pass.terms.size()), fmt::format("0..{}", kMostTerms));
+  }
+}
+
+void check_totals(const PlanCost& cost, const Place& place) {
+  Cycles cycles;
+  Bytes temp;
+  for (const PassCost& pass : cost.passes) {
+    cycles += pass.cycles();
+    temp = std::max(temp, pass.temp());
+  }
+  require_equal(cost.cycles.value, cycles.value, place.member("cycles"), "the sum of the terms");
+  require_equal(cost.temp.value, temp.value, place.member("temp"), "the largest of the terms");
+}
+
+}  // namespace
+
+void check_plan(const Plan& plan, const Request& request, std::string_view where) {
+  const Place place{where, "plan"};
+  check_methods(plan, place);
+  check_blocks(plan, request.problem, place);
+  check_partition(plan, request, place.member("partition"));
+  check_passes(plan.cost, request.problem, place.member("cost.passes"));
+  check_totals(plan.cost, place.member("cost"));
+}
+
+}  // namespace tessera::planner::internal
