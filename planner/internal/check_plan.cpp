@@ -83,6 +83,17 @@ void check_partition(const Plan& plan, const Request& request, const Place& plac
   check_pin(pins.z, parts.z, place.member("z"));
 }
 
+// What is loaded is also made room for: figures that no tile could hold stop here.
+void check_buckets(const Plan& plan, const Request& request, const Place& place) {
+  if (request.options.quirks.ignore_resident_memory) return;
+  const std::int64_t values = plan.nonzeros_per_bucket * bytes_of(request.problem.data_type);
+  const std::int64_t words = plan.fwd_meta_words.value + plan.grad_a_meta_words.value;
+  const std::int64_t bytes = values + words * request.machine.word_bits / 8;
+  const std::int64_t tile = request.machine.tile_memory.value;
+  require(bytes <= tile, place, fmt::format("{} bytes of values and words", bytes),
+          fmt::format("0..{}, a tile's memory", tile));
+}
+
 void check_passes(const PlanCost& cost, const Problem& problem, const Place& place) {
   // So few terms, of at most 2^53 each, that no sum leaves 64 bits.
   constexpr std::size_t kMostTerms = 100;
@@ -118,6 +129,7 @@ void check_plan(const Plan& plan, const Request& request, std::string_view where
   check_methods(plan, place);
   check_blocks(plan, request.problem, place);
   check_partition(plan, request, place.member("partition"));
+  check_buckets(plan, request, place.member("bucket"));
   check_passes(plan.cost, request.problem, place.member("cost.passes"));
   check_totals(plan.cost, place.member("cost"));
 }

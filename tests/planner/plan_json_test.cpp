@@ -210,6 +210,9 @@ TEST(PlanJson, RefusesPlansThatCannotBeOfTheirProblem) {
   EXPECT_THAT(message_with("/plan/grain/x", 2), HasSubstr("plan.grain.x is 2; it must be 1, the"));
   EXPECT_THAT(message_with("/options/planConstraints/partition/x", 1),
               HasSubstr("it must be 1, as the options pin it"));
+  EXPECT_THAT(message_with("/plan/nonzeros_per_bucket", 400'000),
+              HasSubstr("bytes of values and words; it must be 0..638976, a tile's memory"));
+  EXPECT_THAT(message_with("/plan/fwd_meta_words", 400'000), HasSubstr("plan.bucket is 8"));
   EXPECT_THAT(message_with("/plan/cost/cycles", 1), HasSubstr("the sum of the terms"));
   EXPECT_THAT(message_with("/plan/cost/temp", 1), HasSubstr("the largest of the terms"));
   EXPECT_THAT(message_with("/problem/grad_w", false),
