@@ -12,6 +12,12 @@ namespace tessera::tools {
 
 enum class PhaseChoice { All, Fwd, Bwd, Wu };
 
+// The choice that runs these passes beside the forward one.
+constexpr PhaseChoice phase_of(bool grad_a, bool grad_w) {
+  if (grad_a) return grad_w ? PhaseChoice::All : PhaseChoice::Bwd;
+  return grad_w ? PhaseChoice::Wu : PhaseChoice::Fwd;
+}
+
 // What every program that plans a layer is told of it, checked as far as it can be without reading
 // a file.
 struct LayerArguments {

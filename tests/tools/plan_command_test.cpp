@@ -84,6 +84,32 @@ TEST(TesseraPlan, TakesEveryOptionIntoTheProblemAndTheOptions) {
   EXPECT_EQ(layer.plan.partition.x, 2);
 }
 
+TEST(TesseraPlan, TakesTheLayersKeysOutOfPopSparsesOptions) {
+  const auto planned = [](const char* options) {
+    const Outcome outcome =
+        tessera_plan({"--input-size=64", "--output-size=64", "--density=0.5", "--block-size=8",
+                      "--json", std::string("--matmul-options=") + options});
+    EXPECT_EQ(outcome.exit, 0) << outcome.err;
+    return planner::plan_from_json(outcome.out, "stdout");
+  };
+  const planner::PlannedLayer typed = planned(
+      R"({"doGradAPass": true, "doGradWPass": false, "partialsType": "half", "searchLimit": 1000})");
+  EXPECT_TRUE(typed.problem.grad_a);
+  EXPECT_FALSE(typed.problem.grad_w);
+  EXPECT_EQ(typed.problem.partials_type, DataType::Half);
+  EXPECT_EQ(typed.options.search_limit, 1000);
+  const planner::PlannedLayer texts = planned(R"({"doGradAPass": "false", "doGradWPass": "true"})");
+  EXPECT_FALSE(texts.problem.grad_a);
+  EXPECT_TRUE(texts.problem.grad_w);
+  EXPECT_EQ(texts.problem.partials_type, DataType::Float);
+  expect_error(small({R"(--matmul-options={"doGradAPass": 1})"}), 2,
+               "--matmul-options: doGradAPass is 1; it must be true or false");
+  expect_error(small({R"(--matmul-options={"partialsType": "int"})"}), 2,
+               "partialsType is \"int\"; it must be float or half");
+  expect_error(small({"--matmul-options=[1]"}), 2, "--matmul-options");
+  expect_error(small({"--matmul-options={"}), 2, "--matmul-options: not JSON");
+}
+
 TEST(TesseraPlan, LoadsAPlanAndPrintsItAgain) {
   const TemporaryFolder folder;
   const std::string file = folder / "plan.json";

@@ -11,6 +11,7 @@
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
+#include "tessera/tools/layer_keys.hpp"
 #include "tessera/tools/tessera/plan_table.hpp"
 
 namespace tessera::tools {
@@ -118,7 +119,15 @@ Asked asked_layer(const PlanArguments& a) {
   return asked;
 }
 
-planner::PlannedLayer make_plan(const PlanArguments& a) {
+PlanArguments with_layer_keys(PlanArguments a) {
+  const LayerKeys keys = take_layer_keys(a.matmul_options, "--matmul-options");
+  a.phase = phase_of(keys.grad_a.value_or(a.grad_a()), keys.grad_w.value_or(a.grad_w()));
+  a.partials_type = keys.partials_type.value_or(a.partials_type);
+  return a;
+}
+
+planner::PlannedLayer make_plan(const PlanArguments& given) {
+  const PlanArguments a = with_layer_keys(given);
   const Asked asked = asked_layer(a);
   planner::PlannedLayer layer{asked.problem, make_machine(a), options_of(a), {}};
   const planner::PlanResult result =
