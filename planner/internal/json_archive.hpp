@@ -29,6 +29,12 @@ using Json = nlohmann::ordered_json;
 template <class Given, class T>
 concept MaybeConst = std::same_as<std::remove_const_t<Given>, T>;
 
+// A list of described values is written by the overloads for lists, never as a described value.
+template <class T>
+inline constexpr bool kIsList = false;
+template <class T>
+inline constexpr bool kIsList<std::vector<T>> = true;
+
 struct WholeRange {
   std::int64_t least = 0, most = 0;
 };
@@ -88,7 +94,7 @@ class JsonWriter {
 
  private:
   template <class T>
-  static Json json_of(const T& value) {
+  requires(!kIsList<T>) static Json json_of(const T& value) {
     if constexpr (std::is_arithmetic_v<T> || std::same_as<T, std::string>) {
       return Json(value);
     } else {
@@ -98,8 +104,8 @@ class JsonWriter {
       return object;
     }
   }
-  template <class T>
-  static Json json_of(const T& value, WholeRange) {
+  template <std::integral T>
+  static Json json_of(T value, WholeRange) {
     return Json(value);
   }
   template <class Unit>
@@ -186,7 +192,7 @@ class JsonReader {
       read(json[i], place.item(i), values[i], legal...);
   }
   template <class T>
-  static void read(const Json& json, const Place& place, T& value) {
+  requires(!kIsList<T>) static void read(const Json& json, const Place& place, T& value) {
     JsonReader fields(json, place);
     describe(fields, value);
     fields.finish();
