@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tessera/base/int_math.hpp"
+#include "tessera/planner/internal/candidate.hpp"
 #include "tessera/planner/internal/json_archive.hpp"
 
 namespace tessera::planner::internal {
@@ -50,6 +51,20 @@ void check_blocks(const Plan& plan, const Problem& problem, const Place& place) 
   require_equal(plan.grain.g, 1, grain.member("g"), "groups are not joined");
   require_equal(plan.grain.x, plan.block.rows, grain.member("x"), "the block's rows");
   require_equal(plan.grain.y, plan.block.cols, grain.member("y"), "the block's columns");
+}
+
+// After the single fields, whose messages say more: the planner tries no other combination.
+void check_candidate(const Plan& plan, const Request& request, const Place& place) {
+  for (const Candidate& c : candidates(request.problem, request.machine, request.options))
+    if (c.fwd == plan.fwd && c.grad_a == plan.grad_a && c.grad_w == plan.grad_w &&
+        c.grain == plan.grain && c.exchange_buckets == plan.grad_w_exchange_buckets)
+      return;
+  throw_bad(place,
+            fmt::format("{}, {}, {}, grain {}, {}", codelets::to_string(plan.fwd),
+                        codelets::to_string(plan.grad_a), codelets::to_string(plan.grad_w),
+                        to_string(plan.grain),
+                        plan.grad_w_exchange_buckets ? "buckets travel" : "operands travel"),
+            "a combination that is tried for this layer");
 }
 
 void check_share(std::int64_t parts, std::int64_t size, std::int64_t grain, const Place& place) {
@@ -128,6 +143,7 @@ void check_plan(const Plan& plan, const Request& request, std::string_view where
   const Place place{where, "plan"};
   check_methods(plan, place);
   check_blocks(plan, request.problem, place);
+  check_candidate(plan, request, place);
   check_partition(plan, request, place.member("partition"));
   check_buckets(plan, request, place.member("bucket"));
   check_passes(plan.cost, request.problem, place.member("cost.passes"));

@@ -97,6 +97,7 @@ TEST(PlanJson, KeepsEveryOption) {
   o.constraints.grad_w_exchange_buckets = false;
   o.constraints.use_dense = true;
   o.quirks.free_steps = true;
+  layer.plan = plan_or_throw(layer.problem, layer.machine, o);
   expect_round_trip(layer);
 }
 
@@ -208,6 +209,9 @@ TEST(PlanJson, RefusesPlansThatCannotBeOfTheirProblem) {
   EXPECT_THAT(message_with("/plan/grad_a", "ElementGradW"), HasSubstr("plan.grad_a"));
   EXPECT_THAT(message_with("/plan/block/rows", 2), HasSubstr("plan"));
   EXPECT_THAT(message_with("/plan/grain/x", 2), HasSubstr("plan.grain.x is 2; it must be 1, the"));
+  EXPECT_THAT(message_with("/plan/grain/z", 2),
+              AllOf(HasSubstr("grain g1 x1 y1 z2"), HasSubstr("a combination that is tried")));
+  EXPECT_THAT(message_with("/options/sharedBuckets", false), HasSubstr("a combination that is"));
   EXPECT_THAT(message_with("/options/planConstraints/partition/x", 1),
               HasSubstr("it must be 1, as the options pin it"));
   EXPECT_THAT(message_with("/plan/nonzeros_per_bucket", 400'000),
@@ -225,6 +229,28 @@ TEST(PlanJson, RefusesEveryTextThatWasCutShort) {
   const std::string text = plan_to_json(small_layer());
   for (std::size_t length = 0; length + 2 < text.size(); length += 37)
     EXPECT_THROW(plan_from_json(text.substr(0, length), "test"), Error) << length;
+}
+
+// Whatever a file holds, it is a sound plan or an error of ours.
+TEST(PlanJson, RefusesOrReadsTextsWithRandomlyChangedBytes) {
+  const std::string text = plan_to_json(small_layer());
+  const std::string_view bytes = "0123456789-.eE\"{}[],:tfn \xff";
+  Random random(5);
+  int refused = 0;
+  for (int i = 0; i < 2000; ++i) {
+    std::string changed = text;
+    for (std::int64_t n = 1 + random.below(2); n > 0; --n)
+      changed[std::size_t(random.below(std::ssize(text)))] =
+          bytes[std::size_t(random.below(std::ssize(bytes)))];
+    try {
+      const PlannedLayer layer = plan_from_json(changed, "test");
+      EXPECT_LE(layer.plan.tiles_used(), layer.machine.tiles) << "seed 5, text " << i;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::BadInput) << "seed 5, text " << i;
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 1000);
 }
 
 TEST(PlanJson, NamesTheFirstDifferenceFromTheLayerAskedFor) {
