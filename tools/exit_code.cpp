@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <new>
 
@@ -49,6 +51,17 @@ void print_results(const std::string& text) {
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
   if (!written || std::fflush(stdout) != 0)
     throw Error(ErrorCode::Internal, "results could not be written to standard output");
+}
+
+void write_results(const std::string& path, const std::string& text) {
+  if (path.empty()) return print_results(text);
+  std::FILE* file = std::fopen(path.c_str(), "wb");
+  bool written = file != nullptr;
+  if (written) written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  if (file != nullptr && std::fclose(file) != 0) written = false;
+  if (!written)
+    throw Error(ErrorCode::Internal,
+                fmt::format("{}: results could not be written: {}", path, std::strerror(errno)));
 }
 
 }  // namespace tessera::tools

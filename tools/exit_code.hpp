@@ -21,4 +21,8 @@ int guarded_main(const char* program, const std::function<int()>& body);
 // Writes to stdout and makes sure it arrived; Error{Internal} when it did not.
 void print_results(const std::string& text);
 
+// The same into a file, over one that was there; an empty path: to stdout. Error{Internal} names
+// the path and the system's reason.
+void write_results(const std::string& path, const std::string& text);
+
 }  // namespace tessera::tools

@@ -27,7 +27,7 @@ std::string cycles_text(const Plan& plan, Pass pass) {
 }
 
 std::string retry_text(Bytes bound) {
-  const double tile = static_cast<double>(gc200().tile_memory.value);
+  const double tile = static_cast<double>(device::machine_preset("gc200").tile_memory.value);
   const double proportion = static_cast<double>(bound.value) / tile;
   return proportion > 2 ? "inf" : proportion > 1 ? "1.2" : "0.6";
 }

@@ -12,7 +12,7 @@
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
-#include "tessera/sparse/read.hpp"
+#include "tessera/tools/inputs.hpp"
 #include "tessera/tools/sparse_fc_layer/value_range.hpp"
 
 namespace tessera::tools {
@@ -22,16 +22,6 @@ struct Weights {
   sparse::Csr<float> matrix;  // as the layer's type holds it
   std::string source;
 };
-
-// Files hold elements; errors of any kind in a file are bad input, whatever the limit they break.
-sparse::ReadMatrix read_file(const std::string& path) {
-  try {
-    return sparse::read_matrix(path);
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::Internal) throw;
-    throw Error(ErrorCode::BadInput, error.what());
-  }
-}
 
 // What happened to the values of a file on their way into the layer's type; empty: nothing.
 std::string note_of(const RangeFit& fit) {
@@ -44,11 +34,7 @@ std::string note_of(const RangeFit& fit) {
 }
 
 Weights read_weights(const Arguments& a) {
-  const sparse::ReadMatrix file = read_file(a.matrix);
-  if (file.matrix.rows == 0 || file.matrix.cols == 0)
-    throw Error(ErrorCode::BadInput, fmt::format("{}: the matrix is {} x {}; a layer needs 1 x 1 "
-                                                 "at least",
-                                                 a.matrix, file.matrix.rows, file.matrix.cols));
+  const sparse::ReadMatrix file = load_weights(a.matrix);
   Weights weights{{}, a.matrix};
   if (file.has_values) {
     RangeFit fit = fit_range(file.matrix, a.data_type, a.matrix);
@@ -70,27 +56,11 @@ Weights make_weights(const Arguments& a) {
           fmt::format("random pattern, seed {}; values are +1 or -1", a.seed)};
 }
 
-device::Machine make_machine(const Arguments& a) {
-  device::Machine machine = device::load_machine(a.machine);
-  if (!a.tiles) return machine;
-  if (*a.tiles < 1 || *a.tiles > machine.tiles)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("--tiles-per-ipu is {}; {} has 1..{} (describe a larger machine in a "
-                            "JSON file for --machine)",
-                            *a.tiles, machine.name, machine.tiles));
-  machine.tiles = *a.tiles;
-  return machine;
-}
-
-planner::Options make_options(const Arguments& a) {
-  planner::Options options;
-  options.available_memory_proportion =
-      1.0;  // as PopSparse's tool: the layer has the machine alone
-  if (!a.matmul_options.empty())
-    options = planner::parse_options(a.matmul_options, "--matmul-options", options);
-  if (!a.plan_constraints.empty())
-    options.constraints = planner::parse_plan_constraints(a.plan_constraints, "--plan-constraints");
-  return options;
+// As PopSparse's tool: the layer has the machine alone.
+planner::Options options_of(const Arguments& a) {
+  planner::Options base;
+  base.available_memory_proportion = 1.0;
+  return make_options(a, base);
 }
 
 planner::Problem make_problem(const Arguments& a, const sparse::Csr<float>& weights) {
@@ -162,6 +132,21 @@ void run_passes(runtime::FullyConnected& layer, const Weights& weights, const Ar
   throw Error(ErrorCode::NoSolution, fmt::format("{}; {}", misfit.message, remedy));
 }
 
+// The plan of a file, with the options it was made with, or one made for this pattern.
+planner::Plan plan_for(const Arguments& a, const runtime::LayerReport& report,
+                       planner::Options& options, const sparse::Csr<float>& weights) {
+  if (a.plan_file.empty()) {
+    const PatternStats stats = sparse::pattern_stats(weights);
+    return plan_of(PlanSource(a.plan_cache).plan(report.problem, report.machine, options, &stats));
+  }
+  planner::PlannedLayer planned = load_plan(a.plan_file);
+  // A plan serves every pattern that fits its buckets, whatever its density.
+  planned.problem.density = report.problem.density;
+  planner::check_plan_is_for(planned, report.problem, report.machine, a.plan_file);
+  options = planned.options;
+  return planned.plan;
+}
+
 }  // namespace
 
 ExitCode exit_code_of(const runtime::LayerReport& report) {
@@ -170,13 +155,12 @@ ExitCode exit_code_of(const runtime::LayerReport& report) {
 
 runtime::LayerReport run_layer(const Arguments& a) {
   const device::Machine machine = make_machine(a);
-  const planner::Options options = make_options(a);
+  planner::Options options = options_of(a);
   const Weights weights = make_weights(a);
 
   runtime::LayerReport report{
       .source = weights.source, .problem = make_problem(a, weights.matrix), .machine = machine};
-  const PatternStats stats = sparse::pattern_stats(weights.matrix);
-  report.plan = planner::plan_or_throw(report.problem, machine, options, &stats);
+  report.plan = plan_for(a, report, options, weights.matrix);
   report.grid = runtime::tile_grid(report.problem, report.plan, machine);
 
   const auto executor = make_executor(a.threads);

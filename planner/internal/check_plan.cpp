@@ -1,0 +1,156 @@
+#include "tessera/planner/internal/check_plan.hpp"
+
+#include <algorithm>
+
+#include "tessera/base/int_math.hpp"
+#include "tessera/planner/internal/candidate.hpp"
+#include "tessera/planner/internal/json_archive.hpp"
+
+namespace tessera::planner::internal {
+namespace {
+
+void require(bool holds, const Place& place, const std::string& value, std::string_view legal) {
+  if (!holds) throw_bad(place, value, legal);
+}
+
+void require_equal(std::int64_t value, std::int64_t legal, const Place& place,
+                   std::string_view reason) {
+  require(value == legal, place, fmt::format("{}", value), fmt::format("{}, {}", legal, reason));
+}
+
+void check_method(Method method, std::initializer_list<Method> legal, const Place& place) {
+  std::string names;
+  for (const Method m : legal) {
+    if (m == method) return;
+    names += (names.empty() ? "" : " or ") + codelets::to_string(m);
+  }
+  throw_bad(place, codelets::to_string(method), names + " for this block");
+}
+
+void check_methods(const Plan& plan, const Place& place) {
+  const Place grad_a = place.member("grad_a"), grad_w = place.member("grad_w");
+  if (plan.block.is_element()) {
+    check_method(plan.fwd, {Method::ElementFwd}, place.member("fwd"));
+    check_method(plan.grad_a, {Method::ElementTranspose, Method::ElementGradA}, grad_a);
+    check_method(plan.grad_w, {Method::ElementGradW}, grad_w);
+  } else {
+    check_method(plan.fwd, {Method::BlockFwd}, place.member("fwd"));
+    check_method(plan.grad_a, {Method::BlockTranspose}, grad_a);
+    check_method(plan.grad_w, {Method::BlockGradW, Method::BlockGradWAmp}, grad_w);
+  }
+}
+
+void check_blocks(const Plan& plan, const Problem& problem, const Place& place) {
+  const Place block = place.member("block"), grain = place.member("grain");
+  if (!plan.use_dense) {
+    require(problem.block.rows % plan.block.rows == 0, block.member("rows"),
+            fmt::format("{}", plan.block.rows),
+            fmt::format("a divisor of {}, the rows of the problem's block", problem.block.rows));
+    require(problem.block.cols % plan.block.cols == 0, block.member("cols"),
+            fmt::format("{}", plan.block.cols),
+            fmt::format("a divisor of {}, the columns of the problem's block", problem.block.cols));
+  }
+  require_equal(plan.grain.g, 1, grain.member("g"), "groups are not joined");
+  require_equal(plan.grain.x, plan.block.rows, grain.member("x"), "the block's rows");
+  require_equal(plan.grain.y, plan.block.cols, grain.member("y"), "the block's columns");
+}
+
+// After the single fields, whose messages say more: the planner tries no other combination.
+void check_candidate(const Plan& plan, const Request& request, const Place& place) {
+  for (const Candidate& c : candidates(request.problem, request.machine, request.options))
+    if (c.fwd == plan.fwd && c.grad_a == plan.grad_a && c.grad_w == plan.grad_w &&
+        c.block == plan.block && c.grain == plan.grain &&
+        c.exchange_buckets == plan.grad_w_exchange_buckets && (!c.dense || plan.use_dense))
+      return;
+  throw_bad(place,
+            fmt::format("{}, {}, {}, grain {}, {}", codelets::to_string(plan.fwd),
+                        codelets::to_string(plan.grad_a), codelets::to_string(plan.grad_w),
+                        to_string(plan.grain),
+                        plan.grad_w_exchange_buckets ? "buckets travel" : "operands travel"),
+            "a combination that is tried for this layer");
+}
+
+void check_share(std::int64_t parts, std::int64_t size, std::int64_t grain, const Place& place) {
+  const std::int64_t grains = ceil_div(size, grain);
+  require(parts <= grains && ceil_div(grains, ceil_div(grains, parts)) == parts, place,
+          fmt::format("{}", parts),
+          fmt::format("a count that cuts {} grains without an empty part", grains));
+}
+
+void check_pin(std::optional<std::int64_t> pin, std::int64_t parts, const Place& place) {
+  if (pin) require_equal(parts, *pin, place, "as the options pin it");
+}
+
+void check_partition(const Plan& plan, const Request& request, const Place& place) {
+  const Dims& parts = plan.partition;
+  const Dims size = request.problem.size_in_blocks();
+  const PlanConstraints& pins = request.options.constraints;
+  require_equal(parts.g, size.g, place.member("g"), "a part for each group");
+  std::int64_t tiles = 1;
+  for (const std::int64_t count : {parts.g, parts.x, parts.y, parts.z}) {
+    // Below 2^31 * 2^20: tiles was legal before.
+    tiles *= count;
+    require(tiles <= request.machine.tiles, place, to_string(parts),
+            fmt::format("1..{} tiles in all", request.machine.tiles));
+  }
+  check_share(parts.x, size.x, plan.grain.x, place.member("x"));
+  check_share(parts.y, size.y, plan.grain.y, place.member("y"));
+  check_share(parts.z, size.z, plan.grain.z, place.member("z"));
+  check_pin(pins.x, parts.x, place.member("x"));
+  check_pin(pins.y, parts.y, place.member("y"));
+  check_pin(pins.z, parts.z, place.member("z"));
+}
+
+// What is loaded is also made room for: figures that no tile could hold stop here.
+void check_buckets(const Plan& plan, const Request& request, const Place& place) {
+  if (request.options.quirks.ignore_resident_memory) return;
+  const std::int64_t values = plan.nonzeros_per_bucket * bytes_of(request.problem.data_type);
+  const std::int64_t words = plan.fwd_meta_words.value + plan.grad_a_meta_words.value;
+  const std::int64_t bytes = values + words * request.machine.word_bits / 8;
+  const std::int64_t tile = request.machine.tile_memory.value;
+  require(bytes <= tile, place, fmt::format("{} bytes of values and words", bytes),
+          fmt::format("0..{}, a tile's memory", tile));
+}
+
+void check_passes(const PlanCost& cost, const Problem& problem, const Place& place) {
+  // So few terms, of at most 2^53 each, that no sum leaves 64 bits.
+  constexpr std::size_t kMostTerms = 100;
+  std::vector<Pass> passes{Pass::Fwd};
+  if (problem.grad_a) passes.push_back(Pass::GradA);
+  if (problem.grad_w) passes.push_back(Pass::GradW);
+  require_equal(std::ssize(cost.passes), std::ssize(passes), place.member("length"),
+                "the passes of the problem");
+  for (std::size_t i = 0; i < passes.size(); ++i) {
+    const PassCost& pass = cost.passes[i];
+    require(pass.pass == passes[i], place.item(i).member("pass"), to_string(pass.pass),
+            to_string(passes[i]));
+    require(pass.terms.size() <= kMostTerms, place.item(i).member("terms.length"),
+            fmt::format("{}", pass.terms.size()), fmt::format("0..{}", kMostTerms));
+  }
+}
+
+void check_totals(const PlanCost& cost, const Place& place) {
+  Cycles cycles;
+  Bytes temp;
+  for (const PassCost& pass : cost.passes) {
+    cycles += pass.cycles();
+    temp = std::max(temp, pass.temp());
+  }
+  require_equal(cost.cycles.value, cycles.value, place.member("cycles"), "the sum of the terms");
+  require_equal(cost.temp.value, temp.value, place.member("temp"), "the largest of the terms");
+}
+
+}  // namespace
+
+void check_plan(const Plan& plan, const Request& request, std::string_view where) {
+  const Place place{where, "plan"};
+  check_methods(plan, place);
+  check_blocks(plan, request.problem, place);
+  check_candidate(plan, request, place);
+  check_partition(plan, request, place.member("partition"));
+  check_buckets(plan, request, place.member("bucket"));
+  check_passes(plan.cost, request.problem, place.member("cost.passes"));
+  check_totals(plan.cost, place.member("cost"));
+}
+
+}  // namespace tessera::planner::internal

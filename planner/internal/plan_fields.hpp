@@ -1,0 +1,156 @@
+#pragma once
+
+#include "tessera/base/pattern_stats.hpp"
+#include "tessera/planner/internal/json_archive.hpp"
+#include "tessera/planner/internal/quirk_list.hpp"
+#include "tessera/planner/planner.hpp"
+
+// The one list of what a plan and a request look like as JSON. A new field is one line here; a plan
+// that misses one does not load back as it was, which tests see. The inputs of the planner are
+// taken apart with structured bindings, because a plan cache that misses one of them answers
+// wrongly: a field that is not listed does not compile.
+namespace tessera::planner::internal {
+
+inline constexpr WholeRange kSizes{1, 2147483647};
+inline constexpr WholeRange kFigures{0, std::int64_t{1} << 53};  // exact in every JSON reader
+inline constexpr WholeRange kAnyWhole{std::numeric_limits<std::int64_t>::min(),
+                                      std::numeric_limits<std::int64_t>::max()};
+
+inline const Names<DataType>& type_names() {
+  static const auto names = names_of({DataType::Float, DataType::Half});
+  return names;
+}
+
+inline const Names<Pass>& pass_names() {
+  static const auto names = names_of({Pass::Fwd, Pass::GradA, Pass::GradW});
+  return names;
+}
+
+inline const Names<Method>& method_names() {
+  static const auto names = names_of(
+      {Method::ElementFwd, Method::ElementGradA, Method::ElementTranspose, Method::ElementGradW,
+       Method::BlockFwd, Method::BlockTranspose, Method::BlockGradW, Method::BlockGradWAmp});
+  return names;
+}
+
+inline const Names<PlanStatus>& status_names() {
+  static const Names<PlanStatus> names{{PlanStatus::Found, "found"},
+                                       {PlanStatus::NoPlan, "no plan"},
+                                       {PlanStatus::LimitReached, "limit reached"},
+                                       {PlanStatus::BestEffort, "best effort"}};
+  return names;
+}
+
+void describe(auto& fields, MaybeConst<Dims> auto& dims) {
+  auto& [g, x, y, z] = dims;
+  fields("g", g, kSizes);
+  fields("x", x, kSizes);
+  fields("y", y, kSizes);
+  fields("z", z, kSizes);
+}
+
+void describe(auto& fields, MaybeConst<BlockShape> auto& block) {
+  auto& [rows, cols] = block;
+  fields("rows", rows, kSizes);
+  fields("cols", cols, kSizes);
+}
+
+void describe(auto& fields, MaybeConst<Problem> auto& problem) {
+  auto& [size, block, density, data_type, partials_type, grad_a, grad_w] = problem;
+  fields("size", size);
+  fields("block", block);
+  fields("density", density);
+  fields("data_type", data_type, type_names());
+  fields("partials_type", partials_type, type_names());
+  fields("grad_a", grad_a);
+  fields("grad_w", grad_w);
+}
+
+void describe(auto& fields, MaybeConst<PlanConstraints> auto& pins) {
+  auto& [x, y, z, exchange_buckets, use_dense] = pins;
+  fields.group("partition", [&](auto& partition) {
+    partition("x", x, kAnyWhole);
+    partition("y", y, kAnyWhole);
+    partition("z", z, kAnyWhole);
+  });
+  fields.group("exchange",
+               [&](auto& exchange) { exchange("gradWExchangeBuckets", exchange_buckets); });
+  fields("useDense", use_dense);
+}
+
+void describe(auto& fields, MaybeConst<PopLibsQuirks> auto& quirks) {
+  for (const auto& [key, member] : kQuirks) fields(key, quirks.*member);
+}
+
+// The keys of option text, so that this part of a file may be given as options again.
+void describe(auto& fields, MaybeConst<Options> auto& options) {
+  auto& [memory, oversize, confidence, shared, rearrangements, for_speed, force_spills,
+         worker_costs, search_limit, constraints, quirks] = options;
+  fields("availableMemoryProportion", memory);
+  fields("metaInfoBucketOversizeProportion", oversize);
+  fields("bucketConfidence", confidence);
+  fields("sharedBuckets", shared);
+  fields("enableStructuredRearrangements", rearrangements);
+  fields("partitioner.optimiseForSpeed", for_speed);
+  fields("partitioner.forceBucketSpills", force_spills);
+  fields("partitioner.useActualWorkerSplitCosts", worker_costs);
+  fields("searchLimit", search_limit, kAnyWhole);
+  fields("planConstraints", constraints);
+  fields("popLibsQuirks", quirks);
+}
+
+void describe(auto& fields, MaybeConst<PatternStats> auto& stats) {
+  auto& [block, row_counts, col_counts, bin, before] = stats;
+  fields("block", block);
+  fields("row_counts", row_counts, kAnyWhole);
+  fields("col_counts", col_counts, kAnyWhole);
+  fields("bin", bin);
+  fields("before", before, kAnyWhole);
+}
+
+void describe(auto& fields, MaybeConst<CostTerm> auto& term) {
+  fields("name", term.name);
+  fields("cycles", term.cycles, kFigures);
+  fields("temp", term.temp, kFigures);
+}
+
+void describe(auto& fields, MaybeConst<PassCost> auto& cost) {
+  fields("pass", cost.pass, pass_names());
+  fields("terms", cost.terms);
+}
+
+void describe(auto& fields, MaybeConst<PlanCost> auto& cost) {
+  fields("cycles", cost.cycles, kFigures);
+  fields("temp", cost.temp, kFigures);
+  fields("resident", cost.resident, kFigures);
+  fields("passes", cost.passes);
+}
+
+void describe(auto& fields, MaybeConst<Plan> auto& plan) {
+  fields("fwd", plan.fwd, method_names());
+  fields("grad_a", plan.grad_a, method_names());
+  fields("grad_w", plan.grad_w, method_names());
+  fields("block", plan.block);
+  fields("grain", plan.grain);
+  fields("partition", plan.partition);
+  fields("grad_w_exchange_buckets", plan.grad_w_exchange_buckets);
+  fields("use_dense", plan.use_dense);
+  fields("nonzeros_per_bucket", plan.nonzeros_per_bucket, kFigures);
+  fields("fwd_meta_words", plan.fwd_meta_words, kFigures);
+  fields("grad_a_meta_words", plan.grad_a_meta_words, kFigures);
+  fields("cost", plan.cost);
+}
+
+// Taken apart too: results have no ==, so no test would miss a field that a file forgets.
+void describe(auto& fields, MaybeConst<PlanResult> auto& result) {
+  auto& [status, has_plan, plan, memory_bound, least_temp, evaluations, reason] = result;
+  fields("status", status, status_names());
+  fields("has_plan", has_plan);
+  fields("plan", plan);
+  fields("memory_bound", memory_bound, kAnyWhole);
+  fields("least_temp", least_temp, kAnyWhole);
+  fields("evaluations", evaluations, kAnyWhole);
+  fields("reason", reason);
+}
+
+}  // namespace tessera::planner::internal

@@ -1,0 +1,112 @@
+#include "tessera/planner/plan_cache.hpp"
+
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "tessera/planner/internal/check_plan.hpp"
+#include "tessera/planner/internal/plan_fields.hpp"
+#include "tessera/planner/internal/planner_search.hpp"
+#include "tessera/planner/internal/request_json.hpp"
+#include "tessera/planner/internal/store.hpp"
+
+namespace tessera::planner {
+namespace {
+
+using internal::Json;
+
+constexpr std::int64_t kFormatVersion = 1;  // of keys and answers as text
+
+std::string key_of(const Problem& problem, const device::Machine& machine, const Options& options,
+                   const PatternStats* stats) {
+  Json key;
+  key["format"] = kFormatVersion;
+  key["planner"] = kPlannerVersion;
+  key.update(internal::request_json(problem, machine, options));
+  key["pattern"] = stats == nullptr ? Json() : internal::to_json_object(*stats);
+  return key.dump();
+}
+
+// Nothing for a text that is no answer to this request.
+std::optional<PlanResult> answer_of(const std::string& text, const internal::Request& request) {
+  try {
+    PlanResult result;
+    const Json json = internal::parse_strict(text, "");
+    internal::JsonReader fields(json, {"", ""});
+    describe(fields, result);
+    fields.finish();
+    if (result.has_plan) internal::check_plan(result.plan, request, "");
+    return result;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::BadInput) throw;
+    return std::nullopt;
+  }
+}
+
+// About what an entry takes: the key twice over, map and list, and the plan with its terms.
+std::int64_t size_of(const std::string& key, const PlanResult& answer) {
+  constexpr std::size_t kFixed = 512, kTerm = sizeof(CostTerm) + 32;
+  std::size_t terms = 0;
+  for (const PassCost& pass : answer.plan.cost.passes) terms += pass.terms.size();
+  return static_cast<std::int64_t>(key.size() + sizeof(PlanResult) + answer.reason.size() +
+                                   terms * kTerm + kFixed);
+}
+
+}  // namespace
+
+PlanCache::PlanCache(std::string folder, Bytes memory)
+    : folder_(std::move(folder)), memory_(memory.value) {
+  if (!folder_.empty()) internal::make_store(folder_);
+}
+
+PlanResult PlanCache::plan(const Problem& problem, const device::Machine& machine,
+                           const Options& options, const PatternStats* stats) {
+  internal::check_request(problem, machine, options, stats);
+  const std::string key = key_of(problem, machine, options, stats);
+  if (const Answer answer = find(key)) {
+    ++from_memory_;
+    return *answer;
+  }
+  if (!folder_.empty()) {
+    const std::optional<std::string> text = internal::load(folder_, key);
+    std::optional<PlanResult> stored =
+        text ? answer_of(*text, {problem, machine, options}) : std::nullopt;
+    if (stored) {
+      ++from_disk_;
+      keep(key, std::make_shared<const PlanResult>(*stored));
+      return *std::move(stored);
+    }
+  }
+  const auto answer =
+      std::make_shared<const PlanResult>(planner::plan(problem, machine, options, stats));
+  ++planned_;
+  keep(key, answer);
+  if (!folder_.empty()) internal::store(folder_, key, internal::to_json_object(*answer).dump());
+  return *answer;
+}
+
+PlanCacheCounts PlanCache::counts() const { return {from_memory_, from_disk_, planned_}; }
+
+PlanCache::Answer PlanCache::find(const std::string& key) const {
+  const std::shared_lock lock(lock_);
+  const auto found = answers_.find(key);
+  return found == answers_.end() ? nullptr : found->second;
+}
+
+void PlanCache::keep(const std::string& key, Answer answer) {
+  const std::int64_t size = size_of(key, *answer);
+  if (size > memory_) return;
+  const std::unique_lock lock(lock_);
+  const auto [place, is_new] = answers_.emplace(key, std::move(answer));
+  if (!is_new) return;
+  order_.push_back(&place->first);
+  used_ += size;
+  while (used_ > memory_) {
+    const auto oldest = answers_.find(*order_.front());
+    used_ -= size_of(oldest->first, *oldest->second);
+    order_.pop_front();
+    answers_.erase(oldest);
+  }
+}
+
+}  // namespace tessera::planner

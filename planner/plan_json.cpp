@@ -1,0 +1,84 @@
+#include "tessera/planner/plan_json.hpp"
+
+#include "tessera/planner/internal/check_plan.hpp"
+#include "tessera/planner/internal/plan_fields.hpp"
+#include "tessera/planner/internal/request_json.hpp"
+
+namespace tessera::planner {
+namespace {
+
+using internal::Json;
+
+// Machine files have their own reader, which knows the fields and their ranges.
+device::Machine read_machine(const Json* machine, std::string_view where) {
+  const internal::Place place{where, "machine"};
+  if (machine == nullptr) internal::throw_missing(place);
+  return device::machine_from_json(machine->dump(), where);
+}
+
+// What the checks of a value handed over call a wrong argument is here a bad file.
+template <class Check>
+void check_as_input(std::string_view where, Check&& check) {
+  try {
+    check();
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::Internal) throw;
+    throw Error(ErrorCode::BadInput, fmt::format("{}: {}", where, error.what()));
+  }
+}
+
+// The first difference of two objects with the same keys.
+void refuse_difference(const Json& planned, const Json& asked, std::string_view name,
+                       std::string_view where) {
+  const Json difference = Json::diff(planned, asked);
+  if (difference.empty()) return;
+  const Json::json_pointer path(difference.front()["path"].get<std::string>());
+  throw Error(
+      ErrorCode::InvalidArgument,
+      fmt::format("{}: the plan is for another {}: {}{} is {} there and {} here; make a "
+                  "plan for this one",
+                  where, name, name, path.to_string(), planned[path].dump(), asked[path].dump()));
+}
+
+}  // namespace
+
+std::string plan_to_json(const PlannedLayer& layer) {
+  Json document;
+  document["schema_version"] = kPlanSchemaVersion;
+  document.update(internal::request_json(layer.problem, layer.machine, layer.options));
+  document["plan"] = internal::to_json_object(layer.plan);
+  return internal::to_text(document);
+}
+
+PlannedLayer plan_from_json(std::string_view text, std::string_view where) {
+  Json document = internal::parse_strict(text, where);
+  PlannedLayer layer;
+  if (document.is_object()) {
+    layer.machine =
+        read_machine(document.contains("machine") ? &document["machine"] : nullptr, where);
+    document.erase("machine");
+  }
+  internal::JsonReader fields(document, {where, ""});
+  std::int64_t version = 0;
+  fields("schema_version", version, internal::WholeRange{kPlanSchemaVersion, kPlanSchemaVersion});
+  fields("problem", layer.problem);
+  fields("options", layer.options);
+  fields("plan", layer.plan);
+  fields.finish();
+  check_as_input(where, [&] {
+    check_problem(layer.problem);
+    check_options(layer.options);
+  });
+  internal::check_plan(layer.plan, {layer.problem, layer.machine, layer.options}, where);
+  return layer;
+}
+
+void check_plan_is_for(const PlannedLayer& layer, const Problem& problem,
+                       const device::Machine& machine, std::string_view where) {
+  using internal::to_json_object;
+  refuse_difference(to_json_object(layer.problem), to_json_object(problem), "problem", where);
+  refuse_difference(internal::machine_json(layer.machine), internal::machine_json(machine),
+                    "machine", where);
+}
+
+}  // namespace tessera::planner

@@ -1,0 +1,120 @@
+#include "tessera/tools/internal/layer_options.hpp"
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <limits>
+#include <map>
+#include <sstream>
+
+#include "tessera/tools/exit_code.hpp"
+
+namespace tessera::tools::internal {
+namespace {
+
+constexpr std::int64_t kLargestSize = std::numeric_limits<std::int32_t>::max();
+
+const CLI::Range& size_range() {
+  static const CLI::Range range(std::int64_t{1}, kLargestSize);
+  return range;
+}
+
+}  // namespace
+
+const char* const kExitCodes =
+    "Exit codes: 0 all right, 1 a check failed, 2 usage, 3 bad input file, 4 nothing fits, "
+    "6 internal.";
+
+void add_weights_options(CLI::App& app, LayerArguments& a) {
+  auto* matrix = app.add_option("--matrix", a.matrix,
+                                "weights: FILE.smtx, FILE.mtx or a 0/1 mask FILE.txt; rows are "
+                                "outputs, columns inputs")
+                     ->type_name("FILE");
+  auto* input = app.add_option("--input-size", a.input_size, "inputs of a random pattern");
+  auto* output = app.add_option("--output-size", a.output_size, "outputs of a random pattern");
+  auto* density =
+      app.add_option("--density", a.density, "non-zeros / all of a random pattern, 0 .. 1");
+  auto* factor = app.add_option("--sparsity-factor", a.density,
+                                "the same as --density: PopSparse's name for the share of "
+                                "NON-zeros");
+  for (CLI::Option* size : {input, output}) size->check(size_range())->excludes(matrix);
+  for (CLI::Option* share : {density, factor}) share->check(CLI::Range(0.0, 1.0))->excludes(matrix);
+  density->excludes(factor);
+}
+
+void require_weights(const CLI::App& app, const LayerArguments& a) {
+  if (!a.matrix.empty()) return;
+  const bool has_density = app.count("--density") + app.count("--sparsity-factor") > 0;
+  if (a.input_size == 0 || a.output_size == 0 || !has_density)
+    throw CLI::ValidationError("weights",
+                               "give --matrix FILE, or --input-size, --output-size and --density");
+}
+
+void add_layer_options(CLI::App& app, LayerArguments& a) {
+  app.add_option("--batch-size", a.batch_size, "columns of S and Q")
+      ->check(size_range())
+      ->capture_default_str();
+  app.add_option("--block-size", a.block_size,
+                 "side of the square non-zero blocks; a matrix of elements is cut into blocks, "
+                 "gaps filled with zeros")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{4096}))
+      ->capture_default_str();
+  static const std::map<std::string, PhaseChoice> phases{{"all", PhaseChoice::All},
+                                                         {"fwd", PhaseChoice::Fwd},
+                                                         {"bwd", PhaseChoice::Bwd},
+                                                         {"wu", PhaseChoice::Wu}};
+  app.add_option("--single-phase", a.phase,
+                 "all: forward, input gradient, weight gradient; fwd; bwd: forward and input "
+                 "gradient; wu: forward and weight gradient")
+      ->transform(CLI::CheckedTransformer(phases))
+      ->type_name("PHASE")
+      ->default_str("all");
+  static const std::map<std::string, DataType> types{{"float", DataType::Float},
+                                                     {"half", DataType::Half}};
+  app.add_option("--data-type", a.data_type, "of R, S and Q: float or half")
+      ->transform(CLI::CheckedTransformer(types))
+      ->type_name("TYPE")
+      ->default_str("half");
+}
+
+void add_machine_options(CLI::App& app, LayerArguments& a) {
+  app.add_option("--machine", a.machine, "gc200, bow, mk1 or FILE.json")->capture_default_str();
+  app.add_option("--tiles-per-ipu", a.tiles, "tiles to use; default: all the machine has");
+}
+
+void add_planner_options(CLI::App& app, LayerArguments& a) {
+  auto* options = app.add_option("--matmul-options", a.matmul_options,
+                                 "planner options as JSON, for example "
+                                 "{\"metaInfoBucketOversizeProportion\": 0.5}")
+                      ->type_name("JSON");
+  auto* constraints =
+      app.add_option("--plan-constraints", a.plan_constraints,
+                     "parts of the plan to fix, for example {\"partition\": {\"x\": 4}}")
+          ->type_name("JSON");
+  auto* cache =
+      app.add_option("--plan-cache", a.plan_cache, "folder of plans made before, read and added to")
+          ->type_name("DIR");
+  app.add_option("--plan", a.plan_file,
+                 "take the plan of this file, as tessera plan --json writes it")
+      ->type_name("FILE")
+      ->excludes(options)
+      ->excludes(constraints)
+      ->excludes(cache);
+  app.add_option("--on-no-fit", a.on_no_fit, "without a plan: fail")
+      ->check(CLI::IsMember({"fail"}))
+      ->capture_default_str();
+}
+
+std::optional<int> parse_command_line(CLI::App& app, int argc, const char* const* argv) {
+  try {
+    app.parse(argc, argv);
+    return std::nullopt;
+  } catch (const CLI::ParseError& error) {
+    std::ostringstream help, complaint;
+    const int exit = app.exit(error, help, complaint) == 0 ? kOk : kUsage;
+    std::cerr << complaint.str();
+    print_results(help.str());
+    return exit;
+  }
+}
+
+}  // namespace tessera::tools::internal

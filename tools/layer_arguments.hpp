@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "tessera/base/data_type.hpp"
+#include "tessera/device/machine.hpp"
+#include "tessera/planner/options.hpp"
+
+namespace tessera::tools {
+
+enum class PhaseChoice { All, Fwd, Bwd, Wu };
+
+// The choice that runs these passes beside the forward one.
+constexpr PhaseChoice phase_of(bool grad_a, bool grad_w) {
+  if (grad_a) return grad_w ? PhaseChoice::All : PhaseChoice::Bwd;
+  return grad_w ? PhaseChoice::Wu : PhaseChoice::Fwd;
+}
+
+// What every program that plans a layer is told of it, checked as far as it can be without reading
+// a file.
+struct LayerArguments {
+  std::string matrix;  // path; empty: a random pattern of the sizes below
+  std::int64_t input_size = 0, output_size = 0;
+  double density = 0;
+  std::int64_t batch_size = 1;
+  std::int64_t block_size = 1;
+  PhaseChoice phase = PhaseChoice::All;
+  DataType data_type = DataType::Half;
+  std::string machine = "gc200";      // a preset or a JSON file
+  std::optional<std::int64_t> tiles;  // instead of the machine's own number
+  std::string matmul_options;         // JSON text, PopSparse's keys
+  std::string plan_constraints;       // JSON text
+  std::string plan_file;              // a plan to take instead of making one
+  std::string plan_cache;             // folder of plans; empty: none
+  std::string on_no_fit = "fail";     // what to do when there is no plan
+
+  bool grad_a() const { return phase == PhaseChoice::All || phase == PhaseChoice::Bwd; }
+  bool grad_w() const { return phase == PhaseChoice::All || phase == PhaseChoice::Wu; }
+};
+
+// The machine with that many of its tiles. Error{InvalidArgument} for more than it has, under 1, or
+// a name that is not known; Error{BadInput} for a bad file.
+device::Machine make_machine(const LayerArguments& arguments);
+device::Machine with_tiles(device::Machine machine, std::int64_t tiles, const std::string& name);
+
+// The options and constraints of the command line, laid over `base`.
+planner::Options make_options(const LayerArguments& arguments, const planner::Options& base);
+
+}  // namespace tessera::tools

@@ -1,0 +1,21 @@
+#include <CLI/CLI.hpp>
+#include <functional>
+
+#include "tessera/tools/exit_code.hpp"
+#include "tessera/tools/internal/layer_options.hpp"
+#include "tessera/tools/tessera/plan_command.hpp"
+
+int main(int argc, char** argv) {
+  using namespace tessera::tools;
+  // A sub-command is one file and one entry here.
+  constexpr void (*kCommands[])(CLI::App&, std::function<int()>&) = {add_plan_command};
+  return guarded_main("tessera", [&] {
+    CLI::App app("Sparse fully connected layers on tile machines.");
+    app.footer(internal::kExitCodes);
+    app.require_subcommand(1);
+    std::function<int()> run;
+    for (const auto add_command : kCommands) add_command(app, run);
+    if (const auto exit = internal::parse_command_line(app, argc, argv)) return *exit;
+    return run();
+  });
+}

@@ -1,0 +1,190 @@
+#include "tessera/tools/tessera/plan_command.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <memory>
+
+#include "tessera/base/error.hpp"
+#include "tessera/sparse/convert.hpp"
+#include "tessera/tools/exit_code.hpp"
+#include "tessera/tools/inputs.hpp"
+#include "tessera/tools/internal/layer_options.hpp"
+#include "tessera/tools/layer_keys.hpp"
+#include "tessera/tools/tessera/plan_table.hpp"
+
+namespace tessera::tools {
+namespace {
+
+enum class CostModel { Default, PopSparse };
+
+struct PlanArguments : LayerArguments {
+  std::int64_t block_rows = 0, block_cols = 0;  // 0: --block-size
+  std::int64_t groups = 1;
+  DataType partials_type = DataType::Float;
+  CostModel cost_model = CostModel::Default;
+  std::string table;   // path of a table to plan, "-": standard input
+  std::string output;  // path; empty: standard output
+  bool json = false;
+  bool layer_given = false, machine_given = false;
+
+  BlockShape block() const {
+    return {block_rows != 0 ? block_rows : block_size, block_cols != 0 ? block_cols : block_size};
+  }
+};
+
+// Options that say which layer; a table says that itself, and so does a plan file.
+const char* const kLayerOptions[] = {
+    "--matrix",     "--input-size",      "--output-size", "--density",    "--batch-size",
+    "--block-size", "--sparsity-factor", "--block-rows",  "--block-cols", "--groups",
+    "--data-type",  "--partials-type",   "--single-phase"};
+
+void add_shape_options(CLI::App& app, PlanArguments& a) {
+  const CLI::Range sides(std::int64_t{1}, std::int64_t{4096});
+  for (auto* side : {app.add_option("--block-rows", a.block_rows, "outputs of a non-zero block"),
+                     app.add_option("--block-cols", a.block_cols, "inputs of a non-zero block")})
+    side->check(sides)->excludes("--block-size");
+  app.add_option("--groups", a.groups, "independent layers of that size, side by side")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
+      ->excludes("--matrix")
+      ->capture_default_str();
+  static const std::map<std::string, DataType> types{{"float", DataType::Float},
+                                                     {"half", DataType::Half}};
+  app.add_option("--partials-type", a.partials_type, "of sums: float, or half for half blocks")
+      ->transform(CLI::CheckedTransformer(types))
+      ->type_name("TYPE")
+      ->default_str("float");
+}
+
+void add_plan_options(CLI::App& app, PlanArguments& a) {
+  static const std::map<std::string, CostModel> models{{"default", CostModel::Default},
+                                                       {"popsparse", CostModel::PopSparse}};
+  app.add_option("--cost-model", a.cost_model,
+                 "default: all that a step costs; popsparse: PopLibs 3.4's figures, slips included")
+      ->transform(CLI::CheckedTransformer(models))
+      ->type_name("MODEL")
+      ->default_str("default");
+  auto* json = app.add_flag("--json", a.json, "print JSON, which --plan reads");
+  app.add_option("--output", a.output, "write there instead of standard output")->type_name("FILE");
+  auto* table = app.add_option("--table", a.table,
+                               "plan every row of a tab-separated table and print it with our "
+                               "figures beside; -: standard input")
+                    ->type_name("FILE.tsv")
+                    ->excludes(json)
+                    ->excludes("--plan");
+  for (const char* option : kLayerOptions) table->excludes(option);
+}
+
+// What cannot be told option by option.
+void check_together(const CLI::App& app, PlanArguments& a) {
+  for (const char* option : kLayerOptions) a.layer_given |= app.count(option) > 0;
+  a.machine_given = app.count("--machine") + app.count("--tiles-per-ipu") > 0;
+  if (!a.plan_file.empty() && app.count("--cost-model") > 0)
+    throw CLI::ValidationError("--plan", "the plan is made; --cost-model would change nothing");
+  if (a.table.empty() && (a.plan_file.empty() || a.layer_given)) internal::require_weights(app, a);
+}
+
+planner::Options options_of(const PlanArguments& a) {
+  planner::Options base;
+  if (a.cost_model == CostModel::PopSparse) base.quirks = planner::PopLibsQuirks::all();
+  return make_options(a, base);
+}
+
+// The layer of the sizes given, or of the file, whose pattern comes with it.
+struct Asked {
+  planner::Problem problem;
+  std::optional<PatternStats> stats;
+};
+
+Asked asked_layer(const PlanArguments& a) {
+  Asked asked;
+  planner::Problem& p = asked.problem;
+  p = {.size = {a.groups, a.output_size, a.input_size, a.batch_size},
+       .block = a.block(),
+       .density = a.density,
+       .data_type = a.data_type,
+       .partials_type = a.partials_type,
+       .grad_a = a.grad_a(),
+       .grad_w = a.grad_w()};
+  if (a.matrix.empty()) return asked;
+  sparse::Csr<double> pattern = load_weights(a.matrix).matrix;
+  // Explicit zeros stay in the pattern, whatever blocks it is cut into.
+  std::fill(pattern.values.begin(), pattern.values.end(), 1.0);
+  const sparse::Csr<double> blocks = sparse::with_block(pattern, p.block);
+  p.size.x = blocks.rows;
+  p.size.y = blocks.cols;
+  p.density = double(blocks.blocks()) / (double(blocks.block_rows()) * double(blocks.block_cols()));
+  asked.stats = sparse::pattern_stats(blocks);
+  return asked;
+}
+
+PlanArguments with_layer_keys(PlanArguments a) {
+  const LayerKeys keys = take_layer_keys(a.matmul_options, "--matmul-options");
+  a.phase = phase_of(keys.grad_a.value_or(a.grad_a()), keys.grad_w.value_or(a.grad_w()));
+  a.partials_type = keys.partials_type.value_or(a.partials_type);
+  return a;
+}
+
+planner::PlannedLayer make_plan(const PlanArguments& given) {
+  const PlanArguments a = with_layer_keys(given);
+  const Asked asked = asked_layer(a);
+  planner::PlannedLayer layer{asked.problem, make_machine(a), options_of(a), {}};
+  const planner::PlanResult result =
+      PlanSource(a.plan_cache)
+          .plan(layer.problem, layer.machine, layer.options, asked.stats ? &*asked.stats : nullptr);
+  layer.plan = plan_of(result);
+  if (result.status == planner::PlanStatus::LimitReached)
+    fmt::print(stderr, "tessera: the search stopped at searchLimit {}; a cheaper plan may exist\n",
+               layer.options.search_limit);
+  return layer;
+}
+
+planner::PlannedLayer read_plan(const PlanArguments& a) {
+  planner::PlannedLayer layer = load_plan(a.plan_file);
+  planner::check_plan_is_for(layer, a.layer_given ? asked_layer(a).problem : layer.problem,
+                             a.machine_given ? make_machine(a) : layer.machine, a.plan_file);
+  return layer;
+}
+
+std::string to_text(const planner::PlannedLayer& layer) {
+  return fmt::format("layer      {}\nmachine    {}: {} tiles of {} bytes\n{}",
+                     to_string(layer.problem), layer.machine.name, layer.machine.tiles,
+                     layer.machine.tile_memory.value, to_string(layer.plan));
+}
+
+std::string plan_text(const PlanArguments& a) {
+  if (!a.table.empty()) {
+    const std::string name = a.table == "-" ? "standard input" : a.table;
+    PlanSource source(a.plan_cache);
+    return plan_table(load_text(a.table), name, {make_machine(a), options_of(a), source});
+  }
+  const planner::PlannedLayer layer = a.plan_file.empty() ? make_plan(a) : read_plan(a);
+  return a.json ? planner::plan_to_json(layer) : to_text(layer);
+}
+
+}  // namespace
+
+void add_plan_command(CLI::App& app, std::function<int()>& run) {
+  CLI::App* command = app.add_subcommand(
+      "plan", "Plans one layer, or every layer of a table, and prints what it costs.");
+  command->footer(std::string(internal::kExitCodes) +
+                  "\nExamples: tessera plan --input-size 1024 --output-size 1024 --density 0.1\n"
+                  "          tessera plan --table popsparse_plans.tsv --cost-model popsparse");
+  const auto arguments = std::make_shared<PlanArguments>();
+  internal::add_weights_options(*command, *arguments);
+  internal::add_layer_options(*command, *arguments);
+  add_shape_options(*command, *arguments);
+  internal::add_machine_options(*command, *arguments);
+  internal::add_planner_options(*command, *arguments);
+  add_plan_options(*command, *arguments);
+  command->callback([command, arguments, &run] {
+    check_together(*command, *arguments);
+    run = [arguments] {
+      write_results(arguments->output, plan_text(*arguments));
+      return int(kOk);
+    };
+  });
+}
+
+}  // namespace tessera::tools
