@@ -22,6 +22,8 @@ struct Travel {
   friend bool operator==(const Travel&, const Travel&) = default;
   std::int64_t x_end() const { return static_cast<std::int64_t>(y_end.size()); }
   std::int64_t largest_y_end() const;
+  // Displacements visited beyond home; each costs splits.z shifts and compute steps.
+  std::int64_t steps() const;
   bool stays_home() const { return y_end.size() == 1 && y_end[0] <= 1; }
 };
 
@@ -29,6 +31,8 @@ struct Travel {
 // y_end of every x distance. Example: {{2, 0, 1}} and 4 gives 3 2 4 2 0 1.
 std::vector<std::uint32_t> travel_words(const Travel& travel, std::int64_t z_parts);
 
+// What became of what did not fit at home. A step is a displacement that is visited beyond home;
+// travel is the sum over moved blocks of the partitions they are away from home, along x and y.
 struct SpillStats {
   std::int64_t blocks = 0;          // non-zero blocks in all
   std::int64_t moved_blocks = 0;    // of these, outside their own cell
@@ -36,6 +40,15 @@ struct SpillStats {
   std::int64_t fullest_words = 0;   // of any forward bucket, end marker included
   std::int64_t fullest_blocks = 0;  // of any bucket
   std::int64_t fullest_grad_a_words = 0;
+  std::int64_t steps = 0;
+  std::int64_t greedy_steps = 0;       // what Spilling::Greedy needs for the same pattern
+  std::int64_t lower_bound_steps = 0;  // fewer are impossible; 0 where nothing was searched
+  std::int64_t travel = 0;
+  std::int64_t cut_rows = 0;  // entries of rows beyond one for each row of a cell
+
+  // Are the steps known to be the fewest there can be?
+  bool exact() const { return steps == lower_bound_steps; }
+  double moved_share() const;  // of all blocks, 0 .. 1
 };
 
 // A sparse matrix as the machine holds it. Words are kept at the width of the machine. Immutable
@@ -75,8 +88,16 @@ struct EncodeResult {
   std::optional<Misfit> misfit;
 };
 
+// Where what does not fit at home goes. Whether a pattern fits does not depend on it.
+enum class Spilling {
+  FewestSteps,  // the fewest steps, then the least travel, then the fewest cut rows; never worse
+                // than Greedy. Proven where SpillStats::exact() says so
+  Greedy        // PopLibs' order with its defects mended: the nearest bucket with room
+};
+
 struct EncodeOptions {
   bool force_spills = false;  // test mode: every piece moves to another bucket (needs two buckets)
+  Spilling spilling = Spilling::FewestSteps;  // no effect when spills are forced
 };
 
 // Encodes a pattern; does not read values. T is float or double.

@@ -7,9 +7,10 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/codelets/bucket_layout.hpp"
+#include "tessera/partitioner/internal/figures.hpp"
 #include "tessera/partitioner/internal/fill.hpp"
-#include "tessera/partitioner/internal/gather.hpp"
 #include "tessera/partitioner/internal/spill_near.hpp"
+#include "tessera/partitioner/internal/spill_steps.hpp"
 
 namespace tessera::partitioner::internal {
 namespace {
@@ -32,12 +33,6 @@ std::vector<Leftover> fill_either_way(Holdings& holdings) {
   if (count_blocks(second_left) >= count_blocks(left)) return left;
   holdings = std::move(second);
   return second_left;
-}
-
-std::int64_t visits(const Holdings& holdings) {
-  std::int64_t sum = 0;
-  for (const std::int32_t y_end : travel_of(holdings).y_end) sum += y_end;
-  return sum;
 }
 
 bool any_overfull(const Holdings& holdings) {
@@ -82,15 +77,24 @@ void describe(Misfit& misfit) {
 
 }  // namespace
 
-std::vector<Leftover> balance(Holdings& holdings, bool forced) {
-  if (forced) return spill_near(holdings, true);
+Balanced balance(Holdings& holdings, const EncodeOptions& options) {
+  if (options.force_spills) return {spill_near(holdings, true)};
   if (!any_overfull(holdings)) return {};
-  Holdings near = holdings;
-  auto left = fill_either_way(holdings);
-  if (!left.empty()) return left;
-  if (spill_near(near, false).empty() && visits(near) <= visits(holdings))
+  const Holdings whole = holdings;
+  Balanced result{fill_either_way(holdings)};
+  if (!result.left.empty()) return result;
+  Figures figures = figures_of(holdings);
+  Holdings near = whole;
+  if (spill_near(near, false).empty() && figures_of(near).steps <= figures.steps) {
+    figures = figures_of(near);
     holdings = std::move(near);
-  return left;
+  }
+  result.greedy_steps = figures.steps;
+  if (options.spilling == Spilling::Greedy) return result;
+  FewestSteps fewest = spill_in_fewest_steps(whole, figures);
+  result.lower_bound_steps = fewest.lower_bound;
+  if (fewest.holdings) holdings = std::move(*fewest.holdings);
+  return result;
 }
 
 Misfit make_misfit(Holdings& holdings, const std::vector<Leftover>& left, bool forced) {
