@@ -1,7 +1,9 @@
 #include "tessera/partitioner/internal/place.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <span>
+#include <utility>
 
 #include "tessera/codelets/bucket_layout.hpp"
 
@@ -16,25 +18,48 @@ std::int64_t count_blocks(std::span<const Run> runs) {
   return blocks;
 }
 
-// Splits runs (longest first) into those that stay, moved to the front, and at least `leave` blocks
-// that leave: short rows first, whole rows if a row of the right length is there, else one is cut.
+// Which of some runs (longest first) are as many blocks as possible, at most `most`: their indices,
+// ascending. Short ones are preferred. O(runs * most).
+std::vector<std::size_t> whole_runs(const std::vector<Run>& runs, std::int64_t most) {
+  constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+  // For each sum: the longest run in the set of short runs that first reached it.
+  std::vector<std::size_t> last(static_cast<std::size_t>(most) + 1, kNone);
+  const auto reached = [&](std::int64_t sum) {
+    return sum == 0 || last[static_cast<std::size_t>(sum)] != kNone;
+  };
+  for (std::size_t i = runs.size(); i-- > 0 && !reached(most);)
+    for (std::int64_t sum = most; sum >= runs[i].count; --sum)
+      if (!reached(sum) && reached(sum - runs[i].count)) last[static_cast<std::size_t>(sum)] = i;
+  std::vector<std::size_t> chosen;
+  std::int64_t sum = most;
+  while (!reached(sum)) --sum;
+  for (; sum > 0; sum -= runs[chosen.back()].count)
+    chosen.push_back(last[static_cast<std::size_t>(sum)]);
+  return chosen;
+}
+
+// Moves `leave` blocks from `stay` (longest first) to `leaving`: whole rows, and where no whole
+// rows are that many, the end of one more.
 void choose_leaving(std::vector<Run>& stay, std::int64_t leave, std::vector<Run>& leaving) {
-  while (!stay.empty() && stay.back().count <= leave) {
+  // More is rare, and then a cut row is little beside it; it keeps the sums few.
+  constexpr std::int64_t kMostSums = 1024;
+  for (; leave > kMostSums && stay.back().count <= leave; stay.pop_back()) {
     leave -= stay.back().count;
     leaving.push_back(stay.back());
-    stay.pop_back();
   }
-  if (leave == 0 || stay.empty()) return;
-  const auto exact = std::find_if(stay.begin(), stay.end(),
-                                  [leave](const Run& run) { return run.count == leave; });
-  if (exact != stay.end()) {
-    leaving.push_back(*exact);
-    stay.erase(exact);
-    return;
+  const std::vector<std::size_t> chosen = whole_runs(stay, std::min(leave, kMostSums));
+  for (const std::size_t i : chosen) {
+    leave -= stay[i].count;
+    leaving.push_back(std::exchange(stay[i], Run{}));
   }
-  const auto part = static_cast<std::int32_t>(leave);
-  leaving.push_back(stay.back().suffix(part));
-  stay.back() = stay.back().without_suffix(part);
+  std::erase_if(stay, [](const Run& run) { return run.count == 0; });
+  while (leave > 0 && !stay.empty()) {
+    const auto part = static_cast<std::int32_t>(std::min<std::int64_t>(leave, stay.back().count));
+    leaving.push_back(stay.back().suffix(part));
+    stay.back() = stay.back().without_suffix(part);
+    leave -= part;
+    if (stay.back().count == 0) stay.pop_back();
+  }
 }
 
 class Placing {

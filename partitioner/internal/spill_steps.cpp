@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "tessera/base/error.hpp"
 #include "tessera/partitioner/internal/place.hpp"
 #include "tessera/partitioner/internal/transport.hpp"
 #include "tessera/partitioner/internal/transport_model.hpp"
@@ -17,6 +18,8 @@ constexpr int kRounds = 4;
 constexpr std::size_t kMostPlacements = 8;
 // Cells that send, times cells, times displacements, up to which shortest paths are looked for.
 constexpr std::int64_t kCheapestWork = 200'000;
+// Fronts of a family are tried when 0, 1, 3, ... steps longer than the shortest that can do.
+constexpr std::int64_t kLongestDetour = 8;
 // Cells times displacements of the largest flow that is worth its time.
 constexpr std::int64_t kLargestFlow = 100'000;
 
@@ -70,11 +73,12 @@ class Search {
   }
 
   FewestSteps run() {
-    bool searching = optimistic_.cells() <= kExactCells;
-    for (; searching && level_ <= result_.figures.steps; ++level_) searching = try_all_sets();
-    if (level_ == 0) try_home();
-    if (!searching)
-      for (const Axis first : {Axis::Y, Axis::X}) try_family(first);
+    if (optimistic_.cells() > kExactCells)
+      try_home();
+    else
+      while (level_ <= result_.figures.steps && try_all_sets()) ++level_;
+    try_families();
+    TESSERA_ASSERT(result_.lower_bound <= result_.figures.steps);
     return std::move(result_);
   }
 
@@ -84,13 +88,13 @@ class Search {
     Routing routing;
   };
 
-  // All sets of level_ steps. False when flows ran out.
+  // All sets of level_ steps. False when kMostFlowWork was reached.
   bool try_all_sets() {
     std::vector<Candidate> candidates;
     const bool all = for_each_set(splits_, level_, [&](const Travel& travel) {
-      if (++flows_ > kMostFlows) return false;
-      Routing routing = route(optimistic_, travel);
-      if (routing.unplaced == 0) candidates.push_back({travel, std::move(routing)});
+      flow_work_ += optimistic_.cells() * (level_ + 1);
+      if (flow_work_ > kMostFlowWork) return false;
+      if (can_do(travel)) candidates.push_back({travel, route(optimistic_, travel)});
       return true;
     });
     if (all && candidates.empty() && result_.lower_bound == level_) ++result_.lower_bound;
@@ -106,7 +110,7 @@ class Search {
                      [&](const auto& a, const auto& b) { return cost(a) < cost(b); });
     for (std::size_t i = 0; i < std::min(candidates.size(), kMostPlacements); ++i) {
       const Figures& best = result_.figures;
-      if (best.steps == level_ && best.travel <= candidates[i].routing.travel) return;
+      if (best.steps == level_ && best.travel < candidates[i].routing.travel) return;
       attempt(candidates[i].travel);
     }
   }
@@ -121,19 +125,44 @@ class Search {
 
   bool can_do(const Travel& travel) const { return any_routing(optimistic_, travel).unplaced == 0; }
 
-  // The shortest front of a family that can do, by doubling and halving; then longer ones until one
-  // can be placed.
-  void try_family(Axis first) {
-    std::int64_t too_few = level_ - 1, enough = level_;
-    while (worth(enough) && !can_do(first_displacements(splits_, enough, first)))
-      too_few = std::exchange(enough, 2 * enough);
-    if (!worth(enough)) return;
-    while (enough - too_few > 1) {
-      const std::int64_t middle = (too_few + enough) / 2;
-      (can_do(first_displacements(splits_, middle, first)) ? enough : too_few) = middle;
+  // A family's first displacements.
+  struct Front {
+    Axis first = Axis::Y;
+    std::int64_t steps = 0;
+    auto operator<=>(const Front& o) const { return steps <=> o.steps; }
+  };
+
+  // The shortest fronts that can do, shortest first, found by doubling and halving.
+  std::vector<Front> shortest_fronts() const {
+    std::vector<Front> fronts;
+    for (std::int64_t too_few = level_ - 1, enough = level_; fronts.empty() && worth(enough);
+         too_few = std::exchange(enough, 2 * enough))
+      for (const Axis first : {Axis::Y, Axis::X})
+        if (can_do(first_displacements(splits_, enough, first)))
+          fronts.push_back(shorten({first, enough}, too_few));
+    std::stable_sort(fronts.begin(), fronts.end());
+    return fronts;
+  }
+
+  Front shorten(Front front, std::int64_t too_few) const {
+    while (front.steps - too_few > 1) {
+      const std::int64_t middle = (too_few + front.steps) / 2;
+      const bool can = can_do(first_displacements(splits_, middle, front.first));
+      (can ? front.steps : too_few) = middle;
     }
-    for (std::int64_t more = 1; worth(enough); enough += more, more *= 2)
-      if (attempt(first_displacements(splits_, enough, first))) return;
+    return front;
+  }
+
+  // Longer fronts are tried where the shortest one cannot be placed.
+  void try_families() {
+    std::vector<Front> fronts = shortest_fronts();
+    bool placed = false;
+    for (std::int64_t more = 1; !placed && more <= kLongestDetour; more *= 2)
+      for (Front& front : fronts) {
+        if (worth(front.steps))
+          placed = attempt(first_displacements(splits_, front.steps, front.first)) || placed;
+        front.steps += more;
+      }
   }
 
   bool worth(std::int64_t steps) const {
@@ -182,7 +211,7 @@ class Search {
   Transport optimistic_, likely_;
   FewestSteps result_;
   std::int64_t level_ = 0;  // steps of the sets that are searched
-  std::int64_t flows_ = 0;
+  std::int64_t flow_work_ = 0;
 };
 
 }  // namespace

@@ -18,13 +18,13 @@ struct FewestSteps {
 //
 // Displacements that are visited are searched in order of their number; for each set, maximum flow
 // in the optimistic model says whether it can do, and place() whether it does.
-//   up to kExactCells cells   all sets of a number, until kMostFlows flows have been made; among
-//                             the sets with the least number the one with the least travel
-//   above, or when flows end  two families of sets only: y distances first, and x distances first
+//   up to kExactCells cells   all sets of a number, up to kMostFlowWork; among the sets with
+//                             the least number the one with the least travel is taken
+//   above, or for the rest    two families of sets only: y distances first, and x distances first
 // `whole` has pieces whole at home. Deterministic. Cost: see the README.
 FewestSteps spill_in_fewest_steps(const Holdings& whole, const Figures& to_beat);
 
 inline constexpr std::int64_t kExactCells = 256;
-inline constexpr std::int64_t kMostFlows = 500;
+inline constexpr std::int64_t kMostFlowWork = 60'000;  // sum over flows of cells * displacements
 
 }  // namespace tessera::partitioner::internal
