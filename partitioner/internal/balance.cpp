@@ -64,15 +64,32 @@ std::int64_t least_percent(Holdings& holdings, bool forced) {
   return enough;
 }
 
+// What the first bucket's piece would take if it stayed whole.
+void add_tile(Misfit& misfit, const Holdings& holdings, std::int64_t bucket) {
+  const TileGrid& grid = holdings.grid();
+  misfit.x = bucket / grid.splits.z / grid.splits.y;
+  misfit.y = bucket / grid.splits.z % grid.splits.y;
+  misfit.z = bucket % grid.splits.z;
+  misfit.tile = bucket;
+  const auto runs = holdings.pieces().runs_of(bucket);
+  const Room piece = holdings.alone({runs.begin(), runs.end()});
+  misfit.tile_words_needed = piece.words + codelets::kEndMarkerWords;
+  misfit.tile_words = grid.meta_words;
+  misfit.tile_values_needed = piece.blocks * grid.block.area();
+  misfit.tile_values = grid.blocks * grid.block.area();
+}
+
 void describe(Misfit& misfit) {
   misfit.message = fmt::format(
-      "the non-zeros do not fit: of bucket (x {}, y {}, z {}) and others {} blocks are left over; "
-      "they need {} words where {} are free over all buckets, and {} blocks are wanted in all "
-      "where "
-      "there is room for {}; capacities {:.2f} times as large would do (raise "
-      "metaInfoBucketOversizeProportion)",
-      misfit.x, misfit.y, misfit.z, misfit.left_blocks, misfit.words_needed, misfit.words_free,
-      misfit.blocks_needed, misfit.blocks_free, misfit.capacity_factor);
+      "the non-zeros do not fit: cell (x {}, y {}) puts {} words and {} values on tile {} (z {}), "
+      "which holds {} words and {} values; of this tile and others {} blocks are left over, which "
+      "need {} words and {} values where {} words and {} values are free over all tiles; {} blocks "
+      "are wanted in all where there is room for {}; capacities {:.2f} times as large would do "
+      "(raise metaInfoBucketOversizeProportion)",
+      misfit.x, misfit.y, misfit.tile_words_needed, misfit.tile_values_needed, misfit.tile,
+      misfit.z, misfit.tile_words, misfit.tile_values, misfit.left_blocks, misfit.words_needed,
+      misfit.values_needed, misfit.words_free, misfit.values_free, misfit.blocks_needed,
+      misfit.blocks_free, misfit.capacity_factor);
 }
 
 }  // namespace
@@ -104,12 +121,14 @@ Misfit make_misfit(Holdings& holdings, const std::vector<Leftover>& left, bool f
                        return a.bucket < b.bucket;
                      })->bucket;
   Misfit misfit;
-  misfit.x = first / grid.splits.z / grid.splits.y;
-  misfit.y = first / grid.splits.z % grid.splits.y;
-  misfit.z = first % grid.splits.z;
+  add_tile(misfit, holdings, first);
   misfit.left_blocks = count_blocks(left);
+  misfit.values_needed = misfit.left_blocks * grid.block.area();
   for (const Leftover& l : left) misfit.words_needed += holdings.alone(l.runs).words;
-  for (std::int64_t b = 0; b < grid.buckets(); ++b) misfit.words_free += holdings.free(b).words;
+  for (std::int64_t b = 0; b < grid.buckets(); ++b) {
+    misfit.words_free += holdings.free(b).words;
+    misfit.values_free += holdings.free(b).blocks * grid.block.area();
+  }
   misfit.blocks_needed = holdings.pieces().items();
   misfit.blocks_free = grid.buckets() * grid.blocks;
   misfit.capacity_factor = static_cast<double>(least_percent(holdings, forced)) / 100;
