@@ -7,6 +7,8 @@
 #include <variant>
 #include <vector>
 
+#include "tessera/base/units.hpp"
+#include "tessera/codelets/cost/matmul_cycles.hpp"
 #include "tessera/partitioner/tile_grid.hpp"
 #include "tessera/sparse/formats.hpp"
 
@@ -45,6 +47,9 @@ struct SpillStats {
   std::int64_t lower_bound_steps = 0;  // fewer are impossible; 0 where nothing was searched
   std::int64_t travel = 0;
   std::int64_t cut_rows = 0;  // entries of rows beyond one for each row of a cell
+  // Estimated cycles of the visits of a pass, and what they would be without evening the load; 0
+  // when EncodeOptions::even_load was not given.
+  Cycles load, uneven_load;
 
   // Are the steps known to be the fewest there can be?
   bool exact() const { return steps == lower_bound_steps; }
@@ -101,9 +106,20 @@ enum class Spilling {
   Greedy        // PopLibs' order with its defects mended: the nearest bucket with room
 };
 
+// What a compute step and a step of propagation cost, to even the load with.
+struct LoadCost {
+  codelets::MatMulKernel kernel;  // of the pass that is to be fast
+  Cycles shift;                   // all buckets move by one partition: exchange and sync
+};
+
 struct EncodeOptions {
   bool force_spills = false;  // test mode: every piece moves to another bucket (needs two buckets)
   Spilling spilling = Spilling::FewestSteps;  // no effect when spills are forced
+  // Trades steps against the slowest tile of each visit: takes more steps, or moves other blocks,
+  // where that is estimated to cost fewer cycles in all. Off: the fewest steps. Blocks are computed
+  // by the tiles of their own cell wherever they lie, so where nothing spills nothing is moved.
+  // No effect when spills are forced.
+  std::optional<LoadCost> even_load = std::nullopt;
 };
 
 // Encodes a pattern; does not read values. T is float or double.

@@ -113,6 +113,8 @@ void add_spill_stats(const Holdings& holdings, const internal::Balanced& balance
   stats.steps = figures.steps;
   stats.greedy_steps = balanced.greedy_steps;
   stats.lower_bound_steps = balanced.lower_bound_steps;
+  stats.load = balanced.load;
+  stats.uneven_load = balanced.uneven_load;
   stats.travel = figures.travel;
   stats.cut_rows =
       figures.row_parts - internal::count_rows(holdings.pieces(), holdings.grid().splits.z);

@@ -7,6 +7,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/codelets/bucket_layout.hpp"
+#include "tessera/partitioner/internal/even_load.hpp"
 #include "tessera/partitioner/internal/figures.hpp"
 #include "tessera/partitioner/internal/fill.hpp"
 #include "tessera/partitioner/internal/spill_near.hpp"
@@ -92,11 +93,8 @@ void describe(Misfit& misfit) {
       misfit.blocks_free, misfit.capacity_factor);
 }
 
-}  // namespace
-
-Balanced balance(Holdings& holdings, const EncodeOptions& options) {
-  if (options.force_spills) return {spill_near(holdings, true)};
-  if (!any_overfull(holdings)) return {};
+// For holdings of which some are overfull.
+Balanced spill(Holdings& holdings, Spilling spilling) {
   const Holdings whole = holdings;
   Balanced result{fill_either_way(holdings)};
   if (!result.left.empty()) return result;
@@ -107,10 +105,30 @@ Balanced balance(Holdings& holdings, const EncodeOptions& options) {
     holdings = std::move(near);
   }
   result.greedy_steps = figures.steps;
-  if (options.spilling == Spilling::Greedy) return result;
+  if (spilling == Spilling::Greedy) return result;
   FewestSteps fewest = spill_in_fewest_steps(whole, figures);
   result.lower_bound_steps = fewest.lower_bound;
   if (fewest.holdings) holdings = std::move(*fewest.holdings);
+  return result;
+}
+
+}  // namespace
+
+Balanced balance(Holdings& holdings, const EncodeOptions& options) {
+  if (options.force_spills) return {spill_near(holdings, true)};
+  if (!any_overfull(holdings)) {
+    Balanced result;
+    if (options.even_load)
+      result.load = result.uneven_load = visits_cycles(holdings, *options.even_load);
+    return result;
+  }
+  const Holdings whole = holdings;
+  Balanced result = spill(holdings, options.spilling);
+  if (result.left.empty() && options.even_load) {
+    result.uneven_load = visits_cycles(holdings, *options.even_load);
+    if (auto even = even_load(whole, holdings, *options.even_load)) holdings = std::move(*even);
+    result.load = visits_cycles(holdings, *options.even_load);
+  }
   return result;
 }
 

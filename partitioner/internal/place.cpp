@@ -69,18 +69,16 @@ class Placing {
     unmet_.resize(static_cast<std::size_t>(holdings.cells()));
   }
 
-  Placed run(const Routing& routing) {
+  Placed run(const Routing& routing, bool may_grow) {
     strip_all(routing.shipments);
     for (Pool& pool : pools_) stay_inside(pool);
     for (Pool& pool : pools_)
       for (const Shipment& s : pool.shipments) ship(pool, holder(pool.cell, s.dx, s.dy), s.blocks);
-    Placed placed;
-    for (Pool& pool : pools_) {
-      repair(pool);
-      placed.complete = placed.complete && pool.runs.empty();
+    for (Pool& pool : pools_) repair(pool);
+    std::erase_if(pools_, [](const Pool& pool) { return pool.runs.empty(); });
+    while (may_grow && !pools_.empty() && grow()) {
     }
-    placed.unmet = std::move(unmet_);
-    return placed;
+    return {pools_.empty(), std::move(unmet_)};
   }
 
  private:
@@ -198,6 +196,23 @@ class Placing {
             put(pool, holder(pool.cell, dx, dy) * z_ + z, count_blocks(pool.runs), cut);
   }
 
+  // Visits one more y distance at every x distance. False when there is none.
+  bool grow() {
+    bool grown = false;
+    for (std::int64_t dx = 0; dx < travel_.x_end(); ++dx) {
+      std::int32_t& y_end = travel_.y_end[static_cast<std::size_t>(dx)];
+      if (y_end == 0 || y_end == holdings_.grid().splits.y || pools_.empty()) continue;
+      grown = true;
+      for (Pool& pool : pools_)
+        for (const bool cut : {false, true})
+          for (std::int64_t z = 0; z < z_ && !pool.runs.empty(); ++z)
+            put(pool, holder(pool.cell, dx, y_end) * z_ + z, count_blocks(pool.runs), cut);
+      ++y_end;
+      std::erase_if(pools_, [](const Pool& pool) { return pool.runs.empty(); });
+    }
+    return grown;
+  }
+
   // Puts at most `most` blocks into a bucket; returns how many.
   std::int64_t put(Pool& pool, std::int64_t bucket, std::int64_t most, bool cut) {
     const auto cell = static_cast<std::int32_t>(pool.cell);
@@ -221,7 +236,7 @@ class Placing {
   }
 
   Holdings& holdings_;
-  const Travel& travel_;
+  Travel travel_;
   std::int64_t z_;
   std::vector<Pool> pools_;
   std::vector<std::int64_t> unmet_;
@@ -230,8 +245,8 @@ class Placing {
 
 }  // namespace
 
-Placed place(Holdings& holdings, const Travel& travel, const Routing& routing) {
-  return Placing(holdings, travel).run(routing);
+Placed place(Holdings& holdings, const Travel& travel, const Routing& routing, bool may_grow) {
+  return Placing(holdings, travel).run(routing, may_grow);
 }
 
 }  // namespace tessera::partitioner::internal

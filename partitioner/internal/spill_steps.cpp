@@ -5,23 +5,23 @@
 #include <vector>
 
 #include "tessera/base/error.hpp"
-#include "tessera/partitioner/internal/place.hpp"
+#include "tessera/partitioner/internal/place_within.hpp"
 #include "tessera/partitioner/internal/transport.hpp"
 #include "tessera/partitioner/internal/transport_model.hpp"
 
 namespace tessera::partitioner::internal {
 namespace {
 
-// Times a routing is made anew after buckets turned out to hold less than the model said.
-constexpr int kRounds = 4;
 // Placements tried among the sets of one number of steps, the least travel first.
 constexpr std::size_t kMostPlacements = 8;
-// Cells that send, times cells, times displacements, up to which shortest paths are looked for.
-constexpr std::int64_t kCheapestWork = 200'000;
 // Fronts of a family are tried when 0, 1, 3, ... steps longer than the shortest that can do.
 constexpr std::int64_t kLongestDetour = 8;
 // Cells times displacements of the largest flow that is worth its time.
-constexpr std::int64_t kLargestFlow = 100'000;
+constexpr std::int64_t kLargestFlow = 40'000;
+// Cells times displacements of all placements that are tried in the families.
+constexpr std::int64_t kMostPlacementWork = 100'000;
+// Jumps along x that are looked for.
+constexpr std::size_t kMostJumps = 3;
 
 // Calls visit(travel) for every set with that many steps until it returns false; near ones first.
 template <class Visit>
@@ -47,19 +47,6 @@ bool for_each_set(Dims splits, std::int64_t steps, Visit&& visit) {
     return true;
   };
   return extend(extend, steps + 1);
-}
-
-// The first `steps` + 1 displacements, column after column or row after row.
-Travel first_displacements(Dims splits, std::int64_t steps, Axis first) {
-  const std::int64_t count = steps + 1;
-  Travel travel{{}};
-  const std::int64_t columns =
-      first == Axis::Y ? ceil_div(count, splits.y) : std::min(splits.x, count);
-  for (std::int64_t dx = 0; dx < columns; ++dx)
-    travel.y_end.push_back(
-        static_cast<std::int32_t>(first == Axis::Y ? std::min(splits.y, count - dx * splits.y)
-                                                   : count / splits.x + (dx < count % splits.x)));
-  return travel;
 }
 
 class Search {
@@ -125,42 +112,103 @@ class Search {
 
   bool can_do(const Travel& travel) const { return any_routing(optimistic_, travel).unplaced == 0; }
 
-  // A family's first displacements.
+  // Sets that grow one displacement at a time: column by column, row by row, or jumps_.
+  enum class Family { Columns, Rows, Jumps };
   struct Front {
-    Axis first = Axis::Y;
+    Family family = Family::Columns;
     std::int64_t steps = 0;
-    auto operator<=>(const Front& o) const { return steps <=> o.steps; }
   };
+
+  Travel travel_of_front(const Front& front) const {
+    if (front.family != Family::Jumps)
+      return first_displacements(splits_, front.steps,
+                                 front.family == Family::Columns ? Axis::Y : Axis::X);
+    Travel travel;
+    const auto jumps = std::min(front.steps, static_cast<std::int64_t>(jumps_.size()));
+    for (std::int64_t i = 0; i < jumps; ++i) {
+      const auto dx = static_cast<std::size_t>(jumps_[static_cast<std::size_t>(i)]);
+      travel.y_end.resize(std::max(travel.y_end.size(), dx + 1));
+      travel.y_end[dx] = 1;
+    }
+    // Behind the last jump, every column that is visited grows by one in turn.
+    for (std::int64_t left = front.steps - jumps; left > 0;)
+      for (std::int32_t& y_end : travel.y_end)
+        if (y_end > 0 && y_end < splits_.y && left > 0) ++y_end, --left;
+    return travel;
+  }
+
+  bool exists(const Front& front) const {
+    return front.family != Family::Jumps ||
+           front.steps < (static_cast<std::int64_t>(jumps_.size()) + 1) * splits_.y;
+  }
+  bool can_do(const Front& front) const { return exists(front) && can_do(travel_of_front(front)); }
+
+  // The x distances that would take most of what is left over straight to free room, best first.
+  void find_jumps() {
+    std::vector<std::int64_t> left, free;
+    for (std::size_t cell = 0; cell < likely_.blocks.size(); ++cell) {
+      const std::int64_t stay =
+          std::min({likely_.blocks[cell], likely_.most_in_one[cell], likely_.capacity[cell]});
+      left.push_back(likely_.blocks[cell] - stay);
+      free.push_back(likely_.capacity[cell] - stay);
+    }
+    while (jumps_.size() < kMostJumps) {
+      std::int64_t best = 0, most = 0;
+      for (std::int64_t dx = 1; dx < splits_.x; ++dx)
+        if (const std::int64_t taken = jump(dx, left, free, false); taken > most)
+          best = dx, most = taken;
+      if (most == 0) return;
+      jump(best, left, free, true);
+      jumps_.push_back(best);
+    }
+  }
+
+  // Blocks of `left` that find room in `free` at that distance; taken out of both if asked for.
+  std::int64_t jump(std::int64_t dx, std::vector<std::int64_t>& left,
+                    std::vector<std::int64_t>& free, bool take) const {
+    std::int64_t sum = 0;
+    for (std::int64_t cell = 0; cell < likely_.cells(); ++cell) {
+      std::int64_t& from = left[static_cast<std::size_t>(cell)];
+      if (from == 0) continue;
+      std::int64_t& to = free[static_cast<std::size_t>(likely_.holder(cell, dx, 0))];
+      const std::int64_t blocks = std::min(from, to);
+      sum += blocks;
+      if (take) from -= blocks, to -= blocks;
+    }
+    return sum;
+  }
 
   // The shortest fronts that can do, shortest first, found by doubling and halving.
   std::vector<Front> shortest_fronts() const {
     std::vector<Front> fronts;
     for (std::int64_t too_few = level_ - 1, enough = level_; fronts.empty() && worth(enough);
          too_few = std::exchange(enough, 2 * enough))
-      for (const Axis first : {Axis::Y, Axis::X})
-        if (can_do(first_displacements(splits_, enough, first)))
-          fronts.push_back(shorten({first, enough}, too_few));
-    std::stable_sort(fronts.begin(), fronts.end());
+      for (const Family family : {Family::Columns, Family::Rows, Family::Jumps})
+        if (can_do(Front{family, enough})) fronts.push_back(shorten({family, enough}, too_few));
+    std::stable_sort(fronts.begin(), fronts.end(),
+                     [](const Front& a, const Front& b) { return a.steps < b.steps; });
     return fronts;
   }
 
   Front shorten(Front front, std::int64_t too_few) const {
     while (front.steps - too_few > 1) {
-      const std::int64_t middle = (too_few + front.steps) / 2;
-      const bool can = can_do(first_displacements(splits_, middle, front.first));
-      (can ? front.steps : too_few) = middle;
+      const Front middle{front.family, (too_few + front.steps) / 2};
+      (can_do(middle) ? front.steps : too_few) = middle.steps;
     }
     return front;
   }
 
   // Longer fronts are tried where the shortest one cannot be placed.
   void try_families() {
+    if (!worth(level_)) return;
+    find_jumps();
     std::vector<Front> fronts = shortest_fronts();
     bool placed = false;
+    std::int64_t work_left = kMostPlacementWork / optimistic_.cells();
     for (std::int64_t more = 1; !placed && more <= kLongestDetour; more *= 2)
       for (Front& front : fronts) {
-        if (worth(front.steps))
-          placed = attempt(first_displacements(splits_, front.steps, front.first)) || placed;
+        if (worth(front.steps) && exists(front) && (work_left -= front.steps + 1) > 0)
+          placed = attempt(travel_of_front(front)) || placed;
         front.steps += more;
       }
   }
@@ -170,40 +218,17 @@ class Search {
            optimistic_.cells() * (steps + 1) <= kLargestFlow;
   }
 
-  static std::int64_t senders(const Transport& transport) {
-    std::int64_t count = 0;
-    for (std::size_t cell = 0; cell < transport.blocks.size(); ++cell)
-      count +=
-          transport.blocks[cell] > std::min(transport.most_in_one[cell], transport.capacity[cell]);
-    return count;
-  }
-
-  Routing route(const Transport& transport, const Travel& travel) const {
-    const std::int64_t lanes = transport.cells() * (travel.steps() + 1);
-    const bool cheap = senders(transport) * lanes <= kCheapestWork;
-    return cheap ? cheapest_routing(transport, travel) : any_routing(transport, travel);
-  }
-
-  // True when the set could be placed; kept when better than what is there.
+  // True when the set, perhaps with some more displacements, could be placed; kept when better than
+  // what is there.
   bool attempt(const Travel& travel) {
-    Transport model = likely_;
-    for (int round = 0; round < kRounds; ++round) {
-      const Routing routing = route(model, travel);
-      if (routing.unplaced > 0) return false;
-      Holdings holdings = whole_;
-      const Placed placed = place(holdings, travel, routing);
-      if (placed.complete) {
-        const Figures figures = figures_of(holdings);
-        if (figures < result_.figures) {
-          result_.figures = figures;
-          result_.holdings = std::move(holdings);
-        }
-        return true;
-      }
-      for (std::size_t cell = 0; cell < model.capacity.size(); ++cell)
-        model.capacity[cell] = std::max<std::int64_t>(0, model.capacity[cell] - placed.unmet[cell]);
+    auto holdings = place_within(whole_, likely_, travel);
+    if (!holdings) return false;
+    const Figures figures = figures_of(*holdings);
+    if (figures < result_.figures) {
+      result_.figures = figures;
+      result_.holdings = std::move(holdings);
     }
-    return false;
+    return true;
   }
 
   const Holdings& whole_;
@@ -212,6 +237,7 @@ class Search {
   FewestSteps result_;
   std::int64_t level_ = 0;  // steps of the sets that are searched
   std::int64_t flow_work_ = 0;
+  std::vector<std::int64_t> jumps_;  // x distances
 };
 
 }  // namespace

@@ -103,7 +103,8 @@ class Network {
 
   void add_displacement(std::int64_t dx, std::int64_t dy, std::int64_t weight) {
     for (std::int64_t cell = 0; cell < transport_.cells(); ++cell) {
-      const std::int64_t most = transport_.most_in_one[static_cast<std::size_t>(cell)];
+      const std::int64_t most =
+          std::min(transport_.most_away, transport_.most_in_one[static_cast<std::size_t>(cell)]);
       const std::int64_t to = transport_.holder(cell, dx, dy);
       if (most == 0 || transport_.capacity[static_cast<std::size_t>(to)] == 0) continue;
       lanes_.push_back({{cell, dx, dy, most}, pairs_.size()});

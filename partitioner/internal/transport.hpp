@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "tessera/partitioner/buckets.hpp"
@@ -14,6 +15,8 @@ struct Transport {
   std::vector<std::int64_t> blocks;       // [cells] at home in the cell, all of them to be placed
   std::vector<std::int64_t> most_in_one;  // [cells] of these, the most that one cell can hold
   std::vector<std::int64_t> capacity;     // [cells] blocks that the cell can hold, of any cell
+  // Of a cell's blocks, the most that may lie at one displacement other than home.
+  std::int64_t most_away = std::numeric_limits<std::int64_t>::max();
 
   std::int64_t cells() const { return static_cast<std::int64_t>(blocks.size()); }
   // The cell whose buckets are home to `cell` after dx steps along x and dy along y.
