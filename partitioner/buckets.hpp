@@ -123,16 +123,17 @@ struct EncodeOptions {
 };
 
 // Encodes a pattern; does not read values. T is float or double.
-// Every block lies at home if all of its piece fits there; what does not fit is spilled to where it
-// is home again soonest. Whether a pattern fits never turns from yes to no when capacities grow
-// (force_spills apart). Room that no record header fits in is lost, so a few hundredths of slack
-// may be needed beyond what the totals ask for; PopLibs' search fits some such cases, and fails in
-// others that fit here.
+// Every block lies at home if that leaves no other without a place or with a longer way; the rest
+// is spilled as the options say. Whether a pattern fits never turns from yes to no when capacities
+// grow (force_spills apart). Room that no record header fits in is lost, so a few hundredths of
+// slack may be needed beyond what the totals ask for; PopLibs' search fits some such cases, and
+// fails in others that fit here.
 // Throws Error{InvalidArgument} for a bad grid or a matrix of another size or block,
 // Error{BadInput} for one that is not canonical (sparse::check), Error{LimitExceeded} naming cell,
-// field, value and limit when a word does not fit its width, whatever the capacity. Cost O(blocks
-// log(blocks of a cell)); when much is spilled, also O(buckets^2); a misfit costs some ten attempts
-// more. Deterministic. Any number of threads may encode at once.
+// field, value and limit when a word does not fit its width, whatever the capacity.
+// Cost O(blocks log(blocks of a cell)). Spilling adds flows over cells * displacements, limited as
+// the README says, and O(buckets^2) when it is much; a misfit costs some ten attempts more.
+// Deterministic. Any number of threads may encode at once.
 template <class T>
 EncodeResult encode(const sparse::Csr<T>& matrix, const TileGrid& grid,
                     const EncodeOptions& options = {});
