@@ -36,12 +36,11 @@ class Network {
 
  public:
   Network(const Transport& transport, const Travel& travel) : transport_(transport) {
-    const std::int64_t all =
-        std::accumulate(transport.blocks.begin(), transport.blocks.end(), std::int64_t{0});
+    const std::int64_t per_step = weight_per_step();
     for (std::int64_t cell = 0; cell < transport.cells(); ++cell) add_cell(cell);
     for (std::int64_t dx = 0; dx < travel.x_end(); ++dx)
       for (std::int64_t dy = dx == 0; dy < travel.y_end[static_cast<std::size_t>(dx)]; ++dy)
-        add_displacement(dx, dy, (dx + dy) * (all + 1) + 1);
+        add_displacement(dx, dy, (dx + dy) * per_step + 1);
     build();
   }
 
@@ -58,7 +57,7 @@ class Network {
 
   Routing cheapest() {
     std::vector<Edge> predecessor(vertices());
-    std::vector<std::int64_t> distance(vertices()), distance_before(vertices());
+    std::vector<double> distance(vertices()), distance_before(vertices());
     boost::successive_shortest_path_nonnegative_weights(
         *graph_, source(), sink(), of_edges(capacity_), of_edges(residual_), of_edges(weight_),
         of_edges(reverse_), boost::get(boost::vertex_index, *graph_), of_vertices(predecessor),
@@ -84,6 +83,15 @@ class Network {
   static std::size_t home(std::int64_t cell) { return static_cast<std::size_t>(cell); }
   std::size_t holder(std::int64_t cell) const {
     return static_cast<std::size_t>(transport_.cells() + cell);
+  }
+  // More than all moved blocks together, so that travel comes first; unless a path could then cost
+  // more than a double holds exactly.
+  std::int64_t weight_per_step() const {
+    const std::int64_t all =
+        std::accumulate(transport_.blocks.begin(), transport_.blocks.end(), std::int64_t{0});
+    const Dims& splits = transport_.splits;
+    const std::int64_t longest = 2 * transport_.cells() * (splits.x + splits.y);
+    return std::max<std::int64_t>(1, std::min(all + 1, (std::int64_t{1} << 52) / longest));
   }
   // Of the forward edge of a pair.
   std::int64_t left(std::size_t pair) const { return residual_[place_[2 * pair]]; }
@@ -130,7 +138,7 @@ class Network {
       const std::size_t there = place_[2 * i], back = place_[2 * i + 1];
       ends[there] = {pair.from, pair.to}, ends[back] = {pair.to, pair.from};
       capacity_[there] = pair.forwards, capacity_[back] = pair.backwards;
-      weight_[there] = pair.weight, weight_[back] = -pair.weight;
+      weight_[there] = static_cast<double>(pair.weight), weight_[back] = -weight_[there];
     }
     graph_.emplace(boost::edges_are_sorted, ends.begin(), ends.end(), vertices());
     residual_ = capacity_;
@@ -163,7 +171,9 @@ class Network {
   std::vector<Lane> lanes_;
   std::vector<std::size_t> place_;  // in the lists below, of each edge number
   std::optional<Graph> graph_;      // none until all pairs are known
-  std::vector<std::int64_t> capacity_, residual_, weight_;
+  std::vector<std::int64_t> capacity_, residual_;
+  // Whole numbers; as double because the algorithm adds its infinity to itself.
+  std::vector<double> weight_;
   std::vector<Edge> reverse_;
 };
 
