@@ -1,6 +1,7 @@
 #include "tessera/partitioner/buckets.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace tessera::partitioner {
 namespace {
@@ -15,6 +16,14 @@ const void* words_at(const AnyWords& words, std::int64_t index) {
 }  // namespace
 
 std::int64_t Travel::largest_y_end() const { return *std::max_element(y_end.begin(), y_end.end()); }
+
+std::int64_t Travel::steps() const {
+  return std::accumulate(y_end.begin(), y_end.end(), std::int64_t{0}) - (y_end[0] > 0 ? 1 : 0);
+}
+
+double SpillStats::moved_share() const {
+  return blocks == 0 ? 0.0 : static_cast<double>(moved_blocks) / static_cast<double>(blocks);
+}
 
 std::vector<std::uint32_t> travel_words(const Travel& travel, std::int64_t z_parts) {
   std::vector<std::uint32_t> words{static_cast<std::uint32_t>(travel.x_end()),

@@ -7,6 +7,8 @@
 #include <variant>
 #include <vector>
 
+#include "tessera/base/units.hpp"
+#include "tessera/codelets/cost/matmul_cycles.hpp"
 #include "tessera/partitioner/tile_grid.hpp"
 #include "tessera/sparse/formats.hpp"
 
@@ -22,6 +24,8 @@ struct Travel {
   friend bool operator==(const Travel&, const Travel&) = default;
   std::int64_t x_end() const { return static_cast<std::int64_t>(y_end.size()); }
   std::int64_t largest_y_end() const;
+  // Displacements visited beyond home; each costs splits.z shifts and compute steps.
+  std::int64_t steps() const;
   bool stays_home() const { return y_end.size() == 1 && y_end[0] <= 1; }
 };
 
@@ -29,6 +33,8 @@ struct Travel {
 // y_end of every x distance. Example: {{2, 0, 1}} and 4 gives 3 2 4 2 0 1.
 std::vector<std::uint32_t> travel_words(const Travel& travel, std::int64_t z_parts);
 
+// What became of what did not fit at home. A step is a displacement that is visited beyond home;
+// travel is the sum over moved blocks of the partitions they are away from home, along x and y.
 struct SpillStats {
   std::int64_t blocks = 0;          // non-zero blocks in all
   std::int64_t moved_blocks = 0;    // of these, outside their own cell
@@ -36,6 +42,18 @@ struct SpillStats {
   std::int64_t fullest_words = 0;   // of any forward bucket, end marker included
   std::int64_t fullest_blocks = 0;  // of any bucket
   std::int64_t fullest_grad_a_words = 0;
+  std::int64_t steps = 0;
+  std::int64_t greedy_steps = 0;       // what Spilling::Greedy needs for the same pattern
+  std::int64_t lower_bound_steps = 0;  // fewer are impossible; 0 where nothing was searched
+  std::int64_t travel = 0;
+  std::int64_t cut_rows = 0;  // entries of rows beyond one for each row of a cell
+  // Estimated cycles of the visits of a pass, and what they would be without evening the load; 0
+  // when EncodeOptions::even_load was not given.
+  Cycles load, uneven_load;
+
+  // Are the steps known to be the fewest there can be?
+  bool exact() const { return steps == lower_bound_steps; }
+  double moved_share() const;  // of all blocks, 0 .. 1
 };
 
 // A sparse matrix as the machine holds it. Words are kept at the width of the machine. Immutable
@@ -58,11 +76,17 @@ struct Buckets {
   std::int64_t values_per_bucket() const { return grid.blocks * grid.block.area(); }
 };
 
-// What did not fit, in the terms of the remedy.
+// What did not fit, in the terms of the remedy. Values are elements. Words are those of forward
+// buckets, also where it is the separate GradA buckets that are too small.
 struct Misfit {
-  std::int64_t x = 0, y = 0, z = 0;                 // the first bucket that could not be emptied
-  std::int64_t left_blocks = 0;                     // blocks without a place, of all buckets
+  std::int64_t x = 0, y = 0, z = 0;  // the first bucket that could not be emptied: its cell, its z
+  std::int64_t tile = 0;             // and its number
+  std::int64_t tile_words_needed = 0,
+               tile_words = 0;  // its piece whole; its capacity; end marker included
+  std::int64_t tile_values_needed = 0, tile_values = 0;  // its piece whole; its capacity
+  std::int64_t left_blocks = 0;                          // blocks without a place, of all buckets
   std::int64_t words_needed = 0, words_free = 0;    // for what is left, and over the whole machine
+  std::int64_t values_needed = 0, values_free = 0;  // likewise; free values without words are lost
   std::int64_t blocks_needed = 0, blocks_free = 0;  // capacity wanted in all, and there in all
   // The least factor, in hundredths, for which it fits with_capacity(grid, factor); by trying.
   double capacity_factor = 1.0;
@@ -75,21 +99,41 @@ struct EncodeResult {
   std::optional<Misfit> misfit;
 };
 
+// Where what does not fit at home goes. Whether a pattern fits does not depend on it.
+enum class Spilling {
+  FewestSteps,  // the fewest steps, then the least travel, then the fewest cut rows; never worse
+                // than Greedy. Proven where SpillStats::exact() says so
+  Greedy        // PopLibs' order with its defects mended: the nearest bucket with room
+};
+
+// What a compute step and a step of propagation cost, to even the load with.
+struct LoadCost {
+  codelets::MatMulKernel kernel;  // of the pass that is to be fast
+  Cycles shift;                   // all buckets move by one partition: exchange and sync
+};
+
 struct EncodeOptions {
   bool force_spills = false;  // test mode: every piece moves to another bucket (needs two buckets)
+  Spilling spilling = Spilling::FewestSteps;  // no effect when spills are forced
+  // Trades steps against the slowest tile of each visit: takes more steps, or moves other blocks,
+  // where that is estimated to cost fewer cycles in all. Off: the fewest steps. Blocks are computed
+  // by the tiles of their own cell wherever they lie, so where nothing spills nothing is moved.
+  // No effect when spills are forced.
+  std::optional<LoadCost> even_load = std::nullopt;
 };
 
 // Encodes a pattern; does not read values. T is float or double.
-// Every block lies at home if all of its piece fits there; what does not fit is spilled to where it
-// is home again soonest. Whether a pattern fits never turns from yes to no when capacities grow
-// (force_spills apart). Room that no record header fits in is lost, so a few hundredths of slack
-// may be needed beyond what the totals ask for; PopLibs' search fits some such cases, and fails in
-// others that fit here.
+// Every block lies at home if that leaves no other without a place or with a longer way; the rest
+// is spilled as the options say. Whether a pattern fits never turns from yes to no when capacities
+// grow (force_spills apart). Room that no record header fits in is lost, so a few hundredths of
+// slack may be needed beyond what the totals ask for; PopLibs' search fits some such cases, and
+// fails in others that fit here.
 // Throws Error{InvalidArgument} for a bad grid or a matrix of another size or block,
 // Error{BadInput} for one that is not canonical (sparse::check), Error{LimitExceeded} naming cell,
-// field, value and limit when a word does not fit its width, whatever the capacity. Cost O(blocks
-// log(blocks of a cell)); when much is spilled, also O(buckets^2); a misfit costs some ten attempts
-// more. Deterministic. Any number of threads may encode at once.
+// field, value and limit when a word does not fit its width, whatever the capacity.
+// Cost O(blocks log(blocks of a cell)). Spilling adds flows over cells * displacements, limited as
+// the README says, and O(buckets^2) when it is much; a misfit costs some ten attempts more.
+// Deterministic. Any number of threads may encode at once.
 template <class T>
 EncodeResult encode(const sparse::Csr<T>& matrix, const TileGrid& grid,
                     const EncodeOptions& options = {});

@@ -6,6 +6,7 @@
 #include "tessera/codelets/bucket_layout.hpp"
 #include "tessera/partitioner/buckets.hpp"
 #include "tessera/partitioner/internal/balance.hpp"
+#include "tessera/partitioner/internal/figures.hpp"
 #include "tessera/partitioner/internal/gather.hpp"
 #include "tessera/partitioner/internal/pieces.hpp"
 #include "tessera/partitioner/internal/record_writer.hpp"
@@ -105,20 +106,37 @@ Buckets write_buckets(const Holdings& holdings) {
   return buckets;
 }
 
-EncodeResult encode_pattern(const internal::Pattern& pattern, const TileGrid& grid, bool forced) {
+// What balancing knows and the words do not say.
+void add_spill_stats(const Holdings& holdings, const internal::Balanced& balanced,
+                     SpillStats& stats) {
+  const internal::Figures figures = internal::figures_of(holdings);
+  stats.steps = figures.steps;
+  stats.greedy_steps = balanced.greedy_steps;
+  stats.lower_bound_steps = balanced.lower_bound_steps;
+  stats.load = balanced.load;
+  stats.uneven_load = balanced.uneven_load;
+  stats.travel = figures.travel;
+  stats.cut_rows =
+      figures.row_parts - internal::count_rows(holdings.pieces(), holdings.grid().splits.z);
+}
+
+EncodeResult encode_pattern(const internal::Pattern& pattern, const TileGrid& grid,
+                            const EncodeOptions& options) {
+  const bool forced = options.force_spills;
   if (forced && grid.buckets() < 2)
     throw Error(ErrorCode::InvalidArgument,
                 "encode: forced spills need at least two buckets, the grid has one");
   const internal::Pieces pieces = internal::cut_to_pieces(pattern, grid);
   Holdings holdings(pieces, grid);
-  const auto left = internal::balance(holdings, forced);
+  const internal::Balanced balanced = internal::balance(holdings, options);
   EncodeResult result;
-  if (!left.empty())
-    result.misfit = internal::make_misfit(holdings, left, forced);
+  if (!balanced.left.empty())
+    result.misfit = internal::make_misfit(holdings, balanced.left, forced);
   else if (grid.word_bits == 16)
     result.buckets = write_buckets<std::uint16_t>(holdings);
   else
     result.buckets = write_buckets<std::uint32_t>(holdings);
+  if (result.buckets) add_spill_stats(holdings, balanced, result.buckets->stats);
   return result;
 }
 
@@ -130,7 +148,7 @@ EncodeResult encode(const sparse::Csr<T>& matrix, const TileGrid& grid,
   check(grid);
   check_same_shape(matrix, grid);
   sparse::check(matrix);
-  return encode_pattern({matrix.row_begin, matrix.col}, grid, options.force_spills);
+  return encode_pattern({matrix.row_begin, matrix.col}, grid, options);
 }
 
 template EncodeResult encode(const sparse::Csr<float>&, const TileGrid&, const EncodeOptions&);

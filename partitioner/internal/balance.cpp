@@ -7,9 +7,11 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/codelets/bucket_layout.hpp"
+#include "tessera/partitioner/internal/even_load.hpp"
+#include "tessera/partitioner/internal/figures.hpp"
 #include "tessera/partitioner/internal/fill.hpp"
-#include "tessera/partitioner/internal/gather.hpp"
 #include "tessera/partitioner/internal/spill_near.hpp"
+#include "tessera/partitioner/internal/spill_steps.hpp"
 
 namespace tessera::partitioner::internal {
 namespace {
@@ -32,12 +34,6 @@ std::vector<Leftover> fill_either_way(Holdings& holdings) {
   if (count_blocks(second_left) >= count_blocks(left)) return left;
   holdings = std::move(second);
   return second_left;
-}
-
-std::int64_t visits(const Holdings& holdings) {
-  std::int64_t sum = 0;
-  for (const std::int32_t y_end : travel_of(holdings).y_end) sum += y_end;
-  return sum;
 }
 
 bool any_overfull(const Holdings& holdings) {
@@ -69,28 +65,71 @@ std::int64_t least_percent(Holdings& holdings, bool forced) {
   return enough;
 }
 
+// What the first bucket's piece would take if it stayed whole.
+void add_tile(Misfit& misfit, const Holdings& holdings, std::int64_t bucket) {
+  const TileGrid& grid = holdings.grid();
+  misfit.x = bucket / grid.splits.z / grid.splits.y;
+  misfit.y = bucket / grid.splits.z % grid.splits.y;
+  misfit.z = bucket % grid.splits.z;
+  misfit.tile = bucket;
+  const auto runs = holdings.pieces().runs_of(bucket);
+  const Room piece = holdings.alone({runs.begin(), runs.end()});
+  misfit.tile_words_needed = piece.words + codelets::kEndMarkerWords;
+  misfit.tile_words = grid.meta_words;
+  misfit.tile_values_needed = piece.blocks * grid.block.area();
+  misfit.tile_values = grid.blocks * grid.block.area();
+}
+
 void describe(Misfit& misfit) {
   misfit.message = fmt::format(
-      "the non-zeros do not fit: of bucket (x {}, y {}, z {}) and others {} blocks are left over; "
-      "they need {} words where {} are free over all buckets, and {} blocks are wanted in all "
-      "where "
-      "there is room for {}; capacities {:.2f} times as large would do (raise "
-      "metaInfoBucketOversizeProportion)",
-      misfit.x, misfit.y, misfit.z, misfit.left_blocks, misfit.words_needed, misfit.words_free,
-      misfit.blocks_needed, misfit.blocks_free, misfit.capacity_factor);
+      "the non-zeros do not fit: cell (x {}, y {}) puts {} words and {} values on tile {} (z {}), "
+      "which holds {} words and {} values; of this tile and others {} blocks are left over, which "
+      "need {} words and {} values where {} words and {} values are free over all tiles; {} blocks "
+      "are wanted in all where there is room for {}; capacities {:.2f} times as large would do "
+      "(raise metaInfoBucketOversizeProportion)",
+      misfit.x, misfit.y, misfit.tile_words_needed, misfit.tile_values_needed, misfit.tile,
+      misfit.z, misfit.tile_words, misfit.tile_values, misfit.left_blocks, misfit.words_needed,
+      misfit.values_needed, misfit.words_free, misfit.values_free, misfit.blocks_needed,
+      misfit.blocks_free, misfit.capacity_factor);
+}
+
+// For holdings of which some are overfull.
+Balanced spill(Holdings& holdings, Spilling spilling) {
+  const Holdings whole = holdings;
+  Balanced result{fill_either_way(holdings)};
+  if (!result.left.empty()) return result;
+  Figures figures = figures_of(holdings);
+  Holdings near = whole;
+  if (spill_near(near, false).empty() && figures_of(near).steps <= figures.steps) {
+    figures = figures_of(near);
+    holdings = std::move(near);
+  }
+  result.greedy_steps = figures.steps;
+  if (spilling == Spilling::Greedy) return result;
+  FewestSteps fewest = spill_in_fewest_steps(whole, figures);
+  result.lower_bound_steps = fewest.lower_bound;
+  if (fewest.holdings) holdings = std::move(*fewest.holdings);
+  return result;
 }
 
 }  // namespace
 
-std::vector<Leftover> balance(Holdings& holdings, bool forced) {
-  if (forced) return spill_near(holdings, true);
-  if (!any_overfull(holdings)) return {};
-  Holdings near = holdings;
-  auto left = fill_either_way(holdings);
-  if (!left.empty()) return left;
-  if (spill_near(near, false).empty() && visits(near) <= visits(holdings))
-    holdings = std::move(near);
-  return left;
+Balanced balance(Holdings& holdings, const EncodeOptions& options) {
+  if (options.force_spills) return {spill_near(holdings, true)};
+  if (!any_overfull(holdings)) {
+    Balanced result;
+    if (options.even_load)
+      result.load = result.uneven_load = visits_cycles(holdings, *options.even_load);
+    return result;
+  }
+  const Holdings whole = holdings;
+  Balanced result = spill(holdings, options.spilling);
+  if (result.left.empty() && options.even_load) {
+    result.uneven_load = visits_cycles(holdings, *options.even_load);
+    if (auto even = even_load(whole, holdings, *options.even_load)) holdings = std::move(*even);
+    result.load = visits_cycles(holdings, *options.even_load);
+  }
+  return result;
 }
 
 Misfit make_misfit(Holdings& holdings, const std::vector<Leftover>& left, bool forced) {
@@ -100,12 +139,14 @@ Misfit make_misfit(Holdings& holdings, const std::vector<Leftover>& left, bool f
                        return a.bucket < b.bucket;
                      })->bucket;
   Misfit misfit;
-  misfit.x = first / grid.splits.z / grid.splits.y;
-  misfit.y = first / grid.splits.z % grid.splits.y;
-  misfit.z = first % grid.splits.z;
+  add_tile(misfit, holdings, first);
   misfit.left_blocks = count_blocks(left);
+  misfit.values_needed = misfit.left_blocks * grid.block.area();
   for (const Leftover& l : left) misfit.words_needed += holdings.alone(l.runs).words;
-  for (std::int64_t b = 0; b < grid.buckets(); ++b) misfit.words_free += holdings.free(b).words;
+  for (std::int64_t b = 0; b < grid.buckets(); ++b) {
+    misfit.words_free += holdings.free(b).words;
+    misfit.values_free += holdings.free(b).blocks * grid.block.area();
+  }
   misfit.blocks_needed = holdings.pieces().items();
   misfit.blocks_free = grid.buckets() * grid.blocks;
   misfit.capacity_factor = static_cast<double>(least_percent(holdings, forced)) / 100;

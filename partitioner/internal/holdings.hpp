@@ -44,11 +44,14 @@ class Holdings {
 
   const TileGrid& grid() const { return grid_; }
   const Pieces& pieces() const { return *pieces_; }
+  std::int64_t cells() const { return grid_.splits.x * grid_.splits.y; }
   std::int32_t cell_of(std::int64_t bucket) const {
     return static_cast<std::int32_t>(bucket / grid_.splits.z);
   }
   Room used(std::int64_t bucket) const { return used_[static_cast<std::size_t>(bucket)]; }
   Room free(std::int64_t bucket) const { return capacity_ - used(bucket); }
+  Room capacity() const { return capacity_; }
+  Room header() const { return header_; }  // of one record without rows
   bool overfull(std::int64_t bucket) const { return !used(bucket).fits_in(capacity_); }
   bool whole_home(std::int64_t bucket) const { return whole_[static_cast<std::size_t>(bucket)]; }
   const std::vector<Guest>& guests(std::int64_t bucket) const {
@@ -88,7 +91,7 @@ class Holdings {
   const Pieces* pieces_;
   TileGrid grid_;
   Room capacity_;
-  Room header_;  // of one record without rows
+  Room header_;
   std::vector<Room> home_, used_;
   std::vector<bool> whole_;
   std::vector<std::vector<Guest>> guests_;

@@ -55,6 +55,10 @@ TEST(Capacity, MisfitNamesBucketAmountsAndRemedy) {
   ASSERT_TRUE(result.misfit.has_value());
   const Misfit& m = *result.misfit;
   EXPECT_EQ(std::tuple(m.x, m.y, m.z), std::tuple(0, 1, 0));
+  EXPECT_EQ(m.tile, 1);
+  EXPECT_EQ(std::tuple(m.tile_words_needed, m.tile_words), std::tuple(39 + 2 * 2 + 4 + 1, 43));
+  EXPECT_EQ(std::tuple(m.tile_values_needed, m.tile_values), std::tuple(4, 1));
+  EXPECT_EQ(std::tuple(m.values_needed, m.values_free), std::tuple(2, 0));
   EXPECT_EQ(m.left_blocks, 2);
   EXPECT_EQ(m.words_needed, 39 + 2 + 2);
   EXPECT_EQ(m.words_free, 0);
@@ -63,10 +67,11 @@ TEST(Capacity, MisfitNamesBucketAmountsAndRemedy) {
   EXPECT_EQ(m.capacity_factor, 1.01);  // 44 words and 2 blocks: a row in each bucket
   EXPECT_EQ(
       m.message,
-      "the non-zeros do not fit: of bucket (x 0, y 1, z 0) and others 2 blocks are left over; "
-      "they need 43 words where 0 are free over all buckets, and 4 blocks are wanted in all "
-      "where there is room for 2; capacities 1.01 times as large would do (raise "
-      "metaInfoBucketOversizeProportion)");
+      "the non-zeros do not fit: cell (x 0, y 1) puts 48 words and 4 values on tile 1 (z 0), "
+      "which holds 43 words and 1 values; of this tile and others 2 blocks are left over, which "
+      "need 43 words and 2 values where 0 words and 0 values are free over all tiles; 4 blocks "
+      "are wanted in all where there is room for 2; capacities 1.01 times as large would do "
+      "(raise metaInfoBucketOversizeProportion)");
 }
 
 TEST(Capacity, SpreadsOneFullTileOverAllOthersUntilNoneIsFree) {
