@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "tessera/base/executor.hpp"
 #include "tessera/partitioner/tile_grid.hpp"
 #include "tessera/sparse/formats.hpp"
 
@@ -94,6 +95,15 @@ template <class T>
 EncodeResult encode(const sparse::Csr<T>& matrix, const TileGrid& grid,
                     const EncodeOptions& options = {});
 
+// The same on the threads of `executor`, into buckets whose storage is used again: for patterns
+// that change. The result is the same bits for any number of threads and whatever stood there.
+// Nothing comes back when it fits. After a misfit the buckets are as before; after an exception
+// they may only be encoded into again. The executor must have no other loop running.
+template <class T>
+std::optional<Misfit> encode_into(Buckets& buckets, const sparse::Csr<T>& matrix,
+                                  const TileGrid& grid, Executor& executor,
+                                  const EncodeOptions& options = {});
+
 // Values (elements of each block, row-major) in bucket order [buckets][values_per_bucket], 0 where
 // there is padding. `values` has the length of the encoded matrix' values, else
 // Error{InvalidArgument}. To and From are float, double or Half. O(blocks * area), thread-safe.
@@ -110,5 +120,8 @@ std::vector<To> from_bucket_order(const Buckets& buckets, std::span<const From> 
 // any order. T is float or double. O(blocks log(blocks of a row)), thread-safe.
 template <class T>
 sparse::Csr<T> decode(const Buckets& buckets, std::span<const T> bucket_values);
+// On the threads of `executor`; the same matrix for any number of them.
+template <class T>
+sparse::Csr<T> decode(const Buckets& buckets, std::span<const T> bucket_values, Executor& executor);
 
 }  // namespace tessera::partitioner

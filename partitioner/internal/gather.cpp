@@ -12,6 +12,23 @@ void record_cells(const Holdings& holdings, std::int64_t bucket, std::vector<std
   cells.insert(cells.end(), guests.begin(), guests.end());
 }
 
+namespace {
+
+// Rows of runs that follow each other.
+void list_rows(RecordRows& record) {
+  record.rows.clear();
+  std::int32_t first = 0;
+  for (const Run& run : record.runs) {
+    if (record.rows.empty() || record.rows.back().row != run.row)
+      record.rows.push_back({run.row, first, 0});
+    record.rows.back().count += run.count;
+    first += run.count;
+  }
+  record.blocks = first;
+}
+
+}  // namespace
+
 void Gatherer::collect(const Holdings& holdings, std::int64_t bucket, std::int32_t cell) {
   runs_.clear();
   if (holdings.whole_home(bucket) && holdings.cell_of(bucket) == cell) {
@@ -20,14 +37,13 @@ void Gatherer::collect(const Holdings& holdings, std::int64_t bucket, std::int32
   }
   for (const Guest& guest : holdings.guests(bucket))
     if (guest.cell == cell) runs_.push_back(guest.run);
-  // Items lie by row, then column: so the runs of a row become neighbours, columns ascending.
+  // The runs of a row become neighbours, columns ascending.
   std::sort(runs_.begin(), runs_.end(),
             [](const Run& a, const Run& b) { return a.begin < b.begin; });
 }
 
-void Gatherer::gather(const Holdings& holdings, std::int64_t bucket, std::int32_t cell,
-                      RecordRows& record) {
-  collect(holdings, bucket, cell);
+// The collected runs, long rows first.
+std::span<const Run> Gatherer::join_rows() {
   rows_.clear();
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(runs_.size()); ++i) {
     const Run& run = runs_[static_cast<std::size_t>(i)];
@@ -38,22 +54,30 @@ void Gatherer::gather(const Holdings& holdings, std::int64_t bucket, std::int32_
   std::sort(rows_.begin(), rows_.end(), [](const RowRuns& a, const RowRuns& b) {
     return a.count != b.count ? a.count > b.count : a.row < b.row;
   });
+  ordered_.clear();
+  for (const RowRuns& row : rows_)
+    ordered_.insert(ordered_.end(), runs_.begin() + row.first_run,
+                    runs_.begin() + row.last_run + 1);
+  return ordered_;
+}
+
+void Gatherer::gather(const Holdings& holdings, std::int64_t bucket, std::int32_t cell,
+                      RecordRows& record) {
+  const Pieces& pieces = holdings.pieces();
   record.x = cell / holdings.grid().splits.y;
   record.y = cell % holdings.grid().splits.y;
-  record.rows.clear(), record.col.clear(), record.source.clear();
-  const Pieces& pieces = holdings.pieces();
-  for (const RowRuns& row : rows_) {
-    record.rows.push_back({row.row, static_cast<std::int32_t>(record.col.size()), row.count});
-    for (std::int32_t r = row.first_run; r <= row.last_run; ++r) {
-      const Run& run = runs_[static_cast<std::size_t>(r)];
-      const auto add = [&run](const std::vector<std::int32_t>& from,
-                              std::vector<std::int32_t>& to) {
-        to.insert(to.end(), from.begin() + run.begin, from.begin() + run.begin + run.count);
-      };
-      add(pieces.col, record.col);
-      add(pieces.block, record.source);
-    }
+  record.col = pieces.pattern.col;
+  record.first_col = pieces.first_col(cell);
+  // A piece that is whole at home, alone with its cell, is in order already: nearly every record.
+  const bool alone = holdings.whole_home(bucket) && holdings.cell_of(bucket) == cell &&
+                     holdings.guests(bucket).empty();
+  if (alone) {
+    record.runs = pieces.runs_of(bucket);
+  } else {
+    collect(holdings, bucket, cell);
+    record.runs = join_rows();
   }
+  list_rows(record);
 }
 
 Travel travel_of(const Holdings& holdings) {
