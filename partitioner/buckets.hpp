@@ -110,6 +110,13 @@ std::optional<Misfit> encode_into(Buckets& buckets, const sparse::Csr<T>& matrix
 template <class To, class From>
 std::vector<To> to_bucket_order(const Buckets& buckets, std::span<const From> values);
 
+// The same into storage that is there, on the threads of `executor`: for values that change while
+// the pattern stays, and for whatever else a layer keeps for each non-zero (momenta). Every slot is
+// written, 0 into padding. `bucket_values` has the length of to_bucket_order's result.
+template <class To, class From>
+void refill(const Buckets& buckets, std::span<const From> values, std::span<To> bucket_values,
+            Executor& executor);
+
 // The inverse: values of the matrix from values in bucket order.
 template <class To, class From>
 std::vector<To> from_bucket_order(const Buckets& buckets, std::span<const From> bucket_values);

@@ -5,7 +5,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/half.hpp"
-#include "tessera/partitioner/buckets.hpp"
+#include "tessera/partitioner/update.hpp"
 
 namespace tessera::partitioner {
 namespace {
@@ -28,44 +28,105 @@ void check_length(std::string_view what, std::size_t length, std::int64_t expect
               fmt::format("{}: {} values given, {} expected", what, length, expected));
 }
 
-// Calls move(slot's first value, block's first value, area) for every slot that holds a block.
+// Slots of a bucket that hold a block: padding is at the end.
+std::span<const std::int32_t> held_slots(const Buckets& buckets, std::int64_t bucket) {
+  const auto slots = std::span(buckets.source)
+                         .subspan(static_cast<std::size_t>(bucket * buckets.grid.blocks),
+                                  static_cast<std::size_t>(buckets.grid.blocks));
+  return slots.first(static_cast<std::size_t>(
+      std::partition_point(slots.begin(), slots.end(), [](std::int32_t s) { return s >= 0; }) -
+      slots.begin()));
+}
+
+// A plain copy where no value changes its type: 1.2 times a loop for blocks of 16 x 16.
+template <class To, class From>
+void convert_all(const From* from, std::int64_t count, To* to) {
+  if constexpr (std::is_same_v<To, From>)
+    std::copy_n(from, count, to);
+  else
+    std::transform(from, from + count, to, convert<To, From>);
+}
+
+// Calls move(first slot, block, count) for stretches of slots that hold neighbouring blocks.
 template <class Move>
-void for_each_held_block(const Buckets& buckets, Move&& move) {
-  const std::int64_t area = buckets.grid.block.area();
-  for (std::size_t slot = 0; slot < buckets.source.size(); ++slot)
-    if (buckets.source[slot] >= 0)
-      move(static_cast<std::int64_t>(slot) * area, buckets.source[slot] * area, area);
+void for_each_stretch(std::span<const std::int32_t> held, Move&& move) {
+  for (std::size_t first = 0, end; first < held.size(); first = end) {
+    end = first + 1;
+    while (end < held.size() && held[end] == held[end - 1] + 1) ++end;
+    move(static_cast<std::int64_t>(first), std::int64_t{held[first]},
+         static_cast<std::int64_t>(end - first));
+  }
+}
+
+// Blocks of more than one element go stretch by stretch; for single ones finding the stretches
+// costs more than it saves.
+template <class To, class From>
+void fill_bucket(std::span<const std::int32_t> held, std::int64_t area, const From* values,
+                 std::span<To> to) {
+  if (area == 1)
+    for (std::size_t i = 0; i < held.size(); ++i) to[i] = convert<To>(values[held[i]]);
+  else
+    for_each_stretch(held, [&](std::int64_t slot, std::int64_t block, std::int64_t count) {
+      convert_all(values + block * area, count * area, to.data() + slot * area);
+    });
+  std::fill(to.begin() + std::ssize(held) * area, to.end(), To{});
 }
 
 }  // namespace
+
+template <class To, class From>
+void refill(const Buckets& buckets, std::span<const From> values, std::span<To> bucket_values,
+            Executor& executor) {
+  const std::int64_t each = buckets.values_per_bucket(), area = buckets.grid.block.area();
+  check_length("refill", values.size(), buckets.stats.blocks * area);
+  check_length("refill", bucket_values.size(), buckets.grid.buckets() * each);
+  executor.for_each(buckets.grid.buckets(), [&](std::int64_t b) {
+    fill_bucket(
+        held_slots(buckets, b), area, values.data(),
+        bucket_values.subspan(static_cast<std::size_t>(b * each), static_cast<std::size_t>(each)));
+  });
+}
+
+template <class To, class From>
+void refill_changed(const Buckets& buckets, std::span<const From> values,
+                    std::span<To> bucket_values, std::span<const std::int64_t> changed) {
+  const std::int64_t each = buckets.values_per_bucket(), area = buckets.grid.block.area();
+  check_length("refill_changed", values.size(), buckets.stats.blocks * area);
+  check_length("refill_changed", bucket_values.size(), buckets.grid.buckets() * each);
+  for (const std::int64_t b : changed)
+    fill_bucket(
+        held_slots(buckets, b), area, values.data(),
+        bucket_values.subspan(static_cast<std::size_t>(b * each), static_cast<std::size_t>(each)));
+}
 
 template <class To, class From>
 std::vector<To> to_bucket_order(const Buckets& buckets, std::span<const From> values) {
   check_length("to_bucket_order", values.size(), buckets.stats.blocks * buckets.grid.block.area());
   std::vector<To> result(
       static_cast<std::size_t>(buckets.grid.buckets() * buckets.values_per_bucket()));
-  for_each_held_block(buckets, [&](std::int64_t slot, std::int64_t block, std::int64_t area) {
-    std::transform(values.begin() + block, values.begin() + block + area, result.begin() + slot,
-                   convert<To, From>);
-  });
+  refill<To, From>(buckets, values, result, *make_executor(ExecutorKind::Threads, 1));
   return result;
 }
 
 template <class To, class From>
 std::vector<To> from_bucket_order(const Buckets& buckets, std::span<const From> bucket_values) {
-  check_length("from_bucket_order", bucket_values.size(),
-               buckets.grid.buckets() * buckets.values_per_bucket());
-  std::vector<To> result(
-      static_cast<std::size_t>(buckets.stats.blocks * buckets.grid.block.area()));
-  for_each_held_block(buckets, [&](std::int64_t slot, std::int64_t block, std::int64_t area) {
-    std::transform(bucket_values.begin() + slot, bucket_values.begin() + slot + area,
-                   result.begin() + block, convert<To, From>);
-  });
+  const std::int64_t each = buckets.values_per_bucket(), area = buckets.grid.block.area();
+  check_length("from_bucket_order", bucket_values.size(), buckets.grid.buckets() * each);
+  std::vector<To> result(static_cast<std::size_t>(buckets.stats.blocks * area));
+  for (std::int64_t b = 0; b < buckets.grid.buckets(); ++b)
+    for_each_stretch(held_slots(buckets, b), [&](std::int64_t slot, std::int64_t block,
+                                                 std::int64_t count) {
+      const From* from = bucket_values.data() + b * each + slot * area;
+      std::transform(from, from + count * area, result.data() + block * area, convert<To, From>);
+    });
   return result;
 }
 
-#define TESSERA_VALUES(To, From)                                                             \
-  template std::vector<To> to_bucket_order<To, From>(const Buckets&, std::span<const From>); \
+#define TESSERA_VALUES(To, From)                                                                   \
+  template void refill_changed<To, From>(const Buckets&, std::span<const From>, std::span<To>,     \
+                                         std::span<const std::int64_t>);                           \
+  template void refill<To, From>(const Buckets&, std::span<const From>, std::span<To>, Executor&); \
+  template std::vector<To> to_bucket_order<To, From>(const Buckets&, std::span<const From>);       \
   template std::vector<To> from_bucket_order<To, From>(const Buckets&, std::span<const From>);
 TESSERA_VALUES(float, float)
 TESSERA_VALUES(float, double)

@@ -37,16 +37,15 @@ void Gatherer::collect(const Holdings& holdings, std::int64_t bucket, std::int32
   }
   for (const Guest& guest : holdings.guests(bucket))
     if (guest.cell == cell) runs_.push_back(guest.run);
-  // The runs of a row become neighbours, columns ascending.
-  std::sort(runs_.begin(), runs_.end(),
-            [](const Run& a, const Run& b) { return a.begin < b.begin; });
 }
 
-// The collected runs, long rows first.
-std::span<const Run> Gatherer::join_rows() {
+// The runs, long rows first.
+std::span<const Run> Gatherer::join_rows(std::vector<Run>& runs) {
+  // The runs of a row become neighbours, columns ascending.
+  std::sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) { return a.begin < b.begin; });
   rows_.clear();
-  for (std::int32_t i = 0; i < static_cast<std::int32_t>(runs_.size()); ++i) {
-    const Run& run = runs_[static_cast<std::size_t>(i)];
+  for (std::int32_t i = 0; i < static_cast<std::int32_t>(runs.size()); ++i) {
+    const Run& run = runs[static_cast<std::size_t>(i)];
     if (rows_.empty() || rows_.back().row != run.row) rows_.push_back({run.row, 0, i, i});
     rows_.back().count += run.count;
     rows_.back().last_run = i;
@@ -56,8 +55,7 @@ std::span<const Run> Gatherer::join_rows() {
   });
   ordered_.clear();
   for (const RowRuns& row : rows_)
-    ordered_.insert(ordered_.end(), runs_.begin() + row.first_run,
-                    runs_.begin() + row.last_run + 1);
+    ordered_.insert(ordered_.end(), runs.begin() + row.first_run, runs.begin() + row.last_run + 1);
   return ordered_;
 }
 
@@ -75,27 +73,33 @@ void Gatherer::gather(const Holdings& holdings, std::int64_t bucket, std::int32_
     record.runs = pieces.runs_of(bucket);
   } else {
     collect(holdings, bucket, cell);
-    record.runs = join_rows();
+    record.runs = join_rows(runs_);
   }
   list_rows(record);
 }
 
+void Gatherer::gather_runs(std::vector<Run>& runs, RecordRows& record) {
+  record.runs = join_rows(runs);
+  list_rows(record);
+}
+
+void TravelBounds::add(std::int64_t bucket, std::int64_t cell) {
+  const std::int64_t held = bucket / splits_.z;
+  const std::int64_t dx = (cell / splits_.y - held / splits_.y + splits_.x) % splits_.x;
+  const std::int64_t dy = (cell % splits_.y - held % splits_.y + splits_.y) % splits_.y;
+  if (dx >= travel_.x_end()) travel_.y_end.resize(static_cast<std::size_t>(dx) + 1);
+  std::int32_t& y_end = travel_.y_end[static_cast<std::size_t>(dx)];
+  y_end = std::max(y_end, static_cast<std::int32_t>(dy) + 1);
+}
+
 Travel travel_of(const Holdings& holdings) {
-  const Dims splits = holdings.grid().splits;
-  Travel travel;
+  TravelBounds bounds(holdings.grid());
   std::vector<std::int32_t> cells;
   for (std::int64_t b = 0; b < holdings.grid().buckets(); ++b) {
-    const std::int64_t held_x = b / splits.z / splits.y, held_y = b / splits.z % splits.y;
     record_cells(holdings, b, cells);
-    for (const std::int32_t cell : cells) {
-      const std::int64_t dx = (cell / splits.y - held_x + splits.x) % splits.x;
-      const std::int64_t dy = (cell % splits.y - held_y + splits.y) % splits.y;
-      if (dx >= travel.x_end()) travel.y_end.resize(static_cast<std::size_t>(dx) + 1);
-      std::int32_t& y_end = travel.y_end[static_cast<std::size_t>(dx)];
-      y_end = std::max(y_end, static_cast<std::int32_t>(dy) + 1);
-    }
+    for (const std::int32_t cell : cells) bounds.add(b, cell);
   }
-  return travel;
+  return bounds.travel();
 }
 
 }  // namespace tessera::partitioner::internal

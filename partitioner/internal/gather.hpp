@@ -40,15 +40,30 @@ void record_cells(const Holdings& holdings, std::int64_t bucket, std::vector<std
 class Gatherer {
  public:
   void gather(const Holdings& holdings, std::int64_t bucket, std::int32_t cell, RecordRows& record);
+  // The rows of these runs, which are put in order of their positions; the caller names cell and
+  // columns.
+  void gather_runs(std::vector<Run>& runs, RecordRows& record);
 
  private:
   struct RowRuns {
     std::int32_t row, count, first_run, last_run;
   };
   void collect(const Holdings& holdings, std::int64_t bucket, std::int32_t cell);
-  std::span<const Run> join_rows();
+  std::span<const Run> join_rows(std::vector<Run>& runs);
   std::vector<Run> runs_, ordered_;
   std::vector<RowRuns> rows_;
+};
+
+// Collects the travel bounds of records, one after the other.
+class TravelBounds {
+ public:
+  explicit TravelBounds(const TileGrid& grid) : splits_(grid.splits) {}
+  void add(std::int64_t bucket, std::int64_t cell);
+  const Travel& travel() const { return travel_; }
+
+ private:
+  Dims splits_;
+  Travel travel_;
 };
 
 Travel travel_of(const Holdings& holdings);
