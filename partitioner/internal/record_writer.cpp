@@ -223,9 +223,10 @@ void RecordWriter<Word>::put_columns(const RecordRows& record, const Run& run, s
     for (const std::int32_t col : columns)
       field((col - first_col) * scale,
             grid_.block.is_element() ? "the byte offset of a column" : "a column");
-  const auto factor = static_cast<std::uint32_t>(scale);
+  // Products fit the word, so they may be taken in it: twice as many at a time for 16 bits.
+  const auto factor = static_cast<Word>(scale);
   for (std::size_t i = 0; i < columns.size(); ++i)
-    to_[i] = static_cast<Word>(static_cast<std::uint32_t>(columns[i] - first_col) * factor);
+    to_[i] = static_cast<Word>(std::uint32_t{static_cast<Word>(columns[i] - first_col)} * factor);
   to_ += columns.size();
 }
 
