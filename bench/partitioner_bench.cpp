@@ -6,11 +6,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
+#include <ctime>
 #include <fstream>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -91,20 +90,38 @@ Workload make(const Layer& layer) {
   return w;
 }
 
-double seconds(const std::function<void()>& body) {
-  const auto start = std::chrono::steady_clock::now();
-  body();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+enum class Clock { Wall, OwnThread };
+
+double now(Clock clock) {
+  timespec time{};
+  clock_gettime(clock == Clock::Wall ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// The least times of bodies that take turns: what neighbours on the machine disturb is left out.
-std::vector<double> least_times(const std::vector<std::function<void()>>& bodies) {
-  constexpr int kRepeats = 60;
-  std::vector<double> least(bodies.size(), std::numeric_limits<double>::max());
-  for (int i = 0; i < kRepeats; ++i)
-    for (std::size_t b = 0; b < bodies.size(); ++b)
-      least[b] = std::min(least[b], seconds(bodies[b]));
-  return least;
+double seconds(const std::function<void()>& body, Clock clock) {
+  const double start = now(clock);
+  body();
+  return now(clock) - start;
+}
+
+// Median times of bodies that take turns, so that neighbours on the machine disturb them alike.
+// What runs on one thread is measured by that thread's own clock, which stands still while others
+// have the core.
+std::vector<double> medians(const std::vector<std::function<void()>>& bodies,
+                            Clock clock = Clock::OwnThread) {
+  constexpr std::size_t kRepeats = 41;
+  std::vector<std::vector<double>> times(bodies.size());
+  for (std::size_t i = 0; i <= kRepeats; ++i)
+    for (std::size_t b = 0; b < bodies.size(); ++b) {
+      const double time = seconds(bodies[b], clock);
+      if (i > 0) times[b].push_back(time);  // the first fills caches
+    }
+  std::vector<double> result;
+  for (auto& t : times) {
+    std::nth_element(t.begin(), t.begin() + kRepeats / 2, t.end());
+    result.push_back(t[kRepeats / 2]);
+  }
+  return result;
 }
 
 class Report {
@@ -136,9 +153,9 @@ void encode_rate(Report& report, const std::string& name, const Layer& layer, do
   Workload w = make(layer);
   const auto one = sequential();
   std::vector<float> copy(w.matrix.values.size());
-  const auto t = least_times(
-      {[&] { w.encode(*one); }, [&] { w.refill(*one); },
-       [&] { std::copy(w.matrix.values.begin(), w.matrix.values.end(), copy.begin()); }});
+  const auto t =
+      medians({[&] { w.encode(*one); }, [&] { w.refill(*one); },
+               [&] { std::copy(w.matrix.values.begin(), w.matrix.values.end(), copy.begin()); }});
   const double blocks = w.blocks() / kMillion;
   report.at_least("encode " + name + ", million blocks/s", blocks / (t[0] + t[1]), bar);
   report.tell("  words and source map alone", blocks / t[0]);
@@ -150,7 +167,7 @@ void thread_ratio(Report& report, const std::string& name, const Layer& layer) {
   Workload w = make(layer);
   const auto one = sequential(), two = make_executor(2);
   const auto run = [&w](Executor& executor) { w.encode(executor), w.refill(executor); };
-  const auto t = least_times({[&] { run(*one); }, [&] { run(*two); }});
+  const auto t = medians({[&] { run(*one); }, [&] { run(*two); }}, Clock::Wall);
   report.at_least("encode " + name + ", two threads against one", t[0] / t[1], 1.7);
 }
 
@@ -160,19 +177,19 @@ void column_splits(Report& report) {
   const auto one = sequential();
   std::vector<std::function<void()>> bodies;
   for (Workload& w : all) bodies.push_back([&w, &one] { w.encode(*one), w.refill(*one); });
-  const auto t = least_times(bodies);
+  const auto t = medians(bodies);
   const auto [least, most] = std::minmax_element(t.begin(), t.end());
   report.at_most("encode block 1, slowest of Py 1, 2, 4, 8 against fastest", *most / *least, 1.2);
 }
 
 void decode_ratio(Report& report, const std::string& name, const Layer& layer) {
   Workload w = make(layer);
-  const auto t = least_times(
-      {[&] {
-         const auto fresh = partitioner::encode(w.matrix, w.grid);
-         partitioner::to_bucket_order<float, float>(*fresh.buckets, w.matrix.values);
-       },
-       [&] { partitioner::decode(w.buckets, std::span<const float>(w.bucket_values)); }});
+  const auto t =
+      medians({[&] {
+                 const auto fresh = partitioner::encode(w.matrix, w.grid);
+                 partitioner::to_bucket_order<float, float>(*fresh.buckets, w.matrix.values);
+               },
+               [&] { partitioner::decode(w.buckets, std::span<const float>(w.bucket_values)); }});
   report.at_most("decode against encode, " + name + ", both into new storage", t[1] / t[0], 1.0);
 }
 
@@ -226,8 +243,8 @@ UpdateTimes time_update(const Layer& layer, double share, bool anywhere) {
       target.matrix)
     throw std::runtime_error("an update gives another matrix");
   go(w, back);
-  const auto t = least_times({[&] { target.encode(*one), target.refill(*one); },
-                              [&] { go(target, change); }, [&] { go(w, back); }});
+  const auto t = medians({[&] { target.encode(*one), target.refill(*one); },
+                          [&] { go(target, change); }, [&] { go(w, back); }});
   return {2 * t[0] / (t[1] + t[2]), changed};
 }
 
@@ -259,10 +276,11 @@ void peak_memory(Report& report) {
   set_capacities(w.grid, w.matrix.blocks());
   std::ofstream("/proc/self/clear_refs") << "5";  // the peak starts again here
   const double before = status_bytes("VmRSS:");
-  const double time = seconds([&w] {
+  const auto encode = [&w] {
     const auto encoded = partitioner::encode(w.matrix, w.grid);
     partitioner::to_bucket_order<float, float>(*encoded.buckets, w.matrix.values);
-  });
+  };
+  const double time = seconds(encode, Clock::OwnThread);
   report.at_most(
       fmt::format("encode {:.1f} million on the host, GiB over the input", w.blocks() / kMillion),
       (status_bytes("VmHWM:") - before) / (1 << 30), 2.5);
