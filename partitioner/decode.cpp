@@ -6,6 +6,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/partitioner/buckets.hpp"
+#include "tessera/partitioner/internal/prefetch.hpp"
 #include "tessera/partitioner/internal/record_reader.hpp"
 #include "tessera/sparse/check.hpp"
 
@@ -124,7 +125,10 @@ class Assembler {
     });
     std::int64_t at = matrix_.row_begin[static_cast<std::size_t>(row)];
     const std::int64_t begin = at, area = grid_.block.area();
-    for (const Segment& s : of_row) {
+    for (std::size_t i = 0; i < of_row.size(); ++i) {
+      const Segment& s = of_row[i];
+      if (i + 1 < of_row.size())
+        internal::prefetch_block(values_.data() + of_row[i + 1].slot * area, area);
       std::copy_n(columns(s), s.count, matrix_.col.begin() + at);
       std::copy_n(values_.begin() + s.slot * area, s.count * area,
                   matrix_.values.begin() + at * area);

@@ -5,6 +5,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/half.hpp"
+#include "tessera/partitioner/internal/prefetch.hpp"
 #include "tessera/partitioner/update.hpp"
 
 namespace tessera::partitioner {
@@ -62,35 +63,27 @@ void fill_elements(std::span<const std::int32_t> held, const From* values, std::
   for (; i < held.size(); ++i) to[i] = convert<To>(values[held[i]]);
 }
 
-// Calls for the values of a block before they are read. Where a block ends the hardware does not
-// foresee the next one: 1.35 times for blocks of 16 x 16.
-template <class From>
-void prefetch_block(const From* block, std::int64_t area) {
-  constexpr std::int64_t kLine = 64 / sizeof(From), kMostLines = 64;
-  for (std::int64_t i = 0; i < std::min(area, kMostLines * kLine); i += kLine)
-    __builtin_prefetch(block + i);
-}
-
 // `next` is the block that is wanted after these, or -1.
 template <class To, class From>
 void fill_blocks(std::span<const std::int32_t> held, std::int64_t next, std::int64_t area,
                  const From* values, To* to) {
   for (std::size_t i = 0; i < held.size(); ++i, to += area) {
     const std::int64_t following = i + 1 < held.size() ? held[i + 1] : next;
-    if (following >= 0) prefetch_block(values + following * area, area);
+    if (following >= 0) internal::prefetch_block(values + following * area, area);
     const From* from = values + held[i] * area;
     std::transform(from, from + area, to, convert<To, From>);
   }
 }
 
+// `next` is the bucket that comes after this one, if there is one.
 template <class To, class From>
-void fill_bucket(const Buckets& buckets, std::int64_t bucket, const From* values,
+void fill_bucket(const Buckets& buckets, std::int64_t bucket, std::int64_t next, const From* values,
                  std::span<To> bucket_values) {
   const std::int64_t each = buckets.values_per_bucket(), area = buckets.grid.block.area();
   const auto held = held_slots(buckets, bucket);
   const auto to = bucket_values.subspan(static_cast<std::size_t>(bucket * each),
                                         static_cast<std::size_t>(each));
-  const auto next_slot = static_cast<std::size_t>((bucket + 1) * buckets.grid.blocks);
+  const auto next_slot = static_cast<std::size_t>(next * buckets.grid.blocks);
   const bool last = next_slot >= buckets.source.size();
   if (area == 1)
     fill_elements(held, values, to);
@@ -111,15 +104,18 @@ template <class To, class From>
 void refill(const Buckets& buckets, std::span<const From> values, std::span<To> bucket_values,
             Executor& executor) {
   check_lengths("refill", buckets, values.size(), bucket_values.size());
-  executor.for_each(buckets.grid.buckets(),
-                    [&](std::int64_t b) { fill_bucket(buckets, b, values.data(), bucket_values); });
+  executor.for_each(buckets.grid.buckets(), [&](std::int64_t b) {
+    fill_bucket(buckets, b, b + 1, values.data(), bucket_values);
+  });
 }
 
 template <class To, class From>
 void refill_changed(const Buckets& buckets, std::span<const From> values,
                     std::span<To> bucket_values, std::span<const std::int64_t> changed) {
   check_lengths("refill_changed", buckets, values.size(), bucket_values.size());
-  for (const std::int64_t b : changed) fill_bucket(buckets, b, values.data(), bucket_values);
+  for (std::size_t i = 0; i < changed.size(); ++i)
+    fill_bucket(buckets, changed[i], changed[std::min(i + 1, changed.size() - 1)], values.data(),
+                bucket_values);
 }
 
 template <class To, class From>
