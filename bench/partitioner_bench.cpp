@@ -105,10 +105,9 @@ double seconds(const std::function<void()>& body, Clock clock) {
 }
 
 std::vector<std::vector<double>> times_of(const std::vector<std::function<void()>>& bodies,
-                                          Clock clock) {
-  constexpr int kRepeats = 41;
+                                          Clock clock, int repeats) {
   std::vector<std::vector<double>> times(bodies.size());
-  for (int i = 0; i <= kRepeats; ++i)
+  for (int i = 0; i <= repeats; ++i)
     for (std::size_t b = 0; b < bodies.size(); ++b) {
       const double time = seconds(bodies[b], clock);
       if (i > 0) times[b].push_back(time);  // the first fills caches
@@ -121,14 +120,15 @@ std::vector<std::vector<double>> times_of(const std::vector<std::function<void()
 // this thread's own clock, which stands still while others have the core.
 std::vector<double> medians(const std::vector<std::function<void()>>& bodies) {
   std::vector<double> result;
-  for (const auto& t : times_of(bodies, Clock::OwnThread)) result.push_back(t[t.size() / 2]);
+  for (const auto& t : times_of(bodies, Clock::OwnThread, 41)) result.push_back(t[t.size() / 2]);
   return result;
 }
 
-// Least times by the wall's clock: for threads that need a core each, which a neighbour may have.
+// Least times of many by the wall's clock: for threads that need a core each, which a neighbour may
+// have most of the time.
 std::vector<double> least_times(const std::vector<std::function<void()>>& bodies) {
   std::vector<double> result;
-  for (const auto& t : times_of(bodies, Clock::Wall)) result.push_back(t.front());
+  for (const auto& t : times_of(bodies, Clock::Wall, 400)) result.push_back(t.front());
   return result;
 }
 
