@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "tessera/base/executor.hpp"
 #include "tessera/base/units.hpp"
 #include "tessera/codelets/cost/matmul_cycles.hpp"
 #include "tessera/partitioner/tile_grid.hpp"
@@ -138,11 +139,27 @@ template <class T>
 EncodeResult encode(const sparse::Csr<T>& matrix, const TileGrid& grid,
                     const EncodeOptions& options = {});
 
+// The same on the threads of `executor`, into buckets whose storage is used again: for patterns
+// that change. The result is the same bits for any number of threads and whatever stood there.
+// Nothing comes back when it fits. After a misfit the buckets are as before; after an exception
+// they may only be encoded into again. The executor must have no other loop running.
+template <class T>
+std::optional<Misfit> encode_into(Buckets& buckets, const sparse::Csr<T>& matrix,
+                                  const TileGrid& grid, Executor& executor,
+                                  const EncodeOptions& options = {});
+
 // Values (elements of each block, row-major) in bucket order [buckets][values_per_bucket], 0 where
 // there is padding. `values` has the length of the encoded matrix' values, else
 // Error{InvalidArgument}. To and From are float, double or Half. O(blocks * area), thread-safe.
 template <class To, class From>
 std::vector<To> to_bucket_order(const Buckets& buckets, std::span<const From> values);
+
+// The same into storage that is there, on the threads of `executor`: for values that change while
+// the pattern stays, and for whatever else a layer keeps for each non-zero (momenta). Every slot is
+// written, 0 into padding. `bucket_values` has the length of to_bucket_order's result.
+template <class To, class From>
+void refill(const Buckets& buckets, std::span<const From> values, std::span<To> bucket_values,
+            Executor& executor);
 
 // The inverse: values of the matrix from values in bucket order.
 template <class To, class From>
@@ -154,5 +171,8 @@ std::vector<To> from_bucket_order(const Buckets& buckets, std::span<const From> 
 // any order. T is float or double. O(blocks log(blocks of a row)), thread-safe.
 template <class T>
 sparse::Csr<T> decode(const Buckets& buckets, std::span<const T> bucket_values);
+// On the threads of `executor`; the same matrix for any number of them.
+template <class T>
+sparse::Csr<T> decode(const Buckets& buckets, std::span<const T> bucket_values, Executor& executor);
 
 }  // namespace tessera::partitioner

@@ -5,7 +5,8 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/half.hpp"
-#include "tessera/partitioner/buckets.hpp"
+#include "tessera/partitioner/internal/prefetch.hpp"
+#include "tessera/partitioner/update.hpp"
 
 namespace tessera::partitioner {
 namespace {
@@ -28,44 +29,123 @@ void check_length(std::string_view what, std::size_t length, std::int64_t expect
               fmt::format("{}: {} values given, {} expected", what, length, expected));
 }
 
-// Calls move(slot's first value, block's first value, area) for every slot that holds a block.
+// Slots of a bucket that hold a block: padding is at the end.
+std::span<const std::int32_t> held_slots(const Buckets& buckets, std::int64_t bucket) {
+  const auto slots = std::span(buckets.source)
+                         .subspan(static_cast<std::size_t>(bucket * buckets.grid.blocks),
+                                  static_cast<std::size_t>(buckets.grid.blocks));
+  return slots.first(static_cast<std::size_t>(
+      std::partition_point(slots.begin(), slots.end(), [](std::int32_t s) { return s >= 0; }) -
+      slots.begin()));
+}
+
+// Calls move(first slot, block, count) for stretches of slots that hold neighbouring blocks.
 template <class Move>
-void for_each_held_block(const Buckets& buckets, Move&& move) {
-  const std::int64_t area = buckets.grid.block.area();
-  for (std::size_t slot = 0; slot < buckets.source.size(); ++slot)
-    if (buckets.source[slot] >= 0)
-      move(static_cast<std::int64_t>(slot) * area, buckets.source[slot] * area, area);
+void for_each_stretch(std::span<const std::int32_t> held, Move&& move) {
+  for (std::size_t first = 0, end; first < held.size(); first = end) {
+    end = first + 1;
+    while (end < held.size() && held[end] == held[end - 1] + 1) ++end;
+    move(static_cast<std::int64_t>(first), std::int64_t{held[first]},
+         static_cast<std::int64_t>(end - first));
+  }
+}
+
+// Rows of a cell are short and far apart, which the hardware does not foresee: 1.3 times with the
+// hint, one for each cache line.
+template <class To, class From>
+void fill_elements(std::span<const std::int32_t> held, const From* values, std::span<To> to) {
+  constexpr std::size_t kLine = 16, kAhead = 192;
+  std::size_t i = 0;
+  for (; i + kAhead < held.size(); i += kLine) {
+    __builtin_prefetch(values + held[i + kAhead]);
+    for (std::size_t j = i; j < i + kLine; ++j) to[j] = convert<To>(values[held[j]]);
+  }
+  for (; i < held.size(); ++i) to[i] = convert<To>(values[held[i]]);
+}
+
+// `next` is the block that is wanted after these, or -1.
+template <class To, class From>
+void fill_blocks(std::span<const std::int32_t> held, std::int64_t next, std::int64_t area,
+                 const From* values, To* to) {
+  for (std::size_t i = 0; i < held.size(); ++i, to += area) {
+    const std::int64_t following = i + 1 < held.size() ? held[i + 1] : next;
+    if (following >= 0) internal::prefetch_block(values + following * area, area);
+    const From* from = values + held[i] * area;
+    std::transform(from, from + area, to, convert<To, From>);
+  }
+}
+
+// `next` is the bucket that comes after this one, if there is one.
+template <class To, class From>
+void fill_bucket(const Buckets& buckets, std::int64_t bucket, std::int64_t next, const From* values,
+                 std::span<To> bucket_values) {
+  const std::int64_t each = buckets.values_per_bucket(), area = buckets.grid.block.area();
+  const auto held = held_slots(buckets, bucket);
+  const auto to = bucket_values.subspan(static_cast<std::size_t>(bucket * each),
+                                        static_cast<std::size_t>(each));
+  const auto next_slot = static_cast<std::size_t>(next * buckets.grid.blocks);
+  const bool last = next_slot >= buckets.source.size();
+  if (area == 1)
+    fill_elements(held, values, to);
+  else
+    fill_blocks(held, last ? -1 : buckets.source[next_slot], area, values, to.data());
+  std::fill(to.begin() + std::ssize(held) * area, to.end(), To{});
+}
+
+void check_lengths(const char* what, const Buckets& buckets, std::size_t values,
+                   std::size_t bucket_values) {
+  check_length(what, values, buckets.stats.blocks * buckets.grid.block.area());
+  check_length(what, bucket_values, buckets.grid.buckets() * buckets.values_per_bucket());
 }
 
 }  // namespace
+
+template <class To, class From>
+void refill(const Buckets& buckets, std::span<const From> values, std::span<To> bucket_values,
+            Executor& executor) {
+  check_lengths("refill", buckets, values.size(), bucket_values.size());
+  executor.for_each(buckets.grid.buckets(), [&](std::int64_t b) {
+    fill_bucket(buckets, b, b + 1, values.data(), bucket_values);
+  });
+}
+
+template <class To, class From>
+void refill_changed(const Buckets& buckets, std::span<const From> values,
+                    std::span<To> bucket_values, std::span<const std::int64_t> changed) {
+  check_lengths("refill_changed", buckets, values.size(), bucket_values.size());
+  for (std::size_t i = 0; i < changed.size(); ++i)
+    fill_bucket(buckets, changed[i], changed[std::min(i + 1, changed.size() - 1)], values.data(),
+                bucket_values);
+}
 
 template <class To, class From>
 std::vector<To> to_bucket_order(const Buckets& buckets, std::span<const From> values) {
   check_length("to_bucket_order", values.size(), buckets.stats.blocks * buckets.grid.block.area());
   std::vector<To> result(
       static_cast<std::size_t>(buckets.grid.buckets() * buckets.values_per_bucket()));
-  for_each_held_block(buckets, [&](std::int64_t slot, std::int64_t block, std::int64_t area) {
-    std::transform(values.begin() + block, values.begin() + block + area, result.begin() + slot,
-                   convert<To, From>);
-  });
+  refill<To, From>(buckets, values, result, *make_executor(ExecutorKind::Threads, 1));
   return result;
 }
 
 template <class To, class From>
 std::vector<To> from_bucket_order(const Buckets& buckets, std::span<const From> bucket_values) {
-  check_length("from_bucket_order", bucket_values.size(),
-               buckets.grid.buckets() * buckets.values_per_bucket());
-  std::vector<To> result(
-      static_cast<std::size_t>(buckets.stats.blocks * buckets.grid.block.area()));
-  for_each_held_block(buckets, [&](std::int64_t slot, std::int64_t block, std::int64_t area) {
-    std::transform(bucket_values.begin() + slot, bucket_values.begin() + slot + area,
-                   result.begin() + block, convert<To, From>);
-  });
+  const std::int64_t each = buckets.values_per_bucket(), area = buckets.grid.block.area();
+  check_length("from_bucket_order", bucket_values.size(), buckets.grid.buckets() * each);
+  std::vector<To> result(static_cast<std::size_t>(buckets.stats.blocks * area));
+  for (std::int64_t b = 0; b < buckets.grid.buckets(); ++b)
+    for_each_stretch(held_slots(buckets, b), [&](std::int64_t slot, std::int64_t block,
+                                                 std::int64_t count) {
+      const From* from = bucket_values.data() + b * each + slot * area;
+      std::transform(from, from + count * area, result.data() + block * area, convert<To, From>);
+    });
   return result;
 }
 
-#define TESSERA_VALUES(To, From)                                                             \
-  template std::vector<To> to_bucket_order<To, From>(const Buckets&, std::span<const From>); \
+#define TESSERA_VALUES(To, From)                                                                   \
+  template void refill_changed<To, From>(const Buckets&, std::span<const From>, std::span<To>,     \
+                                         std::span<const std::int64_t>);                           \
+  template void refill<To, From>(const Buckets&, std::span<const From>, std::span<To>, Executor&); \
+  template std::vector<To> to_bucket_order<To, From>(const Buckets&, std::span<const From>);       \
   template std::vector<To> from_bucket_order<To, From>(const Buckets&, std::span<const From>);
 TESSERA_VALUES(float, float)
 TESSERA_VALUES(float, double)

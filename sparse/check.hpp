@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <span>
+
 #include "tessera/sparse/formats.hpp"
 
 namespace tessera::sparse {
@@ -24,5 +27,12 @@ template <class T>
 void check(const Csc<T>& matrix);
 template <class T>
 void check(const Coo<T>& matrix);
+
+// check() in two halves, for those who walk over the coordinates anyway and want to save a walk.
+// Rules 1 to 4 and 8 of a Csr. O(block rows).
+template <class T>
+void check_all_but_columns(const Csr<T>& matrix);
+// Do rules 6 and 7 hold in a block row of these block columns? check() words what is wrong.
+bool is_legal_row(std::span<const std::int32_t> col, std::int64_t block_cols);
 
 }  // namespace tessera::sparse

@@ -66,22 +66,47 @@ Csr<T> transpose_checked(const Csr<T>& m) {
   return t;
 }
 
+// Adds blocks of the same place to the first of them; blocks of a row are sorted.
+template <class T>
+void add_up_twins(Csr<T>& m) {
+  const std::int64_t area = m.block.area();
+  std::int64_t kept = 0, k = 0;
+  for (std::int64_t r = 0; r < m.block_rows(); ++r) {
+    const std::int64_t first = kept;
+    for (; k < m.row_begin[r + 1]; ++k) {
+      const T* from = m.values.data() + k * area;
+      if (kept > first && m.col[kept - 1] == m.col[k]) {
+        T* sum = m.values.data() + (kept - 1) * area;
+        for (std::int64_t i = 0; i < area; ++i) sum[i] += from[i];
+      } else {
+        m.col[kept] = m.col[k];
+        std::copy_n(from, area, m.values.data() + kept++ * area);
+      }
+    }
+    m.row_begin[r + 1] = kept;
+  }
+  m.col.resize(static_cast<std::size_t>(kept));
+  m.values.resize(static_cast<std::size_t>(kept * area));
+}
+
 }  // namespace
 
 template <class T>
-Csr<T> to_csr(const Coo<T>& matrix) {
+Csr<T> to_csr(const Coo<T>& matrix, Duplicates duplicates) {
   internal::check_but_order(matrix);
   internal::RowOrder sorted = internal::sort_by_row(matrix.block_rows(), matrix.row, matrix.col);
-  if (const auto twins = internal::find_duplicate(sorted, matrix.col))
+  const auto twins = internal::find_duplicate(sorted, matrix.col);
+  if (twins && duplicates == Duplicates::Refuse)
     throw Error(ErrorCode::BadInput,
                 fmt::format("COO of {} x {}: block row {}, block column {} is given twice, at "
-                            "positions {} and {}; drop one or add them up",
+                            "positions {} and {}; drop one or add them up (Duplicates::Sum)",
                             matrix.rows, matrix.cols, matrix.row[twins->first],
                             matrix.col[twins->first], twins->first, twins->second));
   Csr<T> result;
   result.rows = matrix.rows, result.cols = matrix.cols, result.block = matrix.block;
   result.row_begin = std::move(sorted.row_begin);
   gather_blocks<T>(sorted.order, matrix.col, matrix.values, result);
+  if (twins) add_up_twins(result);
   return result;
 }
 
@@ -106,13 +131,23 @@ Coo<T> to_coo(const Csr<T>& matrix) {
 }
 
 template <class T>
+Csc<T> to_csc(const Coo<T>& matrix, Duplicates duplicates) {
+  return to_csc(to_csr(matrix, duplicates));
+}
+
+template <class T>
+Coo<T> to_coo(const Csc<T>& matrix) {
+  return to_coo(to_csr(matrix));
+}
+
+template <class T>
 Csr<T> transpose(const Csr<T>& matrix) {
   check(matrix);
   return transpose_checked(matrix);
 }
 
 template <class T>
-Csr<T> sort_columns(const Csr<T>& matrix) {
+Csr<T> sort_columns(const Csr<T>& matrix, Duplicates duplicates) {
   internal::check_but_order(matrix);
   const std::vector<std::int32_t> rows = rows_of(matrix);
   const internal::RowOrder sorted = internal::sort_by_row(matrix.block_rows(), rows, matrix.col);
@@ -120,6 +155,7 @@ Csr<T> sort_columns(const Csr<T>& matrix) {
   result.rows = matrix.rows, result.cols = matrix.cols, result.block = matrix.block;
   result.row_begin = matrix.row_begin;
   gather_blocks<T>(sorted.order, matrix.col, matrix.values, result);
+  if (duplicates == Duplicates::Sum) add_up_twins(result);
   check(result);  // what can still be wrong is a duplicate
   return result;
 }
@@ -185,8 +221,12 @@ PatternStats pattern_stats(const Csr<T>& matrix) {
   return stats;
 }
 
-template Csr<float> to_csr(const Coo<float>&);
-template Csr<double> to_csr(const Coo<double>&);
+template Csr<float> to_csr(const Coo<float>&, Duplicates);
+template Csr<double> to_csr(const Coo<double>&, Duplicates);
+template Csc<float> to_csc(const Coo<float>&, Duplicates);
+template Csc<double> to_csc(const Coo<double>&, Duplicates);
+template Coo<float> to_coo(const Csc<float>&);
+template Coo<double> to_coo(const Csc<double>&);
 template Csr<float> to_csr(const Csc<float>&);
 template Csr<double> to_csr(const Csc<double>&);
 template Csc<float> to_csc(const Csr<float>&);
@@ -195,8 +235,8 @@ template Coo<float> to_coo(const Csr<float>&);
 template Coo<double> to_coo(const Csr<double>&);
 template Csr<float> transpose(const Csr<float>&);
 template Csr<double> transpose(const Csr<double>&);
-template Csr<float> sort_columns(const Csr<float>&);
-template Csr<double> sort_columns(const Csr<double>&);
+template Csr<float> sort_columns(const Csr<float>&, Duplicates);
+template Csr<double> sort_columns(const Csr<double>&, Duplicates);
 template Csr<float> with_shape(const Csr<float>&, std::int64_t, std::int64_t);
 template Csr<double> with_shape(const Csr<double>&, std::int64_t, std::int64_t);
 template Csr<float> cast<float>(const Csr<float>&);

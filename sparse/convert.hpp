@@ -14,27 +14,37 @@ namespace tessera::sparse {
 // never added or rounded, unless said. Any number of threads may convert one matrix.
 // Costs count blocks, block rows and block columns; the values add blocks * area to each.
 
-// Sorts; duplicates are Error{BadInput}. O(blocks + rows) when the blocks of each row come in
-// ascending order, at worst O(blocks * log(longest row) + rows).
+// What to do about blocks that are given more than once.
+enum class Duplicates {
+  Refuse,  // Error{BadInput} that names both places
+  Sum      // one block with the sum, added in the order in which they are given
+};
+
+// Sorts. O(blocks + rows) when the blocks of each row come in ascending order, at worst O(blocks *
+// log(longest row) + rows).
 template <class T>
-Csr<T> to_csr(const Coo<T>& matrix);
+Csr<T> to_csr(const Coo<T>& matrix, Duplicates duplicates = Duplicates::Refuse);
 // Counting sorts, O(blocks + rows + cols).
 template <class T>
 Csr<T> to_csr(const Csc<T>& matrix);
 template <class T>
 Csc<T> to_csc(const Csr<T>& matrix);
+// By way of a Csr.
+template <class T>
+Csc<T> to_csc(const Coo<T>& matrix, Duplicates duplicates = Duplicates::Refuse);
 // Sorted by row, then column. O(blocks + rows).
 template <class T>
 Coo<T> to_coo(const Csr<T>& matrix);
+template <class T>
+Coo<T> to_coo(const Csc<T>& matrix);
 
 // [cols][rows], blocks transposed too. A counting sort, O(blocks + rows + cols).
 template <class T>
 Csr<T> transpose(const Csr<T>& matrix);
 
-// The same matrix with ascending columns in each row, from any order; duplicates are
-// Error{BadInput}. Cost as to_csr of a Coo.
+// The same matrix with ascending columns in each row, from any order. Cost as to_csr of a Coo.
 template <class T>
-Csr<T> sort_columns(const Csr<T>& matrix);
+Csr<T> sort_columns(const Csr<T>& matrix, Duplicates duplicates = Duplicates::Refuse);
 
 // What with_block does about a block of which only a part was stored.
 enum class Incomplete { FillZeros, Refuse };
@@ -47,6 +57,13 @@ enum class Incomplete { FillZeros, Refuse };
 // Example: splitting one 2 x 2 block into elements and merging them again gives it back.
 template <class T>
 Csr<T> with_block(const Csr<T>& matrix, BlockShape block,
+                  Incomplete incomplete = Incomplete::FillZeros);
+// The same for the other formats, by way of a Csr; a Coo comes back sorted by row, then column.
+template <class T>
+Csc<T> with_block(const Csc<T>& matrix, BlockShape block,
+                  Incomplete incomplete = Incomplete::FillZeros);
+template <class T>
+Coo<T> with_block(const Coo<T>& matrix, BlockShape block,
                   Incomplete incomplete = Incomplete::FillZeros);
 
 // Each stored element becomes one dense block that holds its value everywhere: rows and cols grow

@@ -135,6 +135,16 @@ Csr<T> with_block(const Csr<T>& matrix, BlockShape block, Incomplete incomplete)
 }
 
 template <class T>
+Csc<T> with_block(const Csc<T>& matrix, BlockShape block, Incomplete incomplete) {
+  return to_csc(with_block(to_csr(matrix), block, incomplete));
+}
+
+template <class T>
+Coo<T> with_block(const Coo<T>& matrix, BlockShape block, Incomplete incomplete) {
+  return to_coo(with_block(to_csr(matrix), block, incomplete));
+}
+
+template <class T>
 Csr<T> inflate(const Csr<T>& matrix, BlockShape block) {
   check(matrix);
   if (!matrix.block.is_element() || block.rows < 1 || block.cols < 1)
@@ -158,6 +168,10 @@ Csr<T> inflate(const Csr<T>& matrix, BlockShape block) {
 
 template Csr<float> with_block(const Csr<float>&, BlockShape, Incomplete);
 template Csr<double> with_block(const Csr<double>&, BlockShape, Incomplete);
+template Csc<float> with_block(const Csc<float>&, BlockShape, Incomplete);
+template Csc<double> with_block(const Csc<double>&, BlockShape, Incomplete);
+template Coo<float> with_block(const Coo<float>&, BlockShape, Incomplete);
+template Coo<double> with_block(const Coo<double>&, BlockShape, Incomplete);
 template Csr<float> inflate(const Csr<float>&, BlockShape);
 template Csr<double> inflate(const Csr<double>&, BlockShape);
 

@@ -1,5 +1,7 @@
 #include "tessera/partitioner/internal/figures.hpp"
 
+#include <algorithm>
+
 #include "tessera/codelets/bucket_layout.hpp"
 #include "tessera/partitioner/internal/gather.hpp"
 
@@ -23,13 +25,12 @@ std::int64_t records_of(const Holdings& holdings, std::int64_t bucket) {
   return whole + static_cast<std::int64_t>(holdings.guest_cells(bucket).size());
 }
 
-// Row of the run of `bucket` that touches the first item of `edge`; below 0, and different for
-// different buckets, when there is none.
-std::int64_t row_at_edge(const Pieces& pieces, std::int64_t bucket, std::int64_t edge) {
-  const std::int64_t item = pieces.item_begin[static_cast<std::size_t>(edge)];
-  for (const Run& run : pieces.runs_of(bucket))
-    if ((bucket == edge ? run.begin : run.begin + run.count) == item) return run.row;
-  return -1 - bucket;
+// Whether the z shares `before` and `after` of one cell meet inside a row.
+bool meet_in_a_row(std::span<const Run> before, std::span<const Run> after) {
+  if (before.empty() || after.empty()) return false;
+  const auto last = std::ranges::max_element(before, {}, &Run::begin);
+  const auto first = std::ranges::min_element(after, {}, &Run::begin);
+  return last->row == first->row;
 }
 
 }  // namespace
@@ -48,11 +49,10 @@ Figures figures_of(const Holdings& holdings) {
 }
 
 std::int64_t count_rows(const Pieces& pieces, std::int64_t z_parts) {
-  auto rows = static_cast<std::int64_t>(pieces.runs.size());
-  const auto buckets = static_cast<std::int64_t>(pieces.item_begin.size()) - 1;
-  // A row that is cut between the z shares of its cell ends one of them and begins the next.
+  std::int64_t rows = pieces.run_count();
+  const std::int64_t buckets = pieces.buckets_per_part * std::ssize(pieces.parts);
   for (std::int64_t b = 1; b < buckets; ++b)
-    if (b % z_parts != 0) rows -= row_at_edge(pieces, b - 1, b) == row_at_edge(pieces, b, b);
+    if (b % z_parts != 0) rows -= meet_in_a_row(pieces.runs_of(b - 1), pieces.runs_of(b));
   return rows;
 }
 

@@ -12,6 +12,23 @@ void record_cells(const Holdings& holdings, std::int64_t bucket, std::vector<std
   cells.insert(cells.end(), guests.begin(), guests.end());
 }
 
+namespace {
+
+// Rows of runs that follow each other.
+void list_rows(RecordRows& record) {
+  record.rows.clear();
+  std::int32_t first = 0;
+  for (const Run& run : record.runs) {
+    if (record.rows.empty() || record.rows.back().row != run.row)
+      record.rows.push_back({run.row, first, 0});
+    record.rows.back().count += run.count;
+    first += run.count;
+  }
+  record.blocks = first;
+}
+
+}  // namespace
+
 void Gatherer::collect(const Holdings& holdings, std::int64_t bucket, std::int32_t cell) {
   runs_.clear();
   if (holdings.whole_home(bucket) && holdings.cell_of(bucket) == cell) {
@@ -20,17 +37,15 @@ void Gatherer::collect(const Holdings& holdings, std::int64_t bucket, std::int32
   }
   for (const Guest& guest : holdings.guests(bucket))
     if (guest.cell == cell) runs_.push_back(guest.run);
-  // Items lie by row, then column: so the runs of a row become neighbours, columns ascending.
-  std::sort(runs_.begin(), runs_.end(),
-            [](const Run& a, const Run& b) { return a.begin < b.begin; });
 }
 
-void Gatherer::gather(const Holdings& holdings, std::int64_t bucket, std::int32_t cell,
-                      RecordRows& record) {
-  collect(holdings, bucket, cell);
+// The runs, long rows first.
+std::span<const Run> Gatherer::join_rows(std::vector<Run>& runs) {
+  // The runs of a row become neighbours, columns ascending.
+  std::sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) { return a.begin < b.begin; });
   rows_.clear();
-  for (std::int32_t i = 0; i < static_cast<std::int32_t>(runs_.size()); ++i) {
-    const Run& run = runs_[static_cast<std::size_t>(i)];
+  for (std::int32_t i = 0; i < static_cast<std::int32_t>(runs.size()); ++i) {
+    const Run& run = runs[static_cast<std::size_t>(i)];
     if (rows_.empty() || rows_.back().row != run.row) rows_.push_back({run.row, 0, i, i});
     rows_.back().count += run.count;
     rows_.back().last_run = i;
@@ -38,40 +53,53 @@ void Gatherer::gather(const Holdings& holdings, std::int64_t bucket, std::int32_
   std::sort(rows_.begin(), rows_.end(), [](const RowRuns& a, const RowRuns& b) {
     return a.count != b.count ? a.count > b.count : a.row < b.row;
   });
+  ordered_.clear();
+  for (const RowRuns& row : rows_)
+    ordered_.insert(ordered_.end(), runs.begin() + row.first_run, runs.begin() + row.last_run + 1);
+  return ordered_;
+}
+
+void Gatherer::gather(const Holdings& holdings, std::int64_t bucket, std::int32_t cell,
+                      RecordRows& record) {
+  const Pieces& pieces = holdings.pieces();
   record.x = cell / holdings.grid().splits.y;
   record.y = cell % holdings.grid().splits.y;
-  record.rows.clear(), record.col.clear(), record.source.clear();
-  const Pieces& pieces = holdings.pieces();
-  for (const RowRuns& row : rows_) {
-    record.rows.push_back({row.row, static_cast<std::int32_t>(record.col.size()), row.count});
-    for (std::int32_t r = row.first_run; r <= row.last_run; ++r) {
-      const Run& run = runs_[static_cast<std::size_t>(r)];
-      const auto add = [&run](const std::vector<std::int32_t>& from,
-                              std::vector<std::int32_t>& to) {
-        to.insert(to.end(), from.begin() + run.begin, from.begin() + run.begin + run.count);
-      };
-      add(pieces.col, record.col);
-      add(pieces.block, record.source);
-    }
+  record.col = pieces.pattern.col;
+  record.first_col = pieces.first_col(cell);
+  // A piece that is whole at home, alone with its cell, is in order already: nearly every record.
+  const bool alone = holdings.whole_home(bucket) && holdings.cell_of(bucket) == cell &&
+                     holdings.guests(bucket).empty();
+  if (alone) {
+    record.runs = pieces.runs_of(bucket);
+  } else {
+    collect(holdings, bucket, cell);
+    record.runs = join_rows(runs_);
   }
+  list_rows(record);
+}
+
+void Gatherer::gather_runs(std::vector<Run>& runs, RecordRows& record) {
+  record.runs = join_rows(runs);
+  list_rows(record);
+}
+
+void TravelBounds::add(std::int64_t bucket, std::int64_t cell) {
+  const std::int64_t held = bucket / splits_.z;
+  const std::int64_t dx = (cell / splits_.y - held / splits_.y + splits_.x) % splits_.x;
+  const std::int64_t dy = (cell % splits_.y - held % splits_.y + splits_.y) % splits_.y;
+  if (dx >= travel_.x_end()) travel_.y_end.resize(static_cast<std::size_t>(dx) + 1);
+  std::int32_t& y_end = travel_.y_end[static_cast<std::size_t>(dx)];
+  y_end = std::max(y_end, static_cast<std::int32_t>(dy) + 1);
 }
 
 Travel travel_of(const Holdings& holdings) {
-  const Dims splits = holdings.grid().splits;
-  Travel travel;
+  TravelBounds bounds(holdings.grid());
   std::vector<std::int32_t> cells;
   for (std::int64_t b = 0; b < holdings.grid().buckets(); ++b) {
-    const std::int64_t held_x = b / splits.z / splits.y, held_y = b / splits.z % splits.y;
     record_cells(holdings, b, cells);
-    for (const std::int32_t cell : cells) {
-      const std::int64_t dx = (cell / splits.y - held_x + splits.x) % splits.x;
-      const std::int64_t dy = (cell % splits.y - held_y + splits.y) % splits.y;
-      if (dx >= travel.x_end()) travel.y_end.resize(static_cast<std::size_t>(dx) + 1);
-      std::int32_t& y_end = travel.y_end[static_cast<std::size_t>(dx)];
-      y_end = std::max(y_end, static_cast<std::int32_t>(dy) + 1);
-    }
+    for (const std::int32_t cell : cells) bounds.add(b, cell);
   }
-  return travel;
+  return bounds.travel();
 }
 
 }  // namespace tessera::partitioner::internal

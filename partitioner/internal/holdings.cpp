@@ -26,7 +26,7 @@ std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 Holdings::Holdings(const Pieces& pieces, const TileGrid& grid)
     : pieces_(&pieces), grid_(grid), header_(header_room(grid)) {
   row_mark_.resize(index(grid.x_range(0).size() / grid.block.rows));
-  if (grid.separate_grad_a) col_mark_.resize(index(grid.y_range(0).size() / grid.block.cols));
+  if (grid.separate_grad_a) col_mark_.resize(index(grid.size.y / grid.block.cols));
   home_.resize(index(grid.buckets()));
   for (std::int64_t b = 0; b < grid.buckets(); ++b) home_[index(b)] = home_room(b);
   set_capacity(grid);
@@ -36,8 +36,7 @@ Room Holdings::home_room(std::int64_t bucket) {
   const auto runs = pieces_->runs_of(bucket);
   if (runs.empty()) return {};
   Room room = header_;
-  const std::int64_t blocks =
-      pieces_->item_begin[index(bucket) + 1] - pieces_->item_begin[index(bucket)];
+  const std::int64_t blocks = pieces_->blocks_of(bucket);
   room += {kRowWords * static_cast<std::int64_t>(runs.size()) + blocks, blocks, 0};
   if (!grid_.separate_grad_a) return room;
   ++mark_;
@@ -95,13 +94,13 @@ void Holdings::mark(const Run& run) {
   row_mark_[index(run.row)] = mark_;
   if (!grid_.separate_grad_a) return;
   for (std::int32_t i = run.begin; i < run.begin + run.count; ++i)
-    col_mark_[index(pieces_->col[index(i)])] = mark_;
+    col_mark_[index(pieces_->pattern.col[index(i)])] = mark_;
 }
 
 std::int64_t Holdings::new_columns(const Run& run) const {
   std::int64_t count = 0;
   for (std::int32_t i = run.begin; i < run.begin + run.count; ++i)
-    count += col_mark_[index(pieces_->col[index(i)])] != mark_;
+    count += col_mark_[index(pieces_->pattern.col[index(i)])] != mark_;
   return count;
 }
 
@@ -122,7 +121,7 @@ std::int32_t Holdings::fitting(const Run& run, ColumnAt&& column_at) const {
   if (!grid_.separate_grad_a) return static_cast<std::int32_t>(most);
   std::int64_t left = room.grad_a_words;
   for (std::int32_t n = 0; n < most; ++n) {
-    const bool known = col_mark_[index(pieces_->col[index(column_at(n))])] == mark_;
+    const bool known = col_mark_[index(pieces_->pattern.col[index(column_at(n))])] == mark_;
     left -= kGradAWordsPerBlock + (known ? 0 : kRowWords);
     if (left < 0) return n;
   }

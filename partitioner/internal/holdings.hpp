@@ -100,7 +100,8 @@ class Holdings {
   std::int64_t open_bucket_ = 0;
   std::int32_t open_cell_ = 0;
   bool new_record_ = false;
-  // A row (column) is in the open record when its mark is the current one.
+  // A row of the cell (column of the matrix) is in the open record when its mark is the current
+  // one.
   std::int64_t mark_ = 0;
   std::vector<std::int64_t> row_mark_, col_mark_;
 };

@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <iterator>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "tessera/base/executor.hpp"
 #include "tessera/partitioner/tile_grid.hpp"
 
 namespace tessera::partitioner::internal {
@@ -14,7 +17,8 @@ struct Pattern {
   std::span<const std::int32_t> col;
 };
 
-// Neighbouring items of one row of one cell: items begin .. begin + count - 1 of Pieces.
+// Neighbouring blocks of one row of one cell: positions begin .. begin + count - 1 of the matrix.
+// Inside a cell a smaller begin is an earlier row, or an earlier column of the same row.
 struct Run {
   std::int32_t begin = 0, count = 0;
   std::int32_t row = 0;  // block row inside the cell
@@ -31,26 +35,50 @@ constexpr bool longer_row_first(const Run& a, const Run& b) {
   return a.count != b.count ? a.count > b.count : a.row < b.row;
 }
 
-// The blocks of a matrix, sorted to the buckets that are their homes. An item is one block. Items
-// lie by cell, then row, then column; the z shares of a cell are stretches of that order. Bucket b
-// is home to items item_begin[b] .. item_begin[b + 1] and to runs run_begin[b] .. run_begin[b + 1].
+// The blocks of a matrix, sorted to the buckets that are their homes. The blocks of a cell in order
+// of row, then column, are cut into one stretch for each of its buckets. Nothing is copied of the
+// matrix, whose arrays must outlive this.
 struct Pieces {
-  std::vector<std::int32_t> block;       // [items] position in the matrix
-  std::vector<std::int32_t> col;         // [items] block column inside the cell
-  std::vector<Run> runs;                 // one per row of a piece; in a piece: longer_row_first
-  std::vector<std::int64_t> item_begin;  // [buckets + 1]
-  std::vector<std::int64_t> run_begin;   // [buckets + 1]
+  // The buckets of one x partition.
+  struct Part {
+    std::vector<Run> runs;                // one per row of a piece; in a piece: longer_row_first
+    std::vector<std::int64_t> run_begin;  // [buckets of the part + 1]
+    std::vector<std::int64_t> blocks;     // [buckets of the part]
+  };
+  Pattern pattern;
+  std::int64_t buckets_per_part = 1;
+  std::int64_t y_step = 1, y_splits = 1;  // block columns of a cell, cells of a part
+  std::vector<Part> parts;                // [splits.x]
 
-  std::int64_t items() const { return static_cast<std::int64_t>(block.size()); }
+  std::int64_t items() const { return static_cast<std::int64_t>(pattern.col.size()); }
+  std::int64_t run_count() const {
+    std::int64_t count = 0;
+    for (const Part& part : parts) count += std::ssize(part.runs);
+    return count;
+  }
+  const Part& part_of(std::int64_t bucket) const {
+    return parts[static_cast<std::size_t>(bucket / buckets_per_part)];
+  }
+  std::int64_t blocks_of(std::int64_t bucket) const {
+    return part_of(bucket).blocks[static_cast<std::size_t>(bucket % buckets_per_part)];
+  }
   std::span<const Run> runs_of(std::int64_t bucket) const {
-    const std::size_t b = static_cast<std::size_t>(bucket);
-    return std::span(runs).subspan(static_cast<std::size_t>(run_begin[b]),
-                                   static_cast<std::size_t>(run_begin[b + 1] - run_begin[b]));
+    const Part& part = part_of(bucket);
+    const auto b = static_cast<std::size_t>(bucket % buckets_per_part);
+    return std::span(part.runs).subspan(
+        static_cast<std::size_t>(part.run_begin[b]),
+        static_cast<std::size_t>(part.run_begin[b + 1] - part.run_begin[b]));
+  }
+  // Block column of the matrix where a cell begins.
+  std::int32_t first_col(std::int64_t cell) const {
+    return static_cast<std::int32_t>(cell % y_splits * y_step);
   }
 };
 
-// O(blocks log(rows of a cell) + block rows + buckets). Error{LimitExceeded} beyond 2^31 - 1
-// blocks.
-Pieces cut_to_pieces(const Pattern& pattern, const TileGrid& grid);
+// Nothing when a row breaks the rules of sparse::check; row_begin must keep them.
+// O(blocks + runs log(runs of a bucket)); one task for each x partition. Error{LimitExceeded}
+// beyond 2^31 - 1 blocks.
+std::optional<Pieces> cut_to_pieces(const Pattern& pattern, const TileGrid& grid,
+                                    Executor& executor);
 
 }  // namespace tessera::partitioner::internal

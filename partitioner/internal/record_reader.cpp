@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <limits>
+
 #include "tessera/base/error.hpp"
 #include "tessera/codelets/bucket_layout.hpp"
 
@@ -16,6 +19,7 @@ void reject_word(std::int64_t bucket, std::int64_t word, const std::string& reas
 template <class Word>
 RecordReader<Word>::RecordReader(const TileGrid& grid)
     : grid_(grid),
+      scale_(column_scale(grid)),
       writer_(grid),
       row_mark_(static_cast<std::size_t>(grid.x_range(0).size() / grid.block.rows)) {}
 
@@ -76,24 +80,53 @@ void RecordReader<Word>::read_row(const Frame& frame, std::int64_t& at, RecordRo
   std::int64_t& seen = row_mark_[static_cast<std::size_t>(row)];
   expect(seen != mark_, at, "the row stands twice in its record");
   seen = mark_;
-  record.rows.push_back({static_cast<std::int32_t>(row),
-                         static_cast<std::int32_t>(record.col.size()),
-                         static_cast<std::int32_t>(count)});
-  const std::int64_t scale =
-      element ? codelets::type_factor(grid_.data_type) * grid_.z_per_tile() : grid_.block.cols;
+  const auto begin = static_cast<std::int32_t>(col_.size());
+  runs_.push_back({begin, static_cast<std::int32_t>(count), static_cast<std::int32_t>(row)});
+  record.rows.push_back({runs_.back().row, begin, runs_.back().count});
   const std::int64_t cols = grid_.y_range(record.y).size() / grid_.block.cols;
-  std::int64_t last = -1;
-  for (at = first; at < first + count; ++at) {
-    const std::int64_t col = word(at) / scale;
-    expect(word(at) % scale == 0 && col < cols, at,
-           "the column must be a multiple of its scale and inside the cell");
-    expect(col > last, at, "columns must ascend inside a row");
-    record.col.push_back(static_cast<std::int32_t>(last = col));
+  col_.resize(col_.size() + static_cast<std::size_t>(count));
+  if (!read_columns(meta_.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
+                    cols, col_.data() + begin))
+    reject_columns(first, count, cols);
+  at = first + count;
+}
+
+// False when a word is no multiple of the scale, or columns do not ascend inside the cell. Division
+// is by a factor, rounded to nearest, which is exact for multiples and found out for all others.
+template <class Word>
+bool RecordReader<Word>::read_columns(std::span<const Word> words, std::int64_t cols,
+                                      std::int32_t* to) const {
+  if (words.back() > static_cast<std::uint64_t>((cols - 1) * scale_)) return false;
+  const auto scale = static_cast<std::uint32_t>(scale_);
+  const double factor = 1.0 / static_cast<double>(scale_);
+  std::uint32_t bad = 0;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    // Words above 2^31 come out wrong and so are caught as no multiples.
+    to[i] = static_cast<std::int32_t>(
+        static_cast<double>(static_cast<std::int32_t>(words[i])) * factor + 0.5);
+    bad |= static_cast<std::uint32_t>(to[i]) * scale ^ static_cast<std::uint32_t>(words[i]);
   }
+  std::int32_t descends = 0;
+  for (std::size_t i = 1; i < words.size(); ++i) descends |= words[i] <= words[i - 1];
+  return bad == 0 && descends == 0;
 }
 
 template <class Word>
-void RecordReader<Word>::compare(const std::vector<Word>& expected, std::span<const Word> words,
+void RecordReader<Word>::reject_columns(std::int64_t first, std::int64_t count,
+                                        std::int64_t cols) const {
+  std::int64_t last = -1;
+  for (std::int64_t at = first; at < first + count; ++at) {
+    expect(word(at) <= std::numeric_limits<std::int32_t>::max() && word(at) % scale_ == 0 &&
+               word(at) / scale_ < cols,
+           at, "the column must be a multiple of its scale and inside the cell");
+    expect(word(at) > last, at, "columns must ascend inside a row");
+    last = word(at);
+  }
+  assertion_failed("a column that was refused is wrong", __FILE__, __LINE__);
+}
+
+template <class Word>
+void RecordReader<Word>::compare(std::span<const Word> expected, std::span<const Word> words,
                                  std::int64_t at, const char* which) const {
   const auto room = static_cast<std::int64_t>(words.size()) - at;
   for (std::int64_t i = 0; i < static_cast<std::int64_t>(expected.size()); ++i) {
@@ -112,11 +145,13 @@ void RecordReader<Word>::expect_zeros(std::span<const Word> words, std::int64_t 
                                       const char* which) const {
   if (at >= static_cast<std::int64_t>(words.size()))
     reject_word(bucket_, at, fmt::format("the {} bucket has no end marker", which));
-  for (; at < static_cast<std::int64_t>(words.size()); ++at)
-    if (words[static_cast<std::size_t>(at)] != 0)
-      reject_word(bucket_, at,
-                  fmt::format("behind the end marker of the {} bucket is {}, not 0", which,
-                              words[static_cast<std::size_t>(at)]));
+  const auto rest = words.subspan(static_cast<std::size_t>(at));
+  Word any = 0;
+  for (const Word w : rest) any |= w;
+  if (any == 0) return;
+  const auto bad = std::find_if(rest.begin(), rest.end(), [](Word w) { return w != 0; });
+  reject_word(bucket_, at + (bad - rest.begin()),
+              fmt::format("behind the end marker of the {} bucket is {}, not 0", which, *bad));
 }
 
 template <class Word>
@@ -126,22 +161,25 @@ bool RecordReader<Word>::read(RecordRows& record) {
     if (grid_.separate_grad_a) expect_zeros(grad_a_, grad_a_at_, "GradA");
     return false;
   }
-  record.rows.clear(), record.col.clear(), record.source.clear();
+  record.rows.clear(), runs_.clear(), col_.clear();
   const Frame frame = read_frame(record);
   ++mark_;
   std::int64_t at = at_ + frame.first_output;
   for (std::int64_t row = 0; row < frame.rows; ++row) read_row(frame, at, record);
   expect(at == at_ + frame.length, at, "the record must end behind its last row");
+  record.blocks = std::ssize(col_);
+  record.runs = runs_;
+  record.col = col_;
 
-  expected_.clear();
-  writer_.write_forward(record, expected_);
-  compare(expected_, meta_, at_, "forward");
+  expected_.resize(static_cast<std::size_t>(writer_.forward_room(record)));
+  compare({expected_.data(), writer_.write_frame(record, expected_.data())}, meta_, at_, "forward");
   at_ += frame.length;
   if (grid_.separate_grad_a) {
-    expected_.clear();
-    writer_.write_grad_a(record, expected_);
-    compare(expected_, grad_a_, grad_a_at_, "GradA");
-    grad_a_at_ += static_cast<std::int64_t>(expected_.size());
+    expected_.resize(static_cast<std::size_t>(writer_.grad_a_room(record)));
+    const std::span<const Word> expected(expected_.data(),
+                                         writer_.write_grad_a(record, expected_.data()));
+    compare(expected, grad_a_, grad_a_at_, "GradA");
+    grad_a_at_ += std::ssize(expected);
   }
   return true;
 }

@@ -25,8 +25,8 @@ class RecordReader {
 
   // `grad_a` is the separate GradA bucket, or empty.
   void start(std::int64_t bucket, std::span<const Word> meta, std::span<const Word> grad_a);
-  // The next record, or false at the end marker, once all words behind it have been found 0.
-  // record.source is left empty.
+  // The next record, or false at the end marker, once all words behind it have been found 0. It
+  // refers to lists of the reader and is good until the next one.
   bool read(RecordRows& record);
 
  private:
@@ -37,16 +37,21 @@ class RecordReader {
   void expect(bool good, std::int64_t at, const char* reason) const;
   Frame read_frame(RecordRows& record);
   void read_row(const Frame& frame, std::int64_t& at, RecordRows& record);
-  void compare(const std::vector<Word>& expected, std::span<const Word> words, std::int64_t at,
+  bool read_columns(std::span<const Word> words, std::int64_t cols, std::int32_t* to) const;
+  [[noreturn]] void reject_columns(std::int64_t first, std::int64_t count, std::int64_t cols) const;
+  void compare(std::span<const Word> expected, std::span<const Word> words, std::int64_t at,
                const char* which) const;
   void expect_zeros(std::span<const Word> words, std::int64_t at, const char* which) const;
 
   TileGrid grid_;
+  std::int64_t scale_;
   RecordWriter<Word> writer_;
   std::int64_t bucket_ = 0;
   std::span<const Word> meta_, grad_a_;
   std::int64_t at_ = 0, grad_a_at_ = 0;
   std::vector<Word> expected_;
+  std::vector<Run> runs_;
+  std::vector<std::int32_t> col_;
   // A row of the cell was seen in this record when its mark is the current one.
   std::int64_t mark_ = 0;
   std::vector<std::int64_t> row_mark_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <span>
+#include <tuple>
 
 #include "tessera/base/error.hpp"
 
@@ -18,6 +19,8 @@ using Row = RecordRows::Row;
 template <class Word>
 constexpr std::int64_t kLargestWord = sizeof(Word) == 2 ? std::numeric_limits<std::uint16_t>::max()
                                                         : std::numeric_limits<std::int32_t>::max();
+
+constexpr std::int64_t kGradAWordsPerBlock = 2;
 
 // Words from the first OutputEntry to that of `row`.
 std::int64_t words_before(const std::vector<Row>& rows, std::size_t row, std::int64_t per_block) {
@@ -34,6 +37,11 @@ std::size_t row_of_block(const std::vector<Row>& rows, std::int64_t i) {
 
 }  // namespace
 
+std::int64_t column_scale(const TileGrid& grid) {
+  return grid.block.is_element() ? codelets::type_factor(grid.data_type) * grid.z_per_tile()
+                                 : grid.block.cols;
+}
+
 template <class Word>
 std::int32_t RecordWriter<Word>::field(std::int64_t value, const char* name) const {
   if (value <= kLargestWord<Word>) return static_cast<std::int32_t>(value);
@@ -45,20 +53,47 @@ std::int32_t RecordWriter<Word>::field(std::int64_t value, const char* name) con
 }
 
 template <class Word>
-template <class Part>
-void RecordWriter<Word>::put(const Part& part, std::vector<Word>& words) const {
-  codelets::store(part, [&words](std::int32_t w) { words.push_back(static_cast<Word>(w)); });
+void RecordWriter<Word>::put_word(std::int64_t value, const char* name) {
+  *to_++ = static_cast<Word>(field(value, name));
 }
 
 template <class Word>
-void RecordWriter<Word>::write_forward(const RecordRows& record, std::vector<Word>& words) {
+template <class Part>
+void RecordWriter<Word>::put(const Part& part) {
+  codelets::store(part, [this](std::int32_t w) { *to_++ = static_cast<Word>(w); });
+}
+
+template <class Word>
+std::int64_t RecordWriter<Word>::forward_room(const RecordRows& record) const {
+  const codelets::RecordShape shape{grid_.block.is_element(), grid_.grad_w, grid_.workers};
+  return codelets::record_words(shape, std::ssize(record.rows), record.blocks);
+}
+
+// At worst every block has a row of its own.
+template <class Word>
+std::int64_t RecordWriter<Word>::grad_a_room(const RecordRows& record) const {
+  return codelets::fixed_record_words({true, false, grid_.workers}) +
+         (kWords<codelets::OutputEntry> + kGradAWordsPerBlock) * record.blocks;
+}
+
+template <class Word>
+Word* RecordWriter<Word>::write_frame(const RecordRows& record, Word* to) {
   record_ = &record;
+  to_ = to;
   if (grid_.grad_w)
-    codelets::split_between_workers(1, record.blocks(), grid_.workers, {}, grad_w_shares_);
+    codelets::split_between_workers(1, record.blocks, grid_.workers, {}, grad_w_shares_);
   if (grid_.block.is_element())
-    write_element(record, words);
+    put_element_frame(record);
   else
-    write_block(record, words);
+    put_block_frame(record);
+  return to_;
+}
+
+template <class Word>
+Word* RecordWriter<Word>::write_forward(const RecordRows& record, Word* to) {
+  write_frame(record, to);
+  put_rows(record);
+  return to_;
 }
 
 // Rows and z between the workers; by weight where there are rows to choose from.
@@ -73,8 +108,7 @@ void RecordWriter<Word>::split_rows(const std::vector<Row>& rows) {
 }
 
 template <class Word>
-void RecordWriter<Word>::put_element_header(const RecordRows& record, const Sizes& sizes,
-                                            std::vector<Word>& words) {
+void RecordWriter<Word>::put_element_header(const RecordRows& record, const Sizes& sizes) {
   codelets::ElementHeader header{};
   header.sub_group =
       field(codelets::sub_group_id(record_->x, record_->y, grid_.splits.y), "the sub-group id");
@@ -86,14 +120,14 @@ void RecordWriter<Word>::put_element_header(const RecordRows& record, const Size
   header.last_row = field(static_cast<std::int64_t>(record.rows.size()) - 1, "the last row");
   header.first_output = field(sizes.first_output, "the offset of the first row");
   header.workers = field(static_cast<std::int64_t>(shares_.size()), "the number of workers");
-  put(header, words);
+  put(header);
 }
 
 // `words_per_block` is 1 in a forward record; 2 in a GradA record, whose workers find their values
 // through the row entries.
 template <class Word>
 void RecordWriter<Word>::put_workers(const std::vector<Row>& rows, std::int64_t words_per_block,
-                                     std::int64_t first_output, std::vector<Word>& words) {
+                                     std::int64_t first_output) {
   std::int64_t entry = kWords<codelets::ElementHeader>;
   for (const codelets::WorkShare& share : shares_) {
     const auto first_row = static_cast<std::size_t>(share.rows.begin);
@@ -106,7 +140,7 @@ void RecordWriter<Word>::put_workers(const std::vector<Row>& rows, std::int64_t 
     worker.first_output =
         field(first_output - entry + words_before(rows, first_row, words_per_block),
               "the offset of a worker's first row");
-    put(worker, words);
+    put(worker);
     entry += kWords<codelets::WorkerEntry>;
   }
 }
@@ -114,7 +148,7 @@ void RecordWriter<Word>::put_workers(const std::vector<Row>& rows, std::int64_t 
 // `table` is the offset of the first entry, `first_output` that of the first row.
 template <class Word>
 void RecordWriter<Word>::put_grad_w_workers(const RecordRows& record, std::int64_t table,
-                                            std::int64_t first_output, std::vector<Word>& words) {
+                                            std::int64_t first_output) {
   for (const codelets::WorkShare& share : grad_w_shares_) {
     const std::size_t row = row_of_block(record.rows, share.cols.begin);
     codelets::GradWWorkerEntry worker{};
@@ -124,122 +158,130 @@ void RecordWriter<Word>::put_grad_w_workers(const RecordRows& record, std::int64
                                 "the offset of a GradW worker's first row");
     worker.skip = field(share.cols.begin - record.rows[row].first, "a GradW worker's skip");
     worker.count = field(share.cols.size(), "a GradW worker's non-zeros");
-    put(worker, words);
+    put(worker);
     table += kWords<codelets::GradWWorkerEntry>;
   }
 }
 
 template <class Word>
-void RecordWriter<Word>::write_element(const RecordRows& record, std::vector<Word>& words) {
+void RecordWriter<Word>::put_element_frame(const RecordRows& record) {
   split_rows(record.rows);
   const std::int64_t table =
-      kWords<codelets::ElementHeader> +
-      kWords<codelets::WorkerEntry> * static_cast<std::int64_t>(shares_.size());
-  const auto grad_w_workers = static_cast<std::int64_t>(grad_w_shares_.size());
+      kWords<codelets::ElementHeader> + kWords<codelets::WorkerEntry> * std::ssize(shares_);
+  const std::int64_t grad_w_workers = std::ssize(grad_w_shares_);
   const std::int64_t first_output =
       table + (grid_.grad_w ? 1 + kWords<codelets::GradWWorkerEntry> * grad_w_workers : 0);
-  const auto rows = static_cast<std::int64_t>(record.rows.size());
-  const std::int64_t length = first_output + kWords<codelets::OutputEntry> * rows + record.blocks();
-  put_element_header(record, {record.blocks(), length, first_output}, words);
-  put_workers(record.rows, 1, first_output, words);
-  if (grid_.grad_w) {
-    words.push_back(static_cast<Word>(field(grad_w_workers, "the number of GradW workers")));
-    put_grad_w_workers(record, table + 1, first_output, words);
-  }
-  const std::int64_t scale = codelets::type_factor(grid_.data_type) * grid_.z_per_tile();
-  for (const Row& row : record.rows) {
-    put(codelets::OutputEntry{field(row.row, "a row"), field(row.count, "the non-zeros of a row")},
-        words);
-    for (const std::int32_t col : std::span(record.col).subspan(row.first, row.count))
-      words.push_back(static_cast<Word>(field(col * scale, "the byte offset of a column")));
-  }
+  const std::int64_t length =
+      first_output + kWords<codelets::OutputEntry> * std::ssize(record.rows) + record.blocks;
+  put_element_header(record, {record.blocks, length, first_output});
+  put_workers(record.rows, 1, first_output);
+  if (!grid_.grad_w) return;
+  put_word(grad_w_workers, "the number of GradW workers");
+  put_grad_w_workers(record, table + 1, first_output);
 }
 
 template <class Word>
-void RecordWriter<Word>::write_block(const RecordRows& record, std::vector<Word>& words) {
-  const std::int64_t workers = grid_.grad_w ? static_cast<std::int64_t>(grad_w_shares_.size()) : 0;
+void RecordWriter<Word>::put_block_frame(const RecordRows& record) {
+  const std::int64_t workers = grid_.grad_w ? std::ssize(grad_w_shares_) : 0;
   const std::int64_t first_output =
       kWords<codelets::BlockHeader> + kWords<codelets::GradWWorkerEntry> * workers;
-  const auto rows = static_cast<std::int64_t>(record.rows.size());
+  const std::int64_t rows = std::ssize(record.rows);
   codelets::BlockHeader header{};
   header.sub_group =
       field(codelets::sub_group_id(record.x, record.y, grid_.splits.y), "the sub-group id");
   header.x_partition = field(record.x, "the x partition");
   header.y_partition = field(record.y, "the y partition");
-  header.non_zeros =
-      field(record.blocks() * grid_.block.area(), "the number of values of a record");
-  header.next_record = field(first_output + kWords<codelets::OutputEntry> * rows + record.blocks(),
+  header.non_zeros = field(record.blocks * grid_.block.area(), "the number of values of a record");
+  header.next_record = field(first_output + kWords<codelets::OutputEntry> * rows + record.blocks,
                              "the words of a record");
   header.last_row = field(rows - 1, "the last row");
   header.grad_w_workers = field(workers, "the number of GradW workers");
-  put(header, words);
-  if (grid_.grad_w) put_grad_w_workers(record, kWords<codelets::BlockHeader>, first_output, words);
+  put(header);
+  if (grid_.grad_w) put_grad_w_workers(record, kWords<codelets::BlockHeader>, first_output);
+}
+
+template <class Word>
+void RecordWriter<Word>::put_rows(const RecordRows& record) {
+  const bool element = grid_.block.is_element();
+  const std::int64_t scale = column_scale(grid_);
+  const Run* run = record.runs.data();
   for (const Row& row : record.rows) {
-    put(codelets::OutputEntry{field(row.row * grid_.block.rows, "a row"),
-                              field(row.count - 1, "the blocks of a row")},
-        words);
-    for (const std::int32_t col : std::span(record.col).subspan(row.first, row.count))
-      words.push_back(static_cast<Word>(field(col * grid_.block.cols, "a column")));
+    put_word(row.row * grid_.block.rows, "a row");
+    put_word(element ? row.count : row.count - 1,
+             element ? "the non-zeros of a row" : "the blocks of a row");
+    for (std::int32_t left = row.count; left > 0; left -= run++->count)
+      put_columns(record, *run, scale);
   }
 }
 
-// Rows of the result are columns of the record; its `source` is the value's index in the record.
+// Columns ascend, so the last one speaks for the width of all.
+template <class Word>
+void RecordWriter<Word>::put_columns(const RecordRows& record, const Run& run, std::int64_t scale) {
+  const auto columns = record.columns(run);
+  const std::int32_t first_col = record.first_col;
+  if ((columns.back() - first_col) * scale > kLargestWord<Word>)
+    for (const std::int32_t col : columns)
+      field((col - first_col) * scale,
+            grid_.block.is_element() ? "the byte offset of a column" : "a column");
+  // Products fit the word, so they may be taken in it: twice as many at a time for 16 bits.
+  const auto factor = static_cast<Word>(scale);
+  for (std::size_t i = 0; i < columns.size(); ++i)
+    to_[i] = static_cast<Word>(std::uint32_t{static_cast<Word>(columns[i] - first_col)} * factor);
+  to_ += columns.size();
+}
+
+// Rows of the result are columns of the record, in the order of rows of any record.
 template <class Word>
 void RecordWriter<Word>::transpose(const RecordRows& record) {
   entries_.clear();
-  for (const Row& row : record.rows)
-    for (std::int32_t i = row.first; i < row.first + row.count; ++i)
-      entries_.push_back({record.col[static_cast<std::size_t>(i)], row.row, i});
-  std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
-    return a.col != b.col ? a.col < b.col : a.row < b.row;
-  });
-  auto& rows = transposed_.rows;
-  rows.clear(), transposed_.col.clear(), transposed_.source.clear();
-  for (std::int32_t i = 0; i < static_cast<std::int32_t>(entries_.size()); ++i) {
-    const std::int32_t col = entries_[static_cast<std::size_t>(i)].col;
-    if (rows.empty() || rows.back().row != col) rows.push_back({col, i, 0});
-    ++rows.back().count;
-  }
-  std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
-    return a.count != b.count ? a.count > b.count : a.row < b.row;
-  });
-  for (Row& row : rows) {
-    const auto run = std::span(entries_).subspan(row.first, row.count);
-    row.first = static_cast<std::int32_t>(transposed_.col.size());
-    for (const Entry& entry : run) {
-      transposed_.col.push_back(entry.row);
-      transposed_.source.push_back(entry.value);
+  col_count_.assign(static_cast<std::size_t>(grid_.y_range(0).size()), 0);
+  for (const Run& run : record.runs)
+    for (const std::int32_t col : record.columns(run)) {
+      const auto value = static_cast<std::int32_t>(entries_.size());
+      entries_.push_back({col - record.first_col, run.row, value});
+      ++col_count_[static_cast<std::size_t>(col - record.first_col)];
     }
-  }
+  const auto count = [this](const Entry& e) { return col_count_[static_cast<std::size_t>(e.col)]; };
+  std::sort(entries_.begin(), entries_.end(), [count](const Entry& a, const Entry& b) {
+    return std::tuple(-count(a), a.col, a.row) < std::tuple(-count(b), b.col, b.row);
+  });
   transposed_.x = record.y;
   transposed_.y = record.x;
+  transposed_.rows.clear();
+  for (std::int32_t i = 0; i < static_cast<std::int32_t>(entries_.size());
+       i += transposed_.rows.back().count) {
+    const Entry& first = entries_[static_cast<std::size_t>(i)];
+    transposed_.rows.push_back({first.col, i, count(first)});
+  }
 }
 
 template <class Word>
-void RecordWriter<Word>::write_grad_a(const RecordRows& record, std::vector<Word>& words) {
+Word* RecordWriter<Word>::write_grad_a(const RecordRows& record, Word* to) {
   record_ = &record;
+  to_ = to;
   transpose(record);
   split_rows(transposed_.rows);
   const std::int64_t first_output =
-      kWords<codelets::ElementHeader> +
-      kWords<codelets::WorkerEntry> * static_cast<std::int64_t>(shares_.size());
-  const auto rows = static_cast<std::int64_t>(transposed_.rows.size());
-  const std::int64_t length =
-      first_output + kWords<codelets::OutputEntry> * rows + 2 * record.blocks();
-  put_element_header(transposed_, {record.blocks(), length, first_output}, words);
-  put_workers(transposed_.rows, 2, first_output, words);
+      kWords<codelets::ElementHeader> + kWords<codelets::WorkerEntry> * std::ssize(shares_);
+  const std::int64_t length = first_output +
+                              kWords<codelets::OutputEntry> * std::ssize(transposed_.rows) +
+                              kGradAWordsPerBlock * record.blocks;
+  put_element_header(transposed_, {record.blocks, length, first_output});
+  put_workers(transposed_.rows, kGradAWordsPerBlock, first_output);
+  put_grad_a_rows();
+  return to_;
+}
+
+template <class Word>
+void RecordWriter<Word>::put_grad_a_rows() {
   const std::int64_t factor = codelets::type_factor(grid_.data_type);
   const std::int64_t scale = factor * grid_.z_per_tile();
   for (const Row& row : transposed_.rows) {
-    put(codelets::OutputEntry{field(row.row, "a GradA row"),
-                              field(row.count, "the non-zeros of a GradA row")},
-        words);
-    for (std::size_t i = static_cast<std::size_t>(row.first), n = 0;
-         n < static_cast<std::size_t>(row.count); ++i, ++n) {
-      words.push_back(static_cast<Word>(
-          field(transposed_.source[i] * factor, "the byte offset of a GradA value")));
-      words.push_back(
-          static_cast<Word>(field(transposed_.col[i] * scale, "the byte offset of a GradA row")));
+    put_word(row.row, "a GradA row");
+    put_word(row.count, "the non-zeros of a GradA row");
+    for (const Entry& entry : std::span(entries_).subspan(row.first, row.count)) {
+      put_word(entry.value * factor, "the byte offset of a GradA value");
+      put_word(entry.row * scale, "the byte offset of a GradA row");
     }
   }
 }

@@ -10,6 +10,9 @@
 
 namespace tessera::partitioner::internal {
 
+// What a column word counts in: column * scale.
+std::int64_t column_scale(const TileGrid& grid);
+
 // Turns records into words, as told in codelets/bucket_layout.hpp. Word is std::uint16_t or
 // std::uint32_t. Every field is checked: Error{LimitExceeded} names field, value, limit and cell.
 // One object may write many records, and allocates only until its lists have grown. Not for use by
@@ -19,10 +22,15 @@ class RecordWriter {
  public:
   explicit RecordWriter(const TileGrid& grid) : grid_(grid) {}
 
-  // Appends the record of a forward bucket.
-  void write_forward(const RecordRows& record, std::vector<Word>& words);
-  // Appends the record of a separate GradA bucket.
-  void write_grad_a(const RecordRows& record, std::vector<Word>& words);
+  // Writes the record of a forward bucket to `to`, where there must be room for the words that
+  // codelets::record_words counts with all workers. Returns the end.
+  Word* write_forward(const RecordRows& record, Word* to);
+  // Only what stands before its rows: header and worker tables.
+  Word* write_frame(const RecordRows& record, Word* to);
+  // Writes the record of a separate GradA bucket, whose room is grad_a_room().
+  Word* write_grad_a(const RecordRows& record, Word* to);
+  std::int64_t forward_room(const RecordRows& record) const;
+  std::int64_t grad_a_room(const RecordRows& record) const;
 
  private:
   struct Sizes {
@@ -30,27 +38,33 @@ class RecordWriter {
   };
 
   std::int32_t field(std::int64_t value, const char* name) const;
+  void put_word(std::int64_t value, const char* name);
   template <class Part>
-  void put(const Part& part, std::vector<Word>& words) const;
-  void write_element(const RecordRows& record, std::vector<Word>& words);
-  void write_block(const RecordRows& record, std::vector<Word>& words);
+  void put(const Part& part);
+  void put_element_frame(const RecordRows& record);
+  void put_block_frame(const RecordRows& record);
+  void put_rows(const RecordRows& record);
+  void put_columns(const RecordRows& record, const Run& run, std::int64_t scale);
   void split_rows(const std::vector<RecordRows::Row>& rows);
-  void put_element_header(const RecordRows& record, const Sizes& sizes, std::vector<Word>& words);
+  void put_element_header(const RecordRows& record, const Sizes& sizes);
   void put_workers(const std::vector<RecordRows::Row>& rows, std::int64_t words_per_block,
-                   std::int64_t first_output, std::vector<Word>& words);
-  void put_grad_w_workers(const RecordRows& record, std::int64_t table, std::int64_t first_output,
-                          std::vector<Word>& words);
+                   std::int64_t first_output);
+  void put_grad_w_workers(const RecordRows& record, std::int64_t table, std::int64_t first_output);
   void transpose(const RecordRows& record);
+  void put_grad_a_rows();
 
   TileGrid grid_;
   const RecordRows* record_ = nullptr;
+  Word* to_ = nullptr;
   std::vector<std::int64_t> weights_;
   std::vector<codelets::WorkShare> shares_, grad_w_shares_;
+  // A non-zero of a GradA record: its row there is `col`; `value` is its place in the record.
   struct Entry {
     std::int32_t col, row, value;
   };
   std::vector<Entry> entries_;
-  RecordRows transposed_;
+  std::vector<std::int32_t> col_count_;  // [columns of a cell]
+  RecordRows transposed_;                // rows only; they count in entries_
 };
 
 }  // namespace tessera::partitioner::internal

@@ -84,7 +84,7 @@ Transport optimistic_model(const Holdings& holdings) {
 
 Transport likely_model(const Holdings& holdings, const Transport& optimistic) {
   const Pieces& pieces = holdings.pieces();
-  const auto runs = static_cast<std::int64_t>(pieces.runs.size());
+  const auto runs = pieces.run_count();
   Transport model = optimistic;
   for (std::size_t cell = 0; cell < model.blocks.size(); ++cell) {
     const CellRoom room = room_of(holdings, static_cast<std::int64_t>(cell));

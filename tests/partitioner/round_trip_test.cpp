@@ -124,6 +124,32 @@ TEST(TightRoundTrip, GivesEveryBitBackAtTheLeastCapacity) {
   }
 }
 
+// Sizes, blocks, cuts, densities, widths and capacities that nobody thought of together.
+TEST(RandomRoundTrip, GivesEveryBitBack) {
+  Random random(kSeed);
+  const auto up_to = [&random](std::int64_t n) { return 1 + random.below(n); };
+  int fitted = 0, failed = 0;
+  for (int i = 0; i < 400; ++i) {
+    const BlockShape block{up_to(5), up_to(5)};
+    const double density = random.unit() * random.unit();
+    const auto matrix = test::make_matrix(up_to(40), up_to(40), block,
+                                          [&](auto, auto) { return random.unit() < density; });
+    TileGrid grid = grid_of(matrix, {1, up_to(5), up_to(5), 1});
+    for (auto* splits : {&grid.splits.x, &grid.splits.y})  // no share may be empty
+      while (share_of(splits == &grid.splits.x ? matrix.block_rows() : matrix.block_cols(), 1,
+                      *splits, *splits - 1)
+                 .size() <= 0)
+        --*splits;
+    grid.splits.z = up_to(4);
+    const auto choices = variants(grid);
+    grid = choices[static_cast<std::size_t>(random.below(std::ssize(choices)))];
+    grid = test::with_uniform_capacity(grid, matrix, random.unit() - 0.2);
+    (survives({"random " + std::to_string(i), matrix, grid}) ? fitted : failed) += 1;
+  }
+  EXPECT_GT(fitted, 100);
+  EXPECT_GT(failed, 20);
+}
+
 TEST(RoundTripOfOneElement, FitsInTheSmallestBucket) {
   const auto matrix = test::draw({"#"});
   TileGrid grid = grid_of(matrix, {1, 1, 1, 1});

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "tessera/sparse/check.hpp"
+#include "tessera/sparse/random.hpp"
 #include "tessera/tests/sparse/drawing.hpp"
 
 namespace tessera::sparse {
@@ -225,6 +226,35 @@ TEST(PatternStats, CountsBlocksOfRowsAndColumns) {
   EXPECT_EQ(in_blocks.row_counts, (std::vector<std::int32_t>{2, 2}));
   EXPECT_EQ(in_blocks.col_counts, (std::vector<std::int32_t>{2, 2}));
   EXPECT_EQ(in_blocks.block, (BlockShape{2, 3}));
+}
+
+TEST(Duplicates, AreSummedInTheOrderTheyAreGivenWhenAsked) {
+  const Coo<float> coo{2, 4, {1, 2}, {1, 0, 1, 1}, {0, 1, 1, 0}, {1, 2, 3, 4, 5, 6, 7, -2}};
+  const Csr<float> summed{2, 4, {1, 2}, {0, 1, 3}, {1, 0, 1}, {3, 4, 8, 0, 5, 6}};
+  EXPECT_EQ(to_csr(coo, Duplicates::Sum), summed);
+  EXPECT_EQ(to_csc(coo, Duplicates::Sum), to_csc(summed));
+  EXPECT_THROW(to_csr(coo), Error);
+  EXPECT_THROW(to_csc(coo), Error);
+  const Csr<float> twice{1, 4, {}, {0, 4}, {2, 0, 2, 2}, {1e8f, 2, 1, -1e8f}};
+  EXPECT_EQ(sort_columns(twice, Duplicates::Sum),
+            (Csr<float>{1, 4, {}, {0, 2}, {0, 2}, {2, 0}}));  // another order gives 1
+  EXPECT_THROW(sort_columns(twice), Error);
+}
+
+TEST(EveryFormat, ReachesEveryOtherInEveryBlock) {
+  const auto csr = random_pattern(24, 36, {2, 3}, 0.4, 20261121);
+  const auto csc = to_csc(csr);
+  const auto coo = to_coo(csr);
+  EXPECT_EQ(to_csr(csc), csr);
+  EXPECT_EQ(to_csr(coo), csr);
+  EXPECT_EQ(to_csc(coo), csc);
+  EXPECT_EQ(to_coo(csc), coo);
+  for (const BlockShape block : {BlockShape{1, 1}, BlockShape{2, 3}, BlockShape{4, 1},
+                                 BlockShape{1, 6}, BlockShape{12, 12}}) {
+    const auto other = with_block(csr, block);
+    EXPECT_EQ(to_csr(with_block(csc, block)), other) << block.rows << " x " << block.cols;
+    EXPECT_EQ(to_csr(with_block(coo, block)), other) << block.rows << " x " << block.cols;
+  }
 }
 
 }  // namespace

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "tessera/base/block_shape.hpp"
+#include "tessera/partitioner/buckets.hpp"
+
+namespace tessera::partitioner {
+
+// A matrix of any format as the machine takes it: PopSparse's pair of meta-information and values.
+// A plain value. T is float or double.
+template <class T>
+struct SparsityData {
+  Buckets buckets;
+  std::vector<T> values;  // [buckets][values_per_bucket], in bucket order
+  BlockShape block;       // of the matrix that was given, which the inverse gives back
+};
+
+// Either data or a misfit.
+template <class T>
+struct SparsityDataResult {
+  std::optional<SparsityData<T>> data;
+  std::optional<Misfit> misfit;
+};
+
+// Encodes a matrix with its values. Its blocks are cut or merged to those of the grid as
+// sparse::with_block does it, places that are missing in a merged block filled with zeros; errors
+// are those of that function, of the conversion to Csr, and of encode(). In a Coo, blocks may come
+// in any order. O(blocks * area) more than encode(). Thread-safe.
+template <class T>
+SparsityDataResult<T> create_sparsity_data(const sparse::Csr<T>& matrix, const TileGrid& grid,
+                                           const EncodeOptions& options = {});
+template <class T>
+SparsityDataResult<T> create_sparsity_data(const sparse::Csc<T>& matrix, const TileGrid& grid,
+                                           const EncodeOptions& options = {});
+template <class T>
+SparsityDataResult<T> create_sparsity_data(const sparse::Coo<T>& matrix, const TileGrid& grid,
+                                           const EncodeOptions& options = {});
+
+// The matrix again, in the blocks it was given in, from words and values as decode() reads them.
+// A Coo is sorted by row, then column. Equal to what was encoded, but for zeros that had to be
+// filled in where blocks were merged: they come back as stored ones. Errors of decode().
+template <class T>
+sparse::Csr<T> to_csr(const SparsityData<T>& data);
+template <class T>
+sparse::Csc<T> to_csc(const SparsityData<T>& data);
+template <class T>
+sparse::Coo<T> to_coo(const SparsityData<T>& data);
+
+}  // namespace tessera::partitioner

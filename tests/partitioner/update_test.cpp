@@ -1,0 +1,194 @@
+#include "tessera/partitioner/update.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tessera/base/error.hpp"
+#include "tessera/tests/partitioner/bucket_checks.hpp"
+#include "tessera/tests/partitioner/patterns.hpp"
+
+namespace tessera::partitioner {
+namespace {
+
+using sparse::PatternChange;
+using testing::HasSubstr;
+
+constexpr std::uint64_t kSeed = 20261121;
+
+std::unique_ptr<Executor> threads(int count) { return make_executor(ExecutorKind::Threads, count); }
+
+TileGrid grid_of(const sparse::Csr<float>& matrix, Dims splits) {
+  TileGrid grid;
+  grid.size = {1, matrix.rows, matrix.cols, 24};
+  grid.block = matrix.block;
+  grid.splits = splits;
+  grid.z_grain = 2;
+  return grid;
+}
+
+// Some blocks leave and others come; `share` of all places are asked to change.
+PatternChange random_change(const sparse::Csr<float>& m, double share, Random& random) {
+  PatternChange change;
+  for (std::int32_t row = 0; row < m.block_rows(); ++row) {
+    std::int64_t k = m.row_begin[row];
+    for (std::int32_t col = 0; col < m.block_cols(); ++col) {
+      const bool stored = k < m.row_begin[row + 1] && m.col[k] == col;
+      k += stored;
+      if (random.unit() < share) (stored ? change.removed : change.added).push_back({row, col});
+    }
+  }
+  return change;
+}
+
+// The new matrix has values of its own, so that a slot that was mixed up shows.
+sparse::Csr<float> changed(const sparse::Csr<float>& m, const PatternChange& change) {
+  auto result = sparse::with_change(m, change);
+  for (std::size_t i = 0; i < result.values.size(); ++i) result.values[i] = float(i + 1);
+  return result;
+}
+
+std::string fault_after(const Buckets& buckets, const sparse::Csr<float>& matrix) {
+  const std::string fault = test::find_fault(buckets, matrix);
+  if (!fault.empty()) return fault;
+  if (buckets.stats.blocks != matrix.blocks()) return "blocks are not counted right";
+  const auto values = to_bucket_order<float, float>(buckets, matrix.values);
+  return decode(buckets, std::span<const float>(values)) == matrix ? "" : "decodes differently";
+}
+
+// 4 x 6 on two tiles along y. (0, 1) leaves, (2, 2) comes into an empty row of the first tile.
+TEST(Update, RewritesOnlyTheBucketThatChanges) {
+  const auto before = test::draw({"##....", ".#.#..", "...##.", ".....#"});
+  TileGrid grid = grid_of(before, {1, 1, 2, 1});
+  grid.size.z = 1, grid.z_grain = 1, grid.workers = 1;
+  Buckets buckets = *encode(before, test::with_room(grid, before)).buckets;
+  const auto second = test::forward_words(buckets, 1);
+  const PatternChange change{{{0, 1}}, {{2, 2}}};
+  const auto after = changed(before, change);
+  const auto result = update(buckets, after, change, *threads(1));
+  EXPECT_FALSE(result.afresh);
+  EXPECT_EQ(result.changed, std::vector<std::int64_t>{0});
+  EXPECT_EQ(test::forward_words(buckets, 0),
+            test::numbers("1 0 0 3 23 1 2 14 1 | 0 1 0 2 5 | 0 1 0 | 1 1 4 | 2 1 8 | 0"));
+  EXPECT_EQ(test::forward_words(buckets, 1), second);
+  EXPECT_EQ(fault_after(buckets, after), "");
+}
+
+struct Case {
+  BlockShape block;
+  double slack = 0.3;
+  bool forced = false, separate = false;
+  std::int64_t word_bits = 16;
+};
+
+// Ten changes after each other, every one of them checked; returns how many were not afresh.
+int survive_changes(const test::PatternKind& kind, Dims splits, const Case& c) {
+  auto matrix = kind.make({24, 20}, c.block);
+  TileGrid grid = grid_of(matrix, splits);
+  grid.grad_w = true;
+  grid.separate_grad_a = c.separate && matrix.block.is_element();
+  grid.word_bits = c.word_bits;
+  grid =
+      c.forced ? test::with_room(grid, matrix) : test::with_uniform_capacity(grid, matrix, c.slack);
+  auto encoded = encode(matrix, grid, {.force_spills = c.forced});
+  if (!encoded.buckets) return 0;
+  Buckets buckets = std::move(*encoded.buckets);
+  Random random(kSeed);
+  int in_place = 0;
+  for (int step = 0; step < 10; ++step) {
+    const auto change = random_change(matrix, step % 3 == 0 ? 0.002 : 0.02, random);
+    const auto next = changed(matrix, change);
+    const auto result = update(buckets, next, change, *threads(1 + step % 3));
+    EXPECT_EQ(result.misfit.has_value(), encode(next, grid).misfit.has_value() && result.afresh);
+    if (result.misfit) return in_place;
+    EXPECT_EQ(fault_after(buckets, next), "") << kind.name << " step " << step;
+    in_place += !result.afresh;
+    matrix = next;
+  }
+  return in_place;
+}
+
+TEST(Update, DecodesToTheNewMatrixOverManyChanges) {
+  int in_place = 0, spilled = 0;
+  for (const auto& kind : test::pattern_kinds(kSeed))
+    for (const Dims splits : {Dims{1, 1, 1, 1}, Dims{1, 3, 2, 2}, Dims{1, 2, 4, 3}})
+      for (const BlockShape block : {BlockShape{1, 1}, BlockShape{2, 3}, BlockShape{4, 4}})
+        for (const std::int64_t bits : {16, 32}) {
+          in_place += survive_changes(kind, splits, {block, 0.6, false, bits == 32, bits});
+          survive_changes(kind, splits, {block, 0.05, false, bits == 32, bits});
+          if (splits.product() > 1)
+            spilled += survive_changes(kind, splits, {block, 0, true, bits == 32, bits});
+        }
+  EXPECT_GT(in_place, 500);
+  EXPECT_GT(spilled, 200);
+}
+
+TEST(Update, GivesTheSameBitsForAnyNumberOfThreads) {
+  const auto before = test::pattern_kinds(kSeed)[0].make({64, 60}, {});
+  const TileGrid grid = test::with_uniform_capacity(grid_of(before, {1, 4, 3, 2}), before, 0.5);
+  Random random(kSeed);
+  const auto change = random_change(before, 0.01, random);
+  const auto after = changed(before, change);
+  Buckets one = *encode(before, grid).buckets, four = one;
+  update(one, after, change, *threads(1));
+  EXPECT_FALSE(update(four, after, change, *threads(4)).afresh);
+  EXPECT_EQ(one.meta, four.meta);
+  EXPECT_EQ(one.source, four.source);
+}
+
+TEST(Update, EncodesAfreshWhereABucketIsFull) {
+  const auto before = test::draw({"##..", "##.."});
+  TileGrid grid = test::with_room(grid_of(before, {1, 1, 2, 1}), before);
+  grid.blocks = 4;
+  Buckets buckets = *encode(before, grid).buckets;
+  const PatternChange change{{}, {{0, 2}}};
+  EXPECT_FALSE(update(buckets, changed(before, change), change, *threads(1)).afresh);
+  buckets = *encode(before, grid).buckets;
+  grid.blocks = 3;
+  buckets = *encode(before, grid).buckets;
+  const PatternChange many{{{1, 1}}, {{0, 2}, {0, 3}, {1, 2}}};
+  const auto after = changed(before, many);
+  EXPECT_EQ(update(buckets, after, many, *threads(1)).misfit.has_value(), false);
+  EXPECT_EQ(fault_after(buckets, after), "");
+}
+
+TEST(Update, SaysWhenTheMatrixIsNotTheChangedOne) {
+  const auto before = test::draw({"##..", ".#.#"});
+  const Buckets good =
+      *encode(before, test::with_room(grid_of(before, {1, 1, 1, 1}), before)).buckets;
+  const auto text_of = [&](const sparse::Csr<float>& matrix, const PatternChange& change) {
+    Buckets buckets = good;
+    try {
+      update(buckets, matrix, change, *threads(1));
+      return std::string();
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ErrorCode::InvalidArgument);
+      return std::string(e.what());
+    }
+  };
+  const PatternChange change{{{0, 1}}, {{1, 2}}};
+  EXPECT_EQ(text_of(changed(before, change), change), "");
+  EXPECT_THAT(text_of(before, change), HasSubstr("is removed but still in the new matrix"));
+  EXPECT_THAT(text_of(before, {{{0, 3}}, {{1, 2}}}), HasSubstr("not in the new matrix"));
+  EXPECT_THAT(text_of(before, {{{0, 3}}, {}}), HasSubstr("do not make the 4"));
+  EXPECT_THAT(text_of(before, {{{2, 0}}, {{0, 0}}}), HasSubstr("lies outside"));
+  EXPECT_THAT(text_of(before, {{{0, 3}}, {{0, 3}}}), HasSubstr("changes twice"));
+}
+
+TEST(RefillChanged, GivesWhatARefillGives) {
+  const auto before = test::pattern_kinds(kSeed)[0].make({24, 20}, {2, 3});
+  const TileGrid grid = test::with_uniform_capacity(grid_of(before, {1, 3, 2, 2}), before, 0.6);
+  Buckets buckets = *encode(before, grid).buckets;
+  auto values = to_bucket_order<float, float>(buckets, before.values);
+  const PatternChange change{{{0, before.col[0]}}, {}};
+  const auto after = sparse::with_change(before, change);
+  const auto result = update(buckets, after, change, *threads(1));
+  EXPECT_EQ(result.changed.size(), 1u);
+  refill_changed<float, float>(buckets, after.values, values, result.changed);
+  EXPECT_EQ(values, (to_bucket_order<float, float>(buckets, after.values)));
+  std::vector<float> again(values.size(), -1.0f);
+  refill<float, float>(buckets, after.values, again, *threads(3));
+  EXPECT_EQ(again, values);
+}
+
+}  // namespace
+}  // namespace tessera::partitioner

@@ -1,0 +1,88 @@
+#include "tessera/sparse/change.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tessera/base/error.hpp"
+#include "tessera/sparse/check.hpp"
+#include "tessera/sparse/convert.hpp"
+#include "tessera/sparse/random.hpp"
+
+namespace tessera::sparse {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::uint64_t kSeed = 20261121;
+
+// 3 x 4 elements: 1 . 2 . / . . . . / . 3 . .
+Csr<float> small() { return {3, 4, {}, {0, 2, 2, 3}, {0, 2, 1}, {1, 2, 3}}; }
+
+TEST(WithChange, RemovesAndAddsInAnyOrder) {
+  const PatternChange change{{{2, 1}, {0, 0}}, {{2, 3}, {1, 2}, {0, 3}, {2, 0}}};
+  const Csr<float> expected{3, 4, {}, {0, 2, 3, 5}, {2, 3, 2, 0, 3}, {2, 0, 0, 0, 0}};
+  EXPECT_EQ(with_change(small(), change), expected);
+  EXPECT_EQ(with_change(small(), {}), small());
+}
+
+TEST(WithChange, MovesWholeBlocks) {
+  const Csr<float> m{2, 4, {2, 2}, {0, 1}, {1}, {1, 2, 3, 4}};
+  EXPECT_EQ(with_change(m, {{}, {{0, 0}}}),
+            (Csr<float>{2, 4, {2, 2}, {0, 2}, {0, 1}, {0, 0, 0, 0, 1, 2, 3, 4}}));
+}
+
+TEST(WithChange, RefusesWhatCannotBeDone) {
+  const auto text_of = [](const PatternChange& change) {
+    try {
+      with_change(small(), change);
+      return std::string();
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ErrorCode::InvalidArgument);
+      return std::string(e.what());
+    }
+  };
+  EXPECT_THAT(text_of({{{0, 1}}, {}}), HasSubstr("block row 0, block column 1 is not stored"));
+  EXPECT_THAT(text_of({{{2, 3}}, {}}), HasSubstr("block row 2, block column 3 is not stored"));
+  EXPECT_THAT(text_of({{}, {{0, 2}}}), HasSubstr("stored already"));
+  EXPECT_THAT(text_of({{{0, 2}}, {{0, 2}}}), HasSubstr("stored already"));
+  EXPECT_THAT(text_of({{}, {{1, 1}, {1, 1}}}), HasSubstr("is given twice"));
+  EXPECT_THAT(text_of({{}, {{3, 0}}}), HasSubstr("lies outside"));
+  EXPECT_THAT(text_of({{{0, -1}}, {}}), HasSubstr("lies outside"));
+}
+
+TEST(Difference, IsWhatMakesOnePatternOfTheOther) {
+  for (const BlockShape block : {BlockShape{1, 1}, BlockShape{2, 3}}) {
+    const auto before = random_pattern(24, 30, block, 0.3, kSeed);
+    const auto after = random_pattern(24, 30, block, 0.2, kSeed + 1);
+    const PatternChange change = difference(before, after);
+    const auto made = with_change(before, change);
+    EXPECT_EQ(made.row_begin, after.row_begin);
+    EXPECT_EQ(made.col, after.col);
+    EXPECT_EQ(difference(after, before), (PatternChange{change.added, change.removed}));
+  }
+  EXPECT_EQ(difference(small(), small()), PatternChange{});
+  EXPECT_THROW(difference(small(), with_shape(small(), 3, 5)), Error);
+}
+
+TEST(HalvesOfCheck, AgreeWithTheWhole) {
+  auto m = small();
+  EXPECT_NO_THROW(check_all_but_columns(m));
+  m.row_begin[1] = 4;
+  EXPECT_THROW(check_all_but_columns(m), Error);
+  m = small();
+  m.values.pop_back();
+  EXPECT_THROW(check_all_but_columns(m), Error);
+  m = small();
+  m.col[0] = 9;
+  EXPECT_NO_THROW(check_all_but_columns(m));
+  const auto legal = [](const std::vector<std::int32_t>& col) { return is_legal_row(col, 4); };
+  EXPECT_TRUE(legal({}));
+  EXPECT_TRUE(legal({0, 1, 3}));
+  EXPECT_FALSE(legal({0, 4}));
+  EXPECT_FALSE(legal({-1, 2}));
+  EXPECT_FALSE(legal({1, 1}));
+  EXPECT_FALSE(legal({2, 1, 3}));
+}
+
+}  // namespace
+}  // namespace tessera::sparse
