@@ -9,6 +9,7 @@
 #include "tessera/planner/internal/nearest.hpp"
 #include "tessera/planner/internal/overview.hpp"
 #include "tessera/planner/internal/planner_search.hpp"
+#include "tessera/planner/internal/two_layouts.hpp"
 
 namespace tessera::planner {
 namespace {
@@ -138,7 +139,9 @@ void lift(LiftedLimit limit, const Found& best, Explanation& e) {
 
 // Plans the changed request for real.
 void lift_by_planning(LiftedLimit limit, const Asked& asked, Explanation& e) {
-  const PlanResult result = plan(asked.problem, asked.machine, asked.options, asked.stats);
+  Options one_layout = asked.options;
+  one_layout.per_pass_plans = false;
+  const PlanResult result = plan(asked.problem, asked.machine, one_layout, asked.stats);
   if (!result.has_plan) return;
   const internal::CaseSet set =
       internal::make_cases(asked.problem, asked.machine, asked.options, asked.stats);
@@ -192,9 +195,30 @@ const FinerCut* TermShare::driver() const {
   return most->change.value > 0 ? &*most : nullptr;
 }
 
+namespace {
+
+Explanation explain_two(const Asked& asked, const Plan& plan) {
+  const auto [here, there] =
+      internal::two_problems(asked.problem, plan.runs_transposed(Pass::GradW));
+  const PlanResult forward = planner::plan(here, asked.machine, asked.options, asked.stats);
+  Explanation e = explain(here, asked.machine, asked.options, asked.stats, forward.plan);
+  std::optional<PatternStats> turned;
+  if (asked.stats != nullptr) turned = internal::transposed(*asked.stats);
+  e.backward.push_back(explain(there, asked.machine, asked.options, turned ? &*turned : nullptr,
+                               plan.backward.front()));
+  Options one_layout = asked.options;
+  one_layout.per_pass_plans = false;
+  const PlanResult one = planner::plan(asked.problem, asked.machine, one_layout, asked.stats);
+  if (one.has_plan) e.one_layout_loses = one.plan.cost.cycles - plan.cost.cycles;
+  return e;
+}
+
+}  // namespace
+
 Explanation explain(const Problem& problem, const device::Machine& machine, const Options& options,
                     const PatternStats* stats, const Plan& plan) {
   const Asked asked{problem, machine, options, stats};
+  if (!plan.backward.empty()) return explain_two(asked, plan);
   const internal::CaseSet set =
       internal::make_cases(problem, machine, effective(asked, plan), stats);
   const Case& own = case_of(set.cases, plan);

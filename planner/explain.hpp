@@ -100,6 +100,11 @@ struct Explanation {
   std::vector<Lifted> limits;                // those that apply to the request
   std::int64_t partitions = 0;               // that were looked at, over all methods
 
+  // A plan with two layouts: the above is of Fwd's, this is of GradA's; each is explained among the
+  // plans for its own passes. And the best plan with one layout, which loses this much.
+  std::vector<Explanation> backward;
+  std::optional<Cycles> one_layout_loses;
+
   friend bool operator==(const Explanation&, const Explanation&) = default;
 };
 

@@ -161,23 +161,29 @@ std::string to_text(const Explanation& e) {
   text += "runners-up\n";
   for (const Alternative& a : e.runners_up)
     text += fmt::format("  {}\n    {}\n", to_string(a.methods), loss_text(a, e.plan.cost.cycles));
-  return text + methods_text(e) + limits_text(e);
+  text += methods_text(e) + limits_text(e);
+  if (e.one_layout_loses)
+    text += fmt::format("one layout for all passes loses {} cycles\n", e.one_layout_loses->value);
+  for (const Explanation& other : e.backward) text += "GradA's own layout: " + to_text(other);
+  return text;
 }
 
 std::string to_json(const Explanation& e) {
-  const Json json = {{"request", e.request},
-                     {"methods", to_string(e.methods)},
-                     {"partition", json_of(e.plan.partition)},
-                     {"cycles", e.plan.cost.cycles.value},
-                     {"tempBytes", e.plan.cost.temp.value},
-                     {"tempBound", e.temp_bound.value},
-                     {"tilesUsed", e.plan.tiles_used()},
-                     {"tiles", e.tiles},
-                     {"partitions", e.partitions},
-                     {"terms", list_of(e.terms)},
-                     {"runnersUp", list_of(e.runners_up)},
-                     {"methodsTried", list_of(e.methods_tried)},
-                     {"limits", list_of(e.limits)}};
+  Json json = {{"request", e.request},
+               {"methods", to_string(e.methods)},
+               {"partition", json_of(e.plan.partition)},
+               {"cycles", e.plan.cost.cycles.value},
+               {"tempBytes", e.plan.cost.temp.value},
+               {"tempBound", e.temp_bound.value},
+               {"tilesUsed", e.plan.tiles_used()},
+               {"tiles", e.tiles},
+               {"partitions", e.partitions},
+               {"terms", list_of(e.terms)},
+               {"runnersUp", list_of(e.runners_up)},
+               {"methodsTried", list_of(e.methods_tried)},
+               {"limits", list_of(e.limits)}};
+  if (e.one_layout_loses) json["oneLayoutLoses"] = e.one_layout_loses->value;
+  for (const Explanation& other : e.backward) json["backward"] = Json::parse(to_json(other));
   return json.dump(2);
 }
 

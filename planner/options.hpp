@@ -66,6 +66,11 @@ struct Options {
   // and so that of any quirk, is true. Block layers always share.
   std::optional<bool> shared_buckets;
 
+  // May GradA have a layout of its own, with transpose(R) in other buckets, where that is cheaper
+  // with the values' way from one to the other? Never with pinned counts, given shared_buckets or
+  // quirks: those speak of one layout.
+  bool per_pass_plans = true;
+
   // GradW: bring operands into block order with a kernel (true) or with copies (false).
   bool enable_structured_rearrangements = true;
 
@@ -89,7 +94,7 @@ struct Options {
 
 // Options from JSON text, laid over `base`. `where` names the text in messages.
 // Keys: availableMemoryProportion, metaInfoBucketOversizeProportion, bucketConfidence,
-// sharedBuckets, enableStructuredRearrangements, partitioner.optimiseForSpeed,
+// sharedBuckets, perPassPlans, enableStructuredRearrangements, partitioner.optimiseForSpeed,
 // partitioner.forceBucketSpills, partitioner.useActualWorkerSplitCosts, searchLimit,
 // planConstraints {partition {x, y, z}, exchange {gradWExchangeBuckets}, useDense},
 // popLibsQuirks: true, false or an object of switches in camelCase.

@@ -171,6 +171,7 @@ const OptionKey kOptionKeys[] = {
      [](const Entry& e, Options& o) { o.meta_info_bucket_oversize_proportion = read_number(e); }},
     {"bucketConfidence", [](const Entry& e, Options& o) { o.bucket_confidence = read_number(e); }},
     {"sharedBuckets", [](const Entry& e, Options& o) { o.shared_buckets = read_bool(e); }},
+    {"perPassPlans", read_flag<&Options::per_pass_plans>},
     {"enableStructuredRearrangements", read_flag<&Options::enable_structured_rearrangements>},
     {"partitioner.optimiseForSpeed", read_flag<&Options::partitioner_optimise_for_speed>},
     {"partitioner.forceBucketSpills", read_flag<&Options::partitioner_force_bucket_spills>},

@@ -42,6 +42,11 @@ bool Plan::shared_buckets() const {
   return grad_a == Method::ElementTranspose || grad_a == Method::BlockTranspose;
 }
 
+bool Plan::runs_transposed(Pass pass) const {
+  if (backward.empty() || pass == Pass::Fwd) return false;
+  return pass == Pass::GradA || backward[0].cost.find(pass) != nullptr;
+}
+
 std::string to_string(const Plan& plan) {
   std::string text = fmt::format(
       "methods    {}, {}, {}\n"

@@ -64,10 +64,18 @@ struct Plan {
   Words fwd_meta_words;                  // per bucket, end marker included
   Words grad_a_meta_words;               // 0 when GradA reads the forward meta-information
   PlanCost cost;
+  // Empty: one layout serves all passes. One plan: GradA has a layout of its own, planned as Fwd of
+  // the transposed layer (rows are y, columns x); it runs GradW too when its cost has that pass.
+  // `cost` then is that of both, moving R's values from one to the other included; methods,
+  // partition and buckets above are those of Fwd.
+  std::vector<Plan> backward;
 
   friend bool operator==(const Plan&, const Plan&) = default;
   std::int64_t tiles_used() const { return partition.product(); }
   bool shared_buckets() const;
+  // The layout that runs a pass, and whether it is the transposed one.
+  bool runs_transposed(Pass pass) const;
+  const Plan& layout_of(Pass pass) const { return runs_transposed(pass) ? backward[0] : *this; }
   std::int64_t blocks_per_bucket() const { return nonzeros_per_bucket / block.area(); }
 };
 

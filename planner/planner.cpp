@@ -9,6 +9,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/planner/internal/nearest.hpp"
 #include "tessera/planner/internal/planner_search.hpp"
+#include "tessera/planner/internal/two_layouts.hpp"
 
 namespace tessera::planner {
 namespace internal {
@@ -171,15 +172,24 @@ PlanResult plan_with(const Problem& problem, const device::Machine& machine, con
 
 PlanResult plan(const Problem& problem, const device::Machine& machine, const Options& options,
                 const PatternStats* stats) {
+  const internal::Search search = internal::search_with_solver;
   const PlanConstraints& pins = options.constraints;
   if (problem.density == 0 && !pins.x && !pins.y && !pins.z) {
     Options on_one_tile = options;
     on_one_tile.constraints.x = on_one_tile.constraints.y = on_one_tile.constraints.z = 1;
-    PlanResult result =
-        internal::plan_with(problem, machine, on_one_tile, stats, internal::search_with_solver);
+    PlanResult result = internal::plan_with(problem, machine, on_one_tile, stats, search);
     if (result.status == PlanStatus::Found) return result;
   }
-  return internal::plan_with(problem, machine, options, stats, internal::search_with_solver);
+  PlanResult one = internal::plan_with(problem, machine, options, stats, search);
+  PlanResult two = internal::plan_two_layouts(problem, machine, options, stats, search);
+  one.evaluations += two.evaluations;
+  const bool cheaper =
+      two.has_plan &&
+      (one.status == PlanStatus::NoPlan ||
+       (one.status == PlanStatus::Found && two.plan.cost.cycles < one.plan.cost.cycles));
+  if (!cheaper) return one;
+  two.evaluations = one.evaluations;
+  return two;
 }
 
 Plan plan_or_throw(const Problem& problem, const device::Machine& machine, const Options& options,

@@ -5,6 +5,7 @@
 #include "tessera/base/int_math.hpp"
 #include "tessera/planner/internal/candidate.hpp"
 #include "tessera/planner/internal/json_archive.hpp"
+#include "tessera/planner/internal/two_layouts.hpp"
 
 namespace tessera::planner::internal {
 namespace {
@@ -140,10 +141,21 @@ void check_totals(const PlanCost& cost, const Place& place) {
   require_equal(cost.temp.value, temp.value, place.member("temp"), "the largest of the terms");
 }
 
-}  // namespace
+void check_at(const Plan& plan, const Request& request, const Place& place);
 
-void check_plan(const Plan& plan, const Request& request, std::string_view where) {
-  const Place place{where, "plan"};
+// The other layout is a plan of the transposed layer, without passes of its own to hand on.
+void check_backward(const Plan& plan, const Request& request, const Place& place) {
+  if (plan.backward.empty()) return;
+  require(plan.backward.size() == 1 && request.problem.grad_a, place,
+          fmt::format("{} plans", plan.backward.size()), "none, or one for GradA");
+  const Plan& other = plan.backward.front();
+  const Place item = place.item(0);
+  require(other.backward.empty(), item.member("backward"), "a list of plans", "empty");
+  const auto [here, there] = two_problems(request.problem, plan.runs_transposed(Pass::GradW));
+  check_at(other, {there, request.machine, request.options}, item);
+}
+
+void check_at(const Plan& plan, const Request& request, const Place& place) {
   check_methods(plan, place);
   check_blocks(plan, request.problem, place);
   check_candidate(plan, request, place);
@@ -151,6 +163,13 @@ void check_plan(const Plan& plan, const Request& request, std::string_view where
   check_buckets(plan, request, place.member("bucket"));
   check_passes(plan.cost, request.problem, place.member("cost.passes"));
   check_totals(plan.cost, place.member("cost"));
+  check_backward(plan, request, place.member("backward"));
+}
+
+}  // namespace
+
+void check_plan(const Plan& plan, const Request& request, std::string_view where) {
+  check_at(plan, request, {where, "plan"});
 }
 
 }  // namespace tessera::planner::internal

@@ -84,12 +84,13 @@ void describe(auto& fields, MaybeConst<PopLibsQuirks> auto& quirks) {
 
 // The keys of option text, so that this part of a file may be given as options again.
 void describe(auto& fields, MaybeConst<Options> auto& options) {
-  auto& [memory, oversize, confidence, shared, rearrangements, for_speed, force_spills,
+  auto& [memory, oversize, confidence, shared, per_pass, rearrangements, for_speed, force_spills,
          worker_costs, search_limit, constraints, quirks] = options;
   fields("availableMemoryProportion", memory);
   fields("metaInfoBucketOversizeProportion", oversize);
   fields("bucketConfidence", confidence);
   fields("sharedBuckets", shared);
+  fields("perPassPlans", per_pass);
   fields("enableStructuredRearrangements", rearrangements);
   fields("partitioner.optimiseForSpeed", for_speed);
   fields("partitioner.forceBucketSpills", force_spills);
@@ -139,6 +140,7 @@ void describe(auto& fields, MaybeConst<Plan> auto& plan) {
   fields("fwd_meta_words", plan.fwd_meta_words, kFigures);
   fields("grad_a_meta_words", plan.grad_a_meta_words, kFigures);
   fields("cost", plan.cost);
+  fields("backward", plan.backward);
 }
 
 // Taken apart too: results have no ==, so no test would miss a field that a file forgets.

@@ -55,22 +55,6 @@ TEST(BestEffort, TakesTheCheaperOfItsTwoWaysAndNeverExceedsTheTile) {
   for (const int seen : {memory, parts, both, none}) EXPECT_GT(seen, 3);
 }
 
-TEST(BestEffort, RunsTheBatchInPartsWhereThatIsCheaperThanMoreMemory) {
-  Request r;
-  r.problem = {.size = {1, 64, 448, 96}, .block = {16, 16}, .density = 0.1};
-  r.problem.grad_a = r.problem.grad_w = true;
-  r.machine.tiles = 11;
-  r.machine.tile_memory = Bytes(64 * 1024);
-  r.options.available_memory_proportion = 0.4;
-  const NoFit n = explain_no_fit(r.problem, r.machine, r.options);
-  ASSERT_LT(find(n, RelaxationKind::BatchInParts)->total_cycles,
-            find(n, RelaxationKind::MoreMemory)->total_cycles);
-  const BestEffort effort = plan_best_effort(r.problem, r.machine, r.options);
-  EXPECT_EQ(effort.relaxation, *find(n, RelaxationKind::BatchInParts));
-  EXPECT_EQ(effort.problem.size.z, effort.relaxation->batch);
-  EXPECT_EQ(effort.options, r.options);
-}
-
 std::string message_of(const Request& r, const PatternStats* stats = nullptr) {
   try {
     plan(r.problem, r.machine, r.options, stats);

@@ -237,6 +237,7 @@ TEST(Explain, PlansWithMoreTilesWithoutPinsAndWithTheOtherSharing) {
     if (r.options.constraints.x) pins += expect_gain(LiftedLimit::Pins, changed);
     changed = r;
     changed.options.shared_buckets.reset();
+    changed.options.per_pass_plans = false;
     const Lifted* other = find(e, LiftedLimit::BucketSharing);
     if (!r.problem.is_element_wise() || !r.problem.grad_a) {
       EXPECT_EQ(other, nullptr);
@@ -327,19 +328,38 @@ TEST(Explain, ExplainsPlansWithStatisticsWithoutNonZerosAndCutShort) {
   for (const Lifted& l : empty.limits)
     EXPECT_TRUE(!l.binds() || l.limit == LiftedLimit::BucketSharing) << to_string(l.limit);
   r.options = {};
+  r.options.per_pass_plans = false;
 
   r.problem.density = 0.1;
   PatternStats stats{{1, 1}, {}, {}};
   for (std::int32_t i = 0; i < 64; ++i) stats.row_counts.push_back(i % 20);
   stats.col_counts.assign(96, 6);
-  const Plan counted = plan(r.problem, r.machine, {}, &stats).plan;
-  EXPECT_EQ(explain(r.problem, r.machine, {}, &stats, counted).plan, counted);
+  const Plan counted = plan(r.problem, r.machine, r.options, &stats).plan;
+  EXPECT_EQ(explain(r.problem, r.machine, r.options, &stats, counted).plan, counted);
 
-  const Plan best = plan(r.problem, r.machine).plan;
+  const Plan best = plan(r.problem, r.machine, r.options).plan;
   Plan other = explain_plan(r, best).runners_up.front().plan;
   const Explanation second = explain_plan(r, other);  // as if the search had stopped there
   EXPECT_EQ(second.runners_up.front().plan, best);
   EXPECT_LT(second.runners_up.front().loses, Cycles(1));
+}
+
+TEST(Explain, ExplainsBothLayoutsAndWhatOneWouldLose) {
+  Request r;
+  r.problem = {.size = {1, 2048, 2048, 2}, .density = 0.05};
+  r.problem.grad_a = r.problem.grad_w = true;
+  r.machine = device::machine_preset("gc200");
+  const Plan two = plan(r.problem, r.machine).plan;
+  ASSERT_EQ(two.backward.size(), 1u);
+  const Explanation e = explain_plan(r, two);
+  ASSERT_EQ(e.backward.size(), 1u);
+  EXPECT_EQ(e.plan.partition, two.partition);
+  EXPECT_EQ(e.backward[0].plan, two.backward[0]);
+  r.options.per_pass_plans = false;
+  EXPECT_EQ(e.one_layout_loses,
+            plan(r.problem, r.machine, r.options).plan.cost.cycles - two.cost.cycles);
+  EXPECT_THAT(to_text(e), HasSubstr("one layout for all passes loses"));
+  EXPECT_THAT(to_json(e), HasSubstr("oneLayoutLoses"));
 }
 
 TEST(Explain, RefusesAPlanOfAnotherRequest) {

@@ -1,0 +1,107 @@
+#include "tessera/planner/internal/two_layouts.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "tessera/planner/rehome_cost.hpp"
+
+namespace tessera::planner::internal {
+namespace {
+
+bool may_split(const Problem& problem, const Options& options) {
+  const PlanConstraints& pins = options.constraints;
+  const bool pinned = pins.x || pins.y || pins.z || options.shared_buckets;
+  return problem.grad_a && !pinned && options.quirks == PopLibsQuirks{} && options.per_pass_plans;
+}
+
+PassCost grad_a_cost(const Plan& forward, const Plan& backward, const Problem& problem,
+                     const device::Machine& machine) {
+  PassCost cost = backward.cost.passes.front();
+  cost.pass = Pass::GradA;
+  const RehomeCost move = rehome_cost(forward, backward, problem.data_type, machine);
+  cost.terms.insert(cost.terms.begin(), {"re-home values", move.cycles, move.temp});
+  return cost;
+}
+
+// Bytes of the buckets alone: what the other layout adds to a tile.
+Bytes bucket_bytes(const Plan& plan, const Problem& problem, const device::Machine& machine) {
+  const std::int64_t words = plan.fwd_meta_words.value + plan.grad_a_meta_words.value;
+  const std::int64_t values = plan.nonzeros_per_bucket * bytes_of(problem.data_type);
+  return Bytes(words * machine.word_bits / 8 + values * (1 + problem.grad_w));
+}
+
+// Nothing when a tile cannot hold both.
+std::optional<Plan> joined(Plan forward, const Plan& backward, const Problem& problem,
+                           const device::Machine& machine) {
+  PlanCost cost{{}, {}, {}, {forward.cost.passes.front()}};
+  cost.passes.push_back(grad_a_cost(forward, backward, problem, machine));
+  if (problem.grad_w) {
+    const PassCost* here = forward.cost.find(Pass::GradW);
+    cost.passes.push_back(here != nullptr ? *here : *backward.cost.find(Pass::GradW));
+  }
+  for (const PassCost& pass : cost.passes) {
+    cost.cycles += pass.cycles();
+    cost.temp = std::max(cost.temp, pass.temp());
+  }
+  cost.resident = std::max(forward.cost.resident + bucket_bytes(backward, problem, machine),
+                           backward.cost.resident + bucket_bytes(forward, problem, machine));
+  if (cost.temp + cost.resident > machine.tile_memory) return {};
+  forward.cost = std::move(cost);
+  forward.backward = {backward};
+  return forward;
+}
+
+}  // namespace
+
+Problem transposed(const Problem& problem) {
+  Problem result = problem;
+  std::swap(result.size.x, result.size.y);
+  result.block = problem.block.transposed();
+  return result;
+}
+
+PatternStats transposed(const PatternStats& stats) {
+  PatternStats result{
+      stats.block.transposed(), stats.col_counts, stats.row_counts, stats.bin.transposed(), {}};
+  result.before.resize(stats.before.size());
+  if (stats.before.empty()) return result;
+  const auto rows = static_cast<std::size_t>(stats.bin_rows() + 1);
+  const auto cols = static_cast<std::size_t>(stats.bin_cols() + 1);
+  for (std::size_t i = 0; i < rows; ++i)
+    for (std::size_t j = 0; j < cols; ++j) result.before[j * rows + i] = stats.before[i * cols + j];
+  return result;
+}
+
+TwoProblems two_problems(const Problem& problem, bool grad_w_there) {
+  TwoProblems two{problem, transposed(problem)};
+  two.here.grad_a = two.there.grad_a = false;
+  two.here.grad_w = problem.grad_w && !grad_w_there;
+  two.there.grad_w = problem.grad_w && grad_w_there;
+  return two;
+}
+
+PlanResult plan_two_layouts(const Problem& problem, const device::Machine& machine,
+                            const Options& options, const PatternStats* stats, Search search) {
+  PlanResult best;
+  if (!may_split(problem, options)) return best;
+  std::optional<PatternStats> turned;
+  if (stats != nullptr) turned = transposed(*stats);
+  for (const bool grad_w_there : {false, true}) {
+    if (grad_w_there && !problem.grad_w) break;
+    const auto [here, there] = two_problems(problem, grad_w_there);
+    const PlanResult forward = plan_with(here, machine, options, stats, search);
+    const PlanResult backward =
+        plan_with(there, machine, options, turned ? &*turned : nullptr, search);
+    best.evaluations += forward.evaluations + backward.evaluations;
+    if (forward.status != PlanStatus::Found || backward.status != PlanStatus::Found) continue;
+    auto plan = joined(forward.plan, backward.plan, problem, machine);
+    if (!plan || (best.has_plan && best.plan.cost.cycles <= plan->cost.cycles)) continue;
+    best.status = PlanStatus::Found;
+    best.has_plan = true;
+    best.plan = std::move(*plan);
+    best.memory_bound = forward.memory_bound;
+  }
+  return best;
+}
+
+}  // namespace tessera::planner::internal

@@ -1,0 +1,93 @@
+#include "tessera/planner/internal/two_layouts.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tessera/planner/rehome_cost.hpp"
+
+namespace tessera::planner {
+namespace {
+
+Problem training(Dims size, BlockShape block, double density) {
+  Problem p{.size = size, .block = block, .density = density};
+  p.grad_a = p.grad_w = true;
+  return p;
+}
+
+Plan plan_of(const Problem& p, bool per_pass) {
+  Options o;
+  o.per_pass_plans = per_pass;
+  return plan_or_throw(p, device::machine_preset("gc200"), o);
+}
+
+TEST(TwoLayouts, AreChosenExactlyWhereTheyCostLess) {
+  int chosen = 0, left = 0;
+  for (const Problem& p :
+       {training({1, 2048, 2048, 2}, {1, 1}, 0.05), training({1, 1024, 1024, 4096}, {16, 16}, 0.01),
+        training({1, 4096, 4096, 1}, {8, 8}, 0.05), training({1, 40, 48, 8}, {4, 4}, 0.2)}) {
+    const Plan one = plan_of(p, false), best = plan_of(p, true);
+    EXPECT_TRUE(one.backward.empty());
+    if (best.backward.empty()) {
+      ++left;
+      EXPECT_EQ(best, one);
+      continue;
+    }
+    ++chosen;
+    EXPECT_LT(best.cost.cycles, one.cost.cycles);
+  }
+  EXPECT_GT(chosen, 0);
+  EXPECT_GT(left, 0);
+}
+
+TEST(TwoLayouts, CostWhatTheirPartsCostAndTheWayOfTheValues) {
+  const Problem p = training({1, 2048, 2048, 2}, {1, 1}, 0.05);
+  const auto machine = device::machine_preset("gc200");
+  const Plan plan = plan_of(p, true);
+  ASSERT_EQ(plan.backward.size(), 1u);
+  const bool there = plan.runs_transposed(Pass::GradW);
+  const auto [fwd, bwd] = internal::two_problems(p, there);
+  const Plan a = plan_or_throw(fwd, machine), b = plan_or_throw(bwd, machine);
+  EXPECT_EQ(plan.backward[0], b);
+  EXPECT_EQ(plan.cost.cycles,
+            a.cost.cycles + b.cost.cycles + rehome_cost(a, b, p.data_type, machine).cycles);
+  EXPECT_EQ(plan.cost.find(Pass::GradA)->terms.front().name, "re-home values");
+  EXPECT_EQ(plan.cost.passes.size(), 3u);
+  EXPECT_GT(plan.cost.resident, std::max(a.cost.resident, b.cost.resident));
+}
+
+TEST(TwoLayouts, AreNotTriedWhereTheRequestSpeaksOfOne) {
+  const Problem p = training({1, 2048, 2048, 2}, {1, 1}, 0.05);
+  const auto machine = device::machine_preset("gc200");
+  Options pinned, shared, quirk;
+  pinned.constraints.x = 128;
+  shared.shared_buckets = false;
+  quirk.quirks.free_steps = true;
+  for (const Options& o : {pinned, shared, quirk})
+    EXPECT_TRUE(plan_or_throw(p, machine, o).backward.empty());
+  Problem forward_only = p;
+  forward_only.grad_a = false;
+  EXPECT_TRUE(plan_or_throw(forward_only, machine).backward.empty());
+}
+
+TEST(TwoLayouts, DoNotExceedTheTileTogether) {
+  Problem p = training({1, 2048, 2048, 2}, {1, 1}, 0.05);
+  device::Machine machine = device::machine_preset("gc200");
+  const Plan roomy = plan_or_throw(p, machine);
+  ASSERT_EQ(roomy.backward.size(), 1u);
+  machine.tile_memory = roomy.cost.temp + roomy.cost.resident - Bytes(1);
+  const PlanResult tight = plan(p, machine);
+  EXPECT_TRUE(!tight.has_plan ||
+              tight.plan.cost.temp + tight.plan.cost.resident <= machine.tile_memory);
+}
+
+TEST(TransposedStats, SwapRowsAndColumnsOfCountsAndMap) {
+  PatternStats s{{2, 3}, {2, 0, 1}, {1, 2}, {1, 1}, {0, 0, 0, 0, 1, 2, 0, 1, 2, 0, 1, 3}};
+  const PatternStats t = internal::transposed(s);
+  EXPECT_EQ(t.block, (BlockShape{3, 2}));
+  EXPECT_EQ(t.row_counts, s.col_counts);
+  EXPECT_EQ(t.before, (std::vector<std::int64_t>{0, 0, 0, 0, 0, 1, 1, 1, 0, 2, 2, 3}));
+  EXPECT_EQ(internal::transposed(t), s);
+}
+
+}  // namespace
+}  // namespace tessera::planner
