@@ -12,10 +12,7 @@
 #include "tessera/sparse/restrict.hpp"
 
 namespace tessera::runtime::internal {
-namespace {
 
-// The weights in the grid's blocks and size. Blocks of which neither divides the other are taken
-// apart first.
 sparse::Csr<float> in_grid(const sparse::Csr<float>& weights, const partitioner::TileGrid& grid) {
   const auto fit = [](std::int64_t a, std::int64_t b) { return a % b == 0 || b % a == 0; };
   const BlockShape from = weights.block, to = grid.block;
@@ -26,8 +23,6 @@ sparse::Csr<float> in_grid(const sparse::Csr<float>& weights, const partitioner:
   const sparse::Csr<float> parts = merges ? weights : sparse::with_block(weights, BlockShape{1, 1});
   return sparse::with_block(sparse::with_shape(parts, grid.size.x, grid.size.y), to);
 }
-
-}  // namespace
 
 LayerWeights::LayerWeights(const planner::Problem& problem, const partitioner::TileGrid& grid,
                            Executor& executor)

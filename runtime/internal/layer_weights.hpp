@@ -14,6 +14,10 @@
 
 namespace tessera::runtime::internal {
 
+// The weights in the grid's blocks and size, empty blocks not stored. Blocks of which neither
+// divides the other are taken apart first.
+sparse::Csr<float> in_grid(const sparse::Csr<float>& weights, const partitioner::TileGrid& grid);
+
 // The weights of a layer, for each group: as they were given, and as the machine holds them.
 // Invariants:
 //   1. Before the first set() there is nothing; then given_, in_grid_ and buckets_ have one entry
