@@ -172,6 +172,13 @@ const partitioner::Buckets& FullyConnected::buckets(std::int64_t group) const {
   return state_->weights.buckets(group);
 }
 
+partitioner::SpillStats FullyConnected::spill() const { return state_->weights.spill(); }
+
+partitioner::Travel FullyConnected::travel() const {
+  state_->weights.buckets(0);  // refuses where there are none
+  return state_->weights.image().travel();
+}
+
 const sparse::Csr<float>& FullyConnected::weights(std::int64_t group) const {
   return state_->weights.given(group);
 }

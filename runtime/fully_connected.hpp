@@ -82,6 +82,10 @@ class FullyConnected {
                         sparse::Csr<float>& gradient);
 
   const partitioner::Buckets& buckets(std::int64_t group = 0) const;
+  // Of all groups, for a report: counts are sums, the fullest and the steps those of the group that
+  // has most. A pass moves buckets as far as travel() says.
+  partitioner::SpillStats spill() const;
+  partitioner::Travel travel() const;
   // The weights as they were given and changed since, not rounded.
   const sparse::Csr<float>& weights(std::int64_t group = 0) const;
   // The most memory any tile needs in any pass.

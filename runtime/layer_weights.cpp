@@ -95,6 +95,28 @@ const partitioner::Buckets& LayerWeights::buckets(std::int64_t group) const {
   return buckets_[std::size_t(group)];
 }
 
+partitioner::SpillStats LayerWeights::spill() const {
+  partitioner::SpillStats all = buckets(0).stats;
+  const auto take_larger = [](auto& most, const auto& other) { most = std::max(most, other); };
+  for (const partitioner::Buckets& buckets : std::span(buckets_).subspan(1)) {
+    const partitioner::SpillStats& s = buckets.stats;
+    all.blocks += s.blocks;
+    all.moved_blocks += s.moved_blocks;
+    all.records += s.records;
+    all.travel += s.travel;
+    all.cut_rows += s.cut_rows;
+    take_larger(all.fullest_words, s.fullest_words);
+    take_larger(all.fullest_blocks, s.fullest_blocks);
+    take_larger(all.fullest_grad_a_words, s.fullest_grad_a_words);
+    take_larger(all.greedy_steps, s.greedy_steps);
+    take_larger(all.lower_bound_steps, s.lower_bound_steps);
+    take_larger(all.load, s.load);
+    take_larger(all.uneven_load, s.uneven_load);
+  }
+  if (buckets_.size() > 1) all.steps = image().travel().steps();
+  return all;
+}
+
 const sparse::Csr<float>& LayerWeights::given(std::int64_t group) const {
   check_group(group);
   return given_[std::size_t(group)];

@@ -212,9 +212,10 @@ std::optional<Cycles> dense_bound(const planner::Problem& problem, const device:
   const std::int64_t units = machine.conv_units(problem.data_type, problem.partials_type);
   if (units == 0) return std::nullopt;
   const std::int64_t products_per_unit = problem.data_type == DataType::Half ? 4 : 2;
-  return Cycles(ceil_div(checked_mul(checked_mul(problem.size.x, problem.size.y, "dense products"),
-                                     problem.size.z, "dense products"),
-                         machine.tiles * units * products_per_unit));
+  std::int64_t products = problem.size.g;
+  for (const std::int64_t side : {problem.size.x, problem.size.y, problem.size.z})
+    products = checked_mul(products, side, "dense products");
+  return Cycles(ceil_div(products, machine.tiles * units * products_per_unit));
 }
 
 bool LayerReport::ok() const {

@@ -42,6 +42,7 @@ class LayerWeights {
   // Error{InvalidArgument} before set(), and for a group there is not.
   const partitioner::Buckets& buckets(std::int64_t group) const;
   const sparse::Csr<float>& given(std::int64_t group) const;
+  partitioner::SpillStats spill() const;
   // Values in bucket order, [groups][buckets][values_per_bucket], at the places of the given
   // pattern. T is float or Half.
   template <class T>

@@ -146,6 +146,11 @@ TEST(Groups, AreRightWhenOnlyOneOfThemSpills) {
     ASSERT_FALSE(layer.set_weights(c.weights));
     EXPECT_TRUE(layer.buckets(0).travel.stays_home());
     ASSERT_FALSE(layer.buckets(1).travel.stays_home()) << "the case is there to spill";
+    EXPECT_EQ(layer.travel(), layer.buckets(1).travel);
+    EXPECT_EQ(layer.spill().moved_blocks, layer.buckets(1).stats.moved_blocks);
+    EXPECT_EQ(layer.spill().steps, layer.buckets(1).stats.steps);
+    EXPECT_EQ(layer.spill().blocks,
+              c.weights[0].blocks() + c.weights[1].blocks() + c.weights[2].blocks());
     const GroupOperands<float> in(c);
     Matrix<float> q(72, 6), s_grad(72, 6);
     std::vector<sparse::Csr<float>> gradients(3);
@@ -167,6 +172,50 @@ TEST(Groups, AreRightWhenOnlyOneOfThemSpills) {
                       .ok());
     }
   }
+}
+
+// Terms of two estimates of the same cut: only the fullest of more cells is expected to be fuller.
+void expect_same_terms(const planner::PassCost& one, const planner::PassCost& many) {
+  ASSERT_EQ(one.terms.size(), many.terms.size());
+  for (std::size_t i = 0; i < one.terms.size(); ++i) {
+    const planner::CostTerm &a = one.terms[i], &b = many.terms[i];
+    if (a.name == "multiply")
+      EXPECT_NEAR(double(a.cycles.value), double(b.cycles.value), 0.03 * double(a.cycles.value));
+    else
+      EXPECT_EQ(a, b) << a.name;
+  }
+}
+
+// The same full matrix in every group: as many more tiles, not a cycle more, planned or run.
+TEST(Groups, ArePlannedAsTheyRun) {
+  for (const BlockShape block : {BlockShape{1, 1}, {8, 8}})
+    for (const bool travelling : {false, true})
+      for (const Dims parts : {Dims{1, 2, 3, 2}, Dims{1, 3, 1, 2}, Dims{1, 1, 2, 1}}) {
+        GroupCase c;
+        c.cut.batch = 12;
+        c.cut.travelling_buckets = travelling;
+        c.cut.partition = parts;
+        c.weights.assign(3, random_weights(48, 48, block, 1.0, 5));
+        SCOPED_TRACE(name_of(c));
+        planner::Options options;
+        options.available_memory_proportion = 1.0;
+        options.constraints = {.x = parts.x,
+                               .y = parts.y,
+                               .z = parts.z,
+                               .grad_w_exchange_buckets = travelling,
+                               .use_dense = false};
+        const auto plan = [&](std::int64_t groups) {
+          planner::Problem problem = c.problem(groups);
+          problem.density = 1.0;
+          return planner::plan_or_throw(problem, c.machine(groups), options);
+        };
+        const planner::PlanCost one = plan(1).cost, three = plan(3).cost;
+        const auto alone = run_groups<float>(c, {0, 1}), together = run_groups<float>(c, {0, 3});
+        for (std::size_t pass = 0; pass < 3; ++pass) {
+          expect_same_terms(one.passes[pass], three.passes[pass]);
+          EXPECT_EQ(alone.ledgers[pass].total(), together.ledgers[pass].total());
+        }
+      }
 }
 
 TEST(Groups, AMisfitNamesItsGroupAndLeavesAllWeights) {

@@ -24,6 +24,9 @@ TEST(DenseBound, IsAllUnitsBusyAllTheTime) {
   planner::Problem problem{.size = {1, 64, 64, 32}};
   // 8 units of 4 half products with float sums: 32 a tile and cycle.
   EXPECT_EQ(dense_bound(problem, machine_of(2)), Cycles(64 * 64 * 32 / (2 * 32)));
+  problem.size.g = 3;
+  EXPECT_EQ(dense_bound(problem, machine_of(2)), Cycles(3 * 64 * 64 * 32 / (2 * 32)));
+  problem.size.g = 1;
   problem.data_type = DataType::Float;  // 8 units of 2
   EXPECT_EQ(dense_bound(problem, machine_of(2)), Cycles(64 * 64 * 32 / (2 * 16)));
 }
@@ -104,7 +107,7 @@ TEST(Report, NamesGroupsOnlyWhereThereAreSome) {
 TEST(Report, KeepsWithinAHundredColumns) {
   LayerReport report = small_report();
   report.machine = machine_of(1472);
-  report.problem.size = {12, 123456, 234567, 64};
+  report.problem.size = {12, 123456, 234567, 16};
   report.problem.block = {16, 16};
   report.problem.grad_a = report.problem.grad_w = true;
   report.plan.partition = {12, 123, 1472, 123};
