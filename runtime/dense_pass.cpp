@@ -8,6 +8,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/codelets/bucket_layout.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
+#include "tessera/runtime/internal/dense_role.hpp"
 #include "tessera/runtime/internal/home_buckets.hpp"
 #include "tessera/runtime/internal/reduce.hpp"
 #include "tessera/runtime/internal/travelling_buckets.hpp"
@@ -25,25 +26,6 @@ namespace {
 
 enum Phase { kPrearrange, kDistribute, kPropagate, kReduce };
 
-// Which axis the pass reads along and which it writes along.
-struct Role {
-  bool forward;
-
-  Range in_rows(const partitioner::TileGrid& grid, Cell c) const {
-    return forward ? grid.y_range(c.y) : grid.x_range(c.x);
-  }
-  Range out_rows(const partitioner::TileGrid& grid, Cell c) const {
-    return forward ? grid.x_range(c.x) : grid.y_range(c.y);
-  }
-  std::int64_t in_parts(const Dims& splits) const { return forward ? splits.y : splits.x; }
-  std::int64_t out_parts(const Dims& splits) const { return forward ? splits.x : splits.y; }
-  std::int64_t in_part(Cell c) const { return forward ? c.y : c.x; }
-  std::int64_t out_part(Cell c) const { return forward ? c.x : c.y; }
-  Cell cell(std::int64_t in, std::int64_t out, std::int64_t z) const {
-    return forward ? Cell{out, in, z} : Cell{in, out, z};
-  }
-};
-
 // The slots of one tile besides its travelling buckets.
 struct TileSlots {
   SlotId in_home, in, partial;
@@ -54,7 +36,7 @@ struct TileSlots {
 
 struct DensePass::State {
   PassSpec spec;
-  Role role;
+  internal::DenseRole role;
   device::Engine engine;
   TileMap map;
   internal::BucketShape shape;
@@ -71,7 +53,7 @@ struct DensePass::State {
       : spec(s),
         role{s.method == codelets::Method::ElementFwd || s.method == codelets::Method::BlockFwd},
         engine(machine, mode, executor),
-        map(s.grid.splits, TileOrder::Yzx),
+        map(s.parts(), TileOrder::Yzx),
         shape(internal::values_shape(s)),
         all(map.all()),
         homes(internal::add_home_buckets(engine, map, shape, {kPrearrange, kReduce})),
@@ -136,47 +118,45 @@ std::vector<TileSlots> DensePass::State::add_tiles() {
 
 // Tiles that share a part of the result and a z add their partials up.
 std::vector<internal::ReductionColumn> DensePass::State::columns() const {
-  const Dims& splits = spec.grid.splits;
   std::vector<internal::ReductionColumn> result;
-  for (std::int64_t out = 0; out < role.out_parts(splits); ++out)
-    for (std::int64_t k = 0; k < splits.z; ++k) {
-      internal::ReductionColumn column;
-      for (std::int64_t in = 0; in < role.in_parts(splits); ++in) {
-        const TileId tile = map.tile(role.cell(in, out, k));
-        column.tiles.push_back(tile);
-        column.partials.push_back(tiles[std::size_t(tile.value)].partial);
-      }
-      const Cell first = role.cell(0, out, k);
-      column.elements = role.out_rows(spec.grid, first).size() * z();
-      result.push_back(std::move(column));
+  for (const TileId first : all) {
+    const Cell c = map.cell(first);
+    if (role.in_part(c) != 0) continue;
+    internal::ReductionColumn column;
+    for (std::int64_t in = 0; in < role.in_parts(map.splits()); ++in) {
+      const TileId tile = map.tile(role.with_in_part(c, in));
+      column.tiles.push_back(tile);
+      column.partials.push_back(tiles[std::size_t(tile.value)].partial);
     }
+    column.elements = role.out_rows(spec.grid, c).size() * z();
+    result.push_back(std::move(column));
+  }
   return result;
 }
 
 std::vector<Gather> DensePass::State::prearrange_gathers() const {
   const Dims& splits = spec.grid.splits;
+  const std::int64_t sharers = role.out_parts(splits);
   std::vector<Gather> gathers;
-  const bool shared = role.out_parts(splits) > 1;
-  for (std::int64_t in = 0; shared && in < role.in_parts(splits); ++in)
-    for (std::int64_t k = 0; k < splits.z; ++k) {
-      Gather slice;  // every tile of the group holds a share of the slice that all of them need
-      for (std::int64_t out = 0; out < role.out_parts(splits); ++out) {
-        const TileId tile = map.tile(role.cell(in, out, k));
-        const TileSlots& slots = tiles[std::size_t(tile.value)];
-        const std::int64_t rows = role.in_rows(spec.grid, map.cell(tile)).size();
-        const Range share = share_of(rows, 1, role.out_parts(splits), out);
-        slice.pieces.push_back({slots.in_home, {0, share.size()}});
-        slice.destinations.push_back(slots.in);
-      }
-      gathers.push_back(std::move(slice));
+  for (const TileId first : all) {
+    const Cell c = map.cell(first);
+    if (sharers == 1 || role.out_part(c) != 0) continue;
+    Gather slice;  // every tile of the line holds a share of the slice that all of them need
+    const std::int64_t rows = role.in_rows(spec.grid, c).size();
+    for (std::int64_t out = 0; out < sharers; ++out) {
+      const TileSlots& slots = tiles[std::size_t(map.tile(role.with_out_part(c, out)).value)];
+      slice.pieces.push_back({slots.in_home, {0, share_of(rows, 1, sharers, out).size()}});
+      slice.destinations.push_back(slots.in);
     }
+    gathers.push_back(std::move(slice));
+  }
   for (const TileId tile : all) {  // every bucket to the other tiles of its cell
     const Cell c = map.cell(tile);
     const BucketSlots home = homes[std::size_t(tile.value)];
     Gather meta{{{home.meta, {0, 1}}}, {}}, payload{{{home.payload, {0, 1}}}, {}};
     for (std::int64_t k = 0; k < splits.z; ++k) {
       if (k == c.z) continue;
-      const TileId other = map.tile({c.x, c.y, k});
+      const TileId other = map.tile({c.x, c.y, k, c.g});
       const BucketSlots to = tiles[std::size_t(other.value)].arrived[std::size_t(c.z)];
       meta.destinations.push_back(to.meta);
       payload.destinations.push_back(to.payload);
@@ -195,7 +175,8 @@ void DensePass::State::load(const BucketImage& image, device::ByteRows in) {
     const Range rows = role.in_rows(spec.grid, c);
     const Range share =
         share_of(rows.size(), 1, role.out_parts(spec.grid.splits), role.out_part(c));
-    device::ByteRows slice = in.sub({rows.begin + share.begin, rows.begin + share.end});
+    const std::int64_t begin = role.first_in_row(spec.grid.size, c) + rows.begin;
+    device::ByteRows slice = in.sub({begin + share.begin, begin + share.end});
     slice.data += c.z * row_bytes();
     slice.row_bytes = row_bytes();
     engine.load(tiles[std::size_t(tile.value)].in_home, slice);
@@ -261,12 +242,13 @@ void DensePass::State::collect(device::ByteRows out) const {
   const std::int64_t element = bytes_of(spec.data_type());
   for (const internal::ReducedShare& share : reduction.shares()) {
     const Cell c = map.cell(share.tile);
-    const Range rows = role.out_rows(spec.grid, c);
+    const std::int64_t begin =
+        role.first_out_row(spec.grid.size, c) + role.out_rows(spec.grid, c).begin;
     const std::byte* from = engine.view(share.slot).data;
     for (std::int64_t e = share.elements.begin; e < share.elements.end;) {
       const std::int64_t row = e / z(), column = e % z();
       const std::int64_t run = std::min(z() - column, share.elements.end - e);
-      std::byte* to = out.data + (rows.begin + row) * out.stride + (c.z * z() + column) * element;
+      std::byte* to = out.data + (begin + row) * out.stride + (c.z * z() + column) * element;
       std::memcpy(to, from, std::size_t(run * element));
       from += run * element;
       e += run;
@@ -284,7 +266,7 @@ Bytes DensePass::high_water() const { return state_->engine.high_water(); }
 
 device::Ledger DensePass::run(const BucketImage& image, device::ByteRows in, device::ByteRows out) {
   State& s = *state_;
-  TESSERA_ASSERT(image.buckets->grid == s.spec.grid);
+  TESSERA_ASSERT(image.fits(s.spec));
   s.engine.begin_program();
   s.engine.begin_phase(kPrearrange);
   s.load(image, in);
@@ -293,7 +275,7 @@ device::Ledger DensePass::run(const BucketImage& image, device::ByteRows in, dev
   s.engine.begin_phase(kDistribute);
   s.distribute();
   s.engine.begin_phase(kPropagate);
-  s.propagate(image.buckets->travel);
+  s.propagate(image.travel());
   s.engine.begin_phase(kReduce);
   s.reduction.run(s.engine, "reduce");
   s.collect(out);

@@ -11,6 +11,7 @@ namespace tessera::runtime {
 // The two passes with a dense result, as one program each:
 //   Fwd    Q[x][z]  = R * S[y][z]                   partial sums over y
 //   GradA  dS[y][z] = transpose(R) * dQ[x][z]       partial sums over x
+// for each group; all groups take every step together, each on tiles of its own.
 // Phases, in order (shapes are those of one tile; `in` is y for Fwd and x for GradA, `out` the
 // other):
 //   transpose    GradA of blocks: turns the values of its bucket over        one compute step
@@ -31,7 +32,8 @@ class DensePass {
   ~DensePass();
   DensePass(DensePass&&) noexcept;
 
-  // in [in rows][z] and out [out rows][z] in the layer's type, sizes of the grid, z contiguous.
+  // in [groups * in rows][z] and out [groups * out rows][z] in the layer's type, sizes of the grid,
+  // z contiguous.
   device::Ledger run(const BucketImage& image, device::ByteRows in, device::ByteRows out);
   Bytes high_water() const;
 

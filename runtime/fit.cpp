@@ -6,6 +6,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/planner/planner.hpp"
 #include "tessera/runtime/fully_connected.hpp"
+#include "tessera/runtime/internal/layer_weights.hpp"
 #include "tessera/sparse/convert.hpp"
 
 namespace tessera::runtime {
@@ -22,9 +23,7 @@ bool fits(const planner::Problem& problem, const device::Machine& machine, plann
   if (planned.status != planner::PlanStatus::Found) return false;
   const partitioner::TileGrid grid = tile_grid(problem, planned.plan, machine);
   try {
-    const auto pattern =
-        sparse::with_shape(sparse::with_block(weights, grid.block), grid.size.x, grid.size.y);
-    return !partitioner::encode(pattern, grid,
+    return !partitioner::encode(internal::in_grid(weights, grid), grid,
                                 {.force_spills = options.partitioner_force_bucket_spills})
                 .misfit;
   } catch (const Error& error) {

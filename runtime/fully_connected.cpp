@@ -2,91 +2,26 @@
 
 #include <fmt/format.h>
 
-#include <utility>
+#include <algorithm>
 #include <vector>
 
 #include "tessera/base/error.hpp"
 #include "tessera/runtime/dense_pass.hpp"
 #include "tessera/runtime/grad_w_pass.hpp"
-#include "tessera/sparse/check.hpp"
-#include "tessera/sparse/convert.hpp"
-#include "tessera/sparse/restrict.hpp"
+#include "tessera/runtime/internal/layer_weights.hpp"
+#include "tessera/runtime/internal/padded.hpp"
 
 namespace tessera::runtime {
-namespace {
-
-template <class T>
-device::ByteRows bytes_of_view(MatrixView<T> view) {
-  using Plain = std::remove_const_t<T>;
-  // Programs only read what they are given to read.
-  return {reinterpret_cast<std::byte*>(const_cast<Plain*>(view.data)), view.rows,
-          view.cols * std::int64_t(sizeof(T)), view.row_stride * std::int64_t(sizeof(T))};
-}
-
-template <class To, class From>
-void copy_view(MatrixView<From> from, MatrixView<To> to) {
-  for (std::int64_t r = 0; r < from.rows; ++r)
-    for (std::int64_t c = 0; c < from.cols; ++c) to(r, c) = from(r, c);
-}
-
-// An operand in the grid's size: the caller's own memory when it fits, else a zero-padded copy.
-template <class T>
-class Padded {
- public:
-  Padded(MatrixView<T> view, std::int64_t rows, std::int64_t cols) : view_(view) {
-    if (view.rows == rows && view.cols == cols && view.rows_are_contiguous() &&
-        view.row_stride >= cols)
-      return;
-    copy_ = Matrix<std::remove_const_t<T>>(rows, cols);
-  }
-  bool copied() const { return copy_.has_value(); }
-  void read() {
-    if (copied()) copy_view(view_, copy_->view());
-  }
-  void write_back() {
-    if (!copied()) return;
-    copy_view(std::as_const(*copy_).view().sub({0, view_.rows}, {0, view_.cols}), view_);
-  }
-  device::ByteRows bytes() {
-    return copied() ? bytes_of_view(copy_->view()) : bytes_of_view(view_);
-  }
-
- private:
-  MatrixView<T> view_;
-  std::optional<Matrix<std::remove_const_t<T>>> copy_;
-};
-
-void check_shape(const char* name, std::int64_t rows, std::int64_t cols, std::int64_t want_rows,
-                 std::int64_t want_cols) {
-  if (rows != want_rows || cols != want_cols)
-    throw Error(ErrorCode::InvalidArgument, fmt::format("{} is {} x {}; this layer needs {} x {}",
-                                                        name, rows, cols, want_rows, want_cols));
-}
-
-// The weights in the grid's blocks and size. Blocks of which neither divides the other are taken
-// apart first.
-sparse::Csr<float> in_grid(const sparse::Csr<float>& weights, const partitioner::TileGrid& grid) {
-  const auto fit = [](std::int64_t a, std::int64_t b) { return a % b == 0 || b % a == 0; };
-  const BlockShape from = weights.block, to = grid.block;
-  const bool smaller = from.rows % to.rows == 0 && from.cols % to.cols == 0;
-  if (smaller) return sparse::with_shape(sparse::with_block(weights, to), grid.size.x, grid.size.y);
-  const bool merges = fit(from.rows, to.rows) && fit(from.cols, to.cols) &&
-                      grid.size.x % from.rows == 0 && grid.size.y % from.cols == 0;
-  const sparse::Csr<float> parts = merges ? weights : sparse::with_block(weights, BlockShape{1, 1});
-  return sparse::with_block(sparse::with_shape(parts, grid.size.x, grid.size.y), to);
-}
-
-}  // namespace
 
 partitioner::TileGrid tile_grid(const planner::Problem& problem, const planner::Plan& plan,
                                 const device::Machine& machine) {
   Dims grains = ceil_div(problem.size_in_blocks(), plan.grain);
   grains.z = round_up(grains.z, plan.partition.z);  // equal z on every tile
-  const Dims padded = grains * plan.grain;
+  const Dims padded = grains * plan.grain, parts = plan.partition;
   return {.size = {1, padded.x, padded.y, padded.z},
           .block = plan.block,
           .z_grain = plan.grain.z,
-          .splits = plan.partition,
+          .splits = {1, parts.x, parts.y, parts.z},
           .data_type = problem.data_type,
           .workers = machine.workers,
           .word_bits = machine.word_bits,
@@ -99,13 +34,10 @@ partitioner::TileGrid tile_grid(const planner::Problem& problem, const planner::
 
 struct FullyConnected::State {
   planner::Problem problem;
-  partitioner::TileGrid grid;
+  partitioner::TileGrid grid;  // of one group
+  internal::LayerWeights weights;
   std::optional<DensePass> fwd, grad_a;
   std::optional<GradWPass> grad_w;
-  std::optional<partitioner::Buckets> buckets;
-  std::vector<std::byte> values;  // bucket order, the layer's type
-  sparse::Csr<float> given;       // the weights' pattern; values unused
-  sparse::Csr<float> pattern;     // the same in the grid's block and size; values unused
 
   template <class T>
   void check_call(bool has_pass, const char* pass) const {
@@ -116,32 +48,49 @@ struct FullyConnected::State {
     if (!has_pass)
       throw Error(ErrorCode::InvalidArgument,
                   fmt::format("{}: the layer was planned without this pass", pass));
-    if (!buckets)
+    if (weights.empty())
       throw Error(ErrorCode::InvalidArgument, fmt::format("{}: call set_weights first", pass));
   }
-  BucketImage image() const { return {&*buckets, values.data()}; }
+  // Operands of x or y rows a group: as they come, and as programs want them.
   template <class T>
-  void fill_values(std::span<const float> from);
+  internal::Padded<T> operand(const char* name, MatrixView<T> view, std::int64_t Dims::*side) const;
+  template <class T>
+  device::Ledger run(DensePass& pass, internal::Padded<const T> in, internal::Padded<T> out) const;
 };
 
 template <class T>
-void FullyConnected::State::fill_values(std::span<const float> from) {
-  const std::vector<T> in_order = partitioner::to_bucket_order<T, float>(*buckets, from);
-  const auto bytes = std::as_bytes(std::span(in_order));
-  values.assign(bytes.begin(), bytes.end());
+internal::Padded<T> FullyConnected::State::operand(const char* name, MatrixView<T> view,
+                                                   std::int64_t Dims::*side) const {
+  const std::int64_t rows = problem.size.g * problem.size.*side;
+  if (view.rows != rows || view.cols != problem.size.z)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("{} is {} x {}; this layer needs {} x {}", name, view.rows, view.cols,
+                            rows, problem.size.z));
+  return {view, problem.size.g, grid.size.*side, grid.size.z};
+}
+
+template <class T>
+device::Ledger FullyConnected::State::run(DensePass& pass, internal::Padded<const T> in,
+                                          internal::Padded<T> out) const {
+  in.read();
+  device::Ledger ledger = pass.run(weights.image(), in.bytes(), out.bytes());
+  out.write_back();
+  return ledger;
 }
 
 FullyConnected::FullyConnected(const planner::Problem& problem, const planner::Plan& plan,
                                const device::Machine& machine, device::ExchangeMode mode,
-                               Executor& executor)
-    : state_(std::make_unique<State>()) {
+                               Executor& executor) {
   planner::check_problem(problem);
-  if (problem.size.g != 1)
-    throw Error(ErrorCode::InvalidArgument, "the runtime runs plans of one group; plan with g = 1");
-  state_->problem = problem;
-  state_->grid = tile_grid(problem, plan, machine);
-  partitioner::check(state_->grid);
-  PassSpec spec{state_->grid, plan.fwd, problem.partials_type};
+  if (plan.partition.g != problem.size.g)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("the plan is for {} groups, the layer has {}; plan it anew",
+                            plan.partition.g, problem.size.g));
+  const partitioner::TileGrid grid = tile_grid(problem, plan, machine);
+  partitioner::check(grid);
+  state_ = std::make_unique<State>(
+      State{problem, grid, {problem, grid, executor}, std::nullopt, std::nullopt, std::nullopt});
+  PassSpec spec{grid, problem.size.g, plan.fwd, problem.partials_type};
   state_->fwd.emplace(spec, machine, mode, executor);
   spec.method = plan.grad_a;
   if (problem.grad_a) state_->grad_a.emplace(spec, machine, mode, executor);
@@ -156,83 +105,82 @@ FullyConnected::FullyConnected(FullyConnected&&) noexcept = default;
 FullyConnected& FullyConnected::operator=(FullyConnected&&) noexcept = default;
 
 std::optional<partitioner::Misfit> FullyConnected::set_weights(
+    std::span<const sparse::Csr<float>> weights, const partitioner::EncodeOptions& options) {
+  return state_->weights.set(weights, options);
+}
+
+std::optional<partitioner::Misfit> FullyConnected::set_weights(
     const sparse::Csr<float>& weights, const partitioner::EncodeOptions& options) {
-  State& s = *state_;
-  sparse::check(weights);
-  const Dims whole = s.problem.size_in_blocks();
-  check_shape("the weight matrix", weights.rows, weights.cols, whole.x, whole.y);
-  if (weights.block != s.problem.block)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("the weights have {}x{} blocks; this layer was planned for {}x{}",
-                            weights.block.rows, weights.block.cols, s.problem.block.rows,
-                            s.problem.block.cols));
-  sparse::Csr<float> pattern = in_grid(weights, s.grid);
-  partitioner::EncodeResult encoded = partitioner::encode(pattern, s.grid, options);
-  if (encoded.misfit) return encoded.misfit;
-  s.buckets = std::move(encoded.buckets);
-  s.given = weights;
-  s.pattern = std::move(pattern);
-  if (s.problem.data_type == DataType::Half)
-    s.fill_values<Half>(s.pattern.values);
-  else
-    s.fill_values<float>(s.pattern.values);
-  return std::nullopt;
+  return set_weights({&weights, 1}, options);
+}
+
+std::optional<partitioner::Misfit> FullyConnected::update_weights(
+    const sparse::PatternChange& change, std::int64_t group) {
+  return state_->weights.update(change, group);
+}
+
+void FullyConnected::set_values(std::span<const float> values, std::int64_t group) {
+  state_->weights.set_values(values, group);
 }
 
 template <class T>
 device::Ledger FullyConnected::forward(MatrixView<const T> s, MatrixView<T> q) {
   State& state = *state_;
   state.check_call<T>(true, "forward");
-  const Dims &size = state.problem.size, &padded = state.grid.size;
-  check_shape("s", s.rows, s.cols, size.y, size.z);
-  check_shape("q", q.rows, q.cols, size.x, size.z);
-  Padded<const T> in(s, padded.y, padded.z);
-  Padded<T> out(q, padded.x, padded.z);
-  in.read();
-  device::Ledger ledger = state.fwd->run(state.image(), in.bytes(), out.bytes());
-  out.write_back();
-  return ledger;
+  return state.run<T>(*state.fwd, state.operand("s", s, &Dims::y), state.operand("q", q, &Dims::x));
 }
 
 template <class T>
 device::Ledger FullyConnected::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad) {
   State& state = *state_;
   state.check_call<T>(state.grad_a.has_value(), "grad_a");
-  const Dims &size = state.problem.size, &padded = state.grid.size;
-  check_shape("q_grad", q_grad.rows, q_grad.cols, size.x, size.z);
-  check_shape("s_grad", s_grad.rows, s_grad.cols, size.y, size.z);
-  Padded<const T> in(q_grad, padded.x, padded.z);
-  Padded<T> out(s_grad, padded.y, padded.z);
-  in.read();
-  device::Ledger ledger = state.grad_a->run(state.image(), in.bytes(), out.bytes());
-  out.write_back();
+  return state.run<T>(*state.grad_a, state.operand("q_grad", q_grad, &Dims::x),
+                      state.operand("s_grad", s_grad, &Dims::y));
+}
+
+template <class T>
+device::Ledger FullyConnected::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
+                                      std::span<sparse::Csr<float>> gradients) {
+  State& state = *state_;
+  state.check_call<T>(state.grad_w.has_value(), "grad_w");
+  const std::int64_t groups = state.problem.size.g;
+  if (std::ssize(gradients) != groups)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("{} gradients are asked for; this layer has one for each of its {} "
+                            "groups",
+                            gradients.size(), groups));
+  auto q_in = state.operand("q_grad", q_grad, &Dims::x), s_in = state.operand("s", s, &Dims::y);
+  q_in.read();
+  s_in.read();
+  const BucketImage image = state.weights.image();
+  std::vector<T> in_order(std::size_t(groups * state.grid.buckets()) *
+                          std::size_t(image.groups[0].values_per_bucket()));
+  device::Ledger ledger = state.grad_w->run(image, q_in.bytes(), s_in.bytes(),
+                                            reinterpret_cast<std::byte*>(in_order.data()));
+  for (std::int64_t g = 0; g < groups; ++g)
+    state.weights.to_given<T>(in_order, g, gradients[std::size_t(g)]);
   return ledger;
 }
 
 template <class T>
 device::Ledger FullyConnected::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
                                       sparse::Csr<float>& gradient) {
-  State& state = *state_;
-  state.check_call<T>(state.grad_w.has_value(), "grad_w");
-  const Dims &size = state.problem.size, &padded = state.grid.size;
-  check_shape("q_grad", q_grad.rows, q_grad.cols, size.x, size.z);
-  check_shape("s", s.rows, s.cols, size.y, size.z);
-  Padded<const T> q_in(q_grad, padded.x, padded.z), s_in(s, padded.y, padded.z);
-  q_in.read();
-  s_in.read();
-  std::vector<T> in_order(std::size_t(state.grid.buckets() * state.buckets->values_per_bucket()));
-  device::Ledger ledger = state.grad_w->run(state.image(), q_in.bytes(), s_in.bytes(),
-                                            reinterpret_cast<std::byte*>(in_order.data()));
-  sparse::Csr<float> padded_gradient = state.pattern;
-  padded_gradient.values =
-      partitioner::from_bucket_order<float, T>(*state.buckets, std::span<const T>(in_order));
-  gradient = sparse::on_pattern(padded_gradient, state.given);
-  return ledger;
+  return grad_w<T>(q_grad, s, std::span(&gradient, 1));
 }
 
-const partitioner::Buckets& FullyConnected::buckets() const {
-  if (!state_->buckets) throw Error(ErrorCode::InvalidArgument, "buckets: call set_weights first");
-  return *state_->buckets;
+const partitioner::Buckets& FullyConnected::buckets(std::int64_t group) const {
+  return state_->weights.buckets(group);
+}
+
+partitioner::SpillStats FullyConnected::spill() const { return state_->weights.spill(); }
+
+partitioner::Travel FullyConnected::travel() const {
+  state_->weights.buckets(0);  // refuses where there are none
+  return state_->weights.image().travel();
+}
+
+const sparse::Csr<float>& FullyConnected::weights(std::int64_t group) const {
+  return state_->weights.given(group);
 }
 
 Bytes FullyConnected::high_water() const {
@@ -251,5 +199,9 @@ template device::Ledger FullyConnected::grad_w(MatrixView<const float>, MatrixVi
                                                sparse::Csr<float>&);
 template device::Ledger FullyConnected::grad_w(MatrixView<const Half>, MatrixView<const Half>,
                                                sparse::Csr<float>&);
+template device::Ledger FullyConnected::grad_w(MatrixView<const float>, MatrixView<const float>,
+                                               std::span<sparse::Csr<float>>);
+template device::Ledger FullyConnected::grad_w(MatrixView<const Half>, MatrixView<const Half>,
+                                               std::span<sparse::Csr<float>>);
 
 }  // namespace tessera::runtime

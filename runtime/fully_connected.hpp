@@ -9,20 +9,30 @@
 #include "tessera/device/engine.hpp"
 #include "tessera/partitioner/buckets.hpp"
 #include "tessera/planner/planner.hpp"
+#include "tessera/sparse/change.hpp"
 #include "tessera/sparse/formats.hpp"
 
 namespace tessera::runtime {
 
 // A sparse fully connected layer on a machine: planned once, built once, any number of patterns.
 //
-//   Q[x][z] = R[x][y] * S[y][z],   dS = transpose(R) * dQ,   dR = dQ * transpose(S) where R is
+//   Q[g][x][z] = R[g][x][y] * S[g][y][z],   dS = transpose(R) * dQ,   dR = dQ * transpose(S) where
+//   R is
 //
-// The batch need not suit the machine: the layer pads z to whole grains by itself. x and y must be
-// multiples of the problem's block.
+// Groups share nothing but the plan: each has tiles of its own, and all take every step together,
+// so a pass takes as long as that of the slowest group. Operands of all groups stand one below the
+// other: S is [g * y][z], Q [g * x][z]. A group's results are the same bits as those of a layer of
+// that group alone, unless the groups' buckets travel different ways: sums are then taken in the
+// order of the longest.
+// No size need suit the machine: the layer pads x, y and z by itself. Where x and y are no multiple
+// of the problem's block, the weights are those of whole blocks (Problem::size_in_blocks); what
+// lies beyond meets zeros, and its gradient is 0.
 // Operands are strided views of the caller's memory; on the fast path (z contiguous, no padding)
 // they are used where they lie. T is float for DataType::Float and Half for DataType::Half,
-// anything else is Error{InvalidArgument}, as is an operand of another shape than said.
-// One thread at a time per layer; the machine's tiles are spread over the executor.
+// anything else is Error{InvalidArgument}, as is an operand of another shape than said, a group the
+// layer has not, or a call that needs weights before the first set_weights.
+// One thread at a time per layer; tiles, and the buckets of new weights, are spread over the
+// executor.
 class FullyConnected {
  public:
   // The plan must be one for this problem and machine (planner::plan). The executor must outlive
@@ -33,25 +43,51 @@ class FullyConnected {
   FullyConnected(FullyConnected&&) noexcept;
   FullyConnected& operator=(FullyConnected&&) noexcept;
 
-  // Encodes a matrix [x][y] in the problem's block, canonical (sparse::check). What does not fit
-  // the plan's buckets is returned, and the layer keeps the pattern it had. Values are rounded to
-  // the layer's type.
+  // Encodes a matrix [x][y] in the problem's block for each group, canonical (sparse::check). What
+  // does not fit the plan's buckets is returned (its cell and tile are those of its group), and the
+  // layer keeps the weights it had, as it does when anything is thrown. Values are rounded to the
+  // layer's type. Costs partitioner::encode_into and refill; storage is used again.
+  std::optional<partitioner::Misfit> set_weights(std::span<const sparse::Csr<float>> weights,
+                                                 const partitioner::EncodeOptions& options = {});
+  // The same for a layer of one group.
   std::optional<partitioner::Misfit> set_weights(const sparse::Csr<float>& weights,
                                                  const partitioner::EncodeOptions& options = {});
+  // Removes and adds blocks of a group's pattern, in blocks of the problem; what stays keeps its
+  // value and what is added is 0. The layer then holds sparse::with_change(weights(group), change)
+  // as after set_weights with that, but blocks may lie on other tiles of their cell, so sums may
+  // round otherwise. A misfit or Error{InvalidArgument} (as with_change) leaves the layer as it
+  // was. Costs partitioner::update and copies of the pattern and of the buckets' words; where the
+  // machine has other blocks than the problem, a difference of patterns and a refill as well.
+  std::optional<partitioner::Misfit> update_weights(const sparse::PatternChange& change,
+                                                    std::int64_t group = 0);
+  // New values for a group's pattern, in the order of weights(group).values. No meta-information
+  // changes. Costs partitioner::refill; where the machine has other blocks or sizes than the
+  // problem, a conversion as well.
+  void set_values(std::span<const float> values, std::int64_t group = 0);
 
-  // s [y][z], q [x][z] written. Error{InvalidArgument} before the first set_weights.
+  // s [g * y][z], q [g * x][z] written.
   template <class T>
   device::Ledger forward(MatrixView<const T> s, MatrixView<T> q);
-  // q_grad [x][z], s_grad [y][z] written. Needs a problem with grad_a.
+  // q_grad [g * x][z], s_grad [g * y][z] written. Needs a problem with grad_a.
   template <class T>
   device::Ledger grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad);
-  // q_grad [x][z], s [y][z]; `gradient` gets the pattern of the weights, values in the layer's type
-  // widened to float. Needs a problem with grad_w.
+  // q_grad [g * x][z], s [g * y][z]; `gradients`, one for each group, get the patterns of the
+  // weights, values in the layer's type widened to float. Needs a problem with grad_w.
+  template <class T>
+  device::Ledger grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
+                        std::span<sparse::Csr<float>> gradients);
+  // The same for a layer of one group.
   template <class T>
   device::Ledger grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
                         sparse::Csr<float>& gradient);
 
-  const partitioner::Buckets& buckets() const;
+  const partitioner::Buckets& buckets(std::int64_t group = 0) const;
+  // Of all groups, for a report: counts are sums, the fullest and the steps those of the group that
+  // has most. A pass moves buckets as far as travel() says.
+  partitioner::SpillStats spill() const;
+  partitioner::Travel travel() const;
+  // The weights as they were given and changed since, not rounded.
+  const sparse::Csr<float>& weights(std::int64_t group = 0) const;
   // The most memory any tile needs in any pass.
   Bytes high_water() const;
 
@@ -60,7 +96,7 @@ class FullyConnected {
   std::unique_ptr<State> state_;
 };
 
-// The partitioner's view of a plan.
+// The partitioner's view of a plan: the grid of one group, which is that of all.
 partitioner::TileGrid tile_grid(const planner::Problem& problem, const planner::Plan& plan,
                                 const device::Machine& machine);
 

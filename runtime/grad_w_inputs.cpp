@@ -79,22 +79,22 @@ class GradWInputs final : public GradWPass::Base {
   }
 
   std::vector<Gather> round_gathers(std::int64_t k) const {
-    const Dims& splits = spec.grid.splits;
     std::vector<Gather> gathers;
-    for (std::int64_t x = 0; x < splits.x; ++x)
-      for (std::int64_t y = 0; y < splits.y; ++y) {
-        const auto source = std::size_t(map.tile({x, y, k}).value);
-        const Cell of = seen({x, y, k});
-        Gather q{{{q_[q_at_][source], {0, spec.grid.x_range(of.x).size()}}}, {}};
-        Gather s{{{s_[s_at_][source], {0, spec.grid.y_range(of.y).size()}}}, {}};
-        for (std::int64_t z = 0; z < splits.z; ++z) {
-          const auto to = std::size_t(map.tile({x, y, z}).value);
-          q.destinations.push_back(q_[1 - q_at_][to]);
-          s.destinations.push_back(s_[1 - s_at_][to]);
-        }
-        gathers.push_back(std::move(q));
-        gathers.push_back(std::move(s));
+    for (const TileId tile : all) {
+      Cell c = map.cell(tile);
+      if (c.z != k) continue;
+      const auto source = std::size_t(tile.value);
+      const Cell of = seen(c);
+      Gather q{{{q_[q_at_][source], {0, spec.grid.x_range(of.x).size()}}}, {}};
+      Gather s{{{s_[s_at_][source], {0, spec.grid.y_range(of.y).size()}}}, {}};
+      for (c.z = 0; c.z < spec.grid.splits.z; ++c.z) {
+        const auto to = std::size_t(map.tile(c).value);
+        q.destinations.push_back(q_[1 - q_at_][to]);
+        s.destinations.push_back(s_[1 - s_at_][to]);
       }
+      gathers.push_back(std::move(q));
+      gathers.push_back(std::move(s));
+    }
     return gathers;
   }
 

@@ -18,8 +18,8 @@ GradWPass::Base::Base(const PassSpec& s, TileOrder order, const device::Machine&
                       device::ExchangeMode mode, Executor& executor)
     : spec(s),
       engine(machine, mode, executor),
-      home_map(s.grid.splits, TileOrder::Yzx),
-      map(s.grid.splits, order),
+      home_map(s.parts(), TileOrder::Yzx),
+      map(s.parts(), order),
       shape{false, s.grid.meta_words * s.word_bytes(), values() * bytes_of(s.partials_type)},
       all(map.all()),
       kernel(codelets::find_kernel(internal::kernel_key(s)).run) {
@@ -67,23 +67,23 @@ void GradWPass::Base::add_tiles() {
 // A slice of an operand to all tiles that need it: dQ to the tiles of one (x, z), S to those of one
 // (y, z). Each of them holds a share of it at home.
 void GradWPass::Base::add_operand_gathers(std::vector<Gather>& gathers, bool q_side) const {
-  const Dims& splits = spec.grid.splits;
-  const std::int64_t parts = q_side ? splits.x : splits.y, others = q_side ? splits.y : splits.x;
-  for (std::int64_t part = 0; part < parts; ++part)
-    for (std::int64_t k = 0; k < splits.z; ++k) {
-      Gather slice;
-      const std::int64_t rows = (q_side ? spec.grid.x_range(part) : spec.grid.y_range(part)).size();
-      for (std::int64_t other = 0; other < others; ++other) {
-        const Cell c = q_side ? Cell{part, other, k} : Cell{other, part, k};
-        const TileSlots& home = slots_of(home_map.tile(c));
-        const TileSlots& here = slots_of(map.tile(c));
-        slice.pieces.push_back(
-            {q_side ? home.q_home : home.s_home, {0, share_of(rows, 1, others, other).size()}});
-        slice.destinations.push_back(q_side ? here.q : here.s);
-      }
-      if (slice.pieces.front().slot != slice.destinations.front())
-        gathers.push_back(std::move(slice));
+  const std::int64_t others = q_side ? spec.grid.splits.y : spec.grid.splits.x;
+  for (const TileId first : all) {
+    Cell c = home_map.cell(first);
+    std::int64_t& other = q_side ? c.y : c.x;
+    if (other != 0) continue;
+    const std::int64_t rows = (q_side ? spec.grid.x_range(c.x) : spec.grid.y_range(c.y)).size();
+    Gather slice;
+    for (; other < others; ++other) {
+      const TileSlots& home = slots_of(home_map.tile(c));
+      const TileSlots& here = slots_of(map.tile(c));
+      slice.pieces.push_back(
+          {q_side ? home.q_home : home.s_home, {0, share_of(rows, 1, others, other).size()}});
+      slice.destinations.push_back(q_side ? here.q : here.s);
     }
+    if (slice.pieces.front().slot != slice.destinations.front())
+      gathers.push_back(std::move(slice));
+  }
 }
 
 void GradWPass::Base::seal() {
@@ -100,9 +100,10 @@ void GradWPass::Base::seal() {
 }
 
 void GradWPass::Base::load(const BucketImage& image, device::ByteRows q_grad, device::ByteRows s) {
-  const Dims& splits = spec.grid.splits;
-  const auto slice = [&](device::ByteRows rows, Range part, Range share, std::int64_t k) {
-    device::ByteRows view = rows.sub({part.begin + share.begin, part.begin + share.end});
+  const Dims &splits = spec.grid.splits, &size = spec.grid.size;
+  // Rows of a share that begin at `begin`.
+  const auto slice = [&](device::ByteRows rows, std::int64_t begin, Range share, std::int64_t k) {
+    device::ByteRows view = rows.sub({begin + share.begin, begin + share.end});
     view.data += k * row_bytes();
     view.row_bytes = row_bytes();
     return view;
@@ -110,11 +111,14 @@ void GradWPass::Base::load(const BucketImage& image, device::ByteRows q_grad, de
   for (const TileId tile : home_map.all()) {
     const Cell c = home_map.cell(tile);
     const Range x = spec.grid.x_range(c.x), y = spec.grid.y_range(c.y);
-    engine.load(slots_of(tile).q_home, slice(q_grad, x, share_of(x.size(), 1, splits.y, c.y), c.z));
-    engine.load(slots_of(tile).s_home, slice(s, y, share_of(y.size(), 1, splits.x, c.x), c.z));
+    engine.load(slots_of(tile).q_home,
+                slice(q_grad, c.g * size.x + x.begin, share_of(x.size(), 1, splits.y, c.y), c.z));
+    engine.load(slots_of(tile).s_home,
+                slice(s, c.g * size.y + y.begin, share_of(y.size(), 1, splits.x, c.x), c.z));
     const std::int64_t bucket = spec.grid.bucket_index(c.x, c.y, c.z);
-    engine.load(meta_homes[std::size_t(tile.value)],
-                internal::one_row(image.buckets->meta_words(bucket), shape.meta_bytes));
+    engine.load(
+        meta_homes[std::size_t(tile.value)],
+        internal::one_row(image.groups[std::size_t(c.g)].meta_words(bucket), shape.meta_bytes));
   }
 }
 
@@ -170,20 +174,21 @@ void GradWPass::Base::collect(std::byte* gradients) const {
   if (bytes == 0) return;
   for (const TileId tile : all) {
     const Cell c = map.cell(tile);
-    std::memcpy(gradients + spec.grid.bucket_index(c.x, c.y, c.z) * bytes,
-                engine.view(slots_of(tile).result).data, std::size_t(bytes));
+    const std::int64_t bucket = c.g * spec.grid.buckets() + spec.grid.bucket_index(c.x, c.y, c.z);
+    std::memcpy(gradients + bucket * bytes, engine.view(slots_of(tile).result).data,
+                std::size_t(bytes));
   }
 }
 
 device::Ledger GradWPass::Base::run(const BucketImage& image, device::ByteRows q_grad,
                                     device::ByteRows s, std::byte* gradients) {
-  TESSERA_ASSERT(image.buckets->grid == spec.grid);
+  TESSERA_ASSERT(image.fits(spec));
   engine.begin_program();
   engine.begin_phase(kPrearrange);
   load(image, q_grad, s);
   engine.exchange("pre-arrange", prearrange);
   rearrange();
-  work(image.buckets->travel);
+  work(image.travel());
   engine.begin_phase(kCast);
   cast();
   collect(gradients);

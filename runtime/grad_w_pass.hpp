@@ -13,7 +13,8 @@ enum class GradWExchange {
   Buckets  // words and sums travel together and come home at the end
 };
 
-// GradW: dR = (dQ[x][z] * transpose(S[y][z])) at the places of R, one program.
+// GradW: dR = (dQ[x][z] * transpose(S[y][z])) at the places of R, for each group, as one program:
+// all groups take every step together, each on tiles of its own.
 // Phases, in order (shapes are those of one tile):
 //   pre-arrange  writes  q [x rows][z], s [y rows][z] from the home shares; with Inputs also the
 //                        words on the tile that works on them            one exchange
@@ -33,8 +34,9 @@ class GradWPass {
   ~GradWPass();
   GradWPass(GradWPass&&) noexcept;
 
-  // q_grad [x][z] and s [y][z] in the layer's type, sizes of the grid, z contiguous. gradients
-  // [buckets][values_per_bucket] in the layer's type, bucket order; padding becomes 0.
+  // q_grad [groups * x][z] and s [groups * y][z] in the layer's type, sizes of the grid, z
+  // contiguous. gradients [groups][buckets][values_per_bucket] in the layer's type, bucket order;
+  // padding becomes 0.
   device::Ledger run(const BucketImage& image, device::ByteRows q_grad, device::ByteRows s,
                      std::byte* gradients);
   Bytes high_water() const;

@@ -61,16 +61,17 @@ std::vector<BucketSlots> add_home_buckets(device::Engine& engine, const TileMap&
 
 void load_home_buckets(device::Engine& engine, const TileMap& map, const BucketShape& shape,
                        std::span<const BucketSlots> homes, const BucketImage& image) {
-  const partitioner::Buckets& buckets = *image.buckets;
   for (const TileId tile : map.all()) {
     const Cell c = map.cell(tile);
+    const partitioner::Buckets& buckets = image.groups[std::size_t(c.g)];
     const std::int64_t bucket = buckets.grid.bucket_index(c.x, c.y, c.z);
+    const std::int64_t in_image = c.g * buckets.grid.buckets() + bucket;
     const BucketSlots home = homes[std::size_t(tile.value)];
     const void* words =
         shape.grad_a_words ? buckets.grad_a_meta_words(bucket) : buckets.meta_words(bucket);
     engine.load(home.meta, one_row(words, shape.meta_bytes));
     engine.load(home.payload,
-                one_row(image.values + bucket * shape.payload_bytes, shape.payload_bytes));
+                one_row(image.values + in_image * shape.payload_bytes, shape.payload_bytes));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <string_view>
+#include <vector>
 
 namespace tessera::runtime {
 namespace {
@@ -28,47 +29,94 @@ std::string binary_size(Bytes bytes) {
   return fmt::format("{} B", bytes.value);
 }
 
-double percent(std::int64_t part, std::int64_t whole) {
-  return whole == 0 ? 0.0 : 100.0 * double(part) / double(whole);
-}
-
 constexpr std::string_view kOverhead = "sync, launch";
 
 std::string block_name(BlockShape block) {
   return block.is_element() ? "elements" : fmt::format("{}x{} blocks", block.rows, block.cols);
 }
 
+// "label     part; part; part": whole parts, on lines of at most 100 columns where that can be.
+void write_parts(std::string_view label, const std::vector<std::string>& parts, Out out) {
+  constexpr std::size_t kColumns = 100, kIndent = 10;
+  std::size_t column = kIndent;
+  fmt::format_to(out, "{:<{}}", label, kIndent);
+  for (const std::string& part : parts) {
+    const bool last = &part == &parts.back();
+    const bool first = &part == &parts.front();
+    if (!first && column + 1 + part.size() + (last ? 0 : 1) > kColumns) {
+      fmt::format_to(out, "\n{:{}}", "", kIndent);
+      column = kIndent;
+    } else if (!first) {
+      *out = ' ';
+      ++column;
+    }
+    fmt::format_to(out, "{}{}", part, last ? "" : ";");
+    column += part.size() + (last ? 0 : 1);
+  }
+  *out = '\n';
+}
+
 void write_layer(const LayerReport& report, Out out) {
   const planner::Problem& p = report.problem;
   const device::Machine& m = report.machine;
-  const std::int64_t all = p.size.x * p.size.y / p.block.area();
+  const std::int64_t all = p.size.g * p.size.x * p.size.y / p.block.area();
   fmt::format_to(out, "weights   {}\n", report.source);
-  fmt::format_to(out,
-                 "layer     x {} outputs, y {} inputs, z {} batch; {}, sums {}; {} {} of {} "
-                 "(density {:.4f})\n",
-                 p.size.x, p.size.y, p.size.z, to_string(p.data_type), to_string(p.partials_type),
-                 grouped(report.spill.blocks * report.grid.block.area() / p.block.area()),
-                 block_name(p.block), grouped(all), p.density);
+  const std::string groups = p.size.g > 1 ? fmt::format("g {} groups, ", p.size.g) : "";
+  write_parts(
+      "layer",
+      {fmt::format("{}x {} outputs, y {} inputs, z {} batch", groups, p.size.x, p.size.y, p.size.z),
+       fmt::format("{}, sums {}", to_string(p.data_type), to_string(p.partials_type)),
+       fmt::format("{} {} of {} (density {:.4f})",
+                   grouped(report.spill.blocks * report.grid.block.area() / p.block.area()),
+                   block_name(p.block), grouped(all), p.density)},
+      out);
   fmt::format_to(out, "machine   {}: {} tiles of {}, {:.3f} GHz\n", m.name, grouped(m.tiles),
                  binary_size(m.tile_memory), m.clock_hz / 1e9);
 }
 
+std::string methods(const LayerReport& report) {
+  const planner::Plan& plan = report.plan;
+  std::string text = to_string(plan.fwd);
+  if (report.problem.grad_a) text += ", " + to_string(plan.grad_a);
+  if (report.problem.grad_w)
+    text += fmt::format(", {} ({} travel)", to_string(plan.grad_w),
+                        plan.grad_w_exchange_buckets ? "buckets" : "operands");
+  return text;
+}
+
 void write_plan(const LayerReport& report, Out out) {
   const planner::Plan& plan = report.plan;
-  fmt::format_to(out, "plan      x {} * y {} * z {} = {} tiles; {}", plan.partition.x,
-                 plan.partition.y, plan.partition.z, grouped(plan.tiles_used()),
-                 to_string(plan.fwd));
-  if (report.problem.grad_a) fmt::format_to(out, ", {}", to_string(plan.grad_a));
-  if (report.problem.grad_w)
-    fmt::format_to(out, ", {} ({} travel)", to_string(plan.grad_w),
-                   plan.grad_w_exchange_buckets ? "buckets" : "operands");
-  if (plan.block != report.problem.block) fmt::format_to(out, "; as {}", block_name(plan.block));
-  fmt::format_to(out, "\n          bucket of {} values and {} words", plan.nonzeros_per_bucket,
-                 plan.fwd_meta_words.value);
-  if (plan.grad_a_meta_words > Words{})
-    fmt::format_to(out, " + {} for GradA", plan.grad_a_meta_words.value);
-  fmt::format_to(out, "; fullest tile {} of {}\n", binary_size(report.high_water),
-                 binary_size(report.machine.tile_memory));
+  const std::string groups =
+      plan.partition.g > 1 ? fmt::format("g {} * ", plan.partition.g) : std::string();
+  std::vector<std::string> parts = {
+      fmt::format("{}x {} * y {} * z {} = {} tiles", groups, plan.partition.x, plan.partition.y,
+                  plan.partition.z, grouped(plan.tiles_used())),
+      methods(report)};
+  if (plan.use_dense)
+    parts.push_back("R dense in " + block_name(plan.block));
+  else if (plan.block != report.problem.block)
+    parts.push_back("as " + block_name(plan.block));
+  write_parts("plan", parts, out);
+  const std::string for_grad_a = plan.grad_a_meta_words > Words{}
+                                     ? fmt::format(" + {} for GradA", plan.grad_a_meta_words.value)
+                                     : std::string();
+  write_parts("",
+              {fmt::format("bucket of {} values and {} words{}", plan.nonzeros_per_bucket,
+                           plan.fwd_meta_words.value, for_grad_a),
+               fmt::format("fullest tile {} of {}", binary_size(report.high_water),
+                           binary_size(report.machine.tile_memory))},
+              out);
+}
+
+// How many steps the spilled take, beside what is known about fewer.
+std::string spill_steps(const partitioner::SpillStats& s) {
+  std::string text = fmt::format("{} steps", s.steps);
+  if (s.exact())
+    text += ", the fewest";
+  else if (s.lower_bound_steps > 0)
+    text += fmt::format(", at least {} needed", s.lower_bound_steps);
+  if (s.greedy_steps > 0) text += fmt::format(", {} by PopSparse's order", s.greedy_steps);
+  return text;
 }
 
 void write_buckets(const LayerReport& report, Out out) {
@@ -76,12 +124,14 @@ void write_buckets(const LayerReport& report, Out out) {
   fmt::format_to(out, "buckets   {} records; fullest holds {} of {} values, {} of {} words\n",
                  grouped(s.records), s.fullest_blocks * report.grid.block.area(),
                  report.plan.nonzeros_per_bucket, s.fullest_words, report.grid.meta_words);
-  fmt::format_to(out, "spilled   {} of {} ({:.2f} %)", grouped(s.moved_blocks), grouped(s.blocks),
-                 percent(s.moved_blocks, s.blocks));
-  if (!report.travel.stays_home())
-    fmt::format_to(out, "; travel up to {} steps along x, {} along y", report.travel.x_end() - 1,
-                   report.travel.largest_y_end() - 1);
-  fmt::format_to(out, "\n");
+  std::vector<std::string> parts = {fmt::format("{} of {} ({:.2f} %)", grouped(s.moved_blocks),
+                                                grouped(s.blocks), 100 * s.moved_share())};
+  if (!report.travel.stays_home()) {
+    parts.push_back(fmt::format("travel up to {} along x, {} along y", report.travel.x_end() - 1,
+                                report.travel.largest_y_end() - 1));
+    parts.push_back(spill_steps(s));
+  }
+  write_parts("spilled", parts, out);
 }
 
 // Under which phase of a run a term of the plan's cost belongs; terms of memory alone belong
@@ -162,9 +212,10 @@ std::optional<Cycles> dense_bound(const planner::Problem& problem, const device:
   const std::int64_t units = machine.conv_units(problem.data_type, problem.partials_type);
   if (units == 0) return std::nullopt;
   const std::int64_t products_per_unit = problem.data_type == DataType::Half ? 4 : 2;
-  return Cycles(ceil_div(checked_mul(checked_mul(problem.size.x, problem.size.y, "dense products"),
-                                     problem.size.z, "dense products"),
-                         machine.tiles * units * products_per_unit));
+  std::int64_t products = problem.size.g;
+  for (const std::int64_t side : {problem.size.x, problem.size.y, problem.size.z})
+    products = checked_mul(products, side, "dense products");
+  return Cycles(ceil_div(products, machine.tiles * units * products_per_unit));
 }
 
 bool LayerReport::ok() const {

@@ -26,8 +26,8 @@ struct LayerReport {
   planner::Problem problem;
   planner::Plan plan;
   device::Machine machine;
-  partitioner::TileGrid grid;
-  partitioner::SpillStats spill;
+  partitioner::TileGrid grid;     // of one group
+  partitioner::SpillStats spill;  // of all groups, as FullyConnected::spill
   partitioner::Travel travel;
   Bytes high_water;  // of the fullest tile
   std::vector<PassReport> passes;

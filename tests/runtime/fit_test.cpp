@@ -35,6 +35,16 @@ TEST(Fit, NamesTheLeastHundredthThatHolds) {
   EXPECT_FALSE(holds(problem, machine, *enough - 0.01, weights));
 }
 
+TEST(Fit, TakesBlocksThatAreNoPartOfTheMachines) {
+  const auto weights = random_weights(50, 51, {5, 3}, 0.5, 1);
+  const planner::Problem problem{.size = {1, 49, 50, 4}, .block = {5, 3}, .density = 0.5};
+  planner::Options options;
+  options.constraints.use_dense = true;
+  device::Machine machine = device::machine_preset("gc200");
+  machine.tiles = 8;
+  EXPECT_TRUE(oversize_that_fits(problem, machine, options, weights));
+}
+
 TEST(Fit, FindsNoneBeyondTheLegalRange) {
   const auto weights = random_weights(8, 8, {1, 1}, 0.5, 1);
   planner::Options options;

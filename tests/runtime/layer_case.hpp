@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "tessera/runtime/verify.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
+#include "tessera/sparse/restrict.hpp"
 
 namespace tessera::runtime {
 
@@ -27,6 +29,8 @@ struct LayerCase {
   bool travelling_buckets = false;  // in GradW
   bool separate_grad_a = false;
   bool force_spills = false;
+  bool dense = false;        // planned by the planner: R as dense blocks, cut as said above
+  BlockShape missing{0, 0};  // rows and columns of the last blocks that the layer does not have
   std::uint64_t seed = 1;
 
   std::string name() const {
@@ -35,17 +39,27 @@ struct LayerCase {
            std::to_string(weights.block.cols) + " batch " + std::to_string(batch) + " on " +
            to_string(partition) + (travelling_buckets ? ", buckets travel" : ", operands travel") +
            (separate_grad_a ? ", separate GradA" : "") + (force_spills ? ", forced spills" : "") +
+           (dense ? ", dense" : "") + (missing.area() > 0 ? ", last blocks not whole" : "") +
            ", seed " + std::to_string(seed);
   }
   planner::Problem problem() const {
-    return {.size = {1, weights.rows, weights.cols, batch},
+    return {.size = {1, weights.rows - missing.rows, weights.cols - missing.cols, batch},
             .block = weights.block,
             .density = 0.5,
             .data_type = type,
             .grad_a = true,
             .grad_w = true};
   }
-  planner::Plan plan() const;
+  device::Machine machine() const {
+    device::Machine machine = device::machine_preset("gc200");
+    machine.tiles = std::max<std::int64_t>(partition.product(), 1);
+    return machine;
+  }
+  planner::Plan plan() const { return dense ? planned_dense() : by_hand(); }
+
+ private:
+  planner::Plan by_hand() const;
+  planner::Plan planned_dense() const;
 };
 
 // The most words and blocks any bucket needs when nothing spills, by counting cells.
@@ -72,7 +86,19 @@ inline std::pair<std::int64_t, std::int64_t> home_need(const LayerCase& c, const
   return {most_rows, most_blocks};
 }
 
-inline planner::Plan LayerCase::plan() const {
+inline planner::Plan LayerCase::planned_dense() const {
+  planner::Options options;
+  options.available_memory_proportion = 1.0;
+  options.constraints = {.x = partition.x,
+                         .y = partition.y,
+                         .z = partition.z,
+                         .grad_w_exchange_buckets = travelling_buckets,
+                         .use_dense = true};
+  const PatternStats stats = sparse::pattern_stats(weights);
+  return planner::plan_or_throw(problem(), machine(), options, &stats);
+}
+
+inline planner::Plan LayerCase::by_hand() const {
   const bool element = weights.block.is_element();
   planner::Plan plan;
   plan.fwd = element ? planner::Method::ElementFwd : planner::Method::BlockFwd;
@@ -132,29 +158,54 @@ std::vector<float> as_float(const Matrix<T>& matrix) {
   return result;
 }
 
+// What goes into the passes of a case, in whole blocks: zero where the layer has no rows.
+template <class T>
+struct Operands {
+  explicit Operands(const LayerCase& c)
+      : s(random_matrix<T>(c.weights.cols, c.batch, c.seed + 10)),
+        q_grad(random_matrix<T>(c.weights.rows, c.batch, c.seed + 20)) {
+    const Dims size = c.problem().size;
+    for (std::int64_t y = size.y; y < s.rows(); ++y)
+      for (std::int64_t z = 0; z < size.z; ++z) s(y, z) = T();
+    for (std::int64_t x = size.x; x < q_grad.rows(); ++x)
+      for (std::int64_t z = 0; z < size.z; ++z) q_grad(x, z) = T();
+  }
+  Matrix<T> s, q_grad;
+};
+
+// The weights as the layer holds them, as elements, without the rows and columns it does not have.
+template <class T>
+sparse::Csr<float> reference_elements(const LayerCase& c) {
+  sparse::Csr<float> rounded = sparse::with_block(c.weights, {1, 1});
+  for (float& v : rounded.values) v = float(T(v));
+  const Dims size = c.problem().size;
+  return sparse::cropped(rounded, size.x, size.y);
+}
+
 template <class T>
 std::optional<Results> run_typed(const LayerCase& c, const How& how) {
   const auto executor = make_executor(how.executor, how.threads);
-  device::Machine machine = device::machine_preset("gc200");
-  machine.tiles = std::max<std::int64_t>(c.partition.product(), 1);
-  FullyConnected layer(c.problem(), c.plan(), machine, how.mode, *executor);
+  const planner::Plan plan = c.plan();
+  FullyConnected layer(c.problem(), plan, c.machine(), how.mode, *executor);
   if (layer.set_weights(c.weights, {.force_spills = c.force_spills})) return std::nullopt;
 
-  sparse::Csr<float> rounded = c.weights;
-  for (float& v : rounded.values) v = float(T(v));
-  const auto s = random_matrix<T>(c.weights.cols, c.batch, c.seed + 10);
-  const auto q_grad = random_matrix<T>(c.weights.rows, c.batch, c.seed + 20);
-  Matrix<T> q(c.weights.rows, c.batch), s_grad(c.weights.cols, c.batch);
+  const Operands<T> in(c);
+  const Dims size = c.problem().size;
+  const auto s = in.s.view().sub({0, size.y}, {0, size.z});
+  const auto q_grad = in.q_grad.view().sub({0, size.x}, {0, size.z});
+  Matrix<T> q(size.x, size.z), s_grad(size.y, size.z);
   sparse::Csr<float> gradient;
   Results r;
-  r.ledgers.push_back(layer.forward<T>(s.view(), q.view()));
-  r.ledgers.push_back(layer.grad_a<T>(q_grad.view(), s_grad.view()));
-  r.ledgers.push_back(layer.grad_w<T>(q_grad.view(), s.view(), gradient));
-  const Rounding rounding{c.type, DataType::Float, c.partition.product()};
-  r.verdicts.push_back(verify_product<T>(rounded, s.view(), std::as_const(q).view(), rounding));
-  r.verdicts.push_back(verify_product<T>(sparse::transpose(rounded), q_grad.view(),
+  r.ledgers.push_back(layer.forward<T>(s, q.view()));
+  r.ledgers.push_back(layer.grad_a<T>(q_grad, s_grad.view()));
+  r.ledgers.push_back(layer.grad_w<T>(q_grad, s, gradient));
+  const Rounding rounding{c.type, DataType::Float, plan.tiles_used()};
+  const sparse::Csr<float> r_elements = reference_elements<T>(c);
+  r.verdicts.push_back(verify_product<T>(r_elements, s, std::as_const(q).view(), rounding));
+  r.verdicts.push_back(verify_product<T>(sparse::transpose(r_elements), q_grad,
                                          std::as_const(s_grad).view(), rounding));
-  r.verdicts.push_back(verify_gradient<T>(rounded, gradient, q_grad.view(), s.view(), rounding));
+  r.verdicts.push_back(
+      verify_gradient<T>(c.weights, gradient, in.q_grad.view(), in.s.view(), rounding));
   r.q = as_float(q);
   r.s_grad = as_float(s_grad);
   r.gradient = gradient.values;

@@ -25,9 +25,10 @@ TEST(Memory, EveryPlanThatIsFoundFitsTheTilesItWasFoundFor) {
   const auto executor = make_executor(1);
   int found = 0, tight = 0;
   for (int i = 0; i < 600; ++i) {
-    const planner::Problem problem = random_problem(random);
+    planner::Problem problem = random_problem(random);
+    problem.size.g = i % 4 == 0 ? 1 + random.below(4) : 1;
     device::Machine machine = device::machine_preset("gc200");
-    machine.tiles = 1 + random.below(24);
+    machine.tiles = problem.size.g * (1 + random.below(24));
     machine.tile_memory = Bytes(1024 << random.below(9));
     planner::Options options;
     options.available_memory_proportion = 1;

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <sstream>
+
 #include "tessera/tests/runtime/layer_case.hpp"
 
 namespace tessera::runtime {
@@ -21,6 +24,9 @@ TEST(DenseBound, IsAllUnitsBusyAllTheTime) {
   planner::Problem problem{.size = {1, 64, 64, 32}};
   // 8 units of 4 half products with float sums: 32 a tile and cycle.
   EXPECT_EQ(dense_bound(problem, machine_of(2)), Cycles(64 * 64 * 32 / (2 * 32)));
+  problem.size.g = 3;
+  EXPECT_EQ(dense_bound(problem, machine_of(2)), Cycles(3 * 64 * 64 * 32 / (2 * 32)));
+  problem.size.g = 1;
   problem.data_type = DataType::Float;  // 8 units of 2
   EXPECT_EQ(dense_bound(problem, machine_of(2)), Cycles(64 * 64 * 32 / (2 * 16)));
 }
@@ -54,6 +60,67 @@ TEST(Report, ShowsCyclesOfEachPhaseAndTheirSum) {
   EXPECT_THAT(text, HasSubstr("total             2                           2,001,845"));
   EXPECT_THAT(text, HasSubstr("2.0 KiB"));
   EXPECT_THAT(text, HasSubstr("spilled   6 of 24 (25.00 %)"));
+}
+
+// The longest line, in columns.
+std::size_t widest(const std::string& text) {
+  std::size_t most = 0;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) most = std::max(most, line.size());
+  return most;
+}
+
+TEST(Report, SaysHowManyStepsTheSpilledTakeAndHowManyAreNeeded) {
+  LayerReport report = small_report();
+  EXPECT_THAT(to_text(report), Not(HasSubstr("steps,"))) << "nothing travels";
+  report.travel.y_end = {2, 0, 3};
+  report.spill.steps = 4;
+  report.spill.greedy_steps = 7;
+  report.spill.lower_bound_steps = 3;
+  EXPECT_THAT(to_text(report),
+              HasSubstr("6 of 24 (25.00 %); travel up to 2 along x, 2 along y;\n"
+                        "          4 steps, at least 3 needed, 7 by PopSparse's order\n"));
+  report.spill.lower_bound_steps = 4;
+  EXPECT_THAT(to_text(report), HasSubstr("4 steps, the fewest"));
+  report.spill.lower_bound_steps = report.spill.greedy_steps = 0;  // forced: nothing was searched
+  EXPECT_THAT(to_text(report), HasSubstr("along y; 4 steps\n"));
+}
+
+TEST(Report, SaysWhenRIsDenseOrInOtherBlocks) {
+  LayerReport report = small_report();
+  EXPECT_THAT(to_text(report), Not(HasSubstr("R dense")));
+  report.plan.block = {16, 16};
+  EXPECT_THAT(to_text(report), HasSubstr("; as 16x16 blocks\n"));
+  report.plan.use_dense = true;
+  EXPECT_THAT(to_text(report), HasSubstr("; R dense in 16x16 blocks\n"));
+}
+
+TEST(Report, NamesGroupsOnlyWhereThereAreSome) {
+  LayerReport report = small_report();
+  EXPECT_THAT(to_text(report), HasSubstr("layer     x 8 outputs"));
+  report.problem.size.g = report.plan.partition.g = 3;
+  EXPECT_THAT(to_text(report), HasSubstr("layer     g 3 groups, x 8 outputs"));
+  EXPECT_THAT(to_text(report), HasSubstr("plan      g 3 * x "));
+  EXPECT_THAT(to_text(report), HasSubstr("elements of 288 "));
+}
+
+TEST(Report, KeepsWithinAHundredColumns) {
+  LayerReport report = small_report();
+  report.machine = machine_of(1472);
+  report.problem.size = {12, 123456, 234567, 16};
+  report.problem.block = {16, 16};
+  report.problem.grad_a = report.problem.grad_w = true;
+  report.plan.partition = {12, 123, 1472, 123};
+  report.plan.grad_w = planner::Method::BlockGradWAmp;
+  report.plan.grad_a = planner::Method::ElementTranspose;
+  report.plan.nonzeros_per_bucket = 12345678;
+  report.plan.fwd_meta_words = report.plan.grad_a_meta_words = Words(1234567);
+  report.plan.use_dense = true;
+  report.travel.y_end = {123, 1472};
+  report.spill = {.blocks = 123456789, .moved_blocks = 12345678, .records = 1234567};
+  report.spill.steps = report.spill.greedy_steps = 12345;
+  const std::string text = to_text(report);
+  EXPECT_LE(widest(text), 100u) << text;
 }
 
 TEST(Report, EveryCycleOfThePlanStandsInSomeRow) {

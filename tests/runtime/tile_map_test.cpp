@@ -20,6 +20,18 @@ TEST_P(Orders, MovingWrapsAroundBothWays) {
   EXPECT_EQ(map.moved({1, 1, 1}, {-7, 8, 0}), (Cell{0, 1, 1}));
 }
 
+TEST_P(Orders, TilesOfAGroupFollowThoseOfTheGroupBefore) {
+  const TileMap one({1, 3, 4, 5}, GetParam()), four({4, 3, 4, 5}, GetParam());
+  ASSERT_EQ(four.tiles(), 240);
+  for (const TileId tile : four.all()) {
+    const Cell c = four.cell(tile);
+    EXPECT_EQ(four.tile(c), tile);
+    EXPECT_EQ(c.g, tile.value / 60);
+    EXPECT_EQ(tile.value, 60 * c.g + one.tile({c.x, c.y, c.z}).value);
+    EXPECT_EQ(four.moved(c, {1, -1, 7}).g, c.g);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(TileMap, Orders, testing::Values(TileOrder::Yzx, TileOrder::Xyz),
                          [](const auto& p) { return p.param == TileOrder::Yzx ? "Yzx" : "Xyz"; });
 

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+
+#include "tessera/base/dims.hpp"
+#include "tessera/partitioner/tile_grid.hpp"
+#include "tessera/runtime/tile_map.hpp"
+
+namespace tessera::runtime::internal {
+
+// Which axis the pass reads along and which it writes along.
+struct DenseRole {
+  bool forward;
+
+  Range in_rows(const partitioner::TileGrid& grid, Cell c) const {
+    return forward ? grid.y_range(c.y) : grid.x_range(c.x);
+  }
+  Range out_rows(const partitioner::TileGrid& grid, Cell c) const {
+    return forward ? grid.x_range(c.x) : grid.y_range(c.y);
+  }
+  std::int64_t in_parts(const Dims& splits) const { return forward ? splits.y : splits.x; }
+  std::int64_t out_parts(const Dims& splits) const { return forward ? splits.x : splits.y; }
+  std::int64_t in_part(Cell c) const { return forward ? c.y : c.x; }
+  std::int64_t out_part(Cell c) const { return forward ? c.x : c.y; }
+  // Where the operand's and the result's rows of a group begin.
+  std::int64_t first_in_row(const Dims& size, Cell c) const {
+    return c.g * (forward ? size.y : size.x);
+  }
+  std::int64_t first_out_row(const Dims& size, Cell c) const {
+    return c.g * (forward ? size.x : size.y);
+  }
+  // The cell with another part along that axis.
+  Cell with_in_part(Cell c, std::int64_t part) const {
+    (forward ? c.y : c.x) = part;
+    return c;
+  }
+  Cell with_out_part(Cell c, std::int64_t part) const {
+    (forward ? c.x : c.y) = part;
+    return c;
+  }
+};
+
+}  // namespace tessera::runtime::internal

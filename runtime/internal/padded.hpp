@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "tessera/base/matrix.hpp"
+#include "tessera/device/engine.hpp"
+
+namespace tessera::runtime::internal {
+
+// An operand of all groups, [groups * rows][cols], in the size that programs want: the caller's own
+// memory where it has that size, else a copy in which every group is padded with zeros.
+// T is const for operands that are only read.
+template <class T>
+class Padded {
+ public:
+  Padded(MatrixView<T> view, std::int64_t groups, std::int64_t rows, std::int64_t cols)
+      : view_(view), groups_(groups) {
+    const bool fits = view.rows == groups * rows && view.cols == cols;
+    if (fits && view.rows_are_contiguous() && view.row_stride >= cols) return;
+    copy_ = Matrix<Plain>(groups * rows, cols);
+  }
+  // Fills the copy, if there is one.
+  void read() {
+    if (copy_)
+      for (std::int64_t g = 0; g < groups_; ++g) copy_rows(given(g), copied(g));
+  }
+  // What a program has written to the copy goes to the caller.
+  void write_back() {
+    if (copy_)
+      for (std::int64_t g = 0; g < groups_; ++g) copy_rows(copied(g), given(g));
+  }
+  device::ByteRows bytes() { return copy_ ? bytes_of(copy_->view()) : bytes_of(view_); }
+
+ private:
+  using Plain = std::remove_const_t<T>;
+
+  MatrixView<T> given(std::int64_t g) const {
+    const std::int64_t rows = view_.rows / groups_;
+    return view_.sub({g * rows, (g + 1) * rows}, {0, view_.cols});
+  }
+  // The part of a group's copy that is not padding.
+  MatrixView<Plain> copied(std::int64_t g) {
+    const std::int64_t begin = g * (copy_->rows() / groups_);
+    return copy_->view().sub({begin, begin + view_.rows / groups_}, {0, view_.cols});
+  }
+  template <class From, class To>
+  static void copy_rows(MatrixView<From> from, MatrixView<To> to) {
+    for (std::int64_t r = 0; r < from.rows; ++r)
+      for (std::int64_t c = 0; c < from.cols; ++c) to(r, c) = from(r, c);
+  }
+  template <class U>
+  static device::ByteRows bytes_of(MatrixView<U> view) {
+    // Programs only read what they are given to read.
+    return {reinterpret_cast<std::byte*>(const_cast<Plain*>(view.data)), view.rows,
+            view.cols * std::int64_t(sizeof(U)), view.row_stride * std::int64_t(sizeof(U))};
+  }
+
+  MatrixView<T> view_;
+  std::int64_t groups_;
+  std::optional<Matrix<Plain>> copy_;
+};
+
+}  // namespace tessera::runtime::internal

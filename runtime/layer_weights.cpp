@@ -1,0 +1,212 @@
+#include "tessera/runtime/internal/layer_weights.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "tessera/base/error.hpp"
+#include "tessera/partitioner/update.hpp"
+#include "tessera/sparse/check.hpp"
+#include "tessera/sparse/convert.hpp"
+#include "tessera/sparse/restrict.hpp"
+
+namespace tessera::runtime::internal {
+
+sparse::Csr<float> in_grid(const sparse::Csr<float>& weights, const partitioner::TileGrid& grid) {
+  const auto fit = [](std::int64_t a, std::int64_t b) { return a % b == 0 || b % a == 0; };
+  const BlockShape from = weights.block, to = grid.block;
+  const bool smaller = from.rows % to.rows == 0 && from.cols % to.cols == 0;
+  if (smaller) return sparse::with_shape(sparse::with_block(weights, to), grid.size.x, grid.size.y);
+  const bool merges = fit(from.rows, to.rows) && fit(from.cols, to.cols) &&
+                      grid.size.x % from.rows == 0 && grid.size.y % from.cols == 0;
+  const sparse::Csr<float> parts = merges ? weights : sparse::with_block(weights, BlockShape{1, 1});
+  return sparse::with_block(sparse::with_shape(parts, grid.size.x, grid.size.y), to);
+}
+
+LayerWeights::LayerWeights(const planner::Problem& problem, const partitioner::TileGrid& grid,
+                           Executor& executor)
+    : problem_(problem), grid_(grid), executor_(executor) {}
+
+std::optional<partitioner::Misfit> LayerWeights::set(std::span<const sparse::Csr<float>> weights,
+                                                     const partitioner::EncodeOptions& options) {
+  if (std::ssize(weights) != problem_.size.g)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("{} weight matrices are given; this layer needs one for each of its {} "
+                            "groups",
+                            weights.size(), problem_.size.g));
+  std::vector<std::optional<sparse::Csr<float>>> converted(weights.size());
+  spare_.resize(weights.size());
+  for (std::size_t g = 0; g < weights.size(); ++g) {
+    check_weights(weights[g]);
+    if (!is_in_grid(weights[g])) converted[g] = in_grid(weights[g], grid_);
+    const sparse::Csr<float>& pattern = converted[g] ? *converted[g] : weights[g];
+    auto misfit = partitioner::encode_into(spare_[g], pattern, grid_, executor_, options);
+    if (misfit) return named(std::move(misfit), std::int64_t(g));
+  }
+  given_.resize(weights.size());
+  std::copy(weights.begin(), weights.end(), given_.begin());
+  in_grid_ = std::move(converted);
+  buckets_.swap(spare_);
+  values_.resize(std::size_t(problem_.size.g * values_per_group() * bytes_of(problem_.data_type)));
+  for (std::int64_t g = 0; g < problem_.size.g; ++g) refill(g);
+  return std::nullopt;
+}
+
+std::optional<partitioner::Misfit> LayerWeights::update(const sparse::PatternChange& change,
+                                                        std::int64_t group) {
+  check_group(group);
+  const auto g = std::size_t(group);
+  sparse::Csr<float> weights = sparse::with_change(given_[g], change);
+  std::optional<sparse::Csr<float>> converted;
+  if (in_grid_[g]) converted = in_grid(weights, grid_);
+  const bool same_blocks = weights.block == grid_.block;
+  const sparse::PatternChange in_blocks =
+      same_blocks ? change : sparse::difference(*in_grid_[g], *converted);
+  spare_.resize(buckets_.size());
+  spare_[g] = buckets_[g];
+  partitioner::UpdateResult updated =
+      partitioner::update(spare_[g], converted ? *converted : weights, in_blocks, executor_);
+  if (updated.misfit) return named(std::move(updated.misfit), group);
+  std::swap(buckets_[g], spare_[g]);
+  given_[g] = std::move(weights);
+  in_grid_[g] = std::move(converted);
+  // A place that goes from inside a larger block changes a value of a block that stays.
+  if (same_blocks)
+    refill_changed(group, updated.changed);
+  else
+    refill(group);
+  return std::nullopt;
+}
+
+void LayerWeights::set_values(std::span<const float> values, std::int64_t group) {
+  check_group(group);
+  const auto g = std::size_t(group);
+  if (values.size() != given_[g].values.size())
+    throw Error(ErrorCode::InvalidArgument, fmt::format("{} values are given; the pattern has {}",
+                                                        values.size(), given_[g].values.size()));
+  std::copy(values.begin(), values.end(), given_[g].values.begin());
+  if (in_grid_[g]) in_grid_[g] = in_grid(given_[g], grid_);
+  refill(group);
+}
+
+const partitioner::Buckets& LayerWeights::buckets(std::int64_t group) const {
+  check_group(group);
+  return buckets_[std::size_t(group)];
+}
+
+partitioner::SpillStats LayerWeights::spill() const {
+  partitioner::SpillStats all = buckets(0).stats;
+  const auto take_larger = [](auto& most, const auto& other) { most = std::max(most, other); };
+  for (const partitioner::Buckets& buckets : std::span(buckets_).subspan(1)) {
+    const partitioner::SpillStats& s = buckets.stats;
+    all.blocks += s.blocks;
+    all.moved_blocks += s.moved_blocks;
+    all.records += s.records;
+    all.travel += s.travel;
+    all.cut_rows += s.cut_rows;
+    take_larger(all.fullest_words, s.fullest_words);
+    take_larger(all.fullest_blocks, s.fullest_blocks);
+    take_larger(all.fullest_grad_a_words, s.fullest_grad_a_words);
+    take_larger(all.greedy_steps, s.greedy_steps);
+    take_larger(all.lower_bound_steps, s.lower_bound_steps);
+    take_larger(all.load, s.load);
+    take_larger(all.uneven_load, s.uneven_load);
+  }
+  if (buckets_.size() > 1) all.steps = image().travel().steps();
+  return all;
+}
+
+const sparse::Csr<float>& LayerWeights::given(std::int64_t group) const {
+  check_group(group);
+  return given_[std::size_t(group)];
+}
+
+template <class T>
+void LayerWeights::to_given(std::span<const T> in_order, std::int64_t group,
+                            sparse::Csr<float>& result) const {
+  const auto g = std::size_t(group), count = std::size_t(values_per_group());
+  std::vector<float> values =
+      partitioner::from_bucket_order<float, T>(buckets_[g], in_order.subspan(g * count, count));
+  if (!in_grid_[g]) {
+    result = given_[g];
+    result.values = std::move(values);
+    return;
+  }
+  sparse::Csr<float> whole = *in_grid_[g];
+  whole.values = std::move(values);
+  result = sparse::on_pattern(whole, given_[g]);
+}
+
+void LayerWeights::check_weights(const sparse::Csr<float>& weights) const {
+  sparse::check(weights);
+  const Dims whole = problem_.size_in_blocks();
+  if (weights.rows != whole.x || weights.cols != whole.y)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("the weight matrix is {} x {}; this layer needs {} x {}", weights.rows,
+                            weights.cols, whole.x, whole.y));
+  if (weights.block != problem_.block)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("the weights have {}x{} blocks; this layer was planned for {}x{}",
+                            weights.block.rows, weights.block.cols, problem_.block.rows,
+                            problem_.block.cols));
+}
+
+void LayerWeights::check_group(std::int64_t group) const {
+  if (empty())
+    throw Error(ErrorCode::InvalidArgument, "the layer has no weights yet; call set_weights first");
+  if (group < 0 || group >= problem_.size.g)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("group is {}; it must be in 0..{}", group, problem_.size.g - 1));
+}
+
+bool LayerWeights::is_in_grid(const sparse::Csr<float>& weights) const {
+  return weights.block == grid_.block && weights.rows == grid_.size.x &&
+         weights.cols == grid_.size.y;
+}
+
+const sparse::Csr<float>& LayerWeights::pattern(std::int64_t group) const {
+  const auto g = std::size_t(group);
+  return in_grid_[g] ? *in_grid_[g] : given_[g];
+}
+
+std::optional<partitioner::Misfit> LayerWeights::named(std::optional<partitioner::Misfit> misfit,
+                                                       std::int64_t group) const {
+  if (problem_.size.g > 1) misfit->message = fmt::format("group {}: {}", group, misfit->message);
+  return misfit;
+}
+
+void LayerWeights::refill(std::int64_t group) {
+  const std::span<const float> from = pattern(group).values;
+  const partitioner::Buckets& buckets = buckets_[std::size_t(group)];
+  if (problem_.data_type == DataType::Half)
+    partitioner::refill<Half, float>(buckets, from, values_of<Half>(group), executor_);
+  else
+    partitioner::refill<float, float>(buckets, from, values_of<float>(group), executor_);
+}
+
+void LayerWeights::refill_changed(std::int64_t group, std::span<const std::int64_t> changed) {
+  const std::span<const float> from = pattern(group).values;
+  const partitioner::Buckets& buckets = buckets_[std::size_t(group)];
+  if (problem_.data_type == DataType::Half)
+    partitioner::refill_changed<Half, float>(buckets, from, values_of<Half>(group), changed);
+  else
+    partitioner::refill_changed<float, float>(buckets, from, values_of<float>(group), changed);
+}
+
+template <class T>
+std::span<T> LayerWeights::values_of(std::int64_t group) {
+  const std::int64_t count = values_per_group();
+  return {reinterpret_cast<T*>(values_.data()) + group * count, std::size_t(count)};
+}
+
+std::int64_t LayerWeights::values_per_group() const {
+  return grid_.buckets() * grid_.blocks * grid_.block.area();
+}
+
+template void LayerWeights::to_given(std::span<const float>, std::int64_t,
+                                     sparse::Csr<float>&) const;
+template void LayerWeights::to_given(std::span<const Half>, std::int64_t,
+                                     sparse::Csr<float>&) const;
+
+}  // namespace tessera::runtime::internal
