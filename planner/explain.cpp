@@ -9,7 +9,7 @@
 #include "tessera/planner/internal/nearest.hpp"
 #include "tessera/planner/internal/overview.hpp"
 #include "tessera/planner/internal/planner_search.hpp"
-#include "tessera/planner/internal/two_layouts.hpp"
+#include "tessera/planner/layouts.hpp"
 
 namespace tessera::planner {
 namespace {
@@ -199,11 +199,11 @@ namespace {
 
 Explanation explain_two(const Asked& asked, const Plan& plan) {
   const auto [here, there] =
-      internal::two_problems(asked.problem, plan.runs_transposed(Pass::GradW));
+      two_problems(asked.problem, plan.runs_transposed(Pass::GradW));
   const PlanResult forward = planner::plan(here, asked.machine, asked.options, asked.stats);
   Explanation e = explain(here, asked.machine, asked.options, asked.stats, forward.plan);
   std::optional<PatternStats> turned;
-  if (asked.stats != nullptr) turned = internal::transposed(*asked.stats);
+  if (asked.stats != nullptr) turned = transposed(*asked.stats);
   e.backward.push_back(explain(there, asked.machine, asked.options, turned ? &*turned : nullptr,
                                plan.backward.front()));
   Options one_layout = asked.options;

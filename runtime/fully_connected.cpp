@@ -3,13 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "tessera/base/error.hpp"
+#include "tessera/planner/layouts.hpp"
 #include "tessera/runtime/dense_pass.hpp"
 #include "tessera/runtime/grad_w_pass.hpp"
 #include "tessera/runtime/internal/layer_weights.hpp"
 #include "tessera/runtime/internal/padded.hpp"
+#include "tessera/runtime/internal/rehome.hpp"
+#include "tessera/sparse/convert.hpp"
 
 namespace tessera::runtime {
 
@@ -38,6 +42,18 @@ struct FullyConnected::State {
   internal::LayerWeights weights;
   std::optional<DensePass> fwd, grad_a;
   std::optional<GradWPass> grad_w;
+  // GradA's own layout: transpose(R), whose Fwd is GradA. It may run GradW too.
+  std::unique_ptr<FullyConnected> backward;
+  device::Machine machine;
+
+  bool turns_grad_w() const { return backward && backward->state_->grad_w.has_value(); }
+  std::span<const partitioner::Buckets> bucket_groups() const { return weights.image().groups; }
+  Bytes bucket_bytes() const;
+  void check_memory() const;
+  device::Ledger rehome() const;
+  // Gives the other layout the same weights; a misfit leaves it with those it had.
+  std::optional<partitioner::Misfit> turn_weights(std::span<const sparse::Csr<float>> given,
+                                                  const partitioner::EncodeOptions& options);
 
   template <class T>
   void check_call(bool has_pass, const char* pass) const {
@@ -78,18 +94,66 @@ device::Ledger FullyConnected::State::run(DensePass& pass, internal::Padded<cons
   return ledger;
 }
 
+Bytes FullyConnected::State::bucket_bytes() const {
+  const std::int64_t words = grid.meta_words + grid.grad_a_words;
+  return Bytes(words * grid.word_bits / 8 +
+               grid.blocks * grid.block.area() * bytes_of(grid.data_type));
+}
+
+// Both layouts' buckets lie on a tile all the time.
+void FullyConnected::State::check_memory() const {
+  const State& other = *backward->state_;
+  const auto high = [](const State& s) {
+    return std::max(s.fwd->high_water(), s.grad_w ? s.grad_w->high_water() : Bytes());
+  };
+  const Bytes most = std::max(high(*this) + other.bucket_bytes(), high(other) + bucket_bytes());
+  if (most > machine.tile_memory)
+    throw Error(ErrorCode::LimitExceeded,
+                fmt::format("a tile needs {} bytes with the buckets of both layouts but {} has {} "
+                            "a tile; plan with perPassPlans false",
+                            most.value, machine.name, machine.tile_memory.value));
+}
+
+device::Ledger FullyConnected::State::rehome() const {
+  return {internal::rehome_steps(bucket_groups(), backward->state_->bucket_groups(), machine)};
+}
+
+std::optional<partitioner::Misfit> FullyConnected::State::turn_weights(
+    std::span<const sparse::Csr<float>> given, const partitioner::EncodeOptions& options) {
+  std::vector<sparse::Csr<float>> turned;
+  for (const sparse::Csr<float>& matrix : given) turned.push_back(sparse::transpose(matrix));
+  return backward->set_weights(turned, options);
+}
+
 FullyConnected::FullyConnected(const planner::Problem& problem, const planner::Plan& plan,
                                const device::Machine& machine, device::ExchangeMode mode,
                                Executor& executor) {
   planner::check_problem(problem);
+  if (!plan.backward.empty()) {
+    const auto [here, there] =
+        planner::two_problems(problem, plan.runs_transposed(planner::Pass::GradW));
+    planner::Plan own = plan;
+    own.backward.clear();
+    *this = FullyConnected(here, own, machine, mode, executor);
+    state_->backward =
+        std::make_unique<FullyConnected>(there, plan.backward.front(), machine, mode, executor);
+    state_->check_memory();
+    return;
+  }
   if (plan.partition.g != problem.size.g)
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("the plan is for {} groups, the layer has {}; plan it anew",
                             plan.partition.g, problem.size.g));
   const partitioner::TileGrid grid = tile_grid(problem, plan, machine);
   partitioner::check(grid);
-  state_ = std::make_unique<State>(
-      State{problem, grid, {problem, grid, executor}, std::nullopt, std::nullopt, std::nullopt});
+  state_ = std::make_unique<State>(State{problem,
+                                         grid,
+                                         {problem, grid, executor},
+                                         std::nullopt,
+                                         std::nullopt,
+                                         std::nullopt,
+                                         nullptr,
+                                         machine});
   PassSpec spec{grid, problem.size.g, plan.fwd, problem.partials_type};
   state_->fwd.emplace(spec, machine, mode, executor);
   spec.method = plan.grad_a;
@@ -106,7 +170,14 @@ FullyConnected& FullyConnected::operator=(FullyConnected&&) noexcept = default;
 
 std::optional<partitioner::Misfit> FullyConnected::set_weights(
     std::span<const sparse::Csr<float>> weights, const partitioner::EncodeOptions& options) {
-  return state_->weights.set(weights, options);
+  if (!state_->backward) return state_->weights.set(weights, options);
+  std::vector<sparse::Csr<float>> before;
+  for (std::int64_t g = 0; !state_->weights.empty() && g < state_->problem.size.g; ++g)
+    before.push_back(state_->weights.given(g));
+  if (auto misfit = state_->turn_weights(weights, options)) return misfit;
+  auto misfit = state_->weights.set(weights, options);
+  if (misfit && !before.empty()) state_->turn_weights(before, options);
+  return misfit;
 }
 
 std::optional<partitioner::Misfit> FullyConnected::set_weights(
@@ -116,11 +187,26 @@ std::optional<partitioner::Misfit> FullyConnected::set_weights(
 
 std::optional<partitioner::Misfit> FullyConnected::update_weights(
     const sparse::PatternChange& change, std::int64_t group) {
-  return state_->weights.update(change, group);
+  if (!state_->backward) return state_->weights.update(change, group);
+  sparse::PatternChange turned = change, undo;
+  for (auto* blocks : {&turned.removed, &turned.added})
+    for (sparse::BlockAt& at : *blocks) std::swap(at.row, at.col);
+  const sparse::Csr<float> before = state_->backward->weights(group);
+  if (auto misfit = state_->backward->update_weights(turned, group)) return misfit;
+  auto misfit = state_->weights.update(change, group);
+  if (!misfit) return {};
+  undo.removed = turned.added;
+  undo.added = turned.removed;
+  state_->backward->update_weights(undo, group);
+  state_->backward->set_values(before.values, group);
+  return misfit;
 }
 
 void FullyConnected::set_values(std::span<const float> values, std::int64_t group) {
   state_->weights.set_values(values, group);
+  if (!state_->backward) return;
+  const sparse::Csr<float> turned = sparse::transpose(state_->weights.given(group));
+  state_->backward->set_values(turned.values, group);
 }
 
 template <class T>
@@ -133,7 +219,13 @@ device::Ledger FullyConnected::forward(MatrixView<const T> s, MatrixView<T> q) {
 template <class T>
 device::Ledger FullyConnected::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad) {
   State& state = *state_;
-  state.check_call<T>(state.grad_a.has_value(), "grad_a");
+  state.check_call<T>(state.grad_a.has_value() || state.backward, "grad_a");
+  if (state.backward) {
+    device::Ledger ledger = state.rehome();
+    const device::Ledger pass = state.backward->forward<T>(q_grad, s_grad);
+    ledger.steps.insert(ledger.steps.end(), pass.steps.begin(), pass.steps.end());
+    return ledger;
+  }
   return state.run<T>(*state.grad_a, state.operand("q_grad", q_grad, &Dims::x),
                       state.operand("s_grad", s_grad, &Dims::y));
 }
@@ -142,7 +234,13 @@ template <class T>
 device::Ledger FullyConnected::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
                                       std::span<sparse::Csr<float>> gradients) {
   State& state = *state_;
-  state.check_call<T>(state.grad_w.has_value(), "grad_w");
+  state.check_call<T>(state.grad_w.has_value() || state.turns_grad_w(), "grad_w");
+  if (state.turns_grad_w()) {
+    // transpose(dR) = S * transpose(dQ): the other layout's gradient with operands changed over.
+    device::Ledger ledger = state.backward->grad_w<T>(s, q_grad, gradients);
+    for (sparse::Csr<float>& gradient : gradients) gradient = sparse::transpose(gradient);
+    return ledger;
+  }
   const std::int64_t groups = state.problem.size.g;
   if (std::ssize(gradients) != groups)
     throw Error(ErrorCode::InvalidArgument,
@@ -188,6 +286,9 @@ Bytes FullyConnected::high_water() const {
   Bytes most = s.fwd->high_water();
   if (s.grad_a) most = std::max(most, s.grad_a->high_water());
   if (s.grad_w) most = std::max(most, s.grad_w->high_water());
+  if (s.backward)
+    most = std::max(most + s.backward->state_->bucket_bytes(),
+                    s.backward->high_water() + s.bucket_bytes());
   return most;
 }
 

@@ -43,6 +43,13 @@ void compare(double got, const Exact& exact, const Rounding& rounding, std::int6
 
 }  // namespace
 
+std::int64_t partial_sums(const planner::Plan& plan, planner::Pass pass) {
+  const Dims& parts = plan.layout_of(pass).partition;
+  if (pass == planner::Pass::GradW) return parts.z;
+  const bool sums_over_y = pass == planner::Pass::Fwd || plan.runs_transposed(pass);
+  return sums_over_y ? parts.y : parts.x;
+}
+
 template <class T>
 Verdict verify_product(const sparse::Csr<float>& matrix, MatrixView<const T> in,
                        MatrixView<const T> out, const Rounding& rounding) {

@@ -5,6 +5,7 @@
 
 #include "tessera/base/data_type.hpp"
 #include "tessera/base/matrix.hpp"
+#include "tessera/planner/plan.hpp"
 #include "tessera/sparse/formats.hpp"
 
 namespace tessera::runtime {
@@ -31,6 +32,9 @@ struct Rounding {
   DataType sums = DataType::Float;
   std::int64_t partials = 1;  // how many partial sums are added up at the end
 };
+
+// Partial sums that a pass of this plan adds up for each result.
+std::int64_t partial_sums(const planner::Plan& plan, planner::Pass pass);
 
 // Every `out` [rows][z] against matrix * in [cols][z]. O(values * z). T is float or Half; the
 // matrix must hold the values as the layer used them: rounded to T.

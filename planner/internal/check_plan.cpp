@@ -5,7 +5,7 @@
 #include "tessera/base/int_math.hpp"
 #include "tessera/planner/internal/candidate.hpp"
 #include "tessera/planner/internal/json_archive.hpp"
-#include "tessera/planner/internal/two_layouts.hpp"
+#include "tessera/planner/layouts.hpp"
 
 namespace tessera::planner::internal {
 namespace {

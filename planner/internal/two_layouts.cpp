@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "tessera/planner/rehome_cost.hpp"
+#include "tessera/planner/layouts.hpp"
 
 namespace tessera::planner::internal {
 namespace {
@@ -52,33 +52,6 @@ std::optional<Plan> joined(Plan forward, const Plan& backward, const Problem& pr
 }
 
 }  // namespace
-
-Problem transposed(const Problem& problem) {
-  Problem result = problem;
-  std::swap(result.size.x, result.size.y);
-  result.block = problem.block.transposed();
-  return result;
-}
-
-PatternStats transposed(const PatternStats& stats) {
-  PatternStats result{
-      stats.block.transposed(), stats.col_counts, stats.row_counts, stats.bin.transposed(), {}};
-  result.before.resize(stats.before.size());
-  if (stats.before.empty()) return result;
-  const auto rows = static_cast<std::size_t>(stats.bin_rows() + 1);
-  const auto cols = static_cast<std::size_t>(stats.bin_cols() + 1);
-  for (std::size_t i = 0; i < rows; ++i)
-    for (std::size_t j = 0; j < cols; ++j) result.before[j * rows + i] = stats.before[i * cols + j];
-  return result;
-}
-
-TwoProblems two_problems(const Problem& problem, bool grad_w_there) {
-  TwoProblems two{problem, transposed(problem)};
-  two.here.grad_a = two.there.grad_a = false;
-  two.here.grad_w = problem.grad_w && !grad_w_there;
-  two.there.grad_w = problem.grad_w && grad_w_there;
-  return two;
-}
 
 PlanResult plan_two_layouts(const Problem& problem, const device::Machine& machine,
                             const Options& options, const PatternStats* stats, Search search) {

@@ -4,16 +4,6 @@
 
 namespace tessera::planner::internal {
 
-// The layer as seen from its other side: its Fwd is the layer's GradA.
-Problem transposed(const Problem& problem);
-PatternStats transposed(const PatternStats& stats);
-
-// What each layout of a plan with two is planned for.
-struct TwoProblems {
-  Problem here, there;
-};
-TwoProblems two_problems(const Problem& problem, bool grad_w_there);
-
 // The cheapest plan with a layout of its own for GradA: R in its buckets for Fwd, transpose(R) in
 // others for GradA, and values that go from one to the other once a training step; GradW on either
 // side. NoPlan when a tile cannot hold both, or when the request pins one layout.

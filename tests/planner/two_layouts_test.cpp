@@ -1,9 +1,9 @@
-#include "tessera/planner/internal/two_layouts.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tessera/planner/rehome_cost.hpp"
+#include "tessera/planner/layouts.hpp"
+#include "tessera/planner/planner.hpp"
 
 namespace tessera::planner {
 namespace {
@@ -45,7 +45,7 @@ TEST(TwoLayouts, CostWhatTheirPartsCostAndTheWayOfTheValues) {
   const Plan plan = plan_of(p, true);
   ASSERT_EQ(plan.backward.size(), 1u);
   const bool there = plan.runs_transposed(Pass::GradW);
-  const auto [fwd, bwd] = internal::two_problems(p, there);
+  const auto [fwd, bwd] = two_problems(p, there);
   const Plan a = plan_or_throw(fwd, machine), b = plan_or_throw(bwd, machine);
   EXPECT_EQ(plan.backward[0], b);
   EXPECT_EQ(plan.cost.cycles,
@@ -82,11 +82,11 @@ TEST(TwoLayouts, DoNotExceedTheTileTogether) {
 
 TEST(TransposedStats, SwapRowsAndColumnsOfCountsAndMap) {
   PatternStats s{{2, 3}, {2, 0, 1}, {1, 2}, {1, 1}, {0, 0, 0, 0, 1, 2, 0, 1, 2, 0, 1, 3}};
-  const PatternStats t = internal::transposed(s);
+  const PatternStats t = transposed(s);
   EXPECT_EQ(t.block, (BlockShape{3, 2}));
   EXPECT_EQ(t.row_counts, s.col_counts);
   EXPECT_EQ(t.before, (std::vector<std::int64_t>{0, 0, 0, 0, 0, 1, 1, 1, 0, 2, 2, 3}));
-  EXPECT_EQ(internal::transposed(t), s);
+  EXPECT_EQ(transposed(t), s);
 }
 
 }  // namespace

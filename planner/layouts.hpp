@@ -1,11 +1,23 @@
 #pragma once
 
 #include "tessera/base/data_type.hpp"
+#include "tessera/base/pattern_stats.hpp"
 #include "tessera/base/units.hpp"
 #include "tessera/device/machine.hpp"
 #include "tessera/planner/plan.hpp"
+#include "tessera/planner/problem.hpp"
 
 namespace tessera::planner {
+
+// The layer as seen from its other side: its Fwd is the layer's GradA.
+Problem transposed(const Problem& problem);
+PatternStats transposed(const PatternStats& stats);
+
+// What each layout of a plan with two is planned for: R here, transpose(R) there.
+struct TwoProblems {
+  Problem here, there;
+};
+TwoProblems two_problems(const Problem& problem, bool grad_w_there);
 
 // One training step's move of R's values from the buckets of one layout to those of another: every
 // tile packs what leaves it, one exchange, every tile puts what came into its places.

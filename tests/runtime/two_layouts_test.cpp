@@ -1,0 +1,137 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tessera/base/random.hpp"
+#include "tessera/planner/layouts.hpp"
+#include "tessera/runtime/fully_connected.hpp"
+#include "tessera/runtime/verify.hpp"
+#include "tessera/sparse/convert.hpp"
+#include "tessera/sparse/random.hpp"
+
+// Plans whose GradA has a layout of its own.
+namespace tessera::runtime {
+namespace {
+
+using planner::Pass;
+
+struct Two {
+  planner::Problem problem;
+  planner::Plan plan;
+  device::Machine machine;
+};
+
+// Both layouts, whether or not one would do.
+Two make_two(planner::Problem problem, bool grad_w_there, std::int64_t tiles) {
+  problem.grad_a = problem.grad_w = true;
+  Two two{problem, {}, device::machine_preset("gc200")};
+  two.machine.tiles = tiles;
+  const auto [here, there] = planner::two_problems(problem, grad_w_there);
+  planner::Options options;
+  options.constraints.use_dense = false;
+  two.plan = planner::plan_or_throw(here, two.machine, options);
+  two.plan.backward = {planner::plan_or_throw(there, two.machine, options)};
+  return two;
+}
+
+template <class T>
+Matrix<T> operand(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
+  Random random(seed);
+  Matrix<T> matrix(rows, cols);
+  for (T& v : matrix.elements()) v = T(float(2 * random.unit() - 1));
+  return matrix;
+}
+
+template <class T>
+void expect_right(const Two& two, FullyConnected& layer) {
+  const Dims size = two.problem.size;
+  const auto s = operand<T>(size.y, size.z, 5), dq = operand<T>(size.x, size.z, 6);
+  Matrix<T> q(size.x, size.z), ds(size.y, size.z);
+  const auto rounding = [&](Pass pass) {
+    return Rounding{two.problem.data_type, two.problem.partials_type, partial_sums(two.plan, pass)};
+  };
+  const sparse::Csr<float>& weights = layer.weights();
+  layer.forward<T>(s.view(), q.view());
+  EXPECT_EQ(
+      to_string(verify_product<T>(weights, s.view(), std::as_const(q).view(), rounding(Pass::Fwd)))
+          .substr(0, 2),
+      "ok");
+  const device::Ledger ledger = layer.grad_a<T>(dq.view(), ds.view());
+  EXPECT_EQ(ledger.phases().front().phase, "re-home values");
+  EXPECT_EQ(ledger.phases().front().steps, 3);
+  EXPECT_EQ(ledger.phases().front().moved,
+            Bytes(weights.blocks() * weights.block.area() * bytes_of(two.problem.data_type)));
+  EXPECT_EQ(to_string(verify_product<T>(sparse::transpose(weights), dq.view(),
+                                        std::as_const(ds).view(), rounding(Pass::GradA)))
+                .substr(0, 2),
+            "ok");
+  sparse::Csr<float> gradient;
+  layer.grad_w<T>(dq.view(), s.view(), gradient);
+  EXPECT_EQ(
+      to_string(verify_gradient<T>(weights, gradient, dq.view(), s.view(), rounding(Pass::GradW)))
+          .substr(0, 2),
+      "ok");
+}
+
+TEST(TwoLayouts, GiveRightResultsInAllPasses) {
+  const auto executor = make_executor(ExecutorKind::Threads, 2);
+  for (const BlockShape block : {BlockShape{1, 1}, BlockShape{4, 4}, BlockShape{8, 4}})
+    for (const bool grad_w_there : {false, true})
+      for (const DataType type : {DataType::Float, DataType::Half}) {
+        const Two two =
+            make_two({.size = {1, 64, 96, 11}, .block = block, .density = 0.2, .data_type = type},
+                     grad_w_there, 24);
+        EXPECT_EQ(two.plan.runs_transposed(Pass::GradW), grad_w_there);
+        FullyConnected layer(two.problem, two.plan, two.machine, device::ExchangeMode::Isolate,
+                             *executor);
+        ASSERT_FALSE(layer.set_weights(sparse::random_pattern(64, 96, block, 0.2, 3)));
+        if (type == DataType::Float)
+          expect_right<float>(two, layer);
+        else
+          expect_right<Half>(two, layer);
+        EXPECT_LE(layer.high_water(), two.machine.tile_memory);
+      }
+}
+
+TEST(TwoLayouts, KeepBothSidesOfChangedWeightsEqual) {
+  const auto executor = make_executor(ExecutorKind::Threads, 1);
+  const Two two =
+      make_two({.size = {1, 64, 96, 8}, .density = 0.1, .data_type = DataType::Float}, true, 24);
+  FullyConnected layer(two.problem, two.plan, two.machine, device::ExchangeMode::Share, *executor);
+  const sparse::Csr<float> before = sparse::random_pattern(64, 96, {1, 1}, 0.1, 3);
+  const sparse::Csr<float> after = sparse::random_pattern(64, 96, {1, 1}, 0.1, 4);
+  ASSERT_FALSE(layer.set_weights(before));
+  ASSERT_FALSE(layer.update_weights(sparse::difference(before, after)));
+  layer.set_values(after.values);
+  EXPECT_EQ(layer.weights(), after);
+  expect_right<float>(two, layer);
+}
+
+TEST(TwoLayouts, KeepTheirWeightsWhenNewOnesDoNotFit) {
+  const auto executor = make_executor(ExecutorKind::Threads, 1);
+  const Two two =
+      make_two({.size = {1, 64, 96, 8}, .density = 0.1, .data_type = DataType::Float}, false, 24);
+  FullyConnected layer(two.problem, two.plan, two.machine, device::ExchangeMode::Share, *executor);
+  const sparse::Csr<float> weights = sparse::random_pattern(64, 96, {1, 1}, 0.1, 3);
+  ASSERT_FALSE(layer.set_weights(weights));
+  EXPECT_TRUE(layer.set_weights(sparse::random_pattern(64, 96, {1, 1}, 1.0, 3)));
+  EXPECT_EQ(layer.weights(), weights);
+  expect_right<float>(two, layer);
+}
+
+TEST(TwoLayouts, AreRefusedWhereATileCannotHoldBoth) {
+  const auto executor = make_executor(ExecutorKind::Threads, 1);
+  Two two =
+      make_two({.size = {1, 64, 96, 8}, .density = 0.1, .data_type = DataType::Float}, false, 24);
+  const Bytes needed =
+      FullyConnected(two.problem, two.plan, two.machine, device::ExchangeMode::Share, *executor)
+          .high_water();
+  two.machine.tile_memory = needed;
+  FullyConnected(two.problem, two.plan, two.machine, device::ExchangeMode::Share, *executor);
+  two.machine.tile_memory = needed - Bytes(1);
+  EXPECT_THROW(
+      FullyConnected(two.problem, two.plan, two.machine, device::ExchangeMode::Share, *executor),
+      Error);
+}
+
+}  // namespace
+}  // namespace tessera::runtime
