@@ -70,7 +70,7 @@ void expect_pass_in_blocks(const fs::path& path, const std::string& block) {
   for (const char* type : {"float", "half"}) {
     const Outcome outcome =
         run({TESSERA_SPARSE_FC_LAYER, "--matrix", path.string(), "--batch-size", "5",
-             "--tiles-per-ipu", "24", "--block-size", block, "--data-type", type});
+             "--tiles-per-ipu", "96", "--block-size", block, "--data-type", type});
     EXPECT_EQ(outcome.exit, 0) << path.filename() << " in blocks of " << block << ", " << type
                                << ": " << outcome.err << outcome.out;
     EXPECT_THAT(outcome.out, testing::HasSubstr(block + "x" + block + " blocks of"));

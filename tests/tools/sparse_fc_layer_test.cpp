@@ -236,6 +236,19 @@ TEST(SparseFcLayer, ForcedAndNaturalSpillsPass) {
   }
 }
 
+TEST(SparseFcLayer, SaysExactlyWhenThePlanIsDense) {
+  const std::vector<std::string> layer{"--input-size=65", "--output-size=63", "--density=0.5",
+                                       "--batch-size=32", "--tiles-per-ipu=16"};
+  for (const char* dense : {"true", "false"}) {
+    auto pinned = layer;
+    pinned.push_back(std::string("--plan-constraints={\"useDense\": ") + dense + "}");
+    const Outcome outcome = tool(pinned);
+    EXPECT_EQ(outcome.exit, 0) << outcome.err;
+    EXPECT_EQ(outcome.out.find("note      R dense in ") == 0, dense == std::string("true"))
+        << outcome.out;
+  }
+}
+
 TEST(SparseFcLayer, ValuesThatLeaveHalfAreScaledAndItSaysSo) {
   const TemporaryFolder folder;
   const std::string path = folder.write(
