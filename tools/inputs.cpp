@@ -6,8 +6,10 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <utility>
 
 #include "tessera/base/error.hpp"
+#include "tessera/tools/plan_notes.hpp"
 
 namespace tessera::tools {
 
@@ -18,13 +20,28 @@ planner::PlanResult PlanSource::plan(const planner::Problem& problem,
                 : planner::plan(problem, machine, options, stats);
 }
 
-const planner::Plan& plan_of(const planner::PlanResult& result) {
-  if (!result.has_plan) throw Error(ErrorCode::NoSolution, result.reason);
-  return result.plan;
+planner::BestEffort PlanSource::plan_or(OnNoFit on_no_fit, const planner::Problem& problem,
+                                        const device::Machine& machine,
+                                        const planner::Options& options,
+                                        const PatternStats* stats) {
+  planner::PlanResult result = plan(problem, machine, options, stats);
+  if (result.has_plan) return {std::move(result), {}, problem, options};
+  // A search that was cut short does not know what fits.
+  if (result.status == planner::PlanStatus::LimitReached)
+    throw Error(ErrorCode::NoSolution,
+                fmt::format("no plan for {} was found within searchLimit {}; raise it",
+                            to_string(problem), options.search_limit));
+  if (on_no_fit == OnNoFit::BestEffort) {
+    planner::BestEffort effort = planner::plan_best_effort(problem, machine, options, stats);
+    if (effort.result.has_plan) return effort;
+  }
+  std::string why = to_text(planner::explain_no_fit(problem, machine, options, stats));
+  why.pop_back();  // its last line end; a message has none
+  throw Error(ErrorCode::NoSolution, why);
 }
 
 planner::PlannedLayer load_plan(const std::string& path) {
-  return planner::plan_from_json(load_text(path), path);
+  return planner::plan_from_json(without_notes(load_text(path)), path);
 }
 
 sparse::ReadMatrix load_weights(const std::string& path) {

@@ -3,9 +3,12 @@
 #include <optional>
 #include <string>
 
+#include "tessera/planner/no_fit.hpp"
 #include "tessera/planner/plan_cache.hpp"
 #include "tessera/planner/plan_json.hpp"
+#include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/read.hpp"
+#include "tessera/tools/layer_arguments.hpp"
 
 namespace tessera::tools {
 
@@ -21,19 +24,31 @@ class PlanSource {
   planner::PlanResult plan(const planner::Problem& problem, const device::Machine& machine,
                            const planner::Options& options, const PatternStats* stats = nullptr);
 
+  // The plan of the request; when nothing fits, that of a relaxed request if `on_no_fit` allows it
+  // and one helps, else Error{NoSolution} with all that planner::explain_no_fit tells. A plan is
+  // there in any case.
+  planner::BestEffort plan_or(OnNoFit on_no_fit, const planner::Problem& problem,
+                              const device::Machine& machine, const planner::Options& options,
+                              const PatternStats* stats);
+
  private:
   std::optional<planner::PlanCache> cache_;
 };
 
-// The plan of a result, or Error{NoSolution} with the reason.
-const planner::Plan& plan_of(const planner::PlanResult& result);
-
-// A plan file; Error{BadInput} when it is not there or is not sound.
+// A plan file, whatever notes stand in it; Error{BadInput} when it is not there or is not sound.
 planner::PlannedLayer load_plan(const std::string& path);
 
 // A file with weights: elements, a row and a column at least. Error{BadInput}, whatever the limit
 // it breaks.
 sparse::ReadMatrix load_weights(const std::string& path);
+
+// A matrix of elements in blocks; sides that are no multiple of the block are padded to one.
+template <class T>
+sparse::Csr<T> in_whole_blocks(const sparse::Csr<T>& elements, BlockShape block) {
+  return sparse::with_block(sparse::with_shape(elements, round_up(elements.rows, block.rows),
+                                               round_up(elements.cols, block.cols)),
+                            block);
+}
 
 // A file's bytes; `path` "-" is standard input. Error{BadInput} names what cannot be read.
 std::string load_text(const std::string& path);

@@ -12,6 +12,12 @@ namespace tessera::tools {
 
 enum class PhaseChoice { All, Fwd, Bwd, Wu };
 
+// What to do about a layer without a plan.
+enum class OnNoFit {
+  Fail,       // say what is in the way and what would help
+  BestEffort  // plan a request that is relaxed as little as it takes
+};
+
 // The choice that runs these passes beside the forward one.
 constexpr PhaseChoice phase_of(bool grad_a, bool grad_w) {
   if (grad_a) return grad_w ? PhaseChoice::All : PhaseChoice::Bwd;
@@ -34,7 +40,7 @@ struct LayerArguments {
   std::string plan_constraints;       // JSON text
   std::string plan_file;              // a plan to take instead of making one
   std::string plan_cache;             // folder of plans; empty: none
-  std::string on_no_fit = "fail";     // what to do when there is no plan
+  OnNoFit on_no_fit = OnNoFit::Fail;
 
   bool grad_a() const { return phase == PhaseChoice::All || phase == PhaseChoice::Bwd; }
   bool grad_w() const { return phase == PhaseChoice::All || phase == PhaseChoice::Wu; }

@@ -107,8 +107,7 @@ TEST(SparseFcLayer, UsageErrorsNameTheOption) {
   expect_usage_error(small({"--data-type=double"}), "--data-type");
   expect_usage_error(small({"--single-phase=up"}), "--single-phase");
   expect_usage_error(small({"--block-size=0"}), "--block-size");
-  expect_usage_error(small({"--block-size=5"}),
-                     "32 rows are not a multiple of the 5 rows of a block");
+  expect_usage_error(small({"--on-no-fit=pray"}), "--on-no-fit");
   expect_usage_error(small({"--seed=-1"}), "--seed: Value -1 is no whole number in 0 .. 2^64 - 1");
   expect_usage_error(small({"--seed=18446744073709551616"}),
                      "--seed: Value 18446744073709551616 is no");
@@ -166,7 +165,7 @@ TEST(SparseFcLayer, APatternThatDoesNotFitNamesTheProportionThatDoesAndItDoes) {
   const std::vector<std::string> layer{"--input-size=256", "--output-size=270", "--density=0.1",
                                        "--batch-size=4", "--tiles-per-ipu=24"};
   auto tight = layer;
-  tight.push_back("--matmul-options={\"metaInfoBucketOversizeProportion\": 0}");
+  tight.push_back("--matmul-options={\"metaInfoBucketOversizeProportion\": 0.0005}");
   const Outcome outcome = tool(tight);
   ASSERT_EQ(outcome.exit, 4) << outcome.out << outcome.err;
   EXPECT_EQ(outcome.out, "");
@@ -174,6 +173,8 @@ TEST(SparseFcLayer, APatternThatDoesNotFitNamesTheProportionThatDoesAndItDoes) {
   ASSERT_TRUE(std::regex_search(outcome.err, found,
                                 std::regex(R"("metaInfoBucketOversizeProportion": ([0-9.]+)\})")))
       << outcome.err;
+
+  EXPECT_THAT(outcome.err, HasSubstr("it is 0.0005 now"));
 
   auto enough = layer;
   enough.push_back("--matmul-options={\"metaInfoBucketOversizeProportion\": " + found[1].str() +
@@ -223,13 +224,28 @@ TEST(SparseFcLayer, ForcedAndNaturalSpillsPass) {
   EXPECT_EQ(forced.exit, 0) << forced.err;
   EXPECT_THAT(forced.out, HasSubstr("travel up to"));
   for (const char* exchange : {"true", "false"}) {
-    const Outcome natural = tool(
-        {"--input-size=1024", "--output-size=1080", "--density=0.1", "--batch-size=4",
-         "--tiles-per-ipu=24", "--matmul-options={\"metaInfoBucketOversizeProportion\": 0.005}",
-         std::string("--plan-constraints={\"exchange\": {\"gradWExchangeBuckets\": ") + exchange +
-             "}}"});
+    // The partition is pinned: left alone, the planner takes one that does not spill.
+    const Outcome natural =
+        tool({"--input-size=1024", "--output-size=1080", "--density=0.1", "--batch-size=4",
+              "--tiles-per-ipu=24", "--matmul-options={\"metaInfoBucketOversizeProportion\": 0.01}",
+              std::string("--plan-constraints={\"partition\": {\"x\": 6, \"y\": 4, \"z\": 1}, "
+                          "\"exchange\": {\"gradWExchangeBuckets\": ") +
+                  exchange + "}}"});
     EXPECT_EQ(natural.exit, 0) << natural.err;
     EXPECT_THAT(natural.out, HasSubstr("travel up to"));
+  }
+}
+
+TEST(SparseFcLayer, SaysExactlyWhenThePlanIsDense) {
+  const std::vector<std::string> layer{"--input-size=65", "--output-size=63", "--density=0.5",
+                                       "--batch-size=32", "--tiles-per-ipu=16"};
+  for (const char* dense : {"true", "false"}) {
+    auto pinned = layer;
+    pinned.push_back(std::string("--plan-constraints={\"useDense\": ") + dense + "}");
+    const Outcome outcome = tool(pinned);
+    EXPECT_EQ(outcome.exit, 0) << outcome.err;
+    EXPECT_EQ(outcome.out.find("note      R dense in ") == 0, dense == std::string("true"))
+        << outcome.out;
   }
 }
 

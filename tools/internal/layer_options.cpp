@@ -54,8 +54,8 @@ void add_layer_options(CLI::App& app, LayerArguments& a) {
       ->check(size_range())
       ->capture_default_str();
   app.add_option("--block-size", a.block_size,
-                 "side of the square non-zero blocks; a matrix of elements is cut into blocks, "
-                 "gaps filled with zeros")
+                 "side of the square non-zero blocks, of sizes that need not be multiples of it; a "
+                 "matrix of elements is cut into blocks, gaps filled with zeros")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{4096}))
       ->capture_default_str();
   static const std::map<std::string, PhaseChoice> phases{{"all", PhaseChoice::All},
@@ -93,15 +93,21 @@ void add_planner_options(CLI::App& app, LayerArguments& a) {
   auto* cache =
       app.add_option("--plan-cache", a.plan_cache, "folder of plans made before, read and added to")
           ->type_name("DIR");
+  static const std::map<std::string, OnNoFit> no_fit{{"fail", OnNoFit::Fail},
+                                                     {"best-effort", OnNoFit::BestEffort}};
+  app.add_option("--on-no-fit", a.on_no_fit,
+                 "without a plan: fail, and say what would help; or best-effort: take more of the "
+                 "tiles' memory or cut the batch into parts, and say so")
+      ->transform(CLI::CheckedTransformer(no_fit))
+      ->type_name("CHOICE")
+      ->default_str("fail");
   app.add_option("--plan", a.plan_file,
                  "take the plan of this file, as tessera plan --json writes it")
       ->type_name("FILE")
       ->excludes(options)
       ->excludes(constraints)
-      ->excludes(cache);
-  app.add_option("--on-no-fit", a.on_no_fit, "without a plan: fail")
-      ->check(CLI::IsMember({"fail"}))
-      ->capture_default_str();
+      ->excludes(cache)
+      ->excludes("--on-no-fit");
 }
 
 std::optional<int> parse_command_line(CLI::App& app, int argc, const char* const* argv) {

@@ -7,8 +7,8 @@ int main(int argc, char** argv) {
   return tools::guarded_main("sparse_fc_layer", [&] {
     const tools::Parsed parsed = tools::parse_arguments(argc, argv);
     if (parsed.exit) return *parsed.exit;
-    const runtime::LayerReport report = tools::run_layer(parsed.arguments);
-    tools::print_results(runtime::to_text(report));
-    return int(tools::exit_code_of(report));
+    const tools::LayerRun run = tools::run_layer(parsed.arguments);
+    tools::print_results(to_text(run));
+    return int(tools::exit_code_of(run.report));
   });
 }

@@ -1,14 +1,27 @@
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "tessera/runtime/report.hpp"
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/sparse_fc_layer/arguments.hpp"
 
 namespace tessera::tools {
 
+// What came of a run. When the batch was cut into parts, the problem, the plan and the cycles of
+// the report are those of one run, its verdicts those of all of them.
+struct LayerRun {
+  std::vector<std::string> notes;  // how the request was relaxed, that R is dense; in words
+  runtime::LayerReport report;
+};
+
 // Plans, encodes, runs and checks what the arguments ask for. Throws Error as the stages do;
 // Error{NoSolution} when there is no plan or the pattern does not fit its buckets.
-runtime::LayerReport run_layer(const Arguments& arguments);
+LayerRun run_layer(const Arguments& arguments);
+
+// The notes, a line each, and the report.
+std::string to_text(const LayerRun& run);
 
 // What the program answers to the shell once it has run: kOk, or kCheckFailed when a result is
 // wrong.

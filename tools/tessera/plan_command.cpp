@@ -7,11 +7,13 @@
 #include <memory>
 
 #include "tessera/base/error.hpp"
+#include "tessera/planner/explain.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
 #include "tessera/tools/layer_keys.hpp"
+#include "tessera/tools/plan_notes.hpp"
 #include "tessera/tools/tessera/plan_table.hpp"
 
 namespace tessera::tools {
@@ -26,7 +28,7 @@ struct PlanArguments : LayerArguments {
   CostModel cost_model = CostModel::Default;
   std::string table;   // path of a table to plan, "-": standard input
   std::string output;  // path; empty: standard output
-  bool json = false;
+  bool json = false, explain = false;
   bool layer_given = false, machine_given = false;
 
   BlockShape block() const {
@@ -66,12 +68,17 @@ void add_plan_options(CLI::App& app, PlanArguments& a) {
       ->type_name("MODEL")
       ->default_str("default");
   auto* json = app.add_flag("--json", a.json, "print JSON, which --plan reads");
+  auto* explain = app.add_flag("--explain", a.explain,
+                               "say what each term of the plan depends on, which plans came next, "
+                               "why each method lost and which limits bind");
   app.add_option("--output", a.output, "write there instead of standard output")->type_name("FILE");
   auto* table = app.add_option("--table", a.table,
                                "plan every row of a tab-separated table and print it with our "
                                "figures beside; -: standard input")
                     ->type_name("FILE.tsv")
                     ->excludes(json)
+                    ->excludes(explain)
+                    ->excludes("--on-no-fit")
                     ->excludes("--plan");
   for (const char* option : kLayerOptions) table->excludes(option);
 }
@@ -109,11 +116,11 @@ Asked asked_layer(const PlanArguments& a) {
        .grad_w = a.grad_w()};
   if (a.matrix.empty()) return asked;
   sparse::Csr<double> pattern = load_weights(a.matrix).matrix;
+  p.size.x = pattern.rows;
+  p.size.y = pattern.cols;
   // Explicit zeros stay in the pattern, whatever blocks it is cut into.
   std::fill(pattern.values.begin(), pattern.values.end(), 1.0);
-  const sparse::Csr<double> blocks = sparse::with_block(pattern, p.block);
-  p.size.x = blocks.rows;
-  p.size.y = blocks.cols;
+  const sparse::Csr<double> blocks = in_whole_blocks(pattern, p.block);
   p.density = double(blocks.blocks()) / (double(blocks.block_rows()) * double(blocks.block_cols()));
   asked.stats = sparse::pattern_stats(blocks);
   return asked;
@@ -126,31 +133,59 @@ PlanArguments with_layer_keys(PlanArguments a) {
   return a;
 }
 
-planner::PlannedLayer make_plan(const PlanArguments& given) {
+// A plan and what it was made from besides.
+struct Answer {
+  planner::PlannedLayer layer;
+  std::optional<PatternStats> stats;
+  std::string relaxation;  // how the request was relaxed; empty: it was not
+};
+
+Answer make_plan(const PlanArguments& given) {
   const PlanArguments a = with_layer_keys(given);
-  const Asked asked = asked_layer(a);
-  planner::PlannedLayer layer{asked.problem, make_machine(a), options_of(a), {}};
-  const planner::PlanResult result =
+  Asked asked = asked_layer(a);
+  const device::Machine machine = make_machine(a);
+  const planner::BestEffort planned =
       PlanSource(a.plan_cache)
-          .plan(layer.problem, layer.machine, layer.options, asked.stats ? &*asked.stats : nullptr);
-  layer.plan = plan_of(result);
-  if (result.status == planner::PlanStatus::LimitReached)
+          .plan_or(a.on_no_fit, asked.problem, machine, options_of(a),
+                   asked.stats ? &*asked.stats : nullptr);
+  if (planned.result.status == planner::PlanStatus::LimitReached)
     fmt::print(stderr, "tessera: the search stopped at searchLimit {}; a cheaper plan may exist\n",
-               layer.options.search_limit);
-  return layer;
+               planned.options.search_limit);
+  return {{planned.problem, machine, planned.options, planned.result.plan},
+          std::move(asked.stats),
+          planned.relaxation ? planned.result.reason : std::string()};
 }
 
-planner::PlannedLayer read_plan(const PlanArguments& a) {
+Answer read_plan(const PlanArguments& a) {
   planner::PlannedLayer layer = load_plan(a.plan_file);
-  planner::check_plan_is_for(layer, a.layer_given ? asked_layer(a).problem : layer.problem,
+  Asked asked{layer.problem, {}};
+  if (a.layer_given) asked = asked_layer(a);
+  planner::check_plan_is_for(layer, asked.problem,
                              a.machine_given ? make_machine(a) : layer.machine, a.plan_file);
-  return layer;
+  return {std::move(layer), std::move(asked.stats), {}};
 }
 
-std::string to_text(const planner::PlannedLayer& layer) {
-  return fmt::format("layer      {}\nmachine    {}: {} tiles of {} bytes\n{}",
-                     to_string(layer.problem), layer.machine.name, layer.machine.tiles,
-                     layer.machine.tile_memory.value, to_string(layer.plan));
+planner::Explanation explanation_of(const Answer& answer) {
+  const planner::PlannedLayer& layer = answer.layer;
+  return planner::explain(layer.problem, layer.machine, layer.options,
+                          answer.stats ? &*answer.stats : nullptr, layer.plan);
+}
+
+std::string to_json(const Answer& answer, bool explain) {
+  return with_notes(planner::plan_to_json(answer.layer),
+                    {.relaxation = answer.relaxation,
+                     .explanation = explain ? to_json(explanation_of(answer)) : std::string()});
+}
+
+std::string to_text(const Answer& answer, bool explain) {
+  const planner::PlannedLayer& layer = answer.layer;
+  std::string text;
+  if (!answer.relaxation.empty()) text = fmt::format("note       {}\n", answer.relaxation);
+  text += fmt::format("layer      {}\nmachine    {}: {} tiles of {} bytes\n{}",
+                      to_string(layer.problem), layer.machine.name, layer.machine.tiles,
+                      layer.machine.tile_memory.value, to_string(layer.plan));
+  if (explain) text += "\n" + to_text(explanation_of(answer));
+  return text;
 }
 
 std::string plan_text(const PlanArguments& a) {
@@ -159,8 +194,8 @@ std::string plan_text(const PlanArguments& a) {
     PlanSource source(a.plan_cache);
     return plan_table(load_text(a.table), name, {make_machine(a), options_of(a), source});
   }
-  const planner::PlannedLayer layer = a.plan_file.empty() ? make_plan(a) : read_plan(a);
-  return a.json ? planner::plan_to_json(layer) : to_text(layer);
+  const Answer answer = a.plan_file.empty() ? make_plan(a) : read_plan(a);
+  return a.json ? to_json(answer, a.explain) : to_text(answer, a.explain);
 }
 
 }  // namespace

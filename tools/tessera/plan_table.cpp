@@ -76,9 +76,6 @@ planner::Problem problem_of(const RowReader& row, const Columns& at) {
             row.count(at.batch, kLargestSize)};
   const std::int64_t side = row.count(at.block, kLargestSize);
   p.block = {side, side};
-  if (p.size.x % side != 0 || p.size.y % side != 0)
-    row.refuse(at.block,
-               fmt::format("a divisor of output_size {} and of input_size {}", p.size.x, p.size.y));
   p.density = row.share(at.density);
   const std::string_view type = row.cell(at.type), passes = row.cell(at.passes);
   if (type != "float" && type != "half") row.refuse(at.type, "float or half");

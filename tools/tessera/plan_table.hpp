@@ -19,7 +19,7 @@ struct TableRequest {
 // bytes of a tile, values and forward words of a bucket; empty without a plan) and our_ms
 // (processor milliseconds of planning that row). Rows keep their text and their line ends.
 //   columns read, in any order   output_size, input_size, batch (1 .. 2^31 - 1), block (side of the
-//                                square blocks, divides both sizes), density (0 .. 1), type (float
+//                                square blocks), density (0 .. 1), type (float
 //                                or half), passes (all, fwd, bwd or wu)
 //   and if there is one          tiles (1 .. the machine's; empty: all)
 // All rows are checked before the first is planned: Error{BadInput} "<name>:<line>: <column> is

@@ -1,0 +1,98 @@
+#include "tessera/tools/plan_notes.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tessera/base/error.hpp"
+#include "tessera/planner/explain.hpp"
+#include "tessera/planner/plan_json.hpp"
+#include "tessera/planner/planner.hpp"
+#include "tessera/tests/support/process.hpp"
+
+namespace tessera::tools {
+namespace {
+
+using testing::HasSubstr;
+
+planner::PlannedLayer small_layer() {
+  planner::PlannedLayer layer;
+  layer.problem.size = {1, 32, 48, 8};
+  layer.problem.density = 0.25;
+  layer.machine = device::machine_preset("gc200");
+  layer.machine.tiles = 8;
+  layer.plan = planner::plan_or_throw(layer.problem, layer.machine, layer.options);
+  return layer;
+}
+
+std::string explained(const planner::PlannedLayer& layer) {
+  return to_text(
+      planner::explain(layer.problem, layer.machine, layer.options, nullptr, layer.plan));
+}
+
+test::Outcome plan_small(std::vector<std::string> more) {
+  more.insert(more.begin(),
+              {TESSERA_TOOL, "plan", "--input-size=48", "--output-size=32", "--density=0.25",
+               "--batch-size=8", "--tiles-per-ipu=8", "--single-phase=fwd"});
+  return test::run(more);
+}
+
+TEST(PlanNotes, ComeOffAsTheyWentOn) {
+  const planner::PlannedLayer layer = small_layer();
+  const std::string plain = planner::plan_to_json(layer);
+  EXPECT_EQ(with_notes(plain, {}), plain);
+  for (const PlanNotes& notes : {PlanNotes{"in words", ""}, PlanNotes{"", R"({"terms": []})"},
+                                 PlanNotes{"in words", R"({"terms": []})"}}) {
+    const std::string noted = with_notes(plain, notes);
+    EXPECT_THAT(noted, HasSubstr(notes.relaxation));
+    EXPECT_NE(noted, plain);
+    EXPECT_THROW(planner::plan_from_json(noted, "noted"), Error) << "the library knows no notes";
+    EXPECT_EQ(planner::plan_from_json(without_notes(noted), "noted"), layer);
+  }
+}
+
+TEST(PlanNotes, LeaveATextWithoutThemAlone) {
+  for (const char* text : {"", "{", "[1]", "{\"a\":  1}", "{\"plan\": {\"explanation\": 1}}"})
+    EXPECT_EQ(without_notes(text), text);
+  EXPECT_EQ(without_notes(R"({"a": 1, "explanation": {"b": 2}})"), R"({"a":1})");
+}
+
+TEST(PlanExplanation, FollowsThePlan) {
+  const test::Outcome plain = plan_small({}), with = plan_small({"--explain"});
+  EXPECT_EQ(with.exit, 0) << with.err;
+  EXPECT_EQ(with.out, plain.out + "\n" + explained(small_layer()));
+}
+
+TEST(PlanExplanation, IsAMemberOfTheJsonThatReadersSkip) {
+  const test::TemporaryFolder folder;
+  const std::string file = folder / "plan.json";
+  const test::Outcome written = plan_small({"--explain", "--json", "--output=" + file});
+  EXPECT_EQ(written.exit, 0) << written.err;
+  const std::string text = test::read_file(file);
+  EXPECT_THAT(text, HasSubstr("\"explanation\": {"));
+  EXPECT_EQ(planner::plan_from_json(without_notes(text), file), small_layer());
+  EXPECT_EQ(test::run({TESSERA_TOOL, "plan", "--plan=" + file}).out, plan_small({}).out);
+  EXPECT_EQ(plan_small({"--plan=" + file, "--explain"}).out, plan_small({"--explain"}).out);
+}
+
+TEST(PlanExplanation, KnowsThePatternOfAMatrix) {
+  const test::TemporaryFolder folder;
+  const std::string matrix = "--matrix=" + folder.write("skewed.smtx",
+                                                        "8, 8, 16\n0 8 16 16 16 16 16 16 16\n"
+                                                        "0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 7\n");
+  const test::Outcome outcome =
+      test::run({TESSERA_TOOL, "plan", matrix, "--batch-size=4", "--tiles-per-ipu=4", "--explain"});
+  EXPECT_EQ(outcome.exit, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("\nrunners-up\n"));
+}
+
+TEST(PlanExplanation, GoesWithNoTable) {
+  const test::Outcome outcome = test::run({TESSERA_TOOL, "plan", "--table=x.tsv", "--explain"});
+  EXPECT_EQ(outcome.exit, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("--explain"));
+}
+
+}  // namespace
+}  // namespace tessera::tools

@@ -1,0 +1,143 @@
+#include "tessera/tools/sparse_fc_layer/passes.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "tessera/base/random.hpp"
+#include "tessera/sparse/convert.hpp"
+
+namespace tessera::tools {
+namespace {
+
+// Values in [-1, 1) as the layer's type holds them.
+template <class T>
+Matrix<T> random_operand(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
+  Random random(seed);
+  Matrix<T> matrix(rows, cols);
+  for (T& v : matrix.elements()) v = T(float(2 * random.unit() - 1));
+  return matrix;
+}
+
+// The columns that each run serves.
+std::vector<Range> parts_of(std::int64_t batch, std::int64_t of_one_run) {
+  std::vector<Range> parts;
+  for (std::int64_t z = 0; z < batch; z += of_one_run)
+    parts.push_back({z, std::min(z + of_one_run, batch)});
+  return parts;
+}
+
+// These columns, and zeros up to the width of a run.
+template <class T>
+Matrix<T> columns(const Matrix<T>& whole, Range part, std::int64_t width) {
+  Matrix<T> result(whole.rows(), width);
+  for (std::int64_t r = 0; r < whole.rows(); ++r)
+    std::copy_n(whole.view().row(r) + part.begin, part.size(), result.view().row(r));
+  return result;
+}
+
+template <class T>
+void put_columns(const Matrix<T>& run, Range part, Matrix<T>& whole) {
+  for (std::int64_t r = 0; r < whole.rows(); ++r)
+    std::copy_n(run.view().row(r), part.size(), whole.view().row(r) + part.begin);
+}
+
+void add(const runtime::Verdict& part, runtime::Verdict& sum) {
+  const std::int64_t compared = sum.compared + part.compared, wrong = sum.wrong + part.wrong;
+  if (part.worst > sum.worst) sum = part;
+  sum.compared = compared;
+  sum.wrong = wrong;
+}
+
+// The layer with operands for the whole batch.
+template <class T>
+class Passes {
+ public:
+  Passes(runtime::FullyConnected& layer, const Weights& weights, const Arguments& a,
+         runtime::LayerReport& report)
+      : layer_(layer),
+        weights_(weights),
+        report_(report),
+        width_(report.problem.size.z),
+        parts_(parts_of(a.batch_size, width_)),
+        matrix_(inside(weights.matrix, weights)),
+        s_(random_operand<T>(weights.cols, a.batch_size, a.seed + 1)),
+        q_grad_(random_operand<T>(weights.rows, a.batch_size, a.seed + 2)) {}
+
+  void fwd() {
+    product(planner::Pass::Fwd, matrix_, s_, [this](const Matrix<T>& in, Matrix<T>& out) {
+      return layer_.forward<T>(in.view(), out.view());
+    });
+  }
+
+  void grad_a() {
+    product(planner::Pass::GradA, sparse::transpose(matrix_), q_grad_,
+            [this](const Matrix<T>& in, Matrix<T>& out) {
+              return layer_.grad_a<T>(in.view(), out.view());
+            });
+  }
+
+  // Every run gives the gradient of its part of the batch.
+  void grad_w() {
+    runtime::PassReport pass{planner::Pass::GradW, {}, runtime::Verdict{}};
+    for (const Range part : parts_) {
+      const Matrix<T> q_grad = columns(q_grad_, part, width_), s = columns(s_, part, width_);
+      sparse::Csr<float> gradient;
+      pass.ledger = layer_.grad_w<T>(q_grad.view(), s.view(), gradient);
+      add(runtime::verify_gradient<T>(matrix_, inside(gradient, weights_), q_grad.view(), s.view(),
+                                      rounding(report_.grid.splits.z)),
+          *pass.verdict);
+    }
+    report_.passes.push_back(std::move(pass));
+  }
+
+ private:
+  // matrix * in for the whole batch; `run` takes one part of it through the layer.
+  template <class Run>
+  void product(planner::Pass pass, const sparse::Csr<float>& matrix, const Matrix<T>& in,
+               Run&& run) {
+    const Dims& splits = report_.grid.splits;
+    Matrix<T> out(matrix.rows, in.cols());
+    device::Ledger ledger;
+    for (const Range part : parts_) {
+      Matrix<T> part_out(out.rows(), width_);
+      ledger = run(columns(in, part, width_), part_out);
+      put_columns(part_out, part, out);
+    }
+    const runtime::Rounding sums = rounding(pass == planner::Pass::Fwd ? splits.y : splits.x);
+    report_.passes.push_back(
+        {pass, std::move(ledger),
+         runtime::verify_product<T>(matrix, in.view(), std::as_const(out).view(), sums)});
+  }
+
+  runtime::Rounding rounding(std::int64_t partials) const {
+    return {report_.problem.data_type, report_.problem.partials_type, partials};
+  }
+
+  runtime::FullyConnected& layer_;
+  const Weights& weights_;
+  runtime::LayerReport& report_;
+  std::int64_t width_;  // columns of one run
+  std::vector<Range> parts_;
+  sparse::Csr<float> matrix_;  // what of the weights is the layer's
+  Matrix<T> s_, q_grad_;
+};
+
+template <class T>
+void run_typed(Passes<T> passes, const planner::Problem& problem) {
+  passes.fwd();
+  if (problem.grad_a) passes.grad_a();
+  if (problem.grad_w) passes.grad_w();
+}
+
+}  // namespace
+
+void run_passes(runtime::FullyConnected& layer, const Weights& weights, const Arguments& arguments,
+                runtime::LayerReport& report) {
+  if (report.problem.data_type == DataType::Half)
+    run_typed(Passes<Half>(layer, weights, arguments, report), report.problem);
+  else
+    run_typed(Passes<float>(layer, weights, arguments, report), report.problem);
+}
+
+}  // namespace tessera::tools

@@ -1,0 +1,71 @@
+#include "tessera/tools/sparse_fc_layer/weights.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <vector>
+
+#include "tessera/sparse/convert.hpp"
+#include "tessera/sparse/random.hpp"
+#include "tessera/sparse/restrict.hpp"
+#include "tessera/tools/inputs.hpp"
+#include "tessera/tools/sparse_fc_layer/value_range.hpp"
+
+namespace tessera::tools {
+namespace {
+
+// What happened to the values of a file on their way into the layer's type; empty: nothing.
+std::string note_of(const RangeFit& fit) {
+  std::vector<std::string> notes;
+  if (fit.exponent != 0)
+    notes.push_back(fmt::format("values times 2^{} to stay in range", fit.exponent));
+  if (fit.lost != 0)
+    notes.push_back(fmt::format("{} of {} values round to zero", fit.lost, fit.nonzeros));
+  return notes.empty() ? std::string() : fmt::format(" ({})", fmt::join(notes, "; "));
+}
+
+Weights read_weights(const Arguments& a, BlockShape block) {
+  const sparse::ReadMatrix file = load_weights(a.matrix);
+  Weights weights{{}, file.matrix.rows, file.matrix.cols, a.matrix};
+  if (file.has_values) {
+    RangeFit fit = fit_range(file.matrix, a.data_type, a.matrix);
+    weights.source += note_of(fit);
+    weights.matrix = std::move(fit.weights);
+  } else {
+    weights.matrix = sparse::cast<float>(file.matrix);
+    sparse::fill_signs(weights.matrix, a.seed);
+    weights.source += " (a pattern; values are +1 or -1)";
+  }
+  weights.matrix = in_whole_blocks(weights.matrix, block);
+  return weights;
+}
+
+}  // namespace
+
+Weights make_weights(const Arguments& a) {
+  const BlockShape block{a.block_size, a.block_size};
+  if (!a.matrix.empty()) return read_weights(a, block);
+  return {sparse::random_pattern(round_up(a.output_size, block.rows),
+                                 round_up(a.input_size, block.cols), block, a.density, a.seed),
+          a.output_size, a.input_size,
+          fmt::format("random pattern, seed {}; values are +1 or -1", a.seed)};
+}
+
+planner::Problem make_problem(const Arguments& a, const Weights& weights) {
+  const sparse::Csr<float>& matrix = weights.matrix;
+  const double places = double(matrix.block_rows()) * double(matrix.block_cols());
+  return {.size = {1, weights.rows, weights.cols, a.batch_size},
+          .block = matrix.block,
+          .density = double(matrix.blocks()) / places,
+          .data_type = a.data_type,
+          .partials_type = DataType::Float,
+          .grad_a = a.grad_a(),
+          .grad_w = a.grad_w()};
+}
+
+sparse::Csr<float> inside(const sparse::Csr<float>& matrix, const Weights& weights) {
+  if (matrix.rows == weights.rows && matrix.cols == weights.cols) return matrix;
+  return sparse::cropped(sparse::with_block(matrix, BlockShape{1, 1}), weights.rows, weights.cols);
+}
+
+}  // namespace tessera::tools

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tessera/planner/problem.hpp"
+#include "tessera/sparse/formats.hpp"
+#include "tessera/tools/sparse_fc_layer/arguments.hpp"
+
+namespace tessera::tools {
+
+// The weights of the layer that the command line asks for.
+struct Weights {
+  sparse::Csr<float> matrix;        // in whole blocks, values as the layer's type holds them
+  std::int64_t rows = 0, cols = 0;  // of the layer; the matrix may reach beyond
+  std::string source;
+};
+
+// Reads or draws them. Error{BadInput} as load_weights and fit_range.
+Weights make_weights(const Arguments& arguments);
+
+planner::Problem make_problem(const Arguments& arguments, const Weights& weights);
+
+// What of a matrix in the weights' blocks and size belongs to the layer: the matrix itself when no
+// side is padded, else its elements inside. O(values).
+sparse::Csr<float> inside(const sparse::Csr<float>& matrix, const Weights& weights);
+
+}  // namespace tessera::tools
