@@ -198,8 +198,7 @@ const FinerCut* TermShare::driver() const {
 namespace {
 
 Explanation explain_two(const Asked& asked, const Plan& plan) {
-  const auto [here, there] =
-      two_problems(asked.problem, plan.runs_transposed(Pass::GradW));
+  const auto [here, there] = two_problems(asked.problem, plan.runs_transposed(Pass::GradW));
   const PlanResult forward = planner::plan(here, asked.machine, asked.options, asked.stats);
   Explanation e = explain(here, asked.machine, asked.options, asked.stats, forward.plan);
   std::optional<PatternStats> turned;

@@ -48,9 +48,8 @@ RehomeCost rehome_cost(const Plan& from, const Plan& to, DataType type,
   const std::int64_t out = from.nonzeros_per_bucket, in = to.nonzeros_per_bucket;
   const Cycles exchange =
       codelets::exchange_cycles(std::max(out, in) * bytes, {machine.exchange_bytes_per_cycle, 1});
-  const Cycles steps = machine.sync + machine.launch + machine.launch;
-  return {pack_cycles(out, machine) + exchange + pack_cycles(in, machine) + steps,
-          Bytes((out + in) * bytes)};
+  return {pack_cycles(out, machine) + exchange + pack_cycles(in, machine),
+          machine.sync + machine.launch + machine.launch, Bytes((out + in) * bytes)};
 }
 
 }  // namespace tessera::planner

@@ -22,8 +22,9 @@ TwoProblems two_problems(const Problem& problem, bool grad_w_there);
 // One training step's move of R's values from the buckets of one layout to those of another: every
 // tile packs what leaves it, one exchange, every tile puts what came into its places.
 struct RehomeCost {
-  Cycles cycles;  // with barrier and launches
-  Bytes temp;     // of one tile: packed values that leave and that came
+  Cycles cycles;    // packing, exchange, putting in place
+  Cycles overhead;  // the barrier and both launches
+  Bytes temp;       // of one tile: packed values that leave and that came
 };
 RehomeCost rehome_cost(const Plan& from, const Plan& to, DataType type,
                        const device::Machine& machine);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tessera/base/error.hpp"
+#include "tessera/planner/layouts.hpp"
 #include "tessera/planner/planner.hpp"
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/runtime/internal/layer_weights.hpp"
@@ -14,6 +15,18 @@ namespace {
 
 constexpr std::int64_t kLargestHundredths = 100'000;
 
+bool layout_fits(const planner::Problem& problem, const planner::Plan& layout,
+                 const device::Machine& machine, const sparse::Csr<float>& weights,
+                 const partitioner::EncodeOptions& options) {
+  const partitioner::TileGrid grid = tile_grid(problem, layout, machine);
+  try {
+    return !partitioner::encode(internal::in_grid(weights, grid), grid, options).misfit;
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::LimitExceeded) return false;  // a word too wide for the machine
+    throw;
+  }
+}
+
 bool fits(const planner::Problem& problem, const device::Machine& machine, planner::Options options,
           std::int64_t hundredths, const sparse::Csr<float>& weights) {
   options.meta_info_bucket_oversize_proportion = double(hundredths) / 100;
@@ -21,15 +34,13 @@ bool fits(const planner::Problem& problem, const device::Machine& machine, plann
   const PatternStats stats = sparse::pattern_stats(weights);
   const planner::PlanResult planned = planner::plan(problem, machine, options, &stats);
   if (planned.status != planner::PlanStatus::Found) return false;
-  const partitioner::TileGrid grid = tile_grid(problem, planned.plan, machine);
-  try {
-    return !partitioner::encode(internal::in_grid(weights, grid), grid,
-                                {.force_spills = options.partitioner_force_bucket_spills})
-                .misfit;
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::LimitExceeded) return false;  // a word too wide for the machine
-    throw;
-  }
+  const planner::Plan& plan = planned.plan;
+  const partitioner::EncodeOptions encode{.force_spills = options.partitioner_force_bucket_spills};
+  if (plan.backward.empty()) return layout_fits(problem, plan, machine, weights, encode);
+  const auto [here, there] =
+      planner::two_problems(problem, plan.runs_transposed(planner::Pass::GradW));
+  return layout_fits(here, plan, machine, weights, encode) &&
+         layout_fits(there, plan.backward.front(), machine, sparse::transpose(weights), encode);
 }
 
 }  // namespace

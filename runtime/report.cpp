@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <string_view>
 #include <vector>
@@ -59,29 +60,49 @@ void write_parts(std::string_view label, const std::vector<std::string>& parts, 
 void write_layer(const LayerReport& report, Out out) {
   const planner::Problem& p = report.problem;
   const device::Machine& m = report.machine;
-  const std::int64_t all = p.size.g * p.size.x * p.size.y / p.block.area();
+  const Dims size = p.size_in_blocks();
+  const std::int64_t all = size.g * size.x * size.y / p.block.area();
   fmt::format_to(out, "weights   {}\n", report.source);
   const std::string groups = p.size.g > 1 ? fmt::format("g {} groups, ", p.size.g) : "";
   write_parts(
       "layer",
       {fmt::format("{}x {} outputs, y {} inputs, z {} batch", groups, p.size.x, p.size.y, p.size.z),
        fmt::format("{}, sums {}", to_string(p.data_type), to_string(p.partials_type)),
-       fmt::format("{} {} of {} (density {:.4f})",
-                   grouped(report.spill.blocks * report.grid.block.area() / p.block.area()),
+       fmt::format("{} {} of {} (density {:.4f})", grouped(std::llround(p.density * double(all))),
                    block_name(p.block), grouped(all), p.density)},
       out);
   fmt::format_to(out, "machine   {}: {} tiles of {}, {:.3f} GHz\n", m.name, grouped(m.tiles),
                  binary_size(m.tile_memory), m.clock_hz / 1e9);
 }
 
+std::string grad_w_method(const planner::Plan& layout) {
+  return fmt::format(", {} ({} travel)", to_string(layout.grad_w),
+                     layout.grad_w_exchange_buckets ? "buckets" : "operands");
+}
+
 std::string methods(const LayerReport& report) {
   const planner::Plan& plan = report.plan;
   std::string text = to_string(plan.fwd);
-  if (report.problem.grad_a) text += ", " + to_string(plan.grad_a);
-  if (report.problem.grad_w)
-    text += fmt::format(", {} ({} travel)", to_string(plan.grad_w),
-                        plan.grad_w_exchange_buckets ? "buckets" : "operands");
+  if (report.problem.grad_a && plan.backward.empty()) text += ", " + to_string(plan.grad_a);
+  if (report.problem.grad_w && !plan.runs_transposed(planner::Pass::GradW))
+    text += grad_w_method(plan);
   return text;
+}
+
+// GradA's own layout: its x is the layer's y.
+void write_backward(const LayerReport& report, Out out) {
+  if (report.plan.backward.empty()) return;
+  const planner::Plan& plan = report.plan.backward.front();
+  const bool grad_w = report.plan.runs_transposed(planner::Pass::GradW);
+  write_parts(
+      "GradA",
+      {fmt::format("own layout: y {} * x {} * z {} = {} tiles", plan.partition.x, plan.partition.y,
+                   plan.partition.z, grouped(plan.tiles_used())),
+       fmt::format("{} of transpose(R){}", to_string(plan.fwd), grad_w ? grad_w_method(plan) : ""),
+       (plan.use_dense ? "dense in " : "as ") + block_name(plan.block),
+       fmt::format("bucket of {} values and {} words", plan.nonzeros_per_bucket,
+                   plan.fwd_meta_words.value)},
+      out);
 }
 
 void write_plan(const LayerReport& report, Out out) {
@@ -106,6 +127,7 @@ void write_plan(const LayerReport& report, Out out) {
                fmt::format("fullest tile {} of {}", binary_size(report.high_water),
                            binary_size(report.machine.tile_memory))},
               out);
+  write_backward(report, out);
 }
 
 // How many steps the spilled take, beside what is known about fewer.
@@ -144,6 +166,8 @@ std::string_view phase_of(planner::Pass pass, std::string_view term, bool bucket
   if (term == "exchange along z") return buckets_travel ? "propagate" : "distribute";
   if (term == "exchange sums" || term == "reduce sums") return "reduce";
   if (term == "cast sums") return pass == planner::Pass::GradW ? "cast" : "reduce";
+  if (term == "re-home values") return "re-home values";
+  if (term == "propagate") return "propagate";
   if (term == "barriers and launches") return kOverhead;
   return {};
 }
@@ -152,7 +176,7 @@ Cycles planned_for(const LayerReport& report, planner::Pass pass, std::string_vi
   Cycles sum;
   if (const planner::PassCost* cost = report.plan.cost.find(pass))
     for (const planner::CostTerm& term : cost->terms)
-      if (phase_of(pass, term.name, report.plan.grad_w_exchange_buckets) == phase)
+      if (phase_of(pass, term.name, report.plan.layout_of(pass).grad_w_exchange_buckets) == phase)
         sum += term.cycles;
   return sum;
 }

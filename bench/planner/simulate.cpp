@@ -41,30 +41,30 @@ class PassRunner {
     add(Pass::Fwd, machine_.forward<T>(s(), q.view()));
     if (checked_)
       verdict() = runtime::verify_product<T>(layer_.weights, s(), std::as_const(q).view(),
-                                             rounding(report_.grid.splits.y));
+                                             rounding(Pass::Fwd));
   }
   void grad_a() {
     Matrix<T> s_grad(size().y, size().z);
     add(Pass::GradA, machine_.grad_a<T>(q_grad(), s_grad.view()));
     if (checked_)
-      verdict() =
-          runtime::verify_product<T>(sparse::transpose(layer_.weights), q_grad(),
-                                     std::as_const(s_grad).view(), rounding(report_.grid.splits.x));
+      verdict() = runtime::verify_product<T>(sparse::transpose(layer_.weights), q_grad(),
+                                             std::as_const(s_grad).view(), rounding(Pass::GradA));
   }
   void grad_w() {
     sparse::Csr<float> gradient;
     add(Pass::GradW, machine_.grad_w<T>(q_grad(), s(), gradient));
     if (checked_)
       verdict() = runtime::verify_gradient<T>(layer_.weights, gradient, q_grad(), s(),
-                                              rounding(report_.grid.splits.z));
+                                              rounding(Pass::GradW));
   }
 
  private:
   const Dims& size() const { return layer_.problem.size; }
   MatrixView<const T> s() const { return s_.view(); }
   MatrixView<const T> q_grad() const { return q_grad_.view(); }
-  runtime::Rounding rounding(std::int64_t partials) const {
-    return {layer_.problem.data_type, layer_.problem.partials_type, partials};
+  runtime::Rounding rounding(Pass pass) const {
+    return {layer_.problem.data_type, layer_.problem.partials_type,
+            runtime::partial_sums(report_.plan, pass)};
   }
   void add(Pass pass, device::Ledger ledger) {
     report_.passes.push_back({pass, std::move(ledger), std::nullopt});

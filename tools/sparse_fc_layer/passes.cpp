@@ -85,7 +85,7 @@ class Passes {
       sparse::Csr<float> gradient;
       pass.ledger = layer_.grad_w<T>(q_grad.view(), s.view(), gradient);
       add(runtime::verify_gradient<T>(matrix_, inside(gradient, weights_), q_grad.view(), s.view(),
-                                      rounding(report_.grid.splits.z)),
+                                      rounding(planner::Pass::GradW)),
           *pass.verdict);
     }
     report_.passes.push_back(std::move(pass));
@@ -96,7 +96,6 @@ class Passes {
   template <class Run>
   void product(planner::Pass pass, const sparse::Csr<float>& matrix, const Matrix<T>& in,
                Run&& run) {
-    const Dims& splits = report_.grid.splits;
     Matrix<T> out(matrix.rows, in.cols());
     device::Ledger ledger;
     for (const Range part : parts_) {
@@ -104,14 +103,15 @@ class Passes {
       ledger = run(columns(in, part, width_), part_out);
       put_columns(part_out, part, out);
     }
-    const runtime::Rounding sums = rounding(pass == planner::Pass::Fwd ? splits.y : splits.x);
+    const runtime::Rounding sums = rounding(pass);
     report_.passes.push_back(
         {pass, std::move(ledger),
          runtime::verify_product<T>(matrix, in.view(), std::as_const(out).view(), sums)});
   }
 
-  runtime::Rounding rounding(std::int64_t partials) const {
-    return {report_.problem.data_type, report_.problem.partials_type, partials};
+  runtime::Rounding rounding(planner::Pass pass) const {
+    return {report_.problem.data_type, report_.problem.partials_type,
+            runtime::partial_sums(report_.plan, pass)};
   }
 
   runtime::FullyConnected& layer_;
