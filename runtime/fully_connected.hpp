@@ -57,7 +57,8 @@ class FullyConnected {
   // as after set_weights with that, but blocks may lie on other tiles of their cell, so sums may
   // round otherwise. A misfit or Error{InvalidArgument} (as with_change) leaves the layer as it
   // was. Costs partitioner::update and copies of the pattern and of the buckets' words; where the
-  // machine has other blocks than the problem, a difference of patterns and a refill as well.
+  // machine has other blocks than the problem, a difference of patterns and a refill as well. Cheap
+  // where few buckets change; scattered over most of them it costs what set_weights does.
   std::optional<partitioner::Misfit> update_weights(const sparse::PatternChange& change,
                                                     std::int64_t group = 0);
   // New values for a group's pattern, in the order of weights(group).values. No meta-information

@@ -237,6 +237,29 @@ TEST(Groups, AMisfitNamesItsGroupAndLeavesAllWeights) {
   EXPECT_EQ(q, run_groups<float>(c, {0, 2}).q);
 }
 
+TEST(Groups, ChangeOneAtATime) {
+  GroupCase c = make_case(12, 15, {1, 1}, 3);
+  c.cut.room = 2;
+  const auto executor = make_executor(2);
+  FullyConnected layer(c.problem(3), c.plan(3), c.machine(3), device::ExchangeMode::Share,
+                       *executor);
+  ASSERT_FALSE(layer.set_weights(c.weights));
+  const auto change = sparse::difference(c.weights[1], c.weights[0]);
+  ASSERT_FALSE(layer.update_weights(change, 1));
+  EXPECT_EQ(layer.weights(0), c.weights[0]);
+  EXPECT_EQ(layer.weights(2), c.weights[2]);
+  layer.set_values(c.weights[0].values, 1);  // the pattern of group 0 by now
+  EXPECT_EQ(layer.weights(1), c.weights[0]);
+  const GroupOperands<float> in(c);
+  Matrix<float> q(36, 6);
+  layer.forward<float>(in.s.view(), q.view());
+  for (std::int64_t g = 0; g < 3; ++g)
+    EXPECT_TRUE(verify_product<float>(layer.weights(g), rows_of(in.s.view(), 15, {g, g + 1}),
+                                      rows_of(std::as_const(q).view(), 12, {g, g + 1}),
+                                      {DataType::Float, DataType::Float, 12})
+                    .ok());
+}
+
 TEST(Groups, AreRefusedWhereTheyDoNotAgreeWithThePlan) {
   GroupCase c = make_case(12, 15, {1, 1}, 2);
   const auto executor = make_executor(1);
