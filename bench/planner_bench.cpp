@@ -87,6 +87,8 @@ int main(int argc, char** argv) {
   app.add_option("--rows", a.quality.rows, "ids of recorded plans, instead of all or a draw")
       ->delimiter(',')
       ->excludes(bars);
+  app.add_flag("--told", a.quality.told,
+               "with --quality: tell the planner uniform patterns too, as sparse_fc_layer does");
   app.add_option("--nearby", a.quality.nearby,
                  "with --quality: also run so many of the cheapest partitions")
       ->needs(quality);

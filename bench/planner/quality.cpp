@@ -120,7 +120,8 @@ Comparison compare_row(const RecordedPlan& row, const QualityRequest& request, E
   const planner::Problem p = row.problem();
   const Layer layer{row.text("id"), p, device::machine_preset("gc200"),
                     sparse::random_pattern(p.size.x, p.size.y, p.block, p.density, request.seed)};
-  Comparison comparison = compare(layer, row, nullptr, executor);
+  const PatternStats stats = sparse::pattern_stats(layer.weights);
+  Comparison comparison = compare(layer, row, request.told ? &stats : nullptr, executor);
   if (request.nearby > 0) find_best_nearby(layer, request.nearby, executor, comparison);
   return comparison;
 }

@@ -15,7 +15,8 @@ namespace tessera::bench {
 struct QualityRequest {
   std::vector<std::string> rows;  // ids of the recorded plans; empty: drawn from the seed
   std::uint64_t seed = 1;         // of the draw and of the patterns
-  std::size_t nearby = 0;         // uniform: also run so many of the cheapest partitions
+  bool told = false;       // uniform: our planner is told the pattern, as sparse_fc_layer does
+  std::size_t nearby = 0;  // uniform: also run so many of the cheapest partitions
 };
 
 // A layer under our plan and under PopLibs' partition, pinned by constraints, on the same machine

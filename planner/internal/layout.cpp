@@ -226,6 +226,10 @@ BucketSize bucket_size(const Case& c, const Cut& cut, SizeRule rule) {
   const std::int64_t room = fill.room;
   size.blocks = bucket_blocks(c, cut, room);
   if (exact && !c.quirks().average_tile) size.fullest = cell_load(cut.share, fill.fullest, scatter);
+  if (mapped) {  // the very cell, not the luckiest of many
+    size.fullest.mean = size.fullest.nonzeros;
+    size.fullest.cells = 1;
+  }
   if (exact && !c.quirks().free_propagation) {
     const std::int64_t capacity = size.blocks * cut.parts.z;
     size.spill_chance = mapped ? static_cast<double>(capacity) < fill.fullest
