@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <memory>
 
 #include "tessera/base/error.hpp"
@@ -53,9 +54,11 @@ Plan make_plan(const Case& c, Dims parts) {
 namespace {
 
 // Cheapest over all candidates under one bound; a later candidate must be strictly better.
-PlanResult search_all(const std::vector<Case>& cases, std::int64_t temp_bound, Search search) {
+PlanResult search_all(const std::vector<Case>& cases, std::int64_t temp_bound, Search search,
+                      std::int64_t fewer_than) {
   PlanResult result;
-  SearchBounds bounds{temp_bound, kUnbounded, kUnbounded, cases.front().options.search_limit};
+  SearchBounds bounds{temp_bound, fewer_than, fewer_than == kUnbounded ? kUnbounded : 0,
+                      cases.front().options.search_limit};
   const Case* best_case = nullptr;
   Dims best_parts;
   for (const Case& c : cases) {
@@ -117,7 +120,16 @@ std::string obstacle(const Case& c, const std::vector<Nearness>& nears, const Pl
       "no partition keeps all limits, nearest is {}; use more tiles or a smaller batch", need);
 }
 
-void explain_failure(const std::vector<Case>& cases, PlanResult& result) {
+// What dense blocks would need says little about a sparse layer, and takes as long to find out.
+std::vector<Case> sparse_ones(const std::vector<Case>& cases) {
+  std::vector<Case> sparse;
+  std::copy_if(cases.begin(), cases.end(), std::back_inserter(sparse),
+               [](const Case& c) { return !c.candidate.dense; });
+  return sparse.empty() ? cases : sparse;
+}
+
+void explain_failure(const std::vector<Case>& all, PlanResult& result) {
+  const std::vector<Case> cases = sparse_ones(all);
   const Case& c = cases.front();
   std::vector<Nearness> nears;
   std::int64_t least_temp = kUnbounded;
@@ -148,11 +160,11 @@ CaseSet make_cases(const Problem& problem, const device::Machine& machine, const
   return set;
 }
 
-PlanResult find_plan(const std::vector<Case>& cases, Search search) {
+PlanResult find_plan(const std::vector<Case>& cases, Search search, std::int64_t fewer_than) {
   PlanResult result;
   std::int64_t evaluations = 0;
   for (const std::int64_t bound : temp_bounds(cases.front().machine, cases.front().options)) {
-    result = search_all(cases, bound, search);
+    result = search_all(cases, bound, search, fewer_than);
     evaluations += result.evaluations;
     result.evaluations = evaluations;
     if (result.has_plan || result.status == PlanStatus::LimitReached) break;
@@ -181,7 +193,8 @@ PlanResult plan(const Problem& problem, const device::Machine& machine, const Op
     if (result.status == PlanStatus::Found) return result;
   }
   PlanResult one = internal::plan_with(problem, machine, options, stats, search);
-  PlanResult two = internal::plan_two_layouts(problem, machine, options, stats, search);
+  const std::int64_t to_beat = one.has_plan ? one.plan.cost.cycles.value : internal::kUnbounded;
+  PlanResult two = internal::plan_two_layouts({problem, machine, options, stats}, to_beat, search);
   one.evaluations += two.evaluations;
   const bool cheaper =
       two.has_plan &&

@@ -23,7 +23,7 @@ struct PlanResult {
   bool has_plan = false;
   Plan plan;
   Bytes memory_bound;  // the bound on temporary bytes that the search ran under
-  Bytes least_temp;    // NoPlan: the least temporary bytes of any partition; 0 if none is legal
+  Bytes least_temp;    // NoPlan: the least temporary bytes of any (sparse) one; 0 if none is legal
   std::int64_t evaluations = 0;  // partitions whose cost was computed
   std::string reason;            // NoPlan: what stood in the way and what would help
 };

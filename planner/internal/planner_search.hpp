@@ -25,7 +25,9 @@ CaseSet make_cases(const Problem& problem, const device::Machine& machine, const
                    const PatternStats* stats);
 
 // The cheapest plan of all cases; without `reason` and `least_temp` when there is none.
-PlanResult find_plan(const std::vector<Case>& cases, Search search);
+// `fewer_than`: only plans that cost less are of interest.
+PlanResult find_plan(const std::vector<Case>& cases, Search search,
+                     std::int64_t fewer_than = kUnbounded);
 
 // The plan of a case at one partition, whatever limits that breaks.
 Plan make_plan(const Case& c, Dims parts);

@@ -1,8 +1,8 @@
 #include "tessera/planner/internal/room.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <limits>
 
 namespace tessera::planner::internal {
 namespace {
@@ -21,16 +21,47 @@ double log_factorial(std::int64_t n) {
 }
 
 // log of a bound on P(more than n are filled), for n at or above the mean.
-double log_tail(const Scatter& s, std::int64_t n) {
-  const std::int64_t k = n + 1;
-  if (k > s.places) return -INFINITY;
-  const double log_point = log_factorial(s.places) - log_factorial(k) -
-                           log_factorial(s.places - k) +
-                           static_cast<double>(k) * std::log(s.density) +
-                           static_cast<double>(s.places - k) * std::log1p(-s.density);
-  const double next_to_this = static_cast<double>(s.places - k) * s.density /
-                              (static_cast<double>(k + 1) * (1 - s.density));
-  return log_point - std::log1p(-std::min(next_to_this, 0.999));
+class Tail {
+ public:
+  explicit Tail(const Scatter& s)
+      : places_(s.places),
+        odds_(s.density / (1 - s.density)),
+        log_filled_(std::log(s.density)),
+        log_empty_(std::log1p(-s.density)),
+        log_orders_(log_factorial(s.places)) {}
+
+  double log_of(std::int64_t n) const {
+    const std::int64_t k = n + 1, rest = places_ - k;
+    if (rest < 0) return -INFINITY;
+    const double log_point = log_orders_ - log_factorial(k) - log_factorial(rest) +
+                             static_cast<double>(k) * log_filled_ +
+                             static_cast<double>(rest) * log_empty_;
+    const double next_to_this = static_cast<double>(rest) / static_cast<double>(k + 1) * odds_;
+    return log_point - std::log1p(-std::min(next_to_this, 0.999));
+  }
+
+ private:
+  std::int64_t places_;
+  double odds_, log_filled_, log_empty_, log_orders_;
+};
+
+// Answers by scatter: a search asks for the same cells with every cut of the batch and for every
+// method. Filled by the asking thread alone; what is in it never changes an answer.
+template <class Value, class Compute>
+Value remembered(const Scatter& s, Compute&& compute) {
+  struct Entry {
+    Scatter of{.places = -1};
+    Value value{};
+  };
+  constexpr std::size_t kEntries = 1024;
+  thread_local std::array<Entry, kEntries> entries;
+  const auto mixed = static_cast<std::uint64_t>(s.places) * 0x9e3779b97f4a7c15u +
+                     static_cast<std::uint64_t>(s.cells) * 0xc2b2ae3d27d4eb4fu;
+  Entry& entry = entries[(mixed >> 40) % kEntries];
+  if (entry.of == s) return entry.value;
+  entry.value = compute();
+  entry.of = s;
+  return entry.value;
 }
 
 // Mean of the largest of n standard normal numbers: exact for none and one, to 0.02 from 6 on.
@@ -40,6 +71,46 @@ double mean_of_largest_normal(double n) {
   const double root = std::sqrt(2 * std::log(n));
   return std::max(0.0,
                   root - (std::log(root * root / 2) + kLogFourPi - 2 * kEulerGamma) / (2 * root));
+}
+
+std::int64_t least_room(const Scatter& s) {
+  const double allowed = std::log((1 - s.confidence) / static_cast<double>(s.cells));
+  const Tail tail(s);
+  const auto enough = [&](std::int64_t n) { return tail.log_of(n) <= allowed; };
+  const double mean = static_cast<double>(s.places) * s.density;
+  auto low = static_cast<std::int64_t>(std::floor(mean)) - 1;  // taken as not enough
+  auto step = std::max<std::int64_t>(1, std::llround(2 * std::sqrt(mean)));
+  while (low + step < s.places && !enough(low + step)) {
+    low += step;
+    step *= 2;
+  }
+  std::int64_t high = std::min(low + step, s.places);
+  while (high - low > 1) {
+    const std::int64_t middle = low + (high - low) / 2;
+    (enough(middle) ? high : low) = middle;
+  }
+  return std::max<std::int64_t>(high, 0);
+}
+
+// Sums the chances that the fullest has more than n, up and down from its median.
+double mean_by_tails(const Scatter& s, double mean) {
+  Scatter median = s;
+  median.confidence = 0.5;
+  const std::int64_t middle = least_room(median);
+  const Tail tail(s);
+  const auto some_has_more = [&](std::int64_t n) {
+    return -std::expm1(-static_cast<double>(s.cells) * std::exp(std::min(0.0, tail.log_of(n))));
+  };
+  // The distribution of the largest of many is narrow: a few steps to either side hold all of it.
+  constexpr double kNothing = 1e-2;
+  double sum = static_cast<double>(middle);
+  double more = 1;
+  for (std::int64_t n = middle; more > kNothing && n < s.places; ++n)
+    sum += more = some_has_more(n);
+  double not_more = 1;
+  for (std::int64_t n = middle - 1; not_more > kNothing && static_cast<double>(n) > mean; --n)
+    sum -= not_more = 1 - some_has_more(n);
+  return std::max(mean, sum);
 }
 
 }  // namespace
@@ -58,22 +129,7 @@ double mean_of_fullest(const Scatter& s) {
         std::sqrt(variance) * mean_of_largest_normal(static_cast<double>(s.cells));
     return std::min(most, whole * (mean + beyond));
   }
-  Scatter median = s;
-  median.confidence = 0.5, median.size = 1, median.most = std::numeric_limits<std::int64_t>::max();
-  const std::int64_t middle = room_for_every_cell(median);
-  const auto some_has_more = [&](std::int64_t n) {
-    return -std::expm1(-static_cast<double>(s.cells) * std::exp(std::min(0.0, log_tail(s, n))));
-  };
-  // The distribution of the largest of many is narrow: a few steps to either side hold all of it.
-  constexpr double kNothing = 1e-3;
-  double sum = static_cast<double>(middle);
-  double more = 1;
-  for (std::int64_t n = middle; more > kNothing && n < s.places; ++n)
-    sum += more = some_has_more(n);
-  double not_more = 1;
-  for (std::int64_t n = middle - 1; not_more > kNothing && static_cast<double>(n) > mean; --n)
-    sum -= not_more = 1 - some_has_more(n);
-  return std::min(most, whole * std::max(mean, sum));
+  return std::min(most, whole * remembered<double>(s, [&] { return mean_by_tails(s, mean); }));
 }
 
 double chance_of_more_than(const Scatter& s, std::int64_t n) {
@@ -81,27 +137,13 @@ double chance_of_more_than(const Scatter& s, std::int64_t n) {
   n /= s.size;
   if (s.density >= 1 || static_cast<double>(n) < static_cast<double>(s.places) * s.density)
     return 1;
-  return std::min(1.0, static_cast<double>(s.cells) * std::exp(log_tail(s, n)));
+  return std::min(1.0, static_cast<double>(s.cells) * std::exp(Tail(s).log_of(n)));
 }
 
 std::int64_t room_for_every_cell(const Scatter& s) {
   if (s.density <= 0 || s.places == 0) return 0;
   if (s.density >= 1) return std::min(s.most, s.places * s.size);
-  const double allowed = std::log((1 - s.confidence) / static_cast<double>(s.cells));
-  const auto enough = [&](std::int64_t n) { return log_tail(s, n) <= allowed; };
-  const double mean = static_cast<double>(s.places) * s.density;
-  auto low = static_cast<std::int64_t>(std::floor(mean)) - 1;  // taken as not enough
-  std::int64_t step = 1;
-  while (low + step < s.places && !enough(low + step)) {
-    low += step;
-    step *= 2;
-  }
-  std::int64_t high = std::min(low + step, s.places);
-  while (high - low > 1) {
-    const std::int64_t middle = low + (high - low) / 2;
-    (enough(middle) ? high : low) = middle;
-  }
-  return std::min(s.most, s.size * std::max<std::int64_t>(high, 0));
+  return std::min(s.most, s.size * remembered<std::int64_t>(s, [&] { return least_room(s); }));
 }
 
 }  // namespace tessera::planner::internal

@@ -13,6 +13,8 @@ struct Scatter {
   double confidence = 0;    // [0, 1)
   std::int64_t size = 1;    // what one filled place counts for
   std::int64_t most = std::numeric_limits<std::int64_t>::max();  // a cell never holds more
+
+  friend bool operator==(const Scatter&, const Scatter&) = default;
 };
 
 // The least n, a multiple of `size` or `most`, so that with at least that confidence no cell holds

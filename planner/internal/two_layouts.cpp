@@ -54,22 +54,30 @@ std::optional<Plan> joined(Plan forward, const Plan& backward, const Problem& pr
 
 }  // namespace
 
-PlanResult plan_two_layouts(const Problem& problem, const device::Machine& machine,
-                            const Options& options, const PatternStats* stats, Search search) {
+PlanResult plan_two_layouts(const Asked& asked, std::int64_t fewer_than, Search search) {
   PlanResult best;
-  if (!may_split(problem, options)) return best;
+  if (!may_split(asked.problem, asked.options)) return best;
   std::optional<PatternStats> turned;
-  if (stats != nullptr) turned = transposed(*stats);
+  if (asked.stats != nullptr) turned = transposed(*asked.stats);
+  // Each side is searched for less than what is left for it.
+  const auto find = [&](const Problem& problem, const PatternStats* stats, std::int64_t less) {
+    const CaseSet set = make_cases(problem, asked.machine, asked.options, stats);
+    PlanResult result = find_plan(set.cases, search, less);
+    best.evaluations += result.evaluations;
+    return result;
+  };
   for (const bool grad_w_there : {false, true}) {
-    if (grad_w_there && !problem.grad_w) break;
-    const auto [here, there] = two_problems(problem, grad_w_there);
-    const PlanResult forward = plan_with(here, machine, options, stats, search);
-    const PlanResult backward =
-        plan_with(there, machine, options, turned ? &*turned : nullptr, search);
-    best.evaluations += forward.evaluations + backward.evaluations;
-    if (forward.status != PlanStatus::Found || backward.status != PlanStatus::Found) continue;
-    auto plan = joined(forward.plan, backward.plan, problem, machine);
-    if (!plan || (best.has_plan && best.plan.cost.cycles <= plan->cost.cycles)) continue;
+    if (grad_w_there && !asked.problem.grad_w) break;
+    const auto [here, there] = two_problems(asked.problem, grad_w_there);
+    const PlanResult forward = find(here, asked.stats, fewer_than);
+    if (forward.status != PlanStatus::Found) continue;
+    const std::int64_t left =
+        fewer_than == kUnbounded ? kUnbounded : fewer_than - forward.plan.cost.cycles.value;
+    const PlanResult backward = find(there, turned ? &*turned : nullptr, left);
+    if (backward.status != PlanStatus::Found) continue;
+    auto plan = joined(forward.plan, backward.plan, asked.problem, asked.machine);
+    if (!plan || plan->cost.cycles.value >= fewer_than) continue;
+    fewer_than = plan->cost.cycles.value;
     best.status = PlanStatus::Found;
     best.has_plan = true;
     best.plan = std::move(*plan);
