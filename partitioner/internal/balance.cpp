@@ -161,7 +161,7 @@ Misfit make_misfit(Holdings& holdings, const std::vector<Leftover>& left, bool f
   add_tile(misfit, holdings, first);
   misfit.left_blocks = count_blocks(left);
   misfit.values_needed = misfit.left_blocks * grid.block.area();
-  misfit.least_tiles = holdings.least_buckets(count_rows(holdings.pieces(), grid.splits.z));
+  misfit.least_tiles = holdings.least_buckets();
   for (const Leftover& l : left) {
     misfit.words_needed += holdings.alone(l.runs).words;
     misfit.grad_a_words_needed += holdings.grad_a_words_alone(l.runs);

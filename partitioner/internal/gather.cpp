@@ -94,11 +94,8 @@ void TravelBounds::add(std::int64_t bucket, std::int64_t cell) {
 
 Travel travel_of(const Holdings& holdings) {
   TravelBounds bounds(holdings.grid());
-  std::vector<std::int32_t> cells;
-  for (std::int64_t b = 0; b < holdings.grid().buckets(); ++b) {
-    record_cells(holdings, b, cells);
-    for (const std::int32_t cell : cells) bounds.add(b, cell);
-  }
+  for (std::int64_t b = 0; b < holdings.grid().buckets(); ++b)
+    for (const std::int32_t cell : holdings.guest_cells(b)) bounds.add(b, cell);
   return bounds.travel();
 }
 

@@ -53,9 +53,9 @@ std::int64_t Holdings::grad_a_words_alone(std::span<const Run> runs) {
   return words;
 }
 
-std::int64_t Holdings::least_buckets(std::int64_t rows) const {
+std::int64_t Holdings::least_buckets() const {
   const std::int64_t blocks = pieces_->items();
-  const Room content{blocks + kRowWords * rows, blocks,
+  const Room content{blocks + kRowWords * pieces_->row_count(), blocks,
                      grid_.separate_grad_a ? kGradAWordsPerBlock * blocks : 0};
   const Room most = capacity_ - header_;
   std::int64_t buckets = 1;

@@ -84,9 +84,8 @@ class Holdings {
   // record. O(blocks).
   std::int64_t grad_a_words_alone(std::span<const Run> runs);
   // Fewer buckets of this capacity cannot hold these cells, however the blocks are spread: each
-  // pays a header, each of the `rows` of all cells (count_rows) an entry. 0: no number of them can.
-  // Not always enough.
-  std::int64_t least_buckets(std::int64_t rows) const;
+  // pays a header, each row of a cell an entry. 0: no number of them can. Not always enough.
+  std::int64_t least_buckets() const;
 
  private:
   Room home_room(std::int64_t bucket);

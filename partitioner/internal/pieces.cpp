@@ -90,6 +90,7 @@ class PartCutter {
         rest = rest.without_prefix(n);
         placed += n;
       }
+      part.cut_rows += placed < count && rest.count > 0;
       sort_longer_first(part.runs, first);
       part.run_begin.push_back(std::ssize(part.runs));
     }
