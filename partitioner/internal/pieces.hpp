@@ -87,5 +87,8 @@ struct Pieces {
 // beyond 2^31 - 1 blocks.
 std::optional<Pieces> cut_to_pieces(const Pattern& pattern, const TileGrid& grid,
                                     Executor& executor);
+// Only the parts of some x partitions; the others stay without lists.
+std::optional<Pieces> cut_to_pieces(const Pattern& pattern, const TileGrid& grid,
+                                    std::span<const std::int64_t> parts, Executor& executor);
 
 }  // namespace tessera::partitioner::internal
