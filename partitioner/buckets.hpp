@@ -78,17 +78,22 @@ struct Buckets {
 };
 
 // What did not fit, in the terms of the remedy. Values are elements. Words are those of forward
-// buckets, also where it is the separate GradA buckets that are too small.
+// buckets unless they are called GradA words, which are 0 without separate GradA buckets.
 struct Misfit {
   std::int64_t x = 0, y = 0, z = 0;  // the first bucket that could not be emptied: its cell, its z
   std::int64_t tile = 0;             // and its number
   std::int64_t tile_words_needed = 0,
                tile_words = 0;  // its piece whole; its capacity; end marker included
   std::int64_t tile_values_needed = 0, tile_values = 0;  // its piece whole; its capacity
-  std::int64_t left_blocks = 0;                          // blocks without a place, of all buckets
+  std::int64_t tile_grad_a_words_needed = 0, tile_grad_a_words = 0;  // likewise
+  std::int64_t left_blocks = 0;                     // blocks without a place, of all buckets
   std::int64_t words_needed = 0, words_free = 0;    // for what is left, and over the whole machine
   std::int64_t values_needed = 0, values_free = 0;  // likewise; free values without words are lost
+  std::int64_t grad_a_words_needed = 0, grad_a_words_free = 0;  // as words
   std::int64_t blocks_needed = 0, blocks_free = 0;  // capacity wanted in all, and there in all
+  // Fewer tiles with buckets of this size cannot hold it, by the sums alone; in the message when
+  // there are fewer. 0: no number of tiles can, as a bucket has no room for a single block.
+  std::int64_t least_tiles = 0;
   // The least factor, in hundredths, for which it fits with_capacity(grid, factor); by trying.
   double capacity_factor = 1.0;
   std::string message;  // says all this in one sentence

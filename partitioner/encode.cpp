@@ -67,8 +67,7 @@ void add_spill_stats(const Holdings& holdings, const internal::Balanced& balance
   stats.load = balanced.load;
   stats.uneven_load = balanced.uneven_load;
   stats.travel = figures.travel;
-  stats.cut_rows =
-      figures.row_parts - internal::count_rows(holdings.pieces(), holdings.grid().splits.z);
+  stats.cut_rows = figures.row_parts - holdings.pieces().row_count();
 }
 
 std::optional<Misfit> encode_pieces(const internal::Pieces& pieces, const TileGrid& grid,

@@ -8,7 +8,9 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/partitioner/internal/bucket_writer.hpp"
+#include "tessera/partitioner/internal/change_by_part.hpp"
 #include "tessera/partitioner/internal/moves.hpp"
+#include "tessera/partitioner/internal/pieces.hpp"
 #include "tessera/partitioner/internal/record_list.hpp"
 #include "tessera/partitioner/internal/same_shape.hpp"
 #include "tessera/sparse/check.hpp"
@@ -35,14 +37,22 @@ struct Outcome {
   bool fits = true;
 };
 
+bool all_at_home(const Buckets& buckets) {
+  return buckets.travel.stays_home() && buckets.stats.moved_blocks == 0;
+}
+
 template <class Word>
 class Updater {
  public:
-  Updater(Buckets& buckets, const Pattern& matrix, Executor& executor)
+  Updater(Buckets& buckets, const Pattern& matrix, const internal::ChangeByPart& change,
+          const internal::Pieces& cut_again, Executor& executor)
       : buckets_(buckets),
         grid_(buckets.grid),
         matrix_(matrix),
+        change_(change),
+        cut_again_(cut_again),
         executor_(executor),
+        at_home_(all_at_home(buckets)),
         lists_(internal::resize_lists<Word>(grid_, buckets)),
         held_(index(grid_.buckets())),
         first_(held_.size()),
@@ -62,10 +72,25 @@ class Updater {
   }
 
  private:
+  bool is_cut_again(std::int64_t bucket) const {
+    return !cut_again_.part_of(bucket).run_begin.empty();
+  }
+
+  static void shift(std::span<std::int32_t> slots, std::int32_t by) {
+    if (by == 0) return;
+    for (std::int32_t& slot : slots) slot += slot >= 0 ? by : 0;
+  }
+
   // New positions into the source map; finds the buckets that lose blocks.
   void renumber(const Moves& moves) {
     executor_.for_each(grid_.buckets(), [&](std::int64_t b) {
+      touched_[index(b)] = is_cut_again(b);
+      if (is_cut_again(b)) return;
       const auto begin = lists_.source.begin() + b * grid_.blocks;
+      const internal::PartChange& part =
+          change_.parts()[index(b / (grid_.splits.y * grid_.splits.z))];
+      if (at_home_ && part.count() == 0)
+        return shift({begin, begin + grid_.blocks}, static_cast<std::int32_t>(part.shift));
       const auto end = std::partition_point(begin, begin + grid_.blocks,
                                             [](std::int32_t block) { return block >= 0; });
       std::int32_t least = std::numeric_limits<std::int32_t>::max(), most = -1;
@@ -137,6 +162,12 @@ class Updater {
     internal::RecordRows record;
     Outcome outcome;
     for (const std::int64_t bucket : changed) {
+      if (is_cut_again(bucket)) {
+        outcome.before.records += lists_.source[index(bucket * grid_.blocks)] >= 0;
+        outcome.fits = write_home(bucket, writer, record);
+        if (!outcome.fits) return outcome;
+        continue;
+      }
       records.take(bucket, lists_, outcome.before);
       const auto [first, last] = std::equal_range(
           deliveries_.begin(), deliveries_.end(), Delivery{bucket, 0},
@@ -155,10 +186,22 @@ class Updater {
     return outcome;
   }
 
+  bool write_home(std::int64_t bucket, internal::BucketWriter<Word>& writer,
+                  internal::RecordRows& record) const {
+    internal::home_record(cut_again_, bucket, bucket / grid_.splits.z, record);
+    writer.start(bucket);
+    if (record.blocks > 0 && !writer.add(record)) return false;
+    writer.finish();
+    return true;
+  }
+
   Buckets& buckets_;
   TileGrid grid_;
   Pattern matrix_;
+  const internal::ChangeByPart& change_;
+  const internal::Pieces& cut_again_;
   Executor& executor_;
+  bool at_home_;
   internal::BucketLists<Word> lists_;
   std::vector<std::int64_t> held_;    // [buckets] blocks, with those delivered
   std::vector<std::int32_t> first_;   // [buckets] least position in it
@@ -167,32 +210,29 @@ class Updater {
 };
 
 std::optional<std::vector<std::int64_t>> update_some(Buckets& buckets, const Pattern& matrix,
-                                                     const Moves& moves, Executor& executor) {
+                                                     const internal::ChangeByPart& change,
+                                                     Executor& executor) {
+  const auto cut_again =
+      internal::cut_to_pieces(matrix, buckets.grid, change.cut_again(), executor);
+  if (!cut_again) return std::nullopt;
+  const Moves moves = internal::find_moves(matrix, buckets.stats.blocks, change);
   if (buckets.grid.word_bits == 16)
-    return Updater<std::uint16_t>(buckets, matrix, executor).run(moves);
-  return Updater<std::uint32_t>(buckets, matrix, executor).run(moves);
+    return Updater<std::uint16_t>(buckets, matrix, change, *cut_again, executor).run(moves);
+  return Updater<std::uint32_t>(buckets, matrix, change, *cut_again, executor).run(moves);
 }
 
-// Is encoding all cheaper? Measured on one core: a change costs some 60 ns, an element that is only
-// encoded 3 ns with its value, a block of 16 x 16 125 ns; a bucket that changes costs about twice
-// what it costs in an encode, where everything is read in order.
-bool changes_most(const sparse::PatternChange& change, const Buckets& buckets) {
+// Only what is all at home can be cut again in parts. Elements that change in place need a table of
+// all positions from the first change to the last, which pays only where few buckets change.
+bool cheaper_all_afresh(const internal::ChangeByPart& change, const Buckets& buckets) {
   const TileGrid& grid = buckets.grid;
-  const std::int64_t changes = std::ssize(change.removed) + std::ssize(change.added);
-  constexpr std::int64_t kFew = 64;  // too few to be worth a thought
-  if (changes <= kFew) return false;
-  if (grid.block.is_element() && 20 * changes > buckets.stats.blocks) return true;
-  if (changes < grid.buckets()) return false;
-  const std::int64_t x_step = ceil_div(grid.size.x / grid.block.rows, grid.splits.x);
-  const std::int64_t y_step = ceil_div(grid.size.y / grid.block.cols, grid.splits.y);
-  const std::int64_t cells = grid.splits.x * grid.splits.y;
-  std::vector<char> touched(index(cells));
-  for (const auto* places : {&change.removed, &change.added})
-    for (const sparse::BlockAt& at : *places) {
-      const std::int64_t cell = at.row / x_step * grid.splits.y + at.col / y_step;
-      if (cell >= 0 && cell < cells) touched[index(cell)] = 1;  // what lies outside fails later
-    }
-  return 2 * std::count(touched.begin(), touched.end(), 1) > cells;
+  const std::int64_t parts = std::ssize(change.cut_again());
+  if (!all_at_home(buckets)) return 2 * parts > grid.splits.x;
+  std::int64_t in_place = 0;
+  for (const internal::PartChange& part : change.parts())
+    if (!part.cut_again) in_place += part.count();
+  constexpr std::int64_t kFew = 64;  // no time to be gained below
+  if (in_place < kFew || !grid.block.is_element()) return parts == grid.splits.x;
+  return 8 * (parts * grid.splits.y * grid.splits.z + in_place) > grid.buckets();
 }
 
 template <class T>
@@ -212,9 +252,10 @@ UpdateResult update(Buckets& buckets, const sparse::Csr<T>& matrix,
   internal::check_same_shape(matrix, grid);
   sparse::check_all_but_columns(matrix);
   const Pattern pattern{matrix.row_begin, matrix.col};
-  if (changes_most(change, buckets)) return encode_afresh(buckets, matrix, executor);
-  const Moves moves = internal::find_moves(pattern, buckets.stats.blocks, change);
-  if (auto changed = update_some(buckets, pattern, moves, executor))
+  internal::ChangeByPart by_part(change, pattern, grid);
+  if (cheaper_all_afresh(by_part, buckets)) return encode_afresh(buckets, matrix, executor);
+  if (!all_at_home(buckets)) by_part.cut_none_again();
+  if (auto changed = update_some(buckets, pattern, by_part, executor))
     return {std::nullopt, false, std::move(*changed)};
   return encode_afresh(buckets, matrix, executor);
 }

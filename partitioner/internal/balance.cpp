@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "tessera/base/error.hpp"
@@ -66,7 +67,7 @@ std::int64_t least_percent(Holdings& holdings, bool forced) {
 }
 
 // What the first bucket's piece would take if it stayed whole.
-void add_tile(Misfit& misfit, const Holdings& holdings, std::int64_t bucket) {
+void add_tile(Misfit& misfit, Holdings& holdings, std::int64_t bucket) {
   const TileGrid& grid = holdings.grid();
   misfit.x = bucket / grid.splits.z / grid.splits.y;
   misfit.y = bucket / grid.splits.z % grid.splits.y;
@@ -78,19 +79,37 @@ void add_tile(Misfit& misfit, const Holdings& holdings, std::int64_t bucket) {
   misfit.tile_words = grid.meta_words;
   misfit.tile_values_needed = piece.blocks * grid.block.area();
   misfit.tile_values = grid.blocks * grid.block.area();
+  if (!grid.separate_grad_a) return;
+  misfit.tile_grad_a_words_needed = holdings.grad_a_words_alone(runs) + codelets::kEndMarkerWords;
+  misfit.tile_grad_a_words = grid.grad_a_words;
 }
 
-void describe(Misfit& misfit) {
+std::string grad_a_part(const Misfit& misfit) {
+  if (misfit.tile_grad_a_words == 0) return {};
+  return fmt::format(
+      "; in the separate GradA buckets that tile wants {} words of {}, and what is left over {} "
+      "where {} are free",
+      misfit.tile_grad_a_words_needed, misfit.tile_grad_a_words, misfit.grad_a_words_needed,
+      misfit.grad_a_words_free);
+}
+
+std::string tiles_part(const Misfit& misfit, const TileGrid& grid) {
+  if (misfit.least_tiles <= grid.buckets()) return {};
+  return fmt::format("; with buckets of this size at least {} tiles are needed, and there are {}",
+                     misfit.least_tiles, grid.buckets());
+}
+
+void describe(Misfit& misfit, const TileGrid& grid) {
   misfit.message = fmt::format(
       "the non-zeros do not fit: cell (x {}, y {}) puts {} words and {} values on tile {} (z {}), "
       "which holds {} words and {} values; of this tile and others {} blocks are left over, which "
       "need {} words and {} values where {} words and {} values are free over all tiles; {} blocks "
-      "are wanted in all where there is room for {}; capacities {:.2f} times as large would do "
+      "are wanted in all where there is room for {}{}{}; capacities {:.2f} times as large would do "
       "(raise metaInfoBucketOversizeProportion)",
       misfit.x, misfit.y, misfit.tile_words_needed, misfit.tile_values_needed, misfit.tile,
       misfit.z, misfit.tile_words, misfit.tile_values, misfit.left_blocks, misfit.words_needed,
       misfit.values_needed, misfit.words_free, misfit.values_free, misfit.blocks_needed,
-      misfit.blocks_free, misfit.capacity_factor);
+      misfit.blocks_free, grad_a_part(misfit), tiles_part(misfit, grid), misfit.capacity_factor);
 }
 
 // For holdings of which some are overfull.
@@ -134,7 +153,7 @@ Balanced balance(Holdings& holdings, const EncodeOptions& options) {
 
 Misfit make_misfit(Holdings& holdings, const std::vector<Leftover>& left, bool forced) {
   TESSERA_ASSERT(!left.empty());
-  const TileGrid& grid = holdings.grid();
+  const TileGrid grid = holdings.grid();
   const auto first = std::min_element(left.begin(), left.end(), [](const auto& a, const auto& b) {
                        return a.bucket < b.bucket;
                      })->bucket;
@@ -142,15 +161,20 @@ Misfit make_misfit(Holdings& holdings, const std::vector<Leftover>& left, bool f
   add_tile(misfit, holdings, first);
   misfit.left_blocks = count_blocks(left);
   misfit.values_needed = misfit.left_blocks * grid.block.area();
-  for (const Leftover& l : left) misfit.words_needed += holdings.alone(l.runs).words;
+  misfit.least_tiles = holdings.least_buckets();
+  for (const Leftover& l : left) {
+    misfit.words_needed += holdings.alone(l.runs).words;
+    misfit.grad_a_words_needed += holdings.grad_a_words_alone(l.runs);
+  }
   for (std::int64_t b = 0; b < grid.buckets(); ++b) {
     misfit.words_free += holdings.free(b).words;
     misfit.values_free += holdings.free(b).blocks * grid.block.area();
+    misfit.grad_a_words_free += holdings.free(b).grad_a_words;
   }
   misfit.blocks_needed = holdings.pieces().items();
   misfit.blocks_free = grid.buckets() * grid.blocks;
   misfit.capacity_factor = static_cast<double>(least_percent(holdings, forced)) / 100;
-  describe(misfit);
+  describe(misfit, grid);
   return misfit;
 }
 

@@ -1,9 +1,9 @@
 #include "tessera/partitioner/internal/bucket_writer.hpp"
 
 #include <algorithm>
-#include <numeric>
 
 #include "tessera/codelets/bucket_layout.hpp"
+#include "tessera/partitioner/internal/whole_chunks.hpp"
 
 namespace tessera::partitioner::internal {
 namespace {
@@ -66,9 +66,13 @@ bool BucketWriter<Word>::add(const RecordRows& record) {
     return false;
   if (grid_.separate_grad_a && !add_grad_a(record)) return false;
   words_.advance_to(writer_.write_forward(record, words_.next()));
+  std::int64_t left = record.blocks;
   for (const Run& run : record.runs) {
-    std::iota(source_.next(), source_.next() + run.count, run.begin);
+    std::int32_t* slot = source_.next();
+    const auto count = static_cast<std::int32_t>(whole_chunks(run.count, left));
+    for (std::int32_t i = 0; i < count; ++i) slot[i] = run.begin + i;
     source_.used += static_cast<std::size_t>(run.count);
+    left -= run.count;
   }
   stats_.blocks += record.blocks;
   ++stats_.records;

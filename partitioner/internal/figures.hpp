@@ -19,7 +19,4 @@ struct Figures {
 // O(buckets + guests).
 Figures figures_of(const Holdings& holdings);
 
-// Rows of all cells, each counted once however often it is cut. O(runs).
-std::int64_t count_rows(const Pieces& pieces, std::int64_t z_parts);
-
 }  // namespace tessera::partitioner::internal

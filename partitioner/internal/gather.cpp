@@ -27,7 +27,20 @@ void list_rows(RecordRows& record) {
   record.blocks = first;
 }
 
+void name_cell(const Pieces& pieces, std::int64_t cell, RecordRows& record) {
+  record.x = cell / pieces.y_splits;
+  record.y = cell % pieces.y_splits;
+  record.col = pieces.pattern.col;
+  record.first_col = pieces.first_col(cell);
+}
+
 }  // namespace
+
+void home_record(const Pieces& pieces, std::int64_t bucket, std::int64_t cell, RecordRows& record) {
+  name_cell(pieces, cell, record);
+  record.runs = pieces.runs_of(bucket);
+  list_rows(record);
+}
 
 void Gatherer::collect(const Holdings& holdings, std::int64_t bucket, std::int32_t cell) {
   runs_.clear();
@@ -61,20 +74,13 @@ std::span<const Run> Gatherer::join_rows(std::vector<Run>& runs) {
 
 void Gatherer::gather(const Holdings& holdings, std::int64_t bucket, std::int32_t cell,
                       RecordRows& record) {
-  const Pieces& pieces = holdings.pieces();
-  record.x = cell / holdings.grid().splits.y;
-  record.y = cell % holdings.grid().splits.y;
-  record.col = pieces.pattern.col;
-  record.first_col = pieces.first_col(cell);
-  // A piece that is whole at home, alone with its cell, is in order already: nearly every record.
-  const bool alone = holdings.whole_home(bucket) && holdings.cell_of(bucket) == cell &&
-                     holdings.guests(bucket).empty();
-  if (alone) {
-    record.runs = pieces.runs_of(bucket);
-  } else {
-    collect(holdings, bucket, cell);
-    record.runs = join_rows(runs_);
-  }
+  // A piece alone with its cell: nearly every record.
+  if (holdings.whole_home(bucket) && holdings.cell_of(bucket) == cell &&
+      holdings.guests(bucket).empty())
+    return home_record(holdings.pieces(), bucket, cell, record);
+  name_cell(holdings.pieces(), cell, record);
+  collect(holdings, bucket, cell);
+  record.runs = join_rows(runs_);
   list_rows(record);
 }
 
@@ -94,11 +100,8 @@ void TravelBounds::add(std::int64_t bucket, std::int64_t cell) {
 
 Travel travel_of(const Holdings& holdings) {
   TravelBounds bounds(holdings.grid());
-  std::vector<std::int32_t> cells;
-  for (std::int64_t b = 0; b < holdings.grid().buckets(); ++b) {
-    record_cells(holdings, b, cells);
-    for (const std::int32_t cell : cells) bounds.add(b, cell);
-  }
+  for (std::int64_t b = 0; b < holdings.grid().buckets(); ++b)
+    for (const std::int32_t cell : holdings.guest_cells(b)) bounds.add(b, cell);
   return bounds.travel();
 }
 

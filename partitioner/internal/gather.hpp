@@ -32,6 +32,9 @@ struct RecordRows {
   }
 };
 
+// The record of a piece that is whole at home: its rows are in order already.
+void home_record(const Pieces& pieces, std::int64_t bucket, std::int64_t cell, RecordRows& record);
+
 // The cells of a bucket's records in record order: its own if whole, then guests as they came.
 void record_cells(const Holdings& holdings, std::int64_t bucket, std::vector<std::int32_t>& cells);
 

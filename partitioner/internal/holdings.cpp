@@ -38,15 +38,34 @@ Room Holdings::home_room(std::int64_t bucket) {
   Room room = header_;
   const std::int64_t blocks = pieces_->blocks_of(bucket);
   room += {kRowWords * static_cast<std::int64_t>(runs.size()) + blocks, blocks, 0};
-  if (!grid_.separate_grad_a) return room;
+  room.grad_a_words = grad_a_words_alone(runs);
+  return room;
+}
+
+std::int64_t Holdings::grad_a_words_alone(std::span<const Run> runs) {
+  if (!grid_.separate_grad_a || runs.empty()) return 0;
   ++mark_;
-  std::int64_t columns = 0;
+  std::int64_t words = header_.grad_a_words;
   for (const Run& run : runs) {
-    columns += new_columns(run);
+    words += kRowWords * new_columns(run) + kGradAWordsPerBlock * run.count;
     mark(run);
   }
-  room.grad_a_words += kRowWords * columns + kGradAWordsPerBlock * blocks;
-  return room;
+  return words;
+}
+
+std::int64_t Holdings::least_buckets() const {
+  const std::int64_t blocks = pieces_->items();
+  const Room content{blocks + kRowWords * pieces_->row_count(), blocks,
+                     grid_.separate_grad_a ? kGradAWordsPerBlock * blocks : 0};
+  const Room most = capacity_ - header_;
+  std::int64_t buckets = 1;
+  const auto hold = [&buckets](std::int64_t all, std::int64_t each) {
+    if (all > 0 && buckets > 0) buckets = each > 0 ? std::max(buckets, ceil_div(all, each)) : 0;
+  };
+  hold(content.words, most.words);
+  hold(content.blocks, most.blocks);
+  hold(content.grad_a_words, most.grad_a_words);
+  return buckets;
 }
 
 void Holdings::set_capacity(const TileGrid& grid) {

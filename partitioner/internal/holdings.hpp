@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "tessera/partitioner/internal/pieces.hpp"
@@ -77,7 +78,14 @@ class Holdings {
   void add(const Run& run);
 
   // Room of a record that holds just these runs, which are of different rows.
+  // Words and blocks only.
   Room alone(const std::vector<Run>& runs) const;
+  // The separate GradA words of such a record, 0 where there are no such buckets. Closes the open
+  // record. O(blocks).
+  std::int64_t grad_a_words_alone(std::span<const Run> runs);
+  // Fewer buckets of this capacity cannot hold these cells, however the blocks are spread: each
+  // pays a header, each row of a cell an entry. 0: no number of them can. Not always enough.
+  std::int64_t least_buckets() const;
 
  private:
   Room home_room(std::int64_t bucket);

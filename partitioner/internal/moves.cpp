@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
+#include <utility>
 
 #include "tessera/base/error.hpp"
 
@@ -22,22 +24,15 @@ struct Event {
                           at.row, at.col, what));
 }
 
-std::vector<sparse::BlockAt> sorted(std::vector<sparse::BlockAt> places) {
-  if (!std::is_sorted(places.begin(), places.end())) std::sort(places.begin(), places.end());
-  return places;
-}
-
-std::vector<Event> merge_events(const sparse::PatternChange& change) {
-  const auto removed = sorted(change.removed), added = sorted(change.added);
-  std::vector<Event> events;
-  events.reserve(removed.size() + added.size());
-  for (auto r = removed.begin(), a = added.begin(); r != removed.end() || a != added.end();) {
-    const bool take_added = r == removed.end() || (a != added.end() && *a < *r);
+void merge_events(const PartChange& part, std::vector<Event>& events) {
+  events.clear();
+  auto r = part.removed.begin(), a = part.added.begin();
+  while (r != part.removed.end() || a != part.added.end()) {
+    const bool take_added = r == part.removed.end() || (a != part.added.end() && *a < *r);
     events.push_back({take_added ? *a++ : *r++, take_added});
   }
   for (std::size_t i = 1; i < events.size(); ++i)
     if (events[i].at == events[i - 1].at) reject(events[i].at, "changes twice");
-  return events;
 }
 
 // The first position at or behind `begin` that is not below `col`: steps double until one is, as
@@ -64,36 +59,82 @@ std::int64_t position_of(const Pattern& matrix, const Event& event, std::int64_t
   return at - all;
 }
 
+// Walks along the new matrix from change to change.
+class MoveFinder {
+ public:
+  explicit MoveFinder(const Pattern& matrix) : matrix_(matrix) {}
+
+  void change(const PartChange& part) {
+    merge_events(part, events_);
+    for (const Event& event : events_) {
+      go_to(position_of(matrix_, event, std::max<std::int64_t>(next_, 0)));
+      if (event.added)
+        moves_.arrivals.push_back({event.at, static_cast<std::int32_t>(next_++)});
+      else
+        moves_.new_position.push_back(Moves::kGone);
+    }
+  }
+
+  void skip(const PartChange& part) {
+    go_to(matrix_.row_begin[part.first_row]);
+    const std::int64_t end = matrix_.row_begin[part.end_row];
+    const std::int64_t old_blocks = end - next_ + std::ssize(part.removed) - std::ssize(part.added);
+    if (old_blocks < 0) reject(part.added.front(), "is added but not in the new matrix");
+    moves_.new_position.resize(moves_.new_position.size() + static_cast<std::size_t>(old_blocks),
+                               Moves::kGone);
+    next_ = end;
+  }
+
+  Moves take() { return std::move(moves_); }
+
+ private:
+  // Blocks up to there stayed; the first position is where moving begins.
+  void go_to(std::int64_t position) {
+    if (next_ < 0) {
+      next_ = position;
+      moves_.first = static_cast<std::int32_t>(position);
+    }
+    const std::size_t stayed = moves_.new_position.size();
+    moves_.new_position.resize(stayed + static_cast<std::size_t>(position - next_));
+    std::iota(moves_.new_position.begin() + static_cast<std::ptrdiff_t>(stayed),
+              moves_.new_position.end(), static_cast<std::int32_t>(next_));
+    next_ = position;
+  }
+
+  Pattern matrix_;
+  Moves moves_;
+  std::vector<Event> events_;
+  std::int64_t next_ = -1;  // position in the new matrix
+};
+
+void check_inside(std::span<const sparse::BlockAt> places, std::int64_t rows) {
+  if (places.empty()) return;
+  if (places.front().row < 0) reject(places.front(), "lies outside");
+  if (places.back().row >= rows) reject(places.back(), "lies outside");
+}
+
 }  // namespace
 
-Moves find_moves(const Pattern& matrix, std::int64_t old_blocks,
-                 const sparse::PatternChange& change) {
-  const std::int64_t changes = std::ssize(change.added) - std::ssize(change.removed);
+Moves find_moves(const Pattern& matrix, std::int64_t old_blocks, const ChangeByPart& change) {
+  const std::int64_t changes = std::ssize(change.added()) - std::ssize(change.removed());
   if (old_blocks + changes != std::ssize(matrix.col))
     throw Error(
         ErrorCode::InvalidArgument,
         fmt::format("update: {} encoded blocks, {} more and {} fewer do not make the {} "
                     "of the new matrix",
-                    old_blocks, change.added.size(), change.removed.size(), matrix.col.size()));
-  Moves moves;
-  const std::vector<Event> events = merge_events(change);
-  if (events.empty()) return moves;
-  std::int64_t next = position_of(matrix, events.front(), 0);
-  moves.first = static_cast<std::int32_t>(next);
-  moves.shift_behind = static_cast<std::int32_t>(changes);
-  moves.arrivals.reserve(change.added.size());
-  for (const Event& event : events) {
-    const std::int64_t position = position_of(matrix, event, next);
-    const std::size_t stayed = moves.new_position.size();
-    moves.new_position.resize(stayed + static_cast<std::size_t>(position - next));
-    std::iota(moves.new_position.begin() + static_cast<std::ptrdiff_t>(stayed),
-              moves.new_position.end(), static_cast<std::int32_t>(next));
-    next = position;
-    if (event.added)
-      moves.arrivals.push_back({event.at, static_cast<std::int32_t>(next++)});
+                    old_blocks, change.added().size(), change.removed().size(), matrix.col.size()));
+  check_inside(change.removed(), std::ssize(matrix.row_begin) - 1);
+  check_inside(change.added(), std::ssize(matrix.row_begin) - 1);
+  MoveFinder finder(matrix);
+  for (const PartChange& part : change.parts()) {
+    if (part.count() == 0) continue;
+    if (part.cut_again)
+      finder.skip(part);
     else
-      moves.new_position.push_back(Moves::kGone);
+      finder.change(part);
   }
+  Moves moves = finder.take();
+  moves.shift_behind = static_cast<std::int32_t>(changes);
   return moves;
 }
 

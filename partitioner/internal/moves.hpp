@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "tessera/partitioner/internal/change_by_part.hpp"
 #include "tessera/partitioner/internal/pieces.hpp"
 #include "tessera/sparse/change.hpp"
 
@@ -34,10 +35,10 @@ struct Moves {
   }
 };
 
+// Parts that are cut again have neither positions (kGone stands there) nor arrivals.
 // Error{InvalidArgument} that names the place when `matrix` cannot be what `change` makes of a
-// matrix of `old_blocks` blocks, as far as the places of the change show it.
-// O(blocks between the first and the last change + changes * log(row)); unsorted lists are sorted.
-Moves find_moves(const Pattern& matrix, std::int64_t old_blocks,
-                 const sparse::PatternChange& change);
+// matrix of `old_blocks` blocks, as far as the places of the change in the other parts show it.
+// O(blocks between the first and the last change + changes * log(row)).
+Moves find_moves(const Pattern& matrix, std::int64_t old_blocks, const ChangeByPart& change);
 
 }  // namespace tessera::partitioner::internal

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <numeric>
 #include <utility>
 
 #include "tessera/sparse/check.hpp"
@@ -90,6 +91,7 @@ class PartCutter {
         rest = rest.without_prefix(n);
         placed += n;
       }
+      part.cut_rows += placed < count && rest.count > 0;
       sort_longer_first(part.runs, first);
       part.run_begin.push_back(std::ssize(part.runs));
     }
@@ -132,6 +134,13 @@ class PartCutter {
 
 std::optional<Pieces> cut_to_pieces(const Pattern& pattern, const TileGrid& grid,
                                     Executor& executor) {
+  std::vector<std::int64_t> all(static_cast<std::size_t>(grid.splits.x));
+  std::iota(all.begin(), all.end(), 0);
+  return cut_to_pieces(pattern, grid, all, executor);
+}
+
+std::optional<Pieces> cut_to_pieces(const Pattern& pattern, const TileGrid& grid,
+                                    std::span<const std::int64_t> parts, Executor& executor) {
   checked_int32(static_cast<std::int64_t>(pattern.col.size()), "non-zero blocks of a matrix");
   Pieces pieces;
   pieces.pattern = pattern;
@@ -140,7 +149,8 @@ std::optional<Pieces> cut_to_pieces(const Pattern& pattern, const TileGrid& grid
   pieces.y_splits = grid.splits.y;
   pieces.parts.resize(static_cast<std::size_t>(grid.splits.x));
   std::atomic<bool> legal = true;
-  executor.for_each(grid.splits.x, [&](std::int64_t x) {
+  executor.for_each(std::ssize(parts), [&](std::int64_t i) {
+    const std::int64_t x = parts[static_cast<std::size_t>(i)];
     if (!PartCutter(pattern, grid).cut(x, pieces.parts[static_cast<std::size_t>(x)]))
       legal.store(false, std::memory_order_relaxed);
   });

@@ -44,6 +44,7 @@ struct Pieces {
     std::vector<Run> runs;                // one per row of a piece; in a piece: longer_row_first
     std::vector<std::int64_t> run_begin;  // [buckets of the part + 1]
     std::vector<std::int64_t> blocks;     // [buckets of the part]
+    std::int64_t cut_rows = 0;            // borders of pieces that fall inside a row
   };
   Pattern pattern;
   std::int64_t buckets_per_part = 1;
@@ -54,6 +55,12 @@ struct Pieces {
   std::int64_t run_count() const {
     std::int64_t count = 0;
     for (const Part& part : parts) count += std::ssize(part.runs);
+    return count;
+  }
+  // Rows of all cells that hold a block.
+  std::int64_t row_count() const {
+    std::int64_t count = run_count();
+    for (const Part& part : parts) count -= part.cut_rows;
     return count;
   }
   const Part& part_of(std::int64_t bucket) const {
@@ -80,5 +87,8 @@ struct Pieces {
 // beyond 2^31 - 1 blocks.
 std::optional<Pieces> cut_to_pieces(const Pattern& pattern, const TileGrid& grid,
                                     Executor& executor);
+// Only the parts of some x partitions; the others stay without lists.
+std::optional<Pieces> cut_to_pieces(const Pattern& pattern, const TileGrid& grid,
+                                    std::span<const std::int64_t> parts, Executor& executor);
 
 }  // namespace tessera::partitioner::internal

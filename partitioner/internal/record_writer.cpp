@@ -8,6 +8,8 @@
 #include <tuple>
 
 #include "tessera/base/error.hpp"
+#include "tessera/partitioner/internal/prefetch.hpp"
+#include "tessera/partitioner/internal/whole_chunks.hpp"
 
 namespace tessera::partitioner::internal {
 namespace {
@@ -204,13 +206,19 @@ template <class Word>
 void RecordWriter<Word>::put_rows(const RecordRows& record) {
   const bool element = grid_.block.is_element();
   const std::int64_t scale = column_scale(grid_);
+  // Long rows come first, so the next one lies anywhere in the matrix, which only we foresee.
+  constexpr std::ptrdiff_t kAhead = 2;
   const Run* run = record.runs.data();
+  const Run* const end = run + record.runs.size();
+  end_ = to_ + kWords<codelets::OutputEntry> * std::ssize(record.rows) + record.blocks;
   for (const Row& row : record.rows) {
     put_word(row.row * grid_.block.rows, "a row");
     put_word(element ? row.count : row.count - 1,
              element ? "the non-zeros of a row" : "the blocks of a row");
-    for (std::int32_t left = row.count; left > 0; left -= run++->count)
+    for (std::int32_t left = row.count; left > 0; left -= run++->count) {
+      if (run + kAhead < end) prefetch_block(record.columns(run[kAhead]).data(), run[kAhead].count);
       put_columns(record, *run, scale);
+    }
   }
 }
 
@@ -225,9 +233,12 @@ void RecordWriter<Word>::put_columns(const RecordRows& record, const Run& run, s
             grid_.block.is_element() ? "the byte offset of a column" : "a column");
   // Products fit the word, so they may be taken in it: twice as many at a time for 16 bits.
   const auto factor = static_cast<Word>(scale);
-  for (std::size_t i = 0; i < columns.size(); ++i)
-    to_[i] = static_cast<Word>(std::uint32_t{static_cast<Word>(columns[i] - first_col)} * factor);
-  to_ += columns.size();
+  const std::int32_t* from = columns.data();
+  const std::int64_t count =
+      whole_chunks(run.count, std::min(end_ - to_, record.col.data() + record.col.size() - from));
+  for (std::int64_t i = 0; i < count; ++i)
+    to_[i] = static_cast<Word>(std::uint32_t{static_cast<Word>(from[i] - first_col)} * factor);
+  to_ += run.count;
 }
 
 // Rows of the result are columns of the record, in the order of rows of any record.

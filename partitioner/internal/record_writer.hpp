@@ -56,6 +56,7 @@ class RecordWriter {
   TileGrid grid_;
   const RecordRows* record_ = nullptr;
   Word* to_ = nullptr;
+  Word* end_ = nullptr;  // of the forward record, once its rows are written
   std::vector<std::int64_t> weights_;
   std::vector<codelets::WorkShare> shares_, grad_w_shares_;
   // A non-zero of a GradA record: its row there is `col`; `value` is its place in the record.

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/random.hpp"
+#include "tessera/sparse/random.hpp"
 #include "tessera/tests/partitioner/bucket_checks.hpp"
 #include "tessera/tests/partitioner/patterns.hpp"
 
@@ -70,7 +72,8 @@ TEST(Capacity, MisfitNamesBucketAmountsAndRemedy) {
       "the non-zeros do not fit: cell (x 0, y 1) puts 48 words and 4 values on tile 1 (z 0), "
       "which holds 43 words and 1 values; of this tile and others 2 blocks are left over, which "
       "need 43 words and 2 values where 0 words and 0 values are free over all tiles; 4 blocks "
-      "are wanted in all where there is room for 2; capacities 1.01 times as large would do "
+      "are wanted in all where there is room for 2; with buckets of this size at least 4 tiles are "
+      "needed, and there are 2; capacities 1.01 times as large would do "
       "(raise metaInfoBucketOversizeProportion)");
 }
 
@@ -180,7 +183,52 @@ TEST(Capacity, OfSeparateGradABucketsCounts) {
   grid.grad_a_words = 39 + 2 * 4 + 1;
   EXPECT_TRUE(fits(matrix, grid));
   --grid.grad_a_words;
-  EXPECT_FALSE(fits(matrix, grid));
+  const auto result = encode(matrix, grid);
+  ASSERT_TRUE(result.misfit.has_value());
+  const Misfit& m = *result.misfit;
+  EXPECT_EQ(std::tuple(m.tile_grad_a_words_needed, m.tile_grad_a_words), std::tuple(56, 47));
+  // One non-zero stays, one finds place in the other bucket, and each leaves 3 words.
+  EXPECT_EQ(m.grad_a_words_needed, 39 + 4 * m.left_blocks);
+  EXPECT_EQ(m.grad_a_words_free, 2 * 3);
+  EXPECT_THAT(m.message, testing::HasSubstr("; in the separate GradA buckets that tile wants 56 "
+                                            "words of 47, and what is left over "));
+}
+
+// What fits on some number of tiles was never said to need more, and some were told a number that
+// is just enough.
+TEST(Capacity, LeastTilesAreNeverTooMany) {
+  Random random(11);
+  int exact = 0;
+  for (int i = 0; i < 60; ++i) {
+    SCOPED_TRACE(i);
+    const auto matrix = sparse::random_pattern(8, 8, {}, 0.3 + 0.6 * random.unit(), 100 + i);
+    TileGrid grid = grid_of(matrix, {1, 1, 2, 1});
+    grid.size.z = 60;
+    grid.word_bits = 32;
+    grid.blocks = 4 + random.below(20);
+    grid.meta_words = 40 + 3 + random.below(40);
+    std::int64_t told = 0;
+    for (const std::int64_t z : {1, 2, 3, 4, 5, 6, 10, 12, 15, 20}) {
+      grid.splits.z = z;
+      const auto result = encode(matrix, grid);
+      if (result.misfit) {
+        told = result.misfit->least_tiles;
+        continue;
+      }
+      EXPECT_LE(told, grid.buckets());
+      exact += told == grid.buckets();
+      break;
+    }
+  }
+  EXPECT_GT(exact, 0);
+}
+
+TEST(Capacity, NoNumberOfTilesIsEnoughWithoutRoomForABlock) {
+  const auto matrix = draw({"##"});
+  TileGrid grid = grid_of(matrix, {1, 1, 1, 1});
+  grid.meta_words = 39 + 1;
+  grid.blocks = 2;
+  EXPECT_EQ(encode(matrix, grid).misfit->least_tiles, 0);
 }
 
 // Patterns that are as uneven as real ones, in buckets a planner sizes for even ones.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tessera/base/error.hpp"
+#include "tessera/sparse/random.hpp"
 #include "tessera/tests/partitioner/bucket_checks.hpp"
 #include "tessera/tests/partitioner/patterns.hpp"
 
@@ -14,6 +15,7 @@ using sparse::PatternChange;
 using testing::HasSubstr;
 
 constexpr std::uint64_t kSeed = 20261121;
+constexpr std::uint64_t kPatternSeed = 5;  // another: the change is not to follow the pattern
 
 std::unique_ptr<Executor> threads(int count) { return make_executor(ExecutorKind::Threads, count); }
 
@@ -133,6 +135,74 @@ TEST(Update, GivesTheSameBitsForAnyNumberOfThreads) {
   EXPECT_FALSE(update(four, after, change, *threads(4)).afresh);
   EXPECT_EQ(one.meta, four.meta);
   EXPECT_EQ(one.source, four.source);
+}
+
+// A change in the rows from `begin` to `end` only.
+PatternChange change_between(const sparse::Csr<float>& m, std::int32_t begin, std::int32_t end,
+                             double share, Random& random) {
+  PatternChange change = random_change(m, share, random);
+  const auto outside = [&](const sparse::BlockAt& at) { return at.row < begin || at.row >= end; };
+  std::erase_if(change.removed, outside);
+  std::erase_if(change.added, outside);
+  return change;
+}
+
+// Four x partitions of 64 rows and some 4900 elements: the second is cut again, in the fourth a few
+// elements change in place, the third moves only in the source map, the first not at all.
+TEST(Update, CutsPartsAgainWhereMostOfThemChanges) {
+  const auto before = sparse::random_pattern(256, 256, {}, 0.3, kPatternSeed);
+  const TileGrid grid = test::with_uniform_capacity(grid_of(before, {1, 4, 3, 2}), before, 0.5);
+  Random random(kSeed);
+  auto change = change_between(before, 64, 128, 0.02, random);
+  change.removed.push_back({200, before.col[static_cast<std::size_t>(before.row_begin[200])]});
+  ASSERT_NE(change.removed.size(), change.added.size());
+  const auto after = changed(before, change);
+  Buckets buckets = *encode(before, grid).buckets;
+  const auto result = update(buckets, after, change, *threads(3));
+  EXPECT_FALSE(result.afresh);
+  ASSERT_EQ(result.changed.size(), 6u + 1u);
+  for (std::int64_t i = 0; i < 6; ++i)
+    EXPECT_EQ(result.changed[static_cast<std::size_t>(i)], 6 + i);
+  EXPECT_GE(result.changed.back(), 18);
+  EXPECT_EQ(fault_after(buckets, after), "");
+  EXPECT_EQ(buckets.stats.records, 24);
+  Buckets fresh = *encode(after, grid).buckets;
+  for (std::int64_t b = 0; b < 12; ++b)
+    EXPECT_EQ(test::forward_words(buckets, b), test::forward_words(fresh, b)) << b;
+  update(buckets, before, {change.added, change.removed}, *threads(1));
+  EXPECT_EQ(fault_after(buckets, before), "");
+}
+
+TEST(Update, OfPartsGivesTheSameBitsForAnyNumberOfThreads) {
+  const auto before = sparse::random_pattern(256, 256, {}, 0.3, kPatternSeed);
+  const TileGrid grid = test::with_uniform_capacity(grid_of(before, {1, 4, 3, 2}), before, 0.5);
+  Random random(kSeed);
+  const auto change = change_between(before, 100, 220, 0.02, random);
+  const auto after = changed(before, change);
+  Buckets one = *encode(before, grid).buckets, four = one;
+  EXPECT_FALSE(update(one, after, change, *threads(1)).afresh);
+  update(four, after, change, *threads(4));
+  EXPECT_EQ(one.meta, four.meta);
+  EXPECT_EQ(one.source, four.source);
+  EXPECT_EQ(fault_after(one, after), "");
+}
+
+// More comes into the cut parts than their buckets hold, but others have room.
+TEST(Update, EncodesAfreshWhereAPartThatIsCutAgainDoesNotFitAtHome) {
+  const auto before = sparse::random_pattern(256, 256, {}, 0.3, kPatternSeed);
+  TileGrid grid = test::with_uniform_capacity(grid_of(before, {1, 4, 3, 2}), before, 0.5);
+  grid.blocks = encode(before, grid).buckets->stats.fullest_blocks * 112 / 100;
+  Random random(kSeed);
+  auto change = change_between(before, 64, 128, 0.15, random);
+  change.removed.clear();
+  ASSERT_GT(change.added.size(), 1000u);
+  const auto after = changed(before, change);
+  Buckets buckets = *encode(before, grid).buckets;
+  EXPECT_TRUE(buckets.travel.stays_home());
+  const auto result = update(buckets, after, change, *threads(1));
+  EXPECT_TRUE(result.afresh);
+  EXPECT_FALSE(result.misfit.has_value());
+  EXPECT_EQ(fault_after(buckets, after), "");
 }
 
 TEST(Update, EncodesAfreshWhereABucketIsFull) {
