@@ -202,7 +202,8 @@ void fill_map(const Csr<T>& matrix, PatternStats& stats) {
   }
   for (std::size_t i = width; i < stats.before.size(); ++i)
     if (i % width != 0)
-      stats.before[i] += stats.before[i - 1] + stats.before[i - width] - stats.before[i - width - 1];
+      stats.before[i] +=
+          stats.before[i - 1] + stats.before[i - width] - stats.before[i - width - 1];
 }
 
 }  // namespace
