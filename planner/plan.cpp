@@ -47,21 +47,39 @@ bool Plan::runs_transposed(Pass pass) const {
   return pass == Pass::GradA || backward[0].cost.find(pass) != nullptr;
 }
 
-std::string to_string(const Plan& plan) {
-  std::string text = fmt::format(
-      "methods    {}, {}, {}\n"
+namespace {
+
+std::string layout_text(const Plan& plan) {
+  return fmt::format(
       "partition  {} on {} tiles, grain {}, block {}x{}\n"
       "buckets    {} values, {} words forward, {} words grad_a{}\n"
-      "grad_w     {} travel{}\n"
-      "cost       {} cycles, {} bytes temporary, {} bytes resident per tile\n",
-      codelets::to_string(plan.fwd), codelets::to_string(plan.grad_a),
-      codelets::to_string(plan.grad_w), to_string(plan.partition), plan.tiles_used(),
-      to_string(plan.grain), plan.block.rows, plan.block.cols, plan.nonzeros_per_bucket,
-      plan.fwd_meta_words.value, plan.grad_a_meta_words.value,
-      plan.shared_buckets() ? " (shared)" : "",
+      "grad_w     {} travel{}\n",
+      to_string(plan.partition), plan.tiles_used(), to_string(plan.grain), plan.block.rows,
+      plan.block.cols, plan.nonzeros_per_bucket, plan.fwd_meta_words.value,
+      plan.grad_a_meta_words.value, plan.shared_buckets() ? " (shared)" : "",
       plan.grad_w_exchange_buckets ? "buckets" : "operands",
-      plan.use_dense ? ", dense copy of R" : "", plan.cost.cycles.value, plan.cost.temp.value,
-      plan.cost.resident.value);
+      plan.use_dense ? ", dense copy of R" : "");
+}
+
+// The methods by pass, from the layout that runs it.
+std::string methods_text(const Plan& plan) {
+  if (plan.backward.empty())
+    return fmt::format("methods    {}, {}, {}\n", codelets::to_string(plan.fwd),
+                       codelets::to_string(plan.grad_a), codelets::to_string(plan.grad_w));
+  return fmt::format("methods    {}; GradA in a layout of its own: {} of transpose(R); {}{}\n",
+                     codelets::to_string(plan.fwd), codelets::to_string(plan.backward[0].fwd),
+                     codelets::to_string(plan.layout_of(Pass::GradW).grad_w),
+                     plan.runs_transposed(Pass::GradW) ? " there" : "");
+}
+
+}  // namespace
+
+std::string to_string(const Plan& plan) {
+  std::string text = methods_text(plan) + layout_text(plan);
+  for (const Plan& other : plan.backward)
+    text += "GradA's own layout, x and y changed over\n" + layout_text(other);
+  text += fmt::format("cost       {} cycles, {} bytes temporary, {} bytes resident per tile\n",
+                      plan.cost.cycles.value, plan.cost.temp.value, plan.cost.resident.value);
   for (const PassCost& pass : plan.cost.passes) {
     text += fmt::format("{:<10} {} cycles, {} bytes\n", to_string(pass.pass), pass.cycles().value,
                         pass.temp().value);
