@@ -67,6 +67,8 @@ struct FullyConnected::State {
     if (weights.empty())
       throw Error(ErrorCode::InvalidArgument, fmt::format("{}: call set_weights first", pass));
   }
+  template <class T>
+  void check_operand(const char* name, MatrixView<T> view, std::int64_t Dims::*side) const;
   // Operands of x or y rows a group: as they come, and as programs want them.
   template <class T>
   internal::Padded<T> operand(const char* name, MatrixView<T> view, std::int64_t Dims::*side) const;
@@ -75,13 +77,19 @@ struct FullyConnected::State {
 };
 
 template <class T>
-internal::Padded<T> FullyConnected::State::operand(const char* name, MatrixView<T> view,
-                                                   std::int64_t Dims::*side) const {
+void FullyConnected::State::check_operand(const char* name, MatrixView<T> view,
+                                          std::int64_t Dims::*side) const {
   const std::int64_t rows = problem.size.g * problem.size.*side;
   if (view.rows != rows || view.cols != problem.size.z)
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("{} is {} x {}; this layer needs {} x {}", name, view.rows, view.cols,
                             rows, problem.size.z));
+}
+
+template <class T>
+internal::Padded<T> FullyConnected::State::operand(const char* name, MatrixView<T> view,
+                                                   std::int64_t Dims::*side) const {
+  check_operand(name, view, side);
   return {view, problem.size.g, grid.size.*side, grid.size.z};
 }
 
@@ -93,6 +101,16 @@ device::Ledger FullyConnected::State::run(DensePass& pass, internal::Padded<cons
   out.write_back();
   return ledger;
 }
+
+namespace {
+
+// A misfit of GradA's own layout counts cells and tiles of the transpose.
+partitioner::Misfit turned_name(partitioner::Misfit misfit) {
+  misfit.message = "in GradA's own layout, where x and y have changed over: " + misfit.message;
+  return misfit;
+}
+
+}  // namespace
 
 Bytes FullyConnected::State::bucket_bytes() const {
   const std::int64_t words = grid.meta_words + grid.grad_a_words;
@@ -174,10 +192,19 @@ std::optional<partitioner::Misfit> FullyConnected::set_weights(
   std::vector<sparse::Csr<float>> before;
   for (std::int64_t g = 0; !state_->weights.empty() && g < state_->problem.size.g; ++g)
     before.push_back(state_->weights.given(g));
-  if (auto misfit = state_->turn_weights(weights, options)) return misfit;
-  auto misfit = state_->weights.set(weights, options);
-  if (misfit && !before.empty()) state_->turn_weights(before, options);
-  return misfit;
+  state_->weights.check(weights);  // in the caller's words, not the transpose's
+  const auto go_back = [&] {
+    if (!before.empty()) state_->turn_weights(before, {});
+  };
+  if (auto misfit = state_->turn_weights(weights, options)) return turned_name(*misfit);
+  try {
+    auto misfit = state_->weights.set(weights, options);
+    if (misfit) go_back();
+    return misfit;
+  } catch (...) {
+    go_back();
+    throw;
+  }
 }
 
 std::optional<partitioner::Misfit> FullyConnected::set_weights(
@@ -188,18 +215,24 @@ std::optional<partitioner::Misfit> FullyConnected::set_weights(
 std::optional<partitioner::Misfit> FullyConnected::update_weights(
     const sparse::PatternChange& change, std::int64_t group) {
   if (!state_->backward) return state_->weights.update(change, group);
-  sparse::PatternChange turned = change, undo;
+  sparse::PatternChange turned = change;
   for (auto* blocks : {&turned.removed, &turned.added})
     for (sparse::BlockAt& at : *blocks) std::swap(at.row, at.col);
-  const sparse::Csr<float> before = state_->backward->weights(group);
-  if (auto misfit = state_->backward->update_weights(turned, group)) return misfit;
-  auto misfit = state_->weights.update(change, group);
-  if (!misfit) return {};
-  undo.removed = turned.added;
-  undo.added = turned.removed;
-  state_->backward->update_weights(undo, group);
-  state_->backward->set_values(before.values, group);
-  return misfit;
+  const std::vector<float> before = state_->weights.given(group).values;
+  const auto go_back = [&] {
+    state_->weights.update({change.added, change.removed}, group);
+    state_->weights.set_values(before, group);
+  };
+  if (auto misfit = state_->weights.update(change, group)) return misfit;
+  try {
+    auto misfit = state_->backward->update_weights(turned, group);
+    if (!misfit) return {};
+    go_back();
+    return turned_name(*misfit);
+  } catch (...) {
+    go_back();
+    throw;
+  }
 }
 
 void FullyConnected::set_values(std::span<const float> values, std::int64_t group) {
@@ -221,6 +254,8 @@ device::Ledger FullyConnected::grad_a(MatrixView<const T> q_grad, MatrixView<T> 
   State& state = *state_;
   state.check_call<T>(state.grad_a.has_value() || state.backward, "grad_a");
   if (state.backward) {
+    state.check_operand("q_grad", q_grad, &Dims::x);
+    state.check_operand("s_grad", s_grad, &Dims::y);
     device::Ledger ledger = state.rehome();
     const device::Ledger pass = state.backward->forward<T>(q_grad, s_grad);
     ledger.steps.insert(ledger.steps.end(), pass.steps.begin(), pass.steps.end());
@@ -236,6 +271,8 @@ device::Ledger FullyConnected::grad_w(MatrixView<const T> q_grad, MatrixView<con
   State& state = *state_;
   state.check_call<T>(state.grad_w.has_value() || state.turns_grad_w(), "grad_w");
   if (state.turns_grad_w()) {
+    state.check_operand("q_grad", q_grad, &Dims::x);
+    state.check_operand("s", s, &Dims::y);
     // transpose(dR) = S * transpose(dQ): the other layout's gradient with operands changed over.
     device::Ledger ledger = state.backward->grad_w<T>(s, q_grad, gradients);
     for (sparse::Csr<float>& gradient : gradients) gradient = sparse::transpose(gradient);

@@ -28,17 +28,21 @@ LayerWeights::LayerWeights(const planner::Problem& problem, const partitioner::T
                            Executor& executor)
     : problem_(problem), grid_(grid), executor_(executor) {}
 
-std::optional<partitioner::Misfit> LayerWeights::set(std::span<const sparse::Csr<float>> weights,
-                                                     const partitioner::EncodeOptions& options) {
+void LayerWeights::check(std::span<const sparse::Csr<float>> weights) const {
   if (std::ssize(weights) != problem_.size.g)
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("{} weight matrices are given; this layer needs one for each of its {} "
                             "groups",
                             weights.size(), problem_.size.g));
+  for (const sparse::Csr<float>& matrix : weights) check_weights(matrix);
+}
+
+std::optional<partitioner::Misfit> LayerWeights::set(std::span<const sparse::Csr<float>> weights,
+                                                     const partitioner::EncodeOptions& options) {
+  check(weights);
   std::vector<std::optional<sparse::Csr<float>>> converted(weights.size());
   spare_.resize(weights.size());
   for (std::size_t g = 0; g < weights.size(); ++g) {
-    check_weights(weights[g]);
     if (!is_in_grid(weights[g])) converted[g] = in_grid(weights[g], grid_);
     const sparse::Csr<float>& pattern = converted[g] ? *converted[g] : weights[g];
     auto misfit = partitioner::encode_into(spare_[g], pattern, grid_, executor_, options);

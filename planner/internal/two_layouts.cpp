@@ -31,9 +31,9 @@ Bytes bucket_bytes(const Plan& plan, const Problem& problem, const device::Machi
   return Bytes(words * machine.word_bits / 8 + values * (1 + problem.grad_w));
 }
 
-// Nothing when a tile cannot hold both.
+// Nothing when a tile cannot hold both, or temporary memory passes its bound.
 std::optional<Plan> joined(Plan forward, const Plan& backward, const Problem& problem,
-                           const device::Machine& machine) {
+                           const device::Machine& machine, Bytes temp_bound) {
   PlanCost cost{{}, {}, {}, {forward.cost.passes.front()}};
   cost.passes.push_back(grad_a_cost(forward, backward, problem, machine));
   if (problem.grad_w) {
@@ -46,7 +46,7 @@ std::optional<Plan> joined(Plan forward, const Plan& backward, const Problem& pr
   }
   cost.resident = std::max(forward.cost.resident + bucket_bytes(backward, problem, machine),
                            backward.cost.resident + bucket_bytes(forward, problem, machine));
-  if (cost.temp + cost.resident > machine.tile_memory) return {};
+  if (cost.temp > temp_bound || cost.temp + cost.resident > machine.tile_memory) return {};
   forward.cost = std::move(cost);
   forward.backward = {backward};
   return forward;
@@ -75,7 +75,8 @@ PlanResult plan_two_layouts(const Asked& asked, std::int64_t fewer_than, Search 
         fewer_than == kUnbounded ? kUnbounded : fewer_than - forward.plan.cost.cycles.value;
     const PlanResult backward = find(there, turned ? &*turned : nullptr, left);
     if (backward.status != PlanStatus::Found) continue;
-    auto plan = joined(forward.plan, backward.plan, asked.problem, asked.machine);
+    auto plan =
+        joined(forward.plan, backward.plan, asked.problem, asked.machine, forward.memory_bound);
     if (!plan || plan->cost.cycles.value >= fewer_than) continue;
     fewer_than = plan->cost.cycles.value;
     best.status = PlanStatus::Found;

@@ -30,6 +30,8 @@ class LayerWeights {
   LayerWeights(const planner::Problem& problem, const partitioner::TileGrid& grid,
                Executor& executor);
 
+  // Error{InvalidArgument} for weights that are not this layer's, as set() throws it.
+  void check(std::span<const sparse::Csr<float>> weights) const;
   // The functions of FullyConnected with these names.
   std::optional<partitioner::Misfit> set(std::span<const sparse::Csr<float>> weights,
                                          const partitioner::EncodeOptions& options);

@@ -118,6 +118,86 @@ TEST(TwoLayouts, KeepTheirWeightsWhenNewOnesDoNotFit) {
   expect_right<float>(two, layer);
 }
 
+// Room for these weights, and for no more than them, in Fwd's buckets alone.
+Two with_little_room_for_fwd(std::int64_t values, std::int64_t words) {
+  Two two =
+      make_two({.size = {1, 64, 96, 8}, .density = 0.1, .data_type = DataType::Float}, false, 24);
+  two.plan.nonzeros_per_bucket = values;
+  two.plan.fwd_meta_words = Words(words);
+  two.plan.backward[0].nonzeros_per_bucket *= 20;
+  two.plan.backward[0].fwd_meta_words = Words(two.plan.backward[0].fwd_meta_words.value * 20);
+  return two;
+}
+
+TEST(TwoLayouts, GoBackOnBothSidesWhenOnlyFwdHasNoRoom) {
+  const auto executor = make_executor(ExecutorKind::Threads, 1);
+  const Two roomy =
+      make_two({.size = {1, 64, 96, 8}, .density = 0.1, .data_type = DataType::Float}, false, 24);
+  const Two two =
+      with_little_room_for_fwd(roomy.plan.nonzeros_per_bucket, roomy.plan.fwd_meta_words.value);
+  FullyConnected layer(two.problem, two.plan, two.machine, device::ExchangeMode::Share, *executor);
+  const sparse::Csr<float> weights = sparse::random_pattern(64, 96, {1, 1}, 0.1, 3);
+  const sparse::Csr<float> many = sparse::random_pattern(64, 96, {1, 1}, 0.6, 3);
+  ASSERT_FALSE(layer.set_weights(weights));
+  const auto misfit = layer.set_weights(many);
+  ASSERT_TRUE(misfit);
+  EXPECT_THAT(misfit->message, testing::Not(testing::HasSubstr("own layout")));
+  expect_right<float>(two, layer);
+  EXPECT_TRUE(layer.update_weights(sparse::difference(weights, many)));
+  EXPECT_EQ(layer.weights(), weights);
+  expect_right<float>(two, layer);
+}
+
+TEST(TwoLayouts, SayInWhichLayoutWeightsDoNotFit) {
+  const auto executor = make_executor(ExecutorKind::Threads, 1);
+  Two two = with_little_room_for_fwd(100, 500);
+  std::swap(two.plan.nonzeros_per_bucket, two.plan.backward[0].nonzeros_per_bucket);
+  two.plan.nonzeros_per_bucket = 6000, two.plan.fwd_meta_words = Words(20000);
+  two.plan.backward[0].nonzeros_per_bucket = 40;
+  FullyConnected layer(two.problem, two.plan, two.machine, device::ExchangeMode::Share, *executor);
+  const sparse::Csr<float> weights = sparse::random_pattern(64, 96, {1, 1}, 0.1, 3);
+  const sparse::Csr<float> many = sparse::random_pattern(64, 96, {1, 1}, 0.6, 3);
+  ASSERT_FALSE(layer.set_weights(weights));
+  const auto misfit = layer.set_weights(many);
+  ASSERT_TRUE(misfit);
+  EXPECT_THAT(misfit->message, testing::HasSubstr("own layout"));
+  const auto change = layer.update_weights(sparse::difference(weights, many));
+  ASSERT_TRUE(change);
+  EXPECT_THAT(change->message, testing::HasSubstr("own layout"));
+  EXPECT_EQ(layer.weights(), weights);
+  expect_right<float>(two, layer);
+}
+
+template <class Call>
+std::string message_of(Call&& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(TwoLayouts, SpeakOfTheCallersShapesNotOfTheTranspose) {
+  const auto executor = make_executor(ExecutorKind::Threads, 1);
+  const Two two =
+      make_two({.size = {1, 64, 96, 8}, .density = 0.1, .data_type = DataType::Float}, true, 24);
+  FullyConnected layer(two.problem, two.plan, two.machine, device::ExchangeMode::Share, *executor);
+  EXPECT_THAT(message_of([&] {
+                layer.set_weights(sparse::random_pattern(64, 95, {1, 1}, 0.1, 3));
+              }),
+              testing::HasSubstr("the weight matrix is 64 x 95; this layer needs 64 x 96"));
+  const sparse::Csr<float> weights = sparse::random_pattern(64, 96, {1, 1}, 0.1, 3);
+  ASSERT_FALSE(layer.set_weights(weights));
+  const Matrix<float> dq(64, 8), wrong(63, 8), s(96, 8);
+  Matrix<float> ds(96, 8);
+  sparse::Csr<float> gradient;
+  EXPECT_THAT(message_of([&] { layer.grad_a<float>(wrong.view(), ds.view()); }),
+              testing::HasSubstr("q_grad is 63 x 8; this layer needs 64 x 8"));
+  EXPECT_THAT(message_of([&] { layer.grad_w<float>(wrong.view(), s.view(), gradient); }),
+              testing::HasSubstr("q_grad is 63 x 8"));
+}
+
 TEST(TwoLayouts, AreRefusedWhereATileCannotHoldBoth) {
   const auto executor = make_executor(ExecutorKind::Threads, 1);
   Two two =
