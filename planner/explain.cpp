@@ -14,18 +14,12 @@
 namespace tessera::planner {
 namespace {
 
+using internal::Asked;
 using internal::Case;
 using internal::Found;
 
 constexpr std::size_t kRunnersUp = 3;
 constexpr std::int64_t kMostTiles = 1'048'576;  // see device::Machine
-
-struct Asked {
-  const Problem& problem;
-  const device::Machine& machine;
-  const Options& options;
-  const PatternStats* stats;
-};
 
 const CostTerm* term_named(const PassCost* pass, const std::string& name) {
   if (pass == nullptr) return nullptr;

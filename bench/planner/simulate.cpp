@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "tessera/base/error.hpp"
-#include "tessera/base/random.hpp"
+#include "tessera/base/random_matrix.hpp"
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/sparse/convert.hpp"
 
@@ -16,15 +16,6 @@ constexpr std::uint64_t kOperandSeed = 17;
 // Multiply-adds of a pass up to which results are checked in double precision: a second or so.
 constexpr double kMostCheckedWork = 1e8;
 
-// Values in [-1, 1) as the layer's type holds them.
-template <class T>
-Matrix<T> random_operand(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
-  Random random(seed);
-  Matrix<T> matrix(rows, cols);
-  for (T& v : matrix.elements()) v = T(float(2 * random.unit() - 1));
-  return matrix;
-}
-
 template <class T>
 class PassRunner {
  public:
@@ -32,8 +23,8 @@ class PassRunner {
       : layer_(layer),
         machine_(machine),
         report_(report),
-        s_(random_operand<T>(size().y, size().z, kOperandSeed)),
-        q_grad_(random_operand<T>(size().x, size().z, kOperandSeed + 1)),
+        s_(random_matrix<T>(size().y, size().z, kOperandSeed)),
+        q_grad_(random_matrix<T>(size().x, size().z, kOperandSeed + 1)),
         checked_(multiply_adds(layer.problem) <= kMostCheckedWork) {}
 
   void forward() {

@@ -244,30 +244,38 @@ BucketSize bucket_size(const Case& c, const Cut& cut, SizeRule rule) {
   return size;
 }
 
-namespace {
+std::int64_t most_in_word(const Case& c) { return c.machine.word_bits == 16 ? 65535 : 2147483647; }
 
-bool element_offsets_fit(std::int64_t rows, std::int64_t cols, std::int64_t z_bytes,
-                         std::int64_t most) {
-  return (cols - 1) * z_bytes <= most && rows - 1 <= most;
-}
-
-}  // namespace
-
-bool words_fit(const Case& c, const Cut& cut, const BucketSize& bucket) {
-  const std::int64_t most = c.machine.word_bits == 16 ? 65535 : 2147483647;
-  const Dims elements = cut.share * c.candidate.grain;
+StoredNumber largest_stored(const Case& c, const Cut& cut, const BucketSize& bucket) {
+  const Dims e = cut.share * c.candidate.grain;
+  const std::int64_t factor = codelets::type_factor(c.problem.data_type);
+  StoredNumber largest{"nothing", 0};
+  const auto stored = [&largest](const char* name, std::int64_t value) {
+    if (value > largest.value) largest = {name, value};
+  };
   const bool own_grad_a = c.problem.grad_a && !c.candidate.shared_buckets();
   if (c.problem.is_element_wise()) {
-    const std::int64_t z_bytes = elements.z * codelets::type_factor(c.problem.data_type);
-    if (!element_offsets_fit(elements.x, elements.y, z_bytes, most)) return false;
-    if (own_grad_a && !element_offsets_fit(elements.y, elements.x, z_bytes, most)) return false;
+    stored("offset of a column's row of S", (e.y - 1) * e.z * factor);
+    stored("row of a cell", e.x - 1);
+    if (own_grad_a) {
+      stored("offset of a column's row of dQ", (e.x - 1) * e.z * factor);
+      stored("column of a cell", e.y - 1);
+    }
   }
-  if (c.quirks().check_element_offsets_only) return true;
-  if (own_grad_a && bucket.values * codelets::type_factor(c.problem.data_type) > most) return false;
-  // A record is never longer than its bucket, so a bucket that fits has only records that fit.
-  return elements.x - 1 <= most && elements.y - 1 <= most && elements.z <= most &&
-         cut.parts.x * cut.parts.y <= most && bucket.values <= most && bucket.fwd_words <= most &&
-         bucket.grad_a_words <= most;
+  if (c.quirks().check_element_offsets_only) return largest;
+  if (own_grad_a) stored("offset of a value in the bucket", bucket.values * factor);
+  stored("row of a cell", e.x - 1);
+  stored("column of a cell", e.y - 1);
+  stored("batch columns of a tile", e.z);
+  stored("number of cells", cut.parts.x * cut.parts.y);
+  stored("values of a bucket", bucket.values);
+  stored("forward meta-information of a bucket", bucket.fwd_words);
+  stored("GradA meta-information of a bucket", bucket.grad_a_words);
+  return largest;
+}
+
+bool words_fit(const Case& c, const Cut& cut, const BucketSize& bucket) {
+  return largest_stored(c, cut, bucket).value <= most_in_word(c);
 }
 
 }  // namespace tessera::planner::internal

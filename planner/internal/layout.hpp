@@ -94,6 +94,16 @@ Scatter scatter_of(const Case& c, Dims share, double density, std::int64_t cells
 enum class SizeRule { Exact, LowerBound };
 BucketSize bucket_size(const Case& c, const Cut& cut, SizeRule rule = SizeRule::Exact);
 
+// A number that the buckets store, and its name.
+struct StoredNumber {
+  const char* name = "";
+  std::int64_t value = 0;
+};
+// The largest of them. A record is never longer than its bucket, so a bucket that fits has only
+// records that fit.
+StoredNumber largest_stored(const Case& c, const Cut& cut, const BucketSize& bucket);
+std::int64_t most_in_word(const Case& c);
+
 // True when every word of the encoded buckets fits: see README, "Limits of the words".
 bool words_fit(const Case& c, const Cut& cut, const BucketSize& bucket);
 

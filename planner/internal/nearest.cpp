@@ -17,36 +17,6 @@ void survey(const Case& c, const std::function<void(const Sight&)>& visit) {
   });
 }
 
-std::int64_t most_in_word(const Case& c) { return c.machine.word_bits == 16 ? 65535 : 2147483647; }
-
-StoredNumber largest_stored(const Case& c, const Cut& cut, const BucketSize& bucket) {
-  const Dims e = cut.share * c.candidate.grain;
-  const std::int64_t factor = codelets::type_factor(c.problem.data_type);
-  StoredNumber largest{"nothing", 0};
-  const auto stored = [&largest](const char* name, std::int64_t value) {
-    if (value > largest.value) largest = {name, value};
-  };
-  const bool own_grad_a = c.problem.grad_a && !c.candidate.shared_buckets();
-  if (c.problem.is_element_wise()) {
-    stored("offset of a column's row of S", (e.y - 1) * e.z * factor);
-    stored("row of a cell", e.x - 1);
-    if (own_grad_a) {
-      stored("offset of a column's row of dQ", (e.x - 1) * e.z * factor);
-      stored("column of a cell", e.y - 1);
-    }
-  }
-  if (c.quirks().check_element_offsets_only) return largest;
-  if (own_grad_a) stored("offset of a value in the bucket", bucket.values * factor);
-  stored("row of a cell", e.x - 1);
-  stored("column of a cell", e.y - 1);
-  stored("batch columns of a tile", e.z);
-  stored("number of cells", cut.parts.x * cut.parts.y);
-  stored("values of a bucket", bucket.values);
-  stored("forward meta-information of a bucket", bucket.fwd_words);
-  stored("GradA meta-information of a bucket", bucket.grad_a_words);
-  return largest;
-}
-
 LargestStep largest_step(const Estimate& e) {
   LargestStep largest;
   for (std::size_t p = 0; p < e.pass_count; ++p)

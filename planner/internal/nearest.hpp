@@ -27,16 +27,6 @@ struct Sight {
 // each, up to some ten thousand partitions for a chip of 1472 tiles.
 void survey(const Case& c, const std::function<void(const Sight&)>& visit);
 
-// A number that the buckets store, and its name.
-struct StoredNumber {
-  const char* name = "";
-  std::int64_t value = 0;
-};
-// The largest of all that words_fit looks at: they fit exactly when this one is at most
-// most_in_word.
-StoredNumber largest_stored(const Case& c, const Cut& cut, const BucketSize& bucket);
-std::int64_t most_in_word(const Case& c);
-
 // How near the legal partitions of a case come to a plan.
 struct Nearness {
   std::optional<Dims> parts;                     // the nearest; empty when no partition is legal

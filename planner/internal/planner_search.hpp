@@ -10,6 +10,14 @@ namespace tessera::planner::internal {
 
 using Search = SearchOutcome (*)(const Case&, const SearchBounds&);
 
+// What is asked of the planner.
+struct Asked {
+  Problem problem;
+  device::Machine machine;
+  Options options;
+  const PatternStats* stats = nullptr;
+};
+
 // plan() with a search of the caller's choice: the tests put both searches behind the same door.
 PlanResult plan_with(const Problem& problem, const device::Machine& machine, const Options& options,
                      const PatternStats* stats, Search search);

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 
+#include "tessera/planner/internal/planner_search.hpp"
 #include "tessera/planner/no_fit.hpp"
 
 namespace tessera::planner::internal {
@@ -13,14 +14,6 @@ inline constexpr std::int64_t kScan = 64;
 // Examined partitions and boxes after which a try counts as not fitting. Plans for chips of 1472
 // tiles take some thousand.
 inline constexpr std::int64_t kTrySearch = 20'000;
-
-// What is asked of the planner.
-struct Asked {
-  Problem problem;
-  device::Machine machine;
-  Options options;
-  const PatternStats* stats = nullptr;
-};
 
 // Tries changes of a request that has no plan, one kind at a time. Each answer is a change that was
 // planned, or nothing when no value was found that fits. See explain_no_fit for the rules.

@@ -4,14 +4,6 @@
 
 namespace tessera::planner::internal {
 
-// What plan() is asked.
-struct Asked {
-  const Problem& problem;
-  const device::Machine& machine;
-  const Options& options;
-  const PatternStats* stats;
-};
-
 // The cheapest plan with a layout of its own for GradA: R in its buckets for Fwd, transpose(R) in
 // others for GradA, and values that go from one to the other once a training step; GradW on either
 // side. NoPlan when none costs less than `fewer_than` cycles, when a tile cannot hold both, or when

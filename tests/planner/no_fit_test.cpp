@@ -48,29 +48,6 @@ std::pair<double, Cycles> nearest(const Case& c, std::int64_t bound) {
   return least;
 }
 
-TEST(LargestStored, FitsAWordExactlyWhenAllWordsFit) {
-  Random random(kSeed);
-  int fitting = 0, breaking = 0;
-  for (int i = 0; i < 3000; ++i) {
-    Request r = random_request(random);
-    r.problem.size = r.problem.size * Dims{1, 1 + random.below(99), 1 + random.below(99), 1};
-    r.options.constraints.use_dense = false;
-    if (i % 5 == 0) r.options.quirks = PopLibsQuirks::all();
-    const internal::CaseSet set = internal::make_cases(r.problem, r.machine, r.options, nullptr);
-    const Case& c = set.cases.back();
-    const internal::Cut cut =
-        internal::make_cut(c, {c.grains.g, 1 + random.below(c.grains.x),
-                               1 + random.below(c.grains.y), 1 + random.below(c.grains.z)});
-    const auto bucket = internal::bucket_size(c, cut);
-    const bool fit = internal::words_fit(c, cut, bucket);
-    ASSERT_EQ(internal::largest_stored(c, cut, bucket).value <= internal::most_in_word(c), fit)
-        << i << ": " << to_string(r.problem) << " at " << to_string(cut.parts);
-    ++(fit ? fitting : breaking);
-  }
-  EXPECT_GT(fitting, 300);
-  EXPECT_GT(breaking, 300);
-}
-
 TEST(LeastFitting, FindsEveryThresholdWithFewTries) {
   for (std::int64_t none = -1; none < 3; ++none)
     for (std::int64_t most = none; most < 40; ++most)

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tessera/base/random.hpp"
+#include "tessera/base/random_matrix.hpp"
 #include "tessera/codelets/bucket_layout.hpp"
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/runtime/verify.hpp"
@@ -142,14 +143,6 @@ struct How {
   ExecutorKind executor = ExecutorKind::Threads;
   int threads = 2;
 };
-
-template <class T>
-Matrix<T> random_matrix(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
-  Random random(seed);
-  Matrix<T> matrix(rows, cols);
-  for (T& v : matrix.elements()) v = T(float(2 * random.unit() - 1));
-  return matrix;
-}
 
 template <class T>
 std::vector<float> as_float(const Matrix<T>& matrix) {

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tessera/base/random.hpp"
+#include "tessera/base/random_matrix.hpp"
 #include "tessera/planner/layouts.hpp"
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/runtime/verify.hpp"
@@ -34,17 +34,9 @@ Two make_two(planner::Problem problem, bool grad_w_there, std::int64_t tiles) {
 }
 
 template <class T>
-Matrix<T> operand(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
-  Random random(seed);
-  Matrix<T> matrix(rows, cols);
-  for (T& v : matrix.elements()) v = T(float(2 * random.unit() - 1));
-  return matrix;
-}
-
-template <class T>
 void expect_right(const Two& two, FullyConnected& layer) {
   const Dims size = two.problem.size;
-  const auto s = operand<T>(size.y, size.z, 5), dq = operand<T>(size.x, size.z, 6);
+  const auto s = random_matrix<T>(size.y, size.z, 5), dq = random_matrix<T>(size.x, size.z, 6);
   Matrix<T> q(size.x, size.z), ds(size.y, size.z);
   const auto rounding = [&](Pass pass) {
     return Rounding{two.problem.data_type, two.problem.partials_type, partial_sums(two.plan, pass)};

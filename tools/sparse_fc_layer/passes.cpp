@@ -4,20 +4,11 @@
 #include <utility>
 #include <vector>
 
-#include "tessera/base/random.hpp"
+#include "tessera/base/random_matrix.hpp"
 #include "tessera/sparse/convert.hpp"
 
 namespace tessera::tools {
 namespace {
-
-// Values in [-1, 1) as the layer's type holds them.
-template <class T>
-Matrix<T> random_operand(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
-  Random random(seed);
-  Matrix<T> matrix(rows, cols);
-  for (T& v : matrix.elements()) v = T(float(2 * random.unit() - 1));
-  return matrix;
-}
 
 // The columns that each run serves.
 std::vector<Range> parts_of(std::int64_t batch, std::int64_t of_one_run) {
@@ -61,8 +52,8 @@ class Passes {
         width_(report.problem.size.z),
         parts_(parts_of(a.batch_size, width_)),
         matrix_(inside(weights.matrix, weights)),
-        s_(random_operand<T>(weights.cols, a.batch_size, a.seed + 1)),
-        q_grad_(random_operand<T>(weights.rows, a.batch_size, a.seed + 2)) {}
+        s_(random_matrix<T>(weights.cols, a.batch_size, a.seed + 1)),
+        q_grad_(random_matrix<T>(weights.rows, a.batch_size, a.seed + 2)) {}
 
   void fwd() {
     product(planner::Pass::Fwd, matrix_, s_, [this](const Matrix<T>& in, Matrix<T>& out) {
