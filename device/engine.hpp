@@ -62,6 +62,9 @@ struct Piece {
 struct Gather {
   std::vector<Piece> pieces;
   std::vector<SlotId> destinations;
+  // Above 0: what is modelled comes from so many tiles that are none of the destinations', wherever
+  // the pieces are held.
+  std::int64_t senders = 0;
 };
 
 // A checked exchange step with its cost, made by Engine::prepare. No slot is both a source and a

@@ -18,9 +18,23 @@ struct Traffic {
   std::vector<std::int64_t> received;         // alone on its bus
   std::vector<std::int64_t> received_shared;  // while every tile of its bus takes the same
   std::vector<std::int64_t> sent;
+  std::vector<std::int64_t> unseen_senders;                  // of gathers that say so themselves
+  std::vector<std::pair<std::int32_t, std::int32_t>> links;  // receiver, sender; with repetitions
 
   explicit Traffic(std::int64_t tiles)
-      : received(std::size_t(tiles)), received_shared(received), sent(received) {}
+      : received(std::size_t(tiles)),
+        received_shared(received),
+        sent(received),
+        unseen_senders(received) {}
+
+  // How many tiles each tile receives from.
+  std::vector<std::int64_t> senders() {
+    std::vector<std::int64_t> result = unseen_senders;
+    std::sort(links.begin(), links.end());
+    links.erase(std::unique(links.begin(), links.end()), links.end());
+    for (const auto& link : links) ++result[std::size_t(link.first)];
+    return result;
+  }
 };
 
 // Tiles share their bus for what all of them take. A piece that one of them has already is not
@@ -36,14 +50,17 @@ void add_traffic(const Gather& gather, const Slots& slots, const Machine& machin
     const auto first = std::lower_bound(takers.begin(), takers.end(), tile / bus * bus);
     const auto last = std::lower_bound(takers.begin(), takers.end(), (tile / bus + 1) * bus);
     const bool all_take = bus > 1 && last - first == bus;
+    traffic.unseen_senders[std::size_t(tile)] += gather.senders;
     for (const Piece& piece : gather.pieces) {
       const std::int32_t from = slots[piece.slot].spec.tile.value;
-      if (from == tile) continue;
-      const bool shared = all_take && from / bus != tile / bus;
-      (shared ? traffic.received_shared : traffic.received)[std::size_t(tile)] +=
-          bytes_of(piece, slots);
+      if (from == tile && gather.senders == 0) continue;
+      const bool shared = all_take && (gather.senders > 0 || from / bus != tile / bus);
+      const std::int64_t bytes = bytes_of(piece, slots);
+      (shared ? traffic.received_shared : traffic.received)[std::size_t(tile)] += bytes;
+      if (gather.senders == 0 && bytes > 0) traffic.links.emplace_back(tile, from);
     }
   }
+  if (gather.senders > 0) return;  // each sends too little to matter
   for (const Piece& piece : gather.pieces) {
     const std::int32_t from = slots[piece.slot].spec.tile.value;
     const bool leaves = takers.size() > 1 || (!takers.empty() && takers.front() != from);
@@ -103,10 +120,11 @@ Exchange prepare_exchange(std::vector<Gather> gathers, const Slots& slots, const
   Exchange result;
   result.gathers = std::move(gathers);
   const std::int64_t width = machine.exchange_bytes_per_cycle;
+  const std::vector<std::int64_t> senders = traffic.senders();
   for (std::int64_t tile = 0; tile < slots.tiles(); ++tile) {
     const auto i = std::size_t(tile);
     const std::int64_t in =
-        ceil_div(traffic.received[i], width) +
+        senders[i] * machine.receive_start.value + ceil_div(traffic.received[i], width) +
         ceil_div(traffic.received_shared[i], width * machine.tiles_per_exchange_bus);
     const Cycles cycles(std::max(in, ceil_div(traffic.sent[i], width)));
     if (cycles > result.cycles) result.critical_tile = TileId(tile);

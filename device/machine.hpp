@@ -25,6 +25,7 @@ struct Machine {
   std::int64_t half_float_conv_units = 0;
   std::int64_t float_float_conv_units = 0;
   std::int64_t word_bits = 16;  // of one word of bucket meta-information: 16 or 32
+  Cycles receive_start;         // a tile begins to receive from one more tile in an exchange
   Cycles sync;                  // one barrier over all tiles
   Cycles launch;                // starting the workers of a tile for one compute step
 

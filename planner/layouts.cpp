@@ -35,6 +35,15 @@ TwoProblems two_problems(const Problem& problem, bool grad_w_there) {
   return two;
 }
 
+std::int64_t rehome_senders(Dims from, Dims to, std::int64_t values) {
+  // Of `parts` equal parts of a side, those that one of `others` parts touches.
+  const auto touched = [](std::int64_t parts, std::int64_t others) {
+    return std::min(parts, ceil_div(parts, others) + (parts % others != 0));
+  };
+  const std::int64_t rows = touched(from.x * from.z, to.y), cols = touched(from.y, to.x * to.z);
+  return std::min(values, rows * cols);
+}
+
 Cycles pack_cycles(std::int64_t values, const device::Machine& machine) {
   // A worker issues every `workers` cycles; starting costs as much as in the vector kernels.
   constexpr std::int64_t kInstructions = 3, kStart = 20;
@@ -48,7 +57,8 @@ RehomeCost rehome_cost(const Plan& from, const Plan& to, DataType type,
   const std::int64_t out = from.nonzeros_per_bucket, in = to.nonzeros_per_bucket;
   const Cycles exchange =
       codelets::exchange_cycles(std::max(out, in) * bytes, {machine.exchange_bytes_per_cycle, 1});
-  return {pack_cycles(out, machine) + exchange + pack_cycles(in, machine),
+  const Cycles starts = rehome_senders(from.partition, to.partition, in) * machine.receive_start;
+  return {pack_cycles(out, machine) + exchange + starts + pack_cycles(in, machine),
           machine.sync + machine.launch + machine.launch, Bytes((out + in) * bytes)};
 }
 

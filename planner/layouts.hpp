@@ -1,6 +1,7 @@
 #pragma once
 
 #include "tessera/base/data_type.hpp"
+#include "tessera/base/dims.hpp"
 #include "tessera/base/pattern_stats.hpp"
 #include "tessera/base/units.hpp"
 #include "tessera/device/machine.hpp"
@@ -28,6 +29,11 @@ struct RehomeCost {
 };
 RehomeCost rehome_cost(const Plan& from, const Plan& to, DataType type,
                        const device::Machine& machine);
+
+// Tiles that a tile of the layout `to` receives its values from; counts are the partitions, those
+// of `to` in the transpose's naming. By geometry: pieces of a cell lie below each other in its
+// rows, and cuts at different places cross.
+std::int64_t rehome_senders(Dims from, Dims to, std::int64_t values);
 
 // Packing or unpacking that many values on one tile: a load, a store and the list of places, one
 // instruction of a worker each, shared out between the workers.

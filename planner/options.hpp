@@ -32,7 +32,7 @@ struct PopLibsQuirks {
   bool double_memory_bound = false;           // no plan: bound doubled up to the tile, then dropped
   bool room_ignores_scatter = false;          // bucket room from the average alone
   bool ignore_resident_memory = false;        // only temporary memory is bounded
-  bool free_steps = false;                    // barriers and launches cost nothing
+  bool free_steps = false;                    // barriers, launches, new senders: free
   bool free_propagation = false;              // spills are taken to cost nothing
   bool average_tile = false;        // work of the average tile, rows rounded up, not of the fullest
   bool receives_own_parts = false;  // a tile's own bucket and sums travel like the others'

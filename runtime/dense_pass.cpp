@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/int_math.hpp"
 #include "tessera/codelets/bucket_layout.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
 #include "tessera/runtime/internal/dense_role.hpp"
@@ -36,6 +37,7 @@ struct TileSlots {
 
 struct DensePass::State {
   PassSpec spec;
+  OperandHomes operand_homes;
   internal::DenseRole role;
   device::Engine engine;
   TileMap map;
@@ -49,8 +51,9 @@ struct DensePass::State {
   codelets::Kernel kernel;
 
   State(const PassSpec& s, const device::Machine& machine, device::ExchangeMode mode,
-        Executor& executor)
+        Executor& executor, OperandHomes operands)
       : spec(s),
+        operand_homes(operands),
         role{s.method == codelets::Method::ElementFwd || s.method == codelets::Method::BlockFwd},
         engine(machine, mode, executor),
         map(s.parts(), TileOrder::Yzx),
@@ -75,6 +78,11 @@ struct DensePass::State {
 
   std::vector<TileSlots> add_tiles();
   std::vector<internal::ReductionColumn> columns() const;
+  // A tile alone takes its slice, and holds it.
+  bool in_is_here() const {
+    return operand_homes == OperandHomes::Sharers && role.out_parts(spec.grid.splits) == 1;
+  }
+  std::int64_t linear_senders(Range rows, Cell c) const;
   std::vector<Gather> prearrange_gathers() const;
 
   void load(const BucketImage& image, device::ByteRows in);
@@ -96,7 +104,7 @@ std::vector<TileSlots> DensePass::State::add_tiles() {
     TileSlots slots;
     slots.in = engine.add_slot(
         {tile, "operand", in_rows, row_bytes(), SlotKind::Landing, kPrearrange, kPropagate});
-    slots.in_home = sharers == 1 ? slots.in
+    slots.in_home = in_is_here() ? slots.in
                                  : engine.add_slot({tile, "operand share", share, row_bytes(),
                                                     SlotKind::Landing, kPrearrange, kPrearrange});
     // One long row of elements: the reduction cuts it anywhere.
@@ -134,15 +142,35 @@ std::vector<internal::ReductionColumn> DensePass::State::columns() const {
   return result;
 }
 
+// The operand as [group][z][rows], in equal runs on all tiles: how many hold a part of the slice.
+std::int64_t DensePass::State::linear_senders(Range rows, Cell c) const {
+  const std::int64_t all_rows = role.all_in_rows(spec.grid.size);
+  const std::int64_t elements = spec.groups * spec.grid.size.z * all_rows;
+  constexpr std::int64_t kLeastBytes = 128;  // PopSparse's mapInput
+  const std::int64_t run = std::max(ceil_div(elements, engine.machine().tiles),
+                                    kLeastBytes / bytes_of(spec.data_type()));
+  std::int64_t senders = 0, counted = -1;  // the last tile counted
+  for (std::int64_t k = c.z * z(); k < (c.z + 1) * z(); ++k) {
+    const std::int64_t begin = (c.g * spec.grid.size.z + k) * all_rows + rows.begin;
+    const std::int64_t first = std::max(begin / run, counted + 1);
+    const std::int64_t last = (begin + rows.size() - 1) / run;
+    senders += last - first + 1;
+    counted = last;
+  }
+  return senders;
+}
+
 std::vector<Gather> DensePass::State::prearrange_gathers() const {
   const Dims& splits = spec.grid.splits;
   const std::int64_t sharers = role.out_parts(splits);
   std::vector<Gather> gathers;
   for (const TileId first : all) {
     const Cell c = map.cell(first);
-    if (sharers == 1 || role.out_part(c) != 0) continue;
+    if (in_is_here() || role.out_part(c) != 0) continue;
     Gather slice;  // every tile of the line holds a share of the slice that all of them need
     const std::int64_t rows = role.in_rows(spec.grid, c).size();
+    if (operand_homes == OperandHomes::Linear)
+      slice.senders = linear_senders(role.in_rows(spec.grid, c), c);
     for (std::int64_t out = 0; out < sharers; ++out) {
       const TileSlots& slots = tiles[std::size_t(map.tile(role.with_out_part(c, out)).value)];
       slice.pieces.push_back({slots.in_home, {0, share_of(rows, 1, sharers, out).size()}});
@@ -257,8 +285,8 @@ void DensePass::State::collect(device::ByteRows out) const {
 }
 
 DensePass::DensePass(const PassSpec& spec, const device::Machine& machine,
-                     device::ExchangeMode mode, Executor& executor)
-    : state_(std::make_unique<State>(spec, machine, mode, executor)) {}
+                     device::ExchangeMode mode, Executor& executor, OperandHomes homes)
+    : state_(std::make_unique<State>(spec, machine, mode, executor, homes)) {}
 DensePass::~DensePass() = default;
 DensePass::DensePass(DensePass&&) noexcept = default;
 

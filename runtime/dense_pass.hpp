@@ -8,6 +8,13 @@
 
 namespace tessera::runtime {
 
+// Where an operand lies before a pass.
+//   Sharers  each of the tiles that need a slice holds an equal share of its rows
+//   Linear   spread over all tiles of the machine, batch column by batch column, whatever the plan:
+//            how PopSparse makes its tensors. Who sends and how many do is modelled; a tile's
+//            memory is that of Sharers.
+enum class OperandHomes { Sharers, Linear };
+
 // The two passes with a dense result, as one program each:
 //   Fwd    Q[x][z]  = R * S[y][z]                   partial sums over y
 //   GradA  dS[y][z] = transpose(R) * dQ[x][z]       partial sums over x
@@ -28,7 +35,7 @@ class DensePass {
  public:
   // Error{LimitExceeded} when a tile's memory cannot hold the program.
   DensePass(const PassSpec& spec, const device::Machine& machine, device::ExchangeMode mode,
-            Executor& executor);
+            Executor& executor, OperandHomes homes = OperandHomes::Sharers);
   ~DensePass();
   DensePass(DensePass&&) noexcept;
 

@@ -55,8 +55,11 @@ std::vector<device::StepRecord> rehome_steps(std::span<const partitioner::Bucket
   const codelets::ExchangeWidth width{machine.exchange_bytes_per_cycle, 1};
   device::StepRecord packing = step_of(out, pack), placing = step_of(in, pack);
   packing.overhead = placing.overhead = machine.launch;
-  device::StepRecord exchange = step_of(
-      in, [&](std::int64_t values) { return codelets::exchange_cycles(values * bytes, width); });
+  const Dims from_parts = from.front().grid.splits, to_parts = to.front().grid.splits;
+  device::StepRecord exchange = step_of(in, [&](std::int64_t values) {
+    return codelets::exchange_cycles(values * bytes, width) +
+           planner::rehome_senders(from_parts, to_parts, values) * machine.receive_start;
+  });
   exchange.kind = device::StepKind::Exchange;
   exchange.overhead = machine.sync;
   for (const std::int64_t values : in) exchange.moved += Bytes(values * bytes);

@@ -36,12 +36,20 @@ std::int64_t zeroing_cycles(const Case& c, std::int64_t partials) {
   return codelets::zero_cycles(partials * c.partials_bytes(), workers).value;
 }
 
+std::int64_t receive_starts(const Case& c, std::int64_t senders) {
+  return c.quirks().free_steps ? 0 : senders * c.machine.receive_start.value;
+}
+
+std::int64_t other_sharers(std::int64_t tiles, std::int64_t rows) {
+  return tiles <= rows ? tiles - 1 : rows;
+}
+
 std::int64_t propagation_cycles(const Case& c, double spill_chance, std::int64_t steps,
                                 std::int64_t bytes) {
   const codelets::ExchangeWidth width{c.machine.exchange_bytes_per_cycle, 1};
   const Cycles scan = codelets::expected_scan_cycles(c.candidate.fwd, 1, 0, 1);
   Cycles step = codelets::exchange_cycles(bytes, width) + scan;
-  if (!c.quirks().free_steps) step += c.machine.sync + c.machine.launch;
+  if (!c.quirks().free_steps) step += c.machine.sync + c.machine.launch + c.machine.receive_start;
   return static_cast<std::int64_t>(
       std::ceil(spill_chance * static_cast<double>(steps * step.value)));
 }

@@ -61,6 +61,11 @@ std::int64_t propagation_cycles(const Case& c, double spill_chance, std::int64_t
                                 std::int64_t bytes);
 
 // Helpers that more than one pass uses.
+// Cycles until a tile has begun to receive from `senders` others in one exchange.
+std::int64_t receive_starts(const Case& c, std::int64_t senders);
+// Of `tiles` that hold equal shares of `rows`, those that send to one that needs all rows: the
+// others, or all with a share when somebody has none.
+std::int64_t other_sharers(std::int64_t tiles, std::int64_t rows);
 codelets::MatMulKernel kernel_of(const Case& c, Method method, BlockShape block);
 std::int64_t zeroing_cycles(const Case& c, std::int64_t partials);
 // A dense operand before a pass: a tile needs `needed` grains of the `all` there are.

@@ -72,9 +72,14 @@ OperandBytes fetch_operands(const GradWView& v, PassEstimate& pass) {
                                                 .grain_bytes = grain.y * grain.z * c.input_bytes(),
                                                 .at_home = parts.x == 1 && !moved})};
   const std::int64_t words = moved && !c.quirks().even_operand_shares ? v.meta_bytes : 0;
+  // Tiles that hold both operands send both at once; the words come from one of these.
+  const std::int64_t senders = (bytes.q > 0 ? other_sharers(parts.y, share.x * grain.x) : 0) +
+                               (bytes.s > 0 ? other_sharers(parts.x, share.y * grain.y) : 0) +
+                               (moved ? 1 : 0);
   const Cycles cycles = codelets::broadcast_cycles(bytes.q, row.y, v.tiles, v.width) +
                         codelets::broadcast_cycles(bytes.s, row.x, v.tiles, v.width) +
-                        codelets::exchange_cycles(words, v.width);
+                        codelets::exchange_cycles(words, v.width) +
+                        Cycles(receive_starts(c, senders));
   pass.add("exchange operands", cycles.value, bytes.sum());
   pass.note_exchange(cycles.value);
   return bytes;
@@ -109,7 +114,7 @@ void exchange_along_z(const GradWView& v, PassEstimate& pass) {
     cycles = codelets::broadcast_cycles(v.q_bytes, row, v.tiles, v.width) +
              codelets::broadcast_cycles(v.s_bytes, row, v.tiles, v.width);
   }
-  pass.add("exchange along z", rounds * cycles.value, 0);
+  pass.add("exchange along z", rounds * (cycles.value + receive_starts(v.c, 1)), 0);
   pass.barriers += rounds;
 }
 

@@ -149,6 +149,8 @@ Terms least_pass(const Case& c, Pass pass, Method method, const Least& v) {
   t.hold(turned + dense + held + (v.lo.z - 1) * v.bucket_bytes);
   t.hold(turned + dense + held + 2 * v.bucket_bytes);
   t.hold(held + received);
+  const std::int64_t sharers = dense > 0 ? std::min(v.lo.x, v.share.y * v.grain.y) : 1;
+  t.cycles += receive_starts(c, sharers - 1 + v.lo.z - 1 + std::min(v.lo.y, sums) - 1);
   t.barriers = (dense > 0 || v.lo.z > 1) + (v.lo.y > 1);
   t.launches = 1 + (v.lo.y > 1);
   return t;
@@ -206,6 +208,7 @@ Terms least_grad_w(const Case& c, const Least& v) {
     t.hold(held + (v.lo.z > 1 ? q_bytes + s_bytes : 0));
   if (c.types_differ())
     t.cycles += codelets::cast_cycles(values, c.problem.partials_type, type, workers).value;
+  t.cycles += receive_starts(c, v.lo.z > 1 ? v.lo.z : 0);
   t.barriers = v.lo.z > 1 ? v.lo.z : 0;
   t.launches = v.lo.z + amp;
   return t;

@@ -109,9 +109,11 @@ void exchange_operands(const Case& c, const PassView& v, Held& held, PassEstimat
   const std::int64_t fetched = v.parts.z - (c.quirks().receives_own_parts && v.parts.z > 1 ? 0 : 1);
   const std::int64_t visited = fetched * v.bucket_bytes;
   held.buckets = (v.parts.z - 1) * v.bucket_bytes;
+  const std::int64_t sharers = other_sharers(v.parts.x, v.share.y * v.grain.y);
   const Cycles cycles =
       codelets::broadcast_cycles(held.dense, v.x_consecutive ? v.parts.x : 1, tiles, width) +
-      codelets::broadcast_cycles(visited, v.z_consecutive ? v.parts.z : 1, tiles, width);
+      codelets::broadcast_cycles(visited, v.z_consecutive ? v.parts.z : 1, tiles, width) +
+      Cycles(receive_starts(c, (held.dense > 0 ? sharers : 0) + v.parts.z - 1));
   pass.add("exchange operands", cycles.value, held.turned + held.dense + held.buckets);
   pass.note_exchange(cycles.value);
 }
@@ -135,7 +137,8 @@ void reduce(const Case& c, const PassView& v, const Held& held, PassEstimate& pa
   const std::int64_t own = ceil_div(sums, v.parts.y);
   const std::int64_t others = c.quirks().receives_own_parts ? sums : own * (v.parts.y - 1);
   const std::int64_t received = cut ? others * c.partials_bytes() : 0;
-  const std::int64_t exchange = codelets::exchange_cycles(received, width).value;
+  const std::int64_t exchange = codelets::exchange_cycles(received, width).value +
+                                receive_starts(c, other_sharers(v.parts.y, sums));
   pass.add("exchange sums", exchange, held.sums + received);
   pass.note_exchange(exchange);
 

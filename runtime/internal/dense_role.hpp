@@ -22,6 +22,7 @@ struct DenseRole {
   std::int64_t out_parts(const Dims& splits) const { return forward ? splits.x : splits.y; }
   std::int64_t in_part(Cell c) const { return forward ? c.y : c.x; }
   std::int64_t out_part(Cell c) const { return forward ? c.x : c.y; }
+  std::int64_t all_in_rows(const Dims& size) const { return forward ? size.y : size.x; }
   // Where the operand's and the result's rows of a group begin.
   std::int64_t first_in_row(const Dims& size, Cell c) const {
     return c.g * (forward ? size.y : size.x);

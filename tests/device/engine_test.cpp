@@ -17,7 +17,7 @@ namespace {
 Machine small_machine(std::int64_t tiles = 4) {
   Machine machine = machine_preset("gc200");
   machine.tiles = tiles;
-  machine.tile_memory = Bytes(1024);
+  machine.tile_memory = Bytes(1024), machine.receive_start = Cycles(0);
   return machine;
 }
 

@@ -25,6 +25,7 @@ Two make_two(planner::Problem problem, bool grad_w_there, std::int64_t tiles) {
   problem.grad_a = problem.grad_w = true;
   Two two{problem, {}, device::machine_preset("gc200")};
   two.machine.tiles = tiles;
+  two.machine.receive_start = Cycles(0);  // more layers are cut in two
   const auto [here, there] = planner::two_problems(problem, grad_w_there);
   planner::Options options;
   options.constraints.use_dense = false;

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <ctime>
 #include <limits>
 #include <vector>
@@ -24,51 +23,12 @@ struct Columns {
 Columns columns_of(const Table& table) {
   for (const char* ours : kOurColumns)
     if (table.find(ours) != Table::kAbsent)
-      throw Error(ErrorCode::BadInput,
-                  fmt::format("{}:1: there is a column {} already; remove it", table.name, ours));
+      throw Error(ErrorCode::BadInput, fmt::format("{}:{}: there is a column {} already; remove it",
+                                                   table.name, table.header_line, ours));
   return {table.need("output_size"), table.need("input_size"), table.need("batch"),
           table.need("block"),       table.need("density"),    table.need("type"),
           table.need("passes"),      table.find("tiles")};
 }
-
-// Reads the cells of one row.
-class RowReader {
- public:
-  RowReader(const Table& table, std::size_t row) : table_(table), row_(row) {}
-
-  std::string place() const { return fmt::format("{}:{}: ", table_.name, row_ + 2); }
-  std::string_view cell(std::size_t column) const { return table_.rows[row_].cells[column]; }
-
-  [[noreturn]] void refuse(std::size_t column, std::string_view legal) const {
-    constexpr std::size_t kLongest = 60;
-    const std::string_view text = cell(column);
-    throw Error(ErrorCode::BadInput,
-                fmt::format("{}{} is \"{}{}\"; it must be {}", place(), table_.header.cells[column],
-                            text.substr(0, kLongest), text.size() > kLongest ? "..." : "", legal));
-  }
-  std::int64_t count(std::size_t column, std::int64_t most) const {
-    std::int64_t value = 0;
-    if (!read(column, value) || value < 1 || value > most)
-      refuse(column, fmt::format("a whole number in 1..{}", most));
-    return value;
-  }
-  double share(std::size_t column) const {
-    double value = 0;
-    if (!read(column, value) || !(value >= 0 && value <= 1)) refuse(column, "a number in 0..1");
-    return value;
-  }
-
- private:
-  template <class Number>
-  bool read(std::size_t column, Number& value) const {
-    const std::string_view text = cell(column);
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return error == std::errc{} && end == text.data() + text.size();
-  }
-
-  const Table& table_;
-  std::size_t row_;
-};
 
 planner::Problem problem_of(const RowReader& row, const Columns& at) {
   planner::Problem p;
@@ -131,7 +91,8 @@ std::string planned_cells(const RowLayer& layer, const TableRequest& request,
 std::string plan_table(std::string_view text, std::string_view name, const TableRequest& request) {
   const Table table = read_table(text, name);
   const std::vector<RowLayer> layers = read_layers(table, request.machine);
-  std::string result(table.header.text);
+  std::string result(table.comments);
+  result += table.header.text;
   for (const char* column : kOurColumns) result += fmt::format("\t{}", column);
   result += table.header.end;
   for (std::size_t i = 0; i < layers.size(); ++i) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,11 +15,14 @@ struct TableLine {
   std::vector<std::string_view> cells;
 };
 
-// A tab-separated text with a header. Views into the text it was read from.
+// A tab-separated text with a header, and lines that begin with # before it. Views into the text it
+// was read from.
 struct Table {
-  std::string_view name;  // of the text, in messages
+  std::string_view name;      // of the text, in messages
+  std::string_view comments;  // the lines before the header
   TableLine header;
-  std::vector<TableLine> rows;  // rows[i] is line i + 2
+  std::vector<TableLine> rows;
+  std::size_t header_line = 1;  // rows[i] is line header_line + 1 + i
 
   static constexpr std::size_t kAbsent = static_cast<std::size_t>(-1);
   // The place of a column in a row, or kAbsent.
@@ -30,5 +34,26 @@ struct Table {
 // Every row has as many cells as the header, and no column is there twice; else Error{BadInput}
 // with the place. O(text).
 Table read_table(std::string_view text, std::string_view name);
+
+// Reads the cells of one row; what is not as it must be is Error{BadInput}
+// "<name>:<line>: <column> is <value>; it must be <legal>".
+class RowReader {
+ public:
+  RowReader(const Table& table, std::size_t row) : table_(table), row_(row) {}
+
+  std::string place() const;  // "<name>:<line>: "
+  std::string_view cell(std::size_t column) const { return table_.rows[row_].cells[column]; }
+  [[noreturn]] void refuse(std::size_t column, std::string_view legal) const;
+  // A whole number in 1 .. most.
+  std::int64_t count(std::size_t column, std::int64_t most) const;
+  // A number in 0 .. 1, or a fraction of two whole numbers such as 1/16.
+  double share(std::size_t column) const;
+  // A number above 0.
+  double positive(std::size_t column) const;
+
+ private:
+  const Table& table_;
+  std::size_t row_;
+};
 
 }  // namespace tessera::tools

@@ -1,0 +1,60 @@
+#include <CLI/CLI.hpp>
+
+#include "tessera/tools/exit_code.hpp"
+#include "tessera/tools/inputs.hpp"
+#include "tessera/tools/internal/layer_options.hpp"
+#include "tessera/tools/published/published.hpp"
+
+namespace {
+
+struct Arguments {
+  std::string table, machine = "bow", output;
+  // The batches that the published plots have.
+  std::vector<std::int64_t> batches = {4, 16, 64, 256, 1024, 4096, 16384, 65536};
+  std::int64_t patterns = 41;
+  int threads = 0;
+  bool tsv = false;
+};
+
+void add_options(CLI::App& app, Arguments& a) {
+  app.add_option("--table", a.table,
+                 "tab-separated: m_eq_k block density tflops; -: standard input")
+      ->type_name("FILE.tsv");
+  app.add_option("--machine", a.machine, "a preset or a JSON file")->capture_default_str();
+  app.add_option("--batches", a.batches, "batches to take the best of")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
+      ->capture_default_str();
+  app.add_option("--patterns", a.patterns, "random patterns a point")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1000}))
+      ->capture_default_str();
+  app.add_option("--threads", a.threads, "0: all")->check(CLI::Range(0, 1024));
+  app.add_flag("--tsv", a.tsv, "print a tab-separated table, cycles by term");
+  app.add_option("--output", a.output, "write there instead of standard output")->type_name("FILE");
+}
+
+int run(const Arguments& a) {
+  using namespace tessera;
+  const auto points = a.table.empty() ? tools::published_points()
+                                      : tools::read_published(tools::load_text(a.table), a.table);
+  const tools::Repetition how{device::load_machine(a.machine), a.batches, a.patterns};
+  const auto executor = make_executor(a.threads);
+  std::vector<tools::Repeated> repeated;
+  for (const tools::PublishedPoint& point : points)
+    repeated.push_back(tools::repeat(point, how, *executor));
+  tools::write_results(a.output, a.tsv ? tools::to_table(repeated) : tools::to_text(repeated, how));
+  return tools::kOk;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using namespace tessera::tools;
+  return guarded_main("published", [&] {
+    CLI::App app("Repeats published runs of PopSparse on the modelled machine.");
+    app.footer(internal::kExitCodes);
+    Arguments arguments;
+    add_options(app, arguments);
+    if (const auto exit = internal::parse_command_line(app, argc, argv)) return *exit;
+    return run(arguments);
+  });
+}
