@@ -54,6 +54,7 @@ std::optional<partitioner::Misfit> LayerWeights::set(std::span<const sparse::Csr
   buckets_.swap(spare_);
   values_.resize(std::size_t(problem_.size.g * values_per_group() * bytes_of(problem_.data_type)));
   for (std::int64_t g = 0; g < problem_.size.g; ++g) refill(g);
+  say_travel();
   return std::nullopt;
 }
 
@@ -73,6 +74,7 @@ std::optional<partitioner::Misfit> LayerWeights::update(const sparse::PatternCha
       partitioner::update(spare_[g], converted ? *converted : weights, in_blocks, executor_);
   if (updated.misfit) return named(std::move(updated.misfit), group);
   std::swap(buckets_[g], spare_[g]);
+  say_travel();
   given_[g] = std::move(weights);
   in_grid_[g] = std::move(converted);
   // A place that goes from inside a larger block changes a value of a block that stays.
@@ -178,6 +180,10 @@ std::optional<partitioner::Misfit> LayerWeights::named(std::optional<partitioner
                                                        std::int64_t group) const {
   if (problem_.size.g > 1) misfit->message = fmt::format("group {}: {}", group, misfit->message);
   return misfit;
+}
+
+void LayerWeights::say_travel() {
+  travel_words_ = partitioner::travel_words(image().travel(), grid_.splits.z);
 }
 
 void LayerWeights::refill(std::int64_t group) {

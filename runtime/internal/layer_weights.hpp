@@ -40,7 +40,7 @@ class LayerWeights {
   void set_values(std::span<const float> values, std::int64_t group);
 
   bool empty() const { return buckets_.empty(); }
-  BucketImage image() const { return {buckets_, values_.data()}; }
+  BucketImage image() const { return {buckets_, values_.data(), travel_words_}; }
   // Error{InvalidArgument} before set(), and for a group there is not.
   const partitioner::Buckets& buckets(std::int64_t group) const;
   const sparse::Csr<float>& given(std::int64_t group) const;
@@ -57,6 +57,7 @@ class LayerWeights {
   const sparse::Csr<float>& pattern(std::int64_t group) const;
   std::optional<partitioner::Misfit> named(std::optional<partitioner::Misfit> misfit,
                                            std::int64_t group) const;
+  void say_travel();
   // The values of a group's pattern into all its buckets, or into the changed ones.
   void refill(std::int64_t group);
   void refill_changed(std::int64_t group, std::span<const std::int64_t> changed);
@@ -71,7 +72,8 @@ class LayerWeights {
   std::vector<std::optional<sparse::Csr<float>>>
       in_grid_;  // where block or size are not the grid's
   std::vector<partitioner::Buckets> buckets_, spare_;
-  std::vector<std::byte> values_;  // BucketImage::values
+  std::vector<std::byte> values_;            // BucketImage::values
+  std::vector<std::uint32_t> travel_words_;  // BucketImage::travel_words
 };
 
 }  // namespace tessera::runtime::internal
