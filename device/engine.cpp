@@ -24,6 +24,11 @@ struct Engine::State {
   std::vector<Cycles> vertex_cycles;            // of the compute step that runs now
   internal::ExchangeScratch scratch;
   TileLedger* kept = nullptr;
+
+  std::vector<TileFigures>& keep_step() {
+    kept->phases.push_back(slots.phase());
+    return kept->steps.emplace_back();
+  }
   Ledger ledger;
 };
 
@@ -151,7 +156,7 @@ void Engine::keep_exchange(const Exchange& exchange) {
   Exchange copy = exchange;
   prepare_again(copy);
   const internal::Traffic& traffic = state_->scratch.traffic;
-  std::vector<TileFigures>& figures = state_->kept->steps.emplace_back();
+  std::vector<TileFigures>& figures = state_->keep_step();
   for (std::int64_t tile = 0; tile < state_->slots.tiles(); ++tile)
     figures.push_back({traffic.cycles(tile, state_->machine),
                        Bytes(traffic.sent[std::size_t(tile)]), traffic.bytes_received(tile)});
@@ -167,14 +172,14 @@ void Engine::control(std::string_view phase, TileId tile) {
                                   machine.sync + machine.launch, tile, cycles,
                                   Bytes(kWordBytes * others), 1});
   if (state_->kept == nullptr) return;
-  std::vector<TileFigures>& figures = state_->kept->steps.emplace_back();
+  std::vector<TileFigures>& figures = state_->keep_step();
   figures.assign(std::size_t(machine.tiles), {Cycles(), Bytes(), Bytes(kWordBytes)});
   figures[std::size_t(tile.value)] = {cycles, Bytes(kWordBytes), Bytes()};
 }
 
 void Engine::keep_tiles(TileLedger* tiles) {
   state_->kept = tiles;
-  if (tiles != nullptr) tiles->steps.clear();
+  if (tiles != nullptr) *tiles = {};
 }
 
 void Engine::run_vertices(std::span<const TileId> tiles, Vertex vertex, void* object) {
@@ -207,7 +212,7 @@ void Engine::close_compute(std::string_view phase, std::span<const TileId> tiles
   }
   state_->ledger.steps.push_back(std::move(record));
   if (state_->kept == nullptr) return;
-  std::vector<TileFigures>& figures = state_->kept->steps.emplace_back();
+  std::vector<TileFigures>& figures = state_->keep_step();
   figures.resize(std::size_t(state_->machine.tiles));
   for (std::size_t i = 0; i < tiles.size(); ++i)
     figures[std::size_t(tiles[i].value)].cycles = state_->vertex_cycles[i];

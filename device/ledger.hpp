@@ -42,9 +42,10 @@ struct TileFigures {
   friend bool operator==(const TileFigures&, const TileFigures&) = default;
 };
 
-// A ledger tile by tile, for one who asks for it: [steps of the ledger][tiles of the machine].
+// A ledger tile by tile, for one who asks for it.
 struct TileLedger {
-  std::vector<std::vector<TileFigures>> steps;
+  std::vector<std::vector<TileFigures>> steps;  // [steps of the ledger][tiles of the machine]
+  std::vector<int> phases;                      // of each step, as slots count them; -1: none
 
   friend bool operator==(const TileLedger&, const TileLedger&) = default;
 };

@@ -308,8 +308,10 @@ bool FullyConnected::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
   device::Ledger way = state.rehome();
   const bool finished = state.backward->forward<T>(q_grad, s_grad, options, ledger);
   ledger.steps.insert(ledger.steps.begin(), way.steps.begin(), way.steps.end());
-  if (options.tiles != nullptr)  // only charged: nothing is known tile by tile
+  if (options.tiles != nullptr) {  // only charged: nothing is known tile by tile
     options.tiles->steps.insert(options.tiles->steps.begin(), way.steps.size(), {});
+    options.tiles->phases.insert(options.tiles->phases.begin(), way.steps.size(), -1);
+  }
   return finished;
 }
 

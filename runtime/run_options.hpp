@@ -22,7 +22,8 @@ struct RunOptions {
   std::stop_token stop = {};
   // Called on the calling thread before every step; what it throws ends the pass like stop does.
   std::function<void(const Progress&)> progress = {};
-  // Overwritten with what every tile did in every step of the pass; costs memory and time.
+  // Overwritten with what every tile did in every step of the pass; costs memory and time. Steps
+  // that are only charged (values on their way to another layout) have no tiles.
   device::TileLedger* tiles = nullptr;
 };
 

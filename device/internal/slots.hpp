@@ -60,6 +60,8 @@ class Slots {
   const std::vector<SlotId>& of_tile(TileId tile) const {
     return tiles_[std::size_t(tile.value)].slots;
   }
+  // The phase that runs; -1 before the first.
+  int phase() const { return phase_; }
   std::int64_t tiles() const { return static_cast<std::int64_t>(tiles_.size()); }
   bool has_memory(const Slot& slot) const {
     return slot.spec.kind == SlotKind::Owned || mode_ == ExchangeMode::Isolate;
