@@ -13,35 +13,13 @@ std::int64_t bytes_of(const Piece& piece, const Slots& slots) {
   return piece.rows.size() * slots[piece.slot].spec.row_bytes;
 }
 
-// Bytes each tile sends and receives in one step.
-struct Traffic {
-  std::vector<std::int64_t> received;         // alone on its bus
-  std::vector<std::int64_t> received_shared;  // while every tile of its bus takes the same
-  std::vector<std::int64_t> sent;
-  std::vector<std::int64_t> unseen_senders;                  // of gathers that say so themselves
-  std::vector<std::pair<std::int32_t, std::int32_t>> links;  // receiver, sender; with repetitions
-
-  explicit Traffic(std::int64_t tiles)
-      : received(std::size_t(tiles)),
-        received_shared(received),
-        sent(received),
-        unseen_senders(received) {}
-
-  // How many tiles each tile receives from.
-  std::vector<std::int64_t> senders() {
-    std::vector<std::int64_t> result = unseen_senders;
-    std::sort(links.begin(), links.end());
-    links.erase(std::unique(links.begin(), links.end()), links.end());
-    for (const auto& link : links) ++result[std::size_t(link.first)];
-    return result;
-  }
-};
-
 // Tiles share their bus for what all of them take. A piece that one of them has already is not
 // taken by that one, so it reaches the others at single width.
 void add_traffic(const Gather& gather, const Slots& slots, const Machine& machine,
-                 Traffic& traffic) {
-  std::vector<std::int32_t> takers;
+                 ExchangeScratch& scratch) {
+  Traffic& traffic = scratch.traffic;
+  std::vector<std::int32_t>& takers = scratch.takers;
+  takers.clear();
   for (const SlotId id : gather.destinations) takers.push_back(slots[id].spec.tile.value);
   std::sort(takers.begin(), takers.end());
   TESSERA_ASSERT(std::adjacent_find(takers.begin(), takers.end()) == takers.end());
@@ -50,7 +28,7 @@ void add_traffic(const Gather& gather, const Slots& slots, const Machine& machin
     const auto first = std::lower_bound(takers.begin(), takers.end(), tile / bus * bus);
     const auto last = std::lower_bound(takers.begin(), takers.end(), (tile / bus + 1) * bus);
     const bool all_take = bus > 1 && last - first == bus;
-    traffic.unseen_senders[std::size_t(tile)] += gather.senders;
+    traffic.senders[std::size_t(tile)] += gather.senders;
     for (const Piece& piece : gather.pieces) {
       const std::int32_t from = slots[piece.slot].spec.tile.value;
       if (from == tile && gather.senders == 0) continue;
@@ -68,8 +46,11 @@ void add_traffic(const Gather& gather, const Slots& slots, const Machine& machin
   }
 }
 
-void check_gathers(const std::vector<Gather>& gathers, const Slots& slots) {
-  std::vector<SlotId> sources, destinations;
+void check_gathers(const std::vector<Gather>& gathers, const Slots& slots,
+                   ExchangeScratch& scratch) {
+  std::vector<SlotId>&sources = scratch.sources, &destinations = scratch.destinations;
+  sources.clear();
+  destinations.clear();
   for (const Gather& gather : gathers) {
     std::int64_t rows = 0;
     for (const Piece& piece : gather.pieces) {
@@ -106,38 +87,58 @@ void copy_rows(const ByteRows& from, std::byte* to) {
 namespace {
 
 ByteRows part(const Piece& piece, const Slots& slots) {
-  const ByteRows& contents = slots.in_use(piece.slot).contents;
+  const ByteRows& contents = slots.in_use(piece.slot, Access::Read).contents;
   TESSERA_ASSERT(piece.rows.end <= contents.rows);
   return contents.sub(piece.rows);
 }
 
 }  // namespace
 
-Exchange prepare_exchange(std::vector<Gather> gathers, const Slots& slots, const Machine& machine) {
-  check_gathers(gathers, slots);
-  Traffic traffic(slots.tiles());
-  for (const Gather& gather : gathers) add_traffic(gather, slots, machine, traffic);
-  Exchange result;
-  result.gathers = std::move(gathers);
+void Traffic::clear(std::int64_t tiles) {
+  for (auto* figures : {&received, &received_shared, &sent, &senders})
+    figures->assign(std::size_t(tiles), 0);
+  links.clear();
+}
+
+void Traffic::count_senders() {
+  std::sort(links.begin(), links.end());
+  links.erase(std::unique(links.begin(), links.end()), links.end());
+  for (const auto& link : links) ++senders[std::size_t(link.first)];
+}
+
+Cycles Traffic::cycles(std::int64_t tile, const Machine& machine) const {
   const std::int64_t width = machine.exchange_bytes_per_cycle;
-  const std::vector<std::int64_t> senders = traffic.senders();
+  const auto i = std::size_t(tile);
+  const std::int64_t in = senders[i] * machine.receive_start.value + ceil_div(received[i], width) +
+                          ceil_div(received_shared[i], width * machine.tiles_per_exchange_bus);
+  return Cycles(std::max(in, ceil_div(sent[i], width)));
+}
+
+void prepare_exchange(Exchange& result, const Slots& slots, const Machine& machine,
+                      ExchangeScratch& scratch) {
+  check_gathers(result.gathers, slots, scratch);
+  Traffic& traffic = scratch.traffic;
+  traffic.clear(slots.tiles());
+  for (const Gather& gather : result.gathers) add_traffic(gather, slots, machine, scratch);
+  traffic.count_senders();
+  result.cycles = result.tile_sum = Cycles();
+  result.moved = Bytes();
+  result.critical_tile = TileId();
+  result.tiles = 0;
   for (std::int64_t tile = 0; tile < slots.tiles(); ++tile) {
     const auto i = std::size_t(tile);
-    const std::int64_t in =
-        senders[i] * machine.receive_start.value + ceil_div(traffic.received[i], width) +
-        ceil_div(traffic.received_shared[i], width * machine.tiles_per_exchange_bus);
-    const Cycles cycles(std::max(in, ceil_div(traffic.sent[i], width)));
+    const Cycles cycles = traffic.cycles(tile, machine);
+    result.tiles += cycles > Cycles();
     if (cycles > result.cycles) result.critical_tile = TileId(tile);
     result.cycles = std::max(result.cycles, cycles);
     result.tile_sum += cycles;
     result.moved += Bytes(traffic.received[i] + traffic.received_shared[i]);
   }
-  return result;
 }
 
 void copy_gather(const Gather& gather, Slots& slots) {
   for (const SlotId id : gather.destinations) {
-    Slot& slot = slots.in_use(id);
+    Slot& slot = slots.in_use(id, Access::Write);
     std::int64_t rows = 0;
     for (const Piece& piece : gather.pieces) {
       copy_rows(part(piece, slots), slot.own.data + rows * slot.own.stride);
@@ -162,7 +163,7 @@ void share_gather(const Gather& gather, Slots& slots) {
     whole.rows += next.rows;
   }
   for (const SlotId id : gather.destinations) {
-    Slot& slot = slots.in_use(id);
+    Slot& slot = slots.in_use(id, Access::Write);
     if (!slots.has_memory(slot)) {
       slot.contents = whole;
       slot.contents.row_bytes = slot.spec.row_bytes;

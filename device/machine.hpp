@@ -28,6 +28,7 @@ struct Machine {
   Cycles receive_start;         // a tile begins to receive from one more tile in an exchange
   Cycles sync;                  // one barrier over all tiles
   Cycles launch;                // starting the workers of a tile for one compute step
+  Cycles control{48};  // working out one decision from words on a tile, without the barrier
 
   friend bool operator==(const Machine&, const Machine&) = default;
   // Multiply-accumulate units for this pair of types.

@@ -167,7 +167,7 @@ std::string_view phase_of(planner::Pass pass, std::string_view term, bool bucket
   if (term == "exchange sums" || term == "reduce sums") return "reduce";
   if (term == "cast sums") return pass == planner::Pass::GradW ? "cast" : "reduce";
   if (term == "re-home values") return "re-home values";
-  if (term == "propagate") return "propagate";
+  if (term == "propagate" || term == "control") return term;
   if (term == "barriers and launches") return kOverhead;
   return {};
 }
@@ -196,7 +196,7 @@ void write_pass(const LayerReport& report, const PassReport& pass, Out out) {
   for (const device::PhaseTotal& phase : pass.ledger.phases()) {
     write_row(
         {name, phase.phase, std::to_string(phase.steps), grouped(phase.compute.value),
-         grouped(phase.exchange.value), grouped((phase.compute + phase.exchange).value),
+         grouped(phase.exchange.value), grouped(phase.busy().value),
          grouped(planned_for(report, pass.pass, phase.phase).value), binary_size(phase.moved)},
         out);
     overhead += phase.overhead;

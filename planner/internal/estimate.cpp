@@ -9,9 +9,13 @@ namespace tessera::planner::internal {
 namespace {
 
 void finish_pass(const Case& c, Estimate& total, PassEstimate pass) {
-  if (!c.quirks().free_steps)
+  if (!c.quirks().free_steps) {
+    if (pass.questions > 0) pass.add("control", pass.questions * control_cycles(c.machine), 0);
     pass.add("barriers and launches",
-             pass.barriers * c.machine.sync.value + pass.launches * c.machine.launch.value, 0);
+             (pass.barriers + pass.questions) * c.machine.sync.value +
+                 (pass.launches + pass.questions) * c.machine.launch.value,
+             0);
+  }
   total.cycles += pass.cycles;
   total.temp = std::max(total.temp, pass.temp);
   total.passes[total.pass_count++] = pass;
@@ -40,6 +44,11 @@ std::int64_t receive_starts(const Case& c, std::int64_t senders) {
   return c.quirks().free_steps ? 0 : senders * c.machine.receive_start.value;
 }
 
+std::int64_t control_cycles(const device::Machine& machine) {
+  constexpr std::int64_t kWordBytes = 4;
+  return machine.control.value + ceil_div(kWordBytes, machine.exchange_bytes_per_cycle);
+}
+
 std::int64_t other_sharers(std::int64_t tiles, std::int64_t rows) {
   return tiles <= rows ? tiles - 1 : rows;
 }
@@ -49,7 +58,9 @@ std::int64_t propagation_cycles(const Case& c, double spill_chance, std::int64_t
   const codelets::ExchangeWidth width{c.machine.exchange_bytes_per_cycle, 1};
   const Cycles scan = codelets::expected_scan_cycles(c.candidate.fwd, 1, 0, 1);
   Cycles step = codelets::exchange_cycles(bytes, width) + scan;
-  if (!c.quirks().free_steps) step += c.machine.sync + c.machine.launch + c.machine.receive_start;
+  if (!c.quirks().free_steps)
+    step += 2 * (c.machine.sync + c.machine.launch) + c.machine.receive_start +
+            Cycles(control_cycles(c.machine));
   return static_cast<std::int64_t>(
       std::ceil(spill_chance * static_cast<double>(steps * step.value)));
 }

@@ -19,11 +19,12 @@ struct Step {
 // The steps of one pass in running order. Fixed room: filled in the innermost loop of the search.
 struct PassEstimate {
   Pass pass = Pass::Fwd;
-  std::array<Step, 9> steps;
+  std::array<Step, 10> steps;
   std::size_t count = 0;
   std::int64_t cycles = 0;  // sum
   std::int64_t temp = 0;    // largest
   std::int64_t barriers = 0, launches = 0;
+  std::int64_t questions = 0;  // whether anything has to travel
 
   void add(const char* name, std::int64_t step_cycles, std::int64_t step_temp) {
     TESSERA_ASSERT(count < steps.size());
@@ -63,6 +64,8 @@ std::int64_t propagation_cycles(const Case& c, double spill_chance, std::int64_t
 // Helpers that more than one pass uses.
 // Cycles until a tile has begun to receive from `senders` others in one exchange.
 std::int64_t receive_starts(const Case& c, std::int64_t senders);
+// Working out one question and telling all tiles, without its barrier and launch.
+std::int64_t control_cycles(const device::Machine& machine);
 // Of `tiles` that hold equal shares of `rows`, those that send to one that needs all rows: the
 // others, or all with a share when somebody has none.
 std::int64_t other_sharers(std::int64_t tiles, std::int64_t rows);

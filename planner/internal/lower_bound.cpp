@@ -30,7 +30,7 @@ struct Least {
 
 struct Terms {
   std::int64_t cycles = 0, temp = 0;
-  std::int64_t barriers = 0, launches = 0;
+  std::int64_t barriers = 0, launches = 0, questions = 0;
 
   void hold(std::int64_t bytes) { temp = std::max(temp, bytes); }
 };
@@ -153,6 +153,7 @@ Terms least_pass(const Case& c, Pass pass, Method method, const Least& v) {
   t.cycles += receive_starts(c, sharers - 1 + v.lo.z - 1 + std::min(v.lo.y, sums) - 1);
   t.barriers = (dense > 0 || v.lo.z > 1) + (v.lo.y > 1);
   t.launches = 1 + (v.lo.y > 1);
+  t.questions = v.lo.x * v.lo.y > 1;
   return t;
 }
 
@@ -211,6 +212,7 @@ Terms least_grad_w(const Case& c, const Least& v) {
   t.cycles += receive_starts(c, v.lo.z > 1 ? v.lo.z : 0);
   t.barriers = v.lo.z > 1 ? v.lo.z : 0;
   t.launches = v.lo.z + amp;
+  t.questions = buckets ? (v.lo.x * v.lo.y * v.lo.z > 1) * v.lo.z : v.lo.x * v.lo.y > 1;
   return t;
 }
 
@@ -264,7 +266,9 @@ Bound lower_bound(const Case& c, const Box& box) {
   for (const Terms& t : passes) {
     bound.cycles += t.cycles;
     if (!c.quirks().free_steps)
-      bound.cycles += t.barriers * c.machine.sync.value + t.launches * c.machine.launch.value;
+      bound.cycles += (t.barriers + t.questions) * c.machine.sync.value +
+                      (t.launches + t.questions) * c.machine.launch.value +
+                      t.questions * control_cycles(c.machine);
     bound.temp = std::max(bound.temp, t.temp);
   }
   const std::int64_t resident = resident_bytes(c, make_cut(c, cut.hi), bucket);

@@ -125,6 +125,7 @@ void multiply(const Case& c, const PassView& v, Held& held, PassEstimate& pass) 
   pass.add("multiply", zeroing_cycles(c, sums) + multiply_cycles(c, v),
            held.turned + held.dense + held.buckets + held.sums);
   pass.note_compute();
+  pass.questions = v.parts.x * v.parts.y > 1;
   pass.add("propagate", propagation_cycles(c, v.spill_chance, v.parts.z, v.bucket_bytes),
            held.turned + 2 * v.bucket_bytes + held.dense + held.sums);
 }
