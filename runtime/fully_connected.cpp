@@ -329,17 +329,16 @@ Bytes FullyConnected::high_water() const {
   return most;
 }
 
-template device::Ledger FullyConnected::forward(MatrixView<const float>, MatrixView<float>);
-template device::Ledger FullyConnected::forward(MatrixView<const Half>, MatrixView<Half>);
-template device::Ledger FullyConnected::grad_a(MatrixView<const float>, MatrixView<float>);
-template device::Ledger FullyConnected::grad_a(MatrixView<const Half>, MatrixView<Half>);
-template device::Ledger FullyConnected::grad_w(MatrixView<const float>, MatrixView<const float>,
-                                               sparse::Csr<float>&);
-template device::Ledger FullyConnected::grad_w(MatrixView<const Half>, MatrixView<const Half>,
-                                               sparse::Csr<float>&);
-template device::Ledger FullyConnected::grad_w(MatrixView<const float>, MatrixView<const float>,
-                                               std::span<sparse::Csr<float>>);
-template device::Ledger FullyConnected::grad_w(MatrixView<const Half>, MatrixView<const Half>,
-                                               std::span<sparse::Csr<float>>);
+#define TESSERA_LAYER_OF(T)                                                                \
+  template device::Ledger FullyConnected::forward(MatrixView<const T>, MatrixView<T>);     \
+  template device::Ledger FullyConnected::grad_a(MatrixView<const T>, MatrixView<T>);      \
+  template device::Ledger FullyConnected::grad_w(MatrixView<const T>, MatrixView<const T>, \
+                                                 sparse::Csr<float>&);                     \
+  template device::Ledger FullyConnected::grad_w(MatrixView<const T>, MatrixView<const T>, \
+                                                 std::span<sparse::Csr<float>>);
+TESSERA_LAYER_OF(float)
+TESSERA_LAYER_OF(Half)
+TESSERA_LAYER_OF(BFloat16)
+#undef TESSERA_LAYER_OF
 
 }  // namespace tessera::runtime

@@ -2,20 +2,24 @@
 
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <type_traits>
 
 #include "tessera/base/half.hpp"
 
-// The three ways a product is added to a sum, the same for every kernel:
+// The four ways a product is added to a sum, the same for every kernel:
 //   in float, sum float   product and sum each rounded to float (never fused)
 //   in Half,  sum float   the product of two halves is exact in float; the sum is rounded to float
 //   in Half,  sum Half    product rounded to half, then the sum rounded to half
-// In the last one the sum is taken in float first; rounding 24 bits to 11 after that gives the same
+//   in BFloat16, sum float  fused: the exact product and the sum rounded once (a product of two
+//                         has 16 bits, but may lie below the normal floats)
+// With half sums the sum is taken in float first; rounding 24 bits to 11 after that gives the same
 // half as rounding the exact sum (24 >= 2 * 11 + 2).
 namespace tessera::codelets::internal {
 
 constexpr float to_float(float value) { return value; }
+constexpr float to_float(BFloat16 value) { return float(value); }
 
 // Equal to float(value) for all 65,536 halves, without a branch: inner loops become vector code,
 // which they do not around the branches of float(Half). The product by 2^112 moves the exponent
@@ -35,6 +39,7 @@ constexpr Sum add(Sum a, Sum b) {
 
 template <class Sum, class In>
 constexpr Sum add_product(Sum sum, In a, In b) {
+  if constexpr (std::is_same_v<In, BFloat16>) return std::fma(to_float(a), to_float(b), sum);
   return add(sum, static_cast<Sum>(to_float(a) * to_float(b)));
 }
 
