@@ -66,8 +66,8 @@ struct RowSums {
     const In* in = args.in + t.row * args.in_stride + panel.first;
     const auto factor = broadcast<kLanes>(t.value);
     for (std::size_t v = 0; v < kVectors; ++v)
-      sums[v] = add_product_lanes<In>(
-          sums[v], factor, load_lanes<kLanes>(in + column_of<kLanes, kVectors>(panel, v)));
+      sums[v] = add_product_lanes(sums[v], factor,
+                                  load_lanes<kLanes>(in + column_of<kLanes, kVectors>(panel, v)));
   }
   HWY_INLINE float* out(const TermRow& row) const {
     return args.out + row.row * args.out_stride + panel.first;
@@ -119,7 +119,7 @@ struct RowSums {
         const auto factor = broadcast<kLanes>(t.value);
         load(sums, to);
         for (std::size_t v = 0; v < kVectors; ++v)
-          sums[v] = add_product_lanes<In>(sums[v], factor, in[v]);
+          sums[v] = add_product_lanes(sums[v], factor, in[v]);
         store(sums, to);
       }
     }

@@ -11,9 +11,7 @@
 // What lies between the walk over the words (compiled once) and the vector code (compiled for every
 // instruction set): lists of plain numbers. All functions pick the best instruction set of the CPU
 // at run time, give the same bits on each, never allocate, throw or print, and touch no column past
-// z. In is float or Half. With Half the product of two inputs is exact in float, so that it may be
-// fused with the sum; with float it may not, since instruction sets without a fused operation would
-// give other bits.
+// z. In is float or Half. A product is fused with the sum it is added to.
 namespace tessera::codelets::internal {
 
 static_assert(std::endian::native == std::endian::little);
@@ -70,7 +68,7 @@ void named_sums(const ElementSums<Half>& sums) noexcept;
 void scatter_sums(const ElementSums<float>& sums) noexcept;
 void scatter_sums(const ElementSums<Half>& sums) noexcept;
 
-// gradients[value] += sum over z, in eight lanes: q_grad[row][z] * s[named row][z].
+// gradients[value] += sum over z, in sixteen lanes: q_grad[row][z] * s[named row][z].
 template <class In>
 struct ElementDots {
   std::span<const TermRow> rows;
@@ -110,7 +108,7 @@ void block_sums(const BlockSums<Half>& sums) noexcept;
 void block_transposed_sums(const BlockSums<float>& sums) noexcept;
 void block_transposed_sums(const BlockSums<Half>& sums) noexcept;
 
-// gradients[b][i][j] += sum over z, in eight lanes: q_grad[row + i][z] * s[columns[b] + j][z].
+// gradients[b][i][j] += sum over z, in sixteen lanes: q_grad[row + i][z] * s[columns[b] + j][z].
 template <class In>
 struct BlockDots {
   std::int64_t row;
