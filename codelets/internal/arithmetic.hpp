@@ -61,8 +61,20 @@ Sum add_lanes(std::array<Sum, kSumLanes>& lanes) {
   return lanes[0];
 }
 
-// sum over z of a[z] * b[z]: column z goes to lane z % kSumLanes.
+// sum over i of values[i] * in(i), term i in lane i % kSumLanes: a row of Fwd for one column of z,
+// whose terms would else wait for each other. A sum of -0 is +0, so that a lane which is filled up
+// with 0 * 0 has the bits of one that is not.
+template <class Sum, class In, class At>
+Sum one_column_sum(const In* values, std::int64_t count, At&& in) {
+  std::array<Sum, kSumLanes> lanes{};
+  for (std::int64_t i = 0; i < count; ++i) {
+    Sum& lane = lanes[std::size_t(i % kSumLanes)];
+    lane = add_product(lane, values[i], in(i));
+  }
+  return add(add_lanes(lanes), Sum());
+}
 
+// sum over z of a[z] * b[z]: column z goes to lane z % kSumLanes.
 template <class Sum, class In>
 Sum dot(const In* a, const In* b, std::int64_t count) {
   std::array<Sum, kSumLanes> lanes{};
@@ -72,7 +84,7 @@ Sum dot(const In* a, const In* b, std::int64_t count) {
       lanes[std::size_t(i)] = add_product(lanes[std::size_t(i)], a[z + i], b[z + i]);
   for (std::int64_t i = 0; z + i < count; ++i)
     lanes[std::size_t(i)] = add_product(lanes[std::size_t(i)], a[z + i], b[z + i]);
-  return add_lanes(lanes);
+  return add(add_lanes(lanes), Sum());
 }
 
 }  // namespace tessera::codelets::internal

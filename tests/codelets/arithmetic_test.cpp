@@ -73,6 +73,22 @@ TEST(Dot, AddsTheUpperHalfOfTheLanesToTheLower) {
   EXPECT_EQ((dot<float>(a.data(), ones.data(), 16)), 0x1p24f);
 }
 
+TEST(OneColumnSum, AddsSixteenLanesAndNeverGivesMinusZero) {
+  std::array<float, 18> values{}, ones{};
+  ones.fill(1);
+  values[0] = 0x1p24f;
+  values[1] = values[17] = 1;  // meet in lane 1 before they meet lane 0
+  const auto at = [&](std::int64_t i) { return ones[std::size_t(i)]; };
+  EXPECT_EQ((one_column_sum<float>(values.data(), 18, at)), 0x1p24f + 2);
+  const std::array<float, 16> tiny = [] {
+    std::array<float, 16> all{};
+    all.fill(-0x1p-149f);
+    return all;
+  }();
+  const auto half = [](std::int64_t) { return 0x1p-149f; };
+  EXPECT_FALSE(std::signbit(one_column_sum<float>(tiny.data(), 16, half)));
+}
+
 TEST(Dot, OfNoColumnsIsZero) {
   const float nothing = 3;
   EXPECT_EQ((dot<float>(&nothing, &nothing, 0)), 0.0f);

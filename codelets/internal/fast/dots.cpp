@@ -44,7 +44,7 @@ HWY_INLINE Sixteen load_sixteen(const In* from) {
   return result;
 }
 
-// The first `count` < 16 of sixteen, then zeros: a lane is never -0, so adding +0 changes no bit.
+// The first `count` < 16 of sixteen, then zeros, which change no bit but the sign of a zero.
 HWY_INLINE Vector load_some(const float* from, std::int64_t count) {
 #if HWY_MEM_OPS_MIGHT_FAULT
   float room[kLanes] = {};
@@ -160,7 +160,8 @@ HWY_INLINE Vector add_lanes_of(const Vector (&sums)[kLanes]) {
 #if HWY_TARGET == HWY_AVX3
   for (std::size_t i = 0; i < kFour; ++i) tree[i] = fold_blocks(tree[2 * i], tree[2 * i + 1]);
 #endif
-  return fold_neighbours(fold_pairs(tree[0], tree[1]), fold_pairs(tree[2], tree[3]));
+  const Vector all = fold_neighbours(fold_pairs(tree[0], tree[1]), fold_pairs(tree[2], tree[3]));
+  return hn::Add(all, hn::Zero(Floats<kLanes>()));  // -0 becomes +0, as in dot()
 }
 
 // gradients[i] += sums[i] for the first `count` of kLanes.
@@ -211,7 +212,7 @@ HWY_INLINE float few_columns_dot(const In* a, const In* b, std::int64_t z) {
     if (i >= z) return hn::Zero(One());
     return add_product_lanes(hn::Zero(One()), load_lanes<1>(a + i), load_lanes<1>(b + i));
   };
-  return hn::GetLane(hn::Add(hn::Add(product(0), product(2)), product(1)));
+  return hn::GetLane(hn::Add(hn::Add(product(0), product(2)), product(1))) + 0.0f;
 }
 
 template <class In>

@@ -46,7 +46,8 @@ struct TermRow {
 };
 
 // Some rows, all different, and the dense rows they name; strides in elements.
-//   gather_sums   out[row][z]       += sum over its terms, in order: value * in[named row][z]
+//   gather_sums   out[row][z]       += sum over its terms, in order: value * in[named row][z];
+//                 with one column in lanes, as one_column_sum() of arithmetic.hpp
 //   named_sums    the same for a separate GradA bucket: in front of the word that names the row
 //                 stands one that names the value, by its distance in bytes from `values` + value
 //   scatter_sums  out[named row][z] += value * in[row][z], term after term
@@ -67,6 +68,26 @@ void named_sums(const ElementSums<float>& sums) noexcept;
 void named_sums(const ElementSums<Half>& sums) noexcept;
 void scatter_sums(const ElementSums<float>& sums) noexcept;
 void scatter_sums(const ElementSums<Half>& sums) noexcept;
+
+// The same as gather_sums for the rows of one element record in which each word is the distance in
+// bytes of the row it names from `in`: a dense slice [y][header.z] without gaps. Nothing is
+// decoded, which is what the words were made for.
+//   words   from the record's first OutputEntry on
+//   values  the record's
+template <class In, class Word>
+struct OffsetSums {
+  const Word* words;
+  std::int64_t rows;
+  const In* values;
+  const In* in;
+  float* out;
+  std::int64_t out_stride;
+  std::int64_t z;
+};
+void offset_sums(const OffsetSums<float, std::uint16_t>& sums) noexcept;
+void offset_sums(const OffsetSums<float, std::uint32_t>& sums) noexcept;
+void offset_sums(const OffsetSums<Half, std::uint16_t>& sums) noexcept;
+void offset_sums(const OffsetSums<Half, std::uint32_t>& sums) noexcept;
 
 // gradients[value] += sum over z, in sixteen lanes: q_grad[row][z] * s[named row][z].
 template <class In>
