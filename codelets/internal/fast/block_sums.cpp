@@ -74,7 +74,7 @@ struct Tile {
     for (std::size_t h = 0; h < kHeight; ++h) {
       const auto factor = hn::Set(Floats<kLanes>(), factors[static_cast<std::int64_t>(h) * step]);
       for (std::size_t v = 0; v < kVectors; ++v)
-        sums[h][v] = add_product_lanes<In>(sums[h][v], factor, row[v]);
+        sums[h][v] = add_product_lanes(sums[h][v], factor, row[v]);
     }
   }
 };

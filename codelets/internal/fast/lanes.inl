@@ -8,6 +8,7 @@
 #endif
 
 #include <algorithm>
+#include <cmath>
 #include <type_traits>
 
 #include "tessera/base/half.hpp"
@@ -73,13 +74,14 @@ HWY_INLINE FloatVector<kLanes> broadcast(const Half* from) {
   return hn::Set(Floats<kLanes>(), hn::GetLane(load_lanes<1>(from)));
 }
 
-// sum + a * b as the slow twins round it. In tells where a and b come from.
-template <class In, class V>
+// sum + a * b as the slow twins round it: once.
+template <class V>
 HWY_INLINE V add_product_lanes(V sum, V a, V b) {
-  if constexpr (std::is_same_v<In, float>)
-    return hn::Add(sum, hn::Mul(a, b));
-  else
-    return hn::MulAdd(a, b, sum);
+#if HWY_TARGET == HWY_SCALAR
+  return V(std::fma(a.raw, b.raw, sum.raw));  // Highway rounds twice where there is no instruction
+#else
+  return hn::MulAdd(a, b, sum);
+#endif
 }
 
 // Calls run(integral constant N) for the N in 1 .. kMost that equals n.
