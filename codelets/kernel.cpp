@@ -25,7 +25,7 @@ using W32 = std::uint32_t;
 template <class Slow, class In, class Sum, class Word>
 constexpr Kernel fastest() {
   constexpr bool kElement = Slow::kFormat == Format::Element;
-  if constexpr (!std::is_same_v<Sum, float> || std::is_same_v<In, BFloat16>)
+  if constexpr (!std::is_same_v<Sum, float>)
     return Slow::run;
   else if constexpr (Slow::kOperation == Operation::Fwd)
     return kElement ? internal::fast_element_fwd<In, Word> : internal::fast_block_fwd<In, Word>;

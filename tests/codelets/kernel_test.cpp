@@ -242,15 +242,17 @@ TEST(Kernels, ProductsOfHalvesAreExactInFloat) {
 // is added to 2^-149 first.
 TEST(Kernels, ProductsOfBFloatsAreNotRoundedBeforeTheyAreAdded) {
   const KernelKey key{Operation::Fwd, Format::Element, DataType::BFloat16, DataType::Float, 16};
-  KernelCase c(key, {}, {1, 1, 1, 0}, {draw({"a"})});
-  c.x_side.set(0, 0, 0x1p-149);
-  c.y_side.set(0, 0, 0x1p-75);
+  KernelCase c(key, {}, {1, 1, 2, 0}, {draw({"a"})});
+  for (const std::int64_t z : {0, 1}) {
+    c.x_side.set(0, z, 0x1p-149);
+    c.y_side.set(0, z, 0x1p-75);
+  }
   c.values.set(0, 0x1p-75);
   for (const Kernel kernel :
        {codelets::find_kernel(key).reference, codelets::find_kernel(key).run}) {
     KernelCase copy = c;
     copy.run(kernel);
-    EXPECT_THAT(results(copy), ElementsAre(0x1p-148));
+    EXPECT_THAT(results(copy), ElementsAre(0x1p-148, 0x1p-148));
   }
 }
 

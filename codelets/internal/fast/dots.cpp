@@ -56,39 +56,43 @@ HWY_INLINE Vector load_some(const float* from, std::int64_t count) {
 #endif
 }
 #if HWY_TARGET == HWY_AVX3
-HWY_INLINE Vector load_some(const Half* from, std::int64_t count) {
+template <class In>  // of 16 bits
+HWY_INLINE Vector load_some(const In* from, std::int64_t count) {
   const HalfBits<kLanes> d;
-  return to_floats<kLanes>(hn::MaskedLoad(hn::FirstN(d, static_cast<std::size_t>(count)), d,
+  return widen<In, kLanes>(hn::MaskedLoad(hn::FirstN(d, static_cast<std::size_t>(count)), d,
                                           reinterpret_cast<const std::uint16_t*>(from)));
 }
 #else
-template <class Word>
-HWY_INLINE std::uint64_t load_word(const Half* from) {
+template <class Word, class In>
+HWY_INLINE std::uint64_t load_word(const In* from) {
   Word word;
   std::memcpy(&word, from, sizeof word);
   return word;
 }
 
-// 0 <= count < 4 halves in the low bits, by at most two loads that may overlap: a copy element by
-// element would be read back from memory before it is there, which cost more than the whole dot
-// product (z 33: 3.5 times).
-HWY_INLINE std::uint64_t load_few(const Half* from, std::int64_t count) {
+// 0 <= count < 4 elements of 16 bits in the low bits, by at most two loads that may overlap: a copy
+// element by element would be read back from memory before it is there, which cost more than the
+// whole dot product (z 33: 3.5 times).
+template <class In>
+HWY_INLINE std::uint64_t load_few(const In* from, std::int64_t count) {
   if (count >= 2)
     return load_word<std::uint32_t>(from) |
            load_word<std::uint32_t>(from + count - 2) >> 16 * (4 - count) << 32;
   return count == 1 ? load_word<std::uint16_t>(from) : 0;
 }
-HWY_INLINE std::uint64_t load_up_to_four(const Half* from, std::int64_t count) {
+template <class In>
+HWY_INLINE std::uint64_t load_up_to_four(const In* from, std::int64_t count) {
   return count >= 4 ? load_word<std::uint64_t>(from)
                     : load_few(from, std::max<std::int64_t>(count, 0));
 }
-HWY_INLINE Vector load_some(const Half* from, std::int64_t count) {
+template <class In>
+HWY_INLINE Vector load_some(const In* from, std::int64_t count) {
   const hn::Repartition<std::uint64_t, HalfBits<kLanes>> d64;
   const auto low = hn::Set(d64, load_up_to_four(from, count));
   if constexpr (kLanes == kFour)
-    return to_floats<kLanes>(hn::BitCast(HalfBits<kLanes>(), low));
+    return widen<In, kLanes>(hn::BitCast(HalfBits<kLanes>(), low));
   else
-    return to_floats<kLanes>(hn::BitCast(
+    return widen<In, kLanes>(hn::BitCast(
         HalfBits<kLanes>(),
         hn::InterleaveLower(d64, low, hn::Set(d64, load_up_to_four(from + kFour, count - 4)))));
 }
@@ -332,8 +336,10 @@ void all_block_dots(const BlockDots<In>& args) {
 
 void element_float(const ElementDots<float>& args) { all_element_dots(args); }
 void element_half(const ElementDots<Half>& args) { all_element_dots(args); }
+void element_bfloat16(const ElementDots<BFloat16>& args) { all_element_dots(args); }
 void block_float(const BlockDots<float>& args) { all_block_dots(args); }
 void block_half(const BlockDots<Half>& args) { all_block_dots(args); }
+void block_bfloat16(const BlockDots<BFloat16>& args) { all_block_dots(args); }
 
 }  // namespace tessera::codelets::internal::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -343,8 +349,10 @@ namespace tessera::codelets::internal {
 
 HWY_EXPORT(element_float);
 HWY_EXPORT(element_half);
+HWY_EXPORT(element_bfloat16);
 HWY_EXPORT(block_float);
 HWY_EXPORT(block_half);
+HWY_EXPORT(block_bfloat16);
 
 void element_dots(const ElementDots<float>& dots) noexcept {
   HWY_DYNAMIC_DISPATCH(element_float)(dots);
@@ -352,8 +360,14 @@ void element_dots(const ElementDots<float>& dots) noexcept {
 void element_dots(const ElementDots<Half>& dots) noexcept {
   HWY_DYNAMIC_DISPATCH(element_half)(dots);
 }
+void element_dots(const ElementDots<BFloat16>& dots) noexcept {
+  HWY_DYNAMIC_DISPATCH(element_bfloat16)(dots);
+}
 void block_dots(const BlockDots<float>& dots) noexcept { HWY_DYNAMIC_DISPATCH(block_float)(dots); }
 void block_dots(const BlockDots<Half>& dots) noexcept { HWY_DYNAMIC_DISPATCH(block_half)(dots); }
+void block_dots(const BlockDots<BFloat16>& dots) noexcept {
+  HWY_DYNAMIC_DISPATCH(block_bfloat16)(dots);
+}
 
 }  // namespace tessera::codelets::internal
 #endif

@@ -150,16 +150,23 @@ HWY_INLINE void gather(const ElementSums<In>& args) {
 }
 void gather_float(const ElementSums<float>& args) { gather(args); }
 void gather_half(const ElementSums<Half>& args) { gather(args); }
+void gather_bfloat16(const ElementSums<BFloat16>& args) { gather(args); }
 void named_float(const ElementSums<float>& args) {
   for_each_row_sums<true>(args, [](const auto& sums) { sums.gather_all(); });
 }
 void named_half(const ElementSums<Half>& args) {
   for_each_row_sums<true>(args, [](const auto& sums) { sums.gather_all(); });
 }
+void named_bfloat16(const ElementSums<BFloat16>& args) {
+  for_each_row_sums<true>(args, [](const auto& sums) { sums.gather_all(); });
+}
 void scatter_float(const ElementSums<float>& args) {
   for_each_row_sums<false>(args, [](const auto& sums) { sums.scatter_all(); });
 }
 void scatter_half(const ElementSums<Half>& args) {
+  for_each_row_sums<false>(args, [](const auto& sums) { sums.scatter_all(); });
+}
+void scatter_bfloat16(const ElementSums<BFloat16>& args) {
   for_each_row_sums<false>(args, [](const auto& sums) { sums.scatter_all(); });
 }
 
@@ -171,10 +178,13 @@ namespace tessera::codelets::internal {
 
 HWY_EXPORT(gather_float);
 HWY_EXPORT(gather_half);
+HWY_EXPORT(gather_bfloat16);
 HWY_EXPORT(named_float);
 HWY_EXPORT(named_half);
+HWY_EXPORT(named_bfloat16);
 HWY_EXPORT(scatter_float);
 HWY_EXPORT(scatter_half);
+HWY_EXPORT(scatter_bfloat16);
 
 void gather_sums(const ElementSums<float>& sums) noexcept {
   HWY_DYNAMIC_DISPATCH(gather_float)(sums);
@@ -182,15 +192,24 @@ void gather_sums(const ElementSums<float>& sums) noexcept {
 void gather_sums(const ElementSums<Half>& sums) noexcept {
   HWY_DYNAMIC_DISPATCH(gather_half)(sums);
 }
+void gather_sums(const ElementSums<BFloat16>& sums) noexcept {
+  HWY_DYNAMIC_DISPATCH(gather_bfloat16)(sums);
+}
 void named_sums(const ElementSums<float>& sums) noexcept {
   HWY_DYNAMIC_DISPATCH(named_float)(sums);
 }
 void named_sums(const ElementSums<Half>& sums) noexcept { HWY_DYNAMIC_DISPATCH(named_half)(sums); }
+void named_sums(const ElementSums<BFloat16>& sums) noexcept {
+  HWY_DYNAMIC_DISPATCH(named_bfloat16)(sums);
+}
 void scatter_sums(const ElementSums<float>& sums) noexcept {
   HWY_DYNAMIC_DISPATCH(scatter_float)(sums);
 }
 void scatter_sums(const ElementSums<Half>& sums) noexcept {
   HWY_DYNAMIC_DISPATCH(scatter_half)(sums);
+}
+void scatter_sums(const ElementSums<BFloat16>& sums) noexcept {
+  HWY_DYNAMIC_DISPATCH(scatter_bfloat16)(sums);
 }
 
 }  // namespace tessera::codelets::internal

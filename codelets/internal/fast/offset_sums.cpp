@@ -146,7 +146,9 @@ HWY_INLINE void all_offset_sums(const OffsetSums<In, Word>& args) {
 void offset_float_16(const OffsetSums<float, std::uint16_t>& args) { all_offset_sums(args); }
 void offset_float_32(const OffsetSums<float, std::uint32_t>& args) { all_offset_sums(args); }
 void offset_half_16(const OffsetSums<Half, std::uint16_t>& args) { all_offset_sums(args); }
+void offset_bfloat16_16(const OffsetSums<BFloat16, std::uint16_t>& args) { all_offset_sums(args); }
 void offset_half_32(const OffsetSums<Half, std::uint32_t>& args) { all_offset_sums(args); }
+void offset_bfloat16_32(const OffsetSums<BFloat16, std::uint32_t>& args) { all_offset_sums(args); }
 
 }  // namespace tessera::codelets::internal::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -157,7 +159,9 @@ namespace tessera::codelets::internal {
 HWY_EXPORT(offset_float_16);
 HWY_EXPORT(offset_float_32);
 HWY_EXPORT(offset_half_16);
+HWY_EXPORT(offset_bfloat16_16);
 HWY_EXPORT(offset_half_32);
+HWY_EXPORT(offset_bfloat16_32);
 
 void offset_sums(const OffsetSums<float, std::uint16_t>& sums) noexcept {
   HWY_DYNAMIC_DISPATCH(offset_float_16)(sums);
@@ -168,8 +172,14 @@ void offset_sums(const OffsetSums<float, std::uint32_t>& sums) noexcept {
 void offset_sums(const OffsetSums<Half, std::uint16_t>& sums) noexcept {
   HWY_DYNAMIC_DISPATCH(offset_half_16)(sums);
 }
+void offset_sums(const OffsetSums<BFloat16, std::uint16_t>& sums) noexcept {
+  HWY_DYNAMIC_DISPATCH(offset_bfloat16_16)(sums);
+}
 void offset_sums(const OffsetSums<Half, std::uint32_t>& sums) noexcept {
   HWY_DYNAMIC_DISPATCH(offset_half_32)(sums);
+}
+void offset_sums(const OffsetSums<BFloat16, std::uint32_t>& sums) noexcept {
+  HWY_DYNAMIC_DISPATCH(offset_bfloat16_32)(sums);
 }
 
 }  // namespace tessera::codelets::internal

@@ -11,7 +11,7 @@
 // What lies between the walk over the words (compiled once) and the vector code (compiled for every
 // instruction set): lists of plain numbers. All functions pick the best instruction set of the CPU
 // at run time, give the same bits on each, never allocate, throw or print, and touch no column past
-// z. In is float or Half. A product is fused with the sum it is added to.
+// z. In is float, Half or BFloat16. A product is fused with the sum it is added to.
 namespace tessera::codelets::internal {
 
 static_assert(std::endian::native == std::endian::little);
@@ -64,10 +64,13 @@ struct ElementSums {
 };
 void gather_sums(const ElementSums<float>& sums) noexcept;
 void gather_sums(const ElementSums<Half>& sums) noexcept;
+void gather_sums(const ElementSums<BFloat16>& sums) noexcept;
 void named_sums(const ElementSums<float>& sums) noexcept;
 void named_sums(const ElementSums<Half>& sums) noexcept;
+void named_sums(const ElementSums<BFloat16>& sums) noexcept;
 void scatter_sums(const ElementSums<float>& sums) noexcept;
 void scatter_sums(const ElementSums<Half>& sums) noexcept;
+void scatter_sums(const ElementSums<BFloat16>& sums) noexcept;
 
 // The same as gather_sums for the rows of one element record in which each word is the distance in
 // bytes of the row it names from `in`: a dense slice [y][header.z] without gaps. Nothing is
@@ -87,7 +90,9 @@ struct OffsetSums {
 void offset_sums(const OffsetSums<float, std::uint16_t>& sums) noexcept;
 void offset_sums(const OffsetSums<float, std::uint32_t>& sums) noexcept;
 void offset_sums(const OffsetSums<Half, std::uint16_t>& sums) noexcept;
+void offset_sums(const OffsetSums<BFloat16, std::uint16_t>& sums) noexcept;
 void offset_sums(const OffsetSums<Half, std::uint32_t>& sums) noexcept;
+void offset_sums(const OffsetSums<BFloat16, std::uint32_t>& sums) noexcept;
 
 // gradients[value] += sum over z, in sixteen lanes: q_grad[row][z] * s[named row][z].
 template <class In>
@@ -103,6 +108,7 @@ struct ElementDots {
 };
 void element_dots(const ElementDots<float>& dots) noexcept;
 void element_dots(const ElementDots<Half>& dots) noexcept;
+void element_dots(const ElementDots<BFloat16>& dots) noexcept;
 
 // The largest number of values one call of a block function takes.
 inline constexpr std::int64_t kMostBlockValues = 4096;
@@ -126,8 +132,10 @@ struct BlockSums {
 };
 void block_sums(const BlockSums<float>& sums) noexcept;
 void block_sums(const BlockSums<Half>& sums) noexcept;
+void block_sums(const BlockSums<BFloat16>& sums) noexcept;
 void block_transposed_sums(const BlockSums<float>& sums) noexcept;
 void block_transposed_sums(const BlockSums<Half>& sums) noexcept;
+void block_transposed_sums(const BlockSums<BFloat16>& sums) noexcept;
 
 // gradients[b][i][j] += sum over z, in sixteen lanes: q_grad[row + i][z] * s[columns[b] + j][z].
 template <class In>
@@ -144,5 +152,6 @@ struct BlockDots {
 };
 void block_dots(const BlockDots<float>& dots) noexcept;
 void block_dots(const BlockDots<Half>& dots) noexcept;
+void block_dots(const BlockDots<BFloat16>& dots) noexcept;
 
 }  // namespace tessera::codelets::internal
