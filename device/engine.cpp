@@ -21,6 +21,8 @@ struct Engine::State {
   std::vector<std::int64_t> last_compute_step;  // of each tile, counted from 1; 0: none yet
   std::vector<Cycles> vertex_cycles;            // of the compute step that runs now
   Ledger ledger;
+  std::optional<Fault> next_fault, fault;  // of the next program, of the one that runs
+  std::optional<Struck> struck;
 };
 
 namespace {
@@ -103,6 +105,8 @@ void Engine::seal() {
 
 void Engine::begin_program() {
   state_->ledger.steps.clear();
+  state_->struck.reset();
+  state_->fault = std::exchange(state_->next_fault, std::nullopt);
   state_->slots.begin_program();
 }
 
@@ -129,8 +133,30 @@ Exchange Engine::prepare(std::vector<Gather> gathers) const {
   return internal::prepare_exchange(std::move(gathers), state_->slots, state_->machine);
 }
 
-void Engine::exchange(std::string_view phase, const Exchange& exchange) {
+void Engine::inject(const Fault& fault) {
+  if (state_->mode != ExchangeMode::Isolate)
+    throw Error(ErrorCode::InvalidArgument,
+                "a fault needs tiles with memory of their own: run in Isolate mode");
+  if (fault.tile.value < 0 || fault.tile.value >= state_->slots.tiles() || fault.step < 0 ||
+      fault.bit < 0)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("fault at tile {}, step {}, bit {}: tiles are 0..{}, steps and bits "
+                            "from 0 on",
+                            fault.tile.value, fault.step, fault.bit, state_->slots.tiles() - 1));
+  state_->next_fault = fault;
+}
+
+std::optional<Struck> Engine::struck() const { return state_->struck; }
+bool Engine::is_faulty() const { return state_->fault.has_value(); }
+
+void Engine::begin_step() {
   state_->slots.note_step();
+  if (state_->fault && state_->fault->step == std::ssize(state_->ledger.steps))
+    state_->struck = state_->slots.flip(state_->fault->tile, state_->fault->bit);
+}
+
+void Engine::exchange(std::string_view phase, const Exchange& exchange) {
+  begin_step();
   const auto count = static_cast<std::int64_t>(exchange.gathers.size());
   if (state_->mode == ExchangeMode::Isolate) {
     state_->executor.for_each(count, [&](std::int64_t i) {
@@ -146,7 +172,7 @@ void Engine::exchange(std::string_view phase, const Exchange& exchange) {
 }
 
 void Engine::run_vertices(std::span<const TileId> tiles, Vertex vertex, void* object) {
-  state_->slots.note_step();
+  begin_step();
   ++state_->compute_steps;
   for (const TileId tile : tiles) {
     TESSERA_ASSERT(tile.value >= 0 && tile.value < state_->slots.tiles());

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "tessera/device/engine.hpp"
@@ -35,6 +36,9 @@ class Slots {
   void enter_phase(int phase);
   // The slots of this tile that live in phase_ but lived in no earlier phase that ran.
   void start_slots(TileId tile);
+  // Flips a bit of what the living slots of a tile hold, as Fault counts it. None where they hold
+  // less.
+  std::optional<Struck> flip(TileId tile, std::int64_t bit);
   // Before every load and step.
   void note_step();
 

@@ -63,6 +63,7 @@ TEST(Error, EveryCodeHasItsOwnName) {
   EXPECT_EQ(to_string(ErrorCode::BadInput), "bad input");
   EXPECT_EQ(to_string(ErrorCode::LimitExceeded), "limit exceeded");
   EXPECT_EQ(to_string(ErrorCode::NoSolution), "no solution");
+  EXPECT_EQ(to_string(ErrorCode::CheckFailed), "check failed");
   EXPECT_EQ(to_string(ErrorCode::Internal), "internal error");
 }
 
