@@ -14,6 +14,8 @@ std::string to_string(ErrorCode code) {
       return "limit exceeded";
     case ErrorCode::NoSolution:
       return "no solution";
+    case ErrorCode::CheckFailed:
+      return "check failed";
     case ErrorCode::Internal:
       return "internal error";
   }

@@ -11,6 +11,7 @@ enum class ErrorCode {
   BadInput,         // a file or a matrix breaks the rules of its format
   LimitExceeded,    // a count or a word does not fit the type or the memory that must hold it
   NoSolution,       // there is no plan, or the buckets cannot hold the pattern
+  CheckFailed,      // a self-check found that memory changed by itself
   Internal          // a broken promise of ours; never the caller's fault
 };
 

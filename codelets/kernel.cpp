@@ -56,34 +56,48 @@ constexpr auto kKernels = std::to_array<KernelEntry>({
     entry<ElementFwd, float, float, W32>("fwd_element_f32_f32_w32"),
     entry<ElementFwd, Half, float, W16>("fwd_element_f16_f32_w16"),
     entry<ElementFwd, Half, float, W32>("fwd_element_f16_f32_w32"),
+    entry<ElementFwd, BFloat16, float, W16>("fwd_element_bf16_f32_w16"),
+    entry<ElementFwd, BFloat16, float, W32>("fwd_element_bf16_f32_w32"),
     entry<ElementGradATransposed, float, float, W16>("grad_a_transposed_element_f32_f32_w16"),
     entry<ElementGradATransposed, float, float, W32>("grad_a_transposed_element_f32_f32_w32"),
     entry<ElementGradATransposed, Half, float, W16>("grad_a_transposed_element_f16_f32_w16"),
     entry<ElementGradATransposed, Half, float, W32>("grad_a_transposed_element_f16_f32_w32"),
+    entry<ElementGradATransposed, BFloat16, float, W16>("grad_a_transposed_element_bf16_f32_w16"),
+    entry<ElementGradATransposed, BFloat16, float, W32>("grad_a_transposed_element_bf16_f32_w32"),
     entry<ElementGradA, float, float, W16>("grad_a_element_f32_f32_w16"),
     entry<ElementGradA, float, float, W32>("grad_a_element_f32_f32_w32"),
     entry<ElementGradA, Half, float, W16>("grad_a_element_f16_f32_w16"),
     entry<ElementGradA, Half, float, W32>("grad_a_element_f16_f32_w32"),
+    entry<ElementGradA, BFloat16, float, W16>("grad_a_element_bf16_f32_w16"),
+    entry<ElementGradA, BFloat16, float, W32>("grad_a_element_bf16_f32_w32"),
     entry<ElementGradW, float, float, W16>("grad_w_element_f32_f32_w16"),
     entry<ElementGradW, float, float, W32>("grad_w_element_f32_f32_w32"),
     entry<ElementGradW, Half, float, W16>("grad_w_element_f16_f32_w16"),
     entry<ElementGradW, Half, float, W32>("grad_w_element_f16_f32_w32"),
+    entry<ElementGradW, BFloat16, float, W16>("grad_w_element_bf16_f32_w16"),
+    entry<ElementGradW, BFloat16, float, W32>("grad_w_element_bf16_f32_w32"),
     entry<BlockFwd, float, float, W16>("fwd_block_f32_f32_w16"),
     entry<BlockFwd, float, float, W32>("fwd_block_f32_f32_w32"),
     entry<BlockFwd, Half, float, W16>("fwd_block_f16_f32_w16"),
     entry<BlockFwd, Half, float, W32>("fwd_block_f16_f32_w32"),
+    entry<BlockFwd, BFloat16, float, W16>("fwd_block_bf16_f32_w16"),
+    entry<BlockFwd, BFloat16, float, W32>("fwd_block_bf16_f32_w32"),
     entry<BlockFwd, Half, Half, W16>("fwd_block_f16_f16_w16"),
     entry<BlockFwd, Half, Half, W32>("fwd_block_f16_f16_w32"),
     entry<BlockGradATransposed, float, float, W16>("grad_a_transposed_block_f32_f32_w16"),
     entry<BlockGradATransposed, float, float, W32>("grad_a_transposed_block_f32_f32_w32"),
     entry<BlockGradATransposed, Half, float, W16>("grad_a_transposed_block_f16_f32_w16"),
     entry<BlockGradATransposed, Half, float, W32>("grad_a_transposed_block_f16_f32_w32"),
+    entry<BlockGradATransposed, BFloat16, float, W16>("grad_a_transposed_block_bf16_f32_w16"),
+    entry<BlockGradATransposed, BFloat16, float, W32>("grad_a_transposed_block_bf16_f32_w32"),
     entry<BlockGradATransposed, Half, Half, W16>("grad_a_transposed_block_f16_f16_w16"),
     entry<BlockGradATransposed, Half, Half, W32>("grad_a_transposed_block_f16_f16_w32"),
     entry<BlockGradW, float, float, W16>("grad_w_block_f32_f32_w16"),
     entry<BlockGradW, float, float, W32>("grad_w_block_f32_f32_w32"),
     entry<BlockGradW, Half, float, W16>("grad_w_block_f16_f32_w16"),
     entry<BlockGradW, Half, float, W32>("grad_w_block_f16_f32_w32"),
+    entry<BlockGradW, BFloat16, float, W16>("grad_w_block_bf16_f32_w16"),
+    entry<BlockGradW, BFloat16, float, W32>("grad_w_block_bf16_f32_w32"),
     entry<BlockGradW, Half, Half, W16>("grad_w_block_f16_f16_w16"),
     entry<BlockGradW, Half, Half, W32>("grad_w_block_f16_f16_w32"),
 });
@@ -102,7 +116,17 @@ std::string_view operation_name(Operation operation) {
   return "?";
 }
 
-std::string_view type_name(DataType type) { return type == DataType::Float ? "f32" : "f16"; }
+std::string_view type_name(DataType type) {
+  switch (type) {
+    case DataType::Float:
+      return "f32";
+    case DataType::Half:
+      return "f16";
+    case DataType::BFloat16:
+      return "bf16";
+  }
+  return "?";
+}
 
 }  // namespace
 

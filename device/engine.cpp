@@ -30,6 +30,8 @@ struct Engine::State {
     return kept->steps.emplace_back();
   }
   Ledger ledger;
+  std::optional<Fault> next_fault, fault;  // of the next program, of the one that runs
+  std::optional<Struck> struck;
 };
 
 namespace {
@@ -94,6 +96,8 @@ MemoryUse Engine::memory(std::span<const std::string> phase_names) const {
 void Engine::begin_program() {
   state_->ledger.steps.clear();
   state_->kept = nullptr;
+  state_->struck.reset();
+  state_->fault = std::exchange(state_->next_fault, std::nullopt);
   state_->slots.begin_program();
 }
 
@@ -133,8 +137,30 @@ void Engine::prepare_again(Exchange& exchange) const {
   internal::prepare_exchange(exchange, state_->slots, state_->machine, state_->scratch);
 }
 
-void Engine::exchange(std::string_view phase, const Exchange& exchange) {
+void Engine::inject(const Fault& fault) {
+  if (state_->mode != ExchangeMode::Isolate)
+    throw Error(ErrorCode::InvalidArgument,
+                "a fault needs tiles with memory of their own: run in Isolate mode");
+  if (fault.tile.value < 0 || fault.tile.value >= state_->slots.tiles() || fault.step < 0 ||
+      fault.bit < 0)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("fault at tile {}, step {}, bit {}: tiles are 0..{}, steps and bits "
+                            "from 0 on",
+                            fault.tile.value, fault.step, fault.bit, state_->slots.tiles() - 1));
+  state_->next_fault = fault;
+}
+
+std::optional<Struck> Engine::struck() const { return state_->struck; }
+bool Engine::is_faulty() const { return state_->fault.has_value(); }
+
+void Engine::begin_step() {
   state_->slots.note_step();
+  if (state_->fault && state_->fault->step == std::ssize(state_->ledger.steps))
+    state_->struck = state_->slots.flip(state_->fault->tile, state_->fault->bit);
+}
+
+void Engine::exchange(std::string_view phase, const Exchange& exchange) {
+  begin_step();
   const auto count = static_cast<std::int64_t>(exchange.gathers.size());
   if (state_->mode == ExchangeMode::Isolate) {
     state_->executor.for_each(count, [&](std::int64_t i) {
@@ -168,6 +194,7 @@ void Engine::control(std::string_view phase, TileId tile) {
   const Cycles told(ceil_div(kWordBytes, machine.exchange_bytes_per_cycle));
   const Cycles cycles = machine.control + told;
   const std::int64_t others = machine.tiles - 1;
+  begin_step();
   state_->ledger.steps.push_back({std::string(phase), StepKind::Control, cycles,
                                   machine.sync + machine.launch, tile, cycles,
                                   Bytes(kWordBytes * others), 1});
@@ -183,7 +210,7 @@ void Engine::keep_tiles(TileLedger* tiles) {
 }
 
 void Engine::run_vertices(std::span<const TileId> tiles, Vertex vertex, void* object) {
-  state_->slots.note_step();
+  begin_step();
   ++state_->compute_steps;
   for (const TileId tile : tiles) {
     TESSERA_ASSERT(tile.value >= 0 && tile.value < state_->slots.tiles());

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -81,6 +82,22 @@ struct Exchange {
   Cycles tile_sum;
   Bytes moved;
   std::int64_t tiles = 0;  // that send or receive
+};
+
+// One bit of a tile's memory that changes by itself, right before a step.
+//   step  of the program, counted from 0: the step that its ledger lists there
+//   bit   of the memory of the tile's living slots, one behind the other in the order they were
+//         added: bit % 8 (0 the lowest) of byte bit / 8
+struct Fault {
+  TileId tile;
+  std::int64_t step = 0, bit = 0;
+
+  friend bool operator==(const Fault&, const Fault&) = default;
+};
+// Where it struck.
+struct Struck {
+  std::string_view slot;  // its name
+  std::int64_t byte = 0;  // of the slot
 };
 
 class Engine;
@@ -192,6 +209,15 @@ class Engine {
   // From here on every step is also written down tile by tile, until begin_program() or
   // keep_tiles(nullptr). Costs O(tiles) memory and time a step.
   void keep_tiles(TileLedger* tiles);
+  // For trying out self-checks: this bit flips in the next program that runs. Only in Isolate mode,
+  // where each tile has memory of its own, else Error{InvalidArgument}, as for a tile there is not.
+  // Costs a comparison a step, whether there is a fault or not.
+  void inject(const Fault& fault);
+  // Where it struck in that program, which is the last one that was begun. None when the program
+  // ended before, or the tile held no such bit.
+  std::optional<Struck> struck() const;
+  // The program that runs has a fault in it, so that what vertices read may be nonsense.
+  bool is_faulty() const;
 
   // Of the steps since begin_program(), or since the ledger was last taken.
   const Ledger& ledger() const;
@@ -199,6 +225,7 @@ class Engine {
 
  private:
   using Vertex = Cycles (*)(void* object, const Tile& tile);
+  void begin_step();
   void run_vertices(std::span<const TileId> tiles, Vertex vertex, void* object);
   void close_compute(std::string_view phase, std::span<const TileId> tiles);
   void keep_exchange(const Exchange& exchange);

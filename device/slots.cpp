@@ -140,6 +140,20 @@ void Slots::start_slot(SlotId id) {
   slot.contents = slot.own;
 }
 
+std::optional<Struck> Slots::flip(TileId tile, std::int64_t bit) {
+  std::int64_t byte = bit / 8;
+  for (const SlotId id : of_tile(tile)) {
+    const Slot& slot = (*this)[id];
+    if (!alive(slot) || !has_memory(slot)) continue;
+    if (byte < slot.own.bytes()) {
+      slot.own.data[byte] ^= std::byte(1 << bit % 8);
+      return Struck{slot.spec.name, byte};
+    }
+    byte -= slot.own.bytes();
+  }
+  return std::nullopt;
+}
+
 void Slots::note_step() {
   TESSERA_ASSERT(sealed_);
   touched_ = touched_ || phase_ == kNoPhase;

@@ -155,7 +155,8 @@ std::optional<Misfit> encode_into(Buckets& buckets, const sparse::Csr<T>& matrix
 
 // Values (elements of each block, row-major) in bucket order [buckets][values_per_bucket], 0 where
 // there is padding. `values` has the length of the encoded matrix' values, else
-// Error{InvalidArgument}. To and From are float, double or Half. O(blocks * area), thread-safe.
+// Error{InvalidArgument}. To and From are float, double or Half, or one is BFloat16 and the other
+// float. O(blocks * area), thread-safe.
 template <class To, class From>
 std::vector<To> to_bucket_order(const Buckets& buckets, std::span<const From> values);
 

@@ -15,9 +15,9 @@ template <class To, class From>
 To convert(From value) {
   if constexpr (std::is_same_v<To, From>)
     return value;
-  else if constexpr (std::is_same_v<To, Half>)
-    return Half(static_cast<float>(value));
-  else if constexpr (std::is_same_v<From, Half>)
+  else if constexpr (sizeof(To) == 2)  // Half, BFloat16
+    return To(static_cast<float>(value));
+  else if constexpr (sizeof(From) == 2)
     return static_cast<To>(static_cast<float>(value));
   else
     return static_cast<To>(value);
@@ -150,9 +150,11 @@ std::vector<To> from_bucket_order(const Buckets& buckets, std::span<const From> 
 TESSERA_VALUES(float, float)
 TESSERA_VALUES(float, double)
 TESSERA_VALUES(float, Half)
+TESSERA_VALUES(float, BFloat16)
 TESSERA_VALUES(double, float)
 TESSERA_VALUES(double, double)
 TESSERA_VALUES(double, Half)
+TESSERA_VALUES(BFloat16, float)
 TESSERA_VALUES(Half, float)
 TESSERA_VALUES(Half, double)
 TESSERA_VALUES(Half, Half)

@@ -17,9 +17,12 @@ void check_size(const char* name, std::int64_t value, std::int64_t least) {
 
 void check_types(const Problem& problem) {
   if (problem.partials_type == DataType::Float) return;
-  if (problem.data_type == DataType::Float)
-    throw Error(ErrorCode::InvalidArgument,
-                "partials type is half with data type float; partials must be float");
+  if (problem.partials_type != DataType::Half || problem.data_type != DataType::Half)
+    throw Error(
+        ErrorCode::InvalidArgument,
+        fmt::format("partials type is {} with data type {}; partials must be float, or half "
+                    "with data type half",
+                    to_string(problem.partials_type), to_string(problem.data_type)));
   if (problem.is_element_wise())
     throw Error(
         ErrorCode::InvalidArgument,

@@ -16,7 +16,7 @@ struct Problem {
   BlockShape block;                          // of R; 1 x 1 is element-wise sparsity
   double density = 1.0;                      // non-zeros / all of R, in [0, 1]
   DataType data_type = DataType::Half;       // of R, S and Q
-  DataType partials_type = DataType::Float;  // of the sums; never narrower than data_type
+  DataType partials_type = DataType::Float;  // of the sums: float, or half for halves
   bool grad_a = false;                       // also dS = transpose(R) * dQ
   bool grad_w = false;                       // also dR = (dQ * transpose(S)) where R has non-zeros
 
@@ -29,8 +29,7 @@ struct Problem {
 };
 
 // Throws Error{InvalidArgument} naming the field, its value and the legal range: sizes and block
-// sides 1 .. 2^31 - 1, density in [0, 1], float partials for float data and for element-wise
-// sparsity.
+// sides 1 .. 2^31 - 1, density in [0, 1], float partials for all but halves in blocks.
 void check_problem(const Problem& problem);
 
 // "g1 x1024 y1024 z64, block 1x1, density 0.1, half to float, fwd + grad_a"

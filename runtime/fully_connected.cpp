@@ -447,6 +447,7 @@ Bytes FullyConnected::high_water() const {
                                        device::Ledger&);
 TESSERA_PASSES(float)
 TESSERA_PASSES(Half)
+TESSERA_PASSES(BFloat16)
 #undef TESSERA_PASSES
 
 }  // namespace tessera::runtime

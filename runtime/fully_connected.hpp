@@ -30,7 +30,7 @@ namespace tessera::runtime {
 // of the problem's block, the weights are those of whole blocks (Problem::size_in_blocks); what
 // lies beyond meets zeros, and its gradient is 0.
 // Operands are strided views of the caller's memory; on the fast path (z contiguous, no padding)
-// they are used where they lie. T is float for DataType::Float and Half for DataType::Half,
+// they are used where they lie. T is the C++ type of the problem's data type,
 // anything else is Error{InvalidArgument}, as is an operand of another shape than said, a group the
 // layer has not, or a call that needs weights before the first set_weights.
 // One thread at a time per layer; tiles, and the buckets of new weights, are spread over the

@@ -179,12 +179,16 @@ Cycles GradWPass::Base::visit(const device::Tile& tile, const Visit& v) const {
 }
 
 void GradWPass::Base::cast() {
-  TESSERA_ASSERT(spec.partials_type == DataType::Float && spec.data_type() == DataType::Half);
+  TESSERA_ASSERT(spec.partials_type == DataType::Float);
   engine.compute("cast", all, [&](const device::Tile& tile) {
     const TileSlots& slots = slots_of(tile.id());
     const auto* from = reinterpret_cast<const float*>(tile.view(slots.sums).data);
-    auto* to = reinterpret_cast<Half*>(tile.view(slots.result).data);
-    for (std::int64_t i = 0; i < values(); ++i) to[i] = Half(from[i]);
+    std::byte* result = tile.view(slots.result).data;
+    with_type(spec.data_type(), [&](auto zero) {
+      using T = decltype(zero);
+      auto* to = reinterpret_cast<T*>(result);
+      for (std::int64_t i = 0; i < values(); ++i) to[i] = T(from[i]);
+    });
     return codelets::cast_cycles(values(), spec.partials_type, spec.data_type(),
                                  engine.machine().workers);
   });

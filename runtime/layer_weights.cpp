@@ -224,19 +224,19 @@ void LayerWeights::say_travel() {
 void LayerWeights::refill(std::int64_t group) {
   const std::span<const float> from = pattern(group).values;
   const partitioner::Buckets& buckets = buckets_[std::size_t(group)];
-  if (problem_.data_type == DataType::Half)
-    partitioner::refill<Half, float>(buckets, from, values_of<Half>(group), executor_);
-  else
-    partitioner::refill<float, float>(buckets, from, values_of<float>(group), executor_);
+  with_type(problem_.data_type, [&](auto zero) {
+    using T = decltype(zero);
+    partitioner::refill<T, float>(buckets, from, values_of<T>(group), executor_);
+  });
 }
 
 void LayerWeights::refill_changed(std::int64_t group, std::span<const std::int64_t> changed) {
   const std::span<const float> from = pattern(group).values;
   const partitioner::Buckets& buckets = buckets_[std::size_t(group)];
-  if (problem_.data_type == DataType::Half)
-    partitioner::refill_changed<Half, float>(buckets, from, values_of<Half>(group), changed);
-  else
-    partitioner::refill_changed<float, float>(buckets, from, values_of<float>(group), changed);
+  with_type(problem_.data_type, [&](auto zero) {
+    using T = decltype(zero);
+    partitioner::refill_changed<T, float>(buckets, from, values_of<T>(group), changed);
+  });
 }
 
 template <class T>
@@ -251,5 +251,6 @@ std::int64_t LayerWeights::values_per_group() const {
 
 template void LayerWeights::to_given(std::span<const float>, std::int64_t, sparse::Csr<float>&);
 template void LayerWeights::to_given(std::span<const Half>, std::int64_t, sparse::Csr<float>&);
+template void LayerWeights::to_given(std::span<const BFloat16>, std::int64_t, sparse::Csr<float>&);
 
 }  // namespace tessera::runtime::internal

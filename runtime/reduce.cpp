@@ -25,9 +25,9 @@ void add_up(std::span<const std::byte* const> sources, std::int64_t n, std::byte
 
 using AddUp = void (*)(std::span<const std::byte* const>, std::int64_t, std::byte*);
 AddUp add_up_for(DataType partials, DataType result) {
-  if (partials == DataType::Float)
-    return result == DataType::Float ? add_up<float, float> : add_up<float, Half>;
-  return result == DataType::Float ? add_up<Half, float> : add_up<Half, Half>;
+  if (partials == DataType::Half) return add_up<Half, Half>;
+  TESSERA_ASSERT(partials == DataType::Float);
+  return with_type(result, [](auto zero) -> AddUp { return add_up<float, decltype(zero)>; });
 }
 
 }  // namespace

@@ -235,7 +235,7 @@ void write_verdicts(const LayerReport& report, Out out) {
 std::optional<Cycles> dense_bound(const planner::Problem& problem, const device::Machine& machine) {
   const std::int64_t units = machine.conv_units(problem.data_type, problem.partials_type);
   if (units == 0) return std::nullopt;
-  const std::int64_t products_per_unit = problem.data_type == DataType::Half ? 4 : 2;
+  const std::int64_t products_per_unit = problem.data_type == DataType::Float ? 2 : 4;
   std::int64_t products = problem.size.g;
   for (const std::int64_t side : {problem.size.x, problem.size.y, problem.size.z})
     products = checked_mul(products, side, "dense products");

@@ -3,35 +3,52 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
 #include <vector>
 
 namespace tessera::runtime {
 namespace {
 
-double unit_of(DataType type) { return type == DataType::Float ? 0x1p-24 : 0x1p-11; }
-double smallest_of(DataType type) { return type == DataType::Float ? 0x1p-149 : 0x1p-24; }
-
 // One exact result and what its bound needs.
 struct Exact {
   double sum = 0, magnitude = 0;
   std::int64_t terms = 0;
+  bool whole = true;  // all products are
 
   void add(double a, double b) {
-    sum += a * b;
-    magnitude += std::abs(a * b);
+    const double product = a * b;
+    sum += product;
+    magnitude += std::abs(product);
+    whole = whole && product == std::trunc(product);
     ++terms;
   }
+  bool never_rounds(const Rounding& rounding) const {
+    return whole && magnitude * precision_of(rounding.sums).unit <= 1;
+  }
   double bound(const Rounding& rounding) const {
+    const Precision sums = precision_of(rounding.sums), result = precision_of(rounding.result);
     const auto steps = static_cast<double>(terms + rounding.partials + 1);
-    return (steps + 1) * unit_of(rounding.sums) * magnitude + steps * smallest_of(rounding.sums) +
-           unit_of(rounding.result) * std::abs(sum) + smallest_of(rounding.result);
+    const double error = (steps + 1) * sums.unit * magnitude + steps * sums.smallest;
+    return (1 + result.unit) * error + result.unit * std::abs(sum) + result.smallest;
   }
 };
 
+double rounded(double value, DataType type) {
+  return with_type(type, [&](auto zero) { return double(float(decltype(zero)(float(value)))); });
+}
+
+// The error in units of what is allowed.
+double excess(double got, const Exact& exact, const Rounding& rounding) {
+  if (!exact.never_rounds(rounding)) return std::abs(got - exact.sum) / exact.bound(rounding);
+  const bool equal = got == rounded(exact.sum, rounding.result);
+  return equal ? 0 : std::numeric_limits<double>::infinity();
+}
+
 void compare(double got, const Exact& exact, const Rounding& rounding, std::int64_t row,
              std::int64_t col, Verdict& verdict) {
-  const double ratio = std::abs(got - exact.sum) / exact.bound(rounding);
+  const double ratio = excess(got, exact, rounding);
   ++verdict.compared;
+  verdict.exact += exact.never_rounds(rounding);
   const bool wrong = !(ratio <= 1.0);  // also when it is not a number
   verdict.wrong += wrong;
   if (ratio > verdict.worst || (wrong && verdict.wrong == 1)) {
@@ -101,6 +118,8 @@ Verdict verify_gradient(const sparse::Csr<float>& weights, const sparse::Csr<flo
 }
 
 std::string to_string(const Verdict& verdict) {
+  if (verdict.ok() && verdict.exact > 0 && verdict.exact == verdict.compared)
+    return fmt::format("ok: {} results, all exact", verdict.compared);
   if (verdict.ok())
     return fmt::format("ok: {} results, largest error {:.2f} of its bound", verdict.compared,
                        verdict.worst);
@@ -109,13 +128,14 @@ std::string to_string(const Verdict& verdict) {
       verdict.wrong, verdict.compared, verdict.worst_row, verdict.worst_col, verdict.worst);
 }
 
-template Verdict verify_product(const sparse::Csr<float>&, MatrixView<const float>,
-                                MatrixView<const float>, const Rounding&);
-template Verdict verify_product(const sparse::Csr<float>&, MatrixView<const Half>,
-                                MatrixView<const Half>, const Rounding&);
-template Verdict verify_gradient(const sparse::Csr<float>&, const sparse::Csr<float>&,
-                                 MatrixView<const float>, MatrixView<const float>, const Rounding&);
-template Verdict verify_gradient(const sparse::Csr<float>&, const sparse::Csr<float>&,
-                                 MatrixView<const Half>, MatrixView<const Half>, const Rounding&);
+#define TESSERA_VERIFY(T)                                                                \
+  template Verdict verify_product(const sparse::Csr<float>&, MatrixView<const T>,        \
+                                  MatrixView<const T>, const Rounding&);                 \
+  template Verdict verify_gradient(const sparse::Csr<float>&, const sparse::Csr<float>&, \
+                                   MatrixView<const T>, MatrixView<const T>, const Rounding&);
+TESSERA_VERIFY(float)
+TESSERA_VERIFY(Half)
+TESSERA_VERIFY(BFloat16)
+#undef TESSERA_VERIFY
 
 }  // namespace tessera::runtime

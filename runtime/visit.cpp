@@ -1,5 +1,7 @@
 #include "tessera/runtime/internal/visit.hpp"
 
+#include <fmt/format.h>
+
 #include "tessera/base/error.hpp"
 
 namespace tessera::runtime::internal {
@@ -32,6 +34,14 @@ codelets::KernelKey kernel_key(const PassSpec& spec) {
   const bool element = spec.grid.block.is_element();
   return {operation_of(spec.method), element ? codelets::Format::Element : codelets::Format::Block,
           spec.data_type(), spec.partials_type, spec.grid.word_bits};
+}
+
+void CheckedKernel::check(TileId tile, const codelets::KernelArgs& args,
+                          const codelets::BucketRoom& room) const {
+  const auto fault = codelets::check_words(kernel_key(spec), args, room);
+  if (!fault) return;
+  throw Error(ErrorCode::CheckFailed, fmt::format("self-check: tile {}: bucket words, word {}: {}",
+                                                  tile.value, fault->word, fault->what));
 }
 
 codelets::Operand operand(device::ByteRows rows, std::int64_t bytes_per_element) {

@@ -22,6 +22,8 @@ int exit_code_of(ErrorCode code) {
     case ErrorCode::LimitExceeded:
     case ErrorCode::NoSolution:
       return kNothingFits;
+    case ErrorCode::CheckFailed:
+      return kCheckFailed;
     case ErrorCode::Internal:
       return kInternal;
   }

@@ -31,7 +31,7 @@ Cycles reduce_cycles(std::int64_t n, std::int64_t depth, DataType from, DataType
   const std::int64_t turn = 2 * vector_width(from), remainder = n % turn;
   std::int64_t turns = n / turn;
   for (std::int64_t bit = 1; bit < turn; bit *= 2) turns += (remainder & bit) != 0;
-  const bool half = from == DataType::Half;
+  const bool half = bytes_of(from) == 2;
   const std::int64_t turn_cycles = 3 * depth + (half ? 8 : 6) + (to == DataType::Float);
   const std::int64_t remainder_cycles = 2 * depth + (half ? 11 : 13);
   std::int64_t cycles = 32 + turns / workers * turn_cycles;
@@ -41,7 +41,7 @@ Cycles reduce_cycles(std::int64_t n, std::int64_t depth, DataType from, DataType
 
 Cycles transpose_blocks_cycles(std::int64_t blocks, BlockShape block, DataType type,
                                std::int64_t workers) {
-  const bool half = type == DataType::Half;
+  const bool half = bytes_of(type) == 2;
   const std::int64_t grain = half ? 4 : 2, per_grain = half ? 4 : 3;
   const std::int64_t rows = ceil_div(block.rows, grain), cols = ceil_div(block.cols, grain);
   const std::int64_t share = ceil_div(blocks, workers);
@@ -58,7 +58,7 @@ Cycles transpose_blocks_cycles(std::int64_t blocks, BlockShape block, DataType t
 
 Cycles rearrange_cycles(std::int64_t blocks, std::int64_t side, std::int64_t z, DataType type,
                         std::int64_t workers) {
-  const bool half = type == DataType::Half;
+  const bool half = bytes_of(type) == 2;
   const std::int64_t z_grain = half ? 16 : 8;
   const std::int64_t square = half ? ceil_div(side, 4) * 23 : ceil_div(side, 2) * 12;
   return Cycles(
@@ -66,7 +66,7 @@ Cycles rearrange_cycles(std::int64_t blocks, std::int64_t side, std::int64_t z, 
 }
 
 Cycles gather_cycles(std::int64_t n, DataType type, std::int64_t workers) {
-  const bool half = type == DataType::Half;
+  const bool half = bytes_of(type) == 2;
   const std::int64_t vectors = ceil_div(n / vector_width(type), workers);
   const std::int64_t loop = vectors == 0 ? 0 : half ? 8 + 5 * (vectors - 1) : 5 + 3 * (vectors - 1);
   constexpr std::int64_t kHalfRemainder[] = {0, 10, 10, 14};

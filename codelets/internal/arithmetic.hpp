@@ -2,20 +2,23 @@
 
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <type_traits>
 
 #include "tessera/base/half.hpp"
 
-// The three ways a product is added to a sum, the same for every kernel:
-//   in float, sum float   product and sum each rounded to float (never fused)
+// The four ways a product is added to a sum, the same for every kernel:
+//   in float, sum float   fused: the exact product and the sum rounded once, on every computer
 //   in Half,  sum float   the product of two halves is exact in float; the sum is rounded to float
 //   in Half,  sum Half    product rounded to half, then the sum rounded to half
-// In the last one the sum is taken in float first; rounding 24 bits to 11 after that gives the same
+//   in BFloat16, sum float  fused as floats are: a product has 16 bits, but may be below all floats
+// With half sums the sum is taken in float first; rounding 24 bits to 11 after that gives the same
 // half as rounding the exact sum (24 >= 2 * 11 + 2).
 namespace tessera::codelets::internal {
 
 constexpr float to_float(float value) { return value; }
+constexpr float to_float(BFloat16 value) { return float(value); }
 
 // Equal to float(value) for all 65,536 halves, without a branch: inner loops become vector code,
 // which they do not around the branches of float(Half). The product by 2^112 moves the exponent
@@ -34,8 +37,11 @@ constexpr Sum add(Sum a, Sum b) {
 }
 
 template <class Sum, class In>
-constexpr Sum add_product(Sum sum, In a, In b) {
-  return add(sum, static_cast<Sum>(to_float(a) * to_float(b)));
+Sum add_product(Sum sum, In a, In b) {
+  if constexpr (std::is_same_v<In, Half>)
+    return add(sum, static_cast<Sum>(to_float(a) * to_float(b)));
+  else
+    return std::fma(to_float(a), to_float(b), sum);
 }
 
 // out[z] += r * in[z] for z in [0, count).
@@ -44,11 +50,33 @@ void add_scaled_row(Sum* out, In r, const In* in, std::int64_t count) {
   for (std::int64_t z = 0; z < count; ++z) out[z] = add_product(out[z], r, in[z]);
 }
 
-// sum over z of a[z] * b[z]: kSumLanes sums run side by side (column z goes to sum z % kSumLanes)
-// and are added in order at the end. One running sum would wait four cycles for every addition, and
-// an order fixed here gives the same bits on every vector width.
-inline constexpr std::int64_t kSumLanes = 8;
+// Sums that run side by side where many products end in one number. One running sum would wait
+// four cycles for every addition, and an order fixed here gives the same bits on every vector
+// width.
+inline constexpr std::int64_t kSumLanes = 16;
 
+// The lanes added in pairs: the upper half to the lower, until one is left.
+template <class Sum>
+Sum add_lanes(std::array<Sum, kSumLanes>& lanes) {
+  for (std::size_t half = lanes.size() / 2; half > 0; half /= 2)
+    for (std::size_t i = 0; i < half; ++i) lanes[i] = add(lanes[i], lanes[i + half]);
+  return lanes[0];
+}
+
+// sum over i of values[i] * in(i), term i in lane i % kSumLanes: a row of Fwd for one column of z,
+// whose terms would else wait for each other. A sum of -0 is +0, so that a lane which is filled up
+// with 0 * 0 has the bits of one that is not.
+template <class Sum, class In, class At>
+Sum one_column_sum(const In* values, std::int64_t count, At&& in) {
+  std::array<Sum, kSumLanes> lanes{};
+  for (std::int64_t i = 0; i < count; ++i) {
+    Sum& lane = lanes[std::size_t(i % kSumLanes)];
+    lane = add_product(lane, values[i], in(i));
+  }
+  return add(add_lanes(lanes), Sum());
+}
+
+// sum over z of a[z] * b[z]: column z goes to lane z % kSumLanes.
 template <class Sum, class In>
 Sum dot(const In* a, const In* b, std::int64_t count) {
   std::array<Sum, kSumLanes> lanes{};
@@ -58,9 +86,7 @@ Sum dot(const In* a, const In* b, std::int64_t count) {
       lanes[std::size_t(i)] = add_product(lanes[std::size_t(i)], a[z + i], b[z + i]);
   for (std::int64_t i = 0; z + i < count; ++i)
     lanes[std::size_t(i)] = add_product(lanes[std::size_t(i)], a[z + i], b[z + i]);
-  Sum sum = lanes[0];
-  for (std::size_t i = 1; i < lanes.size(); ++i) sum = add(sum, lanes[i]);
-  return sum;
+  return add(add_lanes(lanes), Sum());
 }
 
 }  // namespace tessera::codelets::internal

@@ -34,21 +34,35 @@ void for_each_row(const Word* words, std::int64_t rows, Visit&& visit) {
   }
 }
 
-// visit(x, y, value) for every non-zero of the cell `sub_group` in a forward element bucket.
-//   x, y   element row and column inside the cell
-//   value  index into the bucket's values
+// visit(entry, columns, value, scale) for every row of the cell `sub_group` in a forward element
+// bucket.
+//   columns  the words of its non-zeros, each a column of the cell times `scale`
+//   value    index of its first value among the bucket's values
 template <class In, class Word, class Visit>
-void for_each_non_zero(const Word* bucket, std::int64_t sub_group, Visit&& visit) {
+void for_each_entry(const Word* bucket, std::int64_t sub_group, Visit&& visit) {
   for_each_record<ElementHeader>(
       bucket, [&](const ElementHeader& header, const Word* record, std::int64_t value) {
         if (header.sub_group != sub_group) return;
         const std::int64_t scale = type_factor(data_type_of<In>()) * header.z;
         for_each_row(record + header.first_output, header.last_row + 1,
                      [&](const OutputEntry& entry, const Word* columns) {
-                       for (std::int64_t i = 0; i < entry.columns; ++i)
-                         visit(std::int64_t{entry.row}, std::int64_t{columns[i]} / scale, value++);
+                       visit(entry, columns, value, scale);
+                       value += entry.columns;
                        return entry.columns;
                      });
+      });
+}
+
+// visit(x, y, value) for every non-zero of the cell `sub_group` in a forward element bucket.
+//   x, y   element row and column inside the cell
+//   value  index into the bucket's values
+template <class In, class Word, class Visit>
+void for_each_non_zero(const Word* bucket, std::int64_t sub_group, Visit&& visit) {
+  for_each_entry<In>(
+      bucket, sub_group,
+      [&](const OutputEntry& entry, const Word* columns, std::int64_t value, std::int64_t scale) {
+        for (std::int64_t i = 0; i < entry.columns; ++i)
+          visit(std::int64_t{entry.row}, std::int64_t{columns[i]} / scale, value + i);
       });
 }
 

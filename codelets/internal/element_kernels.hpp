@@ -18,6 +18,7 @@ struct ElementFwd {
   static constexpr Format kFormat = Format::Element;
 
   static void run(const KernelArgs& args) noexcept {
+    if (args.out.z == 1) return one_column(args);
     const auto in = rows_of<In>(args.in);
     const auto out = rows_of<Sum>(args.out);
     const In* values = values_of<In>(args);
@@ -25,6 +26,19 @@ struct ElementFwd {
                           [&](std::int64_t x, std::int64_t y, std::int64_t value) {
                             add_scaled_row(out.row(x), values[value], in.row(y), args.out.z);
                           });
+  }
+
+ private:
+  static void one_column(const KernelArgs& args) {
+    const auto in = rows_of<In>(args.in);
+    const auto out = rows_of<Sum>(args.out);
+    for_each_entry<In>(
+        words_of<Word>(args), args.sub_group,
+        [&](const OutputEntry& entry, const Word* words, std::int64_t value, std::int64_t scale) {
+          const auto at = [&](std::int64_t i) { return *in.row(words[i] / scale); };
+          Sum& sum = *out.row(entry.row);
+          sum = add(sum, one_column_sum<Sum>(values_of<In>(args) + value, entry.columns, at));
+        });
   }
 };
 

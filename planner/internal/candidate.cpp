@@ -52,14 +52,14 @@ void add_block_methods(std::vector<Candidate>& methods, const Problem& problem,
 }  // namespace
 
 BlockShape dense_block(DataType type) {
-  const std::int64_t side = type == DataType::Half ? 16 : 8;
+  const std::int64_t side = type == DataType::Float ? 8 : 16;
   return {side, side};
 }
 
 BlockShape block_to_use(BlockShape block, DataType type) {
   if (block.rows != block.cols) return block;
   for (const std::int64_t side : {16, 8, 4})
-    if (block.rows % side == 0 && (side < 16 || type == DataType::Half)) return {side, side};
+    if (block.rows % side == 0 && (side < 16 || type != DataType::Float)) return {side, side};
   return block;
 }
 

@@ -17,7 +17,7 @@ inline constexpr WholeRange kAnyWhole{std::numeric_limits<std::int64_t>::min(),
                                       std::numeric_limits<std::int64_t>::max()};
 
 inline const Names<DataType>& type_names() {
-  static const auto names = names_of({DataType::Float, DataType::Half});
+  static const auto names = names_of({DataType::Float, DataType::Half, DataType::BFloat16});
   return names;
 }
 

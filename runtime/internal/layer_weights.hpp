@@ -46,8 +46,8 @@ class LayerWeights {
   const sparse::Csr<float>& given(std::int64_t group) const;
   partitioner::SpillStats spill() const;
   // Values in bucket order, [groups][buckets][values_per_bucket], at the places of the given
-  // pattern. T is float or Half. Allocates nothing where `result` has room, from the second call
-  // on.
+  // pattern. T is the C++ type of the layer's data type. Allocates nothing where `result` has room,
+  // from the second call on.
   template <class T>
   void to_given(std::span<const T> in_order, std::int64_t group, sparse::Csr<float>& result);
 

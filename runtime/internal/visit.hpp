@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "tessera/codelets/check_words.hpp"
 #include "tessera/codelets/kernel.hpp"
 #include "tessera/codelets/visit_cost.hpp"
 #include "tessera/device/engine.hpp"
@@ -13,6 +14,24 @@ namespace tessera::runtime::internal {
 
 codelets::KernelKey kernel_key(const PassSpec& spec);
 bool is_block(codelets::Method method);
+
+// Runs the kernel on one bucket of a tile, whose words and values have that room. Where the machine
+// has a fault in it, the words are looked at first, as they may lead the kernel astray: then it is
+// Error{CheckFailed} naming tile, word and what is wrong with it.
+struct CheckedKernel {
+  const device::Engine& engine;
+  const PassSpec& spec;
+  codelets::Kernel kernel;
+
+  void operator()(TileId tile, const codelets::KernelArgs& args,
+                  const codelets::BucketRoom& room) const {
+    if (engine.is_faulty()) check(tile, args, room);
+    kernel(args);
+  }
+
+ private:
+  void check(TileId tile, const codelets::KernelArgs& args, const codelets::BucketRoom& room) const;
+};
 
 // [rows][z] elements of `bytes_per_element` as a kernel wants them.
 codelets::Operand operand(device::ByteRows rows, std::int64_t bytes_per_element);

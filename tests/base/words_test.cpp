@@ -63,6 +63,7 @@ TEST(Error, EveryCodeHasItsOwnName) {
   EXPECT_EQ(to_string(ErrorCode::BadInput), "bad input");
   EXPECT_EQ(to_string(ErrorCode::LimitExceeded), "limit exceeded");
   EXPECT_EQ(to_string(ErrorCode::NoSolution), "no solution");
+  EXPECT_EQ(to_string(ErrorCode::CheckFailed), "check failed");
   EXPECT_EQ(to_string(ErrorCode::Internal), "internal error");
 }
 
@@ -79,9 +80,10 @@ TEST(Assert, ThrowsInEveryBuildAndNamesConditionAndPlace) {
 }
 
 TEST(DataType, ComesBackFromItsName) {
-  for (const DataType type : {DataType::Float, DataType::Half})
+  for (const DataType type : {DataType::Float, DataType::Half, DataType::BFloat16})
     EXPECT_EQ(parse_data_type(to_string(type)), type);
   EXPECT_EQ(to_string(DataType::Half), "half");
+  EXPECT_EQ(to_string(DataType::BFloat16), "bfloat16");
 }
 
 TEST(DataType, RefusesOtherNamesAndListsTheLegalOnes) {
@@ -91,7 +93,7 @@ TEST(DataType, RefusesOtherNamesAndListsTheLegalOnes) {
       ADD_FAILURE() << name;
     } catch (const Error& e) {
       EXPECT_EQ(e.code(), ErrorCode::InvalidArgument);
-      EXPECT_THAT(e.what(), testing::HasSubstr("use float or half"));
+      EXPECT_THAT(e.what(), testing::HasSubstr("use float, half or bfloat16"));
     }
   }
 }
@@ -100,7 +102,27 @@ TEST(DataType, KnowsItsBytesAndItsCppType) {
   EXPECT_EQ(bytes_of(DataType::Float), std::int64_t{sizeof(float)});
   EXPECT_EQ(bytes_of(DataType::Half), std::int64_t{sizeof(Half)});
   static_assert(data_type_of<float>() == DataType::Float);
+  EXPECT_EQ(bytes_of(DataType::BFloat16), std::int64_t{sizeof(BFloat16)});
   static_assert(data_type_of<Half>() == DataType::Half);
+  static_assert(data_type_of<BFloat16>() == DataType::BFloat16);
+}
+
+TEST(DataType, LeadsToItsCppType) {
+  for (const DataType type : {DataType::Float, DataType::Half, DataType::BFloat16})
+    EXPECT_EQ(with_type(type, [](auto zero) { return data_type_of<decltype(zero)>(); }), type);
+}
+
+// 1 + unit lies half way between two numbers: it rounds to 1, what is larger rounds up.
+TEST(DataType, KnowsHowItRounds) {
+  for (const DataType type : {DataType::Float, DataType::Half, DataType::BFloat16})
+    with_type(type, [&](auto zero) {
+      using T = decltype(zero);
+      const auto [unit, smallest] = precision_of(type);
+      EXPECT_EQ(double(float(T(float(1 + 2 * unit)))), 1 + 2 * unit);
+      EXPECT_EQ(float(T(float(1 + unit))), 1.0f);
+      EXPECT_EQ(double(float(T(float(smallest)))), smallest);
+      EXPECT_EQ(float(T(float(smallest / 2))), 0.0f);
+    });
 }
 
 }  // namespace

@@ -43,16 +43,50 @@ TEST(Add, RoundsTheExactSumOfTwoHalves) {
     }
 }
 
-TEST(Dot, AddsEightLanesInAFixedOrder) {
-  // Column 8 joins column 0 in lane 0: (2^24 + 1) is lost there, and 1 + 1 in lane 1 is not.
-  std::array<float, 10> a{}, ones{};
+TEST(AddProduct, RoundsFloatsOnce) {
+  const float a = 1 + 0x1p-12f;  // a * a = 1 + 2^-11 + 2^-24, of which rounding takes the last
+  EXPECT_EQ(add_product(-(1 + 0x1p-11f), a, a), 0x1p-24f);
+}
+
+TEST(Dot, AddsSixteenLanesInAFixedOrder) {
+  // Column 16 joins column 0 in lane 0: (2^24 + 1) is lost there, and 1 + 1 in lane 1 is not.
+  std::array<float, 18> a{}, ones{};
   ones.fill(1);
   a[0] = 0x1p24f;
-  a[8] = 1;
-  EXPECT_EQ((dot<float>(a.data(), ones.data(), 10)), 0x1p24f);
-  a[8] = 0;
+  a[16] = 1;
+  EXPECT_EQ((dot<float>(a.data(), ones.data(), 18)), 0x1p24f);
+  a[16] = 0;
+  a[1] = a[17] = 1;
+  EXPECT_EQ((dot<float>(a.data(), ones.data(), 18)), 0x1p24f + 2);
+}
+
+TEST(Dot, AddsTheUpperHalfOfTheLanesToTheLower) {
+  // Lane 9 meets lane 1 before either meets lane 0, so that 1 + 1 is not lost.
+  std::array<float, 16> a{}, ones{};
+  ones.fill(1);
+  a[0] = 0x1p24f;
   a[1] = a[9] = 1;
-  EXPECT_EQ((dot<float>(a.data(), ones.data(), 10)), 0x1p24f + 2);
+  EXPECT_EQ((dot<float>(a.data(), ones.data(), 16)), 0x1p24f + 2);
+  // Lane 8 meets lane 0 first, and is lost in it.
+  a[9] = 0;
+  a[8] = 1;
+  EXPECT_EQ((dot<float>(a.data(), ones.data(), 16)), 0x1p24f);
+}
+
+TEST(OneColumnSum, AddsSixteenLanesAndNeverGivesMinusZero) {
+  std::array<float, 18> values{}, ones{};
+  ones.fill(1);
+  values[0] = 0x1p24f;
+  values[1] = values[17] = 1;  // meet in lane 1 before they meet lane 0
+  const auto at = [&](std::int64_t i) { return ones[std::size_t(i)]; };
+  EXPECT_EQ((one_column_sum<float>(values.data(), 18, at)), 0x1p24f + 2);
+  const std::array<float, 16> tiny = [] {
+    std::array<float, 16> all{};
+    all.fill(-0x1p-149f);
+    return all;
+  }();
+  const auto half = [](std::int64_t) { return 0x1p-149f; };
+  EXPECT_FALSE(std::signbit(one_column_sum<float>(tiny.data(), 16, half)));
 }
 
 TEST(Dot, OfNoColumnsIsZero) {

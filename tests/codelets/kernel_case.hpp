@@ -33,24 +33,29 @@ using codelets::Operation;
 // Numbers stored as `type`, read and written as double.
 class Store {
  public:
-  Store(DataType type, std::size_t count) : type_(type), floats_(count), halves_(count) {}
+  Store(DataType type, std::size_t count)
+      : type_(type), floats_(count), halves_(count), bfloats_(count) {}
 
   void set(std::size_t i, double value) {
     floats_[i] = static_cast<float>(value);
     halves_[i] = Half(floats_[i]);
+    bfloats_[i] = BFloat16(floats_[i]);
   }
   double get(std::size_t i) const {
-    return type_ == DataType::Float ? double(floats_[i]) : double(float(halves_[i]));
+    if (type_ == DataType::Float) return double(floats_[i]);
+    return type_ == DataType::Half ? double(float(halves_[i])) : double(float(bfloats_[i]));
   }
   std::size_t size() const { return floats_.size(); }
   void* data() {
-    return type_ == DataType::Float ? static_cast<void*>(floats_.data()) : halves_.data();
+    if (type_ == DataType::Float) return floats_.data();
+    return type_ == DataType::Half ? static_cast<void*>(halves_.data()) : bfloats_.data();
   }
 
  private:
   DataType type_;
   std::vector<float> floats_;
   std::vector<Half> halves_;
+  std::vector<BFloat16> bfloats_;
 };
 
 // A dense operand in memory, rows `stride` elements apart.

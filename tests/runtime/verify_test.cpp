@@ -96,20 +96,67 @@ void expect_bites_at_its_bound(const OneResult& result) {
 }
 
 TEST(VerifyBound, BitesWhereTheSumsRound) {
-  // 1 - 1 = 0: two terms and three partials of magnitude 2 in all.
-  expect_bites_at_its_bound({.weights = {1, -1},
-                             .inputs = {1, 1},
+  // 1/4 - 1/4 = 0: two terms and three partials of magnitude 1/2 in all.
+  expect_bites_at_its_bound({.weights = {0.5, -0.5},
+                             .inputs = {0.5, 0.5},
                              .rounding = {DataType::Float, DataType::Float, 3},
                              .exact = 0,
-                             .bound = (2 + 3 + 2) * 0x1p-24 * 2});
+                             .bound = (2 + 3 + 2) * 0x1p-24 / 2});
 }
 
 TEST(VerifyBound, BitesWhereTheResultRoundsToHalf) {
-  expect_bites_at_its_bound({.weights = {1},
-                             .inputs = {1},
+  expect_bites_at_its_bound({.weights = {0.5},
+                             .inputs = {0.5},
                              .rounding = {DataType::Half, DataType::Float, 1},
-                             .exact = 1,
-                             .bound = 0x1p-11 + 0x1p-24 + (1 + 1 + 2) * 0x1p-24});
+                             .exact = 0.25,
+                             .bound = 0x1p-11 / 4 + 0x1p-24 + (1 + 1 + 2) * 0x1p-24 / 4});
+}
+
+TEST(VerifyBound, BitesWhereTheResultRoundsToBFloat16) {
+  expect_bites_at_its_bound({.weights = {0.5},
+                             .inputs = {0.5},
+                             .rounding = {DataType::BFloat16, DataType::Float, 1},
+                             .exact = 0.25,
+                             .bound = 0x1p-8 / 4 + (1 + 1 + 2) * 0x1p-24 / 4});
+}
+
+// 1000 sums in half of magnitude 1000 / 4: the bound is half of that, and may not be less.
+TEST(VerifyBound, BitesWhereTheSumsRoundToHalf) {
+  expect_bites_at_its_bound({.weights = std::vector<float>(1000, 0.5f),
+                             .inputs = std::vector<float>(1000, 0.5f),
+                             .rounding = {DataType::Half, DataType::Half, 1},
+                             .exact = 250,
+                             .bound = (1000 + 1 + 2) * 0x1p-11 * 250 * (1 + 0x1p-11) +
+                                      (1000 + 2) * 0x1p-24 + 0x1p-11 * 250});
+}
+
+// Whole products whose magnitudes sum to no more than `most`: equality; one more: a bound.
+void expect_equality_up_to(std::int64_t most, const Rounding& rounding, float largest) {
+  for (const std::int64_t more : {0, 1}) {
+    OneResult result{.weights = {largest, -largest, 2.0f + float(more)}, .inputs = {1, 1, 1}};
+    result.rounding = rounding;
+    ASSERT_EQ(std::int64_t(2 * largest) + 2, most);
+    result.exact = 2 + double(more);
+    EXPECT_EQ(result.verify(0).exact, 1 - more);
+    EXPECT_TRUE(result.verify(0).ok());
+    EXPECT_EQ(result.verify(0x1p-20).ok(), more == 1) << "a small error";
+  }
+}
+
+TEST(VerifyBound, AsksForEqualityWhereNothingIsRounded) {
+  expect_equality_up_to(1 << 24, {DataType::Float, DataType::Float, 3}, (1 << 23) - 1);
+  expect_equality_up_to(1 << 11, {DataType::Half, DataType::Half, 3}, (1 << 10) - 1);
+}
+
+// 300 is no bfloat16; its neighbours are 300 = 1.171875 * 2^8 rounded to 8 bits.
+TEST(VerifyBound, AsksForTheExactSumRoundedToTheResultsType) {
+  OneResult result{.weights = std::vector<float>(301, 1), .inputs = std::vector<float>(301, 1)};
+  result.rounding = {DataType::BFloat16, DataType::Float, 1};
+  result.exact = 302;  // 301 lies half way between 300 and 302, of which 300 is even
+  EXPECT_FALSE(result.verify(0).ok());
+  result.exact = 300;
+  EXPECT_TRUE(result.verify(0).ok());
+  EXPECT_EQ(to_string(result.verify(0)), "ok: 1 results, all exact");
 }
 
 TEST(VerifyBound, BitesWhereEveryProductUnderflows) {

@@ -88,7 +88,7 @@ TEST(SparseFcLayer, TakesTypesBlocksAndMachines) {
   const TemporaryFolder folder;
   const std::string machine =
       folder.write("mine.json", R"({"base": "bow", "name": "mine", "tiles": 6})");
-  for (const char* type : {"float", "half"})
+  for (const char* type : {"float", "half", "bfloat16"})
     for (const char* block : {"1", "4", "8", "16", "2"})
       for (const std::string& name : {std::string("gc200"), std::string("bow"), machine}) {
         const Outcome outcome = tool({"--input-size=64", "--output-size=32", "--density=0.3",

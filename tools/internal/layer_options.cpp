@@ -68,9 +68,9 @@ void add_layer_options(CLI::App& app, LayerArguments& a) {
       ->transform(CLI::CheckedTransformer(phases))
       ->type_name("PHASE")
       ->default_str("all");
-  static const std::map<std::string, DataType> types{{"float", DataType::Float},
-                                                     {"half", DataType::Half}};
-  app.add_option("--data-type", a.data_type, "of R, S and Q: float or half")
+  static const std::map<std::string, DataType> types{
+      {"float", DataType::Float}, {"half", DataType::Half}, {"bfloat16", DataType::BFloat16}};
+  app.add_option("--data-type", a.data_type, "of R, S and Q: float, half or bfloat16")
       ->transform(CLI::CheckedTransformer(types))
       ->type_name("TYPE")
       ->default_str("half");

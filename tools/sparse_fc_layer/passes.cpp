@@ -125,10 +125,9 @@ void run_typed(Passes<T> passes, const planner::Problem& problem) {
 
 void run_passes(runtime::FullyConnected& layer, const Weights& weights, const Arguments& arguments,
                 runtime::LayerReport& report) {
-  if (report.problem.data_type == DataType::Half)
-    run_typed(Passes<Half>(layer, weights, arguments, report), report.problem);
-  else
-    run_typed(Passes<float>(layer, weights, arguments, report), report.problem);
+  with_type(report.problem.data_type, [&](auto zero) {
+    run_typed(Passes<decltype(zero)>(layer, weights, arguments, report), report.problem);
+  });
 }
 
 }  // namespace tessera::tools

@@ -63,7 +63,7 @@ RangeFit fit_range(const sparse::Csr<double>& matrix, DataType type, const std::
   fit.weights = sparse::cast<float>(scaled);
   for (std::size_t i = 0; i < matrix.values.size(); ++i) {
     float& v = fit.weights.values[i];
-    if (type == DataType::Half) v = float(Half(v));
+    v = with_type(type, [v](auto zero) { return float(decltype(zero)(v)); });
     TESSERA_ASSERT(std::isfinite(v));
     fit.nonzeros += matrix.values[i] != 0;
     fit.lost += matrix.values[i] != 0 && v == 0;

@@ -74,7 +74,7 @@ struct Tile {
     for (std::size_t h = 0; h < kHeight; ++h) {
       const auto factor = hn::Set(Floats<kLanes>(), factors[static_cast<std::int64_t>(h) * step]);
       for (std::size_t v = 0; v < kVectors; ++v)
-        sums[h][v] = add_product_lanes<In>(sums[h][v], factor, row[v]);
+        sums[h][v] = add_product_lanes(sums[h][v], factor, row[v]);
     }
   }
 };
@@ -139,7 +139,8 @@ HWY_INLINE void add_rows(BlockRun<In> run, float* out, std::int64_t out_stride, 
 
 // The values as floats: where they lie, or converted into `room`.
 HWY_INLINE const float* as_floats(const float* values, std::int64_t, float*) { return values; }
-HWY_INLINE const float* as_floats(const Half* values, std::int64_t count, float* room) {
+template <class In>
+HWY_INLINE const float* as_floats(const In* values, std::int64_t count, float* room) {
   constexpr auto kStep = static_cast<std::int64_t>(kNativeLanes);
   std::int64_t i = 0;
   for (; i + kStep <= count; i += kStep)
@@ -192,8 +193,10 @@ HWY_INLINE void transposed(const BlockSums<In>& args) {
 
 void forward_float(const BlockSums<float>& args) { forward(args); }
 void forward_half(const BlockSums<Half>& args) { forward(args); }
+void forward_bfloat16(const BlockSums<BFloat16>& args) { forward(args); }
 void transposed_float(const BlockSums<float>& args) { transposed(args); }
 void transposed_half(const BlockSums<Half>& args) { transposed(args); }
+void transposed_bfloat16(const BlockSums<BFloat16>& args) { transposed(args); }
 
 }  // namespace tessera::codelets::internal::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -203,18 +206,26 @@ namespace tessera::codelets::internal {
 
 HWY_EXPORT(forward_float);
 HWY_EXPORT(forward_half);
+HWY_EXPORT(forward_bfloat16);
 HWY_EXPORT(transposed_float);
 HWY_EXPORT(transposed_half);
+HWY_EXPORT(transposed_bfloat16);
 
 void block_sums(const BlockSums<float>& sums) noexcept {
   HWY_DYNAMIC_DISPATCH(forward_float)(sums);
 }
 void block_sums(const BlockSums<Half>& sums) noexcept { HWY_DYNAMIC_DISPATCH(forward_half)(sums); }
+void block_sums(const BlockSums<BFloat16>& sums) noexcept {
+  HWY_DYNAMIC_DISPATCH(forward_bfloat16)(sums);
+}
 void block_transposed_sums(const BlockSums<float>& sums) noexcept {
   HWY_DYNAMIC_DISPATCH(transposed_float)(sums);
 }
 void block_transposed_sums(const BlockSums<Half>& sums) noexcept {
   HWY_DYNAMIC_DISPATCH(transposed_half)(sums);
+}
+void block_transposed_sums(const BlockSums<BFloat16>& sums) noexcept {
+  HWY_DYNAMIC_DISPATCH(transposed_bfloat16)(sums);
 }
 
 }  // namespace tessera::codelets::internal

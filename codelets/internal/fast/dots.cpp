@@ -22,195 +22,201 @@ namespace tessera::codelets::internal::HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
 
-// The eight sums of a dot product: one vector of eight, or two of four. Sixteen lanes would give
-// other bits.
+// The sixteen lanes of a dot product: one vector, two or four.
 inline constexpr std::size_t kLanes = std::min<std::size_t>(kNativeLanes, kSumLanes);
 inline constexpr std::size_t kParts = kSumLanes / kLanes;
-// Dot products that run side by side, a_rows x b_rows of them; b_rows is a multiple of four, which
-// are added up together. Eight sums hide the latency of an addition.
-inline constexpr std::size_t kElementColumns = kParts == 1 ? 8 : 4;
-inline constexpr std::size_t kBlockRows = kParts == 2 ? 1 : kManyRegisters ? 4 : 2;
 inline constexpr std::size_t kFour = 4;
+// Dot products that run side by side: rows x columns of them. With 32 registers 16 vectors of sums,
+// which both hide the latency of an addition and use a loaded row often; else 8.
+inline constexpr std::size_t kBlockRows = kParts == 1 ? kFour : 1;
+inline constexpr std::size_t kMostFours = kParts == 1 ? kFour : 1;
 
 using Vector = FloatVector<kLanes>;
-using FourFloats = FloatVector<kFour>;
 
-struct Eight {
+struct Sixteen {
   Vector parts[kParts];
 };
 
 template <class In>
-HWY_INLINE Eight load_eight(const In* from) {
-  Eight result;
+HWY_INLINE Sixteen load_sixteen(const In* from) {
+  Sixteen result;
   for (std::size_t p = 0; p < kParts; ++p) result.parts[p] = load_lanes<kLanes>(from + p * kLanes);
   return result;
 }
 
-// The first `count` < 8 of eight, then zeros: a lane is never -0, so adding +0 changes no bit.
-HWY_INLINE Eight load_some(const float* from, std::int64_t count) {
+// The first `count` < 16 of sixteen, then zeros, which change no bit but the sign of a zero.
+HWY_INLINE Vector load_some(const float* from, std::int64_t count) {
 #if HWY_MEM_OPS_MIGHT_FAULT
-  float room[kSumLanes] = {};
+  float room[kLanes] = {};
   for (std::int64_t i = 0; i < count; ++i) room[i] = from[i];
-  return load_eight(room);
+  return load_lanes<kLanes>(room);
 #else
-  Eight result;
-  for (std::size_t p = 0; p < kParts; ++p) {
-    const auto first = static_cast<std::int64_t>(p * kLanes);
-    const auto left = static_cast<std::size_t>(std::max<std::int64_t>(count - first, 0));
-    const Floats<kLanes> d;
-    result.parts[p] = hn::MaskedLoad(hn::FirstN(d, left), d, from + std::min(first, count));
-  }
-  return result;
+  const Floats<kLanes> d;
+  return hn::MaskedLoad(hn::FirstN(d, static_cast<std::size_t>(count)), d, from);
 #endif
 }
-template <class Word>
-HWY_INLINE std::uint64_t load_word(const Half* from) {
+#if HWY_TARGET == HWY_AVX3
+template <class In>  // of 16 bits
+HWY_INLINE Vector load_some(const In* from, std::int64_t count) {
+  const HalfBits<kLanes> d;
+  return widen<In, kLanes>(hn::MaskedLoad(hn::FirstN(d, static_cast<std::size_t>(count)), d,
+                                          reinterpret_cast<const std::uint16_t*>(from)));
+}
+#else
+template <class Word, class In>
+HWY_INLINE std::uint64_t load_word(const In* from) {
   Word word;
   std::memcpy(&word, from, sizeof word);
   return word;
 }
 
-// By at most two loads that may overlap: a copy element by element would be read back from memory
-// before it is there, which cost more than the whole dot product (z 33: 3.5 times).
-HWY_INLINE Eight load_some(const Half* from, std::int64_t count) {
-  std::uint64_t low = 0, high = 0;  // four halves each
-  if (count >= 4) {
-    low = load_word<std::uint64_t>(from);
-    high = load_word<std::uint64_t>(from + count - 4) >> 16 >> 16 * (7 - count);
-  } else if (count >= 2) {
-    low = load_word<std::uint32_t>(from) |
-          load_word<std::uint32_t>(from + count - 2) >> 16 * (4 - count) << 32;
-  } else {
-    low = load_word<std::uint16_t>(from);
-  }
+// 0 <= count < 4 elements of 16 bits in the low bits, by at most two loads that may overlap: a copy
+// element by element would be read back from memory before it is there, which cost more than the
+// whole dot product (z 33: 3.5 times).
+template <class In>
+HWY_INLINE std::uint64_t load_few(const In* from, std::int64_t count) {
+  if (count >= 2)
+    return load_word<std::uint32_t>(from) |
+           load_word<std::uint32_t>(from + count - 2) >> 16 * (4 - count) << 32;
+  return count == 1 ? load_word<std::uint16_t>(from) : 0;
+}
+template <class In>
+HWY_INLINE std::uint64_t load_up_to_four(const In* from, std::int64_t count) {
+  return count >= 4 ? load_word<std::uint64_t>(from)
+                    : load_few(from, std::max<std::int64_t>(count, 0));
+}
+template <class In>
+HWY_INLINE Vector load_some(const In* from, std::int64_t count) {
   const hn::Repartition<std::uint64_t, HalfBits<kLanes>> d64;
-  Eight result;
-  if constexpr (kParts == 1) {
-    const auto halves = hn::InterleaveLower(d64, hn::Set(d64, low), hn::Set(d64, high));
-    result.parts[0] = to_floats<kLanes>(hn::BitCast(HalfBits<kLanes>(), halves));
-  } else {
-    for (std::size_t p = 0; p < kParts; ++p)
-      result.parts[p] =
-          to_floats<kLanes>(hn::BitCast(HalfBits<kLanes>(), hn::Set(d64, p == 0 ? low : high)));
+  const auto low = hn::Set(d64, load_up_to_four(from, count));
+  if constexpr (kLanes == kFour)
+    return widen<In, kLanes>(hn::BitCast(HalfBits<kLanes>(), low));
+  else
+    return widen<In, kLanes>(hn::BitCast(
+        HalfBits<kLanes>(),
+        hn::InterleaveLower(d64, low, hn::Set(d64, load_up_to_four(from + kFour, count - 4)))));
+}
+#endif
+
+template <class In>
+HWY_INLINE Sixteen load_rest(const In* from, std::int64_t count) {
+  Sixteen result;
+  for (std::size_t p = 0; p < kParts; ++p) {
+    const auto left = count - static_cast<std::int64_t>(p * kLanes);
+    if (left >= static_cast<std::int64_t>(kLanes))
+      result.parts[p] = load_lanes<kLanes>(from + p * kLanes);
+    else if (left > 0)
+      result.parts[p] = load_some(from + p * kLanes, left);
+    else
+      result.parts[p] = hn::Zero(Floats<kLanes>());
   }
   return result;
 }
 
+// Adding lanes as add_lanes() of arithmetic.hpp does: the upper half to the lower, again and again.
+// Each step does so for two dot products at once, so that a vector stays full, and leaves half as
+// many vectors. The last one holds one sum in each lane.
+HWY_INLINE Vector fold_parts(Sixteen sum) {
+  for (std::size_t half = kParts / 2; half > 0; half /= 2)
+    for (std::size_t p = 0; p < half; ++p)
+      sum.parts[p] = hn::Add(sum.parts[p], sum.parts[p + half]);
+  return sum.parts[0];
+}
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
-HWY_INLINE FourFloats lower_four(const Eight& eight) {
-  return hn::LowerHalf(Floats<kFour>(), eight.parts[0]);
+HWY_INLINE Vector fold_halves(Vector a, Vector b) {
+  const Floats<kLanes> d;
+  return hn::Add(hn::ConcatLowerLower(d, b, a), hn::ConcatUpperUpper(d, b, a));
 }
-HWY_INLINE FourFloats upper_four(const Eight& eight) {
-  return hn::UpperHalf(Floats<kFour>(), eight.parts[0]);
-}
-#else
-HWY_INLINE FourFloats lower_four(const Eight& eight) { return eight.parts[0]; }
-HWY_INLINE FourFloats upper_four(const Eight& eight) { return eight.parts[1]; }
 #endif
-
-// a b c d, each with lanes 0 1 2 3 (and 4 5 6 7), turned into lanes 0, 1, 2, 3 of all four.
-HWY_INLINE void transpose_four(Eight* v) {
+#if HWY_TARGET == HWY_AVX3
+// a of four blocks of four lanes, b alike: blocks of the result are those of a, b, a, b.
+HWY_INLINE Vector fold_blocks(Vector a, Vector b) {
+  return hn::Add(hn::OddEvenBlocks(b, a), hn::SwapAdjacentBlocks(hn::OddEvenBlocks(a, b)));
+}
+#endif
+HWY_INLINE Vector fold_pairs(Vector a, Vector b) {
   const Floats<kLanes> d;
   const hn::RepartitionToWide<hn::RebindToUnsigned<Floats<kLanes>>> d64;
-  const auto low_pair = [&](Vector a, Vector b) {
-    return hn::BitCast(d, hn::InterleaveLower(d64, hn::BitCast(d64, a), hn::BitCast(d64, b)));
-  };
-  const auto high_pair = [&](Vector a, Vector b) {
-    return hn::BitCast(d, hn::InterleaveUpper(d64, hn::BitCast(d64, a), hn::BitCast(d64, b)));
-  };
-  for (std::size_t p = 0; p < kParts; ++p) {
-    const Vector ab01 = hn::InterleaveLower(d, v[0].parts[p], v[1].parts[p]);
-    const Vector ab23 = hn::InterleaveUpper(d, v[0].parts[p], v[1].parts[p]);
-    const Vector cd01 = hn::InterleaveLower(d, v[2].parts[p], v[3].parts[p]);
-    const Vector cd23 = hn::InterleaveUpper(d, v[2].parts[p], v[3].parts[p]);
-    v[0].parts[p] = low_pair(ab01, cd01);
-    v[1].parts[p] = high_pair(ab01, cd01);
-    v[2].parts[p] = low_pair(ab23, cd23);
-    v[3].parts[p] = high_pair(ab23, cd23);
-  }
+  const auto a64 = hn::BitCast(d64, a), b64 = hn::BitCast(d64, b);
+  return hn::Add(hn::BitCast(d, hn::InterleaveLower(d64, a64, b64)),
+                 hn::BitCast(d, hn::InterleaveUpper(d64, a64, b64)));
+}
+HWY_INLINE Vector fold_neighbours(Vector a, Vector b) {
+  const Floats<kLanes> d;
+  return fold_pairs(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b));
 }
 
-// The lanes of four dot products added in the order of dot() in arithmetic.hpp.
-HWY_INLINE FourFloats add_lanes_of_four(Eight* v) {
-  transpose_four(v);
-  FourFloats sum = lower_four(v[0]);
-  for (std::size_t i = 1; i < kFour; ++i) sum = hn::Add(sum, lower_four(v[i]));
-  for (std::size_t i = 0; i < kFour; ++i) sum = hn::Add(sum, upper_four(v[i]));
-  return sum;
+// Where in the tree of folds the dot product stands whose sum comes out in lane i. Folds of lower
+// levels deal pairs of inputs to blocks and lanes in the order 0 2 1 3.
+constexpr std::size_t tree_slot(std::size_t i) {
+  constexpr std::size_t kDealt[kFour] = {0, 2, 1, 3};
+  const std::size_t block = i / kFour, lane = i % kFour;
+  return kLanes / kFour * kDealt[lane] + (kLanes == kSumLanes ? kDealt[block] : block);
 }
 
-// kRows x kColumns dot products of rows of length z.
-template <class In, std::size_t kRows, std::size_t kColumns>
-struct DotTile {
-  const In* a[kRows];
-  const In* b[kColumns];
-  Eight sums[kRows][kColumns];
+// kLanes dot products, summed over their lanes, in order.
+HWY_INLINE Vector add_lanes_of(const Vector (&sums)[kLanes]) {
+  Vector tree[kLanes];
+  for (std::size_t i = 0; i < kLanes; ++i) tree[tree_slot(i)] = sums[i];
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+  for (std::size_t i = 0; i < kLanes / 2; ++i) tree[i] = fold_halves(tree[2 * i], tree[2 * i + 1]);
+#endif
+#if HWY_TARGET == HWY_AVX3
+  for (std::size_t i = 0; i < kFour; ++i) tree[i] = fold_blocks(tree[2 * i], tree[2 * i + 1]);
+#endif
+  const Vector all = fold_neighbours(fold_pairs(tree[0], tree[1]), fold_pairs(tree[2], tree[3]));
+  return hn::Add(all, hn::Zero(Floats<kLanes>()));  // -0 becomes +0, as in dot()
+}
 
-  HWY_INLINE void add(const Eight (&a_lanes)[kRows], const Eight& b_lanes, std::size_t column) {
-    for (std::size_t r = 0; r < kRows; ++r)
-      for (std::size_t p = 0; p < kParts; ++p)
-        sums[r][column].parts[p] =
-            add_product_lanes<In>(sums[r][column].parts[p], a_lanes[r].parts[p], b_lanes.parts[p]);
-  }
+// gradients[i] += sums[i] for the first `count` of kLanes.
+HWY_INLINE void add_some_to(float* gradients, Vector sums, std::int64_t count) {
+  const Floats<kLanes> d;
+  if (count == static_cast<std::int64_t>(kLanes))
+    return hn::StoreU(hn::Add(hn::LoadU(d, gradients), sums), d, gradients);
+  float room[kLanes];
+  hn::StoreU(sums, d, room);
+  for (std::int64_t i = 0; i < count; ++i) gradients[i] += room[i];
+}
 
-  HWY_INLINE void run(std::int64_t z) {
-    for (auto& row : sums)
-      for (Eight& sum : row)
-        for (Vector& part : sum.parts) part = hn::Zero(Floats<kLanes>());
-    Eight a_lanes[kRows];
-    std::int64_t first = 0;
-    for (; first + kSumLanes <= z; first += kSumLanes) {
-      for (std::size_t r = 0; r < kRows; ++r) a_lanes[r] = load_eight(a[r] + first);
-      for (std::size_t c = 0; c < kColumns; ++c) add(a_lanes, load_eight(b[c] + first), c);
+// kRows x kColumns dot products of rows of length z, row-major into `to`. All loops are of constant
+// length, so that sums stay in registers.
+template <std::size_t kRows, std::size_t kColumns, class In>
+HWY_INLINE void dot_tile(const In* const* a, const In* const* b, std::int64_t z, Vector* to) {
+  Sixteen sums[kRows][kColumns];
+  for (auto& row : sums)
+    for (Sixteen& sum : row)
+      for (Vector& part : sum.parts) part = hn::Zero(Floats<kLanes>());
+  const auto add = [&](auto&& load) HWY_ATTR {
+    Sixteen a_lanes[kRows];
+    for (std::size_t r = 0; r < kRows; ++r) a_lanes[r] = load(a[r]);
+    for (std::size_t c = 0; c < kColumns; ++c) {
+      const Sixteen b_lanes = load(b[c]);
+      for (std::size_t r = 0; r < kRows; ++r)
+        for (std::size_t p = 0; p < kParts; ++p)
+          sums[r][c].parts[p] =
+              add_product_lanes(sums[r][c].parts[p], a_lanes[r].parts[p], b_lanes.parts[p]);
     }
-    if (first == z) return;
-    for (std::size_t r = 0; r < kRows; ++r) a_lanes[r] = load_some(a[r] + first, z - first);
-    for (std::size_t c = 0; c < kColumns; ++c) add(a_lanes, load_some(b[c] + first, z - first), c);
-  }
-
-  // gradients[c] += the dot products of row kRow, for the first `count` columns. All loops are of
-  // constant length, so that sums stay in registers.
-  template <std::size_t kRow>
-  HWY_INLINE void add_to(float* gradients, std::int64_t count) {
-    constexpr auto kStep = static_cast<std::int64_t>(kFour);
-    const Floats<kFour> d;
-    for (std::size_t c = 0; c < kColumns; c += kFour, gradients += kStep, count -= kStep) {
-      const FourFloats dots = add_lanes_of_four(&sums[kRow][c]);
-      if (count >= kStep) {
-        hn::StoreU(hn::Add(hn::LoadU(d, gradients), dots), d, gradients);
-        continue;
-      }
-      float room[kFour];
-      hn::StoreU(dots, d, room);
-      for (std::int64_t i = 0; i < count; ++i) gradients[i] += room[i];
-    }
-  }
-};
-
-// Where a tile is wider than what is left, its other columns repeat the last one and are dropped.
-template <class In, std::size_t kColumns>
-HWY_INLINE void row_dots(const ElementDots<In>& args, const TermRow& row, std::int64_t first,
-                         std::int64_t count) {
-  DotTile<In, 1, kColumns> tile;
-  tile.a[0] = args.q_grad + row.row * args.q_grad_stride;
-  for (std::size_t c = 0; c < kColumns; ++c) {
-    const std::int64_t term = first + std::min(static_cast<std::int64_t>(c), count - 1);
-    tile.b[c] = args.s + args.code.row_of(row.words + term * args.code.step) * args.s_stride;
-  }
-  tile.run(args.z);
-  tile.template add_to<0>(args.gradients + row.value + first, count);
+  };
+  std::int64_t first = 0;
+  for (; first + kSumLanes <= z; first += kSumLanes)
+    add([&](const In* row) HWY_ATTR { return load_sixteen(row + first); });
+  if (first < z) add([&](const In* row) HWY_ATTR { return load_rest(row + first, z - first); });
+  for (std::size_t r = 0; r < kRows; ++r)
+    for (std::size_t c = 0; c < kColumns; ++c) to[r * kColumns + c] = fold_parts(sums[r][c]);
 }
 
-// So few columns that plain code is faster. One running sum, as no lane has two terms; it has the
-// bits of the slow twin, which adds the lanes in the same order and then zeros.
+// So few columns that plain code is faster; it has the bits of the slow twin: lane 2 joins lane 0
+// first.
 inline constexpr std::int64_t kFewColumns = 3;
 
 template <class In>
 HWY_INLINE float few_columns_dot(const In* a, const In* b, std::int64_t z) {
-  auto sum = hn::Zero(Floats<1>());
-  for (std::int64_t i = 0; i < z; ++i)
-    sum = add_product_lanes<In>(sum, load_lanes<1>(a + i), load_lanes<1>(b + i));
-  return hn::GetLane(sum);
+  using One = Floats<1>;
+  const auto product = [&](std::int64_t i) HWY_ATTR {
+    if (i >= z) return hn::Zero(One());
+    return add_product_lanes(hn::Zero(One()), load_lanes<1>(a + i), load_lanes<1>(b + i));
+  };
+  return hn::GetLane(hn::Add(hn::Add(product(0), product(2)), product(1))) + 0.0f;
 }
 
 template <class In>
@@ -235,50 +241,71 @@ HWY_INLINE void few_columns(const BlockDots<In>& args) {
                                        args.s + (column + j) * args.s_stride, args.z);
 }
 
+// Terms [first, first + count) of a row, count <= kLanes. Where tiles are wider than what is left,
+// their other columns repeat the last one and are dropped.
+template <class In>
+HWY_INLINE void row_dots(const ElementDots<In>& args, const TermRow& row, std::int64_t first,
+                         std::int64_t count) {
+  const In* a = args.q_grad + row.row * args.q_grad_stride;
+  const In* b[kLanes];
+  for (std::size_t c = 0; c < kLanes; ++c) {
+    const std::int64_t term = first + std::min(static_cast<std::int64_t>(c), count - 1);
+    b[c] = args.s + args.code.row_of(row.words + term * args.code.step) * args.s_stride;
+  }
+  Vector sums[kLanes];
+  for (Vector& sum : sums) sum = hn::Zero(Floats<kLanes>());
+  const auto fours = static_cast<std::size_t>(ceil_div(count, kFour));
+  if constexpr (kMostFours > 1) {
+    with_constant<kMostFours>(
+        fours, [&](auto n) HWY_ATTR { dot_tile<1, n * kFour>(&a, b, args.z, sums); });
+  } else {
+    for (std::size_t f = 0; f < fours; ++f)
+      dot_tile<1, kFour>(&a, b + f * kFour, args.z, sums + f * kFour);
+  }
+  add_some_to(args.gradients + row.value + first, add_lanes_of(sums), count);
+}
+
 template <class In>
 HWY_INLINE void all_element_dots(const ElementDots<In>& args) {
   if (args.z <= kFewColumns) return few_columns(args);
-  constexpr auto kStep = static_cast<std::int64_t>(kElementColumns);
-  for (const TermRow& row : args.rows) {
-    std::int64_t i = 0;
-    for (; i + kStep <= row.count; i += kStep) row_dots<In, kElementColumns>(args, row, i, kStep);
-    for (; i < row.count; i += kFour)
-      row_dots<In, kFour>(args, row, i, std::min<std::int64_t>(row.count - i, kFour));
-  }
+  constexpr auto kStep = static_cast<std::int64_t>(kLanes);
+  for (const TermRow& row : args.rows)
+    for (std::int64_t i = 0; i < row.count; i += kStep)
+      row_dots(args, row, i, std::min(row.count - i, kStep));
 }
 
-// A block's rows [i, i + kRows) against all its columns.
-template <class In, std::size_t kRows>
-HWY_INLINE void block_rows(const BlockDots<In>& args, const In* s, float* gradients,
-                           std::int64_t i) {
-  DotTile<In, kRows, kFour> tile;
+// kLanes / 4 rows of a block from row i on, four columns from column j on. What lies beyond the
+// block repeats its last row or column and is dropped.
+template <class In>
+HWY_INLINE void block_part(const BlockDots<In>& args, const In* s, float* gradients, std::int64_t i,
+                           std::int64_t j) {
+  constexpr std::size_t kRows = kLanes / kFour;
+  const In *a[kRows], *b[kFour];
   for (std::size_t r = 0; r < kRows; ++r)
-    tile.a[r] = args.q_grad + (args.row + i + static_cast<std::int64_t>(r)) * args.q_grad_stride;
-  for (std::int64_t j = 0; j < args.cols; j += kFour) {
-    for (std::size_t c = 0; c < kFour; ++c)
-      tile.b[c] = s + std::min(j + static_cast<std::int64_t>(c), args.cols - 1) * args.s_stride;
-    tile.run(args.z);
-    const std::int64_t count = std::min<std::int64_t>(args.cols - j, kFour);
-    float* to = gradients + i * args.cols + j;
-    tile.template add_to<0>(to, count);
-    if constexpr (kRows > 1) tile.template add_to<1>(to + args.cols, count);
-    if constexpr (kRows > 2) {
-      tile.template add_to<2>(to + 2 * args.cols, count);
-      tile.template add_to<3>(to + 3 * args.cols, count);
-    }
-  }
+    a[r] = args.q_grad + (args.row + std::min(i + static_cast<std::int64_t>(r), args.rows - 1)) *
+                             args.q_grad_stride;
+  for (std::size_t c = 0; c < kFour; ++c)
+    b[c] = s + std::min(j + static_cast<std::int64_t>(c), args.cols - 1) * args.s_stride;
+  Vector sums[kLanes];
+  for (std::size_t r = 0; r < kRows; r += kBlockRows)
+    dot_tile<kBlockRows, kFour>(a + r, b, args.z, sums + r * kFour);
+  float room[kLanes];
+  hn::StoreU(add_lanes_of(sums), Floats<kLanes>(), room);
+  const std::int64_t rows = std::min<std::int64_t>(args.rows - i, kRows);
+  const std::int64_t cols = std::min<std::int64_t>(args.cols - j, kFour);
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = 0; c < cols; ++c)
+      gradients[(i + r) * args.cols + j + c] += room[r * static_cast<std::int64_t>(kFour) + c];
 }
 
 template <class In>
 HWY_INLINE void all_block_dots(const BlockDots<In>& args) {
   if (args.z <= kFewColumns) return few_columns(args);
-  constexpr auto kStep = static_cast<std::int64_t>(kBlockRows);
   float* gradients = args.gradients;
   for (const std::uint32_t column : args.columns) {
     const In* s = args.s + column * args.s_stride;
-    std::int64_t i = 0;
-    for (; i + kStep <= args.rows; i += kStep) block_rows<In, kBlockRows>(args, s, gradients, i);
-    for (; i < args.rows; ++i) block_rows<In, 1>(args, s, gradients, i);
+    for (std::int64_t i = 0; i < args.rows; i += kLanes / kFour)
+      for (std::int64_t j = 0; j < args.cols; j += kFour) block_part(args, s, gradients, i, j);
     gradients += args.rows * args.cols;
   }
 }
@@ -309,8 +336,10 @@ void all_block_dots(const BlockDots<In>& args) {
 
 void element_float(const ElementDots<float>& args) { all_element_dots(args); }
 void element_half(const ElementDots<Half>& args) { all_element_dots(args); }
+void element_bfloat16(const ElementDots<BFloat16>& args) { all_element_dots(args); }
 void block_float(const BlockDots<float>& args) { all_block_dots(args); }
 void block_half(const BlockDots<Half>& args) { all_block_dots(args); }
+void block_bfloat16(const BlockDots<BFloat16>& args) { all_block_dots(args); }
 
 }  // namespace tessera::codelets::internal::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -320,8 +349,10 @@ namespace tessera::codelets::internal {
 
 HWY_EXPORT(element_float);
 HWY_EXPORT(element_half);
+HWY_EXPORT(element_bfloat16);
 HWY_EXPORT(block_float);
 HWY_EXPORT(block_half);
+HWY_EXPORT(block_bfloat16);
 
 void element_dots(const ElementDots<float>& dots) noexcept {
   HWY_DYNAMIC_DISPATCH(element_float)(dots);
@@ -329,8 +360,14 @@ void element_dots(const ElementDots<float>& dots) noexcept {
 void element_dots(const ElementDots<Half>& dots) noexcept {
   HWY_DYNAMIC_DISPATCH(element_half)(dots);
 }
+void element_dots(const ElementDots<BFloat16>& dots) noexcept {
+  HWY_DYNAMIC_DISPATCH(element_bfloat16)(dots);
+}
 void block_dots(const BlockDots<float>& dots) noexcept { HWY_DYNAMIC_DISPATCH(block_float)(dots); }
 void block_dots(const BlockDots<Half>& dots) noexcept { HWY_DYNAMIC_DISPATCH(block_half)(dots); }
+void block_dots(const BlockDots<BFloat16>& dots) noexcept {
+  HWY_DYNAMIC_DISPATCH(block_bfloat16)(dots);
+}
 
 }  // namespace tessera::codelets::internal
 #endif

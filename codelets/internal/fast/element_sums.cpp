@@ -13,6 +13,7 @@
 
 #include "tessera/base/int_math.hpp"
 #include "tessera/codelets/internal/fast/lanes.inl"
+#include "tessera/codelets/internal/fast/one_column.inl"
 #include "tessera/codelets/internal/fast/vector_kernels.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -66,8 +67,8 @@ struct RowSums {
     const In* in = args.in + t.row * args.in_stride + panel.first;
     const auto factor = broadcast<kLanes>(t.value);
     for (std::size_t v = 0; v < kVectors; ++v)
-      sums[v] = add_product_lanes<In>(
-          sums[v], factor, load_lanes<kLanes>(in + column_of<kLanes, kVectors>(panel, v)));
+      sums[v] = add_product_lanes(sums[v], factor,
+                                  load_lanes<kLanes>(in + column_of<kLanes, kVectors>(panel, v)));
   }
   HWY_INLINE float* out(const TermRow& row) const {
     return args.out + row.row * args.out_stride + panel.first;
@@ -119,7 +120,7 @@ struct RowSums {
         const auto factor = broadcast<kLanes>(t.value);
         load(sums, to);
         for (std::size_t v = 0; v < kVectors; ++v)
-          sums[v] = add_product_lanes<In>(sums[v], factor, in[v]);
+          sums[v] = add_product_lanes(sums[v], factor, in[v]);
         store(sums, to);
       }
     }
@@ -137,22 +138,35 @@ HWY_INLINE void for_each_row_sums(const ElementSums<In>& args, Run&& run) {
   });
 }
 
-void gather_float(const ElementSums<float>& args) {
-  for_each_row_sums<false>(args, [](const auto& sums) { sums.gather_all(); });
+template <class In>
+HWY_INLINE void gather(const ElementSums<In>& args) {
+  if (args.z != 1)
+    return for_each_row_sums<false>(args, [](const auto& sums) { sums.gather_all(); });
+  for (const TermRow& row : args.rows)
+    args.out[row.row * args.out_stride] +=
+        one_column_lanes(args.values + row.value, row.count, [&](std::int64_t i) {
+          return args.in + args.code.row_of(row.words + i * args.code.step) * args.in_stride;
+        });
 }
-void gather_half(const ElementSums<Half>& args) {
-  for_each_row_sums<false>(args, [](const auto& sums) { sums.gather_all(); });
-}
+void gather_float(const ElementSums<float>& args) { gather(args); }
+void gather_half(const ElementSums<Half>& args) { gather(args); }
+void gather_bfloat16(const ElementSums<BFloat16>& args) { gather(args); }
 void named_float(const ElementSums<float>& args) {
   for_each_row_sums<true>(args, [](const auto& sums) { sums.gather_all(); });
 }
 void named_half(const ElementSums<Half>& args) {
   for_each_row_sums<true>(args, [](const auto& sums) { sums.gather_all(); });
 }
+void named_bfloat16(const ElementSums<BFloat16>& args) {
+  for_each_row_sums<true>(args, [](const auto& sums) { sums.gather_all(); });
+}
 void scatter_float(const ElementSums<float>& args) {
   for_each_row_sums<false>(args, [](const auto& sums) { sums.scatter_all(); });
 }
 void scatter_half(const ElementSums<Half>& args) {
+  for_each_row_sums<false>(args, [](const auto& sums) { sums.scatter_all(); });
+}
+void scatter_bfloat16(const ElementSums<BFloat16>& args) {
   for_each_row_sums<false>(args, [](const auto& sums) { sums.scatter_all(); });
 }
 
@@ -164,10 +178,13 @@ namespace tessera::codelets::internal {
 
 HWY_EXPORT(gather_float);
 HWY_EXPORT(gather_half);
+HWY_EXPORT(gather_bfloat16);
 HWY_EXPORT(named_float);
 HWY_EXPORT(named_half);
+HWY_EXPORT(named_bfloat16);
 HWY_EXPORT(scatter_float);
 HWY_EXPORT(scatter_half);
+HWY_EXPORT(scatter_bfloat16);
 
 void gather_sums(const ElementSums<float>& sums) noexcept {
   HWY_DYNAMIC_DISPATCH(gather_float)(sums);
@@ -175,15 +192,24 @@ void gather_sums(const ElementSums<float>& sums) noexcept {
 void gather_sums(const ElementSums<Half>& sums) noexcept {
   HWY_DYNAMIC_DISPATCH(gather_half)(sums);
 }
+void gather_sums(const ElementSums<BFloat16>& sums) noexcept {
+  HWY_DYNAMIC_DISPATCH(gather_bfloat16)(sums);
+}
 void named_sums(const ElementSums<float>& sums) noexcept {
   HWY_DYNAMIC_DISPATCH(named_float)(sums);
 }
 void named_sums(const ElementSums<Half>& sums) noexcept { HWY_DYNAMIC_DISPATCH(named_half)(sums); }
+void named_sums(const ElementSums<BFloat16>& sums) noexcept {
+  HWY_DYNAMIC_DISPATCH(named_bfloat16)(sums);
+}
 void scatter_sums(const ElementSums<float>& sums) noexcept {
   HWY_DYNAMIC_DISPATCH(scatter_float)(sums);
 }
 void scatter_sums(const ElementSums<Half>& sums) noexcept {
   HWY_DYNAMIC_DISPATCH(scatter_half)(sums);
+}
+void scatter_sums(const ElementSums<BFloat16>& sums) noexcept {
+  HWY_DYNAMIC_DISPATCH(scatter_bfloat16)(sums);
 }
 
 }  // namespace tessera::codelets::internal

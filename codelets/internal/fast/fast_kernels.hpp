@@ -16,26 +16,48 @@
 // vector code. Same bits as the slow twins (but for which NaN a NaN is).
 namespace tessera::codelets::internal {
 
+template <class In>
+ElementSums<In> element_sums_of(const KernelArgs& args, std::span<const TermRow> rows,
+                                const RowCode& code) {
+  return {.rows = rows,
+          .code = code,
+          .values = values_of<In>(args),
+          .in = static_cast<const In*>(args.in.data),
+          .in_stride = args.in.row_stride,
+          .out = static_cast<float*>(args.out.data),
+          .out_stride = args.out.row_stride,
+          .z = args.out.z};
+}
+
 template <Bucket kBucket, class In, class Word, class Add>
 void fast_element_sums(const KernelArgs& args, Add&& add) {
   if (args.out.z == 0) return;
   for_each_term_rows<kBucket, In>(words_of<Word>(args), args.sub_group,
                                   [&](std::span<const TermRow> rows, const RowCode& code) {
-                                    add(ElementSums<In>{.rows = rows,
-                                                        .code = code,
-                                                        .values = values_of<In>(args),
-                                                        .in = static_cast<const In*>(args.in.data),
-                                                        .in_stride = args.in.row_stride,
-                                                        .out = static_cast<float*>(args.out.data),
-                                                        .out_stride = args.out.row_stride,
-                                                        .z = args.out.z});
+                                    add(element_sums_of<In>(args, rows, code));
                                   });
 }
 
+// Words that are offsets into this operand are taken as they are, else they are decoded first.
 template <class In, class Word>
 void fast_element_fwd(const KernelArgs& args) noexcept {
-  fast_element_sums<Bucket::Forward, In, Word>(
-      args, [](const ElementSums<In>& sums) { gather_sums(sums); });
+  if (args.out.z == 0) return;
+  const auto add_record = [&](const ElementHeader& header, const Word* record, std::int64_t value) {
+    if (header.sub_group != args.sub_group) return;
+    if (header.z != args.in.row_stride)
+      return for_each_term_rows_of<Bucket::Forward, In>(
+          header, record, value, [&](std::span<const TermRow> rows, const RowCode& code) {
+            gather_sums(element_sums_of<In>(args, rows, code));
+          });
+    offset_sums(OffsetSums<In, Word>{.words = record + header.first_output,
+                                     .rows = header.last_row + 1,
+                                     .values = values_of<In>(args) + value,
+                                     .in = static_cast<const In*>(args.in.data),
+                                     .out = static_cast<float*>(args.out.data),
+                                     .out_stride = args.out.row_stride,
+                                     .z = args.out.z});
+  };
+  for_each_record<ElementHeader>(words_of<Word>(args), add_record);
 }
 
 template <class In, class Word>

@@ -8,6 +8,7 @@
 #endif
 
 #include <algorithm>
+#include <cmath>
 #include <type_traits>
 
 #include "tessera/base/half.hpp"
@@ -57,9 +58,25 @@ HWY_INLINE FloatVector<kLanes> to_floats(hn::Vec<HalfBits<kLanes>> halves) {
 #endif
 }
 
+// Halves or bfloat16s by their bits, one in each lane.
+template <class In, std::size_t kLanes>
+HWY_INLINE FloatVector<kLanes> widen(hn::Vec<HalfBits<kLanes>> bits) {
+  if constexpr (std::is_same_v<In, Half>) {
+    return to_floats<kLanes>(bits);
+  } else {
+    const hn::RebindToUnsigned<Floats<kLanes>> d32;
+    return hn::BitCast(Floats<kLanes>(), hn::ShiftLeft<16>(hn::PromoteTo(d32, bits)));
+  }
+}
+
 template <std::size_t kLanes>
 HWY_INLINE FloatVector<kLanes> load_lanes(const Half* from) {
   return to_floats<kLanes>(
+      hn::LoadU(HalfBits<kLanes>(), reinterpret_cast<const std::uint16_t*>(from)));
+}
+template <std::size_t kLanes>
+HWY_INLINE FloatVector<kLanes> load_lanes(const BFloat16* from) {
+  return widen<BFloat16, kLanes>(
       hn::LoadU(HalfBits<kLanes>(), reinterpret_cast<const std::uint16_t*>(from)));
 }
 
@@ -72,14 +89,19 @@ template <std::size_t kLanes>
 HWY_INLINE FloatVector<kLanes> broadcast(const Half* from) {
   return hn::Set(Floats<kLanes>(), hn::GetLane(load_lanes<1>(from)));
 }
+template <std::size_t kLanes>
+HWY_INLINE FloatVector<kLanes> broadcast(const BFloat16* from) {
+  return hn::Set(Floats<kLanes>(), float(*from));
+}
 
-// sum + a * b as the slow twins round it. In tells where a and b come from.
-template <class In, class V>
+// sum + a * b as the slow twins round it: once.
+template <class V>
 HWY_INLINE V add_product_lanes(V sum, V a, V b) {
-  if constexpr (std::is_same_v<In, float>)
-    return hn::Add(sum, hn::Mul(a, b));
-  else
-    return hn::MulAdd(a, b, sum);
+#if HWY_TARGET == HWY_SCALAR
+  return V(std::fma(a.raw, b.raw, sum.raw));  // Highway rounds twice where there is no instruction
+#else
+  return hn::MulAdd(a, b, sum);
+#endif
 }
 
 // Calls run(integral constant N) for the N in 1 .. kMost that equals n.

@@ -2,10 +2,12 @@
 
 // Included before any header of Highway by every source that is compiled once per instruction set.
 // Left out, because each further set lengthens the build and none of these changes a kernel's time:
-//   SSE4     differs from SSSE3 by nothing these kernels use
 //   AVX3_DL  adds to AVX3 only instructions on integers (off by default in Highway, too)
+// Left out, because they cannot multiply and add with one rounding, which is what sums are made of:
+//   SSSE3, SSE4, WASM; computers of before 2013 run plain C++
 // Left out, because vectors of unknown size cannot stand in arrays, which hold our accumulators:
 //   SVE, RVV; those computers use 128-bit vectors or plain C++.
-// What remains on x86-64: AVX3 (AVX-512), AVX2, SSSE3 and plain C++ (SCALAR).
-#define HWY_DISABLED_TARGETS \
-  (HWY_SSE4 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+// What remains on x86-64: AVX3 (AVX-512), AVX2 and plain C++ (SCALAR).
+#define HWY_DISABLED_TARGETS                                                              \
+  (HWY_SSSE3 | HWY_SSE4 | HWY_WASM | HWY_WASM_EMU256 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | \
+   HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)

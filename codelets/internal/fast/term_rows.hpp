@@ -44,30 +44,36 @@ class TermRows {
 
 enum class Bucket { Forward, GradA };
 
-// use(rows, code) for all rows of the cell `sub_group` of an element bucket, in order. Rows that
-// are handed over together are of one record, so no two are the same.
+// use(rows, code) for all rows of one record, in order; no two are the same. `value` is the index
+// of the record's first value.
 template <Bucket kBucket, class In, class Word, class Use>
-void for_each_term_rows(const Word* bucket, std::int64_t sub_group, Use&& use) {
+void for_each_term_rows_of(const ElementHeader& header, const Word* record, std::int64_t value,
+                           Use&& use) {
   constexpr std::int64_t kWordsPerTerm = kBucket == Bucket::Forward ? 1 : 2;
   TermRows list;
-  for_each_record<ElementHeader>(bucket, [&](const ElementHeader& header, const Word* record,
-                                             std::int64_t value) {
-    if (header.sub_group != sub_group) return;
-    const auto code = row_code<Word>(type_factor(data_type_of<In>()) * header.z);
-    for_each_row(
-        record + header.first_output, header.last_row + 1,
-        [&](const OutputEntry& entry, const Word* words) {
-          list.add({entry.row, entry.columns, value, reinterpret_cast<const std::byte*>(words)});
-          if (kBucket == Bucket::Forward) value += entry.columns;
-          if (list.is_full()) {
-            use(list.rows(), code);
-            list.clear();
-          }
-          return kWordsPerTerm * entry.columns;
-        });
-    use(list.rows(), code);
-    list.clear();
-  });
+  const auto code = row_code<Word>(type_factor(data_type_of<In>()) * header.z);
+  for_each_row(
+      record + header.first_output, header.last_row + 1,
+      [&](const OutputEntry& entry, const Word* words) {
+        list.add({entry.row, entry.columns, value, reinterpret_cast<const std::byte*>(words)});
+        if (kBucket == Bucket::Forward) value += entry.columns;
+        if (list.is_full()) {
+          use(list.rows(), code);
+          list.clear();
+        }
+        return kWordsPerTerm * entry.columns;
+      });
+  use(list.rows(), code);
+}
+
+// The same for all records of the cell `sub_group` of an element bucket, in order.
+template <Bucket kBucket, class In, class Word, class Use>
+void for_each_term_rows(const Word* bucket, std::int64_t sub_group, Use&& use) {
+  for_each_record<ElementHeader>(
+      bucket, [&](const ElementHeader& header, const Word* record, std::int64_t value) {
+        if (header.sub_group == sub_group)
+          for_each_term_rows_of<kBucket, In>(header, record, value, use);
+      });
 }
 
 }  // namespace tessera::codelets::internal

@@ -11,9 +11,7 @@
 // What lies between the walk over the words (compiled once) and the vector code (compiled for every
 // instruction set): lists of plain numbers. All functions pick the best instruction set of the CPU
 // at run time, give the same bits on each, never allocate, throw or print, and touch no column past
-// z. In is float or Half. With Half the product of two inputs is exact in float, so that it may be
-// fused with the sum; with float it may not, since instruction sets without a fused operation would
-// give other bits.
+// z. In is float, Half or BFloat16. A product is fused with the sum it is added to.
 namespace tessera::codelets::internal {
 
 static_assert(std::endian::native == std::endian::little);
@@ -48,7 +46,8 @@ struct TermRow {
 };
 
 // Some rows, all different, and the dense rows they name; strides in elements.
-//   gather_sums   out[row][z]       += sum over its terms, in order: value * in[named row][z]
+//   gather_sums   out[row][z]       += sum over its terms, in order: value * in[named row][z];
+//                 with one column in lanes, as one_column_sum() of arithmetic.hpp
 //   named_sums    the same for a separate GradA bucket: in front of the word that names the row
 //                 stands one that names the value, by its distance in bytes from `values` + value
 //   scatter_sums  out[named row][z] += value * in[row][z], term after term
@@ -65,12 +64,37 @@ struct ElementSums {
 };
 void gather_sums(const ElementSums<float>& sums) noexcept;
 void gather_sums(const ElementSums<Half>& sums) noexcept;
+void gather_sums(const ElementSums<BFloat16>& sums) noexcept;
 void named_sums(const ElementSums<float>& sums) noexcept;
 void named_sums(const ElementSums<Half>& sums) noexcept;
+void named_sums(const ElementSums<BFloat16>& sums) noexcept;
 void scatter_sums(const ElementSums<float>& sums) noexcept;
 void scatter_sums(const ElementSums<Half>& sums) noexcept;
+void scatter_sums(const ElementSums<BFloat16>& sums) noexcept;
 
-// gradients[value] += sum over z, in eight lanes: q_grad[row][z] * s[named row][z].
+// The same as gather_sums for the rows of one element record in which each word is the distance in
+// bytes of the row it names from `in`: a dense slice [y][header.z] without gaps. Nothing is
+// decoded, which is what the words were made for.
+//   words   from the record's first OutputEntry on
+//   values  the record's
+template <class In, class Word>
+struct OffsetSums {
+  const Word* words;
+  std::int64_t rows;
+  const In* values;
+  const In* in;
+  float* out;
+  std::int64_t out_stride;
+  std::int64_t z;
+};
+void offset_sums(const OffsetSums<float, std::uint16_t>& sums) noexcept;
+void offset_sums(const OffsetSums<float, std::uint32_t>& sums) noexcept;
+void offset_sums(const OffsetSums<Half, std::uint16_t>& sums) noexcept;
+void offset_sums(const OffsetSums<BFloat16, std::uint16_t>& sums) noexcept;
+void offset_sums(const OffsetSums<Half, std::uint32_t>& sums) noexcept;
+void offset_sums(const OffsetSums<BFloat16, std::uint32_t>& sums) noexcept;
+
+// gradients[value] += sum over z, in sixteen lanes: q_grad[row][z] * s[named row][z].
 template <class In>
 struct ElementDots {
   std::span<const TermRow> rows;
@@ -84,6 +108,7 @@ struct ElementDots {
 };
 void element_dots(const ElementDots<float>& dots) noexcept;
 void element_dots(const ElementDots<Half>& dots) noexcept;
+void element_dots(const ElementDots<BFloat16>& dots) noexcept;
 
 // The largest number of values one call of a block function takes.
 inline constexpr std::int64_t kMostBlockValues = 4096;
@@ -107,10 +132,12 @@ struct BlockSums {
 };
 void block_sums(const BlockSums<float>& sums) noexcept;
 void block_sums(const BlockSums<Half>& sums) noexcept;
+void block_sums(const BlockSums<BFloat16>& sums) noexcept;
 void block_transposed_sums(const BlockSums<float>& sums) noexcept;
 void block_transposed_sums(const BlockSums<Half>& sums) noexcept;
+void block_transposed_sums(const BlockSums<BFloat16>& sums) noexcept;
 
-// gradients[b][i][j] += sum over z, in eight lanes: q_grad[row + i][z] * s[columns[b] + j][z].
+// gradients[b][i][j] += sum over z, in sixteen lanes: q_grad[row + i][z] * s[columns[b] + j][z].
 template <class In>
 struct BlockDots {
   std::int64_t row;
@@ -125,5 +152,6 @@ struct BlockDots {
 };
 void block_dots(const BlockDots<float>& dots) noexcept;
 void block_dots(const BlockDots<Half>& dots) noexcept;
+void block_dots(const BlockDots<BFloat16>& dots) noexcept;
 
 }  // namespace tessera::codelets::internal

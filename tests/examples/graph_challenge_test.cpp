@@ -1,0 +1,74 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tessera/tests/support/process.hpp"
+#include "tessera/tests/support/shared_data.hpp"
+
+namespace tessera::test {
+namespace {
+
+using testing::ContainsRegex;
+using testing::HasSubstr;
+
+const char* const kAlive =
+    "alive: 287 295 386 427 428 529 571 666 757 943 945 1031 1097 1098 1177 1184 1190 1194 1200\n";
+
+// Unpacks the network into `folder`; gives the folder its files are in.
+std::string unpack(const std::filesystem::path& shared, const TemporaryFolder& folder) {
+  const auto archive = shared / "data" / "graphchallenge" / "graphchallenge-1024x30.tar.xz";
+  const Outcome outcome =
+      run({TESSERA_CMAKE, "-E", "tar", "xJf", archive.string()}, {}, folder.path().string());
+  EXPECT_EQ(outcome.exit, 0) << outcome.err;
+  return folder / "graphchallenge-1024x30";
+}
+
+// The figures are NumPy's, the images GraphChallenge's own.
+void expect_published_answer(const std::string& network, const std::string& machine,
+                             const std::string& type) {
+  SCOPED_TRACE(machine + ", " + type);
+  const Outcome outcome =
+      run({TESSERA_GRAPH_CHALLENGE, network, "--machine", machine, "--data-type", type});
+  EXPECT_EQ(outcome.exit, 0) << outcome.err;
+  for (const char* layer : {"    1          330320 ", "    2          153280 ",
+                            "   10           21504 ", "   30           19456 "})
+    EXPECT_THAT(outcome.out, HasSubstr(layer));
+  EXPECT_THAT(outcome.out, HasSubstr(kAlive));
+  EXPECT_THAT(outcome.out, HasSubstr("PASS"));
+  EXPECT_THAT(outcome.out, ContainsRegex("[0-9]+ cycles, .* edges/s \\(modelled\\)"));
+}
+
+TEST(GraphChallenge, GivesThePublishedImagesOnBothMachinesInFloatAndHalf) {
+  TESSERA_NEED_SHARED(shared);
+  const TemporaryFolder folder;
+  const std::string network = unpack(shared, folder);
+  const std::string few = folder.write("few.json", R"({"base": "gc200", "tiles": 64})");
+  for (const std::string& machine : {std::string("gc200"), few})
+    for (const char* type : {"float", "half"}) expect_published_answer(network, machine, type);
+}
+
+// A false answer and a network without its last layer must not pass.
+TEST(GraphChallenge, RefusesAnotherAnswerAndAMissingLayer) {
+  TESSERA_NEED_SHARED(shared);
+  namespace fs = std::filesystem;
+  const TemporaryFolder folder;
+  const fs::path network = unpack(shared, folder);
+  const fs::path answer = network / "neuron1024-l120-categories_subset.mtx";
+  const std::string right = read_file(answer.string());
+  const std::size_t last = right.rfind("1200 1");
+  ASSERT_NE(last, std::string::npos);
+  folder.write(fs::relative(answer, folder.path()).string(),
+               std::string(right).replace(last, 6, "1199 1"));
+  EXPECT_EQ(run({TESSERA_GRAPH_CHALLENGE, network.string()}).exit, 1);
+  folder.write(fs::relative(answer, folder.path()).string(), right);
+  fs::remove(network / "n1024-l30.mtx");
+  const Outcome missing = run({TESSERA_GRAPH_CHALLENGE, network.string()});
+  EXPECT_EQ(missing.exit, 3);
+  EXPECT_THAT(missing.err, HasSubstr("n1024-l30.mtx"));
+}
+
+}  // namespace
+}  // namespace tessera::test
