@@ -18,43 +18,86 @@ namespace tessera::partitioner {
 namespace {
 
 using internal::Holdings;
+using internal::Pieces;
 
-// Writes what the holdings say of some neighbouring buckets.
-template <class Word>
-SpillStats write_range(const Holdings& holdings, Range range,
-                       const internal::BucketLists<Word>& lists) {
-  internal::BucketWriter<Word> writer(holdings.grid(), lists);
-  internal::Gatherer gatherer;
-  internal::RecordRows record;
-  std::vector<std::int32_t> cells;
+// Every piece whole at home.
+class HomeRecords {
+ public:
+  HomeRecords(const Pieces& pieces, const TileGrid& grid) : pieces_(pieces), grid_(grid) {}
+
+  // False when there is no room.
+  template <class Word>
+  bool add(std::int64_t bucket, internal::BucketWriter<Word>& writer) {
+    if (pieces_.blocks_of(bucket) == 0) return true;
+    internal::home_record(pieces_, bucket, bucket / grid_.splits.z, record_);
+    return writer.add(record_);
+  }
+
+ private:
+  const Pieces& pieces_;
+  const TileGrid& grid_;
+  internal::RecordRows record_;
+};
+
+// What holdings say.
+class HeldRecords {
+ public:
+  explicit HeldRecords(const Holdings& holdings) : holdings_(holdings) {}
+
+  template <class Word>
+  bool add(std::int64_t bucket, internal::BucketWriter<Word>& writer) {
+    internal::record_cells(holdings_, bucket, cells_);
+    for (const std::int32_t cell : cells_) {
+      gatherer_.gather(holdings_, bucket, cell, record_);
+      if (!writer.add(record_)) return false;
+    }
+    return true;
+  }
+
+ private:
+  const Holdings& holdings_;
+  internal::Gatherer gatherer_;
+  internal::RecordRows record_;
+  std::vector<std::int32_t> cells_;
+};
+
+template <class Word, class Records>
+SpillStats write_range(const TileGrid& grid, Range range, const internal::BucketLists<Word>& lists,
+                       Records records) {
+  internal::BucketWriter<Word> writer(grid, lists);
   for (std::int64_t b = range.begin; b < range.end; ++b) {
     writer.start(b);
-    internal::record_cells(holdings, b, cells);
-    for (const std::int32_t cell : cells) {
-      gatherer.gather(holdings, b, cell, record);
-      const bool fits = writer.add(record);
-      TESSERA_ASSERT(fits);
-    }
+    const bool fits = records.add(b, writer);
+    TESSERA_ASSERT(fits);
     writer.finish();
   }
   return writer.stats();
 }
 
-template <class Word>
-void write_buckets(const Holdings& holdings, Executor& executor, Buckets& buckets) {
-  const TileGrid& grid = holdings.grid();
+// `records` is copied, as every task needs lists of its own.
+template <class Word, class Records>
+void write_buckets(const TileGrid& grid, Executor& executor, const Records& records,
+                   Buckets& buckets) {
   buckets.grid = grid;
-  buckets.travel = internal::travel_of(holdings);
   const auto lists = internal::resize_lists<Word>(grid, buckets);
   // A writer has lists that must grow, so it is given many buckets; eight ranges a thread even out.
   const std::int64_t ranges = std::min<std::int64_t>(grid.buckets(), 8 * executor.threads());
   std::vector<SpillStats> stats(static_cast<std::size_t>(ranges));
   executor.for_each(ranges, [&](std::int64_t i) {
-    stats[static_cast<std::size_t>(i)] = write_range(
-        holdings, {i * grid.buckets() / ranges, (i + 1) * grid.buckets() / ranges}, lists);
+    const Range range{i * grid.buckets() / ranges, (i + 1) * grid.buckets() / ranges};
+    stats[static_cast<std::size_t>(i)] = write_range(grid, range, lists, records);
   });
   buckets.stats = {};
   for (const SpillStats& s : stats) internal::add_stats(buckets.stats, s);
+}
+
+template <class Records>
+void write_words(const TileGrid& grid, Executor& executor, const Records& records,
+                 Buckets& buckets) {
+  if (grid.word_bits == 16)
+    write_buckets<std::uint16_t>(grid, executor, records, buckets);
+  else
+    write_buckets<std::uint32_t>(grid, executor, records, buckets);
 }
 
 // What balancing knows and the words do not say.
@@ -70,19 +113,31 @@ void add_spill_stats(const Holdings& holdings, const internal::Balanced& balance
   stats.cut_rows = figures.row_parts - holdings.pieces().row_count();
 }
 
-std::optional<Misfit> encode_pieces(const internal::Pieces& pieces, const TileGrid& grid,
-                                    const EncodeOptions& options, Executor& executor,
-                                    Buckets& buckets) {
+void encode_at_home(const Pieces& pieces, const TileGrid& grid, Executor& executor,
+                    Buckets& buckets) {
+  write_words(grid, executor, HomeRecords(pieces, grid), buckets);
+  buckets.travel = {};
+  buckets.stats.cut_rows = pieces.run_count() - pieces.row_count();
+}
+
+std::optional<Misfit> encode_held(const Pieces& pieces, const TileGrid& grid,
+                                  const EncodeOptions& options, Executor& executor,
+                                  Buckets& buckets) {
   Holdings holdings(pieces, grid);
   const internal::Balanced balanced = internal::balance(holdings, options);
   if (!balanced.left.empty())
     return internal::make_misfit(holdings, balanced.left, options.force_spills);
-  if (grid.word_bits == 16)
-    write_buckets<std::uint16_t>(holdings, executor, buckets);
-  else
-    write_buckets<std::uint32_t>(holdings, executor, buckets);
+  write_words(grid, executor, HeldRecords(holdings), buckets);
+  buckets.travel = internal::travel_of(holdings);
   add_spill_stats(holdings, balanced, buckets.stats);
   return std::nullopt;
+}
+
+// Separate GradA words would have to be counted column by column, and the load be looked at.
+bool is_known_to_stay_home(const Pieces& pieces, const TileGrid& grid,
+                           const EncodeOptions& options) {
+  return !options.force_spills && !options.even_load && !grid.separate_grad_a &&
+         internal::fits_at_home(pieces, grid);
 }
 
 }  // namespace
@@ -102,7 +157,10 @@ std::optional<Misfit> encode_into(Buckets& buckets, const sparse::Csr<T>& matrix
     sparse::check(matrix);  // throws, and says what is wrong
     TESSERA_ASSERT(pieces.has_value());
   }
-  return encode_pieces(*pieces, grid, options, executor, buckets);
+  if (!is_known_to_stay_home(*pieces, grid, options))
+    return encode_held(*pieces, grid, options, executor, buckets);
+  encode_at_home(*pieces, grid, executor, buckets);
+  return std::nullopt;
 }
 
 template <class T>

@@ -4,8 +4,14 @@
 #include <utility>
 
 #include "tessera/sparse/convert.hpp"
+#include "tessera/sparse/random.hpp"
 
 namespace tessera::partitioner {
+
+sparse::Csr<float> create_with_nz_ratio(const TileGrid& grid, double nz_ratio, std::uint64_t seed) {
+  check(grid);
+  return sparse::random_pattern(grid.size.x, grid.size.y, grid.block, nz_ratio, seed);
+}
 
 template <class T>
 SparsityDataResult<T> create_sparsity_data(const sparse::Csr<T>& matrix, const TileGrid& grid,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -23,6 +24,13 @@ struct SparsityDataResult {
   std::optional<SparsityData<T>> data;
   std::optional<Misfit> misfit;
 };
+
+// A random matrix of the grid's size and block, of which `nz_ratio` (0 .. 1) of all blocks are
+// stored: what create_sparsity_data() takes where only PopSparse's ratio is known. Values are +1 or
+// -1. The same arguments give the same matrix on every computer. Example: for 1024 x 1024 in blocks
+// of 4 x 4 and 0.1 it has 6554 of 65536 blocks. Error{InvalidArgument} for a bad grid or a ratio
+// outside 0 .. 1; cost of sparse::random_pattern, which it calls. Thread-safe.
+sparse::Csr<float> create_with_nz_ratio(const TileGrid& grid, double nz_ratio, std::uint64_t seed);
 
 // Encodes a matrix with its values. Its blocks are cut or merged to those of the grid as
 // sparse::with_block does it, places that are missing in a merged block filled with zeros; errors

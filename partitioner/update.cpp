@@ -235,6 +235,22 @@ bool cheaper_all_afresh(const internal::ChangeByPart& change, const Buckets& buc
   return 8 * (parts * grid.splits.y * grid.splits.z + in_place) > grid.buckets();
 }
 
+// Do many elements change in most x partitions? Then all is encoded afresh, and to sort out where
+// they change would only cost. Seen from a sample; a wrong guess costs time, nothing else.
+bool changes_everywhere(const sparse::PatternChange& change, const TileGrid& grid) {
+  constexpr std::size_t kMany = 4096, kSample = 256;
+  if (!grid.block.is_element() || change.removed.size() + change.added.size() < kMany) return false;
+  std::vector<char> met(index(grid.splits.x));
+  for (const auto* list : {&change.removed, &change.added})
+    for (std::size_t i = 0; i < list->size(); i += list->size() / kSample + 1) {
+      const std::int64_t x = (*list)[i].row / ceil_div(grid.size.x, grid.splits.x);
+      if (x >= 0 && x < grid.splits.x) met[index(x)] = 1;
+    }
+  const auto parts = std::count(met.begin(), met.end(), char{1});
+  const auto changes = static_cast<std::int64_t>(change.removed.size() + change.added.size());
+  return 2 * parts > grid.splits.x && 4 * changes > grid.buckets();
+}
+
 template <class T>
 UpdateResult encode_afresh(Buckets& buckets, const sparse::Csr<T>& matrix, Executor& executor) {
   const TileGrid grid = buckets.grid;
@@ -251,6 +267,8 @@ UpdateResult update(Buckets& buckets, const sparse::Csr<T>& matrix,
   const TileGrid grid = buckets.grid;
   internal::check_same_shape(matrix, grid);
   sparse::check_all_but_columns(matrix);
+  if (all_at_home(buckets) && changes_everywhere(change, grid))
+    return encode_afresh(buckets, matrix, executor);
   const Pattern pattern{matrix.row_begin, matrix.col};
   internal::ChangeByPart by_part(change, pattern, grid);
   if (cheaper_all_afresh(by_part, buckets)) return encode_afresh(buckets, matrix, executor);

@@ -1,11 +1,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <string_view>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/half.hpp"
 #include "tessera/partitioner/internal/prefetch.hpp"
+#include "tessera/partitioner/internal/stream_copy.hpp"
 #include "tessera/partitioner/update.hpp"
 
 namespace tessera::partitioner {
@@ -63,22 +66,43 @@ void fill_elements(std::span<const std::int32_t> held, const From* values, std::
   for (; i < held.size(); ++i) to[i] = convert<To>(values[held[i]]);
 }
 
+// How blocks come into bucket order: past the caches where there are many.
+enum class Way { Store, Stream };
+
+template <class To, class From>
+Way way_of(std::int64_t area, std::int64_t slots, const To* to) {
+  if (!std::is_same_v<To, From> || area == 1) return Way::Store;
+  const std::int64_t bytes = area * static_cast<std::int64_t>(sizeof(To));
+  const bool grained = bytes % internal::kStreamGrain == 0 &&
+                       std::bit_cast<std::uintptr_t>(to) % internal::kStreamGrain == 0;
+  return grained && slots * bytes >= internal::kStreamFrom ? Way::Stream : Way::Store;
+}
+
+template <class To, class From>
+void fill_block(const From* from, std::int64_t area, Way way, To* to) {
+  if (way == Way::Stream)
+    internal::stream_copy(from, to, area * static_cast<std::int64_t>(sizeof(To)));
+  else if constexpr (std::is_same_v<To, From>)
+    std::copy(from, from + area, to);
+  else
+    std::transform(from, from + area, to, convert<To, From>);
+}
+
 // `next` is the block that is wanted after these, or -1.
 template <class To, class From>
 void fill_blocks(std::span<const std::int32_t> held, std::int64_t next, std::int64_t area,
-                 const From* values, To* to) {
+                 const From* values, Way way, To* to) {
   for (std::size_t i = 0; i < held.size(); ++i, to += area) {
     const std::int64_t following = i + 1 < held.size() ? held[i + 1] : next;
     if (following >= 0) internal::prefetch_block(values + following * area, area);
-    const From* from = values + held[i] * area;
-    std::transform(from, from + area, to, convert<To, From>);
+    fill_block(values + held[i] * area, area, way, to);
   }
 }
 
 // `next` is the bucket that comes after this one, if there is one.
 template <class To, class From>
 void fill_bucket(const Buckets& buckets, std::int64_t bucket, std::int64_t next, const From* values,
-                 std::span<To> bucket_values) {
+                 Way way, std::span<To> bucket_values) {
   const std::int64_t each = buckets.values_per_bucket(), area = buckets.grid.block.area();
   const auto held = held_slots(buckets, bucket);
   const auto to = bucket_values.subspan(static_cast<std::size_t>(bucket * each),
@@ -88,8 +112,12 @@ void fill_bucket(const Buckets& buckets, std::int64_t bucket, std::int64_t next,
   if (area == 1)
     fill_elements(held, values, to);
   else
-    fill_blocks(held, last ? -1 : buckets.source[next_slot], area, values, to.data());
-  std::fill(to.begin() + std::ssize(held) * area, to.end(), To{});
+    fill_blocks(held, last ? -1 : buckets.source[next_slot], area, values, way, to.data());
+  const auto padding = to.subspan(held.size() * static_cast<std::size_t>(area));
+  if (way == Way::Stream)
+    internal::stream_zeros(padding.data(), static_cast<std::int64_t>(padding.size_bytes()));
+  else
+    std::fill(padding.begin(), padding.end(), To{});
 }
 
 void check_lengths(const char* what, const Buckets& buckets, std::size_t values,
@@ -104,8 +132,16 @@ template <class To, class From>
 void refill(const Buckets& buckets, std::span<const From> values, std::span<To> bucket_values,
             Executor& executor) {
   check_lengths("refill", buckets, values.size(), bucket_values.size());
-  executor.for_each(buckets.grid.buckets(), [&](std::int64_t b) {
-    fill_bucket(buckets, b, b + 1, values.data(), bucket_values);
+  const TileGrid& grid = buckets.grid;
+  const Way way =
+      way_of<To, From>(grid.block.area(), grid.buckets() * grid.blocks, bucket_values.data());
+  // Ranges, as streams are finished once for each.
+  const std::int64_t ranges = std::min<std::int64_t>(grid.buckets(), 16 * executor.threads());
+  executor.for_each(ranges, [&](std::int64_t i) {
+    const std::int64_t end = (i + 1) * grid.buckets() / ranges;
+    for (std::int64_t b = i * grid.buckets() / ranges; b < end; ++b)
+      fill_bucket(buckets, b, b + 1, values.data(), way, bucket_values);
+    if (way == Way::Stream) internal::finish_streams();
   });
 }
 
@@ -113,9 +149,12 @@ template <class To, class From>
 void refill_changed(const Buckets& buckets, std::span<const From> values,
                     std::span<To> bucket_values, std::span<const std::int64_t> changed) {
   check_lengths("refill_changed", buckets, values.size(), bucket_values.size());
+  const Way way = way_of<To, From>(buckets.grid.block.area(),
+                                   std::ssize(changed) * buckets.grid.blocks, bucket_values.data());
   for (std::size_t i = 0; i < changed.size(); ++i)
     fill_bucket(buckets, changed[i], changed[std::min(i + 1, changed.size() - 1)], values.data(),
-                bucket_values);
+                way, bucket_values);
+  if (way == Way::Stream) internal::finish_streams();
 }
 
 template <class To, class From>

@@ -119,10 +119,11 @@ Balanced spill(Holdings& holdings, Spilling spilling) {
   if (!result.left.empty()) return result;
   Figures figures = figures_of(holdings);
   Holdings near = whole;
-  if (spill_near(near, false).empty() && figures_of(near).steps <= figures.steps) {
-    figures = figures_of(near);
-    holdings = std::move(near);
-  }
+  if (spill_near(near, false).empty())
+    if (const Figures of_near = figures_of(near); of_near.steps <= figures.steps) {
+      figures = of_near;
+      holdings = std::move(near);
+    }
   result.greedy_steps = figures.steps;
   if (spilling == Spilling::Greedy) return result;
   FewestSteps fewest = spill_in_fewest_steps(whole, figures);

@@ -170,4 +170,15 @@ Room Holdings::alone(const std::vector<Run>& runs) const {
   return room;
 }
 
+bool fits_at_home(const Pieces& pieces, const TileGrid& grid) {
+  const std::int64_t words = grid.meta_words - codelets::kEndMarkerWords - header_room(grid).words;
+  for (const Pieces::Part& part : pieces.parts)
+    for (std::size_t b = 0; b < part.blocks.size(); ++b) {
+      const std::int64_t rows = part.run_begin[b + 1] - part.run_begin[b];
+      if (part.blocks[b] > grid.blocks) return false;
+      if (rows > 0 && kRowWords * rows + part.blocks[b] > words) return false;
+    }
+  return true;
+}
+
 }  // namespace tessera::partitioner::internal

@@ -114,4 +114,8 @@ class Holdings {
   std::vector<std::int64_t> row_mark_, col_mark_;
 };
 
+// Does every piece have room at home, all workers counted? Separate GradA buckets are not looked
+// at.
+bool fits_at_home(const Pieces& pieces, const TileGrid& grid);
+
 }  // namespace tessera::partitioner::internal

@@ -106,19 +106,25 @@ class PartCutter {
   // where lengths are few enough, which random patterns always are: a comparison sort mispredicts.
   void sort_longer_first(std::vector<Run>& runs, std::size_t first) {
     const std::span<Run> piece = std::span(runs).subspan(first);
-    std::int32_t longest = 0;
-    for (const Run& run : piece) longest = std::max(longest, run.count);
-    if (static_cast<std::size_t>(longest) > 4 * piece.size() + 64) {
+    if (piece.size() < 2) return;
+    std::int32_t longest = 0, shortest = piece.front().count;
+    for (const Run& run : piece) {
+      longest = std::max(longest, run.count);
+      shortest = std::min(shortest, run.count);
+    }
+    if (static_cast<std::size_t>(longest - shortest) > 4 * piece.size() + 64) {
       std::sort(piece.begin(), piece.end(), longer_row_first);
       return;
     }
-    next_.assign(static_cast<std::size_t>(longest) + 1, 0);
-    for (const Run& run : piece) ++next_[static_cast<std::size_t>(run.count)];
+    const auto place = [longest](const Run& run) {
+      return static_cast<std::size_t>(longest - run.count);
+    };
+    next_.assign(static_cast<std::size_t>(longest - shortest) + 1, 0);
+    for (const Run& run : piece) ++next_[place(run)];
     std::int32_t before = 0;
-    for (std::size_t n = next_.size(); n-- > 0;) before += std::exchange(next_[n], before);
+    for (std::int32_t& next : next_) before += std::exchange(next, before);
     sorted_.resize(piece.size());
-    for (const Run& run : piece)
-      sorted_[static_cast<std::size_t>(next_[static_cast<std::size_t>(run.count)]++)] = run;
+    for (const Run& run : piece) sorted_[static_cast<std::size_t>(next_[place(run)]++)] = run;
     std::copy(sorted_.begin(), sorted_.end(), piece.begin());
   }
 

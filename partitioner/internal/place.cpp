@@ -1,7 +1,9 @@
 #include "tessera/partitioner/internal/place.hpp"
 
 #include <algorithm>
-#include <limits>
+#include <array>
+#include <bit>
+#include <cstdint>
 #include <span>
 #include <utility>
 
@@ -18,21 +20,46 @@ std::int64_t count_blocks(std::span<const Run> runs) {
   return blocks;
 }
 
-// Which of some runs (longest first) are as many blocks as possible, at most `most`: their indices,
-// ascending. Short ones are preferred. O(runs * most).
+// More blocks than these that leave a bucket are rare, and then a cut row is little beside them.
+constexpr std::int64_t kMostSums = 1024;
+
+// The sums 0 .. kMostSums that some runs can have, a bit each.
+class Sums {
+ public:
+  Sums() { words_[0] = 1; }
+  bool has(std::int64_t sum) const {
+    return words_[static_cast<std::size_t>(sum / 64)] >> (sum % 64) & 1;
+  }
+  // One more run of that length; calls is_new(sum) for every sum that this adds.
+  template <class IsNew>
+  void add(std::int64_t length, IsNew&& is_new) {
+    const auto whole = static_cast<std::size_t>(length / 64);
+    const std::int64_t part = length % 64;
+    for (std::size_t i = words_.size(); i-- > whole;) {  // downwards: each run counts once
+      std::uint64_t moved = words_[i - whole] << part;
+      if (part > 0 && i > whole) moved |= words_[i - whole - 1] >> (64 - part);
+      std::uint64_t added = moved & ~words_[i];
+      words_[i] |= added;
+      for (; added != 0; added &= added - 1)
+        is_new(static_cast<std::int64_t>(64 * i) + std::countr_zero(added));
+    }
+  }
+
+ private:
+  std::array<std::uint64_t, kMostSums / 64 + 1> words_{};
+};
+
+// Which of some runs (longest first) are as many blocks as possible, at most `most`, which is at
+// most kMostSums: their indices, ascending. Short ones are preferred. O(runs * most / 64 + most).
 std::vector<std::size_t> whole_runs(const std::vector<Run>& runs, std::int64_t most) {
-  constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
   // For each sum: the longest run in the set of short runs that first reached it.
-  std::vector<std::size_t> last(static_cast<std::size_t>(most) + 1, kNone);
-  const auto reached = [&](std::int64_t sum) {
-    return sum == 0 || last[static_cast<std::size_t>(sum)] != kNone;
-  };
-  for (std::size_t i = runs.size(); i-- > 0 && !reached(most);)
-    for (std::int64_t sum = most; sum >= runs[i].count; --sum)
-      if (!reached(sum) && reached(sum - runs[i].count)) last[static_cast<std::size_t>(sum)] = i;
+  std::array<std::size_t, kMostSums + 64> last;
+  Sums sums;
+  for (std::size_t i = runs.size(); i-- > 0 && !sums.has(most) && runs[i].count <= most;)
+    sums.add(runs[i].count, [&](std::int64_t sum) { last[static_cast<std::size_t>(sum)] = i; });
   std::vector<std::size_t> chosen;
   std::int64_t sum = most;
-  while (!reached(sum)) --sum;
+  while (!sums.has(sum)) --sum;
   for (; sum > 0; sum -= runs[chosen.back()].count)
     chosen.push_back(last[static_cast<std::size_t>(sum)]);
   return chosen;
@@ -41,8 +68,6 @@ std::vector<std::size_t> whole_runs(const std::vector<Run>& runs, std::int64_t m
 // Moves `leave` blocks from `stay` (longest first) to `leaving`: whole rows, and where no whole
 // rows are that many, the end of one more.
 void choose_leaving(std::vector<Run>& stay, std::int64_t leave, std::vector<Run>& leaving) {
-  // More is rare, and then a cut row is little beside it; it keeps the sums few.
-  constexpr std::int64_t kMostSums = 1024;
   for (; leave > kMostSums && stay.back().count <= leave; stay.pop_back()) {
     leave -= stay.back().count;
     leaving.push_back(stay.back());

@@ -6,6 +6,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/partitioner/internal/place_within.hpp"
+#include "tessera/partitioner/internal/step_bound.hpp"
 #include "tessera/partitioner/internal/transport.hpp"
 #include "tessera/partitioner/internal/transport_model.hpp"
 
@@ -22,6 +23,8 @@ constexpr std::int64_t kLargestFlow = 40'000;
 constexpr std::int64_t kMostPlacementWork = 100'000;
 // Jumps along x that are looked for.
 constexpr std::size_t kMostJumps = 3;
+// Cells times displacements of all flows with one jump.
+constexpr std::int64_t kJumpWork = 60'000;
 
 // Calls visit(travel) for every set with that many steps until it returns false; near ones first.
 template <class Visit>
@@ -61,7 +64,7 @@ class Search {
 
   FewestSteps run() {
     if (optimistic_.cells() > kExactCells)
-      try_home();
+      try_few_steps();
     else
       while (level_ <= result_.figures.steps && try_all_sets()) ++level_;
     try_families();
@@ -102,12 +105,68 @@ class Search {
     }
   }
 
-  void try_home() {
-    level_ = 1;
-    if (senders(optimistic_) > 0)
-      result_.lower_bound = 1;
-    else
-      attempt(Travel{});
+  // Few sets are tried, but those that most patterns want.
+  void try_few_steps() {
+    result_.lower_bound = least_steps(optimistic_);
+    level_ = std::max<std::int64_t>(1, result_.lower_bound);
+    if (result_.lower_bound == 0) attempt(Travel{});
+    if (result_.lower_bound <= 1) try_single_steps();
+    try_one_jump();
+  }
+
+  bool reached(std::int64_t steps) const { return result_.figures.steps <= steps; }
+
+  static Travel with_jump(std::int64_t dx, std::int64_t y_end, std::int64_t y_end_of_jump) {
+    Travel travel;
+    travel.y_end.assign(static_cast<std::size_t>(dx) + 1, 0);
+    travel.y_end.front() = static_cast<std::int32_t>(y_end);
+    if (dx > 0) travel.y_end.back() = static_cast<std::int32_t>(y_end_of_jump);
+    return travel;
+  }
+
+  void try_single_steps() {
+    std::size_t tried = 0;
+    for_each_single_step(likely_, [&](std::int64_t dx, std::int64_t dy, const Routing&) {
+      attempt(with_jump(dx, 1 + dy, 1));
+      return !reached(1) && ++tried < kMostPlacements;
+    });
+  }
+
+  // Home and one x distance, with some y distances at both.
+  void try_one_jump() {
+    const std::vector<std::int64_t> jumps = even_jumps();
+    if (jumps.empty()) return;
+    std::int64_t work_left = kJumpWork / optimistic_.cells();
+    for (std::int64_t steps = std::max<std::int64_t>(2, level_); !reached(steps); ++steps)
+      for (const std::int64_t dx : jumps)
+        for (std::int64_t y_end = 1; y_end <= steps && !reached(steps); ++y_end) {
+          if ((work_left -= steps + 1) < 0 || !worth(steps)) return;
+          if (std::max(y_end, steps + 1 - y_end) > splits_.y) continue;
+          const Travel travel = with_jump(dx, y_end, steps + 1 - y_end);
+          if (any_routing(likely_, travel).unplaced == 0) attempt(travel);
+        }
+  }
+
+  // The x distances that even out the x partitions by chains of jumps, with the fewest moves
+  std::vector<std::int64_t> even_jumps() const {
+    Transport columns{{1, splits_.x, 1, 1}, {}, {}, {}};
+    for (auto [to, from] : {std::pair(&columns.blocks, &likely_.blocks),
+                            std::pair(&columns.most_in_one, &likely_.most_in_one),
+                            std::pair(&columns.capacity, &likely_.capacity)}) {
+      to->resize(static_cast<std::size_t>(splits_.x));
+      for (std::size_t cell = 0; cell < from->size(); ++cell)
+        (*to)[cell / static_cast<std::size_t>(splits_.y)] += (*from)[cell];
+    }
+    std::vector<std::pair<std::int64_t, std::int64_t>> found;
+    for_each_single_step(columns, [&](std::int64_t dx, std::int64_t, const Routing& routing) {
+      found.emplace_back(routing.moved, dx);
+      return true;
+    });
+    std::sort(found.begin(), found.end());
+    found.resize(std::min(found.size(), kMostJumps));
+    std::vector<std::int64_t> jumps;
+    for (const auto& [moved, dx] : found) jumps.push_back(dx);
+    return jumps;
   }
 
   bool can_do(const Travel& travel) const { return any_routing(optimistic_, travel).unplaced == 0; }

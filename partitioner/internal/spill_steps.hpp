@@ -20,7 +20,8 @@ struct FewestSteps {
 // in the optimistic model says whether it can do, and place() whether it does.
 //   up to kExactCells cells   all sets of a number, up to kMostFlowWork; among the sets with
 //                             the least number the one with the least travel is taken
-//   above, or for the rest    three families of sets only: column by column, row by row, and
+//   above                     one step; then home and one x distance, with y distances
+//   for the rest              three families of sets only: column by column, row by row, and
 //                             the x distances that lead most blocks straight to free room
 // `whole` has pieces whole at home. Deterministic. Cost: see the README.
 FewestSteps spill_in_fewest_steps(const Holdings& whole, const Figures& to_beat);

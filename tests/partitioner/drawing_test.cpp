@@ -38,6 +38,23 @@ TEST(DrawnBuckets, HoldLongRowsFirstAndTiesByRow) {
             (std::vector<std::int32_t>{3, 4, 5, 1, 2, 6, 7, 0}));
 }
 
+// Four tiles of 2 x 3: rows and columns count from the cell's first, positions through the matrix.
+TEST(DrawnBuckets, OfFourBySixOnFourTilesCountInsideTheirCells) {
+  const auto matrix = draw({"#..#.#",  //
+                            ".#....",  //
+                            "......",  //
+                            "##.#.."});
+  const Buckets b = encoded(matrix, plain_grid(matrix, {1, 2, 2, 1}));
+  EXPECT_EQ(forward_words(b, 0), numbers("1 0 0 2 20 1 1 14 1 | 0 1 0 1 5 | 0 1 0 | 1 1 4 | 0"));
+  EXPECT_EQ(forward_words(b, 1), numbers("2 0 1 2 18 1 0 14 1 | 0 1 0 0 5 | 0 2 0 8 | 0"));
+  EXPECT_EQ(forward_words(b, 2), numbers("3 1 0 2 18 1 0 14 1 | 0 1 0 0 5 | 1 2 0 4 | 0"));
+  EXPECT_EQ(forward_words(b, 3), numbers("4 1 1 1 17 1 0 14 1 | 0 1 0 0 5 | 1 1 0 | 0"));
+  const std::vector<std::vector<std::int32_t>> positions{{0, 3}, {1, 2}, {4, 5}, {6}};
+  for (std::size_t bucket = 0; bucket < positions.size(); ++bucket)
+    for (std::size_t i = 0; i < positions[bucket].size(); ++i)
+      EXPECT_EQ(b.source[bucket * b.grid.blocks + i], positions[bucket][i]) << bucket;
+}
+
 TEST(DrawnBuckets, OfAnEmptyMatrixAreEndMarkers) {
   const auto matrix = draw({"..", ".."});
   const Buckets b = encoded(matrix, plain_grid(matrix, {1, 2, 1, 1}));

@@ -55,6 +55,26 @@ TEST(SparsityData, FillsMergedBlocksWithStoredZeros) {
   EXPECT_EQ(sparse::to_dense(to_csr(*result.data)), sparse::to_dense(matrix));
 }
 
+TEST(CreateWithNzRatio, StoresThatShareOfTheGridsBlocks) {
+  TileGrid grid;
+  grid.size = {1, 1024, 1024, 1};
+  grid.block = {4, 4};
+  grid.meta_words = 20'000, grid.blocks = 6554;
+  const auto matrix = create_with_nz_ratio(grid, 0.1, kSeed);
+  EXPECT_EQ(matrix.blocks(), 6554);
+  EXPECT_EQ(matrix, create_with_nz_ratio(grid, 0.1, kSeed));
+  EXPECT_NE(matrix, create_with_nz_ratio(grid, 0.1, kSeed + 1));
+  grid.word_bits = 32;
+  const auto result = create_sparsity_data(matrix, grid);
+  ASSERT_TRUE(result.data.has_value());
+  EXPECT_EQ(to_csr(*result.data), matrix);
+  EXPECT_EQ(create_with_nz_ratio(grid, 0, kSeed).blocks(), 0);
+  EXPECT_EQ(create_with_nz_ratio(grid, 1, kSeed).blocks(), 65536);
+  EXPECT_THROW(create_with_nz_ratio(grid, 1.5, kSeed), Error);
+  grid.workers = 0;
+  EXPECT_THROW(create_with_nz_ratio(grid, 0.1, kSeed), Error);
+}
+
 TEST(SparsityData, SaysWhatDoesNotFit) {
   const auto matrix = test::draw({"####", "####"});
   TileGrid grid;

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+
+namespace tessera::bench {
+
+// Prints figures, one a line, and remembers whether all bars were met.
+class Report {
+ public:
+  void at_least(const std::string& name, double figure, double bar);
+  void at_most(const std::string& name, double figure, double bar);
+  // Without a bar.
+  void tell(const std::string& name, double figure);
+  bool all_met() const { return all_met_; }
+
+ private:
+  void add(const std::string& name, double figure, double bar, bool met, const char* sign);
+  bool all_met_ = true;
+};
+
+constexpr double kMillion = 1e6;
+
+}  // namespace tessera::bench
