@@ -8,7 +8,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/sparse/internal/elements.hpp"
-#include "tessera/sparse/row_sparse/internal/shape.hpp"
+#include "tessera/sparse/internal/shape.hpp"
 
 namespace tessera::sparse {
 namespace {

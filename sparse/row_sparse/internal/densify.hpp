@@ -3,9 +3,9 @@
 #include <string>
 
 #include "tessera/base/int_math.hpp"
+#include "tessera/sparse/internal/shape.hpp"
 #include "tessera/sparse/row_sparse/cast_storage.hpp"
 #include "tessera/sparse/row_sparse/infer.hpp"
-#include "tessera/sparse/row_sparse/internal/shape.hpp"
 
 namespace tessera::sparse::internal {
 

@@ -1,4 +1,4 @@
-#include "tessera/sparse/row_sparse/internal/shape.hpp"
+#include "tessera/sparse/internal/shape.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
