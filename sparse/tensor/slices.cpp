@@ -93,6 +93,11 @@ Csc<T> to_csc(const SlicedCsc<T>& matrix) {
 }
 
 template <class T>
+Csr<T> to_csr(const SlicedCsc<T>& matrix) {
+  return to_csr(to_csc(matrix));
+}
+
+template <class T>
 CooTensor<T> to_tensor(const Csr<T>& matrix) {
   internal::require_elements(matrix);
   std::vector<std::int32_t> indices;
@@ -135,6 +140,8 @@ template Csr<float> to_csr(const SlicedCsr<float>&);
 template Csr<double> to_csr(const SlicedCsr<double>&);
 template Csc<float> to_csc(const SlicedCsc<float>&);
 template Csc<double> to_csc(const SlicedCsc<double>&);
+template Csr<float> to_csr(const SlicedCsc<float>&);
+template Csr<double> to_csr(const SlicedCsc<double>&);
 template CooTensor<float> to_tensor(const Csr<float>&);
 template CooTensor<double> to_tensor(const Csr<double>&);
 template SlicedCsr<float> to_sliced(const Csr<float>&);

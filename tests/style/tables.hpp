@@ -19,7 +19,7 @@ inline const Arrows& arrows() {
       {"partitioner", {"sparse", "codelets", "base"}},
       {"runtime",
        {"base", "sparse", "device", "codelets", "planner/solver", "planner", "partitioner"}},
-      {"train", {"base", "sparse", "partitioner", "runtime"}},
+      {"train", {"base", "sparse", "device", "partitioner", "runtime"}},
       {"tools",
        {"base", "sparse", "device", "codelets", "planner/solver", "planner", "partitioner",
         "runtime"}},

@@ -160,6 +160,28 @@ TEST(Step, ACsrChangesAtItsPatternOnly) {
   EXPECT_EQ(weight, Array<float>(test::draw({"0.", ".2"})));
 }
 
+// The pattern of a csr with a row-sparse gradient moves as the same places of a dense weight.
+TEST(Step, ACsrTakesARowSparseGradientAtItsPattern) {
+  const Array<float> pattern = test::draw({"1.2", ".3.", "...", "4.5"});
+  const auto gradient = test::row_sparse<float>({4, 3}, {0, 2}, {1, 2, 3, 4, 5, 6});
+  for (const bool lazy : {true, false})
+    for (const auto& rule : std::vector<std::variant<Sgd, Adam, AdaGrad>>{
+             Sgd{}, Sgd{.momentum = .9}, Adam{}, AdaGrad{}}) {
+      const double decay = std::holds_alternative<AdaGrad>(rule) ? 0 : .1;
+      const Optimiser optimiser{.rule = rule, .weight_decay = decay, .lazy = lazy};
+      Array<float> csr = pattern, dense = cast_storage(pattern, Storage::Dense);
+      State<float> csr_state = make_state(optimiser, csr), state = make_state(optimiser, dense);
+      for (int t = 0; t < 2; ++t) {
+        step<float>(optimiser, csr, gradient, csr_state);
+        step<float>(optimiser, dense, gradient, state);
+      }
+      const auto& all = std::get<DenseArray<float>>(dense).values;
+      EXPECT_EQ(std::get<sparse::Csr<float>>(csr).values,
+                (std::vector<float>{all[0], all[2], all[4], all[9], all[11]}));
+      EXPECT_NE(csr, pattern);
+    }
+}
+
 TEST(StepRefuses, ArraysThatDoNotFitAndChangesNothing) {
   const Optimiser momentum{.rule = Sgd{.momentum = .9}};
   const auto refused = [&](Array<double> weight, const Array<double>& gradient, State<double> state,

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <span>
 
 #include "tessera/base/error.hpp"
 #include "tessera/train/optim/internal/slots.hpp"
@@ -47,8 +48,8 @@ void require_all_rows(const Array<T>& array, const std::string& name) {
 }
 
 bool storages_fit(Storage weight, Storage gradient, Storage state) {
-  if (weight == Storage::Csr || gradient == Storage::Csr)
-    return weight == gradient && state == weight;
+  if (gradient == Storage::Csr) return weight == gradient && state == weight;
+  if (weight == Storage::Csr) return gradient == Storage::RowSparse && state == weight;
   if (weight == Storage::Dense) return state == Storage::Dense;
   return gradient == Storage::RowSparse && state != Storage::Csr;
 }
@@ -79,38 +80,55 @@ void check_step(const Optimiser& optimiser, const Array<T>& weight, const Array<
                     to_string(w), to_string(g), to_string(s)));
 }
 
-// The arrays of one step as memory: all rows are there, so dense and row-sparse lie alike.
+// The arrays of one step as memory. All rows are there, so dense and row-sparse weights lie alike;
+// of a csr a row is what its pattern holds of it.
 template <class T>
 struct Step {
-  const Optimiser& optimiser;
+  Optimiser optimiser;
   std::int64_t number;
   T *weight, *first, *second;
+  const Csr<T>* pattern;  // null: whole rows
 
   void change(std::int64_t begin, std::int64_t count, const T* gradient) const {
     const auto at = [begin](T* array) { return array == nullptr ? nullptr : array + begin; };
     internal::change_slots(optimiser, number,
                            internal::Slots<T>{at(weight), gradient, at(first), at(second), count});
   }
+  // `gathered` is room for a row.
+  void change_row(std::int64_t r, std::span<const T> gradient, std::vector<T>& gathered) const {
+    const auto size = static_cast<std::int64_t>(gradient.size());
+    if (pattern == nullptr) return change(r * size, size, gradient.data());
+    const std::int64_t begin = pattern->row_begin[r], count = pattern->row_begin[r + 1] - begin;
+    for (std::int64_t k = 0; k < count; ++k) gathered[k] = gradient[pattern->col[begin + k]];
+    change(begin, count, gathered.data());
+  }
+  // Rows in [begin, end) have no gradient: one of zero.
+  void change_absent(std::int64_t begin, std::int64_t end, std::int64_t size) const {
+    const auto place = [&](std::int64_t r) {
+      return pattern == nullptr ? r * size : pattern->row_begin[r];
+    };
+    change(place(begin), place(end) - place(begin), nullptr);
+  }
 };
 
 template <class T>
 void step_rows(const Step<T>& step, const RowSparse<T>& gradient) {
-  const std::int64_t size = gradient.row_size();
+  std::vector<T> gathered(static_cast<std::size_t>(gradient.row_size()));
   for (std::int64_t i = 0; i < gradient.stored(); ++i)
-    step.change(gradient.rows[i] * size, size, gradient.row(i).data());
+    step.change_row(gradient.rows[i], gradient.row(i), gathered);
 }
 
-// Rows without a gradient have one of zero.
 template <class T>
 void step_all_rows(const Step<T>& step, const RowSparse<T>& gradient) {
   const std::int64_t size = gradient.row_size();
+  std::vector<T> gathered(static_cast<std::size_t>(size));
   std::int64_t next = 0;
   for (std::int64_t i = 0; i < gradient.stored(); ++i) {
-    step.change(next * size, (gradient.rows[i] - next) * size, nullptr);
-    step.change(gradient.rows[i] * size, size, gradient.row(i).data());
+    step.change_absent(next, gradient.rows[i], size);
+    step.change_row(gradient.rows[i], gradient.row(i), gathered);
     next = gradient.rows[i] + 1;
   }
-  step.change(next * size, (gradient.shape[0] - next) * size, nullptr);
+  step.change_absent(next, gradient.shape[0], size);
 }
 
 template <class T>
@@ -118,9 +136,8 @@ void step_standard_sgd(Step<T> step, const Sgd& rule, std::vector<T>& weight,
                        const RowSparse<T>& gradient) {
   const T shrink = T(1 - rule.learning_rate * step.optimiser.weight_decay);
   for (T& w : weight) w *= shrink;
-  Optimiser without_decay = step.optimiser;
-  without_decay.weight_decay = 0;
-  step_rows(Step<T>{without_decay, step.number, step.weight, step.first, step.second}, gradient);
+  step.optimiser.weight_decay = 0;
+  step_rows(step, gradient);
 }
 
 template <class T>
@@ -162,7 +179,8 @@ void step(const Optimiser& optimiser, Array<T>& weight, const Array<T>& gradient
     return i < state.arrays.size() ? values_of(state.arrays[i]).data() : nullptr;
   };
   std::vector<T>& w = values_of(weight);
-  const Step<T> now{optimiser, ++state.steps, w.data(), array(0), array(1)};
+  const Step<T> now{optimiser, ++state.steps, w.data(),
+                    array(0),  array(1),      std::get_if<Csr<T>>(&weight)};
   if (const auto* rows = std::get_if<RowSparse<T>>(&gradient)) {
     const bool stored_alike =
         state.arrays.empty() || storage_of(weight) == storage_of(state.arrays[0]);

@@ -27,6 +27,7 @@ State<T> make_state(const Optimiser& optimiser, const sparse::Array<T>& weight);
 //   row_sparse   row_sparse   row_sparse   the same
 //   row_sparse   row_sparse   dense        all, lazy or not
 //   csr          csr          csr          every stored element; one pattern for all
+//   csr          row_sparse   csr          stored elements, in the rows of the second line
 // A row-sparse weight and state must store every row. Anything else, shapes or patterns that
 // differ, and illegal arrays are Error{InvalidArgument} or Error{BadInput}, and nothing has
 // changed. Standard SGD without momentum shrinks all weights by 1 - learning_rate * weight_decay
