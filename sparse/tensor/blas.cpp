@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tessera/base/error.hpp"
+#include "tessera/sparse/internal/norm.hpp"
 #include "tessera/sparse/tensor/internal/visit_sparse.hpp"
 
 namespace tessera::sparse {
@@ -103,21 +104,9 @@ typename X::Value dot(const X& x, std::span<const typename X::Value> y) {
 template <class X>
 typename X::Value nrm2(const X& x) {
   internal::vector_size(x);
-  double largest = 0, sum = 0;
-  internal::visit_vector(x, [&](std::int64_t, typename X::Value value) {
-    largest = std::fmax(largest, std::abs(double(value)));
-    sum += double(value) * double(value);
-  });
-  // Inside these bounds no square overflows or loses digits to the subnormal numbers.
-  if (!std::isfinite(largest) || std::isnan(sum) || (largest > 0x1p-450 && largest < 0x1p+450))
-    return static_cast<typename X::Value>(std::sqrt(sum));
-  if (largest == 0) return 0;
-  sum = 0;
-  internal::visit_vector(x, [&](std::int64_t, typename X::Value value) {
-    const double scaled = double(value) / largest;
-    sum += scaled * scaled;
-  });
-  return static_cast<typename X::Value>(largest * std::sqrt(sum));
+  return static_cast<typename X::Value>(internal::euclidean_norm([&](auto&& see) {
+    internal::visit_vector(x, [&](std::int64_t, typename X::Value value) { see(double(value)); });
+  }));
 }
 
 template <class X>

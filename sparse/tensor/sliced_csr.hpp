@@ -121,4 +121,15 @@ class SlicedCsc {
   SlicedCsr<T> transposed_;
 };
 
+// Rows and columns by any selector but NewAxis, which is Error{InvalidArgument}. A view, or, when
+// one is Specified, a copy: its indices in that order, repeats allowed, one alone too. An index
+// that lies outside, and none at all, is Error{InvalidArgument}. The copy is O(rows + entries taken
+// * log(entries of a row)), and for specified columns a sort of each row.
+template <class T>
+SlicedCsr<T> select(const SlicedCsr<T>& matrix, const Selector& rows, const Selector& cols);
+template <class T>
+SlicedCsc<T> select(const SlicedCsc<T>& matrix, const Selector& rows, const Selector& cols) {
+  return SlicedCsc<T>(select(matrix.transposed(), cols, rows));
+}
+
 }  // namespace tessera::sparse

@@ -1,13 +1,10 @@
 #include "tessera/sparse/tensor/slices.hpp"
 
-#include <fmt/format.h>
-
 #include <utility>
 
-#include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
-#include "tessera/sparse/check.hpp"
 #include "tessera/sparse/convert.hpp"
+#include "tessera/sparse/internal/elements.hpp"
 #include "tessera/sparse/tensor/internal/visit_sparse.hpp"
 
 namespace tessera::sparse {
@@ -20,16 +17,6 @@ auto dense_of(const Sparse& sparse) {
   internal::visit_matrix(
       sparse, [&](std::int64_t r, std::int64_t c, typename Sparse::Value v) { dense(r, c) = v; });
   return dense;
-}
-
-template <class M>
-void require_elements(const M& matrix) {
-  check(matrix);
-  if (!matrix.block.is_element())
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("the matrix has blocks of {} x {}; convert it with with_block(matrix, "
-                            "{{1, 1}}) first",
-                            matrix.block.rows, matrix.block.cols));
 }
 
 // Pointers of adjacent rows as begins and ends.
@@ -106,8 +93,13 @@ Csc<T> to_csc(const SlicedCsc<T>& matrix) {
 }
 
 template <class T>
+Csr<T> to_csr(const SlicedCsc<T>& matrix) {
+  return to_csr(to_csc(matrix));
+}
+
+template <class T>
 CooTensor<T> to_tensor(const Csr<T>& matrix) {
-  require_elements(matrix);
+  internal::require_elements(matrix);
   std::vector<std::int32_t> indices;
   indices.reserve(matrix.col.size() * 2);
   for (std::int64_t r = 0; r < matrix.rows; ++r)
@@ -121,13 +113,13 @@ CooTensor<T> to_tensor(const Csr<T>& matrix) {
 
 template <class T>
 SlicedCsr<T> to_sliced(const Csr<T>& matrix) {
-  require_elements(matrix);
+  internal::require_elements(matrix);
   return sliced(matrix.rows, matrix.cols, matrix.row_begin, matrix.col, matrix.values);
 }
 
 template <class T>
 SlicedCsc<T> to_sliced(const Csc<T>& matrix) {
-  require_elements(matrix);
+  internal::require_elements(matrix);
   return SlicedCsc<T>(
       sliced(matrix.cols, matrix.rows, matrix.col_begin, matrix.row, matrix.values));
 }
@@ -148,6 +140,8 @@ template Csr<float> to_csr(const SlicedCsr<float>&);
 template Csr<double> to_csr(const SlicedCsr<double>&);
 template Csc<float> to_csc(const SlicedCsc<float>&);
 template Csc<double> to_csc(const SlicedCsc<double>&);
+template Csr<float> to_csr(const SlicedCsc<float>&);
+template Csr<double> to_csr(const SlicedCsc<double>&);
 template CooTensor<float> to_tensor(const Csr<float>&);
 template CooTensor<double> to_tensor(const Csr<double>&);
 template SlicedCsr<float> to_sliced(const Csr<float>&);

@@ -36,6 +36,9 @@ template <class T>
 Csr<T> to_csr(const SlicedCsr<T>& matrix);
 template <class T>
 Csc<T> to_csc(const SlicedCsc<T>& matrix);
+// By a counting sort.
+template <class T>
+Csr<T> to_csr(const SlicedCsc<T>& matrix);
 
 // From an element matrix (1 x 1 blocks, else Error{InvalidArgument}) that is legal, else
 // Error{BadInput}.

@@ -19,6 +19,7 @@ inline const Arrows& arrows() {
       {"partitioner", {"sparse", "codelets", "base"}},
       {"runtime",
        {"base", "sparse", "device", "codelets", "planner/solver", "planner", "partitioner"}},
+      {"train", {"base", "sparse", "device", "partitioner", "runtime"}},
       {"tools",
        {"base", "sparse", "device", "codelets", "planner/solver", "planner", "partitioner",
         "runtime"}},
@@ -32,9 +33,9 @@ inline const Arrows& arrows() {
 }
 
 inline const std::vector<std::string>& folders_with_a_page() {
-  static const std::vector<std::string> folders = {"base",        "sparse",         "device",
-                                                   "codelets",    "planner/solver", "planner",
-                                                   "partitioner", "runtime",        "tools"};
+  static const std::vector<std::string> folders = {
+      "base",    "sparse",      "device",  "codelets", "planner/solver",
+      "planner", "partitioner", "runtime", "train",    "tools"};
   return folders;
 }
 

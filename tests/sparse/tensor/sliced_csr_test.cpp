@@ -216,5 +216,49 @@ TEST(SlicedCsr, RefusesIndicesOutsideAView) {
   }));
 }
 
+// Every pair of a few lists, against the elements one by one.
+TEST(SlicedSelect, SpecifiedIndicesAreACopyOfThoseRowsAndColumns) {
+  const SlicedCsr<float> whole = to_sliced(test::draw({"12.4.", ".....", "6.8.9", ".3..5"}));
+  const SlicedCsr<float> view = whole.view(Interval{0, 4}, Interval{1, 5});
+  const std::vector<Selector> picks = {
+      Specified{{3, 0, 3, 2}}, Specified{{1}}, Specified{{-1, 2}}, All{}, Interval{1, 3}, Point{2}};
+  const auto indices = [](const Selector& pick) -> std::vector<std::int64_t> {
+    if (const auto* list = std::get_if<Specified>(&pick)) return list->at;
+    if (std::holds_alternative<All>(pick)) return {0, 1, 2, 3};
+    if (std::holds_alternative<Interval>(pick)) return {1, 2};
+    return {2};
+  };
+  for (const Selector& rows : picks)
+    for (const Selector& cols : picks) {
+      SlicedCsr<float> taken = select(view, rows, cols);
+      const auto r = indices(rows), c = indices(cols);
+      ASSERT_EQ(taken.rows(), std::ssize(r));
+      ASSERT_EQ(taken.cols(), std::ssize(c));
+      for (std::size_t i = 0; i < r.size(); ++i)
+        for (std::size_t j = 0; j < c.size(); ++j)
+          EXPECT_EQ(taken.get(std::int64_t(i), std::int64_t(j)), view.get(r[i], c[j]));
+      const bool is_copy =
+          std::holds_alternative<Specified>(rows) || std::holds_alternative<Specified>(cols);
+      EXPECT_EQ(&taken.arrays() != &view.arrays(), is_copy);
+    }
+}
+
+TEST(SlicedSelect, OfACscTurnsNamesRound) {
+  const auto csc = to_sliced(to_csc(test::draw({"12.", "..3"})));
+  const auto taken = select(csc, All{}, Specified{{2, 0}});
+  EXPECT_EQ(to_dense(taken), to_dense(test::draw({".1", "3."})));
+}
+
+TEST(SlicedSelect, RefusesWhatIsNotThere) {
+  const SlicedCsr<float> m = to_sliced(test::draw({"12.", "..3"}));
+  const auto refused = [&](const Selector& rows, const Selector& cols, const std::string& text) {
+    EXPECT_TRUE(test::raises(ErrorCode::InvalidArgument, {text}, [&] { select(m, rows, cols); }));
+  };
+  refused(Specified{{0, 2}}, All{}, "index 2");
+  refused(All{}, Specified{{-4}}, "index -4");
+  refused(Specified{}, All{}, "no index");
+  refused(NewAxis{}, All{}, "new axis");
+}
+
 }  // namespace
 }  // namespace tessera::sparse

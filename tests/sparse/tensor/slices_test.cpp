@@ -48,6 +48,7 @@ TEST(Slices, MatricesGoThereAndBack) {
     EXPECT_EQ(to_csr(to_tensor(matrix)), matrix);
     EXPECT_EQ(to_csr(to_sliced(matrix)), matrix);
     EXPECT_EQ(to_csc(to_sliced(to_csc(matrix))), to_csc(matrix));
+    EXPECT_EQ(to_csr(to_sliced(to_csc(matrix))), matrix);
   }
 }
 

@@ -1,0 +1,105 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+#include "tessera/base/half.hpp"
+#include "tessera/train/optim/optimiser.hpp"
+
+namespace tessera::train::internal {
+
+// The one place where weights change: rows, patterns and buckets all come down to runs of slots, so
+// they give the same bits.
+
+// What is computed in and what states are kept in.
+template <class W>
+using Compute = std::conditional_t<std::is_same_v<W, double>, double, float>;
+
+template <class W>
+struct Slots {
+  W* weight;
+  const W* gradient;  // null: zeros
+  Compute<W>* first;  // of states_of() arrays; null where there is none
+  Compute<W>* second;
+  std::int64_t count;
+};
+
+// Numbers of an optimiser at one step, rounded once.
+template <class C>
+struct Prepared {
+  C rescale, clip, weight_decay;
+  bool clips;
+
+  explicit Prepared(const Optimiser& o)
+      : rescale(C(o.rescale)),
+        clip(C(o.clip.value_or(0))),
+        weight_decay(C(o.weight_decay)),
+        clips(o.clip.has_value()) {}
+  C gradient(C given, C weight) const {
+    C g = rescale * given;
+    if (clips) g = std::clamp(g, -clip, clip);
+    return g + weight_decay * weight;
+  }
+};
+
+// change(weight, prepared gradient, slot) gives the new weight.
+template <class W, class Change>
+void for_each_slot(const Prepared<Compute<W>>& prepared, const Slots<W>& slots, Change&& change) {
+  using C = Compute<W>;
+  for (std::int64_t i = 0; i < slots.count; ++i) {
+    const C w = static_cast<C>(slots.weight[i]);
+    const C given = slots.gradient == nullptr ? C(0) : static_cast<C>(slots.gradient[i]);
+    slots.weight[i] = static_cast<W>(change(w, prepared.gradient(given, w), i));
+  }
+}
+
+template <class W>
+void change_slots(const Sgd& rule, std::int64_t, const Prepared<Compute<W>>& prepared,
+                  const Slots<W>& slots) {
+  using C = Compute<W>;
+  const C rate = C(rule.learning_rate), momentum = C(rule.momentum);
+  if (slots.first == nullptr)
+    return for_each_slot(prepared, slots, [&](C w, C g, std::int64_t) { return w - rate * g; });
+  for_each_slot(prepared, slots, [&](C w, C g, std::int64_t i) {
+    return w + (slots.first[i] = momentum * slots.first[i] - rate * g);
+  });
+}
+
+template <class W>
+void change_slots(const Adam& rule, std::int64_t step, const Prepared<Compute<W>>& prepared,
+                  const Slots<W>& slots) {
+  using C = Compute<W>;
+  const double t = double(step);
+  const C rate = C(rule.learning_rate * std::sqrt(1 - std::pow(rule.beta2, t)) /
+                   (1 - std::pow(rule.beta1, t)));
+  const C beta1 = C(rule.beta1), beta2 = C(rule.beta2), epsilon = C(rule.epsilon);
+  for_each_slot(prepared, slots, [&](C w, C g, std::int64_t i) {
+    C &m = slots.first[i], &v = slots.second[i];
+    m = beta1 * m + (C(1) - beta1) * g;
+    v = beta2 * v + (C(1) - beta2) * g * g;
+    return w - rate * m / (std::sqrt(v) + epsilon);
+  });
+}
+
+template <class W>
+void change_slots(const AdaGrad& rule, std::int64_t, const Prepared<Compute<W>>& prepared,
+                  const Slots<W>& slots) {
+  using C = Compute<W>;
+  const C rate = C(rule.learning_rate), epsilon = C(rule.epsilon);
+  for_each_slot(prepared, slots, [&](C w, C g, std::int64_t i) {
+    C& h = slots.first[i];
+    h += g * g;
+    return w - rate * g / (std::sqrt(h) + epsilon);
+  });
+}
+
+// `step` counts from 1.
+template <class W>
+void change_slots(const Optimiser& optimiser, std::int64_t step, const Slots<W>& slots) {
+  const Prepared<Compute<W>> prepared(optimiser);
+  std::visit([&](const auto& rule) { change_slots(rule, step, prepared, slots); }, optimiser.rule);
+}
+
+}  // namespace tessera::train::internal
