@@ -2,8 +2,11 @@
 
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <chrono>
 #include <system_error>
 
+#include "tessera/base/error.hpp"
+#include "tessera/tools/internal/command_line.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
 
 namespace tessera::tools {
@@ -22,10 +25,85 @@ CLI::Validator is_seed() {
           "0 .. 2^64 - 1"};
 }
 
-void add_run_options(CLI::App& app, Arguments& a) {
-  app.add_option("--seed", a.seed, "of the pattern, of values a file does not hold, of operands")
-      ->check(is_seed())
+Range range_of(std::int64_t begin, std::int64_t end) { return {begin, end}; }
+
+std::pair<std::int64_t, std::int64_t> corner(const std::string& option, const std::string& text) {
+  const auto pair = internal::parse_pair(text);
+  if (!pair)
+    throw CLI::ValidationError(option, "is " + text +
+                                           "; it must be {output,input}, for example "
+                                           "{384,128}");
+  return *pair;
+}
+
+// What the three options of a weighted area say, until all are read.
+struct AreaText {
+  std::string begin = "{0,0}", end = "{0,0}";
+  double weight = 1;
+};
+
+void add_pattern_options(CLI::App& app, Arguments& a, AreaText& area) {
+  app.add_option_function<std::string>(
+         "--pattern", [&a](const std::string& text) { a.pattern = sparse::parse_pattern(text); },
+         "of a random pattern: uniform, banded, rowwise, power-law, saw-tooth, or n:m as 2:4, "
+         "which says the density too")
+      ->type_name("KIND")
+      ->default_str("uniform")
+      ->excludes("--matrix");
+  const char* const corners = "element {output,input} where an area of other density begins";
+  auto* begin = app.add_option("--weighted-area-begin", area.begin, corners);
+  auto* end = app.add_option("--weighted-area-end", area.end, "element after its last");
+  for (auto* option : {begin, end}) option->type_name("CORNER")->excludes("--matrix");
+  app.add_option("--weighted-area-weighting", area.weight,
+                 "its density in units of that of the whole")
+      ->check(CLI::NonNegativeNumber)
+      ->excludes("--matrix")
       ->capture_default_str();
+}
+
+void read_area(const AreaText& text, Arguments& a) {
+  const auto begin = corner("--weighted-area-begin", text.begin);
+  const auto end = corner("--weighted-area-end", text.end);
+  if (begin == end) return;
+  a.pattern.area = {range_of(begin.first, end.first), range_of(begin.second, end.second),
+                    text.weight};
+}
+
+void add_stop_options(CLI::App& app, Arguments& a) {
+  const auto stop = [&a](StopAfter after) { return [&a, after] { a.stop = after; }; };
+  auto* plan = app.add_flag_callback("--plan-only", stop(StopAfter::Plan),
+                                     "stop when planned and encoded: print plan and buckets");
+  auto* build = app.add_flag_callback("--compile-only", stop(StopAfter::Build),
+                                      "stop when the programs are built and fit the tiles");
+  auto* run = app.add_flag_callback("--ignore-data", stop(StopAfter::Passes),
+                                    "run, but do not check the results");
+  plan->excludes(build)->excludes(run);
+  build->excludes(run);
+}
+
+void add_report_options(CLI::App& app, Arguments& a) {
+  app.add_flag("--report-plan", a.report_plan, "print the plan in full, cost by term");
+  app.add_flag("--report-total-cycle-counts", a.report_cycles, "print the cycles of each pass");
+  app.add_flag("--report-dense-gradw-serial-splits", a.report_serial_splits,
+               "print in how many parts a dense weight gradient would have to be made");
+  app.add_flag("--profile", a.profile, "print every step: cycles, slowest tile, bytes");
+}
+
+void add_seed_options(CLI::App& app, Arguments& a) {
+  auto* seed = app.add_option("--seed", a.seed,
+                              "of the pattern, of values a file does not hold, of operands")
+                   ->check(is_seed())
+                   ->capture_default_str();
+  app.add_flag_callback(
+         "--variable-seed",
+         [&a] {
+           a.seed = std::uint64_t(std::chrono::system_clock::now().time_since_epoch().count());
+         },
+         "a seed from the clock; the report says which")
+      ->excludes(seed);
+}
+
+void add_run_options(CLI::App& app, Arguments& a) {
   app.add_flag("--isolate", a.isolate,
                "give every tile its own memory and copy between them: slower, same results");
   app.add_option("--threads", a.threads, "threads of this computer; 0: all")
@@ -48,9 +126,18 @@ Parsed parse_arguments(int argc, const char* const* argv) {
   internal::add_layer_options(app, a);
   internal::add_machine_options(app, a);
   internal::add_planner_options(app, a);
+  AreaText area;
+  add_pattern_options(app, a, area);
+  add_seed_options(app, a);
   add_run_options(app, a);
-  app.callback([&] { internal::require_weights(app, a); });
+  add_stop_options(app, a);
+  add_report_options(app, a);
+  app.callback([&] {
+    internal::require_weights(app, a);
+    read_area(area, a);
+  });
   parsed.exit = internal::parse_command_line(app, argc, argv);
+  if (!parsed.exit) static_cast<LayerArguments&>(a) = with_layer_keys(a);
   return parsed;
 }
 

@@ -3,15 +3,27 @@
 #include <cstdint>
 #include <optional>
 
+#include "tessera/sparse/pattern.hpp"
 #include "tessera/tools/layer_arguments.hpp"
 
 namespace tessera::tools {
 
+// The last thing that is done.
+enum class StopAfter {
+  Plan,    // planned, encoded; --plan-only
+  Build,   // the programs of the passes built too, so that they fit the tiles; --compile-only
+  Passes,  // run, results not looked at; --ignore-data
+  Checks
+};
+
 // The command line of sparse_fc_layer, checked as far as it can be without reading a file.
 struct Arguments : LayerArguments {
-  std::uint64_t seed = 1;
+  sparse::PatternSpec pattern;  // of a random pattern
+  std::uint64_t seed = 1;       // --variable-seed has put the clock's here
+  StopAfter stop = StopAfter::Checks;
   bool isolate = false;  // copy between tiles instead of sharing memory
   int threads = 0;       // of this computer; 0: all
+  bool report_plan = false, report_cycles = false, report_serial_splits = false, profile = false;
 };
 
 // What the command line asks for: a run, or an exit with this code (help or a usage error, already

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/int_math.hpp"
 #include "tessera/runtime/fit.hpp"
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/sparse/convert.hpp"
@@ -63,6 +65,70 @@ std::vector<std::string> notes_of(const planner::BestEffort& planned) {
   return notes;
 }
 
+partitioner::EncodeOptions encode_options(const planner::Options& options) {
+  return {.force_spills = options.partitioner_force_bucket_spills};
+}
+
+void build_and_run(const Arguments& a, const Weights& weights, const planner::Options& options,
+                   runtime::LayerReport& report) {
+  const auto executor = make_executor(a.threads);
+  const auto mode = a.isolate ? device::ExchangeMode::Isolate : device::ExchangeMode::Share;
+  runtime::FullyConnected layer(report.problem, report.plan, report.machine, mode, *executor);
+  const auto misfit = layer.set_weights(weights.matrix, encode_options(options));
+  if (misfit) throw_misfit(*misfit, report, options, weights.matrix);
+  report.spill = layer.buckets().stats;
+  report.travel = layer.buckets().travel;
+  if (a.stop != StopAfter::Plan) report.high_water = layer.high_water();
+  if (a.stop >= StopAfter::Passes) run_passes(layer, weights, a, report);
+}
+
+// Parts in which a dense dR [x][y] in the type of the sums must be made one after the other, so
+// that each fits, spread over all tiles, beside an even share of its operands: first parts of x,
+// then of y.
+std::string serial_splits(const runtime::LayerReport& report, const planner::Options& options) {
+  const planner::Problem& p = report.problem;
+  const auto a_tile = [&](std::int64_t elements, DataType type) {
+    return ceil_div(checked_mul(elements, bytes_of(type), "bytes of a dense gradient"),
+                    report.machine.tiles);
+  };
+  const std::int64_t operands =
+      a_tile(checked_mul(p.size.x + p.size.y, p.size.z, "operands"), p.data_type);
+  const double bound =
+      options.available_memory_proportion * double(report.machine.tile_memory.value);
+  const std::int64_t room = std::max<std::int64_t>(std::int64_t(bound) - operands, 1);
+  const std::int64_t parts =
+      ceil_div(a_tile(checked_mul(p.size.x, p.size.y, "dense gradient"), p.partials_type), room);
+  const std::int64_t of_x = std::min(parts, p.size.x);
+  return fmt::format("dense GradW in {} serial parts: groups 1, inputs {}, outputs {}\n",
+                     of_x * ceil_div(parts, of_x), ceil_div(parts, of_x), of_x);
+}
+
+std::string extras_of(const Arguments& a, const runtime::LayerReport& report,
+                      const planner::Options& options) {
+  std::string text;
+  if (a.report_plan) text += "\n" + to_string(report.plan);
+  if (a.report_serial_splits) text += "\n" + serial_splits(report, options);
+  return text;
+}
+
+std::string cycles_text(const LayerRun& run) {
+  std::string text;
+  for (const runtime::PassReport& pass : run.report.passes) {
+    const std::string name = planner::to_string(pass.pass);
+    if (run.with_cycles)
+      text += fmt::format("{:<8}{:>12} cycles (modelled)\n", name, pass.ledger.total().value);
+    if (!run.with_steps) continue;
+    text += fmt::format("{:<8}{:<16}{:<9}{:>10}{:>10}{:>9}{:>14}\n", name, "step", "kind", "cycles",
+                        "overhead", "slowest", "bytes moved");
+    for (const device::StepRecord& step : pass.ledger.steps)
+      text += fmt::format("{:8}{:<16}{:<9}{:>10}{:>10}{:>9}{:>14}\n", "", step.phase,
+                          step.kind == device::StepKind::Compute ? "compute" : "exchange",
+                          step.cycles.value, step.overhead.value, step.critical_tile.value,
+                          step.moved.value);
+  }
+  return text.empty() ? text : "\n" + text;
+}
+
 }  // namespace
 
 ExitCode exit_code_of(const runtime::LayerReport& report) {
@@ -78,26 +144,21 @@ LayerRun run_layer(const Arguments& a) {
                 .problem = planned.problem,
                 .plan = planned.result.plan,
                 .machine = machine,
-                .grid = runtime::tile_grid(planned.problem, planned.result.plan, machine)}};
+                .grid = runtime::tile_grid(planned.problem, planned.result.plan, machine)},
+               {},
+               a.report_cycles,
+               a.profile};
   runtime::LayerReport& report = run.report;
 
-  const auto executor = make_executor(a.threads);
-  const auto mode = a.isolate ? device::ExchangeMode::Isolate : device::ExchangeMode::Share;
-  runtime::FullyConnected layer(report.problem, report.plan, machine, mode, *executor);
-  const auto misfit = layer.set_weights(
-      weights.matrix, {.force_spills = planned.options.partitioner_force_bucket_spills});
-  if (misfit) throw_misfit(*misfit, report, planned.options, weights.matrix);
-  report.spill = layer.buckets().stats;
-  report.travel = layer.buckets().travel;
-  report.high_water = layer.high_water();
-  run_passes(layer, weights, a, report);
+  run.extras = extras_of(a, report, planned.options);
+  build_and_run(a, weights, planned.options, report);
   return run;
 }
 
 std::string to_text(const LayerRun& run) {
   std::string text;
   for (const std::string& note : run.notes) text += fmt::format("note      {}\n", note);
-  return text + runtime::to_text(run.report);
+  return text + runtime::to_text(run.report) + run.extras + cycles_text(run);
 }
 
 }  // namespace tessera::tools

@@ -14,6 +14,9 @@ namespace tessera::tools {
 struct LayerRun {
   std::vector<std::string> notes;  // how the request was relaxed, that R is dense; in words
   runtime::LayerReport report;
+  std::string extras;        // what was asked for beside the report, as text
+  bool with_cycles = false;  // the text ends with the cycles of each pass,
+  bool with_steps = false;   // with every step
 };
 
 // Plans, encodes, runs and checks what the arguments ask for. Throws Error as the stages do;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tessera/sparse/convert.hpp"
+#include "tessera/sparse/pattern.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/sparse/restrict.hpp"
 #include "tessera/tools/inputs.hpp"
@@ -43,12 +44,14 @@ Weights read_weights(const Arguments& a, BlockShape block) {
 }  // namespace
 
 Weights make_weights(const Arguments& a) {
-  const BlockShape block{a.block_size, a.block_size};
+  const BlockShape block = a.block;
   if (!a.matrix.empty()) return read_weights(a, block);
-  return {sparse::random_pattern(round_up(a.output_size, block.rows),
-                                 round_up(a.input_size, block.cols), block, a.density, a.seed),
-          a.output_size, a.input_size,
-          fmt::format("random pattern, seed {}; values are +1 or -1", a.seed)};
+  const std::string kind = a.pattern == sparse::PatternSpec{} ? "" : to_string(a.pattern) + ", ";
+  return {
+      sparse::draw_pattern(round_up(a.output_size, block.rows), round_up(a.input_size, block.cols),
+                           block, a.density, a.seed, a.pattern),
+      a.output_size, a.input_size,
+      fmt::format("random pattern, {}seed {}; values are +1 or -1", kind, a.seed)};
 }
 
 planner::Problem make_problem(const Arguments& a, const Weights& weights) {
@@ -58,7 +61,7 @@ planner::Problem make_problem(const Arguments& a, const Weights& weights) {
           .block = matrix.block,
           .density = double(matrix.blocks()) / places,
           .data_type = a.data_type,
-          .partials_type = DataType::Float,
+          .partials_type = a.partials_type,
           .grad_a = a.grad_a(),
           .grad_w = a.grad_w()};
 }
