@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/runtime/report_json.hpp"
+
 namespace tessera::runtime {
 namespace {
 
@@ -239,6 +241,10 @@ void write_verdicts(const LayerReport& report, Out out) {
 }
 
 }  // namespace
+
+Cycles planned_cycles(const LayerReport& report, planner::Pass pass, const std::string& phase) {
+  return planned_for(report, pass, phase);
+}
 
 std::optional<Cycles> dense_bound(const planner::Problem& problem, const device::Machine& machine) {
   const std::int64_t units = machine.conv_units(problem.data_type, problem.partials_type);

@@ -191,6 +191,12 @@ std::optional<int> parse_command_line(CLI::App& app, int argc, const char* const
   }
 }
 
+void add_config_option(CLI::App& app) {
+  app.set_config("--config", "", "options as lines \"name = value\"; the command line goes before")
+      ->type_name("FILE");
+  app.allow_config_extras(CLI::config_extras_mode::error);
+}
+
 std::optional<std::pair<std::int64_t, std::int64_t>> parse_pair(std::string text) {
   if (text.size() >= 2 && text.front() == '{' && text.back() == '}')
     text = text.substr(1, text.size() - 2);

@@ -27,6 +27,9 @@ std::vector<std::string> expand_words(const CLI::App& app, const std::vector<std
 // not be written.
 std::optional<int> parse_command_line(CLI::App& app, int argc, const char* const* argv);
 
+// --config FILE: options as lines "name = value"; the command line goes before them.
+void add_config_option(CLI::App& app);
+
 // Two whole numbers from 0 written "a,b" or "{a,b}"; one alone stands for both. Nothing when `text`
 // is none of these.
 std::optional<std::pair<std::int64_t, std::int64_t>> parse_pair(std::string text);

@@ -31,7 +31,7 @@ BlockShape parse_block(const std::string& text) {
 
 const char* const kExitCodes =
     "Exit codes: 0 all right, 1 a check failed, 2 usage, 3 bad input file, 4 nothing fits, "
-    "6 internal.";
+    "6 internal, 130 interrupted.";
 
 void add_weights_options(CLI::App& app, LayerArguments& a) {
   auto* matrix = app.add_option("--matrix", a.matrix,
@@ -52,7 +52,8 @@ void add_weights_options(CLI::App& app, LayerArguments& a) {
 
 void require_weights(const CLI::App& app, const LayerArguments& a) {
   if (!a.matrix.empty()) return;
-  const bool has_density = app.count("--density") + app.count("--sparsity-factor") > 0;
+  const bool has_density =
+      a.density > 0 || app.count("--density") + app.count("--sparsity-factor") > 0;
   if (a.input_size == 0 || a.output_size == 0 || !has_density)
     throw CLI::ValidationError("weights",
                                "give --matrix FILE, or --input-size, --output-size and --density");

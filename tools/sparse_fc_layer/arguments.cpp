@@ -103,7 +103,7 @@ void add_seed_options(CLI::App& app, Arguments& a) {
       ->excludes(seed);
 }
 
-void add_run_options(CLI::App& app, Arguments& a) {
+void add_computer_options(CLI::App& app, Arguments& a) {
   app.add_flag("--isolate", a.isolate,
                "give every tile its own memory and copy between them: slower, same results");
   app.add_option("--threads", a.threads, "threads of this computer; 0: all")
@@ -111,34 +111,68 @@ void add_run_options(CLI::App& app, Arguments& a) {
       ->capture_default_str();
 }
 
+void add_file_options(CLI::App& app, Arguments& a) {
+  app.add_option("--values", a.values,
+                 "values of the pattern's non-zeros in the order they are "
+                 "stored: FILE.npy")
+      ->type_name("FILE");
+  app.add_option("--input", a.input, "S, [inputs][batch] numbers: FILE.npy; the batch is its own")
+      ->type_name("FILE")
+      ->excludes("--batch-size");
+  app.add_option("--output-dir", a.output_dir,
+                 "folder for results (.npy, .npz), the plan and the reports")
+      ->type_name("DIR");
+  app.add_option("--profile-dir", a.output_dir, "the same as --output-dir")
+      ->type_name("DIR")
+      ->excludes("--output-dir");
+  app.add_option("--html", a.html, "write the report as one HTML page")->type_name("FILE");
+  auto* json = app.add_flag("--json", a.json, "print the report as JSON");
+  auto* csv = app.add_flag("--csv", a.csv, "print the report as CSV, a row a pass and phase");
+  json->excludes(csv);
+  app.add_flag("-q,--quiet", a.quiet, "print nothing but errors and what --json or --csv ask for");
+  app.add_flag("-v,--verbose", a.verbose, "say on stderr what each option is");
+}
+
 }  // namespace
 
-Parsed parse_arguments(int argc, const char* const* argv) {
-  Parsed parsed;
-  Arguments& a = parsed.arguments;
-  CLI::App app(
-      "Plans, encodes and runs a sparse fully connected layer on a modelled tile machine, forward "
-      "and backward, and checks every result against double precision.");
-  app.footer(std::string(internal::kExitCodes) +
-             "\nExample: sparse_fc_layer --input-size 1024 --output-size 1024 --density 0.1 "
-             "--batch-size 64");
+void add_run_options(CLI::App& app, const std::shared_ptr<Arguments>& arguments) {
+  Arguments& a = *arguments;
+  const auto area = std::make_shared<AreaText>();
+  app.footer(std::string(internal::kExitCodes) + "\nExample: " + app.get_name() +
+             " --input-size 1024 --output-size 1024 --density 0.1 --batch-size 64");
   internal::add_weights_options(app, a);
   internal::add_layer_options(app, a);
   internal::add_machine_options(app, a);
   internal::add_planner_options(app, a);
-  AreaText area;
-  add_pattern_options(app, a, area);
+  add_pattern_options(app, a, *area);
   add_seed_options(app, a);
-  add_run_options(app, a);
+  add_computer_options(app, a);
   add_stop_options(app, a);
   add_report_options(app, a);
-  app.callback([&] {
-    internal::require_weights(app, a);
-    read_area(area, a);
+  add_file_options(app, a);
+  app.callback([&app, arguments, area] {
+    if (arguments->pattern.kind == sparse::PatternKind::NOfM) {
+      if (app.count("--density") + app.count("--sparsity-factor") > 0)
+        throw CLI::ValidationError("--pattern", "n:m says the density; leave --density out");
+      arguments->density = double(arguments->pattern.n) / double(arguments->pattern.m);
+    }
+    internal::require_weights(app, *arguments);
+    read_area(*area, *arguments);
+    arguments->configuration = internal::effective_configuration(app);
+    static_cast<LayerArguments&>(*arguments) = with_layer_keys(*arguments);
   });
-  parsed.exit = internal::parse_command_line(app, argc, argv);
-  if (!parsed.exit) static_cast<LayerArguments&>(a) = with_layer_keys(a);
-  return parsed;
+}
+
+Parsed parse_arguments(int argc, const char* const* argv) {
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App app(
+      "Plans, encodes and runs a sparse fully connected layer on a modelled tile machine, forward "
+      "and backward, and checks every result against double precision.",
+      "sparse_fc_layer");
+  add_run_options(app, arguments);
+  internal::add_config_option(app);
+  const std::optional<int> exit = internal::parse_command_line(app, argc, argv);
+  return {*arguments, exit};
 }
 
 }  // namespace tessera::tools

@@ -3,14 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
+#include "tessera/planner/explain.hpp"
 #include "tessera/runtime/fit.hpp"
 #include "tessera/runtime/fully_connected.hpp"
+#include "tessera/sparse/array.hpp"
 #include "tessera/sparse/convert.hpp"
+#include "tessera/sparse/read.hpp"
+#include "tessera/sparse/write.hpp"
 #include "tessera/tools/inputs.hpp"
+#include "tessera/tools/internal/progress.hpp"
 #include "tessera/tools/sparse_fc_layer/passes.hpp"
 
 namespace tessera::tools {
@@ -69,8 +75,21 @@ partitioner::EncodeOptions encode_options(const planner::Options& options) {
   return {.force_spills = options.partitioner_force_bucket_spills};
 }
 
-void build_and_run(const Arguments& a, const Weights& weights, const planner::Options& options,
-                   runtime::LayerReport& report) {
+bool wants_page(const Arguments& a) {
+  return !a.html.empty() || (!a.output_dir.empty() && can_make_pages());
+}
+
+std::string explanation_of(const LayerRun& run, const Weights& weights) {
+  const PatternStats stats = sparse::pattern_stats(weights.matrix);
+  return planner::to_json(planner::explain(run.report.problem, run.report.machine,
+                                           run.context.options, &stats, run.report.plan));
+}
+
+void build_and_run(const Arguments& a, const Weights& weights, LayerRun& run,
+                   internal::Progress& progress) {
+  runtime::LayerReport& report = run.report;
+  const planner::Options& options = run.context.options;
+  progress.set("encoding");
   const auto executor = make_executor(a.threads);
   const auto mode = a.isolate ? device::ExchangeMode::Isolate : device::ExchangeMode::Share;
   runtime::FullyConnected layer(report.problem, report.plan, report.machine, mode, *executor);
@@ -78,8 +97,9 @@ void build_and_run(const Arguments& a, const Weights& weights, const planner::Op
   if (misfit) throw_misfit(*misfit, report, options, weights.matrix);
   report.spill = layer.buckets().stats;
   report.travel = layer.buckets().travel;
+  if (wants_page(a)) run.page.tiles = tiles_json(layer.buckets());
   if (a.stop != StopAfter::Plan) report.high_water = layer.high_water();
-  if (a.stop >= StopAfter::Passes) run_passes(layer, weights, a, report);
+  if (a.stop >= StopAfter::Passes) run_passes(layer, weights, a, run, progress);
 }
 
 // Parts in which a dense dR [x][y] in the type of the sums must be made one after the other, so
@@ -129,35 +149,98 @@ std::string cycles_text(const LayerRun& run) {
   return text.empty() ? text : "\n" + text;
 }
 
-}  // namespace
-
-ExitCode exit_code_of(const runtime::LayerReport& report) {
-  return report.ok() ? kOk : kCheckFailed;
+// The columns of --input, or --batch-size.
+std::int64_t batch_of(const Arguments& a, const Weights& weights) {
+  if (a.input.empty()) return a.batch_size;
+  const sparse::Array file = sparse::read_npy(sparse::read_file(a.input), a.input);
+  if (file.shape.size() == 2 && file.shape[0] == weights.cols && file.shape[1] > 0 &&
+      file.type != sparse::ElementType::Text)
+    return file.shape[1];
+  throw Error(ErrorCode::BadInput,
+              fmt::format("{}: S has the shape ({}); this layer needs ({}, batch)", a.input,
+                          fmt::join(file.shape, ", "), weights.cols));
 }
 
-LayerRun run_layer(const Arguments& a) {
+void write_files(const Arguments& a, const LayerRun& run) {
+  if (!a.html.empty())
+    write_results(a.html, report_page(runtime::to_json(run.report, run.context), run.page));
+  if (a.output_dir.empty()) return;
+  std::error_code failed;
+  std::filesystem::create_directories(a.output_dir, failed);
+  if (failed)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("{}: the folder cannot be made: {}", a.output_dir, failed.message()));
+  const auto write = [&](const std::string& name, const std::string& bytes) {
+    sparse::write_file((std::filesystem::path(a.output_dir) / name).string(), bytes);
+  };
+  for (const auto& [name, bytes] : run.files) write(name, bytes);
+  write("plan.json", planner::plan_to_json({run.report.problem, run.report.machine,
+                                            run.context.options, run.report.plan}));
+  write("report.json", runtime::to_json(run.report, run.context));
+  write("report.csv", runtime::to_csv(run.report, run.context));
+  if (can_make_pages())
+    write("report.html", report_page(runtime::to_json(run.report, run.context), run.page));
+}
+
+}  // namespace
+
+ExitCode exit_code_of(const LayerRun& run) {
+  if (!run.report.ok()) return kCheckFailed;
+  return run.context.is_partial ? kInterrupted : kOk;
+}
+
+LayerRun run_layer(const Arguments& given, const char* program) {
+  Arguments a = given;
+  internal::Progress progress(a.quiet);
+  progress.set("reading");
   const device::Machine machine = make_machine(a);
   const Weights weights = make_weights(a);
+  a.batch_size = batch_of(a, weights);
+  progress.set("planning");
   const planner::BestEffort planned = plan_for(a, make_problem(a, weights), machine, weights);
-  LayerRun run{notes_of(planned),
+  LayerRun run{{.tool = program,
+                .version = TESSERA_VERSION,
+                .seed = a.seed,
+                .options = planned.options,
+                .configuration = a.configuration,
+                .notes = notes_of(planned)},
                {.source = weights.source,
                 .problem = planned.problem,
                 .plan = planned.result.plan,
                 .machine = machine,
                 .grid = runtime::tile_grid(planned.problem, planned.result.plan, machine)},
                {},
+               {},
+               {},
                a.report_cycles,
                a.profile};
-  runtime::LayerReport& report = run.report;
-
-  run.extras = extras_of(a, report, planned.options);
-  build_and_run(a, weights, planned.options, report);
+  run.extras = extras_of(a, run.report, planned.options);
+  if (wants_page(a) && a.plan_file.empty() && planned.options == options_of(a))
+    run.page.explanation = explanation_of(run, weights);
+  build_and_run(a, weights, run, progress);
   return run;
+}
+
+int run_and_print(const Arguments& a, const char* program) {
+  internal::catch_interrupts();
+  if (a.verbose)
+    for (const auto& [option, value] : a.configuration)
+      fmt::print(stderr, "{}: --{} {}\n", program, option, value);
+  const LayerRun run = run_layer(a, program);
+  write_files(a, run);
+  if (a.json) {
+    print_results(runtime::to_json(run.report, run.context));
+  } else if (a.csv) {
+    print_results(runtime::to_csv(run.report, run.context));
+  } else if (!a.quiet) {
+    print_results(to_text(run));
+  }
+  return exit_code_of(run);
 }
 
 std::string to_text(const LayerRun& run) {
   std::string text;
-  for (const std::string& note : run.notes) text += fmt::format("note      {}\n", note);
+  for (const std::string& note : run.context.notes) text += fmt::format("note      {}\n", note);
   return text + runtime::to_text(run.report) + run.extras + cycles_text(run);
 }
 
