@@ -80,6 +80,8 @@
   }
 
   const passes = report.passes;
+  // GradA may have a layout of its own, explained by itself.
+  const layouts = () => [report.explanation, report.explanation?.backward].filter((e) => e && e.terms);
 
   function costByTerm() {
     const made = section('cost', 'Cost by pass and phase, planned against run');
@@ -99,17 +101,17 @@
     ['pass', ...names], bars.map((bar, i) => [bar, ...series.map((s) => s.data[i])]));
     if (report.explanation)
       made.append(element('h3', {}, 'Terms of the plan'), table(['pass', 'term', 'cycles', 'share %', 'temporary bytes'],
-        report.explanation.terms.map((t) => [t.pass, t.name, t.cycles, 100 * t.share, t.temp])));
+        layouts().flatMap((e) => e.terms).map((t) => [t.pass, t.name, t.cycles, 100 * t.share, t.tempBytes])));
   }
 
   function runnersUp() {
-    const others = report.explanation && report.explanation.runnersUp;
-    if (!others || !others.length) return;
+    const others = layouts().flatMap((e, i) => e.runnersUp.map((o) => ({...o, layout: i ? 'GradA' : 'Fwd'})));
+    if (!others.length) return;
     const made = section('runners', 'Runners-up');
-    const rows = others.map((o) => [['g', 'x', 'y', 'z'].map((d) => o.plan.partition[d]).join('×'), o.loses]);
+    const rows = others.map((o, i) => [`${i + 1} ${o.layout} ${['g', 'x', 'y', 'z'].map((d) => o.partition[d]).join('×')}`, o.loses, o.methods]);
     chart(made, 'cycles that the next best plans lose', () => ({tooltip: {}, grid: {left: 8, right: 16, bottom: 8, containLabel: true},
       xAxis: {type: 'value', name: 'cycles lost', nameLocation: 'middle', nameGap: 24}, yAxis: {type: 'category', data: rows.map((r) => r[0]), inverse: true},
-      series: [{type: 'bar', data: rows.map((r) => r[1])}]}), ['cut g×x×y×z', 'cycles lost'], rows);
+      series: [{type: 'bar', data: rows.map((r) => r[1])}]}), ['layout, cut g×x×y×z', 'cycles lost', 'kernels'], rows);
   }
 
   // What the figures of a tile are called.
