@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/runtime/report_json.hpp"
+
 namespace tessera::runtime {
 namespace {
 
@@ -121,12 +123,13 @@ void write_plan(const LayerReport& report, Out out) {
   const std::string for_grad_a = plan.grad_a_meta_words > Words{}
                                      ? fmt::format(" + {} for GradA", plan.grad_a_meta_words.value)
                                      : std::string();
-  write_parts("",
-              {fmt::format("bucket of {} values and {} words{}", plan.nonzeros_per_bucket,
-                           plan.fwd_meta_words.value, for_grad_a),
-               fmt::format("fullest tile {} of {}", binary_size(report.high_water),
-                           binary_size(report.machine.tile_memory))},
-              out);
+  std::vector<std::string> room = {fmt::format("bucket of {} values and {} words{}",
+                                               plan.nonzeros_per_bucket, plan.fwd_meta_words.value,
+                                               for_grad_a)};
+  if (report.high_water > Bytes{})
+    room.push_back(fmt::format("fullest tile {} of {}", binary_size(report.high_water),
+                               binary_size(report.machine.tile_memory)));
+  write_parts("", room, out);
   write_backward(report, out);
 }
 
@@ -213,6 +216,13 @@ void write_pass(const LayerReport& report, const PassReport& pass, Out out) {
             out);
 }
 
+// Nothing passes that was not looked at.
+std::string_view outcome(const LayerReport& report) {
+  const bool checked = std::any_of(report.passes.begin(), report.passes.end(),
+                                   [](const PassReport& p) { return p.verdict.has_value(); });
+  return !report.ok() ? "FAIL" : checked ? "PASS" : "UNCHECKED";
+}
+
 void write_verdicts(const LayerReport& report, Out out) {
   Cycles total;
   for (const PassReport& pass : report.passes) {
@@ -226,11 +236,15 @@ void write_verdicts(const LayerReport& report, Out out) {
   const std::optional<Cycles> bound = dense_bound(report.problem, report.machine);
   fmt::format_to(
       out, "{}: {} modelled cycles, {:.1f} us, {:.1f} useful GFLOP/s; dense at peak: {} a pass\n",
-      report.ok() ? "PASS" : "FAIL", grouped(total.value), seconds * 1e6,
+      outcome(report), grouped(total.value), seconds * 1e6,
       seconds > 0 ? flops / seconds / 1e9 : 0.0, bound ? grouped(bound->value) : "-");
 }
 
 }  // namespace
+
+Cycles planned_cycles(const LayerReport& report, planner::Pass pass, const std::string& phase) {
+  return planned_for(report, pass, phase);
+}
 
 std::optional<Cycles> dense_bound(const planner::Problem& problem, const device::Machine& machine) {
   const std::int64_t units = machine.conv_units(problem.data_type, problem.partials_type);
@@ -253,6 +267,7 @@ std::string to_text(const LayerReport& report) {
   write_layer(report, out);
   write_plan(report, out);
   write_buckets(report, out);
+  if (report.passes.empty()) return text;
   text += "\n";
   write_row({"pass", "phase", "steps", "compute", "exchange", "cycles", "planned", "moved"}, out);
   for (const PassReport& pass : report.passes) write_pass(report, pass, out);

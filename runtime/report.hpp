@@ -29,7 +29,7 @@ struct LayerReport {
   partitioner::TileGrid grid;     // of one group
   partitioner::SpillStats spill;  // of all groups, as FullyConnected::spill
   partitioner::Travel travel;
-  Bytes high_water;  // of the fullest tile
+  Bytes high_water;  // of the fullest tile; 0: the programs were not built
   std::vector<PassReport> passes;
 
   // No pass that was checked is wrong.
@@ -42,7 +42,7 @@ struct LayerReport {
 std::optional<Cycles> dense_bound(const planner::Problem& problem, const device::Machine& machine);
 
 // One screen of text: layer, machine, plan, buckets and spills, cycles per phase beside the plan's,
-// verdicts, and a last line that says whether all is well.
+// verdicts, and a last line that says whether all is well. Without passes it ends at the buckets.
 std::string to_text(const LayerReport& report);
 
 }  // namespace tessera::runtime

@@ -22,9 +22,14 @@ struct ReadMatrix {
 // is never a decimal point, whatever the locale. Cost: one pass over the text and a counting sort.
 // Any number of threads may read.
 
-// By the ending of `path`, in any case: .smtx, .mtx, .txt (a mask). Another ending, a missing file,
-// a directory and anything else that is not a plain file are Error{BadInput}.
+// By the ending of `path`, in any case: .smtx, .mtx, .txt (a mask), .npz (npz.hpp), .npy and
+// .safetensors (array.hpp; dense, zeros are not stored; FILE.safetensors#TENSOR names one). Another
+// ending, a missing file, a directory and anything else that is not a plain file are
+// Error{BadInput}.
 ReadMatrix read_matrix(const std::string& path);
+
+// The whole of a plain file; Error{BadInput} as read_matrix.
+std::string read_file(const std::string& path);
 
 // The readers of one format. `name` stands for the file in messages.
 

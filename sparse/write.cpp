@@ -73,13 +73,13 @@ class NewFile {
   bool kept_ = false;
 };
 
-void write_file(const std::string& path, const std::string& text) {
+}  // namespace
+
+void write_file(const std::string& path, const std::string& bytes) {
   NewFile file(path);
-  file.write(text);
+  file.write(bytes);
   file.keep();
 }
-
-}  // namespace
 
 template <class T>
 std::string write_smtx(const Csr<T>& matrix) {

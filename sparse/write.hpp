@@ -22,9 +22,10 @@ enum class MtxField { Real, Pattern };
 template <class T>
 std::string write_mtx(const Csr<T>& matrix, MtxField field = MtxField::Real);
 
-// The same into files, as a whole or not at all: the text goes to a new file beside `path` which is
+// Into a file as a whole or not at all: the bytes go to a new file beside `path` which is
 // renamed to `path` at the end, over a file that was there. Error{InvalidArgument} with the
 // system's reason when that fails; nothing is left behind then. Two threads may not write one path.
+void write_file(const std::string& path, const std::string& bytes);
 template <class T>
 void write_smtx_file(const std::string& path, const Csr<T>& matrix);
 template <class T>

@@ -8,11 +8,12 @@ namespace tessera::tools {
 // What every program of the project answers to the shell.
 enum ExitCode {
   kOk = 0,
-  kCheckFailed = 1,  // a result is wrong
-  kUsage = 2,        // the command line asks for something that cannot be
-  kBadInput = 3,     // a file breaks the rules of its format, or is not there
-  kNothingFits = 4,  // no plan, or the pattern does not fit its buckets or the machine
-  kInternal = 6      // ours: a broken promise, no memory, results that could not be written
+  kCheckFailed = 1,    // a result is wrong
+  kUsage = 2,          // the command line asks for something that cannot be
+  kBadInput = 3,       // a file breaks the rules of its format, or is not there
+  kNothingFits = 4,    // no plan, or the pattern does not fit its buckets or the machine
+  kInterrupted = 130,  // Ctrl-C; what was done is reported
+  kInternal = 6        // ours: a broken promise, no memory, results that could not be written
 };
 
 // Runs `body`, turns what it throws into a message "<program>: ..." on stderr and an exit code.

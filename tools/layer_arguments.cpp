@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "tessera/base/error.hpp"
+#include "tessera/tools/inputs.hpp"
+#include "tessera/tools/layer_keys.hpp"
 
 namespace tessera::tools {
 
@@ -21,12 +23,29 @@ device::Machine make_machine(const LayerArguments& a) {
   return a.tiles ? with_tiles(std::move(machine), *a.tiles, "--tiles-per-ipu") : machine;
 }
 
+namespace {
+
+std::string json_text(const std::string& value) {
+  return value.size() > 1 && value[0] == '@' ? load_text(value.substr(1)) : value;
+}
+
+}  // namespace
+
+LayerArguments with_layer_keys(LayerArguments a) {
+  a.matmul_options = json_text(a.matmul_options);
+  const LayerKeys keys = take_layer_keys(a.matmul_options, "--matmul-options");
+  a.phase = phase_of(keys.grad_a.value_or(a.grad_a()), keys.grad_w.value_or(a.grad_w()));
+  a.partials_type = keys.partials_type.value_or(a.partials_type);
+  return a;
+}
+
 planner::Options make_options(const LayerArguments& a, const planner::Options& base) {
   planner::Options options = base;
   if (!a.matmul_options.empty())
-    options = planner::parse_options(a.matmul_options, "--matmul-options", options);
+    options = planner::parse_options(json_text(a.matmul_options), "--matmul-options", options);
   if (!a.plan_constraints.empty())
-    options.constraints = planner::parse_plan_constraints(a.plan_constraints, "--plan-constraints");
+    options.constraints =
+        planner::parse_plan_constraints(json_text(a.plan_constraints), "--plan-constraints");
   return options;
 }
 

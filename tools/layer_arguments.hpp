@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "tessera/base/block_shape.hpp"
 #include "tessera/base/data_type.hpp"
 #include "tessera/device/machine.hpp"
 #include "tessera/planner/options.hpp"
@@ -31,13 +32,14 @@ struct LayerArguments {
   std::int64_t input_size = 0, output_size = 0;
   double density = 0;
   std::int64_t batch_size = 1;
-  std::int64_t block_size = 1;
+  BlockShape block;
   PhaseChoice phase = PhaseChoice::All;
   DataType data_type = DataType::Half;
+  DataType partials_type = DataType::Float;
   std::string machine = "gc200";      // a preset or a JSON file
   std::optional<std::int64_t> tiles;  // instead of the machine's own number
-  std::string matmul_options;         // JSON text, PopSparse's keys
-  std::string plan_constraints;       // JSON text
+  std::string matmul_options;         // JSON text, PopSparse's keys; "@path": of that file
+  std::string plan_constraints;       // likewise
   std::string plan_file;              // a plan to take instead of making one
   std::string plan_cache;             // folder of plans; empty: none
   OnNoFit on_no_fit = OnNoFit::Fail;
@@ -50,6 +52,10 @@ struct LayerArguments {
 // a name that is not known; Error{BadInput} for a bad file.
 device::Machine make_machine(const LayerArguments& arguments);
 device::Machine with_tiles(device::Machine machine, std::int64_t tiles, const std::string& name);
+
+// The arguments with PopSparse's layer keys moved from the options to where they belong; they go
+// before --single-phase and --partials-type.
+LayerArguments with_layer_keys(LayerArguments arguments);
 
 // The options and constraints of the command line, laid over `base`.
 planner::Options make_options(const LayerArguments& arguments, const planner::Options& base);

@@ -84,13 +84,14 @@ TEST(FitRange, RefusesWhatIsNotFiniteAndNamesThePlace) {
 }
 
 TEST(ExitCodeOf, IsOneExactlyWhenSomeResultIsWrong) {
-  runtime::LayerReport report;
-  EXPECT_EQ(exit_code_of(report), kOk);
+  LayerRun run;
+  runtime::LayerReport& report = run.report;
+  EXPECT_EQ(exit_code_of(run), kOk);
   report.passes.push_back({planner::Pass::Fwd, {}, runtime::Verdict{.compared = 6}});
   report.passes.push_back({planner::Pass::GradA, {}, {}});
-  EXPECT_EQ(exit_code_of(report), kOk);
+  EXPECT_EQ(exit_code_of(run), kOk);
   report.passes.push_back({planner::Pass::GradW, {}, runtime::Verdict{.compared = 6, .wrong = 1}});
-  EXPECT_EQ(exit_code_of(report), kCheckFailed);
+  EXPECT_EQ(exit_code_of(run), kCheckFailed);
   EXPECT_EQ(int(kCheckFailed), 1);
 }
 

@@ -1,12 +1,10 @@
 #include "tessera/tools/internal/layer_options.hpp"
 
 #include <CLI/CLI.hpp>
-#include <iostream>
 #include <limits>
 #include <map>
-#include <sstream>
 
-#include "tessera/tools/exit_code.hpp"
+#include "tessera/tools/internal/command_line.hpp"
 
 namespace tessera::tools::internal {
 namespace {
@@ -18,11 +16,22 @@ const CLI::Range& size_range() {
   return range;
 }
 
+BlockShape parse_block(const std::string& text) {
+  constexpr std::int64_t kLargestSide = 4096;
+  const auto sides = parse_pair(text);
+  const auto is_side = [](std::int64_t side) { return 1 <= side && side <= kLargestSide; };
+  if (!sides || !is_side(sides->first) || !is_side(sides->second))
+    throw CLI::ValidationError("--block-size", "is " + text +
+                                                   "; it must be a side, or {rows,columns}, of "
+                                                   "1 to 4096");
+  return {sides->first, sides->second};
+}
+
 }  // namespace
 
 const char* const kExitCodes =
     "Exit codes: 0 all right, 1 a check failed, 2 usage, 3 bad input file, 4 nothing fits, "
-    "6 internal.";
+    "6 internal, 130 interrupted.";
 
 void add_weights_options(CLI::App& app, LayerArguments& a) {
   auto* matrix = app.add_option("--matrix", a.matrix,
@@ -43,7 +52,8 @@ void add_weights_options(CLI::App& app, LayerArguments& a) {
 
 void require_weights(const CLI::App& app, const LayerArguments& a) {
   if (!a.matrix.empty()) return;
-  const bool has_density = app.count("--density") + app.count("--sparsity-factor") > 0;
+  const bool has_density =
+      a.density > 0 || app.count("--density") + app.count("--sparsity-factor") > 0;
   if (a.input_size == 0 || a.output_size == 0 || !has_density)
     throw CLI::ValidationError("weights",
                                "give --matrix FILE, or --input-size, --output-size and --density");
@@ -53,11 +63,12 @@ void add_layer_options(CLI::App& app, LayerArguments& a) {
   app.add_option("--batch-size", a.batch_size, "columns of S and Q")
       ->check(size_range())
       ->capture_default_str();
-  app.add_option("--block-size", a.block_size,
-                 "side of the square non-zero blocks, of sizes that need not be multiples of it; a "
-                 "matrix of elements is cut into blocks, gaps filled with zeros")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{4096}))
-      ->capture_default_str();
+  app.add_option_function<std::string>(
+         "--block-size", [&a](const std::string& text) { a.block = parse_block(text); },
+         "rows and columns of the non-zero blocks, 4 or {4,8}; sizes need not be multiples; a "
+         "matrix of elements is cut into blocks, gaps filled with zeros")
+      ->type_name("BLOCK")
+      ->default_str("1");
   static const std::map<std::string, PhaseChoice> phases{{"all", PhaseChoice::All},
                                                          {"fwd", PhaseChoice::Fwd},
                                                          {"bwd", PhaseChoice::Bwd},
@@ -74,6 +85,10 @@ void add_layer_options(CLI::App& app, LayerArguments& a) {
       ->transform(CLI::CheckedTransformer(types))
       ->type_name("TYPE")
       ->default_str("half");
+  app.add_option("--partials-type", a.partials_type, "of sums: float, or half for half blocks")
+      ->transform(CLI::CheckedTransformer(types))
+      ->type_name("TYPE")
+      ->default_str("float");
 }
 
 void add_machine_options(CLI::App& app, LayerArguments& a) {
@@ -108,19 +123,6 @@ void add_planner_options(CLI::App& app, LayerArguments& a) {
       ->excludes(constraints)
       ->excludes(cache)
       ->excludes("--on-no-fit");
-}
-
-std::optional<int> parse_command_line(CLI::App& app, int argc, const char* const* argv) {
-  try {
-    app.parse(argc, argv);
-    return std::nullopt;
-  } catch (const CLI::ParseError& error) {
-    std::ostringstream help, complaint;
-    const int exit = app.exit(error, help, complaint) == 0 ? kOk : kUsage;
-    std::cerr << complaint.str();
-    print_results(help.str());
-    return exit;
-  }
 }
 
 }  // namespace tessera::tools::internal

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <optional>
-
 #include "tessera/tools/layer_arguments.hpp"
 
 namespace CLI {
@@ -16,7 +14,7 @@ void add_weights_options(CLI::App& app, LayerArguments& arguments);
 // Throws CLI::ValidationError when neither is given in full.
 void require_weights(const CLI::App& app, const LayerArguments& arguments);
 
-// --batch-size, --block-size, --single-phase, --data-type.
+// --batch-size, --block-size, --single-phase, --data-type, --partials-type.
 void add_layer_options(CLI::App& app, LayerArguments& arguments);
 
 // --machine, --tiles-per-ipu.
@@ -24,10 +22,6 @@ void add_machine_options(CLI::App& app, LayerArguments& arguments);
 
 // --matmul-options, --plan-constraints, --plan, --plan-cache, --on-no-fit.
 void add_planner_options(CLI::App& app, LayerArguments& arguments);
-
-// Parses; help and usage errors are printed and give the exit code, else there is none.
-// Error{Internal} when help could not be written.
-std::optional<int> parse_command_line(CLI::App& app, int argc, const char* const* argv);
 
 // What the end of every help page says of exit codes.
 extern const char* const kExitCodes;

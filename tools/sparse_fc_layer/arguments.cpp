@@ -2,8 +2,11 @@
 
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <chrono>
 #include <system_error>
 
+#include "tessera/base/error.hpp"
+#include "tessera/tools/internal/command_line.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
 
 namespace tessera::tools {
@@ -22,10 +25,85 @@ CLI::Validator is_seed() {
           "0 .. 2^64 - 1"};
 }
 
-void add_run_options(CLI::App& app, Arguments& a) {
-  app.add_option("--seed", a.seed, "of the pattern, of values a file does not hold, of operands")
-      ->check(is_seed())
+Range range_of(std::int64_t begin, std::int64_t end) { return {begin, end}; }
+
+std::pair<std::int64_t, std::int64_t> corner(const std::string& option, const std::string& text) {
+  const auto pair = internal::parse_pair(text);
+  if (!pair)
+    throw CLI::ValidationError(option, "is " + text +
+                                           "; it must be {output,input}, for example "
+                                           "{384,128}");
+  return *pair;
+}
+
+// What the three options of a weighted area say, until all are read.
+struct AreaText {
+  std::string begin = "{0,0}", end = "{0,0}";
+  double weight = 1;
+};
+
+void add_pattern_options(CLI::App& app, Arguments& a, AreaText& area) {
+  app.add_option_function<std::string>(
+         "--pattern", [&a](const std::string& text) { a.pattern = sparse::parse_pattern(text); },
+         "of a random pattern: uniform, banded, rowwise, power-law, saw-tooth, or n:m as 2:4, "
+         "which says the density too")
+      ->type_name("KIND")
+      ->default_str("uniform")
+      ->excludes("--matrix");
+  const char* const corners = "element {output,input} where an area of other density begins";
+  auto* begin = app.add_option("--weighted-area-begin", area.begin, corners);
+  auto* end = app.add_option("--weighted-area-end", area.end, "element after its last");
+  for (auto* option : {begin, end}) option->type_name("CORNER")->excludes("--matrix");
+  app.add_option("--weighted-area-weighting", area.weight,
+                 "its density in units of that of the whole")
+      ->check(CLI::NonNegativeNumber)
+      ->excludes("--matrix")
       ->capture_default_str();
+}
+
+void read_area(const AreaText& text, Arguments& a) {
+  const auto begin = corner("--weighted-area-begin", text.begin);
+  const auto end = corner("--weighted-area-end", text.end);
+  if (begin == end) return;
+  a.pattern.area = {range_of(begin.first, end.first), range_of(begin.second, end.second),
+                    text.weight};
+}
+
+void add_stop_options(CLI::App& app, Arguments& a) {
+  const auto stop = [&a](StopAfter after) { return [&a, after] { a.stop = after; }; };
+  auto* plan = app.add_flag_callback("--plan-only", stop(StopAfter::Plan),
+                                     "stop when planned and encoded: print plan and buckets");
+  auto* build = app.add_flag_callback("--compile-only", stop(StopAfter::Build),
+                                      "stop when the programs are built and fit the tiles");
+  auto* run = app.add_flag_callback("--ignore-data", stop(StopAfter::Passes),
+                                    "run, but do not check the results");
+  plan->excludes(build)->excludes(run);
+  build->excludes(run);
+}
+
+void add_report_options(CLI::App& app, Arguments& a) {
+  app.add_flag("--report-plan", a.report_plan, "print the plan in full, cost by term");
+  app.add_flag("--report-total-cycle-counts", a.report_cycles, "print the cycles of each pass");
+  app.add_flag("--report-dense-gradw-serial-splits", a.report_serial_splits,
+               "print in how many parts a dense weight gradient would have to be made");
+  app.add_flag("--profile", a.profile, "print every step: cycles, slowest tile, bytes");
+}
+
+void add_seed_options(CLI::App& app, Arguments& a) {
+  auto* seed = app.add_option("--seed", a.seed,
+                              "of the pattern, of values a file does not hold, of operands")
+                   ->check(is_seed())
+                   ->capture_default_str();
+  app.add_flag_callback(
+         "--variable-seed",
+         [&a] {
+           a.seed = std::uint64_t(std::chrono::system_clock::now().time_since_epoch().count());
+         },
+         "a seed from the clock; the report says which")
+      ->excludes(seed);
+}
+
+void add_computer_options(CLI::App& app, Arguments& a) {
   app.add_flag("--isolate", a.isolate,
                "give every tile its own memory and copy between them: slower, same results");
   app.add_option("--threads", a.threads, "threads of this computer; 0: all")
@@ -33,25 +111,68 @@ void add_run_options(CLI::App& app, Arguments& a) {
       ->capture_default_str();
 }
 
+void add_file_options(CLI::App& app, Arguments& a) {
+  app.add_option("--values", a.values,
+                 "values of the pattern's non-zeros in the order they are "
+                 "stored: FILE.npy")
+      ->type_name("FILE");
+  app.add_option("--input", a.input, "S, [inputs][batch] numbers: FILE.npy; the batch is its own")
+      ->type_name("FILE")
+      ->excludes("--batch-size");
+  app.add_option("--output-dir", a.output_dir,
+                 "folder for results (.npy, .npz), the plan and the reports")
+      ->type_name("DIR");
+  app.add_option("--profile-dir", a.output_dir, "the same as --output-dir")
+      ->type_name("DIR")
+      ->excludes("--output-dir");
+  app.add_option("--html", a.html, "write the report as one HTML page")->type_name("FILE");
+  auto* json = app.add_flag("--json", a.json, "print the report as JSON");
+  auto* csv = app.add_flag("--csv", a.csv, "print the report as CSV, a row a pass and phase");
+  json->excludes(csv);
+  app.add_flag("-q,--quiet", a.quiet, "print nothing but errors and what --json or --csv ask for");
+  app.add_flag("-v,--verbose", a.verbose, "say on stderr what each option is");
+}
+
 }  // namespace
 
-Parsed parse_arguments(int argc, const char* const* argv) {
-  Parsed parsed;
-  Arguments& a = parsed.arguments;
-  CLI::App app(
-      "Plans, encodes and runs a sparse fully connected layer on a modelled tile machine, forward "
-      "and backward, and checks every result against double precision.");
-  app.footer(std::string(internal::kExitCodes) +
-             "\nExample: sparse_fc_layer --input-size 1024 --output-size 1024 --density 0.1 "
-             "--batch-size 64");
+void add_run_options(CLI::App& app, const std::shared_ptr<Arguments>& arguments) {
+  Arguments& a = *arguments;
+  const auto area = std::make_shared<AreaText>();
+  app.footer(std::string(internal::kExitCodes) + "\nExample: " + app.get_name() +
+             " --input-size 1024 --output-size 1024 --density 0.1 --batch-size 64");
   internal::add_weights_options(app, a);
   internal::add_layer_options(app, a);
   internal::add_machine_options(app, a);
   internal::add_planner_options(app, a);
-  add_run_options(app, a);
-  app.callback([&] { internal::require_weights(app, a); });
-  parsed.exit = internal::parse_command_line(app, argc, argv);
-  return parsed;
+  add_pattern_options(app, a, *area);
+  add_seed_options(app, a);
+  add_computer_options(app, a);
+  add_stop_options(app, a);
+  add_report_options(app, a);
+  add_file_options(app, a);
+  app.callback([&app, arguments, area] {
+    if (arguments->pattern.kind == sparse::PatternKind::NOfM) {
+      if (app.count("--density") + app.count("--sparsity-factor") > 0)
+        throw CLI::ValidationError("--pattern", "n:m says the density; leave --density out");
+      arguments->density = double(arguments->pattern.n) / double(arguments->pattern.m);
+    }
+    internal::require_weights(app, *arguments);
+    read_area(*area, *arguments);
+    arguments->configuration = internal::effective_configuration(app);
+    static_cast<LayerArguments&>(*arguments) = with_layer_keys(*arguments);
+  });
+}
+
+Parsed parse_arguments(int argc, const char* const* argv) {
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App app(
+      "Plans, encodes and runs a sparse fully connected layer on a modelled tile machine, forward "
+      "and backward, and checks every result against double precision.",
+      "sparse_fc_layer");
+  add_run_options(app, arguments);
+  internal::add_config_option(app);
+  const std::optional<int> exit = internal::parse_command_line(app, argc, argv);
+  return {*arguments, exit};
 }
 
 }  // namespace tessera::tools

@@ -7,8 +7,6 @@ int main(int argc, char** argv) {
   return tools::guarded_main("sparse_fc_layer", [&] {
     const tools::Parsed parsed = tools::parse_arguments(argc, argv);
     if (parsed.exit) return *parsed.exit;
-    const tools::LayerRun run = tools::run_layer(parsed.arguments);
-    tools::print_results(to_text(run));
-    return int(tools::exit_code_of(run.report));
+    return tools::run_and_print(parsed.arguments, "sparse_fc_layer");
   });
 }

@@ -5,7 +5,11 @@
 #include <vector>
 
 #include "tessera/base/random_matrix.hpp"
+#include "tessera/sparse/array.hpp"
 #include "tessera/sparse/convert.hpp"
+#include "tessera/sparse/npz.hpp"
+#include "tessera/sparse/read.hpp"
+#include "tessera/tools/internal/progress.hpp"
 
 namespace tessera::tools {
 namespace {
@@ -40,19 +44,33 @@ void add(const runtime::Verdict& part, runtime::Verdict& sum) {
   sum.wrong = wrong;
 }
 
+// S of the file, or drawn.
+template <class T>
+Matrix<T> operand(const Arguments& a, const Weights& weights) {
+  if (a.input.empty()) return random_matrix<T>(weights.cols, a.batch_size, a.seed + 1);
+  const sparse::Array file = sparse::read_npy(sparse::read_file(a.input), a.input);
+  TESSERA_ASSERT((file.shape == std::vector<std::int64_t>{weights.cols, a.batch_size}));
+  Matrix<T> matrix(weights.cols, a.batch_size);
+  std::transform(file.values.begin(), file.values.end(), matrix.elements().begin(),
+                 [](double value) { return T(float(value)); });
+  return matrix;
+}
+
 // The layer with operands for the whole batch.
 template <class T>
 class Passes {
  public:
-  Passes(runtime::FullyConnected& layer, const Weights& weights, const Arguments& a,
-         runtime::LayerReport& report)
+  Passes(runtime::FullyConnected& layer, const Weights& weights, const Arguments& a, LayerRun& run)
       : layer_(layer),
         weights_(weights),
-        report_(report),
-        width_(report.problem.size.z),
+        report_(run.report),
+        files_(run.files),
+        is_checked_(a.stop == StopAfter::Checks),
+        is_kept_(!a.output_dir.empty()),
+        width_(run.report.problem.size.z),
         parts_(parts_of(a.batch_size, width_)),
         matrix_(inside(weights.matrix, weights)),
-        s_(random_matrix<T>(weights.cols, a.batch_size, a.seed + 1)),
+        s_(operand<T>(a, weights)),
         q_grad_(random_matrix<T>(weights.rows, a.batch_size, a.seed + 2)) {}
 
   void fwd() {
@@ -70,11 +88,16 @@ class Passes {
 
   // Every run gives the gradient of its part of the batch.
   void grad_w() {
-    runtime::PassReport pass{planner::Pass::GradW, {}, runtime::Verdict{}};
+    runtime::PassReport pass{planner::Pass::GradW, {}, {}};
     for (const Range part : parts_) {
       const Matrix<T> q_grad = columns(q_grad_, part, width_), s = columns(s_, part, width_);
       sparse::Csr<float> gradient;
       pass.ledger = layer_.grad_w<T>(q_grad.view(), s.view(), gradient);
+      // Parts of a batch are not added up here.
+      if (is_kept_ && parts_.size() == 1 && sparse::can_read_npz())
+        files_.emplace_back("weight_gradient.npz", sparse::write_npz(inside(gradient, weights_)));
+      if (!is_checked_) continue;
+      if (!pass.verdict) pass.verdict.emplace();
       add(runtime::verify_gradient<T>(matrix_, inside(gradient, weights_), q_grad.view(), s.view(),
                                       rounding(planner::Pass::GradW)),
           *pass.verdict);
@@ -94,10 +117,13 @@ class Passes {
       ledger = run(columns(in, part, width_), part_out);
       put_columns(part_out, part, out);
     }
-    const runtime::Rounding sums = rounding(pass);
-    report_.passes.push_back(
-        {pass, std::move(ledger),
-         runtime::verify_product<T>(matrix, in.view(), std::as_const(out).view(), sums)});
+    if (is_kept_)
+      files_.emplace_back(pass == planner::Pass::Fwd ? "q.npy" : "s_gradient.npy",
+                          sparse::write_npy(std::as_const(out).view()));
+    report_.passes.push_back({pass, std::move(ledger), {}});
+    if (is_checked_)
+      report_.passes.back().verdict =
+          runtime::verify_product<T>(matrix, in.view(), std::as_const(out).view(), rounding(pass));
   }
 
   runtime::Rounding rounding(planner::Pass pass) const {
@@ -108,6 +134,8 @@ class Passes {
   runtime::FullyConnected& layer_;
   const Weights& weights_;
   runtime::LayerReport& report_;
+  std::vector<std::pair<std::string, std::string>>& files_;
+  bool is_checked_, is_kept_;
   std::int64_t width_;  // columns of one run
   std::vector<Range> parts_;
   sparse::Csr<float> matrix_;  // what of the weights is the layer's
@@ -115,18 +143,27 @@ class Passes {
 };
 
 template <class T>
-void run_typed(Passes<T> passes, const planner::Problem& problem) {
-  passes.fwd();
-  if (problem.grad_a) passes.grad_a();
-  if (problem.grad_w) passes.grad_w();
+void run_typed(Passes<T> passes, LayerRun& run, internal::Progress& progress) {
+  const planner::Problem& problem = run.report.problem;
+  const std::int64_t all = 1 + problem.grad_a + problem.grad_w;
+  const auto pass = [&](bool is_wanted, const char* name, auto go) {
+    if (!is_wanted) return;
+    run.context.is_partial |= internal::is_interrupted();
+    if (run.context.is_partial) return;
+    progress.set(name, std::int64_t(run.report.passes.size()), all);
+    go();
+  };
+  pass(true, "Fwd", [&] { passes.fwd(); });
+  pass(problem.grad_a, "GradA", [&] { passes.grad_a(); });
+  pass(problem.grad_w, "GradW", [&] { passes.grad_w(); });
 }
 
 }  // namespace
 
 void run_passes(runtime::FullyConnected& layer, const Weights& weights, const Arguments& arguments,
-                runtime::LayerReport& report) {
-  with_type(report.problem.data_type, [&](auto zero) {
-    run_typed(Passes<decltype(zero)>(layer, weights, arguments, report), report.problem);
+                LayerRun& run, internal::Progress& progress) {
+  with_type(run.report.problem.data_type, [&](auto zero) {
+    run_typed(Passes<decltype(zero)>(layer, weights, arguments, run), run, progress);
   });
 }
 

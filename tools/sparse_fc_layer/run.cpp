@@ -2,13 +2,21 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/int_math.hpp"
+#include "tessera/planner/explain.hpp"
 #include "tessera/runtime/fit.hpp"
 #include "tessera/runtime/fully_connected.hpp"
+#include "tessera/sparse/array.hpp"
 #include "tessera/sparse/convert.hpp"
+#include "tessera/sparse/read.hpp"
+#include "tessera/sparse/write.hpp"
 #include "tessera/tools/inputs.hpp"
+#include "tessera/tools/internal/progress.hpp"
 #include "tessera/tools/sparse_fc_layer/passes.hpp"
 
 namespace tessera::tools {
@@ -63,41 +71,177 @@ std::vector<std::string> notes_of(const planner::BestEffort& planned) {
   return notes;
 }
 
-}  // namespace
-
-ExitCode exit_code_of(const runtime::LayerReport& report) {
-  return report.ok() ? kOk : kCheckFailed;
+partitioner::EncodeOptions encode_options(const planner::Options& options) {
+  return {.force_spills = options.partitioner_force_bucket_spills};
 }
 
-LayerRun run_layer(const Arguments& a) {
+bool wants_page(const Arguments& a) {
+  return !a.html.empty() || (!a.output_dir.empty() && can_make_pages());
+}
+
+std::string explanation_of(const LayerRun& run, const Weights& weights) {
+  const PatternStats stats = sparse::pattern_stats(weights.matrix);
+  return planner::to_json(planner::explain(run.report.problem, run.report.machine,
+                                           run.context.options, &stats, run.report.plan));
+}
+
+void build_and_run(const Arguments& a, const Weights& weights, LayerRun& run,
+                   internal::Progress& progress) {
+  runtime::LayerReport& report = run.report;
+  const planner::Options& options = run.context.options;
+  progress.set("encoding");
+  const auto executor = make_executor(a.threads);
+  const auto mode = a.isolate ? device::ExchangeMode::Isolate : device::ExchangeMode::Share;
+  runtime::FullyConnected layer(report.problem, report.plan, report.machine, mode, *executor);
+  const auto misfit = layer.set_weights(weights.matrix, encode_options(options));
+  if (misfit) throw_misfit(*misfit, report, options, weights.matrix);
+  report.spill = layer.buckets().stats;
+  report.travel = layer.buckets().travel;
+  if (wants_page(a)) run.page.tiles = tiles_json(layer.buckets());
+  if (a.stop != StopAfter::Plan) report.high_water = layer.high_water();
+  if (a.stop >= StopAfter::Passes) run_passes(layer, weights, a, run, progress);
+}
+
+// Parts in which a dense dR [x][y] in the type of the sums must be made one after the other, so
+// that each fits, spread over all tiles, beside an even share of its operands: first parts of x,
+// then of y.
+std::string serial_splits(const runtime::LayerReport& report, const planner::Options& options) {
+  const planner::Problem& p = report.problem;
+  const auto a_tile = [&](std::int64_t elements, DataType type) {
+    return ceil_div(checked_mul(elements, bytes_of(type), "bytes of a dense gradient"),
+                    report.machine.tiles);
+  };
+  const std::int64_t operands =
+      a_tile(checked_mul(p.size.x + p.size.y, p.size.z, "operands"), p.data_type);
+  const double bound =
+      options.available_memory_proportion * double(report.machine.tile_memory.value);
+  const std::int64_t room = std::max<std::int64_t>(std::int64_t(bound) - operands, 1);
+  const std::int64_t parts =
+      ceil_div(a_tile(checked_mul(p.size.x, p.size.y, "dense gradient"), p.partials_type), room);
+  const std::int64_t of_x = std::min(parts, p.size.x);
+  return fmt::format("dense GradW in {} serial parts: groups 1, inputs {}, outputs {}\n",
+                     of_x * ceil_div(parts, of_x), ceil_div(parts, of_x), of_x);
+}
+
+std::string extras_of(const Arguments& a, const runtime::LayerReport& report,
+                      const planner::Options& options) {
+  std::string text;
+  if (a.report_plan) text += "\n" + to_string(report.plan);
+  if (a.report_serial_splits) text += "\n" + serial_splits(report, options);
+  return text;
+}
+
+std::string cycles_text(const LayerRun& run) {
+  std::string text;
+  for (const runtime::PassReport& pass : run.report.passes) {
+    const std::string name = planner::to_string(pass.pass);
+    if (run.with_cycles)
+      text += fmt::format("{:<8}{:>12} cycles (modelled)\n", name, pass.ledger.total().value);
+    if (!run.with_steps) continue;
+    text += fmt::format("{:<8}{:<16}{:<9}{:>10}{:>10}{:>9}{:>14}\n", name, "step", "kind", "cycles",
+                        "overhead", "slowest", "bytes moved");
+    for (const device::StepRecord& step : pass.ledger.steps)
+      text += fmt::format("{:8}{:<16}{:<9}{:>10}{:>10}{:>9}{:>14}\n", "", step.phase,
+                          step.kind == device::StepKind::Compute ? "compute" : "exchange",
+                          step.cycles.value, step.overhead.value, step.critical_tile.value,
+                          step.moved.value);
+  }
+  return text.empty() ? text : "\n" + text;
+}
+
+// The columns of --input, or --batch-size.
+std::int64_t batch_of(const Arguments& a, const Weights& weights) {
+  if (a.input.empty()) return a.batch_size;
+  const sparse::Array file = sparse::read_npy(sparse::read_file(a.input), a.input);
+  if (file.shape.size() == 2 && file.shape[0] == weights.cols && file.shape[1] > 0 &&
+      file.type != sparse::ElementType::Text)
+    return file.shape[1];
+  throw Error(ErrorCode::BadInput,
+              fmt::format("{}: S has the shape ({}); this layer needs ({}, batch)", a.input,
+                          fmt::join(file.shape, ", "), weights.cols));
+}
+
+void write_files(const Arguments& a, const LayerRun& run) {
+  if (!a.html.empty())
+    write_results(a.html, report_page(runtime::to_json(run.report, run.context), run.page));
+  if (a.output_dir.empty()) return;
+  std::error_code failed;
+  std::filesystem::create_directories(a.output_dir, failed);
+  if (failed)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("{}: the folder cannot be made: {}", a.output_dir, failed.message()));
+  const auto write = [&](const std::string& name, const std::string& bytes) {
+    sparse::write_file((std::filesystem::path(a.output_dir) / name).string(), bytes);
+  };
+  for (const auto& [name, bytes] : run.files) write(name, bytes);
+  write("plan.json", planner::plan_to_json({run.report.problem, run.report.machine,
+                                            run.context.options, run.report.plan}));
+  write("report.json", runtime::to_json(run.report, run.context));
+  write("report.csv", runtime::to_csv(run.report, run.context));
+  if (can_make_pages())
+    write("report.html", report_page(runtime::to_json(run.report, run.context), run.page));
+}
+
+}  // namespace
+
+ExitCode exit_code_of(const LayerRun& run) {
+  if (!run.report.ok()) return kCheckFailed;
+  return run.context.is_partial ? kInterrupted : kOk;
+}
+
+LayerRun run_layer(const Arguments& given, const char* program) {
+  Arguments a = given;
+  internal::Progress progress(a.quiet);
+  progress.set("reading");
   const device::Machine machine = make_machine(a);
   const Weights weights = make_weights(a);
+  a.batch_size = batch_of(a, weights);
+  progress.set("planning");
   const planner::BestEffort planned = plan_for(a, make_problem(a, weights), machine, weights);
-  LayerRun run{notes_of(planned),
+  LayerRun run{{.tool = program,
+                .version = TESSERA_VERSION,
+                .seed = a.seed,
+                .options = planned.options,
+                .configuration = a.configuration,
+                .notes = notes_of(planned)},
                {.source = weights.source,
                 .problem = planned.problem,
                 .plan = planned.result.plan,
                 .machine = machine,
-                .grid = runtime::tile_grid(planned.problem, planned.result.plan, machine)}};
-  runtime::LayerReport& report = run.report;
-
-  const auto executor = make_executor(a.threads);
-  const auto mode = a.isolate ? device::ExchangeMode::Isolate : device::ExchangeMode::Share;
-  runtime::FullyConnected layer(report.problem, report.plan, machine, mode, *executor);
-  const auto misfit = layer.set_weights(
-      weights.matrix, {.force_spills = planned.options.partitioner_force_bucket_spills});
-  if (misfit) throw_misfit(*misfit, report, planned.options, weights.matrix);
-  report.spill = layer.buckets().stats;
-  report.travel = layer.buckets().travel;
-  report.high_water = layer.high_water();
-  run_passes(layer, weights, a, report);
+                .grid = runtime::tile_grid(planned.problem, planned.result.plan, machine)},
+               {},
+               {},
+               {},
+               a.report_cycles,
+               a.profile};
+  run.extras = extras_of(a, run.report, planned.options);
+  if (wants_page(a) && a.plan_file.empty() && planned.options == options_of(a))
+    run.page.explanation = explanation_of(run, weights);
+  build_and_run(a, weights, run, progress);
   return run;
+}
+
+int run_and_print(const Arguments& a, const char* program) {
+  internal::catch_interrupts();
+  if (a.verbose)
+    for (const auto& [option, value] : a.configuration)
+      fmt::print(stderr, "{}: --{} {}\n", program, option, value);
+  const LayerRun run = run_layer(a, program);
+  write_files(a, run);
+  if (a.json) {
+    print_results(runtime::to_json(run.report, run.context));
+  } else if (a.csv) {
+    print_results(runtime::to_csv(run.report, run.context));
+  } else if (!a.quiet) {
+    print_results(to_text(run));
+  }
+  return exit_code_of(run);
 }
 
 std::string to_text(const LayerRun& run) {
   std::string text;
-  for (const std::string& note : run.notes) text += fmt::format("note      {}\n", note);
-  return text + runtime::to_text(run.report);
+  for (const std::string& note : run.context.notes) text += fmt::format("note      {}\n", note);
+  return text + runtime::to_text(run.report) + run.extras + cycles_text(run);
 }
 
 }  // namespace tessera::tools

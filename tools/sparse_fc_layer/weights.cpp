@@ -5,8 +5,12 @@
 #include <utility>
 #include <vector>
 
+#include "tessera/base/error.hpp"
+#include "tessera/sparse/array.hpp"
 #include "tessera/sparse/convert.hpp"
+#include "tessera/sparse/pattern.hpp"
 #include "tessera/sparse/random.hpp"
+#include "tessera/sparse/read.hpp"
 #include "tessera/sparse/restrict.hpp"
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/sparse_fc_layer/value_range.hpp"
@@ -24,8 +28,21 @@ std::string note_of(const RangeFit& fit) {
   return notes.empty() ? std::string() : fmt::format(" ({})", fmt::join(notes, "; "));
 }
 
+// The numbers of --values for so many places.
+std::vector<double> read_values(const Arguments& a, std::size_t places) {
+  sparse::Array file = sparse::read_npy(sparse::read_file(a.values), a.values);
+  if (file.values.size() != places)
+    throw Error(ErrorCode::BadInput, fmt::format("{}: has {} values; the pattern has {} places",
+                                                 a.values, file.values.size(), places));
+  return std::move(file.values);
+}
+
 Weights read_weights(const Arguments& a, BlockShape block) {
-  const sparse::ReadMatrix file = load_weights(a.matrix);
+  sparse::ReadMatrix file = load_weights(a.matrix);
+  if (!a.values.empty()) {
+    file.matrix.values = read_values(a, file.matrix.values.size());
+    file.has_values = true;
+  }
   Weights weights{{}, file.matrix.rows, file.matrix.cols, a.matrix};
   if (file.has_values) {
     RangeFit fit = fit_range(file.matrix, a.data_type, a.matrix);
@@ -43,12 +60,23 @@ Weights read_weights(const Arguments& a, BlockShape block) {
 }  // namespace
 
 Weights make_weights(const Arguments& a) {
-  const BlockShape block{a.block_size, a.block_size};
+  const BlockShape block = a.block;
   if (!a.matrix.empty()) return read_weights(a, block);
-  return {sparse::random_pattern(round_up(a.output_size, block.rows),
-                                 round_up(a.input_size, block.cols), block, a.density, a.seed),
-          a.output_size, a.input_size,
-          fmt::format("random pattern, seed {}; values are +1 or -1", a.seed)};
+  const std::string kind = a.pattern == sparse::PatternSpec{} ? "" : to_string(a.pattern) + ", ";
+  Weights weights{
+      sparse::draw_pattern(round_up(a.output_size, block.rows), round_up(a.input_size, block.cols),
+                           block, a.density, a.seed, a.pattern),
+      a.output_size, a.input_size, fmt::format("random pattern, {}seed {}; values ", kind, a.seed)};
+  if (a.values.empty()) {
+    weights.source += "are +1 or -1";
+    return weights;
+  }
+  sparse::Csr<double> matrix = sparse::cast<double>(weights.matrix);
+  matrix.values = read_values(a, matrix.values.size());
+  RangeFit fit = fit_range(matrix, a.data_type, a.values);
+  weights.source += "of " + a.values + note_of(fit);
+  weights.matrix = std::move(fit.weights);
+  return weights;
 }
 
 planner::Problem make_problem(const Arguments& a, const Weights& weights) {
@@ -58,7 +86,7 @@ planner::Problem make_problem(const Arguments& a, const Weights& weights) {
           .block = matrix.block,
           .density = double(matrix.blocks()) / places,
           .data_type = a.data_type,
-          .partials_type = DataType::Float,
+          .partials_type = a.partials_type,
           .grad_a = a.grad_a(),
           .grad_w = a.grad_w()};
 }

@@ -2,6 +2,7 @@
 #include <functional>
 
 #include "tessera/tools/exit_code.hpp"
+#include "tessera/tools/internal/command_line.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
 #include "tessera/tools/tessera/plan_command.hpp"
 

@@ -12,7 +12,6 @@
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
-#include "tessera/tools/layer_keys.hpp"
 #include "tessera/tools/plan_notes.hpp"
 #include "tessera/tools/tessera/plan_table.hpp"
 
@@ -24,15 +23,14 @@ enum class CostModel { Default, PopSparse };
 struct PlanArguments : LayerArguments {
   std::int64_t block_rows = 0, block_cols = 0;  // 0: --block-size
   std::int64_t groups = 1;
-  DataType partials_type = DataType::Float;
   CostModel cost_model = CostModel::Default;
   std::string table;   // path of a table to plan, "-": standard input
   std::string output;  // path; empty: standard output
   bool json = false, explain = false;
   bool layer_given = false, machine_given = false;
 
-  BlockShape block() const {
-    return {block_rows != 0 ? block_rows : block_size, block_cols != 0 ? block_cols : block_size};
+  BlockShape block_to_plan() const {
+    return {block_rows != 0 ? block_rows : block.rows, block_cols != 0 ? block_cols : block.cols};
   }
 };
 
@@ -51,12 +49,6 @@ void add_shape_options(CLI::App& app, PlanArguments& a) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
       ->excludes("--matrix")
       ->capture_default_str();
-  static const std::map<std::string, DataType> types{{"float", DataType::Float},
-                                                     {"half", DataType::Half}};
-  app.add_option("--partials-type", a.partials_type, "of sums: float, or half for half blocks")
-      ->transform(CLI::CheckedTransformer(types))
-      ->type_name("TYPE")
-      ->default_str("float");
 }
 
 void add_plan_options(CLI::App& app, PlanArguments& a) {
@@ -108,7 +100,7 @@ Asked asked_layer(const PlanArguments& a) {
   Asked asked;
   planner::Problem& p = asked.problem;
   p = {.size = {a.groups, a.output_size, a.input_size, a.batch_size},
-       .block = a.block(),
+       .block = a.block_to_plan(),
        .density = a.density,
        .data_type = a.data_type,
        .partials_type = a.partials_type,
@@ -126,13 +118,6 @@ Asked asked_layer(const PlanArguments& a) {
   return asked;
 }
 
-PlanArguments with_layer_keys(PlanArguments a) {
-  const LayerKeys keys = take_layer_keys(a.matmul_options, "--matmul-options");
-  a.phase = phase_of(keys.grad_a.value_or(a.grad_a()), keys.grad_w.value_or(a.grad_w()));
-  a.partials_type = keys.partials_type.value_or(a.partials_type);
-  return a;
-}
-
 // A plan and what it was made from besides.
 struct Answer {
   planner::PlannedLayer layer;
@@ -141,7 +126,8 @@ struct Answer {
 };
 
 Answer make_plan(const PlanArguments& given) {
-  const PlanArguments a = with_layer_keys(given);
+  PlanArguments a = given;
+  static_cast<LayerArguments&>(a) = with_layer_keys(given);
   Asked asked = asked_layer(a);
   const device::Machine machine = make_machine(a);
   const planner::BestEffort planned =

@@ -1,0 +1,200 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <thread>
+
+#include "tessera/base/random_matrix.hpp"
+#include "tessera/planner/plan_json.hpp"
+#include "tessera/sparse/array.hpp"
+#include "tessera/sparse/convert.hpp"
+#include "tessera/sparse/npz.hpp"
+#include "tessera/sparse/random.hpp"
+#include "tessera/sparse/read.hpp"
+#include "tessera/sparse/write.hpp"
+#include "tessera/tests/support/process.hpp"
+#include "tessera/tests/tools/json_schema.hpp"
+
+namespace tessera::test {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+std::vector<std::string> small(std::vector<std::string> more = {}) {
+  std::vector<std::string> words{TESSERA_SPARSE_FC_LAYER, "--input-size=48", "--output-size=32",
+                                 "--density=0.25", "--tiles-per-ipu=8"};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+json schema() { return json::parse(read_file(TESSERA_SOURCE_DIR "/docs/report.schema.json")); }
+
+TEST(ReportJson, FollowsTheSchemaInEveryKindOfRun) {
+  for (const auto& more : std::vector<std::vector<std::string>>{
+           {},
+           {"--plan-only"},
+           {"--ignore-data", "--single-phase=fwd"},
+           {"--block-size=4", "--data-type=half", "--partials-type=half"},
+           {R"(--matmul-options={"partitioner.forceBucketSpills":"true"})"}}) {
+    std::vector<std::string> words = small({"--json"});
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome outcome = run(words);
+    EXPECT_EQ(outcome.exit, 0) << outcome.err;
+    EXPECT_EQ(schema_breach(schema(), json::parse(outcome.out)), "");
+  }
+}
+
+TEST(ReportJson, TheSchemaRefusesWhatIsNotAReport) {
+  json report = json::parse(run(small({"--json"})).out);
+  const auto breach = [&](const char* pointer, const json& value) {
+    json changed = report;
+    changed[json::json_pointer(pointer)] = value;
+    return schema_breach(schema(), changed);
+  };
+  EXPECT_NE(breach("/schema_version", 2), "");
+  EXPECT_NE(breach("/passes/0/cycles", "many"), "");
+  EXPECT_NE(breach("/passes/0/steps/0/kind", "rest"), "");
+  EXPECT_NE(breach("/total/moved_bytes", -1), "");
+  EXPECT_NE(breach("/extra", 1), "");
+  report.erase("seed");
+  EXPECT_NE(schema_breach(schema(), report), "");
+}
+
+TEST(ReportJson, SaysWhatTheTableSaysAndHowItCameAbout) {
+  const json report = json::parse(run(small({"--json", "--seed=7"})).out);
+  const std::string table = run(small({"--seed=7"})).out;
+  EXPECT_EQ(report["seed"], 7);
+  EXPECT_EQ(report["status"], "passed");
+  EXPECT_EQ(report["how"]["cycles"], "modelled");
+  EXPECT_EQ(report["how"]["moved_bytes"], "counted");
+  EXPECT_EQ(report["configuration"]["input-size"], "48");
+  EXPECT_EQ(report["configuration"]["machine"], "gc200");
+  std::int64_t total = 0;
+  for (const json& pass : report["passes"]) {
+    std::int64_t steps = 0, phases = 0;
+    for (const json& step : pass["steps"])
+      steps += step["cycles"].get<std::int64_t>() + step["overhead_cycles"].get<std::int64_t>();
+    for (const json& phase : pass["phases"])
+      for (const char* part : {"compute_cycles", "exchange_cycles", "overhead_cycles"})
+        phases += phase[part].get<std::int64_t>();
+    EXPECT_EQ(steps, pass["cycles"]);
+    EXPECT_EQ(phases, pass["cycles"]);
+    total += steps;
+  }
+  EXPECT_EQ(report["total"]["cycles"], total);
+  std::string digits = std::to_string(total);
+  digits.insert(digits.size() - 3, ",");
+  EXPECT_THAT(table, HasSubstr("PASS: " + digits + " modelled cycles"));
+}
+
+TEST(ReportCsv, HasARowForEachPassAndPhaseWithAsManyCellsAsTheHeading) {
+  const json report = json::parse(run(small({"--json"})).out);
+  std::size_t phases = 0;
+  for (const json& pass : report["passes"]) phases += pass["phases"].size();
+  std::istringstream lines(run(small({"--csv"})).out);
+  std::string heading, line;
+  std::getline(lines, heading);
+  std::size_t rows = 0;
+  for (; std::getline(lines, line); ++rows) {
+    line.erase(0, line.find('"', 1) + 1);  // the source has commas of its own
+    EXPECT_EQ(std::count(line.begin(), line.end(), ','),
+              std::count(heading.begin(), heading.end(), ','))
+        << line;
+  }
+  EXPECT_EQ(rows, phases);
+}
+
+TEST(OutputFolder, HoldsResultsThatAreThoseOfThePassAndAPlanThatServesAgain) {
+  const TemporaryFolder folder;
+  const auto weights = sparse::random_pattern(32, 48, {1, 1}, 0.25, 3);
+  const Matrix<float> s = random_matrix<float>(48, 5, 9);
+  sparse::write_mtx_file(folder / "w.mtx", weights);
+  sparse::write_file(folder / "s.npy", sparse::write_npy(s.view()));
+  const std::vector<std::string> words{
+      TESSERA_SPARSE_FC_LAYER, "--matrix",          folder / "w.mtx",    "--input",
+      folder / "s.npy",        "--data-type=float", "--tiles-per-ipu=8", "--output-dir",
+      folder / "out"};
+  const Outcome outcome = run(words);
+  ASSERT_EQ(outcome.exit, 0) << outcome.err;
+  const sparse::Array q = sparse::read_npy(read_file(folder / "out/q.npy"), "q");
+  EXPECT_EQ(q.shape, (std::vector<std::int64_t>{32, 5}));
+  const Matrix<float> dense = sparse::to_dense(weights);
+  for (std::int64_t x = 0; x < 32; ++x)
+    for (std::int64_t z = 0; z < 5; ++z) {
+      double exact = 0;
+      for (std::int64_t y = 0; y < 48; ++y) exact += double(dense(x, y)) * double(s(y, z));
+      EXPECT_NEAR(q.values[std::size_t(x * 5 + z)], exact, 1e-5);
+    }
+  EXPECT_EQ(sparse::read_npy(read_file(folder / "out/s_gradient.npy"), "s").shape,
+            (std::vector<std::int64_t>{48, 5}));
+  if (sparse::can_read_npz()) {
+    EXPECT_EQ(sparse::read_matrix(folder / "out/weight_gradient.npz").matrix.col, weights.col);
+  }
+  EXPECT_EQ(schema_breach(schema(), json::parse(read_file(folder / "out/report.json"))), "");
+  auto again = words;
+  again.insert(again.end(), {"--plan", folder / "out/plan.json"});
+  EXPECT_EQ(run(again).out, outcome.out);
+}
+
+TEST(ValuesOfAFile, StandForThePatternsAndMustBeAsMany) {
+  const TemporaryFolder folder;
+  const auto weights = sparse::random_pattern(16, 16, {1, 1}, 0.25, 3);
+  sparse::write_smtx_file(folder / "w.smtx", weights);
+  sparse::write_mtx_file(folder / "w.mtx", weights);
+  sparse::write_file(folder / "v.npy", sparse::write_npy(weights.values));
+  const auto cycles = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words{TESSERA_SPARSE_FC_LAYER, "--tiles-per-ipu=8", "--output-dir",
+                                   folder / "out"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome outcome = run(words);
+    return outcome.exit == 0 ? read_file(folder / "out/q.npy") : outcome.err;
+  };
+  EXPECT_EQ(cycles({"--matrix", folder / "w.smtx", "--values", folder / "v.npy"}),
+            cycles({"--matrix", folder / "w.mtx"}));
+  sparse::write_file(folder / "v.npy", sparse::write_npy(std::vector<float>{1, 2}));
+  EXPECT_THAT(cycles({"--matrix", folder / "w.smtx", "--values", folder / "v.npy"}),
+              HasSubstr("has 2 values; the pattern has 64 places"));
+}
+
+TEST(Quiet, PrintsNothingAndVerboseNamesEveryOption) {
+  const Outcome quiet = run(small({"--quiet"}));
+  EXPECT_EQ(quiet.out + quiet.err, "");
+  EXPECT_EQ(quiet.exit, 0);
+  const Outcome verbose = run(small({"-v", "-q"}));
+  EXPECT_EQ(verbose.out, "");
+  EXPECT_THAT(verbose.err, HasSubstr("sparse_fc_layer: --density 0.25\n"));
+}
+
+TEST(ConfigFile, GivesOptionsThatTheCommandLineGoesBefore) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "c") << "input-size = 48\noutput-size = 32\ndensity = 0.5\n"
+                              << "tiles-per-ipu = 8\n";
+  const Outcome outcome =
+      run({TESSERA_SPARSE_FC_LAYER, "--config", folder / "c", "--density=0.25"});
+  EXPECT_EQ(outcome.out, run(small()).out) << outcome.err;
+  std::ofstream(folder / "c") << "no-such-option = 48\n";
+  EXPECT_EQ(run({TESSERA_SPARSE_FC_LAYER, "--config", folder / "c"}).exit, 2);
+}
+
+// Starts a run of some seconds in its own process and interrupts it.
+TEST(Interrupt, LeavesAValidPartialReport) {
+  const TemporaryFolder folder;
+  const std::string script =
+      "exec \"$0\" --input-size=2048 --output-size=2048 --density=0.3 --batch-size=256 --json "
+      "--output-dir \"$1\" > \"$1.json\" & sleep 0.3; kill -INT $!; wait $!";
+  const Outcome outcome = run({"/bin/bash", "-c", script, TESSERA_SPARSE_FC_LAYER, folder / "out"});
+  EXPECT_EQ(outcome.exit, 130) << outcome.err;
+  const json report = json::parse(read_file(folder / "out.json"));
+  EXPECT_EQ(report["status"], "partial");
+  EXPECT_LT(report["passes"].size(), 3u);
+  EXPECT_EQ(schema_breach(schema(), report), "");
+}
+
+}  // namespace
+}  // namespace tessera::test

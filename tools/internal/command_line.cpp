@@ -1,0 +1,229 @@
+#include "tessera/tools/internal/command_line.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <iostream>
+#include <numeric>
+#include <sstream>
+
+#include "tessera/base/error.hpp"
+#include "tessera/tools/exit_code.hpp"
+#include "tessera/tools/inputs.hpp"
+
+namespace tessera::tools::internal {
+namespace {
+
+constexpr int kDeepestFile = 8;
+
+// The words of an @FILE.
+class FileWords {
+ public:
+  FileWords(const std::string& text, const std::string& name) : text_(text), name_(name) {}
+
+  std::vector<std::string> all() {
+    for (; at_ < text_.size(); ++at_) take(text_[at_]);
+    if (quote_ != 0)
+      throw Error(ErrorCode::BadInput, fmt::format("{}: a quote {} is not closed", name_, quote_));
+    end_word();
+    return std::move(words_);
+  }
+
+ private:
+  void take(char c) {
+    const bool is_space = c == ' ' || c == '\t' || c == '\n' || c == '\r';
+    if (c == '\\' && quote_ != '\'' && at_ + 1 < text_.size()) {
+      add(text_[++at_]);
+    } else if (quote_ != 0) {
+      c == quote_ ? void(quote_ = 0) : add(c);
+    } else if (c == '"' || c == '\'') {
+      quote_ = c, inside_ = true;
+    } else if (c == '#' && !inside_) {
+      at_ = std::min(text_.find('\n', at_), text_.size());
+    } else {
+      is_space ? end_word() : add(c);
+    }
+  }
+  void add(char c) { word_ += c, inside_ = true; }
+  void end_word() {
+    if (inside_) words_.push_back(std::move(word_));
+    word_.clear();
+    inside_ = false;
+  }
+
+  const std::string& text_;
+  const std::string& name_;
+  std::size_t at_ = 0;
+  char quote_ = 0;
+  bool inside_ = false;
+  std::string word_;
+  std::vector<std::string> words_;
+};
+
+std::vector<std::string> long_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back(name);
+  return names;
+}
+
+// The full name that `start` begins; itself when it is one, or when it begins none.
+std::string full_name(const CLI::App& app, const std::string& start) {
+  std::vector<std::string> candidates;
+  for (const std::string& name : long_names(app)) {
+    if (name == start) return start;
+    if (name.rfind(start, 0) == 0) candidates.push_back(name);
+  }
+  if (candidates.empty()) return start;
+  if (candidates.size() == 1) return candidates[0];
+  throw Error(ErrorCode::InvalidArgument, fmt::format("--{} could be --{}; give more of the name",
+                                                      start, fmt::join(candidates, " or --")));
+}
+
+class Expander {
+ public:
+  explicit Expander(const CLI::App& app) : app_(&app) {}
+
+  void add(const std::vector<std::string>& more, int depth) {
+    for (const std::string& word : more) add(word, depth);
+  }
+  std::vector<std::string> words;
+
+ private:
+  void add(const std::string& word, int depth) {
+    if (is_over_ || is_value_) {
+      is_value_ = false;
+      words.push_back(word);
+    } else if (word == "--") {
+      is_over_ = true;
+      words.push_back(word);
+    } else if (word.size() > 1 && word[0] == '@') {
+      add_file(word.substr(1), depth);
+    } else if (word.rfind("--", 0) == 0) {
+      add_option(word);
+    } else {
+      if (const CLI::App* command = sub_command(word)) app_ = command;
+      words.push_back(word);
+      is_value_ = word.size() == 2 && word[0] == '-' && takes_value(word);
+    }
+  }
+  void add_file(const std::string& path, int depth) {
+    if (depth == kDeepestFile)
+      throw Error(ErrorCode::BadInput,
+                  fmt::format("{}: files of options may name others {} deep", path, kDeepestFile));
+    const std::string text = load_text(path);
+    add(FileWords(text, path).all(), depth + 1);
+  }
+  void add_option(const std::string& word) {
+    const std::size_t equals = std::min(word.find('='), word.size());
+    const std::string name = "--" + full_name(*app_, word.substr(2, equals - 2));
+    words.push_back(name + word.substr(equals));
+    is_value_ = equals == word.size() && takes_value(name);
+  }
+  bool takes_value(const std::string& name) const {
+    const CLI::Option* option = app_->get_option_no_throw(name);
+    return option != nullptr && option->get_items_expected_min() > 0;
+  }
+  const CLI::App* sub_command(const std::string& name) const {
+    const auto found =
+        app_->get_subcommands([&](const CLI::App* app) { return app->get_name() == name; });
+    return found.empty() ? nullptr : found[0];
+  }
+
+  const CLI::App* app_;
+  bool is_over_ = false, is_value_ = false;
+};
+
+// Letters that are put in, left out or changed between two names.
+std::size_t distance(const std::string& a, const std::string& b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t changed = diagonal + (a[i - 1] != b[j - 1]);
+      diagonal = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, changed}));
+    }
+  }
+  return row.back();
+}
+
+// "hint: ..." for the first name on the command line that no option has; else empty.
+std::string hint(const CLI::App& app, const std::vector<std::string>& words) {
+  const auto used = app.get_subcommands();
+  const std::vector<std::string> names = long_names(used.empty() ? app : *used[0]);
+  for (const std::string& word : words) {
+    if (word.rfind("--", 0) != 0 || word.size() == 2) continue;
+    const std::string name = word.substr(2, word.find('=') - 2);
+    if (names.empty() || std::find(names.begin(), names.end(), name) != names.end()) continue;
+    const auto nearest = std::min_element(
+        names.begin(), names.end(),
+        [&](const auto& a, const auto& b) { return distance(a, name) < distance(b, name); });
+    if (distance(*nearest, name) <= 1 + name.size() / 3)
+      return fmt::format("hint: is --{} meant?\n", *nearest);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string> expand_words(const CLI::App& app, const std::vector<std::string>& words) {
+  Expander expander(app);
+  expander.add(words, 0);
+  return std::move(expander.words);
+}
+
+std::optional<int> parse_command_line(CLI::App& app, int argc, const char* const* argv) {
+  std::vector<std::string> words = expand_words(app, {argv + 1, argv + argc});
+  const std::vector<std::string> kept = words;
+  std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
+  try {
+    app.parse(std::move(words));
+    return std::nullopt;
+  } catch (const CLI::ParseError& error) {
+    std::ostringstream help, complaint;
+    const int exit = app.exit(error, help, complaint) == 0 ? kOk : kUsage;
+    std::cerr << complaint.str() << (exit == kOk ? std::string() : hint(app, kept));
+    print_results(help.str());
+    return exit;
+  }
+}
+
+void add_config_option(CLI::App& app) {
+  app.set_config("--config", "", "options as lines \"name = value\"; the command line goes before")
+      ->type_name("FILE");
+  app.allow_config_extras(CLI::config_extras_mode::error);
+}
+
+std::optional<std::pair<std::int64_t, std::int64_t>> parse_pair(std::string text) {
+  if (text.size() >= 2 && text.front() == '{' && text.back() == '}')
+    text = text.substr(1, text.size() - 2);
+  const auto number = [](std::string_view part) -> std::optional<std::int64_t> {
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
+    if (error != std::errc{} || end != part.data() + part.size() || value < 0) return std::nullopt;
+    return value;
+  };
+  const std::size_t comma = text.find(',');
+  const auto first = number(std::string_view(text).substr(0, comma));
+  const auto second = comma == text.npos ? first : number(std::string_view(text).substr(comma + 1));
+  if (!first || !second) return std::nullopt;
+  return std::pair{*first, *second};
+}
+
+std::vector<std::pair<std::string, std::string>> effective_configuration(const CLI::App& app) {
+  std::vector<std::pair<std::string, std::string>> all;
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_lnames().empty() || !option->get_configurable()) continue;
+    const bool is_flag = option->get_items_expected_min() == 0;
+    const std::string unset = is_flag ? "false" : option->get_default_str();
+    const std::string value = fmt::format("{}", fmt::join(option->results(), " "));
+    if (option->count() > 0 || !unset.empty())
+      all.emplace_back(option->get_lnames()[0], option->count() > 0 ? value : unset);
+  }
+  return all;
+}
+
+}  // namespace tessera::tools::internal

@@ -1,0 +1,69 @@
+#include "tessera/tools/report_page.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "tessera/base/error.hpp"
+#include "tessera/runtime/tile_map.hpp"
+#include "tessera/tools/internal/page_assets.hpp"
+
+namespace tessera::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+void put(std::string& page, std::string_view mark, std::string_view text) {
+  const std::size_t at = page.find(mark);
+  TESSERA_ASSERT(at != std::string::npos);
+  page.replace(at, mark.size(), text);
+}
+
+// JSON that may stand in a script element: no "</" can end it, no "<!--" can hide it.
+std::string for_script(const std::string& json) {
+  std::string text;
+  for (const char c : json) text += c == '<' ? std::string("\\u003c") : std::string(1, c);
+  return text;
+}
+
+}  // namespace
+
+bool can_make_pages() { return !internal::chart_library().empty(); }
+
+std::string tiles_json(const partitioner::Buckets& buckets) {
+  const partitioner::TileGrid& grid = buckets.grid;
+  const runtime::TileMap map({1, grid.splits.x, grid.splits.y, grid.splits.z},
+                             runtime::TileOrder::Yzx);
+  Json tiles = Json::array();
+  for (const TileId tile : map.all()) {
+    const runtime::Cell cell = map.cell(tile);
+    const auto first =
+        buckets.source.begin() + grid.bucket_index(cell.x, cell.y, cell.z) * grid.blocks;
+    const std::int64_t held =
+        std::count_if(first, first + grid.blocks, [](std::int32_t block) { return block >= 0; });
+    tiles.push_back({{"tile", tile.value},
+                     {"x", cell.x},
+                     {"y", cell.y},
+                     {"z", cell.z},
+                     {"values", held * grid.block.area()},
+                     {"fill", double(held) / double(std::max<std::int64_t>(grid.blocks, 1))}});
+  }
+  return tiles.dump();
+}
+
+std::string report_page(const std::string& report_json, const PageExtras& extras) {
+  if (!can_make_pages())
+    throw Error(ErrorCode::InvalidArgument,
+                "--html: the chart library was not there when this program was built; install npm "
+                "and build again");
+  Json report = Json::parse(report_json);
+  if (!extras.explanation.empty()) report["explanation"] = Json::parse(extras.explanation);
+  if (!extras.tiles.empty()) report["tiles"] = Json::parse(extras.tiles);
+  std::string page(internal::page_template());
+  put(page, "/*STYLE*/", internal::page_style());
+  put(page, "/*SCRIPT*/", internal::page_script());
+  put(page, "/*REPORT*/", for_script(report.dump()));
+  put(page, "/*CHARTS*/", internal::chart_library());  // last: no mark is looked for in it
+  return page;
+}
+
+}  // namespace tessera::tools
