@@ -1,0 +1,107 @@
+// The host layer against what one core can do. --bars: one line a bar, exit 1 when one is short.
+// --case out,in,z,block,density,pass,type,threads: any one case as JSON.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdio>
+#include <exception>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tessera/bench/layer/layer_case.hpp"
+
+namespace {
+
+using namespace tessera;
+using bench::LayerCase, bench::Measured, planner::Pass;
+
+struct Bar {
+  LayerCase layer;
+  double at_least = 0;     // of the float peak
+  double at_least_gf = 0;  // or useful GFLOP/s, when above 0
+};
+
+const std::vector<Bar>& bars() {
+  static const std::vector<Bar> list = {
+      {{.z = 256}, 0.42},
+      {{.z = 256, .density = 0.01}, 0.26},
+      {{.z = 64}, 0.35},
+      {{.z = 1024, .density = 0.25}, 0.50},
+      {{.z = 8}, 0.16},
+      {{.z = 1}, 0, 9},
+      {{.block = 16}, 0.82},
+      {{.z = 1024, .block = 16}, 0.80},
+      {{.block = 16, .density = 0.01}, 0.80},
+      {{.x = 1024, .y = 1024, .block = 8}, 0.85},
+      {{.block = 4}, 0.50},
+      {{.pass = Pass::GradA}, 0.40},
+      {{.pass = Pass::GradW}, 0.32},
+      {{.block = 16, .pass = Pass::GradW}, 0.72},
+  };
+  return list;
+}
+
+// One line; is it kept?
+bool print_bar(const std::string& name, double figure, double bar) {
+  const bool ok = figure >= bar;
+  fmt::print("{:<62} {:>7.3f} {:>7.3f} {}\n", name, figure, bar, ok ? "ok" : "short");
+  std::fflush(stdout);
+  return ok;
+}
+
+bool run_bars() {
+  bool all = true;
+  double scaling = 0, share = 1e9;
+  int scaled = 0;
+  for (const Bar& bar : bars()) {
+    const Measured one = bench::measure(bar.layer);
+    if (bar.at_least_gf > 0)
+      all &= print_bar(bar.layer.name() + ", GFLOP/s", one.rate() * 1e-9, bar.at_least_gf);
+    else
+      all &= print_bar(bar.layer.name() + ", of peak", one.of_peak(), bar.at_least);
+    if (bar.layer.z < 64) continue;
+    share = std::min(share, one.kernel_share);
+    LayerCase two = bar.layer;
+    two.threads = 2;
+    scaling += std::log(one.seconds / bench::measure(two).seconds);
+    ++scaled;
+  }
+  all &= print_bar("two threads by one, geometric mean, z >= 64", std::exp(scaling / scaled), 1.75);
+  all &= print_bar("kernels' share of a pass, the least, z >= 64", share, 0.93);
+  return all;
+}
+
+void print_case(const std::string& text) {
+  const LayerCase c = bench::parse_case(text);
+  const Measured m = bench::measure(c);
+  const nlohmann::ordered_json json = {{"case", text},
+                                       {"seconds", m.seconds},
+                                       {"flops", m.flops},
+                                       {"gflops", m.rate() * 1e-9},
+                                       {"peak_gflops", m.peak * 1e-9},
+                                       {"of_peak", m.of_peak()},
+                                       {"kernel_share", m.kernel_share},
+                                       {"copy_share", m.copy_share}};
+  fmt::print("{}\n", json.dump());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Rate of the host layer's passes, as a fraction of this core's float peak");
+  bool wants_bars = false;
+  std::vector<std::string> cases;
+  app.add_flag("--bars", wants_bars, "one line a bar: name, figure, bar, ok or short");
+  app.add_option("--case", cases, "out,in,z,block,density,pass,type,threads")->delimiter(';');
+  CLI11_PARSE(app, argc, argv);
+  try {
+    for (const std::string& c : cases) print_case(c);
+    return wants_bars && !run_bars() ? 1 : 0;
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "{}\n", e.what());
+    return 2;
+  }
+}
