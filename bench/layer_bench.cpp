@@ -74,8 +74,9 @@ bool run_bars() {
   return all;
 }
 
-void print_case(const std::string& text) {
-  const LayerCase c = bench::parse_case(text);
+void print_case(const std::string& text, const std::vector<std::int64_t>& caches) {
+  LayerCase c = bench::parse_case(text);
+  if (caches.size() == 2) c.cpu.l1_data = Bytes(caches[0] << 10), c.cpu.l2 = Bytes(caches[1] << 10);
   const Measured m = bench::measure(c);
   const nlohmann::ordered_json json = {{"case", text},
                                        {"seconds", m.seconds},
@@ -94,11 +95,13 @@ int main(int argc, char** argv) {
   CLI::App app("Rate of the host layer's passes, as a fraction of this core's float peak");
   bool wants_bars = false;
   std::vector<std::string> cases;
+  std::vector<std::int64_t> caches;
+  app.add_option("--caches", caches, "cut for an L1 and an L2 of so many KiB")->expected(2);
   app.add_flag("--bars", wants_bars, "one line a bar: name, figure, bar, ok or short");
   app.add_option("--case", cases, "out,in,z,block,density,pass,type,threads")->delimiter(';');
   CLI11_PARSE(app, argc, argv);
   try {
-    for (const std::string& c : cases) print_case(c);
+    for (const std::string& c : cases) print_case(c, caches);
     return wants_bars && !run_bars() ? 1 : 0;
   } catch (const std::exception& e) {
     fmt::print(stderr, "{}\n", e.what());

@@ -45,7 +45,7 @@ HostCells product_cells(const HostProblem& problem, const device::HostCpu& cpu) 
   cells.pack = cells.z < z && (element || double(problem.blocks) * double(problem.block.area()) >
                                               100.0 * double(y));
   if (!cells.pack && cells.z < z) cells.z = z;
-  cells.gather = cells.y < y && cells.z < z;
+  cells.gather = element && cells.y < y && cells.z < z;
   return cells;
 }
 

@@ -53,7 +53,10 @@ void HostGradient<T>::write_unit(std::int64_t x, std::span<float> gradients) con
   const std::int32_t* source = buckets.source.data() + x * slots;
   const float* sums = sums_.data() + x * slots * area;
   for (std::int64_t i = 0; i < slots; ++i)
-    if (source[i] >= 0) std::copy_n(sums + i * area, area, gradients.data() + source[i] * area);
+    if (area == 1 && source[i] >= 0)
+      gradients[std::size_t(source[i])] = sums[i];
+    else if (source[i] >= 0)
+      std::copy_n(sums + i * area, area, gradients.data() + source[i] * area);
 }
 
 template <class T>

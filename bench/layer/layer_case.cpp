@@ -45,7 +45,7 @@ class Runner {
       : case_(c),
         weights_(weights),
         executor_(make_executor(c.threads)),
-        layer_(problem(), device::read_host_cpu(), *executor_),
+        layer_(problem(), c.cpu, *executor_),
         s_(random_matrix<T>(c.y, c.z, 1)),
         q_(random_matrix<T>(c.x, c.z, 2)),
         gradient_(weights) {

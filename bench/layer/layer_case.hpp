@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tessera/base/block_shape.hpp"
+#include "tessera/device/host_cpu.hpp"
 #include "tessera/planner/plan.hpp"
 #include "tessera/sparse/formats.hpp"
 
@@ -18,6 +19,7 @@ struct LayerCase {
   planner::Pass pass = planner::Pass::Fwd;
   std::string type = "float";
   int threads = 1;
+  device::HostCpu cpu = device::read_host_cpu();  // whose caches the layer is cut for
 
   // "4096x4096 z256 block 1 density 0.1 Fwd float, 1 thread"
   std::string name() const;

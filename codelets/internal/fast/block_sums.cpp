@@ -5,6 +5,7 @@
 #define HWY_TARGET_INCLUDE "tessera/codelets/internal/fast/block_sums.cpp"
 #include <hwy/foreach_target.h>
 // First the list of targets, then what depends on the target.
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -23,10 +24,8 @@ namespace tessera::codelets::internal::HWY_NAMESPACE {
 // input row, a factor and products. A step down the block loads one vector for each column of the
 // tile and one factor for each row, so the nearer to a square the fewer loads per product.
 inline constexpr std::size_t kTallest = kManyRegisters ? 8 : 4;
-constexpr std::size_t most_vectors(std::size_t height, std::size_t lanes) {
-  if (lanes != kNativeLanes || height == kTallest) return 2;
-  return 4;
-}
+// The widest tile of the tallest height, and of lower ones.
+inline constexpr std::size_t kMostVectors = 2, kMostVectorsLow = 4;
 
 struct Shared {};  // the blocks of a run add to the same sums
 
@@ -44,6 +43,7 @@ struct BlockRun {
   Steps steps;
   std::int64_t depth;           // input rows of each block
   const std::uint32_t* in_row;  // the first input row of each block (transposed: of all)
+  std::int64_t known;           // how many of these there are
   const In* in;
   std::int64_t in_stride;
 };
@@ -88,8 +88,14 @@ HWY_INLINE void add_tile(const BlockRun<In>& run, float* out, std::int64_t out_s
   for (std::int64_t b = 0; b < run.blocks; ++b) {
     const float* factors = run.factors + b * run.area;
     const In* in = run.in + run.in_row[b] * run.in_stride + panel.first;
-    for (std::int64_t k = 0; k < run.depth; ++k, in += run.in_stride, factors += run.steps.depth)
+    // Blocks stand anywhere, so the CPU cannot guess the next one's input rows.
+    const std::int64_t ahead =
+        run.in_row[std::min(b + 1, run.known - 1)] * run.in_stride + panel.first - (in - run.in);
+    for (std::int64_t k = 0; k < run.depth; ++k, in += run.in_stride, factors += run.steps.depth) {
+      for (std::size_t v = 0; v < kVectors; ++v)
+        hwy::Prefetch(in + ahead + column_of<kLanes, kVectors>(panel, v));
       tile.add(in, factors, run.steps.height, panel);
+    }
   }
   tile.store(out, out_stride, panel);
 }
@@ -112,29 +118,39 @@ HWY_INLINE void add_tiles(const BlockRun<In>& run, float* out, std::int64_t out_
     add_tile<kLanes, kVectors, kHeight>(one, out + out_row[b] * out_stride, out_stride, panel);
 }
 
-// The same for all of z.
-template <std::size_t kHeight, class In, class OutRows>
-void add_tiles_of(const BlockRun<In>& run, float* out, std::int64_t out_stride, std::int64_t z,
-                  OutRows out_rows) {
+// `rows` rows of sums, in tiles of kHeight rows and then of half of that.
+template <std::size_t kHeight, std::size_t kLanes, std::size_t kVectors, class In, class OutRows>
+HWY_INLINE void add_rows(BlockRun<In> run, float* out, std::int64_t out_stride, std::int64_t rows,
+                         const Panel& panel, OutRows out_rows) {
+  constexpr auto kRows = static_cast<std::int64_t>(kHeight);
+  for (; rows >= kRows; rows -= kRows) {
+    add_tiles<kLanes, kVectors, kHeight>(run, out, out_stride, panel, out_rows);
+    run.factors += kRows * run.steps.height;
+    out += kRows * out_stride;
+  }
+  if constexpr (kHeight > 1)
+    add_rows<kHeight / 2, kLanes, kVectors>(run, out, out_stride, rows, panel, out_rows);
+}
+
+// Panel by panel, so that all rows of the blocks meet a panel's input rows while they lie in L1.
+template <std::size_t kHeight, std::size_t kMost, class In, class OutRows>
+HWY_INLINE void add_panels(const BlockRun<In>& run, float* out, std::int64_t out_stride,
+                           std::int64_t rows, std::int64_t z, OutRows out_rows) {
   with_lanes_for(z, [&](auto lanes) {
     constexpr std::size_t kLanes = lanes;
-    for_each_panel<kLanes, most_vectors(kHeight, kLanes)>(z, [&](const Panel& panel, auto vectors) {
-      add_tiles<kLanes, vectors, kHeight>(run, out + panel.first, out_stride, panel, out_rows);
+    constexpr std::size_t kWidest = kLanes == kNativeLanes ? kMost : 2;
+    for_each_panel<kLanes, kWidest>(z, [&](const Panel& panel, auto vectors) {
+      add_rows<kHeight, kLanes, vectors>(run, out + panel.first, out_stride, rows, panel, out_rows);
     });
   });
 }
 
-// `rows` rows of sums, in tiles of kHeight rows and then of half of that.
-template <std::size_t kHeight, class In, class OutRows>
-HWY_INLINE void add_rows(BlockRun<In> run, float* out, std::int64_t out_stride, std::int64_t rows,
-                         std::int64_t z, OutRows out_rows) {
-  constexpr auto kRows = static_cast<std::int64_t>(kHeight);
-  for (; rows >= kRows; rows -= kRows) {
-    add_tiles_of<kHeight>(run, out, out_stride, z, out_rows);
-    run.factors += kRows * run.steps.height;
-    out += kRows * out_stride;
-  }
-  if constexpr (kHeight > 1) add_rows<kHeight / 2>(run, out, out_stride, rows, z, out_rows);
+template <class In, class OutRows>
+HWY_INLINE void add_all(const BlockRun<In>& run, float* out, std::int64_t out_stride,
+                        std::int64_t rows, std::int64_t z, OutRows out_rows) {
+  if (rows >= static_cast<std::int64_t>(kTallest))
+    return add_panels<kTallest, kMostVectors>(run, out, out_stride, rows, z, out_rows);
+  add_panels<kTallest / 2, kMostVectorsLow>(run, out, out_stride, rows, z, out_rows);
 }
 
 // The values as floats: where they lie, or converted into `room`.
@@ -163,19 +179,31 @@ BlockRun<In> run_of(const BlockSums<In>& args, Room<In>& room) {
           .steps = {},
           .depth = 0,
           .in_row = args.columns.data(),
+          .known = blocks,
           .in = args.in,
           .in_stride = args.in_stride};
 }
 
-// The sums of a block row stay in registers over all its blocks.
+// Input rows that a tall tile and the one below it both meet: 128 rows of two vectors are half of
+// an L1 cache of 32 KiB.
+inline constexpr std::int64_t kSharedInputRows = 128;
+
+// The sums of a block row stay in registers over some of its blocks.
 template <class In>
 HWY_INLINE void forward(const BlockSums<In>& args) {
   Room<In> room;
   BlockRun<In> run = run_of(args, room);
   run.steps = {.height = args.cols, .depth = 1};
   run.depth = args.cols;
-  add_rows<kTallest>(run, args.out + args.row * args.out_stride, args.out_stride, args.rows, args.z,
-                     Shared());
+  const std::int64_t most = std::max<std::int64_t>(kSharedInputRows / args.cols, 1);
+  while (run.known > 0) {
+    run.blocks = std::min(run.known, most);
+    add_all(run, args.out + args.row * args.out_stride, args.out_stride, args.rows, args.z,
+            Shared());
+    run.factors += run.blocks * run.area;
+    run.in_row += run.blocks;
+    run.known -= run.blocks;
+  }
 }
 
 // The sums of each block stay in registers over its rows.
@@ -187,7 +215,8 @@ HWY_INLINE void transposed(const BlockSums<In>& args) {
   run.depth = args.rows;
   const auto in_row = static_cast<std::uint32_t>(args.row);
   run.in_row = &in_row;
-  add_rows<kTallest>(run, args.out, args.out_stride, args.cols, args.z, args.columns.data());
+  run.known = 1;
+  add_all(run, args.out, args.out_stride, args.cols, args.z, args.columns.data());
 }
 
 void forward_float(const BlockSums<float>& args) { forward(args); }
