@@ -80,6 +80,7 @@ void print_case(const std::string& text, const std::vector<std::int64_t>& caches
   const Measured m = bench::measure(c);
   const nlohmann::ordered_json json = {{"case", text},
                                        {"seconds", m.seconds},
+                                       {"least_seconds", m.least_seconds},
                                        {"flops", m.flops},
                                        {"gflops", m.rate() * 1e-9},
                                        {"peak_gflops", m.peak * 1e-9},

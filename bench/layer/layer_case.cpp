@@ -105,7 +105,7 @@ Measured measure_as(const LayerCase& c, const sparse::Csr<float>& weights) {
   std::vector<double> kernels, copies;
   Measured measured;
   measured.peak = measure_float_peak().fused;
-  measured.seconds = median_seconds(c.threads, 15, [&] {
+  const Seconds seconds = time_of(c.threads, 15, [&] {
     const runtime::HostTimes times = runner.run();
     kernels.push_back(times.kernel_seconds / times.seconds / c.threads);
     copies.push_back(times.copy_seconds / times.seconds);
@@ -114,6 +114,8 @@ Measured measure_as(const LayerCase& c, const sparse::Csr<float>& weights) {
     std::nth_element(v.begin(), v.begin() + std::ssize(v) / 2, v.end());
     return v[v.size() / 2];
   };
+  measured.seconds = seconds.median;
+  measured.least_seconds = seconds.least;
   measured.kernel_share = median(kernels);
   measured.copy_share = median(copies);
   measured.flops = 2.0 * double(weights.values.size()) * double(c.z);
@@ -164,7 +166,7 @@ LayerCase parse_case(const std::string& text) {
   return c;
 }
 
-double median_seconds(int threads, int samples, const std::function<void()>& run) {
+Seconds time_of(int threads, int samples, const std::function<void()>& run) {
   std::vector<double> seconds;
   run();
   const double begin = now(threads);
@@ -174,7 +176,7 @@ double median_seconds(int threads, int samples, const std::function<void()>& run
     seconds.push_back(now(threads) - start);
   }
   std::nth_element(seconds.begin(), seconds.begin() + std::ssize(seconds) / 2, seconds.end());
-  return seconds[seconds.size() / 2];
+  return {seconds[seconds.size() / 2], *std::min_element(seconds.begin(), seconds.end())};
 }
 
 Measured measure(const LayerCase& c, const sparse::Csr<float>& weights) {

@@ -31,18 +31,22 @@ struct LayerCase {
 LayerCase parse_case(const std::string& text);
 
 struct Measured {
-  double seconds = 0;       // median, from the caller's row-major operands to row-major results
-  double kernel_share = 0;  // of the time of all threads, in kernels
-  double copy_share = 0;    // of the time, bringing an operand into panels
-  double flops = 0;         // useful: 2 * non-zeros * z
-  double peak = 0;          // float fused multiply-add peak of one core, measured beside it
+  double least_seconds = 0;  // of all samples: what an idle neighbour leaves us
+  double seconds = 0;        // median, from the caller's row-major operands to row-major results
+  double kernel_share = 0;   // of the time of all threads, in kernels
+  double copy_share = 0;     // of the time, bringing an operand into panels
+  double flops = 0;          // useful: 2 * non-zeros * z
+  double peak = 0;           // float fused multiply-add peak of one core, measured beside it
   double rate() const { return flops / seconds; }
   double of_peak() const { return rate() / peak; }
 };
 
-// The median of the thread's CPU time (one thread) or of wall time (several) over `samples` runs
-// and at least 0.3 s, after warming up.
-double median_seconds(int threads, int samples, const std::function<void()>& run);
+struct Seconds {
+  double median = 0, least = 0;
+};
+// The thread's CPU time (one thread) or wall time (several) of `samples` runs and at least 0.3 s,
+// after warming up.
+Seconds time_of(int threads, int samples, const std::function<void()>& run);
 
 // Runs the case on our layer with weights of this pattern, after comparing the result with double
 // precision: a wrong one is std::runtime_error. The first and the last columns are compared.
