@@ -6,11 +6,14 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "tessera/bench/layer/comparisons.hpp"
 #include "tessera/bench/layer/layer_case.hpp"
 
 namespace {
@@ -52,6 +55,52 @@ bool print_bar(const std::string& name, double figure, double bar) {
   return ok;
 }
 
+// A figure that must not exceed its bar.
+bool print_limit(const std::string& name, double figure, double bar) {
+  return print_bar(name + ", inverse", 1 / figure, 1 / bar);
+}
+
+std::filesystem::path shared_folder() {
+  const char* chosen = std::getenv("TESSERA_SHARED");
+  return chosen != nullptr ? chosen : TESSERA_SOURCE_DIR "/../shared";
+}
+
+bool run_comparison_bars() {
+  bool all = true;
+  for (const std::int64_t block : {1, 16})
+    all &= print_limit(fmt::format("simulated Fwd by the host's, block {}", block),
+                       bench::simulated_over_host({.block = block}), 2);
+  const bench::RealMatrices real = bench::real_over_uniform(shared_folder());
+  if (real.count == 0)
+    fmt::print("no DLMC matrices in {}; set TESSERA_SHARED\n", shared_folder().string());
+  all &=
+      print_bar(fmt::format("{} DLMC matrices by uniform patterns", real.count), real.mean, 0.85);
+  LayerCase half{.density = 0.5};
+  all &= print_bar("dense by sparse time, density 0.5, z256",
+                   bench::dense_seconds(half) / bench::measure(half).seconds, 1);
+  return all;
+}
+
+// Beside the cases of the bars, what other libraries need, as a fraction of the float peak.
+void print_peers() {
+  for (const Bar& bar : bars()) {
+    if (bar.layer.pass != Pass::Fwd) continue;
+    const Measured own = bench::measure(bar.layer);
+    const auto of_peak = [&](std::optional<double> seconds) {
+      return seconds ? fmt::format("{:.3f}", own.flops / *seconds / own.peak) : std::string("-");
+    };
+    fmt::print("{:<62} own {:.3f} eigen {} openblas {}\n", bar.layer.name(), own.of_peak(),
+               of_peak(bench::eigen_seconds(bar.layer)),
+               of_peak(bench::open_blas_seconds(bar.layer)));
+  }
+}
+
+void print_crossovers() {
+  for (const std::int64_t block : {1, 4, 8, 16})
+    fmt::print("block {:>2}: sparse is faster than dense below density {:.2f}\n", block,
+               bench::crossover({.block = block}));
+}
+
 bool run_bars() {
   bool all = true;
   double scaling = 0, share = 1e9;
@@ -71,6 +120,8 @@ bool run_bars() {
   }
   all &= print_bar("two threads by one, geometric mean, z >= 64", std::exp(scaling / scaled), 1.75);
   all &= print_bar("kernels' share of a pass, the least, z >= 64", share, 0.93);
+  all &= run_comparison_bars();
+  print_crossovers();
   return all;
 }
 
@@ -94,7 +145,8 @@ void print_case(const std::string& text, const std::vector<std::int64_t>& caches
 
 int main(int argc, char** argv) {
   CLI::App app("Rate of the host layer's passes, as a fraction of this core's float peak");
-  bool wants_bars = false;
+  bool wants_bars = false, wants_peers = false;
+  app.add_flag("--peers", wants_peers, "the bars' forward cases beside Eigen and OpenBLAS");
   std::vector<std::string> cases;
   std::vector<std::int64_t> caches;
   app.add_option("--caches", caches, "cut for an L1 and an L2 of so many KiB")->expected(2);
@@ -103,6 +155,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   try {
     for (const std::string& c : cases) print_case(c, caches);
+    if (wants_peers) print_peers();
     return wants_bars && !run_bars() ? 1 : 0;
   } catch (const std::exception& e) {
     fmt::print(stderr, "{}\n", e.what());

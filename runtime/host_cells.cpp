@@ -41,6 +41,11 @@ HostCells product_cells(const HostProblem& problem, const device::HostCpu& cpu) 
   cells.y = whole_blocks(rows, problem.block.cols, y);
   cells.x = whole_blocks(std::min(cpu.l2.value / 4 / (cells.z * 4), ceil_div(x, 8)),
                          problem.block.rows, x);
+  // So few values that words of 16 bits can count them: a batch of one waits for words and values.
+  constexpr double kCounted = 50'000;
+  if (element)
+    cells.x = std::clamp<std::int64_t>(
+        static_cast<std::int64_t>(kCounted / std::max(density * double(cells.y), 1.0)), 1, cells.x);
   // A copy costs as much as some ten products a column.
   cells.pack = cells.z < z && (element || double(problem.blocks) * double(problem.block.area()) >
                                               100.0 * double(y));

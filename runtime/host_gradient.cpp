@@ -16,8 +16,8 @@ void HostGradient<T>::set_pattern(const sparse::Csr<float>& matrix) {
   matrix_.set(matrix, cells_, data_type_of<T>(), *executor_);
   const auto format =
       matrix.block.is_element() ? codelets::Format::Element : codelets::Format::Block;
-  kernel_ = codelets::find_kernel(
-                {codelets::Operation::GradW, format, data_type_of<T>(), DataType::Float, 32})
+  kernel_ = codelets::find_kernel({codelets::Operation::GradW, format, data_type_of<T>(),
+                                   DataType::Float, matrix_.grid().word_bits})
                 .run;
   sums_.resize(std::size_t(matrix_.grid().buckets() * matrix_.buckets().values_per_bucket()));
   q_grad_ = HostPanels<T>(matrix.rows, z_, cells_.z);

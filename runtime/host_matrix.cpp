@@ -33,6 +33,15 @@ partitioner::TileGrid grid_of(const sparse::Csr<float>& matrix, const HostCells&
           .blocks = 0};
 }
 
+// Are all fields of the records below 2^16? What a record's fields count is no more than the bucket
+// has room for, but for the largest column word, the largest row and the number of the cell.
+bool fits_16_bits(const partitioner::TileGrid& grid) {
+  const std::int64_t scale = grid.block.is_element() ? bytes_of(grid.data_type) * grid.size.z : 1;
+  return std::max({grid.meta_words, grid.blocks * grid.block.area(), grid.size.z,
+                   grid.y_range(0).size() * scale, grid.x_range(0).size(), grid.buckets()}) <
+         1 << 16;
+}
+
 }  // namespace
 
 void HostMatrix::count(const sparse::Csr<float>& matrix, partitioner::TileGrid& grid) {
@@ -59,6 +68,7 @@ void HostMatrix::count(const sparse::Csr<float>& matrix, partitioner::TileGrid& 
           std::max(grid.meta_words,
                    codelets::record_words(shape, rows_[b], blocks_[b]) + codelets::kEndMarkerWords);
   grid.blocks = *std::max_element(blocks_.begin(), blocks_.end());
+  if (fits_16_bits(grid)) grid.word_bits = 16;
 }
 
 void HostMatrix::set(const sparse::Csr<float>& matrix, const HostCells& cells, DataType type,

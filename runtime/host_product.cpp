@@ -33,8 +33,8 @@ void HostProduct<T>::set_pattern(const sparse::Csr<float>& matrix) {
   matrix_.set(matrix, cells_, data_type_of<T>(), *executor_);
   const auto format =
       matrix.block.is_element() ? codelets::Format::Element : codelets::Format::Block;
-  kernel_ = codelets::find_kernel(
-                {codelets::Operation::Fwd, format, data_type_of<T>(), DataType::Float, 32})
+  kernel_ = codelets::find_kernel({codelets::Operation::Fwd, format, data_type_of<T>(),
+                                   DataType::Float, matrix_.grid().word_bits})
                 .run;
   values_.resize(std::size_t(matrix_.grid().buckets() * matrix_.buckets().values_per_bucket()));
   in_ = HostPanels<T>(matrix.cols, z_, cells_.z);

@@ -11,7 +11,8 @@
 namespace tessera::runtime::internal {
 
 // A pattern in buckets for the host: one bucket a cell, with exactly the room the fullest one
-// needs, 32-bit words, one worker, nothing spilled.
+// needs, one worker, nothing spilled. Words of 16 bits where all fit, which halves what is read of
+// them, else of 32.
 class HostMatrix {
  public:
   // Encodes; storage is used again. Errors as partitioner::encode.

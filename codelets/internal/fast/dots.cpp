@@ -5,6 +5,7 @@
 #define HWY_TARGET_INCLUDE "tessera/codelets/internal/fast/dots.cpp"
 #include <hwy/foreach_target.h>
 // First the list of targets, then what depends on the target.
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -175,9 +176,10 @@ HWY_INLINE void add_some_to(float* gradients, Vector sums, std::int64_t count) {
 }
 
 // kRows x kColumns dot products of rows of length z, row-major into `to`. All loops are of constant
-// length, so that sums stay in registers.
-template <std::size_t kRows, std::size_t kColumns, class In>
-HWY_INLINE void dot_tile(const In* const* a, const In* const* b, std::int64_t z, Vector* to) {
+// length, so that sums stay in registers. kAhead: meanwhile the row `ahead` is brought into L1.
+template <std::size_t kRows, std::size_t kColumns, bool kAhead = false, class In>
+HWY_INLINE void dot_tile(const In* const* a, const In* const* b, std::int64_t z, Vector* to,
+                         [[maybe_unused]] const In* ahead = nullptr) {
   Sixteen sums[kRows][kColumns];
   for (auto& row : sums)
     for (Sixteen& sum : row)
@@ -194,8 +196,10 @@ HWY_INLINE void dot_tile(const In* const* a, const In* const* b, std::int64_t z,
     }
   };
   std::int64_t first = 0;
-  for (; first + kSumLanes <= z; first += kSumLanes)
+  for (; first + kSumLanes <= z; first += kSumLanes) {
+    if constexpr (kAhead) hwy::Prefetch(ahead + first);
     add([&](const In* row) HWY_ATTR { return load_sixteen(row + first); });
+  }
   if (first < z) add([&](const In* row) HWY_ATTR { return load_rest(row + first, z - first); });
   for (std::size_t r = 0; r < kRows; ++r)
     for (std::size_t c = 0; c < kColumns; ++c) to[r * kColumns + c] = fold_parts(sums[r][c]);
@@ -309,10 +313,11 @@ HWY_INLINE void all_element_dots(const ElementDots<In>& args) {
 }
 
 // kLanes / 4 rows of a block from row i on, four columns from column j on. What lies beyond the
-// block repeats its last row or column and is dropped.
+// block repeats its last row or column and is dropped. Meanwhile one of the rows of s that the next
+// block needs is fetched: blocks stand anywhere, so the CPU cannot guess it.
 template <class In>
-HWY_INLINE void block_part(const BlockDots<In>& args, const In* s, float* gradients, std::int64_t i,
-                           std::int64_t j) {
+HWY_INLINE void block_part(const BlockDots<In>& args, const In* s, const In* next, float* gradients,
+                           std::int64_t i, std::int64_t j) {
   constexpr std::size_t kRows = kLanes / kFour;
   const In *a[kRows], *b[kFour];
   for (std::size_t r = 0; r < kRows; ++r)
@@ -320,9 +325,13 @@ HWY_INLINE void block_part(const BlockDots<In>& args, const In* s, float* gradie
                              args.q_grad_stride;
   for (std::size_t c = 0; c < kFour; ++c)
     b[c] = s + std::min(j + static_cast<std::int64_t>(c), args.cols - 1) * args.s_stride;
+  constexpr auto kStep = static_cast<std::int64_t>(kFour);
+  const std::int64_t part =
+      i / static_cast<std::int64_t>(kRows) * ceil_div(args.cols, kStep) + j / kStep;
+  const In* ahead = next + std::min(part, args.cols - 1) * args.s_stride;
   Vector sums[kLanes];
   for (std::size_t r = 0; r < kRows; r += kBlockRows)
-    dot_tile<kBlockRows, kFour>(a + r, b, args.z, sums + r * kFour);
+    dot_tile<kBlockRows, kFour, true>(a + r, b, args.z, sums + r * kFour, ahead);
   float room[kLanes];
   hn::StoreU(add_lanes_of(sums), Floats<kLanes>(), room);
   const std::int64_t rows = std::min<std::int64_t>(args.rows - i, kRows);
@@ -336,10 +345,13 @@ template <class In>
 HWY_INLINE void all_block_dots(const BlockDots<In>& args) {
   if (args.z <= kFewColumns) return few_columns(args);
   float* gradients = args.gradients;
-  for (const std::uint32_t column : args.columns) {
-    const In* s = args.s + column * args.s_stride;
+  for (std::size_t block = 0; block < args.columns.size(); ++block) {
+    const In* s = args.s + args.columns[block] * args.s_stride;
+    const std::size_t after = std::min(block + 1, args.columns.size() - 1);
+    const In* next = args.s + args.columns[after] * args.s_stride;
     for (std::int64_t i = 0; i < args.rows; i += kLanes / kFour)
-      for (std::int64_t j = 0; j < args.cols; j += kFour) block_part(args, s, gradients, i, j);
+      for (std::int64_t j = 0; j < args.cols; j += kFour)
+        block_part(args, s, next, gradients, i, j);
     gradients += args.rows * args.cols;
   }
 }
