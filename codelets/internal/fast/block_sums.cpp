@@ -5,6 +5,7 @@
 #define HWY_TARGET_INCLUDE "tessera/codelets/internal/fast/block_sums.cpp"
 #include <hwy/foreach_target.h>
 // First the list of targets, then what depends on the target.
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -23,27 +24,33 @@ namespace tessera::codelets::internal::HWY_NAMESPACE {
 // input row, a factor and products. A step down the block loads one vector for each column of the
 // tile and one factor for each row, so the nearer to a square the fewer loads per product.
 inline constexpr std::size_t kTallest = kManyRegisters ? 8 : 4;
-constexpr std::size_t most_vectors(std::size_t height, std::size_t lanes) {
-  if (lanes != kNativeLanes || height == kTallest) return 2;
-  return 4;
-}
+// The widest tile of the tallest height, and of lower ones.
+inline constexpr std::size_t kMostVectors = 2, kMostVectorsLow = 4;
 
 struct Shared {};  // the blocks of a run add to the same sums
 
-// How the values of a block are walked: by `height` down the tile, by `depth` along each sum.
-struct Steps {
-  std::int64_t height, depth;
+// How the values of a block are walked: by `height` down the tile, by `depth` along each sum, which
+// has `terms` of them.
+struct AnyWalk {
+  static constexpr std::int64_t kRows = 0;  // not known before
+  std::int64_t height, depth, terms;
+};
+// Forward through blocks of kSide x kSide: with distances the compiler knows, eight rows of factors
+// need one register and not eight (blocks of 16: 1.2 times the rate).
+template <std::int64_t kSide>
+struct SquareWalk {
+  static constexpr std::int64_t kRows = kSide, height = kSide, depth = 1, terms = kSide;
 };
 
 // Blocks that one tile of sums meets: values of block b from factors + b * area on.
-template <class In>
+template <class In, class Walk>
 struct BlockRun {
   const float* factors;
   std::int64_t area;
   std::int64_t blocks;
-  Steps steps;
-  std::int64_t depth;           // input rows of each block
+  Walk walk;
   const std::uint32_t* in_row;  // the first input row of each block (transposed: of all)
+  std::int64_t known;           // how many of these there are
   const In* in;
   std::int64_t in_stride;
 };
@@ -80,61 +87,83 @@ struct Tile {
 };
 
 // out[h][z] += all blocks of the run, for kHeight rows and one panel.
-template <std::size_t kLanes, std::size_t kVectors, std::size_t kHeight, class In>
-HWY_INLINE void add_tile(const BlockRun<In>& run, float* out, std::int64_t out_stride,
+template <std::size_t kLanes, std::size_t kVectors, std::size_t kHeight, class In, class Walk>
+HWY_INLINE void add_tile(const BlockRun<In, Walk>& run, float* out, std::int64_t out_stride,
                          const Panel& panel) {
   Tile<In, kLanes, kVectors, kHeight> tile;
   tile.load(out, out_stride, panel);
   for (std::int64_t b = 0; b < run.blocks; ++b) {
     const float* factors = run.factors + b * run.area;
     const In* in = run.in + run.in_row[b] * run.in_stride + panel.first;
-    for (std::int64_t k = 0; k < run.depth; ++k, in += run.in_stride, factors += run.steps.depth)
-      tile.add(in, factors, run.steps.height, panel);
+    // Blocks stand anywhere, so the CPU cannot guess the next one's input rows.
+    const std::int64_t ahead =
+        run.in_row[std::min(b + 1, run.known - 1)] * run.in_stride + panel.first - (in - run.in);
+    for (std::int64_t k = 0; k < run.walk.terms;
+         ++k, in += run.in_stride, factors += run.walk.depth) {
+      for (std::size_t v = 0; v < kVectors; ++v)
+        hwy::Prefetch(in + ahead + column_of<kLanes, kVectors>(panel, v));
+      tile.add(in, factors, run.walk.height, panel);
+    }
   }
   tile.store(out, out_stride, panel);
 }
 
 // Forward: the sums of a block row are the same for all its blocks.
-template <std::size_t kLanes, std::size_t kVectors, std::size_t kHeight, class In>
-HWY_INLINE void add_tiles(const BlockRun<In>& run, float* out, std::int64_t out_stride,
+template <std::size_t kLanes, std::size_t kVectors, std::size_t kHeight, class In, class Walk>
+HWY_INLINE void add_tiles(const BlockRun<In, Walk>& run, float* out, std::int64_t out_stride,
                           const Panel& panel, Shared) {
   add_tile<kLanes, kVectors, kHeight>(run, out, out_stride, panel);
 }
 
 // Transposed: each block has other sums, those from `out_row[b]` on, and the input rows are the
 // same.
-template <std::size_t kLanes, std::size_t kVectors, std::size_t kHeight, class In>
-HWY_INLINE void add_tiles(const BlockRun<In>& run, float* out, std::int64_t out_stride,
+template <std::size_t kLanes, std::size_t kVectors, std::size_t kHeight, class In, class Walk>
+HWY_INLINE void add_tiles(const BlockRun<In, Walk>& run, float* out, std::int64_t out_stride,
                           const Panel& panel, const std::uint32_t* out_row) {
-  BlockRun<In> one = run;
+  BlockRun<In, Walk> one = run;
   one.blocks = 1;
   for (std::int64_t b = 0; b < run.blocks; ++b, one.factors += run.area)
     add_tile<kLanes, kVectors, kHeight>(one, out + out_row[b] * out_stride, out_stride, panel);
 }
 
-// The same for all of z.
-template <std::size_t kHeight, class In, class OutRows>
-void add_tiles_of(const BlockRun<In>& run, float* out, std::int64_t out_stride, std::int64_t z,
-                  OutRows out_rows) {
+// `rows` rows of sums, in tiles of kHeight rows and then of half of that.
+template <std::size_t kHeight, std::size_t kLanes, std::size_t kVectors, class In, class Walk,
+          class OutRows>
+HWY_INLINE void add_rows(BlockRun<In, Walk> run, float* out, std::int64_t out_stride,
+                         std::int64_t rows, const Panel& panel, OutRows out_rows) {
+  constexpr auto kRows = static_cast<std::int64_t>(kHeight);
+  for (; rows >= kRows; rows -= kRows) {
+    add_tiles<kLanes, kVectors, kHeight>(run, out, out_stride, panel, out_rows);
+    run.factors += kRows * run.walk.height;
+    out += kRows * out_stride;
+  }
+  if constexpr (kHeight > 1 && (Walk::kRows == 0 || Walk::kRows % kRows != 0))
+    add_rows<kHeight / 2, kLanes, kVectors>(run, out, out_stride, rows, panel, out_rows);
+}
+
+// Panel by panel, so that all rows of the blocks meet a panel's input rows while they lie in L1.
+template <std::size_t kHeight, std::size_t kMost, class In, class Walk, class OutRows>
+HWY_INLINE void add_panels(const BlockRun<In, Walk>& run, float* out, std::int64_t out_stride,
+                           std::int64_t rows, std::int64_t z, OutRows out_rows) {
   with_lanes_for(z, [&](auto lanes) {
     constexpr std::size_t kLanes = lanes;
-    for_each_panel<kLanes, most_vectors(kHeight, kLanes)>(z, [&](const Panel& panel, auto vectors) {
-      add_tiles<kLanes, vectors, kHeight>(run, out + panel.first, out_stride, panel, out_rows);
+    constexpr std::size_t kWidest = kLanes == kNativeLanes ? kMost : 2;
+    for_each_panel<kLanes, kWidest>(z, [&](const Panel& panel, auto vectors) {
+      add_rows<kHeight, kLanes, vectors>(run, out + panel.first, out_stride, rows, panel, out_rows);
     });
   });
 }
 
-// `rows` rows of sums, in tiles of kHeight rows and then of half of that.
-template <std::size_t kHeight, class In, class OutRows>
-HWY_INLINE void add_rows(BlockRun<In> run, float* out, std::int64_t out_stride, std::int64_t rows,
-                         std::int64_t z, OutRows out_rows) {
-  constexpr auto kRows = static_cast<std::int64_t>(kHeight);
-  for (; rows >= kRows; rows -= kRows) {
-    add_tiles_of<kHeight>(run, out, out_stride, z, out_rows);
-    run.factors += kRows * run.steps.height;
-    out += kRows * out_stride;
+template <class In, class Walk, class OutRows>
+HWY_INLINE void add_all(const BlockRun<In, Walk>& run, float* out, std::int64_t out_stride,
+                        std::int64_t rows, std::int64_t z, OutRows out_rows) {
+  constexpr auto kTall = static_cast<std::int64_t>(kTallest);
+  if constexpr (Walk::kRows == 0 || Walk::kRows >= kTall) {
+    if (Walk::kRows >= kTall || rows >= kTall)
+      return add_panels<kTallest, kMostVectors>(run, out, out_stride, rows, z, out_rows);
   }
-  if constexpr (kHeight > 1) add_rows<kHeight / 2>(run, out, out_stride, rows, z, out_rows);
+  if constexpr (Walk::kRows < kTall)
+    add_panels<kTallest / 2, kMostVectorsLow>(run, out, out_stride, rows, z, out_rows);
 }
 
 // The values as floats: where they lie, or converted into `room`.
@@ -154,41 +183,62 @@ struct Room {
   float floats[std::is_same_v<In, float> ? 1 : kMostBlockValues];
 };
 
-template <class In>
-BlockRun<In> run_of(const BlockSums<In>& args, Room<In>& room) {
+template <class In, class Walk>
+BlockRun<In, Walk> run_of(const BlockSums<In>& args, const Walk& walk, Room<In>& room) {
   const std::int64_t area = args.rows * args.cols;
   const auto blocks = static_cast<std::int64_t>(args.columns.size());
   return {.factors = as_floats(args.values, blocks * area, room.floats),
           .area = area,
           .blocks = blocks,
-          .steps = {},
-          .depth = 0,
+          .walk = walk,
           .in_row = args.columns.data(),
+          .known = blocks,
           .in = args.in,
           .in_stride = args.in_stride};
 }
 
-// The sums of a block row stay in registers over all its blocks.
+// Input rows that a tall tile and the one below it both meet: 128 rows of two vectors are half of
+// an L1 cache of 32 KiB.
+inline constexpr std::int64_t kSharedInputRows = 128;
+
+// The sums of a block row stay in registers over some of its blocks.
+template <class In, class Walk>
+HWY_INLINE void forward_by(const BlockSums<In>& args, const Walk& walk) {
+  Room<In> room;
+  BlockRun<In, Walk> run = run_of(args, walk, room);
+  const std::int64_t most = std::max<std::int64_t>(kSharedInputRows / args.cols, 1);
+  while (run.known > 0) {
+    run.blocks = std::min(run.known, most);
+    add_all(run, args.out + args.row * args.out_stride, args.out_stride, args.rows, args.z,
+            Shared());
+    run.factors += run.blocks * run.area;
+    run.in_row += run.blocks;
+    run.known -= run.blocks;
+  }
+}
+
 template <class In>
 HWY_INLINE void forward(const BlockSums<In>& args) {
-  Room<In> room;
-  BlockRun<In> run = run_of(args, room);
-  run.steps = {.height = args.cols, .depth = 1};
-  run.depth = args.cols;
-  add_rows<kTallest>(run, args.out + args.row * args.out_stride, args.out_stride, args.rows, args.z,
-                     Shared());
+#if HWY_TARGET != HWY_SCALAR && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  if (args.rows == args.cols && args.z >= static_cast<std::int64_t>(kNativeLanes)) {
+    if (args.rows == 4) return forward_by(args, SquareWalk<4>());
+    if (args.rows == 8) return forward_by(args, SquareWalk<8>());
+    if (args.rows == 16) return forward_by(args, SquareWalk<16>());
+  }
+#endif
+  forward_by(args, AnyWalk{.height = args.cols, .depth = 1, .terms = args.cols});
 }
 
 // The sums of each block stay in registers over its rows.
 template <class In>
 HWY_INLINE void transposed(const BlockSums<In>& args) {
   Room<In> room;
-  BlockRun<In> run = run_of(args, room);
-  run.steps = {.height = 1, .depth = args.cols};
-  run.depth = args.rows;
+  const AnyWalk walk{.height = 1, .depth = args.cols, .terms = args.rows};
+  BlockRun<In, AnyWalk> run = run_of(args, walk, room);
   const auto in_row = static_cast<std::uint32_t>(args.row);
   run.in_row = &in_row;
-  add_rows<kTallest>(run, args.out, args.out_stride, args.cols, args.z, args.columns.data());
+  run.known = 1;
+  add_all(run, args.out, args.out_stride, args.cols, args.z, args.columns.data());
 }
 
 void forward_float(const BlockSums<float>& args) { forward(args); }

@@ -5,6 +5,7 @@
 #define HWY_TARGET_INCLUDE "tessera/codelets/internal/fast/dots.cpp"
 #include <hwy/foreach_target.h>
 // First the list of targets, then what depends on the target.
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -29,7 +30,7 @@ inline constexpr std::size_t kFour = 4;
 // Dot products that run side by side: rows x columns of them. With 32 registers 16 vectors of sums,
 // which both hide the latency of an addition and use a loaded row often; else 8.
 inline constexpr std::size_t kBlockRows = kParts == 1 ? kFour : 1;
-inline constexpr std::size_t kMostFours = kParts == 1 ? kFour : 1;
+inline constexpr std::int64_t kTileColumns = kParts == 1 ? 8 : 4;
 
 using Vector = FloatVector<kLanes>;
 
@@ -179,9 +180,10 @@ HWY_INLINE void add_some_to(float* gradients, Vector sums, std::int64_t count) {
 }
 
 // kRows x kColumns dot products of rows of length z, row-major into `to`. All loops are of constant
-// length, so that sums stay in registers.
-template <std::size_t kRows, std::size_t kColumns, class In>
-HWY_INLINE void dot_tile(const In* const* a, const In* const* b, std::int64_t z, Vector* to) {
+// length, so that sums stay in registers. kAhead: meanwhile the row `ahead` is brought into L1.
+template <std::size_t kRows, std::size_t kColumns, bool kAhead = false, class In>
+HWY_INLINE void dot_tile(const In* const* a, const In* const* b, std::int64_t z, Vector* to,
+                         [[maybe_unused]] const In* ahead = nullptr) {
   Sixteen sums[kRows][kColumns];
   for (auto& row : sums)
     for (Sixteen& sum : row)
@@ -198,8 +200,10 @@ HWY_INLINE void dot_tile(const In* const* a, const In* const* b, std::int64_t z,
     }
   };
   std::int64_t first = 0;
-  for (; first + kSumLanes <= z; first += kSumLanes)
+  for (; first + kSumLanes <= z; first += kSumLanes) {
+    if constexpr (kAhead) hwy::Prefetch(ahead + first);
     add([&](const In* row) HWY_ATTR { return load_sixteen(row + first); });
+  }
   if (first < z) add([&](const In* row) HWY_ATTR { return load_rest(row + first, z - first); });
   for (std::size_t r = 0; r < kRows; ++r)
     for (std::size_t c = 0; c < kColumns; ++c) to[r * kColumns + c] = fold_parts(sums[r][c]);
@@ -241,44 +245,83 @@ HWY_INLINE void few_columns(const BlockDots<In>& args) {
                                        args.s + (column + j) * args.s_stride, args.z);
 }
 
-// Terms [first, first + count) of a row, count <= kLanes. Where tiles are wider than what is left,
-// their other columns repeat the last one and are dropped.
-template <class In>
-HWY_INLINE void row_dots(const ElementDots<In>& args, const TermRow& row, std::int64_t first,
-                         std::int64_t count) {
-  const In* a = args.q_grad + row.row * args.q_grad_stride;
-  const In* b[kLanes];
-  for (std::size_t c = 0; c < kLanes; ++c) {
-    const std::int64_t term = first + std::min(static_cast<std::int64_t>(c), count - 1);
-    b[c] = args.s + args.code.row_of(row.words + term * args.code.step) * args.s_stride;
+// Dot products of neighbouring non-zeros whose lanes are still to be added up. Gradients of a
+// record follow each other, so kLanes of them are finished together wherever rows end.
+class Pending {
+ public:
+  HWY_INLINE explicit Pending(float* gradients) : gradients_(gradients) {}
+
+  HWY_INLINE Vector* end() { return sums_ + count_; }  // room for kTileColumns
+  HWY_INLINE void added(std::int64_t count) {
+    count_ += count;
+    if (count_ < kFull) return;
+    Vector full[kLanes];
+    for (std::size_t i = 0; i < kLanes; ++i) full[i] = sums_[i];
+    add_some_to(gradients_, add_lanes_of(full), kFull);
+    gradients_ += kFull;
+    count_ -= kFull;
+    for (std::int64_t i = 0; i < count_; ++i) sums_[i] = sums_[kFull + i];
   }
-  Vector sums[kLanes];
-  for (Vector& sum : sums) sum = hn::Zero(Floats<kLanes>());
-  const auto fours = static_cast<std::size_t>(ceil_div(count, kFour));
-  if constexpr (kMostFours > 1) {
-    with_constant<kMostFours>(
-        fours, [&](auto n) HWY_ATTR { dot_tile<1, n * kFour>(&a, b, args.z, sums); });
-  } else {
-    for (std::size_t f = 0; f < fours; ++f)
-      dot_tile<1, kFour>(&a, b + f * kFour, args.z, sums + f * kFour);
+  HWY_INLINE void finish() {
+    if (count_ == 0) return;
+    Vector rest[kLanes];
+    for (std::size_t i = 0; i < kLanes; ++i)
+      rest[i] = static_cast<std::int64_t>(i) < count_ ? sums_[i] : hn::Zero(Floats<kLanes>());
+    add_some_to(gradients_, add_lanes_of(rest), count_);
   }
-  add_some_to(args.gradients + row.value + first, add_lanes_of(sums), count);
+
+ private:
+  static constexpr auto kFull = static_cast<std::int64_t>(kLanes);
+  Vector sums_[kLanes + kTileColumns];
+  std::int64_t count_ = 0;
+  float* gradients_;
+};
+
+// kOffsets: words are byte offsets of rows of s.
+template <bool kOffsets, class In>
+HWY_INLINE const In* named_row(const ElementDots<In>& args, const std::byte* word) {
+  if constexpr (kOffsets)
+    return reinterpret_cast<const In*>(reinterpret_cast<const std::byte*>(args.s) +
+                                       args.code.word_at(word));
+  else
+    return args.s + args.code.row_of(word) * args.s_stride;
+}
+
+template <bool kOffsets, class In>
+HWY_INLINE void all_element_dots_of(const ElementDots<In>& args) {
+  Pending pending(args.gradients + args.rows.front().value);
+  for (const TermRow& row : args.rows) {
+    const In* a = args.q_grad + row.row * args.q_grad_stride;
+    const std::byte* words = row.words;
+    for (std::int64_t left = row.count; left > 0; left -= kTileColumns) {
+      const std::int64_t columns = std::min(left, kTileColumns);
+      with_constant<kTileColumns>(static_cast<std::size_t>(columns), [&](auto n) HWY_ATTR {
+        const In* b[n];
+        for (std::size_t i = 0; i < n; ++i, words += args.code.step)
+          b[i] = named_row<kOffsets>(args, words);
+        dot_tile<1, n>(&a, b, args.z, pending.end());
+      });
+      pending.added(columns);
+    }
+  }
+  pending.finish();
 }
 
 template <class In>
 HWY_INLINE void all_element_dots(const ElementDots<In>& args) {
+  if (args.rows.empty()) return;
   if (args.z <= kFewColumns) return few_columns(args);
-  constexpr auto kStep = static_cast<std::int64_t>(kLanes);
-  for (const TermRow& row : args.rows)
-    for (std::int64_t i = 0; i < row.count; i += kStep)
-      row_dots(args, row, i, std::min(row.count - i, kStep));
+  if (args.code.scale == args.s_stride * static_cast<std::int64_t>(sizeof(In)))
+    return all_element_dots_of<true>(args);
+  all_element_dots_of<false>(args);
 }
 
 // kLanes / 4 rows of a block from row i on, four columns from column j on. What lies beyond the
-// block repeats its last row or column and is dropped.
+// block repeats its last row or column and is dropped. Meanwhile one of the rows of s that the next
+// block needs is fetched: blocks stand anywhere, so the CPU cannot guess it.
 template <class In>
-HWY_INLINE void block_part(const BlockDots<In>& args, const In* s, float* gradients, std::int64_t i,
-                           std::int64_t j) {
+HWY_INLINE void block_part(const BlockDots<In>& args, const In* s, const In* next, float* gradients,
+                           std::int64_t i, std::int64_t j) {
   constexpr std::size_t kRows = kLanes / kFour;
   const In *a[kRows], *b[kFour];
   for (std::size_t r = 0; r < kRows; ++r)
@@ -286,9 +329,13 @@ HWY_INLINE void block_part(const BlockDots<In>& args, const In* s, float* gradie
                              args.q_grad_stride;
   for (std::size_t c = 0; c < kFour; ++c)
     b[c] = s + std::min(j + static_cast<std::int64_t>(c), args.cols - 1) * args.s_stride;
+  constexpr auto kStep = static_cast<std::int64_t>(kFour);
+  const std::int64_t part =
+      i / static_cast<std::int64_t>(kRows) * ceil_div(args.cols, kStep) + j / kStep;
+  const In* ahead = next + std::min(part, args.cols - 1) * args.s_stride;
   Vector sums[kLanes];
   for (std::size_t r = 0; r < kRows; r += kBlockRows)
-    dot_tile<kBlockRows, kFour>(a + r, b, args.z, sums + r * kFour);
+    dot_tile<kBlockRows, kFour, true>(a + r, b, args.z, sums + r * kFour, ahead);
   float room[kLanes];
   hn::StoreU(add_lanes_of(sums), Floats<kLanes>(), room);
   const std::int64_t rows = std::min<std::int64_t>(args.rows - i, kRows);
@@ -302,10 +349,13 @@ template <class In>
 HWY_INLINE void all_block_dots(const BlockDots<In>& args) {
   if (args.z <= kFewColumns) return few_columns(args);
   float* gradients = args.gradients;
-  for (const std::uint32_t column : args.columns) {
-    const In* s = args.s + column * args.s_stride;
+  for (std::size_t block = 0; block < args.columns.size(); ++block) {
+    const In* s = args.s + args.columns[block] * args.s_stride;
+    const std::size_t after = std::min(block + 1, args.columns.size() - 1);
+    const In* next = args.s + args.columns[after] * args.s_stride;
     for (std::int64_t i = 0; i < args.rows; i += kLanes / kFour)
-      for (std::int64_t j = 0; j < args.cols; j += kFour) block_part(args, s, gradients, i, j);
+      for (std::int64_t j = 0; j < args.cols; j += kFour)
+        block_part(args, s, next, gradients, i, j);
     gradients += args.rows * args.cols;
   }
 }

@@ -69,6 +69,12 @@ HWY_INLINE float add_all_lanes(FloatVector<kLanes> v) {
   }
 }
 
+HWY_INLINE float finish_lanes(FloatVector<kColumnLanes> (&sums)[kColumnParts]) {
+  for (std::size_t half = kColumnParts / 2; half > 0; half /= 2)
+    for (std::size_t p = 0; p < half; ++p) sums[p] = hn::Add(sums[p], sums[p + half]);
+  return add_all_lanes<kColumnLanes>(sums[0]) + 0.0f;
+}
+
 template <class In, class Address>
 HWY_INLINE float one_column_lanes(const In* values, std::int64_t count, Address address) {
   FloatVector<kColumnLanes> sums[kColumnParts];
@@ -82,17 +88,30 @@ HWY_INLINE float one_column_lanes(const In* values, std::int64_t count, Address 
   };
   std::int64_t i = 0;
   for (; i + kSumLanes <= count; i += kSumLanes) add(values, i, address);
-  if (i < count) {  // a lane that gets 0 * 0 has the bits of one that gets nothing, but for -0
-    In factors[kSumLanes] = {}, terms[kSumLanes] = {};
-    for (std::int64_t k = 0; i + k < count; ++k) {
-      factors[k] = values[i + k];
-      terms[k] = *address(i + k);
+  if (i == count) return finish_lanes(sums);
+  // A lane that gets 0 * 0 has the bits of one that gets nothing, but for -0.
+#if !HWY_MEM_OPS_MIGHT_FAULT
+  if constexpr (std::is_same_v<In, float>) {
+    const Floats<kColumnLanes> d;
+    for (std::size_t p = 0; p < kColumnParts; ++p) {
+      const std::int64_t first = i + static_cast<std::int64_t>(p * kColumnLanes);
+      if (first >= count) break;
+      const auto some = hn::FirstN(d, static_cast<std::size_t>(count - first));
+      const auto terms = collect<kColumnLanes, In>(
+          [&](std::int64_t k) { return address(std::min(k, count - 1)); }, first);
+      sums[p] = add_product_lanes(sums[p], hn::MaskedLoad(some, d, values + first),
+                                  hn::IfThenElseZero(some, terms));
     }
-    add(factors, 0, [&](std::int64_t k) { return terms + k; });
+    return finish_lanes(sums);
   }
-  for (std::size_t half = kColumnParts / 2; half > 0; half /= 2)
-    for (std::size_t p = 0; p < half; ++p) sums[p] = hn::Add(sums[p], sums[p + half]);
-  return add_all_lanes<kColumnLanes>(sums[0]) + 0.0f;
+#endif
+  In factors[kSumLanes] = {}, terms[kSumLanes] = {};
+  for (std::int64_t k = 0; i + k < count; ++k) {
+    factors[k] = values[i + k];
+    terms[k] = *address(i + k);
+  }
+  add(factors, 0, [&](std::int64_t k) { return terms + k; });
+  return finish_lanes(sums);
 }
 
 #endif

@@ -23,7 +23,8 @@ RowCode row_code(std::int64_t scale) {
   return {.mask = std::uint32_t{static_cast<Word>(-1)},
           .step = sizeof(Word),
           .shift = shift,
-          .inverse = inverse};
+          .inverse = inverse,
+          .scale = scale};
 }
 
 // Rows that are handed over together: 64 of them, so that the dense rows they share stay in the

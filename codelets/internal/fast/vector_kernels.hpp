@@ -27,6 +27,7 @@ struct RowCode {
   std::int64_t step;
   int shift;
   std::uint32_t inverse;
+  std::int64_t scale;
 
   std::uint32_t word_at(const std::byte* word) const {
     std::uint32_t bits;

@@ -1,0 +1,164 @@
+// The host layer against what one core can do. --bars: one line a bar, exit 1 when one is short.
+// --case out,in,z,block,density,pass,type,threads: any one case as JSON.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tessera/bench/layer/comparisons.hpp"
+#include "tessera/bench/layer/layer_case.hpp"
+
+namespace {
+
+using namespace tessera;
+using bench::LayerCase, bench::Measured, planner::Pass;
+
+struct Bar {
+  LayerCase layer;
+  double at_least = 0;     // of the float peak
+  double at_least_gf = 0;  // or useful GFLOP/s, when above 0
+};
+
+const std::vector<Bar>& bars() {
+  static const std::vector<Bar> list = {
+      {{.z = 256}, 0.42},
+      {{.z = 256, .density = 0.01}, 0.26},
+      {{.z = 64}, 0.35},
+      {{.z = 1024, .density = 0.25}, 0.50},
+      {{.z = 8}, 0.16},
+      {{.z = 1}, 0, 9},
+      {{.block = 16}, 0.82},
+      {{.z = 1024, .block = 16}, 0.80},
+      {{.block = 16, .density = 0.01}, 0.80},
+      {{.x = 1024, .y = 1024, .block = 8}, 0.85},
+      {{.block = 4}, 0.50},
+      {{.pass = Pass::GradA}, 0.40},
+      {{.pass = Pass::GradW}, 0.32},
+      {{.block = 16, .pass = Pass::GradW}, 0.72},
+  };
+  return list;
+}
+
+// One line; is it kept?
+bool print_bar(const std::string& name, double figure, double bar) {
+  const bool ok = figure >= bar;
+  fmt::print("{:<62} {:>7.3f} {:>7.3f} {}\n", name, figure, bar, ok ? "ok" : "short");
+  std::fflush(stdout);
+  return ok;
+}
+
+// A figure that must not exceed its bar.
+bool print_limit(const std::string& name, double figure, double bar) {
+  return print_bar(name + ", inverse", 1 / figure, 1 / bar);
+}
+
+std::filesystem::path shared_folder() {
+  const char* chosen = std::getenv("TESSERA_SHARED");
+  return chosen != nullptr ? chosen : TESSERA_SOURCE_DIR "/../shared";
+}
+
+bool run_comparison_bars() {
+  bool all = true;
+  for (const std::int64_t block : {1, 16})
+    all &= print_limit(fmt::format("simulated Fwd by the host's, block {}", block),
+                       bench::simulated_over_host({.block = block}), 2);
+  const bench::RealMatrices real = bench::real_over_uniform(shared_folder());
+  if (real.count == 0)
+    fmt::print("no DLMC matrices in {}; set TESSERA_SHARED\n", shared_folder().string());
+  all &=
+      print_bar(fmt::format("{} DLMC matrices by uniform patterns", real.count), real.mean, 0.85);
+  LayerCase half{.density = 0.5};
+  all &= print_bar("dense by sparse time, density 0.5, z256",
+                   bench::dense_seconds(half) / bench::measure(half).seconds, 1);
+  return all;
+}
+
+// Beside the cases of the bars, what other libraries need, as a fraction of the float peak.
+void print_peers() {
+  for (const Bar& bar : bars()) {
+    if (bar.layer.pass != Pass::Fwd) continue;
+    const Measured own = bench::measure(bar.layer);
+    const auto of_peak = [&](std::optional<double> seconds) {
+      return seconds ? fmt::format("{:.3f}", own.flops / *seconds / own.peak) : std::string("-");
+    };
+    fmt::print("{:<62} own {:.3f} eigen {} openblas {}\n", bar.layer.name(), own.of_peak(),
+               of_peak(bench::eigen_seconds(bar.layer)),
+               of_peak(bench::open_blas_seconds(bar.layer)));
+  }
+}
+
+void print_crossovers() {
+  for (const std::int64_t block : {1, 4, 8, 16})
+    fmt::print("block {:>2}: sparse is faster than dense below density {:.2f}\n", block,
+               bench::crossover({.block = block}));
+}
+
+bool run_bars() {
+  bool all = true;
+  double scaling = 0, share = 1e9;
+  int scaled = 0;
+  for (const Bar& bar : bars()) {
+    const Measured one = bench::measure(bar.layer);
+    if (bar.at_least_gf > 0)
+      all &= print_bar(bar.layer.name() + ", GFLOP/s", one.rate() * 1e-9, bar.at_least_gf);
+    else
+      all &= print_bar(bar.layer.name() + ", of peak", one.of_peak(), bar.at_least);
+    if (bar.layer.z < 64) continue;
+    share = std::min(share, one.kernel_share);
+    LayerCase two = bar.layer;
+    two.threads = 2;
+    scaling += std::log(one.seconds / bench::measure(two).seconds);
+    ++scaled;
+  }
+  all &= print_bar("two threads by one, geometric mean, z >= 64", std::exp(scaling / scaled), 1.75);
+  all &= print_bar("kernels' share of a pass, the least, z >= 64", share, 0.93);
+  all &= run_comparison_bars();
+  print_crossovers();
+  return all;
+}
+
+void print_case(const std::string& text, const std::vector<std::int64_t>& caches) {
+  LayerCase c = bench::parse_case(text);
+  if (caches.size() == 2) c.cpu.l1_data = Bytes(caches[0] << 10), c.cpu.l2 = Bytes(caches[1] << 10);
+  const Measured m = bench::measure(c);
+  const nlohmann::ordered_json json = {{"case", text},
+                                       {"seconds", m.seconds},
+                                       {"least_seconds", m.least_seconds},
+                                       {"flops", m.flops},
+                                       {"gflops", m.rate() * 1e-9},
+                                       {"peak_gflops", m.peak * 1e-9},
+                                       {"of_peak", m.of_peak()},
+                                       {"kernel_share", m.kernel_share},
+                                       {"copy_share", m.copy_share}};
+  fmt::print("{}\n", json.dump());
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Rate of the host layer's passes, as a fraction of this core's float peak");
+  bool wants_bars = false, wants_peers = false;
+  app.add_flag("--peers", wants_peers, "the bars' forward cases beside Eigen and OpenBLAS");
+  std::vector<std::string> cases;
+  std::vector<std::int64_t> caches;
+  app.add_option("--caches", caches, "cut for an L1 and an L2 of so many KiB")->expected(2);
+  app.add_flag("--bars", wants_bars, "one line a bar: name, figure, bar, ok or short");
+  app.add_option("--case", cases, "out,in,z,block,density,pass,type,threads")->delimiter(';');
+  CLI11_PARSE(app, argc, argv);
+  try {
+    for (const std::string& c : cases) print_case(c, caches);
+    if (wants_peers) print_peers();
+    return wants_bars && !run_bars() ? 1 : 0;
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "{}\n", e.what());
+    return 2;
+  }
+}

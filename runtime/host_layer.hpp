@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "tessera/base/executor.hpp"
+#include "tessera/base/matrix.hpp"
+#include "tessera/device/host_cpu.hpp"
+#include "tessera/planner/problem.hpp"
+#include "tessera/runtime/host_times.hpp"
+#include "tessera/sparse/formats.hpp"
+
+namespace tessera::runtime {
+
+// A sparse fully connected layer on this computer, as fast as it can: the buckets, words and
+// kernels of the modelled machines, with cells that suit the caches (host_cells.hpp).
+//
+//   Q[g][x][z] = R[g][x][y] * S[g][y][z],   dS = transpose(R) * dQ,   dR = dQ * transpose(S) where
+//   R is
+//
+// Operands as FullyConnected has them: groups one below the other, strided views, T float for
+// DataType::Float and Half for DataType::Half, sums in float. An operand of another shape or type,
+// a pass that was not planned and a call before the first set_weights are Error{InvalidArgument}.
+// Results have the same bits for any number of threads. Passes allocate nothing but in the first
+// call after set_weights. One thread at a time per layer.
+// Example: layer.set_weights(weights); layer.forward<float>(s.view(), q.view()).
+class HostLayer {
+ public:
+  // Error{InvalidArgument} for a problem that cannot be, or whose sums are not float. The executor
+  // must outlive the layer.
+  HostLayer(const planner::Problem& problem, const device::HostCpu& cpu, Executor& executor);
+  ~HostLayer();
+  HostLayer(HostLayer&&) noexcept;
+  HostLayer& operator=(HostLayer&&) noexcept;
+
+  // A matrix [x][y] in the problem's block for each group, canonical (sparse::check), rows and
+  // columns in whole blocks (Problem::size_in_blocks). Encodes it once for each pass of the
+  // problem: GradA is Fwd of the transpose, GradW has cells of its own. Every pattern fits.
+  void set_weights(std::span<const sparse::Csr<float>> weights);
+  void set_weights(const sparse::Csr<float>& weights);
+  // New values for a group's pattern, in the order of its values. O(values).
+  void set_values(std::span<const float> values, std::int64_t group = 0);
+
+  // s [g * y][z], q [g * x][z] written.
+  template <class T>
+  HostTimes forward(MatrixView<const T> s, MatrixView<T> q);
+  // q_grad [g * x][z], s_grad [g * y][z] written.
+  template <class T>
+  HostTimes grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad);
+  // q_grad [g * x][z], s [g * y][z]; gradients of all groups' values, group after group, each in
+  // the order of its weights.
+  template <class T>
+  HostTimes grad_w(MatrixView<const T> q_grad, MatrixView<const T> s, std::span<float> gradients);
+
+  std::int64_t values() const;  // of all groups
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tessera::runtime
