@@ -159,8 +159,7 @@ std::span<const std::int64_t> LayerWeights::places(std::int64_t group) {
     for (std::size_t i = 0; i < pattern.values.size(); ++i) result.values.push_back(double(i + 1));
     return result;
   };
-  for (const double place :
-       sparse::on_pattern(numbered(*in_grid_[g]), numbered(given_[g])).values)
+  for (const double place : sparse::on_pattern(numbered(*in_grid_[g]), numbered(given_[g])).values)
     places_[g].push_back(static_cast<std::int64_t>(place) - 1);
   return places_[g];
 }
@@ -250,9 +249,7 @@ std::int64_t LayerWeights::values_per_group() const {
   return grid_.buckets() * grid_.blocks * grid_.block.area();
 }
 
-template void LayerWeights::to_given(std::span<const float>, std::int64_t,
-                                     sparse::Csr<float>&);
-template void LayerWeights::to_given(std::span<const Half>, std::int64_t,
-                                     sparse::Csr<float>&);
+template void LayerWeights::to_given(std::span<const float>, std::int64_t, sparse::Csr<float>&);
+template void LayerWeights::to_given(std::span<const Half>, std::int64_t, sparse::Csr<float>&);
 
 }  // namespace tessera::runtime::internal

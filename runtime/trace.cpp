@@ -118,8 +118,8 @@ class Tracer {
   void add_tiles(std::size_t i, std::int64_t track) {
     const auto& figures = run_.tiles.steps[i];
     const auto first = figures.begin() + track * tiles_of_a_track_;
-    const auto last = figures.begin() +
-                      std::min(std::ssize(figures), (track + 1) * tiles_of_a_track_);
+    const auto last =
+        figures.begin() + std::min(std::ssize(figures), (track + 1) * tiles_of_a_track_);
     const auto slowest = std::max_element(
         first, last, [](const auto& a, const auto& b) { return a.cycles < b.cycles; });
     if (slowest->cycles == Cycles()) return;

@@ -26,8 +26,8 @@ struct TracedRun {
 // The run in Chrome's trace format (JSON), for Perfetto or chrome://tracing: a track of the whole
 // machine with every step and the sync or launch before it, whose lengths add up to the ledger's
 // total; a track for each tile, or for the slowest tile of each group; a counter of the bytes that
-// live on the fullest tile. Times are microseconds of the machine's clock, the exact cycles stand in
-// `args` with their origin. Events come in the order of time. At most limits.events events of at
+// live on the fullest tile. Times are microseconds of the machine's clock, the exact cycles stand
+// in `args` with their origin. Events come in the order of time. At most limits.events events of at
 // most kBytesOfAnEvent bytes each; steps left out are counted in otherData. limits.tracks >= 0 and
 // limits.events >= 100, else Error{InvalidArgument}.
 std::string to_trace(const TracedRun& run, const TraceLimits& limits = {});

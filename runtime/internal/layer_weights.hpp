@@ -46,7 +46,8 @@ class LayerWeights {
   const sparse::Csr<float>& given(std::int64_t group) const;
   partitioner::SpillStats spill() const;
   // Values in bucket order, [groups][buckets][values_per_bucket], at the places of the given
-  // pattern. T is float or Half. Allocates nothing where `result` has room, from the second call on.
+  // pattern. T is float or Half. Allocates nothing where `result` has room, from the second call
+  // on.
   template <class T>
   void to_given(std::span<const T> in_order, std::int64_t group, sparse::Csr<float>& result);
 
@@ -75,10 +76,10 @@ class LayerWeights {
   std::vector<std::optional<sparse::Csr<float>>>
       in_grid_;  // where block or size are not the grid's
   std::vector<partitioner::Buckets> buckets_, spare_;
-  std::vector<std::byte> values_;            // BucketImage::values
+  std::vector<std::byte> values_;                  // BucketImage::values
   std::vector<std::vector<std::int64_t>> places_;  // by group; empty: not made
   std::vector<float> in_pattern_;                  // values of in_grid_, on their way to given ones
-  std::vector<std::uint32_t> travel_words_;  // BucketImage::travel_words
+  std::vector<std::uint32_t> travel_words_;        // BucketImage::travel_words
 };
 
 }  // namespace tessera::runtime::internal
