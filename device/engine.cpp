@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/int_math.hpp"
 #include "tessera/device/internal/exchange.hpp"
+#include "tessera/device/internal/memory_use.hpp"
 #include "tessera/device/internal/slots.hpp"
 
 namespace tessera::device {
@@ -20,51 +22,34 @@ struct Engine::State {
   std::int64_t compute_steps = 0;
   std::vector<std::int64_t> last_compute_step;  // of each tile, counted from 1; 0: none yet
   std::vector<Cycles> vertex_cycles;            // of the compute step that runs now
+  internal::ExchangeScratch scratch;
+  TileLedger* kept = nullptr;
+
+  std::vector<TileFigures>& keep_step() {
+    kept->phases.push_back(slots.phase());
+    return kept->steps.emplace_back();
+  }
   Ledger ledger;
   std::optional<Fault> next_fault, fault;  // of the next program, of the one that runs
-  std::optional<Struck> struck;
+  std::optional<Struck>* struck = nullptr;
 };
 
 namespace {
 
-struct Peak {
-  std::int64_t bytes = 0;
-  int phase = 0;
-};
-
-Peak peak_of_tile(const internal::Slots& slots, TileId tile) {
-  std::vector<std::int64_t> by_phase;
-  for (const SlotId id : slots.of_tile(tile)) {
-    const SlotSpec& spec = slots[id].spec;
-    if (std::size_t(spec.last_phase) >= by_phase.size())
-      by_phase.resize(std::size_t(spec.last_phase) + 1);
-    for (int p = spec.first_phase; p <= spec.last_phase; ++p)
-      by_phase[std::size_t(p)] += spec.rows * spec.row_bytes;
-  }
-  if (by_phase.empty()) return {};
-  const auto most = std::max_element(by_phase.begin(), by_phase.end());
-  return {*most, static_cast<int>(most - by_phase.begin())};
-}
-
-[[noreturn]] void throw_too_full(const internal::Slots& slots, TileId tile, Peak peak,
-                                 const Machine& machine) {
-  std::vector<const SlotSpec*> live;
-  for (const SlotId id : slots.of_tile(tile)) {
-    const SlotSpec& spec = slots[id].spec;
-    if (spec.first_phase <= peak.phase && peak.phase <= spec.last_phase) live.push_back(&spec);
-  }
-  std::stable_sort(live.begin(), live.end(), [](const SlotSpec* a, const SlotSpec* b) {
-    return a->rows * a->row_bytes > b->rows * b->row_bytes;
-  });
+[[noreturn]] void throw_too_full(const MemoryUse& use, const Machine& machine) {
   std::string largest;
-  for (std::size_t i = 0; i < std::min<std::size_t>(3, live.size()); ++i)
-    largest += fmt::format("{}{} {} bytes", i ? ", " : "", live[i]->name,
-                           live[i]->rows * live[i]->row_bytes);
-  throw Error(ErrorCode::LimitExceeded,
-              fmt::format("tile {} needs {} bytes in phase {} but {} has {} a tile (largest: {}); "
-                          "use more tiles, a smaller batch or a smaller memory proportion",
-                          tile.value, peak.bytes, peak.phase, machine.name,
-                          machine.tile_memory.value, largest));
+  for (std::size_t i = 0; i < std::min<std::size_t>(3, use.at_peak.size()); ++i)
+    largest += fmt::format("{}{} {} bytes", i ? ", " : "", use.at_peak[i].name,
+                           use.at_peak[i].bytes.value);
+  const TilePeak& peak = use.tiles[std::size_t(use.fullest.value)];
+  const std::string name = use.phase_name(peak.phase);
+  throw Error(
+      ErrorCode::LimitExceeded,
+      fmt::format("tile {} needs {} bytes in phase {}{} but {} has {} a tile (largest: {}); "
+                  "use more tiles, a smaller batch or a smaller memory proportion",
+                  use.fullest.value, peak.bytes.value, peak.phase,
+                  name.empty() ? "" : fmt::format(" ({})", name), machine.name,
+                  machine.tile_memory.value, largest));
 }
 
 }  // namespace
@@ -90,35 +75,46 @@ Bytes Engine::high_water() const { return state_->high_water; }
 const Ledger& Engine::ledger() const { return state_->ledger; }
 Ledger Engine::take_ledger() { return std::exchange(state_->ledger, {}); }
 SlotId Engine::add_slot(const SlotSpec& spec) { return state_->slots.add(spec); }
-ByteRows Engine::view(SlotId slot) const { return state_->slots.in_use(slot).contents; }
+ByteRows Engine::view(SlotId slot) const {
+  return state_->slots.in_use(slot, Access::ReadWrite).contents;
+}
 TileId Engine::tile_of(SlotId slot) const { return state_->slots[slot].spec.tile; }
 
-void Engine::seal() {
-  for (std::int64_t t = 0; t < state_->slots.tiles(); ++t) {
-    const Peak peak = peak_of_tile(state_->slots, TileId(t));
-    if (Bytes(peak.bytes) > state_->machine.tile_memory)
-      throw_too_full(state_->slots, TileId(t), peak, state_->machine);
-    state_->high_water = std::max(state_->high_water, Bytes(peak.bytes));
-  }
+void Engine::seal(std::span<const std::string> phase_names) {
+  const MemoryUse use = memory(phase_names);
+  state_->high_water = use.high_water();
+  if (state_->high_water > state_->machine.tile_memory) throw_too_full(use, state_->machine);
   state_->slots.allocate();
+}
+
+MemoryUse Engine::memory(std::span<const std::string> phase_names) const {
+  MemoryUse use = internal::memory_use(state_->slots);
+  use.phases.assign(phase_names.begin(), phase_names.end());
+  return use;
 }
 
 void Engine::begin_program() {
   state_->ledger.steps.clear();
-  state_->struck.reset();
   state_->fault = std::exchange(state_->next_fault, std::nullopt);
+  state_->kept = nullptr;
   state_->slots.begin_program();
 }
 
 void Engine::begin_phase(int phase) {
   state_->slots.enter_phase(phase);
-  state_->executor.for_each(state_->slots.tiles(),
-                            [&](std::int64_t t) { state_->slots.start_slots(TileId(t)); });
+  const std::span<const SlotId> starting = state_->slots.starting();
+  state_->executor.for_each(std::ssize(starting), [&](std::int64_t i) {
+    state_->slots.start_slot(starting[std::size_t(i)]);
+  });
+}
+
+void Engine::allow(std::string_view step, std::span<const Access> buffers) {
+  state_->slots.allow(step, buffers);
 }
 
 void Engine::load(SlotId slot, ByteRows rows) {
   state_->slots.note_step();
-  internal::Slot& target = state_->slots.in_use(slot);
+  internal::Slot& target = state_->slots.in_use(slot, Access::Write);
   TESSERA_ASSERT(rows.rows <= target.spec.rows && rows.row_bytes == target.spec.row_bytes);
   if (!state_->slots.has_memory(target)) {
     target.contents = rows;
@@ -130,10 +126,17 @@ void Engine::load(SlotId slot, ByteRows rows) {
 }
 
 Exchange Engine::prepare(std::vector<Gather> gathers) const {
-  return internal::prepare_exchange(std::move(gathers), state_->slots, state_->machine);
+  Exchange exchange;
+  exchange.gathers = std::move(gathers);
+  prepare_again(exchange);
+  return exchange;
 }
 
-void Engine::inject(const Fault& fault) {
+void Engine::prepare_again(Exchange& exchange) const {
+  internal::prepare_exchange(exchange, state_->slots, state_->machine, state_->scratch);
+}
+
+void Engine::inject(const Fault& fault, std::optional<Struck>* struck) {
   if (state_->mode != ExchangeMode::Isolate)
     throw Error(ErrorCode::InvalidArgument,
                 "a fault needs tiles with memory of their own: run in Isolate mode");
@@ -144,15 +147,16 @@ void Engine::inject(const Fault& fault) {
                             "from 0 on",
                             fault.tile.value, fault.step, fault.bit, state_->slots.tiles() - 1));
   state_->next_fault = fault;
+  state_->struck = struck;
 }
 
-std::optional<Struck> Engine::struck() const { return state_->struck; }
 bool Engine::is_faulty() const { return state_->fault.has_value(); }
 
 void Engine::begin_step() {
   state_->slots.note_step();
-  if (state_->fault && state_->fault->step == std::ssize(state_->ledger.steps))
-    state_->struck = state_->slots.flip(state_->fault->tile, state_->fault->bit);
+  if (!state_->fault || state_->fault->step != std::ssize(state_->ledger.steps)) return;
+  const std::optional<Struck> struck = state_->slots.flip(state_->fault->tile, state_->fault->bit);
+  if (state_->struck != nullptr) *state_->struck = struck;
 }
 
 void Engine::exchange(std::string_view phase, const Exchange& exchange) {
@@ -168,7 +172,41 @@ void Engine::exchange(std::string_view phase, const Exchange& exchange) {
   // Where nothing crosses between tiles there is nothing to wait for.
   const Cycles sync = exchange.moved > Bytes() ? state_->machine.sync : Cycles();
   state_->ledger.steps.push_back({std::string(phase), StepKind::Exchange, exchange.cycles, sync,
-                                  exchange.critical_tile, exchange.tile_sum, exchange.moved});
+                                  exchange.critical_tile, exchange.tile_sum, exchange.moved,
+                                  exchange.tiles});
+  if (state_->kept != nullptr) keep_exchange(exchange);
+}
+
+// What each tile sends and receives is not stored with an exchange: it is worked out again.
+void Engine::keep_exchange(const Exchange& exchange) {
+  Exchange copy = exchange;
+  prepare_again(copy);
+  const internal::Traffic& traffic = state_->scratch.traffic;
+  std::vector<TileFigures>& figures = state_->keep_step();
+  for (std::int64_t tile = 0; tile < state_->slots.tiles(); ++tile)
+    figures.push_back({traffic.cycles(tile, state_->machine),
+                       Bytes(traffic.sent[std::size_t(tile)]), traffic.bytes_received(tile)});
+}
+
+void Engine::control(std::string_view phase, TileId tile) {
+  begin_step();
+  constexpr std::int64_t kWordBytes = 4;
+  const Machine& machine = state_->machine;
+  const Cycles told(ceil_div(kWordBytes, machine.exchange_bytes_per_cycle));
+  const Cycles cycles = machine.control + told;
+  const std::int64_t others = machine.tiles - 1;
+  state_->ledger.steps.push_back({std::string(phase), StepKind::Control, cycles,
+                                  machine.sync + machine.launch, tile, cycles,
+                                  Bytes(kWordBytes * others), 1});
+  if (state_->kept == nullptr) return;
+  std::vector<TileFigures>& figures = state_->keep_step();
+  figures.assign(std::size_t(machine.tiles), {Cycles(), Bytes(), Bytes(kWordBytes)});
+  figures[std::size_t(tile.value)] = {cycles, Bytes(kWordBytes), Bytes()};
+}
+
+void Engine::keep_tiles(TileLedger* tiles) {
+  state_->kept = tiles;
+  if (tiles != nullptr) *tiles = {};
 }
 
 void Engine::run_vertices(std::span<const TileId> tiles, Vertex vertex, void* object) {
@@ -191,6 +229,7 @@ void Engine::run_vertices(std::span<const TileId> tiles, Vertex vertex, void* ob
 void Engine::close_compute(std::string_view phase, std::span<const TileId> tiles) {
   StepRecord record{.phase = std::string(phase), .kind = StepKind::Compute};
   record.overhead = state_->machine.launch;
+  record.tiles = std::ssize(tiles);
   for (std::size_t i = 0; i < tiles.size(); ++i) {
     const Cycles cycles = state_->vertex_cycles[i];
     record.tile_sum += cycles;
@@ -199,6 +238,11 @@ void Engine::close_compute(std::string_view phase, std::span<const TileId> tiles
     record.cycles = std::max(record.cycles, cycles);
   }
   state_->ledger.steps.push_back(std::move(record));
+  if (state_->kept == nullptr) return;
+  std::vector<TileFigures>& figures = state_->keep_step();
+  figures.resize(std::size_t(state_->machine.tiles));
+  for (std::size_t i = 0; i < tiles.size(); ++i)
+    figures[std::size_t(tiles[i].value)].cycles = state_->vertex_cycles[i];
 }
 
 }  // namespace tessera::device

@@ -15,6 +15,7 @@
 #include "tessera/base/units.hpp"
 #include "tessera/device/ledger.hpp"
 #include "tessera/device/machine.hpp"
+#include "tessera/device/memory.hpp"
 
 namespace tessera::device {
 
@@ -42,6 +43,9 @@ struct ByteRows {
 //   Landing  only receives (by load or exchange): in Share mode a view, without memory of its own
 enum class SlotKind { Owned, Landing };
 
+// What the step that runs may do with the slots of a buffer.
+enum class Access : std::uint8_t { None = 0, Read = 1, Write = 2, ReadWrite = 3 };
+
 struct SlotSpec {
   TileId tile;
   std::string_view name;  // must outlive the engine: a literal
@@ -49,6 +53,7 @@ struct SlotSpec {
   std::int64_t row_bytes = 0;
   SlotKind kind = SlotKind::Owned;
   int first_phase = 0, last_phase = 0;  // >= 0: the phases of its program that need the memory
+  int buffer = -1;                      // index for Engine::allow; -1: never refused
 };
 
 // Part of a slot that travels.
@@ -73,6 +78,7 @@ struct Exchange {
   TileId critical_tile;
   Cycles tile_sum;
   Bytes moved;
+  std::int64_t tiles = 0;  // that send or receive
 };
 
 // One bit of a tile's memory that changes by itself, right before a step.
@@ -116,6 +122,7 @@ class Tile {
 //      the same step, and bits do not depend on the number of threads.
 //   3. Ledger and phase are written by the calling thread alone.
 //   4. Once a phase has begun, a slot is touched only in its phases, first_phase to last_phase.
+//   5. Where a step says what it reads and writes, it touches nothing else.
 // A program is run like this (phases are the numbers that slots were given):
 //   engine.begin_program();
 //   engine.begin_phase(0);   // before the loads: they belong to the first phase
@@ -138,8 +145,11 @@ class Engine {
   // Before seal(). Error{InvalidArgument} for a tile the machine has not.
   SlotId add_slot(const SlotSpec& spec);
   // Ends adding slots. Error{LimitExceeded} naming tile, phase, bytes and the largest slots when
-  // some tile needs more memory than it has.
-  void seal();
+  // some tile needs more memory than it has. Phases may have names, for messages and memory().
+  void seal(std::span<const std::string> phase_names = {});
+  // What every tile holds in its fullest phase, also before seal() and where that is too much.
+  // O(slots * phases).
+  MemoryUse memory(std::span<const std::string> phase_names = {}) const;
   // The most memory any tile needs in any phase.
   Bytes high_water() const;
 
@@ -157,6 +167,12 @@ class Engine {
   // memory of its own for every slot. O(slots), in Isolate mode also O(bytes that begin).
   void begin_phase(int phase);
 
+  // The step that comes next, and by SlotSpec::buffer what it may do; holds until the next call or
+  // the next program. load() and the destinations of an exchange need Write, the sources of an
+  // exchange Read, view() either; what else is touched is Error{Internal} naming slot and step.
+  // Both arguments must live as long.
+  void allow(std::string_view step, std::span<const Access> buffers);
+
   // Host to tile: streamed in before the program's first step, not charged. `rows` must stay in
   // place as long as the slot is used.
   void load(SlotId slot, ByteRows rows);
@@ -166,6 +182,9 @@ class Engine {
 
   // Checks the gathers and works out what they cost on this machine.
   Exchange prepare(std::vector<Gather> gathers) const;
+  // The same for gathers that were changed in place; allocates nothing that an earlier call has
+  // already.
+  void prepare_again(Exchange& exchange) const;
   void exchange(std::string_view phase, const Exchange& exchange);
 
   // Runs body(tile) -> Cycles on each of `tiles`, in any order; Error{Internal} for a tile twice.
@@ -182,13 +201,19 @@ class Engine {
 
   // For trying out self-checks: this bit flips in the next program that runs. Only in Isolate mode,
   // where each tile has memory of its own, else Error{InvalidArgument}, as for a tile there is not.
-  // Costs a comparison a step, whether there is a fault or not.
-  void inject(const Fault& fault);
-  // Where it struck in that program, which is the last one that was begun. None when the program
-  // ended before, or the tile held no such bit.
-  std::optional<Struck> struck() const;
+  // Costs a comparison a step, whether there is a fault or not. Where it strikes, if it does, is
+  // written to `struck`, which must live as long as the program runs.
+  void inject(const Fault& fault, std::optional<Struck>* struck = nullptr);
   // The program that runs has a fault in it, so that what vertices read may be nonsense.
   bool is_faulty() const;
+
+  // A decision: `tile` works it out from what it holds, and every other tile of the machine
+  // receives it as one word of 4 bytes. Only charged; the caller goes on as it likes.
+  void control(std::string_view phase, TileId tile);
+
+  // From here on every step is also written down tile by tile, until begin_program() or
+  // keep_tiles(nullptr). Costs O(tiles) memory and time a step.
+  void keep_tiles(TileLedger* tiles);
 
   // Of the steps since begin_program(), or since the ledger was last taken.
   const Ledger& ledger() const;
@@ -199,6 +224,7 @@ class Engine {
   void begin_step();
   void run_vertices(std::span<const TileId> tiles, Vertex vertex, void* object);
   void close_compute(std::string_view phase, std::span<const TileId> tiles);
+  void keep_exchange(const Exchange& exchange);
 
   struct State;
   std::unique_ptr<State> state_;

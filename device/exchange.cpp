@@ -13,21 +13,13 @@ std::int64_t bytes_of(const Piece& piece, const Slots& slots) {
   return piece.rows.size() * slots[piece.slot].spec.row_bytes;
 }
 
-// Bytes each tile sends and receives in one step.
-struct Traffic {
-  std::vector<std::int64_t> received;         // alone on its bus
-  std::vector<std::int64_t> received_shared;  // while every tile of its bus takes the same
-  std::vector<std::int64_t> sent;
-
-  explicit Traffic(std::int64_t tiles)
-      : received(std::size_t(tiles)), received_shared(received), sent(received) {}
-};
-
 // Tiles share their bus for what all of them take. A piece that one of them has already is not
 // taken by that one, so it reaches the others at single width.
 void add_traffic(const Gather& gather, const Slots& slots, const Machine& machine,
-                 Traffic& traffic) {
-  std::vector<std::int32_t> takers;
+                 ExchangeScratch& scratch) {
+  Traffic& traffic = scratch.traffic;
+  std::vector<std::int32_t>& takers = scratch.takers;
+  takers.clear();
   for (const SlotId id : gather.destinations) takers.push_back(slots[id].spec.tile.value);
   std::sort(takers.begin(), takers.end());
   TESSERA_ASSERT(std::adjacent_find(takers.begin(), takers.end()) == takers.end());
@@ -51,8 +43,11 @@ void add_traffic(const Gather& gather, const Slots& slots, const Machine& machin
   }
 }
 
-void check_gathers(const std::vector<Gather>& gathers, const Slots& slots) {
-  std::vector<SlotId> sources, destinations;
+void check_gathers(const std::vector<Gather>& gathers, const Slots& slots,
+                   ExchangeScratch& scratch) {
+  std::vector<SlotId>&sources = scratch.sources, &destinations = scratch.destinations;
+  sources.clear();
+  destinations.clear();
   for (const Gather& gather : gathers) {
     std::int64_t rows = 0;
     for (const Piece& piece : gather.pieces) {
@@ -89,37 +84,49 @@ void copy_rows(const ByteRows& from, std::byte* to) {
 namespace {
 
 ByteRows part(const Piece& piece, const Slots& slots) {
-  const ByteRows& contents = slots.in_use(piece.slot).contents;
+  const ByteRows& contents = slots.in_use(piece.slot, Access::Read).contents;
   TESSERA_ASSERT(piece.rows.end <= contents.rows);
   return contents.sub(piece.rows);
 }
 
 }  // namespace
 
-Exchange prepare_exchange(std::vector<Gather> gathers, const Slots& slots, const Machine& machine) {
-  check_gathers(gathers, slots);
-  Traffic traffic(slots.tiles());
-  for (const Gather& gather : gathers) add_traffic(gather, slots, machine, traffic);
-  Exchange result;
-  result.gathers = std::move(gathers);
+void Traffic::clear(std::int64_t tiles) {
+  for (auto* bytes : {&received, &received_shared, &sent}) bytes->assign(std::size_t(tiles), 0);
+}
+
+Cycles Traffic::cycles(std::int64_t tile, const Machine& machine) const {
   const std::int64_t width = machine.exchange_bytes_per_cycle;
+  const auto i = std::size_t(tile);
+  const std::int64_t in = ceil_div(received[i], width) +
+                          ceil_div(received_shared[i], width * machine.tiles_per_exchange_bus);
+  return Cycles(std::max(in, ceil_div(sent[i], width)));
+}
+
+void prepare_exchange(Exchange& result, const Slots& slots, const Machine& machine,
+                      ExchangeScratch& scratch) {
+  check_gathers(result.gathers, slots, scratch);
+  Traffic& traffic = scratch.traffic;
+  traffic.clear(slots.tiles());
+  for (const Gather& gather : result.gathers) add_traffic(gather, slots, machine, scratch);
+  result.cycles = result.tile_sum = Cycles();
+  result.moved = Bytes();
+  result.critical_tile = TileId();
+  result.tiles = 0;
   for (std::int64_t tile = 0; tile < slots.tiles(); ++tile) {
     const auto i = std::size_t(tile);
-    const std::int64_t in =
-        ceil_div(traffic.received[i], width) +
-        ceil_div(traffic.received_shared[i], width * machine.tiles_per_exchange_bus);
-    const Cycles cycles(std::max(in, ceil_div(traffic.sent[i], width)));
+    const Cycles cycles = traffic.cycles(tile, machine);
+    result.tiles += cycles > Cycles();
     if (cycles > result.cycles) result.critical_tile = TileId(tile);
     result.cycles = std::max(result.cycles, cycles);
     result.tile_sum += cycles;
     result.moved += Bytes(traffic.received[i] + traffic.received_shared[i]);
   }
-  return result;
 }
 
 void copy_gather(const Gather& gather, Slots& slots) {
   for (const SlotId id : gather.destinations) {
-    Slot& slot = slots.in_use(id);
+    Slot& slot = slots.in_use(id, Access::Write);
     std::int64_t rows = 0;
     for (const Piece& piece : gather.pieces) {
       copy_rows(part(piece, slots), slot.own.data + rows * slot.own.stride);
@@ -144,7 +151,7 @@ void share_gather(const Gather& gather, Slots& slots) {
     whole.rows += next.rows;
   }
   for (const SlotId id : gather.destinations) {
-    Slot& slot = slots.in_use(id);
+    Slot& slot = slots.in_use(id, Access::Write);
     if (!slots.has_memory(slot)) {
       slot.contents = whole;
       slot.contents.row_bytes = slot.spec.row_bytes;

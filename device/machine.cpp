@@ -26,6 +26,7 @@ struct Field {
   const char* key;
   Member member;
   std::int64_t least, most, step;
+  bool optional = false;  // left out: the default of Machine
 };
 
 // The upper ends keep every product of two fields, and tiles * tile_memory, inside 64 bits.
@@ -42,6 +43,7 @@ const Field kFields[] = {
     {"word_bits", &Machine::word_bits, 16, 32, 16},
     {"sync", &Machine::sync, 0, 1'000'000'000, 1},
     {"launch", &Machine::launch, 0, 1'000'000'000, 1},
+    {"control", &Machine::control, 0, 1'000'000'000, 1, true},
 };
 constexpr double kLeastClock = 1, kMostClock = 1e12;
 constexpr const char* kClockRange = "a number in 1..1e12 (hertz)";
@@ -149,12 +151,12 @@ Machine base_of(const Json& object, std::string_view where) {
   return machine_preset(name);
 }
 
-// The value of a key; nullptr when the base supplies it.
+// The value of a key; nullptr when the base or a default supplies it.
 const Json* value_of(const Json& object, const char* key, std::string_view where,
-                     std::string_view legal) {
+                     std::string_view legal, bool optional = false) {
   const auto found = object.find(key);
   if (found != object.end()) return &*found;
-  if (object.contains("base")) return nullptr;
+  if (optional || object.contains("base")) return nullptr;
   throw_bad(where, key, "missing",
             fmt::format("{}, or left to a \"base\" ({})", legal, preset_list()));
 }
@@ -204,7 +206,7 @@ Machine machine_from_json(std::string_view text, std::string_view where) {
     machine.clock_hz = clock->get<double>();
   }
   for (const Field& field : kFields)
-    if (const Json* value = value_of(object, field.key, where, range_of(field)))
+    if (const Json* value = value_of(object, field.key, where, range_of(field), field.optional))
       number(machine, field) = whole_number(*value, field, where);
   check_machine(machine, where);
   return machine;

@@ -27,6 +27,7 @@ struct Machine {
   std::int64_t word_bits = 16;  // of one word of bucket meta-information: 16 or 32
   Cycles sync;                  // one barrier over all tiles
   Cycles launch;                // starting the workers of a tile for one compute step
+  Cycles control{48};  // working out one decision from words on a tile, without the barrier
 
   friend bool operator==(const Machine&, const Machine&) = default;
   // Multiply-accumulate units for this pair of types.

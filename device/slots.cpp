@@ -60,6 +60,11 @@ SlotId Slots::add(const SlotSpec& spec) {
 void Slots::allocate() {
   TESSERA_ASSERT(!sealed_);
   sealed_ = true;
+  by_first_phase_.resize(slots_.size());
+  for (std::size_t i = 0; i < slots_.size(); ++i) by_first_phase_[i] = SlotId(std::int64_t(i));
+  std::stable_sort(by_first_phase_.begin(), by_first_phase_.end(), [this](SlotId a, SlotId b) {
+    return (*this)[a].spec.first_phase < (*this)[b].spec.first_phase;
+  });
   for (TileMemory& tile : tiles_) {
     std::int64_t bytes = 0;
     for (const SlotId id : tile.slots)
@@ -106,6 +111,7 @@ void Slots::lay_out_by_phases(TileMemory& tile) {
 void Slots::begin_program() {
   phase_ = kNoPhase;
   touched_ = false;
+  allow({}, {});
 }
 
 void Slots::enter_phase(int phase) {
@@ -118,13 +124,20 @@ void Slots::enter_phase(int phase) {
   previous_phase_ = std::exchange(phase_, phase);
 }
 
-void Slots::start_slots(TileId tile) {
-  for (const SlotId id : of_tile(tile)) {
-    Slot& slot = (*this)[id];
-    if (!alive(slot) || slot.spec.first_phase <= previous_phase_) continue;
-    if (mode_ == ExchangeMode::Isolate) std::fill_n(slot.own.data, room_for(slot), kUnwritten);
-    slot.contents = slot.own;
-  }
+std::span<const SlotId> Slots::starting() const {
+  const auto begins_before = [this](SlotId id, int phase) {
+    return (*this)[id].spec.first_phase < phase;
+  };
+  const auto begin = by_first_phase_.begin(), end = by_first_phase_.end();
+  return {std::lower_bound(begin, end, previous_phase_ + 1, begins_before),
+          std::lower_bound(begin, end, phase_ + 1, begins_before)};
+}
+
+void Slots::start_slot(SlotId id) {
+  Slot& slot = (*this)[id];
+  if (!alive(slot)) return;
+  if (mode_ == ExchangeMode::Isolate) std::fill_n(slot.own.data, room_for(slot), kUnwritten);
+  slot.contents = slot.own;
 }
 
 std::optional<Struck> Slots::flip(TileId tile, std::int64_t bit) {
@@ -153,6 +166,15 @@ void Slots::throw_not_alive(const Slot& slot) const {
   throw Error(ErrorCode::Internal,
               fmt::format("tile {}: slot \"{}\" was touched {} but lives in phases {}..{}",
                           spec.tile.value, spec.name, now, spec.first_phase, spec.last_phase));
+}
+
+void Slots::throw_not_allowed(const Slot& slot, Access wanted) const {
+  const char* what = wanted == Access::Read    ? "read"
+                     : wanted == Access::Write ? "written"
+                                               : "touched";
+  throw Error(ErrorCode::Internal,
+              fmt::format("tile {}: slot \"{}\" was {} in step \"{}\", which does not say so",
+                          slot.spec.tile.value, slot.spec.name, what, step_));
 }
 
 void Slots::check_guards(TileId tile) const {

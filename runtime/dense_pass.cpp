@@ -1,6 +1,7 @@
 #include "tessera/runtime/dense_pass.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -8,112 +9,72 @@
 #include "tessera/base/error.hpp"
 #include "tessera/codelets/bucket_layout.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
-#include "tessera/runtime/internal/dense_role.hpp"
-#include "tessera/runtime/internal/home_buckets.hpp"
-#include "tessera/runtime/internal/reduce.hpp"
-#include "tessera/runtime/internal/travelling_buckets.hpp"
-#include "tessera/runtime/internal/visit.hpp"
+#include "tessera/runtime/internal/dense_state.hpp"
 
 namespace tessera::runtime {
 
 using device::Gather;
-using device::SlotId;
 using device::SlotKind;
-using device::SlotSpec;
 using internal::BucketSlots;
 
-namespace {
+DensePass::State::State(const PassSpec& s, const device::Machine& machine,
+                        device::ExchangeMode mode, Executor& executor)
+    : spec(s),
+      role{s.method == codelets::Method::ElementFwd || s.method == codelets::Method::BlockFwd},
+      bound(role.forward ? "Fwd" : "GradA"),
+      engine(machine, mode, executor),
+      map(s.parts(), TileOrder::Yzx),
+      shape(internal::values_shape(s)),
+      all(map.all()),
+      loop(s, Served::AllOfZ),
+      travelling(map, shape, loop),
+      reduction(role.in_parts(s.grid.splits), s.partials_type, s.data_type()),
+      other_words(bound, s),
+      kernel(codelets::find_kernel(internal::kernel_key(s)).run) {
+  declare();
+  bound.finish();
+  add_slots();
+}
 
-enum Phase { kPrearrange, kDistribute, kPropagate, kReduce };
+void DensePass::State::seal() {
+  bound.seal(engine);
+  travelling.prepare(bound, engine, homes);
+  reduction.prepare(bound, engine);
+  prearrange = engine.prepare(prearrange_gathers());
+  bound.set_moves(prearrange_node, prearrange.moved);
+}
 
-// The slots of one tile besides its travelling buckets.
-struct TileSlots {
-  SlotId in_home, in, partial;
-  std::vector<BucketSlots> arrived;  // buckets of the own cell by z; the own one is the home bucket
-};
+bool DensePass::State::turns_blocks() const {
+  const BlockShape block = spec.grid.block;
+  return spec.method == codelets::Method::BlockTranspose && block.rows > 1 && block.cols > 1;
+}
 
-}  // namespace
-
-struct DensePass::State {
-  PassSpec spec;
-  internal::DenseRole role;
-  device::Engine engine;
-  TileMap map;
-  internal::BucketShape shape;
-  std::vector<TileId> all;
-  std::vector<BucketSlots> homes;
-  std::vector<TileSlots> tiles;
-  internal::TravellingBuckets travelling;
-  internal::Reduction reduction;
-  device::Exchange prearrange;
-  codelets::Kernel kernel;
-
-  State(const PassSpec& s, const device::Machine& machine, device::ExchangeMode mode,
-        Executor& executor)
-      : spec(s),
-        role{s.method == codelets::Method::ElementFwd || s.method == codelets::Method::BlockFwd},
-        engine(machine, mode, executor),
-        map(s.parts(), TileOrder::Yzx),
-        shape(internal::values_shape(s)),
-        all(map.all()),
-        homes(internal::add_home_buckets(engine, map, shape, {kPrearrange, kReduce})),
-        tiles(add_tiles()),
-        travelling(engine, map, shape, {kPropagate, kPropagate}),
-        reduction(engine, columns(), spec.partials_type, spec.data_type(), {kReduce, kReduce}),
-        kernel(codelets::find_kernel(internal::kernel_key(s)).run) {
-    engine.seal();
-    travelling.prepare(engine);
-    reduction.prepare(engine);
-    prearrange = engine.prepare(prearrange_gathers());
-  }
-
-  std::int64_t z() const { return spec.grid.z_per_tile(); }
-  std::int64_t row_bytes() const { return z() * bytes_of(spec.data_type()); }
-  std::int64_t sub_group(Cell c) const {
-    return codelets::sub_group_id(c.x, c.y, spec.grid.splits.y);
-  }
-
-  std::vector<TileSlots> add_tiles();
-  std::vector<internal::ReductionColumn> columns() const;
-  std::vector<Gather> prearrange_gathers() const;
-
-  void load(const BucketImage& image, device::ByteRows in);
-  bool turns_blocks() const;
-  void transpose();
-  void distribute();
-  void propagate(const partitioner::Travel& travel);
-  Cycles visit(const device::Tile& tile, std::span<const BucketSlots> buckets) const;
-  void collect(device::ByteRows out) const;
-};
-
-std::vector<TileSlots> DensePass::State::add_tiles() {
-  std::vector<TileSlots> result;
+void DensePass::State::add_slots() {
+  homes = internal::add_home_buckets(bound, engine, map, shape, use.home);
   for (const TileId tile : all) {
     const Cell c = map.cell(tile);
     const std::int64_t in_rows = role.in_rows(spec.grid, c).size();
-    const std::int64_t sharers = role.out_parts(spec.grid.splits);
-    const std::int64_t share = share_of(in_rows, 1, sharers, role.out_part(c)).size();
+    const std::int64_t share = share_of(in_rows, 1, sharers(), role.out_part(c)).size();
     TileSlots slots;
-    slots.in = engine.add_slot(
-        {tile, "operand", in_rows, row_bytes(), SlotKind::Landing, kPrearrange, kPropagate});
-    slots.in_home = sharers == 1 ? slots.in
-                                 : engine.add_slot({tile, "operand share", share, row_bytes(),
-                                                    SlotKind::Landing, kPrearrange, kPrearrange});
+    slots.in = engine.add_slot(bound.slot(use.in, tile, in_rows, row_bytes()));
+    slots.in_home = sharers() == 1
+                        ? slots.in
+                        : engine.add_slot(bound.slot(use.in_home, tile, share, row_bytes()));
     // One long row of elements: the reduction cuts it anywhere.
     slots.partial =
-        engine.add_slot({tile, "partial sums", role.out_rows(spec.grid, c).size() * z(),
-                         bytes_of(spec.partials_type), SlotKind::Owned, kDistribute, kReduce});
+        engine.add_slot(bound.slot(use.partial, tile, role.out_rows(spec.grid, c).size() * z(),
+                                   bytes_of(spec.partials_type), SlotKind::Owned));
     for (std::int64_t k = 0; k < spec.grid.splits.z; ++k)
       slots.arrived.push_back(
           k == c.z ? homes[std::size_t(tile.value)]
-                   : internal::add_bucket_slots(engine, tile, shape, {kPrearrange, kDistribute}));
-    internal::reserve_other_words(engine, spec, tile, {kPrearrange, kReduce});
-    if (turns_blocks())
-      engine.add_slot({tile, "turned values", 1, shape.payload_bytes, SlotKind::Landing,
-                       kPrearrange, kPropagate});
-    result.push_back(std::move(slots));
+                   : internal::add_bucket_slots(bound, engine, tile, shape, use.arrived));
+    other_words.add_slot(bound, engine, tile);
+    if (turns_blocks()) engine.add_slot(bound.slot(use.turned, tile, 1, shape.payload_bytes));
+    tiles.push_back(std::move(slots));
   }
-  return result;
+  travelling.add_slots(bound, engine);
+  reduction.add_slots(bound, engine, columns());
+  loop.add_slots(bound, engine);
 }
 
 // Tiles that share a part of the result and a z add their partials up.
@@ -135,63 +96,58 @@ std::vector<internal::ReductionColumn> DensePass::State::columns() const {
 }
 
 std::vector<Gather> DensePass::State::prearrange_gathers() const {
-  const Dims& splits = spec.grid.splits;
-  const std::int64_t sharers = role.out_parts(splits);
   std::vector<Gather> gathers;
   for (const TileId first : all) {
     const Cell c = map.cell(first);
-    if (sharers == 1 || role.out_part(c) != 0) continue;
+    if (sharers() == 1 || role.out_part(c) != 0) continue;
     Gather slice;  // every tile of the line holds a share of the slice that all of them need
     const std::int64_t rows = role.in_rows(spec.grid, c).size();
-    for (std::int64_t out = 0; out < sharers; ++out) {
+    for (std::int64_t out = 0; out < sharers(); ++out) {
       const TileSlots& slots = tiles[std::size_t(map.tile(role.with_out_part(c, out)).value)];
-      slice.pieces.push_back({slots.in_home, {0, share_of(rows, 1, sharers, out).size()}});
+      slice.pieces.push_back({slots.in_home, {0, share_of(rows, 1, sharers(), out).size()}});
       slice.destinations.push_back(slots.in);
     }
     gathers.push_back(std::move(slice));
   }
-  for (const TileId tile : all) {  // every bucket to the other tiles of its cell
-    const Cell c = map.cell(tile);
-    const BucketSlots home = homes[std::size_t(tile.value)];
-    Gather meta{{{home.meta, {0, 1}}}, {}}, payload{{{home.payload, {0, 1}}}, {}};
-    for (std::int64_t k = 0; k < splits.z; ++k) {
-      if (k == c.z) continue;
-      const TileId other = map.tile({c.x, c.y, k, c.g});
-      const BucketSlots to = tiles[std::size_t(other.value)].arrived[std::size_t(c.z)];
-      meta.destinations.push_back(to.meta);
-      payload.destinations.push_back(to.payload);
-    }
-    if (splits.z == 1) continue;
-    gathers.push_back(std::move(meta));
-    gathers.push_back(std::move(payload));
-  }
+  if (spec.grid.splits.z > 1)
+    for (const TileId tile : all) add_bucket_gathers(tile, gathers);
   return gathers;
 }
 
-void DensePass::State::load(const BucketImage& image, device::ByteRows in) {
+// A tile's bucket to the other tiles of its cell.
+void DensePass::State::add_bucket_gathers(TileId tile, std::vector<Gather>& gathers) const {
+  const Cell c = map.cell(tile);
+  const BucketSlots home = homes[std::size_t(tile.value)];
+  Gather meta{{{home.meta, {0, 1}}}, {}}, payload{{{home.payload, {0, 1}}}, {}};
+  for (std::int64_t k = 0; k < spec.grid.splits.z; ++k) {
+    if (k == c.z) continue;
+    const TileId other = map.tile({c.x, c.y, k, c.g});
+    const BucketSlots to = tiles[std::size_t(other.value)].arrived[std::size_t(c.z)];
+    meta.destinations.push_back(to.meta);
+    payload.destinations.push_back(to.payload);
+  }
+  gathers.push_back(std::move(meta));
+  gathers.push_back(std::move(payload));
+}
+
+void DensePass::State::load() {
   internal::load_home_buckets(engine, map, shape, homes, image);
+  loop.load(engine, image.travel_words);
   for (const TileId tile : all) {
     const Cell c = map.cell(tile);
     const Range rows = role.in_rows(spec.grid, c);
-    const Range share =
-        share_of(rows.size(), 1, role.out_parts(spec.grid.splits), role.out_part(c));
+    const Range share = share_of(rows.size(), 1, sharers(), role.out_part(c));
     const std::int64_t begin = role.first_in_row(spec.grid.size, c) + rows.begin;
-    device::ByteRows slice = in.sub({begin + share.begin, begin + share.end});
+    device::ByteRows slice = host_in.sub({begin + share.begin, begin + share.end});
     slice.data += c.z * row_bytes();
     slice.row_bytes = row_bytes();
     engine.load(tiles[std::size_t(tile.value)].in_home, slice);
   }
 }
 
-bool DensePass::State::turns_blocks() const {
-  const BlockShape block = spec.grid.block;
-  return spec.method == codelets::Method::BlockTranspose && block.rows > 1 && block.cols > 1;
-}
-
 // The machine turns the blocks of its own bucket over before they travel; our kernels read them
 // transposed where they lie, so only cycles and memory are charged.
 void DensePass::State::transpose() {
-  if (!turns_blocks()) return;
   engine.compute("transpose", all, [&](const device::Tile&) {
     return codelets::transpose_blocks_cycles(spec.grid.blocks, spec.grid.block, spec.data_type(),
                                              engine.machine().workers);
@@ -203,18 +159,20 @@ Cycles DensePass::State::visit(const device::Tile& tile,
   const Cell c = map.cell(tile.id());
   const TileSlots& slots = tiles[std::size_t(tile.id().value)];
   codelets::KernelArgs args;
-  args.sub_group = sub_group(c);
+  args.sub_group = codelets::sub_group_id(c.x, c.y, spec.grid.splits.y);
   args.block = spec.grid.block;
   args.in = internal::operand(tile.view(slots.in), bytes_of(spec.data_type()));
   args.out = {tile.view(slots.partial).data, role.out_rows(spec.grid, c).size(), z(), z()};
-  std::vector<const void*> words;
+  internal::VisitedWords words(buckets.size());
+  const internal::CheckedKernel run{engine, spec, kernel};
   for (const BucketSlots& bucket : buckets) {
     args.meta = tile.view(bucket.meta).data;
     args.values = tile.view(bucket.payload).data;
-    kernel(args);
-    words.push_back(args.meta);
+    run(tile.id(), args,
+        {shape.meta_bytes / spec.word_bytes(), shape.payload_bytes / bytes_of(spec.data_type())});
+    words.add(args.meta);
   }
-  return internal::visit_cycles(spec, engine.machine(), words, args.sub_group);
+  return internal::visit_cycles(spec, engine.machine(), words.all(), args.sub_group);
 }
 
 void DensePass::State::distribute() {
@@ -227,18 +185,14 @@ void DensePass::State::distribute() {
   });
 }
 
-void DensePass::State::propagate(const partitioner::Travel& travel) {
-  constexpr const char* kName = "propagate";
-  const auto steps = propagation_steps(travel, spec.grid.splits, Served::AllOfZ);
-  travelling.run(engine, kName, homes, steps, [&] {
-    engine.compute(kName, all, [&](const device::Tile& tile) {
-      const BucketSlots arrived = travelling.current(tile.id());
-      return visit(tile, {&arrived, 1});
-    });
+void DensePass::State::visit_arrived() {
+  engine.compute("propagate", all, [&](const device::Tile& tile) {
+    const BucketSlots arrived = travelling.current(tile.id());
+    return visit(tile, {&arrived, 1});
   });
 }
 
-void DensePass::State::collect(device::ByteRows out) const {
+void DensePass::State::collect() const {
   const std::int64_t element = bytes_of(spec.data_type());
   for (const internal::ReducedShare& share : reduction.shares()) {
     const Cell c = map.cell(share.tile);
@@ -248,7 +202,8 @@ void DensePass::State::collect(device::ByteRows out) const {
     for (std::int64_t e = share.elements.begin; e < share.elements.end;) {
       const std::int64_t row = e / z(), column = e % z();
       const std::int64_t run = std::min(z() - column, share.elements.end - e);
-      std::byte* to = out.data + (begin + row) * out.stride + (c.z * z() + column) * element;
+      std::byte* to =
+          host_out.data + (begin + row) * host_out.stride + (c.z * z() + column) * element;
       std::memcpy(to, from, std::size_t(run * element));
       from += run * element;
       e += run;
@@ -258,28 +213,31 @@ void DensePass::State::collect(device::ByteRows out) const {
 
 DensePass::DensePass(const PassSpec& spec, const device::Machine& machine,
                      device::ExchangeMode mode, Executor& executor)
-    : state_(std::make_unique<State>(spec, machine, mode, executor)) {}
+    : state_(std::make_unique<State>(spec, machine, mode, executor)) {
+  state_->seal();
+}
 DensePass::~DensePass() = default;
 DensePass::DensePass(DensePass&&) noexcept = default;
 
 Bytes DensePass::high_water() const { return state_->engine.high_water(); }
+device::MemoryUse DensePass::memory() const { return state_->bound.memory(state_->engine); }
+const Program& DensePass::program() const { return state_->bound.program(); }
 
-device::Ledger DensePass::run(const BucketImage& image, device::ByteRows in, device::ByteRows out) {
-  State& s = *state_;
-  TESSERA_ASSERT(image.fits(s.spec));
-  s.engine.begin_program();
-  s.engine.begin_phase(kPrearrange);
-  s.load(image, in);
-  s.transpose();
-  s.engine.exchange("pre-arrange", s.prearrange);
-  s.engine.begin_phase(kDistribute);
-  s.distribute();
-  s.engine.begin_phase(kPropagate);
-  s.propagate(image.travel());
-  s.engine.begin_phase(kReduce);
-  s.reduction.run(s.engine, "reduce");
-  s.collect(out);
-  return s.engine.take_ledger();
+device::MemoryUse DensePass::memory_of(const PassSpec& spec, const device::Machine& machine) {
+  const auto executor = make_executor(ExecutorKind::Threads, 1);
+  const State state(spec, machine, device::ExchangeMode::Share, *executor);
+  return state.bound.memory(state.engine);
+}
+
+bool DensePass::run(const BucketImage& image, device::ByteRows in, device::ByteRows out,
+                    const RunOptions& options, device::Ledger& ledger) {
+  TESSERA_ASSERT(image.fits(state_->spec));
+  state_->image = image;
+  state_->host_in = in;
+  state_->host_out = out;
+  const bool finished = state_->bound.run(state_->engine, options);
+  ledger = state_->engine.ledger();
+  return finished;
 }
 
 }  // namespace tessera::runtime

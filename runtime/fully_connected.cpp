@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "tessera/planner/layouts.hpp"
 #include "tessera/runtime/dense_pass.hpp"
 #include "tessera/runtime/grad_w_pass.hpp"
+#include "tessera/runtime/internal/layer_check.hpp"
 #include "tessera/runtime/internal/layer_weights.hpp"
 #include "tessera/runtime/internal/padded.hpp"
 #include "tessera/runtime/internal/rehome.hpp"
@@ -45,9 +47,15 @@ struct FullyConnected::State {
   // GradA's own layout: transpose(R), whose Fwd is GradA. It may run GradW too.
   std::unique_ptr<FullyConnected> backward;
   device::Machine machine;
+  // Kept from call to call: operands in the program's size, by side, and gradients in bucket order.
+  std::array<std::vector<std::byte>, 2> copies;
+  std::vector<std::byte> in_order;
 
   bool turns_grad_w() const { return backward && backward->state_->grad_w.has_value(); }
   std::span<const partitioner::Buckets> bucket_groups() const { return weights.image().groups; }
+  // of_dense(pass) or of_grad_w(pass), whichever runs this pass.
+  template <class OfDense, class OfGradW>
+  auto ask(planner::Pass pass, OfDense of_dense, OfGradW of_grad_w) const;
   Bytes bucket_bytes() const;
   void check_memory() const;
   device::Ledger rehome() const;
@@ -71,10 +79,36 @@ struct FullyConnected::State {
   void check_operand(const char* name, MatrixView<T> view, std::int64_t Dims::*side) const;
   // Operands of x or y rows a group: as they come, and as programs want them.
   template <class T>
-  internal::Padded<T> operand(const char* name, MatrixView<T> view, std::int64_t Dims::*side) const;
+  internal::Padded<T> operand(const char* name, MatrixView<T> view, std::int64_t Dims::*side);
   template <class T>
-  device::Ledger run(DensePass& pass, internal::Padded<const T> in, internal::Padded<T> out) const;
+  bool run(DensePass& pass, internal::Padded<const T> in, internal::Padded<T> out,
+           const RunOptions& options, device::Ledger& ledger) const;
+  Rounding rounding(planner::Pass pass) const;
+  // Of a dense result, where the options ask for it.
+  template <class T>
+  void check(planner::Pass pass, MatrixView<const T> in, MatrixView<const T> out,
+             const RunOptions& options) const;
+  template <class T>
+  bool run_grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
+                  std::span<sparse::Csr<float>> gradients, const RunOptions& options,
+                  device::Ledger& ledger);
 };
+
+// Cells whose partial sums add up to a result.
+Rounding FullyConnected::State::rounding(planner::Pass pass) const {
+  const Dims& splits = grid.splits;
+  const std::int64_t partials = pass == planner::Pass::Fwd     ? splits.y
+                                : pass == planner::Pass::GradA ? splits.x
+                                                               : splits.z;
+  return {problem.data_type, problem.partials_type, partials};
+}
+
+template <class T>
+void FullyConnected::State::check(planner::Pass pass, MatrixView<const T> in,
+                                  MatrixView<const T> out, const RunOptions& options) const {
+  if (options.self_check == nullptr) return;
+  internal::check_layer_product<T>(pass, weights, in, out, rounding(pass), *options.self_check);
+}
 
 template <class T>
 void FullyConnected::State::check_operand(const char* name, MatrixView<T> view,
@@ -88,21 +122,64 @@ void FullyConnected::State::check_operand(const char* name, MatrixView<T> view,
 
 template <class T>
 internal::Padded<T> FullyConnected::State::operand(const char* name, MatrixView<T> view,
-                                                   std::int64_t Dims::*side) const {
+                                                   std::int64_t Dims::*side) {
   check_operand(name, view, side);
-  return {view, problem.size.g, grid.size.*side, grid.size.z};
+  return {view, problem.size.g, grid.size.*side, grid.size.z, copies[side == &Dims::x ? 0 : 1]};
 }
 
 template <class T>
-device::Ledger FullyConnected::State::run(DensePass& pass, internal::Padded<const T> in,
-                                          internal::Padded<T> out) const {
+bool FullyConnected::State::run(DensePass& pass, internal::Padded<const T> in,
+                                internal::Padded<T> out, const RunOptions& options,
+                                device::Ledger& ledger) const {
   in.read();
-  device::Ledger ledger = pass.run(weights.image(), in.bytes(), out.bytes());
+  if (!pass.run(weights.image(), in.bytes(), out.bytes(), options, ledger)) return false;
   out.write_back();
-  return ledger;
+  return true;
+}
+
+template <class T>
+bool FullyConnected::State::run_grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
+                                       std::span<sparse::Csr<float>> gradients,
+                                       const RunOptions& options, device::Ledger& ledger) {
+  const std::int64_t groups = problem.size.g;
+  if (std::ssize(gradients) != groups)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("{} gradients are asked for; this layer has one for each of its {} "
+                            "groups",
+                            gradients.size(), groups));
+  auto q_in = operand("q_grad", q_grad, &Dims::x), s_in = operand("s", s, &Dims::y);
+  q_in.read();
+  s_in.read();
+  const BucketImage image = weights.image();
+  const std::size_t values =
+      std::size_t(groups * grid.buckets()) * std::size_t(image.groups[0].values_per_bucket());
+  in_order.resize(values * sizeof(T));
+  if (!grad_w->run(image, {q_in.bytes(), s_in.bytes(), in_order.data()}, options, ledger))
+    return false;
+  const std::span<const T> in_bucket_order(reinterpret_cast<const T*>(in_order.data()), values);
+  for (std::int64_t g = 0; g < groups; ++g)
+    weights.to_given<T>(in_bucket_order, g, gradients[std::size_t(g)]);
+  if (options.self_check != nullptr)
+    internal::check_layer_gradient<T>(gradients, q_grad, s, rounding(planner::Pass::GradW),
+                                      *options.self_check);
+  return true;
 }
 
 namespace {
+
+using planner::Pass;
+
+PassSpec spec_of(const planner::Problem& problem, const planner::Plan& plan,
+                 const partitioner::TileGrid& grid, Pass pass) {
+  const auto method = pass == Pass::Fwd     ? plan.fwd
+                      : pass == Pass::GradA ? plan.grad_a
+                                            : plan.grad_w;
+  return {grid, problem.size.g, method, problem.partials_type};
+}
+
+GradWExchange grad_w_exchange(const planner::Plan& plan) {
+  return plan.grad_w_exchange_buckets ? GradWExchange::Buckets : GradWExchange::Inputs;
+}
 
 // A misfit of GradA's own layout counts cells and tiles of the transpose.
 partitioner::Misfit turned_name(partitioner::Misfit misfit) {
@@ -164,22 +241,14 @@ FullyConnected::FullyConnected(const planner::Problem& problem, const planner::P
                             plan.partition.g, problem.size.g));
   const partitioner::TileGrid grid = tile_grid(problem, plan, machine);
   partitioner::check(grid);
-  state_ = std::make_unique<State>(State{problem,
-                                         grid,
-                                         {problem, grid, executor},
-                                         std::nullopt,
-                                         std::nullopt,
-                                         std::nullopt,
-                                         nullptr,
-                                         machine});
-  PassSpec spec{grid, problem.size.g, plan.fwd, problem.partials_type};
-  state_->fwd.emplace(spec, machine, mode, executor);
-  spec.method = plan.grad_a;
-  if (problem.grad_a) state_->grad_a.emplace(spec, machine, mode, executor);
-  spec.method = plan.grad_w;
-  const auto exchange =
-      plan.grad_w_exchange_buckets ? GradWExchange::Buckets : GradWExchange::Inputs;
-  if (problem.grad_w) state_->grad_w.emplace(spec, exchange, machine, mode, executor);
+  state_ = std::make_unique<State>(State{
+      .problem = problem, .grid = grid, .weights = {problem, grid, executor}, .machine = machine});
+  state_->fwd.emplace(spec_of(problem, plan, grid, Pass::Fwd), machine, mode, executor);
+  if (problem.grad_a)
+    state_->grad_a.emplace(spec_of(problem, plan, grid, Pass::GradA), machine, mode, executor);
+  if (problem.grad_w)
+    state_->grad_w.emplace(spec_of(problem, plan, grid, Pass::GradW), grad_w_exchange(plan),
+                           machine, mode, executor);
 }
 
 FullyConnected::~FullyConnected() = default;
@@ -243,57 +312,74 @@ void FullyConnected::set_values(std::span<const float> values, std::int64_t grou
 }
 
 template <class T>
-device::Ledger FullyConnected::forward(MatrixView<const T> s, MatrixView<T> q) {
+bool FullyConnected::forward(MatrixView<const T> s, MatrixView<T> q, const RunOptions& options,
+                             device::Ledger& ledger) {
   State& state = *state_;
   state.check_call<T>(true, "forward");
-  return state.run<T>(*state.fwd, state.operand("s", s, &Dims::y), state.operand("q", q, &Dims::x));
+  if (!state.run<T>(*state.fwd, state.operand("s", s, &Dims::y), state.operand("q", q, &Dims::x),
+                    options, ledger))
+    return false;
+  state.check<T>(Pass::Fwd, s, q, options);
+  return true;
+}
+
+template <class T>
+bool FullyConnected::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
+                            const RunOptions& options, device::Ledger& ledger) {
+  State& state = *state_;
+  state.check_call<T>(state.grad_a.has_value() || state.backward, "grad_a");
+  if (!state.backward) {
+    const bool finished = state.run<T>(*state.grad_a, state.operand("q_grad", q_grad, &Dims::x),
+                                       state.operand("s_grad", s_grad, &Dims::y), options, ledger);
+    if (finished) state.check<T>(Pass::GradA, q_grad, s_grad, options);
+    return finished;
+  }
+  state.check_operand("q_grad", q_grad, &Dims::x);
+  state.check_operand("s_grad", s_grad, &Dims::y);
+  device::Ledger way = state.rehome();
+  const bool finished = state.backward->forward<T>(q_grad, s_grad, options, ledger);
+  ledger.steps.insert(ledger.steps.begin(), way.steps.begin(), way.steps.end());
+  if (options.tiles != nullptr) {  // only charged: nothing is known tile by tile
+    options.tiles->steps.insert(options.tiles->steps.begin(), way.steps.size(), {});
+    options.tiles->phases.insert(options.tiles->phases.begin(), way.steps.size(), -1);
+  }
+  return finished;
+}
+
+template <class T>
+bool FullyConnected::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
+                            std::span<sparse::Csr<float>> gradients, const RunOptions& options,
+                            device::Ledger& ledger) {
+  State& state = *state_;
+  state.check_call<T>(state.grad_w.has_value() || state.turns_grad_w(), "grad_w");
+  if (!state.turns_grad_w()) return state.run_grad_w<T>(q_grad, s, gradients, options, ledger);
+  state.check_operand("q_grad", q_grad, &Dims::x);
+  state.check_operand("s", s, &Dims::y);
+  // transpose(dR) = S * transpose(dQ): the other layout's gradient with operands changed over.
+  if (!state.backward->grad_w<T>(s, q_grad, gradients, options, ledger)) return false;
+  for (sparse::Csr<float>& gradient : gradients) gradient = sparse::transpose(gradient);
+  return true;
+}
+
+template <class T>
+device::Ledger FullyConnected::forward(MatrixView<const T> s, MatrixView<T> q) {
+  device::Ledger ledger;
+  static_cast<void>(forward<T>(s, q, {}, ledger));  // nobody asks it to stop
+  return ledger;
 }
 
 template <class T>
 device::Ledger FullyConnected::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad) {
-  State& state = *state_;
-  state.check_call<T>(state.grad_a.has_value() || state.backward, "grad_a");
-  if (state.backward) {
-    state.check_operand("q_grad", q_grad, &Dims::x);
-    state.check_operand("s_grad", s_grad, &Dims::y);
-    device::Ledger ledger = state.rehome();
-    const device::Ledger pass = state.backward->forward<T>(q_grad, s_grad);
-    ledger.steps.insert(ledger.steps.end(), pass.steps.begin(), pass.steps.end());
-    return ledger;
-  }
-  return state.run<T>(*state.grad_a, state.operand("q_grad", q_grad, &Dims::x),
-                      state.operand("s_grad", s_grad, &Dims::y));
+  device::Ledger ledger;
+  static_cast<void>(grad_a<T>(q_grad, s_grad, {}, ledger));
+  return ledger;
 }
 
 template <class T>
 device::Ledger FullyConnected::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
                                       std::span<sparse::Csr<float>> gradients) {
-  State& state = *state_;
-  state.check_call<T>(state.grad_w.has_value() || state.turns_grad_w(), "grad_w");
-  if (state.turns_grad_w()) {
-    state.check_operand("q_grad", q_grad, &Dims::x);
-    state.check_operand("s", s, &Dims::y);
-    // transpose(dR) = S * transpose(dQ): the other layout's gradient with operands changed over.
-    device::Ledger ledger = state.backward->grad_w<T>(s, q_grad, gradients);
-    for (sparse::Csr<float>& gradient : gradients) gradient = sparse::transpose(gradient);
-    return ledger;
-  }
-  const std::int64_t groups = state.problem.size.g;
-  if (std::ssize(gradients) != groups)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("{} gradients are asked for; this layer has one for each of its {} "
-                            "groups",
-                            gradients.size(), groups));
-  auto q_in = state.operand("q_grad", q_grad, &Dims::x), s_in = state.operand("s", s, &Dims::y);
-  q_in.read();
-  s_in.read();
-  const BucketImage image = state.weights.image();
-  std::vector<T> in_order(std::size_t(groups * state.grid.buckets()) *
-                          std::size_t(image.groups[0].values_per_bucket()));
-  device::Ledger ledger = state.grad_w->run(image, q_in.bytes(), s_in.bytes(),
-                                            reinterpret_cast<std::byte*>(in_order.data()));
-  for (std::int64_t g = 0; g < groups; ++g)
-    state.weights.to_given<T>(in_order, g, gradients[std::size_t(g)]);
+  device::Ledger ledger;
+  static_cast<void>(grad_w<T>(q_grad, s, gradients, {}, ledger));
   return ledger;
 }
 
@@ -301,6 +387,53 @@ template <class T>
 device::Ledger FullyConnected::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
                                       sparse::Csr<float>& gradient) {
   return grad_w<T>(q_grad, s, std::span(&gradient, 1));
+}
+
+namespace {
+
+[[noreturn]] void throw_no_pass(Pass pass) {
+  throw Error(ErrorCode::InvalidArgument,
+              fmt::format("{}: the layer was planned without this pass", planner::to_string(pass)));
+}
+
+}  // namespace
+
+template <class OfDense, class OfGradW>
+auto FullyConnected::State::ask(Pass pass, OfDense of_dense, OfGradW of_grad_w) const {
+  if (pass == Pass::Fwd) return of_dense(*fwd);
+  if (pass == Pass::GradA && backward) return of_dense(*backward->state_->fwd);
+  if (pass == Pass::GradA && grad_a) return of_dense(*grad_a);
+  if (pass == Pass::GradW && turns_grad_w()) return of_grad_w(*backward->state_->grad_w);
+  if (pass == Pass::GradW && grad_w) return of_grad_w(*grad_w);
+  throw_no_pass(pass);
+}
+
+const Program& FullyConnected::program(Pass pass) const {
+  const auto program_of = [](const auto& p) { return &p.program(); };
+  return *state_->ask(pass, program_of, program_of);
+}
+
+device::MemoryUse FullyConnected::memory(Pass pass) const {
+  const auto memory_of = [](const auto& p) { return p.memory(); };
+  return state_->ask(pass, memory_of, memory_of);
+}
+
+device::MemoryUse memory_use(const planner::Problem& problem, const planner::Plan& plan,
+                             const device::Machine& machine, Pass pass) {
+  planner::check_problem(problem);
+  if (!plan.backward.empty() && (pass == Pass::GradA || plan.runs_transposed(pass))) {
+    const auto [here, there] = planner::two_problems(problem, plan.runs_transposed(Pass::GradW));
+    return memory_use(there, plan.backward.front(), machine,
+                      pass == Pass::GradA ? Pass::Fwd : pass);
+  }
+  const bool has_pass =
+      pass == Pass::Fwd || (pass == Pass::GradA ? problem.grad_a : problem.grad_w);
+  if (!has_pass) throw_no_pass(pass);
+  const partitioner::TileGrid grid = tile_grid(problem, plan, machine);
+  partitioner::check(grid);
+  const PassSpec spec = spec_of(problem, plan, grid, pass);
+  return pass == Pass::GradW ? GradWPass::memory_of(spec, grad_w_exchange(plan), machine)
+                             : DensePass::memory_of(spec, machine);
 }
 
 const partitioner::Buckets& FullyConnected::buckets(std::int64_t group) const {
@@ -329,16 +462,23 @@ Bytes FullyConnected::high_water() const {
   return most;
 }
 
-#define TESSERA_LAYER_OF(T)                                                                \
-  template device::Ledger FullyConnected::forward(MatrixView<const T>, MatrixView<T>);     \
-  template device::Ledger FullyConnected::grad_a(MatrixView<const T>, MatrixView<T>);      \
-  template device::Ledger FullyConnected::grad_w(MatrixView<const T>, MatrixView<const T>, \
-                                                 sparse::Csr<float>&);                     \
-  template device::Ledger FullyConnected::grad_w(MatrixView<const T>, MatrixView<const T>, \
-                                                 std::span<sparse::Csr<float>>);
-TESSERA_LAYER_OF(float)
-TESSERA_LAYER_OF(Half)
-TESSERA_LAYER_OF(BFloat16)
-#undef TESSERA_LAYER_OF
+#define TESSERA_PASSES(T)                                                                      \
+  template device::Ledger FullyConnected::forward(MatrixView<const T>, MatrixView<T>);         \
+  template device::Ledger FullyConnected::grad_a(MatrixView<const T>, MatrixView<T>);          \
+  template device::Ledger FullyConnected::grad_w(MatrixView<const T>, MatrixView<const T>,     \
+                                                 sparse::Csr<float>&);                         \
+  template device::Ledger FullyConnected::grad_w(MatrixView<const T>, MatrixView<const T>,     \
+                                                 std::span<sparse::Csr<float>>);               \
+  template bool FullyConnected::forward(MatrixView<const T>, MatrixView<T>, const RunOptions&, \
+                                        device::Ledger&);                                      \
+  template bool FullyConnected::grad_a(MatrixView<const T>, MatrixView<T>, const RunOptions&,  \
+                                       device::Ledger&);                                       \
+  template bool FullyConnected::grad_w(MatrixView<const T>, MatrixView<const T>,               \
+                                       std::span<sparse::Csr<float>>, const RunOptions&,       \
+                                       device::Ledger&);
+TESSERA_PASSES(float)
+TESSERA_PASSES(Half)
+TESSERA_PASSES(BFloat16)
+#undef TESSERA_PASSES
 
 }  // namespace tessera::runtime

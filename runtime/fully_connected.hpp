@@ -9,6 +9,8 @@
 #include "tessera/device/engine.hpp"
 #include "tessera/partitioner/buckets.hpp"
 #include "tessera/planner/planner.hpp"
+#include "tessera/runtime/program.hpp"
+#include "tessera/runtime/run_options.hpp"
 #include "tessera/sparse/change.hpp"
 #include "tessera/sparse/formats.hpp"
 
@@ -82,6 +84,28 @@ class FullyConnected {
   device::Ledger grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
                         sparse::Csr<float>& gradient);
 
+  // The same with a say in how the pass runs; false when options.stop ended it, and then what is
+  // written is undefined but the layer is as before. The ledger, the caller's or kept from call to
+  // call, is overwritten. From the second call on the same weights and operands of the same shape
+  // nothing is allocated in Share mode. With GradA's own layout the steps of the values' way are
+  // charged before the pass begins.
+  template <class T>
+  [[nodiscard]] bool forward(MatrixView<const T> s, MatrixView<T> q, const RunOptions& options,
+                             device::Ledger& ledger);
+  template <class T>
+  [[nodiscard]] bool grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
+                            const RunOptions& options, device::Ledger& ledger);
+  template <class T>
+  [[nodiscard]] bool grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
+                            std::span<sparse::Csr<float>> gradients, const RunOptions& options,
+                            device::Ledger& ledger);
+
+  // What runs when a pass is called. With a layout of its own GradA is the Fwd of transpose(R).
+  // Error{InvalidArgument} for a pass the layer was planned without.
+  const Program& program(planner::Pass pass) const;
+  // What that program needs of every tile; buckets of another layout are not in it.
+  device::MemoryUse memory(planner::Pass pass) const;
+
   const partitioner::Buckets& buckets(std::int64_t group = 0) const;
   // Of all groups, for a report: counts are sums, the fullest and the steps those of the group that
   // has most. A pass moves buckets as far as travel() says.
@@ -96,6 +120,11 @@ class FullyConnected {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// FullyConnected::memory of a layer that need not fit its machine: what a plan would take, for a
+// report of why it does not. Builds the program of the pass, allocates no tile memory.
+device::MemoryUse memory_use(const planner::Problem& problem, const planner::Plan& plan,
+                             const device::Machine& machine, planner::Pass pass);
 
 // The partitioner's view of a plan: the grid of one group, which is that of all.
 partitioner::TileGrid tile_grid(const planner::Problem& problem, const planner::Plan& plan,

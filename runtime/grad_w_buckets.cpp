@@ -12,41 +12,61 @@ class GradWBuckets final : public GradWPass::Base {
  public:
   GradWBuckets(const PassSpec& pass, const device::Machine& machine, device::ExchangeMode mode,
                Executor& executor)
-      : Base(pass, TileOrder::Yzx, machine, mode, executor),
-        travelling_(engine, map, shape, {kPropagate, kPropagate}) {
-    for (const TileId tile : all) homes_.push_back({slots_of(tile).meta, slots_of(tile).sums});
-    seal();
-    travelling_.prepare(engine);
+      : Base(pass, GradWExchange::Buckets, machine, mode, executor),
+        travelling_(map, shape, loop) {}
+
+  void declare_buffers() override { travelling_.declare_buffers(bound); }
+
+  void declare_work() override {
+    compute("distribute", {{use.words, use.q, use.s}, {use.sums}}, [this] { distribute(); });
+    if (!loop.possible()) return;
+    bound.controlled_repeat(
+        "a displacement inside the travel bounds is left", {loop.words()},
+        [this] { return loop.next(engine); }, [this] { declare_turn(); });
+    bound.when(
+        "buckets have left home", [this] { return loop.began(); }, [this] { declare_way_home(); });
   }
 
-  void work(const partitioner::Travel& travel) override {
-    engine.begin_phase(kDistribute);
-    engine.compute("distribute", all, [&](const device::Tile& tile) {
-      const Cycles cleared = clear_sums(tile);
-      return cleared + visit_here(tile, homes_[std::size_t(tile.id().value)]);
-    });
-    engine.begin_phase(kPropagate);
-    propagate(travel);
+  void add_own_slots() override {
+    for (const TileId tile : all) homes_.push_back({slots_of(tile).meta, slots_of(tile).sums});
+    travelling_.add_slots(bound, engine);
   }
+
+  void prepare() override { travelling_.prepare(bound, engine, homes_); }
 
  private:
+  void declare_turn() {
+    travelling_.declare_move(bound, engine, {use.words, use.sums});
+    Uses uses{{use.q, use.s}, {}};
+    travelling_.add_words_and_payloads(uses.reads);
+    travelling_.add_payloads(uses.writes);
+    bound.when(
+        "this displacement holds something", [this] { return loop.now().compute; },
+        [&] { compute("propagate", uses, [this] { visit_arrived(); }); });
+  }
+
+  void declare_way_home() {
+    // How far that is was told with the word that ended the loop before: no more control.
+    bound.repeat(
+        "buckets are away from displacement 0", [this] { return loop.next_home(); },
+        [this] { travelling_.declare_shifts(bound, engine); });
+    travelling_.declare_return(bound, engine, use.sums);
+  }
+
   Cycles visit_here(const device::Tile& tile, BucketSlots bucket) const {
     const TileSlots& own = slots_of(tile.id());
     return visit(tile, {bucket.meta, bucket.payload, own.q, own.s, map.cell(tile.id())});
   }
-
-  void propagate(const partitioner::Travel& travel) {
-    constexpr const char* kName = "propagate";
-    const auto steps = propagation_steps(travel, spec.grid.splits, Served::OwnZ);
-    if (steps.empty()) return;
-    travelling_.run(engine, kName, homes_, steps, [&] {
-      engine.compute(kName, all, [&](const device::Tile& tile) {
-        return visit_here(tile, travelling_.current(tile.id()));
-      });
+  void distribute() {
+    engine.compute("distribute", all, [&](const device::Tile& tile) {
+      const Cycles cleared = clear_sums(tile);
+      return cleared + visit_here(tile, homes_[std::size_t(tile.id().value)]);
     });
-    for (const PropagationStep& step : return_home(steps.back().after, spec.grid.splits))
-      travelling_.shift(engine, kName, step.shift);
-    travelling_.bring_home(engine, kName, homes_);
+  }
+  void visit_arrived() {
+    engine.compute("propagate", all, [&](const device::Tile& tile) {
+      return visit_here(tile, travelling_.current(tile.id()));
+    });
   }
 
   std::vector<BucketSlots> homes_;

@@ -2,73 +2,157 @@
 #include <utility>
 #include <vector>
 
+#include "tessera/base/error.hpp"
 #include "tessera/runtime/internal/grad_w_base.hpp"
-#include "tessera/runtime/propagation.hpp"
 
 namespace tessera::runtime::internal {
 namespace {
 
-using device::Gather;
 using device::SlotId;
 
+// An operand that travels, in two buffers on every tile.
+// Invariant: slots[at] holds, on every tile, the slice that is seen there now, and slots[1 - at] is
+// free: a move or a round writes it.
+struct TravellingOperand {
+  std::array<BufferId, 2> buffers;
+  std::array<std::vector<SlotId>, 2> slots;  // by tile
+  std::size_t at = 0;
+
+  const std::vector<SlotId>& now() const { return slots[at]; }
+  const std::vector<SlotId>& free() const { return slots[1 - at]; }
+};
+
 // GradW by moving operands: words and sums stay; the operands of the cells whose non-zeros a tile
-// holds come by, one z at a time.
-// Invariant: q_[q_at_] holds, on every tile, the output gradient of the x that is seen there now,
-// and q_[1 - q_at_] is free: a shift or a round writes it. The same for s_ and y.
+// holds come by, one z at a time. Slices at the edge are smaller, so what a move or a round carries
+// depends on where the operands stand: its exchange is made when it runs, in storage that is kept.
 class GradWInputs final : public GradWPass::Base {
  public:
   GradWInputs(const PassSpec& pass, const device::Machine& machine, device::ExchangeMode mode,
               Executor& executor)
-      : Base(pass, TileOrder::Xyz, machine, mode, executor) {
+      : Base(pass, GradWExchange::Inputs, machine, mode, executor) {}
+
+  void declare_buffers() override {
     const Dims& splits = spec.grid.splits;
-    for (const TileId tile : all) {
-      q_[0].push_back(slots_of(tile).q);
-      s_[0].push_back(slots_of(tile).s);
-    }
-    q_[1] = splits.x > 1 || splits.z > 1
-                ? add_second("second output gradient", spec.grid.x_range(0).size())
-                : q_[0];
-    s_[1] = splits.y > 1 || splits.z > 1 ? add_second("second input", spec.grid.y_range(0).size())
-                                         : s_[0];
-    seal();
+    q_.buffers = {use.q, use.q};
+    s_.buffers = {use.s, use.s};
+    if (splits.x > 1 || splits.z > 1) q_.buffers[1] = bound.add_buffer("second output gradient");
+    if (splits.y > 1 || splits.z > 1) s_.buffers[1] = bound.add_buffer("second input");
   }
 
-  void work(const partitioner::Travel& travel) override {
-    q_at_ = s_at_ = 0;
+  void declare_work() override {
+    declare_rounds("distribute", /*moved=*/false);
+    if (!loop.possible()) return;
+    bound.controlled_repeat(
+        "a displacement inside the travel bounds is left", {loop.words()},
+        [this] { return move_is_due_ = loop.next(engine); },
+        [this] {
+          declare_moves(q_, Axis::X, "x");
+          declare_moves(s_, Axis::Y, "y");
+          bound.when(
+              "this displacement holds something", [this] { return loop.now().compute; },
+              [this] { declare_rounds("propagate", /*moved=*/true); });
+        });
+  }
+
+  void add_own_slots() override {
+    for (const TileId tile : all) {
+      q_.slots[0].push_back(slots_of(tile).q);
+      s_.slots[0].push_back(slots_of(tile).s);
+    }
+    add_second(q_, spec.grid.x_range(0).size());
+    add_second(s_, spec.grid.y_range(0).size());
+  }
+
+  void start() override {
+    q_.at = s_.at = 0;
     at_ = {};
     clear_first_ = true;
-    engine.begin_phase(kDistribute);
-    rounds("distribute");
-    engine.begin_phase(kPropagate);
-    for (const PropagationStep& step : propagation_steps(travel, spec.grid.splits, Served::NoZ)) {
-      go("propagate", step.after);
-      if (step.compute) rounds("propagate");
+  }
+
+  void prepare() override {
+    start();
+    const Dims& splits = spec.grid.splits;
+    if (splits.z > 1) {
+      fill_round(0);
+      say_moves(round_nodes_, round_);
+    }
+    if (splits.x > 1) {
+      fill_move(q_, /*x=*/true, {1, 0, 0});
+      say_moves(move_nodes_[0], move_);
+    }
+    if (splits.y > 1) {
+      fill_move(s_, /*x=*/false, {0, 1, 0});
+      say_moves(move_nodes_[1], move_);
     }
   }
 
  private:
-  std::vector<SlotId> add_second(const char* name, std::int64_t rows) {
-    std::vector<SlotId> slots;
+  void add_second(TravellingOperand& operand, std::int64_t rows) {
+    if (operand.buffers[0] == operand.buffers[1]) {
+      operand.slots[1] = operand.slots[0];
+      return;
+    }
     for (const TileId tile : all)
-      slots.push_back(engine.add_slot(
-          {tile, name, rows, row_bytes(), device::SlotKind::Landing, kDistribute, kPropagate}));
-    return slots;
+      operand.slots[1].push_back(
+          engine.add_slot(bound.slot(operand.buffers[1], tile, rows, row_bytes())));
+  }
+  void say_moves(const std::vector<int>& nodes, const device::Exchange& exchange) {
+    for (const int node : nodes) bound.set_moves(node, exchange.moved);
+  }
+
+  // One round for every z: the operands of that z to all tiles of the cell, then compute. Where z
+  // is not cut a tile has its operands already. A move leaves an operand in either buffer.
+  void declare_rounds(const char* phase, bool moved) {
+    const auto [q0, q1] = q_.buffers;
+    const auto [s0, s1] = s_.buffers;
+    const std::vector<BufferId> all_four{q0, s0, q1, s1};
+    const bool whole = spec.grid.splits.z == 1;
+    Uses seen{moved ? all_four : whole ? std::vector{q0, s0} : std::vector{q1, s1}, {use.sums}};
+    // A tile that works on its own cell finds the words at home.
+    seen.reads.insert(seen.reads.end(), {use.words, use.words_here});
+    if (whole) return compute(phase, seen, [this, phase] { visit_all(phase, q_.now(), s_.now()); });
+    const Uses sent = moved ? Uses{all_four, all_four} : Uses{{q0, s0}, {q1, s1}};
+    bound.repeat(
+        "a z of the cell is left", [this] { return next_round(); },
+        [&] {
+          round_nodes_.push_back(bound.step(NodeKind::Exchange, phase, sent, [this, phase] {
+            fill_round(round_z_ - 1);
+            engine.exchange(phase, round_);
+          }));
+          compute(phase, seen, [this, phase] { visit_all(phase, q_.free(), s_.free()); });
+        });
+  }
+
+  // dQ varies along x and S along y, so a move along one of them takes only one operand with it.
+  void declare_moves(TravellingOperand& operand, Axis axis, const char* name) {
+    const bool x = axis == Axis::X;
+    if ((x ? spec.grid.splits.x : spec.grid.splits.y) == 1) return;
+    for (std::size_t into = 0; into < 2; ++into)
+      bound.when(
+          std::string("the next move is along ") + name + ", into the " +
+              (into == 0 ? "first" : "second") + " buffer",
+          [this, x, into, &operand] { return is_due(x) && operand.at != into; },
+          [&] {
+            move_nodes_[x ? 0 : 1].push_back(
+                bound.step(NodeKind::Exchange, "propagate",
+                           {{operand.buffers[1 - into]}, {operand.buffers[into]}},
+                           [this, x, &operand] { move(operand, x); }));
+          });
   }
 
   // Whose operands a tile sees now: those of the home of the pieces it holds.
   Cell seen(Cell c) const { return map.moved(c, {at_.x, at_.y, 0}); }
 
-  // One round for every z: the operands of that z to all tiles of the cell, then compute. Where z
-  // is not cut a tile has its operands already.
-  void rounds(const char* phase) {
-    if (spec.grid.splits.z == 1) return compute(phase, q_[q_at_], s_[s_at_]);
-    for (std::int64_t k = 0; k < spec.grid.splits.z; ++k) {
-      engine.exchange(phase, engine.prepare(round_gathers(k)));
-      compute(phase, q_[1 - q_at_], s_[1 - s_at_]);
+  bool next_round() {
+    if (round_z_ == spec.grid.splits.z) {
+      round_z_ = 0;
+      return false;
     }
+    ++round_z_;
+    return true;
   }
 
-  void compute(const char* phase, const std::vector<SlotId>& q, const std::vector<SlotId>& s) {
+  void visit_all(const char* phase, const std::vector<SlotId>& q, const std::vector<SlotId>& s) {
     const bool clear = std::exchange(clear_first_, false);
     engine.compute(phase, all, [&](const device::Tile& tile) {
       const auto t = std::size_t(tile.id().value);
@@ -78,60 +162,70 @@ class GradWInputs final : public GradWPass::Base {
     });
   }
 
-  std::vector<Gather> round_gathers(std::int64_t k) const {
-    std::vector<Gather> gathers;
+  // Gather `i`, emptied, with one piece.
+  static device::Gather& one_piece(device::Exchange& exchange, std::size_t i, device::Piece piece) {
+    device::Gather& gather = exchange.gathers[i];
+    gather.pieces.assign(1, piece);
+    gather.destinations.clear();
+    return gather;
+  }
+
+  void fill_round(std::int64_t k) {
+    const std::int64_t z_count = spec.grid.splits.z;
+    round_.gathers.resize(2 * all.size() / std::size_t(z_count));
+    std::size_t next = 0;
     for (const TileId tile : all) {
       Cell c = map.cell(tile);
       if (c.z != k) continue;
       const auto source = std::size_t(tile.value);
       const Cell of = seen(c);
-      Gather q{{{q_[q_at_][source], {0, spec.grid.x_range(of.x).size()}}}, {}};
-      Gather s{{{s_[s_at_][source], {0, spec.grid.y_range(of.y).size()}}}, {}};
-      for (c.z = 0; c.z < spec.grid.splits.z; ++c.z) {
+      auto& q = one_piece(round_, next++, {q_.now()[source], {0, spec.grid.x_range(of.x).size()}});
+      auto& s = one_piece(round_, next++, {s_.now()[source], {0, spec.grid.y_range(of.y).size()}});
+      for (c.z = 0; c.z < z_count; ++c.z) {
         const auto to = std::size_t(map.tile(c).value);
-        q.destinations.push_back(q_[1 - q_at_][to]);
-        s.destinations.push_back(s_[1 - s_at_][to]);
+        q.destinations.push_back(q_.free()[to]);
+        s.destinations.push_back(s_.free()[to]);
       }
-      gathers.push_back(std::move(q));
-      gathers.push_back(std::move(s));
     }
-    return gathers;
+    engine.prepare_again(round_);
   }
 
-  // Operands move against the buckets' direction: towards lower indices. dQ varies along x and S
-  // along y, so a shift moves only one of them.
-  void go(const char* phase, Displacement to) {
-    std::vector<Gather> gathers;
-    const Displacement from = std::exchange(at_, Displacement{to.x, to.y, 0});
-    if (to.x != from.x) move_q(gathers, {to.x - from.x, 0, 0});
-    if (to.y != from.y) move_s(gathers, {0, to.y - from.y, 0});
-    if (!gathers.empty()) engine.exchange(phase, engine.prepare(std::move(gathers)));
+  bool is_due(bool x) const {
+    const Displacement& to = loop.now().after;
+    return move_is_due_ && (x ? to.x != at_.x : to.y != at_.y);
   }
 
-  void move_q(std::vector<Gather>& gathers, Cell by) {
-    for (const TileId tile : all) {
-      const Cell c = map.cell(tile);
-      gathers.push_back({{{q_[q_at_][std::size_t(map.tile(map.moved(c, by)).value)],
-                           {0, spec.grid.x_range(seen(c).x).size()}}},
-                         {q_[1 - q_at_][std::size_t(tile.value)]}});
+  // Operands move against the buckets' direction: towards lower indices.
+  void move(TravellingOperand& operand, bool x) {
+    const Displacement to = loop.now().after, from = at_;
+    TESSERA_ASSERT((to.x != from.x) != (to.y != from.y));
+    at_ = {to.x, to.y, 0};
+    fill_move(operand, x, {to.x - from.x, to.y - from.y, 0});
+    engine.exchange("propagate", move_);
+    operand.at = 1 - operand.at;
+    move_is_due_ = false;
+  }
+
+  // Tiles get the slice of the cell they are to see: at_ is where they will stand.
+  void fill_move(const TravellingOperand& operand, bool x, Cell by) {
+    move_.gathers.resize(all.size());
+    for (std::size_t t = 0; t < all.size(); ++t) {
+      const Cell c = map.cell(all[t]), of = seen(c);
+      const std::int64_t rows = (x ? spec.grid.x_range(of.x) : spec.grid.y_range(of.y)).size();
+      const auto from = std::size_t(map.tile(map.moved(c, by)).value);
+      one_piece(move_, t, {operand.now()[from], {0, rows}})
+          .destinations.push_back(operand.free()[t]);
     }
-    q_at_ = 1 - q_at_;
+    engine.prepare_again(move_);
   }
 
-  void move_s(std::vector<Gather>& gathers, Cell by) {
-    for (const TileId tile : all) {
-      const Cell c = map.cell(tile);
-      gathers.push_back({{{s_[s_at_][std::size_t(map.tile(map.moved(c, by)).value)],
-                           {0, spec.grid.y_range(seen(c).y).size()}}},
-                         {s_[1 - s_at_][std::size_t(tile.value)]}});
-    }
-    s_at_ = 1 - s_at_;
-  }
-
-  std::array<std::vector<SlotId>, 2> q_, s_;  // by tile
-  std::size_t q_at_ = 0, s_at_ = 0;
+  TravellingOperand q_, s_;
   Displacement at_;
-  bool clear_first_ = false;
+  std::int64_t round_z_ = 0;  // rounds begun
+  bool clear_first_ = false, move_is_due_ = false;
+  device::Exchange round_, move_;
+  std::vector<int> round_nodes_;
+  std::array<std::vector<int>, 2> move_nodes_;
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "tessera/runtime/grad_w_pass.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -14,53 +15,72 @@ namespace tessera::runtime {
 using device::Gather;
 using device::SlotKind;
 
-GradWPass::Base::Base(const PassSpec& s, TileOrder order, const device::Machine& machine,
+GradWPass::Base::Base(const PassSpec& s, GradWExchange exchange, const device::Machine& machine,
                       device::ExchangeMode mode, Executor& executor)
     : spec(s),
+      bound(exchange == GradWExchange::Inputs ? "GradW, operands travel" : "GradW, buckets travel"),
       engine(machine, mode, executor),
       home_map(s.parts(), TileOrder::Yzx),
-      map(s.parts(), order),
+      map(s.parts(), exchange == GradWExchange::Inputs ? TileOrder::Xyz : TileOrder::Yzx),
       shape{false, s.grid.meta_words * s.word_bytes(), values() * bytes_of(s.partials_type)},
       all(map.all()),
-      kernel(codelets::find_kernel(internal::kernel_key(s)).run) {
+      loop(s, exchange == GradWExchange::Inputs ? Served::NoZ : Served::OwnZ),
+      other_words(bound, s),
+      kernel(codelets::find_kernel(internal::kernel_key(s)).run) {}
+
+void GradWPass::Base::build() {
+  declare();
+  bound.finish();
   add_tiles();
+  loop.add_slots(bound, engine);
+  add_own_slots();
+}
+
+bool GradWPass::Base::cells_move() const {
+  return std::any_of(all.begin(), all.end(),
+                     [&](TileId tile) { return home_map.cell(tile) != map.cell(tile); });
+}
+
+void GradWPass::Base::add_operand_slots(TileId tile, TileSlots& slots) {
+  const Dims& splits = spec.grid.splits;
+  const Cell home = home_map.cell(tile);
+  // Room for the largest slice: travelling operands change hands.
+  const std::int64_t q_rows = spec.grid.x_range(0).size(), s_rows = spec.grid.y_range(0).size();
+  const auto add = [&](BufferId buffer, std::int64_t rows) {
+    return engine.add_slot(bound.slot(buffer, tile, rows, row_bytes()));
+  };
+  slots.q = add(use.q, q_rows);
+  slots.s = add(use.s, s_rows);
+  const bool at_home = home == map.cell(tile);
+  slots.q_home =
+      at_home && splits.y == 1
+          ? slots.q
+          : add(use.q_home, share_of(spec.grid.x_range(home.x).size(), 1, splits.y, home.y).size());
+  slots.s_home =
+      at_home && splits.x == 1
+          ? slots.s
+          : add(use.s_home, share_of(spec.grid.y_range(home.y).size(), 1, splits.x, home.x).size());
+  if (!rearranges()) return;
+  add(use.q_blocks, q_rows);
+  add(use.s_blocks, s_rows);
 }
 
 void GradWPass::Base::add_tiles() {
-  const Dims& splits = spec.grid.splits;
-  const std::int64_t sum_bytes = bytes_of(spec.partials_type);
   tiles.resize(all.size());
   for (const TileId tile : all) {
-    const Cell home = home_map.cell(tile), c = map.cell(tile);
-    const auto landing = [&](const char* name, std::int64_t rows, std::int64_t bytes, int last) {
-      return engine.add_slot({tile, name, rows, bytes, SlotKind::Landing, kPrearrange, last});
-    };
-    const std::int64_t q_share =
-        share_of(spec.grid.x_range(home.x).size(), 1, splits.y, home.y).size();
-    const std::int64_t s_share =
-        share_of(spec.grid.y_range(home.y).size(), 1, splits.x, home.x).size();
-    TileSlots& slots = tiles[std::size_t(tile.value)];
-    // Room for the largest slice: travelling operands change hands.
-    slots.q = landing("output gradient", spec.grid.x_range(0).size(), row_bytes(), kPropagate);
-    slots.s = landing("input", spec.grid.y_range(0).size(), row_bytes(), kPropagate);
-    const bool q_is_here = home == c && splits.y == 1, s_is_here = home == c && splits.x == 1;
-    slots.q_home =
-        q_is_here ? slots.q : landing("output gradient share", q_share, row_bytes(), kPrearrange);
-    slots.s_home = s_is_here ? slots.s : landing("input share", s_share, row_bytes(), kPrearrange);
-    if (spec.method == codelets::Method::BlockGradWAmp) {
-      landing("rearranged output gradient", spec.grid.x_range(0).size(), row_bytes(), kPrearrange);
-      landing("rearranged input", spec.grid.y_range(0).size(), row_bytes(), kPrearrange);
-    }
-    internal::reserve_other_words(engine, spec, tile, {kPrearrange, kCast});
-    meta_homes.push_back(landing("bucket words", 1, shape.meta_bytes, kCast));
-    slots.meta = meta_homes.back();
-    if (home != c) slots.meta = landing("bucket words here", 1, shape.meta_bytes, kPropagate);
-    slots.sums = engine.add_slot(
-        {tile, "gradient sums", 1, values() * sum_bytes, SlotKind::Owned, kDistribute, kCast});
+    TileSlots& slots = slots_of(tile);
+    add_operand_slots(tile, slots);
+    other_words.add_slot(bound, engine, tile);
+    meta_homes.push_back(engine.add_slot(bound.slot(use.words, tile, 1, shape.meta_bytes)));
+    slots.meta = home_map.cell(tile) == map.cell(tile)
+                     ? meta_homes.back()
+                     : engine.add_slot(bound.slot(use.words_here, tile, 1, shape.meta_bytes));
+    slots.sums =
+        engine.add_slot(bound.slot(use.sums, tile, 1, shape.payload_bytes, SlotKind::Owned));
     slots.result = slots.sums;
-    if (spec.partials_type != spec.data_type())
-      slots.result = engine.add_slot({tile, "gradients", 1, values() * bytes_of(spec.data_type()),
-                                      SlotKind::Owned, kCast, kCast});
+    if (casts())
+      slots.result = engine.add_slot(
+          bound.slot(use.result, tile, 1, values() * bytes_of(spec.data_type()), SlotKind::Owned));
   }
 }
 
@@ -87,7 +107,7 @@ void GradWPass::Base::add_operand_gathers(std::vector<Gather>& gathers, bool q_s
 }
 
 void GradWPass::Base::seal() {
-  engine.seal();
+  bound.seal(engine);
   std::vector<Gather> gathers;
   add_operand_gathers(gathers, true);
   add_operand_gathers(gathers, false);
@@ -97,9 +117,11 @@ void GradWPass::Base::seal() {
     if (slots_of(here).meta != from) gathers.push_back({{{from, {0, 1}}}, {slots_of(here).meta}});
   }
   prearrange = engine.prepare(std::move(gathers));
+  bound.set_moves(prearrange_node_, prearrange.moved);
+  prepare();
 }
 
-void GradWPass::Base::load(const BucketImage& image, device::ByteRows q_grad, device::ByteRows s) {
+void GradWPass::Base::load() {
   const Dims &splits = spec.grid.splits, &size = spec.grid.size;
   // Rows of a share that begin at `begin`.
   const auto slice = [&](device::ByteRows rows, std::int64_t begin, Range share, std::int64_t k) {
@@ -108,24 +130,24 @@ void GradWPass::Base::load(const BucketImage& image, device::ByteRows q_grad, de
     view.row_bytes = row_bytes();
     return view;
   };
-  for (const TileId tile : home_map.all()) {
+  loop.load(engine, image_.travel_words);
+  for (const TileId tile : all) {
     const Cell c = home_map.cell(tile);
     const Range x = spec.grid.x_range(c.x), y = spec.grid.y_range(c.y);
-    engine.load(slots_of(tile).q_home,
-                slice(q_grad, c.g * size.x + x.begin, share_of(x.size(), 1, splits.y, c.y), c.z));
-    engine.load(slots_of(tile).s_home,
-                slice(s, c.g * size.y + y.begin, share_of(y.size(), 1, splits.x, c.x), c.z));
+    engine.load(slots_of(tile).q_home, slice(operands_.q_grad, c.g * size.x + x.begin,
+                                             share_of(x.size(), 1, splits.y, c.y), c.z));
+    engine.load(slots_of(tile).s_home, slice(operands_.s, c.g * size.y + y.begin,
+                                             share_of(y.size(), 1, splits.x, c.x), c.z));
     const std::int64_t bucket = spec.grid.bucket_index(c.x, c.y, c.z);
     engine.load(
         meta_homes[std::size_t(tile.value)],
-        internal::one_row(image.groups[std::size_t(c.g)].meta_words(bucket), shape.meta_bytes));
+        internal::one_row(image_.groups[std::size_t(c.g)].meta_words(bucket), shape.meta_bytes));
   }
 }
 
 // The machine brings both operands into block order; our kernels read them where they lie, so only
 // cycles and memory are charged.
 void GradWPass::Base::rearrange() {
-  if (spec.method != codelets::Method::BlockGradWAmp) return;
   const BlockShape block = spec.grid.block;
   engine.compute("rearrange", all, [&](const device::Tile& tile) {
     const Cell c = map.cell(tile.id());
@@ -152,12 +174,12 @@ Cycles GradWPass::Base::visit(const device::Tile& tile, const Visit& v) const {
   args.gradients = tile.view(v.sums).data;
   args.in = internal::operand(tile.view(v.q), element);
   args.in_s = internal::operand(tile.view(v.s), element);
-  kernel(args);
+  internal::CheckedKernel{engine, spec, kernel}(tile.id(), args,
+                                                {shape.meta_bytes / spec.word_bytes(), values()});
   return internal::visit_cycles(spec, engine.machine(), {&args.meta, 1}, args.sub_group);
 }
 
 void GradWPass::Base::cast() {
-  if (spec.partials_type == spec.data_type()) return;
   TESSERA_ASSERT(spec.partials_type == DataType::Float);
   engine.compute("cast", all, [&](const device::Tile& tile) {
     const TileSlots& slots = slots_of(tile.id());
@@ -173,45 +195,64 @@ void GradWPass::Base::cast() {
   });
 }
 
-void GradWPass::Base::collect(std::byte* gradients) const {
+void GradWPass::Base::collect() const {
   const std::int64_t bytes = values() * bytes_of(spec.data_type());
   if (bytes == 0) return;
   for (const TileId tile : all) {
     const Cell c = map.cell(tile);
     const std::int64_t bucket = c.g * spec.grid.buckets() + spec.grid.bucket_index(c.x, c.y, c.z);
-    std::memcpy(gradients + bucket * bytes, engine.view(slots_of(tile).result).data,
+    std::memcpy(operands_.gradients + bucket * bytes, engine.view(slots_of(tile).result).data,
                 std::size_t(bytes));
   }
 }
 
-device::Ledger GradWPass::Base::run(const BucketImage& image, device::ByteRows q_grad,
-                                    device::ByteRows s, std::byte* gradients) {
+bool GradWPass::Base::run(const BucketImage& image, const Operands& operands,
+                          const RunOptions& options, device::Ledger& ledger) {
   TESSERA_ASSERT(image.fits(spec));
-  engine.begin_program();
-  engine.begin_phase(kPrearrange);
-  load(image, q_grad, s);
-  engine.exchange("pre-arrange", prearrange);
-  rearrange();
-  work(image.travel());
-  engine.begin_phase(kCast);
-  cast();
-  collect(gradients);
-  return engine.take_ledger();
+  image_ = image;
+  operands_ = operands;
+  start();
+  const bool finished = bound.run(engine, options);
+  ledger = engine.ledger();
+  return finished;
 }
+
+namespace {
+
+std::unique_ptr<GradWPass::Base> make_state(const PassSpec& spec, GradWExchange exchange,
+                                            const device::Machine& machine,
+                                            device::ExchangeMode mode, Executor& executor) {
+  auto state = exchange == GradWExchange::Inputs
+                   ? internal::make_grad_w_inputs(spec, machine, mode, executor)
+                   : internal::make_grad_w_buckets(spec, machine, mode, executor);
+  state->build();
+  return state;
+}
+
+}  // namespace
 
 GradWPass::GradWPass(const PassSpec& spec, GradWExchange exchange, const device::Machine& machine,
                      device::ExchangeMode mode, Executor& executor)
-    : state_(exchange == GradWExchange::Inputs
-                 ? internal::make_grad_w_inputs(spec, machine, mode, executor)
-                 : internal::make_grad_w_buckets(spec, machine, mode, executor)) {}
+    : state_(make_state(spec, exchange, machine, mode, executor)) {
+  state_->seal();
+}
 GradWPass::~GradWPass() = default;
 GradWPass::GradWPass(GradWPass&&) noexcept = default;
 
 Bytes GradWPass::high_water() const { return state_->engine.high_water(); }
+device::MemoryUse GradWPass::memory() const { return state_->bound.memory(state_->engine); }
+const Program& GradWPass::program() const { return state_->bound.program(); }
 
-device::Ledger GradWPass::run(const BucketImage& image, device::ByteRows q_grad, device::ByteRows s,
-                              std::byte* gradients) {
-  return state_->run(image, q_grad, s, gradients);
+device::MemoryUse GradWPass::memory_of(const PassSpec& spec, GradWExchange exchange,
+                                       const device::Machine& machine) {
+  const auto executor = make_executor(ExecutorKind::Threads, 1);
+  const auto state = make_state(spec, exchange, machine, device::ExchangeMode::Share, *executor);
+  return state->bound.memory(state->engine);
+}
+
+bool GradWPass::run(const BucketImage& image, const Operands& operands, const RunOptions& options,
+                    device::Ledger& ledger) {
+  return state_->run(image, operands, options, ledger);
 }
 
 }  // namespace tessera::runtime

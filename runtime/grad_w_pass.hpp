@@ -4,6 +4,8 @@
 
 #include "tessera/device/engine.hpp"
 #include "tessera/runtime/pass_spec.hpp"
+#include "tessera/runtime/program.hpp"
+#include "tessera/runtime/run_options.hpp"
 
 namespace tessera::runtime {
 
@@ -37,9 +39,20 @@ class GradWPass {
   // q_grad [groups * x][z] and s [groups * y][z] in the layer's type, sizes of the grid, z
   // contiguous. gradients [groups][buckets][values_per_bucket] in the layer's type, bucket order;
   // padding becomes 0.
-  device::Ledger run(const BucketImage& image, device::ByteRows q_grad, device::ByteRows s,
-                     std::byte* gradients);
+  // False when options.stop said so. The ledger is that of the steps that ran.
+  struct Operands {
+    device::ByteRows q_grad, s;
+    std::byte* gradients = nullptr;
+  };
+  bool run(const BucketImage& image, const Operands& operands, const RunOptions& options,
+           device::Ledger& ledger);
   Bytes high_water() const;
+  device::MemoryUse memory() const;
+  const Program& program() const;
+
+  // What a tile needs, without the check that it has that.
+  static device::MemoryUse memory_of(const PassSpec& spec, GradWExchange exchange,
+                                     const device::Machine& machine);
 
   struct Base;
 

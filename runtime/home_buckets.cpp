@@ -23,45 +23,36 @@ BucketShape values_shape(const PassSpec& spec) {
           grid.blocks * grid.block.area() * bytes_of(spec.data_type())};
 }
 
-BucketSlots add_bucket_slots(device::Engine& engine, TileId tile, const BucketShape& shape,
-                             Range phases) {
-  device::SlotSpec spec{.tile = tile,
-                        .name = "bucket words",
-                        .rows = 1,
-                        .row_bytes = shape.meta_bytes,
-                        .kind = device::SlotKind::Landing,
-                        .first_phase = int(phases.begin),
-                        .last_phase = int(phases.end)};
-  const device::SlotId meta = engine.add_slot(spec);
-  spec.name = "bucket values";
-  spec.row_bytes = shape.payload_bytes;
-  return {meta, engine.add_slot(spec)};
+BucketSlots add_bucket_slots(BoundProgram& program, device::Engine& engine, TileId tile,
+                             const BucketShape& shape, const BucketUse& use) {
+  return {engine.add_slot(program.slot(use.words, tile, 1, shape.meta_bytes)),
+          engine.add_slot(program.slot(use.payload, tile, 1, shape.payload_bytes))};
 }
 
-void reserve_other_words(device::Engine& engine, const PassSpec& spec, TileId tile, Range phases) {
+OtherWords::OtherWords(BoundProgram& program, const PassSpec& spec) {
   if (!spec.grid.separate_grad_a) return;
   const bool reads_own = spec.method == codelets::Method::ElementGradA;
-  const std::int64_t words = reads_own ? spec.grid.meta_words : spec.grid.grad_a_words;
-  engine.add_slot({.tile = tile,
-                   .name = "words of another pass",
-                   .rows = 1,
-                   .row_bytes = words * spec.word_bytes(),
-                   .kind = device::SlotKind::Landing,
-                   .first_phase = int(phases.begin),
-                   .last_phase = int(phases.end)});
+  bytes_ = (reads_own ? spec.grid.meta_words : spec.grid.grad_a_words) * spec.word_bytes();
+  buffer_ = program.add_buffer("words of another pass", /*resident=*/true);
 }
 
-std::vector<BucketSlots> add_home_buckets(device::Engine& engine, const TileMap& map,
-                                          const BucketShape& shape, Range phases) {
+void OtherWords::add_slot(BoundProgram& program, device::Engine& engine, TileId tile) const {
+  if (bytes_ > 0) engine.add_slot(program.slot(buffer_, tile, 1, bytes_));
+}
+
+std::vector<BucketSlots> add_home_buckets(BoundProgram& program, device::Engine& engine,
+                                          const TileMap& map, const BucketShape& shape,
+                                          const BucketUse& use) {
   std::vector<BucketSlots> homes;
   for (const TileId tile : map.all())
-    homes.push_back(add_bucket_slots(engine, tile, shape, phases));
+    homes.push_back(add_bucket_slots(program, engine, tile, shape, use));
   return homes;
 }
 
 void load_home_buckets(device::Engine& engine, const TileMap& map, const BucketShape& shape,
                        std::span<const BucketSlots> homes, const BucketImage& image) {
-  for (const TileId tile : map.all()) {
+  for (std::int64_t t = 0; t < map.tiles(); ++t) {
+    const TileId tile(t);
     const Cell c = map.cell(tile);
     const partitioner::Buckets& buckets = image.groups[std::size_t(c.g)];
     const std::int64_t bucket = buckets.grid.bucket_index(c.x, c.y, c.z);

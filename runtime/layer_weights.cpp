@@ -54,6 +54,7 @@ std::optional<partitioner::Misfit> LayerWeights::set(std::span<const sparse::Csr
   buckets_.swap(spare_);
   values_.resize(std::size_t(problem_.size.g * values_per_group() * bytes_of(problem_.data_type)));
   for (std::int64_t g = 0; g < problem_.size.g; ++g) refill(g);
+  say_travel();
   return std::nullopt;
 }
 
@@ -73,8 +74,10 @@ std::optional<partitioner::Misfit> LayerWeights::update(const sparse::PatternCha
       partitioner::update(spare_[g], converted ? *converted : weights, in_blocks, executor_);
   if (updated.misfit) return named(std::move(updated.misfit), group);
   std::swap(buckets_[g], spare_[g]);
+  say_travel();
   given_[g] = std::move(weights);
   in_grid_[g] = std::move(converted);
+  places_.clear();
   // A place that goes from inside a larger block changes a value of a block that stays.
   if (same_blocks)
     refill_changed(group, updated.changed);
@@ -126,20 +129,53 @@ const sparse::Csr<float>& LayerWeights::given(std::int64_t group) const {
   return given_[std::size_t(group)];
 }
 
+namespace {
+
+// Values in bucket order to their places in the pattern that was encoded; padding is left out.
+template <class T>
+void spread(const partitioner::Buckets& buckets, std::span<const T> in_order,
+            std::vector<float>& values) {
+  const auto area = std::size_t(buckets.grid.block.area());
+  for (std::size_t slot = 0; slot < buckets.source.size(); ++slot) {
+    const std::int32_t block = buckets.source[slot];
+    if (block < 0) continue;
+    for (std::size_t i = 0; i < area; ++i)
+      values[std::size_t(block) * area + i] = float(in_order[slot * area + i]);
+  }
+}
+
+}  // namespace
+
+std::span<const std::int64_t> LayerWeights::places(std::int64_t group) {
+  const auto g = std::size_t(group);
+  places_.resize(buckets_.size());
+  if (!places_[g].empty()) return places_[g];
+  // Numbers from 1 travel as values: 0 is what on_pattern gives where nothing is stored. A double
+  // holds more of them than there can be blocks.
+  const auto numbered = [](const sparse::Csr<float>& pattern) {
+    sparse::Csr<double> result;
+    result.rows = pattern.rows, result.cols = pattern.cols, result.block = pattern.block;
+    result.row_begin = pattern.row_begin, result.col = pattern.col;
+    for (std::size_t i = 0; i < pattern.values.size(); ++i) result.values.push_back(double(i + 1));
+    return result;
+  };
+  for (const double place : sparse::on_pattern(numbered(*in_grid_[g]), numbered(given_[g])).values)
+    places_[g].push_back(static_cast<std::int64_t>(place) - 1);
+  return places_[g];
+}
+
 template <class T>
 void LayerWeights::to_given(std::span<const T> in_order, std::int64_t group,
-                            sparse::Csr<float>& result) const {
+                            sparse::Csr<float>& result) {
   const auto g = std::size_t(group), count = std::size_t(values_per_group());
-  std::vector<float> values =
-      partitioner::from_bucket_order<float, T>(buckets_[g], in_order.subspan(g * count, count));
-  if (!in_grid_[g]) {
-    result = given_[g];
-    result.values = std::move(values);
-    return;
-  }
-  sparse::Csr<float> whole = *in_grid_[g];
-  whole.values = std::move(values);
-  result = sparse::on_pattern(whole, given_[g]);
+  const std::span<const T> of_group = in_order.subspan(g * count, count);
+  result = given_[g];
+  if (!in_grid_[g]) return spread(buckets_[g], of_group, result.values);
+  in_pattern_.resize(in_grid_[g]->values.size());
+  spread(buckets_[g], of_group, in_pattern_);
+  const std::span<const std::int64_t> places = this->places(group);
+  for (std::size_t i = 0; i < places.size(); ++i)
+    result.values[i] = places[i] < 0 ? 0.0f : in_pattern_[std::size_t(places[i])];
 }
 
 void LayerWeights::check_weights(const sparse::Csr<float>& weights) const {
@@ -180,6 +216,11 @@ std::optional<partitioner::Misfit> LayerWeights::named(std::optional<partitioner
   return misfit;
 }
 
+void LayerWeights::say_travel() {
+  places_.clear();
+  travel_words_ = partitioner::travel_words(image().travel(), grid_.splits.z);
+}
+
 void LayerWeights::refill(std::int64_t group) {
   const std::span<const float> from = pattern(group).values;
   const partitioner::Buckets& buckets = buckets_[std::size_t(group)];
@@ -208,11 +249,8 @@ std::int64_t LayerWeights::values_per_group() const {
   return grid_.buckets() * grid_.blocks * grid_.block.area();
 }
 
-template void LayerWeights::to_given(std::span<const float>, std::int64_t,
-                                     sparse::Csr<float>&) const;
-template void LayerWeights::to_given(std::span<const Half>, std::int64_t,
-                                     sparse::Csr<float>&) const;
-template void LayerWeights::to_given(std::span<const BFloat16>, std::int64_t,
-                                     sparse::Csr<float>&) const;
+template void LayerWeights::to_given(std::span<const float>, std::int64_t, sparse::Csr<float>&);
+template void LayerWeights::to_given(std::span<const Half>, std::int64_t, sparse::Csr<float>&);
+template void LayerWeights::to_given(std::span<const BFloat16>, std::int64_t, sparse::Csr<float>&);
 
 }  // namespace tessera::runtime::internal

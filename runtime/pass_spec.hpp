@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "tessera/base/data_type.hpp"
@@ -26,10 +27,12 @@ struct PassSpec {
 
 // Encoded matrices, one of each group, as the machine reads them: the buckets, and their values in
 // the layer's type.
-//   values  [groups][buckets][values_per_bucket]
+//   values        [groups][buckets][values_per_bucket]
+//   travel_words  partitioner::travel_words of travel(): what steers propagation
 struct BucketImage {
   std::span<const partitioner::Buckets> groups;
   const std::byte* values = nullptr;
+  std::span<const std::uint32_t> travel_words;
 
   // All groups were encoded for the grid, and none is missing.
   bool fits(const PassSpec& spec) const;

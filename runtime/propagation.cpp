@@ -1,7 +1,5 @@
 #include "tessera/runtime/propagation.hpp"
 
-#include <utility>
-
 namespace tessera::runtime {
 namespace {
 
@@ -9,7 +7,7 @@ namespace {
 struct Walker {
   Dims splits;
   Displacement at;
-  std::vector<PropagationStep> steps;
+  std::vector<PropagationStep>& steps;
 
   void shift(Axis axis, std::int64_t Displacement::*along, std::int64_t to, std::int64_t count) {
     while (at.*along != to) {
@@ -44,9 +42,10 @@ void visit_column(Walker& walker, Displacement to, std::int64_t z_count, bool ow
 
 }  // namespace
 
-std::vector<PropagationStep> propagation_steps(const partitioner::Travel& travel, Dims splits,
-                                               Served served) {
-  Walker walker{splits, {}, {}};
+void propagation_steps(const partitioner::Travel& travel, Dims splits, Served served,
+                       std::vector<PropagationStep>& steps) {
+  steps.clear();
+  Walker walker{splits, {}, steps};
   const std::int64_t z_count = served == Served::NoZ ? 1 : splits.z;
   for (std::int64_t x = 0; x < travel.x_end(); ++x) {
     const std::int64_t begin = walker.at.y;
@@ -57,13 +56,25 @@ std::vector<PropagationStep> propagation_steps(const partitioner::Travel& travel
       visit_column(walker, {x, y, 0}, z_count, home);
     }
   }
-  return std::move(walker.steps);
+}
+
+std::vector<PropagationStep> propagation_steps(const partitioner::Travel& travel, Dims splits,
+                                               Served served) {
+  std::vector<PropagationStep> steps;
+  propagation_steps(travel, splits, served, steps);
+  return steps;
+}
+
+void return_home(Displacement from, Dims splits, std::vector<PropagationStep>& steps) {
+  steps.clear();
+  Walker walker{splits, from, steps};
+  walker.go({});
 }
 
 std::vector<PropagationStep> return_home(Displacement from, Dims splits) {
-  Walker walker{splits, from, {}};
-  walker.go({});
-  return std::move(walker.steps);
+  std::vector<PropagationStep> steps;
+  return_home(from, splits, steps);
+  return steps;
 }
 
 }  // namespace tessera::runtime

@@ -34,8 +34,12 @@ enum class Served { AllOfZ, OwnZ, NoZ };
 // Example: splits {1, 1, 3, 1}, y_end {2}, AllOfZ: one step, loaded at (0, 1, 0), computing.
 std::vector<PropagationStep> propagation_steps(const partitioner::Travel& travel, Dims splits,
                                                Served served);
+// The same in the storage of `steps`.
+void propagation_steps(const partitioner::Travel& travel, Dims splits, Served served,
+                       std::vector<PropagationStep>& steps);
 
 // Shifts that bring the data home from a displacement.
 std::vector<PropagationStep> return_home(Displacement from, Dims splits);
+void return_home(Displacement from, Dims splits, std::vector<PropagationStep>& steps);
 
 }  // namespace tessera::runtime

@@ -9,6 +9,8 @@
 namespace tessera::runtime::internal {
 namespace {
 
+constexpr const char* kName = "reduce";
+
 // result[i] = cast(sum over sources of source[i]), in order, rounded to the partials' type.
 template <class Sum, class Out>
 void add_up(std::span<const std::byte* const> sources, std::int64_t n, std::byte* result) {
@@ -30,48 +32,61 @@ AddUp add_up_for(DataType partials, DataType result) {
 
 }  // namespace
 
-Reduction::Reduction(device::Engine& engine, std::vector<ReductionColumn> columns,
-                     DataType partials, DataType result, Range phases)
-    : partials_(partials), result_(result), columns_(std::move(columns)) {
+void Reduction::declare(BoundProgram& program, device::Engine& engine, BufferId partials) {
+  partial_buffer_ = partials;
+  std::vector<BufferId> reads{partials};
+  if (depth_ > 1) {
+    others_buffer_ = program.add_buffer("partials of others");
+    exchange_node_ = program.step(NodeKind::Exchange, kName, {{partials}, {others_buffer_}},
+                                  [&] { engine.exchange(kName, exchange_); });
+    reads.push_back(others_buffer_);
+  }
+  if (!has_work()) return;
+  result_buffer_ = program.add_buffer("result");
+  compute_node_ = program.step(NodeKind::Compute, kName, {reads, {result_buffer_}}, [&] {
+    engine.compute(kName, tiles_, [&](const device::Tile& tile) {
+      return reduce(engine, tile, jobs_[std::size_t(job_of_tile_[std::size_t(tile.id().value)])]);
+    });
+  });
+}
+
+void Reduction::add_slots(BoundProgram& program, device::Engine& engine,
+                          std::vector<ReductionColumn> columns) {
+  columns_ = std::move(columns);
   for (const ReductionColumn& column : columns_)
-    for (std::size_t i = 0; i < column.tiles.size(); ++i) add_job(engine, column, i, phases);
+    for (std::size_t i = 0; i < column.tiles.size(); ++i) add_job(program, engine, column, i);
   for (std::size_t i = 0; i < jobs_.size(); ++i) {
     const auto tile = std::size_t(jobs_[i].tile.value);
     if (tile >= job_of_tile_.size()) job_of_tile_.resize(tile + 1);
     job_of_tile_[tile] = static_cast<std::int32_t>(i);
-    if (has_work(jobs_[i])) tiles_.push_back(jobs_[i].tile);
+    if (has_work()) tiles_.push_back(jobs_[i].tile);
     shares_.push_back({jobs_[i].tile, jobs_[i].result, jobs_[i].elements});
   }
 }
 
-void Reduction::add_job(device::Engine& engine, const ReductionColumn& column, std::size_t i,
-                        Range phases) {
+void Reduction::add_job(BoundProgram& program, device::Engine& engine,
+                        const ReductionColumn& column, std::size_t i) {
   const auto parts = static_cast<std::int64_t>(column.tiles.size());
+  TESSERA_ASSERT(parts == depth_);
   Job job{.tile = column.tiles[i],
           .elements = share_of(column.elements, 1, parts, std::int64_t(i)),
           .sources = {},
           .own = i,
-          .result = column.partials[i]};
-  if (job.elements.size() == 0) return;
-  device::SlotSpec spec{.tile = job.tile,
-                        .name = "partials of others",
-                        .rows = job.elements.size(),
-                        .row_bytes = bytes_of(partials_),
-                        .kind = device::SlotKind::Landing,
-                        .first_phase = int(phases.begin),
-                        .last_phase = int(phases.end)};
+          .result = column.partials[i],
+          .views = std::vector<const std::byte*>(column.tiles.size())};
+  const std::int64_t elements = job.elements.size();
+  if (elements == 0) return;
   for (std::size_t s = 0; s < column.tiles.size(); ++s)
-    job.sources.push_back(s == i ? column.partials[i] : engine.add_slot(spec));
-  if (has_work(job)) {
-    spec.name = "result";
-    spec.row_bytes = bytes_of(result_);
-    spec.kind = device::SlotKind::Owned;
-    job.result = engine.add_slot(spec);
-  }
+    job.sources.push_back(s == i ? column.partials[i]
+                                 : engine.add_slot(program.slot(others_buffer_, job.tile, elements,
+                                                                bytes_of(partials_))));
+  if (has_work())
+    job.result = engine.add_slot(program.slot(result_buffer_, job.tile, elements, bytes_of(result_),
+                                              device::SlotKind::Owned));
   jobs_.push_back(std::move(job));
 }
 
-void Reduction::prepare(const device::Engine& engine) {
+void Reduction::prepare(BoundProgram& program, const device::Engine& engine) {
   std::vector<device::Gather> gathers;
   std::size_t next = 0;
   for (const ReductionColumn& column : columns_)
@@ -83,29 +98,20 @@ void Reduction::prepare(const device::Engine& engine) {
           gathers.push_back({{{column.partials[s], job.elements}}, {job.sources[s]}});
     }
   exchange_ = engine.prepare(std::move(gathers));
+  if (exchange_node_ >= 0) program.set_moves(exchange_node_, exchange_.moved);
+  if (compute_node_ >= 0) program.set_tiles(compute_node_, std::ssize(tiles_));
 }
 
-Cycles Reduction::reduce(const device::Engine& engine, const device::Tile& tile,
-                         const Job& job) const {
-  std::vector<const std::byte*> sources;
+Cycles Reduction::reduce(const device::Engine& engine, const device::Tile& tile, Job& job) const {
   for (std::size_t s = 0; s < job.sources.size(); ++s) {
     const device::ByteRows view = tile.view(job.sources[s]);
-    sources.push_back(s == job.own ? view.sub(job.elements).data : view.data);
+    job.views[s] = s == job.own ? view.sub(job.elements).data : view.data;
   }
   const std::int64_t n = job.elements.size();
-  add_up_for(partials_, result_)(sources, n, tile.view(job.result).data);
-  const auto depth = static_cast<std::int64_t>(sources.size());
+  add_up_for(partials_, result_)(job.views, n, tile.view(job.result).data);
   const std::int64_t workers = engine.machine().workers;
-  return depth == 1 ? codelets::cast_cycles(n, partials_, result_, workers)
-                    : codelets::reduce_cycles(n, depth, partials_, result_, workers);
-}
-
-void Reduction::run(device::Engine& engine, std::string_view phase) const {
-  if (!exchange_.gathers.empty()) engine.exchange(phase, exchange_);
-  if (tiles_.empty()) return;
-  engine.compute(phase, tiles_, [&](const device::Tile& tile) {
-    return reduce(engine, tile, jobs_[std::size_t(job_of_tile_[std::size_t(tile.id().value)])]);
-  });
+  return depth_ == 1 ? codelets::cast_cycles(n, partials_, result_, workers)
+                     : codelets::reduce_cycles(n, depth_, partials_, result_, workers);
 }
 
 }  // namespace tessera::runtime::internal

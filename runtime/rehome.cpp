@@ -34,6 +34,7 @@ template <class CyclesOf>
 device::StepRecord step_of(std::span<const std::int64_t> values, CyclesOf&& cycles) {
   device::StepRecord step;
   step.phase = kPhase;
+  step.tiles = std::ssize(values);
   for (std::size_t tile = 0; tile < values.size(); ++tile) {
     const Cycles here = cycles(values[tile]);
     step.tile_sum += here;

@@ -196,7 +196,7 @@ void write_pass(const LayerReport& report, const PassReport& pass, Out out) {
   for (const device::PhaseTotal& phase : pass.ledger.phases()) {
     write_row(
         {name, phase.phase, std::to_string(phase.steps), grouped(phase.compute.value),
-         grouped(phase.exchange.value), grouped((phase.compute + phase.exchange).value),
+         grouped(phase.exchange.value), grouped(phase.busy().value),
          grouped(planned_for(report, pass.pass, phase.phase).value), binary_size(phase.moved)},
         out);
     overhead += phase.overhead;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "tessera/device/engine.hpp"
@@ -7,7 +8,30 @@
 
 namespace tessera::device::internal {
 
-Exchange prepare_exchange(std::vector<Gather> gathers, const Slots& slots, const Machine& machine);
+// Bytes each tile sends and receives in one step.
+struct Traffic {
+  std::vector<std::int64_t> received;         // alone on its bus
+  std::vector<std::int64_t> received_shared;  // while every tile of its bus takes the same
+  std::vector<std::int64_t> sent;
+
+  void clear(std::int64_t tiles);
+  // A tile sends and receives at the same time.
+  Cycles cycles(std::int64_t tile, const Machine& machine) const;
+  Bytes bytes_received(std::int64_t tile) const {
+    return Bytes(received[std::size_t(tile)] + received_shared[std::size_t(tile)]);
+  }
+};
+
+// Storage that preparing an exchange uses again.
+struct ExchangeScratch {
+  Traffic traffic;
+  std::vector<std::int32_t> takers;
+  std::vector<SlotId> sources, destinations;
+};
+
+// Checks exchange.gathers and works out the rest of the exchange. scratch.traffic is left behind.
+void prepare_exchange(Exchange& exchange, const Slots& slots, const Machine& machine,
+                      ExchangeScratch& scratch);
 
 // The two ways to carry a gather out: copy to the destinations' own memory, or make them look at
 // the sources.

@@ -20,8 +20,8 @@ struct Slot {
 //   1. Slots that live in the same phase never overlap. Until a phase has begun, no two slots do.
 //   2. phase_ is kNoPhase or the phase that runs; phased_ is true once any phase has begun.
 //   3. touched_ is true when a load or step of this program ran in no phase.
-// start_slots, in_use and check_guards may run on many threads, for different tiles; the rest may
-// not.
+// start_slot, in_use and check_guards may run on many threads, for different slots and tiles; the
+// rest may not.
 class Slots {
  public:
   Slots(std::int64_t tiles, ExchangeMode mode) : mode_(mode), tiles_(std::size_t(tiles)) {}
@@ -31,31 +31,41 @@ class Slots {
   void allocate();
 
   void begin_program();
-  // What Engine::begin_phase asks for, together with start_slots on every tile. The first call lays
-  // slots out anew in Isolate mode.
+  // What Engine::begin_phase asks for, together with start_slot on each of starting(). The first
+  // call lays slots out anew in Isolate mode.
   void enter_phase(int phase);
-  // The slots of this tile that live in phase_ but lived in no earlier phase that ran.
-  void start_slots(TileId tile);
   // Flips a bit of what the living slots of a tile hold, as Fault counts it. None where they hold
   // less.
   std::optional<Struck> flip(TileId tile, std::int64_t bit);
+  // The slots that live in phase_ but lived in no earlier phase that ran are among these; each is
+  // handed to start_slot.
+  std::span<const SlotId> starting() const;
+  void start_slot(SlotId id);
+  // What Engine::allow asks for.
+  void allow(std::string_view step, std::span<const Access> buffers) {
+    step_ = step;
+    allowed_ = buffers;
+  }
   // Before every load and step.
   void note_step();
 
   Slot& operator[](SlotId id) { return slots_[std::size_t(id.value)]; }
   const Slot& operator[](SlotId id) const { return slots_[std::size_t(id.value)]; }
-  // The same for one who touches its contents: Error{Internal} outside the slot's phases.
-  Slot& in_use(SlotId id) {
-    check_alive((*this)[id]);
+  // The same for one who touches its contents: Error{Internal} outside the slot's phases, and where
+  // the step that runs has no such access.
+  Slot& in_use(SlotId id, Access wanted) {
+    check_touch((*this)[id], wanted);
     return (*this)[id];
   }
-  const Slot& in_use(SlotId id) const {
-    check_alive((*this)[id]);
+  const Slot& in_use(SlotId id, Access wanted) const {
+    check_touch((*this)[id], wanted);
     return (*this)[id];
   }
   const std::vector<SlotId>& of_tile(TileId tile) const {
     return tiles_[std::size_t(tile.value)].slots;
   }
+  // The phase that runs; -1 before the first.
+  int phase() const { return phase_; }
   std::int64_t tiles() const { return static_cast<std::int64_t>(tiles_.size()); }
   bool has_memory(const Slot& slot) const {
     return slot.spec.kind == SlotKind::Owned || mode_ == ExchangeMode::Isolate;
@@ -75,17 +85,28 @@ class Slots {
     if (phase_ == kNoPhase) return !phased_;
     return slot.spec.first_phase <= phase_ && phase_ <= slot.spec.last_phase;
   }
-  void check_alive(const Slot& slot) const {
+  // Any of the accesses that `wanted` names will do.
+  bool allowed(const Slot& slot, Access wanted) const {
+    if (allowed_.empty() || slot.spec.buffer < 0) return true;
+    const Access has = allowed_[std::size_t(slot.spec.buffer)];
+    return (static_cast<int>(has) & static_cast<int>(wanted)) != 0;
+  }
+  void check_touch(const Slot& slot, Access wanted) const {
     if (!alive(slot)) throw_not_alive(slot);
+    if (!allowed(slot, wanted)) throw_not_allowed(slot, wanted);
   }
   [[noreturn]] void throw_not_alive(const Slot& slot) const;
+  [[noreturn]] void throw_not_allowed(const Slot& slot, Access wanted) const;
   void lay_out_by_phases(TileMemory& tile);
 
   ExchangeMode mode_;
   bool sealed_ = false, phased_ = false, touched_ = false;
   int phase_ = kNoPhase, previous_phase_ = kNoPhase;
   std::vector<Slot> slots_;
+  std::vector<SlotId> by_first_phase_;
   std::vector<TileMemory> tiles_;
+  std::string_view step_;
+  std::span<const Access> allowed_;  // by buffer; empty: all
 };
 
 }  // namespace tessera::device::internal

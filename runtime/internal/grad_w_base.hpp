@@ -1,11 +1,16 @@
 #pragma once
 
+#include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "tessera/codelets/kernel.hpp"
 #include "tessera/device/engine.hpp"
 #include "tessera/runtime/grad_w_pass.hpp"
+#include "tessera/runtime/internal/bound_program.hpp"
 #include "tessera/runtime/internal/home_buckets.hpp"
+#include "tessera/runtime/internal/travel_loop.hpp"
 #include "tessera/runtime/tile_map.hpp"
 
 namespace tessera::runtime {
@@ -13,8 +18,6 @@ namespace tessera::runtime {
 // What both ways of running GradW share: operands, words and sums on their tiles, the kernel, the
 // cast. The two ways differ in what moves: work().
 struct GradWPass::Base {
-  enum Phase { kPrearrange, kDistribute, kPropagate, kCast };
-
   // One tile's slots. Operands at home are shares of slices that several tiles need.
   struct TileSlots {
     device::SlotId q_home, s_home;  // on the tiles of home_map
@@ -22,14 +25,28 @@ struct GradWPass::Base {
     device::SlotId meta, sums, result;
   };
 
-  Base(const PassSpec& spec, TileOrder order, const device::Machine& machine,
+  struct Use {
+    BufferId q_home, s_home, q, s, words, words_here, sums, result, q_blocks, s_blocks;
+  };
+
+  Base(const PassSpec& spec, GradWExchange exchange, const device::Machine& machine,
        device::ExchangeMode mode, Executor& executor);
   virtual ~Base() = default;
 
-  device::Ledger run(const BucketImage& image, device::ByteRows q_grad, device::ByteRows s,
-                     std::byte* gradients);
-  // The phases kDistribute and kPropagate, which it begins.
-  virtual void work(const partitioner::Travel& travel) = 0;
+  // Declares the program, adds the slots.
+  void build();
+  // Checks memory, works out the exchanges.
+  void seal();
+  bool run(const BucketImage& image, const Operands& operands, const RunOptions& options,
+           device::Ledger& ledger);
+
+  // What is the way's own: buffers; the nodes that distribute and propagate; slots; exchanges.
+  virtual void declare_buffers() = 0;
+  virtual void declare_work() = 0;
+  virtual void add_own_slots() = 0;
+  virtual void prepare() = 0;
+  // Before the first step of a run.
+  virtual void start() {}
 
   std::int64_t z() const { return spec.grid.z_per_tile(); }
   std::int64_t row_bytes() const { return z() * bytes_of(spec.data_type()); }
@@ -43,26 +60,48 @@ struct GradWPass::Base {
     Cell of;
   };
   Cycles visit(const device::Tile& tile, const Visit& visit) const;
-  // All slots are added: check memory, work out the first exchange.
-  void seal();
+  // A compute step on all tiles.
+  void compute(std::string name, internal::Uses uses, internal::BoundProgram::Action action) {
+    bound.step(NodeKind::Compute, std::move(name), std::move(uses), std::move(action), map.tiles());
+  }
 
   PassSpec spec;
+  internal::BoundProgram bound;
   device::Engine engine;
   TileMap home_map, map;
   internal::BucketShape shape;
   std::vector<TileId> all;
+  internal::TravelLoop loop;
+  internal::OtherWords other_words;
+  Use use;
   std::vector<device::SlotId> meta_homes;  // by tile of home_map
   std::vector<TileSlots> tiles;
   device::Exchange prearrange;
   codelets::Kernel kernel;
 
  private:
+  // grad_w_program.cpp
+  void declare();
+  void declare_common_buffers();
+  void declare_load();
+  void declare_prearrange();
+
+  // Does a tile work on another cell than the one it holds at home?
+  bool cells_move() const;
+  bool rearranges() const { return spec.method == codelets::Method::BlockGradWAmp; }
+  bool casts() const { return spec.partials_type != spec.data_type(); }
   void add_tiles();
+  void add_operand_slots(TileId tile, TileSlots& slots);
   void add_operand_gathers(std::vector<device::Gather>& gathers, bool q_side) const;
-  void load(const BucketImage& image, device::ByteRows q_grad, device::ByteRows s);
+  void load();
   void rearrange();
   void cast();
-  void collect(std::byte* gradients) const;
+  void collect() const;
+
+  int prearrange_node_ = 0;
+  // Of the run that is going on.
+  BucketImage image_;
+  Operands operands_;
 };
 
 namespace internal {

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "tessera/device/engine.hpp"
+#include "tessera/runtime/internal/bound_program.hpp"
 #include "tessera/runtime/pass_spec.hpp"
 #include "tessera/runtime/propagation.hpp"
 #include "tessera/runtime/tile_map.hpp"
@@ -13,6 +14,11 @@ namespace tessera::runtime::internal {
 // gradients being summed).
 struct BucketSlots {
   device::SlotId meta, payload;
+};
+
+// The buffers they belong to.
+struct BucketUse {
+  BufferId words, payload;
 };
 
 // How a pass sees buckets: which words, and how wide the payload is.
@@ -28,16 +34,25 @@ BucketShape values_shape(const PassSpec& spec);
 device::ByteRows one_row(const void* data, std::int64_t bytes);
 
 // One more pair of slots on a tile for a bucket that arrives there.
-BucketSlots add_bucket_slots(device::Engine& engine, TileId tile, const BucketShape& shape,
-                             Range phases);
+BucketSlots add_bucket_slots(BoundProgram& program, device::Engine& engine, TileId tile,
+                             const BucketShape& shape, const BucketUse& use);
 
 // Where GradA has buckets of its own, the words this pass does not read are on the tile all the
 // same: memory for them, in all phases.
-void reserve_other_words(device::Engine& engine, const PassSpec& spec, TileId tile, Range phases);
+class OtherWords {
+ public:
+  OtherWords(BoundProgram& program, const PassSpec& spec);
+  void add_slot(BoundProgram& program, device::Engine& engine, TileId tile) const;
+
+ private:
+  std::int64_t bytes_ = 0;  // 0: there are none
+  BufferId buffer_;
+};
 
 // The bucket that lies on each tile of `map`, in the order of tile numbers.
-std::vector<BucketSlots> add_home_buckets(device::Engine& engine, const TileMap& map,
-                                          const BucketShape& shape, Range phases);
+std::vector<BucketSlots> add_home_buckets(BoundProgram& program, device::Engine& engine,
+                                          const TileMap& map, const BucketShape& shape,
+                                          const BucketUse& use);
 // Streams words and values to their home tiles.
 void load_home_buckets(device::Engine& engine, const TileMap& map, const BucketShape& shape,
                        std::span<const BucketSlots> homes, const BucketImage& image);

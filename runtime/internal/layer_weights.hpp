@@ -40,16 +40,16 @@ class LayerWeights {
   void set_values(std::span<const float> values, std::int64_t group);
 
   bool empty() const { return buckets_.empty(); }
-  BucketImage image() const { return {buckets_, values_.data()}; }
+  BucketImage image() const { return {buckets_, values_.data(), travel_words_}; }
   // Error{InvalidArgument} before set(), and for a group there is not.
   const partitioner::Buckets& buckets(std::int64_t group) const;
   const sparse::Csr<float>& given(std::int64_t group) const;
   partitioner::SpillStats spill() const;
   // Values in bucket order, [groups][buckets][values_per_bucket], at the places of the given
-  // pattern. T is the C++ type of
-  // the layer's data type.
+  // pattern. T is the layer's.  Allocates nothing where `result` has room, from the second call
+  // on.
   template <class T>
-  void to_given(std::span<const T> in_order, std::int64_t group, sparse::Csr<float>& result) const;
+  void to_given(std::span<const T> in_order, std::int64_t group, sparse::Csr<float>& result);
 
  private:
   void check_weights(const sparse::Csr<float>& weights) const;
@@ -58,6 +58,10 @@ class LayerWeights {
   const sparse::Csr<float>& pattern(std::int64_t group) const;
   std::optional<partitioner::Misfit> named(std::optional<partitioner::Misfit> misfit,
                                            std::int64_t group) const;
+  void say_travel();
+  // For each value of the given pattern the place of it in in_grid_, -1 where that stores nothing.
+  // Made when first wanted.
+  std::span<const std::int64_t> places(std::int64_t group);
   // The values of a group's pattern into all its buckets, or into the changed ones.
   void refill(std::int64_t group);
   void refill_changed(std::int64_t group, std::span<const std::int64_t> changed);
@@ -72,7 +76,10 @@ class LayerWeights {
   std::vector<std::optional<sparse::Csr<float>>>
       in_grid_;  // where block or size are not the grid's
   std::vector<partitioner::Buckets> buckets_, spare_;
-  std::vector<std::byte> values_;  // BucketImage::values
+  std::vector<std::byte> values_;                  // BucketImage::values
+  std::vector<std::vector<std::int64_t>> places_;  // by group; empty: not made
+  std::vector<float> in_pattern_;                  // values of in_grid_, on their way to given ones
+  std::vector<std::uint32_t> travel_words_;        // BucketImage::travel_words
 };
 
 }  // namespace tessera::runtime::internal

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <type_traits>
-#include <utility>
+#include <vector>
 
 #include "tessera/base/matrix.hpp"
 #include "tessera/device/engine.hpp"
@@ -16,23 +18,27 @@ namespace tessera::runtime::internal {
 template <class T>
 class Padded {
  public:
-  Padded(MatrixView<T> view, std::int64_t groups, std::int64_t rows, std::int64_t cols)
+  // The copy lies in `storage`, which must stay as long.
+  Padded(MatrixView<T> view, std::int64_t groups, std::int64_t rows, std::int64_t cols,
+         std::vector<std::byte>& storage)
       : view_(view), groups_(groups) {
     const bool fits = view.rows == groups * rows && view.cols == cols;
     if (fits && view.rows_are_contiguous() && view.row_stride >= cols) return;
-    copy_ = Matrix<Plain>(groups * rows, cols);
+    storage.resize(std::size_t(groups * rows * cols) * sizeof(T));
+    copy_ = {reinterpret_cast<Plain*>(storage.data()), groups * rows, cols, cols, 1};
   }
   // Fills the copy, if there is one.
   void read() {
-    if (copy_)
-      for (std::int64_t g = 0; g < groups_; ++g) copy_rows(given(g), copied(g));
+    if (!copy_) return;
+    std::fill_n(copy_->data, copy_->rows * copy_->cols, Plain());
+    for (std::int64_t g = 0; g < groups_; ++g) copy_rows(given(g), copied(g));
   }
   // What a program has written to the copy goes to the caller.
   void write_back() {
     if (copy_)
       for (std::int64_t g = 0; g < groups_; ++g) copy_rows(copied(g), given(g));
   }
-  device::ByteRows bytes() { return copy_ ? bytes_of(copy_->view()) : bytes_of(view_); }
+  device::ByteRows bytes() { return copy_ ? bytes_of(*copy_) : bytes_of(view_); }
 
  private:
   using Plain = std::remove_const_t<T>;
@@ -43,8 +49,8 @@ class Padded {
   }
   // The part of a group's copy that is not padding.
   MatrixView<Plain> copied(std::int64_t g) {
-    const std::int64_t begin = g * (copy_->rows() / groups_);
-    return copy_->view().sub({begin, begin + view_.rows / groups_}, {0, view_.cols});
+    const std::int64_t begin = g * (copy_->rows / groups_);
+    return copy_->sub({begin, begin + view_.rows / groups_}, {0, view_.cols});
   }
   template <class From, class To>
   static void copy_rows(MatrixView<From> from, MatrixView<To> to) {
@@ -60,7 +66,7 @@ class Padded {
 
   MatrixView<T> view_;
   std::int64_t groups_;
-  std::optional<Matrix<Plain>> copy_;
+  std::optional<MatrixView<Plain>> copy_;
 };
 
 }  // namespace tessera::runtime::internal

@@ -1,11 +1,11 @@
 #pragma once
 
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "tessera/base/data_type.hpp"
 #include "tessera/device/engine.hpp"
+#include "tessera/runtime/internal/bound_program.hpp"
 
 namespace tessera::runtime::internal {
 
@@ -31,11 +31,17 @@ struct ReducedShare {
 // Sums are taken in the partials' type, so that the bits do not depend on anything but the order.
 class Reduction {
  public:
-  Reduction(device::Engine& engine, std::vector<ReductionColumn> columns, DataType partials,
-            DataType result, Range phases);
+  // `depth` tiles share a column.
+  Reduction(std::int64_t depth, DataType partials, DataType result)
+      : depth_(depth), partials_(partials), result_(result) {}
+
+  void declare(BoundProgram& program, device::Engine& engine, BufferId partials);
+  // Which buffer the result is in.
+  BufferId result() const { return has_work() ? result_buffer_ : partial_buffer_; }
+  void add_slots(BoundProgram& program, device::Engine& engine,
+                 std::vector<ReductionColumn> columns);
   // Works out the exchange; call after all slots are added.
-  void prepare(const device::Engine& engine);
-  void run(device::Engine& engine, std::string_view phase) const;
+  void prepare(BoundProgram& program, const device::Engine& engine);
 
   std::span<const ReducedShare> shares() const { return shares_; }
 
@@ -47,12 +53,18 @@ class Reduction {
     std::vector<device::SlotId> sources;  // in the column's order; the own partials among them
     std::size_t own = 0;                  // which source that is
     device::SlotId result;
+    std::vector<const std::byte*> views;  // of the sources, while the job runs
   };
-  void add_job(device::Engine& engine, const ReductionColumn& column, std::size_t i, Range phases);
-  Cycles reduce(const device::Engine& engine, const device::Tile& tile, const Job& job) const;
-  bool has_work(const Job& job) const { return job.sources.size() > 1 || partials_ != result_; }
+  void add_job(BoundProgram& program, device::Engine& engine, const ReductionColumn& column,
+               std::size_t i);
+  Cycles reduce(const device::Engine& engine, const device::Tile& tile, Job& job) const;
+  // Of one tile: only a cast, or nothing when the types agree.
+  bool has_work() const { return depth_ > 1 || partials_ != result_; }
 
+  std::int64_t depth_;
   DataType partials_, result_;
+  BufferId partial_buffer_, others_buffer_, result_buffer_;
+  int exchange_node_ = -1, compute_node_ = -1;
   std::vector<ReductionColumn> columns_;
   std::vector<Job> jobs_;
   std::vector<std::int32_t> job_of_tile_;

@@ -1,57 +1,62 @@
 #pragma once
 
 #include <array>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tessera/runtime/internal/home_buckets.hpp"
+#include "tessera/runtime/internal/travel_loop.hpp"
 
 namespace tessera::runtime::internal {
 
 // Propagation's two buffers per tile. At each step every tile hands the bucket in its current
 // buffer to the next tile along one axis, into that tile's other buffer; then the buffers swap
-// roles.
+// roles: six exchanges, three axes by the buffer written.
 //   reads    the current buffer of the tile before   meta words, payload
 //   writes   the other buffer
 //   steps    one exchange a shift; the first load reads the home buckets, any distance away
-// Invariant: current_ is the buffer that holds the buckets now, on every tile.
+// Invariant: after a move the buckets are in buffer loop.into(), on every tile.
 class TravellingBuckets {
  public:
-  TravellingBuckets(device::Engine& engine, const TileMap& map, const BucketShape& shape,
-                    Range phases);
-  // Works out the six exchanges; call after all slots are added.
-  void prepare(const device::Engine& engine);
+  TravellingBuckets(const TileMap& map, const BucketShape& shape, TravelLoop& loop)
+      : map_(map), shape_(shape), loop_(loop) {}
 
-  // Carries out the steps, from `homes`; compute() is called where a step says so.
-  template <class Compute>
-  void run(device::Engine& engine, std::string_view phase, std::span<const BucketSlots> homes,
-           std::span<const PropagationStep> steps, Compute&& compute) {
-    for (const PropagationStep& step : steps) {
-      if (&step == steps.data())
-        load(engine, phase, homes, step.after);
-      else
-        shift(engine, phase, step.shift);
-      if (step.compute) compute();
-    }
-  }
-  void shift(device::Engine& engine, std::string_view phase, Axis axis);
+  void declare_buffers(BoundProgram& program);
+  // One move: the load from `homes` or one of the six shifts, whichever loop.now() says.
+  void declare_move(BoundProgram& program, device::Engine& engine,
+                    const std::vector<BufferId>& homes);
+  // Shifts alone, for the way back.
+  void declare_shifts(BoundProgram& program, device::Engine& engine);
   // Payloads back to `homes`, once the data stand at displacement 0 again.
-  void bring_home(device::Engine& engine, std::string_view phase,
-                  std::span<const BucketSlots> homes) const;
+  void declare_return(BoundProgram& program, device::Engine& engine, BufferId homes);
 
-  BucketSlots current(TileId tile) const {
-    return buffers_[std::size_t(current_)][std::size_t(tile.value)];
-  }
+  void add_slots(BoundProgram& program, device::Engine& engine);
+  // Works out the exchanges; call after all slots are added.
+  void prepare(BoundProgram& program, const device::Engine& engine,
+               std::span<const BucketSlots> homes);
+
+  // Both buffers, for a step that visits what arrived.
+  void add_words_and_payloads(std::vector<BufferId>& ids) const;
+  void add_payloads(std::vector<BufferId>& ids) const;
+  BucketSlots current(TileId tile) const { return buffers_[loop_.into()][std::size_t(tile.value)]; }
 
  private:
-  void load(device::Engine& engine, std::string_view phase, std::span<const BucketSlots> homes,
-            Displacement by);
-  device::Exchange shift_to(const device::Engine& engine, Axis axis, int buffer) const;
+  void load(device::Engine& engine);
+  device::Exchange load_by(const device::Engine& engine, Displacement by) const;
+  device::Exchange shift_to(const device::Engine& engine, Axis axis, std::size_t buffer) const;
+  device::Exchange return_from(const device::Engine& engine, std::size_t buffer) const;
 
   TileMap map_;
+  BucketShape shape_;
+  TravelLoop& loop_;
+  std::array<BucketUse, 2> uses_;
+  std::vector<BucketSlots> homes_;
   std::array<std::vector<BucketSlots>, 2> buffers_;
   std::array<std::array<device::Exchange, 2>, 3> shifts_;  // [axis][buffer written]
-  int current_ = 0;
+  std::array<device::Exchange, 2> returns_;                // [buffer read]
+  device::Exchange load_;  // by the displacement last wanted: it changes only with the pattern
+  Displacement loaded_by_;
+  std::vector<std::pair<int, const device::Exchange*>> nodes_;  // to say what they move
 };
 
 }  // namespace tessera::runtime::internal

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <span>
+#include <vector>
 
 #include "tessera/codelets/check_words.hpp"
 #include "tessera/codelets/kernel.hpp"
@@ -33,6 +35,28 @@ struct CheckedKernel {
 
 // [rows][z] elements of `bytes_per_element` as a kernel wants them.
 codelets::Operand operand(device::ByteRows rows, std::int64_t bytes_per_element);
+
+// The words of the buckets a step visits: without allocation as long as they are few.
+class VisitedWords {
+ public:
+  explicit VisitedWords(std::size_t count) {
+    if (count > few_.size()) many_.reserve(count);
+  }
+  void add(const void* words) {
+    if (many_.capacity() > 0)
+      many_.push_back(words);
+    else
+      few_[count_++] = words;
+  }
+  std::span<const void* const> all() const {
+    return many_.empty() ? std::span<const void* const>(few_.data(), count_) : many_;
+  }
+
+ private:
+  std::array<const void*, 64> few_;
+  std::size_t count_ = 0;
+  std::vector<const void*> many_;
+};
 
 // What a step over these buckets costs the tile: the formula with the counts of the real words.
 Cycles visit_cycles(const PassSpec& spec, const device::Machine& machine,

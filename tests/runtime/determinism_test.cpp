@@ -51,7 +51,7 @@ TEST(Determinism, BitsAndLedgerDoNotDependOnThreadsOrExecutor) {
     ASSERT_TRUE(one);
     for (const ExecutorKind kind : {ExecutorKind::Threads, ExecutorKind::Tbb}) {
       if (!has_executor(kind)) continue;
-      for (const int threads : {2, 3, 7}) {
+      for (const int threads : {2, 3, 7, 16}) {
         const auto many = run_case(c, {.executor = kind, .threads = threads});
         ASSERT_TRUE(many);
         EXPECT_TRUE(same(*one, *many)) << threads << " threads";

@@ -17,10 +17,18 @@ void expect_step(const device::StepRecord& step, const char* phase, StepKind kin
   EXPECT_EQ(step.cycles, Cycles(cycles)) << phase;
   EXPECT_EQ(step.moved, Bytes(moved)) << phase;
   const device::Machine machine = device::machine_preset("gc200");
-  const Cycles wait = kind == StepKind::Compute ? machine.launch
-                      : moved > 0               ? machine.sync
-                                                : Cycles();
+  const Cycles wait = kind == StepKind::Control   ? machine.sync + machine.launch
+                      : kind == StepKind::Compute ? machine.launch
+                      : moved > 0                 ? machine.sync
+                                                  : Cycles();
   EXPECT_EQ(step.overhead, wait) << phase;
+}
+
+// One question: worked out on one tile, and a word of 4 bytes for each of the others.
+void expect_control(const device::StepRecord& step, std::int64_t tiles) {
+  expect_step(step, "control", StepKind::Control, device::machine_preset("gc200").control.value + 1,
+              4 * (tiles - 1));
+  EXPECT_EQ(step.critical_tile, TileId(tiles - 1));
 }
 
 // 4 x 4, full, on tiles x 2 * y 2: every cell is 2 x 2 full. Batch 4, float.
@@ -44,7 +52,7 @@ TEST(HandCount, ForwardOfAFullLayerOnFourTiles) {
   const auto results = run_case(full_layer(false));
   ASSERT_TRUE(results);
   const auto& steps = results->ledgers[0].steps;
-  ASSERT_EQ(steps.size(), 4u);
+  ASSERT_EQ(steps.size(), 5u);
   // Each tile holds one of the two rows of its slice of S and fetches the other, 4 floats: 4 tiles
   // receive 16 bytes. Neighbours on a bus (x 0 and 1 of a y) swap: each takes what only it lacks.
   expect_step(steps[0], "pre-arrange", StepKind::Exchange, 16 / 4, 4 * 16);
@@ -53,9 +61,10 @@ TEST(HandCount, ForwardOfAFullLayerOnFourTiles) {
   const std::int64_t multiply = scan(codelets::Method::ElementFwd) + 6 * (27 + 1 * (11 + 2 * 2));
   expect_step(steps[1], "distribute", StepKind::Compute,
               codelets::zero_cycles(32, 6).value + multiply, 0);
+  expect_control(steps[2], 4);  // nothing has spilled
   // Eight sums a tile, each of the two tiles of a column gets four of the other's.
-  expect_step(steps[2], "reduce", StepKind::Exchange, 16 / 4, 4 * 16);
-  expect_step(steps[3], "reduce", StepKind::Compute,
+  expect_step(steps[3], "reduce", StepKind::Exchange, 16 / 4, 4 * 16);
+  expect_step(steps[4], "reduce", StepKind::Compute,
               codelets::reduce_cycles(4, 2, DataType::Float, DataType::Float, 6).value, 0);
 }
 
@@ -63,7 +72,8 @@ TEST(HandCount, WeightGradientWithTravellingOperandsNeedsNoRoundWhenZIsWhole) {
   const auto results = run_case(full_layer(false));
   ASSERT_TRUE(results);
   const auto& steps = results->ledgers[2].steps;
-  ASSERT_EQ(steps.size(), 2u);
+  ASSERT_EQ(steps.size(), 3u);
+  expect_control(steps[2], 4);
   EXPECT_EQ(steps[0].phase, "pre-arrange");
   EXPECT_EQ(steps[1].phase, "distribute");
   // Four values between six workers: four of them do one value of one row, z 4.
@@ -79,17 +89,19 @@ TEST(HandCount, WeightGradientWithTravellingBucketsCirclesOnceThroughZ) {
   const auto results = run_case(c);
   ASSERT_TRUE(results);
   const auto& steps = results->ledgers[2].steps;
-  ASSERT_EQ(steps.size(), 6u);
+  ASSERT_EQ(steps.size(), 8u);
   const planner::Plan plan = c.plan();
+  expect_control(steps[2], 2);  // z 1 is left
+  expect_control(steps[5], 2);  // nothing is left; how far home is goes with it
   const std::int64_t bucket = 2 * plan.fwd_meta_words.value + 4 * plan.nonzeros_per_bucket;
   expect_step(steps[0], "pre-arrange", StepKind::Exchange, 0, 0);  // one tile per slice
   EXPECT_EQ(steps[1].kind, StepKind::Compute);
   const std::int64_t travel =
       ceil_div(2 * plan.fwd_meta_words.value + 4 * plan.nonzeros_per_bucket, 4);
-  expect_step(steps[2], "propagate", StepKind::Exchange, travel, 2 * bucket);
-  EXPECT_EQ(steps[3].kind, StepKind::Compute);
-  expect_step(steps[4], "propagate", StepKind::Exchange, travel, 2 * bucket);  // and back
-  expect_step(steps[5], "propagate", StepKind::Exchange, 0, 0);                // into its home
+  expect_step(steps[3], "propagate", StepKind::Exchange, travel, 2 * bucket);
+  EXPECT_EQ(steps[4].kind, StepKind::Compute);
+  expect_step(steps[6], "propagate", StepKind::Exchange, travel, 2 * bucket);  // and back
+  expect_step(steps[7], "propagate", StepKind::Exchange, 0, 0);                // into its home
 }
 
 TEST(HandCount, BlocksAreTurnedOverBeforeTheyTravel) {
@@ -136,8 +148,9 @@ TEST(HandCount, MemoryOfATileIsWhatItsSlotsAddUpTo) {
   problem.grad_a = problem.grad_w = false;
   const FullyConnected layer(problem, plan, machine, device::ExchangeMode::Share, *executor);
   const std::int64_t bucket = 2 * plan.fwd_meta_words.value + 4 * plan.nonzeros_per_bucket;
-  // In propagation: the bucket at home and two that travel, S [2][4] and the sums [2][4].
-  EXPECT_EQ(layer.high_water(), Bytes(3 * bucket + 32 + 32));
+  // In propagation: the bucket at home and two that travel, S [2][4] and the sums [2][4]. The last
+  // tile holds the travel words too: three and one for each of two x distances, 4 bytes each.
+  EXPECT_EQ(layer.high_water(), Bytes(3 * bucket + 32 + 32 + 20));
 }
 
 }  // namespace

@@ -1,0 +1,155 @@
+#include "tessera/runtime/internal/bound_program.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "tessera/base/error.hpp"
+
+namespace tessera::runtime::internal {
+namespace {
+
+using device::Access;
+
+Node* find(std::vector<Node>& nodes, int number) {
+  for (Node& node : nodes) {
+    if (node.number == number) return &node;
+    if (Node* inside = find(node.body, number)) return inside;
+  }
+  return nullptr;
+}
+
+void note_access(const std::vector<Node>& nodes, std::vector<std::vector<Access>>& access) {
+  const auto add = [](Access& has, Access more) {
+    has = Access(static_cast<int>(has) | static_cast<int>(more));
+  };
+  for (const Node& node : nodes) {
+    auto& of_node = access[std::size_t(node.number)];
+    for (const BufferId id : node.reads) add(of_node[std::size_t(id.value)], Access::Read);
+    for (const BufferId id : node.writes) add(of_node[std::size_t(id.value)], Access::Write);
+    note_access(node.body, access);
+  }
+}
+
+}  // namespace
+
+struct BoundProgram::Walk {
+  device::Engine& engine;
+  const RunOptions& options;
+  int phase = -1;
+  std::int64_t begun = 0;
+};
+
+BufferId BoundProgram::add_buffer(std::string name, bool resident) {
+  TESSERA_ASSERT(access_.empty());
+  program_.buffers.push_back({std::move(name), resident, Bytes()});
+  return BufferId(std::ssize(program_.buffers) - 1);
+}
+
+Node& BoundProgram::add(Node node, Action action, Question question) {
+  TESSERA_ASSERT(access_.empty());
+  node.number = static_cast<int>(actions_.size());
+  actions_.push_back(std::move(action));
+  questions_.push_back(std::move(question));
+  open_->push_back(std::move(node));
+  return open_->back();
+}
+
+int BoundProgram::step(NodeKind kind, std::string name, Uses uses, Action action,
+                       std::int64_t tiles) {
+  Node node{.kind = kind, .name = std::move(name)};
+  node.tiles = tiles;
+  node.reads = std::move(uses.reads);
+  node.writes = std::move(uses.writes);
+  return add(std::move(node), std::move(action), {}).number;
+}
+
+void BoundProgram::nest(Node node, Question question, const std::function<void()>& body) {
+  std::vector<Node> inside;
+  Node& outer = add(std::move(node), {}, std::move(question));
+  // Nothing is added beside `outer` while its body is open, so it stays where it is.
+  std::vector<Node>* const before = std::exchange(open_, &inside);
+  body();
+  open_ = before;
+  outer.body = std::move(inside);
+}
+
+void BoundProgram::repeat(std::string text, Question question, const std::function<void()>& body) {
+  nest({.kind = NodeKind::Repeat, .name = std::move(text)}, std::move(question), body);
+}
+
+void BoundProgram::when(std::string text, Question question, const std::function<void()>& body) {
+  nest({.kind = NodeKind::If, .name = std::move(text)}, std::move(question), body);
+}
+
+void BoundProgram::controlled_repeat(std::string text, std::vector<BufferId> reads,
+                                     Question question, const std::function<void()>& body) {
+  Node node{.kind = NodeKind::Repeat, .name = std::move(text)};
+  node.reads = std::move(reads);
+  node.controlled = true;
+  nest(std::move(node), std::move(question), body);
+}
+
+void BoundProgram::finish() {
+  live_ = liveness(program_);
+  access_.assign(actions_.size(), std::vector<Access>(program_.buffers.size(), Access::None));
+  note_access(program_.nodes, access_);
+}
+
+device::SlotSpec BoundProgram::slot(BufferId buffer, TileId tile, std::int64_t rows,
+                                    std::int64_t row_bytes, device::SlotKind kind) {
+  TESSERA_ASSERT(!access_.empty());
+  Buffer& entry = program_.buffers[std::size_t(buffer.value)];
+  entry.largest = std::max(entry.largest, Bytes(rows * row_bytes));
+  const Liveness::Life life = live_.lives[std::size_t(buffer.value)];
+  return {tile, entry.name, rows, row_bytes, kind, life.first, life.last, buffer.value};
+}
+
+Node& BoundProgram::node(int number) {
+  Node* const found = find(program_.nodes, number);
+  TESSERA_ASSERT(found != nullptr);
+  return *found;
+}
+
+void BoundProgram::set_moves(int number, Bytes moves) { node(number).moves = moves; }
+void BoundProgram::set_tiles(int number, std::int64_t tiles) { node(number).tiles = tiles; }
+
+void BoundProgram::enter(const Node& node, Walk& state) const {
+  const int phase = live_.phase_of[std::size_t(node.number)];
+  if (phase != state.phase) state.engine.begin_phase(phase);
+  state.phase = phase;
+  state.engine.allow(node.name, access_[std::size_t(node.number)]);
+}
+
+bool BoundProgram::walk(const std::vector<Node>& nodes, Walk& state) const {
+  for (const Node& node : nodes) {
+    const auto ask = [&] {
+      enter(node, state);
+      if (node.controlled) state.engine.control("control", control_tile_);
+      return questions_[std::size_t(node.number)]();
+    };
+    if (node.kind == NodeKind::Repeat) {
+      while (ask())
+        if (!walk(node.body, state)) return false;
+    } else if (node.kind == NodeKind::If) {
+      if (ask() && !walk(node.body, state)) return false;
+    } else {
+      if (state.options.stop.stop_requested()) return false;
+      if (state.options.progress) state.options.progress({node.name, state.begun});
+      ++state.begun;
+      enter(node, state);
+      actions_[std::size_t(node.number)]();
+    }
+  }
+  return true;
+}
+
+bool BoundProgram::run(device::Engine& engine, const RunOptions& options) const {
+  if (options.struck != nullptr) options.struck->reset();
+  if (options.fault) engine.inject(*options.fault, options.struck);
+  engine.begin_program();
+  engine.keep_tiles(options.tiles);
+  Walk state{engine, options};
+  return walk(program_.nodes, state);
+}
+
+}  // namespace tessera::runtime::internal

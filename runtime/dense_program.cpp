@@ -1,0 +1,77 @@
+#include "tessera/runtime/internal/dense_state.hpp"
+
+namespace tessera::runtime {
+
+void DensePass::State::declare_buffers() {
+  use.home = {bound.add_buffer("bucket words", /*resident=*/true),
+              bound.add_buffer("bucket values", /*resident=*/true)};
+  use.in = bound.add_buffer("operand");
+  if (sharers() > 1) use.in_home = bound.add_buffer("operand share");
+  use.partial = bound.add_buffer("partial sums");
+  if (spec.grid.splits.z > 1)
+    use.arrived = {bound.add_buffer("words of the cell"), bound.add_buffer("values of the cell")};
+  if (turns_blocks()) use.turned = bound.add_buffer("turned values");
+  travelling.declare_buffers(bound);
+  loop.declare(bound);
+}
+
+// Words and values of the own cell. Where blocks are turned over, the turned ones are read, and
+// those at home as well: that is where our kernels find them.
+std::vector<BufferId> DensePass::State::visited_buckets() const {
+  std::vector<BufferId> ids{use.home.words, use.home.payload};
+  if (turns_blocks()) ids.push_back(use.turned);
+  return ids;
+}
+
+void DensePass::State::declare_propagation() {
+  if (!loop.possible()) return;
+  bound.controlled_repeat(
+      "a displacement inside the travel bounds is left", {loop.words()},
+      [this] { return loop.next(engine); },
+      [&] {
+        travelling.declare_move(bound, engine, visited_buckets());
+        internal::Uses uses{{use.in}, {use.partial}};
+        travelling.add_words_and_payloads(uses.reads);
+        bound.when(
+            "this displacement holds something", [this] { return loop.now().compute; },
+            [&] {
+              bound.step(
+                  NodeKind::Compute, "propagate", uses, [this] { visit_arrived(); }, map.tiles());
+            });
+      });
+}
+
+void DensePass::State::declare() {
+  declare_buffers();
+  const bool shares = sharers() > 1, copies = spec.grid.splits.z > 1;
+  internal::Uses loaded{{}, {use.home.words, use.home.payload, shares ? use.in_home : use.in}};
+  if (loop.possible()) loaded.writes.push_back(loop.words());
+  bound.step(NodeKind::Load, "", loaded, [this] { load(); });
+  if (turns_blocks())
+    bound.step(
+        NodeKind::Compute, "transpose", {{use.home.payload}, {use.turned}}, [this] { transpose(); },
+        map.tiles());
+
+  internal::Uses moved;
+  if (shares) moved = {{use.in_home}, {use.in}};
+  if (copies) {
+    const auto buckets = visited_buckets();
+    moved.reads.insert(moved.reads.end(), buckets.begin(), buckets.end());
+    moved.writes.insert(moved.writes.end(), {use.arrived.words, use.arrived.payload});
+  }
+  prearrange_node = bound.step(NodeKind::Exchange, "pre-arrange", moved,
+                               [this] { engine.exchange("pre-arrange", prearrange); });
+
+  internal::Uses multiplied{{use.in}, {use.partial}};
+  const auto buckets = visited_buckets();
+  multiplied.reads.insert(multiplied.reads.end(), buckets.begin(), buckets.end());
+  if (copies)
+    multiplied.reads.insert(multiplied.reads.end(), {use.arrived.words, use.arrived.payload});
+  bound.step(
+      NodeKind::Compute, "distribute", multiplied, [this] { distribute(); }, map.tiles());
+  declare_propagation();
+  reduction.declare(bound, engine, use.partial);
+  bound.step(NodeKind::Collect, "", {{reduction.result()}, {}}, [this] { collect(); });
+}
+
+}  // namespace tessera::runtime

@@ -1,0 +1,62 @@
+#include "tessera/runtime/internal/grad_w_base.hpp"
+
+namespace tessera::runtime {
+
+void GradWPass::Base::declare_common_buffers() {
+  use.q = bound.add_buffer("output gradient");
+  use.s = bound.add_buffer("input");
+  const bool moves = cells_move();
+  if (spec.grid.splits.y > 1 || moves) use.q_home = bound.add_buffer("output gradient share");
+  if (spec.grid.splits.x > 1 || moves) use.s_home = bound.add_buffer("input share");
+  use.words = bound.add_buffer("bucket words", /*resident=*/true);
+  use.words_here = moves ? bound.add_buffer("bucket words here") : use.words;
+  use.sums = bound.add_buffer("gradient sums");
+  use.result = casts() ? bound.add_buffer("gradients") : use.sums;
+  if (!rearranges()) return;
+  use.q_blocks = bound.add_buffer("rearranged output gradient");
+  use.s_blocks = bound.add_buffer("rearranged input");
+}
+
+// A tile that works on its own cell and shares an operand with nobody has it where it is needed.
+void GradWPass::Base::declare_load() {
+  const Dims& splits = spec.grid.splits;
+  const bool moves = cells_move();
+  internal::Uses loaded{{}, {use.words}};
+  if (splits.y == 1) loaded.writes.push_back(use.q);
+  if (splits.y > 1 || moves) loaded.writes.push_back(use.q_home);
+  if (splits.x == 1) loaded.writes.push_back(use.s);
+  if (splits.x > 1 || moves) loaded.writes.push_back(use.s_home);
+  if (loop.possible()) loaded.writes.push_back(loop.words());
+  bound.step(NodeKind::Load, "", loaded, [this] { load(); });
+}
+
+void GradWPass::Base::declare_prearrange() {
+  const Dims& splits = spec.grid.splits;
+  const bool moves = cells_move();
+  internal::Uses moved;
+  const auto add = [&](BufferId from, BufferId to) {
+    moved.reads.push_back(from);
+    moved.writes.push_back(to);
+  };
+  if (splits.y > 1 || moves) add(use.q_home, use.q);
+  if (splits.x > 1 || moves) add(use.s_home, use.s);
+  if (moves) add(use.words, use.words_here);
+  prearrange_node_ = bound.step(NodeKind::Exchange, "pre-arrange", moved,
+                                [this] { engine.exchange("pre-arrange", prearrange); });
+  if (!rearranges()) return;
+  // Into block order and back in place: our kernels read operands where they lie.
+  compute("rearrange", {{use.q, use.s}, {use.q_blocks, use.s_blocks}}, [this] { rearrange(); });
+}
+
+void GradWPass::Base::declare() {
+  declare_common_buffers();
+  loop.declare(bound);
+  declare_buffers();
+  declare_load();
+  declare_prearrange();
+  declare_work();
+  if (casts()) compute("cast", {{use.sums}, {use.result}}, [this] { cast(); });
+  bound.step(NodeKind::Collect, "", {{use.result}, {}}, [this] { collect(); });
+}
+
+}  // namespace tessera::runtime

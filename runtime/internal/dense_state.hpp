@@ -1,0 +1,82 @@
+#pragma once
+
+#include <vector>
+
+#include "tessera/codelets/kernel.hpp"
+#include "tessera/runtime/dense_pass.hpp"
+#include "tessera/runtime/internal/bound_program.hpp"
+#include "tessera/runtime/internal/dense_role.hpp"
+#include "tessera/runtime/internal/home_buckets.hpp"
+#include "tessera/runtime/internal/reduce.hpp"
+#include "tessera/runtime/internal/travel_loop.hpp"
+#include "tessera/runtime/internal/travelling_buckets.hpp"
+#include "tessera/runtime/internal/visit.hpp"
+
+namespace tessera::runtime {
+
+// A dense pass on its machine. The constructor declares the program and adds the slots; seal()
+// checks the memory and works out the exchanges.
+struct DensePass::State {
+  // The slots of one tile besides its travelling buckets.
+  struct TileSlots {
+    device::SlotId in_home, in, partial;
+    // Buckets of the own cell by z; the own one is the home bucket.
+    std::vector<internal::BucketSlots> arrived;
+  };
+  struct Use {
+    internal::BucketUse home, arrived;
+    BufferId in_home, in, partial, turned;
+  };
+
+  State(const PassSpec& spec, const device::Machine& machine, device::ExchangeMode mode,
+        Executor& executor);
+  void seal();
+
+  std::int64_t z() const { return spec.grid.z_per_tile(); }
+  std::int64_t row_bytes() const { return z() * bytes_of(spec.data_type()); }
+  // Tiles that need the same slice of the operand.
+  std::int64_t sharers() const { return role.out_parts(spec.grid.splits); }
+  bool turns_blocks() const;
+
+  // Buffers and nodes: dense_program.cpp.
+  void declare();
+  void declare_buffers();
+  std::vector<BufferId> visited_buckets() const;
+  void declare_propagation();
+
+  void add_slots();
+  std::vector<internal::ReductionColumn> columns() const;
+  std::vector<device::Gather> prearrange_gathers() const;
+  void add_bucket_gathers(TileId tile, std::vector<device::Gather>& gathers) const;
+
+  // What the nodes do.
+  void load();
+  void transpose();
+  void distribute();
+  void visit_arrived();
+  Cycles visit(const device::Tile& tile, std::span<const internal::BucketSlots> buckets) const;
+  void collect() const;
+
+  PassSpec spec;
+  internal::DenseRole role;
+  internal::BoundProgram bound;
+  device::Engine engine;
+  TileMap map;
+  internal::BucketShape shape;
+  std::vector<TileId> all;
+  internal::TravelLoop loop;
+  internal::TravellingBuckets travelling;
+  internal::Reduction reduction;
+  internal::OtherWords other_words;
+  codelets::Kernel kernel;
+  Use use;
+  std::vector<internal::BucketSlots> homes;
+  std::vector<TileSlots> tiles;
+  device::Exchange prearrange;
+  int prearrange_node = 0;
+  // Of the run that is going on.
+  BucketImage image;
+  device::ByteRows host_in, host_out;
+};
+
+}  // namespace tessera::runtime

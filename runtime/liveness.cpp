@@ -1,0 +1,119 @@
+#include <algorithm>
+#include <boost/graph/adjacency_list.hpp>
+#include <boost/graph/strong_components.hpp>
+#include <boost/graph/topological_sort.hpp>
+#include <iterator>
+#include <set>
+
+#include "tessera/base/error.hpp"
+#include "tessera/runtime/program.hpp"
+
+namespace tessera::runtime {
+namespace {
+
+using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS>;
+
+// Nodes in the order of their numbers.
+void flatten(const std::vector<Node>& nodes, std::vector<const Node*>& flat) {
+  for (const Node& node : nodes) {
+    flat.push_back(&node);
+    flatten(node.body, flat);
+  }
+}
+
+// Edges from every node to those that may run right after it. Takes the nodes before `nodes`,
+// returns those after which the program may go on.
+std::vector<int> add_edges(const std::vector<Node>& nodes, std::vector<int> before, Graph& graph) {
+  for (const Node& node : nodes) {
+    for (const int from : before) add_edge(std::size_t(from), std::size_t(node.number), graph);
+    before = {node.number};
+    if (node.is_step()) continue;
+    const std::vector<int> after = add_edges(node.body, before, graph);
+    if (node.kind == NodeKind::Repeat) {
+      for (const int from : after) add_edge(std::size_t(from), std::size_t(node.number), graph);
+    } else {
+      before.insert(before.end(), after.begin(), after.end());
+    }
+  }
+  return before;
+}
+
+// A phase for each node: the strong components of the flow, in topological order. A loop is one
+// component.
+std::vector<int> phases_of(const Program& program, std::size_t count) {
+  Graph flow(count);
+  add_edges(program.nodes, {}, flow);
+  std::vector<int> component(count);
+  const int components = boost::strong_components(
+      flow, boost::make_iterator_property_map(component.begin(), get(boost::vertex_index, flow)));
+  std::set<std::pair<int, int>> edges;
+  for (const auto edge : boost::make_iterator_range(boost::edges(flow))) {
+    const int from = component[source(edge, flow)], to = component[target(edge, flow)];
+    if (from != to) edges.emplace(from, to);
+  }
+  const Graph condensed(edges.begin(), edges.end(), std::size_t(components));
+  std::vector<std::size_t> last_to_first;
+  boost::topological_sort(condensed, std::back_inserter(last_to_first));
+  std::vector<int> place(last_to_first.size());
+  for (std::size_t i = 0; i < last_to_first.size(); ++i)
+    place[last_to_first[i]] = components - 1 - int(i);
+  for (int& phase : component) phase = place[std::size_t(phase)];
+  return component;
+}
+
+std::string kind_and_name(const Node& node) {
+  switch (node.kind) {
+    case NodeKind::Load:
+      return "load";
+    case NodeKind::Exchange:
+      return "exchange " + node.name;
+    case NodeKind::Compute:
+      return "compute " + node.name;
+    case NodeKind::Collect:
+      return "collect";
+    case NodeKind::Repeat:
+      return "loop";
+    case NodeKind::If:
+      return "if " + node.name;
+  }
+  return {};
+}
+
+// A loop is called after its first step.
+std::string phase_name(const Node& node, const std::vector<const Node*>& flat) {
+  if (node.kind != NodeKind::Repeat) return kind_and_name(node);
+  for (std::size_t i = std::size_t(node.number); i < flat.size(); ++i)
+    if (flat[i]->is_step()) return "loop " + flat[i]->name;
+  return kind_and_name(node);
+}
+
+}  // namespace
+
+Liveness liveness(const Program& program) {
+  std::vector<const Node*> flat;
+  flatten(program.nodes, flat);
+  Liveness result;
+  result.phase_of = phases_of(program, flat.size());
+  const int count =
+      flat.empty() ? 0 : 1 + *std::max_element(result.phase_of.begin(), result.phase_of.end());
+  result.phases.resize(std::size_t(count));
+  std::vector<Liveness::Life> lives(program.buffers.size(), {count, -1});
+  for (std::size_t i = 0; i < flat.size(); ++i) {
+    const int phase = result.phase_of[i];
+    std::string& name = result.phases[std::size_t(phase)];
+    if (name.empty()) name = phase_name(*flat[i], flat);
+    for (const auto* ids : {&flat[i]->reads, &flat[i]->writes})
+      for (const BufferId id : *ids) {
+        Liveness::Life& life = lives[std::size_t(id.value)];
+        life = {std::min(life.first, phase), std::max(life.last, phase)};
+      }
+  }
+  for (std::size_t b = 0; b < lives.size(); ++b) {
+    if (program.buffers[b].resident) lives[b] = {0, std::max(0, count - 1)};
+    TESSERA_ASSERT(lives[b].first <= lives[b].last);
+  }
+  result.lives = std::move(lives);
+  return result;
+}
+
+}  // namespace tessera::runtime

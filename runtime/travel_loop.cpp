@@ -1,0 +1,88 @@
+#include "tessera/runtime/internal/travel_loop.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "tessera/base/error.hpp"
+#include "tessera/runtime/internal/home_buckets.hpp"
+
+namespace tessera::runtime::internal {
+namespace {
+
+// travel_words: x_end, largest y_end, z_parts, then y_end of every x distance.
+constexpr std::int64_t kFirstBound = 3;
+constexpr std::int64_t kWordBytes = sizeof(std::uint32_t);
+
+}  // namespace
+
+bool TravelLoop::possible() const {
+  return splits_.x * splits_.y * (served_ == Served::OwnZ ? splits_.z : 1) > 1;
+}
+
+void TravelLoop::declare(BoundProgram& program) {
+  if (possible()) words_ = program.add_buffer("travel words", /*resident=*/true);
+}
+
+void TravelLoop::add_slots(BoundProgram& program, device::Engine& engine) {
+  if (!possible()) return;
+  const std::int64_t used = splits_.product();
+  const TileId control(std::min(engine.machine().tiles - 1, used));
+  program.set_control_tile(control);
+  slot_ = engine.add_slot(program.slot(words_, control, kFirstBound + splits_.x, kWordBytes));
+}
+
+void TravelLoop::load(device::Engine& engine, std::span<const std::uint32_t> travel_words) {
+  read_ = first_ = began_ = homeward_ = false;
+  if (!possible()) return;
+  device::ByteRows words = one_row(travel_words.data(), kWordBytes);
+  words.rows = std::ssize(travel_words);
+  engine.load(slot_, words);
+}
+
+void TravelLoop::read_bounds(device::ByteRows words) {
+  const auto word = [&](std::int64_t i) {
+    std::uint32_t value = 0;
+    std::memcpy(&value, words.data + i * words.stride, sizeof(value));
+    return value;
+  };
+  const std::int64_t x_end = word(0);
+  bool legal = words.rows == kFirstBound + x_end;
+  travel_.y_end.clear();
+  for (std::int64_t x = 0; legal && x < x_end; ++x) {
+    const std::int64_t y_end = word(kFirstBound + x);
+    legal = y_end <= splits_.y;
+    travel_.y_end.push_back(static_cast<std::int32_t>(y_end));
+  }
+  if (!legal)  // only memory that changed by itself holds such words
+    throw Error(ErrorCode::CheckFailed, "self-check: travel words beyond the layer's partition");
+}
+
+bool TravelLoop::next(const device::Engine& engine) {
+  if (!read_) {
+    read_bounds(engine.view(slot_));
+    propagation_steps(travel_, splits_, served_, steps_);
+    at_ = 0;
+    read_ = true;
+  }
+  if (at_ == steps_.size()) return false;
+  first_ = at_ == 0;
+  into_ = first_ ? 0 : 1 - into_;
+  began_ = true;
+  now_ = steps_[at_++];
+  return true;
+}
+
+bool TravelLoop::next_home() {
+  if (!homeward_) {
+    return_home(now_.after, splits_, steps_);
+    at_ = 0;
+    homeward_ = true;
+    first_ = false;
+  }
+  if (at_ == steps_.size()) return false;
+  into_ = 1 - into_;
+  now_ = steps_[at_++];
+  return true;
+}
+
+}  // namespace tessera::runtime::internal

@@ -1,0 +1,174 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tessera/base/error.hpp"
+#include "tessera/runtime/internal/bound_program.hpp"
+#include "tessera/tests/runtime/layer_case.hpp"
+
+namespace tessera::runtime {
+namespace {
+
+using device::ExchangeMode;
+using internal::BoundProgram;
+using planner::Pass;
+
+void nothing() {}
+
+Liveness::Life life(int first, int last) { return {first, last}; }
+
+TEST(Liveness, GoesFromTheFirstStepThatNamesABufferToTheLast) {
+  BoundProgram p("line");
+  const BufferId a = p.add_buffer("a"), b = p.add_buffer("b"), kept = p.add_buffer("kept", true);
+  p.step(NodeKind::Load, "", {{}, {a}}, nothing);
+  p.step(NodeKind::Compute, "one", {{a}, {b}}, nothing);
+  p.step(NodeKind::Compute, "two", {{}, {}}, nothing);
+  p.step(NodeKind::Collect, "", {{b}, {}}, nothing);
+  static_cast<void>(kept);
+  p.finish();
+  const Liveness live = liveness(p.program());
+  EXPECT_EQ(live.phases,
+            (std::vector<std::string>{"load", "compute one", "compute two", "collect"}));
+  EXPECT_EQ(live.lives, (std::vector<Liveness::Life>{life(0, 1), life(1, 3), life(0, 3)}));
+}
+
+// What a loop carries from turn to turn must not be given away between its steps.
+TEST(Liveness, TakesALoopWithAllThatIsInItForOnePhase) {
+  BoundProgram p("loop");
+  const BufferId a = p.add_buffer("a"), b = p.add_buffer("b"), c = p.add_buffer("c");
+  const auto no = [] { return false; };
+  p.step(NodeKind::Load, "", {{}, {a}}, nothing);
+  p.repeat("more", no, [&] {
+    p.step(NodeKind::Exchange, "in", {{a}, {b}}, nothing);
+    p.repeat("inner", no, [&] { p.step(NodeKind::Compute, "in", {{b}, {a}}, nothing); });
+    p.when("odd", no, [&] { p.step(NodeKind::Compute, "odd", {{a}, {c}}, nothing); });
+  });
+  p.step(NodeKind::Collect, "", {{a}, {}}, nothing);
+  p.finish();
+  const Liveness live = liveness(p.program());
+  EXPECT_EQ(live.phases, (std::vector<std::string>{"load", "loop in", "collect"}));
+  EXPECT_EQ(live.phase_of, (std::vector<int>{0, 1, 1, 1, 1, 1, 1, 2}));
+  EXPECT_EQ(live.lives, (std::vector<Liveness::Life>{life(0, 2), life(1, 1), life(1, 1)}));
+}
+
+TEST(Liveness, TakesTheStepsOfAConditionOneByOne) {
+  BoundProgram p("if");
+  const BufferId a = p.add_buffer("a"), b = p.add_buffer("b");
+  p.when(
+      "some", [] { return true; },
+      [&] {
+        p.step(NodeKind::Compute, "one", {{}, {a}}, nothing);
+        p.step(NodeKind::Compute, "two", {{a}, {b}}, nothing);
+      });
+  p.step(NodeKind::Collect, "", {{b}, {}}, nothing);
+  p.finish();
+  EXPECT_EQ(liveness(p.program()).lives, (std::vector<Liveness::Life>{life(1, 2), life(2, 3)}));
+}
+
+TEST(Liveness, RefusesABufferNobodyNames) {
+  BoundProgram p("none");
+  p.add_buffer("a");
+  p.step(NodeKind::Compute, "one", {{}, {}}, nothing);
+  EXPECT_THROW(p.finish(), Error);
+}
+
+// A machine of one tile and a program of one step that does `action` to the slot of "theirs" while
+// it names "ours" alone.
+std::string refusal(device::Access wanted) {
+  const auto executor = make_executor(1);
+  device::Machine machine = device::machine_preset("gc200");
+  machine.tiles = 2;
+  device::Engine engine(machine, ExchangeMode::Share, *executor);
+  BoundProgram p("wrong");
+  const BufferId ours = p.add_buffer("ours"), theirs = p.add_buffer("theirs", true);
+  device::SlotId mine, other;
+  device::Exchange exchange;
+  std::byte byte{};
+  p.step(NodeKind::Compute, "step", {{ours}, {ours}}, [&] {
+    if (wanted == device::Access::Write) engine.load(other, {&byte, 1, 1, 1});
+    if (wanted == device::Access::Read) engine.exchange("step", exchange);
+    if (wanted == device::Access::ReadWrite) engine.view(other);
+  });
+  p.finish();
+  mine = engine.add_slot(p.slot(ours, TileId(0), 1, 1));
+  other = engine.add_slot(p.slot(theirs, TileId(1), 1, 1));
+  p.seal(engine);
+  exchange = engine.prepare({{{{other, {0, 1}}}, {mine}}});
+  try {
+    p.run(engine, {});
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::Internal);
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+TEST(BoundProgram, RefusesWhatAStepDoesNotName) {
+  const std::string end = " in step \"step\", which does not say so";
+  const std::string slot = "tile 1: slot \"theirs\" was ";
+  EXPECT_EQ(refusal(device::Access::Write), slot + "written" + end);
+  EXPECT_EQ(refusal(device::Access::Read), slot + "read" + end);
+  EXPECT_EQ(refusal(device::Access::ReadWrite), slot + "touched" + end);
+  EXPECT_EQ(refusal(device::Access::None), "nothing was thrown");
+}
+
+LayerCase big_case() {
+  LayerCase c;
+  c.weights = random_weights(64, 64, {1, 1}, 0.3, 2);
+  c.batch = 32;
+  c.partition = {1, 2, 2, 2};
+  return c;
+}
+
+TEST(MemoryUse, AddsUpToWhatThePeakSaysOnEveryTile) {
+  const LayerCase c = big_case();
+  const auto executor = make_executor(1);
+  const FullyConnected layer(c.problem(), c.plan(), c.machine(), ExchangeMode::Share, *executor);
+  Bytes most;
+  for (const Pass pass : {Pass::Fwd, Pass::GradA, Pass::GradW}) {
+    const device::MemoryUse use = layer.memory(pass);
+    ASSERT_EQ(std::ssize(use.tiles), c.machine().tiles);
+    Bytes sum;
+    for (const device::HeldBuffer& buffer : use.at_peak) sum += buffer.bytes;
+    EXPECT_EQ(sum, use.high_water());
+    EXPECT_EQ(*std::max_element(use.by_phase.begin(), use.by_phase.end()), use.high_water());
+    EXPECT_EQ(use.by_phase.size(), use.phases.size());
+    for (const device::TilePeak& tile : use.tiles) EXPECT_LE(tile.bytes, use.high_water());
+    EXPECT_EQ(use, memory_use(c.problem(), c.plan(), c.machine(), pass));
+    most = std::max(most, use.high_water());
+  }
+  EXPECT_EQ(layer.high_water(), most);
+}
+
+TEST(MemoryUse, OfAPlanThatDoesNotFitIsThereAndTheErrorNamesTileBuffersAndStep) {
+  const LayerCase c = big_case();
+  device::Machine machine = c.machine();
+  const device::MemoryUse fitting = memory_use(c.problem(), c.plan(), machine, Pass::Fwd);
+  machine.tile_memory = fitting.high_water() - Bytes(1);
+  const device::MemoryUse use = memory_use(c.problem(), c.plan(), machine, Pass::Fwd);
+  EXPECT_EQ(use, fitting);
+  EXPECT_FALSE(use.fits(machine.tile_memory));
+  planner::Problem problem = c.problem();
+  problem.grad_a = problem.grad_w = false;
+  const auto executor = make_executor(1);
+  try {
+    const FullyConnected layer(problem, c.plan(), machine, ExchangeMode::Share, *executor);
+    ADD_FAILURE() << "one byte short and nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::LimitExceeded);
+    const std::string text = error.what();
+    const device::TilePeak& peak = use.tiles[std::size_t(use.fullest.value)];
+    for (const std::string& part :
+         {"tile " + std::to_string(use.fullest.value) + " needs " +
+              std::to_string(use.high_water().value) + " bytes",
+          "(" + use.phase_name(peak.phase) + ")", use.at_peak[0].name, use.at_peak[1].name})
+      EXPECT_NE(text.find(part), std::string::npos) << part << " in " << text;
+  }
+  const std::string report = to_string(use);
+  EXPECT_NE(report.find("peak"), std::string::npos);
+  for (const device::HeldBuffer& buffer : use.at_peak)
+    EXPECT_NE(report.find(buffer.name), std::string::npos) << buffer.name;
+}
+
+}  // namespace
+}  // namespace tessera::runtime

@@ -1,0 +1,107 @@
+#include "tessera/runtime/run_options.hpp"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+#include "tessera/tests/runtime/layer_case.hpp"
+
+namespace tessera::runtime {
+namespace {
+
+struct Running {
+  Running() : in(c()) { EXPECT_FALSE(layer.set_weights(c().weights, {.force_spills = true})); }
+  static const LayerCase& c() {
+    static const LayerCase the_case = [] {
+      LayerCase made;
+      made.weights = random_weights(30, 42, {1, 1}, 0.3, 4);
+      made.partition = {1, 3, 3, 1};
+      made.batch = 8;
+      return made;
+    }();
+    return the_case;
+  }
+  bool forward(const RunOptions& options) {
+    return layer.forward<float>(in.s.view(), q.view(), options, ledger);
+  }
+
+  std::unique_ptr<Executor> executor = make_executor(1);
+  FullyConnected layer{c().problem(), c().plan(), c().machine(), device::ExchangeMode::Share,
+                       *executor};
+  Operands<float> in;
+  Matrix<float> q{30, 8};
+  device::Ledger ledger;
+};
+
+TEST(Progress, IsToldBeforeEveryStepInOrder) {
+  Running run;
+  std::vector<std::string> steps;
+  ASSERT_TRUE(run.forward({.progress = [&](const Progress& at) {
+    EXPECT_EQ(at.begun, std::ssize(steps));
+    steps.emplace_back(at.step);
+  }}));
+  std::vector<std::string> want{""};  // the load
+  for (const device::StepRecord& step : run.ledger.steps)
+    if (step.kind != device::StepKind::Control) want.push_back(step.phase);
+  want.emplace_back("");  // collecting
+  EXPECT_EQ(steps, want);
+}
+
+// Stopped before every step in turn, a layer gives the same result afterwards as one never stopped.
+TEST(Stop, EndsThePassBeforeTheNextStepAndLeavesTheLayerAsItWas) {
+  Running fresh;
+  ASSERT_TRUE(fresh.forward({}));
+  Running run;
+  for (std::int64_t last = 0;; ++last) {
+    std::stop_source source;
+    std::int64_t begun = 0;
+    const bool finished =
+        run.forward({.stop = source.get_token(), .progress = [&](const Progress& at) {
+                       begun = at.begun;
+                       if (at.begun == last) source.request_stop();
+                     }});
+    if (finished) {
+      ASSERT_GT(last, 4) << "too few steps to stop anywhere";
+      break;
+    }
+    EXPECT_EQ(begun, last);
+    Matrix<float> q(30, 8);
+    device::Ledger ledger;
+    ASSERT_TRUE(run.layer.forward<float>(run.in.s.view(), q.view(), {}, ledger));
+    EXPECT_EQ(q.elements(), fresh.q.elements());
+    EXPECT_EQ(ledger, fresh.ledger);
+  }
+}
+
+TEST(Stop, RequestedBeforehandRunsNothing) {
+  Running run;
+  std::stop_source source;
+  source.request_stop();
+  EXPECT_FALSE(run.forward({.stop = source.get_token()}));
+  EXPECT_TRUE(run.ledger.steps.empty());
+}
+
+TEST(Stop, EndsTheWeightGradientTooAndLeavesTheCallersGradient) {
+  Running run;
+  sparse::Csr<float> gradient = Running::c().weights;
+  std::stop_source source;
+  const RunOptions options{.stop = source.get_token(), .progress = [&](const Progress& at) {
+                             if (at.begun == 2) source.request_stop();
+                           }};
+  EXPECT_FALSE(run.layer.grad_w<float>(run.in.q_grad.view(), run.in.s.view(),
+                                       std::span(&gradient, 1), options, run.ledger));
+  EXPECT_EQ(gradient, Running::c().weights);
+}
+
+TEST(Progress, WhatItThrowsComesOutAndTheLayerGoesOn) {
+  Running run, fresh;
+  EXPECT_THROW(static_cast<void>(run.forward(
+                   {.progress = [](const Progress&) { throw std::runtime_error("enough"); }})),
+               std::runtime_error);
+  ASSERT_TRUE(run.forward({}));
+  ASSERT_TRUE(fresh.forward({}));
+  EXPECT_EQ(run.q.elements(), fresh.q.elements());
+}
+
+}  // namespace
+}  // namespace tessera::runtime
