@@ -1,11 +1,15 @@
 #include "tessera/tools/sparse_fc_layer/passes.hpp"
 
 #include <algorithm>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "tessera/base/error.hpp"
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/sparse/convert.hpp"
+#include "tessera/tools/sparse_fc_layer/trust.hpp"
 
 namespace tessera::tools {
 namespace {
@@ -48,6 +52,7 @@ class Passes {
          runtime::LayerReport& report)
       : layer_(layer),
         weights_(weights),
+        arguments_(a),
         report_(report),
         width_(report.problem.size.z),
         parts_(parts_of(a.batch_size, width_)),
@@ -56,15 +61,18 @@ class Passes {
         q_grad_(random_matrix<T>(weights.rows, a.batch_size, a.seed + 2)) {}
 
   void fwd() {
-    product(planner::Pass::Fwd, matrix_, s_, [this](const Matrix<T>& in, Matrix<T>& out) {
-      return layer_.forward<T>(in.view(), out.view());
-    });
+    product(planner::Pass::Fwd, matrix_, s_,
+            [this](const Matrix<T>& in, Matrix<T>& out, const runtime::RunOptions& options,
+                   device::Ledger& ledger) {
+              return layer_.forward<T>(in.view(), out.view(), options, ledger);
+            });
   }
 
   void grad_a() {
     product(planner::Pass::GradA, sparse::transpose(matrix_), q_grad_,
-            [this](const Matrix<T>& in, Matrix<T>& out) {
-              return layer_.grad_a<T>(in.view(), out.view());
+            [this](const Matrix<T>& in, Matrix<T>& out, const runtime::RunOptions& options,
+                   device::Ledger& ledger) {
+              return layer_.grad_a<T>(in.view(), out.view(), options, ledger);
             });
   }
 
@@ -74,7 +82,12 @@ class Passes {
     for (const Range part : parts_) {
       const Matrix<T> q_grad = columns(q_grad_, part, width_), s = columns(s_, part, width_);
       sparse::Csr<float> gradient;
-      pass.ledger = layer_.grad_w<T>(q_grad.view(), s.view(), gradient);
+      trusted(planner::Pass::GradW, [&](const runtime::RunOptions& options) {
+        const bool finished = layer_.grad_w<T>(q_grad.view(), s.view(), std::span(&gradient, 1),
+                                               options, pass.ledger);
+        TESSERA_ASSERT(finished);  // nobody stops it
+        return gradient.values;
+      });
       add(runtime::verify_gradient<T>(matrix_, inside(gradient, weights_), q_grad.view(), s.view(),
                                       rounding(planner::Pass::GradW)),
           *pass.verdict);
@@ -82,7 +95,20 @@ class Passes {
     report_.passes.push_back(std::move(pass));
   }
 
+  std::vector<std::string> notes() && { return std::move(notes_); }
+
  private:
+  // Runs `run(options)`, which gives results, as the arguments ask for it; where a fault strikes,
+  // after a run without it, to compare with.
+  template <class Run>
+  void trusted(planner::Pass pass, Run&& run) {
+    Trust trust(arguments_, pass);
+    decltype(run(trust.options())) clean;
+    if (trust.has_fault()) clean = run({});
+    const bool changed = run(trust.options()) != clean;
+    for (std::string& note : trust.notes(changed)) notes_.push_back(std::move(note));
+  }
+
   // matrix * in for the whole batch; `run` takes one part of it through the layer.
   template <class Run>
   void product(planner::Pass pass, const sparse::Csr<float>& matrix, const Matrix<T>& in,
@@ -91,7 +117,11 @@ class Passes {
     device::Ledger ledger;
     for (const Range part : parts_) {
       Matrix<T> part_out(out.rows(), width_);
-      ledger = run(columns(in, part, width_), part_out);
+      trusted(pass, [&](const runtime::RunOptions& options) {
+        const bool finished = run(columns(in, part, width_), part_out, options, ledger);
+        TESSERA_ASSERT(finished);
+        return part_out.elements();
+      });
       put_columns(part_out, part, out);
     }
     const runtime::Rounding sums = rounding(pass);
@@ -107,6 +137,8 @@ class Passes {
 
   runtime::FullyConnected& layer_;
   const Weights& weights_;
+  const Arguments& arguments_;
+  std::vector<std::string> notes_;
   runtime::LayerReport& report_;
   std::int64_t width_;  // columns of one run
   std::vector<Range> parts_;
@@ -115,18 +147,19 @@ class Passes {
 };
 
 template <class T>
-void run_typed(Passes<T> passes, const planner::Problem& problem) {
+std::vector<std::string> run_typed(Passes<T> passes, const planner::Problem& problem) {
   passes.fwd();
   if (problem.grad_a) passes.grad_a();
   if (problem.grad_w) passes.grad_w();
+  return std::move(passes).notes();
 }
 
 }  // namespace
 
-void run_passes(runtime::FullyConnected& layer, const Weights& weights, const Arguments& arguments,
-                runtime::LayerReport& report) {
-  with_type(report.problem.data_type, [&](auto zero) {
-    run_typed(Passes<decltype(zero)>(layer, weights, arguments, report), report.problem);
+std::vector<std::string> run_passes(runtime::FullyConnected& layer, const Weights& weights,
+                                    const Arguments& arguments, runtime::LayerReport& report) {
+  return with_type(report.problem.data_type, [&](auto zero) {
+    return run_typed(Passes<decltype(zero)>(layer, weights, arguments, report), report.problem);
   });
 }
 

@@ -82,7 +82,8 @@ LayerRun run_layer(const Arguments& a) {
   runtime::LayerReport& report = run.report;
 
   const auto executor = make_executor(a.threads);
-  const auto mode = a.isolate ? device::ExchangeMode::Isolate : device::ExchangeMode::Share;
+  const auto mode =
+      a.isolate || a.fault ? device::ExchangeMode::Isolate : device::ExchangeMode::Share;
   runtime::FullyConnected layer(report.problem, report.plan, machine, mode, *executor);
   const auto misfit = layer.set_weights(
       weights.matrix, {.force_spills = planned.options.partitioner_force_bucket_spills});
@@ -90,7 +91,8 @@ LayerRun run_layer(const Arguments& a) {
   report.spill = layer.buckets().stats;
   report.travel = layer.buckets().travel;
   report.high_water = layer.high_water();
-  run_passes(layer, weights, a, report);
+  for (std::string& note : run_passes(layer, weights, a, report))
+    run.notes.push_back(std::move(note));
   return run;
 }
 
