@@ -31,7 +31,7 @@ struct Engine::State {
   }
   Ledger ledger;
   std::optional<Fault> next_fault, fault;  // of the next program, of the one that runs
-  std::optional<Struck> struck;
+  std::optional<Struck>* struck = nullptr;
 };
 
 namespace {
@@ -95,9 +95,8 @@ MemoryUse Engine::memory(std::span<const std::string> phase_names) const {
 
 void Engine::begin_program() {
   state_->ledger.steps.clear();
-  state_->kept = nullptr;
-  state_->struck.reset();
   state_->fault = std::exchange(state_->next_fault, std::nullopt);
+  state_->kept = nullptr;
   state_->slots.begin_program();
 }
 
@@ -137,7 +136,7 @@ void Engine::prepare_again(Exchange& exchange) const {
   internal::prepare_exchange(exchange, state_->slots, state_->machine, state_->scratch);
 }
 
-void Engine::inject(const Fault& fault) {
+void Engine::inject(const Fault& fault, std::optional<Struck>* struck) {
   if (state_->mode != ExchangeMode::Isolate)
     throw Error(ErrorCode::InvalidArgument,
                 "a fault needs tiles with memory of their own: run in Isolate mode");
@@ -148,15 +147,16 @@ void Engine::inject(const Fault& fault) {
                             "from 0 on",
                             fault.tile.value, fault.step, fault.bit, state_->slots.tiles() - 1));
   state_->next_fault = fault;
+  state_->struck = struck;
 }
 
-std::optional<Struck> Engine::struck() const { return state_->struck; }
 bool Engine::is_faulty() const { return state_->fault.has_value(); }
 
 void Engine::begin_step() {
   state_->slots.note_step();
-  if (state_->fault && state_->fault->step == std::ssize(state_->ledger.steps))
-    state_->struck = state_->slots.flip(state_->fault->tile, state_->fault->bit);
+  if (!state_->fault || state_->fault->step != std::ssize(state_->ledger.steps)) return;
+  const std::optional<Struck> struck = state_->slots.flip(state_->fault->tile, state_->fault->bit);
+  if (state_->struck != nullptr) *state_->struck = struck;
 }
 
 void Engine::exchange(std::string_view phase, const Exchange& exchange) {
@@ -189,6 +189,7 @@ void Engine::keep_exchange(const Exchange& exchange) {
 }
 
 void Engine::control(std::string_view phase, TileId tile) {
+  begin_step();
   constexpr std::int64_t kWordBytes = 4;
   const Machine& machine = state_->machine;
   const Cycles told(ceil_div(kWordBytes, machine.exchange_bytes_per_cycle));

@@ -202,6 +202,14 @@ class Engine {
     close_compute(phase, tiles);
   }
 
+  // For trying out self-checks: this bit flips in the next program that runs. Only in Isolate mode,
+  // where each tile has memory of its own, else Error{InvalidArgument}, as for a tile there is not.
+  // Costs a comparison a step, whether there is a fault or not. Where it strikes, if it does, is
+  // written to `struck`, which must live as long as the program runs.
+  void inject(const Fault& fault, std::optional<Struck>* struck = nullptr);
+  // The program that runs has a fault in it, so that what vertices read may be nonsense.
+  bool is_faulty() const;
+
   // A decision: `tile` works it out from what it holds, and every other tile of the machine
   // receives it as one word of 4 bytes. Only charged; the caller goes on as it likes.
   void control(std::string_view phase, TileId tile);
@@ -209,15 +217,6 @@ class Engine {
   // From here on every step is also written down tile by tile, until begin_program() or
   // keep_tiles(nullptr). Costs O(tiles) memory and time a step.
   void keep_tiles(TileLedger* tiles);
-  // For trying out self-checks: this bit flips in the next program that runs. Only in Isolate mode,
-  // where each tile has memory of its own, else Error{InvalidArgument}, as for a tile there is not.
-  // Costs a comparison a step, whether there is a fault or not.
-  void inject(const Fault& fault);
-  // Where it struck in that program, which is the last one that was begun. None when the program
-  // ended before, or the tile held no such bit.
-  std::optional<Struck> struck() const;
-  // The program that runs has a fault in it, so that what vertices read may be nonsense.
-  bool is_faulty() const;
 
   // Of the steps since begin_program(), or since the ledger was last taken.
   const Ledger& ledger() const;

@@ -144,6 +144,8 @@ bool BoundProgram::walk(const std::vector<Node>& nodes, Walk& state) const {
 }
 
 bool BoundProgram::run(device::Engine& engine, const RunOptions& options) const {
+  if (options.struck != nullptr) options.struck->reset();
+  if (options.fault) engine.inject(*options.fault, options.struck);
   engine.begin_program();
   engine.keep_tiles(options.tiles);
   Walk state{engine, options};

@@ -187,10 +187,12 @@ Cycles DensePass::State::visit(const device::Tile& tile,
   args.in = internal::operand(tile.view(slots.in), bytes_of(spec.data_type()));
   args.out = {tile.view(slots.partial).data, role.out_rows(spec.grid, c).size(), z(), z()};
   internal::VisitedWords words(buckets.size());
+  const internal::CheckedKernel run{engine, spec, kernel};
   for (const BucketSlots& bucket : buckets) {
     args.meta = tile.view(bucket.meta).data;
     args.values = tile.view(bucket.payload).data;
-    kernel(args);
+    run(tile.id(), args,
+        {shape.meta_bytes / spec.word_bytes(), shape.payload_bytes / bytes_of(spec.data_type())});
     words.add(args.meta);
   }
   return internal::visit_cycles(spec, engine.machine(), words.all(), args.sub_group);

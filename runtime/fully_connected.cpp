@@ -11,6 +11,7 @@
 #include "tessera/planner/layouts.hpp"
 #include "tessera/runtime/dense_pass.hpp"
 #include "tessera/runtime/grad_w_pass.hpp"
+#include "tessera/runtime/internal/layer_check.hpp"
 #include "tessera/runtime/internal/layer_weights.hpp"
 #include "tessera/runtime/internal/padded.hpp"
 #include "tessera/runtime/internal/rehome.hpp"
@@ -82,11 +83,32 @@ struct FullyConnected::State {
   template <class T>
   bool run(DensePass& pass, internal::Padded<const T> in, internal::Padded<T> out,
            const RunOptions& options, device::Ledger& ledger) const;
+  Rounding rounding(planner::Pass pass) const;
+  // Of a dense result, where the options ask for it.
+  template <class T>
+  void check(planner::Pass pass, MatrixView<const T> in, MatrixView<const T> out,
+             const RunOptions& options) const;
   template <class T>
   bool run_grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
                   std::span<sparse::Csr<float>> gradients, const RunOptions& options,
                   device::Ledger& ledger);
 };
+
+// Cells whose partial sums add up to a result.
+Rounding FullyConnected::State::rounding(planner::Pass pass) const {
+  const Dims& splits = grid.splits;
+  const std::int64_t partials = pass == planner::Pass::Fwd     ? splits.y
+                                : pass == planner::Pass::GradA ? splits.x
+                                                               : splits.z;
+  return {problem.data_type, problem.partials_type, partials};
+}
+
+template <class T>
+void FullyConnected::State::check(planner::Pass pass, MatrixView<const T> in,
+                                  MatrixView<const T> out, const RunOptions& options) const {
+  if (options.self_check == nullptr) return;
+  internal::check_layer_product<T>(pass, weights, in, out, rounding(pass), *options.self_check);
+}
 
 template <class T>
 void FullyConnected::State::check_operand(const char* name, MatrixView<T> view,
@@ -137,6 +159,9 @@ bool FullyConnected::State::run_grad_w(MatrixView<const T> q_grad, MatrixView<co
   const std::span<const T> in_bucket_order(reinterpret_cast<const T*>(in_order.data()), values);
   for (std::int64_t g = 0; g < groups; ++g)
     weights.to_given<T>(in_bucket_order, g, gradients[std::size_t(g)]);
+  if (options.self_check != nullptr)
+    internal::check_layer_gradient<T>(gradients, q_grad, s, rounding(planner::Pass::GradW),
+                                      *options.self_check);
   return true;
 }
 
@@ -291,8 +316,11 @@ bool FullyConnected::forward(MatrixView<const T> s, MatrixView<T> q, const RunOp
                              device::Ledger& ledger) {
   State& state = *state_;
   state.check_call<T>(true, "forward");
-  return state.run<T>(*state.fwd, state.operand("s", s, &Dims::y), state.operand("q", q, &Dims::x),
-                      options, ledger);
+  if (!state.run<T>(*state.fwd, state.operand("s", s, &Dims::y), state.operand("q", q, &Dims::x),
+                    options, ledger))
+    return false;
+  state.check<T>(Pass::Fwd, s, q, options);
+  return true;
 }
 
 template <class T>
@@ -300,9 +328,12 @@ bool FullyConnected::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
                             const RunOptions& options, device::Ledger& ledger) {
   State& state = *state_;
   state.check_call<T>(state.grad_a.has_value() || state.backward, "grad_a");
-  if (!state.backward)
-    return state.run<T>(*state.grad_a, state.operand("q_grad", q_grad, &Dims::x),
-                        state.operand("s_grad", s_grad, &Dims::y), options, ledger);
+  if (!state.backward) {
+    const bool finished = state.run<T>(*state.grad_a, state.operand("q_grad", q_grad, &Dims::x),
+                                       state.operand("s_grad", s_grad, &Dims::y), options, ledger);
+    if (finished) state.check<T>(Pass::GradA, q_grad, s_grad, options);
+    return finished;
+  }
   state.check_operand("q_grad", q_grad, &Dims::x);
   state.check_operand("s_grad", s_grad, &Dims::y);
   device::Ledger way = state.rehome();

@@ -174,7 +174,8 @@ Cycles GradWPass::Base::visit(const device::Tile& tile, const Visit& v) const {
   args.gradients = tile.view(v.sums).data;
   args.in = internal::operand(tile.view(v.q), element);
   args.in_s = internal::operand(tile.view(v.s), element);
-  kernel(args);
+  internal::CheckedKernel{engine, spec, kernel}(tile.id(), args,
+                                                {shape.meta_bytes / spec.word_bytes(), values()});
   return internal::visit_cycles(spec, engine.machine(), {&args.meta, 1}, args.sub_group);
 }
 

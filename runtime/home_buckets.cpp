@@ -51,7 +51,8 @@ std::vector<BucketSlots> add_home_buckets(BoundProgram& program, device::Engine&
 
 void load_home_buckets(device::Engine& engine, const TileMap& map, const BucketShape& shape,
                        std::span<const BucketSlots> homes, const BucketImage& image) {
-  for (const TileId tile : map.all()) {
+  for (std::int64_t t = 0; t < map.tiles(); ++t) {
+    const TileId tile(t);
     const Cell c = map.cell(tile);
     const partitioner::Buckets& buckets = image.groups[std::size_t(c.g)];
     const std::int64_t bucket = buckets.grid.bucket_index(c.x, c.y, c.z);

@@ -16,53 +16,55 @@ MatrixView<T> group_of(MatrixView<T> all, std::int64_t groups, std::int64_t g) {
   return all.sub({g * rows, (g + 1) * rows}, {0, all.cols});
 }
 
-}  // namespace
-
-template <class T>
-void LayerCheck::product(planner::Pass pass, const LayerWeights& weights, MatrixView<const T> in,
-                         MatrixView<const T> out, const Rounding& rounding) {
-  if (!on) return;
-  last = {};
-  const std::int64_t groups = std::ssize(weights.image().groups);
-  for (std::int64_t g = 0; g < groups; ++g) {
-    const sparse::Csr<float>& given = weights.given(g);
-    const auto in_g = group_of(in, groups, g), out_g = group_of(out, groups, g);
-    add(pass, g,
-        pass == planner::Pass::GradA
-            ? check_product<T>(sparse::transpose(given), in_g, out_g, rounding)
-            : check_product<T>(given, in_g, out_g, rounding));
-  }
-}
-
-template <class T>
-void LayerCheck::gradient(std::span<const sparse::Csr<float>> gradients, MatrixView<const T> q_grad,
-                          MatrixView<const T> s, const Rounding& rounding) {
-  if (!on) return;
-  last = {};
-  const std::int64_t groups = std::ssize(gradients);
-  for (std::int64_t g = 0; g < groups; ++g)
-    add(planner::Pass::GradW, g,
-        check_gradient<T>(gradients[std::size_t(g)], group_of(q_grad, groups, g),
-                          group_of(s, groups, g), rounding));
-}
-
-void LayerCheck::add(planner::Pass pass, std::int64_t group, const Checksums& checksums) {
-  last.exact = checksums.exact && (group == 0 || last.exact);
-  last.compared += checksums.compared;
-  last.wrong_rows += checksums.wrong_rows;
-  last.wrong_cols += checksums.wrong_cols;
-  last.worst = std::max(last.worst, checksums.worst);
+void add(planner::Pass pass, std::int64_t group, const Checksums& checksums, Checksums& all) {
+  all.exact = checksums.exact && (group == 0 || all.exact);
+  all.compared += checksums.compared;
+  all.wrong_rows += checksums.wrong_rows;
+  all.wrong_cols += checksums.wrong_cols;
+  all.worst = std::max(all.worst, checksums.worst);
   if (checksums.ok()) return;
+  all.first_wrong_row = checksums.first_wrong_row;
+  all.first_wrong_col = checksums.first_wrong_col;
   throw Error(ErrorCode::CheckFailed,
               fmt::format("self-check of {}, group {}: {}; results cannot be trusted, run it again",
                           planner::to_string(pass), group, to_string(checksums)));
 }
 
+}  // namespace
+
+template <class T>
+void check_layer_product(planner::Pass pass, const LayerWeights& weights, MatrixView<const T> in,
+                         MatrixView<const T> out, const Rounding& rounding, Checksums& all) {
+  all = {};
+  const std::int64_t groups = std::ssize(weights.image().groups);
+  for (std::int64_t g = 0; g < groups; ++g) {
+    const sparse::Csr<float>& given = weights.given(g);
+    const auto in_g = group_of(in, groups, g), out_g = group_of(out, groups, g);
+    const bool turned = pass == planner::Pass::GradA;
+    add(pass, g,
+        turned ? check_product<T>(sparse::transpose(given), in_g, out_g, rounding)
+               : check_product<T>(given, in_g, out_g, rounding),
+        all);
+  }
+}
+
+template <class T>
+void check_layer_gradient(std::span<const sparse::Csr<float>> gradients, MatrixView<const T> q_grad,
+                          MatrixView<const T> s, const Rounding& rounding, Checksums& all) {
+  all = {};
+  const std::int64_t groups = std::ssize(gradients);
+  for (std::int64_t g = 0; g < groups; ++g)
+    add(planner::Pass::GradW, g,
+        check_gradient<T>(gradients[std::size_t(g)], group_of(q_grad, groups, g),
+                          group_of(s, groups, g), rounding),
+        all);
+}
+
 #define TESSERA_LAYER_CHECK(T)                                                                 \
-  template void LayerCheck::product(planner::Pass, const LayerWeights&, MatrixView<const T>,   \
-                                    MatrixView<const T>, const Rounding&);                     \
-  template void LayerCheck::gradient(std::span<const sparse::Csr<float>>, MatrixView<const T>, \
-                                     MatrixView<const T>, const Rounding&);
+  template void check_layer_product(planner::Pass, const LayerWeights&, MatrixView<const T>,   \
+                                    MatrixView<const T>, const Rounding&, Checksums&);         \
+  template void check_layer_gradient(std::span<const sparse::Csr<float>>, MatrixView<const T>, \
+                                     MatrixView<const T>, const Rounding&, Checksums&);
 TESSERA_LAYER_CHECK(float)
 TESSERA_LAYER_CHECK(Half)
 TESSERA_LAYER_CHECK(BFloat16)

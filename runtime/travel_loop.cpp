@@ -46,10 +46,15 @@ void TravelLoop::read_bounds(device::ByteRows words) {
     return value;
   };
   const std::int64_t x_end = word(0);
-  TESSERA_ASSERT(words.rows == kFirstBound + x_end);
+  bool legal = words.rows == kFirstBound + x_end;
   travel_.y_end.clear();
-  for (std::int64_t x = 0; x < x_end; ++x)
-    travel_.y_end.push_back(static_cast<std::int32_t>(word(kFirstBound + x)));
+  for (std::int64_t x = 0; legal && x < x_end; ++x) {
+    const std::int64_t y_end = word(kFirstBound + x);
+    legal = y_end <= splits_.y;
+    travel_.y_end.push_back(static_cast<std::int32_t>(y_end));
+  }
+  if (!legal)  // only memory that changed by itself holds such words
+    throw Error(ErrorCode::CheckFailed, "self-check: travel words beyond the layer's partition");
 }
 
 bool TravelLoop::next(const device::Engine& engine) {

@@ -34,7 +34,7 @@ struct Array {
 // (pickles), complex numbers, records and dates are refused by name.
 Array read_npy(std::string_view bytes, std::string_view name);
 
-// A matrix in C order, little-endian. T is float, double or Half.
+// A matrix in C order, little-endian. T is float, double, Half or BFloat16 (written as float).
 template <class T>
 std::string write_npy(MatrixView<const T> matrix);
 // A line of numbers. T is float, double, Half, std::int32_t or std::int64_t.

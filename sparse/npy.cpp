@@ -258,6 +258,16 @@ std::string write_npy(const std::vector<T>& line) {
   return out;
 }
 
+// NumPy has no bfloat16; float holds each of its numbers.
+template <>
+std::string write_npy(MatrixView<const BFloat16> matrix) {
+  std::string out =
+      npy_header(descr_of<float>(), fmt::format("({}, {})", matrix.rows, matrix.cols));
+  for (std::int64_t r = 0; r < matrix.rows; ++r)
+    for (std::int64_t c = 0; c < matrix.cols; ++c) internal::append_bytes(out, float(matrix(r, c)));
+  return out;
+}
+
 template std::string write_npy(MatrixView<const float>);
 template std::string write_npy(MatrixView<const double>);
 template std::string write_npy(MatrixView<const Half>);

@@ -34,6 +34,9 @@ class Slots {
   // What Engine::begin_phase asks for, together with start_slot on each of starting(). The first
   // call lays slots out anew in Isolate mode.
   void enter_phase(int phase);
+  // Flips a bit of what the living slots of a tile hold, as Fault counts it. None where they hold
+  // less.
+  std::optional<Struck> flip(TileId tile, std::int64_t bit);
   // The slots that live in phase_ but lived in no earlier phase that ran are among these; each is
   // handed to start_slot.
   std::span<const SlotId> starting() const;

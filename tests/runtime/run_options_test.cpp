@@ -10,9 +10,7 @@ namespace tessera::runtime {
 namespace {
 
 struct Running {
-  Running() : in(c()) {
-    EXPECT_FALSE(layer.set_weights(c().weights, {.force_spills = true}));
-  }
+  Running() : in(c()) { EXPECT_FALSE(layer.set_weights(c().weights, {.force_spills = true})); }
   static const LayerCase& c() {
     static const LayerCase the_case = [] {
       LayerCase made;
@@ -57,10 +55,11 @@ TEST(Stop, EndsThePassBeforeTheNextStepAndLeavesTheLayerAsItWas) {
   for (std::int64_t last = 0;; ++last) {
     std::stop_source source;
     std::int64_t begun = 0;
-    const bool finished = run.forward({.stop = source.get_token(), .progress = [&](const Progress& at) {
-                                         begun = at.begun;
-                                         if (at.begun == last) source.request_stop();
-                                       }});
+    const bool finished =
+        run.forward({.stop = source.get_token(), .progress = [&](const Progress& at) {
+                       begun = at.begun;
+                       if (at.begun == last) source.request_stop();
+                     }});
     if (finished) {
       ASSERT_GT(last, 4) << "too few steps to stop anywhere";
       break;

@@ -23,8 +23,8 @@ Kept run_kept(const LayerCase& c, device::ExchangeMode mode, int threads) {
   Matrix<float> q(c.weights.rows, c.batch), s_grad(c.weights.cols, c.batch);
   sparse::Csr<float> gradient;
   Kept kept{std::vector<device::Ledger>(3), std::vector<device::TileLedger>(3)};
-  EXPECT_TRUE(layer.forward<float>(in.s.view(), q.view(), {.tiles = &kept.tiles[0]},
-                                   kept.ledgers[0]));
+  EXPECT_TRUE(
+      layer.forward<float>(in.s.view(), q.view(), {.tiles = &kept.tiles[0]}, kept.ledgers[0]));
   EXPECT_TRUE(layer.grad_a<float>(in.q_grad.view(), s_grad.view(), {.tiles = &kept.tiles[1]},
                                   kept.ledgers[1]));
   EXPECT_TRUE(layer.grad_w<float>(in.q_grad.view(), in.s.view(), std::span(&gradient, 1),
@@ -59,7 +59,8 @@ void expect_adds_up(const device::StepRecord& step, const std::vector<device::Ti
   EXPECT_EQ(tiles[std::size_t(step.critical_tile.value)].cycles, most) << step.phase;
   EXPECT_GE(step.imbalance(), 1.0);
   if (sum > Cycles()) {
-    EXPECT_DOUBLE_EQ(step.imbalance(), double(most.value) / (double(sum.value) / double(step.tiles)));
+    EXPECT_DOUBLE_EQ(step.imbalance(),
+                     double(most.value) / (double(sum.value) / double(step.tiles)));
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/inputs.hpp"
+#include "tessera/tools/internal/command_line.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
 #include "tessera/tools/published/published.hpp"
 

@@ -8,6 +8,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/tools/internal/command_line.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
+#include "tessera/tools/sparse_fc_layer/trust.hpp"
 
 namespace tessera::tools {
 namespace {
@@ -106,6 +107,13 @@ void add_seed_options(CLI::App& app, Arguments& a) {
 void add_computer_options(CLI::App& app, Arguments& a) {
   app.add_flag("--isolate", a.isolate,
                "give every tile its own memory and copy between them: slower, same results");
+  app.add_flag("--self-check", a.self_check,
+               "compare results with checksums of rows and columns as well");
+  app.add_option_function<std::string>(
+         "--inject", [&a](const std::string& text) { a.fault = parse_fault(text); },
+         "flip a bit of a tile's memory before a step of a pass, to see what becomes of it: "
+         "tile=5,step=3,bit=17, and pass=bwd or wu where it is not fwd; implies --isolate")
+      ->type_name("FAULT");
   app.add_option("--threads", a.threads, "threads of this computer; 0: all")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();

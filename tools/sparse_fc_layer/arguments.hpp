@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "tessera/device/engine.hpp"
+#include "tessera/planner/plan.hpp"
 #include "tessera/sparse/pattern.hpp"
 #include "tessera/tools/layer_arguments.hpp"
 
@@ -24,6 +26,12 @@ enum class StopAfter {
   Checks
 };
 
+// A bit that flips in one pass.
+struct FaultRequest {
+  planner::Pass pass = planner::Pass::Fwd;
+  device::Fault fault;
+};
+
 // The command line of sparse_fc_layer, checked as far as it can be without reading a file.
 struct Arguments : LayerArguments {
   sparse::PatternSpec pattern;  // of a random pattern
@@ -36,6 +44,8 @@ struct Arguments : LayerArguments {
   bool json = false, csv = false, quiet = false, verbose = false;
   std::vector<std::pair<std::string, std::string>> configuration;  // every option's value
   bool report_plan = false, report_cycles = false, report_serial_splits = false, profile = false;
+  bool self_check = false;
+  std::optional<FaultRequest> fault;
 };
 
 // Adds every option of the program to a command line; `arguments` is filled once it has parsed.

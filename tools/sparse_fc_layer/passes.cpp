@@ -1,15 +1,19 @@
 #include "tessera/tools/sparse_fc_layer/passes.hpp"
 
 #include <algorithm>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "tessera/base/error.hpp"
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/sparse/array.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/npz.hpp"
 #include "tessera/sparse/read.hpp"
 #include "tessera/tools/internal/progress.hpp"
+#include "tessera/tools/sparse_fc_layer/trust.hpp"
 
 namespace tessera::tools {
 namespace {
@@ -63,6 +67,8 @@ class Passes {
   Passes(runtime::FullyConnected& layer, const Weights& weights, const Arguments& a, LayerRun& run)
       : layer_(layer),
         weights_(weights),
+        arguments_(a),
+        notes_(run.context.notes),
         report_(run.report),
         files_(run.files),
         is_checked_(a.stop == StopAfter::Checks),
@@ -74,15 +80,18 @@ class Passes {
         q_grad_(random_matrix<T>(weights.rows, a.batch_size, a.seed + 2)) {}
 
   void fwd() {
-    product(planner::Pass::Fwd, matrix_, s_, [this](const Matrix<T>& in, Matrix<T>& out) {
-      return layer_.forward<T>(in.view(), out.view());
-    });
+    product(planner::Pass::Fwd, matrix_, s_,
+            [this](const Matrix<T>& in, Matrix<T>& out, const runtime::RunOptions& options,
+                   device::Ledger& ledger) {
+              return layer_.forward<T>(in.view(), out.view(), options, ledger);
+            });
   }
 
   void grad_a() {
     product(planner::Pass::GradA, sparse::transpose(matrix_), q_grad_,
-            [this](const Matrix<T>& in, Matrix<T>& out) {
-              return layer_.grad_a<T>(in.view(), out.view());
+            [this](const Matrix<T>& in, Matrix<T>& out, const runtime::RunOptions& options,
+                   device::Ledger& ledger) {
+              return layer_.grad_a<T>(in.view(), out.view(), options, ledger);
             });
   }
 
@@ -92,7 +101,12 @@ class Passes {
     for (const Range part : parts_) {
       const Matrix<T> q_grad = columns(q_grad_, part, width_), s = columns(s_, part, width_);
       sparse::Csr<float> gradient;
-      pass.ledger = layer_.grad_w<T>(q_grad.view(), s.view(), gradient);
+      trusted(planner::Pass::GradW, [&](const runtime::RunOptions& options) {
+        const bool finished = layer_.grad_w<T>(q_grad.view(), s.view(), std::span(&gradient, 1),
+                                               options, pass.ledger);
+        TESSERA_ASSERT(finished);  // nobody stops it
+        return gradient.values;
+      });
       // Parts of a batch are not added up here.
       if (is_kept_ && parts_.size() == 1 && sparse::can_read_npz())
         files_.emplace_back("weight_gradient.npz", sparse::write_npz(inside(gradient, weights_)));
@@ -106,6 +120,17 @@ class Passes {
   }
 
  private:
+  // Runs `run(options)`, which gives results, as the arguments ask for it; where a fault strikes,
+  // after a run without it, to compare with.
+  template <class Run>
+  void trusted(planner::Pass pass, Run&& run) {
+    Trust trust(arguments_, pass);
+    decltype(run(trust.options())) clean;
+    if (trust.has_fault()) clean = run({});
+    const bool changed = run(trust.options()) != clean;
+    for (std::string& note : trust.notes(changed)) notes_.push_back(std::move(note));
+  }
+
   // matrix * in for the whole batch; `run` takes one part of it through the layer.
   template <class Run>
   void product(planner::Pass pass, const sparse::Csr<float>& matrix, const Matrix<T>& in,
@@ -114,7 +139,11 @@ class Passes {
     device::Ledger ledger;
     for (const Range part : parts_) {
       Matrix<T> part_out(out.rows(), width_);
-      ledger = run(columns(in, part, width_), part_out);
+      trusted(pass, [&](const runtime::RunOptions& options) {
+        const bool finished = run(columns(in, part, width_), part_out, options, ledger);
+        TESSERA_ASSERT(finished);
+        return part_out.elements();
+      });
       put_columns(part_out, part, out);
     }
     if (is_kept_)
@@ -133,6 +162,8 @@ class Passes {
 
   runtime::FullyConnected& layer_;
   const Weights& weights_;
+  const Arguments& arguments_;
+  std::vector<std::string>& notes_;
   runtime::LayerReport& report_;
   std::vector<std::pair<std::string, std::string>>& files_;
   bool is_checked_, is_kept_;

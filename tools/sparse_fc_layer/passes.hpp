@@ -15,7 +15,8 @@ namespace tessera::tools {
 // be kept. An interrupt between two passes leaves the rest out and makes the report partial. The
 // batch of the problem may be a part of that batch: then the layer runs once a part, the last one
 // filled up with zeros. Ledgers are those of one run (all cost the same: cycles depend on the
-// pattern alone), verdicts cover every result of every run.
+// pattern alone), verdicts cover every result of every run. What self-checks and faults have to say
+// goes to the notes; Error{CheckFailed} where a self-check failed.
 void run_passes(runtime::FullyConnected& layer, const Weights& weights, const Arguments& arguments,
                 LayerRun& run, internal::Progress& progress);
 

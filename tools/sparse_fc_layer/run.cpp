@@ -91,7 +91,8 @@ void build_and_run(const Arguments& a, const Weights& weights, LayerRun& run,
   const planner::Options& options = run.context.options;
   progress.set("encoding");
   const auto executor = make_executor(a.threads);
-  const auto mode = a.isolate ? device::ExchangeMode::Isolate : device::ExchangeMode::Share;
+  const auto mode =
+      a.isolate || a.fault ? device::ExchangeMode::Isolate : device::ExchangeMode::Share;
   runtime::FullyConnected layer(report.problem, report.plan, report.machine, mode, *executor);
   const auto misfit = layer.set_weights(weights.matrix, encode_options(options));
   if (misfit) throw_misfit(*misfit, report, options, weights.matrix);

@@ -1,0 +1,85 @@
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "tessera/base/error.hpp"
+#include "tessera/device/engine.hpp"
+
+// A bit that flips: where, when, and never by accident.
+namespace tessera::device {
+namespace {
+
+Machine two_tiles() {
+  Machine machine = machine_preset("gc200");
+  machine.tiles = 2;
+  return machine;
+}
+
+class Faulty : public testing::Test {
+ protected:
+  Faulty() { engine_.seal(); }
+
+  // Three steps; gives the bytes of both slots of tile 1 after each.
+  std::vector<int> run() {
+    std::vector<int> seen;
+    engine_.begin_program();
+    for (const SlotId slot : {first_, second_})
+      *engine_.view(slot).data = *(engine_.view(slot).data + 1) = std::byte{0};
+    const TileId tile(1);
+    for (int step = 0; step < 3; ++step) {
+      engine_.compute("step", {&tile, 1}, [](const Tile&) { return Cycles(1); });
+      for (const SlotId slot : {first_, second_})
+        for (const int byte : {0, 1}) seen.push_back(int(engine_.view(slot).data[byte]));
+    }
+    return seen;
+  }
+
+  std::unique_ptr<Executor> executor_ = make_executor(1);
+  Engine engine_{two_tiles(), ExchangeMode::Isolate, *executor_};
+  SlotId other_ = engine_.add_slot({TileId(0), "other tile", 1, 2});
+  SlotId first_ = engine_.add_slot({TileId(1), "first", 1, 2});
+  SlotId second_ = engine_.add_slot({TileId(1), "second", 1, 2});
+};
+
+TEST_F(Faulty, ABitFlipsInItsByteBeforeItsStepAndStaysFlipped) {
+  std::optional<Struck> struck;
+  engine_.inject({TileId(1), 1, 8 * 3 + 2}, &struck);
+  EXPECT_EQ(run(), (std::vector<int>{0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 4}));
+  ASSERT_TRUE(struck);
+  EXPECT_EQ(struck->slot, "second");
+  EXPECT_EQ(struck->byte, 1);
+}
+
+TEST_F(Faulty, TheProgramAfterIsWithoutIt) {
+  engine_.inject({TileId(1), 0, 0});
+  EXPECT_EQ(run()[0], 1);
+  EXPECT_TRUE(engine_.is_faulty());
+  EXPECT_EQ(run(), std::vector<int>(12, 0));
+  EXPECT_FALSE(engine_.is_faulty());
+}
+
+TEST_F(Faulty, NothingIsStruckBehindTheLastByteOrTheLastStep) {
+  for (const Fault& fault : {Fault{TileId(1), 0, 32}, Fault{TileId(1), 3, 0}}) {
+    std::optional<Struck> struck;
+    engine_.inject(fault, &struck);
+    EXPECT_EQ(run(), std::vector<int>(12, 0));
+    EXPECT_FALSE(struck);
+  }
+  std::optional<Struck> last;
+  engine_.inject({TileId(1), 2, 31}, &last);
+  EXPECT_EQ(run().back(), 128);
+  EXPECT_TRUE(last);
+}
+
+TEST_F(Faulty, WhatCannotBeIsRefused) {
+  for (const Fault& fault : {Fault{TileId(2), 0, 0}, Fault{TileId(-1), 0, 0},
+                             Fault{TileId(0), -1, 0}, Fault{TileId(0), 0, -1}})
+    EXPECT_THROW(engine_.inject(fault), Error);
+  Engine shared(two_tiles(), ExchangeMode::Share, *executor_);
+  EXPECT_THROW(shared.inject({}), Error);
+}
+
+}  // namespace
+}  // namespace tessera::device

@@ -1,0 +1,76 @@
+#include "tessera/tools/sparse_fc_layer/trust.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <sstream>
+
+#include "tessera/base/error.hpp"
+
+namespace tessera::tools {
+namespace {
+
+[[noreturn]] void throw_bad_fault(const std::string& text) {
+  throw Error(
+      ErrorCode::InvalidArgument,
+      fmt::format("--inject is {}; it must be tile=T,step=S,bit=B with whole numbers from 0 "
+                  "on, and may say pass=fwd, bwd or wu",
+                  text));
+}
+
+bool read_number(const std::string& text, std::int64_t& number) {
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, number);
+  return read.ec == std::errc() && read.ptr == end && number >= 0;
+}
+
+bool read_pass(const std::string& text, planner::Pass& pass) {
+  if (text == "bwd") pass = planner::Pass::GradA;
+  if (text == "wu") pass = planner::Pass::GradW;
+  return text == "fwd" || text == "bwd" || text == "wu";
+}
+
+}  // namespace
+
+FaultRequest parse_fault(const std::string& text) {
+  FaultRequest request;
+  std::int64_t tile = -1, step = -1, bit = -1;
+  std::istringstream parts(text);
+  for (std::string part; std::getline(parts, part, ',');) {
+    const std::size_t equals = std::min(part.find('='), part.size() - 1);
+    const std::string key = part.substr(0, equals), value = part.substr(equals + 1);
+    const bool good = key == "tile"   ? read_number(value, tile)
+                      : key == "step" ? read_number(value, step)
+                      : key == "bit"  ? read_number(value, bit)
+                                      : key == "pass" && read_pass(value, request.pass);
+    if (!good) throw_bad_fault(text);
+  }
+  if (tile < 0 || step < 0 || bit < 0) throw_bad_fault(text);
+  request.fault = {TileId(tile), step, bit};
+  return request;
+}
+
+runtime::RunOptions Trust::options() {
+  runtime::RunOptions options;
+  if (arguments_.self_check) options.self_check = &checksums_;
+  if (!has_fault()) return options;
+  options.fault = arguments_.fault->fault;
+  options.struck = &struck_;
+  return options;
+}
+
+std::vector<std::string> Trust::notes(bool changed) const {
+  std::vector<std::string> notes;
+  if (has_fault() && !struck_)
+    notes.push_back("fault: the pass has no such step, or the tile no such bit in use then");
+  if (has_fault() && struck_)
+    notes.push_back(fmt::format("fault: a bit of byte {} of \"{}\" flipped; results {}",
+                                struck_->byte, struck_->slot,
+                                changed ? "changed" : "did not change: harmless"));
+  if (arguments_.self_check)
+    notes.push_back(fmt::format("self-check of {}: {}", planner::to_string(pass_),
+                                runtime::to_string(checksums_)));
+  return notes;
+}
+
+}  // namespace tessera::tools
