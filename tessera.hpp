@@ -4,6 +4,7 @@
 
 #include "tessera/base/executor.hpp"
 #include "tessera/base/matrix.hpp"
+#include "tessera/device/host_cpu.hpp"
 #include "tessera/device/machine.hpp"
 #include "tessera/planner/explain.hpp"
 #include "tessera/planner/no_fit.hpp"
@@ -11,6 +12,7 @@
 #include "tessera/planner/plan_json.hpp"
 #include "tessera/planner/planner.hpp"
 #include "tessera/runtime/fully_connected.hpp"
+#include "tessera/runtime/host_layer.hpp"
 #include "tessera/runtime/report.hpp"
 #include "tessera/runtime/verify.hpp"
 #include "tessera/sparse/check.hpp"

@@ -37,7 +37,8 @@ HostCells product_cells(const HostProblem& problem, const device::HostCpu& cpu) 
   const std::int64_t in_l1 = 3 * cpu.l1_data.value / 4 / row_bytes;
   const std::int64_t in_l2 = cpu.l2.value / 2 / row_bytes;
   const auto enough = static_cast<std::int64_t>(kFewestInRow / std::max(density, 1e-6));
-  const std::int64_t rows = element ? std::min(std::max(in_l1, enough), in_l2) : in_l2;
+  // Rows of S in between would leave L1 and still end rows of R often.
+  const std::int64_t rows = element && in_l1 >= enough / 2 ? std::max(in_l1, enough) : in_l2;
   cells.y = whole_blocks(rows, problem.block.cols, y);
   cells.x = whole_blocks(std::min(cpu.l2.value / 4 / (cells.z * 4), ceil_div(x, 8)),
                          problem.block.rows, x);
@@ -50,7 +51,9 @@ HostCells product_cells(const HostProblem& problem, const device::HostCpu& cpu) 
   cells.pack = cells.z < z && (element || double(problem.blocks) * double(problem.block.area()) >
                                               100.0 * double(y));
   if (!cells.pack && cells.z < z) cells.z = z;
-  cells.gather = element && cells.y < y && cells.z < z;
+  // With few cells along y the sums are seldom read again, and a copy would cost more.
+  constexpr std::int64_t kFewCells = 4;
+  cells.gather = element && kFewCells * cells.y < y && cells.z < z;
   return cells;
 }
 

@@ -97,8 +97,12 @@ HWY_INLINE FloatVector<kLanes> broadcast(const BFloat16* from) {
 // sum + a * b as the slow twins round it: once.
 template <class V>
 HWY_INLINE V add_product_lanes(V sum, V a, V b) {
-#if HWY_TARGET == HWY_SCALAR
-  return V(std::fma(a.raw, b.raw, sum.raw));  // Highway rounds twice where there is no instruction
+#if HWY_TARGET == HWY_SCALAR  // Highway rounds twice where there is no instruction
+  return V(std::fma(a.raw, b.raw, sum.raw));
+#elif HWY_TARGET == HWY_EMU128
+  for (std::size_t i = 0; i < hn::Lanes(hn::DFromV<V>()); ++i)
+    sum.raw[i] = std::fma(a.raw[i], b.raw[i], sum.raw[i]);
+  return sum;
 #else
   return hn::MulAdd(a, b, sum);
 #endif

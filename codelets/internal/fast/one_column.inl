@@ -36,7 +36,7 @@ HWY_INLINE FloatVector<kLanes> collect_floats(Address address, std::int64_t firs
     return hn::Combine(Floats<kLanes>(), collect_floats<kHalf>(address, first + kHalf),
                        collect_floats<kHalf>(address, first));
   } else {
-#if HWY_ARCH_X86
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
     return hn::Vec128<float>{_mm_set_ps(*address(first + 3), *address(first + 2),
                                         *address(first + 1), *address(first))};
 #else

@@ -7,7 +7,7 @@
 //   SSSE3, SSE4, WASM; computers of before 2013 run plain C++
 // Left out, because vectors of unknown size cannot stand in arrays, which hold our accumulators:
 //   SVE, RVV; those computers use 128-bit vectors or plain C++.
-// What remains on x86-64: AVX3 (AVX-512), AVX2 and plain C++ (SCALAR).
+// What remains on x86-64: AVX3 (AVX-512), AVX2 and plain C++ (SCALAR, with clang EMU128).
 #define HWY_DISABLED_TARGETS                                                              \
   (HWY_SSSE3 | HWY_SSE4 | HWY_WASM | HWY_WASM_EMU256 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | \
    HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
