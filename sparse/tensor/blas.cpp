@@ -100,11 +100,20 @@ void add_product(const A& a, T alpha, const T* x, std::span<T> y) {
 
 template <class T>
 void add_product(const SlicedCsr<T>& a, T alpha, const T* x, std::span<T> y) {
+  const CsrArrays<T>& arrays = a.arrays();
+  internal::CsrProduct<T> product{a.rows(),
+                                  arrays.row_begin.data() + a.first_row(),
+                                  arrays.row_end.data() + a.first_row(),
+                                  arrays.values.data(),
+                                  arrays.columns.data(),
+                                  static_cast<std::int32_t>(a.first_col()),
+                                  x,
+                                  y.data(),
+                                  alpha};
+  if (a.cols() == arrays.cols) return internal::add_product(product);
   const std::vector<std::int64_t> begin = a.row_begin(), end = a.row_end();
-  const auto first = static_cast<std::int32_t>(a.first_col());
-  internal::add_product(internal::CsrProduct<T>{a.rows(), begin.data(), end.data(),
-                                                a.arrays().values.data(), a.arrays().columns.data(),
-                                                first, x, y.data(), alpha});
+  product.begin = begin.data(), product.end = end.data();
+  internal::add_product(product);
 }
 
 // y += alpha * transpose(A) * x.
