@@ -19,8 +19,8 @@ struct CsrProduct {
 
 // The sum of a row is taken in sixteen lanes, entry k in lane k % 16, as far as whole sixteens go;
 // lanes are added up in halves, what is left over comes after them in order. So the bits are the
-// same on every instruction set. Reads at 0.8 to 0.9 of what the memory gives, see
-// bench/results/formats.md; one scalar sum a row waits for its additions and reaches 0.4.
+// same on every instruction set. Reads at about three quarters of what the memory gives, see
+// bench/results/formats.md; one scalar sum a row waits for its additions and reaches 0.2.
 void add_product(const CsrProduct<float>& product) noexcept;
 void add_product(const CsrProduct<double>& product) noexcept;
 
