@@ -9,6 +9,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/sparse/check.hpp"
+#include "tessera/sparse/internal/coo_sort.hpp"
 #include "tessera/sparse/internal/row_order.hpp"
 #include "tessera/sparse/internal/views.hpp"
 
@@ -94,6 +95,13 @@ void add_up_twins(Csr<T>& m) {
 template <class T>
 Csr<T> to_csr(const Coo<T>& matrix, Duplicates duplicates) {
   internal::check_but_order(matrix);
+  if (matrix.block.is_element() && matrix.blocks() >= internal::kLeastToRadixSort) {
+    Csr<T> sorted;
+    const bool has_twins = internal::sort_to_csr(matrix, sorted);
+    if (has_twins && duplicates == Duplicates::Sum) add_up_twins(sorted);
+    // Twins that are refused are sorted once more below, by position, to name them.
+    if (!has_twins || duplicates == Duplicates::Sum) return sorted;
+  }
   internal::RowOrder sorted = internal::sort_by_row(matrix.block_rows(), matrix.row, matrix.col);
   const auto twins = internal::find_duplicate(sorted, matrix.col);
   if (twins && duplicates == Duplicates::Refuse)

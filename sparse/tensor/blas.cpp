@@ -9,6 +9,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/sparse/internal/norm.hpp"
+#include "tessera/sparse/tensor/internal/csr_product.hpp"
 #include "tessera/sparse/tensor/internal/visit_sparse.hpp"
 
 namespace tessera::sparse {
@@ -89,6 +90,44 @@ void add_row(T factor, const T* from, std::int64_t from_stride, T* to, std::int6
   for (std::int64_t j = 0; j < n; ++j) to[j * to_stride] += factor * from[j * from_stride];
 }
 
+// y += alpha * A * x.
+template <class A, class T>
+void add_product(const A& a, T alpha, const T* x, std::span<T> y) {
+  internal::visit_matrix(a, [&](std::int64_t r, std::int64_t c, T value) {
+    y[std::size_t(r)] += alpha * value * x[c];
+  });
+}
+
+template <class T>
+void add_product(const SlicedCsr<T>& a, T alpha, const T* x, std::span<T> y) {
+  const CsrArrays<T>& arrays = a.arrays();
+  internal::CsrProduct<T> product{a.rows(),
+                                  arrays.row_begin.data() + a.first_row(),
+                                  arrays.row_end.data() + a.first_row(),
+                                  arrays.values.data(),
+                                  arrays.columns.data(),
+                                  static_cast<std::int32_t>(a.first_col()),
+                                  x,
+                                  y.data(),
+                                  alpha};
+  if (a.cols() == arrays.cols) return internal::add_product(product);
+  const std::vector<std::int64_t> begin = a.row_begin(), end = a.row_end();
+  product.begin = begin.data(), product.end = end.data();
+  internal::add_product(product);
+}
+
+// y += alpha * transpose(A) * x.
+template <class A, class T>
+void add_turned_product(const A& a, T alpha, const T* x, std::span<T> y) {
+  internal::visit_matrix(a, [&](std::int64_t r, std::int64_t c, T value) {
+    y[std::size_t(c)] += alpha * value * x[r];
+  });
+}
+template <class T>
+void add_turned_product(const SlicedCsc<T>& a, T alpha, const T* x, std::span<T> y) {
+  add_product(a.transposed(), alpha, x, y);
+}
+
 }  // namespace
 
 template <class X>
@@ -164,10 +203,10 @@ void gemv(const A& a, std::span<const typename A::Value> x, std::span<typename A
                             "have {} and {}",
                             shape.rows, shape.cols, shape.cols, shape.rows, x.size(), y.size()));
   scale_result<typename A::Value>({y.data(), shape.rows, 1, 1, 1}, scale.beta);
-  internal::visit_matrix(a, [&](std::int64_t r, std::int64_t c, typename A::Value value) {
-    if (scale.op == Op::Transposed) std::swap(r, c);
-    y[std::size_t(r)] += scale.alpha * value * x[std::size_t(c)];
-  });
+  if (scale.op == Op::Plain)
+    add_product(a, scale.alpha, x.data(), y);
+  else
+    add_turned_product(a, scale.alpha, x.data(), y);
 }
 
 template <class A>

@@ -58,8 +58,9 @@ struct Scale {
   Op op = Op::Plain;
 };
 
-// y = alpha * op(A) * x + beta * y; A [m][k], op(A) * x as long as y. Sums in T, in storage order.
-// O(n + m).
+// y = alpha * op(A) * x + beta * y; A [m][k], op(A) * x as long as y. Sums in T, in storage order,
+// for the rows of a CSR and for the columns of a transposed CSC in sixteen interleaved lanes: the
+// same bits on every instruction set. O(n + m).
 template <class A>
 void gemv(const A& a, std::span<const typename A::Value> x, std::span<typename A::Value> y,
           Scale<typename A::Value> scale = {});

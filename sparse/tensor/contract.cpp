@@ -8,8 +8,8 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
+#include "tessera/sparse/internal/radix_sort.hpp"
 #include "tessera/sparse/tensor/internal/coo_access.hpp"
-#include "tessera/sparse/tensor/internal/radix_sort.hpp"
 
 namespace tessera::sparse {
 namespace {

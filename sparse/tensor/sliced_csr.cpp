@@ -122,6 +122,7 @@ SlicedCsr<T>::SlicedCsr(CsrArrays<T> arrays)
 template <class T>
 Range SlicedCsr<T>::row(std::int64_t r) const {
   const std::int64_t at = row_range_.begin + resolve_index(r, rows(), 0);
+  if (cols() == arrays_->cols) return {arrays_->row_begin[at], arrays_->row_end[at]};
   return {lower_bound(*arrays_, at, col_range_.begin), lower_bound(*arrays_, at, col_range_.end)};
 }
 

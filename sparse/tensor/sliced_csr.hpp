@@ -42,7 +42,8 @@ class SlicedCsr {
 
   std::int64_t rows() const { return row_range_.size(); }
   std::int64_t cols() const { return col_range_.size(); }
-  // Where the view begins in the shared arrays: its column 0 is this column there.
+  // Where the view begins in the shared arrays: its row 0 and column 0 are these there.
+  std::int64_t first_row() const { return row_range_.begin; }
   std::int64_t first_col() const { return col_range_.begin; }
   bool is_view() const { return is_view_; }
   // Entries that are seen. O(rows * log(longest row)).

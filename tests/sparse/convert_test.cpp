@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
+#include <vector>
 
 #include "tessera/sparse/check.hpp"
 #include "tessera/sparse/random.hpp"
@@ -171,6 +173,78 @@ TEST(Convert, SortsShuffledBlocksLikeTheDenseMatrix) {
     check(coo);
     EXPECT_EQ(to_csr(coo), csr) << csr;
   }
+}
+
+// Lists long enough for the sort by parts and digits: every shape of rows and columns, one row, one
+// column, sorted and shuffled, twins too, against a sort by the standard library.
+struct Long {
+  std::int64_t rows, cols, entries;
+};
+
+Coo<double> long_list(const Long& size, bool twins, Random& random) {
+  Coo<double> coo{size.rows, size.cols, {}, {}, {}, {}};
+  const std::int64_t places = size.rows * size.cols;
+  for (std::int64_t i = 0; i < size.entries; ++i) {
+    const std::int64_t gap = places / size.entries;
+    const std::int64_t place = twins ? random.below(places) : i * gap + random.below(gap);
+    coo.row.push_back(static_cast<std::int32_t>(place / size.cols));
+    coo.col.push_back(static_cast<std::int32_t>(place % size.cols));
+    coo.values.push_back(double(i));
+  }
+  for (std::int64_t i = size.entries - 1; i > 0; --i) {
+    const std::int64_t j = random.below(i + 1);
+    std::swap(coo.row[i], coo.row[j]);
+    std::swap(coo.col[i], coo.col[j]);
+    std::swap(coo.values[i], coo.values[j]);
+  }
+  return coo;
+}
+
+Csr<double> sorted_by_the_library(const Coo<double>& coo) {
+  std::vector<std::int64_t> order(coo.row.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto place = [&](std::int64_t i) { return std::pair(coo.row[i], coo.col[i]); };
+  std::ranges::stable_sort(order, {}, place);
+  Csr<double> csr{coo.rows, coo.cols, {}, {}, {}, {}};
+  csr.row_begin.assign(std::size_t(coo.rows) + 1, 0);
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (i > 0 && place(order[i]) == place(order[i - 1])) {
+      csr.values.back() += coo.values[order[i]];
+      continue;
+    }
+    csr.col.push_back(coo.col[order[i]]);
+    csr.values.push_back(coo.values[order[i]]);
+    ++csr.row_begin[std::size_t(coo.row[order[i]]) + 1];
+  }
+  std::partial_sum(csr.row_begin.begin(), csr.row_begin.end(), csr.row_begin.begin());
+  return csr;
+}
+
+TEST(Convert, SortsLongListsOfElementsByPartsAndDigits) {
+  Random random(/*seed=*/31);
+  for (const Long& size : {Long{1, 100'000, 5000},
+                           {100'000, 1, 5000},
+                           {300, 700, 40'000},
+                           {100'003, 70'001, 90'000},
+                           {2, 40'000, 70'000},
+                           {3, 1'000'000'000, 4096},
+                           {2'000'000, 2'147'483'647, 20'000}}) {
+    const Coo<double> shuffled = long_list(size, false, random);
+    const Csr<double> truth = sorted_by_the_library(shuffled);
+    EXPECT_EQ(to_csr(shuffled), truth) << truth;
+    EXPECT_EQ(to_csr(to_coo(truth)), truth);
+    Coo<float> floats{size.rows, size.cols, {}, shuffled.row, shuffled.col, {}};
+    floats.values.assign(shuffled.values.begin(), shuffled.values.end());
+    EXPECT_EQ(to_csr(floats), cast<float>(truth));
+  }
+}
+
+TEST(Convert, FindsTwinsInLongListsAndAddsThemInTheOrderGiven) {
+  Random random(/*seed=*/32);
+  const Coo<double> coo = long_list({50, 60, 20'000}, true, random);
+  EXPECT_EQ(to_csr(coo, Duplicates::Sum), sorted_by_the_library(coo));
+  EXPECT_TRUE(
+      test::raises(ErrorCode::BadInput, {"is given twice", "positions"}, [&] { to_csr(coo); }));
 }
 
 TEST(FromDense, TakesNaNAndLeavesNegativeZeroOut) {

@@ -3,7 +3,7 @@
 #include <bit>
 #include <numeric>
 
-#include "tessera/sparse/tensor/internal/radix_sort.hpp"
+#include "tessera/sparse/internal/radix_sort.hpp"
 
 namespace tessera::sparse::internal {
 namespace {

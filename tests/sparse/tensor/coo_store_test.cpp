@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tessera/base/random.hpp"
-#include "tessera/sparse/tensor/internal/radix_sort.hpp"
+#include "tessera/sparse/internal/radix_sort.hpp"
 #include "tessera/sparse/tensor/internal/sort_positions.hpp"
 #include "tessera/tests/sparse/tensor/examples.hpp"
 

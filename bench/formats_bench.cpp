@@ -1,0 +1,54 @@
+// The promises of the storage formats, one line each; --bars exits with 1 when one is short.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <ctime>
+
+#include "tessera/bench/formats/parts.hpp"
+
+namespace tessera::bench {
+
+double best_seconds(int times, const std::function<void()>& run) {
+  double best = 1e300;
+  for (int i = 0; i < times; ++i) {
+    const std::clock_t begin = std::clock();
+    run();
+    best = std::min(best, double(std::clock() - begin) / CLOCKS_PER_SEC);
+  }
+  return best;
+}
+
+}  // namespace tessera::bench
+
+int main(int argc, char** argv) {
+  using tessera::bench::Lines;
+  CLI::App app("What the storage formats promise, measured on this computer");
+  bool bars = false;
+  std::string only, python = "python3";
+  app.add_flag("--bars", bars, "exit with 1 when a bar is short");
+  app.add_option("--only", only, "one of convert, gemv, access, memory")
+      ->check(CLI::IsMember({"convert", "gemv", "access", "memory"}));
+  app.add_option("--python", python, "a Python that has SciPy");
+  CLI11_PARSE(app, argc, argv);
+
+  Lines lines;
+  const auto measure = [&](const std::string& part, const std::function<Lines()>& run) {
+    if (!only.empty() && only != part) return;
+    const Lines more = run();
+    lines.insert(lines.end(), more.begin(), more.end());
+  };
+  measure("convert", [&] { return tessera::bench::conversion_lines(python); });
+  measure("gemv", tessera::bench::gemv_lines);
+  measure("access", tessera::bench::access_lines);
+  measure("memory", tessera::bench::memory_lines);
+
+  bool all_kept = true;
+  for (const auto& line : lines) {
+    const std::string verdict = line.bar.empty() ? "" : line.is_kept ? "ok" : "short";
+    fmt::print("{:<44} {:<34} {:<16} {}\n", line.name, line.figure, line.bar, verdict);
+    all_kept = all_kept && line.is_kept;
+  }
+  return bars && !all_kept ? 1 : 0;
+}
