@@ -114,7 +114,7 @@ class Expander {
       throw Error(ErrorCode::BadInput,
                   fmt::format("{}: files of options may name others {} deep", path, kDeepestFile));
     const std::string text = load_text(path);
-    add(FileWords(text, path).all(), depth + 1);
+    add(split_words(text, path), depth + 1);
   }
   void add_option(const std::string& word) {
     const std::size_t equals = std::min(word.find('='), word.size());
@@ -168,6 +168,10 @@ std::string hint(const CLI::App& app, const std::vector<std::string>& words) {
 }
 
 }  // namespace
+
+std::vector<std::string> split_words(const std::string& text, const std::string& name) {
+  return FileWords(text, name).all();
+}
 
 std::vector<std::string> expand_words(const CLI::App& app, const std::vector<std::string>& words) {
   Expander expander(app);

@@ -22,6 +22,9 @@ namespace tessera::tools::internal {
 // Error{BadInput} a file that cannot be read or an open quote.
 std::vector<std::string> expand_words(const CLI::App& app, const std::vector<std::string>& words);
 
+// The words of a text, as in a file above. `name` stands for it in messages.
+std::vector<std::string> split_words(const std::string& text, const std::string& name);
+
 // Parses; help, version and usage errors are printed and give the exit code, else there is none. A
 // name that does not exist is answered with the nearest that does. Error{Internal} when help could
 // not be written.

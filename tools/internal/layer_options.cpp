@@ -59,16 +59,20 @@ void require_weights(const CLI::App& app, const LayerArguments& a) {
                                "give --matrix FILE, or --input-size, --output-size and --density");
 }
 
-void add_layer_options(CLI::App& app, LayerArguments& a) {
-  app.add_option("--batch-size", a.batch_size, "columns of S and Q")
-      ->check(size_range())
-      ->capture_default_str();
+void add_block_option(CLI::App& app, BlockShape& block) {
   app.add_option_function<std::string>(
-         "--block-size", [&a](const std::string& text) { a.block = parse_block(text); },
+         "--block-size", [&block](const std::string& text) { block = parse_block(text); },
          "rows and columns of the non-zero blocks, 4 or {4,8}; sizes need not be multiples; a "
          "matrix of elements is cut into blocks, gaps filled with zeros")
       ->type_name("BLOCK")
       ->default_str("1");
+}
+
+void add_layer_options(CLI::App& app, LayerArguments& a) {
+  app.add_option("--batch-size", a.batch_size, "columns of S and Q")
+      ->check(size_range())
+      ->capture_default_str();
+  add_block_option(app, a.block);
   static const std::map<std::string, PhaseChoice> phases{{"all", PhaseChoice::All},
                                                          {"fwd", PhaseChoice::Fwd},
                                                          {"bwd", PhaseChoice::Bwd},

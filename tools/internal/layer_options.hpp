@@ -17,6 +17,9 @@ void require_weights(const CLI::App& app, const LayerArguments& arguments);
 // --batch-size, --block-size, --single-phase, --data-type, --partials-type.
 void add_layer_options(CLI::App& app, LayerArguments& arguments);
 
+// --block-size alone.
+void add_block_option(CLI::App& app, BlockShape& block);
+
 // --machine, --tiles-per-ipu.
 void add_machine_options(CLI::App& app, LayerArguments& arguments);
 

@@ -162,6 +162,13 @@ std::int64_t batch_of(const Arguments& a, const Weights& weights) {
                           fmt::join(file.shape, ", "), weights.cols));
 }
 
+double share_without_blocks(const sparse::Csr<float>& matrix) {
+  std::int64_t empty = 0;
+  for (std::size_t r = 1; r < matrix.row_begin.size(); ++r)
+    empty += matrix.row_begin[r] == matrix.row_begin[r - 1];
+  return double(empty) / double(matrix.block_rows());
+}
+
 void write_files(const Arguments& a, const LayerRun& run) {
   if (!a.html.empty())
     write_results(a.html, report_page(runtime::to_json(run.report, run.context), run.page));
@@ -211,6 +218,7 @@ LayerRun run_layer(const Arguments& given, const char* program) {
                 .machine = machine,
                 .grid = runtime::tile_grid(planned.problem, planned.result.plan, machine)},
                {},
+               share_without_blocks(weights.matrix),
                {},
                {},
                a.report_cycles,

@@ -16,7 +16,8 @@ struct LayerRun {
   runtime::ReportContext context;  // its notes say how the request was relaxed, that R is dense
   runtime::LayerReport report;
   std::vector<std::pair<std::string, std::string>> files;  // results to keep: name, bytes
-  PageExtras page;                                         // empty when no page is asked for
+  double empty_outputs = 0;  // share of the outputs without a non-zero
+  PageExtras page;           // empty when no page is asked for
   std::string extras;        // what was asked for beside the report, as text
   bool with_cycles = false;  // the text ends with the cycles of each pass,
   bool with_steps = false;   // with every step

@@ -4,12 +4,16 @@
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/internal/command_line.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
+#include "tessera/tools/tessera/commands.hpp"
 #include "tessera/tools/tessera/plan_command.hpp"
 
 int main(int argc, char** argv) {
   using namespace tessera::tools;
   // A sub-command is one file and one entry here.
-  constexpr void (*kCommands[])(CLI::App&, std::function<int()>&) = {add_plan_command};
+  constexpr void (*kCommands[])(CLI::App&, std::function<int()>&) = {
+      add_plan_command,    add_run_command,     add_bench_command, add_inspect_command,
+      add_convert_command, add_compare_command, add_sweep_command, add_crossover_command,
+      add_machine_command, add_doctor_command};
   return guarded_main("tessera", [&] {
     CLI::App app("Sparse fully connected layers on tile machines.");
     app.footer(internal::kExitCodes);

@@ -95,7 +95,7 @@
     };
     const series = names.map((name) => ({name, type: 'bar', stack: 'cycles',
       data: passes.flatMap((p) => [value(p, name, false), value(p, name, true)])}));
-    chart(made, 'cycles of each pass by phase', () => ({legend: {type: 'scroll'}, tooltip: {trigger: 'axis'},
+    chart(made, 'cycles of each pass by phase', () => ({legend: {type: 'scroll', top: 0}, tooltip: {trigger: 'axis'},
       grid: {left: 8, right: 16, bottom: 8, containLabel: true}, xAxis: {type: 'value', name: 'cycles', nameLocation: 'middle', nameGap: 24},
       yAxis: {type: 'category', data: bars, inverse: true}, series}),
     ['pass', ...names], bars.map((bar, i) => [bar, ...series.map((s) => s.data[i])]));
@@ -132,7 +132,7 @@
       grid: {left: 8, right: 8, top: 8, bottom: 56, containLabel: true},
       xAxis: {type: 'category', data: [...Array(columns).keys()], name: ''},
       yAxis: {type: 'category', data: [...Array(rows).keys()].map((r) => r * columns), inverse: true},
-      visualMap: {min: 0, max: largest(), calculable: true, orient: 'horizontal', left: 'center', bottom: 0},
+      visualMap: {min: Math.min(...tiles.map((t) => t[figure])), max: largest(), calculable: true, orient: 'horizontal', left: 'center', bottom: 0},
       dataZoom: [{type: 'inside'}],
       series: [{type: 'heatmap', data: tiles.map((t) => [t.tile % columns, Math.floor(t.tile / columns), t[figure], t.tile])}]}),
     ['tile', 'x', 'y', 'z', ...Object.values(tileFigures)],
@@ -154,7 +154,7 @@
     const made = section('steps', 'Steps in time');
     const names = steps.map((s, i) => `${i + 1} ${s.pass} ${s.phase}`);
     const of = (name, value) => ({name, type: 'bar', stack: 'cycles', data: steps.map(value)});
-    const entry = chart(made, 'cycles of each step', () => ({legend: {}, tooltip: {trigger: 'axis'}, dataZoom: [{type: 'slider'}],
+    const entry = chart(made, 'cycles of each step', () => ({legend: {top: 0}, tooltip: {trigger: 'axis'}, dataZoom: [{type: 'slider'}],
       grid: {left: 8, right: 16, bottom: 64, containLabel: true}, xAxis: {type: 'category', data: names},
       yAxis: {type: 'value', name: 'cycles'},
       series: [of('compute', (s) => s.kind === 'compute' ? s.cycles : 0), of('exchange', (s) => s.kind === 'exchange' ? s.cycles : 0),
@@ -174,7 +174,7 @@
       [`${p.pass} ${f.phase}`, f.compute_cycles, f.mean_tile_compute_cycles, f.compute_cycles / Math.max(f.mean_tile_compute_cycles, 1e-9)]));
     if (!rows.length) return;
     const made = section('imbalance', 'Imbalance: slowest tile against the mean of all');
-    chart(made, 'compute cycles, slowest tile and mean', () => ({legend: {}, tooltip: {trigger: 'axis'},
+    chart(made, 'compute cycles, slowest tile and mean', () => ({legend: {top: 0}, tooltip: {trigger: 'axis'},
       grid: {left: 8, right: 16, bottom: 8, containLabel: true}, xAxis: {type: 'value', name: 'cycles', nameLocation: 'middle', nameGap: 24},
       yAxis: {type: 'category', data: rows.map((r) => r[0]), inverse: true},
       series: [{name: 'slowest tile', type: 'bar', data: rows.map((r) => r[1])}, {name: 'mean of all tiles', type: 'bar', data: rows.map((r) => r[2])}]}),

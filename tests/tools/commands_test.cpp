@@ -1,0 +1,222 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "tessera/sparse/convert.hpp"
+#include "tessera/sparse/npz.hpp"
+#include "tessera/sparse/random.hpp"
+#include "tessera/sparse/read.hpp"
+#include "tessera/sparse/write.hpp"
+#include "tessera/tests/support/process.hpp"
+
+namespace tessera::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+Outcome tessera(std::vector<std::string> words) {
+  words.insert(words.begin(), TESSERA_TOOL);
+  return run(words);
+}
+
+const std::string kLayer = "--input-size=48 --output-size=32 --density=0.25 --tiles-per-ipu=8";
+
+TEST(RunCommand, DoesWhatSparseFcLayerDoes) {
+  const std::vector<std::string> words{"--input-size=48", "--output-size=32", "--dens=0.25",
+                                       "--tiles-per-ipu=8"};
+  auto as_tool = words, as_command = words;
+  as_tool.insert(as_tool.begin(), TESSERA_SPARSE_FC_LAYER);
+  as_command.insert(as_command.begin(), "run");
+  EXPECT_EQ(tessera(as_command).out, run(as_tool).out);
+  EXPECT_EQ(tessera({"run", "--input-size=48"}).exit, 2);
+}
+
+class BenchCommand : public testing::Test {
+ protected:
+  std::string write(const std::string& name, const std::string& text) {
+    std::ofstream(folder_ / name) << text;
+    return folder_ / name;
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(BenchCommand, GivesEveryProblemItsStatusAndALineThatRunsItAgain) {
+  write("nested", "--input-size=2000 --output-size=2000 --density=0 # nothing to get wrong\n");
+  const std::string batch = write(
+      "batch", "# a comment\n" + kLayer + "\n\n--batch nested\n" + kLayer +
+                   " --matmul-options '{\"availableMemoryProportion\": 0.000001}'\n--no-option\n");
+  const Outcome outcome = tessera({"bench", "--batch", batch});
+  EXPECT_EQ(outcome.exit, 1) << outcome.err;
+  for (const char* part : {"0 PASSED ", "1 MISTRUSTED ", "2 SKIPPED ", "3 INVALID_ARGUMENTS "})
+    EXPECT_THAT(outcome.out, HasSubstr(part));
+  EXPECT_THAT(outcome.out, HasSubstr("tests:4 passed:1 skipped:1 mistrusted:1 "
+                                     "invalid_arguments:1 failed:0 listed:0\n"));
+  std::istringstream lines(outcome.out);
+  std::string line;
+  std::getline(lines, line);
+  std::string repro = line.substr(line.find(" : ") + 3);
+  repro.replace(0, std::string("sparse_fc_layer").size(), "\"$0\"");
+  const Outcome again = run({"/bin/sh", "-c", "exec " + repro, TESSERA_SPARSE_FC_LAYER});
+  EXPECT_EQ(again.exit, 0) << again.err;
+}
+
+TEST_F(BenchCommand, ModesDoLessAndLess) {
+  const std::string batch = write("batch", kLayer + "\n");
+  const auto line = [&](const char* mode) {
+    return tessera({"bench", "--mode", mode, "--batch", batch}).out;
+  };
+  EXPECT_THAT(line("correctness"), HasSubstr("0 PASSED cycles "));
+  EXPECT_THAT(line("performance"), Not(HasSubstr("cycles 0 planned")));
+  EXPECT_THAT(line("plan"), HasSubstr("0 PASSED cycles 0 planned "));
+  EXPECT_THAT(line("list"), HasSubstr("0 LISTED cycles 0 planned 0 "));
+}
+
+TEST_F(BenchCommand, ShardsShareTheProblemsAndLeaveNoneOut) {
+  const std::string batch = write("batch", kLayer + "\n" + kLayer + "\n" + kLayer + "\n");
+  std::size_t listed = 0;
+  for (const char* shard : {"1/2", "2/2"}) {
+    const std::string out =
+        tessera({"bench", "--mode=list", "--shard", shard, "--batch", batch}).out;
+    for (std::size_t at = 0; (at = out.find(" LISTED ", at)) != out.npos; ++at) ++listed;
+  }
+  EXPECT_EQ(listed, 3u);
+  for (const char* bad : {"0/2", "3/2", "2", "a/b"})
+    EXPECT_EQ(tessera({"bench", "--mode=list", "--shard", bad, "--batch", batch}).exit, 2) << bad;
+}
+
+TEST_F(BenchCommand, GoesOnWhereItStoppedAfterACutOffLineToo) {
+  const std::string batch = write("batch", kLayer + "\n" + kLayer + " --seed=2\n");
+  const std::string output = folder_ / "results.jsonl";
+  EXPECT_EQ(tessera({"bench", "--batch", batch, "--output", output}).exit, 0);
+  std::string text = read_file(output);
+  const std::size_t first = text.find('\n');
+  // The first line is whole and changed, so that it shows where it came from; the second is cut.
+  write("results.jsonl",
+        text.substr(0, first).replace(text.find("\"planned_cycles\":") + 17, 1, "9") + "\n" +
+            text.substr(first + 1, 20));
+  const Outcome again = tessera({"bench", "--batch", batch, "--output", output});
+  EXPECT_EQ(again.exit, 0) << again.err;
+  EXPECT_THAT(again.out, HasSubstr(" planned 9"));
+  EXPECT_THAT(again.out, HasSubstr("tests:2 passed:2"));
+  write("results.jsonl", "no JSON\n{}\n");
+  EXPECT_EQ(tessera({"bench", "--batch", batch, "--output", output}).exit, 3);
+}
+
+TEST(InspectCommand, CountsRowsColumnsAndBlocks) {
+  const TemporaryFolder folder;
+  // Rows of 2, 0, 0, 2 and columns of 2, 1, 0, 1; one block of 4 x 4.
+  std::ofstream(folder / "m.smtx") << "4, 4, 4\n0 2 2 2 4\n0 1 0 3\n";
+  const Outcome outcome = tessera({"inspect", folder / "m.smtx", "--tiles-per-ipu=4"});
+  EXPECT_EQ(outcome.exit, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("4 outputs x 4 inputs, 4 non-zeros (density 0.250000)"));
+  EXPECT_THAT(outcome.out, testing::ContainsRegex("rows +4 +0 +1.00 +2 +2.00 +1.00\n"));
+  EXPECT_THAT(outcome.out, testing::ContainsRegex("columns +4 +0 +1.00 +2 +2.00 +0.71\n"));
+  EXPECT_THAT(outcome.out, testing::ContainsRegex("4x4 +1 +1.0000 +25.0 +[0-9]+ "));
+}
+
+TEST(ConvertCommand, EveryFormatHoldsTheSameMatrix) {
+  const TemporaryFolder folder;
+  const auto matrix = sparse::random_pattern(12, 10, {1, 1}, 0.3, 5);
+  sparse::write_mtx_file(folder / "0.mtx", matrix);
+  std::vector<std::string> names{"0.mtx", "1.npy", "2.safetensors", "3.mtx"};
+  if (sparse::can_read_npz()) names.push_back("4.npz");
+  for (std::size_t i = 1; i < names.size(); ++i) {
+    const Outcome outcome = tessera({"convert", folder / names[i - 1], folder / names[i]});
+    EXPECT_EQ(outcome.exit, 0) << outcome.err;
+    EXPECT_EQ(sparse::read_matrix(folder / names[i]).matrix, sparse::cast<double>(matrix));
+  }
+  EXPECT_EQ(tessera({"convert", folder / "0.mtx", folder / "5.xls"}).exit, 2);
+  EXPECT_EQ(tessera({"convert", folder / "none.mtx", folder / "5.mtx"}).exit, 3);
+}
+
+TEST(CompareCommand, NamesWhatChangedAndExitsOneOverTheThreshold) {
+  const TemporaryFolder folder;
+  const auto report = [&](const std::string& name, const std::string& batch) {
+    std::ofstream(folder / name) << tessera({"run", "--input-size=48", "--output-size=32",
+                                             "--density=0.25", "--tiles-per-ipu=8", "--json",
+                                             "--batch-size", batch})
+                                        .out;
+    return folder / name;
+  };
+  const std::string small = report("a", "4"), large = report("b", "64");
+  const Outcome same = tessera({"compare", small, small});
+  EXPECT_EQ(same.exit, 0) << same.err;
+  const Outcome more = tessera({"compare", small, large});
+  EXPECT_EQ(more.exit, 1);
+  EXPECT_THAT(more.out, HasSubstr("Fwd distribute compute_cycles"));
+  EXPECT_EQ(tessera({"compare", large, small}).exit, 0);
+  EXPECT_EQ(tessera({"compare", small, large, "--threshold=100000"}).exit, 0);
+  std::ofstream(folder / "c") << "{}";
+  EXPECT_EQ(tessera({"compare", small, folder / "c"}).exit, 3);
+}
+
+TEST(SweepCommand, PlansEachValueAsPlanDoes) {
+  const std::vector<std::string> layer{"--input-size=256", "--output-size=256", "--density=0.1",
+                                       "--batch-size=16", "--single-phase=fwd"};
+  const auto cycles = [&](std::vector<std::string> more) {
+    more.insert(more.end(), layer.begin(), layer.end());
+    return tessera(more).out;
+  };
+  std::istringstream sweep(cycles({"sweep", "--over=tiles", "--values=8,64", "--csv"}));
+  std::string line;
+  std::getline(sweep, line);
+  for (const char* tiles : {"8", "64"}) {
+    std::getline(sweep, line);
+    const std::string count =
+        line.substr(line.find(',') + 1, line.find(',', line.find(',') + 1) - line.find(',') - 1);
+    EXPECT_THAT(cycles({"plan", std::string("--tiles-per-ipu=") + tiles}),
+                HasSubstr("cost       " + count + " cycles"));
+  }
+  for (const char* over : {"memory", "exchange", "block", "batch"})
+    EXPECT_THAT(cycles({"sweep", std::string("--over=") + over, "--values=4000000,8"}),
+                Not(HasSubstr("error")));
+  EXPECT_EQ(tessera({"sweep", "--over=tiles", "--values=1.5", "--input-size=8", "--output-size=8",
+                     "--density=1"})
+                .exit,
+            2);
+}
+
+TEST(CrossoverCommand, SparseIsCheaperUpToItAndNoLongerBeyond) {
+  const std::vector<std::string> layer{"--input-size=256", "--output-size=256", "--batch-size=64",
+                                       "--single-phase=fwd"};
+  auto words = layer;
+  words.insert(words.begin(), "crossover");
+  const std::string out = tessera(words).out;
+  std::int64_t dense = 0;
+  double density = 0;
+  ASSERT_EQ(std::sscanf(out.c_str(), "dense: %ld", &dense), 1);
+  ASSERT_EQ(std::sscanf(out.c_str() + out.find("\n1x1") + 1, "1x1 %lf", &density), 1);
+  const auto cycles = [&](double at) {
+    auto plan = layer;
+    plan.insert(plan.begin(), {"plan", "--density=" + std::to_string(at),
+                               R"(--plan-constraints={"useDense": false})"});
+    const std::string text = tessera(plan).out;
+    return std::stol(text.substr(text.find("cost       ") + 11));
+  };
+  EXPECT_LT(cycles(density), dense);
+  EXPECT_GE(cycles(density + 0.001), dense);
+}
+
+TEST(MachineCommand, ShowsWhatMachineOptionsRead) {
+  const TemporaryFolder folder;
+  EXPECT_THAT(tessera({"machine", "list"}).out, HasSubstr("gc200"));
+  std::ofstream(folder / "m.json") << tessera({"machine", "show", "bow"}).out;
+  EXPECT_EQ(tessera({"machine", "show", folder / "m.json"}).out,
+            tessera({"machine", "show", "bow"}).out);
+  EXPECT_EQ(tessera({"machine", "show", "none"}).exit, 2);
+}
+
+TEST(DoctorCommand, SaysWhatThisBuildHas) {
+  const Outcome outcome = tessera({"doctor"});
+  EXPECT_EQ(outcome.exit, 0);
+  EXPECT_THAT(outcome.out, testing::ContainsRegex(sparse::can_read_npz() ? ".npz files +yes"
+                                                                         : ".npz files +no"));
+}
+
+}  // namespace
+}  // namespace tessera::test

@@ -1,0 +1,221 @@
+#include "tessera/tools/tessera/batch.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tessera/base/error.hpp"
+#include "tessera/tools/inputs.hpp"
+#include "tessera/tools/internal/command_line.hpp"
+#include "tessera/tools/sparse_fc_layer/run.hpp"
+
+namespace tessera::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kDeepestFile = 8;
+constexpr double kTrust = 0.9;  // largest share of outputs without a term
+
+constexpr std::pair<BatchStatus, const char*> kStatuses[] = {
+    {BatchStatus::Passed, "PASSED"},         {BatchStatus::Skipped, "SKIPPED"},
+    {BatchStatus::Mistrusted, "MISTRUSTED"}, {BatchStatus::InvalidArguments, "INVALID_ARGUMENTS"},
+    {BatchStatus::Failed, "FAILED"},         {BatchStatus::Listed, "LISTED"}};
+
+const char* name_of(BatchStatus status) {
+  for (const auto& [one, name] : kStatuses)
+    if (one == status) return name;
+  return "";
+}
+
+std::string name_of(BatchMode mode) {
+  constexpr const char* kNames[] = {"correctness", "performance", "plan", "list"};
+  return kNames[std::size_t(mode)];
+}
+
+void add_file(const std::string& path, int depth, std::vector<std::vector<std::string>>& problems) {
+  if (depth == kDeepestFile)
+    throw Error(ErrorCode::BadInput,
+                fmt::format("{}: files of problems may name others {} deep", path, kDeepestFile));
+  std::istringstream lines(load_text(path));
+  std::int64_t number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const std::vector<std::string> words =
+        internal::split_words(line, fmt::format("{}:{}", path, ++number));
+    if (words.empty()) continue;
+    if (words[0] == "--batch" && words.size() == 2)
+      add_file((std::filesystem::path(path).parent_path() / words[1]).string(), depth + 1,
+               problems);
+    else
+      problems.push_back(words);
+  }
+}
+
+// Parses as sparse_fc_layer does; Error{InvalidArgument} with its complaint.
+Arguments arguments_of(const std::vector<std::string>& words) {
+  const auto arguments = std::make_shared<Arguments>();
+  CLI::App app("", "sparse_fc_layer");
+  add_run_options(app, arguments);
+  try {
+    std::vector<std::string> expanded = internal::expand_words(app, words);
+    std::reverse(expanded.begin(), expanded.end());
+    app.parse(std::move(expanded));
+  } catch (const CLI::ParseError& error) {
+    throw Error(ErrorCode::InvalidArgument, error.what());
+  }
+  arguments->quiet = true;
+  return *arguments;
+}
+
+BatchStatus status_of(const LayerRun& run, BatchMode mode) {
+  if (!run.report.ok()) return BatchStatus::Failed;
+  const bool is_checked = mode == BatchMode::Correctness && !run.report.passes.empty();
+  return is_checked && run.empty_outputs > kTrust ? BatchStatus::Mistrusted : BatchStatus::Passed;
+}
+
+BatchStatus status_of(ErrorCode code) {
+  if (code == ErrorCode::NoSolution || code == ErrorCode::LimitExceeded)
+    return BatchStatus::Skipped;
+  return code == ErrorCode::Internal ? BatchStatus::Failed : BatchStatus::InvalidArguments;
+}
+
+BatchResult run_checked(const std::vector<std::string>& words, BatchMode mode) {
+  Arguments a = arguments_of(words);
+  BatchResult result;
+  if (mode == BatchMode::List) return result;
+  if (mode == BatchMode::Performance) a.stop = std::min(a.stop, StopAfter::Passes);
+  if (mode == BatchMode::Plan) a.stop = StopAfter::Plan;
+  const LayerRun run = run_layer(a);
+  result.status = status_of(run, mode);
+  result.planned_cycles = run.report.plan.cost.cycles.value;
+  for (const runtime::PassReport& pass : run.report.passes) {
+    result.cycles += pass.ledger.total().value;
+    if (pass.verdict && !pass.verdict->ok())
+      result.message += planner::to_string(pass.pass) + " " + to_string(*pass.verdict) + "; ";
+  }
+  if (result.status == BatchStatus::Mistrusted)
+    result.message = fmt::format("{:.0f} % of the outputs have no term", 100 * run.empty_outputs);
+  return result;
+}
+
+BatchResult result_of(const Json& line) {
+  BatchResult result;
+  const std::string status = line.at("status");
+  bool found = false;
+  for (const auto& [one, name] : kStatuses)
+    if (status == name) result.status = one, found = true;
+  if (!found) throw Error(ErrorCode::BadInput, "status " + status + " is not known");
+  result.cycles = line.at("cycles");
+  result.planned_cycles = line.at("planned_cycles");
+  result.milliseconds = line.at("milliseconds");
+  result.message = line.at("message");
+  return result;
+}
+
+}  // namespace
+
+std::vector<std::vector<std::string>> read_batch(const std::string& path) {
+  std::vector<std::vector<std::string>> problems;
+  add_file(path, 0, problems);
+  return problems;
+}
+
+std::string repro_line(const std::vector<std::string>& words) {
+  std::string line = "sparse_fc_layer";
+  for (const std::string& word : words) {
+    const bool is_plain =
+        !word.empty() && word.find_first_not_of(
+                             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                             "-_=./:,@+%") == std::string::npos;
+    std::string quoted;
+    for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    line += is_plain ? " " + word : " '" + quoted + "'";
+  }
+  return line;
+}
+
+BatchResult run_problem(const std::vector<std::string>& words, BatchMode mode) {
+  const auto start = std::chrono::steady_clock::now();
+  BatchResult result;
+  try {
+    result = run_checked(words, mode);
+  } catch (const Error& error) {
+    result.status = status_of(error.code());
+    result.message = error.what();
+  } catch (const std::exception& error) {
+    result.status = BatchStatus::Failed;
+    result.message = error.what();
+  }
+  result.milliseconds =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  return result;
+}
+
+std::string to_text(const BatchResult& result, std::int64_t number, const std::string& repro) {
+  std::string text =
+      fmt::format("{} {} cycles {} planned {} ms {:.1f} : {}\n", number, name_of(result.status),
+                  result.cycles, result.planned_cycles, result.milliseconds, repro);
+  if (!result.message.empty()) text += "  " + result.message.substr(0, 300) + "\n";
+  return text;
+}
+
+BatchResults::BatchResults(std::string path) : path_(std::move(path)) {
+  if (path_.empty() || !std::filesystem::exists(path_)) return;
+  const std::string text = load_text(path_);
+  needs_line_end_ = !text.empty() && text.back() != '\n';
+  std::istringstream lines(text);
+  std::int64_t number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    const bool is_cut_off = lines.eof() && needs_line_end_;
+    try {
+      const Json json = Json::parse(line);
+      known_[{json.at("repro"), json.at("mode")}] = result_of(json);
+    } catch (const std::exception& error) {
+      if (!is_cut_off)
+        throw Error(ErrorCode::BadInput, fmt::format("{}:{}: is no result of tessera bench: {}",
+                                                     path_, number, error.what()));
+    }
+  }
+}
+
+std::optional<BatchResult> BatchResults::find(const std::string& repro, BatchMode mode) const {
+  const auto found = known_.find({repro, name_of(mode)});
+  return found == known_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void BatchResults::add(const std::string& repro, BatchMode mode, const BatchResult& result) {
+  if (path_.empty()) return;
+  std::ofstream file(path_, std::ios::app);
+  if (std::exchange(needs_line_end_, false)) file << '\n';
+  file << Json{{"repro", repro},
+               {"mode", name_of(mode)},
+               {"status", name_of(result.status)},
+               {"cycles", result.cycles},
+               {"planned_cycles", result.planned_cycles},
+               {"milliseconds", result.milliseconds},
+               {"message", result.message}}
+              .dump(-1, ' ', false, Json::error_handler_t::replace)
+       << '\n'
+       << std::flush;
+  if (!file) throw Error(ErrorCode::Internal, path_ + ": results could not be written");
+}
+
+std::string to_text(const BatchSummary& summary) {
+  std::int64_t all = 0;
+  std::string counts;
+  for (const auto& [status, name] : kStatuses) {
+    all += summary.count(status);
+    std::string lower = name;
+    for (char& c : lower) c = c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c;
+    counts += fmt::format(" {}:{}", lower, summary.count(status));
+  }
+  return fmt::format("tests:{}{}\n", all, counts);
+}
+
+}  // namespace tessera::tools

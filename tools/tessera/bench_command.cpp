@@ -1,0 +1,102 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "tessera/base/error.hpp"
+#include "tessera/tools/exit_code.hpp"
+#include "tessera/tools/internal/command_line.hpp"
+#include "tessera/tools/internal/layer_options.hpp"
+#include "tessera/tools/internal/progress.hpp"
+#include "tessera/tools/tessera/batch.hpp"
+#include "tessera/tools/tessera/commands.hpp"
+
+namespace tessera::tools {
+namespace {
+
+struct BenchArguments {
+  std::vector<std::string> files, problem;
+  BatchMode mode = BatchMode::Correctness;
+  std::string shard = "1/1", output;
+  std::int64_t start = 0;
+  bool quiet = false;
+};
+
+// "i/n" with 1 <= i <= n.
+std::pair<std::int64_t, std::int64_t> shard_of(std::string text) {
+  std::replace(text.begin(), text.end(), '/', ',');
+  const auto pair = internal::parse_pair(text);
+  if (!pair || text.find(',') == text.npos || pair->first < 1 || pair->first > pair->second)
+    throw Error(ErrorCode::InvalidArgument, "--shard must be i/n with 1 <= i <= n, as 2/4");
+  return *pair;
+}
+
+int bench(const BenchArguments& a) {
+  std::vector<std::vector<std::string>> problems;
+  for (const std::string& file : a.files)
+    for (auto& words : read_batch(file)) problems.push_back(std::move(words));
+  if (!a.problem.empty()) problems.push_back(a.problem);
+  const auto [shard, shards] = shard_of(a.shard);
+  internal::catch_interrupts();
+  BatchResults results(a.output);
+  BatchSummary summary;
+  for (std::size_t i = 0; i < problems.size(); ++i) {
+    if (std::int64_t(i) < a.start || std::int64_t(i) % shards != shard - 1) continue;
+    if (internal::is_interrupted()) break;
+    const std::string repro = repro_line(problems[i]);
+    std::optional<BatchResult> result = results.find(repro, a.mode);
+    const bool is_old = result.has_value();
+    if (!is_old) result = run_problem(problems[i], a.mode);
+    if (!is_old) results.add(repro, a.mode, *result);
+    summary.add(result->status);
+    if (!a.quiet || result->status == BatchStatus::Failed)
+      print_results(to_text(*result, std::int64_t(i), repro));
+  }
+  print_results(to_text(summary));
+  if (summary.count(BatchStatus::Failed) + summary.count(BatchStatus::InvalidArguments) > 0)
+    return kCheckFailed;
+  return internal::is_interrupted() ? kInterrupted : kOk;
+}
+
+}  // namespace
+
+void add_bench_command(CLI::App& app, std::function<int()>& run) {
+  CLI::App* command = app.add_subcommand(
+      "bench",
+      "Runs many problems, one a line: the options of tessera run. A line --batch FILE "
+      "takes in another file, '#' starts a comment.");
+  command->footer(std::string(internal::kExitCodes) +
+                  "\nExample: tessera bench --mode plan --batch problems.txt --shard 1/4");
+  const auto a = std::make_shared<BenchArguments>();
+  command->add_option("--batch", a->files, "file of problems; may be given often")
+      ->type_name("FILE");
+  static const std::map<std::string, BatchMode> modes{{"correctness", BatchMode::Correctness},
+                                                      {"performance", BatchMode::Performance},
+                                                      {"plan", BatchMode::Plan},
+                                                      {"list", BatchMode::List}};
+  command
+      ->add_option("--mode", a->mode,
+                   "correctness: run and check; performance: run only; plan: plan and encode; "
+                   "list: only name them")
+      ->transform(CLI::CheckedTransformer(modes, CLI::ignore_case))
+      ->type_name("MODE")
+      ->default_str("correctness");
+  command->add_option("--shard", a->shard, "every n-th problem from the i-th: i/n")
+      ->capture_default_str();
+  command->add_option("--start", a->start, "number of the first problem")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command
+      ->add_option("--output", a->output,
+                   "file of JSON lines, added to; problems it has already are not run again")
+      ->type_name("FILE.jsonl");
+  command->add_flag("-q,--quiet", a->quiet, "print failures and the summary only");
+  command->add_option("problem", a->problem, "options of one more problem, after --");
+  command->callback([a, &run] {
+    if (a->files.empty() && a->problem.empty())
+      throw CLI::ValidationError("bench", "give --batch FILE, or a problem after --");
+    run = [a] { return bench(*a); };
+  });
+}
+
+}  // namespace tessera::tools

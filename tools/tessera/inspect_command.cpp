@@ -1,0 +1,96 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "tessera/tools/exit_code.hpp"
+#include "tessera/tools/inputs.hpp"
+#include "tessera/tools/internal/layer_options.hpp"
+#include "tessera/tools/tessera/commands.hpp"
+
+namespace tessera::tools {
+namespace {
+
+constexpr std::int64_t kSides[] = {1, 4, 8, 16};
+
+// Non-zeros of the rows or columns.
+std::string spread(const char* what, const std::vector<std::int64_t>& counts) {
+  const auto [least, most] = std::minmax_element(counts.begin(), counts.end());
+  double sum = 0, squares = 0;
+  for (const std::int64_t n : counts) sum += double(n), squares += double(n) * double(n);
+  const double mean = sum / double(counts.size());
+  const double deviation = std::sqrt(std::max(0.0, squares / double(counts.size()) - mean * mean));
+  return fmt::format("{:<10}{:>12}{:>10}{:>12.2f}{:>10}{:>14.2f}{:>14.2f}\n", what, counts.size(),
+                     *least, mean, *most, mean > 0 ? double(*most) / mean : 0,
+                     mean > 0 ? deviation / mean : 0);
+}
+
+std::vector<std::int64_t> row_counts(const sparse::Csr<double>& m) {
+  std::vector<std::int64_t> counts;
+  for (std::size_t r = 1; r < m.row_begin.size(); ++r)
+    counts.push_back(m.row_begin[r] - m.row_begin[r - 1]);
+  return counts;
+}
+
+// What the pattern takes in blocks of one side, and what the planner expects it to cost.
+std::string block_line(const sparse::Csr<double>& ones, std::int64_t side,
+                       const LayerArguments& a) {
+  const sparse::Csr<double> blocks = in_whole_blocks(ones, {side, side});
+  const double places = double(blocks.block_rows()) * double(blocks.block_cols());
+  const planner::Problem problem{.size = {1, ones.rows, ones.cols, a.batch_size},
+                                 .block = {side, side},
+                                 .density = double(blocks.blocks()) / places,
+                                 .data_type = a.data_type,
+                                 .partials_type = a.partials_type,
+                                 .grad_a = a.grad_a(),
+                                 .grad_w = a.grad_w()};
+  const PatternStats stats = sparse::pattern_stats(blocks);
+  const planner::PlanResult planned =
+      PlanSource(a.plan_cache).plan(problem, make_machine(a), make_options(a, {}), &stats);
+  const double fill =
+      blocks.blocks() > 0 ? 100 * double(ones.blocks()) / double(blocks.blocks() * side * side) : 0;
+  return fmt::format("{:<10}{:>12}{:>14.4f}{:>14.1f}{:>14}{:>14}\n",
+                     fmt::format("{}x{}", side, side), blocks.blocks(), problem.density, fill,
+                     planned.has_plan ? std::to_string(planned.plan.cost.cycles.value) : "no plan",
+                     planned.has_plan ? planned.plan.tiles_used() : 0);
+}
+
+int inspect(const LayerArguments& given) {
+  const LayerArguments a = with_layer_keys(given);
+  const sparse::ReadMatrix file = load_weights(a.matrix);
+  sparse::Csr<double> ones = file.matrix;
+  std::fill(ones.values.begin(), ones.values.end(), 1.0);
+  const std::int64_t zeros = std::count(file.matrix.values.begin(), file.matrix.values.end(), 0.0);
+  std::string text = fmt::format(
+      "{}\n{} outputs x {} inputs, {} non-zeros (density {:.6f}), {}; {} stored zeros\n\n",
+      a.matrix, ones.rows, ones.cols, ones.blocks(),
+      double(ones.blocks()) / (double(ones.rows) * double(ones.cols)),
+      file.has_values ? "with values" : "a pattern", file.has_values ? zeros : 0);
+  text += fmt::format("{:<10}{:>12}{:>10}{:>12}{:>10}{:>14}{:>14}\n", "non-zeros", "count", "least",
+                      "mean", "most", "most / mean", "deviation");
+  text += spread("rows", row_counts(ones)) + spread("columns", row_counts(sparse::transpose(ones)));
+  text += fmt::format("\n{:<10}{:>12}{:>14}{:>14}{:>14}{:>14}\n", "blocks", "stored", "density",
+                      "filled, %", "cycles", "tiles");
+  for (const std::int64_t side : kSides) text += block_line(ones, side, a);
+  print_results(
+      text + fmt::format("cycles are planned for a batch of {} on {}\n", a.batch_size, a.machine));
+  return kOk;
+}
+
+}  // namespace
+
+void add_inspect_command(CLI::App& app, std::function<int()>& run) {
+  CLI::App* command = app.add_subcommand(
+      "inspect", "Sizes, density, unevenness and block fill of weights, and what they would cost.");
+  command->footer(std::string(internal::kExitCodes) +
+                  "\nExample: tessera inspect data/face_conv2d_24.mtx --batch-size 64");
+  const auto a = std::make_shared<LayerArguments>();
+  command->add_option("file", a->matrix, "file that --matrix reads")->required();
+  internal::add_layer_options(*command, *a);
+  internal::add_machine_options(*command, *a);
+  command->callback([a, &run] { run = [a] { return inspect(*a); }; });
+}
+
+}  // namespace tessera::tools

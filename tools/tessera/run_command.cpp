@@ -1,0 +1,19 @@
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "tessera/tools/sparse_fc_layer/run.hpp"
+#include "tessera/tools/tessera/commands.hpp"
+
+namespace tessera::tools {
+
+void add_run_command(CLI::App& app, std::function<int()>& run) {
+  CLI::App* command = app.add_subcommand(
+      "run", "Plans, encodes and runs one layer and checks every result, as sparse_fc_layer.");
+  const auto arguments = std::make_shared<Arguments>();
+  add_run_options(*command, arguments);
+  command->final_callback([arguments, &run] {
+    run = [arguments] { return run_and_print(*arguments, "tessera run"); };
+  });
+}
+
+}  // namespace tessera::tools
