@@ -46,9 +46,6 @@ class Slots {
     step_ = step;
     allowed_ = buffers;
   }
-  // Flips a bit of what the living slots of a tile hold, as Fault counts it. None where they hold
-  // less.
-  std::optional<Struck> flip(TileId tile, std::int64_t bit);
   // Before every load and step.
   void note_step();
 
