@@ -1,6 +1,14 @@
 # The three kinds of target in this project. A folder's CMakeLists.txt is a list and nothing else.
 
 set(TESSERA_INCLUDE_DIR ${PROJECT_BINARY_DIR}/include)
+include(CMakePackageConfigHelpers)
+include(GNUInstallDirs)
+if(TESSERA_SHARED)
+  set(TESSERA_LIBRARY_TYPE SHARED)
+  set(CMAKE_INSTALL_RPATH $ORIGIN/../${CMAKE_INSTALL_LIBDIR} $ORIGIN)
+else()
+  set(TESSERA_LIBRARY_TYPE STATIC)
+endif()
 set(CMAKE_VERIFY_INTERFACE_HEADER_SETS ON)
 
 # Language level, warnings and instrumentation, the same for every target of ours.
@@ -35,12 +43,43 @@ function(tessera_module name)
   set(target tessera_${name})
   file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
   list(TRANSFORM ARG_HEADERS PREPEND ${TESSERA_INCLUDE_DIR}/tessera/${folder}/)
-  add_library(${target} STATIC ${ARG_SOURCES})
+  add_library(${target} ${TESSERA_LIBRARY_TYPE} ${ARG_SOURCES})
   add_library(tessera::${name} ALIAS ${target})
+  # The soname holds the minor version as long as the major one is 0: interfaces may change with it.
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} VERSION ${PROJECT_VERSION}
+    SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
   target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${TESSERA_INCLUDE_DIR}
                                          FILES ${ARG_HEADERS})
-  target_link_libraries(${target} PUBLIC ${ARG_USES} PRIVATE tessera_flags ${ARG_PRIVATE})
+  target_link_libraries(${target} PUBLIC ${ARG_USES}
+    PRIVATE $<BUILD_INTERFACE:tessera_flags> ${ARG_PRIVATE})
   target_compile_features(${target} PUBLIC cxx_std_20)
+endfunction()
+
+# What cmake --install takes: these folders' libraries and headers, each a component for find_package,
+# and these programs.
+function(tessera_install)
+  cmake_parse_arguments(ARG "" "" "MODULES;PROGRAMS" ${ARGN})
+  set(libraries ${ARG_MODULES})
+  list(TRANSFORM libraries PREPEND tessera_)
+  install(TARGETS ${libraries} EXPORT tesseraTargets FILE_SET HEADERS)
+  install(TARGETS ${ARG_PROGRAMS})
+  install(FILES tessera.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tessera)
+  set(package ${CMAKE_INSTALL_LIBDIR}/cmake/tessera)
+  install(EXPORT tesseraTargets NAMESPACE tessera:: DESTINATION ${package})
+  string(REPLACE ";" " " TESSERA_COMPONENTS "${ARG_MODULES}")
+  configure_package_config_file(cmake/tesseraConfig.cmake.in ${PROJECT_BINARY_DIR}/tesseraConfig.cmake
+    INSTALL_DESTINATION ${package})
+  write_basic_package_version_file(${PROJECT_BINARY_DIR}/tesseraConfigVersion.cmake
+    COMPATIBILITY SameMinorVersion)
+  list(TRANSFORM libraries PREPEND -l OUTPUT_VARIABLE TESSERA_LINK)
+  list(REVERSE TESSERA_LINK)  # a library stands before those it uses
+  string(REPLACE ";" " " TESSERA_LINK "${TESSERA_LINK}")
+  file(RELATIVE_PATH TESSERA_PC_TO_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+  configure_file(cmake/tessera.pc.in ${PROJECT_BINARY_DIR}/tessera.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/tesseraConfig.cmake
+    ${PROJECT_BINARY_DIR}/tesseraConfigVersion.cmake DESTINATION ${package})
+  install(FILES ${PROJECT_BINARY_DIR}/tessera.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+  install(FILES docs/report.schema.json LICENSE NOTICE DESTINATION ${CMAKE_INSTALL_DATADIR}/tessera)
 endfunction()
 
 # A command-line program: tessera_tool(<name> SOURCES ... USES <targets>)

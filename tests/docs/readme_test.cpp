@@ -79,6 +79,8 @@ TEST(Readme, QuotesTrueOutput) { expect_true_output("README.md"); }
 
 TEST(ToolsPage, QuotesTrueOutput) { expect_true_output("tools/README.md"); }
 
+TEST(Guide, QuotesTrueOutput) { expect_true_output("docs/guide.md"); }
+
 std::string without_commas(std::string text) {
   text.erase(std::remove(text.begin(), text.end(), ','), text.end());
   return text;

@@ -104,8 +104,8 @@ TEST_F(ReadMatrixFile, ChoosesTheFormatByTheEndingOfTheName) {
 
 TEST_F(ReadMatrixFile, RefusesWhatIsNoFileOfAKnownKind) {
   constexpr auto kBad = ErrorCode::BadInput;
-  EXPECT_TRUE(raises(kBad, {"a.h5", ".smtx", ".mtx", ".txt"},
-                     [this] { read_matrix(write("a.h5", "x")); }));
+  EXPECT_TRUE(
+      raises(kBad, {"a.h5", ".smtx", ".mtx", ".txt"}, [this] { read_matrix(write("a.h5", "x")); }));
   EXPECT_TRUE(
       raises(kBad, {"none.mtx", "no such file"}, [this] { read_matrix(folder_ / "none.mtx"); }));
   std::filesystem::create_directory(folder_ / "d.mtx");

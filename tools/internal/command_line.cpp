@@ -12,6 +12,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/inputs.hpp"
+#include "tessera/tools/internal/manual.hpp"
 
 namespace tessera::tools::internal {
 namespace {
@@ -180,6 +181,12 @@ std::vector<std::string> expand_words(const CLI::App& app, const std::vector<std
 }
 
 std::optional<int> parse_command_line(CLI::App& app, int argc, const char* const* argv) {
+  app.set_version_flag("--version", "tessera " TESSERA_VERSION, "print the version and stop");
+  if (argc == 3 && std::string_view(argv[1]) == "--generate")
+    if (const auto page = generated_page(app, app.get_name(), argv[2])) {
+      print_results(*page);
+      return kOk;
+    }
   std::vector<std::string> words = expand_words(app, {argv + 1, argv + argc});
   const std::vector<std::string> kept = words;
   std::reverse(words.begin(), words.end());  // CLI11 takes them from the back

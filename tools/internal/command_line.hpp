@@ -25,9 +25,9 @@ std::vector<std::string> expand_words(const CLI::App& app, const std::vector<std
 // The words of a text, as in a file above. `name` stands for it in messages.
 std::vector<std::string> split_words(const std::string& text, const std::string& name);
 
-// Parses; help, version and usage errors are printed and give the exit code, else there is none. A
-// name that does not exist is answered with the nearest that does. Error{Internal} when help could
-// not be written.
+// Parses, and adds --version; "--generate KIND" alone prints a page of manual.hpp; help, version
+// and usage errors are printed and give the exit code, else there is none. A name that does not
+// exist is answered with the nearest that does. Error{Internal} when help could not be written.
 std::optional<int> parse_command_line(CLI::App& app, int argc, const char* const* argv);
 
 // --config FILE: options as lines "name = value"; the command line goes before them.

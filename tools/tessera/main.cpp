@@ -15,7 +15,7 @@ int main(int argc, char** argv) {
       add_convert_command, add_compare_command, add_sweep_command, add_crossover_command,
       add_machine_command, add_doctor_command};
   return guarded_main("tessera", [&] {
-    CLI::App app("Sparse fully connected layers on tile machines.");
+    CLI::App app("Sparse fully connected layers on tile machines.", "tessera");
     app.footer(internal::kExitCodes);
     app.require_subcommand(1);
     std::function<int()> run;

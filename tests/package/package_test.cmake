@@ -1,0 +1,55 @@
+# Installs BUILD below WORK, builds the project CONSUMER against it, with find_package and with
+# pkg-config, and runs what comes out; packs a .deb, unpacks it and runs from there.
+file(REMOVE_RECURSE ${WORK})
+function(run what)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE failed OUTPUT_VARIABLE out ERROR_VARIABLE err)
+  if(failed)
+    message(FATAL_ERROR "${what}: ${failed}\n${out}\n${err}")
+  endif()
+  set(out "${out}" PARENT_SCOPE)
+endfunction()
+function(expect_example what)
+  if(NOT out MATCHES "planned [0-9]+ cycles, ran [0-9]+")
+    message(FATAL_ERROR "${what} printed: ${out}")
+  endif()
+endfunction()
+
+run("install" ${CMAKE_COMMAND} --install ${BUILD} --prefix ${WORK}/prefix)
+# Moved: nothing may point to where it was installed.
+file(RENAME ${WORK}/prefix ${WORK}/moved)
+run("configure" ${CMAKE_COMMAND} -S ${CONSUMER} -B ${WORK}/consumer -DSOURCE=${SOURCE} -DCMAKE_BUILD_TYPE=Release
+    -DCMAKE_CXX_COMPILER=${CXX} -DCMAKE_PREFIX_PATH=${WORK}/moved)
+run("build" ${CMAKE_COMMAND} --build ${WORK}/consumer)
+run("the consumer" ${WORK}/consumer/consumer)
+expect_example("the consumer")
+
+execute_process(COMMAND ${CMAKE_COMMAND} -S ${CONSUMER} -B ${WORK}/wrong -DSOURCE=${SOURCE} -DCMAKE_CXX_COMPILER=${CXX}
+  -DCMAKE_PREFIX_PATH=${WORK}/none RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
+if(NOT failed)
+  message(FATAL_ERROR "the consumer was configured without an installed tessera")
+endif()
+
+file(GLOB_RECURSE pc ${WORK}/moved/*/tessera.pc)
+get_filename_component(pc_folder ${pc} DIRECTORY)
+run("pkg-config" ${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${pc_folder} pkg-config --cflags --libs tessera)
+string(STRIP "${out}" flags)
+separate_arguments(flags UNIX_COMMAND "${flags}")
+run("compile with pkg-config" ${CXX} ${SOURCE} -o ${WORK}/by_pkg_config ${flags})
+run("the consumer by pkg-config" ${CMAKE_COMMAND} -E env LD_LIBRARY_PATH=${pc_folder}/.. ${WORK}/by_pkg_config)
+expect_example("the consumer by pkg-config")
+
+run("cpack" ${CMAKE_COMMAND} -E chdir ${BUILD} cpack -B ${WORK}/deb)
+file(GLOB deb ${WORK}/deb/*.deb)
+run("dpkg -x" dpkg -x ${deb} ${WORK}/unpacked)
+run("the unpacked program" ${WORK}/unpacked/usr/bin/sparse_fc_layer --input-size=64 --output-size=48
+    --density=0.2 --tiles-per-ipu=8)
+if(NOT out MATCHES "PASS: ")
+  message(FATAL_ERROR "the unpacked program printed: ${out}")
+endif()
+run("dpkg -f" dpkg -f ${deb} Depends)
+foreach(library libc6 libfmt libhwy libstdc)
+  if(NOT out MATCHES "${library}")
+    message(FATAL_ERROR "Depends lacks ${library}: ${out}")
+  endif()
+endforeach()
+message("installed, used by find_package and pkg-config, packed and unpacked; Depends: ${out}")

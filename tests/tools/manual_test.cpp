@@ -1,0 +1,73 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "tessera/tests/support/process.hpp"
+
+namespace tessera::test {
+namespace {
+
+using testing::HasSubstr;
+
+const char* const kPrograms[] = {TESSERA_SPARSE_FC_LAYER, TESSERA_TOOL};
+
+// The long options that a help page lists.
+std::vector<std::string> options_of(const std::string& help) {
+  std::vector<std::string> names;
+  const std::regex name("\\n  (?:-., ?)?--([a-z-]+)");
+  for (auto it = std::sregex_iterator(help.begin(), help.end(), name); it != std::sregex_iterator();
+       ++it)
+    names.push_back((*it)[1]);
+  return names;
+}
+
+TEST(GeneratedPages, NameEveryOptionThatHelpNames) {
+  for (const char* program : kPrograms) {
+    const std::string help = run({program, "--help"}).out;
+    const auto names = options_of(help);
+    EXPECT_GE(names.size(), 2u) << help;
+    for (const char* kind : {"man", "bash", "zsh", "fish"}) {
+      std::string page = run({program, "--generate", kind}).out;
+      page = std::regex_replace(page, std::regex("\\\\-"), "-");
+      for (const std::string& name : names)
+        EXPECT_NE(page.find((std::string(kind) == "fish" ? "-l " : "--") + name), page.npos)
+            << program << " " << kind << " " << name;
+    }
+  }
+}
+
+TEST(GeneratedPages, NameTheOptionsOfSubCommandsToo) {
+  for (const char* kind : {"man", "bash", "zsh", "fish"}) {
+    const std::string page = run({TESSERA_TOOL, "--generate", kind}).out;
+    for (const char* word : {"crossover", "shard", "threshold"}) EXPECT_THAT(page, HasSubstr(word));
+  }
+}
+
+TEST(GeneratedPages, ShellsReadThemWithoutComplaint) {
+  for (const char* shell : {"bash", "zsh", "fish"})
+    for (const char* program : kPrograms) {
+      const std::string script = "command -v " + std::string(shell) +
+                                 " >/dev/null || exit 0; \"$0\" --generate " + shell + " | " +
+                                 shell + " -n";
+      const Outcome outcome = run({"/bin/sh", "-c", script, program});
+      EXPECT_EQ(outcome.exit, 0) << outcome.err;
+      EXPECT_EQ(outcome.err, "");
+    }
+}
+
+TEST(GeneratedPages, BashCompletesOptionsOfTheSubCommand) {
+  const std::string script =
+      "eval \"$(\"$0\" --generate bash)\"; COMP_WORDS=(tessera sweep --ov); COMP_CWORD=2; "
+      "_tessera; "
+      "echo \"${COMPREPLY[*]}\"";
+  EXPECT_EQ(run({"/bin/bash", "-c", script, TESSERA_TOOL}).out, "--over\n");
+}
+
+TEST(Version, IsPrintedByBothPrograms) {
+  for (const char* program : kPrograms)
+    EXPECT_THAT(run({program, "--version"}).out, testing::StartsWith("tessera "));
+}
+
+}  // namespace
+}  // namespace tessera::test
