@@ -92,6 +92,7 @@ void print_peers() {
     fmt::print("{:<62} own {:.3f} eigen {} openblas {}\n", bar.layer.name(), own.of_peak(),
                of_peak(bench::eigen_seconds(bar.layer)),
                of_peak(bench::open_blas_seconds(bar.layer)));
+    std::fflush(stdout);
   }
 }
 
