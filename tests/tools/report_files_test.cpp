@@ -41,7 +41,8 @@ TEST(ReportJson, FollowsTheSchemaInEveryKindOfRun) {
            {"--plan-only"},
            {"--ignore-data", "--single-phase=fwd"},
            {"--block-size=4", "--data-type=half", "--partials-type=half"},
-           {R"(--matmul-options={"partitioner.forceBucketSpills":"true"})"}}) {
+           {R"(--matmul-options={"partitioner.forceBucketSpills":"true"})",
+            R"(--plan-constraints={"partition":{"x":4,"y":2,"z":1}})"}}) {
     std::vector<std::string> words = small({"--json"});
     words.insert(words.end(), more.begin(), more.end());
     const Outcome outcome = run(words);

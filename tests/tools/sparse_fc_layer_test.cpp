@@ -220,7 +220,8 @@ TEST(SparseFcLayer, AMachineWithWideWordsGivesTheSameResults) {
 
 TEST(SparseFcLayer, ForcedAndNaturalSpillsPass) {
   const Outcome forced =
-      tool(small({"--matmul-options={\"partitioner.forceBucketSpills\": true}"}));
+      tool(small({"--matmul-options={\"partitioner.forceBucketSpills\": true}",
+                  "--plan-constraints={\"partition\": {\"x\": 4, \"y\": 2, \"z\": 1}}"}));
   EXPECT_EQ(forced.exit, 0) << forced.err;
   EXPECT_THAT(forced.out, HasSubstr("travel up to"));
   for (const char* exchange : {"true", "false"}) {

@@ -105,9 +105,10 @@ class Bench {
     const partitioner::Buckets& buckets = *encoded.buckets;
     // Cycles do not depend on values.
     const std::vector<Half> values(std::size_t(grid_.buckets() * buckets.values_per_bucket()));
+    const auto travel = partitioner::travel_words(buckets.travel, grid_.splits.z);
     RepeatedRun result{batch_, plan_, {}, buckets.stats.moved_blocks};
-    pass_.run({{&buckets, 1}, reinterpret_cast<const std::byte*>(values.data())}, bytes(in_.view()),
-              bytes(out_.view()), {}, result.ledger);
+    pass_.run({{&buckets, 1}, reinterpret_cast<const std::byte*>(values.data()), travel},
+              bytes(in_.view()), bytes(out_.view()), {}, result.ledger);
     const double flops = 2.0 * double(point_.side) * double(point_.side) * double(batch_);
     const double seconds = double(result.ledger.total().value) / machine_.clock_hz;
     result.teraflops = flops * point_.density / seconds / 1e12;
