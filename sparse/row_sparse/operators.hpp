@@ -15,9 +15,9 @@ namespace tessera::sparse {
 // double; sums of dot are taken in T, those of reductions in double and rounded once. Threads: as
 // reading the operands, and one Fallbacks for each.
 
-// a [m][k], b [k][n] after transposition. csr . dense is O(nnz * n); dense . csr O(m * (nnz + n)), its
-// result stores every column that b stores, in every row; csr transposed gives the rows for which
-// the csr stores a column.
+// a [m][k], b [k][n] after transposition. csr . dense is O(nnz * n); dense . csr O(m * (nnz + n)),
+// its result stores every column that b stores, in every row; csr transposed gives the rows for
+// which the csr stores a column.
 template <class T>
 Array<T> dot(const Array<T>& a, const Array<T>& b, DotForm form, Fallbacks& fallbacks);
 
