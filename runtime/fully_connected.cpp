@@ -436,6 +436,8 @@ device::MemoryUse memory_use(const planner::Problem& problem, const planner::Pla
                              : DensePass::memory_of(spec, machine);
 }
 
+std::int64_t FullyConnected::batch() const { return state_->problem.size.z; }
+
 const partitioner::Buckets& FullyConnected::buckets(std::int64_t group) const {
   return state_->weights.buckets(group);
 }

@@ -106,6 +106,8 @@ class FullyConnected {
   // What that program needs of every tile; buckets of another layout are not in it.
   device::MemoryUse memory(planner::Pass pass) const;
 
+  // The columns of its operands; batches.hpp takes others.
+  std::int64_t batch() const;
   const partitioner::Buckets& buckets(std::int64_t group = 0) const;
   // Of all groups, for a report: counts are sums, the fullest and the steps those of the group that
   // has most. A pass moves buckets as far as travel() says.

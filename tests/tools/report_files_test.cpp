@@ -35,6 +35,21 @@ std::vector<std::string> small(std::vector<std::string> more = {}) {
 
 json schema() { return json::parse(read_file(TESSERA_SOURCE_DIR "/docs/report.schema.json")); }
 
+TEST(Traces, AreWrittenForEachPass) {
+  const TemporaryFolder folder;
+  const Outcome all = run(small({"--quiet", "--trace=" + (folder / "all.json")}));
+  EXPECT_EQ(all.exit, 0) << all.err;
+  for (const char* pass : {"Fwd", "GradA", "GradW"})
+    EXPECT_FALSE(
+        json::parse(read_file(folder / (std::string("all.") + pass + ".json")))["traceEvents"]
+            .empty());
+  const Outcome one =
+      run(small({"--quiet", "--single-phase=fwd", "--trace=" + (folder / "f.json")}));
+  EXPECT_EQ(one.exit, 0) << one.err;
+  EXPECT_FALSE(json::parse(read_file(folder / "f.json"))["traceEvents"].empty());
+  EXPECT_EQ(run(small({"--trace=" + (folder / "no/such/f.json")})).exit, 6);
+}
+
 TEST(ReportJson, FollowsTheSchemaInEveryKindOfRun) {
   for (const auto& more : std::vector<std::vector<std::string>>{
            {},

@@ -133,6 +133,11 @@ void add_file_options(CLI::App& app, Arguments& a) {
   app.add_option("--profile-dir", a.output_dir, "the same as --output-dir")
       ->type_name("DIR")
       ->excludes("--output-dir");
+  app.add_option(
+         "--trace", a.trace,
+         "write what every tile did in each pass, for Perfetto; of several passes each into "
+         "a file with its name before the ending")
+      ->type_name("FILE.json");
   app.add_option("--html", a.html, "write the report as one HTML page")->type_name("FILE");
   auto* json = app.add_flag("--json", a.json, "print the report as JSON");
   auto* csv = app.add_flag("--csv", a.csv, "print the report as CSV, a row a pass and phase");

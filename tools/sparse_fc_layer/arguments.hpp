@@ -40,6 +40,7 @@ struct Arguments : LayerArguments {
   bool isolate = false;          // copy between tiles instead of sharing memory
   int threads = 0;               // of this computer; 0: all
   std::string values, input;     // .npy files: of the pattern's non-zeros, of S [inputs][batch]
+  std::string trace;             // where traces go; empty: nowhere
   std::string output_dir, html;  // where results and reports go; empty: nowhere
   bool json = false, csv = false, quiet = false, verbose = false;
   std::vector<std::pair<std::string, std::string>> configuration;  // every option's value

@@ -8,6 +8,8 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/random_matrix.hpp"
+#include "tessera/runtime/batches.hpp"
+#include "tessera/runtime/trace.hpp"
 #include "tessera/sparse/array.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/npz.hpp"
@@ -17,29 +19,6 @@
 
 namespace tessera::tools {
 namespace {
-
-// The columns that each run serves.
-std::vector<Range> parts_of(std::int64_t batch, std::int64_t of_one_run) {
-  std::vector<Range> parts;
-  for (std::int64_t z = 0; z < batch; z += of_one_run)
-    parts.push_back({z, std::min(z + of_one_run, batch)});
-  return parts;
-}
-
-// These columns, and zeros up to the width of a run.
-template <class T>
-Matrix<T> columns(const Matrix<T>& whole, Range part, std::int64_t width) {
-  Matrix<T> result(whole.rows(), width);
-  for (std::int64_t r = 0; r < whole.rows(); ++r)
-    std::copy_n(whole.view().row(r) + part.begin, part.size(), result.view().row(r));
-  return result;
-}
-
-template <class T>
-void put_columns(const Matrix<T>& run, Range part, Matrix<T>& whole) {
-  for (std::int64_t r = 0; r < whole.rows(); ++r)
-    std::copy_n(run.view().row(r), part.size(), whole.view().row(r) + part.begin);
-}
 
 void add(const runtime::Verdict& part, runtime::Verdict& sum) {
   const std::int64_t compared = sum.compared + part.compared, wrong = sum.wrong + part.wrong;
@@ -71,10 +50,11 @@ class Passes {
         notes_(run.context.notes),
         report_(run.report),
         files_(run.files),
+        traces_(run.traces),
         is_checked_(a.stop == StopAfter::Checks),
         is_kept_(!a.output_dir.empty()),
         width_(run.report.problem.size.z),
-        parts_(parts_of(a.batch_size, width_)),
+        parts_(runtime::batch_parts(a.batch_size, width_)),
         matrix_(inside(weights.matrix, weights)),
         s_(operand<T>(a, weights)),
         q_grad_(random_matrix<T>(weights.rows, a.batch_size, a.seed + 2)) {}
@@ -99,7 +79,7 @@ class Passes {
   void grad_w() {
     runtime::PassReport pass{planner::Pass::GradW, {}, {}};
     for (const Range part : parts_) {
-      const Matrix<T> q_grad = columns(q_grad_, part, width_), s = columns(s_, part, width_);
+      const Matrix<T> q_grad = columns(q_grad_, part), s = columns(s_, part);
       sparse::Csr<float> gradient;
       trusted(planner::Pass::GradW, [&](const runtime::RunOptions& options) {
         const bool finished = layer_.grad_w<T>(q_grad.view(), s.view(), std::span(&gradient, 1),
@@ -116,10 +96,24 @@ class Passes {
                                       rounding(planner::Pass::GradW)),
           *pass.verdict);
     }
+    trace(pass);
     report_.passes.push_back(std::move(pass));
   }
 
  private:
+  Matrix<T> columns(const Matrix<T>& whole, Range part) const {
+    return runtime::batch_columns(whole.view(), part, width_);
+  }
+
+  // Of the run that the pass's ledger is of.
+  void trace(const runtime::PassReport& pass) {
+    if (arguments_.trace.empty()) return;
+    const device::MemoryUse memory = layer_.memory(pass.pass);
+    traces_.emplace_back(
+        pass.pass, runtime::to_trace({planner::to_string(pass.pass), report_.machine, pass.ledger,
+                                      tiles_, memory}));
+  }
+
   // Runs `run(options)`, which gives results, as the arguments ask for it; where a fault strikes,
   // after a run without it, to compare with.
   template <class Run>
@@ -127,7 +121,9 @@ class Passes {
     Trust trust(arguments_, pass);
     decltype(run(trust.options())) clean;
     if (trust.has_fault()) clean = run({});
-    const bool changed = run(trust.options()) != clean;
+    runtime::RunOptions options = trust.options();
+    if (!arguments_.trace.empty()) options.tiles = &tiles_;
+    const bool changed = run(options) != clean;
     for (std::string& note : trust.notes(changed)) notes_.push_back(std::move(note));
   }
 
@@ -140,16 +136,17 @@ class Passes {
     for (const Range part : parts_) {
       Matrix<T> part_out(out.rows(), width_);
       trusted(pass, [&](const runtime::RunOptions& options) {
-        const bool finished = run(columns(in, part, width_), part_out, options, ledger);
+        const bool finished = run(columns(in, part), part_out, options, ledger);
         TESSERA_ASSERT(finished);
         return part_out.elements();
       });
-      put_columns(part_out, part, out);
+      runtime::put_columns(part_out, part, out.view());
     }
     if (is_kept_)
       files_.emplace_back(pass == planner::Pass::Fwd ? "q.npy" : "s_gradient.npy",
                           sparse::write_npy(std::as_const(out).view()));
     report_.passes.push_back({pass, std::move(ledger), {}});
+    trace(report_.passes.back());
     if (is_checked_)
       report_.passes.back().verdict =
           runtime::verify_product<T>(matrix, in.view(), std::as_const(out).view(), rounding(pass));
@@ -166,6 +163,8 @@ class Passes {
   std::vector<std::string>& notes_;
   runtime::LayerReport& report_;
   std::vector<std::pair<std::string, std::string>>& files_;
+  std::vector<std::pair<planner::Pass, std::string>>& traces_;
+  device::TileLedger tiles_;  // of the last run, when there is to be a trace
   bool is_checked_, is_kept_;
   std::int64_t width_;  // columns of one run
   std::vector<Range> parts_;

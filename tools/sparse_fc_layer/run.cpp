@@ -169,7 +169,17 @@ double share_without_blocks(const sparse::Csr<float>& matrix) {
   return double(empty) / double(matrix.block_rows());
 }
 
+// "trace.json", or "trace.GradA.json" when there are more passes than one.
+std::string trace_path(const std::string& path, planner::Pass pass, std::size_t passes) {
+  if (passes == 1) return path;
+  std::filesystem::path named(path);
+  named.replace_extension("." + planner::to_string(pass) + named.extension().string());
+  return named.string();
+}
+
 void write_files(const Arguments& a, const LayerRun& run) {
+  for (const auto& [pass, text] : run.traces)
+    write_results(trace_path(a.trace, pass, run.traces.size()), text);
   if (!a.html.empty())
     write_results(a.html, report_page(runtime::to_json(run.report, run.context), run.page));
   if (a.output_dir.empty()) return;

@@ -21,6 +21,7 @@ struct LayerRun {
   std::string extras;        // what was asked for beside the report, as text
   bool with_cycles = false;  // the text ends with the cycles of each pass,
   bool with_steps = false;   // with every step
+  std::vector<std::pair<planner::Pass, std::string>> traces;  // for Perfetto
 };
 
 // Plans, encodes, runs and checks what the arguments ask for. Throws Error as the stages do;

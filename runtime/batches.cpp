@@ -1,0 +1,91 @@
+#include "tessera/runtime/batches.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "tessera/base/error.hpp"
+
+namespace tessera::runtime {
+namespace {
+
+void check_columns(std::int64_t first, std::int64_t second) {
+  if (first != second)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("the operands have {} and {} columns; a batch has one number of "
+                            "columns",
+                            first, second));
+}
+
+void append(device::Ledger& all, device::Ledger run) {
+  std::move(run.steps.begin(), run.steps.end(), std::back_inserter(all.steps));
+}
+
+// `run(in, out)` takes one part through the layer.
+template <class T, class Run>
+device::Ledger in_parts(FullyConnected& layer, MatrixView<const T> in, MatrixView<T> out,
+                        Run&& run) {
+  check_columns(in.cols, out.cols);
+  device::Ledger all;
+  for (const Range part : batch_parts(in.cols, layer.batch())) {
+    Matrix<T> result(out.rows, layer.batch());
+    append(all, run(batch_columns(in, part, layer.batch()), result));
+    put_columns(result, part, out);
+  }
+  return all;
+}
+
+}  // namespace
+
+std::vector<Range> batch_parts(std::int64_t batch, std::int64_t of_one_run) {
+  std::vector<Range> parts;
+  for (std::int64_t z = 0; z < batch; z += of_one_run)
+    parts.push_back({z, std::min(z + of_one_run, batch)});
+  return parts;
+}
+
+template <class T>
+device::Ledger forward_batch(FullyConnected& layer, MatrixView<const T> s, MatrixView<T> q) {
+  return in_parts(layer, s, q, [&](const Matrix<T>& in, Matrix<T>& out) {
+    return layer.forward<T>(in.view(), out.view());
+  });
+}
+
+template <class T>
+device::Ledger grad_a_batch(FullyConnected& layer, MatrixView<const T> q_grad,
+                            MatrixView<T> s_grad) {
+  return in_parts(layer, q_grad, s_grad, [&](const Matrix<T>& in, Matrix<T>& out) {
+    return layer.grad_a<T>(in.view(), out.view());
+  });
+}
+
+template <class T>
+device::Ledger grad_w_batch(FullyConnected& layer, MatrixView<const T> q_grad,
+                            MatrixView<const T> s, std::span<sparse::Csr<float>> gradients) {
+  check_columns(q_grad.cols, s.cols);
+  device::Ledger all;
+  std::vector<sparse::Csr<float>> of_part(gradients.size());
+  for (const Range part : batch_parts(s.cols, layer.batch())) {
+    const bool is_first = part.begin == 0;
+    const std::span<sparse::Csr<float>> target = is_first ? gradients : std::span(of_part);
+    append(all, layer.grad_w<T>(batch_columns(q_grad, part, layer.batch()).view(),
+                                batch_columns(s, part, layer.batch()).view(), target));
+    for (std::size_t g = 0; !is_first && g < gradients.size(); ++g)
+      std::ranges::transform(gradients[g].values, of_part[g].values, gradients[g].values.begin(),
+                             std::plus<>());
+  }
+  return all;
+}
+
+#define TESSERA_BATCHES(T)                                                                        \
+  template device::Ledger forward_batch(FullyConnected&, MatrixView<const T>, MatrixView<T>);     \
+  template device::Ledger grad_a_batch(FullyConnected&, MatrixView<const T>, MatrixView<T>);      \
+  template device::Ledger grad_w_batch(FullyConnected&, MatrixView<const T>, MatrixView<const T>, \
+                                       std::span<sparse::Csr<float>>);
+TESSERA_BATCHES(float)
+TESSERA_BATCHES(Half)
+TESSERA_BATCHES(BFloat16)
+#undef TESSERA_BATCHES
+
+}  // namespace tessera::runtime
