@@ -11,6 +11,7 @@
 #include "tessera/planner/plan_cache.hpp"
 #include "tessera/planner/plan_json.hpp"
 #include "tessera/planner/planner.hpp"
+#include "tessera/runtime/batches.hpp"
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/runtime/host_layer.hpp"
 #include "tessera/runtime/report.hpp"

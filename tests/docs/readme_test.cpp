@@ -61,18 +61,28 @@ void expect_true_output(const std::string& page_path) {
   }
 }
 
-TEST(Readme, ShowsTheExampleProgramAsItIs) {
+// In the order of the page.
+struct Example {
+  const char *source, *program;
+};
+constexpr Example kExamples[] = {{"first_layer.cpp", TESSERA_FIRST_LAYER},
+                                 {"training_step.cpp", TESSERA_TRAINING_STEP}};
+
+TEST(Readme, ShowsTheExampleProgramsAsTheyAre) {
   const auto programs = blocks(read_file(kRoot + "/README.md"), "cpp");
-  ASSERT_EQ(programs.size(), 1u);
-  EXPECT_EQ(programs[0], read_file(kRoot + "/examples/first_layer.cpp"));
+  ASSERT_EQ(programs.size(), std::size(kExamples));
+  for (std::size_t i = 0; i < programs.size(); ++i)
+    EXPECT_EQ(programs[i], read_file(kRoot + "/examples/" + kExamples[i].source));
 }
 
-TEST(Readme, ShowsWhatTheExamplePrints) {
+TEST(Readme, ShowsWhatTheExamplesPrint) {
   const auto outputs = blocks(read_file(kRoot + "/README.md"), "text");
-  ASSERT_FALSE(outputs.empty());
-  const Outcome outcome = run({TESSERA_FIRST_LAYER});
-  EXPECT_EQ(outcome.exit, 0) << outcome.err;
-  EXPECT_EQ(outputs[0], outcome.out);
+  ASSERT_EQ(outputs.size(), std::size(kExamples));
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const Outcome outcome = run({kExamples[i].program});
+    EXPECT_EQ(outcome.exit, 0) << outcome.err;
+    EXPECT_EQ(outputs[i], outcome.out);
+  }
 }
 
 TEST(Readme, QuotesTrueOutput) { expect_true_output("README.md"); }

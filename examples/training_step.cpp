@@ -1,0 +1,50 @@
+#include <cstdio>
+#include <stop_token>
+
+#include "tessera/tessera.hpp"
+
+// A sparse layer as training uses it: planned and built once, then passes, new values and new
+// patterns, on strided views of the caller's memory.
+int main() {
+  using namespace tessera;
+  const planner::Problem problem{
+      .size = {1, 512, 768, 64}, .density = 0.1, .grad_a = true, .grad_w = true};
+  const device::Machine machine = device::machine_preset("gc200");
+  const auto executor = make_executor();
+  runtime::FullyConnected layer(problem, planner::plan_or_throw(problem, machine), machine,
+                                device::ExchangeMode::Share, *executor);
+  const auto weights = sparse::random_pattern(512, 768, {1, 1}, 0.1, /*seed=*/1);
+  if (const auto misfit = layer.set_weights(weights)) return std::puts(misfit->message.c_str()), 4;
+
+  // One batch: 64 columns of a wider matrix.
+  const Matrix<Half> all_s(768, 1024), dq(512, 64);
+  Matrix<Half> q(512, 64), ds(768, 64);
+  sparse::Csr<float> dr;
+  const auto s = all_s.view().sub({0, 768}, {128, 192});
+  device::Ledger ledger = layer.forward<Half>(s, q.view());
+  std::printf("Fwd   %ld cycles\n", ledger.total().value);
+  std::printf("GradA %ld cycles\n", layer.grad_a<Half>(dq.view(), ds.view()).total().value);
+  std::printf("GradW %ld cycles\n", layer.grad_w<Half>(dq.view(), s, dr).total().value);
+
+  // An optimiser's step changes values, a pattern update places: here the first block moves.
+  std::vector<float> values = layer.weights().values;
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] -= 0.01f * dr.values[i];
+  layer.set_values(values);
+  std::int32_t free_column = 0;
+  while (weights.col[std::size_t(free_column)] == free_column) ++free_column;
+  const sparse::PatternChange change{{{0, weights.col[0]}}, {{0, free_column}}};
+  if (const auto misfit = layer.update_weights(change))
+    return std::puts(misfit->message.c_str()), 4;
+
+  // Batches of another size go in parts; a pass can be watched and stopped.
+  const Matrix<Half> odd_s(768, 100);
+  Matrix<Half> odd_q(512, 100);
+  ledger = runtime::forward_batch<Half>(layer, odd_s.view(), odd_q.view());
+  std::printf("Fwd of 100 columns: %ld cycles\n", ledger.total().value);
+  std::stop_source stop;
+  const runtime::RunOptions options{
+      .stop = stop.get_token(),
+      .progress = [&](const runtime::Progress& at) { at.begun == 1 && stop.request_stop(); }};
+  const bool finished = layer.forward<Half>(s, q.view(), options, ledger);
+  std::printf("stopped behind step %zu: %s\n", ledger.steps.size(), finished ? "no" : "yes");
+}
