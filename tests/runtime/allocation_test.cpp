@@ -1,41 +1,7 @@
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
+#include "tessera/tests/runtime/counted_allocations.hpp"
 #include "tessera/tests/runtime/layer_case.hpp"
-
-namespace {
-
-std::atomic<std::int64_t> allocations = 0;
-
-void* counted(std::size_t bytes) {
-  ++allocations;
-  if (void* const memory = std::malloc(bytes > 0 ? bytes : 1)) return memory;
-  throw std::bad_alloc();
-}
-void* counted(std::size_t bytes, std::align_val_t alignment) {
-  ++allocations;
-  const auto a = static_cast<std::size_t>(alignment);
-  if (void* const memory = std::aligned_alloc(a, (bytes + a - 1) / a * a)) return memory;
-  throw std::bad_alloc();
-}
-
-}  // namespace
-
-void* operator new(std::size_t bytes) { return counted(bytes); }
-void* operator new[](std::size_t bytes) { return counted(bytes); }
-void* operator new(std::size_t bytes, std::align_val_t a) { return counted(bytes, a); }
-void* operator new[](std::size_t bytes, std::align_val_t a) { return counted(bytes, a); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
 namespace tessera::runtime {
 namespace {
@@ -80,15 +46,15 @@ std::vector<std::int64_t> second_calls(const LayerCase& c, int threads) {
   std::vector<std::int64_t> counts;
   for (int call = 0; call < 2; ++call) {
     counts.clear();
-    std::int64_t before = allocations;
+    std::int64_t before = test::allocations();
     const auto note = [&](bool finished) {
-      const std::int64_t now = allocations;
+      const std::int64_t now = test::allocations();
       EXPECT_TRUE(finished);
       if (counts.capacity() > 0) counts.push_back(now - before);
-      before = allocations;
+      before = test::allocations();
     };
     counts.reserve(3);
-    before = allocations;
+    before = test::allocations();
     note(layer.forward<T>(in.s.view(), q.view(), {}, ledger));
     note(layer.grad_a<T>(in.q_grad.view(), s_grad.view(), {}, ledger));
     note(layer.grad_w<T>(in.q_grad.view(), in.s.view(), std::span(&gradient, 1), {}, ledger));
@@ -108,9 +74,9 @@ TEST(Allocation, ThereIsNoneInASecondCallOfAnyPass) {
 }
 
 TEST(Allocation, IsCounted) {
-  const std::int64_t before = allocations;
+  const std::int64_t before = test::allocations();
   const std::vector<int> some(100);
-  EXPECT_EQ(allocations, before + 1) << some.size();
+  EXPECT_EQ(test::allocations(), before + 1) << some.size();
 }
 
 }  // namespace
