@@ -4,7 +4,7 @@
 #include <new>
 #include <vector>
 
-namespace tessera {
+namespace tessera::inline v0 {
 
 // Memory that begins on a cache line, so that vector loads of aligned rows never straddle two.
 template <class T>
@@ -26,4 +26,4 @@ struct LineAllocator {
 template <class T>
 using AlignedVector = std::vector<T, LineAllocator<T>>;
 
-}  // namespace tessera
+}  // namespace tessera::inline v0

@@ -6,7 +6,7 @@
 
 #include "tessera/base/half.hpp"
 
-namespace tessera {
+namespace tessera::inline v0 {
 
 // Element types a layer can be stored in. Sums are named separately (partials).
 enum class DataType { Float, Half, BFloat16 };
@@ -66,4 +66,4 @@ decltype(auto) with_type(DataType type, Run&& run) {
   return run(0.0f);
 }
 
-}  // namespace tessera
+}  // namespace tessera::inline v0

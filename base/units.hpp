@@ -3,7 +3,7 @@
 #include <compare>
 #include <cstdint>
 
-namespace tessera {
+namespace tessera::inline v0 {
 
 // A count of one unit. Different units do not mix; a plain number becomes one only explicitly.
 // Example: Cycles{3} + Cycles{4} == Cycles{7}; Cycles{3} * 2 == Cycles{6}; Cycles + Bytes: no.
@@ -39,4 +39,4 @@ struct Id {
 
 using TileId = Id<struct TileKind>;
 
-}  // namespace tessera
+}  // namespace tessera::inline v0

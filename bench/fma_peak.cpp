@@ -12,7 +12,7 @@
 #include <cstdint>
 
 HWY_BEFORE_NAMESPACE();
-namespace tessera::bench::HWY_NAMESPACE {
+namespace tessera::inline v0::bench::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Twelve sums that do not wait for each other: enough for two units of four cycles and to spare,
@@ -53,11 +53,11 @@ double separate() {
 }
 const char* name() { return hwy::TargetName(HWY_TARGET); }
 
-}  // namespace tessera::bench::HWY_NAMESPACE
+}  // namespace tessera::inline v0::bench::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace tessera::bench {
+namespace tessera::inline v0::bench {
 
 HWY_EXPORT(fused);
 HWY_EXPORT(separate);
@@ -69,5 +69,5 @@ FloatPeak measure_float_peak() {
           .separate = HWY_DYNAMIC_DISPATCH(separate)()};
 }
 
-}  // namespace tessera::bench
+}  // namespace tessera::inline v0::bench
 #endif

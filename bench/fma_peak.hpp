@@ -2,7 +2,7 @@
 
 #include <string>
 
-namespace tessera::bench {
+namespace tessera::inline v0::bench {
 
 // What this core does at best right now, one thread, widest vectors Highway finds here: floating
 // point operations per second with nothing but registers. About 0.1 s each.
@@ -13,4 +13,4 @@ struct FloatPeak {
 };
 FloatPeak measure_float_peak();
 
-}  // namespace tessera::bench
+}  // namespace tessera::inline v0::bench

@@ -5,7 +5,7 @@
 #include <string>
 #include <thread>
 
-namespace tessera::device {
+namespace tessera::inline v0::device {
 namespace {
 
 std::string first_word(const std::string& path) {
@@ -52,4 +52,4 @@ HostCpu read_host_cpu() {
           .l3 = cache_or(3, Bytes(16 << 20))};
 }
 
-}  // namespace tessera::device
+}  // namespace tessera::inline v0::device

@@ -4,7 +4,7 @@
 
 #include "tessera/base/units.hpp"
 
-namespace tessera::device {
+namespace tessera::inline v0::device {
 
 // The computer we run on, as far as cutting a layer into cells depends on it. A plain value.
 struct HostCpu {
@@ -20,4 +20,4 @@ struct HostCpu {
 // z panels of GradW are split (HostCells).
 HostCpu read_host_cpu();
 
-}  // namespace tessera::device
+}  // namespace tessera::inline v0::device

@@ -15,7 +15,7 @@
 
 #include "tessera/base/error.hpp"
 
-namespace tessera::device {
+namespace tessera::inline v0::device {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -250,4 +250,4 @@ void check_machine(const Machine& machine, std::string_view where) {
   }
 }
 
-}  // namespace tessera::device
+}  // namespace tessera::inline v0::device

@@ -8,7 +8,7 @@
 #include "tessera/base/data_type.hpp"
 #include "tessera/base/units.hpp"
 
-namespace tessera::device {
+namespace tessera::inline v0::device {
 
 // A tile machine as numbers: everything the planner, the partitioner and the engine know of it.
 // A plain value; sources of the presets' figures stand in device/README.md.
@@ -58,4 +58,4 @@ Machine load_machine(const std::string& name_or_path);
 // Throws as machine_from_json for a machine that cannot be.
 void check_machine(const Machine& machine, std::string_view where);
 
-}  // namespace tessera::device
+}  // namespace tessera::inline v0::device

@@ -8,7 +8,7 @@
 #include "tessera/partitioner/buckets.hpp"
 #include "tessera/sparse/change.hpp"
 
-namespace tessera::partitioner {
+namespace tessera::inline v0::partitioner {
 
 struct UpdateResult {
   std::optional<Misfit> misfit;       // as in encode_into, but the buckets are then of no use
@@ -40,4 +40,4 @@ template <class To, class From>
 void refill_changed(const Buckets& buckets, std::span<const From> values,
                     std::span<To> bucket_values, std::span<const std::int64_t> changed);
 
-}  // namespace tessera::partitioner
+}  // namespace tessera::inline v0::partitioner

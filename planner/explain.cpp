@@ -11,7 +11,7 @@
 #include "tessera/planner/internal/planner_search.hpp"
 #include "tessera/planner/layouts.hpp"
 
-namespace tessera::planner {
+namespace tessera::inline v0::planner {
 namespace {
 
 using internal::Asked;
@@ -238,4 +238,4 @@ Explanation explain(const Problem& problem, const device::Machine& machine, cons
   return e;
 }
 
-}  // namespace tessera::planner
+}  // namespace tessera::inline v0::planner

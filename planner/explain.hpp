@@ -8,7 +8,7 @@
 
 #include "tessera/planner/no_fit.hpp"
 
-namespace tessera::planner {
+namespace tessera::inline v0::planner {
 
 // What a term of the plan would change by if one dimension alone were cut finer: the next legal
 // count, with as many tiles as that takes.
@@ -124,4 +124,4 @@ std::string to_text(const Explanation& explanation);
 std::string to_json(const Explanation& explanation);
 std::ostream& operator<<(std::ostream& out, const Explanation& explanation);
 
-}  // namespace tessera::planner
+}  // namespace tessera::inline v0::planner

@@ -6,7 +6,7 @@
 #include "tessera/base/int_math.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
 
-namespace tessera::planner {
+namespace tessera::inline v0::planner {
 
 Problem transposed(const Problem& problem) {
   Problem result = problem;
@@ -62,4 +62,4 @@ RehomeCost rehome_cost(const Plan& from, const Plan& to, DataType type,
           machine.sync + machine.launch + machine.launch, Bytes((out + in) * bytes)};
 }
 
-}  // namespace tessera::planner
+}  // namespace tessera::inline v0::planner

@@ -8,7 +8,7 @@
 #include "tessera/planner/plan.hpp"
 #include "tessera/planner/problem.hpp"
 
-namespace tessera::planner {
+namespace tessera::inline v0::planner {
 
 // The layer as seen from its other side: its Fwd is the layer's GradA.
 Problem transposed(const Problem& problem);
@@ -39,4 +39,4 @@ std::int64_t rehome_senders(Dims from, Dims to, std::int64_t values);
 // instruction of a worker each, shared out between the workers.
 Cycles pack_cycles(std::int64_t values, const device::Machine& machine);
 
-}  // namespace tessera::planner
+}  // namespace tessera::inline v0::planner

@@ -7,7 +7,7 @@
 
 #include "tessera/base/error.hpp"
 
-namespace tessera::planner {
+namespace tessera::inline v0::planner {
 
 std::string to_string(Pass pass) {
   switch (pass) {
@@ -93,4 +93,4 @@ std::string to_string(const Plan& plan) {
 
 std::ostream& operator<<(std::ostream& out, const Plan& plan) { return out << to_string(plan); }
 
-}  // namespace tessera::planner
+}  // namespace tessera::inline v0::planner

@@ -9,7 +9,7 @@
 #include "tessera/base/units.hpp"
 #include "tessera/codelets/cost/method.hpp"
 
-namespace tessera::planner {
+namespace tessera::inline v0::planner {
 
 using codelets::Method;
 
@@ -83,4 +83,4 @@ struct Plan {
 std::string to_string(const Plan& plan);
 std::ostream& operator<<(std::ostream& out, const Plan& plan);
 
-}  // namespace tessera::planner
+}  // namespace tessera::inline v0::planner

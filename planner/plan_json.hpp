@@ -9,7 +9,7 @@
 #include "tessera/planner/plan.hpp"
 #include "tessera/planner/problem.hpp"
 
-namespace tessera::planner {
+namespace tessera::inline v0::planner {
 
 // Of the JSON below; raised when a reader of the old form would misread the new one.
 inline constexpr std::int64_t kPlanSchemaVersion = 1;
@@ -44,4 +44,4 @@ PlannedLayer plan_from_json(std::string_view text, std::string_view where);
 void check_plan_is_for(const PlannedLayer& layer, const Problem& problem,
                        const device::Machine& machine, std::string_view where);
 
-}  // namespace tessera::planner
+}  // namespace tessera::inline v0::planner

@@ -9,7 +9,7 @@
 #include "tessera/planner/plan.hpp"
 #include "tessera/planner/problem.hpp"
 
-namespace tessera::planner {
+namespace tessera::inline v0::planner {
 
 enum class PlanStatus {
   Found,
@@ -41,4 +41,4 @@ PlanResult plan(const Problem& problem, const device::Machine& machine, const Op
 Plan plan_or_throw(const Problem& problem, const device::Machine& machine,
                    const Options& options = {}, const PatternStats* stats = nullptr);
 
-}  // namespace tessera::planner
+}  // namespace tessera::inline v0::planner

@@ -4,7 +4,7 @@
 
 #include "tessera/base/error.hpp"
 
-namespace tessera::planner {
+namespace tessera::inline v0::planner {
 namespace {
 
 constexpr std::int64_t kMostSize = 2147483647;
@@ -52,4 +52,4 @@ std::string to_string(const Problem& problem) {
                      problem.grad_a ? " + grad_a" : "", problem.grad_w ? " + grad_w" : "");
 }
 
-}  // namespace tessera::planner
+}  // namespace tessera::inline v0::planner

@@ -7,7 +7,7 @@
 #include "tessera/base/dims.hpp"
 #include "tessera/base/int_math.hpp"
 
-namespace tessera::planner {
+namespace tessera::inline v0::planner {
 
 // The layer to plan: Q[g][x][z] = R[g][x][y] * S[g][y][z] with R sparse, and the backward passes
 // that run with it. The forward pass is always planned.
@@ -35,4 +35,4 @@ void check_problem(const Problem& problem);
 // "g1 x1024 y1024 z64, block 1x1, density 0.1, half to float, fwd + grad_a"
 std::string to_string(const Problem& problem);
 
-}  // namespace tessera::planner
+}  // namespace tessera::inline v0::planner

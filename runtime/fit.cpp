@@ -10,7 +10,7 @@
 #include "tessera/runtime/internal/layer_weights.hpp"
 #include "tessera/sparse/convert.hpp"
 
-namespace tessera::runtime {
+namespace tessera::inline v0::runtime {
 namespace {
 
 constexpr std::int64_t kLargestHundredths = 100'000;
@@ -68,4 +68,4 @@ std::optional<double> oversize_that_fits(const planner::Problem& problem,
   return double(high) / 100;
 }
 
-}  // namespace tessera::runtime
+}  // namespace tessera::inline v0::runtime

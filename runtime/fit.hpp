@@ -7,7 +7,7 @@
 #include "tessera/planner/problem.hpp"
 #include "tessera/sparse/formats.hpp"
 
-namespace tessera::runtime {
+namespace tessera::inline v0::runtime {
 
 // The least metaInfoBucketOversizeProportion, in hundredths, with which the planner finds a plan
 // whose buckets hold these weights; none when none up to 1000 does. bucketConfidence counts as 0:
@@ -18,4 +18,4 @@ std::optional<double> oversize_that_fits(const planner::Problem& problem,
                                          const planner::Options& options,
                                          const sparse::Csr<float>& weights);
 
-}  // namespace tessera::runtime
+}  // namespace tessera::inline v0::runtime

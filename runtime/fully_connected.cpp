@@ -17,7 +17,7 @@
 #include "tessera/runtime/internal/rehome.hpp"
 #include "tessera/sparse/convert.hpp"
 
-namespace tessera::runtime {
+namespace tessera::inline v0::runtime {
 
 partitioner::TileGrid tile_grid(const planner::Problem& problem, const planner::Plan& plan,
                                 const device::Machine& machine) {
@@ -483,4 +483,4 @@ TESSERA_PASSES(Half)
 TESSERA_PASSES(BFloat16)
 #undef TESSERA_PASSES
 
-}  // namespace tessera::runtime
+}  // namespace tessera::inline v0::runtime

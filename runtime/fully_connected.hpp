@@ -14,7 +14,7 @@
 #include "tessera/sparse/change.hpp"
 #include "tessera/sparse/formats.hpp"
 
-namespace tessera::runtime {
+namespace tessera::inline v0::runtime {
 
 // A sparse fully connected layer on a machine: planned once, built once, any number of patterns.
 //
@@ -132,4 +132,4 @@ device::MemoryUse memory_use(const planner::Problem& problem, const planner::Pla
 partitioner::TileGrid tile_grid(const planner::Problem& problem, const planner::Plan& plan,
                                 const device::Machine& machine);
 
-}  // namespace tessera::runtime
+}  // namespace tessera::inline v0::runtime

@@ -5,7 +5,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/runtime/internal/grad_w_base.hpp"
 
-namespace tessera::runtime::internal {
+namespace tessera::inline v0::runtime::internal {
 namespace {
 
 using device::SlotId;
@@ -236,4 +236,4 @@ std::unique_ptr<GradWPass::Base> make_grad_w_inputs(const PassSpec& spec,
   return std::make_unique<GradWInputs>(spec, machine, mode, executor);
 }
 
-}  // namespace tessera::runtime::internal
+}  // namespace tessera::inline v0::runtime::internal

@@ -4,7 +4,7 @@
 
 #include "tessera/base/int_math.hpp"
 
-namespace tessera::runtime {
+namespace tessera::inline v0::runtime {
 namespace {
 
 constexpr std::int64_t kVector = 16;  // floats of the widest vectors: panels are whole ones
@@ -69,4 +69,4 @@ HostCells gradient_cells(const HostProblem& problem, const device::HostCpu& cpu)
   return cells;
 }
 
-}  // namespace tessera::runtime
+}  // namespace tessera::inline v0::runtime

@@ -7,7 +7,7 @@
 #include "tessera/base/dims.hpp"
 #include "tessera/device/host_cpu.hpp"
 
-namespace tessera::runtime {
+namespace tessera::inline v0::runtime {
 
 // How the host cuts one product: cells of R with their slice of the dense operands, so large that
 // what a cell reads again and again stays in a cache. Sizes in elements.
@@ -40,4 +40,4 @@ HostCells product_cells(const HostProblem& problem, const device::HostCpu& cpu);
 // most, so that a row is worth the addition of its lanes.
 HostCells gradient_cells(const HostProblem& problem, const device::HostCpu& cpu);
 
-}  // namespace tessera::runtime
+}  // namespace tessera::inline v0::runtime

@@ -6,7 +6,7 @@
 #include "tessera/codelets/bucket_layout.hpp"
 #include "tessera/runtime/internal/stopwatch.hpp"
 
-namespace tessera::runtime::internal {
+namespace tessera::inline v0::runtime::internal {
 
 template <class T>
 void HostGradient<T>::set_pattern(const sparse::Csr<float>& matrix) {
@@ -86,4 +86,4 @@ HostTimes HostGradient<T>::run(MatrixView<const T> q_grad, MatrixView<const T> s
 template class HostGradient<float>;
 template class HostGradient<Half>;
 
-}  // namespace tessera::runtime::internal
+}  // namespace tessera::inline v0::runtime::internal

@@ -10,7 +10,7 @@
 #include "tessera/runtime/internal/host_product.hpp"
 #include "tessera/sparse/convert.hpp"
 
-namespace tessera::runtime {
+namespace tessera::inline v0::runtime {
 namespace {
 
 // One group.
@@ -230,4 +230,4 @@ template HostTimes HostLayer::grad_w(MatrixView<const float>, MatrixView<const f
 template HostTimes HostLayer::grad_w(MatrixView<const Half>, MatrixView<const Half>,
                                      std::span<float>);
 
-}  // namespace tessera::runtime
+}  // namespace tessera::inline v0::runtime

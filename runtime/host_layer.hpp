@@ -11,7 +11,7 @@
 #include "tessera/runtime/host_times.hpp"
 #include "tessera/sparse/formats.hpp"
 
-namespace tessera::runtime {
+namespace tessera::inline v0::runtime {
 
 // A sparse fully connected layer on this computer, as fast as it can: the buckets, words and
 // kernels of the modelled machines, with cells that suit the caches (host_cells.hpp).
@@ -60,4 +60,4 @@ class HostLayer {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace tessera::runtime
+}  // namespace tessera::inline v0::runtime

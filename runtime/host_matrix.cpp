@@ -6,7 +6,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/codelets/bucket_layout.hpp"
 
-namespace tessera::runtime::internal {
+namespace tessera::inline v0::runtime::internal {
 namespace {
 
 // Shares of at most `step` elements, none of them empty.
@@ -87,4 +87,4 @@ void HostMatrix::set(const sparse::Csr<float>& matrix, const HostCells& cells, D
   });
 }
 
-}  // namespace tessera::runtime::internal
+}  // namespace tessera::inline v0::runtime::internal

@@ -7,7 +7,7 @@
 #include "tessera/codelets/bucket_layout.hpp"
 #include "tessera/runtime/internal/stopwatch.hpp"
 
-namespace tessera::runtime::internal {
+namespace tessera::inline v0::runtime::internal {
 namespace {
 
 // The sums of a unit as the caller's type.
@@ -113,4 +113,4 @@ HostTimes HostProduct<T>::run(MatrixView<const T> in, MatrixView<T> out) {
 template class HostProduct<float>;
 template class HostProduct<Half>;
 
-}  // namespace tessera::runtime::internal
+}  // namespace tessera::inline v0::runtime::internal

@@ -1,6 +1,6 @@
 #pragma once
 
-namespace tessera::runtime {
+namespace tessera::inline v0::runtime {
 
 // What a pass on this computer took, by its clock: measured, so never the same twice.
 struct HostTimes {
@@ -9,4 +9,4 @@ struct HostTimes {
   double kernel_seconds = 0;  // in kernels, all threads together
 };
 
-}  // namespace tessera::runtime
+}  // namespace tessera::inline v0::runtime

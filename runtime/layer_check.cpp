@@ -7,7 +7,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/sparse/convert.hpp"
 
-namespace tessera::runtime::internal {
+namespace tessera::inline v0::runtime::internal {
 namespace {
 
 template <class T>
@@ -70,4 +70,4 @@ TESSERA_LAYER_CHECK(Half)
 TESSERA_LAYER_CHECK(BFloat16)
 #undef TESSERA_LAYER_CHECK
 
-}  // namespace tessera::runtime::internal
+}  // namespace tessera::inline v0::runtime::internal

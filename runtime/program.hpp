@@ -6,7 +6,7 @@
 
 #include "tessera/base/units.hpp"
 
-namespace tessera::runtime {
+namespace tessera::inline v0::runtime {
 
 using BufferId = Id<struct BufferKind>;
 
@@ -75,4 +75,4 @@ Liveness liveness(const Program& program);
 // and written and what moves; then the buffers with their lives.
 std::string to_string(const Program& program);
 
-}  // namespace tessera::runtime
+}  // namespace tessera::inline v0::runtime

@@ -6,7 +6,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
 
-namespace tessera::runtime::internal {
+namespace tessera::inline v0::runtime::internal {
 namespace {
 
 constexpr const char* kName = "reduce";
@@ -114,4 +114,4 @@ Cycles Reduction::reduce(const device::Engine& engine, const device::Tile& tile,
                      : codelets::reduce_cycles(n, depth_, partials_, result_, workers);
 }
 
-}  // namespace tessera::runtime::internal
+}  // namespace tessera::inline v0::runtime::internal

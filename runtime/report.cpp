@@ -10,7 +10,7 @@
 
 #include "tessera/runtime/report_json.hpp"
 
-namespace tessera::runtime {
+namespace tessera::inline v0::runtime {
 namespace {
 
 using Out = std::back_insert_iterator<std::string>;
@@ -276,4 +276,4 @@ std::string to_text(const LayerReport& report) {
   return text;
 }
 
-}  // namespace tessera::runtime
+}  // namespace tessera::inline v0::runtime

@@ -11,7 +11,7 @@
 #include "tessera/planner/problem.hpp"
 #include "tessera/runtime/verify.hpp"
 
-namespace tessera::runtime {
+namespace tessera::inline v0::runtime {
 
 // One pass as it was planned, as it ran, and whether it was right.
 struct PassReport {
@@ -45,4 +45,4 @@ std::optional<Cycles> dense_bound(const planner::Problem& problem, const device:
 // verdicts, and a last line that says whether all is well. Without passes it ends at the buckets.
 std::string to_text(const LayerReport& report);
 
-}  // namespace tessera::runtime
+}  // namespace tessera::inline v0::runtime

@@ -7,7 +7,7 @@
 
 #include "tessera/planner/plan_json.hpp"
 
-namespace tessera::runtime {
+namespace tessera::inline v0::runtime {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -167,4 +167,4 @@ std::string to_csv(const LayerReport& report, const ReportContext& context) {
   return text;
 }
 
-}  // namespace tessera::runtime
+}  // namespace tessera::inline v0::runtime

@@ -8,7 +8,7 @@
 #include "tessera/planner/options.hpp"
 #include "tessera/runtime/report.hpp"
 
-namespace tessera::runtime {
+namespace tessera::inline v0::runtime {
 
 // Of the JSON below; raised when a reader of the old form would misread the new one.
 inline constexpr std::int64_t kReportSchemaVersion = 1;
@@ -41,4 +41,4 @@ std::string to_csv(const LayerReport& report, const ReportContext& context);
 // The heading alone, for files that many reports are added to.
 std::string csv_heading();
 
-}  // namespace tessera::runtime
+}  // namespace tessera::inline v0::runtime

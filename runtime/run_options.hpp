@@ -10,7 +10,7 @@
 #include "tessera/device/ledger.hpp"
 #include "tessera/runtime/self_check.hpp"
 
-namespace tessera::runtime {
+namespace tessera::inline v0::runtime {
 
 // Where a pass stands, just before a step begins.
 struct Progress {
@@ -43,4 +43,4 @@ struct RunOptions {
   std::optional<device::Struck>* struck = nullptr;
 };
 
-}  // namespace tessera::runtime
+}  // namespace tessera::inline v0::runtime

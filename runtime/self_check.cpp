@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-namespace tessera::runtime {
+namespace tessera::inline v0::runtime {
 namespace {
 
 // Weights of the places along one side: odd numbers of 64 bits, as good as random (splitmix64).
@@ -251,4 +251,4 @@ TESSERA_SELF_CHECK(Half)
 TESSERA_SELF_CHECK(BFloat16)
 #undef TESSERA_SELF_CHECK
 
-}  // namespace tessera::runtime
+}  // namespace tessera::inline v0::runtime

@@ -7,7 +7,7 @@
 #include "tessera/runtime/verify.hpp"
 #include "tessera/sparse/formats.hpp"
 
-namespace tessera::runtime {
+namespace tessera::inline v0::runtime {
 
 // Whether the results of a pass add up. Instead of every result, which takes the pass once more,
 // sums over rows and columns are compared: with weights v and w that differ from place to place,
@@ -51,4 +51,4 @@ Checksums check_gradient(const sparse::Csr<float>& gradient, MatrixView<const T>
 // "WRONG: 2 of 272 checksums; 1 rows, first 17; 1 columns, first 3".
 std::string to_string(const Checksums& checksums);
 
-}  // namespace tessera::runtime
+}  // namespace tessera::inline v0::runtime

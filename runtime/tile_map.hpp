@@ -5,7 +5,7 @@
 #include "tessera/base/dims.hpp"
 #include "tessera/base/units.hpp"
 
-namespace tessera::runtime {
+namespace tessera::inline v0::runtime {
 
 // One cell of the partition of a group.
 struct Cell {
@@ -39,4 +39,4 @@ class TileMap {
   TileOrder order_;
 };
 
-}  // namespace tessera::runtime
+}  // namespace tessera::inline v0::runtime

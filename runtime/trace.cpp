@@ -9,7 +9,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
 
-namespace tessera::runtime {
+namespace tessera::inline v0::runtime {
 namespace {
 
 using device::StepKind;
@@ -149,4 +149,4 @@ std::string to_trace(const TracedRun& run, const TraceLimits& limits) {
   return Tracer(run, limits).text();
 }
 
-}  // namespace tessera::runtime
+}  // namespace tessera::inline v0::runtime

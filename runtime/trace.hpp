@@ -7,7 +7,7 @@
 #include "tessera/device/machine.hpp"
 #include "tessera/device/memory.hpp"
 
-namespace tessera::runtime {
+namespace tessera::inline v0::runtime {
 
 struct TraceLimits {
   std::int64_t tracks = 64;       // of tiles; more tiles than that share tracks, in equal groups
@@ -34,4 +34,4 @@ std::string to_trace(const TracedRun& run, const TraceLimits& limits = {});
 
 inline constexpr std::int64_t kBytesOfAnEvent = 320;
 
-}  // namespace tessera::runtime
+}  // namespace tessera::inline v0::runtime

@@ -6,7 +6,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/runtime/internal/home_buckets.hpp"
 
-namespace tessera::runtime::internal {
+namespace tessera::inline v0::runtime::internal {
 namespace {
 
 // travel_words: x_end, largest y_end, z_parts, then y_end of every x distance.
@@ -85,4 +85,4 @@ bool TravelLoop::next_home() {
   return true;
 }
 
-}  // namespace tessera::runtime::internal
+}  // namespace tessera::inline v0::runtime::internal

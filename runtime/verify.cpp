@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-namespace tessera::runtime {
+namespace tessera::inline v0::runtime {
 namespace {
 
 // One exact result and what its bound needs.
@@ -138,4 +138,4 @@ TESSERA_VERIFY(Half)
 TESSERA_VERIFY(BFloat16)
 #undef TESSERA_VERIFY
 
-}  // namespace tessera::runtime
+}  // namespace tessera::inline v0::runtime

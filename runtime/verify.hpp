@@ -8,7 +8,7 @@
 #include "tessera/planner/plan.hpp"
 #include "tessera/sparse/formats.hpp"
 
-namespace tessera::runtime {
+namespace tessera::inline v0::runtime {
 
 // How results compare with a double-precision reference. An element is right when
 //   |got - exact| <= (1 + v) * e  +  v * |exact|  +  w
@@ -59,4 +59,4 @@ Verdict verify_gradient(const sparse::Csr<float>& weights, const sparse::Csr<flo
 // wrong where.
 std::string to_string(const Verdict& verdict);
 
-}  // namespace tessera::runtime
+}  // namespace tessera::inline v0::runtime

@@ -9,7 +9,7 @@
 #include "tessera/base/matrix.hpp"
 #include "tessera/sparse/formats.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 
 // Dense arrays of numbers in files: NumPy's .npy and the tensors of .safetensors. Nothing in them
 // is ever executed or unpickled. Errors of the readers are Error{BadInput} "<name>: byte <offset>:
@@ -66,4 +66,4 @@ std::string write_safetensors(MatrixView<const T> matrix, std::string_view tenso
 // another number of dimensions, or more than 2^31 - 1 rows or columns.
 Csr<double> to_csr(const Array& array, std::string_view name);
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

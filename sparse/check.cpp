@@ -8,7 +8,7 @@
 
 #include "tessera/sparse/internal/views.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace internal {
 
 void throw_problem(const char* format, std::int64_t rows, std::int64_t cols,
@@ -141,4 +141,4 @@ template void check(const Csc<double>&);
 template void check(const Coo<float>&);
 template void check(const Coo<double>&);
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

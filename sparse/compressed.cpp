@@ -9,7 +9,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 using Shape = std::vector<std::int64_t>;
@@ -170,4 +170,4 @@ void check(const CompressedArrays& arrays) {
     check_matrices<std::int64_t>(arrays, nnz);
 }
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

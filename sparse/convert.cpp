@@ -13,7 +13,7 @@
 #include "tessera/sparse/internal/row_order.hpp"
 #include "tessera/sparse/internal/views.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 // Puts blocks[i] at position i for all i; row_begin of `result` is already set.
@@ -255,4 +255,4 @@ template Csr<double> cast<double>(const Csr<double>&);
 template PatternStats pattern_stats(const Csr<float>&);
 template PatternStats pattern_stats(const Csr<double>&);
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

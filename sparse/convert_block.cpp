@@ -11,7 +11,7 @@
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/internal/problems.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 void check_new_block(std::int64_t rows, std::int64_t cols, BlockShape from, BlockShape to) {
@@ -175,4 +175,4 @@ template Coo<double> with_block(const Coo<double>&, BlockShape, Incomplete);
 template Csr<float> inflate(const Csr<float>&, BlockShape);
 template Csr<double> inflate(const Csr<double>&, BlockShape);
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

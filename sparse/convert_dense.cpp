@@ -5,7 +5,7 @@
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/internal/problems.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 template <class T>
@@ -57,4 +57,4 @@ template Matrix<double> to_dense(const Csr<double>&);
 template Csr<float> from_dense(MatrixView<const float>, BlockShape);
 template Csr<double> from_dense(MatrixView<const double>, BlockShape);
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

@@ -8,7 +8,7 @@
 #include "tessera/sparse/internal/binary.hpp"
 #include "tessera/sparse/internal/text.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 using internal::Encoding;
@@ -277,4 +277,4 @@ template std::string write_npy(const std::vector<Half>&);
 template std::string write_npy(const std::vector<std::int32_t>&);
 template std::string write_npy(const std::vector<std::int64_t>&);
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

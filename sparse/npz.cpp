@@ -13,7 +13,7 @@
 #include "tessera/sparse/internal/archive.hpp"
 #include "tessera/sparse/internal/text.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 // The arrays of an archive and what to say about them.
@@ -194,4 +194,4 @@ std::string write_npz(const Csr<T>& matrix) {
 template std::string write_npz(const Csr<float>&);
 template std::string write_npz(const Csr<double>&);
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

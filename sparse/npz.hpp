@@ -5,7 +5,7 @@
 
 #include "tessera/sparse/formats.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 
 // SciPy's save_npz files: a zip archive of arrays (array.hpp) named format, shape, data and
 //   csr, csc  indices, indptr          bsr  the same, data [blocks][rows][cols]
@@ -26,4 +26,4 @@ Csr<double> read_npz(std::string_view bytes, std::string_view name);
 template <class T>
 std::string write_npz(const Csr<T>& matrix);
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

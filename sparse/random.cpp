@@ -11,7 +11,7 @@
 #include "tessera/base/random.hpp"
 #include "tessera/sparse/internal/problems.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 void check_arguments(std::int64_t rows, std::int64_t cols, BlockShape block, double density) {
@@ -92,4 +92,4 @@ void fill_signs(Csr<float>& matrix, std::uint64_t seed) {
   draw_signs(matrix, random);
 }
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

@@ -13,7 +13,7 @@
 #include "tessera/sparse/array.hpp"
 #include "tessera/sparse/npz.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 constexpr std::string_view kTensorMark = ".safetensors#";
@@ -68,4 +68,4 @@ ReadMatrix read_matrix(const std::string& path) {
          ".npy, .safetensors (dense) or .txt (a mask of 0 and 1)");
 }
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

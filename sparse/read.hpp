@@ -5,7 +5,7 @@
 
 #include "tessera/sparse/formats.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 
 // What a file holds, as a legal element matrix (1 x 1 blocks).
 struct ReadMatrix {
@@ -52,4 +52,4 @@ ReadMatrix read_mtx(std::string_view text, std::string_view name);
 // Rows, columns, then rows * columns times 0 or 1, row by row, between any white space.
 ReadMatrix read_mask(std::string_view text, std::string_view name);
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

@@ -3,7 +3,7 @@
 #include "tessera/sparse/internal/text.hpp"
 #include "tessera/sparse/read.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 using internal::Lines;
@@ -69,4 +69,4 @@ ReadMatrix read_mask(std::string_view text, std::string_view name) {
   return result;
 }
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

@@ -9,7 +9,7 @@
 #include "tessera/sparse/internal/text.hpp"
 #include "tessera/sparse/read.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 using internal::Lines;
@@ -259,4 +259,4 @@ ReadMatrix read_mtx(std::string_view text, std::string_view name) {
   return {sorted(lines, header, entries), header.field != Field::Pattern};
 }
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

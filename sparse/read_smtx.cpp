@@ -7,7 +7,7 @@
 #include "tessera/sparse/internal/views.hpp"
 #include "tessera/sparse/read.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 using internal::Lines;
@@ -91,4 +91,4 @@ ReadMatrix read_smtx(std::string_view text, std::string_view name) {
   return result;
 }
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

@@ -10,7 +10,7 @@
 #include "tessera/sparse/internal/binary.hpp"
 #include "tessera/sparse/internal/text.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 using internal::fail_at;
@@ -206,4 +206,4 @@ Csr<double> to_csr(const Array& array, std::string_view name) {
   return matrix;
 }
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

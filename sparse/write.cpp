@@ -12,7 +12,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/sparse/convert.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 // to_chars writes the shortest text that reads back as the same number, in any locale.
@@ -130,4 +130,4 @@ template void write_smtx_file(const std::string&, const Csr<double>&);
 template void write_mtx_file(const std::string&, const Csr<float>&, MtxField);
 template void write_mtx_file(const std::string&, const Csr<double>&, MtxField);
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

@@ -4,7 +4,7 @@
 
 #include "tessera/sparse/formats.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 
 // The text of a matrix, in the formats of read.hpp. Blocks are written element by element, zeros of
 // a stored block included, because the formats know no blocks: reading gives
@@ -31,4 +31,4 @@ void write_smtx_file(const std::string& path, const Csr<T>& matrix);
 template <class T>
 void write_mtx_file(const std::string& path, const Csr<T>& matrix, MtxField field = MtxField::Real);
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

@@ -10,7 +10,7 @@
 
 #include "tessera/base/error.hpp"
 
-namespace tessera::tools {
+namespace tessera::inline v0::tools {
 namespace {
 
 int exit_code_of(ErrorCode code) {
@@ -66,4 +66,4 @@ void write_results(const std::string& path, const std::string& text) {
                 fmt::format("{}: results could not be written: {}", path, std::strerror(errno)));
 }
 
-}  // namespace tessera::tools
+}  // namespace tessera::inline v0::tools

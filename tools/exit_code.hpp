@@ -3,7 +3,7 @@
 #include <functional>
 #include <string>
 
-namespace tessera::tools {
+namespace tessera::inline v0::tools {
 
 // What every program of the project answers to the shell.
 enum ExitCode {
@@ -26,4 +26,4 @@ void print_results(const std::string& text);
 // the path and the system's reason.
 void write_results(const std::string& path, const std::string& text);
 
-}  // namespace tessera::tools
+}  // namespace tessera::inline v0::tools

@@ -11,7 +11,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/tools/plan_notes.hpp"
 
-namespace tessera::tools {
+namespace tessera::inline v0::tools {
 
 planner::PlanResult PlanSource::plan(const planner::Problem& problem,
                                      const device::Machine& machine,
@@ -68,4 +68,4 @@ std::string load_text(const std::string& path) {
   return {Bytes(file), Bytes()};
 }
 
-}  // namespace tessera::tools
+}  // namespace tessera::inline v0::tools

@@ -10,7 +10,7 @@
 #include "tessera/sparse/read.hpp"
 #include "tessera/tools/layer_arguments.hpp"
 
-namespace tessera::tools {
+namespace tessera::inline v0::tools {
 
 // Where a program's plans come from: the planner, behind a cache when a folder for one is given.
 class PlanSource {
@@ -53,4 +53,4 @@ sparse::Csr<T> in_whole_blocks(const sparse::Csr<T>& elements, BlockShape block)
 // A file's bytes; `path` "-" is standard input. Error{BadInput} names what cannot be read.
 std::string load_text(const std::string& path);
 
-}  // namespace tessera::tools
+}  // namespace tessera::inline v0::tools

@@ -6,7 +6,7 @@
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/layer_keys.hpp"
 
-namespace tessera::tools {
+namespace tessera::inline v0::tools {
 
 device::Machine with_tiles(device::Machine machine, std::int64_t tiles, const std::string& name) {
   if (tiles < 1 || tiles > machine.tiles)
@@ -49,4 +49,4 @@ planner::Options make_options(const LayerArguments& a, const planner::Options& b
   return options;
 }
 
-}  // namespace tessera::tools
+}  // namespace tessera::inline v0::tools

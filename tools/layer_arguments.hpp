@@ -9,7 +9,7 @@
 #include "tessera/device/machine.hpp"
 #include "tessera/planner/options.hpp"
 
-namespace tessera::tools {
+namespace tessera::inline v0::tools {
 
 enum class PhaseChoice { All, Fwd, Bwd, Wu };
 
@@ -60,4 +60,4 @@ LayerArguments with_layer_keys(LayerArguments arguments);
 // The options and constraints of the command line, laid over `base`.
 planner::Options make_options(const LayerArguments& arguments, const planner::Options& base);
 
-}  // namespace tessera::tools
+}  // namespace tessera::inline v0::tools

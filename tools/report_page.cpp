@@ -7,7 +7,7 @@
 #include "tessera/runtime/tile_map.hpp"
 #include "tessera/tools/internal/page_assets.hpp"
 
-namespace tessera::tools {
+namespace tessera::inline v0::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -66,4 +66,4 @@ std::string report_page(const std::string& report_json, const PageExtras& extras
   return page;
 }
 
-}  // namespace tessera::tools
+}  // namespace tessera::inline v0::tools

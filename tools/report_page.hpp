@@ -4,7 +4,7 @@
 
 #include "tessera/partitioner/buckets.hpp"
 
-namespace tessera::tools {
+namespace tessera::inline v0::tools {
 
 // Was the chart library there when the programs were built?
 bool can_make_pages();
@@ -23,4 +23,4 @@ std::string tiles_json(const partitioner::Buckets& buckets);
 // is missing when can_make_pages() is false. About 1.2 MB. Any number of threads.
 std::string report_page(const std::string& report_json, const PageExtras& extras);
 
-}  // namespace tessera::tools
+}  // namespace tessera::inline v0::tools

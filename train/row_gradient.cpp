@@ -6,7 +6,7 @@
 #include "tessera/base/half.hpp"
 #include "tessera/sparse/row_sparse/cast_storage.hpp"
 
-namespace tessera::train {
+namespace tessera::inline v0::train {
 namespace {
 
 template <class T>
@@ -47,4 +47,4 @@ template RowGradient grad_w_rows(runtime::FullyConnected&, MatrixView<const floa
 template RowGradient grad_w_rows(runtime::FullyConnected&, MatrixView<const Half>,
                                  MatrixView<const Half>);
 
-}  // namespace tessera::train
+}  // namespace tessera::inline v0::train

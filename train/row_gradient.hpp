@@ -5,7 +5,7 @@
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/sparse/row_sparse/arrays.hpp"
 
-namespace tessera::train {
+namespace tessera::inline v0::train {
 
 struct RowGradient {
   sparse::RowSparse<float> gradient;  // [x][y] of the weights, zero outside their pattern
@@ -21,4 +21,4 @@ template <class T>
 RowGradient grad_w_rows(runtime::FullyConnected& layer, MatrixView<const T> q_grad,
                         MatrixView<const T> s);
 
-}  // namespace tessera::train
+}  // namespace tessera::inline v0::train

@@ -11,7 +11,7 @@
 #include "tessera/sparse/tensor/contract.hpp"
 #include "tessera/sparse/tensor/slices.hpp"
 
-namespace tessera::bench {
+namespace tessera::inline v0::bench {
 namespace {
 
 using Shape = std::vector<std::int64_t>;
@@ -147,4 +147,4 @@ Lines memory_lines() {
            resident <= 2.0e9}};
 }
 
-}  // namespace tessera::bench
+}  // namespace tessera::inline v0::bench

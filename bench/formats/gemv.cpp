@@ -7,7 +7,7 @@
 #include "tessera/bench/formats/parts.hpp"
 #include "tessera/sparse/tensor/blas.hpp"
 
-namespace tessera::bench {
+namespace tessera::inline v0::bench {
 namespace {
 
 constexpr std::int64_t kRows = 100'000, kCols = 4096, kRowEntries = 160;
@@ -72,4 +72,4 @@ Lines gemv_lines() {
   return lines;
 }
 
-}  // namespace tessera::bench
+}  // namespace tessera::inline v0::bench

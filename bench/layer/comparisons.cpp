@@ -12,7 +12,7 @@
 #include "tessera/sparse/random.hpp"
 #include "tessera/sparse/read.hpp"
 
-namespace tessera::bench {
+namespace tessera::inline v0::bench {
 namespace {
 
 constexpr std::uint64_t kSeed = 7;
@@ -92,4 +92,4 @@ double crossover(const LayerCase& c) {
   return low;
 }
 
-}  // namespace tessera::bench
+}  // namespace tessera::inline v0::bench

@@ -7,7 +7,7 @@
 
 #include "tessera/bench/layer/layer_case.hpp"
 
-namespace tessera::bench {
+namespace tessera::inline v0::bench {
 
 // Time of a forward pass simulated on a gc200 with shared memory over that of the host layer, both
 // on one thread.
@@ -34,4 +34,4 @@ double crossover(const LayerCase& c);
 // Seconds of Eigen's row-major sparse times dense product; none without TESSERA_BENCH_PEERS.
 std::optional<double> eigen_seconds(const LayerCase& c);
 
-}  // namespace tessera::bench
+}  // namespace tessera::inline v0::bench

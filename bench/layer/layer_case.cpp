@@ -17,7 +17,7 @@
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
 
-namespace tessera::bench {
+namespace tessera::inline v0::bench {
 namespace {
 
 using planner::Pass;
@@ -187,4 +187,4 @@ Measured measure(const LayerCase& c) {
   return measure(c, sparse::random_pattern(c.x, c.y, c.shape(), c.density, /*seed=*/7));
 }
 
-}  // namespace tessera::bench
+}  // namespace tessera::inline v0::bench

@@ -9,7 +9,7 @@
 #include "tessera/planner/plan.hpp"
 #include "tessera/sparse/formats.hpp"
 
-namespace tessera::bench {
+namespace tessera::inline v0::bench {
 
 // One pass of one layer: outputs x inputs, batch, square blocks, stored type.
 struct LayerCase {
@@ -53,4 +53,4 @@ Seconds time_of(int threads, int samples, const std::function<void()>& run);
 Measured measure(const LayerCase& c, const sparse::Csr<float>& weights);
 Measured measure(const LayerCase& c);  // a uniform pattern
 
-}  // namespace tessera::bench
+}  // namespace tessera::inline v0::bench

@@ -9,7 +9,7 @@
 #include <Eigen/SparseCore>
 #endif
 
-namespace tessera::bench {
+namespace tessera::inline v0::bench {
 
 std::optional<double> open_blas_seconds([[maybe_unused]] const LayerCase& c) {
 #ifdef TESSERA_HAS_OPENBLAS
@@ -47,4 +47,4 @@ std::optional<double> eigen_seconds([[maybe_unused]] const LayerCase& c) {
 #endif
 }
 
-}  // namespace tessera::bench
+}  // namespace tessera::inline v0::bench

@@ -9,7 +9,7 @@
 #include "tessera/base/random.hpp"
 #include "tessera/bench/partitioner/workload.hpp"
 
-namespace tessera::bench {
+namespace tessera::inline v0::bench {
 namespace {
 
 double now(Clock clock) {
@@ -77,4 +77,4 @@ bool ThreadRatio::two_are_free() {
   return slow / seconds([&] { count(*two_); }, Clock::Wall) > 1.75;
 }
 
-}  // namespace tessera::bench
+}  // namespace tessera::inline v0::bench

@@ -7,7 +7,7 @@
 
 #include "tessera/base/executor.hpp"
 
-namespace tessera::bench {
+namespace tessera::inline v0::bench {
 
 enum class Clock { Wall, OwnThread };
 
@@ -36,4 +36,4 @@ class ThreadRatio {
   std::unique_ptr<Executor> one_, two_;
 };
 
-}  // namespace tessera::bench
+}  // namespace tessera::inline v0::bench

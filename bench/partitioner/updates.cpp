@@ -11,7 +11,7 @@
 #include "tessera/bench/partitioner/timing.hpp"
 #include "tessera/partitioner/update.hpp"
 
-namespace tessera::bench {
+namespace tessera::inline v0::bench {
 namespace {
 
 // `share` of the blocks leave and as many come: anywhere, or in the first rows of the matrix only.
@@ -87,4 +87,4 @@ void update_ratio(Report& report, const std::string& name, const Layer& layer, b
   }
 }
 
-}  // namespace tessera::bench
+}  // namespace tessera::inline v0::bench

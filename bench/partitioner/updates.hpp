@@ -5,10 +5,10 @@
 #include "tessera/bench/partitioner/report.hpp"
 #include "tessera/bench/partitioner/workload.hpp"
 
-namespace tessera::bench {
+namespace tessera::inline v0::bench {
 
 // Updates of 1 % and 10 % of the blocks, anywhere or in the first rows only, with their values,
 // against a fresh encode with values.
 void update_ratio(Report& report, const std::string& name, const Layer& layer, bool anywhere);
 
-}  // namespace tessera::bench
+}  // namespace tessera::inline v0::bench

@@ -6,7 +6,7 @@
 #include "tessera/codelets/bucket_layout.hpp"
 #include "tessera/sparse/random.hpp"
 
-namespace tessera::bench {
+namespace tessera::inline v0::bench {
 namespace {
 
 void set_capacities(partitioner::TileGrid& grid, std::int64_t blocks) {
@@ -60,4 +60,4 @@ Workload make_encoded(const Layer& layer) {
   return w;
 }
 
-}  // namespace tessera::bench
+}  // namespace tessera::inline v0::bench

@@ -8,7 +8,7 @@
 #include "tessera/partitioner/buckets.hpp"
 #include "tessera/sparse/formats.hpp"
 
-namespace tessera::bench {
+namespace tessera::inline v0::bench {
 
 constexpr std::uint64_t kPatternSeed = 7;
 
@@ -41,4 +41,4 @@ Workload make_encoded(const Layer& layer);
 // One thread. Not oneTBB's: its limit of one thread would hold for every other executor too.
 std::unique_ptr<Executor> sequential();
 
-}  // namespace tessera::bench
+}  // namespace tessera::inline v0::bench

@@ -6,7 +6,7 @@
 
 #include "tessera/tests/planner/enumeration.hpp"
 
-namespace tessera::bench {
+namespace tessera::inline v0::bench {
 namespace {
 
 using Side = Bar::Side;
@@ -86,4 +86,4 @@ std::vector<Bar> quality_bars(const QualityRequest& request, Executor& executor)
       {"skewed: simulated cycles / PopLibs' plan, mean", skewed.mean, Side::AtMost, 0.8}};
 }
 
-}  // namespace tessera::bench
+}  // namespace tessera::inline v0::bench

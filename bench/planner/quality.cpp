@@ -11,7 +11,7 @@
 #include "tessera/sparse/random.hpp"
 #include "tessera/tests/planner/enumeration.hpp"
 
-namespace tessera::bench {
+namespace tessera::inline v0::bench {
 namespace {
 
 using planner::RecordedPlan;
@@ -183,4 +183,4 @@ Summary summary(const std::vector<Comparison>& comparisons, Ratio ratio_of) {
   return result;
 }
 
-}  // namespace tessera::bench
+}  // namespace tessera::inline v0::bench

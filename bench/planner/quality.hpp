@@ -9,7 +9,7 @@
 #include "tessera/bench/planner/simulate.hpp"
 #include "tessera/tests/planner/recorded_plans.hpp"
 
-namespace tessera::bench {
+namespace tessera::inline v0::bench {
 
 // What to compare.
 struct QualityRequest {
@@ -62,4 +62,4 @@ Summary summary(const std::vector<Comparison>& comparisons, Ratio ratio);
 // phase.
 std::string to_text(const std::vector<Comparison>& comparisons, bool verbose);
 
-}  // namespace tessera::bench
+}  // namespace tessera::inline v0::bench

@@ -6,7 +6,7 @@
 
 #include "tessera/bench/planner/quality.hpp"
 
-namespace tessera::bench {
+namespace tessera::inline v0::bench {
 namespace {
 
 using Out = std::back_insert_iterator<std::string>;
@@ -129,4 +129,4 @@ std::string to_text(const std::vector<Comparison>& comparisons, bool verbose) {
   return text;
 }
 
-}  // namespace tessera::bench
+}  // namespace tessera::inline v0::bench

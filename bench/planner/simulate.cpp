@@ -7,7 +7,7 @@
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/sparse/convert.hpp"
 
-namespace tessera::bench {
+namespace tessera::inline v0::bench {
 namespace {
 
 using planner::Pass;
@@ -128,4 +128,4 @@ Run simulate(const Layer& layer, const planner::Options& options, const PatternS
   return {{}, error.what()};
 }
 
-}  // namespace tessera::bench
+}  // namespace tessera::inline v0::bench

@@ -8,7 +8,7 @@
 #include "tessera/runtime/report.hpp"
 #include "tessera/sparse/formats.hpp"
 
-namespace tessera::bench {
+namespace tessera::inline v0::bench {
 
 // Multiply-adds of one pass.
 double multiply_adds(const planner::Problem& problem);
@@ -36,4 +36,4 @@ struct Run {
 Run simulate(const Layer& layer, const planner::Options& options, const PatternStats* stats,
              Executor& executor);
 
-}  // namespace tessera::bench
+}  // namespace tessera::inline v0::bench

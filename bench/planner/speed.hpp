@@ -6,7 +6,7 @@
 
 #include "tessera/tests/planner/recorded_plans.hpp"
 
-namespace tessera::bench {
+namespace tessera::inline v0::bench {
 
 // What plans: the search in parity mode, the search pricing everything, and plain enumeration of
 // all partitions in either mode, which a search must beat.
@@ -46,4 +46,4 @@ class PlanTimes {
 // The figures of each beside those of PopLibs' planner and of enumeration, measured elsewhere.
 std::string to_text(const std::vector<PlanTimes>& all);
 
-}  // namespace tessera::bench
+}  // namespace tessera::inline v0::bench

@@ -15,7 +15,7 @@
 //   in BFloat16, sum float  fused as floats are: a product has 16 bits, but may be below all floats
 // With half sums the sum is taken in float first; rounding 24 bits to 11 after that gives the same
 // half as rounding the exact sum (24 >= 2 * 11 + 2).
-namespace tessera::codelets::internal {
+namespace tessera::inline v0::codelets::internal {
 
 constexpr float to_float(float value) { return value; }
 constexpr float to_float(BFloat16 value) { return float(value); }
@@ -89,4 +89,4 @@ Sum dot(const In* a, const In* b, std::int64_t count) {
   return add(add_lanes(lanes), Sum());
 }
 
-}  // namespace tessera::codelets::internal
+}  // namespace tessera::inline v0::codelets::internal

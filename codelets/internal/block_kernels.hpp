@@ -9,7 +9,7 @@
 
 // Slow twins of the block kernels, for blocks of any size: block after block, inside a block row
 // after row, all z of the tile at once.
-namespace tessera::codelets::internal {
+namespace tessera::inline v0::codelets::internal {
 
 // visit(x, y, value) for every element of every block of the cell: order of words, then row-major.
 template <class Word, class Visit>
@@ -67,4 +67,4 @@ struct BlockGradW {
   }
 };
 
-}  // namespace tessera::codelets::internal
+}  // namespace tessera::inline v0::codelets::internal

@@ -5,7 +5,7 @@
 #include "tessera/codelets/kernel.hpp"
 
 // The unnamed operands of a kernel with their types put back.
-namespace tessera::codelets::internal {
+namespace tessera::inline v0::codelets::internal {
 
 template <class T>
 struct Rows {
@@ -35,4 +35,4 @@ const In* values_of(const KernelArgs& args) {
   return static_cast<const In*>(args.values);
 }
 
-}  // namespace tessera::codelets::internal
+}  // namespace tessera::inline v0::codelets::internal

@@ -5,7 +5,7 @@
 
 #include "tessera/device/engine.hpp"
 
-namespace tessera::device::internal {
+namespace tessera::inline v0::device::internal {
 
 struct Slot {
   SlotSpec spec;
@@ -109,4 +109,4 @@ class Slots {
   std::span<const Access> allowed_;  // by buffer; empty: all
 };
 
-}  // namespace tessera::device::internal
+}  // namespace tessera::inline v0::device::internal

@@ -3,11 +3,11 @@
 #include "tessera/partitioner/tile_grid.hpp"
 #include "tessera/sparse/formats.hpp"
 
-namespace tessera::partitioner::internal {
+namespace tessera::inline v0::partitioner::internal {
 
 // Error{InvalidArgument} for a matrix of another size or block than the grid's. T is float or
 // double.
 template <class T>
 void check_same_shape(const sparse::Csr<T>& matrix, const TileGrid& grid);
 
-}  // namespace tessera::partitioner::internal
+}  // namespace tessera::inline v0::partitioner::internal

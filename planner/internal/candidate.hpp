@@ -8,7 +8,7 @@
 #include "tessera/planner/plan.hpp"
 #include "tessera/planner/problem.hpp"
 
-namespace tessera::planner::internal {
+namespace tessera::inline v0::planner::internal {
 
 // One choice of methods and of what travels in GradW; the partition is still open.
 struct Candidate {
@@ -34,4 +34,4 @@ BlockShape dense_block(DataType type);
 std::vector<Candidate> candidates(const Problem& problem, const device::Machine& machine,
                                   const Options& options);
 
-}  // namespace tessera::planner::internal
+}  // namespace tessera::inline v0::planner::internal

@@ -7,7 +7,7 @@
 #include "tessera/planner/internal/json_archive.hpp"
 #include "tessera/planner/layouts.hpp"
 
-namespace tessera::planner::internal {
+namespace tessera::inline v0::planner::internal {
 namespace {
 
 void require(bool holds, const Place& place, const std::string& value, std::string_view legal) {
@@ -172,4 +172,4 @@ void check_plan(const Plan& plan, const Request& request, std::string_view where
   check_at(plan, request, {where, "plan"});
 }
 
-}  // namespace tessera::planner::internal
+}  // namespace tessera::inline v0::planner::internal

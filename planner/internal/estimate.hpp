@@ -8,7 +8,7 @@
 #include "tessera/codelets/cost/matmul_cycles.hpp"
 #include "tessera/planner/internal/layout.hpp"
 
-namespace tessera::planner::internal {
+namespace tessera::inline v0::planner::internal {
 
 // Cycles and temporary bytes of one step of a pass.
 struct Step {
@@ -79,4 +79,4 @@ struct Fetch {
 // Bytes that a tile must fetch. Upstream: none when its even share of the operand is as large.
 std::int64_t fetched_bytes(const Case& c, const Fetch& fetch);
 
-}  // namespace tessera::planner::internal
+}  // namespace tessera::inline v0::planner::internal

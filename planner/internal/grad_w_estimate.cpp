@@ -8,7 +8,7 @@
 #include "tessera/planner/internal/tile_load.hpp"
 
 // GradW: dR[x][y] += dQ[x][z] * S[y][z] at R's non-zeros, in forward naming.
-namespace tessera::planner::internal {
+namespace tessera::inline v0::planner::internal {
 namespace {
 
 struct GradWView {
@@ -223,4 +223,4 @@ PassEstimate estimate_grad_w(const Case& c, const Cut& cut, const BucketSize& bu
   return pass;
 }
 
-}  // namespace tessera::planner::internal
+}  // namespace tessera::inline v0::planner::internal

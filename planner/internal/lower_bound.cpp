@@ -13,7 +13,7 @@
 // Nearly every cost falls when shares get smaller, and shares are smallest where counts are
 // largest; what grows with a count itself (rounds, depth of a reduction) is least at the smallest
 // count. Taking each term at its own best corner is a bound for the whole box.
-namespace tessera::planner::internal {
+namespace tessera::inline v0::planner::internal {
 namespace {
 
 Dims swap_xy(Dims d) { return {d.g, d.y, d.x, d.z}; }
@@ -277,4 +277,4 @@ Bound lower_bound(const Case& c, const Box& box) {
   return bound;
 }
 
-}  // namespace tessera::planner::internal
+}  // namespace tessera::inline v0::planner::internal

@@ -7,7 +7,7 @@
 #include "tessera/planner/internal/search.hpp"
 #include "tessera/planner/no_fit.hpp"
 
-namespace tessera::planner::internal {
+namespace tessera::inline v0::planner::internal {
 
 // One legal partition with its cost, whatever limits it breaks.
 struct Sight {
@@ -57,4 +57,4 @@ struct LargestStep {
 };
 LargestStep largest_step(const Estimate& e);
 
-}  // namespace tessera::planner::internal
+}  // namespace tessera::inline v0::planner::internal

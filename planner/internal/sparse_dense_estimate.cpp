@@ -10,7 +10,7 @@
 
 // Fwd and GradA: a sparse operand times a dense one. GradA is Fwd with x and y swapped, so both are
 // told here in the pass's own naming: Q[x][z] = R[x][y] * S[y][z].
-namespace tessera::planner::internal {
+namespace tessera::inline v0::planner::internal {
 namespace {
 
 struct PassView {
@@ -214,4 +214,4 @@ PassEstimate estimate_grad_a(const Case& c, const Cut& cut, const BucketSize& bu
                        bucket);
 }
 
-}  // namespace tessera::planner::internal
+}  // namespace tessera::inline v0::planner::internal

@@ -5,7 +5,7 @@
 
 #include "tessera/planner/layouts.hpp"
 
-namespace tessera::planner::internal {
+namespace tessera::inline v0::planner::internal {
 namespace {
 
 bool may_split(const Problem& problem, const Options& options) {
@@ -87,4 +87,4 @@ PlanResult plan_two_layouts(const Asked& asked, std::int64_t fewer_than, Search 
   return best;
 }
 
-}  // namespace tessera::planner::internal
+}  // namespace tessera::inline v0::planner::internal

@@ -12,7 +12,7 @@
 #include "tessera/runtime/internal/host_matrix.hpp"
 #include "tessera/runtime/internal/host_panels.hpp"
 
-namespace tessera::runtime::internal {
+namespace tessera::inline v0::runtime::internal {
 
 // dR = dQ * transpose(S) where R has non-zeros, on this computer. A unit of work is a block row of
 // cells; it adds its gradients up panel after panel of z. T is float or Half; sums are float.
@@ -42,4 +42,4 @@ class HostGradient {
   std::vector<double> kernel_seconds_;  // of each thread
 };
 
-}  // namespace tessera::runtime::internal
+}  // namespace tessera::inline v0::runtime::internal

@@ -8,7 +8,7 @@
 #include "tessera/runtime/host_cells.hpp"
 #include "tessera/sparse/formats.hpp"
 
-namespace tessera::runtime::internal {
+namespace tessera::inline v0::runtime::internal {
 
 // A pattern in buckets for the host: one bucket a cell, with exactly the room the fullest one
 // needs, one worker, nothing spilled. Words of 16 bits where all fit, which halves what is read of
@@ -37,4 +37,4 @@ class HostMatrix {
   std::vector<std::int64_t> order_;
 };
 
-}  // namespace tessera::runtime::internal
+}  // namespace tessera::inline v0::runtime::internal

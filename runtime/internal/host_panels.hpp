@@ -10,7 +10,7 @@
 #include "tessera/base/matrix.hpp"
 #include "tessera/codelets/kernel.hpp"
 
-namespace tessera::runtime::internal {
+namespace tessera::inline v0::runtime::internal {
 
 // A dense operand [rows][z] in panels of columns, as kernels read it: where the caller has it, or
 // copied so that the rows of a panel follow each other. Rows beyond the caller's are zero.
@@ -71,4 +71,4 @@ class HostPanels {
   AlignedVector<T> copy_;
 };
 
-}  // namespace tessera::runtime::internal
+}  // namespace tessera::inline v0::runtime::internal

@@ -13,7 +13,7 @@
 #include "tessera/runtime/internal/host_matrix.hpp"
 #include "tessera/runtime/internal/host_panels.hpp"
 
-namespace tessera::runtime::internal {
+namespace tessera::inline v0::runtime::internal {
 
 // out = R * in on this computer. A unit of work is a block row of cells and a panel of columns: it
 // adds up its part of the output alone, cell after cell, so the bits are those of one thread.
@@ -50,4 +50,4 @@ class HostProduct {
   std::vector<Room> rooms_;
 };
 
-}  // namespace tessera::runtime::internal
+}  // namespace tessera::inline v0::runtime::internal

@@ -8,7 +8,7 @@
 #include "tessera/runtime/self_check.hpp"
 #include "tessera/sparse/formats.hpp"
 
-namespace tessera::runtime::internal {
+namespace tessera::inline v0::runtime::internal {
 
 // check_product and check_gradient for a layer: group by group, all of them together in `all`.
 // Operands and results are those of all groups, one below the other. GradA takes the transpose of
@@ -20,4 +20,4 @@ template <class T>
 void check_layer_gradient(std::span<const sparse::Csr<float>> gradients, MatrixView<const T> q_grad,
                           MatrixView<const T> s, const Rounding& rounding, Checksums& all);
 
-}  // namespace tessera::runtime::internal
+}  // namespace tessera::inline v0::runtime::internal

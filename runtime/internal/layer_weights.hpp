@@ -12,7 +12,7 @@
 #include "tessera/sparse/change.hpp"
 #include "tessera/sparse/formats.hpp"
 
-namespace tessera::runtime::internal {
+namespace tessera::inline v0::runtime::internal {
 
 // The weights in the grid's blocks and size, empty blocks not stored. Blocks of which neither
 // divides the other are taken apart first.
@@ -82,4 +82,4 @@ class LayerWeights {
   std::vector<std::uint32_t> travel_words_;        // BucketImage::travel_words
 };
 
-}  // namespace tessera::runtime::internal
+}  // namespace tessera::inline v0::runtime::internal

@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-namespace tessera::runtime::internal {
+namespace tessera::inline v0::runtime::internal {
 
 // Seconds since it was made.
 class Stopwatch {
@@ -15,4 +15,4 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-}  // namespace tessera::runtime::internal
+}  // namespace tessera::inline v0::runtime::internal

@@ -11,7 +11,7 @@
 #include <zip.h>
 #endif
 
-namespace tessera::sparse::internal {
+namespace tessera::inline v0::sparse::internal {
 
 #ifndef TESSERA_WITH_LIBZIP
 
@@ -141,4 +141,4 @@ std::string pack(const Members& members) {
 
 #endif
 
-}  // namespace tessera::sparse::internal
+}  // namespace tessera::inline v0::sparse::internal

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace tessera::sparse::internal {
+namespace tessera::inline v0::sparse::internal {
 
 // A zip archive's files by name, in order. Whether the library was built with libzip.
 using Members = std::vector<std::pair<std::string, std::string>>;
@@ -19,4 +19,4 @@ Members unpack(std::string_view bytes, std::string_view name);
 // A deflated archive with a fixed date: the same members give the same bytes.
 std::string pack(const Members& members);
 
-}  // namespace tessera::sparse::internal
+}  // namespace tessera::inline v0::sparse::internal

@@ -9,7 +9,7 @@
 
 #include "tessera/base/error.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 
 std::int64_t bytes_of(ElementType type) {
   switch (type) {
@@ -138,4 +138,4 @@ template void append_bytes(std::string&, std::uint16_t);
 template void append_bytes(std::string&, std::uint64_t);
 
 }  // namespace internal
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

@@ -7,7 +7,7 @@
 
 #include "tessera/sparse/array.hpp"
 
-namespace tessera::sparse::internal {
+namespace tessera::inline v0::sparse::internal {
 
 // Throws Error{BadInput} "<name>: byte <offset>: <message>".
 [[noreturn]] void fail_at(std::string_view name, std::int64_t offset, const std::string& message);
@@ -31,4 +31,4 @@ std::int64_t count_elements(const std::vector<std::int64_t>& shape, std::int64_t
 template <class T>
 void append_bytes(std::string& out, T value);
 
-}  // namespace tessera::sparse::internal
+}  // namespace tessera::inline v0::sparse::internal

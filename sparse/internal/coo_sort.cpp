@@ -13,7 +13,7 @@
 
 #include "tessera/sparse/internal/radix_sort.hpp"
 
-namespace tessera::sparse::internal {
+namespace tessera::inline v0::sparse::internal {
 namespace {
 
 // The row inside its part and the column, one number.
@@ -149,4 +149,4 @@ bool sort_to_csr(const Coo<T>& matrix, Csr<T>& result) {
 template bool sort_to_csr(const Coo<float>&, Csr<float>&);
 template bool sort_to_csr(const Coo<double>&, Csr<double>&);
 
-}  // namespace tessera::sparse::internal
+}  // namespace tessera::inline v0::sparse::internal

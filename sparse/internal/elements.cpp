@@ -4,7 +4,7 @@
 
 #include "tessera/base/error.hpp"
 
-namespace tessera::sparse::internal {
+namespace tessera::inline v0::sparse::internal {
 
 void require_element_block(BlockShape block) {
   if (block.is_element()) return;
@@ -14,4 +14,4 @@ void require_element_block(BlockShape block) {
                           block.rows, block.cols));
 }
 
-}  // namespace tessera::sparse::internal
+}  // namespace tessera::inline v0::sparse::internal

@@ -3,7 +3,7 @@
 #include "tessera/base/block_shape.hpp"
 #include "tessera/sparse/check.hpp"
 
-namespace tessera::sparse::internal {
+namespace tessera::inline v0::sparse::internal {
 
 // Error{InvalidArgument} with the remedy unless blocks are 1 x 1.
 void require_element_block(BlockShape block);
@@ -15,4 +15,4 @@ void require_elements(const M& matrix) {
   require_element_block(matrix.block);
 }
 
-}  // namespace tessera::sparse::internal
+}  // namespace tessera::inline v0::sparse::internal

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-namespace tessera::sparse::internal {
+namespace tessera::inline v0::sparse::internal {
 
 // sqrt of the sum of squares of what each(see) shows to see(value), in double; each() is called
 // again with scaled values where squares would overflow or vanish.
@@ -22,4 +22,4 @@ double euclidean_norm(Each&& each) {
   return largest * std::sqrt(sum);
 }
 
-}  // namespace tessera::sparse::internal
+}  // namespace tessera::inline v0::sparse::internal

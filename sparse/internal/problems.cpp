@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace tessera::sparse::internal {
+namespace tessera::inline v0::sparse::internal {
 namespace {
 
 // `along` is "rows" or "columns".
@@ -91,4 +91,4 @@ std::string value_problem(std::int64_t blocks, BlockShape block, std::int64_t va
                      overflows ? "more than 64 bits can count" : std::to_string(needed));
 }
 
-}  // namespace tessera::sparse::internal
+}  // namespace tessera::inline v0::sparse::internal

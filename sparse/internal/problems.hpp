@@ -7,7 +7,7 @@
 
 #include "tessera/base/block_shape.hpp"
 
-namespace tessera::sparse::internal {
+namespace tessera::inline v0::sparse::internal {
 
 // The rules of check.hpp as sentences: each function answers with the first broken rule, or with an
 // empty string. check() throws them, the file readers put the place in the file before them.
@@ -35,4 +35,4 @@ std::string order_problem(const Compressed& pattern);
 // Rule 8; needs rule 1 to hold.
 std::string value_problem(std::int64_t blocks, BlockShape block, std::int64_t values);
 
-}  // namespace tessera::sparse::internal
+}  // namespace tessera::inline v0::sparse::internal

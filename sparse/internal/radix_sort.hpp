@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace tessera::sparse::internal {
+namespace tessera::inline v0::sparse::internal {
 
 // Up to here insertion beats clearing and adding up the counters of a radix pass.
 inline constexpr std::size_t kInsertionSortLength = 48;
@@ -61,4 +61,4 @@ void radix_sort(std::vector<Entry>& entries, std::vector<Entry>& scratch, int ke
   if (sorted.data() != entries.data()) entries.swap(scratch);
 }
 
-}  // namespace tessera::sparse::internal
+}  // namespace tessera::inline v0::sparse::internal

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tessera::sparse::internal {
+namespace tessera::inline v0::sparse::internal {
 
 RowOrder sort_by_row(std::int64_t rows, std::span<const std::int32_t> row,
                      std::span<const std::int32_t> col) {
@@ -36,4 +36,4 @@ std::optional<std::pair<std::int64_t, std::int64_t>> find_duplicate(
   return std::nullopt;
 }
 
-}  // namespace tessera::sparse::internal
+}  // namespace tessera::inline v0::sparse::internal

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace tessera::sparse::internal {
+namespace tessera::inline v0::sparse::internal {
 
 // Entries sorted by (row, column, position): those of row r are order[row_begin[r]] up to
 // order[row_begin[r + 1]].
@@ -26,4 +26,4 @@ RowOrder sort_by_row(std::int64_t rows, std::span<const std::int32_t> row,
 std::optional<std::pair<std::int64_t, std::int64_t>> find_duplicate(
     const RowOrder& sorted, std::span<const std::int32_t> col);
 
-}  // namespace tessera::sparse::internal
+}  // namespace tessera::inline v0::sparse::internal

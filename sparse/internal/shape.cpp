@@ -6,7 +6,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
 
-namespace tessera::sparse::internal {
+namespace tessera::inline v0::sparse::internal {
 
 std::string shape_text(std::span<const std::int64_t> shape) {
   return shape.empty() ? "()" : fmt::format("{}", fmt::join(shape, " x "));
@@ -35,4 +35,4 @@ void require_same_shape(const std::string& what, const std::vector<std::int64_t>
                           shape_text(b)));
 }
 
-}  // namespace tessera::sparse::internal
+}  // namespace tessera::inline v0::sparse::internal

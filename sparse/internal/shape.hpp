@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace tessera::sparse::internal {
+namespace tessera::inline v0::sparse::internal {
 
 // "6 x 2"; "()" for rank 0.
 std::string shape_text(std::span<const std::int64_t> shape);
@@ -18,4 +18,4 @@ std::int64_t checked_elements(std::span<const std::int64_t> shape);
 void require_same_shape(const std::string& what, const std::vector<std::int64_t>& a,
                         const std::vector<std::int64_t>& b);
 
-}  // namespace tessera::sparse::internal
+}  // namespace tessera::inline v0::sparse::internal

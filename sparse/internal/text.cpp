@@ -9,7 +9,7 @@
 
 #include "tessera/sparse/internal/problems.hpp"
 
-namespace tessera::sparse::internal {
+namespace tessera::inline v0::sparse::internal {
 namespace {
 
 // std::isspace without the locale.
@@ -114,4 +114,4 @@ void check_sizes_against_file(const Lines& lines, std::int64_t rows, std::int64_
       ErrorCode::LimitExceeded);
 }
 
-}  // namespace tessera::sparse::internal
+}  // namespace tessera::inline v0::sparse::internal

@@ -6,7 +6,7 @@
 
 #include "tessera/base/error.hpp"
 
-namespace tessera::sparse::internal {
+namespace tessera::inline v0::sparse::internal {
 
 // A text file line by line, for readers that must say where something is wrong. Lines end with LF,
 // CRLF or the end of the text. Looks at the text, copies nothing; the text must outlive it.
@@ -60,4 +60,4 @@ std::string quoted(std::string_view word);
 // 128 times the file. Error{LimitExceeded}.
 void check_sizes_against_file(const Lines& lines, std::int64_t rows, std::int64_t cols);
 
-}  // namespace tessera::sparse::internal
+}  // namespace tessera::inline v0::sparse::internal

@@ -4,7 +4,7 @@
 #include "tessera/sparse/formats.hpp"
 #include "tessera/sparse/internal/problems.hpp"
 
-namespace tessera::sparse::internal {
+namespace tessera::inline v0::sparse::internal {
 
 // A matrix as the rules see it. Block sides must be at least 1.
 template <class T>
@@ -41,4 +41,4 @@ void check_but_order(const Csr<T>& matrix);
 template <class T>
 void check_but_order(const Coo<T>& matrix);
 
-}  // namespace tessera::sparse::internal
+}  // namespace tessera::inline v0::sparse::internal

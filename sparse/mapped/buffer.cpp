@@ -4,7 +4,7 @@
 
 #include "tessera/base/error.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 
 template <class T>
 std::size_t Buffer<T>::place(std::int64_t i) const {
@@ -32,4 +32,4 @@ Buffer<T> Buffer<T>::part(std::int64_t begin, std::int64_t end) const {
 template class Buffer<float>;
 template class Buffer<double>;
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

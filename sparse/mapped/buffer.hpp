@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 
 // A window on shared values. Indices are relative to its first value and may reach beyond the
 // window, before it too, as long as they stay inside what is shared; unlike in Python a negative
@@ -36,4 +36,4 @@ class Buffer {
   std::int64_t begin_ = 0, size_ = 0;
 };
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

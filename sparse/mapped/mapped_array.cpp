@@ -10,7 +10,7 @@
 #include "tessera/sparse/internal/shape.hpp"
 #include "tessera/sparse/mapped/internal/mapped_store.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 using internal::MappedStore;
@@ -144,4 +144,4 @@ TESSERA_INSTANTIATE_MAPPED(double)
 
 #undef TESSERA_INSTANTIATE_MAPPED
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

@@ -16,7 +16,7 @@
 #include "tessera/sparse/row_sparse/arrays.hpp"
 #include "tessera/sparse/tensor/coo_tensor.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 
 // Every element, at the sum of index times stride in a buffer. Strides may be negative, see Buffer.
 template <class T>
@@ -126,4 +126,4 @@ DenseArray<T> to_dense(const MappedArray<T>& array);
 template <class T>
 std::ostream& operator<<(std::ostream& out, const MappedArray<T>& array);
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

@@ -10,7 +10,7 @@
 #include "tessera/sparse/mapped/mapped_array.hpp"
 #include "tessera/sparse/tensor/slices.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 using Indices = std::vector<std::int64_t>;
@@ -156,4 +156,4 @@ TESSERA_INSTANTIATE_MAPPED(double)
 
 #undef TESSERA_INSTANTIATE_MAPPED
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

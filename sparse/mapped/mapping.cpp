@@ -11,7 +11,7 @@
 #include "tessera/base/int_math.hpp"
 #include "tessera/sparse/internal/shape.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 // A stride with the number of indices it may be taken.
@@ -222,4 +222,4 @@ std::optional<std::vector<std::int64_t>> solve_index(std::span<const std::int64_
   return index;
 }
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

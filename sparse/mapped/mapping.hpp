@@ -9,7 +9,7 @@
 #include "tessera/sparse/mapped/slice.hpp"
 #include "tessera/sparse/tensor/selector.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 
 // One axis of an array as a term of a storage index: index[axis] * stride.
 struct MapTerm {
@@ -75,4 +75,4 @@ std::optional<std::vector<std::int64_t>> solve_index(std::span<const std::int64_
                                                      std::span<const std::int64_t> shape,
                                                      std::int64_t target);
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

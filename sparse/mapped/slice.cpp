@@ -6,7 +6,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 // An end of a slice brought into [least, most].
@@ -30,4 +30,4 @@ Progression Slice::reduced(std::int64_t length) const {
   return {from, by, way <= 0 ? 0 : ceil_div(way, forward ? by : -by)};
 }
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 
 // Every index start, start + step, ... that lies before stop; `count` of them.
 struct Progression {
@@ -25,4 +25,4 @@ struct Slice {
   friend bool operator==(const Slice&, const Slice&) = default;
 };
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

@@ -10,7 +10,7 @@
 #include "tessera/sparse/internal/elements.hpp"
 #include "tessera/sparse/internal/shape.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 using internal::checked_elements;
@@ -190,4 +190,4 @@ TESSERA_INSTANTIATE_ARRAYS(double)
 
 #undef TESSERA_INSTANTIATE_ARRAYS
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

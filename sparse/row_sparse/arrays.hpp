@@ -11,7 +11,7 @@
 #include "tessera/base/matrix.hpp"
 #include "tessera/sparse/formats.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 
 // Arrays of any rank over T = float or double, as plain values. Nothing is enforced here: check()
 // says what is legal, and every function that takes one checks it first.
@@ -95,4 +95,4 @@ std::ostream& operator<<(std::ostream& out, const DenseArray<T>& array);
 template <class T>
 std::ostream& operator<<(std::ostream& out, const RowSparse<T>& array);
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

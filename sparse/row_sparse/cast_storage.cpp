@@ -12,7 +12,7 @@
 #include "tessera/sparse/internal/elements.hpp"
 #include "tessera/sparse/internal/shape.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 using internal::shape_text;
@@ -207,4 +207,4 @@ TESSERA_INSTANTIATE_CASTS(double)
 
 #undef TESSERA_INSTANTIATE_CASTS
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

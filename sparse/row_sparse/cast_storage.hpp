@@ -5,7 +5,7 @@
 
 #include "tessera/sparse/row_sparse/arrays.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 
 // Between the storages of an array, and what changes an array in place. Inputs are checked first;
 // an error leaves every argument as it was. Any number of threads may read one array.
@@ -49,4 +49,4 @@ void fill(Array<T>& array, T value);
 template <class T, class Index>
 RowSparse<T> retain(const RowSparse<T>& array, std::span<const Index> rows);
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

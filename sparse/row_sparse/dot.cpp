@@ -7,7 +7,7 @@
 #include "tessera/sparse/row_sparse/internal/densify.hpp"
 #include "tessera/sparse/row_sparse/operators.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 // Rows of the second operand: those of a dense matrix, or those that are stored.
@@ -164,4 +164,4 @@ Array<T> dot(const Array<T>& a, const Array<T>& b, DotForm form, Fallbacks& fall
 template Array<float> dot(const Array<float>&, const Array<float>&, DotForm, Fallbacks&);
 template Array<double> dot(const Array<double>&, const Array<double>&, DotForm, Fallbacks&);
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

@@ -7,7 +7,7 @@
 #include "tessera/sparse/row_sparse/internal/densify.hpp"
 #include "tessera/sparse/row_sparse/operators.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 template <class T>
@@ -257,4 +257,4 @@ TESSERA_INSTANTIATE_ELEMENTWISE(double)
 
 #undef TESSERA_INSTANTIATE_ELEMENTWISE
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

@@ -6,7 +6,7 @@
 
 #include "tessera/base/error.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 constexpr Inferred kFallback{Storage::Dense, true};
@@ -82,4 +82,4 @@ void Fallbacks::record(const std::string& signature, Bytes bytes) {
   line->bytes = std::max(line->bytes, bytes);
 }
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

@@ -8,7 +8,7 @@
 #include "tessera/base/units.hpp"
 #include "tessera/sparse/row_sparse/arrays.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 
 // Functions of one element. Up to ZerosLike f(0) = 0, so they keep the storage.
 enum class Unary {
@@ -110,4 +110,4 @@ class Fallbacks {
   std::vector<Fallback> seen_;
 };
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

@@ -6,7 +6,7 @@
 
 #include "tessera/sparse/row_sparse/infer.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 
 // Operators over arrays in any storage: the result is stored as infer.hpp says, and what falls back
 // is recorded in `fallbacks`. Operands are checked first (Error{BadInput}); shapes that do not
@@ -64,4 +64,4 @@ Csr<T> concat_rows(std::span<const Csr<T>> parts);
 template <class T>
 Csr<T> clip(const Csr<T>& a, T least, T most);
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

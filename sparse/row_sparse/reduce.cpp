@@ -10,7 +10,7 @@
 #include "tessera/sparse/row_sparse/internal/densify.hpp"
 #include "tessera/sparse/row_sparse/operators.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 struct Sums {
@@ -185,4 +185,4 @@ TESSERA_INSTANTIATE_REDUCE(double)
 
 #undef TESSERA_INSTANTIATE_REDUCE
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

@@ -12,7 +12,7 @@
 #include "tessera/sparse/tensor/internal/csr_product.hpp"
 #include "tessera/sparse/tensor/internal/visit_sparse.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 template <class X>
@@ -245,4 +245,4 @@ TESSERA_INSTANTIATE_BLAS(SlicedCsc, double)
 
 #undef TESSERA_INSTANTIATE_BLAS
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

@@ -8,7 +8,7 @@
 #include "tessera/sparse/tensor/coo_tensor.hpp"
 #include "tessera/sparse/tensor/sliced_csr.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 
 // BLAS with one sparse operand: X, A is a CooTensor, SlicedCsr or SlicedCsc of float or double, or
 // a view of one; everything else is dense. A sparse vector is what has at most one dimension that
@@ -71,4 +71,4 @@ template <class A>
 void gemm(const A& a, MatrixView<const typename A::Value> b, MatrixView<typename A::Value> c,
           Scale<typename A::Value> scale = {});
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

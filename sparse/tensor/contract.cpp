@@ -11,7 +11,7 @@
 #include "tessera/sparse/internal/radix_sort.hpp"
 #include "tessera/sparse/tensor/internal/coo_access.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 using internal::radix_sort;
@@ -283,4 +283,4 @@ template CooTensor<float> contract(const CooTensor<float>&, const std::vector<st
 template CooTensor<double> contract(const CooTensor<double>&, const std::vector<std::int64_t>&,
                                     std::span<const double>);
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

@@ -6,7 +6,7 @@
 
 #include "tessera/sparse/tensor/coo_tensor.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 
 // Sums of products over pairs of dimensions: dimension a_dims[i] of `a` runs with b_dims[i] of `b`.
 // The result has the other dimensions of `a` and then those of `b`, each in their order; an entry
@@ -30,4 +30,4 @@ template <class T>
 CooTensor<T> contract(const CooTensor<T>& a, const std::vector<std::int64_t>& dims,
                       std::span<const T> dense);
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

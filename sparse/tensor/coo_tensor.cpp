@@ -11,7 +11,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/sparse/tensor/internal/coo_access.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 // An index of the underlying tensor; on the stack for every usual rank.
@@ -217,4 +217,4 @@ template bool operator==(const CooTensor<double>&, const CooTensor<double>&);
 template std::ostream& operator<<(std::ostream&, const CooTensor<float>&);
 template std::ostream& operator<<(std::ostream&, const CooTensor<double>&);
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

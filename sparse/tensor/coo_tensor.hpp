@@ -12,7 +12,7 @@
 #include "tessera/sparse/tensor/selector.hpp"
 #include "tessera/sparse/tensor/tensor_layout.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 
 namespace internal {
 template <class T>
@@ -116,4 +116,4 @@ bool operator==(const CooTensor<T>& a, const CooTensor<T>& b);
 template <class T>
 std::ostream& operator<<(std::ostream& out, const CooTensor<T>& tensor);
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

@@ -4,7 +4,7 @@
 
 #include "tessera/base/error.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 
 std::int64_t resolve_index(std::int64_t index, std::int64_t length, std::int64_t dimension) {
   if (index >= 0 && index < length) return index;
@@ -32,4 +32,4 @@ Range resolve(const MatrixSelector& selector, std::int64_t length, std::int64_t 
   return {begin, end};
 }
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

@@ -6,7 +6,7 @@
 
 #include "tessera/base/dims.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 
 // What is taken of one dimension. A negative index counts from the end of the dimension: -1 is its
 // last index.
@@ -46,4 +46,4 @@ Range resolve(const MatrixSelector& selector, std::int64_t length, std::int64_t 
 // `index`, or index + length when it is negative; Error{InvalidArgument} when that lies outside.
 std::int64_t resolve_index(std::int64_t index, std::int64_t length, std::int64_t dimension);
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

@@ -8,7 +8,7 @@
 
 #include "tessera/base/error.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 template <class T>
@@ -250,4 +250,4 @@ SlicedCsr<T> SlicedCsr<T>::clone() const {
 template class SlicedCsr<float>;
 template class SlicedCsr<double>;
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

@@ -9,7 +9,7 @@
 #include "tessera/base/matrix.hpp"
 #include "tessera/sparse/tensor/selector.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 
 // An element matrix in four arrays: row r holds positions row_begin[r] up to row_end[r].
 template <class T>
@@ -133,4 +133,4 @@ SlicedCsc<T> select(const SlicedCsc<T>& matrix, const Selector& rows, const Sele
   return SlicedCsc<T>(select(matrix.transposed(), cols, rows));
 }
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

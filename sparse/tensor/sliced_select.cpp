@@ -8,7 +8,7 @@
 #include "tessera/base/int_math.hpp"
 #include "tessera/sparse/tensor/sliced_csr.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 // A column of the original and where it goes.
@@ -89,4 +89,4 @@ SlicedCsr<T> select(const SlicedCsr<T>& matrix, const Selector& rows, const Sele
 template SlicedCsr<float> select(const SlicedCsr<float>&, const Selector&, const Selector&);
 template SlicedCsr<double> select(const SlicedCsr<double>&, const Selector&, const Selector&);
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

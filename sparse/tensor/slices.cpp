@@ -7,7 +7,7 @@
 #include "tessera/sparse/internal/elements.hpp"
 #include "tessera/sparse/tensor/internal/visit_sparse.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 template <class Sparse>
@@ -149,4 +149,4 @@ template SlicedCsr<double> to_sliced(const Csr<double>&);
 template SlicedCsc<float> to_sliced(const Csc<float>&);
 template SlicedCsc<double> to_sliced(const Csc<double>&);
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

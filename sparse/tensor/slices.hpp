@@ -7,7 +7,7 @@
 #include "tessera/sparse/tensor/coo_tensor.hpp"
 #include "tessera/sparse/tensor/sliced_csr.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 
 // Between the tensors and matrices with views and the plain formats. All results are copies. T is
 // float or double. What needs a matrix and gets a tensor that has not two dimensions is
@@ -49,4 +49,4 @@ SlicedCsr<T> to_sliced(const Csr<T>& matrix);
 template <class T>
 SlicedCsc<T> to_sliced(const Csc<T>& matrix);
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

@@ -6,7 +6,7 @@
 
 #include "tessera/base/error.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 [[noreturn]] void throw_rank(std::size_t given, std::int64_t rank) {
@@ -175,4 +175,4 @@ SelectedLayout select_layout(const TensorLayout& from, const std::vector<Selecto
   return result;
 }
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

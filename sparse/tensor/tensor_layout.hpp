@@ -7,7 +7,7 @@
 
 #include "tessera/sparse/tensor/selector.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 
 // One dimension of a view: which dimension of the underlying tensor it runs along and from where.
 struct ViewAxis {
@@ -57,4 +57,4 @@ struct SelectedLayout {
 // index counts as All here. O(rank).
 SelectedLayout select_layout(const TensorLayout& from, const std::vector<Selector>& selectors);
 
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

@@ -15,7 +15,7 @@
 
 #include "tessera/base/error.hpp"
 
-namespace tessera {
+namespace tessera::inline v0 {
 namespace {
 
 struct Setup {
@@ -168,4 +168,4 @@ TEST(MakeExecutor, HasThreadsAlwaysAndTbbOnlyWhereBuilt) {
 }
 
 }  // namespace
-}  // namespace tessera
+}  // namespace tessera::inline v0

@@ -9,7 +9,7 @@
 #include "tessera/base/dims.hpp"
 #include "tessera/base/error.hpp"
 
-namespace tessera {
+namespace tessera::inline v0 {
 namespace {
 
 constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
@@ -122,4 +122,4 @@ TEST(ShareOf, IsEmptyBeyondTheEnd) {
 }
 
 }  // namespace
-}  // namespace tessera
+}  // namespace tessera::inline v0

@@ -10,7 +10,7 @@
 #include "tessera/base/block_shape.hpp"
 #include "tessera/base/pattern_stats.hpp"
 
-namespace tessera {
+namespace tessera::inline v0 {
 namespace {
 
 // Element (r, c) is r * cols + c.
@@ -131,4 +131,4 @@ TEST(PatternStats, CountsBlocksBeyond32Bits) {
 }
 
 }  // namespace
-}  // namespace tessera
+}  // namespace tessera::inline v0

@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-namespace tessera {
+namespace tessera::inline v0 {
 namespace {
 
 TEST(Random, IsTheGeneratorOfTheStandard) {
@@ -82,4 +82,4 @@ TEST(Random, SignsAreBalanced) {
 }
 
 }  // namespace
-}  // namespace tessera
+}  // namespace tessera::inline v0

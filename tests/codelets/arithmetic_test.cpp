@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdint>
 
-namespace tessera::codelets::internal {
+namespace tessera::inline v0::codelets::internal {
 namespace {
 
 TEST(ToFloat, AgreesWithHalfOnAllOfIts65536Values) {
@@ -95,4 +95,4 @@ TEST(Dot, OfNoColumnsIsZero) {
 }
 
 }  // namespace
-}  // namespace tessera::codelets::internal
+}  // namespace tessera::inline v0::codelets::internal

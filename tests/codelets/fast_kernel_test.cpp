@@ -16,7 +16,7 @@
 #include "tessera/tests/codelets/kernel_case.hpp"
 #include "tessera/tests/codelets/random_case.hpp"
 
-namespace tessera::test {
+namespace tessera::inline v0::test {
 namespace {
 
 using codelets::internal::SimdTarget;
@@ -211,4 +211,4 @@ INSTANTIATE_TEST_SUITE_P(EveryTarget, FastBlockKernel, testing::ValuesIn(fast_ke
                          name_of);
 
 }  // namespace
-}  // namespace tessera::test
+}  // namespace tessera::inline v0::test

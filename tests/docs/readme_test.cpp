@@ -9,7 +9,7 @@
 
 #include "tessera/tests/support/process.hpp"
 
-namespace tessera::test {
+namespace tessera::inline v0::test {
 namespace {
 
 const std::string kRoot = TESSERA_SOURCE_DIR;
@@ -136,4 +136,4 @@ TEST(Pages, TheCheckSeesAFalseQuotation) {
 }
 
 }  // namespace
-}  // namespace tessera::test
+}  // namespace tessera::inline v0::test

@@ -8,7 +8,7 @@
 #include "tessera/tests/support/process.hpp"
 #include "tessera/tests/support/shared_data.hpp"
 
-namespace tessera::test {
+namespace tessera::inline v0::test {
 namespace {
 
 using testing::ContainsRegex;
@@ -71,4 +71,4 @@ TEST(GraphChallenge, RefusesAnotherAnswerAndAMissingLayer) {
 }
 
 }  // namespace
-}  // namespace tessera::test
+}  // namespace tessera::inline v0::test

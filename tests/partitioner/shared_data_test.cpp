@@ -9,7 +9,7 @@
 #include "tessera/tests/partitioner/bucket_checks.hpp"
 
 // Real matrices: skewed, empty in places, of any size.
-namespace tessera::partitioner {
+namespace tessera::inline v0::partitioner {
 namespace {
 
 std::vector<std::filesystem::path> matrix_files(const std::filesystem::path& folder) {
@@ -71,4 +71,4 @@ TEST(SharedMatrices, GoIntoBucketsAndBack) {
 }
 
 }  // namespace
-}  // namespace tessera::partitioner
+}  // namespace tessera::inline v0::partitioner

@@ -9,7 +9,7 @@
 #include "tessera/planner/internal/planner_search.hpp"
 
 // The default mode: everything priced, nothing of PopSparse's quirks.
-namespace tessera::planner {
+namespace tessera::inline v0::planner {
 namespace {
 
 using testing::AllOf;
@@ -276,4 +276,4 @@ TEST(Planner, GivesALayerWithoutNonZerosOneTileIfThatHoldsIt) {
 }
 
 }  // namespace
-}  // namespace tessera::planner
+}  // namespace tessera::inline v0::planner

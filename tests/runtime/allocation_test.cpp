@@ -3,7 +3,7 @@
 #include "tessera/tests/runtime/counted_allocations.hpp"
 #include "tessera/tests/runtime/layer_case.hpp"
 
-namespace tessera::runtime {
+namespace tessera::inline v0::runtime {
 namespace {
 
 std::vector<LayerCase> cases() {
@@ -80,4 +80,4 @@ TEST(Allocation, IsCounted) {
 }
 
 }  // namespace
-}  // namespace tessera::runtime
+}  // namespace tessera::inline v0::runtime

@@ -6,7 +6,7 @@
 #include "tessera/planner/planner.hpp"
 #include "tessera/sparse/random.hpp"
 
-namespace tessera::runtime {
+namespace tessera::inline v0::runtime {
 namespace {
 
 class Batches : public testing::Test {
@@ -74,4 +74,4 @@ TEST(BatchParts, CoverEveryColumnOnce) {
 }
 
 }  // namespace
-}  // namespace tessera::runtime
+}  // namespace tessera::inline v0::runtime

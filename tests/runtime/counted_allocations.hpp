@@ -1,8 +1,8 @@
 #pragma once
 
-namespace tessera::test {
+namespace tessera::inline v0::test {
 
 // How often the whole program has called operator new so far, on all threads.
 long allocations();
 
-}  // namespace tessera::test
+}  // namespace tessera::inline v0::test

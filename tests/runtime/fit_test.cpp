@@ -5,7 +5,7 @@
 #include "tessera/planner/planner.hpp"
 #include "tessera/tests/runtime/layer_case.hpp"
 
-namespace tessera::runtime {
+namespace tessera::inline v0::runtime {
 namespace {
 
 // Whether the planner's buckets hold the weights at this proportion.
@@ -54,4 +54,4 @@ TEST(Fit, FindsNoneBeyondTheLegalRange) {
 }
 
 }  // namespace
-}  // namespace tessera::runtime
+}  // namespace tessera::inline v0::runtime

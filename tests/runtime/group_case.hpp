@@ -6,7 +6,7 @@
 
 #include "tessera/tests/runtime/layer_case.hpp"
 
-namespace tessera::runtime {
+namespace tessera::inline v0::runtime {
 
 // A layer of several groups that are cut alike; `cut` says how, its weights are not used.
 struct GroupCase {
@@ -100,4 +100,4 @@ bool holds_rows(const Matrix<T>& all, std::int64_t begin, const Matrix<T>& part)
   return std::equal(part.elements().begin(), part.elements().end(), from);
 }
 
-}  // namespace tessera::runtime
+}  // namespace tessera::inline v0::runtime

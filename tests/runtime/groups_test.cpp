@@ -3,7 +3,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/tests/runtime/group_case.hpp"
 
-namespace tessera::runtime {
+namespace tessera::inline v0::runtime {
 namespace {
 
 GroupCase make_case(std::int64_t rows, std::int64_t cols, BlockShape block, std::int64_t groups) {
@@ -290,4 +290,4 @@ TEST(Groups, AreRefusedWhereTheyDoNotAgreeWithThePlan) {
 }
 
 }  // namespace
-}  // namespace tessera::runtime
+}  // namespace tessera::inline v0::runtime

@@ -15,7 +15,7 @@
 #include "tessera/sparse/random.hpp"
 #include "tessera/tests/runtime/counted_allocations.hpp"
 
-namespace tessera::runtime {
+namespace tessera::inline v0::runtime {
 namespace {
 
 using device::HostCpu;
@@ -299,4 +299,4 @@ TEST(HostCells, AreWholeBlocksInsideTheLayerAndKeepTheirSliceInACache) {
 }
 
 }  // namespace
-}  // namespace tessera::runtime
+}  // namespace tessera::inline v0::runtime

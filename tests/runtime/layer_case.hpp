@@ -17,7 +17,7 @@
 #include "tessera/sparse/random.hpp"
 #include "tessera/sparse/restrict.hpp"
 
-namespace tessera::runtime {
+namespace tessera::inline v0::runtime {
 
 // A layer with a plan written by hand, so that a test says itself how it is cut and how much room
 // the buckets have.
@@ -228,4 +228,4 @@ inline sparse::Csr<float> random_weights(std::int64_t rows, std::int64_t cols, B
   return weights;
 }
 
-}  // namespace tessera::runtime
+}  // namespace tessera::inline v0::runtime

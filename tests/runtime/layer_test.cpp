@@ -3,7 +3,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/tests/runtime/layer_case.hpp"
 
-namespace tessera::runtime {
+namespace tessera::inline v0::runtime {
 namespace {
 
 LayerCase make_case(std::int64_t rows, std::int64_t cols, double density, std::uint64_t seed = 1) {
@@ -253,4 +253,4 @@ TEST(Layer, RefusesWhatItWasNotMadeFor) {
 }
 
 }  // namespace
-}  // namespace tessera::runtime
+}  // namespace tessera::inline v0::runtime

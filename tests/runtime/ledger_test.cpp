@@ -5,7 +5,7 @@
 #include "tessera/tests/runtime/layer_case.hpp"
 
 // Ledgers written out by hand for layers that are small enough to count.
-namespace tessera::runtime {
+namespace tessera::inline v0::runtime {
 namespace {
 
 using device::StepKind;
@@ -157,4 +157,4 @@ TEST(HandCount, MemoryOfATileIsWhatItsSlotsAddUpTo) {
 }
 
 }  // namespace
-}  // namespace tessera::runtime
+}  // namespace tessera::inline v0::runtime

@@ -6,7 +6,7 @@
 #include "tessera/runtime/internal/bound_program.hpp"
 #include "tessera/tests/runtime/layer_case.hpp"
 
-namespace tessera::runtime {
+namespace tessera::inline v0::runtime {
 namespace {
 
 using device::ExchangeMode;
@@ -171,4 +171,4 @@ TEST(MemoryUse, OfAPlanThatDoesNotFitIsThereAndTheErrorNamesTileBuffersAndStep) 
 }
 
 }  // namespace
-}  // namespace tessera::runtime
+}  // namespace tessera::inline v0::runtime

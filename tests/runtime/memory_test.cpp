@@ -2,7 +2,7 @@
 
 #include "tessera/tests/runtime/layer_case.hpp"
 
-namespace tessera::runtime {
+namespace tessera::inline v0::runtime {
 namespace {
 
 planner::Problem random_problem(Random& random) {
@@ -57,4 +57,4 @@ TEST(Memory, EveryPlanThatIsFoundFitsTheTilesItWasFoundFor) {
 }
 
 }  // namespace
-}  // namespace tessera::runtime
+}  // namespace tessera::inline v0::runtime

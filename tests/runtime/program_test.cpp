@@ -10,7 +10,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/tests/runtime/layer_case.hpp"
 
-namespace tessera::runtime {
+namespace tessera::inline v0::runtime {
 namespace {
 
 using planner::Pass;
@@ -115,4 +115,4 @@ TEST(Program, OfAPassTheLayerHasNotIsRefused) {
 }
 
 }  // namespace
-}  // namespace tessera::runtime
+}  // namespace tessera::inline v0::runtime

@@ -8,7 +8,7 @@
 
 #include "tessera/tests/runtime/layer_case.hpp"
 
-namespace tessera::runtime {
+namespace tessera::inline v0::runtime {
 namespace {
 
 using testing::HasSubstr;
@@ -157,4 +157,4 @@ TEST(Report, UsefulRateIsTwoFlopsAValueAndColumn) {
 }
 
 }  // namespace
-}  // namespace tessera::runtime
+}  // namespace tessera::inline v0::runtime

@@ -14,7 +14,7 @@
 #include "tessera/tests/runtime/layer_case.hpp"
 
 // Checksums of results, and bits that flip in the memory of tiles: what changes a result is seen.
-namespace tessera::runtime {
+namespace tessera::inline v0::runtime {
 namespace {
 
 using planner::Pass;
@@ -252,4 +252,4 @@ TEST(SelfCheck, ChecksEveryGroupAndLayoutOfALayer) {
 }
 
 }  // namespace
-}  // namespace tessera::runtime
+}  // namespace tessera::inline v0::runtime

@@ -5,7 +5,7 @@
 #include "tessera/tests/runtime/layer_case.hpp"
 
 // What each tile did must add up to what the ledger says of all of them.
-namespace tessera::runtime {
+namespace tessera::inline v0::runtime {
 namespace {
 
 using device::StepKind;
@@ -108,4 +108,4 @@ TEST(Origin, HasANameForEach) {
 }
 
 }  // namespace
-}  // namespace tessera::runtime
+}  // namespace tessera::inline v0::runtime

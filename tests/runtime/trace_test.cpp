@@ -9,7 +9,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/tests/runtime/layer_case.hpp"
 
-namespace tessera::runtime {
+namespace tessera::inline v0::runtime {
 namespace {
 
 using Json = nlohmann::json;
@@ -123,4 +123,4 @@ TEST(Trace, OfARunWithoutFiguresOfTilesShowsTheMachineAlone) {
 }
 
 }  // namespace
-}  // namespace tessera::runtime
+}  // namespace tessera::inline v0::runtime

@@ -9,7 +9,7 @@
 #include "tessera/sparse/random.hpp"
 
 // Plans whose GradA has a layout of its own.
-namespace tessera::runtime {
+namespace tessera::inline v0::runtime {
 namespace {
 
 using planner::Pass;
@@ -207,4 +207,4 @@ TEST(TwoLayouts, AreRefusedWhereATileCannotHoldBoth) {
 }
 
 }  // namespace
-}  // namespace tessera::runtime
+}  // namespace tessera::inline v0::runtime

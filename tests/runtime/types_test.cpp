@@ -19,7 +19,7 @@
 
 // Every pair of types through every kind of plan: groups, sizes that suit nothing, dense plans,
 // plans whose GradA has a layout of its own, both exchanges of GradW, spills.
-namespace tessera::runtime {
+namespace tessera::inline v0::runtime {
 namespace {
 
 using planner::Pass;
@@ -289,4 +289,4 @@ std::string name_of(const testing::TestParamInfo<Types>& p) {
 INSTANTIATE_TEST_SUITE_P(All, EveryPairOfTypes, testing::ValuesIn(kTypes), name_of);
 
 }  // namespace
-}  // namespace tessera::runtime
+}  // namespace tessera::inline v0::runtime

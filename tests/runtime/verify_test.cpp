@@ -11,7 +11,7 @@
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
 
-namespace tessera::runtime {
+namespace tessera::inline v0::runtime {
 namespace {
 
 struct Product {
@@ -211,4 +211,4 @@ TEST(Verify, AGradientIsTheProductOfTheTwoRows) {
 }
 
 }  // namespace
-}  // namespace tessera::runtime
+}  // namespace tessera::inline v0::runtime

@@ -16,7 +16,7 @@
 #include "tessera/sparse/write.hpp"
 #include "tessera/tests/support/temporary_folder.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 using testing::HasSubstr;
@@ -212,4 +212,4 @@ TEST(Files, TheEndingOfTheNameChoosesTheReader) {
 }
 
 }  // namespace
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

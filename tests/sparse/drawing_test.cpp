@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tessera::test {
+namespace tessera::inline v0::test {
 namespace {
 
 TEST(Drawing, StoresDigitsAndLeavesDotsOut) {
@@ -23,4 +23,4 @@ TEST(Raises, RejectsSilenceAWrongCodeAndAMissingPart) {
 }
 
 }  // namespace
-}  // namespace tessera::test
+}  // namespace tessera::inline v0::test

@@ -2,7 +2,7 @@
 
 // Archives as SciPy writes them, made with a zip library of another language; what they hold
 // stands in the test.
-namespace tessera::sparse::archives {
+namespace tessera::inline v0::sparse::archives {
 
 const unsigned char kCsc[] = {
     80,  75,  3,   4,   20,  0,   0,   0,   8,   0,   0,   0,   33,  0,   114, 67,  162, 119, 73,
@@ -434,4 +434,4 @@ const unsigned char kTwice[] = {
     97,  116, 97,  46,  110, 112, 121, 80,  75,  5,   6,   0,   0,   0,   0,   5,   0,   5,   0,
     15,  1,   0,   0,   41,  2,   0,   0,   0,   0};
 
-}  // namespace tessera::sparse::archives
+}  // namespace tessera::inline v0::sparse::archives

@@ -6,7 +6,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/tests/sparse/npz_archives.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 using testing::HasSubstr;
@@ -50,4 +50,4 @@ TEST(NpzArchive, EveryDefectNamesTheFileAndTheArray) {
 }
 
 }  // namespace
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

@@ -13,7 +13,7 @@
 #include "tessera/sparse/write.hpp"
 #include "tessera/tests/sparse/drawing.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 using Reader = std::function<ReadMatrix(const std::string&)>;
@@ -146,4 +146,4 @@ TEST(DamagedFiles, CutOffAtEveryByteNeverReadAsTheWhole) {
 }
 
 }  // namespace
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

@@ -12,7 +12,7 @@
 #include "tessera/tests/support/shared_data.hpp"
 #include "tessera/tests/support/temporary_folder.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 using test::raises;
@@ -115,4 +115,4 @@ TEST_F(ReadMatrixFile, RefusesWhatIsNoFileOfAKnownKind) {
 }
 
 }  // namespace
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

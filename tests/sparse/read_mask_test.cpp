@@ -3,7 +3,7 @@
 #include "tessera/sparse/read.hpp"
 #include "tessera/tests/sparse/drawing.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 using test::raises;
@@ -46,4 +46,4 @@ TEST(ReadMask, SetsNoMemoryAsideForWhatAFileCannotHold) {
 }
 
 }  // namespace
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

@@ -7,7 +7,7 @@
 #include "tessera/sparse/read.hpp"
 #include "tessera/tests/sparse/drawing.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 using test::draw;
@@ -172,4 +172,4 @@ TEST(ReadMtx, AcceptsTheShortestEntriesAFileCanHold) {
 }
 
 }  // namespace
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

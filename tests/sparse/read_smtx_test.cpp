@@ -4,7 +4,7 @@
 #include "tessera/sparse/read.hpp"
 #include "tessera/tests/sparse/drawing.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 using test::raises;
@@ -92,4 +92,4 @@ TEST(ReadSmtx, QuotesJunkSoThatItCanBePrinted) {
 }
 
 }  // namespace
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

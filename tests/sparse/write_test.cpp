@@ -12,7 +12,7 @@
 #include "tessera/tests/sparse/drawing.hpp"
 #include "tessera/tests/support/temporary_folder.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 using test::draw;
@@ -125,4 +125,4 @@ TEST_F(WriteFile, SaysWhyItCouldNotWriteAndLeavesNothing) {
 }
 
 }  // namespace
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace tessera::style {
+namespace tessera::inline v0::style {
 namespace {
 
 constexpr std::size_t kMostLines = 500;
@@ -168,4 +168,4 @@ Complaints check_page(const std::string& folder, const std::vector<SourceFile>& 
   return complaints;
 }
 
-}  // namespace tessera::style
+}  // namespace tessera::inline v0::style

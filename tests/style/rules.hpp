@@ -7,7 +7,7 @@
 
 #include "tessera/tests/style/source_tree.hpp"
 
-namespace tessera::style {
+namespace tessera::inline v0::style {
 
 // Folder (or file) -> the folders and single files it may include; kEverything allows all. The
 // longest key that holds a path decides. A folder always sees itself.
@@ -47,4 +47,4 @@ Complaints check_length(const std::vector<SourceFile>& files, const LongFiles& e
 Complaints check_page(const std::string& folder, const std::vector<SourceFile>& files,
                       const Arrows& arrows);
 
-}  // namespace tessera::style
+}  // namespace tessera::inline v0::style

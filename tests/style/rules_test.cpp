@@ -10,7 +10,7 @@
 #include "tessera/tests/style/source_tree.hpp"
 #include "tessera/tests/style/tables.hpp"
 
-namespace tessera::style {
+namespace tessera::inline v0::style {
 namespace {
 
 using testing::ElementsAre;
@@ -195,4 +195,4 @@ TEST(Page, RejectsAMissingOneAndAMissingName) {
 }
 
 }  // namespace
-}  // namespace tessera::style
+}  // namespace tessera::inline v0::style

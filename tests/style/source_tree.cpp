@@ -7,7 +7,7 @@
 #include <set>
 #include <sstream>
 
-namespace tessera::style {
+namespace tessera::inline v0::style {
 namespace {
 
 namespace fs = std::filesystem;
@@ -85,4 +85,4 @@ bool is_header(const SourceFile& file) {
 }
 bool is_cpp(const SourceFile& file) { return is_header(file) || file.path.ends_with(".cpp"); }
 
-}  // namespace tessera::style
+}  // namespace tessera::inline v0::style

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tessera::style {
+namespace tessera::inline v0::style {
 
 // One text file of the project.
 struct SourceFile {
@@ -31,4 +31,4 @@ std::vector<Include> includes_of(const SourceFile& file);
 bool is_header(const SourceFile& file);
 bool is_cpp(const SourceFile& file);  // header or source
 
-}  // namespace tessera::style
+}  // namespace tessera::inline v0::style

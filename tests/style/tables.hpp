@@ -5,7 +5,7 @@
 
 #include "tessera/tests/style/rules.hpp"
 
-namespace tessera::style {
+namespace tessera::inline v0::style {
 
 // Who may include whom. A new folder gets its row here, or its files fail.
 inline const Arrows& arrows() {
@@ -45,4 +45,4 @@ inline const LongFiles& long_files() {
   return files;
 }
 
-}  // namespace tessera::style
+}  // namespace tessera::inline v0::style

@@ -9,7 +9,7 @@
 #include "tessera/tests/style/source_tree.hpp"
 #include "tessera/tests/style/tables.hpp"
 
-namespace tessera::style {
+namespace tessera::inline v0::style {
 namespace {
 
 const std::vector<SourceFile>& tree() {
@@ -77,4 +77,4 @@ TEST(Pages, EveryFolderHasOneThatNamesItsPublicHeaders) {
 }
 
 }  // namespace
-}  // namespace tessera::style
+}  // namespace tessera::inline v0::style

@@ -15,7 +15,7 @@
 
 extern char** environ;
 
-namespace tessera::test {
+namespace tessera::inline v0::test {
 
 inline std::string read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -56,4 +56,4 @@ inline Outcome run(const std::vector<std::string>& command, const std::string& o
   return {code, out_path.empty() ? read_file(out) : std::string(), read_file(err)};
 }
 
-}  // namespace tessera::test
+}  // namespace tessera::inline v0::test

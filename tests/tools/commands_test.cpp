@@ -13,7 +13,7 @@
 #include "tessera/sparse/write.hpp"
 #include "tessera/tests/support/process.hpp"
 
-namespace tessera::test {
+namespace tessera::inline v0::test {
 namespace {
 
 using testing::HasSubstr;
@@ -219,4 +219,4 @@ TEST(DoctorCommand, SaysWhatThisBuildHas) {
 }
 
 }  // namespace
-}  // namespace tessera::test
+}  // namespace tessera::inline v0::test

@@ -5,7 +5,7 @@
 
 #include "tessera/tests/support/process.hpp"
 
-namespace tessera::test {
+namespace tessera::inline v0::test {
 namespace {
 
 using testing::HasSubstr;
@@ -70,4 +70,4 @@ TEST(Version, IsPrintedByBothPrograms) {
 }
 
 }  // namespace
-}  // namespace tessera::test
+}  // namespace tessera::inline v0::test

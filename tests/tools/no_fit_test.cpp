@@ -10,7 +10,7 @@
 #include "tessera/tests/support/process.hpp"
 #include "tessera/tools/inputs.hpp"
 
-namespace tessera::test {
+namespace tessera::inline v0::test {
 namespace {
 
 using testing::HasSubstr;
@@ -141,4 +141,4 @@ TEST(NoFit, ASearchThatWasCutShortIsNoMisfit) {
 }
 
 }  // namespace
-}  // namespace tessera::test
+}  // namespace tessera::inline v0::test

@@ -7,7 +7,7 @@
 #include "tessera/planner/plan_json.hpp"
 #include "tessera/tests/support/process.hpp"
 
-namespace tessera::test {
+namespace tessera::inline v0::test {
 namespace {
 
 using testing::HasSubstr;
@@ -88,4 +88,4 @@ TEST(OddSizes, ArePlannedAsTheyAre) {
 }
 
 }  // namespace
-}  // namespace tessera::test
+}  // namespace tessera::inline v0::test

@@ -7,7 +7,7 @@
 #include "tessera/planner/planner.hpp"
 #include "tessera/tests/support/process.hpp"
 
-namespace tessera::test {
+namespace tessera::inline v0::test {
 namespace {
 
 using testing::HasSubstr;
@@ -227,4 +227,4 @@ TEST(TesseraPlan, RunsInSparseFcLayerForPatternsThatFit) {
 }
 
 }  // namespace
-}  // namespace tessera::test
+}  // namespace tessera::inline v0::test

@@ -12,7 +12,7 @@
 #include "tessera/planner/planner.hpp"
 #include "tessera/tests/support/process.hpp"
 
-namespace tessera::tools {
+namespace tessera::inline v0::tools {
 namespace {
 
 using testing::HasSubstr;
@@ -95,4 +95,4 @@ TEST(PlanExplanation, GoesWithNoTable) {
 }
 
 }  // namespace
-}  // namespace tessera::tools
+}  // namespace tessera::inline v0::tools

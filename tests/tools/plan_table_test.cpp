@@ -9,7 +9,7 @@
 #include "tessera/tests/support/process.hpp"
 #include "tessera/tools/tessera/table.hpp"
 
-namespace tessera::tools {
+namespace tessera::inline v0::tools {
 namespace {
 
 using testing::AllOf;
@@ -196,4 +196,4 @@ TEST(PlanTable, RunsFromTheCommandLineAndFromStandardInput) {
 }
 
 }  // namespace
-}  // namespace tessera::tools
+}  // namespace tessera::inline v0::tools

@@ -12,7 +12,7 @@
 #include "tessera/tests/support/process.hpp"
 #include "tessera/tests/support/shared_data.hpp"
 
-namespace tessera::test {
+namespace tessera::inline v0::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -108,4 +108,4 @@ TEST(RealData, ComplexValuesAreRefused) {
 }
 
 }  // namespace
-}  // namespace tessera::test
+}  // namespace tessera::inline v0::test

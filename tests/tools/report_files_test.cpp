@@ -20,7 +20,7 @@
 #include "tessera/tests/support/process.hpp"
 #include "tessera/tests/tools/json_schema.hpp"
 
-namespace tessera::test {
+namespace tessera::inline v0::test {
 namespace {
 
 using nlohmann::json;
@@ -213,4 +213,4 @@ TEST(Interrupt, LeavesAValidPartialReport) {
 }
 
 }  // namespace
-}  // namespace tessera::test
+}  // namespace tessera::inline v0::test

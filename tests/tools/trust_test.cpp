@@ -6,7 +6,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/tests/support/process.hpp"
 
-namespace tessera::test {
+namespace tessera::inline v0::test {
 namespace {
 
 using testing::HasSubstr;
@@ -64,4 +64,4 @@ TEST(InjectOption, IsReadInAnyOrderAndRefusedWithItsText) {
 }
 
 }  // namespace
-}  // namespace tessera::test
+}  // namespace tessera::inline v0::test

@@ -12,7 +12,7 @@
 #include "tessera/tests/support/process.hpp"
 #include "tessera/tools/sparse_fc_layer/run.hpp"
 
-namespace tessera::tools {
+namespace tessera::inline v0::tools {
 namespace {
 
 using testing::HasSubstr;
@@ -134,4 +134,4 @@ TEST(SparseFcLayerValues, ThatRoundToZeroAreCounted) {
 }
 
 }  // namespace
-}  // namespace tessera::tools
+}  // namespace tessera::inline v0::tools

@@ -8,7 +8,7 @@
 #include "tessera/tests/sparse/drawing.hpp"
 #include "tessera/train/optim/step.hpp"
 
-namespace tessera::train {
+namespace tessera::inline v0::train {
 namespace {
 
 using partitioner::Buckets;
@@ -172,4 +172,4 @@ TEST(EncodedStep, RefusesListsOfAnotherLengthAndChangesNothing) {
 }
 
 }  // namespace
-}  // namespace tessera::train
+}  // namespace tessera::inline v0::train

@@ -14,7 +14,7 @@
 #include "tessera/tests/sparse/drawing.hpp"
 #include "tessera/train/row_gradient.hpp"
 
-namespace tessera::train {
+namespace tessera::inline v0::train {
 namespace {
 
 constexpr std::int64_t kX = 24, kY = 20, kZ = 8;
@@ -120,4 +120,4 @@ TEST(RowGradients, AreOfElements) {
 }
 
 }  // namespace
-}  // namespace tessera::train
+}  // namespace tessera::inline v0::train

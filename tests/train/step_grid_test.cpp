@@ -8,7 +8,7 @@
 #include "tessera/tests/sparse/row_sparse/arrays_for_tests.hpp"
 #include "tessera/train/optim/step.hpp"
 
-namespace tessera::train {
+namespace tessera::inline v0::train {
 namespace {
 
 using sparse::Array;
@@ -110,4 +110,4 @@ TEST(StepGrid, ADenseGradientIsOneWithAllRows) {
 }
 
 }  // namespace
-}  // namespace tessera::train
+}  // namespace tessera::inline v0::train

@@ -10,7 +10,7 @@
 #include "tessera/tests/sparse/drawing.hpp"
 #include "tessera/tests/sparse/row_sparse/arrays_for_tests.hpp"
 
-namespace tessera::train {
+namespace tessera::inline v0::train {
 namespace {
 
 using sparse::Array;
@@ -248,4 +248,4 @@ TEST(Optimiser, HasTheDefaultsOfTheSource) {
 }
 
 }  // namespace
-}  // namespace tessera::train
+}  // namespace tessera::inline v0::train

@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <vector>
 
-namespace tessera::tools::internal {
+namespace tessera::inline v0::tools::internal {
 namespace {
 
 std::vector<const CLI::App*> commands_of(const CLI::App& app) {
@@ -137,4 +137,4 @@ std::optional<std::string> generated_page(const CLI::App& app, const std::string
   return std::nullopt;
 }
 
-}  // namespace tessera::tools::internal
+}  // namespace tessera::inline v0::tools::internal

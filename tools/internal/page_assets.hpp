@@ -3,7 +3,7 @@
 #include <string_view>
 
 // The files of tools/web as they were when the program was built.
-namespace tessera::tools::internal {
+namespace tessera::inline v0::tools::internal {
 
 std::string_view page_template();
 std::string_view page_style();
@@ -11,4 +11,4 @@ std::string_view page_script();
 // Empty when npm did not deliver it.
 std::string_view chart_library();
 
-}  // namespace tessera::tools::internal
+}  // namespace tessera::inline v0::tools::internal

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace tessera::tools::internal {
+namespace tessera::inline v0::tools::internal {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -82,4 +82,4 @@ void catch_interrupts() {
 
 bool is_interrupted() { return interrupted != 0; }
 
-}  // namespace tessera::tools::internal
+}  // namespace tessera::inline v0::tools::internal

@@ -6,7 +6,7 @@
 #include <string>
 #include <thread>
 
-namespace tessera::tools::internal {
+namespace tessera::inline v0::tools::internal {
 
 // Says on stderr what is being done, once it has taken two seconds: one line that is written over
 // on a terminal, a line every ten seconds elsewhere. Escapes are used on a terminal only, and
@@ -40,4 +40,4 @@ bool stderr_is_terminal();
 void catch_interrupts();
 bool is_interrupted();
 
-}  // namespace tessera::tools::internal
+}  // namespace tessera::inline v0::tools::internal

@@ -13,7 +13,7 @@
 #include "tessera/sparse/random.hpp"
 #include "tessera/tools/tessera/table.hpp"
 
-namespace tessera::tools {
+namespace tessera::inline v0::tools {
 
 std::vector<PublishedPoint> published_points() {
   return {{4096, {16, 16}, 1.0 / 16, 27.0}, {4096, {16, 16}, 1.0 / 4, 55.0},
@@ -163,4 +163,4 @@ Repeated repeat(const PublishedPoint& point, const Repetition& how, Executor& ex
   return result;
 }
 
-}  // namespace tessera::tools
+}  // namespace tessera::inline v0::tools

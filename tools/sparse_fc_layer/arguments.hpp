@@ -16,7 +16,7 @@ namespace CLI {
 class App;
 }
 
-namespace tessera::tools {
+namespace tessera::inline v0::tools {
 
 // The last thing that is done.
 enum class StopAfter {
@@ -60,4 +60,4 @@ struct Parsed {
 };
 Parsed parse_arguments(int argc, const char* const* argv);
 
-}  // namespace tessera::tools
+}  // namespace tessera::inline v0::tools

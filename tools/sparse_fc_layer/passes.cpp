@@ -17,7 +17,7 @@
 #include "tessera/tools/internal/progress.hpp"
 #include "tessera/tools/sparse_fc_layer/trust.hpp"
 
-namespace tessera::tools {
+namespace tessera::inline v0::tools {
 namespace {
 
 void add(const runtime::Verdict& part, runtime::Verdict& sum) {
@@ -197,4 +197,4 @@ void run_passes(runtime::FullyConnected& layer, const Weights& weights, const Ar
   });
 }
 
-}  // namespace tessera::tools
+}  // namespace tessera::inline v0::tools

@@ -4,11 +4,11 @@
 #include "tessera/tools/sparse_fc_layer/run.hpp"
 #include "tessera/tools/sparse_fc_layer/weights.hpp"
 
-namespace tessera::tools::internal {
+namespace tessera::inline v0::tools::internal {
 class Progress;
 }
 
-namespace tessera::tools {
+namespace tessera::inline v0::tools {
 
 // Runs the passes of the report's problem for the whole batch of the arguments, on operands of
 // files or drawn from the seed, and adds them to the report, results to the files when they are to
@@ -20,4 +20,4 @@ namespace tessera::tools {
 void run_passes(runtime::FullyConnected& layer, const Weights& weights, const Arguments& arguments,
                 LayerRun& run, internal::Progress& progress);
 
-}  // namespace tessera::tools
+}  // namespace tessera::inline v0::tools

@@ -19,7 +19,7 @@
 #include "tessera/tools/internal/progress.hpp"
 #include "tessera/tools/sparse_fc_layer/passes.hpp"
 
-namespace tessera::tools {
+namespace tessera::inline v0::tools {
 namespace {
 
 // As PopSparse's tool: the layer has the machine alone.
@@ -263,4 +263,4 @@ std::string to_text(const LayerRun& run) {
   return text + runtime::to_text(run.report) + run.extras + cycles_text(run);
 }
 
-}  // namespace tessera::tools
+}  // namespace tessera::inline v0::tools

@@ -8,7 +8,7 @@
 #include "tessera/tools/report_page.hpp"
 #include "tessera/tools/sparse_fc_layer/arguments.hpp"
 
-namespace tessera::tools {
+namespace tessera::inline v0::tools {
 
 // What came of a run. When the batch was cut into parts, the problem, the plan and the cycles of
 // the report are those of one run, its verdicts those of all of them.
@@ -39,4 +39,4 @@ ExitCode exit_code_of(const LayerRun& run);
 // Runs, prints what the arguments ask for and writes their files. What the program answers.
 int run_and_print(const Arguments& arguments, const char* program);
 
-}  // namespace tessera::tools
+}  // namespace tessera::inline v0::tools

@@ -7,7 +7,7 @@
 
 #include "tessera/base/error.hpp"
 
-namespace tessera::tools {
+namespace tessera::inline v0::tools {
 namespace {
 
 [[noreturn]] void throw_bad_fault(const std::string& text) {
@@ -73,4 +73,4 @@ std::vector<std::string> Trust::notes(bool changed) const {
   return notes;
 }
 
-}  // namespace tessera::tools
+}  // namespace tessera::inline v0::tools

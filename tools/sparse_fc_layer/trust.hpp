@@ -6,7 +6,7 @@
 #include "tessera/runtime/run_options.hpp"
 #include "tessera/tools/sparse_fc_layer/arguments.hpp"
 
-namespace tessera::tools {
+namespace tessera::inline v0::tools {
 
 // "tile=5,step=3,bit=17", in any order; "pass=fwd", "bwd" or "wu" may be among them (else fwd).
 // Error{InvalidArgument} says what is wrong with it.
@@ -30,4 +30,4 @@ class Trust {
   std::optional<device::Struck> struck_;
 };
 
-}  // namespace tessera::tools
+}  // namespace tessera::inline v0::tools

@@ -15,7 +15,7 @@
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/sparse_fc_layer/value_range.hpp"
 
-namespace tessera::tools {
+namespace tessera::inline v0::tools {
 namespace {
 
 // What happened to the values of a file on their way into the layer's type; empty: nothing.
@@ -96,4 +96,4 @@ sparse::Csr<float> inside(const sparse::Csr<float>& matrix, const Weights& weigh
   return sparse::cropped(sparse::with_block(matrix, BlockShape{1, 1}), weights.rows, weights.cols);
 }
 
-}  // namespace tessera::tools
+}  // namespace tessera::inline v0::tools

@@ -7,7 +7,7 @@
 #include "tessera/sparse/formats.hpp"
 #include "tessera/tools/sparse_fc_layer/arguments.hpp"
 
-namespace tessera::tools {
+namespace tessera::inline v0::tools {
 
 // The weights of the layer that the command line asks for.
 struct Weights {
@@ -25,4 +25,4 @@ planner::Problem make_problem(const Arguments& arguments, const Weights& weights
 // side is padded, else its elements inside. O(values).
 sparse::Csr<float> inside(const sparse::Csr<float>& matrix, const Weights& weights);
 
-}  // namespace tessera::tools
+}  // namespace tessera::inline v0::tools

@@ -14,7 +14,7 @@
 #include "tessera/tools/internal/command_line.hpp"
 #include "tessera/tools/sparse_fc_layer/run.hpp"
 
-namespace tessera::tools {
+namespace tessera::inline v0::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -218,4 +218,4 @@ std::string to_text(const BatchSummary& summary) {
   return fmt::format("tests:{}{}\n", all, counts);
 }
 
-}  // namespace tessera::tools
+}  // namespace tessera::inline v0::tools

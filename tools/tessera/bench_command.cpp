@@ -11,7 +11,7 @@
 #include "tessera/tools/tessera/batch.hpp"
 #include "tessera/tools/tessera/commands.hpp"
 
-namespace tessera::tools {
+namespace tessera::inline v0::tools {
 namespace {
 
 struct BenchArguments {
@@ -99,4 +99,4 @@ void add_bench_command(CLI::App& app, std::function<int()>& run) {
   });
 }
 
-}  // namespace tessera::tools
+}  // namespace tessera::inline v0::tools

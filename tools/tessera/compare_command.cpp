@@ -12,7 +12,7 @@
 #include "tessera/tools/internal/layer_options.hpp"
 #include "tessera/tools/tessera/commands.hpp"
 
-namespace tessera::tools {
+namespace tessera::inline v0::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -101,4 +101,4 @@ void add_compare_command(CLI::App& app, std::function<int()>& run) {
   command->callback([a, &run] { run = [a] { return compare(*a); }; });
 }
 
-}  // namespace tessera::tools
+}  // namespace tessera::inline v0::tools

@@ -14,7 +14,7 @@
 #include "tessera/tools/internal/layer_options.hpp"
 #include "tessera/tools/tessera/commands.hpp"
 
-namespace tessera::tools {
+namespace tessera::inline v0::tools {
 namespace {
 
 struct ConvertArguments {
@@ -78,4 +78,4 @@ void add_convert_command(CLI::App& app, std::function<int()>& run) {
   command->callback([a, &run] { run = [a] { return convert(*a); }; });
 }
 
-}  // namespace tessera::tools
+}  // namespace tessera::inline v0::tools

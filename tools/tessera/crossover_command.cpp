@@ -11,7 +11,7 @@
 #include "tessera/tools/internal/layer_options.hpp"
 #include "tessera/tools/tessera/commands.hpp"
 
-namespace tessera::tools {
+namespace tessera::inline v0::tools {
 namespace {
 
 constexpr std::int64_t kSides[] = {1, 4, 8, 16};
@@ -104,4 +104,4 @@ void add_crossover_command(CLI::App& app, std::function<int()>& run) {
   command->callback([a, &run] { run = [a] { return crossover(*a); }; });
 }
 
-}  // namespace tessera::tools
+}  // namespace tessera::inline v0::tools

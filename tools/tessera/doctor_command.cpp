@@ -13,7 +13,7 @@
 #include "tessera/tools/report_page.hpp"
 #include "tessera/tools/tessera/commands.hpp"
 
-namespace tessera::tools {
+namespace tessera::inline v0::tools {
 namespace {
 
 std::string line(const char* what, const std::string& found) {
@@ -46,4 +46,4 @@ void add_doctor_command(CLI::App& app, std::function<int()>& run) {
   });
 }
 
-}  // namespace tessera::tools
+}  // namespace tessera::inline v0::tools

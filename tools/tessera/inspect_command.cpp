@@ -10,7 +10,7 @@
 #include "tessera/tools/internal/layer_options.hpp"
 #include "tessera/tools/tessera/commands.hpp"
 
-namespace tessera::tools {
+namespace tessera::inline v0::tools {
 namespace {
 
 constexpr std::int64_t kSides[] = {1, 4, 8, 16};
@@ -93,4 +93,4 @@ void add_inspect_command(CLI::App& app, std::function<int()>& run) {
   command->callback([a, &run] { run = [a] { return inspect(*a); }; });
 }
 
-}  // namespace tessera::tools
+}  // namespace tessera::inline v0::tools

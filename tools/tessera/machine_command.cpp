@@ -7,7 +7,7 @@
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/tessera/commands.hpp"
 
-namespace tessera::tools {
+namespace tessera::inline v0::tools {
 namespace {
 
 std::string list() {
@@ -42,4 +42,4 @@ void add_machine_command(CLI::App& app, std::function<int()>& run) {
   });
 }
 
-}  // namespace tessera::tools
+}  // namespace tessera::inline v0::tools

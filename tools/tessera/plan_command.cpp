@@ -15,7 +15,7 @@
 #include "tessera/tools/plan_notes.hpp"
 #include "tessera/tools/tessera/plan_table.hpp"
 
-namespace tessera::tools {
+namespace tessera::inline v0::tools {
 namespace {
 
 enum class CostModel { Default, PopSparse };
@@ -208,4 +208,4 @@ void add_plan_command(CLI::App& app, std::function<int()>& run) {
   });
 }
 
-}  // namespace tessera::tools
+}  // namespace tessera::inline v0::tools

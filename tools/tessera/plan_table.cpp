@@ -9,7 +9,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/tools/tessera/table.hpp"
 
-namespace tessera::tools {
+namespace tessera::inline v0::tools {
 namespace {
 
 constexpr std::int64_t kLargestSize = std::numeric_limits<std::int32_t>::max();
@@ -104,4 +104,4 @@ std::string plan_table(std::string_view text, std::string_view name, const Table
   return result;
 }
 
-}  // namespace tessera::tools
+}  // namespace tessera::inline v0::tools

@@ -12,7 +12,7 @@
 #include "tessera/tools/internal/layer_options.hpp"
 #include "tessera/tools/tessera/commands.hpp"
 
-namespace tessera::tools {
+namespace tessera::inline v0::tools {
 namespace {
 
 struct SweepArguments : LayerArguments {
@@ -131,4 +131,4 @@ void add_sweep_command(CLI::App& app, std::function<int()>& run) {
   });
 }
 
-}  // namespace tessera::tools
+}  // namespace tessera::inline v0::tools

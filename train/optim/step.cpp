@@ -9,7 +9,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/train/optim/internal/slots.hpp"
 
-namespace tessera::train {
+namespace tessera::inline v0::train {
 namespace {
 
 using sparse::Array;
@@ -197,4 +197,4 @@ template State<double> make_state(const Optimiser&, const Array<double>&);
 template void step(const Optimiser&, Array<float>&, const Array<float>&, State<float>&);
 template void step(const Optimiser&, Array<double>&, const Array<double>&, State<double>&);
 
-}  // namespace tessera::train
+}  // namespace tessera::inline v0::train

@@ -6,7 +6,7 @@
 #include "tessera/sparse/row_sparse/arrays.hpp"
 #include "tessera/train/optim/optimiser.hpp"
 
-namespace tessera::train {
+namespace tessera::inline v0::train {
 
 // What an optimiser remembers of one weight array: states_of() arrays of its shape.
 template <class T>
@@ -37,4 +37,4 @@ template <class T>
 void step(const Optimiser& optimiser, sparse::Array<T>& weight, const sparse::Array<T>& gradient,
           State<T>& state);
 
-}  // namespace tessera::train
+}  // namespace tessera::inline v0::train

@@ -19,7 +19,7 @@
 #include "tessera/codelets/internal/fast/vector_kernels.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace tessera::codelets::internal::HWY_NAMESPACE {
+namespace tessera::inline v0::codelets::internal::HWY_NAMESPACE {
 
 #if HWY_TARGET != HWY_SCALAR
 
@@ -391,11 +391,11 @@ void block_float(const BlockDots<float>& args) { all_block_dots(args); }
 void block_half(const BlockDots<Half>& args) { all_block_dots(args); }
 void block_bfloat16(const BlockDots<BFloat16>& args) { all_block_dots(args); }
 
-}  // namespace tessera::codelets::internal::HWY_NAMESPACE
+}  // namespace tessera::inline v0::codelets::internal::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace tessera::codelets::internal {
+namespace tessera::inline v0::codelets::internal {
 
 HWY_EXPORT(element_float);
 HWY_EXPORT(element_half);
@@ -419,5 +419,5 @@ void block_dots(const BlockDots<BFloat16>& dots) noexcept {
   HWY_DYNAMIC_DISPATCH(block_bfloat16)(dots);
 }
 
-}  // namespace tessera::codelets::internal
+}  // namespace tessera::inline v0::codelets::internal
 #endif

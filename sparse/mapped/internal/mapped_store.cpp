@@ -9,7 +9,7 @@
 #include "tessera/sparse/internal/elements.hpp"
 #include "tessera/sparse/internal/shape.hpp"
 
-namespace tessera::sparse::internal {
+namespace tessera::inline v0::sparse::internal {
 namespace {
 
 using Indices = std::vector<std::int64_t>;
@@ -251,4 +251,4 @@ TESSERA_INSTANTIATE_STORE(double)
 
 #undef TESSERA_INSTANTIATE_STORE
 
-}  // namespace tessera::sparse::internal
+}  // namespace tessera::inline v0::sparse::internal

@@ -8,7 +8,7 @@
 
 #include "tessera/sparse/mapped/mapped_array.hpp"
 
-namespace tessera::sparse::internal {
+namespace tessera::inline v0::sparse::internal {
 
 // What a mapped array may lie in.
 template <class T>
@@ -34,4 +34,4 @@ template <class T>
 void visit_stored(const MappedStore<T>& store, const Mapping& mapping,
                   const typename MappedArray<T>::See& see);
 
-}  // namespace tessera::sparse::internal
+}  // namespace tessera::inline v0::sparse::internal

@@ -7,7 +7,7 @@
 #include "tessera/sparse/row_sparse/cast_storage.hpp"
 #include "tessera/sparse/row_sparse/infer.hpp"
 
-namespace tessera::sparse::internal {
+namespace tessera::inline v0::sparse::internal {
 
 // Bytes of an array that is not dense yet, once it is.
 template <class T>
@@ -37,4 +37,4 @@ DensePair<T> densify(const std::string& name, const Array<T>& a, const Array<T>&
           std::get<DenseArray<T>>(cast_storage(b, Storage::Dense))};
 }
 
-}  // namespace tessera::sparse::internal
+}  // namespace tessera::inline v0::sparse::internal

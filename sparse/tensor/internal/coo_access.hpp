@@ -7,7 +7,7 @@
 #include "tessera/sparse/tensor/coo_tensor.hpp"
 #include "tessera/sparse/tensor/internal/coo_store.hpp"
 
-namespace tessera::sparse::internal {
+namespace tessera::inline v0::sparse::internal {
 
 // The buffers behind a tensor, for the sources of this folder.
 template <class T>
@@ -51,4 +51,4 @@ inline std::int64_t along(const ViewAxis& axis, const std::int32_t* index) {
   return axis.dim < 0 ? 0 : index[axis.dim] - axis.offset;
 }
 
-}  // namespace tessera::sparse::internal
+}  // namespace tessera::inline v0::sparse::internal

@@ -11,7 +11,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/sparse/tensor/internal/sort_positions.hpp"
 
-namespace tessera::sparse::internal {
+namespace tessera::inline v0::sparse::internal {
 namespace {
 
 // Puts that may wait before they are merged, however few entries there are.
@@ -203,4 +203,4 @@ Range CooStore<T>::narrow(const TensorLayout& layout) const {
 template struct CooStore<float>;
 template struct CooStore<double>;
 
-}  // namespace tessera::sparse::internal
+}  // namespace tessera::inline v0::sparse::internal

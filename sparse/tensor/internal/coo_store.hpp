@@ -9,7 +9,7 @@
 #include "tessera/base/units.hpp"
 #include "tessera/sparse/tensor/tensor_layout.hpp"
 
-namespace tessera::sparse::internal {
+namespace tessera::inline v0::sparse::internal {
 
 // The buffers that a tensor and its views share.
 //   1. values.size() entries; that of entry k has the coordinates indices[k][0 .. rank)
@@ -63,4 +63,4 @@ struct CooStore {
 // "(2, 0, 1)"
 std::string to_text(const std::int32_t* index, std::size_t rank);
 
-}  // namespace tessera::sparse::internal
+}  // namespace tessera::inline v0::sparse::internal

@@ -10,7 +10,7 @@
 #include "tessera/sparse/tensor/internal/csr_product.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace tessera::sparse::internal::HWY_NAMESPACE {
+namespace tessera::inline v0::sparse::internal::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -96,11 +96,11 @@ void add_rows(const CsrProduct<T>& p) {
 void add_floats(const CsrProduct<float>& product) { add_rows(product); }
 void add_doubles(const CsrProduct<double>& product) { add_rows(product); }
 
-}  // namespace tessera::sparse::internal::HWY_NAMESPACE
+}  // namespace tessera::inline v0::sparse::internal::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace tessera::sparse::internal {
+namespace tessera::inline v0::sparse::internal {
 
 HWY_EXPORT(add_floats);
 HWY_EXPORT(add_doubles);
@@ -112,5 +112,5 @@ void add_product(const CsrProduct<double>& product) noexcept {
   HWY_DYNAMIC_DISPATCH(add_doubles)(product);
 }
 
-}  // namespace tessera::sparse::internal
+}  // namespace tessera::inline v0::sparse::internal
 #endif

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace tessera::sparse::internal {
+namespace tessera::inline v0::sparse::internal {
 
 // y[r] += alpha * sum over the entries of row r of value * x[column - first_col].
 template <class T>
@@ -41,4 +41,4 @@ void add_product_plainly(const CsrProduct<T>& p) {
   }
 }
 
-}  // namespace tessera::sparse::internal
+}  // namespace tessera::inline v0::sparse::internal

@@ -5,7 +5,7 @@
 
 #include "tessera/sparse/internal/radix_sort.hpp"
 
-namespace tessera::sparse::internal {
+namespace tessera::inline v0::sparse::internal {
 namespace {
 
 int bits_of(std::int64_t length) {
@@ -39,4 +39,4 @@ std::vector<std::uint64_t> sort_positions(std::span<const std::int32_t> indices,
   return positions;
 }
 
-}  // namespace tessera::sparse::internal
+}  // namespace tessera::inline v0::sparse::internal

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-namespace tessera::sparse::internal {
+namespace tessera::inline v0::sparse::internal {
 
 // Positions 0 .. count - 1 of the coordinates indices[count][rank], sorted lexicographically by the
 // dimensions in `order`; equal coordinates keep their order. Needs 0 <= index < shape <= 2^31 and
@@ -15,4 +15,4 @@ std::vector<std::uint64_t> sort_positions(std::span<const std::int32_t> indices,
                                           std::span<const std::int64_t> shape,
                                           std::span<const std::int64_t> order);
 
-}  // namespace tessera::sparse::internal
+}  // namespace tessera::inline v0::sparse::internal

@@ -5,7 +5,7 @@
 
 #include "tessera/base/error.hpp"
 
-namespace tessera::sparse::internal {
+namespace tessera::inline v0::sparse::internal {
 
 void throw_not_a_matrix(const std::vector<std::int64_t>& shape) {
   throw Error(ErrorCode::InvalidArgument,
@@ -21,4 +21,4 @@ void throw_not_a_vector(const std::vector<std::int64_t>& shape) {
                           fmt::join(shape, ", ")));
 }
 
-}  // namespace tessera::sparse::internal
+}  // namespace tessera::inline v0::sparse::internal

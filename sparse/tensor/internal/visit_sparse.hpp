@@ -6,7 +6,7 @@
 #include "tessera/sparse/tensor/internal/coo_access.hpp"
 #include "tessera/sparse/tensor/sliced_csr.hpp"
 
-namespace tessera::sparse::internal {
+namespace tessera::inline v0::sparse::internal {
 
 // The one face that tensors and sliced matrices show to BLAS and to conversions.
 
@@ -89,4 +89,4 @@ void visit_vector(const Sparse& matrix, See&& see) {
   });
 }
 
-}  // namespace tessera::sparse::internal
+}  // namespace tessera::inline v0::sparse::internal

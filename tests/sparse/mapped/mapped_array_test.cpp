@@ -10,7 +10,7 @@
 #include "tessera/tests/sparse/row_sparse/arrays_for_tests.hpp"
 #include "tessera/tests/sparse/tensor/examples.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 using test::raises;
@@ -236,4 +236,4 @@ TEST(MappedArrayRefuses, ConversionsThatCannotBe) {
 }
 
 }  // namespace
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

@@ -8,7 +8,7 @@
 
 #include "tessera/tests/sparse/drawing.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 using test::raises;
@@ -185,4 +185,4 @@ TEST(MappingRefuses, OrdersCutsAndIndicesThatCannotBe) {
 }
 
 }  // namespace
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

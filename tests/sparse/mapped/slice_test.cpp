@@ -8,7 +8,7 @@
 #include "tessera/sparse/mapped/buffer.hpp"
 #include "tessera/tests/sparse/drawing.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 using test::raises;
@@ -81,4 +81,4 @@ TEST(Buffer, RefusesWhatIsNotShared) {
 }
 
 }  // namespace
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

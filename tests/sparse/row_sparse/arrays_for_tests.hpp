@@ -7,7 +7,7 @@
 #include "tessera/base/random.hpp"
 #include "tessera/sparse/row_sparse/cast_storage.hpp"
 
-namespace tessera::test {
+namespace tessera::inline v0::test {
 
 using Dimensions = std::vector<std::int64_t>;
 using Rows = std::vector<std::int64_t>;
@@ -39,4 +39,4 @@ sparse::DenseArray<T> random_rows(Dimensions shape, double density, Random& rand
   return result;
 }
 
-}  // namespace tessera::test
+}  // namespace tessera::inline v0::test

@@ -12,7 +12,7 @@
 #include "tessera/tests/sparse/drawing.hpp"
 #include "tessera/tests/sparse/row_sparse/arrays_for_tests.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 using test::dense;
@@ -243,4 +243,4 @@ TEST(CsrRows, AreSlicedTakenJoinedAndClipped) {
 }
 
 }  // namespace
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

@@ -8,7 +8,7 @@
 #include "tessera/tests/sparse/drawing.hpp"
 #include "tessera/tests/sparse/row_sparse/arrays_for_tests.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 using test::dense;
@@ -161,4 +161,4 @@ TEST(RowSparseRefuses, ToDensifyInStrictModeOrBeyondTheLimit) {
 }
 
 }  // namespace
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

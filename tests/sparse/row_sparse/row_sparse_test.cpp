@@ -10,7 +10,7 @@
 #include "tessera/tests/sparse/drawing.hpp"
 #include "tessera/tests/sparse/row_sparse/arrays_for_tests.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 using test::dense;
@@ -180,4 +180,4 @@ TEST(RowSparse, PrintsOneLine) {
 }
 
 }  // namespace
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

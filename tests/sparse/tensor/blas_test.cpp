@@ -15,7 +15,7 @@
 #include "tessera/sparse/tensor/slices.hpp"
 #include "tessera/tests/sparse/drawing.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 using test::raises;
@@ -206,4 +206,4 @@ TYPED_TEST(Blas, RefusesSizesThatDoNotMatch) {
 }
 
 }  // namespace
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

@@ -10,7 +10,7 @@
 #include "tessera/tests/sparse/drawing.hpp"
 #include "tessera/tests/sparse/tensor/examples.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 using test::raises;
@@ -160,4 +160,4 @@ TEST(Contract, RefusesPairsThatDoNotMatch) {
 }
 
 }  // namespace
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

@@ -9,7 +9,7 @@
 #include "tessera/sparse/tensor/slices.hpp"
 #include "tessera/tests/sparse/tensor/examples.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 using test::Shape;
@@ -152,4 +152,4 @@ TEST(CooBytes, TheThesisExampleFitsInTwoGigabytesSortedAndAtRest) {
 }
 
 }  // namespace
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

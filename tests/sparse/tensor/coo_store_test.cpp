@@ -11,7 +11,7 @@
 #include "tessera/sparse/tensor/internal/sort_positions.hpp"
 #include "tessera/tests/sparse/tensor/examples.hpp"
 
-namespace tessera::sparse::internal {
+namespace tessera::inline v0::sparse::internal {
 namespace {
 
 using test::Shape;
@@ -93,4 +93,4 @@ TEST(CooStore, RepeatedPutsDoNotGrowWithoutEnd) {
 }
 
 }  // namespace
-}  // namespace tessera::sparse::internal
+}  // namespace tessera::inline v0::sparse::internal

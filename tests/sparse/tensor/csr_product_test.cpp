@@ -8,7 +8,7 @@
 #include "tessera/base/random.hpp"
 #include "tessera/sparse/tensor/blas.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 // Rows of 0 to 70 entries with gaps between them, seen from column `first` on.
@@ -85,4 +85,4 @@ TEST(CsrProduct, GemvOfLongRowsAgreesWithDenseLoops) {
 }
 
 }  // namespace
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

@@ -6,7 +6,7 @@
 
 #include "tessera/sparse/tensor/coo_tensor.hpp"
 
-namespace tessera::test {
+namespace tessera::inline v0::test {
 
 // {"002", "310"} -> 0, 0, 2, 3, 1, 0.
 inline std::vector<std::int32_t> coordinates(const std::vector<std::string>& entries) {
@@ -35,4 +35,4 @@ inline sparse::CooTensor<float> box(const std::string& eighth = "301") {
 
 using Shape = std::vector<std::int64_t>;
 
-}  // namespace tessera::test
+}  // namespace tessera::inline v0::test

@@ -13,7 +13,7 @@
 #include "tessera/sparse/tensor/slices.hpp"
 #include "tessera/tests/sparse/drawing.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 using test::raises;
@@ -261,4 +261,4 @@ TEST(SlicedSelect, RefusesWhatIsNotThere) {
 }
 
 }  // namespace
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse

@@ -9,7 +9,7 @@
 #include "tessera/tests/sparse/drawing.hpp"
 #include "tessera/tests/sparse/tensor/examples.hpp"
 
-namespace tessera::sparse {
+namespace tessera::inline v0::sparse {
 namespace {
 
 using test::box;
@@ -63,4 +63,4 @@ TEST(Slices, RefuseWhatIsNoMatrixOrHasBlocks) {
 }
 
 }  // namespace
-}  // namespace tessera::sparse
+}  // namespace tessera::inline v0::sparse
