@@ -1,7 +1,10 @@
 #include <gtest/gtest.h>
 
+#include "tessera/base/random_matrix.hpp"
+#include "tessera/sparse/random.hpp"
 #include "tessera/tests/runtime/counted_allocations.hpp"
 #include "tessera/tests/runtime/layer_case.hpp"
+#include "tessera/tests/runtime/two_layouts.hpp"
 
 namespace tessera::inline v0::runtime {
 namespace {
@@ -35,29 +38,26 @@ std::vector<LayerCase> cases() {
 
 // Allocations of one call of each pass, after one call of each.
 template <class T>
-std::vector<std::int64_t> second_calls(const LayerCase& c, int threads) {
-  const auto executor = make_executor(ExecutorKind::Threads, threads);
-  FullyConnected layer(c.problem(), c.plan(), c.machine(), device::ExchangeMode::Share, *executor);
-  EXPECT_FALSE(layer.set_weights(c.weights, {.force_spills = c.force_spills}));
-  const Operands<T> in(c);
-  Matrix<T> q(c.weights.rows, c.batch), s_grad(c.weights.cols, c.batch);
+std::vector<std::int64_t> second_calls(FullyConnected& layer, const sparse::Csr<float>& weights) {
+  const std::int64_t batch = layer.batch();
+  const auto s = random_matrix<T>(weights.cols, batch, 1);
+  const auto q_grad = random_matrix<T>(weights.rows, batch, 2);
+  Matrix<T> q(weights.rows, batch), s_grad(weights.cols, batch);
   sparse::Csr<float> gradient;
   device::Ledger ledger;
-  std::vector<std::int64_t> counts;
+  std::vector<std::int64_t> counts(3);
+  const auto count = [&](int pass, auto&& call) {
+    const std::int64_t before = test::allocations();
+    const bool finished = call();
+    counts[std::size_t(pass)] = test::allocations() - before;
+    EXPECT_TRUE(finished);
+  };
   for (int call = 0; call < 2; ++call) {
-    counts.clear();
-    std::int64_t before = test::allocations();
-    const auto note = [&](bool finished) {
-      const std::int64_t now = test::allocations();
-      EXPECT_TRUE(finished);
-      if (counts.capacity() > 0) counts.push_back(now - before);
-      before = test::allocations();
-    };
-    counts.reserve(3);
-    before = test::allocations();
-    note(layer.forward<T>(in.s.view(), q.view(), {}, ledger));
-    note(layer.grad_a<T>(in.q_grad.view(), s_grad.view(), {}, ledger));
-    note(layer.grad_w<T>(in.q_grad.view(), in.s.view(), std::span(&gradient, 1), {}, ledger));
+    count(0, [&] { return layer.forward<T>(s.view(), q.view(), {}, ledger); });
+    count(1, [&] { return layer.grad_a<T>(q_grad.view(), s_grad.view(), {}, ledger); });
+    count(2, [&] {
+      return layer.grad_w<T>(q_grad.view(), s.view(), std::span(&gradient, 1), {}, ledger);
+    });
   }
   return counts;
 }
@@ -67,9 +67,30 @@ TEST(Allocation, ThereIsNoneInASecondCallOfAnyPass) {
   for (const LayerCase& c : cases())
     for (const int threads : {1, 2}) {
       SCOPED_TRACE(c.name());
-      EXPECT_EQ(c.type == DataType::Half ? second_calls<Half>(c, threads)
-                                         : second_calls<float>(c, threads),
+      const auto executor = make_executor(ExecutorKind::Threads, threads);
+      FullyConnected layer(c.problem(), c.plan(), c.machine(), device::ExchangeMode::Share,
+                           *executor);
+      ASSERT_FALSE(layer.set_weights(c.weights, {.force_spills = c.force_spills}));
+      EXPECT_EQ(c.type == DataType::Half ? second_calls<Half>(layer, c.weights)
+                                         : second_calls<float>(layer, c.weights),
                 none);
+    }
+}
+
+TEST(Allocation, ThereIsNoneInASecondCallWhereGradAHasALayoutOfItsOwn) {
+  const std::vector<std::int64_t> none(3, 0);
+  const auto executor = make_executor(ExecutorKind::Threads, 2);
+  for (const BlockShape block : {BlockShape{1, 1}, BlockShape{8, 4}})
+    for (const bool grad_w_there : {false, true}) {
+      SCOPED_TRACE(testing::Message() << block.rows << (grad_w_there ? ", with GradW" : ""));
+      const TwoLayouts two = two_layouts(
+          {.size = {1, 64, 96, 8}, .block = block, .density = 0.2, .data_type = DataType::Float},
+          grad_w_there, 24);
+      FullyConnected layer(two.problem, two.plan, two.machine, device::ExchangeMode::Share,
+                           *executor);
+      const auto weights = sparse::random_pattern(64, 96, block, 0.2, 3);
+      ASSERT_FALSE(layer.set_weights(weights));
+      EXPECT_EQ(second_calls<float>(layer, weights), none);
     }
 }
 

@@ -1,3 +1,5 @@
+#include "tessera/tests/runtime/two_layouts.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,28 +16,8 @@ namespace {
 
 using planner::Pass;
 
-struct Two {
-  planner::Problem problem;
-  planner::Plan plan;
-  device::Machine machine;
-};
-
-// Both layouts, whether or not one would do.
-Two make_two(planner::Problem problem, bool grad_w_there, std::int64_t tiles) {
-  problem.grad_a = problem.grad_w = true;
-  Two two{problem, {}, device::machine_preset("gc200")};
-  two.machine.tiles = tiles;
-  two.machine.receive_start = Cycles(0);  // more layers are cut in two
-  const auto [here, there] = planner::two_problems(problem, grad_w_there);
-  planner::Options options;
-  options.constraints.use_dense = false;
-  two.plan = planner::plan_or_throw(here, two.machine, options);
-  two.plan.backward = {planner::plan_or_throw(there, two.machine, options)};
-  return two;
-}
-
 template <class T>
-void expect_right(const Two& two, FullyConnected& layer) {
+void expect_right(const TwoLayouts& two, FullyConnected& layer) {
   const Dims size = two.problem.size;
   const auto s = random_matrix<T>(size.y, size.z, 5), dq = random_matrix<T>(size.x, size.z, 6);
   Matrix<T> q(size.x, size.z), ds(size.y, size.z);
@@ -70,9 +52,9 @@ TEST(TwoLayouts, GiveRightResultsInAllPasses) {
   for (const BlockShape block : {BlockShape{1, 1}, BlockShape{4, 4}, BlockShape{8, 4}})
     for (const bool grad_w_there : {false, true})
       for (const DataType type : {DataType::Float, DataType::Half}) {
-        const Two two =
-            make_two({.size = {1, 64, 96, 11}, .block = block, .density = 0.2, .data_type = type},
-                     grad_w_there, 24);
+        const TwoLayouts two = two_layouts(
+            {.size = {1, 64, 96, 11}, .block = block, .density = 0.2, .data_type = type},
+            grad_w_there, 24);
         EXPECT_EQ(two.plan.runs_transposed(Pass::GradW), grad_w_there);
         FullyConnected layer(two.problem, two.plan, two.machine, device::ExchangeMode::Isolate,
                              *executor);
@@ -87,8 +69,8 @@ TEST(TwoLayouts, GiveRightResultsInAllPasses) {
 
 TEST(TwoLayouts, KeepBothSidesOfChangedWeightsEqual) {
   const auto executor = make_executor(ExecutorKind::Threads, 1);
-  const Two two =
-      make_two({.size = {1, 64, 96, 8}, .density = 0.1, .data_type = DataType::Float}, true, 24);
+  const TwoLayouts two =
+      two_layouts({.size = {1, 64, 96, 8}, .density = 0.1, .data_type = DataType::Float}, true, 24);
   FullyConnected layer(two.problem, two.plan, two.machine, device::ExchangeMode::Share, *executor);
   const sparse::Csr<float> before = sparse::random_pattern(64, 96, {1, 1}, 0.1, 3);
   const sparse::Csr<float> after = sparse::random_pattern(64, 96, {1, 1}, 0.1, 4);
@@ -101,8 +83,8 @@ TEST(TwoLayouts, KeepBothSidesOfChangedWeightsEqual) {
 
 TEST(TwoLayouts, KeepTheirWeightsWhenNewOnesDoNotFit) {
   const auto executor = make_executor(ExecutorKind::Threads, 1);
-  const Two two =
-      make_two({.size = {1, 64, 96, 8}, .density = 0.1, .data_type = DataType::Float}, false, 24);
+  const TwoLayouts two = two_layouts(
+      {.size = {1, 64, 96, 8}, .density = 0.1, .data_type = DataType::Float}, false, 24);
   FullyConnected layer(two.problem, two.plan, two.machine, device::ExchangeMode::Share, *executor);
   const sparse::Csr<float> weights = sparse::random_pattern(64, 96, {1, 1}, 0.1, 3);
   ASSERT_FALSE(layer.set_weights(weights));
@@ -112,9 +94,9 @@ TEST(TwoLayouts, KeepTheirWeightsWhenNewOnesDoNotFit) {
 }
 
 // Room for these weights, and for no more than them, in Fwd's buckets alone.
-Two with_little_room_for_fwd(std::int64_t values, std::int64_t words) {
-  Two two =
-      make_two({.size = {1, 64, 96, 8}, .density = 0.1, .data_type = DataType::Float}, false, 24);
+TwoLayouts with_little_room_for_fwd(std::int64_t values, std::int64_t words) {
+  TwoLayouts two = two_layouts(
+      {.size = {1, 64, 96, 8}, .density = 0.1, .data_type = DataType::Float}, false, 24);
   two.plan.nonzeros_per_bucket = values;
   two.plan.fwd_meta_words = Words(words);
   two.plan.backward[0].nonzeros_per_bucket *= 20;
@@ -124,9 +106,9 @@ Two with_little_room_for_fwd(std::int64_t values, std::int64_t words) {
 
 TEST(TwoLayouts, GoBackOnBothSidesWhenOnlyFwdHasNoRoom) {
   const auto executor = make_executor(ExecutorKind::Threads, 1);
-  const Two roomy =
-      make_two({.size = {1, 64, 96, 8}, .density = 0.1, .data_type = DataType::Float}, false, 24);
-  const Two two =
+  const TwoLayouts roomy = two_layouts(
+      {.size = {1, 64, 96, 8}, .density = 0.1, .data_type = DataType::Float}, false, 24);
+  const TwoLayouts two =
       with_little_room_for_fwd(roomy.plan.nonzeros_per_bucket, roomy.plan.fwd_meta_words.value);
   FullyConnected layer(two.problem, two.plan, two.machine, device::ExchangeMode::Share, *executor);
   const sparse::Csr<float> weights = sparse::random_pattern(64, 96, {1, 1}, 0.1, 3);
@@ -143,7 +125,7 @@ TEST(TwoLayouts, GoBackOnBothSidesWhenOnlyFwdHasNoRoom) {
 
 TEST(TwoLayouts, SayInWhichLayoutWeightsDoNotFit) {
   const auto executor = make_executor(ExecutorKind::Threads, 1);
-  Two two = with_little_room_for_fwd(100, 500);
+  TwoLayouts two = with_little_room_for_fwd(100, 500);
   std::swap(two.plan.nonzeros_per_bucket, two.plan.backward[0].nonzeros_per_bucket);
   two.plan.nonzeros_per_bucket = 6000, two.plan.fwd_meta_words = Words(20000);
   two.plan.backward[0].nonzeros_per_bucket = 40;
@@ -173,8 +155,8 @@ std::string message_of(Call&& call) {
 
 TEST(TwoLayouts, SpeakOfTheCallersShapesNotOfTheTranspose) {
   const auto executor = make_executor(ExecutorKind::Threads, 1);
-  const Two two =
-      make_two({.size = {1, 64, 96, 8}, .density = 0.1, .data_type = DataType::Float}, true, 24);
+  const TwoLayouts two =
+      two_layouts({.size = {1, 64, 96, 8}, .density = 0.1, .data_type = DataType::Float}, true, 24);
   FullyConnected layer(two.problem, two.plan, two.machine, device::ExchangeMode::Share, *executor);
   EXPECT_THAT(message_of([&] {
                 layer.set_weights(sparse::random_pattern(64, 95, {1, 1}, 0.1, 3));
@@ -193,8 +175,8 @@ TEST(TwoLayouts, SpeakOfTheCallersShapesNotOfTheTranspose) {
 
 TEST(TwoLayouts, AreRefusedWhereATileCannotHoldBoth) {
   const auto executor = make_executor(ExecutorKind::Threads, 1);
-  Two two =
-      make_two({.size = {1, 64, 96, 8}, .density = 0.1, .data_type = DataType::Float}, false, 24);
+  TwoLayouts two = two_layouts(
+      {.size = {1, 64, 96, 8}, .density = 0.1, .data_type = DataType::Float}, false, 24);
   const Bytes needed =
       FullyConnected(two.problem, two.plan, two.machine, device::ExchangeMode::Share, *executor)
           .high_water();

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "tessera/device/ledger.hpp"
+#include "tessera/runtime/internal/one_layout.hpp"
+
+namespace tessera::inline v0::runtime::internal {
+
+// GradA's own layout beside a layer's first one: it holds transpose(R), its Fwd is GradA, and it
+// may run GradW too. Whoever changes the weights changes them here and there.
+class OtherLayout {
+ public:
+  // `layout` is that of the transpose (planner::two_problems).
+  OtherLayout(OneLayout layout, const device::Machine& machine);
+
+  OneLayout& layout() { return layout_; }
+  const OneLayout& layout() const { return layout_; }
+  bool runs_grad_w() const { return layout_.has(planner::Pass::GradW); }
+
+  // Weights, changes and values of R; a misfit speaks of this layout, and then, as when anything
+  // is thrown, it holds the weights it had.
+  std::optional<partitioner::Misfit> set(std::span<const sparse::Csr<float>> weights,
+                                         const partitioner::EncodeOptions& options);
+  std::optional<partitioner::Misfit> update(const sparse::PatternChange& change,
+                                            std::int64_t group);
+  // `weights` is R of that group.
+  void set_values(const sparse::Csr<float>& weights, std::int64_t group);
+
+  // As FullyConnected's; `first` is the layout the values come from. Steps that bring them are
+  // charged before those of the pass.
+  template <class T>
+  bool grad_a(const LayerWeights& first, MatrixView<const T> q_grad, MatrixView<T> s_grad,
+              const RunOptions& options, device::Ledger& ledger);
+  template <class T>
+  bool grad_w(const LayerWeights& first, MatrixView<const T> q_grad, MatrixView<const T> s,
+              std::span<sparse::Csr<float>> gradients, const RunOptions& options,
+              device::Ledger& ledger);
+
+ private:
+  void forget();  // what was made for the pattern before
+  void make_way(const LayerWeights& first);
+  void make_places(const LayerWeights& first);
+
+  OneLayout layout_;
+  device::Machine machine_;
+  // Made when first wanted and kept while the pattern stays.
+  std::vector<device::StepRecord> way_;            // of the values, from layout to layout
+  std::vector<std::vector<std::int64_t>> places_;  // by group, of transpose(R)'s values in R
+  device::Ledger own_;                             // of the pass alone
+  std::vector<sparse::Csr<float>> turned_;         // gradients of transpose(R)
+};
+
+}  // namespace tessera::inline v0::runtime::internal

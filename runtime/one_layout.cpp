@@ -1,0 +1,178 @@
+#include "tessera/runtime/internal/one_layout.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tessera/base/error.hpp"
+#include "tessera/runtime/fully_connected.hpp"
+#include "tessera/runtime/internal/layer_check.hpp"
+
+namespace tessera::inline v0::runtime::internal {
+namespace {
+
+using planner::Pass;
+
+PassSpec spec_of(const planner::Problem& problem, const planner::Plan& plan,
+                 const partitioner::TileGrid& grid, Pass pass) {
+  const auto method = pass == Pass::Fwd     ? plan.fwd
+                      : pass == Pass::GradA ? plan.grad_a
+                                            : plan.grad_w;
+  return {grid, problem.size.g, method, problem.partials_type};
+}
+
+GradWExchange grad_w_exchange(const planner::Plan& plan) {
+  return plan.grad_w_exchange_buckets ? GradWExchange::Buckets : GradWExchange::Inputs;
+}
+
+partitioner::TileGrid checked_grid(const planner::Problem& problem, const planner::Plan& plan,
+                                   const device::Machine& machine) {
+  planner::check_problem(problem);
+  if (plan.partition.g != problem.size.g)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("the plan is for {} groups, the layer has {}; plan it anew",
+                            plan.partition.g, problem.size.g));
+  const partitioner::TileGrid grid = tile_grid(problem, plan, machine);
+  partitioner::check(grid);
+  return grid;
+}
+
+}  // namespace
+
+void throw_no_pass(Pass pass) {
+  throw Error(ErrorCode::InvalidArgument,
+              fmt::format("{}: the layer was planned without this pass", planner::to_string(pass)));
+}
+
+void check_operand(const char* name, std::int64_t rows, std::int64_t cols,
+                   const planner::Problem& problem, std::int64_t Dims::*side) {
+  const std::int64_t wanted = problem.size.g * problem.size.*side;
+  if (rows != wanted || cols != problem.size.z)
+    throw Error(ErrorCode::InvalidArgument, fmt::format("{} is {} x {}; this layer needs {} x {}",
+                                                        name, rows, cols, wanted, problem.size.z));
+}
+
+OneLayout::OneLayout(const planner::Problem& problem, const planner::Plan& plan,
+                     const device::Machine& machine, device::ExchangeMode mode, Executor& executor)
+    : problem_(problem),
+      grid_(checked_grid(problem, plan, machine)),
+      weights_(problem, grid_, executor) {
+  fwd_.emplace(spec_of(problem, plan, grid_, Pass::Fwd), machine, mode, executor);
+  if (problem.grad_a)
+    grad_a_.emplace(spec_of(problem, plan, grid_, Pass::GradA), machine, mode, executor);
+  if (problem.grad_w)
+    grad_w_.emplace(spec_of(problem, plan, grid_, Pass::GradW), grad_w_exchange(plan), machine,
+                    mode, executor);
+}
+
+bool OneLayout::has(Pass pass) const {
+  return pass == Pass::Fwd || (pass == Pass::GradA ? grad_a_.has_value() : grad_w_.has_value());
+}
+
+// Cells whose partial sums add up to a result.
+Rounding OneLayout::rounding(Pass pass) const {
+  const Dims& splits = grid_.splits;
+  const std::int64_t partials = pass == Pass::Fwd     ? splits.y
+                                : pass == Pass::GradA ? splits.x
+                                                      : splits.z;
+  return {problem_.data_type, problem_.partials_type, partials};
+}
+
+template <class T>
+Padded<T> OneLayout::operand(const char* name, MatrixView<T> view, std::int64_t Dims::*side) {
+  check_operand(name, view.rows, view.cols, problem_, side);
+  return {view, problem_.size.g, grid_.size.*side, grid_.size.z, copies_[side == &Dims::x ? 0 : 1]};
+}
+
+template <class T>
+bool OneLayout::product(Pass pass, MatrixView<const T> in, MatrixView<T> out,
+                        const RunOptions& options, device::Ledger& ledger) {
+  const bool forward = pass == Pass::Fwd;
+  auto from = operand(forward ? "s" : "q_grad", in, forward ? &Dims::y : &Dims::x);
+  auto to = operand(forward ? "q" : "s_grad", out, forward ? &Dims::x : &Dims::y);
+  from.read();
+  DensePass& program = forward ? *fwd_ : *grad_a_;
+  if (!program.run(weights_.image(), from.bytes(), to.bytes(), options, ledger)) return false;
+  to.write_back();
+  if (options.self_check != nullptr)
+    check_layer_product<T>(pass, weights_, in, out, rounding(pass), *options.self_check);
+  return true;
+}
+
+template <class T>
+bool OneLayout::gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
+                         std::span<sparse::Csr<float>> gradients, const RunOptions& options,
+                         device::Ledger& ledger) {
+  const std::int64_t groups = problem_.size.g;
+  if (std::ssize(gradients) != groups)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("{} gradients are asked for; this layer has one for each of its {} "
+                            "groups",
+                            gradients.size(), groups));
+  auto q_in = operand("q_grad", q_grad, &Dims::x), s_in = operand("s", s, &Dims::y);
+  q_in.read();
+  s_in.read();
+  const BucketImage image = weights_.image();
+  const std::size_t values =
+      std::size_t(groups * grid_.buckets()) * std::size_t(image.groups[0].values_per_bucket());
+  in_order_.resize(values * sizeof(T));
+  if (!grad_w_->run(image, {q_in.bytes(), s_in.bytes(), in_order_.data()}, options, ledger))
+    return false;
+  const std::span<const T> in_bucket_order(reinterpret_cast<const T*>(in_order_.data()), values);
+  for (std::int64_t g = 0; g < groups; ++g)
+    weights_.to_given<T>(in_bucket_order, g, gradients[std::size_t(g)]);
+  if (options.self_check != nullptr)
+    check_layer_gradient<T>(gradients, q_grad, s, rounding(Pass::GradW), *options.self_check);
+  return true;
+}
+
+template <class Ask>
+auto OneLayout::of(Pass pass, Ask&& ask) const {
+  if (!has(pass)) throw_no_pass(pass);
+  if (pass == Pass::GradW) return ask(*grad_w_);
+  return ask(pass == Pass::Fwd ? *fwd_ : *grad_a_);
+}
+
+const Program& OneLayout::program(Pass pass) const {
+  return *of(pass, [](const auto& p) { return &p.program(); });
+}
+
+device::MemoryUse OneLayout::memory(Pass pass) const {
+  return of(pass, [](const auto& p) { return p.memory(); });
+}
+
+Bytes OneLayout::high_water() const {
+  Bytes most;
+  for (const Pass pass : {Pass::Fwd, Pass::GradA, Pass::GradW})
+    if (has(pass)) most = std::max(most, of(pass, [](const auto& p) { return p.high_water(); }));
+  return most;
+}
+
+Bytes OneLayout::bucket_bytes() const {
+  const std::int64_t words = grid_.meta_words + grid_.grad_a_words;
+  return Bytes(words * grid_.word_bits / 8 +
+               grid_.blocks * grid_.block.area() * bytes_of(grid_.data_type));
+}
+
+device::MemoryUse memory_of_one(const planner::Problem& problem, const planner::Plan& plan,
+                                const device::Machine& machine, Pass pass) {
+  const bool has_pass =
+      pass == Pass::Fwd || (pass == Pass::GradA ? problem.grad_a : problem.grad_w);
+  if (!has_pass) throw_no_pass(pass);
+  const PassSpec spec = spec_of(problem, plan, checked_grid(problem, plan, machine), pass);
+  return pass == Pass::GradW ? GradWPass::memory_of(spec, grad_w_exchange(plan), machine)
+                             : DensePass::memory_of(spec, machine);
+}
+
+#define TESSERA_ONE_LAYOUT(T)                                                                   \
+  template bool OneLayout::product(Pass, MatrixView<const T>, MatrixView<T>, const RunOptions&, \
+                                   device::Ledger&);                                            \
+  template bool OneLayout::gradient(MatrixView<const T>, MatrixView<const T>,                   \
+                                    std::span<sparse::Csr<float>>, const RunOptions&,           \
+                                    device::Ledger&);
+TESSERA_ONE_LAYOUT(float)
+TESSERA_ONE_LAYOUT(Half)
+TESSERA_ONE_LAYOUT(BFloat16)
+#undef TESSERA_ONE_LAYOUT
+
+}  // namespace tessera::inline v0::runtime::internal

@@ -1,0 +1,115 @@
+#include "tessera/runtime/internal/other_layout.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "tessera/base/error.hpp"
+#include "tessera/runtime/internal/rehome.hpp"
+#include "tessera/sparse/convert.hpp"
+
+namespace tessera::inline v0::runtime::internal {
+namespace {
+
+using planner::Pass;
+
+// This layout counts cells and tiles of the transpose.
+std::optional<partitioner::Misfit> turned_name(std::optional<partitioner::Misfit> misfit) {
+  if (misfit)
+    misfit->message = "in GradA's own layout, where x and y have changed over: " + misfit->message;
+  return misfit;
+}
+
+}  // namespace
+
+OtherLayout::OtherLayout(OneLayout layout, const device::Machine& machine)
+    : layout_(std::move(layout)), machine_(machine) {}
+
+void OtherLayout::forget() {
+  way_.clear();
+  places_.clear();
+}
+
+std::optional<partitioner::Misfit> OtherLayout::set(std::span<const sparse::Csr<float>> weights,
+                                                    const partitioner::EncodeOptions& options) {
+  forget();
+  std::vector<sparse::Csr<float>> turned;
+  for (const sparse::Csr<float>& matrix : weights) turned.push_back(sparse::transpose(matrix));
+  return turned_name(layout_.weights().set(turned, options));
+}
+
+std::optional<partitioner::Misfit> OtherLayout::update(const sparse::PatternChange& change,
+                                                       std::int64_t group) {
+  forget();
+  sparse::PatternChange turned = change;
+  for (auto* blocks : {&turned.removed, &turned.added})
+    for (sparse::BlockAt& at : *blocks) std::swap(at.row, at.col);
+  return turned_name(layout_.weights().update(turned, group));
+}
+
+void OtherLayout::set_values(const sparse::Csr<float>& weights, std::int64_t group) {
+  layout_.weights().set_values(sparse::transpose(weights).values, group);
+}
+
+void OtherLayout::make_way(const LayerWeights& first) {
+  if (way_.empty())
+    way_ = rehome_steps(first.image().groups, layout_.weights().image().groups, machine_);
+}
+
+void OtherLayout::make_places(const LayerWeights& first) {
+  const std::int64_t groups = layout_.problem().size.g;
+  for (std::int64_t g = std::ssize(places_); g < groups; ++g) {
+    const sparse::Csr<float>& given = first.given(g);
+    sparse::Csr<double> numbered{given.rows,      given.cols, given.block,
+                                 given.row_begin, given.col,  {}};
+    numbered.values.resize(given.values.size());
+    std::iota(numbered.values.begin(), numbered.values.end(), 0.0);  // exact up to 2^53
+    const std::vector<double> turned = sparse::transpose(numbered).values;
+    places_.emplace_back(turned.begin(), turned.end());
+  }
+}
+
+template <class T>
+bool OtherLayout::grad_a(const LayerWeights& first, MatrixView<const T> q_grad,
+                         MatrixView<T> s_grad, const RunOptions& options, device::Ledger& ledger) {
+  make_way(first);
+  const bool finished = layout_.product<T>(Pass::Fwd, q_grad, s_grad, options, own_);
+  // Copied step onto the same step as last time, whose names then have room.
+  ledger.steps.resize(way_.size() + own_.steps.size());
+  std::copy(own_.steps.begin(), own_.steps.end(),
+            std::copy(way_.begin(), way_.end(), ledger.steps.begin()));
+  if (options.tiles != nullptr) {  // only charged: nothing is known tile by tile
+    options.tiles->steps.insert(options.tiles->steps.begin(), way_.size(), {});
+    options.tiles->phases.insert(options.tiles->phases.begin(), way_.size(), -1);
+  }
+  return finished;
+}
+
+template <class T>
+bool OtherLayout::grad_w(const LayerWeights& first, MatrixView<const T> q_grad,
+                         MatrixView<const T> s, std::span<sparse::Csr<float>> gradients,
+                         const RunOptions& options, device::Ledger& ledger) {
+  make_places(first);
+  turned_.resize(gradients.size());
+  // transpose(dR) = S * transpose(dQ): the other layout's gradient with operands changed over.
+  if (!layout_.gradient<T>(s, q_grad, turned_, options, ledger)) return false;
+  for (std::size_t g = 0; g < gradients.size(); ++g) {
+    gradients[g] = first.given(std::int64_t(g));
+    for (std::size_t i = 0; i < places_[g].size(); ++i)
+      gradients[g].values[std::size_t(places_[g][i])] = turned_[g].values[i];
+  }
+  return true;
+}
+
+#define TESSERA_OTHER_LAYOUT(T)                                                                    \
+  template bool OtherLayout::grad_a(const LayerWeights&, MatrixView<const T>, MatrixView<T>,       \
+                                    const RunOptions&, device::Ledger&);                           \
+  template bool OtherLayout::grad_w(const LayerWeights&, MatrixView<const T>, MatrixView<const T>, \
+                                    std::span<sparse::Csr<float>>, const RunOptions&,              \
+                                    device::Ledger&);
+TESSERA_OTHER_LAYOUT(float)
+TESSERA_OTHER_LAYOUT(Half)
+TESSERA_OTHER_LAYOUT(BFloat16)
+#undef TESSERA_OTHER_LAYOUT
+
+}  // namespace tessera::inline v0::runtime::internal
