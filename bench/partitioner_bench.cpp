@@ -5,43 +5,33 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <fstream>
 #include <functional>
-#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "tessera/bench/partitioner/rates.hpp"
-#include "tessera/bench/partitioner/timing.hpp"
 #include "tessera/bench/partitioner/updates.hpp"
+#include "tessera/bench/peak_memory.hpp"
+#include "tessera/bench/timing.hpp"
 
 namespace {
 
 using namespace tessera;
 using namespace tessera::bench;
 
-// Bytes of a line of /proc/self/status.
-double status_bytes(const std::string& key) {
-  std::ifstream file("/proc/self/status");
-  for (std::string line; std::getline(file, line);)
-    if (line.starts_with(key)) return std::stod(line.substr(key.size() + 1)) * 1024;
-  throw std::runtime_error("no " + key + " in /proc/self/status");
-}
-
 // Peak over the input while words and values of 100 million non-zeros are made for the host.
-void peak_memory(Report& report) {
+void encode_memory(Report& report) {
   Workload w = make_workload({32768, 0.0931323, 1, {1, 64, 2, 1}, 32});
-  std::ofstream("/proc/self/clear_refs") << "5";  // the peak starts again here
-  const double before = status_bytes("VmRSS:");
-  const auto encode = [&w] {
+  double time = 0;
+  const auto encode = [&] {
     const auto encoded = partitioner::encode(w.matrix, w.grid);
     partitioner::to_bucket_order<float, float>(*encoded.buckets, w.matrix.values);
   };
-  const double time = seconds(encode, Clock::OwnThread);
+  const double peak = bench::peak_memory([&] { time = seconds(encode, Clock::OwnThread); });
   report.at_most(
       fmt::format("encode {:.1f} million on the host, GiB over the input", w.blocks() / kMillion),
-      (status_bytes("VmHWM:") - before) / (1 << 30), 2.5);
+      peak / (1 << 30), 2.5);
   report.tell("  seconds, into new storage", time);
 }
 
@@ -68,7 +58,7 @@ std::vector<Measure> measures() {
     list.push_back({"update", [=](Report& r) { update_ratio(r, name, layer, anywhere); }});
   list.push_back({"decode", [=](Report& r) { decode_ratio(r, "block 1, density 0.1", dense); }});
   list.push_back({"decode", [=](Report& r) { decode_ratio(r, "block 16, density 0.1", blocks); }});
-  list.push_back({"memory", peak_memory});
+  list.push_back({"memory", encode_memory});
   return list;
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tessera/base/half.hpp"
-#include "tessera/bench/partitioner/timing.hpp"
+#include "tessera/bench/timing.hpp"
 
 namespace tessera::inline v0::bench {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "tessera/bench/partitioner/report.hpp"
 #include "tessera/bench/partitioner/workload.hpp"
+#include "tessera/bench/report.hpp"
 
 namespace tessera::inline v0::bench {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tessera/base/random.hpp"
-#include "tessera/bench/partitioner/timing.hpp"
+#include "tessera/bench/timing.hpp"
 #include "tessera/partitioner/update.hpp"
 
 namespace tessera::inline v0::bench {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "tessera/bench/timing.hpp"
 #include "tessera/codelets/bucket_layout.hpp"
 #include "tessera/sparse/random.hpp"
 
@@ -32,8 +33,6 @@ void Workload::encode(Executor& executor) {
 void Workload::refill(Executor& executor) {
   partitioner::refill<float, float>(buckets, matrix.values, bucket_values, executor);
 }
-
-std::unique_ptr<Executor> sequential() { return make_executor(ExecutorKind::Threads, 1); }
 
 Workload make_workload(const Layer& layer) {
   Workload w;

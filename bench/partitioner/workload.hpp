@@ -38,7 +38,4 @@ Workload make_workload(const Layer& layer);
 // The same encoded, with values; throws when decoding gives another matrix.
 Workload make_encoded(const Layer& layer);
 
-// One thread. Not oneTBB's: its limit of one thread would hold for every other executor too.
-std::unique_ptr<Executor> sequential();
-
 }  // namespace tessera::inline v0::bench

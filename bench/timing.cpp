@@ -1,4 +1,4 @@
-#include "tessera/bench/partitioner/timing.hpp"
+#include "tessera/bench/timing.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -7,7 +7,6 @@
 #include <thread>
 
 #include "tessera/base/random.hpp"
-#include "tessera/bench/partitioner/workload.hpp"
 
 namespace tessera::inline v0::bench {
 namespace {
@@ -41,6 +40,8 @@ void count(Executor& executor) {
 }
 
 }  // namespace
+
+std::unique_ptr<Executor> sequential() { return make_executor(ExecutorKind::Threads, 1); }
 
 double seconds(const std::function<void()>& body, Clock clock) {
   const double start = now(clock);

@@ -1,4 +1,4 @@
-#include "tessera/bench/partitioner/report.hpp"
+#include "tessera/bench/report.hpp"
 
 #include <fmt/format.h>
 

@@ -9,6 +9,9 @@
 
 namespace tessera::inline v0::bench {
 
+// One thread. Not oneTBB's: its limit of one thread would hold for every other executor too.
+std::unique_ptr<Executor> sequential();
+
 enum class Clock { Wall, OwnThread };
 
 double seconds(const std::function<void()>& body, Clock clock);

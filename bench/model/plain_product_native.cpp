@@ -1,0 +1,15 @@
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+
+#include "tessera/bench/model/plain_product.hpp"
+
+namespace tessera::inline v0::bench {
+
+void plain_product_native(const sparse::Csr<float>& weights, MatrixView<const float> s,
+                          MatrixView<float> q) {
+#include "tessera/bench/model/plain_product.inl"
+}
+
+}  // namespace tessera::inline v0::bench
