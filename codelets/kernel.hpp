@@ -38,6 +38,8 @@ struct Result {
 //   in        dense operand, input type: S [y][z] or dQ [x][z]              (GradW: dQ [x][z])
 //   in_s      S [y][z]                                                      (GradW only)
 //   out       sum type, added to, never cleared                             (all but GradW)
+//   replaces  rows of `out` that the words name hold zeros, whatever is in them; the words name a
+//             row once. Saves clearing them before and reading them.        (Fwd)
 struct KernelArgs {
   const void* meta = nullptr;
   const void* values = nullptr;
@@ -46,6 +48,7 @@ struct KernelArgs {
   BlockShape block;
   Operand in, in_s;
   Result out;
+  bool replaces = false;
 };
 
 // Never allocates, throws or prints. 2 * (values of matching records) * z flops. Safe on many tiles

@@ -20,16 +20,33 @@ std::int64_t whole_blocks(std::int64_t rows, std::int64_t block, std::int64_t si
   return std::clamp(rows / block * block, block, std::max(block, round_up(size, block)));
 }
 
-}  // namespace
+// Blocks: an input row serves all rows of a block, so it may come from where it lies, in L3 or
+// beyond; and the longer a block row, the seldomer its sums are read and written. So cells have all
+// of y, and panels are as wide as a quarter of a shared cache takes. Rows of more than 2 KiB are
+// copied, in panels of 128 columns: at 4 KiB the rows of a block fall into one set of L1, and each
+// into another page.
+HostCells block_cells(const HostProblem& problem, const device::HostCpu& cpu) {
+  constexpr std::int64_t kFewestColumns = 64, kFewestUnits = 16;
+  constexpr std::int64_t kLongestRow = 2048, kCopiedColumns = 128;
+  const auto [g, x, y, z] = problem.size;
+  const std::int64_t bytes = bytes_of(problem.type);
+  const std::int64_t cache = cpu.l3.value > 0 ? cpu.l3.value / 4 : 2 * cpu.l2.value;
+  const std::int64_t columns = cache / (std::max<std::int64_t>(y, 1) * bytes);
+  HostCells cells;
+  cells.pack = z * bytes > kLongestRow;
+  cells.z = panel_width(z, cells.pack ? kCopiedColumns : std::max(columns, kFewestColumns));
+  cells.y = whole_blocks(y, problem.block.cols, y);
+  const std::int64_t rows = std::min(cpu.l2.value / 4 / (cells.z * 4), ceil_div(x, kFewestUnits));
+  cells.x = whole_blocks(rows, problem.block.rows, x);
+  return cells;
+}
 
-HostCells product_cells(const HostProblem& problem, const device::HostCpu& cpu) {
+HostCells element_cells(const HostProblem& problem, const device::HostCpu& cpu) {
   // A row of fewer non-zeros than this in a cell spends more on its sums and its end than on them.
   constexpr double kFewestInRow = 8;
   constexpr std::int64_t kMostColumns = 64;
   const auto [g, x, y, z] = problem.size;
-  const bool element = problem.block.is_element();
-  const double in_row =
-      double(problem.blocks) * double(problem.block.area()) / double(std::max(x, std::int64_t{1}));
+  const double in_row = double(problem.blocks) / double(std::max(x, std::int64_t{1}));
   const double density = in_row / double(std::max(y, std::int64_t{1}));
   HostCells cells;
   cells.z = panel_width(z, kMostColumns);
@@ -38,23 +55,25 @@ HostCells product_cells(const HostProblem& problem, const device::HostCpu& cpu) 
   const std::int64_t in_l2 = cpu.l2.value / 2 / row_bytes;
   const auto enough = static_cast<std::int64_t>(kFewestInRow / std::max(density, 1e-6));
   // Rows of S in between would leave L1 and still end rows of R often.
-  const std::int64_t rows = element && in_l1 >= enough / 2 ? std::max(in_l1, enough) : in_l2;
-  cells.y = whole_blocks(rows, problem.block.cols, y);
-  cells.x = whole_blocks(std::min(cpu.l2.value / 4 / (cells.z * 4), ceil_div(x, 8)),
-                         problem.block.rows, x);
+  const std::int64_t rows = in_l1 >= enough / 2 ? std::max(in_l1, enough) : in_l2;
+  cells.y = whole_blocks(rows, 1, y);
   // So few values that words of 16 bits can count them: a batch of one waits for words and values.
   constexpr double kCounted = 50'000;
-  if (element)
-    cells.x = std::clamp<std::int64_t>(
-        static_cast<std::int64_t>(kCounted / std::max(density * double(cells.y), 1.0)), 1, cells.x);
-  // A copy costs as much as some ten products a column.
-  cells.pack = cells.z < z && (element || double(problem.blocks) * double(problem.block.area()) >
-                                              100.0 * double(y));
-  if (!cells.pack && cells.z < z) cells.z = z;
+  const auto counted =
+      static_cast<std::int64_t>(kCounted / std::max(density * double(cells.y), 1.0));
+  cells.x = whole_blocks(
+      std::min({cpu.l2.value / 4 / (cells.z * 4), ceil_div(x, std::int64_t{8}), counted}), 1, x);
+  cells.pack = cells.z < z;
   // With few cells along y the sums are seldom read again, and a copy would cost more.
   constexpr std::int64_t kFewCells = 4;
-  cells.gather = element && kFewCells * cells.y < y && cells.z < z;
+  cells.gather = kFewCells * cells.y < y && cells.z < z;
   return cells;
+}
+
+}  // namespace
+
+HostCells product_cells(const HostProblem& problem, const device::HostCpu& cpu) {
+  return problem.block.is_element() ? element_cells(problem, cpu) : block_cells(problem, cpu);
 }
 
 HostCells gradient_cells(const HostProblem& problem, const device::HostCpu& cpu) {

@@ -33,7 +33,8 @@ struct HostProblem {
 
 // Q = R * S, where sums stay in registers over the non-zeros of a row in a cell. Elements: a cell's
 // slice of S lies in L1, unless a row then had so few non-zeros that loading and storing its sums
-// would dominate; blocks: in L2. A panel has 64 columns at most.
+// would dominate, and a panel has 64 columns at most. Blocks: a cell has all of y, and S is read
+// where the caller has it.
 HostCells product_cells(const HostProblem& problem, const device::HostCpu& cpu);
 
 // dR = dQ * transpose(S) where R is: a cell's slice of S lies in L2, and a panel has 256 columns at

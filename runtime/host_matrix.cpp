@@ -71,12 +71,29 @@ void HostMatrix::count(const sparse::Csr<float>& matrix, partitioner::TileGrid& 
   if (fits_16_bits(grid)) grid.word_bits = 16;
 }
 
+void HostMatrix::find_unnamed_rows(const sparse::Csr<float>& matrix) {
+  unnamed_.clear();
+  unnamed_begin_.assign(1, 0);
+  const std::int64_t first_cell = y_range(0).size() / matrix.block.cols;
+  for (std::int64_t x = 0; x < grid().splits.x; ++x) {
+    const Range rows = x_range(x);
+    for (std::int64_t row = rows.begin; row < rows.end; row += matrix.block.rows) {
+      const auto r = std::size_t(row / matrix.block.rows);
+      const std::int64_t begin = matrix.row_begin[r], end = matrix.row_begin[r + 1];
+      const bool named = begin < end && matrix.col[std::size_t(begin)] < first_cell;
+      if (!named) unnamed_.push_back(row - rows.begin);
+    }
+    unnamed_begin_.push_back(std::ssize(unnamed_));
+  }
+}
+
 void HostMatrix::set(const sparse::Csr<float>& matrix, const HostCells& cells, DataType type,
                      Executor& executor) {
   partitioner::TileGrid grid = grid_of(matrix, cells, type);
   count(matrix, grid);
   const auto misfit = partitioner::encode_into(buckets_, matrix, grid, executor);
   TESSERA_ASSERT(!misfit);
+  find_unnamed_rows(matrix);
   std::vector<std::int64_t> weight(std::size_t(grid.splits.x), 0);
   for (std::int64_t b = 0; b < grid.buckets(); ++b)
     weight[std::size_t(b / grid.splits.y)] += blocks_[std::size_t(b)];

@@ -62,7 +62,8 @@ void HostProduct<T>::add_cells(std::int64_t x, std::int64_t panel, codelets::Res
              .block = matrix_.grid().block,
              .in = in_.panel(panel, matrix_.y_range(y)),
              .in_s = {},
-             .out = result});
+             .out = result,
+             .replaces = y == 0});
   }
 }
 
@@ -77,8 +78,9 @@ void HostProduct<T>::run_unit(std::int64_t x, std::int64_t panel, MatrixView<T> 
     in_place = !cells_.gather && part.rows_are_contiguous() && own == rows;
     if (in_place) result = {part.data, rows.size(), cols.size(), part.row_stride};
   }
-  for (std::int64_t r = 0; r < rows.size(); ++r)
-    std::fill_n(static_cast<float*>(result.data) + r * result.row_stride, cols.size(), 0.0f);
+  for (const std::int64_t first : matrix_.unnamed_rows(x))
+    for (std::int64_t r = first; r < first + matrix_.grid().block.rows; ++r)
+      std::fill_n(static_cast<float*>(result.data) + r * result.row_stride, cols.size(), 0.0f);
   const Stopwatch kernels;
   add_cells(x, panel, result);
   room.kernel_seconds += kernels.seconds();
@@ -88,12 +90,11 @@ void HostProduct<T>::run_unit(std::int64_t x, std::int64_t panel, MatrixView<T> 
 template <class T>
 void HostProduct<T>::run_units(MatrixView<T> out) {
   const auto& order = matrix_.heaviest_first();
-  const std::int64_t panels = in_.count();
-  const std::int64_t units = std::ssize(order) * panels;
+  const std::int64_t rows = std::ssize(order), units = rows * in_.count();
   std::atomic<std::int64_t> next = 0;
   executor_->for_each(std::ssize(rooms_), [&](std::int64_t thread) {
     for (std::int64_t unit = next++; unit < units; unit = next++)
-      run_unit(order[std::size_t(unit / panels)], unit % panels, out, rooms_[std::size_t(thread)]);
+      run_unit(order[std::size_t(unit % rows)], unit / rows, out, rooms_[std::size_t(thread)]);
   });
 }
 

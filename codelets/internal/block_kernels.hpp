@@ -31,6 +31,11 @@ struct BlockFwd {
     const auto in = rows_of<In>(args.in);
     const auto out = rows_of<Sum>(args.out);
     const In* values = values_of<In>(args);
+    if (args.replaces)
+      for_each_block(words_of<Word>(args), args.sub_group, args.block.area(),
+                     [&](std::int64_t x, std::int64_t, std::int64_t) {
+                       clear_rows<Sum>(args.out, x, args.block.rows);
+                     });
     for_each_block_element<Word>(args, [&](std::int64_t x, std::int64_t y, std::int64_t value) {
       add_scaled_row(out.row(x), values[value], in.row(y), args.out.z);
     });

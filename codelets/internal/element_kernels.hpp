@@ -18,6 +18,11 @@ struct ElementFwd {
   static constexpr Format kFormat = Format::Element;
 
   static void run(const KernelArgs& args) noexcept {
+    if (args.replaces)
+      for_each_entry<In>(words_of<Word>(args), args.sub_group,
+                         [&](const OutputEntry& entry, const Word*, std::int64_t, std::int64_t) {
+                           clear_rows<Sum>(args.out, entry.row, 1);
+                         });
     if (args.out.z == 1) return one_column(args);
     const auto in = rows_of<In>(args.in);
     const auto out = rows_of<Sum>(args.out);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "tessera/codelets/kernel.hpp"
@@ -23,6 +24,13 @@ Rows<const In> rows_of(const Operand& operand) {
 template <class Sum>
 Rows<Sum> rows_of(const Result& result) {
   return {static_cast<Sum*>(result.data), result.row_stride};
+}
+
+// Zeros, for the slow twins, where a kernel replaces what it finds.
+template <class Sum>
+void clear_rows(const Result& result, std::int64_t first, std::int64_t count) {
+  for (std::int64_t i = first; i < first + count; ++i)
+    std::fill_n(rows_of<Sum>(result).row(i), result.z, Sum());
 }
 
 template <class Word>

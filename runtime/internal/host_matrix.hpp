@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "tessera/base/executor.hpp"
@@ -28,13 +29,20 @@ class HostMatrix {
   const std::vector<std::int64_t>& heaviest_first() const { return order_; }
   // Does a cell hold anything?
   bool is_empty(std::int64_t bucket) const { return blocks_[std::size_t(bucket)] == 0; }
+  // First rows of the block rows of `x`, counted from its first row, that its cell 0 does not name.
+  std::span<const std::int64_t> unnamed_rows(std::int64_t x) const {
+    const auto begin = std::size_t(unnamed_begin_[std::size_t(x)]);
+    return {unnamed_.data() + begin, std::size_t(unnamed_begin_[std::size_t(x) + 1]) - begin};
+  }
 
  private:
   void count(const sparse::Csr<float>& matrix, partitioner::TileGrid& grid);
+  void find_unnamed_rows(const sparse::Csr<float>& matrix);
 
   partitioner::Buckets buckets_;
   std::vector<std::int64_t> blocks_, rows_;  // of each bucket
   std::vector<std::int64_t> order_;
+  std::vector<std::int64_t> unnamed_, unnamed_begin_;  // rows; where those of a cell row begin
 };
 
 }  // namespace tessera::inline v0::runtime::internal

@@ -150,7 +150,7 @@ Matrix<T> to_matrix(const DenseArray<T>& array) {
                 fmt::format("an array of {} is no matrix; it must have two dimensions",
                             shape_text(array.shape)));
   Matrix<T> result(array.shape[0], array.shape[1]);
-  result.elements() = array.values;
+  result.elements().assign(array.values.begin(), array.values.end());
   return result;
 }
 

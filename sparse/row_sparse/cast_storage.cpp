@@ -22,7 +22,7 @@ DenseArray<T> dense_from(const Array<T>& array) {
   if (const auto* rows = std::get_if<RowSparse<T>>(&array)) return to_dense(*rows);
   if (const auto* csr = std::get_if<Csr<T>>(&array)) {
     Matrix<T> dense = to_dense(*csr);
-    return {{csr->rows, csr->cols}, std::move(dense.elements())};
+    return {{csr->rows, csr->cols}, {dense.elements().begin(), dense.elements().end()}};
   }
   return std::get<DenseArray<T>>(array);
 }

@@ -22,7 +22,7 @@ Matrix<int> counted(std::int64_t rows, std::int64_t cols) {
 
 TEST(Matrix, StartsAtZeroAndLiesRowByRow) {
   const Matrix<float> zero(3, 2);
-  EXPECT_EQ(zero.elements(), std::vector<float>(6, 0.0f));
+  EXPECT_EQ(zero.elements(), AlignedVector<float>(6, 0.0f));
   const Matrix<int> m = counted(3, 4);
   EXPECT_EQ(m.rows(), 3);
   EXPECT_EQ(m.cols(), 4);
@@ -106,6 +106,14 @@ TEST(MatrixView, KnowsWhetherRowsAreContiguous) {
   EXPECT_FALSE(m.view().transposed().rows_are_contiguous());
   EXPECT_TRUE(m.view().sub({0, 1}, {0, 4}).transposed().rows_are_contiguous())
       << "one element a row";
+}
+
+TEST(Matrix, BeginsOnACacheLine) {
+  for (const std::int64_t cols : {1, 3, 1000, 300'000}) {
+    const Matrix<float> m(3, cols), n(1, cols);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(m.view().data) % 64, 0u) << cols;
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(n.view().data) % 64, 0u) << cols;
+  }
 }
 
 TEST(MatrixView, BecomesAViewOfConstantsButNotBack) {

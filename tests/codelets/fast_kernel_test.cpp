@@ -80,7 +80,7 @@ class FastBlockKernel : public FastKernel {};
 TEST_P(FastBlockKernel, GivesTheBitsOfItsSlowTwinForBlocksOfAnyShape) {
   for (const BlockShape block :
        {BlockShape{1, 1}, {1, 9}, {2, 2}, {3, 5}, {7, 6}, {8, 8}, {16, 16}, {17, 3}, {13, 15}})
-    for (const std::int64_t z : {1, 3, 8, 21, 33}) {
+    for (const std::int64_t z : {1, 3, 8, 16, 21, 32, 33, 48, 50}) {
       SCOPED_TRACE(testing::Message()
                    << block.rows << "x" << block.cols << " z " << z << " seed 23");
       expect_same_bits(
@@ -95,6 +95,32 @@ TEST_P(FastBlockKernel, GivesTheBitsOfItsSlowTwinForBlocksLargerThanItsRoom) {
     expect_same_bits(
         random_case(key(), {.block = block, .z = 5, .seed = 29, .rows = 1, .cols = 2}));
   }
+}
+
+class FastFwd : public FastKernel {};
+
+// The same as clearing the rows that are named, and no others.
+TEST_P(FastFwd, TakesTheRowsItNamesForZerosWhereItReplaces) {
+  for (const std::int64_t side : {3, 4, 16})
+    for (const std::int64_t z : {1, 2, 16, 33, 150})
+      for (const std::int64_t cols : {3, 40}) {
+        SCOPED_TRACE(testing::Message() << side << " z " << z << " columns " << cols << " seed 43");
+        KernelCase replacing = random_case(key(), {.block = {side, side},
+                                                   .z = z,
+                                                   .gap = z % 2,
+                                                   .seed = 43,
+                                                   .rows = 9,
+                                                   .cols = cols,
+                                                   .once = true});
+        KernelCase cleared = replacing;
+        cleared.for_each_own([&](std::int64_t x, std::int64_t, std::size_t) {
+          for (std::int64_t i = 0; i < z; ++i) cleared.x_side.set(x, i, 0);
+        });
+        const auto expected = bits_after(cleared, GetParam().kernel.reference);
+        replacing.replaces = true;
+        EXPECT_EQ(bits_after(replacing, GetParam().kernel.reference), expected);
+        expect_same_bits(replacing);
+      }
 }
 
 // With a gap behind each row words are no offsets, without one they are; and one column is summed
@@ -193,22 +219,26 @@ TEST(RowCode, ReadsOnlyItsOwnWord) {
   EXPECT_EQ(row_of(codelets::internal::row_code<std::uint16_t>(4), 0xffff0008u), 2u);
 }
 
-std::vector<KernelOnTarget> fast_kernels(bool only_blocks) {
+template <class Wanted>
+std::vector<KernelOnTarget> fast_kernels(const Wanted& wanted) {
   std::vector<KernelOnTarget> all;
   for (const SimdTarget& target : codelets::internal::simd_targets())
     for (const KernelEntry& kernel : codelets::kernels())
-      if (kernel.run != kernel.reference && (!only_blocks || kernel.key.format == Format::Block))
-        all.push_back({kernel, target});
+      if (kernel.run != kernel.reference && wanted(kernel.key)) all.push_back({kernel, target});
   return all;
 }
+bool any(const KernelKey&) { return true; }
+bool of_blocks(const KernelKey& key) { return key.format == Format::Block; }
+bool is_fwd(const KernelKey& key) { return key.operation == Operation::Fwd; }
 
 std::string name_of(const testing::TestParamInfo<KernelOnTarget>& p) {
   return p.param.target.name + "_" + std::string(p.param.kernel.name);
 }
 
-INSTANTIATE_TEST_SUITE_P(EveryTarget, FastKernel, testing::ValuesIn(fast_kernels(false)), name_of);
-INSTANTIATE_TEST_SUITE_P(EveryTarget, FastBlockKernel, testing::ValuesIn(fast_kernels(true)),
+INSTANTIATE_TEST_SUITE_P(EveryTarget, FastKernel, testing::ValuesIn(fast_kernels(any)), name_of);
+INSTANTIATE_TEST_SUITE_P(EveryTarget, FastBlockKernel, testing::ValuesIn(fast_kernels(of_blocks)),
                          name_of);
+INSTANTIATE_TEST_SUITE_P(EveryTarget, FastFwd, testing::ValuesIn(fast_kernels(is_fwd)), name_of);
 
 }  // namespace
 }  // namespace tessera::inline v0::test

@@ -34,14 +34,15 @@ struct Draw {
   std::int64_t z = 4, gap = 0;
   std::uint64_t seed = 7;
   std::int64_t rows = 5, cols = 6;  // blocks of a record
+  bool once = false;                // does the own cell have one record only?
 };
 
-// Own cell twice, other cells before, between and behind.
+// Own cell twice (or once), other cells before, between and behind.
 inline KernelCase random_case(const KernelKey& key, const Draw& draw) {
   Random random(draw.seed);
   const BlockShape block = shape_for(key, draw.block);
   std::vector<DrawnRecord> records;
-  for (const std::int64_t cell : {3, 2, 9, 2, 1})
+  for (const std::int64_t cell : {3, 2, 9, draw.once ? 4 : 2, 1})
     records.push_back(random_record(random, cell, draw.rows, draw.cols, block));
   KernelCase c(key, block, {draw.rows * block.rows, draw.cols * block.cols, draw.z, draw.gap},
                records);

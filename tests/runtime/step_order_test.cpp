@@ -47,7 +47,7 @@ std::vector<float> results(const LayerCase& c, Order order, device::ExchangeMode
   layer.forward<float>(in.s.view(), q.view());
   layer.grad_a<float>(in.q_grad.view(), s_grad.view());
   layer.grad_w<float>(in.q_grad.view(), in.s.view(), gradient);
-  std::vector<float> all = q.elements();
+  std::vector<float> all(q.elements().begin(), q.elements().end());
   all.insert(all.end(), s_grad.elements().begin(), s_grad.elements().end());
   all.insert(all.end(), gradient.values.begin(), gradient.values.end());
   return all;

@@ -76,8 +76,8 @@ struct OneResult {
   Verdict verify(double error) const {
     const auto terms = static_cast<std::int64_t>(weights.size());
     Matrix<float> row(1, terms), in(terms, 1), out(1, 1);
-    row.elements() = weights;
-    in.elements() = inputs;
+    row.elements().assign(weights.begin(), weights.end());
+    in.elements().assign(inputs.begin(), inputs.end());
     out(0, 0) = float(exact + error);
     return verify_product<float>(sparse::from_dense(std::as_const(row).view(), {1, 1}), in.view(),
                                  out.view(), rounding);

@@ -74,9 +74,14 @@ struct RowSums {
     return args.out + row.row * args.out_stride + panel.first;
   }
 
+  HWY_INLINE void begin(Sums& sums, const float* from) const {
+    if (!args.replaces) return load(sums, from);
+    for (auto& sum : sums) sum = hn::Zero(Floats<kLanes>());
+  }
+
   HWY_INLINE void gather_row(const TermRow& row) const {
     Sums sums;
-    load(sums, out(row));
+    begin(sums, out(row));
     for (std::int64_t i = 0; i < row.count; ++i) add(sums, term(row, i));
     store(sums, out(row));
   }
@@ -88,7 +93,7 @@ struct RowSums {
     Sums sums[kRows];
     std::int64_t common = rows[0].count;
     for (std::size_t r = 0; r < kRows; ++r) {
-      load(sums[r], out(rows[r]));
+      begin(sums[r], out(rows[r]));
       common = std::min(common, rows[r].count);
     }
     for (std::int64_t i = 0; i < common; ++i)
@@ -142,11 +147,13 @@ template <class In>
 HWY_INLINE void gather(const ElementSums<In>& args) {
   if (args.z != 1)
     return for_each_row_sums<false>(args, [](const auto& sums) { sums.gather_all(); });
-  for (const TermRow& row : args.rows)
-    args.out[row.row * args.out_stride] +=
-        one_column_lanes(args.values + row.value, row.count, [&](std::int64_t i) {
-          return args.in + args.code.row_of(row.words + i * args.code.step) * args.in_stride;
-        });
+  for (const TermRow& row : args.rows) {
+    float& out = args.out[row.row * args.out_stride];
+    const float sum = one_column_lanes(args.values + row.value, row.count, [&](std::int64_t i) {
+      return args.in + args.code.row_of(row.words + i * args.code.step) * args.in_stride;
+    });
+    out = (args.replaces ? 0.0f : out) + sum;
+  }
 }
 void gather_float(const ElementSums<float>& args) { gather(args); }
 void gather_half(const ElementSums<Half>& args) { gather(args); }

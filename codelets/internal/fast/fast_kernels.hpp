@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
 #include "tessera/codelets/internal/block_kernels.hpp"
 #include "tessera/codelets/internal/bucket_walk.hpp"
@@ -26,7 +27,8 @@ ElementSums<In> element_sums_of(const KernelArgs& args, std::span<const TermRow>
           .in_stride = args.in.row_stride,
           .out = static_cast<float*>(args.out.data),
           .out_stride = args.out.row_stride,
-          .z = args.out.z};
+          .z = args.out.z,
+          .replaces = args.replaces};
 }
 
 template <Bucket kBucket, class In, class Word, class Add>
@@ -55,7 +57,8 @@ void fast_element_fwd(const KernelArgs& args) noexcept {
                                      .in = static_cast<const In*>(args.in.data),
                                      .out = static_cast<float*>(args.out.data),
                                      .out_stride = args.out.row_stride,
-                                     .z = args.out.z});
+                                     .z = args.out.z,
+                                     .replaces = args.replaces});
   };
   for_each_record<ElementHeader>(words_of<Word>(args), add_record);
 }
@@ -88,78 +91,93 @@ void fast_element_grad_w(const KernelArgs& args) noexcept {
       });
 }
 
-// use(row, columns, value) for runs of blocks of one block row of the cell: their columns, and the
-// index of their first value. A run has as many blocks as fit into kMostBlockValues, at least one.
-template <class Word, class Use>
-void for_each_block_run(const KernelArgs& args, Use&& use) {
+// Neighbouring blocks of one block row of the cell: their columns, and the index of their first
+// value.
+struct ColumnRun {
+  std::int64_t row;
+  std::span<const std::uint32_t> columns;
+  std::int64_t value;
+  bool is_first;  // of its block row
+};
+
+// use(ColumnRun) for all blocks of the cell. Floats are used where they lie; of other values a run
+// has as many blocks as fit into kMostBlockValues, at least one.
+template <class In, class Word, class Use>
+void for_each_column_run(const KernelArgs& args, Use&& use) {
   constexpr std::int64_t kMostColumns = 256;
   const std::int64_t area = args.block.area();
-  const std::int64_t most = std::clamp(kMostBlockValues / area, std::int64_t{1}, kMostColumns);
+  const std::int64_t most = std::is_same_v<In, float> ? kMostColumns
+                                                      : std::clamp(kMostBlockValues / area,
+                                                                   std::int64_t{1}, kMostColumns);
   std::array<std::uint32_t, kMostColumns> columns;
-  for_each_record<BlockHeader>(words_of<Word>(args), [&](const BlockHeader& header,
-                                                         const Word* record, std::int64_t value) {
-    if (header.sub_group != args.sub_group) return;
-    const std::int64_t table = header.grad_w_workers * kWords<GradWWorkerEntry>;
-    for_each_row(record + kWords<BlockHeader> + table, header.last_row + 1,
-                 [&](const OutputEntry& entry, const Word* words) {
-                   const std::int64_t blocks = entry.columns + 1;
-                   for (std::int64_t done = 0; done < blocks; done += most) {
-                     const std::int64_t count = std::min(most, blocks - done);
-                     std::copy_n(words + done, count, columns.begin());
-                     use(std::int64_t{entry.row},
-                         std::span<const std::uint32_t>(columns.data(), std::size_t(count)), value);
-                     value += count * area;
-                   }
-                   return blocks;
-                 });
-  });
+  for_each_record<BlockHeader>(
+      words_of<Word>(args), [&](const BlockHeader& header, const Word* record, std::int64_t value) {
+        if (header.sub_group != args.sub_group) return;
+        const std::int64_t table = header.grad_w_workers * kWords<GradWWorkerEntry>;
+        for_each_row(
+            record + kWords<BlockHeader> + table, header.last_row + 1,
+            [&](const OutputEntry& entry, const Word* words) {
+              const std::int64_t blocks = entry.columns + 1;
+              for (std::int64_t done = 0; done < blocks; done += most) {
+                const std::int64_t count = std::min(most, blocks - done);
+                std::copy_n(words + done, count, columns.begin());
+                use(ColumnRun{entry.row, {columns.data(), std::size_t(count)}, value, done == 0});
+                value += count * area;
+              }
+              return blocks;
+            });
+      });
 }
 
 template <class In, class Word, class Add>
 void fast_block_sums(const KernelArgs& args, Add&& add) {
   if (args.out.z == 0) return;
-  for_each_block_run<Word>(
-      args, [&](std::int64_t row, std::span<const std::uint32_t> columns, std::int64_t value) {
-        add(BlockSums<In>{.row = row,
-                          .columns = columns,
-                          .values = values_of<In>(args) + value,
-                          .rows = args.block.rows,
-                          .cols = args.block.cols,
-                          .in = static_cast<const In*>(args.in.data),
-                          .in_stride = args.in.row_stride,
-                          .out = static_cast<float*>(args.out.data),
-                          .out_stride = args.out.row_stride,
-                          .z = args.out.z});
-      });
+  for_each_column_run<In, Word>(args, [&](const ColumnRun& run) {
+    add(BlockSums<In>{.row = run.row,
+                      .columns = run.columns,
+                      .values = values_of<In>(args) + run.value,
+                      .rows = args.block.rows,
+                      .cols = args.block.cols,
+                      .in = static_cast<const In*>(args.in.data),
+                      .in_stride = args.in.row_stride,
+                      .out = static_cast<float*>(args.out.data),
+                      .out_stride = args.out.row_stride,
+                      .z = args.out.z,
+                      .replaces = args.replaces && run.is_first});
+  });
+}
+
+template <class In>
+bool needs_more_room(const KernelArgs& args) {
+  return !std::is_same_v<In, float> && args.block.area() > kMostBlockValues;
 }
 
 template <class In, class Word>
 void fast_block_fwd(const KernelArgs& args) noexcept {
-  if (args.block.area() > kMostBlockValues) return BlockFwd<In, float, Word>::run(args);
+  if (needs_more_room<In>(args)) return BlockFwd<In, float, Word>::run(args);
   fast_block_sums<In, Word>(args, [](const BlockSums<In>& sums) { block_sums(sums); });
 }
 
 template <class In, class Word>
 void fast_block_grad_a_transposed(const KernelArgs& args) noexcept {
-  if (args.block.area() > kMostBlockValues) return BlockGradATransposed<In, float, Word>::run(args);
+  if (needs_more_room<In>(args)) return BlockGradATransposed<In, float, Word>::run(args);
   fast_block_sums<In, Word>(args, [](const BlockSums<In>& sums) { block_transposed_sums(sums); });
 }
 
 template <class In, class Word>
 void fast_block_grad_w(const KernelArgs& args) noexcept {
-  for_each_block_run<Word>(
-      args, [&](std::int64_t row, std::span<const std::uint32_t> columns, std::int64_t value) {
-        block_dots(BlockDots<In>{.row = row,
-                                 .columns = columns,
-                                 .gradients = static_cast<float*>(args.gradients) + value,
-                                 .rows = args.block.rows,
-                                 .cols = args.block.cols,
-                                 .q_grad = static_cast<const In*>(args.in.data),
-                                 .q_grad_stride = args.in.row_stride,
-                                 .s = static_cast<const In*>(args.in_s.data),
-                                 .s_stride = args.in_s.row_stride,
-                                 .z = args.in.z});
-      });
+  for_each_column_run<In, Word>(args, [&](const ColumnRun& run) {
+    block_dots(BlockDots<In>{.row = run.row,
+                             .columns = run.columns,
+                             .gradients = static_cast<float*>(args.gradients) + run.value,
+                             .rows = args.block.rows,
+                             .cols = args.block.cols,
+                             .q_grad = static_cast<const In*>(args.in.data),
+                             .q_grad_stride = args.in.row_stride,
+                             .s = static_cast<const In*>(args.in_s.data),
+                             .s_stride = args.in_s.row_stride,
+                             .z = args.in.z});
+  });
 }
 
 }  // namespace tessera::inline v0::codelets::internal

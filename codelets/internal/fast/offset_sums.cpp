@@ -71,8 +71,13 @@ struct OffsetPanel {
   using Sums = FloatVector<kLanes>[kVectors];
   const std::byte* in;  // the panel's first column
   const Panel panel;
+  const bool replaces;
 
-  HWY_INLINE void load(Sums& sums, const float* from) const {
+  HWY_INLINE void begin(Sums& sums, const float* from) const {
+    if (replaces) {
+      for (auto& sum : sums) sum = hn::Zero(Floats<kLanes>());
+      return;
+    }
     for (std::size_t v = 0; v < kVectors; ++v)
       sums[v] = load_lanes<kLanes>(from + column_of<kLanes, kVectors>(panel, v));
   }
@@ -96,7 +101,7 @@ struct OffsetPanel {
     std::int64_t common = 0;
     for (std::size_t r = 0; r < kRows; ++r) {
       row[r] = rows.next();
-      load(sums[r], row[r].out);
+      begin(sums[r], row[r].out);
       common = r == 0 ? row[r].count : std::min(common, row[r].count);
     }
     for (std::int64_t i = 0; i < common; ++i)
@@ -123,9 +128,10 @@ HWY_INLINE void one_column(const OffsetSums<In, Word>& args) {
   const auto* in = reinterpret_cast<const std::byte*>(args.in);
   for (std::int64_t r = 0; r < args.rows; ++r) {
     const OffsetRow<In, Word> row = rows.next();
-    *row.out += one_column_lanes(row.values, row.count, [&](std::int64_t i) {
+    const float sum = one_column_lanes(row.values, row.count, [&](std::int64_t i) {
       return reinterpret_cast<const In*>(in + row.words[i]);
     });
+    *row.out = (args.replaces ? 0.0f : *row.out) + sum;
   }
 }
 
@@ -137,7 +143,7 @@ HWY_INLINE void all_offset_sums(const OffsetSums<In, Word>& args) {
     constexpr std::size_t kMost = kLanes == kNativeLanes ? kMostOffsetVectors : 2;
     for_each_panel<kLanes, kMost>(args.z, [&](const Panel& panel, auto vectors) {
       const OffsetPanel<In, Word, kLanes, vectors> sums{
-          reinterpret_cast<const std::byte*>(args.in + panel.first), panel};
+          reinterpret_cast<const std::byte*>(args.in + panel.first), panel, args.replaces};
       sums.add_all(OffsetRows<In, Word>(args, panel.first), args.rows);
     });
   });

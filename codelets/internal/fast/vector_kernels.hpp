@@ -62,6 +62,7 @@ struct ElementSums {
   float* out;
   std::int64_t out_stride;
   std::int64_t z;
+  bool replaces = false;  // gather_sums: rows of out are taken as zeros
 };
 void gather_sums(const ElementSums<float>& sums) noexcept;
 void gather_sums(const ElementSums<Half>& sums) noexcept;
@@ -87,6 +88,7 @@ struct OffsetSums {
   float* out;
   std::int64_t out_stride;
   std::int64_t z;
+  bool replaces = false;  // rows of out are taken as zeros
 };
 void offset_sums(const OffsetSums<float, std::uint16_t>& sums) noexcept;
 void offset_sums(const OffsetSums<float, std::uint32_t>& sums) noexcept;
@@ -111,7 +113,7 @@ void element_dots(const ElementDots<float>& dots) noexcept;
 void element_dots(const ElementDots<Half>& dots) noexcept;
 void element_dots(const ElementDots<BFloat16>& dots) noexcept;
 
-// The largest number of values one call of a block function takes.
+// The largest number of values one call of a block function takes, where they are converted first.
 inline constexpr std::int64_t kMostBlockValues = 4096;
 
 // Blocks of rows x cols values that share their rows and follow one another in memory; block b
@@ -130,6 +132,7 @@ struct BlockSums {
   float* out;
   std::int64_t out_stride;
   std::int64_t z;
+  bool replaces = false;  // block_sums: rows of out are taken as zeros
 };
 void block_sums(const BlockSums<float>& sums) noexcept;
 void block_sums(const BlockSums<Half>& sums) noexcept;
