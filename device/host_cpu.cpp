@@ -52,4 +52,13 @@ HostCpu read_host_cpu() {
           .l3 = cache_or(3, Bytes(16 << 20))};
 }
 
+std::string host_cpu_model() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown";
+}
+
 }  // namespace tessera::inline v0::device

@@ -1,10 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "tessera/base/units.hpp"
 
 namespace tessera::inline v0::device {
+
+// The name that stands for this computer wherever a machine is asked for.
+inline constexpr const char* kHostMachine = "host";
 
 // The computer we run on, as far as cutting a layer into cells depends on it. A plain value.
 struct HostCpu {
@@ -19,5 +23,9 @@ struct HostCpu {
 // MiB. Some file reads; thread-safe. Results of a layer do not depend on it but for how sums over
 // z panels of GradW are split (HostCells).
 HostCpu read_host_cpu();
+
+// "AMD EPYC-Genoa", as the operating system calls the processor; "unknown" when it does not.
+// Thread-safe; reads a file.
+std::string host_cpu_model();
 
 }  // namespace tessera::inline v0::device

@@ -14,6 +14,7 @@
 #include <variant>
 
 #include "tessera/base/error.hpp"
+#include "tessera/device/host_cpu.hpp"
 
 namespace tessera::inline v0::device {
 namespace {
@@ -227,6 +228,10 @@ Machine load_machine(const std::string& name_or_path) {
   const std::vector<std::string> names = machine_names();
   if (std::find(names.begin(), names.end(), name_or_path) != names.end())
     return machine_preset(name_or_path);
+  if (name_or_path == kHostMachine)
+    throw Error(ErrorCode::InvalidArgument,
+                "machine \"host\" is this computer, which is not made of tiles; it runs, plans and "
+                "measures layers, but nothing that asks for tiles");
   std::error_code ignored;  // a path that cannot be asked about is no file
   const bool is_path =
       name_or_path.ends_with(".json") || std::filesystem::exists(name_or_path, ignored);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -31,6 +32,8 @@ HostTimes& operator+=(HostTimes& sum, const HostTimes& more) {
 
 struct HostLayer::State {
   planner::Problem problem;
+  device::HostCpu cpu;
+  std::int64_t blocks = 0;  // of the first group
   std::variant<std::vector<Passes<float>>, std::vector<Passes<Half>>> groups;
   std::vector<std::int64_t> values;                  // of each group; empty before set_weights
   std::vector<std::vector<std::int64_t>> turned_at;  // where transpose(R) has each value of R
@@ -129,8 +132,12 @@ HostLayer::HostLayer(const planner::Problem& problem, const device::HostCpu& cpu
   if (problem.partials_type != DataType::Float)
     throw Error(ErrorCode::InvalidArgument,
                 "host layer: sums are half; this computer adds in float only, so ask for that");
+  if (problem.data_type == DataType::BFloat16)
+    throw Error(ErrorCode::InvalidArgument,
+                "host layer: elements are bfloat16; this computer takes float and half");
   state_ = std::make_unique<State>();
   state_->problem = problem;
+  state_->cpu = cpu;
   state_->turned_at.resize(std::size_t(problem.size.g));
   const auto fill = [&]<class T>(std::vector<Passes<T>> all) {
     const std::int64_t z = problem.size.z;
@@ -160,6 +167,7 @@ void HostLayer::set_weights(std::span<const sparse::Csr<float>> weights) {
     values.push_back(std::ssize(weights[g].values));
   }
   state_->values = std::move(values);
+  state_->blocks = weights[0].blocks();
 }
 
 void HostLayer::set_weights(const sparse::Csr<float>& weights) { set_weights({&weights, 1}); }
@@ -179,6 +187,18 @@ std::int64_t HostLayer::values() const {
   std::int64_t sum = 0;
   for (const std::int64_t n : state_->values) sum += n;
   return sum;
+}
+
+HostCells HostLayer::cells(planner::Pass pass) const {
+  const planner::Problem& p = state_->problem;
+  HostProblem product{p.size_in_blocks(), p.block, state_->blocks, p.data_type};
+  product.size.g = 1;
+  if (pass == planner::Pass::GradW) return gradient_cells(product, state_->cpu);
+  if (pass == planner::Pass::GradA) {
+    std::swap(product.size.x, product.size.y);
+    std::swap(product.block.rows, product.block.cols);
+  }
+  return product_cells(product, state_->cpu);
 }
 
 template <class T>

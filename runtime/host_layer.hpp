@@ -7,7 +7,9 @@
 #include "tessera/base/executor.hpp"
 #include "tessera/base/matrix.hpp"
 #include "tessera/device/host_cpu.hpp"
+#include "tessera/planner/plan.hpp"
 #include "tessera/planner/problem.hpp"
+#include "tessera/runtime/host_cells.hpp"
 #include "tessera/runtime/host_times.hpp"
 #include "tessera/sparse/formats.hpp"
 
@@ -27,8 +29,8 @@ namespace tessera::inline v0::runtime {
 // Example: layer.set_weights(weights); layer.forward<float>(s.view(), q.view()).
 class HostLayer {
  public:
-  // Error{InvalidArgument} for a problem that cannot be, or whose sums are not float. The executor
-  // must outlive the layer.
+  // Error{InvalidArgument} for a problem that cannot be, whose sums are not float, or whose
+  // elements are neither float nor half. The executor must outlive the layer.
   HostLayer(const planner::Problem& problem, const device::HostCpu& cpu, Executor& executor);
   ~HostLayer();
   HostLayer(HostLayer&&) noexcept;
@@ -54,6 +56,8 @@ class HostLayer {
   HostTimes grad_w(MatrixView<const T> q_grad, MatrixView<const T> s, std::span<float> gradients);
 
   std::int64_t values() const;  // of all groups
+  // How a pass is cut, after set_weights; of the first group. GradA's x is the layer's y.
+  HostCells cells(planner::Pass pass) const;
 
  private:
   struct State;

@@ -6,11 +6,12 @@
 #include <nlohmann/json.hpp>
 
 #include "tessera/planner/plan_json.hpp"
+#include "tessera/runtime/internal/report_fields.hpp"
 
 namespace tessera::inline v0::runtime {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using internal::Json;
 
 constexpr const char* kOverhead = "sync, launch";
 
@@ -36,15 +37,6 @@ Json to_json(const device::StepRecord& step) {
           {"moved_bytes", step.moved.value}};
 }
 
-Json to_json(const std::optional<Verdict>& verdict) {
-  if (!verdict) return nullptr;
-  return {{"compared", verdict->compared},
-          {"wrong", verdict->wrong},
-          {"largest_error_of_bound", verdict->worst},
-          {"row", verdict->worst_row},
-          {"column", verdict->worst_col}};
-}
-
 Json to_json(const LayerReport& report, const PassReport& pass) {
   const planner::PassCost* planned = report.plan.cost.find(pass.pass);
   Json phases = Json::array(), steps = Json::array();
@@ -58,7 +50,7 @@ Json to_json(const LayerReport& report, const PassReport& pass) {
           {"moved_bytes", pass.ledger.moved().value},
           {"phases", std::move(phases)},
           {"steps", std::move(steps)},
-          {"check", to_json(pass.verdict)}};
+          {"check", internal::verdict_json(pass.verdict)}};
 }
 
 Json buckets_json(const LayerReport& report) {
@@ -95,75 +87,56 @@ Json totals_json(const LayerReport& report) {
       {"dense_pass_at_peak_cycles", dense ? Json(dense->value) : Json(nullptr)}};
 }
 
-std::string quoted(const std::string& text) {
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + "\"";
-}
-
 }  // namespace
 
 std::string status_of(const LayerReport& report, const ReportContext& context) {
   const bool checked = std::any_of(report.passes.begin(), report.passes.end(),
                                    [](const PassReport& p) { return p.verdict.has_value(); });
-  if (!report.ok()) return "failed";
-  if (context.is_partial) return "partial";
-  if (report.passes.empty()) return "planned";
-  return checked ? "passed" : "unchecked";
+  return internal::status_of({report.ok(), !report.passes.empty(), checked}, context);
 }
 
 std::string to_json(const LayerReport& report, const ReportContext& context) {
-  Json configuration = Json::object();
-  for (const auto& [option, value] : context.configuration) configuration[option] = value;
   Json passes = Json::array();
   for (const PassReport& pass : report.passes) passes.push_back(to_json(report, pass));
-  const Json document = {
-      {"schema_version", kReportSchemaVersion},
-      {"tool", {{"name", context.tool}, {"version", context.version}}},
-      {"status", status_of(report, context)},
-      {"seed", context.seed},
-      {"configuration", std::move(configuration)},
-      {"notes", context.notes},
-      {"source", report.source},
-      {"how",
-       {{"cycles", "modelled"},
-        {"planned_cycles", "modelled"},
-        {"seconds", "modelled"},
-        {"moved_bytes", "counted"},
-        {"fullest_tile_bytes", "counted"},
-        {"useful_flops", "counted"},
-        {"buckets", "counted"},
-        {"check", "measured"}}},
-      {"planned", Json::parse(planner::plan_to_json(
-                      {report.problem, report.machine, context.options, report.plan}))},
-      {"buckets", buckets_json(report)},
-      {"passes", std::move(passes)},
-      {"total", totals_json(report)}};
+  Json document = internal::opening(report.source, status_of(report, context), context);
+  document.update(
+      Json{{"how",
+            {{"cycles", "modelled"},
+             {"planned_cycles", "modelled"},
+             {"seconds", "modelled"},
+             {"moved_bytes", "counted"},
+             {"fullest_tile_bytes", "counted"},
+             {"useful_flops", "counted"},
+             {"buckets", "counted"},
+             {"check", "measured"}}},
+           {"planned", Json::parse(planner::plan_to_json(
+                           {report.problem, report.machine, context.options, report.plan}))},
+           {"buckets", buckets_json(report)},
+           {"passes", std::move(passes)},
+           {"total", totals_json(report)}});
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::string csv_heading() {
   return "source,outputs,inputs,batch,groups,block_rows,block_cols,density,data_type,partials_type,"
          "machine,tiles,seed,status,pass,phase,steps,compute_cycles,exchange_cycles,"
-         "overhead_cycles,cycles,planned_cycles,moved_bytes\n";
+         "overhead_cycles,cycles,planned_cycles,moved_bytes,seconds,seconds_are\n";
 }
 
 std::string to_csv(const LayerReport& report, const ReportContext& context) {
-  const planner::Problem& p = report.problem;
-  const std::string problem = fmt::format(
-      "{},{},{},{},{},{},{},{},{},{},{},{},{},{}", quoted(report.source), p.size.x, p.size.y,
-      p.size.z, p.size.g, p.block.rows, p.block.cols, p.density, tessera::to_string(p.data_type),
-      tessera::to_string(p.partials_type), quoted(report.machine.name), report.machine.tiles,
-      context.seed, status_of(report, context));
+  const std::string problem =
+      internal::csv_problem({report.source, report.problem, report.machine.name,
+                             std::to_string(report.machine.tiles), status_of(report, context)},
+                            context);
   std::string text = csv_heading();
   for (const PassReport& pass : report.passes)
     for (const device::PhaseTotal& phase : pass.ledger.phases())
-      text +=
-          fmt::format("{},{},{},{},{},{},{},{},{},{}\n", problem, planner::to_string(pass.pass),
-                      quoted(phase.phase), phase.steps, phase.compute.value, phase.exchange.value,
-                      phase.overhead.value, (phase.compute + phase.exchange).value,
-                      planned_cycles(report, pass.pass, phase.phase).value, phase.moved.value);
+      text += fmt::format("{},{},{},{},{},{},{},{},{},{},{:.9g},modelled\n", problem,
+                          planner::to_string(pass.pass), internal::csv_quoted(phase.phase),
+                          phase.steps, phase.compute.value, phase.exchange.value,
+                          phase.overhead.value, (phase.compute + phase.exchange).value,
+                          planned_cycles(report, pass.pass, phase.phase).value, phase.moved.value,
+                          double((phase.busy() + phase.overhead).value) / report.machine.clock_hz);
   return text;
 }
 

@@ -6,9 +6,11 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <new>
 
 #include "tessera/base/error.hpp"
+#include "tessera/sparse/write.hpp"
 
 namespace tessera::inline v0::tools {
 namespace {
@@ -64,6 +66,17 @@ void write_results(const std::string& path, const std::string& text) {
   if (!written)
     throw Error(ErrorCode::Internal,
                 fmt::format("{}: results could not be written: {}", path, std::strerror(errno)));
+}
+
+void write_folder(const std::string& folder,
+                  const std::vector<std::pair<std::string, std::string>>& files) {
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  if (failed)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("{}: the folder cannot be made: {}", folder, failed.message()));
+  for (const auto& [name, bytes] : files)
+    sparse::write_file((std::filesystem::path(folder) / name).string(), bytes);
 }
 
 }  // namespace tessera::inline v0::tools

@@ -2,6 +2,8 @@
 
 #include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace tessera::inline v0::tools {
 
@@ -25,5 +27,10 @@ void print_results(const std::string& text);
 // The same into a file, over one that was there; an empty path: to stdout. Error{Internal} names
 // the path and the system's reason.
 void write_results(const std::string& path, const std::string& text);
+
+// Files of these names and bytes in a folder, which is made when it is not there;
+// Error{InvalidArgument} with the system's reason when one cannot be written.
+void write_folder(const std::string& folder,
+                  const std::vector<std::pair<std::string, std::string>>& files);
 
 }  // namespace tessera::inline v0::tools

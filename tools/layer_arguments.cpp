@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "tessera/base/error.hpp"
+#include "tessera/device/host_cpu.hpp"
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/layer_keys.hpp"
 
@@ -17,6 +18,8 @@ device::Machine with_tiles(device::Machine machine, std::int64_t tiles, const st
   machine.tiles = tiles;
   return machine;
 }
+
+bool is_host(const LayerArguments& a) { return a.machine == device::kHostMachine; }
 
 device::Machine make_machine(const LayerArguments& a) {
   device::Machine machine = device::load_machine(a.machine);

@@ -36,7 +36,7 @@ struct LayerArguments {
   PhaseChoice phase = PhaseChoice::All;
   DataType data_type = DataType::Half;
   DataType partials_type = DataType::Float;
-  std::string machine = "gc200";      // a preset or a JSON file
+  std::string machine = "gc200";      // a preset, a JSON file or "host"
   std::optional<std::int64_t> tiles;  // instead of the machine's own number
   std::string matmul_options;         // JSON text, PopSparse's keys; "@path": of that file
   std::string plan_constraints;       // likewise
@@ -47,6 +47,9 @@ struct LayerArguments {
   bool grad_a() const { return phase == PhaseChoice::All || phase == PhaseChoice::Bwd; }
   bool grad_w() const { return phase == PhaseChoice::All || phase == PhaseChoice::Wu; }
 };
+
+// Is the machine this computer, which runtime::HostLayer serves?
+bool is_host(const LayerArguments& arguments);
 
 // The machine with that many of its tiles. Error{InvalidArgument} for more than it has, under 1, or
 // a name that is not known; Error{BadInput} for a bad file.

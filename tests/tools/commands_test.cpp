@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "tessera/sparse/convert.hpp"
@@ -208,6 +209,10 @@ TEST(MachineCommand, ShowsWhatMachineOptionsRead) {
   std::ofstream(folder / "m.json") << tessera({"machine", "show", "bow"}).out;
   EXPECT_EQ(tessera({"machine", "show", folder / "m.json"}).out,
             tessera({"machine", "show", "bow"}).out);
+  EXPECT_THAT(tessera({"machine", "list"}).out, HasSubstr("host    this computer: "));
+  const auto host = nlohmann::json::parse(tessera({"machine", "show", "host"}).out);
+  EXPECT_GE(host["cores"], 1);
+  EXPECT_GT(host["l2_bytes"], host["l1_bytes"]);
   EXPECT_EQ(tessera({"machine", "show", "none"}).exit, 2);
 }
 

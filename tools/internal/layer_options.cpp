@@ -96,7 +96,8 @@ void add_layer_options(CLI::App& app, LayerArguments& a) {
 }
 
 void add_machine_options(CLI::App& app, LayerArguments& a) {
-  app.add_option("--machine", a.machine, "gc200, bow, mk1 or FILE.json")->capture_default_str();
+  app.add_option("--machine", a.machine, "gc200, bow, mk1, FILE.json, or host: this computer")
+      ->capture_default_str();
   app.add_option("--tiles-per-ipu", a.tiles, "tiles to use; default: all the machine has");
 }
 

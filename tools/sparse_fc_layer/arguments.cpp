@@ -7,6 +7,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/tools/internal/command_line.hpp"
+#include "tessera/tools/internal/host_options.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
 #include "tessera/tools/sparse_fc_layer/trust.hpp"
 
@@ -173,6 +174,12 @@ void add_run_options(CLI::App& app, const std::shared_ptr<Arguments>& arguments)
     read_area(*area, *arguments);
     arguments->configuration = internal::effective_configuration(app);
     static_cast<LayerArguments&>(*arguments) = with_layer_keys(*arguments);
+    internal::refuse_tile_options(
+        app, *arguments,
+        {"--tiles-per-ipu", "--plan-constraints", "--plan", "--plan-cache", "--on-no-fit",
+         "--isolate", "--inject", "--self-check", "--compile-only", "--trace", "--html",
+         "--profile", "--report-plan", "--report-total-cycle-counts",
+         "--report-dense-gradw-serial-splits"});
   });
 }
 

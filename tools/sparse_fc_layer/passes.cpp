@@ -7,14 +7,13 @@
 #include <vector>
 
 #include "tessera/base/error.hpp"
-#include "tessera/base/random_matrix.hpp"
 #include "tessera/runtime/batches.hpp"
 #include "tessera/runtime/trace.hpp"
 #include "tessera/sparse/array.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/npz.hpp"
-#include "tessera/sparse/read.hpp"
 #include "tessera/tools/internal/progress.hpp"
+#include "tessera/tools/sparse_fc_layer/operands.hpp"
 #include "tessera/tools/sparse_fc_layer/trust.hpp"
 
 namespace tessera::inline v0::tools {
@@ -25,18 +24,6 @@ void add(const runtime::Verdict& part, runtime::Verdict& sum) {
   if (part.worst > sum.worst) sum = part;
   sum.compared = compared;
   sum.wrong = wrong;
-}
-
-// S of the file, or drawn.
-template <class T>
-Matrix<T> operand(const Arguments& a, const Weights& weights) {
-  if (a.input.empty()) return random_matrix<T>(weights.cols, a.batch_size, a.seed + 1);
-  const sparse::Array file = sparse::read_npy(sparse::read_file(a.input), a.input);
-  TESSERA_ASSERT((file.shape == std::vector<std::int64_t>{weights.cols, a.batch_size}));
-  Matrix<T> matrix(weights.cols, a.batch_size);
-  std::transform(file.values.begin(), file.values.end(), matrix.elements().begin(),
-                 [](double value) { return T(float(value)); });
-  return matrix;
 }
 
 // The layer with operands for the whole batch.
@@ -56,8 +43,8 @@ class Passes {
         width_(run.report.problem.size.z),
         parts_(runtime::batch_parts(a.batch_size, width_)),
         matrix_(inside(weights.matrix, weights)),
-        s_(operand<T>(a, weights)),
-        q_grad_(random_matrix<T>(weights.rows, a.batch_size, a.seed + 2)) {}
+        s_(make_s<T>(a, weights)),
+        q_grad_(make_q_grad<T>(a, weights)) {}
 
   void fwd() {
     product(planner::Pass::Fwd, matrix_, s_,

@@ -11,12 +11,11 @@
 #include "tessera/planner/explain.hpp"
 #include "tessera/runtime/fit.hpp"
 #include "tessera/runtime/fully_connected.hpp"
-#include "tessera/sparse/array.hpp"
 #include "tessera/sparse/convert.hpp"
-#include "tessera/sparse/read.hpp"
-#include "tessera/sparse/write.hpp"
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/progress.hpp"
+#include "tessera/tools/sparse_fc_layer/host_run.hpp"
+#include "tessera/tools/sparse_fc_layer/operands.hpp"
 #include "tessera/tools/sparse_fc_layer/passes.hpp"
 
 namespace tessera::inline v0::tools {
@@ -150,25 +149,6 @@ std::string cycles_text(const LayerRun& run) {
   return text.empty() ? text : "\n" + text;
 }
 
-// The columns of --input, or --batch-size.
-std::int64_t batch_of(const Arguments& a, const Weights& weights) {
-  if (a.input.empty()) return a.batch_size;
-  const sparse::Array file = sparse::read_npy(sparse::read_file(a.input), a.input);
-  if (file.shape.size() == 2 && file.shape[0] == weights.cols && file.shape[1] > 0 &&
-      file.type != sparse::ElementType::Text)
-    return file.shape[1];
-  throw Error(ErrorCode::BadInput,
-              fmt::format("{}: S has the shape ({}); this layer needs ({}, batch)", a.input,
-                          fmt::join(file.shape, ", "), weights.cols));
-}
-
-double share_without_blocks(const sparse::Csr<float>& matrix) {
-  std::int64_t empty = 0;
-  for (std::size_t r = 1; r < matrix.row_begin.size(); ++r)
-    empty += matrix.row_begin[r] == matrix.row_begin[r - 1];
-  return double(empty) / double(matrix.block_rows());
-}
-
 // "trace.json", or "trace.GradA.json" when there are more passes than one.
 std::string trace_path(const std::string& path, planner::Pass pass, std::size_t passes) {
   if (passes == 1) return path;
@@ -183,21 +163,35 @@ void write_files(const Arguments& a, const LayerRun& run) {
   if (!a.html.empty())
     write_results(a.html, report_page(runtime::to_json(run.report, run.context), run.page));
   if (a.output_dir.empty()) return;
-  std::error_code failed;
-  std::filesystem::create_directories(a.output_dir, failed);
-  if (failed)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("{}: the folder cannot be made: {}", a.output_dir, failed.message()));
-  const auto write = [&](const std::string& name, const std::string& bytes) {
-    sparse::write_file((std::filesystem::path(a.output_dir) / name).string(), bytes);
-  };
-  for (const auto& [name, bytes] : run.files) write(name, bytes);
-  write("plan.json", planner::plan_to_json({run.report.problem, run.report.machine,
-                                            run.context.options, run.report.plan}));
-  write("report.json", runtime::to_json(run.report, run.context));
-  write("report.csv", runtime::to_csv(run.report, run.context));
-  if (can_make_pages())
-    write("report.html", report_page(runtime::to_json(run.report, run.context), run.page));
+  const std::string json = runtime::to_json(run.report, run.context);
+  std::vector<std::pair<std::string, std::string>> files = run.files;
+  files.emplace_back("plan.json", planner::plan_to_json({run.report.problem, run.report.machine,
+                                                         run.context.options, run.report.plan}));
+  files.emplace_back("report.json", json);
+  files.emplace_back("report.csv", runtime::to_csv(run.report, run.context));
+  if (can_make_pages()) files.emplace_back("report.html", report_page(json, run.page));
+  write_folder(a.output_dir, files);
+}
+
+void write_files(const Arguments& a, const HostRun& run) {
+  if (a.output_dir.empty()) return;
+  std::vector<std::pair<std::string, std::string>> files = run.files;
+  files.emplace_back("report.json", runtime::to_json(run.report, run.context));
+  files.emplace_back("report.csv", runtime::to_csv(run.report, run.context));
+  write_folder(a.output_dir, files);
+}
+
+template <class Run>
+int write_and_print(const Arguments& a, const Run& run) {
+  write_files(a, run);
+  if (a.json) {
+    print_results(runtime::to_json(run.report, run.context));
+  } else if (a.csv) {
+    print_results(runtime::to_csv(run.report, run.context));
+  } else if (!a.quiet) {
+    print_results(to_text(run));
+  }
+  return exit_code_of(run);
 }
 
 }  // namespace
@@ -245,16 +239,8 @@ int run_and_print(const Arguments& a, const char* program) {
   if (a.verbose)
     for (const auto& [option, value] : a.configuration)
       fmt::print(stderr, "{}: --{} {}\n", program, option, value);
-  const LayerRun run = run_layer(a, program);
-  write_files(a, run);
-  if (a.json) {
-    print_results(runtime::to_json(run.report, run.context));
-  } else if (a.csv) {
-    print_results(runtime::to_csv(run.report, run.context));
-  } else if (!a.quiet) {
-    print_results(to_text(run));
-  }
-  return exit_code_of(run);
+  if (is_host(a)) return write_and_print(a, run_on_host(a, program));
+  return write_and_print(a, run_layer(a, program));
 }
 
 std::string to_text(const LayerRun& run) {

@@ -96,4 +96,11 @@ sparse::Csr<float> inside(const sparse::Csr<float>& matrix, const Weights& weigh
   return sparse::cropped(sparse::with_block(matrix, BlockShape{1, 1}), weights.rows, weights.cols);
 }
 
+double share_without_blocks(const sparse::Csr<float>& matrix) {
+  std::int64_t empty = 0;
+  for (std::size_t r = 1; r < matrix.row_begin.size(); ++r)
+    empty += matrix.row_begin[r] == matrix.row_begin[r - 1];
+  return double(empty) / double(matrix.block_rows());
+}
+
 }  // namespace tessera::inline v0::tools

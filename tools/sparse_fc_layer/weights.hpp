@@ -25,4 +25,7 @@ planner::Problem make_problem(const Arguments& arguments, const Weights& weights
 // side is padded, else its elements inside. O(values).
 sparse::Csr<float> inside(const sparse::Csr<float>& matrix, const Weights& weights);
 
+// Block rows that hold nothing / all.
+double share_without_blocks(const sparse::Csr<float>& matrix);
+
 }  // namespace tessera::inline v0::tools

@@ -12,6 +12,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/command_line.hpp"
+#include "tessera/tools/sparse_fc_layer/host_run.hpp"
 #include "tessera/tools/sparse_fc_layer/run.hpp"
 
 namespace tessera::inline v0::tools {
@@ -72,10 +73,15 @@ Arguments arguments_of(const std::vector<std::string>& words) {
   return *arguments;
 }
 
-BatchStatus status_of(const LayerRun& run, BatchMode mode) {
-  if (!run.report.ok()) return BatchStatus::Failed;
-  const bool is_checked = mode == BatchMode::Correctness && !run.report.passes.empty();
-  return is_checked && run.empty_outputs > kTrust ? BatchStatus::Mistrusted : BatchStatus::Passed;
+void mistrust(double empty_outputs, BatchResult& result) {
+  result.status = BatchStatus::Mistrusted;
+  result.message = fmt::format("{:.0f} % of the outputs have no term", 100 * empty_outputs);
+}
+
+void add_verdict(planner::Pass pass, const std::optional<runtime::Verdict>& verdict,
+                 BatchResult& result) {
+  if (verdict && !verdict->ok())
+    result.message += planner::to_string(pass) + " " + to_string(*verdict) + "; ";
 }
 
 BatchStatus status_of(ErrorCode code) {
@@ -84,22 +90,35 @@ BatchStatus status_of(ErrorCode code) {
   return code == ErrorCode::Internal ? BatchStatus::Failed : BatchStatus::InvalidArguments;
 }
 
+// On this computer nothing is counted in cycles.
+BatchResult run_host_problem(const Arguments& a, BatchMode mode) {
+  const HostRun run = run_on_host(a);
+  BatchResult result;
+  result.status = run.report.ok() ? BatchStatus::Passed : BatchStatus::Failed;
+  if (run.report.ok() && mode == BatchMode::Correctness && run.empty_outputs > kTrust)
+    mistrust(run.empty_outputs, result);
+  for (const runtime::HostPassReport& pass : run.report.passes)
+    add_verdict(pass.pass, pass.verdict, result);
+  return result;
+}
+
 BatchResult run_checked(const std::vector<std::string>& words, BatchMode mode) {
   Arguments a = arguments_of(words);
   BatchResult result;
   if (mode == BatchMode::List) return result;
   if (mode == BatchMode::Performance) a.stop = std::min(a.stop, StopAfter::Passes);
   if (mode == BatchMode::Plan) a.stop = StopAfter::Plan;
+  if (is_host(a)) return run_host_problem(a, mode);
   const LayerRun run = run_layer(a);
-  result.status = status_of(run, mode);
+  result.status = run.report.ok() ? BatchStatus::Passed : BatchStatus::Failed;
   result.planned_cycles = run.report.plan.cost.cycles.value;
   for (const runtime::PassReport& pass : run.report.passes) {
     result.cycles += pass.ledger.total().value;
-    if (pass.verdict && !pass.verdict->ok())
-      result.message += planner::to_string(pass.pass) + " " + to_string(*pass.verdict) + "; ";
+    add_verdict(pass.pass, pass.verdict, result);
   }
-  if (result.status == BatchStatus::Mistrusted)
-    result.message = fmt::format("{:.0f} % of the outputs have no term", 100 * run.empty_outputs);
+  const bool is_checked = mode == BatchMode::Correctness && !run.report.passes.empty();
+  if (run.report.ok() && is_checked && run.empty_outputs > kTrust)
+    mistrust(run.empty_outputs, result);
   return result;
 }
 

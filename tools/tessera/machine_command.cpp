@@ -2,7 +2,9 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <nlohmann/json.hpp>
 
+#include "tessera/device/host_cpu.hpp"
 #include "tessera/device/machine.hpp"
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/tessera/commands.hpp"
@@ -19,7 +21,24 @@ std::string list() {
         fmt::format("{:<8}{:>8}{:>18}{:>12.3f}{:>28}{:>14}\n", m.name, m.tiles, m.tile_memory.value,
                     m.clock_hz / 1e9, m.exchange_bytes_per_cycle, m.word_bits);
   }
-  return text;
+  const device::HostCpu cpu = device::read_host_cpu();
+  return text + fmt::format("{:<8}this computer: {}, {} cores, caches of {}, {} and {} bytes\n",
+                            device::kHostMachine, device::host_cpu_model(), cpu.cores,
+                            cpu.l1_data.value, cpu.l2.value, cpu.l3.value);
+}
+
+std::string host_json() {
+  const device::HostCpu cpu = device::read_host_cpu();
+  const nlohmann::ordered_json json = {
+      {"name", device::kHostMachine}, {"cpu", device::host_cpu_model()},
+      {"cores", cpu.cores},           {"l1_bytes", cpu.l1_data.value},
+      {"l2_bytes", cpu.l2.value},     {"l3_bytes", cpu.l3.value}};
+  return json.dump(2);
+}
+
+std::string machine_json(const std::string& name) {
+  return name == device::kHostMachine ? host_json()
+                                      : device::machine_to_json(device::load_machine(name));
 }
 
 }  // namespace
@@ -31,12 +50,14 @@ void add_machine_command(CLI::App& app, std::function<int()>& run) {
     run = [] { return print_results(list()), int(kOk); };
   });
   CLI::App* show = command->add_subcommand(
-      "show", "One machine as JSON, which --machine reads when it is saved to a file.");
+      "show",
+      "One machine as JSON, which --machine reads when it is saved to a file; this computer has "
+      "no tiles to describe and is named only.");
   const auto name = std::make_shared<std::string>();
-  show->add_option("name", *name, "a preset or FILE.json")->required();
+  show->add_option("name", *name, "a preset, FILE.json or host")->required();
   show->callback([name, &run] {
     run = [name] {
-      print_results(device::machine_to_json(device::load_machine(*name)) + "\n");
+      print_results(machine_json(*name) + "\n");
       return int(kOk);
     };
   });

@@ -1,0 +1,203 @@
+#include "tessera/runtime/host_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "tessera/runtime/internal/report_fields.hpp"
+#include "tessera/runtime/internal/report_text.hpp"
+
+namespace tessera::inline v0::runtime {
+namespace {
+
+using internal::Json;
+using internal::TextOut;
+
+double share(double part, double whole) { return whole > 0 ? part / whole : 0; }
+
+double rate(const HostReport& report, const HostPassReport& pass) {
+  return share(report.useful_flops(), pass.times.seconds);
+}
+
+// Of the time of all threads.
+double kernel_share(const HostReport& report, const HostPassReport& pass) {
+  return share(pass.times.kernel_seconds, pass.times.seconds * report.threads);
+}
+
+bool is_checked(const HostReport& report) {
+  return std::any_of(report.passes.begin(), report.passes.end(),
+                     [](const HostPassReport& p) { return p.verdict.has_value(); });
+}
+
+void write_computer(const HostReport& report, TextOut out) {
+  const device::HostCpu& cpu = report.cpu;
+  internal::write_parts("machine",
+                        {fmt::format("host: {}, {} cores", report.cpu_model, cpu.cores),
+                         fmt::format("caches {}, {}, {}", internal::binary_size(cpu.l1_data),
+                                     internal::binary_size(cpu.l2), internal::binary_size(cpu.l3)),
+                         fmt::format("{} thread{}", report.threads, report.threads > 1 ? "s" : "")},
+                        out);
+  fmt::format_to(out, "encoded   {} values in {:.3f} ms, once\n", internal::grouped(report.values),
+                 report.encode_seconds * 1e3);
+}
+
+void write_pass(const HostReport& report, const HostPassReport& pass, TextOut out) {
+  fmt::format_to(out, "{:<8}{:>9}{:>9}{:>8}{:>8}", planner::to_string(pass.pass), pass.cells.x,
+                 pass.cells.y, pass.cells.z, pass.cells.pack ? "packed" : "direct");
+  if (pass.runs > 0)
+    fmt::format_to(out, "{:>12.4f}{:>12.1f}{:>12.1f}{:>12.2f}{:>7}", pass.times.seconds * 1e3,
+                   100 * share(pass.times.copy_seconds, pass.times.seconds),
+                   100 * kernel_share(report, pass), rate(report, pass) * 1e-9, pass.runs);
+  fmt::format_to(out, "\n");
+}
+
+void write_passes(const HostReport& report, TextOut out) {
+  fmt::format_to(out, "\n{:<8}{:>9}{:>9}{:>8}{:>8}", "pass", "cell x", "cell y", "cell z",
+                 "operand");
+  if (report.has_run())
+    fmt::format_to(out, "{:>12}{:>12}{:>12}{:>12}{:>7}", "ms", "copies, %", "kernels, %", "GFLOP/s",
+                   "runs");
+  fmt::format_to(out, "\n");
+  for (const HostPassReport& pass : report.passes) write_pass(report, pass, out);
+}
+
+void write_verdicts(const HostReport& report, TextOut out) {
+  fmt::format_to(
+      out,
+      "times are measured, of the median of the runs; flops are counted, of stored values "
+      "only\n\n");
+  std::int64_t ran = 0;
+  for (const HostPassReport& pass : report.passes) {
+    ran += pass.runs > 0;
+    fmt::format_to(out, "{:<8}{}\n", planner::to_string(pass.pass),
+                   pass.verdict ? to_string(*pass.verdict) : "not checked");
+  }
+  const std::string_view outcome = !report.ok()         ? "FAIL"
+                                   : is_checked(report) ? "PASS"
+                                                        : "UNCHECKED";
+  fmt::format_to(out, "{}: {:.4f} ms measured, {:.2f} useful GFLOP/s\n", outcome,
+                 report.seconds() * 1e3,
+                 share(report.useful_flops() * double(ran), report.seconds()) * 1e-9);
+}
+
+Json cells_json(const HostCells& cells) {
+  return {{"outputs", cells.x},
+          {"inputs", cells.y},
+          {"batch", cells.z},
+          {"packed", cells.pack},
+          {"gathered", cells.gather}};
+}
+
+Json pass_json(const HostReport& report, const HostPassReport& pass) {
+  Json json = {{"pass", planner::to_string(pass.pass)}, {"cells", cells_json(pass.cells)}};
+  if (pass.runs > 0)
+    json.update(Json{{"runs", pass.runs},
+                     {"seconds", pass.times.seconds},
+                     {"copy_seconds", pass.times.copy_seconds},
+                     {"kernel_thread_seconds", pass.times.kernel_seconds},
+                     {"useful_flops", report.useful_flops()}});
+  json["check"] = internal::verdict_json(pass.verdict);
+  return json;
+}
+
+Json host_json(const HostReport& report) {
+  const planner::Problem& p = report.problem;
+  return {{"cpu", report.cpu_model},
+          {"cores", report.cpu.cores},
+          {"threads", report.threads},
+          {"l1_bytes", report.cpu.l1_data.value},
+          {"l2_bytes", report.cpu.l2.value},
+          {"l3_bytes", report.cpu.l3.value},
+          {"outputs", p.size.x},
+          {"inputs", p.size.y},
+          {"batch", p.size.z},
+          {"groups", p.size.g},
+          {"block_rows", p.block.rows},
+          {"block_cols", p.block.cols},
+          {"density", p.density},
+          {"data_type", tessera::to_string(p.data_type)},
+          {"partials_type", tessera::to_string(p.partials_type)},
+          {"values", report.values},
+          {"encode_seconds", report.encode_seconds}};
+}
+
+}  // namespace
+
+bool HostReport::ok() const {
+  return std::all_of(passes.begin(), passes.end(),
+                     [](const HostPassReport& p) { return !p.verdict || p.verdict->ok(); });
+}
+
+bool HostReport::has_run() const {
+  return std::any_of(passes.begin(), passes.end(),
+                     [](const HostPassReport& p) { return p.runs > 0; });
+}
+
+double HostReport::useful_flops() const { return 2.0 * double(values) * double(problem.size.z); }
+
+double HostReport::seconds() const {
+  double sum = 0;
+  for (const HostPassReport& pass : passes) sum += pass.times.seconds;
+  return sum;
+}
+
+std::string to_text(const HostReport& report) {
+  std::string text;
+  const TextOut out(text);
+  internal::write_layer(report.source, report.problem, out);
+  write_computer(report, out);
+  write_passes(report, out);
+  if (report.has_run()) write_verdicts(report, out);
+  return text;
+}
+
+std::string status_of(const HostReport& report, const ReportContext& context) {
+  return internal::status_of({report.ok(), report.has_run(), is_checked(report)}, context);
+}
+
+std::string to_json(const HostReport& report, const ReportContext& context) {
+  Json passes = Json::array();
+  std::int64_t ran = 0;
+  for (const HostPassReport& pass : report.passes) {
+    passes.push_back(pass_json(report, pass));
+    ran += pass.runs > 0;
+  }
+  Json document = internal::opening(report.source, status_of(report, context), context);
+  document.update(Json{{"how",
+                        {{"seconds", "measured"},
+                         {"copy_seconds", "measured"},
+                         {"kernel_thread_seconds", "measured"},
+                         {"encode_seconds", "measured"},
+                         {"useful_flops", "counted"},
+                         {"check", "measured"}}},
+                       {"host", host_json(report)},
+                       {"passes", std::move(passes)},
+                       {"total",
+                        {{"seconds", report.seconds()},
+                         {"useful_flops", report.useful_flops() * double(ran)},
+                         {"encode_seconds", report.encode_seconds}}}});
+  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string to_csv(const HostReport& report, const ReportContext& context) {
+  const std::string problem = internal::csv_problem(
+      {report.source, report.problem, device::kHostMachine, "", status_of(report, context)},
+      context);
+  std::string text = csv_heading();
+  for (const HostPassReport& pass : report.passes) {
+    if (pass.runs == 0) continue;
+    const double copies = pass.times.copy_seconds;
+    const double kernels = pass.times.kernel_seconds / report.threads;
+    const std::pair<const char*, double> phases[] = {
+        {"copy", copies},
+        {"kernels", kernels},
+        {"rest", std::max(0.0, pass.times.seconds - copies - kernels)}};
+    for (const auto& [phase, seconds] : phases)
+      text += fmt::format("{},{},{},{},,,,,,,{:.9g},measured\n", problem,
+                          planner::to_string(pass.pass), phase, pass.runs, seconds);
+  }
+  return text;
+}
+
+}  // namespace tessera::inline v0::runtime

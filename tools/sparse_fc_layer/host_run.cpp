@@ -1,0 +1,178 @@
+#include "tessera/tools/sparse_fc_layer/host_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "tessera/base/executor.hpp"
+#include "tessera/base/int_math.hpp"
+#include "tessera/runtime/host_layer.hpp"
+#include "tessera/sparse/convert.hpp"
+#include "tessera/sparse/npz.hpp"
+#include "tessera/tools/internal/progress.hpp"
+#include "tessera/tools/sparse_fc_layer/operands.hpp"
+#include "tessera/tools/sparse_fc_layer/weights.hpp"
+
+namespace tessera::inline v0::tools {
+namespace {
+
+using planner::Pass;
+using runtime::HostTimes;
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// The run whose time is the median, after one that allocates and warms the caches.
+template <class Run>
+void measure(const Run& run, runtime::HostPassReport& report) {
+  constexpr int kFewest = 3, kMost = 25;
+  constexpr double kSeconds = 0.1;
+  run();
+  std::vector<HostTimes> times;
+  for (double sum = 0; std::ssize(times) < kFewest || (sum < kSeconds && std::ssize(times) < kMost);
+       sum += times.back().seconds)
+    times.push_back(run());
+  const auto middle = times.begin() + std::ssize(times) / 2;
+  std::nth_element(times.begin(), middle, times.end(),
+                   [](const HostTimes& a, const HostTimes& b) { return a.seconds < b.seconds; });
+  report.times = *middle;
+  report.runs = std::ssize(times);
+}
+
+// The layer with operands for the whole batch.
+template <class T>
+class HostPasses {
+ public:
+  HostPasses(runtime::HostLayer& layer, const Weights& weights, const Arguments& a, HostRun& run)
+      : layer_(layer),
+        weights_(weights),
+        run_(run),
+        is_checked_(a.stop == StopAfter::Checks),
+        is_kept_(!a.output_dir.empty()),
+        matrix_(inside(weights.matrix, weights)),
+        s_(make_s<T>(a, weights)),
+        q_grad_(make_q_grad<T>(a, weights)) {}
+
+  void go(runtime::HostPassReport& report) {
+    if (report.pass == Pass::GradW) return gradient(report);
+    if (report.pass == Pass::Fwd)
+      return product(matrix_, s_, report,
+                     [this](auto in, auto out) { return layer_.forward<T>(in, out); });
+    product(sparse::transpose(matrix_), q_grad_, report,
+            [this](auto in, auto out) { return layer_.grad_a<T>(in, out); });
+  }
+
+ private:
+  template <class Run>
+  void product(const sparse::Csr<float>& matrix, const Matrix<T>& in,
+               runtime::HostPassReport& report, const Run& run) {
+    Matrix<T> out(matrix.rows, in.cols());
+    measure([&] { return run(in.view(), out.view()); }, report);
+    const auto result = std::as_const(out).view();
+    if (is_kept_)
+      run_.files.emplace_back(report.pass == Pass::Fwd ? "q.npy" : "s_gradient.npy",
+                              sparse::write_npy(result));
+    // One partial sum a cell along the sum.
+    const std::int64_t partials = ceil_div(matrix.cols, report.cells.y) + 1;
+    if (is_checked_)
+      report.verdict = runtime::verify_product<T>(matrix, in.view(), result,
+                                                  {data_type_of<T>(), DataType::Float, partials});
+  }
+
+  void gradient(runtime::HostPassReport& report) {
+    sparse::Csr<float> gradient = weights_.matrix;
+    const auto q_grad = std::as_const(q_grad_).view(), s = std::as_const(s_).view();
+    measure([&] { return layer_.grad_w<T>(q_grad, s, gradient.values); }, report);
+    const sparse::Csr<float> result = inside(gradient, weights_);
+    if (is_kept_ && sparse::can_read_npz())
+      run_.files.emplace_back("weight_gradient.npz", sparse::write_npz(result));
+    // Lanes of the widest vectors are partial sums, and so are panels.
+    constexpr std::int64_t kLanes = 16;
+    const std::int64_t partials = kLanes + ceil_div(s.cols, report.cells.z);
+    if (is_checked_)
+      report.verdict = runtime::verify_gradient<T>(matrix_, result, q_grad, s,
+                                                   {DataType::Float, DataType::Float, partials});
+  }
+
+  runtime::HostLayer& layer_;
+  const Weights& weights_;
+  HostRun& run_;
+  bool is_checked_, is_kept_;
+  sparse::Csr<float> matrix_;  // what of the weights is the layer's
+  Matrix<T> s_, q_grad_;
+};
+
+template <class T>
+void run_typed(HostPasses<T> passes, HostRun& run, internal::Progress& progress) {
+  std::int64_t done = 0;
+  for (runtime::HostPassReport& pass : run.report.passes) {
+    run.context.is_partial |= internal::is_interrupted();
+    if (run.context.is_partial) return;
+    progress.set(planner::to_string(pass.pass), done++, std::ssize(run.report.passes));
+    passes.go(pass);
+  }
+}
+
+std::vector<Pass> passes_of(const planner::Problem& problem) {
+  std::vector<Pass> passes{Pass::Fwd};
+  if (problem.grad_a) passes.push_back(Pass::GradA);
+  if (problem.grad_w) passes.push_back(Pass::GradW);
+  return passes;
+}
+
+void encode_and_run(const Arguments& a, const Weights& weights, HostRun& run,
+                    internal::Progress& progress) {
+  progress.set("encoding");
+  runtime::HostReport& report = run.report;
+  const auto executor = make_executor(a.threads);
+  report.threads = executor->threads();
+  runtime::HostLayer layer(report.problem, report.cpu, *executor);
+  const double start = seconds_now();
+  layer.set_weights(weights.matrix);
+  report.encode_seconds = seconds_now() - start;
+  report.values = layer.values();
+  for (const Pass pass : passes_of(report.problem))
+    report.passes.push_back({.pass = pass, .cells = layer.cells(pass)});
+  if (a.stop < StopAfter::Passes) return;
+  if (report.problem.data_type == DataType::Half)
+    run_typed(HostPasses<Half>(layer, weights, a, run), run, progress);
+  else
+    run_typed(HostPasses<float>(layer, weights, a, run), run, progress);
+}
+
+}  // namespace
+
+HostRun run_on_host(const Arguments& given, const char* program) {
+  Arguments a = given;
+  internal::Progress progress(a.quiet);
+  progress.set("reading");
+  const Weights weights = make_weights(a);
+  a.batch_size = batch_of(a, weights);
+  HostRun run{{.tool = program,
+               .version = TESSERA_VERSION,
+               .seed = a.seed,
+               .configuration = a.configuration},
+              {.source = weights.source,
+               .problem = make_problem(a, weights),
+               .cpu_model = device::host_cpu_model(),
+               .cpu = device::read_host_cpu()},
+              {},
+              share_without_blocks(weights.matrix)};
+  encode_and_run(a, weights, run, progress);
+  return run;
+}
+
+std::string to_text(const HostRun& run) {
+  std::string text;
+  for (const std::string& note : run.context.notes) text += fmt::format("note      {}\n", note);
+  return text + runtime::to_text(run.report);
+}
+
+ExitCode exit_code_of(const HostRun& run) {
+  if (!run.report.ok()) return kCheckFailed;
+  return run.context.is_partial ? kInterrupted : kOk;
+}
+
+}  // namespace tessera::inline v0::tools

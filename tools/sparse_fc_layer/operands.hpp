@@ -1,0 +1,35 @@
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "tessera/base/error.hpp"
+#include "tessera/base/random_matrix.hpp"
+#include "tessera/sparse/array.hpp"
+#include "tessera/sparse/read.hpp"
+#include "tessera/tools/sparse_fc_layer/weights.hpp"
+
+namespace tessera::inline v0::tools {
+
+// The columns of --input, or --batch-size. Error{BadInput} for a file that does not hold S.
+std::int64_t batch_of(const Arguments& arguments, const Weights& weights);
+
+// S [inputs][batch] of the file, whose batch is the arguments', or drawn from the seed.
+template <class T>
+Matrix<T> make_s(const Arguments& a, const Weights& weights) {
+  if (a.input.empty()) return random_matrix<T>(weights.cols, a.batch_size, a.seed + 1);
+  const sparse::Array file = sparse::read_npy(sparse::read_file(a.input), a.input);
+  TESSERA_ASSERT((file.shape == std::vector<std::int64_t>{weights.cols, a.batch_size}));
+  Matrix<T> matrix(weights.cols, a.batch_size);
+  std::transform(file.values.begin(), file.values.end(), matrix.elements().begin(),
+                 [](double value) { return T(float(value)); });
+  return matrix;
+}
+
+// dQ [outputs][batch], drawn.
+template <class T>
+Matrix<T> make_q_grad(const Arguments& a, const Weights& weights) {
+  return random_matrix<T>(weights.rows, a.batch_size, a.seed + 2);
+}
+
+}  // namespace tessera::inline v0::tools
