@@ -19,6 +19,7 @@ inline bool is_of_type(const std::string& type, const nlohmann::json& value) {
   if (type == "string") return value.is_string();
   if (type == "object") return value.is_object();
   if (type == "array") return value.is_array();
+  if (type == "boolean") return value.is_boolean();
   return type == "null" && value.is_null();
 }
 

@@ -177,11 +177,16 @@ std::string trace_path(const std::string& path, planner::Pass pass, std::size_t 
   return named.string();
 }
 
+std::string page_of(const LayerRun& run) {
+  runtime::ReportContext context = run.context;
+  context.with_tiles = true;
+  return report_page(runtime::to_json(run.report, context), run.page);
+}
+
 void write_files(const Arguments& a, const LayerRun& run) {
   for (const auto& [pass, text] : run.traces)
     write_results(trace_path(a.trace, pass, run.traces.size()), text);
-  if (!a.html.empty())
-    write_results(a.html, report_page(runtime::to_json(run.report, run.context), run.page));
+  if (!a.html.empty()) write_results(a.html, page_of(run));
   if (a.output_dir.empty()) return;
   std::error_code failed;
   std::filesystem::create_directories(a.output_dir, failed);
@@ -196,8 +201,7 @@ void write_files(const Arguments& a, const LayerRun& run) {
                                             run.context.options, run.report.plan}));
   write("report.json", runtime::to_json(run.report, run.context));
   write("report.csv", runtime::to_csv(run.report, run.context));
-  if (can_make_pages())
-    write("report.html", report_page(runtime::to_json(run.report, run.context), run.page));
+  if (can_make_pages()) write("report.html", page_of(run));
 }
 
 }  // namespace
@@ -221,7 +225,8 @@ LayerRun run_layer(const Arguments& given, const char* program) {
                 .seed = a.seed,
                 .options = planned.options,
                 .configuration = a.configuration,
-                .notes = notes_of(planned)},
+                .notes = notes_of(planned),
+                .with_tiles = a.report_tiles},
                {.source = weights.source,
                 .problem = planned.problem,
                 .plan = planned.result.plan,
@@ -232,7 +237,8 @@ LayerRun run_layer(const Arguments& given, const char* program) {
                {},
                {},
                a.report_cycles,
-               a.profile};
+               a.profile,
+               a.report_tiles || wants_page(a)};
   run.extras = extras_of(a, run.report, planned.options);
   if (wants_page(a) && a.plan_file.empty() && planned.options == options_of(a))
     run.page.explanation = explanation_of(run, weights);
