@@ -94,9 +94,10 @@ std::string spill_steps(const partitioner::SpillStats& s) {
 
 void write_buckets(const LayerReport& report, Out out) {
   const partitioner::SpillStats& s = report.spill;
-  fmt::format_to(out, "buckets   {} records; fullest holds {} of {} values, {} of {} words\n",
-                 grouped(s.records), s.fullest_blocks * report.grid.block.area(),
-                 report.plan.nonzeros_per_bucket, s.fullest_words, report.grid.meta_words);
+  fmt::format_to(out, "buckets   {} {}; fullest holds {} of {} values, {} of {} words\n",
+                 grouped(s.records), s.records == 1 ? "record" : "records",
+                 s.fullest_blocks * report.grid.block.area(), report.plan.nonzeros_per_bucket,
+                 s.fullest_words, report.grid.meta_words);
   std::vector<std::string> parts = {fmt::format("{} of {} ({:.2f} %)", grouped(s.moved_blocks),
                                                 grouped(s.blocks), 100 * s.moved_share())};
   if (!report.travel.stays_home()) {
@@ -164,6 +165,21 @@ void write_pass(const LayerReport& report, const PassReport& pass, Out out) {
             out);
 }
 
+// The step of each pass that takes longest, and on which tile.
+void write_imbalance(const LayerReport& report, Out out) {
+  fmt::format_to(out, "\n{:<8}{:<20}{:>12}{:>14}{:>16}{:>22}\n", "pass", "longest step", "cycles",
+                 "slowest tile", "slowest / mean", "of all compute steps");
+  for (const PassReport& pass : report.passes) {
+    const Imbalance uneven = imbalance(pass.ledger);
+    if (uneven.longest_step < 0) continue;
+    const device::StepRecord& step = pass.ledger.steps[std::size_t(uneven.longest_step)];
+    fmt::format_to(
+        out, "{:<8}{:<20}{:>12}{:>14}{:>16.2f}{:>22.2f}\n", planner::to_string(pass.pass),
+        fmt::format("{} {}", uneven.longest_step + 1, step.phase), grouped(step.cycles.value),
+        step.critical_tile.value, uneven.of_longest, uneven.of_compute);
+  }
+}
+
 // Nothing passes that was not looked at.
 std::string_view outcome(const LayerReport& report) {
   const bool checked = std::any_of(report.passes.begin(), report.passes.end(),
@@ -220,7 +236,9 @@ std::string to_text(const LayerReport& report) {
   text += "\n";
   write_row({"pass", "phase", "steps", "compute", "exchange", "cycles", "planned", "moved"}, out);
   for (const PassReport& pass : report.passes) write_pass(report, pass, out);
-  fmt::format_to(out, "cycles are modelled from counted work; bytes moved are counted\n\n");
+  fmt::format_to(out, "cycles are modelled from counted work; bytes moved are counted\n");
+  write_imbalance(report, out);
+  text += "\n";
   write_verdicts(report, out);
   return text;
 }

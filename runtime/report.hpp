@@ -9,6 +9,7 @@
 #include "tessera/partitioner/buckets.hpp"
 #include "tessera/planner/plan.hpp"
 #include "tessera/planner/problem.hpp"
+#include "tessera/runtime/tile_report.hpp"
 #include "tessera/runtime/verify.hpp"
 
 namespace tessera::inline v0::runtime {
@@ -17,7 +18,8 @@ namespace tessera::inline v0::runtime {
 struct PassReport {
   planner::Pass pass = planner::Pass::Fwd;
   device::Ledger ledger;
-  std::optional<Verdict> verdict;  // none: not checked
+  std::optional<Verdict> verdict;   // none: not checked
+  std::optional<TileReport> tiles;  // none: nobody asked for it
 };
 
 // Everything a run of a layer has to say, as data.
@@ -42,7 +44,8 @@ struct LayerReport {
 std::optional<Cycles> dense_bound(const planner::Problem& problem, const device::Machine& machine);
 
 // One screen of text: layer, machine, plan, buckets and spills, cycles per phase beside the plan's,
-// verdicts, and a last line that says whether all is well. Without passes it ends at the buckets.
+// the slowest tile of each pass, verdicts, and a last line that says whether all is well. Without
+// passes it ends at the buckets.
 std::string to_text(const LayerReport& report);
 
 }  // namespace tessera::inline v0::runtime

@@ -21,36 +21,101 @@ Json to_json(const device::PhaseTotal& phase, const LayerReport& report, planner
       {"steps", phase.steps},
       {"compute_cycles", phase.compute.value},
       {"exchange_cycles", phase.exchange.value},
+      {"control_cycles", phase.control.value},
       {"overhead_cycles", phase.overhead.value},
       {"planned_cycles", planned_cycles(report, pass, phase.phase).value},
       {"moved_bytes", phase.moved.value},
       {"mean_tile_compute_cycles", double(phase.tile_sum.value) / double(report.machine.tiles)}};
 }
 
+const char* name_of(device::StepKind kind) {
+  if (kind == device::StepKind::Compute) return "compute";
+  return kind == device::StepKind::Exchange ? "exchange" : "control";
+}
+
 Json to_json(const device::StepRecord& step) {
   return {{"phase", step.phase},
-          {"kind", step.kind == device::StepKind::Compute ? "compute" : "exchange"},
+          {"kind", name_of(step.kind)},
           {"cycles", step.cycles.value},
           {"overhead_cycles", step.overhead.value},
           {"slowest_tile", step.critical_tile.value},
           {"tile_sum_cycles", step.tile_sum.value},
+          {"tiles", step.tiles},
+          {"slowest_over_mean", step.imbalance()},
           {"moved_bytes", step.moved.value}};
 }
 
-Json to_json(const LayerReport& report, const PassReport& pass) {
+Json to_json(const Imbalance& imbalance, const device::Ledger& ledger) {
+  if (imbalance.longest_step < 0) return nullptr;
+  const device::StepRecord& step = ledger.steps[std::size_t(imbalance.longest_step)];
+  return {{"longest_step", imbalance.longest_step + 1},
+          {"phase", step.phase},
+          {"cycles", step.cycles.value},
+          {"slowest_tile", step.critical_tile.value},
+          {"slowest_over_mean", imbalance.of_longest},
+          {"compute_slowest_over_mean", imbalance.of_compute}};
+}
+
+template <class Quantity>
+Json values_of(const std::vector<Quantity>& list) {
+  Json values = Json::array();
+  for (const Quantity& one : list) values.push_back(one.value);
+  return values;
+}
+
+Json to_json(const device::MemoryUse& use) {
+  Json at_peak = Json::array();
+  for (const device::HeldBuffer& held : use.at_peak)
+    at_peak.push_back({{"buffer", held.name}, {"bytes", held.bytes.value}});
+  return {{"fullest_tile", use.fullest.value},
+          {"fullest_tile_bytes", values_of(use.by_phase)},
+          {"at_peak", std::move(at_peak)}};
+}
+
+Json buffers_json(const TileReport& tiles) {
+  Json buffers = Json::array();
+  for (std::size_t i = 0; i < tiles.buffers.size(); ++i) {
+    const Buffer& buffer = tiles.buffers[i];
+    const Liveness::Life& life = tiles.liveness.lives[i];
+    buffers.push_back({{"buffer", buffer.name},
+                       {"resident", buffer.resident},
+                       {"largest_bytes", buffer.largest.value},
+                       {"first_phase", life.first},
+                       {"last_phase", life.last}});
+  }
+  return buffers;
+}
+
+Json to_json(const TileReport& tiles) {
+  std::vector<Bytes> peaks;
+  for (const device::TilePeak& peak : tiles.memory.tiles) peaks.push_back(peak.bytes);
+  return {{"compute_cycles", values_of(tiles.compute)},
+          {"exchange_cycles", values_of(tiles.exchange)},
+          {"sent_bytes", values_of(tiles.sent)},
+          {"received_bytes", values_of(tiles.received)},
+          {"memory_bytes", values_of(peaks)},
+          {"memory", to_json(tiles.memory)},
+          {"phases", tiles.liveness.phases},
+          {"buffers", buffers_json(tiles)}};
+}
+
+Json to_json(const LayerReport& report, const PassReport& pass, bool with_tiles) {
   const planner::PassCost* planned = report.plan.cost.find(pass.pass);
   Json phases = Json::array(), steps = Json::array();
   for (const device::PhaseTotal& phase : pass.ledger.phases())
     phases.push_back(to_json(phase, report, pass.pass));
   for (const device::StepRecord& step : pass.ledger.steps) steps.push_back(to_json(step));
-  return {{"pass", planner::to_string(pass.pass)},
-          {"cycles", pass.ledger.total().value},
-          {"planned_cycles", planned != nullptr ? planned->cycles().value : 0},
-          {"planned_overhead_cycles", planned_cycles(report, pass.pass, kOverhead).value},
-          {"moved_bytes", pass.ledger.moved().value},
-          {"phases", std::move(phases)},
-          {"steps", std::move(steps)},
-          {"check", internal::verdict_json(pass.verdict)}};
+  Json json = {{"pass", planner::to_string(pass.pass)},
+               {"cycles", pass.ledger.total().value},
+               {"planned_cycles", planned != nullptr ? planned->cycles().value : 0},
+               {"planned_overhead_cycles", planned_cycles(report, pass.pass, kOverhead).value},
+               {"moved_bytes", pass.ledger.moved().value},
+               {"phases", std::move(phases)},
+               {"steps", std::move(steps)},
+               {"imbalance", to_json(imbalance(pass.ledger), pass.ledger)},
+               {"check", internal::verdict_json(pass.verdict)}};
+  if (with_tiles && pass.tiles) json["tiles"] = to_json(*pass.tiles);
+  return json;
 }
 
 Json buckets_json(const LayerReport& report) {
@@ -97,7 +162,8 @@ std::string status_of(const LayerReport& report, const ReportContext& context) {
 
 std::string to_json(const LayerReport& report, const ReportContext& context) {
   Json passes = Json::array();
-  for (const PassReport& pass : report.passes) passes.push_back(to_json(report, pass));
+  for (const PassReport& pass : report.passes)
+    passes.push_back(to_json(report, pass, context.with_tiles));
   Json document = internal::opening(report.source, status_of(report, context), context);
   document.update(
       Json{{"how",

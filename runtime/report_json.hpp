@@ -21,6 +21,8 @@ struct ReportContext {
   std::vector<std::pair<std::string, std::string>> configuration;  // option, effective value
   std::vector<std::string> notes;
   bool is_partial = false;  // stopped before all passes had run
+  bool with_tiles =
+      false;  // what each tile did too, of passes that have it: some 20 numbers a tile
 };
 
 // "passed", "failed", "unchecked" (nothing was compared), "planned" (nothing ran) or "partial".

@@ -45,9 +45,9 @@ LayerReport small_report() {
   report.spill = {.blocks = 24, .moved_blocks = 6, .records = 5};
   PassReport pass{planner::Pass::Fwd, {}, Verdict{.compared = 32, .worst = 0.5}};
   pass.ledger.steps = {{"pre-arrange", device::StepKind::Exchange, Cycles(1234), Cycles(600),
-                        TileId(0), Cycles(1234), Bytes(2048)},
+                        TileId(0), Cycles(1234), Bytes(2048), 4},
                        {"distribute", device::StepKind::Compute, Cycles(2000000), Cycles(11),
-                        TileId(1), Cycles(8000000), Bytes()}};
+                        TileId(3), Cycles(4000000), Bytes(), 4}};
   report.passes = {pass};
   return report;
 }
@@ -60,6 +60,22 @@ TEST(Report, ShowsCyclesOfEachPhaseAndTheirSum) {
   EXPECT_THAT(text, HasSubstr("total             2                           2,001,845"));
   EXPECT_THAT(text, HasSubstr("2.0 KiB"));
   EXPECT_THAT(text, HasSubstr("spilled   6 of 24 (25.00 %)"));
+}
+
+TEST(Report, NamesTheSlowestTileOfTheLongestStepOfEachPass) {
+  LayerReport report = small_report();
+  EXPECT_THAT(to_text(report),
+              HasSubstr("Fwd     2 distribute           2,000,000             3            2.00"
+                        "                  2.00\n"));
+  report.passes.push_back({planner::Pass::GradA, {}, {}});
+  EXPECT_THAT(to_text(report), Not(HasSubstr("GradA   0"))) << "no step, no line";
+}
+
+TEST(Report, CountsOneRecordAsOne) {
+  LayerReport report = small_report();
+  EXPECT_THAT(to_text(report), HasSubstr("buckets   5 records; "));
+  report.spill.records = 1;
+  EXPECT_THAT(to_text(report), HasSubstr("buckets   1 record; "));
 }
 
 // The longest line, in columns.

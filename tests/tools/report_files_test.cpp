@@ -54,6 +54,7 @@ TEST(ReportJson, FollowsTheSchemaInEveryKindOfRun) {
   for (const auto& more : std::vector<std::vector<std::string>>{
            {},
            {"--plan-only"},
+           {"--report-tiles"},
            {"--ignore-data", "--single-phase=fwd"},
            {"--block-size=4", "--data-type=half", "--partials-type=half"},
            {R"(--matmul-options={"partitioner.forceBucketSpills":"true"})",
@@ -97,7 +98,8 @@ TEST(ReportJson, SaysWhatTheTableSaysAndHowItCameAbout) {
     for (const json& step : pass["steps"])
       steps += step["cycles"].get<std::int64_t>() + step["overhead_cycles"].get<std::int64_t>();
     for (const json& phase : pass["phases"])
-      for (const char* part : {"compute_cycles", "exchange_cycles", "overhead_cycles"})
+      for (const char* part :
+           {"compute_cycles", "exchange_cycles", "control_cycles", "overhead_cycles"})
         phases += phase[part].get<std::int64_t>();
     EXPECT_EQ(steps, pass["cycles"]);
     EXPECT_EQ(phases, pass["cycles"]);
@@ -107,6 +109,27 @@ TEST(ReportJson, SaysWhatTheTableSaysAndHowItCameAbout) {
   std::string digits = std::to_string(total);
   digits.insert(digits.size() - 3, ",");
   EXPECT_THAT(table, HasSubstr("PASS: " + digits + " modelled cycles"));
+}
+
+TEST(ReportJson, SaysWhatEachTileDidWhenAskedAndItAddsUp) {
+  const json report = json::parse(run(small({"--json", "--report-tiles"})).out);
+  for (const json& pass : report["passes"]) {
+    const json& tiles = pass["tiles"];
+    std::int64_t received = 0, slowest = 0, fullest = 0;
+    for (const json& bytes : tiles["received_bytes"]) received += bytes.get<std::int64_t>();
+    EXPECT_EQ(received, pass["moved_bytes"]);
+    for (std::size_t tile = 0; tile < 8; ++tile) {
+      fullest = std::max(fullest, tiles["memory_bytes"].at(tile).get<std::int64_t>());
+      slowest = std::max(slowest, tiles["compute_cycles"].at(tile).get<std::int64_t>());
+    }
+    EXPECT_EQ(tiles["memory_bytes"][tiles["memory"]["fullest_tile"].get<std::size_t>()], fullest);
+    EXPECT_LE(fullest, report["total"]["fullest_tile_bytes"]);
+    EXPECT_LE(slowest, pass["cycles"]);
+    const json& longest = pass["steps"][pass["imbalance"]["longest_step"].get<std::size_t>() - 1];
+    EXPECT_EQ(longest["slowest_tile"], pass["imbalance"]["slowest_tile"]);
+    for (const json& step : pass["steps"]) EXPECT_LE(step["cycles"], longest["cycles"]);
+  }
+  EXPECT_FALSE(json::parse(run(small({"--json"})).out)["passes"][0].contains("tiles"));
 }
 
 TEST(ReportCsv, HasARowForEachPassAndPhaseWithAsManyCellsAsTheHeading) {

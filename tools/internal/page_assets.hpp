@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 
 // The files of tools/web as they were when the program was built.
@@ -7,7 +8,7 @@ namespace tessera::inline v0::tools::internal {
 
 std::string_view page_template();
 std::string_view page_style();
-std::string_view page_script();
+std::string page_script();
 // Empty when npm did not deliver it.
 std::string_view chart_library();
 

@@ -88,6 +88,8 @@ void add_report_options(CLI::App& app, Arguments& a) {
   app.add_flag("--report-total-cycle-counts", a.report_cycles, "print the cycles of each pass");
   app.add_flag("--report-dense-gradw-serial-splits", a.report_serial_splits,
                "print in how many parts a dense weight gradient would have to be made");
+  app.add_flag("--report-tiles", a.report_tiles,
+               "let --json say what each tile did and held in each pass");
   app.add_flag("--profile", a.profile, "print every step: cycles, slowest tile, bytes");
 }
 

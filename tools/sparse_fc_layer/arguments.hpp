@@ -45,6 +45,7 @@ struct Arguments : LayerArguments {
   bool json = false, csv = false, quiet = false, verbose = false;
   std::vector<std::pair<std::string, std::string>> configuration;  // every option's value
   bool report_plan = false, report_cycles = false, report_serial_splits = false, profile = false;
+  bool report_tiles = false;
   bool self_check = false;
   std::optional<FaultRequest> fault;
 };

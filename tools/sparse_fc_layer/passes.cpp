@@ -40,6 +40,7 @@ class Passes {
         traces_(run.traces),
         is_checked_(a.stop == StopAfter::Checks),
         is_kept_(!a.output_dir.empty()),
+        keeps_tiles_(run.keeps_tiles || !a.trace.empty()),
         width_(run.report.problem.size.z),
         parts_(runtime::batch_parts(a.batch_size, width_)),
         matrix_(inside(weights.matrix, weights)),
@@ -83,7 +84,7 @@ class Passes {
                                       rounding(planner::Pass::GradW)),
           *pass.verdict);
     }
-    trace(pass);
+    keep_tiles(pass);
     report_.passes.push_back(std::move(pass));
   }
 
@@ -93,9 +94,11 @@ class Passes {
   }
 
   // Of the run that the pass's ledger is of.
-  void trace(const runtime::PassReport& pass) {
-    if (arguments_.trace.empty()) return;
+  void keep_tiles(runtime::PassReport& pass) {
+    if (!keeps_tiles_) return;
     const device::MemoryUse memory = layer_.memory(pass.pass);
+    pass.tiles = runtime::tile_report(pass.ledger, tiles_, memory, layer_.program(pass.pass));
+    if (arguments_.trace.empty()) return;
     traces_.emplace_back(
         pass.pass, runtime::to_trace({planner::to_string(pass.pass), report_.machine, pass.ledger,
                                       tiles_, memory}));
@@ -109,7 +112,7 @@ class Passes {
     decltype(run(trust.options())) clean;
     if (trust.has_fault()) clean = run({});
     runtime::RunOptions options = trust.options();
-    if (!arguments_.trace.empty()) options.tiles = &tiles_;
+    if (keeps_tiles_) options.tiles = &tiles_;
     const bool changed = run(options) != clean;
     for (std::string& note : trust.notes(changed)) notes_.push_back(std::move(note));
   }
@@ -133,7 +136,7 @@ class Passes {
       files_.emplace_back(pass == planner::Pass::Fwd ? "q.npy" : "s_gradient.npy",
                           sparse::write_npy(std::as_const(out).view()));
     report_.passes.push_back({pass, std::move(ledger), {}});
-    trace(report_.passes.back());
+    keep_tiles(report_.passes.back());
     if (is_checked_)
       report_.passes.back().verdict =
           runtime::verify_product<T>(matrix, in.view(), std::as_const(out).view(), rounding(pass));
@@ -151,8 +154,8 @@ class Passes {
   runtime::LayerReport& report_;
   std::vector<std::pair<std::string, std::string>>& files_;
   std::vector<std::pair<planner::Pass, std::string>>& traces_;
-  device::TileLedger tiles_;  // of the last run, when there is to be a trace
-  bool is_checked_, is_kept_;
+  device::TileLedger tiles_;  // of the last run, when it is kept
+  bool is_checked_, is_kept_, keeps_tiles_;
   std::int64_t width_;  // columns of one run
   std::vector<Range> parts_;
   sparse::Csr<float> matrix_;  // what of the weights is the layer's

@@ -157,19 +157,23 @@ std::string trace_path(const std::string& path, planner::Pass pass, std::size_t 
   return named.string();
 }
 
+std::string page_of(const LayerRun& run) {
+  runtime::ReportContext context = run.context;
+  context.with_tiles = true;
+  return report_page(runtime::to_json(run.report, context), run.page);
+}
+
 void write_files(const Arguments& a, const LayerRun& run) {
   for (const auto& [pass, text] : run.traces)
     write_results(trace_path(a.trace, pass, run.traces.size()), text);
-  if (!a.html.empty())
-    write_results(a.html, report_page(runtime::to_json(run.report, run.context), run.page));
+  if (!a.html.empty()) write_results(a.html, page_of(run));
   if (a.output_dir.empty()) return;
-  const std::string json = runtime::to_json(run.report, run.context);
   std::vector<std::pair<std::string, std::string>> files = run.files;
   files.emplace_back("plan.json", planner::plan_to_json({run.report.problem, run.report.machine,
                                                          run.context.options, run.report.plan}));
-  files.emplace_back("report.json", json);
+  files.emplace_back("report.json", runtime::to_json(run.report, run.context));
   files.emplace_back("report.csv", runtime::to_csv(run.report, run.context));
-  if (can_make_pages()) files.emplace_back("report.html", report_page(json, run.page));
+  if (can_make_pages()) files.emplace_back("report.html", page_of(run));
   write_folder(a.output_dir, files);
 }
 
@@ -215,7 +219,8 @@ LayerRun run_layer(const Arguments& given, const char* program) {
                 .seed = a.seed,
                 .options = planned.options,
                 .configuration = a.configuration,
-                .notes = notes_of(planned)},
+                .notes = notes_of(planned),
+                .with_tiles = a.report_tiles},
                {.source = weights.source,
                 .problem = planned.problem,
                 .plan = planned.result.plan,
@@ -226,7 +231,8 @@ LayerRun run_layer(const Arguments& given, const char* program) {
                {},
                {},
                a.report_cycles,
-               a.profile};
+               a.profile,
+               a.report_tiles || wants_page(a)};
   run.extras = extras_of(a, run.report, planned.options);
   if (wants_page(a) && a.plan_file.empty() && planned.options == options_of(a))
     run.page.explanation = explanation_of(run, weights);

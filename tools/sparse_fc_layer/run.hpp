@@ -21,6 +21,7 @@ struct LayerRun {
   std::string extras;        // what was asked for beside the report, as text
   bool with_cycles = false;  // the text ends with the cycles of each pass,
   bool with_steps = false;   // with every step
+  bool keeps_tiles = false;  // what each tile did is kept for --report-tiles or a page
   std::vector<std::pair<planner::Pass, std::string>> traces;  // for Perfetto
 };
 

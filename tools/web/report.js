@@ -1,219 +1,159 @@
-'use strict';
-// Draws the page from the report in #report. Every chart has a table of the same figures under it:
-// the table is what a keyboard or a screen reader gets.
-(() => {
-  const report = JSON.parse(document.getElementById('report').textContent);
-  const {problem, machine, plan} = report.planned;
-  const main = document.getElementById('main');
-  const isDark = matchMedia('(prefers-color-scheme: dark)');
-  const charts = [];
-  const number = (n) => typeof n === 'number' ? n.toLocaleString('en-US', {maximumFractionDigits: 3}) : String(n ?? '-');
+// The report of one run.
+const kAxes = ['g', 'x', 'y', 'z'];
+const cut = (partition) => kAxes.map((d) => partition[d]).join('×');
+// GradA may have a layout of its own, explained by itself.
+const layoutsOf = (report) => [report.explanation].concat(report.explanation?.backward ?? []).filter((e) => e?.terms);
+const stepsOf = (report) => report.passes.flatMap((p) => p.steps.map((s, i) => ({...s, pass: p.pass, number: i + 1})));
+const overheadOf = (pass) => pass.phases.reduce((sum, f) => sum + f.overhead_cycles, 0);
 
-  function element(tag, attributes = {}, ...children) {
-    const made = document.createElement(tag);
-    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-    made.append(...children);
-    return made;
-  }
-
-  function section(id, title, ...children) {
-    const made = element('section', {id, 'aria-labelledby': id + '-title'},
-      element('h2', {id: id + '-title'}, title), ...children);
-    main.append(made);
-    return made;
-  }
-
-  function table(headings, rows) {
-    const line = (cells, tag) => element('tr', {}, ...cells.map((c) => element(tag, {}, number(c))));
-    return element('div', {class: 'table', tabindex: '0', role: 'region', 'aria-label': 'Figures'},
-      element('table', {}, element('thead', {}, line(headings, 'th')),
-        element('tbody', {}, ...rows.map((row) => line(row, 'td')))));
-  }
-
-  // A chart with its table. `option` is made anew when the colours change.
-  function chart(into, label, option, headings, rows) {
-    const place = element('div', {class: 'chart', role: 'img', 'aria-label': label});
-    const figures = element('details', {}, element('summary', {}, 'Figures: ' + label),
-      table(headings, rows));
-    into.append(place, figures);
-    const entry = {place, option};
-    charts.push(entry);
-    return entry;
-  }
-
-  function draw(entry) {
-    if (entry.shown) entry.shown.dispose();
-    entry.shown = echarts.init(entry.place, isDark.matches ? 'dark' : null, {renderer: 'canvas'});
-    entry.shown.setOption({backgroundColor: 'transparent', animation: false, aria: {enabled: false}, ...entry.option()});
-  }
-
-  const card = (label, value, kind = '') => element('div', {class: 'card ' + kind}, label, element('b', {}, value));
+function summary(report) {
+  const {problem, machine} = report.planned;
   const shape = `${problem.size.x} outputs, ${problem.size.y} inputs, batch ${problem.size.z}`;
+  document.getElementById('subtitle').textContent =
+    `${shape}, density ${number(problem.density)}, ${problem.data_type} on ${machine.name} (${number(machine.tiles)} tiles); ${report.source}`;
+  document.title = `Cost report: ${shape}`;
+  const t = report.total;
+  section('summary', 'Summary', element('div', {class: 'cards'},
+    card('status', report.status, report.status),
+    card(`cycles (${report.how.cycles})`, number(t.cycles)), card('cycles (planned)', number(t.planned_cycles)),
+    card(`time (${report.how.seconds}), µs`, number(t.seconds * 1e6)),
+    card(`moved (${report.how.moved_bytes}), bytes`, number(t.moved_bytes)),
+    card('fullest tile, bytes', t.fullest_tile_bytes ? number(t.fullest_tile_bytes) : 'not built'),
+    card('spilled blocks', number(report.buckets.spilled_blocks)),
+    card('dense pass at peak, cycles', number(t.dense_pass_at_peak_cycles))), ...report.notes.map((n) => element('p', {}, n)));
+}
 
-  function summary() {
-    document.getElementById('subtitle').textContent =
-      `${shape}, density ${number(problem.density)}, ${problem.data_type} on ${machine.name} (${number(machine.tiles)} tiles); ${report.source}`;
-    document.title = `Cost report: ${shape}`;
-    const t = report.total;
-    const cards = element('div', {class: 'cards'},
-      card('status', report.status, report.status),
-      card('cycles (modelled)', number(t.cycles)), card('cycles (planned)', number(t.planned_cycles)),
-      card('time (modelled)', number(t.seconds * 1e6) + ' µs'),
-      card('moved (counted)', number(t.moved_bytes) + ' B'),
-      card('fullest tile', t.fullest_tile_bytes ? number(t.fullest_tile_bytes) + ' B' : 'not built'),
-      card('spilled blocks', number(report.buckets.spilled_blocks)),
-      card('dense pass at peak', number(t.dense_pass_at_peak_cycles) + ' cycles'));
-    section('summary', 'Summary', cards, ...report.notes.map((n) => element('p', {}, n)));
+function planAndWhy(report) {
+  const plan = report.planned.plan;
+  const rows = [['tiles used', kAxes.reduce((all, d) => all * plan.partition[d], 1)],
+    ['cut of groups, outputs, inputs, batch', cut(plan.partition)],
+    ['forward kernel', plan.fwd], ['input gradient kernel', plan.grad_a], ['weight gradient kernel', plan.grad_w],
+    ['bucket', `${number(report.buckets.capacity_values)} values, ${number(report.buckets.capacity_words)} words`], ['seed', report.seed]];
+  const made = section('plan', 'Plan and why', table('Plan', ['what', 'chosen'], rows));
+  for (const why of layoutsOf(report)) {
+    made.append(element('h3', {}, why === report.explanation ? 'Why' : 'Why GradA has a layout of its own'),
+      element('p', {}, `The best of ${number(why.partitions)} partitions that were looked at.`),
+      table('Methods', ['kernels', 'best cut g×x×y×z', 'cycles lost', 'why'], why.methodsTried.map((m) => [m.methods, m.best ? cut(m.best.partition) : m.chosen ? cut(why.partition) : '-',
+        m.best?.loses ?? (m.chosen ? 0 : '-'), m.chosen ? 'chosen' : m.best ? 'costs more' : `ruled out: ${m.ruledOutBy?.limit ?? m.ruledOutBy?.text ?? 'a limit'}`])),
+      table('Limits', ['limit', 'lifting it gains, cycles'], why.limits.map((l) => [l.limit, l.gain])));
   }
+}
 
-  function planTable() {
-    const rows = [['tiles used', plan.partition.g * plan.partition.x * plan.partition.y * plan.partition.z],
-      ['cut of groups, outputs, inputs, batch', ['g', 'x', 'y', 'z'].map((d) => plan.partition[d]).join(' × ')],
-      ['forward kernel', plan.fwd], ['input gradient kernel', plan.grad_a], ['weight gradient kernel', plan.grad_w],
-      ['bucket', `${number(report.buckets.capacity_values)} values, ${number(report.buckets.capacity_words)} words`],
-      ['seed', report.seed]];
-    const made = section('plan', 'Plan and why', table(['what', 'chosen'], rows));
-    const why = report.explanation;
-    if (!why) return;
-    made.append(element('p', {}, `Best of ${number(why.partitions)} partitions looked at. Limits: ` +
-      why.limits.map((l) => `${l.limit}: ${l.gain > 0 ? 'lifting it gains ' + number(l.gain) + ' cycles' : 'does not bind'}`).join('; ') + '.'));
-  }
-
+function costByPhase(report) {
   const passes = report.passes;
-  // GradA may have a layout of its own, explained by itself.
-  const layouts = () => [report.explanation, report.explanation?.backward].filter((e) => e && e.terms);
+  const made = section('cost', 'Cost by pass, planned against run');
+  const names = [...new Set(passes.flatMap((p) => p.phases.map((f) => f.phase)))].concat('sync, launch');
+  const run = (f) => f.compute_cycles + f.exchange_cycles + (f.control_cycles ?? 0);
+  const value = (pass, name, isRun) => {
+    if (name === 'sync, launch') return isRun ? overheadOf(pass) : pass.planned_overhead_cycles;
+    const phase = pass.phases.find((f) => f.phase === name);
+    return !phase ? 0 : isRun ? run(phase) : phase.planned_cycles;
+  };
+  const bars = passes.flatMap((p) => [p.pass + ' planned', p.pass + ' run']);
+  const columns = names.map((name) => passes.flatMap((p) => [value(p, name, false), value(p, name, true)]));
+  if (passes.length)
+    chart(made, {label: 'Cycles of each pass by phase', height: () => 40 + legendHeight(names) + 34 * bars.length,
+      option: () => lying(bars, {legend: {top: 0}, series: names.map((name, i) => ({name, type: 'bar', stack: 'cycles', data: columns[i]}))}),
+      figures: () => ({headings: ['pass', ...names, 'all'], rows: bars.map((bar, i) => [bar, ...columns.map((c) => c[i]), columns.reduce((sum, c) => sum + c[i], 0)])})});
+  const planned = report.planned.plan.cost.passes;
+  const terms = [...new Set(planned.flatMap((p) => p.terms.filter((t) => t.cycles > 0).map((t) => t.name)))];
+  const of = (pass, name) => pass.terms.filter((t) => t.name === name).reduce((sum, t) => sum + t.cycles, 0);
+  chart(made, {label: 'Planned cycles of each pass by term of the cost model', height: () => 40 + legendHeight(terms) + 44 * planned.length,
+    option: () => lying(planned.map((p) => p.pass), {legend: {top: 0}, series: terms.map((name) => ({name, type: 'bar', stack: 'cycles', data: planned.map((p) => of(p, name))}))}),
+    figures: () => ({headings: ['pass', 'term', 'cycles', 'temporary memory, bytes'], rows: planned.flatMap((p) => p.terms.map((t) => [p.pass, t.name, t.cycles, t.temp]))})});
+}
 
-  function costByTerm() {
-    const made = section('cost', 'Cost by pass and phase, planned against run');
-    const names = [...new Set(passes.flatMap((p) => p.phases.map((f) => f.phase)))].concat('sync, launch');
-    const bars = passes.flatMap((p) => [p.pass + ' planned', p.pass + ' run']);
-    const value = (pass, name, isRun) => {
-      if (name === 'sync, launch')
-        return isRun ? pass.phases.reduce((sum, f) => sum + f.overhead_cycles, 0) : pass.planned_overhead_cycles;
-      const phase = pass.phases.find((f) => f.phase === name);
-      return !phase ? 0 : isRun ? phase.compute_cycles + phase.exchange_cycles : phase.planned_cycles;
-    };
-    const series = names.map((name) => ({name, type: 'bar', stack: 'cycles',
-      data: passes.flatMap((p) => [value(p, name, false), value(p, name, true)])}));
-    chart(made, 'cycles of each pass by phase', () => ({legend: {type: 'scroll', top: 0}, tooltip: {trigger: 'axis'},
-      grid: {left: 8, right: 16, bottom: 8, containLabel: true}, xAxis: {type: 'value', name: 'cycles', nameLocation: 'middle', nameGap: 24},
-      yAxis: {type: 'category', data: bars, inverse: true}, series}),
-    ['pass', ...names], bars.map((bar, i) => [bar, ...series.map((s) => s.data[i])]));
-    if (report.explanation)
-      made.append(element('h3', {}, 'Terms of the plan'), table(['pass', 'term', 'cycles', 'share %', 'temporary bytes'],
-        layouts().flatMap((e) => e.terms).map((t) => [t.pass, t.name, t.cycles, 100 * t.share, t.tempBytes])));
+function runnersUp(report) {
+  const others = layoutsOf(report).flatMap((e, i) => e.runnersUp.map((o) => ({...o, layout: i ? 'GradA' : 'Fwd'})));
+  if (!others.length) return;
+  const made = section('runners', 'Runners-up');
+  const rows = others.map((o, i) => [`${i + 1} ${o.layout}: ${cut(o.partition)}`, o.loses, o.cycles, `${o.terms[0]?.pass} ${o.terms[0]?.name} ${o.terms[0]?.more > 0 ? '+' : ''}${number(o.terms[0]?.more)}`, o.methods]);
+  chart(made, {label: 'Cycles that the next best plans lose', height: () => 60 + 34 * rows.length,
+    option: () => lying(rows.map((r) => r[0]), {series: [{name: 'cycles lost', type: 'bar', data: rows.map((r) => r[1])}]}),
+    figures: () => ({headings: ['layout: cut g×x×y×z', 'cycles lost', 'cycles', 'differs most in', 'kernels'], rows})});
+}
+
+const kLanes = ['compute', 'exchange', 'control', 'sync, launch'];
+
+function stepBar(params, api) {
+  const from = api.coord([api.value(0), api.value(2)]), to = api.coord([api.value(1), api.value(2)]);
+  const height = 0.7 * api.size([0, 1])[1], view = params.coordSys;
+  const x = Math.max(from[0], view.x), end = Math.min(to[0], view.x + view.width);
+  return end < view.x || x > view.x + view.width ? null
+    : {type: 'rect', style: api.style(), shape: {x, y: from[1] - height / 2, width: Math.max(1, end - x), height}};
+}
+
+function timeline(report) {
+  const steps = stepsOf(report);
+  if (!steps.length) return;
+  const made = section('steps', 'Steps in time');
+  let now = 0;
+  for (const step of steps) {
+    step.waits = now;
+    step.starts = now + step.overhead_cycles;
+    now = step.starts + step.cycles;
   }
-
-  function runnersUp() {
-    const others = layouts().flatMap((e, i) => e.runnersUp.map((o) => ({...o, layout: i ? 'GradA' : 'Fwd'})));
-    if (!others.length) return;
-    const made = section('runners', 'Runners-up');
-    const rows = others.map((o, i) => [`${i + 1} ${o.layout} ${['g', 'x', 'y', 'z'].map((d) => o.partition[d]).join('×')}`, o.loses, o.methods]);
-    chart(made, 'cycles that the next best plans lose', () => ({tooltip: {}, grid: {left: 8, right: 16, bottom: 8, containLabel: true},
-      xAxis: {type: 'value', name: 'cycles lost', nameLocation: 'middle', nameGap: 24}, yAxis: {type: 'category', data: rows.map((r) => r[0]), inverse: true},
-      series: [{type: 'bar', data: rows.map((r) => r[1])}]}), ['layout, cut g×x×y×z', 'cycles lost', 'kernels'], rows);
+  const end = now, passes = report.passes.map((p) => p.pass);
+  const bars = (pass) => steps.filter((s) => s.pass === pass).flatMap((s) => [
+    {name: `${pass} ${s.number} ${s.phase}`, value: [s.starts, s.starts + s.cycles, kLanes.indexOf(s.kind), s.slowest_tile]},
+    {name: `before ${pass} ${s.number} ${s.phase}`, value: [s.waits, s.starts, 3, s.slowest_tile]}]).filter((b) => b.value[1] > b.value[0]);
+  const entry = chart(made, {label: 'Each step of all passes, one after the other, in cycles', height: 280,
+    option: () => ({...lying(kLanes), legend: {top: 0}, grid: {left: 4, right: 24, top: 36, bottom: 52, containLabel: true}, dataZoom: [{type: 'slider', height: 20, bottom: 8, filterMode: 'none', labelFormatter: brief}],
+      tooltip: {confine: true, formatter: (p) => `${p.name}<br>${number(p.value[1] - p.value[0])} cycles from ${number(p.value[0])}<br>slowest tile ${p.value[3]}`},
+      xAxis: {type: 'value', min: 0, max: end, splitNumber: isNarrow() ? 3 : 8, axisLabel: {formatter: brief}},
+      series: passes.map((pass) => ({name: pass, type: 'custom', renderItem: stepBar, encode: {x: [0, 1], y: 2}, data: bars(pass)}))}),
+    figures: () => ({headings: ['step', 'kind', 'starts at cycle', 'cycles', 'sync, launch, cycles', 'slowest tile', 'slowest / mean', 'moved, bytes'],
+      rows: steps.map((s) => [`${s.pass} ${s.number} ${s.phase}`, s.kind, s.starts, s.cycles, s.overhead_cycles, s.slowest_tile, s.slowest_over_mean, s.moved_bytes])})});
+  const parts = {'first half': [0, 50], 'second half': [50, 100], 'all steps': [0, 100]};
+  for (const pass of passes) {
+    const own = steps.filter((s) => s.pass === pass);
+    if (own.length) parts[pass] = [100 * own[0].waits / end, 100 * (own.at(-1).starts + own.at(-1).cycles) / end];
   }
+  made.insertBefore(zoomButtons(entry, parts), entry.place.closest('figure'));
+}
 
-  // What the figures of a tile are called.
-  const tileFigures = {values: 'values held', fill: 'share of the bucket filled'};
+function imbalance(report) {
+  const busy = stepsOf(report).filter((s) => s.cycles > 0 && s.tiles > 0);
+  if (!busy.length) return;
+  const made = section('imbalance', 'Imbalance: the slowest tile of each step against the mean');
+  made.append(table('The longest step of each pass', ['pass', 'longest step', 'cycles', 'slowest tile', 'slowest / mean', 'of all compute steps'],
+    report.passes.filter((p) => p.imbalance).map((p) => [p.pass, `${p.imbalance.longest_step} ${p.imbalance.phase}`, p.imbalance.cycles, p.imbalance.slowest_tile,
+      p.imbalance.slowest_over_mean, p.imbalance.compute_slowest_over_mean])));
+  const kMost = 24;
+  const shown = [...busy].sort((a, b) => b.cycles - a.cycles).slice(0, kMost).sort((a, b) => busy.indexOf(a) - busy.indexOf(b));
+  const names = shown.map((s) => `${s.pass} ${s.number} ${s.phase}: tile ${s.slowest_tile}`);
+  chart(made, {label: `Cycles of the slowest tile and of the mean${busy.length > kMost ? `, the ${kMost} longest of ${busy.length} steps` : ''}`, height: () => 70 + 34 * shown.length,
+    option: () => lying(names, {legend: {top: 0}, series: [{name: 'slowest tile', type: 'bar', data: shown.map((s) => s.cycles)},
+      {name: 'mean of those that took part', type: 'bar', data: shown.map((s) => s.tile_sum_cycles / s.tiles)}]}),
+    figures: () => ({headings: ['step', 'kind', 'slowest tile', 'its cycles', 'mean, cycles', 'tiles that took part', 'slowest / mean'],
+      rows: busy.map((s) => [`${s.pass} ${s.number} ${s.phase}`, s.kind, s.slowest_tile, s.cycles, s.tile_sum_cycles / s.tiles, s.tiles, s.slowest_over_mean])})});
+}
 
-  function tileMap() {
-    const tiles = report.tiles;
-    if (!tiles || !tiles.length) return;
-    const made = section('tiles', 'Tiles');
-    const columns = 46;  // 46 * 32 = 1472
-    const rows = Math.ceil(machine.tiles / columns);
-    let figure = 'values';
-    const largest = () => Math.max(1e-9, ...tiles.map((t) => t[figure]));
-    const buttons = element('p', {role: 'group', 'aria-label': 'Figure shown'});
-    made.append(buttons);
-    const entry = chart(made, 'one field a tile', () => ({
-      tooltip: {formatter: (p) => `tile ${p.data[3]}: ${number(p.data[2])} ${tileFigures[figure]}`},
-      grid: {left: 8, right: 8, top: 8, bottom: 56, containLabel: true},
-      xAxis: {type: 'category', data: [...Array(columns).keys()], name: ''},
-      yAxis: {type: 'category', data: [...Array(rows).keys()].map((r) => r * columns), inverse: true},
-      visualMap: {min: Math.min(...tiles.map((t) => t[figure])), max: largest(), calculable: true, orient: 'horizontal', left: 'center', bottom: 0},
-      dataZoom: [{type: 'inside'}],
-      series: [{type: 'heatmap', data: tiles.map((t) => [t.tile % columns, Math.floor(t.tile / columns), t[figure], t.tile])}]}),
-    ['tile', 'x', 'y', 'z', ...Object.values(tileFigures)],
-    tiles.map((t) => [t.tile, t.x, t.y, t.z, t.values, t.fill]));
-    for (const [key, label] of Object.entries(tileFigures)) {
-      const button = element('button', {type: 'button', 'aria-pressed': String(key === figure)}, label);
-      button.addEventListener('click', () => {
-        figure = key;
-        for (const other of buttons.children) other.setAttribute('aria-pressed', String(other === button));
-        draw(entry);
-      });
-      buttons.append(button, ' ');
-    }
-  }
+function spills(report) {
+  const b = report.buckets;
+  const made = section('spills', 'Buckets, spills and propagation', table('Buckets', ['what', 'figure'], [
+    ['buckets', b.records], ['blocks', b.blocks], ['blocks that spilled into another bucket', b.spilled_blocks], ['spilled, %', b.blocks ? 100 * b.spilled_blocks / b.blocks : 0],
+    ['partitions that buckets travel', b.travel_partitions], ['steps of travel', b.spill_steps], ['steps that are needed at least', b.spill_steps_at_least],
+    ['values in the fullest bucket', b.fullest_values], ['values it has room for', b.capacity_values], ['words in the fullest bucket', b.fullest_words], ['words it has room for', b.capacity_words]]));
+  const ways = report.passes.map((p) => ({pass: p.pass, planned: 0, run: 0, steps: 0, ...p.phases.filter((f) => f.phase === 'propagate').map((f) => ({planned: f.planned_cycles, run: f.compute_cycles + f.exchange_cycles, steps: f.steps}))[0]}));
+  made.append(table('Propagation', ['pass', 'steps of propagation', 'planned, cycles', 'run, cycles'], ways.map((w) => [w.pass, w.steps, w.planned, w.run])));
+  if (!report.tiles?.length) return;
+  const kBins = 20, counts = Array(kBins).fill(0);
+  for (const tile of report.tiles) ++counts[Math.min(kBins - 1, Math.floor(tile.fill * kBins))];
+  const names = counts.map((_, i) => `${100 * i / kBins}-${100 * (i + 1) / kBins}`);
+  chart(made, {label: 'Buckets by how full they are, % of their room for values', height: 260,
+    option: () => ({tooltip: {trigger: 'axis', confine: true}, grid: {left: 4, right: 12, top: 16, bottom: 8, containLabel: true},
+      xAxis: {type: 'category', data: names}, yAxis: {type: 'value', splitNumber: 4, axisLabel: {formatter: brief}}, series: [{name: 'buckets', type: 'bar', data: counts}]}),
+    figures: () => ({headings: ['filled, %', 'buckets'], rows: names.map((name, i) => [name, counts[i]])})});
+}
 
-  function timeline() {
-    const steps = passes.flatMap((p) => p.steps.map((s) => ({...s, pass: p.pass})));
-    if (!steps.length) return;
-    const made = section('steps', 'Steps in time');
-    const names = steps.map((s, i) => `${i + 1} ${s.pass} ${s.phase}`);
-    const of = (name, value) => ({name, type: 'bar', stack: 'cycles', data: steps.map(value)});
-    const entry = chart(made, 'cycles of each step', () => ({legend: {top: 0}, tooltip: {trigger: 'axis'}, dataZoom: [{type: 'slider'}],
-      grid: {left: 8, right: 16, bottom: 64, containLabel: true}, xAxis: {type: 'category', data: names},
-      yAxis: {type: 'value', name: 'cycles'},
-      series: [of('compute', (s) => s.kind === 'compute' ? s.cycles : 0), of('exchange', (s) => s.kind === 'exchange' ? s.cycles : 0),
-        of('sync, launch', (s) => s.overhead_cycles)]}),
-    ['step', 'kind', 'cycles', 'sync, launch cycles', 'slowest tile', 'moved bytes'],
-    steps.map((s, i) => [names[i], s.kind, s.cycles, s.overhead_cycles, s.slowest_tile, s.moved_bytes]));
-    const zoom = (label, start, end) => {
-      const button = element('button', {type: 'button'}, label);
-      button.addEventListener('click', () => entry.shown.dispatchAction({type: 'dataZoom', start, end}));
-      return button;
-    };
-    made.insertBefore(element('p', {}, zoom('First half', 0, 50), ' ', zoom('Second half', 50, 100), ' ', zoom('All steps', 0, 100)), entry.place);
-  }
+function checksAndOrigin(report) {
+  section('checks', 'Checks of results', table('Checks', ['pass', 'compared', 'wrong', 'largest error / bound'],
+    report.passes.map((p) => [p.pass, p.check?.compared ?? 'not checked', p.check?.wrong, p.check?.largest_error_of_bound])));
+  section('origin', 'How figures came about', table('Origin of figures', ['figure', 'how'], Object.entries(report.how)),
+    element('h3', {}, 'Effective configuration'), table('Configuration', ['option', 'value'], Object.entries(report.configuration)));
+}
 
-  function imbalance() {
-    const rows = passes.flatMap((p) => p.phases.filter((f) => f.compute_cycles > 0).map((f) =>
-      [`${p.pass} ${f.phase}`, f.compute_cycles, f.mean_tile_compute_cycles, f.compute_cycles / Math.max(f.mean_tile_compute_cycles, 1e-9)]));
-    if (!rows.length) return;
-    const made = section('imbalance', 'Imbalance: slowest tile against the mean of all');
-    chart(made, 'compute cycles, slowest tile and mean', () => ({legend: {top: 0}, tooltip: {trigger: 'axis'},
-      grid: {left: 8, right: 16, bottom: 8, containLabel: true}, xAxis: {type: 'value', name: 'cycles', nameLocation: 'middle', nameGap: 24},
-      yAxis: {type: 'category', data: rows.map((r) => r[0]), inverse: true},
-      series: [{name: 'slowest tile', type: 'bar', data: rows.map((r) => r[1])}, {name: 'mean of all tiles', type: 'bar', data: rows.map((r) => r[2])}]}),
-    ['pass and phase', 'slowest tile, cycles', 'mean, cycles', 'slowest / mean'], rows);
-  }
-
-  function memory() {
-    const used = report.total.fullest_tile_bytes;
-    if (!used) return;
-    const made = section('memory', 'Memory of the fullest tile');
-    chart(made, 'bytes used and there', () => ({tooltip: {}, grid: {left: 8, right: 32, bottom: 8, containLabel: true},
-      xAxis: {type: 'value', max: Math.max(used, report.total.tile_memory_bytes)}, yAxis: {type: 'category', data: ['fullest tile']},
-      series: [{type: 'bar', data: [used], markLine: {symbol: 'none', data: [{xAxis: report.total.tile_memory_bytes, name: 'capacity'}], label: {formatter: 'capacity'}}}]}),
-    ['tile', 'bytes used', 'bytes there'], [['fullest', used, report.total.tile_memory_bytes]]);
-  }
-
-  function tables() {
-    const b = report.buckets;
-    section('spills', 'Buckets and spills', table(['what', 'figure'], Object.entries(b).map(([k, v]) => [k.replaceAll('_', ' '), v])));
-    section('checks', 'Checks of results', table(['pass', 'compared', 'wrong', 'largest error / bound'],
-      passes.map((p) => [p.pass, p.check?.compared ?? 'not checked', p.check?.wrong, p.check?.largest_error_of_bound])));
-    section('origin', 'How figures came about', table(['figure', 'how'], Object.entries(report.how)),
-      element('h3', {}, 'Effective configuration'), table(['option', 'value'], Object.entries(report.configuration)));
-  }
-
-  summary();
-  planTable();
-  costByTerm();
-  runnersUp();
-  tileMap();
-  memory();
-  timeline();
-  imbalance();
-  tables();
-  document.getElementById('contents').append(element('ul', {}, ...[...main.querySelectorAll('section')].map((s) =>
-    element('li', {}, element('a', {href: '#' + s.id}, s.querySelector('h2').textContent)))));
-  charts.forEach(draw);
-  addEventListener('resize', () => charts.forEach((c) => c.shown.resize()));
-  isDark.addEventListener('change', () => charts.forEach(draw));
-  addEventListener('beforeprint', () => document.querySelectorAll('details').forEach((d) => { d.open = true; }));
-  window.tesseraCharts = charts;  // for tests
-})();
+function showRun(report) {
+  for (const part of [summary, planAndWhy, costByPhase, runnersUp, tileMap, memory, liveness, timeline, imbalance, spills, checksAndOrigin]) part(report);
+}

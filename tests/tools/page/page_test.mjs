@@ -1,84 +1,123 @@
 // Opens the cost report of a real run in headless Chromium: node page_test.mjs TOOL CHROMIUM WORK
 // What must hold is thrown as an error; the last line counts the checks.
-import assert from 'node:assert/strict';
 import {execFileSync} from 'node:child_process';
-import {createRequire} from 'node:module';
 import {mkdirSync} from 'node:fs';
 import path from 'node:path';
+import {check, checkCharts, checkPrint, checkReadable, checkTabs, checks, equal, launch, open, openFigures, rowsOf, shown} from './browser.mjs';
 
 const [tool, chromium, work] = process.argv.slice(2);
-const {chromium: browserType} = createRequire(path.join(work, 'package.json'))('playwright-core');
 mkdirSync(work, {recursive: true});
-const page_path = path.join(work, 'report.html');
-execFileSync(tool, ['--input-size=1024', '--output-size=1024', '--density=0.1', '--batch-size=64', '--quiet', '--html', page_path]);
+const file = path.join(work, 'report.html');
+const text = execFileSync(tool, ['--input-size=4096', '--output-size=512', '--density=0.05', '--batch-size=256', '--json', '--report-tiles', '--html', file],
+  {maxBuffer: 1 << 26});
+const report = JSON.parse(text);
+const tiles = report.planned.machine.tiles;
+const round = (row) => row.map(shown);
 
-const browser = await browserType.launch({executablePath: chromium, args: ['--no-sandbox']});
-let checks = 0;
-const check = (condition, what) => { assert.ok(condition, what); ++checks; };
+// What the tables on the page must say, worked out from the report alone.
+async function checkFigures(page) {
+  const steps = report.passes.flatMap((p) => p.steps.map((s, i) => ({...s, name: `${p.pass} ${i + 1} ${s.phase}`})));
+  let at = 0;
+  const timed = steps.map((s) => { const starts = at + s.overhead_cycles; at = starts + s.cycles; return {...s, starts}; });
+  equal(at, report.total.cycles, 'steps do not add up');
+  equal(await rowsOf(page, 'Figures: Each step of all passes, one after the other, in cycles'),
+    timed.map((s) => round([s.name, s.kind, s.starts, s.cycles, s.overhead_cycles, s.slowest_tile, s.slowest_over_mean, s.moved_bytes])));
+  equal(await rowsOf(page, 'The longest step of each pass'), report.passes.map(({pass, imbalance: i}) =>
+    round([pass, `${i.longest_step} ${i.phase}`, i.cycles, i.slowest_tile, i.slowest_over_mean, i.compute_slowest_over_mean])));
+  const cost = await rowsOf(page, 'Figures: Cycles of each pass by phase');
+  equal(cost.map((row) => Number(row.at(-1))), report.passes.flatMap((p) => [p.planned_cycles, p.cycles]), 'cost by phase');
+  equal(await rowsOf(page, 'Figures: Planned cycles of each pass by term of the cost model'),
+    report.planned.plan.cost.passes.flatMap((p) => p.terms.map((t) => round([p.pass, t.name, t.cycles, t.temp]))));
+  const did = report.passes[0].tiles;
+  const map = await rowsOf(page, 'Figures: Tile map: a field for each tile, by number from left to right');
+  equal(map.length, tiles);
+  equal(map.map((row) => row.slice(4, 9)), did.compute_cycles.map((_, t) =>
+    round([did.compute_cycles[t], did.exchange_cycles[t], did.sent_bytes[t], did.received_bytes[t], did.memory_bytes[t]])));
+  equal(Math.max(...map.map((row) => Number(row[9]) || 0)), report.buckets.fullest_values, 'the fullest bucket');
+  equal(map.reduce((sum, row) => sum + (Number(row[9]) || 0), 0), report.buckets.blocks, 'values in all buckets');
+  equal(await rowsOf(page, 'Figures: Bytes that each tile holds at most, by pass, and what it has'),
+    did.memory_bytes.map((_, t) => round([t, ...report.passes.map((p) => p.tiles.memory_bytes[t]), report.total.tile_memory_bytes])));
+  equal(await rowsOf(page, 'Figures: From which phase to which each buffer lives'), did.buffers.map((b) => round([b.buffer, b.largest_bytes,
+    `${b.first_phase + 1} ${did.phases[b.first_phase]}`, `${b.last_phase + 1} ${did.phases[b.last_phase]}`, b.resident ? 'resident' : 'no'])));
+  equal((await rowsOf(page, 'Checks')).map((row) => Number(row[1])), report.passes.map((p) => p.check.compared));
+  const histogram = await rowsOf(page, 'Figures: Buckets by how full they are, % of their room for values');
+  equal(histogram.reduce((sum, row) => sum + Number(row[1]), 0), report.buckets.records, 'buckets in the histogram');
+  const cards = await page.$$eval('.card', (all) => all.map((c) => c.querySelector('b').textContent.replaceAll(',', '')));
+  for (const figure of [report.status, report.total.cycles, report.total.planned_cycles, report.total.moved_bytes, report.total.fullest_tile_bytes])
+    check(cards.includes(String(figure)), `${figure} is on no card`);
+}
 
+const chosen = (page) => page.$eval('#tiles .chosen', (p) => p.textContent.replaceAll(/(?<=\d),(?=\d{3})/g, ''));
+const mapOption = (page) => page.evaluate(() => tesseraCharts.find((c) => c.label.startsWith('Tile map')).shown.getOption());
+
+// Arrow keys, ends, zoom and buttons of the tile map; the line says what the report says.
+async function checkMap(page, columns) {
+  await page.focus('#tiles .chart');
+  for (const key of ['ArrowRight', 'ArrowRight', 'ArrowDown', 'ArrowLeft']) await page.keyboard.press(key);
+  const tile = columns + 1, did = report.passes[0].tiles;
+  const said = await chosen(page);
+  check(said.startsWith(`Tile ${tile} (`), said);
+  check(said.includes(`compute cycles ${did.compute_cycles[tile]};`) && said.includes(`received bytes ${did.received_bytes[tile]};`), said);
+  const selected = await page.evaluate(() => Object.keys(tesseraCharts.find((c) => c.label.startsWith('Tile map')).shown.getOption().series[0].selectedMap));
+  equal(selected, [`tile ${tile}`]);
+  await page.keyboard.press('End');
+  check((await chosen(page)).startsWith(`Tile ${tiles - 1} `), 'End is not the last tile');
+  await page.keyboard.press('ArrowRight');
+  check((await chosen(page)).startsWith(`Tile ${tiles - 1} `), 'beyond the last tile');
+  await page.keyboard.press('Home');
+  check((await chosen(page)).startsWith('Tile 0 '), 'Home is not the first tile');
+  await page.keyboard.press('+');
+  const spans = async () => (await mapOption(page)).dataZoom.map((z) => Math.round(z.end - z.start));
+  equal(await spans(), [50, 50], 'plus does not zoom');
+  await page.keyboard.press('0');
+  equal(await spans(), [100, 100], '0 does not show all');
+  // Another pass, another figure, and the tile that has most of it.
+  await page.click('#tiles button:text-is("GradW")');
+  await page.click('#tiles button:text-is("received, bytes")');
+  await page.click('#tiles button:text-is("Most")');
+  const received = report.passes[2].tiles.received_bytes, most = Math.max(...received);
+  check((await chosen(page)).startsWith(`Tile ${received.indexOf(most)} `) && (await chosen(page)).includes(`, GradW: `), await chosen(page));
+  equal((await mapOption(page)).visualMap[0].max, most);
+  await page.click('#tiles button:text-is("Fwd")');
+  await page.click('#tiles .chart', {position: {x: 200, y: 100}});
+  check(!(await chosen(page)).startsWith(`Tile ${received.indexOf(most)} `), 'a click on the map chooses nothing');
+}
+
+async function checkZoom(page) {
+  const span = () => page.evaluate(() => tesseraCharts.find((c) => c.label.startsWith('Each step')).shown.getOption().dataZoom.map((z) => [z.start, z.end])[0]);
+  await page.click('#steps button:text-is("first half")');
+  equal(await span(), [0, 50]);
+  await page.click('#steps button:text-is("GradA")');
+  const fwd = 100 * report.passes[0].cycles / report.total.cycles;
+  check(Math.abs((await span())[0] - fwd) < 0.01, 'GradA does not begin where Fwd ends');
+  const top = () => page.evaluate(() => tesseraCharts.find((c) => c.label.startsWith('Bytes that each')).shown.getModel().getComponent('yAxis').axis.scale.getExtent()[1]);
+  check(await top() >= report.total.tile_memory_bytes, 'the capacity is not in the picture');
+  await page.click('#memory button:text-is("what is used")');
+  check(await top() < 2 * report.total.fullest_tile_bytes, 'what is used is not in the picture');
+}
+
+const browser = await launch(chromium, work);
+const wanted = ['summary', 'plan', 'cost', 'runners', 'tiles', 'memory', 'liveness', 'steps', 'imbalance', 'spills', 'checks', 'origin'];
 for (const colorScheme of ['light', 'dark'])
   for (const width of [1280, 390]) {
-    const page = await browser.newPage({viewport: {width, height: 900}, colorScheme});
-    const complaints = [], requests = [];
-    page.on('console', (message) => { if (['error', 'warning'].includes(message.type())) complaints.push(message.text()); });
-    page.on('pageerror', (error) => complaints.push(String(error)));
-    page.on('request', (request) => { if (!request.url().startsWith('file:') && !request.url().startsWith('data:')) requests.push(request.url()); });
-    await page.goto('file://' + page_path);
-
-    // Keyboard: the first stop skips to the report.
-    await page.keyboard.press('Tab');
-    check(await page.evaluate(() => document.activeElement.className === 'skip'), 'the first stop is not the skip link');
-
-    const sections = await page.$$eval('main section', (all) => all.map((s) => s.id));
-    for (const id of ['summary', 'plan', 'cost', 'runners', 'tiles', 'memory', 'steps', 'imbalance', 'spills', 'checks', 'origin'])
-      check(sections.includes(id), `${id} is missing at ${width}`);
-
-    // Every chart has ink, and a table of the same figures under it.
-    const charts = await page.$$eval('.chart', (all) => all.map((c) => {
-      const canvas = c.querySelector('canvas');
-      const pixels = canvas ? canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data : [];
-      return {label: c.getAttribute('aria-label'), ink: pixels.some((v) => v !== 0), rows: c.nextElementSibling.querySelectorAll('tbody tr').length};
-    }));
-    check(charts.length >= 6, `${charts.length} charts`);
-    for (const chart of charts) {
-      check(chart.ink, `${chart.label} is empty`);
-      check(chart.rows > 0, `${chart.label} has no figures`);
-    }
-
-    // Nothing sticks out sideways; text is large enough and stands out from its ground.
-    check(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `the page is wider than ${width}`);
-    const smallest = await page.$$eval('p, td, th, li, summary', (all) => Math.min(...all.map((e) => parseFloat(getComputedStyle(e).fontSize))));
-    check(smallest >= 12, `text of ${smallest} pixels`);
-    const contrast = await page.evaluate(() => {
-      const light = (color) => {
-        const [r, g, b] = color.match(/[\d.]+/g).slice(0, 3).map((v) => { const c = v / 255; return c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4; });
-        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-      };
-      const style = getComputedStyle(document.body);
-      const [a, b] = [light(style.color), light(style.backgroundColor)].sort((x, y) => y - x);
-      return (a + 0.05) / (b + 0.05);
-    });
-    check(contrast >= 7, `contrast ${contrast} in ${colorScheme}`);
-
-    // Click: another figure on the tile map. Zoom: the time line shows half of its steps.
-    const shown = () => page.evaluate(() => tesseraCharts.map((c) => JSON.stringify(c.shown.getOption().series)));
-    const before = await shown();
-    await page.click('#tiles button:nth-of-type(2)');
-    const after = await shown();
-    check(before.some((option, i) => option !== after[i]), 'a click on the tile map changed nothing');
-    await page.click('#steps button:nth-of-type(1)');
-    const end = await page.evaluate(() => tesseraCharts.map((c) => c.shown.getOption().dataZoom?.find((z) => z.type === 'slider')?.end).find((v) => v !== undefined));
-    check(end === 50, `zoomed to ${end}`);
-
-    // Keyboard: a table of figures opens with the space bar.
+    const {page, complaints} = await open(browser, file, {width, colorScheme});
+    equal(await page.$$eval('main section', (all) => all.map((s) => s.id)), wanted);
+    equal(complaints, []);
+    await page.screenshot({path: path.join(work, `report-${colorScheme}-${width}.png`), fullPage: true});
+    await checkReadable(page, `${colorScheme} at ${width}`, width);
+    await checkTabs(page, 40);
     await page.focus('#cost summary');
     await page.keyboard.press('Space');
     check(await page.$eval('#cost details', (d) => d.open), 'the space bar opens no figures');
-
-    await page.screenshot({path: path.join(work, `report-${colorScheme}-${width}.png`), fullPage: true});
-    check(complaints.length === 0, complaints.join('\n'));
-    check(requests.length === 0, requests.join('\n'));
+    await openFigures(page);
+    await checkCharts(page, 10);
+    if (colorScheme === 'light' && width === 1280) await checkFigures(page);
+    if (colorScheme === 'light') await checkReadable(page, `${colorScheme} at ${width} with tables`, width);
+    await checkMap(page, width === 1280 ? 46 : 32);
+    await checkZoom(page);
+    if (width === 1280 && colorScheme === 'dark') await checkPrint(page);
+    equal(complaints, []);
     await page.close();
   }
 await browser.close();
-console.log(`${checks} checks of the report page passed`);
+console.log(`${checks()} checks of the report page passed`);

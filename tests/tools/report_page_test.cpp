@@ -1,0 +1,57 @@
+#include "tessera/tools/report_page.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tessera/tests/support/process.hpp"
+
+namespace tessera::inline v0::test {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr std::size_t kLargestPage = 2'000'000;
+
+// The JSON that a page shows.
+json data_of(const std::string& page) {
+  const std::string open = R"(<script type="application/json" id="report">)";
+  const std::size_t begin = page.find(open) + open.size();
+  return json::parse(page.substr(begin, page.find("</script>", begin) - begin));
+}
+
+class ReportPage : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!tools::can_make_pages()) GTEST_SKIP() << "built without npm: there are no pages";
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(ReportPage, HoldsWhatJsonSaysAndTheReasonsOfThePlan) {
+  const Outcome outcome =
+      run({TESSERA_SPARSE_FC_LAYER, "--input-size=1024", "--output-size=1024", "--density=0.05",
+           "--batch-size=16", "--json", "--report-tiles", "--html=" + (folder_ / "page.html")});
+  ASSERT_EQ(outcome.exit, 0) << outcome.err;
+  const std::string page = read_file(folder_ / "page.html");
+  json shown = data_of(page);
+  EXPECT_FALSE(shown.at("explanation").at("runnersUp").empty());
+  EXPECT_EQ(shown.at("tiles").size(), shown.at("buckets").at("records"));
+  shown.erase("explanation");
+  shown.erase("tiles");
+  EXPECT_EQ(shown, json::parse(outcome.out));
+  EXPECT_LT(page.size(), kLargestPage);
+  EXPECT_THAT(page, Not(HasSubstr("<script src")));
+}
+
+TEST_F(ReportPage, ATextThatClosesAScriptEndsNone) {
+  json report = {{"source", "a file named </script><!--"}};
+  const std::string page = tools::report_page(report.dump(), {});
+  EXPECT_EQ(data_of(page), report);
+}
+
+}  // namespace
+}  // namespace tessera::inline v0::test

@@ -1,0 +1,160 @@
+'use strict';
+// What every page is made of: elements, tables, charts. A chart has a table of the same figures
+// under it: the table is what a keyboard or a screen reader gets.
+const main = document.getElementById('main');
+const charts = [];
+const isNarrow = () => main.clientWidth < 640;
+const number = (n) => typeof n === 'number' ? n.toLocaleString('en-US', {maximumFractionDigits: 4}) : String(n ?? '-');
+// For axes: 12,500 -> 12.5K.
+const brief = (n) => n.toLocaleString('en-US', {notation: 'compact', maximumSignificantDigits: 3});
+
+function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
+}
+
+function section(id, title, ...children) {
+  const made = element('section', {id, 'aria-labelledby': id + '-title'}, element('h2', {id: id + '-title'}, title), ...children);
+  main.append(made);
+  return made;
+}
+
+const card = (label, value, kind = '') => element('div', {class: 'card ' + kind}, label, element('b', {}, value));
+
+function table(label, headings, rows) {
+  const cell = (value, tag, column) => {
+    const isWords = tag === 'td' && typeof value === 'string' && value.length > 24;
+    return element(tag, isWords ? {class: 'words'} : tag === 'th' ? {scope: 'col'} : {}, number(value));
+  };
+  const line = (cells, tag) => element('tr', {}, ...cells.map((value, column) => cell(value, tag, column)));
+  return element('div', {class: 'table', tabindex: '0', role: 'region', 'aria-label': label},
+    element('table', {}, element('thead', {}, line(headings, 'th')), element('tbody', {}, ...rows.map((row) => line(row, 'td')))));
+}
+
+// Figures that open: made when first opened, as a thousand rows for each of ten charts are slow.
+// `figures()` gives {headings, rows}.
+function openTable(label, figures) {
+  const details = element('details', {class: 'figures'}, element('summary', {}, 'Figures: ' + label));
+  const fill = () => {
+    const {headings, rows} = figures();
+    details.querySelector('.table')?.remove();
+    details.append(table('Figures: ' + label, headings, rows));
+  };
+  details.refresh = () => { if (details.open) fill(); };
+  details.isLong = () => figures().rows.length > 80;
+  details.addEventListener('toggle', () => { if (details.open && !details.querySelector('.table')) fill(); });
+  details.fill = fill;
+  return details;
+}
+
+// {label, height, option(), figures()}: `option` is made anew when width or colours change.
+function chart(into, {label, height = 320, option, figures}) {
+  const place = element('div', {class: 'chart', role: 'img', 'aria-label': label});
+  const details = openTable(label, figures);
+  into.append(element('figure', {}, element('figcaption', {}, label), place, details));
+  const entry = {place, label, option, details, height: typeof height === 'function' ? height : () => height};
+  charts.push(entry);
+  return entry;
+}
+
+const ink = (name) => getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim();
+const palette = () => [...Array(9).keys()].map((i) => ink('c' + i));
+
+function theme() {
+  const text = {color: ink('ink'), fontSize: 12, fontFamily: 'system-ui, sans-serif'};
+  const axis = {
+    axisLine: {lineStyle: {color: ink('line')}}, axisTick: {lineStyle: {color: ink('line')}}, splitLine: {lineStyle: {color: ink('line')}},
+    axisLabel: {...text, hideOverlap: true}, nameTextStyle: text,
+  };
+  return {
+    color: palette(), backgroundColor: 'transparent', textStyle: text,
+    legend: {textStyle: text, pageTextStyle: text, inactiveColor: ink('dim')},
+    tooltip: {backgroundColor: ink('soft'), borderColor: ink('line'), textStyle: {...text, fontSize: 13}},
+    categoryAxis: {...axis, splitLine: {show: false}}, valueAxis: axis, logAxis: axis,
+    visualMap: {textStyle: text}, dataZoom: {textStyle: text, borderColor: ink('line')},
+  };
+}
+
+function draw(entry) {
+  const zoom = entry.shown?.getOption().dataZoom?.map(({start, end}) => ({start, end}));
+  entry.shown?.dispose();
+  entry.place.style.height = entry.height() + 'px';
+  entry.shown = echarts.init(entry.place, theme(), {renderer: 'svg'});
+  entry.shown.setOption({animation: false, aria: {enabled: false}, ...entry.option()});
+  if (zoom) entry.shown.setOption({dataZoom: zoom});
+  // Paper scales what the screen's width was drawn for.
+  const svg = entry.place.querySelector('svg');
+  svg.setAttribute('viewBox', `0 0 ${svg.getAttribute('width')} ${svg.getAttribute('height')}`);
+  entry.drawn?.(entry.shown);
+}
+
+// Buttons of which one is pressed; `choose(key)` is called with it.
+function choices(label, names, chosen, choose) {
+  const buttons = Object.entries(names).map(([key, name]) => {
+    const button = element('button', {type: 'button', 'aria-pressed': String(key === chosen)}, name);
+    button.addEventListener('click', () => {
+      for (const other of buttons) other.setAttribute('aria-pressed', String(other === button));
+      choose(key);
+    });
+    return button;
+  });
+  return element('div', {class: 'buttons', role: 'group', 'aria-label': label}, element('span', {}, label), ...buttons);
+}
+
+function zoomButtons(entry, parts) {
+  const buttons = Object.entries(parts).map(([name, [start, end]]) => {
+    const button = element('button', {type: 'button'}, name);
+    button.addEventListener('click', () => entry.shown.dispatchAction({type: 'dataZoom', start, end}));
+    return button;
+  });
+  return element('div', {class: 'buttons', role: 'group', 'aria-label': 'Part shown'}, element('span', {}, 'Show'), ...buttons);
+}
+
+// Pixels that a legend of these names takes: as many lines as the width asks for.
+function legendHeight(names) {
+  let lines = 1, at = 0;
+  for (const name of names) {
+    const wide = 46 + 7.5 * name.length;
+    if (at > 0 && at + wide > main.clientWidth) { ++lines; at = 0; }
+    at += wide;
+  }
+  return 10 + 24 * lines;
+}
+
+// Bars that lie: names down the side. Long names are cut on narrow screens; the table has them whole.
+const lying = (names, more = {}) => ({
+  tooltip: {trigger: 'axis', axisPointer: {type: 'shadow'}, confine: true, valueFormatter: number},
+  grid: {left: 4, right: 20, top: more.legend ? legendHeight(more.series.map((s) => s.name)) : 8, bottom: 4, containLabel: true},
+  xAxis: {type: 'value', splitNumber: isNarrow() ? 3 : 6, axisLabel: {formatter: brief}},
+  yAxis: {type: 'category', data: names, inverse: true, axisLabel: {width: isNarrow() ? 150 : 260, overflow: 'truncate', interval: 0, hideOverlap: true}},
+  ...more,
+});
+
+function contents() {
+  document.getElementById('contents').append(element('ul', {}, ...[...main.querySelectorAll('section')].map((s) =>
+    element('li', {}, element('a', {href: '#' + s.id}, s.querySelector('h2').textContent)))));
+}
+
+function start() {
+  contents();
+  charts.forEach(draw);
+  let width = main.clientWidth, waiting = 0;
+  const redraw = () => charts.forEach(draw);
+  addEventListener('resize', () => {
+    if (main.clientWidth === width) return;
+    width = main.clientWidth;
+    clearTimeout(waiting);
+    waiting = setTimeout(redraw, 100);
+  });
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
+  // Paper is white: charts are drawn in the colours of print, and tables that are not too long for it opened.
+  matchMedia('print').addEventListener('change', redraw);
+  addEventListener('beforeprint', () => document.querySelectorAll('details.figures').forEach((d) => {
+    if (d.isLong()) return;
+    d.fill();
+    d.open = true;
+  }));
+  window.tesseraCharts = charts;  // for tests
+}
