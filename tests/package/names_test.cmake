@@ -10,7 +10,7 @@ endfunction()
 
 expect_foreign(0 base "tessera::v0::ceil_div@@TESSERA_0.1 T 10 20")
 expect_foreign(0 base "typeinfo for tessera::v0::Error@@TESSERA_0.1 V 10 20")
-expect_foreign(0 base "TESSERA_0.1 A 0 ")
+expect_foreign(0 base "TESSERA_0.1@@TESSERA_0.1 A 0 0")
 expect_foreign(0 base "tessera::v0::internal::matrix_elements@@TESSERA_0.1 T 10 20")
 expect_foreign(0 planner/solver "tessera::v0::planner::solver::Model::post@@TESSERA_0.1 T 10 20")
 foreach(name "fmt::v9::format" "nlohmann::json_abi_v3_11_2::basic_json<>" "std::vector<tessera::v0::planner::Plan>::at"
