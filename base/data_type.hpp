@@ -11,6 +11,7 @@ namespace tessera::inline v0 {
 // Element types a layer can be stored in. Sums are named separately (partials).
 enum class DataType { Float, Half, BFloat16 };
 
+// Bytes of one element.
 constexpr std::int64_t bytes_of(DataType type) { return type == DataType::Float ? 4 : 2; }
 
 // "float", "half", "bfloat16".
@@ -18,6 +19,7 @@ std::string to_string(DataType type);
 // The inverse; Error{InvalidArgument} that lists the legal names.
 DataType parse_data_type(std::string_view name);
 
+// The DataType of float, Half or BFloat16.
 template <class T>
 constexpr DataType data_type_of();
 template <>

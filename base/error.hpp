@@ -15,6 +15,7 @@ enum class ErrorCode {
   Internal          // a broken promise of ours; never the caller's fault
 };
 
+// "invalid argument", "bad input" and so on, for people.
 std::string to_string(ErrorCode code);
 
 // The one exception type of the library. The message says what, where, the legal range, the remedy.

@@ -25,6 +25,7 @@ class Executor {
   }
 
  protected:
+  // A callable of any type, and how to call it.
   struct Task {
     void* object;
     void (*call)(void* object, std::int64_t index);
@@ -32,6 +33,7 @@ class Executor {
   virtual void run(std::int64_t count, Task task) = 0;
 };
 
+// What runs the loops: oneTBB, or std::jthread.
 enum class ExecutorKind { Tbb, Threads };
 
 // `threads` >= 1, else Error{InvalidArgument}; 0 means: as many as the machine has.

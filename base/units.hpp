@@ -23,6 +23,7 @@ struct Quantity {
   friend constexpr Quantity operator*(std::int64_t n, Quantity a) { return a * n; }
 };
 
+// Units: of the machine's clock; of memory and exchange.
 using Cycles = Quantity<struct CyclesUnit>;
 using Bytes = Quantity<struct BytesUnit>;
 using Words = Quantity<struct WordsUnit>;  // words of bucket meta-information, 16 or 32 bits each
@@ -37,6 +38,7 @@ struct Id {
   constexpr auto operator<=>(const Id&) const = default;
 };
 
+// A tile of a machine, 0 .. tiles - 1.
 using TileId = Id<struct TileKind>;
 
 }  // namespace tessera::inline v0

@@ -3,13 +3,17 @@
 set(TESSERA_INCLUDE_DIR ${PROJECT_BINARY_DIR}/include)
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
+include(${CMAKE_CURRENT_LIST_DIR}/exports.cmake)
 if(TESSERA_SHARED)
-  set(TESSERA_LIBRARY_TYPE SHARED)
   set(CMAKE_INSTALL_RPATH $ORIGIN/../${CMAKE_INSTALL_LIBDIR} $ORIGIN)
-else()
-  set(TESSERA_LIBRARY_TYPE STATIC)
 endif()
 set(CMAKE_VERIFY_INTERFACE_HEADER_SETS ON)
+# The minor version is in it as long as the major one is 0: interfaces may change with it.
+if(PROJECT_VERSION_MAJOR EQUAL 0)
+  set(TESSERA_SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+else()
+  set(TESSERA_SOVERSION ${PROJECT_VERSION_MAJOR})
+endif()
 
 # Language level, warnings and instrumentation, the same for every target of ours.
 add_library(tessera_flags INTERFACE)
@@ -44,19 +48,28 @@ if(TESSERA_COVERAGE)
 endif()
 
 # A folder of the library: tessera_module(<name> HEADERS ... SOURCES ... USES <targets> [PRIVATE <targets>])
-# Headers must compile alone (checked). USES is seen by includers, PRIVATE is not.
+# Headers must compile alone (checked). USES is seen by includers, PRIVATE is not. INSIDE: for programs
+# of this tree only, part of them and never a shared library.
 function(tessera_module name)
-  cmake_parse_arguments(ARG "" "" "HEADERS;SOURCES;USES;PRIVATE" ${ARGN})
+  cmake_parse_arguments(ARG "INSIDE" "" "HEADERS;SOURCES;USES;PRIVATE" ${ARGN})
   set(target tessera_${name})
   file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
   list(TRANSFORM ARG_HEADERS PREPEND ${TESSERA_INCLUDE_DIR}/tessera/${folder}/)
-  add_library(${target} ${TESSERA_LIBRARY_TYPE} ${ARG_SOURCES})
+  if(TESSERA_SHARED AND NOT ARG_INSIDE)
+    add_library(${target} SHARED ${ARG_SOURCES})
+    tessera_export_own_names(${target} ${name} ${folder})
+    # A call inside a library may be inlined though others could, in theory, replace the function.
+    target_compile_options(${target} PRIVATE -fno-semantic-interposition)
+  else()
+    add_library(${target} STATIC ${ARG_SOURCES})
+  endif()
   add_library(tessera::${name} ALIAS ${target})
-  # The soname holds the minor version as long as the major one is 0: interfaces may change with it.
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} VERSION ${PROJECT_VERSION}
-    SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+    SOVERSION ${TESSERA_SOVERSION})
   target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${TESSERA_INCLUDE_DIR}
                                          FILES ${ARG_HEADERS})
+  # Headers that only our sources include are nothing an installed library needs.
+  list(TRANSFORM ARG_PRIVATE REPLACE "^(Boost::headers|nlohmann_json::.*)$" "$<BUILD_INTERFACE:\\1>")
   target_link_libraries(${target} PUBLIC ${ARG_USES}
     PRIVATE $<BUILD_INTERFACE:tessera_flags> ${ARG_PRIVATE})
   target_compile_features(${target} PUBLIC cxx_std_20)
@@ -81,6 +94,13 @@ function(tessera_install)
   list(TRANSFORM libraries PREPEND -l OUTPUT_VARIABLE TESSERA_LINK)
   list(REVERSE TESSERA_LINK)  # a library stands before those it uses
   string(REPLACE ";" " " TESSERA_LINK "${TESSERA_LINK}")
+  # Shared libraries know what they need; users of static ones link it.
+  set(TESSERA_LINK_ALSO "${TESSERA_OTHER_LIBRARIES} -pthread")
+  set(TESSERA_LINK_INSIDE "")
+  if(TESSERA_SHARED)
+    set(TESSERA_LINK_INSIDE "${TESSERA_LINK_ALSO}")
+    set(TESSERA_LINK_ALSO "")
+  endif()
   file(RELATIVE_PATH TESSERA_PC_TO_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
   configure_file(cmake/tessera.pc.in ${PROJECT_BINARY_DIR}/tessera.pc @ONLY)
   install(FILES ${PROJECT_BINARY_DIR}/tesseraConfig.cmake

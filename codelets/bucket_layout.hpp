@@ -35,8 +35,10 @@ constexpr std::int64_t sub_group_id(std::int64_t x, std::int64_t y, std::int64_t
   return x * y_parts + y + 1;
 }
 
+// Offsets of elements count bytes of their type.
 constexpr std::int64_t type_factor(DataType type) { return bytes_of(type); }
 
+// What opens a record of elements, word by word.
 struct ElementHeader {
   std::int32_t sub_group;
   std::int32_t x_partition, y_partition;  // swapped in a separate GradA bucket
@@ -71,6 +73,7 @@ struct GradWWorkerEntry {
   friend bool operator==(const GradWWorkerEntry&, const GradWWorkerEntry&) = default;
 };
 
+// One output row of a record; its columns follow.
 struct OutputEntry {
   std::int32_t row;  // element row inside the x partition (block record: first row of the block)
   std::int32_t columns;  // element record: non-zeros in the row; block record: blocks - 1
@@ -78,6 +81,7 @@ struct OutputEntry {
   friend bool operator==(const OutputEntry&, const OutputEntry&) = default;
 };
 
+// What opens a record of blocks, word by word.
 struct BlockHeader {
   std::int32_t sub_group;
   std::int32_t x_partition, y_partition;
@@ -114,6 +118,7 @@ struct RecordShape {
   bool grad_w = false;       // with the table of GradW workers
   std::int64_t workers = 6;  // entries counted in each table
 };
+// Words of a record before its first output row.
 constexpr std::int64_t fixed_record_words(RecordShape shape) {
   const std::int64_t grad_w = shape.grad_w ? shape.workers * kWords<GradWWorkerEntry> : 0;
   if (!shape.element) return kWords<BlockHeader> + grad_w;
@@ -125,6 +130,7 @@ constexpr std::int64_t record_words(RecordShape shape, std::int64_t rows, std::i
   return fixed_record_words(shape) + kWords<OutputEntry> * rows + blocks;
 }
 
+// Words behind the last record: a sub-group of 0.
 inline constexpr std::int64_t kEndMarkerWords = 1;
 
 }  // namespace tessera::inline v0::codelets

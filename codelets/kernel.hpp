@@ -17,6 +17,7 @@ namespace tessera::inline v0::codelets {
 //   GradA           the same sums, from a separate GradA bucket (element format only)
 //   GradW           gradient(x, y) += sum over z:  q_grad[x][z] * s[y][z]   for (x, y) in R
 enum class Operation { Fwd, GradATransposed, GradA, GradW };
+// Records of single values, or of blocks.
 enum class Format { Element, Block };
 
 // A dense operand of unnamed element type. Rows may lie apart; elements of a row are contiguous.
@@ -25,6 +26,7 @@ struct Operand {
   std::int64_t rows = 0, z = 0;
   std::int64_t row_stride = 0;  // elements
 };
+// The same, to be written.
 struct Result {
   void* data = nullptr;
   std::int64_t rows = 0, z = 0;
@@ -55,6 +57,7 @@ struct KernelArgs {
 // at once: writes only `out` or `gradients`. The order of additions is that of the bucket's words.
 using Kernel = void (*)(const KernelArgs&) noexcept;
 
+// What tells kernels apart.
 struct KernelKey {
   Operation operation = Operation::Fwd;
   Format format = Format::Element;
@@ -65,6 +68,7 @@ struct KernelKey {
   friend bool operator==(const KernelKey&, const KernelKey&) = default;
 };
 
+// One kernel: the slow twin that defines its bits, and what runs.
 struct KernelEntry {
   KernelKey key;
   std::string_view name;  // kernel_name(key)

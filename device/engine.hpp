@@ -24,6 +24,7 @@ namespace tessera::inline v0::device {
 //   Isolate  every tile has its own memory and nothing else; bytes are really copied
 enum class ExchangeMode { Share, Isolate };
 
+// A slot of an engine, in the order they were added.
 using SlotId = Id<struct SlotKindTag>;
 
 // Rows of bytes: row i starts at data + i * stride. In host memory or in a tile's.
@@ -46,6 +47,7 @@ enum class SlotKind { Owned, Landing };
 // What the step that runs may do with the slots of a buffer.
 enum class Access : std::uint8_t { None = 0, Read = 1, Write = 2, ReadWrite = 3 };
 
+// What a tile is asked to hold: rows x row_bytes bytes.
 struct SlotSpec {
   TileId tile;
   std::string_view name;  // must outlive the engine: a literal

@@ -118,6 +118,7 @@ struct LoadCost {
   Cycles shift;                   // all buckets move by one partition: exchange and sync
 };
 
+// How pieces that do not fit at home are placed.
 struct EncodeOptions {
   bool force_spills = false;  // test mode: every piece moves to another bucket (needs two buckets)
   Spilling spilling = Spilling::FewestSteps;  // no effect when spills are forced

@@ -10,6 +10,7 @@
 
 namespace tessera::inline v0::partitioner {
 
+// What an update did to the buckets.
 struct UpdateResult {
   std::optional<Misfit> misfit;       // as in encode_into, but the buckets are then of no use
   bool afresh = false;                // everything was encoded again

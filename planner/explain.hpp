@@ -64,6 +64,7 @@ struct MethodVerdict {
   friend bool operator==(const MethodVerdict&, const MethodVerdict&) = default;
 };
 
+// One limit that is lifted to see what it costs.
 enum class LiftedLimit {
   OneMoreTile,
   TwiceTheTiles,

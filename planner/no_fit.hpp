@@ -25,6 +25,7 @@ struct MethodChoice {
 // "ElementFwd, ElementTranspose, ElementGradW with buckets travelling"
 std::string to_string(const MethodChoice& choice);
 
+// What a layer that has no plan breaks.
 enum class LimitKind {
   Partition,        // no cut obeys the pins and the number of tiles
   Words,            // a number does not fit a word of the buckets
@@ -64,6 +65,7 @@ struct Obstacle {
 // "g1 x2 y2 z1: Fwd, reduce sums takes 412000 temporary bytes a tile, 383385 are allowed"
 std::string to_string(const Obstacle& obstacle);
 
+// A change of the request that may give it a plan.
 enum class RelaxationKind {
   MoreTiles,      // least number of tiles
   SmallerBatch,   // largest batch

@@ -13,6 +13,7 @@ namespace tessera::inline v0::planner {
 
 using codelets::Method;
 
+// Forward, gradient of the input, gradient of the weights.
 enum class Pass { Fwd, GradA, GradW };
 
 // "Fwd", "GradA", "GradW"
@@ -28,6 +29,7 @@ struct CostTerm {
   friend bool operator==(const CostTerm&, const CostTerm&) = default;
 };
 
+// What a pass costs, term by term.
 struct PassCost {
   Pass pass = Pass::Fwd;
   std::vector<CostTerm> terms;  // in the order the steps run
@@ -37,6 +39,7 @@ struct PassCost {
   Bytes temp() const;     // largest of the terms
 };
 
+// What a plan costs, pass by pass; bytes are those of the fullest tile.
 struct PlanCost {
   Cycles cycles;                 // sum over the passes
   Bytes temp;                    // largest of the passes

@@ -11,6 +11,7 @@
 
 namespace tessera::inline v0::planner {
 
+// How a search for a plan ended.
 enum class PlanStatus {
   Found,
   NoPlan,        // every partition breaks a limit; `reason` says which, `least_temp` how near
@@ -18,6 +19,7 @@ enum class PlanStatus {
   BestEffort     // only from plan_best_effort: the plan of a relaxed request, `reason` says how
 };
 
+// What the search found; a layer that does not fit is no error but a status.
 struct PlanResult {
   PlanStatus status = PlanStatus::NoPlan;
   bool has_plan = false;

@@ -8,6 +8,7 @@
 
 namespace tessera::inline v0::runtime {
 
+// A buffer of a program, in the order they were declared.
 using BufferId = Id<struct BufferKind>;
 
 // The slots of one name that a program has on its tiles.
@@ -56,6 +57,7 @@ struct Program {
 // When buffers live. A phase is a node, or a loop with all that is in it: what is carried from one
 // turn to the next must not be given away. Phases stand in an order in which they can run.
 struct Liveness {
+  // From the first phase that needs a buffer to the last one, both included.
   struct Life {
     int first = 0, last = 0;  // phases
     friend bool operator==(const Life&, const Life&) = default;

@@ -19,6 +19,7 @@ struct Cell {
 //   Xyz  GradW with travelling operands: the rounds over z stay among neighbours
 enum class TileOrder { Yzx, Xyz };
 
+// Which tile does which part of which group.
 class TileMap {
  public:
   // splits.g counts the groups; every group has splits.x * splits.y * splits.z tiles.

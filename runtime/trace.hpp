@@ -9,6 +9,7 @@
 
 namespace tessera::inline v0::runtime {
 
+// How much of a pass a trace may show.
 struct TraceLimits {
   std::int64_t tracks = 64;       // of tiles; more tiles than that share tracks, in equal groups
   std::int64_t events = 100'000;  // in all; where they do not do, groups grow, then the tail is cut
@@ -32,6 +33,7 @@ struct TracedRun {
 // limits.events >= 100, else Error{InvalidArgument}.
 std::string to_trace(const TracedRun& run, const TraceLimits& limits = {});
 
+// The most bytes of text one event of a trace takes.
 inline constexpr std::int64_t kBytesOfAnEvent = 320;
 
 }  // namespace tessera::inline v0::runtime

@@ -23,6 +23,7 @@ enum class ElementType { F64, F32, F16, BF16, I64, I32, I16, I8, U64, U32, U16, 
 // Bytes of one element; 0 for Text, whose length the file gives.
 std::int64_t bytes_of(ElementType type);
 
+// A dense array of any rank, as files hold it.
 struct Array {
   ElementType type = ElementType::F64;
   std::vector<std::int64_t> shape;  // empty: one element

@@ -29,6 +29,7 @@ struct WeightedArea {
   friend bool operator==(const WeightedArea&, const WeightedArea&) = default;
 };
 
+// What kind of pattern to draw.
 struct PatternSpec {
   PatternKind kind = PatternKind::Uniform;
   std::int64_t n = 0, m = 0;         // of NOfM: 1 <= n <= m

@@ -7,6 +7,7 @@
 
 namespace tessera::inline v0::train {
 
+// Rows of a weight gradient, and what working them out took.
 struct RowGradient {
   sparse::RowSparse<float> gradient;  // [x][y] of the weights, zero outside their pattern
   device::Ledger ledger;

@@ -55,6 +55,7 @@ struct ScanCycles {
                   per_position * scan.match_positions + per_match * scan.matches);
   }
 };
+// Those of a method; constants of the kernels, see codelets/cost/README.md.
 ScanCycles scan_cycles(Method method);
 
 // The same for averages: `matching` of `buckets` buckets hold a match, all hold

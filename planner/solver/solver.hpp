@@ -35,11 +35,13 @@ struct SearchCounts {
   friend bool operator==(const SearchCounts&, const SearchCounts&) = default;
 };
 
+// Where a search stands at a new incumbent.
 struct Progress {
   SearchCounts counts;
   std::vector<Value> objectives;  // of the incumbent, in the order given
 };
 
+// How a caller watches and stops a search.
 struct Callbacks {
   // Read before every node by the solving thread, set by anybody. May be null.
   const std::atomic<bool>* cancel = nullptr;
@@ -47,6 +49,7 @@ struct Callbacks {
   std::function<void(const Progress&)> progress;
 };
 
+// How a search ended.
 enum class Status {
   Optimal,       // proven: no solution is better
   Feasible,      // a solution was found, then a limit ended the proof
@@ -57,6 +60,7 @@ enum class Status {
 std::string to_string(Status status);
 std::ostream& operator<<(std::ostream& out, Status status);
 
+// What a search found, and how much it took.
 struct Result {
   Status status = Status::Infeasible;
   std::vector<Value> values;      // by VarId; empty without a solution

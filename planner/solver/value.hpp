@@ -25,6 +25,7 @@ struct VarId {
   std::int32_t value = -1;
   friend auto operator<=>(const VarId&, const VarId&) = default;
 };
+// A group of variables that are branched on together, by its number in the model.
 struct GroupId {
   std::int32_t value = -1;
   friend auto operator<=>(const GroupId&, const GroupId&) = default;

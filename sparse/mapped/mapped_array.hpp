@@ -102,6 +102,7 @@ class MappedArray {
 template <class T>
 bool equal(const MappedArray<T>& a, const MappedArray<T>& b);
 
+// The storage under a mapped array.
 enum class MappedKind { Strided, Coo, FlatCoo, Csr };
 
 // The entries of a tensor, or the elements of a dense array, in a new storage of that kind. The

@@ -49,9 +49,11 @@ struct RowSparse {
 enum class Storage { Dense, RowSparse, Csr };
 std::string to_string(Storage storage);  // "dense", "row_sparse", "csr"
 
+// An array in any of the three storages.
 template <class T>
 using Array = std::variant<DenseArray<T>, RowSparse<T>, Csr<T>>;
 
+// How it is stored, and the size of each dimension.
 template <class T>
 Storage storage_of(const Array<T>& array);
 template <class T>

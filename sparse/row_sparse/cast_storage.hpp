@@ -20,6 +20,7 @@ namespace tessera::inline v0::sparse {
 template <class T>
 Array<T> cast_storage(const Array<T>& array, Storage to);
 
+// All rows stored whole; only rows with anything but zeros. O(rows * row size).
 template <class T>
 DenseArray<T> to_dense(const RowSparse<T>& array);
 template <class T>

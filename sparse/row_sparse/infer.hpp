@@ -51,6 +51,7 @@ inline constexpr int kUnaryCount = int(Unary::Arccos) + 1;
 constexpr bool keeps_zero(Unary function) { return function <= Unary::ZerosLike; }
 std::string to_string(Unary function);  // "relu", "zeros_like"
 
+// Functions of two elements.
 enum class Binary { Add, Subtract, Multiply, Divide };
 std::string to_string(Binary op);  // "add", ...
 
@@ -91,6 +92,7 @@ struct Fallback {
 // forbids it. An object that is handed to operators; one thread at a time.
 class Fallbacks {
  public:
+  // What happens where an operator has no sparse form.
   enum class Mode {
     Report,  // densify and keep the count
     Strict   // Error{InvalidArgument} that names the signature; nothing is made dense

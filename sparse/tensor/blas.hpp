@@ -49,6 +49,7 @@ void rot(X& x, std::span<typename X::Value> y, typename X::Value cosine, typenam
 template <class X>
 void scal(typename X::Value alpha, X& x);
 
+// A matrix as it is, or turned over.
 enum class Op { Plain, Transposed };
 
 // result = alpha * op(A) * operand + beta * result. With beta = 0 the result is not read.

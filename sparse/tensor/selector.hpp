@@ -35,6 +35,7 @@ struct Specified {
   friend bool operator==(const Specified&, const Specified&) = default;
 };
 
+// What is taken of one dimension of a tensor; matrices know no new or listed axes.
 using Selector = std::variant<All, Point, Interval, NewAxis, Specified>;
 using MatrixSelector = std::variant<All, Point, Interval>;
 

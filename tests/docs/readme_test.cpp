@@ -1,31 +1,20 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "tessera/tests/docs/page.hpp"
 #include "tessera/tests/support/process.hpp"
 
 namespace tessera::inline v0::test {
 namespace {
 
 const std::string kRoot = TESSERA_SOURCE_DIR;
-
-// The text of the fenced blocks of one language, in order.
-std::vector<std::string> blocks(const std::string& page, const std::string& language) {
-  std::vector<std::string> found;
-  const std::string open = "```" + language + "\n";
-  for (std::size_t at = page.find(open); at != std::string::npos; at = page.find(open, at)) {
-    at += open.size();
-    const std::size_t end = page.find("```", at);
-    found.push_back(page.substr(at, end - at));
-    at = end;
-  }
-  return found;
-}
 
 // "$ command" and the lines it prints, as a page quotes them.
 struct Quoted {
@@ -52,9 +41,7 @@ Outcome run_quoted(const std::string& command) {
 }
 
 void expect_true_output(const std::string& page_path) {
-  const auto commands = quoted_commands(read_file(kRoot + "/" + page_path));
-  EXPECT_FALSE(commands.empty()) << page_path << " quotes no command";
-  for (const Quoted& quoted : commands) {
+  for (const Quoted& quoted : quoted_commands(page_text(page_path))) {
     const Outcome outcome = run_quoted(quoted.command);
     EXPECT_EQ(outcome.exit, 0) << quoted.command << "\n" << outcome.err;
     EXPECT_EQ(quoted.output, outcome.out) << page_path << ": " << quoted.command;
@@ -69,14 +56,14 @@ constexpr Example kExamples[] = {{"first_layer.cpp", TESSERA_FIRST_LAYER},
                                  {"training_step.cpp", TESSERA_TRAINING_STEP}};
 
 TEST(Readme, ShowsTheExampleProgramsAsTheyAre) {
-  const auto programs = blocks(read_file(kRoot + "/README.md"), "cpp");
+  const auto programs = blocks(page_text("README.md"), "cpp");
   ASSERT_EQ(programs.size(), std::size(kExamples));
   for (std::size_t i = 0; i < programs.size(); ++i)
-    EXPECT_EQ(programs[i], read_file(kRoot + "/examples/" + kExamples[i].source));
+    EXPECT_EQ(programs[i], page_text(std::string("examples/") + kExamples[i].source));
 }
 
 TEST(Readme, ShowsWhatTheExamplesPrint) {
-  const auto outputs = blocks(read_file(kRoot + "/README.md"), "text");
+  const auto outputs = blocks(page_text("README.md"), "text");
   ASSERT_EQ(outputs.size(), std::size(kExamples));
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Outcome outcome = run({kExamples[i].program});
@@ -85,11 +72,71 @@ TEST(Readme, ShowsWhatTheExamplesPrint) {
   }
 }
 
-TEST(Readme, QuotesTrueOutput) { expect_true_output("README.md"); }
+class Page : public testing::TestWithParam<std::string> {};
 
-TEST(ToolsPage, QuotesTrueOutput) { expect_true_output("tools/README.md"); }
+TEST_P(Page, QuotesTrueOutput) { expect_true_output(GetParam()); }
 
-TEST(Guide, QuotesTrueOutput) { expect_true_output("docs/guide.md"); }
+INSTANTIATE_TEST_SUITE_P(Every, Page, testing::ValuesIn(pages()), [](const auto& page) {
+  std::string name = page.param.substr(0, page.param.rfind('.'));
+  for (char& c : name)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  return name;
+});
+
+TEST(Pages, AreThoseOfTheTree) {
+  const auto found = pages();
+  for (const char* page : {"README.md", "tools/README.md", "docs/guide.md", "docs/cost-model.md"})
+    EXPECT_TRUE(std::find(found.begin(), found.end(), page) != found.end()) << page;
+}
+
+TEST(Pages, AreReachedFromTheGuideOrTheReadme) {
+  const std::string entries = page_text("README.md") + page_text("docs/guide.md");
+  for (const std::string& page : pages()) {
+    const std::string name = page.substr(page.rfind('/') + 1);
+    EXPECT_NE(entries.find(name), std::string::npos) << page;
+  }
+}
+
+TEST(Validation, QuotesThePublishedTable) {
+  const std::string results = page_text("bench/results/published.md");
+  const auto rows = table_rows(page_text("docs/validation.md"), "m = k");
+  EXPECT_EQ(rows.size(), 7u);
+  for (const auto& row : rows) {
+    std::string line = "\\n *";
+    for (const std::string& cell : row) {
+      line += std::regex_replace(cell, std::regex(R"([.+])"), "\\$&");
+      line += " +";
+    }
+    EXPECT_TRUE(std::regex_search(results, std::regex(line))) << line;
+  }
+}
+
+TEST(Validation, QuotesThePlannersRatios) {
+  const std::string page = page_text("docs/validation.md");
+  const std::string results = page_text("bench/results/planner.md");
+  for (const std::string of : {"worst", "mean"}) {
+    std::smatch ratio;
+    ASSERT_TRUE(std::regex_search(
+        results, ratio,
+        std::regex("uniform: simulated cycles / PopLibs' partition, " + of + " +([0-9.]+)")));
+    EXPECT_NE(page.find(" " + ratio[1].str() + " "), std::string::npos) << of << " " << ratio[1];
+  }
+}
+
+// Links "[text](path)" to places in the tree.
+TEST(Pages, LinkToWhatIsThere) {
+  const std::regex link(R"(\]\(([^)#:]+)(#[^)]*)?\))");
+  int links = 0;
+  for (const std::string& page : pages()) {
+    const std::string text = page_text(page);
+    const auto folder = std::filesystem::path(kRoot + "/" + page).parent_path();
+    for (auto it = std::sregex_iterator(text.begin(), text.end(), link);
+         it != std::sregex_iterator(); ++it, ++links)
+      EXPECT_TRUE(std::filesystem::exists(folder / (*it)[1].str()))
+          << page << " links to " << (*it)[1];
+  }
+  EXPECT_GT(links, 10);
+}
 
 std::string without_commas(std::string text) {
   text.erase(std::remove(text.begin(), text.end(), ','), text.end());
@@ -98,7 +145,7 @@ std::string without_commas(std::string text) {
 
 // Rows "| outputs x inputs x batch | block | density | planned | ran | dense |" of the table.
 TEST(Readme, TheTableHoldsWhatTheToolSays) {
-  const std::string page = read_file(kRoot + "/README.md");
+  const std::string page = page_text("README.md");
   const std::regex row(
       R"(\n\| (\d+) x (\d+) x (\d+) \| (\d+) \| ([0-9.]+) \| ([0-9,]+) \| ([0-9,]+) \| ([0-9,]+) \|)");
   int rows = 0;

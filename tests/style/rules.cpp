@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstddef>
+#include <regex>
 #include <string_view>
 
 namespace tessera::inline v0::style {
@@ -108,6 +109,19 @@ Complaints check_pragma_once(const SourceFile& file) {
       std::find(file.lines.begin(), file.lines.end(), "#pragma once") != file.lines.end();
   if (!is_header(file) || found) return {};
   return {file.path + " has no line #pragma once"};
+}
+
+Complaints check_namespaces(const SourceFile& file) {
+  // Opening lines and the comments of closing ones; `using namespace` and aliases name no version.
+  static const std::regex kLine(R"(^\s*(\}\s*//\s*)?(inline\s+)?namespace\s+tessera\b(?!\s*;))");
+  static const std::regex kVersioned(R"(namespace tessera::inline v\d+(::\w+)*( \{)?$)");
+  Complaints complaints;
+  for (std::size_t i = 0; i < file.lines.size(); ++i)
+    if (std::regex_search(file.lines[i], kLine) && !std::regex_search(file.lines[i], kVersioned))
+      complaints.push_back(file.path + ":" + std::to_string(i + 1) +
+                           " lacks the version of the binary interface; write namespace "
+                           "tessera::inline v0::folder");
+  return complaints;
 }
 
 Complaints check_machine_paths(const SourceFile& file) {

@@ -37,6 +37,10 @@ Complaints check_foreign(const SourceFile& file);
 
 Complaints check_pragma_once(const SourceFile& file);
 
+// Every namespace of ours is opened, and named where it ends, as tessera::inline v<number>::...:
+// the version of the binary interface is part of every name the linker sees.
+Complaints check_namespaces(const SourceFile& file);
+
 // No line names a folder of somebody's computer.
 Complaints check_machine_paths(const SourceFile& file);
 

@@ -141,6 +141,26 @@ TEST(PragmaOnce, IsAskedOfHeadersOnly) {
   EXPECT_THAT(check_pragma_once(make_source("a/b.hpp", "// #pragma once\n")), SizeIs(1));
 }
 
+Complaints namespaces_of(const std::string& line) {
+  return check_namespaces(make_source("a.hpp", line));
+}
+
+TEST(Namespaces, AcceptVersionsOthersNamesAndUses) {
+  for (const char* line :
+       {"namespace tessera::inline v0 {", "namespace tessera::inline v12::planner::internal {",
+        "}  // namespace tessera::inline v0::base", "namespace {", "namespace CLI {",
+        "using namespace tessera;", "  using namespace tessera::tools;", "namespace tesserae {",
+        "namespace short_name = tessera::planner;", "// in namespace tessera"})
+    EXPECT_THAT(namespaces_of(line), IsEmpty()) << line;
+}
+
+TEST(Namespaces, RejectPlainOnesOpenOrClosed) {
+  const std::string ours = "namespace tessera";
+  for (const char* rest : {" {", "::planner {", "::v0 {", "::inline v0x {", "::inline version {"})
+    for (const char* before : {"", "  ", "}  // "})
+      EXPECT_THAT(namespaces_of(before + ours + rest), SizeIs(1)) << before << ours << rest;
+}
+
 TEST(MachinePaths, AcceptsPathsOfTheTree) {
   EXPECT_THAT(check_machine_paths(make_source("a.md", "see docs/work/x and ../work/y, /usr/bin")),
               IsEmpty());

@@ -18,7 +18,7 @@ bool is_skipped_folder(const std::string& name) {
 }
 
 bool is_read(const fs::path& path) {
-  static const std::set<std::string> kEndings = {".cpp", ".hpp",   ".h",   ".md",   ".txt",
+  static const std::set<std::string> kEndings = {".cpp", ".hpp",   ".h",   ".inl",  ".md", ".txt",
                                                  ".py",  ".cmake", ".yml", ".html", ".sh"};
   return kEndings.contains(path.extension().string()) || path.filename() == "dev" ||
          path.parent_path().filename() == ".ci" || path.filename() == "CMakePresets.json";
@@ -83,6 +83,8 @@ std::vector<Include> includes_of(const SourceFile& file) {
 bool is_header(const SourceFile& file) {
   return file.path.ends_with(".hpp") || file.path.ends_with(".h");
 }
-bool is_cpp(const SourceFile& file) { return is_header(file) || file.path.ends_with(".cpp"); }
+bool is_cpp(const SourceFile& file) {
+  return is_header(file) || file.path.ends_with(".cpp") || file.path.ends_with(".inl");
+}
 
 }  // namespace tessera::inline v0::style

@@ -29,6 +29,6 @@ std::vector<SourceFile> read_tree(const std::string& root);
 std::vector<Include> includes_of(const SourceFile& file);
 
 bool is_header(const SourceFile& file);
-bool is_cpp(const SourceFile& file);  // header or source
+bool is_cpp(const SourceFile& file);  // header, source, or a part that sources include
 
 }  // namespace tessera::inline v0::style

@@ -65,6 +65,10 @@ TEST(Headers, NameNoForeignLibrary) { expect_in_every_cpp_file(check_foreign); }
 
 TEST(Headers, AreReadOnce) { expect_in_every_cpp_file(check_pragma_once); }
 
+TEST(Namespaces, CarryTheVersionOfTheBinaryInterface) {
+  expect_in_every_cpp_file(check_namespaces);
+}
+
 TEST(Files, NameNoFolderOfSomebodysComputer) {
   for (const SourceFile& file : tree()) expect_none(check_machine_paths(file));
 }

@@ -34,6 +34,7 @@ struct AdaGrad {
   friend bool operator==(const AdaGrad&, const AdaGrad&) = default;
 };
 
+// A rule and what is done to every gradient before it.
 struct Optimiser {
   std::variant<Sgd, Adam, AdaGrad> rule;
   double rescale = 1;                         // gradients are multiplied by it: 1 / batch

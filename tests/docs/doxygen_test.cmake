@@ -1,0 +1,23 @@
+# Builds the API reference of SOURCE below WORK without a warning; a header that says nothing must fail.
+function(reference result input)
+  file(MAKE_DIRECTORY ${WORK})
+  file(READ ${SOURCE}/docs/Doxyfile settings)
+  file(WRITE ${WORK}/Doxyfile "${settings}\nOUTPUT_DIRECTORY = ${WORK}\n${input}")
+  execute_process(COMMAND ${DOXYGEN} ${WORK}/Doxyfile WORKING_DIRECTORY ${SOURCE}
+    RESULT_VARIABLE failed OUTPUT_VARIABLE said ERROR_VARIABLE said)
+  set(${result} ${failed} PARENT_SCOPE)
+  set(said "${said}" PARENT_SCOPE)
+endfunction()
+
+reference(failed "INPUT = tests/docs/bare")
+if(NOT failed OR NOT said MATCHES "Untold is not documented")
+  message(FATAL_ERROR "a type without a text was let through: ${said}")
+endif()
+reference(failed "")
+if(failed)
+  message(FATAL_ERROR "${said}")
+endif()
+file(READ ${WORK}/html/namespacetessera_1_1planner.html page)
+if(NOT page MATCHES "plan_or_throw")
+  message(FATAL_ERROR "the reference lacks planner::plan_or_throw")
+endif()
