@@ -40,6 +40,7 @@ const std::vector<Bar>& bars() {
       {{.block = 16, .density = 0.01}, 0.80},
       {{.x = 1024, .y = 1024, .block = 8}, 0.85},
       {{.block = 4}, 0.50},
+      {{.block = 16, .type = "bfloat16"}, 1.65},
       {{.pass = Pass::GradA}, 0.40},
       {{.pass = Pass::GradW}, 0.32},
       {{.block = 16, .pass = Pass::GradW}, 0.72},

@@ -85,5 +85,6 @@ HostTimes HostGradient<T>::run(MatrixView<const T> q_grad, MatrixView<const T> s
 
 template class HostGradient<float>;
 template class HostGradient<Half>;
+template class HostGradient<BFloat16>;
 
 }  // namespace tessera::inline v0::runtime::internal
