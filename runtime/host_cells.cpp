@@ -20,14 +20,15 @@ std::int64_t whole_blocks(std::int64_t rows, std::int64_t block, std::int64_t si
   return std::clamp(rows / block * block, block, std::max(block, round_up(size, block)));
 }
 
+// Rows of more bytes than this lie so far apart that neighbours fall into one set of L1 and each
+// into another page: an operand of such rows is copied, in panels of so many columns.
+constexpr std::int64_t kLongestRow = 2048, kCopiedColumns = 128;
+
 // Blocks: an input row serves all rows of a block, so it may come from where it lies, in L3 or
 // beyond; and the longer a block row, the seldomer its sums are read and written. So cells have all
-// of y, and panels are as wide as a quarter of a shared cache takes. Rows of more than 2 KiB are
-// copied, in panels of 128 columns: at 4 KiB the rows of a block fall into one set of L1, and each
-// into another page.
+// of y, and panels are as wide as a quarter of a shared cache takes.
 HostCells block_cells(const HostProblem& problem, const device::HostCpu& cpu) {
   constexpr std::int64_t kFewestColumns = 64, kFewestUnits = 16;
-  constexpr std::int64_t kLongestRow = 2048, kCopiedColumns = 128;
   const auto [g, x, y, z] = problem.size;
   const std::int64_t bytes = bytes_of(problem.type);
   const std::int64_t cache = cpu.l3.value > 0 ? cpu.l3.value / 4 : 2 * cpu.l2.value;

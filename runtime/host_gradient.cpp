@@ -13,7 +13,9 @@ void HostGradient<T>::set_pattern(const sparse::Csr<float>& matrix) {
   const HostProblem problem{
       {1, matrix.rows, matrix.cols, z_}, matrix.block, matrix.blocks(), data_type_of<T>()};
   cells_ = gradient_cells(problem, cpu_);
-  matrix_.set(matrix, cells_, data_type_of<T>(), *executor_);
+  HostCells decoded = cells_;
+  decoded.z = 1;  // words scaled by z would be too large for 16 bits, and twice as many to read
+  matrix_.set(matrix, decoded, data_type_of<T>(), *executor_);
   const auto format =
       matrix.block.is_element() ? codelets::Format::Element : codelets::Format::Block;
   kernel_ = codelets::find_kernel({codelets::Operation::GradW, format, data_type_of<T>(),
@@ -85,5 +87,6 @@ HostTimes HostGradient<T>::run(MatrixView<const T> q_grad, MatrixView<const T> s
 
 template class HostGradient<float>;
 template class HostGradient<Half>;
+template class HostGradient<BFloat16>;
 
 }  // namespace tessera::inline v0::runtime::internal

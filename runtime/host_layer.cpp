@@ -34,7 +34,8 @@ struct HostLayer::State {
   planner::Problem problem;
   device::HostCpu cpu;
   std::int64_t blocks = 0;  // of the first group
-  std::variant<std::vector<Passes<float>>, std::vector<Passes<Half>>> groups;
+  std::variant<std::vector<Passes<float>>, std::vector<Passes<Half>>, std::vector<Passes<BFloat16>>>
+      groups;
   std::vector<std::int64_t> values;                  // of each group; empty before set_weights
   std::vector<std::vector<std::int64_t>> turned_at;  // where transpose(R) has each value of R
   std::vector<float> turned;
@@ -147,10 +148,7 @@ HostLayer::HostLayer(const planner::Problem& problem, const device::HostCpu& cpu
                      internal::HostGradient<T>(z, cpu, executor)});
     state_->groups = std::move(all);
   };
-  if (problem.data_type == DataType::Float)
-    fill(std::vector<Passes<float>>());
-  else
-    fill(std::vector<Passes<Half>>());
+  with_type(problem.data_type, [&]<class T>(T) { fill(std::vector<Passes<T>>()); });
 }
 
 HostLayer::~HostLayer() = default;
@@ -243,11 +241,15 @@ HostTimes HostLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
 
 template HostTimes HostLayer::forward(MatrixView<const float>, MatrixView<float>);
 template HostTimes HostLayer::forward(MatrixView<const Half>, MatrixView<Half>);
+template HostTimes HostLayer::forward(MatrixView<const BFloat16>, MatrixView<BFloat16>);
 template HostTimes HostLayer::grad_a(MatrixView<const float>, MatrixView<float>);
 template HostTimes HostLayer::grad_a(MatrixView<const Half>, MatrixView<Half>);
+template HostTimes HostLayer::grad_a(MatrixView<const BFloat16>, MatrixView<BFloat16>);
 template HostTimes HostLayer::grad_w(MatrixView<const float>, MatrixView<const float>,
                                      std::span<float>);
 template HostTimes HostLayer::grad_w(MatrixView<const Half>, MatrixView<const Half>,
+                                     std::span<float>);
+template HostTimes HostLayer::grad_w(MatrixView<const BFloat16>, MatrixView<const BFloat16>,
                                      std::span<float>);
 
 }  // namespace tessera::inline v0::runtime

@@ -22,11 +22,11 @@ namespace tessera::inline v0::runtime {
 //   R is
 //
 // Operands as FullyConnected has them: groups one below the other, strided views, T float for
-// DataType::Float and Half for DataType::Half, sums in float. An operand of another shape or type,
-// a pass that was not planned and a call before the first set_weights are Error{InvalidArgument}.
-// Results have the same bits for any number of threads. Passes allocate nothing but in the first
-// call after set_weights. One thread at a time per layer.
-// Example: layer.set_weights(weights); layer.forward<float>(s.view(), q.view()).
+// DataType::Float, Half or BFloat16 for the types named so, sums in float. An operand of another
+// shape or type, a pass that was not planned and a call before the first set_weights are
+// Error{InvalidArgument}. Results have the same bits for any number of threads. Passes allocate
+// nothing but in the first call after set_weights. One thread at a time per layer. Example:
+// layer.set_weights(weights); layer.forward<float>(s.view(), q.view()).
 class HostLayer {
  public:
   // Error{InvalidArgument} for a problem that cannot be, whose sums are not float, or whose

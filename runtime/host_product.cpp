@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "tessera/codelets/bucket_layout.hpp"
+#include "tessera/codelets/cast.hpp"
 #include "tessera/runtime/internal/stopwatch.hpp"
 
 namespace tessera::inline v0::runtime::internal {
@@ -17,6 +18,11 @@ void write_rows(const float* sums, std::int64_t stride, MatrixView<T> out) {
     if constexpr (std::is_same_v<T, float>)
       if (out.rows_are_contiguous()) {
         std::copy_n(sums, out.cols, out.row(r));
+        continue;
+      }
+    if constexpr (!std::is_same_v<T, float>)
+      if (out.rows_are_contiguous()) {
+        codelets::cast_floats(sums, out.cols, out.row(r));
         continue;
       }
     for (std::int64_t c = 0; c < out.cols; ++c) out(r, c) = T(sums[c]);
@@ -113,5 +119,6 @@ HostTimes HostProduct<T>::run(MatrixView<const T> in, MatrixView<T> out) {
 
 template class HostProduct<float>;
 template class HostProduct<Half>;
+template class HostProduct<BFloat16>;
 
 }  // namespace tessera::inline v0::runtime::internal

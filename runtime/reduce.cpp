@@ -1,10 +1,14 @@
 #include "tessera/runtime/internal/reduce.hpp"
 
 #include <algorithm>
+#include <array>
+#include <type_traits>
 #include <utility>
 
 #include "tessera/base/error.hpp"
+#include "tessera/codelets/cast.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
+#include "tessera/codelets/reduce.hpp"
 
 namespace tessera::inline v0::runtime::internal {
 namespace {
@@ -12,22 +16,38 @@ namespace {
 constexpr const char* kName = "reduce";
 
 // result[i] = cast(sum over sources of source[i]), in order, rounded to the partials' type.
-template <class Sum, class Out>
-void add_up(std::span<const std::byte* const> sources, std::int64_t n, std::byte* result) {
-  auto* out = reinterpret_cast<Out*>(result);
+void add_up_halves(std::span<const std::byte* const> sources, std::int64_t n, std::byte* result) {
+  auto* out = reinterpret_cast<Half*>(result);
   for (std::int64_t i = 0; i < n; ++i) {
-    Sum sum = reinterpret_cast<const Sum*>(sources[0])[i];
+    Half sum = reinterpret_cast<const Half*>(sources[0])[i];
     for (std::size_t s = 1; s < sources.size(); ++s)
-      sum = Sum(float(sum) + float(reinterpret_cast<const Sum*>(sources[s])[i]));
-    out[i] = Out(float(sum));
+      sum = Half(float(sum) + float(reinterpret_cast<const Half*>(sources[s])[i]));
+    out[i] = sum;
+  }
+}
+
+// What is cast goes through an array of floats, a piece at a time.
+template <class Out>
+void add_up_floats(std::span<const std::byte* const> sources, std::int64_t n, std::byte* result) {
+  auto* out = reinterpret_cast<Out*>(result);
+  if constexpr (std::is_same_v<Out, float>) {
+    codelets::add_floats({sources, 0, n}, out);
+  } else {
+    constexpr std::int64_t kPiece = 1024;
+    std::array<float, kPiece> piece;
+    for (std::int64_t first = 0; first < n; first += kPiece) {
+      const std::int64_t count = std::min(kPiece, n - first);
+      codelets::add_floats({sources, first, count}, piece.data());
+      codelets::cast_floats(piece.data(), count, out + first);
+    }
   }
 }
 
 using AddUp = void (*)(std::span<const std::byte* const>, std::int64_t, std::byte*);
 AddUp add_up_for(DataType partials, DataType result) {
-  if (partials == DataType::Half) return add_up<Half, Half>;
+  if (partials == DataType::Half) return add_up_halves;
   TESSERA_ASSERT(partials == DataType::Float);
-  return with_type(result, [](auto zero) -> AddUp { return add_up<float, decltype(zero)>; });
+  return with_type(result, [](auto zero) -> AddUp { return add_up_floats<decltype(zero)>; });
 }
 
 }  // namespace

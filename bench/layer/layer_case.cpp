@@ -34,8 +34,7 @@ void require(const runtime::Verdict& verdict, const LayerCase& c) {
 
 // A row of GradW in panels adds up a partial sum for each.
 runtime::Rounding rounding_of(const LayerCase& c) {
-  return {c.type == "float" ? DataType::Float : DataType::Half, DataType::Float,
-          1 + c.z / 64 + c.y / 16};
+  return {parse_data_type(c.type), DataType::Float, 1 + c.z / 64 + c.y / 16};
 }
 
 template <class T>
@@ -160,8 +159,7 @@ LayerCase parse_case(const std::string& text) {
   c.density = parse_number<double>(parts[4], "density");
   c.pass = parse_pass(parts[5]);
   c.type = parts[6];
-  if (c.type != "float" && c.type != "half")
-    throw std::invalid_argument("type \"" + c.type + "\"; use float or half");
+  parse_data_type(c.type);
   c.threads = parse_number<int>(parts[7], "threads");
   return c;
 }
@@ -180,7 +178,7 @@ Seconds time_of(int threads, int samples, const std::function<void()>& run) {
 }
 
 Measured measure(const LayerCase& c, const sparse::Csr<float>& weights) {
-  return c.type == "float" ? measure_as<float>(c, weights) : measure_as<Half>(c, weights);
+  return with_type(parse_data_type(c.type), [&]<class T>(T) { return measure_as<T>(c, weights); });
 }
 
 Measured measure(const LayerCase& c) {

@@ -12,7 +12,9 @@
 //   in float, sum float   fused: the exact product and the sum rounded once, on every computer
 //   in Half,  sum float   the product of two halves is exact in float; the sum is rounded to float
 //   in Half,  sum Half    product rounded to half, then the sum rounded to half
-//   in BFloat16, sum float  fused as floats are: a product has 16 bits, but may be below all floats
+//   in BFloat16, sum float  fused as floats are: a product has 16 bits, but may be below all
+//   floats;
+//                           in block Fwd as the CPU's dot product of pairs does, see below
 // With half sums the sum is taken in float first; rounding 24 bits to 11 after that gives the same
 // half as rounding the exact sum (24 >= 2 * 11 + 2).
 namespace tessera::inline v0::codelets::internal {
@@ -42,6 +44,25 @@ Sum add_product(Sum sum, In a, In b) {
     return add(sum, static_cast<Sum>(to_float(a) * to_float(b)));
   else
     return std::fma(to_float(a), to_float(b), sum);
+}
+
+// Block Fwd of BFloat16 adds the two columns of each pair (2i, 2i + 1) of a block in the order of
+// the CPU's dot product: the odd one first. A last column without a partner stands alone.
+constexpr std::int64_t paired_column(std::int64_t i, std::int64_t columns) {
+  return (i ^ 1) < columns ? i ^ 1 : i;
+}
+
+// And as that instruction does, it takes numbers below the normal floats for zeros, in operands and
+// results, after rounding: whether a sum rounds up to the smallest normal float is decided with the
+// digits that a normal float has, which are those of the same sum 2^32 times as large.
+inline float add_paired_product(float sum, BFloat16 a, BFloat16 b) {
+  constexpr float kSmallest = 0x1p-126f, kScale = 0x1p32f;
+  const auto normal = [](float v) { return std::abs(v) < kSmallest ? std::copysign(0.0f, v) : v; };
+  const float x = normal(float(a)), y = normal(float(b)), z = normal(sum);
+  const float result = std::fma(x, y, z);
+  if (result == 0 || !(std::abs(result) <= kSmallest)) return result;
+  const float scaled = std::fma(x * kScale, y, z * kScale);
+  return std::abs(scaled) < kSmallest * kScale ? std::copysign(0.0f, result) : result;
 }
 
 // out[z] += r * in[z] for z in [0, count).

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "tessera/codelets/internal/arithmetic.hpp"
 #include "tessera/codelets/internal/bucket_walk.hpp"
@@ -36,9 +37,28 @@ struct BlockFwd {
                      [&](std::int64_t x, std::int64_t, std::int64_t) {
                        clear_rows<Sum>(args.out, x, args.block.rows);
                      });
+    if constexpr (std::is_same_v<In, BFloat16>) return add_pairs(args);
     for_each_block_element<Word>(args, [&](std::int64_t x, std::int64_t y, std::int64_t value) {
       add_scaled_row(out.row(x), values[value], in.row(y), args.out.z);
     });
+  }
+
+ private:
+  static void add_pairs(const KernelArgs& args) {
+    const auto add_row = [&](std::int64_t x, std::int64_t y, const In* values) {
+      for (std::int64_t i = 0; i < args.block.cols; ++i) {
+        const std::int64_t j = paired_column(i, args.block.cols);
+        const In* in = rows_of<In>(args.in).row(y + j);
+        float* out = rows_of<float>(args.out).row(x);
+        for (std::int64_t z = 0; z < args.out.z; ++z)
+          out[z] = add_paired_product(out[z], values[j], in[z]);
+      }
+    };
+    for_each_block(words_of<Word>(args), args.sub_group, args.block.area(),
+                   [&](std::int64_t x, std::int64_t y, std::int64_t value) {
+                     for (std::int64_t i = 0; i < args.block.rows; ++i)
+                       add_row(x + i, y, values_of<In>(args) + value + i * args.block.cols);
+                   });
   }
 };
 

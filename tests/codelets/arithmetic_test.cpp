@@ -48,6 +48,35 @@ TEST(AddProduct, RoundsFloatsOnce) {
   EXPECT_EQ(add_product(-(1 + 0x1p-11f), a, a), 0x1p-24f);
 }
 
+TEST(PairedColumn, SwapsNeighboursAndLeavesTheLastOfAnOddNumber) {
+  EXPECT_EQ(paired_column(0, 4), 1);
+  EXPECT_EQ(paired_column(1, 4), 0);
+  EXPECT_EQ(paired_column(3, 4), 2);
+  EXPECT_EQ(paired_column(4, 5), 4);
+}
+
+TEST(AddPairedProduct, RoundsOnceAndTakesWhatIsBelowTheNormalFloatsForZeros) {
+  const BFloat16 one(1.0f), tiny(0x1p-75f);
+  EXPECT_EQ(add_paired_product(1.0f, BFloat16(0x1p-12f), BFloat16(0x1p-12f)), 1.0f);
+  EXPECT_EQ(add_paired_product(1.0f, BFloat16(0x1.8p-12f), BFloat16(0x1p-12f)), 1 + 0x1p-23f);
+  EXPECT_EQ(add_paired_product(0x1p-130f, one, one), 1.0f);
+  EXPECT_EQ(add_paired_product(0.0f, BFloat16(0x1p-130f), BFloat16(0x1p30f)), 0.0f);
+  EXPECT_EQ(add_paired_product(0.0f, tiny, tiny), 0.0f);
+  EXPECT_EQ(add_paired_product(0x1.8p-126f, BFloat16(-0x1p-63f), BFloat16(0x1p-63f)), 0.0f);
+  EXPECT_TRUE(
+      std::signbit(add_paired_product(-0x1.8p-126f, BFloat16(0x1p-63f), BFloat16(0x1p-63f))));
+}
+
+// A float of 24 digits with no bound on its exponent would round to 2^-126 up to a half of 2^-150
+// below it; 2^-150 is also where the denormal floats would.
+TEST(AddPairedProduct, DecidesWhatIsNormalAfterRoundingWithoutABoundOnTheExponent) {
+  const float smallest = 0x1p-126f;
+  const BFloat16 b(0x1p-75f);
+  EXPECT_EQ(add_paired_product(smallest, BFloat16(-0x1p-76f), b), smallest);
+  EXPECT_EQ(add_paired_product(smallest, BFloat16(-0x1.2p-76f), b), 0.0f);
+  EXPECT_EQ(std::fma(-0x1.2p-76f, 0x1p-75f, smallest), smallest) << "what is not done";
+}
+
 TEST(Dot, AddsSixteenLanesInAFixedOrder) {
   // Column 16 joins column 0 in lane 0: (2^24 + 1) is lost there, and 1 + 1 in lane 1 is not.
   std::array<float, 18> a{}, ones{};

@@ -153,6 +153,7 @@ TEST(HostLayer, IsRightAtEveryRemainderOfTheBatch) {
     for (const HostCpu& cpu : {kTiny, kUsual}) {
       expect_right<float>({.size = {1, 50, 70, z}, .cpu = cpu});
       expect_right<Half>({.size = {1, 50, 70, z}, .cpu = cpu});
+      expect_right<BFloat16>({.size = {1, 50, 70, z}, .cpu = cpu});
     }
 }
 
@@ -162,6 +163,7 @@ TEST(HostLayer, IsRightForBlocksOfAnyShapeAndSizesThatAreNoMultiple) {
       for (const HostCpu& cpu : {kTiny, kUsual}) {
         expect_right<float>({.size = {1, 71, 93, z}, .block = block, .cpu = cpu});
         expect_right<Half>({.size = {1, 48, 64, z}, .block = block, .cpu = cpu});
+        expect_right<BFloat16>({.size = {1, 48, 64, z}, .block = block, .cpu = cpu});
       }
 }
 

@@ -15,6 +15,7 @@
 #include "tessera/base/int_math.hpp"
 #include "tessera/codelets/internal/arithmetic.hpp"
 #include "tessera/codelets/internal/fast/lanes.inl"
+#include "tessera/codelets/internal/fast/pair_sums.hpp"
 #include "tessera/codelets/internal/fast/vector_kernels.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -42,13 +43,19 @@ struct Shared {};  // the blocks of a run add to the same sums
 // has `terms` of them.
 struct AnyWalk {
   static constexpr std::int64_t kRows = 0;  // not known before
+  static constexpr bool kPaired = false;    // are terms added in the order of paired_column()?
   std::int64_t height, depth, terms;
 };
 // Forward through blocks of kSide x kSide: with distances the compiler knows, eight rows of factors
 // need one register and not eight (blocks of 16: 1.2 times the rate).
 template <std::int64_t kSide>
 struct SquareWalk {
+  static constexpr bool kPaired = false;
   static constexpr std::int64_t kRows = kSide, height = kSide, depth = 1, terms = kSide;
+};
+
+struct PairedWalk : AnyWalk {
+  static constexpr bool kPaired = true;
 };
 
 // Blocks that one tile of sums meets: values of block b from factors + b * area on.
@@ -130,7 +137,8 @@ HWY_INLINE void add_tile(const BlockRun<In, Walk>& run, float* out, std::int64_t
          ++k, in += run.in_stride, factors += run.walk.depth) {
       for (std::size_t v = 0; v < kVectors; ++v)
         hwy::Prefetch(in + ahead + column_of<kLanes, kVectors>(panel, v));
-      tile.add(in, factors, run.walk.height, panel);
+      const std::int64_t to = Walk::kPaired ? paired_column(k, run.walk.terms) - k : 0;
+      tile.add(in + to * run.in_stride, factors + to * run.walk.depth, run.walk.height, panel);
     }
   }
   tile.store(out, out_stride, panel);
@@ -233,20 +241,24 @@ struct Room {
   float floats[std::is_same_v<In, float> ? 1 : kMostBlockValues];
 };
 
+// The blocks from `first` on, `most` of them at most and no more than have room as floats.
 template <class In, class Walk>
-BlockRun<In, Walk> run_of(const BlockSums<In>& args, const Walk& walk, Room<In>& room) {
+HWY_INLINE BlockRun<In, Walk> run_of(const BlockSums<In>& args, const Walk& walk, Room<In>& room,
+                                     std::int64_t first, std::int64_t most) {
   const std::int64_t area = args.rows * args.cols;
-  const auto blocks = static_cast<std::int64_t>(args.columns.size());
-  return {.factors = as_floats(args.values, blocks * area, room.floats),
+  const std::int64_t known = static_cast<std::int64_t>(args.columns.size()) - first;
+  const std::int64_t fit = std::is_same_v<In, float> ? known : kMostBlockValues / area;
+  const std::int64_t blocks = std::min({known, most, fit});
+  return {.factors = as_floats(args.values + first * area, blocks * area, room.floats),
           .area = area,
           .blocks = blocks,
           .walk = walk,
-          .in_row = args.columns.data(),
-          .known = blocks,
+          .in_row = args.columns.data() + first,
+          .known = known,
           .in = args.in,
           .in_stride = args.in_stride,
           .z = args.z,
-          .replaces = args.replaces};
+          .replaces = args.replaces && first == 0};
 }
 
 // Input rows that a tile and the one below it both meet: 128 rows of two vectors are half of an L1
@@ -257,19 +269,16 @@ inline constexpr std::int64_t kSharedInputRows = 128;
 template <class In, class Walk>
 HWY_INLINE void forward_by(const BlockSums<In>& args, const Walk& walk) {
   Room<In> room;
-  BlockRun<In, Walk> run = run_of(args, walk, room);
+  const auto blocks = static_cast<std::int64_t>(args.columns.size());
   const std::int64_t most =
-      Walk::kRows > 0 && std::size_t(Walk::kRows) <= square_height(Walk::kRows)
-          ? run.known
+      Walk::kRows > 0 && static_cast<std::size_t>(Walk::kRows) <= square_height(Walk::kRows)
+          ? blocks
           : std::max<std::int64_t>(kSharedInputRows / args.cols, 1);
-  while (run.known > 0) {
-    run.blocks = std::min(run.known, most);
+  for (std::int64_t done = 0; done < blocks;) {
+    const BlockRun<In, Walk> run = run_of(args, walk, room, done, most);
     add_all(run, args.out + args.row * args.out_stride, args.out_stride, args.rows, args.z,
             Shared());
-    run.factors += run.blocks * run.area;
-    run.in_row += run.blocks;
-    run.known -= run.blocks;
-    run.replaces = false;
+    done += run.blocks;
   }
 }
 
@@ -290,16 +299,50 @@ template <class In>
 HWY_INLINE void transposed(const BlockSums<In>& args) {
   Room<In> room;
   const AnyWalk walk{.height = 1, .depth = args.cols, .terms = args.rows};
-  BlockRun<In, AnyWalk> run = run_of(args, walk, room);
   const auto in_row = static_cast<std::uint32_t>(args.row);
-  run.in_row = &in_row;
-  run.known = 1;
-  add_all(run, args.out, args.out_stride, args.cols, args.z, args.columns.data());
+  const auto blocks = static_cast<std::int64_t>(args.columns.size());
+  for (std::int64_t done = 0; done < blocks;) {
+    BlockRun<In, AnyWalk> run = run_of(args, walk, room, done, blocks);
+    run.in_row = &in_row;
+    run.known = 1;
+    add_all(run, args.out, args.out_stride, args.cols, args.z, args.columns.data() + done);
+    done += run.blocks;
+  }
 }
 
 void forward_float(const BlockSums<float>& args) { forward(args); }
 void forward_half(const BlockSums<Half>& args) { forward(args); }
-void forward_bfloat16(const BlockSums<BFloat16>& args) { forward(args); }
+
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+// A call, so that no sum is moved to where the mode is another.
+HWY_NOINLINE void forward_pairs(const BlockSums<BFloat16>& args) {
+  forward_by(args, PairedWalk{{.height = args.cols, .depth = 1, .terms = args.cols}});
+}
+void forward_bfloat16(const BlockSums<BFloat16>& args) {
+  if (HWY_TARGET == HWY_AVX3 && pair_sums(args)) return;
+  constexpr unsigned kFlush = 0x8040;  // results and operands below the normal floats become zeros
+  const unsigned mode = _mm_getcsr();
+  _mm_setcsr(mode | kFlush);
+  forward_pairs(args);
+  _mm_setcsr(mode);
+}
+#else
+void forward_bfloat16(const BlockSums<BFloat16>& args) {
+  const BFloat16* values = args.values;
+  for (std::size_t b = 0; b < args.columns.size(); ++b)
+    for (std::int64_t i = 0; i < args.rows; ++i, values += args.cols) {
+      float* out = args.out + (args.row + i) * args.out_stride;
+      if (args.replaces && b == 0) std::fill_n(out, args.z, 0.0f);
+      for (std::int64_t k = 0; k < args.cols; ++k) {
+        const std::int64_t j = paired_column(k, args.cols);
+        const BFloat16* in = args.in + (args.columns[b] + j) * args.in_stride;
+        for (std::int64_t z = 0; z < args.z; ++z)
+          out[z] = add_paired_product(out[z], values[j], in[z]);
+      }
+    }
+}
+#endif
+
 void transposed_float(const BlockSums<float>& args) { transposed(args); }
 void transposed_half(const BlockSums<Half>& args) { transposed(args); }
 void transposed_bfloat16(const BlockSums<BFloat16>& args) { transposed(args); }

@@ -156,7 +156,7 @@ constexpr std::size_t tree_slot(std::size_t i) {
 }
 
 // kLanes dot products, summed over their lanes, in order.
-HWY_INLINE Vector add_lanes_of(const Vector (&sums)[kLanes]) {
+HWY_INLINE Vector add_lanes_of(const Vector* sums) {
   Vector tree[kLanes];
   for (std::size_t i = 0; i < kLanes; ++i) tree[tree_slot(i)] = sums[i];
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
@@ -200,7 +200,7 @@ HWY_INLINE void dot_tile(const In* const* a, const In* const* b, std::int64_t z,
     }
   };
   std::int64_t first = 0;
-  for (; first + kSumLanes <= z; first += kSumLanes) {
+  for (std::int64_t steps = z / kSumLanes; steps > 0; --steps, first += kSumLanes) {
     if constexpr (kAhead) hwy::Prefetch(ahead + first);
     add([&](const In* row) HWY_ATTR { return load_sixteen(row + first); });
   }
@@ -255,9 +255,7 @@ class Pending {
   HWY_INLINE void added(std::int64_t count) {
     count_ += count;
     if (count_ < kFull) return;
-    Vector full[kLanes];
-    for (std::size_t i = 0; i < kLanes; ++i) full[i] = sums_[i];
-    add_some_to(gradients_, add_lanes_of(full), kFull);
+    add_some_to(gradients_, add_lanes_of(sums_), kFull);
     gradients_ += kFull;
     count_ -= kFull;
     for (std::int64_t i = 0; i < count_; ++i) sums_[i] = sums_[kFull + i];

@@ -100,15 +100,11 @@ struct ColumnRun {
   bool is_first;  // of its block row
 };
 
-// use(ColumnRun) for all blocks of the cell. Floats are used where they lie; of other values a run
-// has as many blocks as fit into kMostBlockValues, at least one.
-template <class In, class Word, class Use>
+// use(ColumnRun) for all blocks of the cell.
+template <class Word, class Use>
 void for_each_column_run(const KernelArgs& args, Use&& use) {
   constexpr std::int64_t kMostColumns = 256;
   const std::int64_t area = args.block.area();
-  const std::int64_t most = std::is_same_v<In, float> ? kMostColumns
-                                                      : std::clamp(kMostBlockValues / area,
-                                                                   std::int64_t{1}, kMostColumns);
   std::array<std::uint32_t, kMostColumns> columns;
   for_each_record<BlockHeader>(
       words_of<Word>(args), [&](const BlockHeader& header, const Word* record, std::int64_t value) {
@@ -118,8 +114,8 @@ void for_each_column_run(const KernelArgs& args, Use&& use) {
             record + kWords<BlockHeader> + table, header.last_row + 1,
             [&](const OutputEntry& entry, const Word* words) {
               const std::int64_t blocks = entry.columns + 1;
-              for (std::int64_t done = 0; done < blocks; done += most) {
-                const std::int64_t count = std::min(most, blocks - done);
+              for (std::int64_t done = 0; done < blocks; done += kMostColumns) {
+                const std::int64_t count = std::min(kMostColumns, blocks - done);
                 std::copy_n(words + done, count, columns.begin());
                 use(ColumnRun{entry.row, {columns.data(), std::size_t(count)}, value, done == 0});
                 value += count * area;
@@ -132,7 +128,7 @@ void for_each_column_run(const KernelArgs& args, Use&& use) {
 template <class In, class Word, class Add>
 void fast_block_sums(const KernelArgs& args, Add&& add) {
   if (args.out.z == 0) return;
-  for_each_column_run<In, Word>(args, [&](const ColumnRun& run) {
+  for_each_column_run<Word>(args, [&](const ColumnRun& run) {
     add(BlockSums<In>{.row = run.row,
                       .columns = run.columns,
                       .values = values_of<In>(args) + run.value,
@@ -166,7 +162,7 @@ void fast_block_grad_a_transposed(const KernelArgs& args) noexcept {
 
 template <class In, class Word>
 void fast_block_grad_w(const KernelArgs& args) noexcept {
-  for_each_column_run<In, Word>(args, [&](const ColumnRun& run) {
+  for_each_column_run<Word>(args, [&](const ColumnRun& run) {
     block_dots(BlockDots<In>{.row = run.row,
                              .columns = run.columns,
                              .gradients = static_cast<float*>(args.gradients) + run.value,

@@ -37,6 +37,10 @@ HWY_INLINE FloatVector<kLanes> collect_floats(Address address, std::int64_t firs
                        collect_floats<kHalf>(address, first));
   } else {
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+    if constexpr (requires { address.four(first); }) {
+      const auto at = address.four(first);
+      return hn::Vec128<float>{_mm_set_ps(*at[3], *at[2], *at[1], *at[0])};
+    }
     return hn::Vec128<float>{_mm_set_ps(*address(first + 3), *address(first + 2),
                                         *address(first + 1), *address(first))};
 #else

@@ -113,14 +113,16 @@ void element_dots(const ElementDots<float>& dots) noexcept;
 void element_dots(const ElementDots<Half>& dots) noexcept;
 void element_dots(const ElementDots<BFloat16>& dots) noexcept;
 
-// The largest number of values one call of a block function takes, where they are converted first.
+// The largest block of 16-bit values that block_sums() and block_transposed_sums() take: they
+// convert some blocks at a time.
 inline constexpr std::int64_t kMostBlockValues = 4096;
 
 // Blocks of rows x cols values that share their rows and follow one another in memory; block b
 // stands at the dense rows `row` .. and `columns[b]` .. .
 //   block_sums             out[row + i][z]        += values[b][i][j] * in[columns[b] + j][z]
 //   block_transposed_sums  out[columns[b] + j][z] += values[b][i][j] * in[row + i][z]
-// Additions to one output: b after b, inside a block j after j (transposed: i after i).
+// Additions to one output: b after b, inside a block j after j (transposed: i after i). block_sums
+// of BFloat16: in the order of paired_column(), each as add_paired_product() of arithmetic.hpp.
 template <class In>
 struct BlockSums {
   std::int64_t row;

@@ -1,0 +1,77 @@
+// cast_floats() for every instruction set.
+#include "tessera/codelets/internal/fast/target_choice.hpp"
+// foreach_target reads this file again, once for each instruction set.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "tessera/codelets/internal/fast/casts.cpp"
+#include <hwy/foreach_target.h>
+// First the list of targets, then what depends on the target.
+#include <hwy/highway.h>
+
+#include "tessera/codelets/cast.hpp"
+#include "tessera/codelets/internal/fast/lanes.inl"
+
+HWY_BEFORE_NAMESPACE();
+namespace tessera::inline v0::codelets::internal::HWY_NAMESPACE {
+
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+HWY_INLINE void cast_vector(const float* from, Half* to) {
+  const hn::Rebind<hwy::float16_t, Floats<kNativeLanes>> d16;
+  const auto halves = hn::DemoteTo(d16, load_lanes<kNativeLanes>(from));
+  hn::StoreU(hn::BitCast(HalfBits<kNativeLanes>(), halves), HalfBits<kNativeLanes>(),
+             reinterpret_cast<std::uint16_t*>(to));
+}
+#else
+HWY_INLINE void cast_vector(const float* from, Half* to) {
+  for (std::size_t i = 0; i < kNativeLanes; ++i) to[i] = Half(from[i]);
+}
+#endif
+
+// Half a unit of what remains is added, a little less to even numbers, so that a tie goes to even.
+HWY_INLINE void cast_vector(const float* from, BFloat16* to) {
+  const hn::RebindToUnsigned<Floats<kNativeLanes>> d32;
+  const auto bits = hn::BitCast(d32, load_lanes<kNativeLanes>(from));
+  const auto magnitude = hn::And(bits, hn::Set(d32, 0x7fffffffu));
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(d32, 1u));
+  const auto rounded = hn::Add(bits, hn::Add(odd, hn::Set(d32, 0x7fffu)));
+  const auto quiet = hn::Or(bits, hn::Set(d32, 0x400000u));
+  const auto result = hn::IfThenElse(hn::Gt(magnitude, hn::Set(d32, 0x7f800000u)), quiet, rounded);
+  hn::StoreU(hn::TruncateTo(HalfBits<kNativeLanes>(), hn::ShiftRight<16>(result)),
+             HalfBits<kNativeLanes>(), reinterpret_cast<std::uint16_t*>(to));
+}
+
+template <class To>
+HWY_INLINE void cast_all(const float* from, std::int64_t count, To* to) {
+  constexpr auto kStep = static_cast<std::int64_t>(kNativeLanes);
+  std::int64_t i = 0;
+  for (; i + kStep <= count; i += kStep) cast_vector(from + i, to + i);
+  if (i == count) return;
+  if (count >= kStep) return cast_vector(from + count - kStep, to + count - kStep);
+  for (; i < count; ++i) to[i] = To(from[i]);
+}
+
+void cast_to_half(const float* from, std::int64_t count, Half* to) { cast_all(from, count, to); }
+void cast_to_bfloat16(const float* from, std::int64_t count, BFloat16* to) {
+  cast_all(from, count, to);
+}
+
+}  // namespace tessera::inline v0::codelets::internal::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tessera::inline v0::codelets {
+namespace internal {
+HWY_EXPORT(cast_to_half);
+HWY_EXPORT(cast_to_bfloat16);
+}  // namespace internal
+
+void cast_floats(const float* from, std::int64_t count, Half* to) noexcept {
+  using namespace internal;  // where the table of targets is
+  HWY_DYNAMIC_DISPATCH(cast_to_half)(from, count, to);
+}
+void cast_floats(const float* from, std::int64_t count, BFloat16* to) noexcept {
+  using namespace internal;
+  HWY_DYNAMIC_DISPATCH(cast_to_bfloat16)(from, count, to);
+}
+
+}  // namespace tessera::inline v0::codelets
+#endif

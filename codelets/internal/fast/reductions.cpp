@@ -1,0 +1,54 @@
+// add_floats() for every instruction set.
+#include "tessera/codelets/internal/fast/target_choice.hpp"
+// foreach_target reads this file again, once for each instruction set.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "tessera/codelets/internal/fast/reductions.cpp"
+#include <hwy/foreach_target.h>
+// First the list of targets, then what depends on the target.
+#include <hwy/highway.h>
+
+#include "tessera/codelets/internal/fast/lanes.inl"
+#include "tessera/codelets/reduce.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace tessera::inline v0::codelets::internal::HWY_NAMESPACE {
+
+// kVectors vectors side by side, which hides how long an addition takes.
+template <std::size_t kLanes, std::size_t kVectors>
+HWY_INLINE void add_vectors(const FloatSums& args, std::int64_t i, float* to) {
+  const auto load = [&](std::size_t s, std::size_t v) HWY_ATTR {
+    const auto* source = reinterpret_cast<const float*>(args.sources[s]) + args.first;
+    return load_lanes<kLanes>(source + i + v * kLanes);
+  };
+  FloatVector<kLanes> sums[kVectors];
+  for (std::size_t v = 0; v < kVectors; ++v) sums[v] = load(0, v);
+  for (std::size_t s = 1; s < args.sources.size(); ++s)
+    for (std::size_t v = 0; v < kVectors; ++v) sums[v] = hn::Add(sums[v], load(s, v));
+  for (std::size_t v = 0; v < kVectors; ++v)
+    hn::StoreU(sums[v], Floats<kLanes>(), to + i + v * kLanes);
+}
+
+void add_all(const FloatSums& args, float* to) {
+  constexpr std::size_t kVectors = 4;
+  constexpr auto kStep = static_cast<std::int64_t>(kNativeLanes * kVectors);
+  std::int64_t i = 0;
+  for (; i + kStep <= args.count; i += kStep) add_vectors<kNativeLanes, kVectors>(args, i, to);
+  for (; i < args.count; ++i) add_vectors<1, 1>(args, i, to);
+}
+
+}  // namespace tessera::inline v0::codelets::internal::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tessera::inline v0::codelets {
+namespace internal {
+HWY_EXPORT(add_all);
+}  // namespace internal
+
+void add_floats(const FloatSums& sums, float* to) noexcept {
+  using namespace internal;  // where the table of targets is
+  HWY_DYNAMIC_DISPATCH(add_all)(sums, to);
+}
+
+}  // namespace tessera::inline v0::codelets
+#endif

@@ -1,0 +1,44 @@
+#include "tessera/codelets/reduce.hpp"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tessera/base/random.hpp"
+#include "tessera/codelets/internal/fast/simd_targets.hpp"
+
+namespace tessera::inline v0::codelets {
+namespace {
+
+using internal::UseSimdTarget;
+
+// 1, 2^-24 and 2^-24 in this order are 1; the other way round they would be more.
+TEST(AddFloats, AddInTheOrderOfTheirSourcesAtEveryRemainderOnEveryTarget) {
+  constexpr std::int64_t kMost = 140, kFirst = 3;
+  Random random(53);
+  std::vector<std::vector<float>> arrays(5, std::vector<float>(std::size_t(kMost + kFirst)));
+  for (auto& array : arrays)
+    for (float& v : array) v = random.below(3) == 0 ? 1 : 0x1p-24f;
+  std::vector<const std::byte*> sources;
+  for (const auto& array : arrays)
+    sources.push_back(reinterpret_cast<const std::byte*>(array.data()));
+  for (const auto& target : internal::simd_targets()) {
+    if (!target.runs_here) continue;
+    const UseSimdTarget use(target);
+    for (const std::size_t depth : {1, 2, 5})
+      for (std::int64_t count = 0; count <= kMost; ++count) {
+        std::vector<float> to(std::size_t(count) + 1, 7);
+        add_floats({std::span(sources).first(depth), kFirst, count}, to.data());
+        for (std::int64_t i = 0; i < count; ++i) {
+          const auto at = std::size_t(kFirst + i);
+          float sum = arrays[0][at];
+          for (std::size_t s = 1; s < depth; ++s) sum += arrays[s][at];
+          ASSERT_EQ(to[std::size_t(i)], sum) << target.name << " " << count << " seed 53";
+        }
+        ASSERT_EQ(to.back(), 7) << target.name << " " << count;
+      }
+  }
+}
+
+}  // namespace
+}  // namespace tessera::inline v0::codelets
