@@ -1,16 +1,14 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <map>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "tessera/tessera.hpp"
+#include "tessera/examples/graph_challenge_host.hpp"
 
 // A whole network: 30 layers of MIT's GraphChallenge for sparse networks (1024 neurons, 1200 images
 // of 0 and 1), each Y = min(32, max(0, Y * W - 0.3)), on one machine whose plan serves all layers.
@@ -19,21 +17,7 @@
 namespace {
 
 using namespace tessera;
-
-constexpr std::int64_t kNeurons = 1024, kLayers = 30;
-constexpr double kWeightsPerNeuron = 32;
-constexpr float kBias = -0.3f, kCap = 32;
-
-struct Arguments {
-  std::string folder;
-  std::string machine = "gc200";
-  DataType type = DataType::Float;
-  int threads = 0;  // of this computer; 0: all
-};
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
+using namespace tessera::examples;
 
 // What the layers cost together.
 struct Run {
@@ -41,63 +25,6 @@ struct Run {
   Cycles cycles;
   std::chrono::duration<double> host{};  // forward passes alone
 };
-
-sparse::Csr<float> layer_weights(const Arguments& a, std::int64_t layer) {
-  const std::string path = fmt::format("{}/n{}-l{}.mtx", a.folder, kNeurons, layer);
-  // Rows of a file are inputs: Y * W is transpose(W) * transpose(Y).
-  return sparse::transpose(sparse::cast<float>(sparse::read_matrix(path).matrix));
-}
-
-// transpose(Y): one image a column.
-template <class T>
-Matrix<T> read_images(const Arguments& a) {
-  const std::string path = fmt::format("{}/sparse-images-{}_subset.mtx", a.folder, kNeurons);
-  const Matrix<double> images = sparse::to_dense(sparse::read_matrix(path).matrix);
-  Matrix<T> s(images.cols(), images.rows());
-  for (std::int64_t y = 0; y < s.rows(); ++y)
-    for (std::int64_t z = 0; z < s.cols(); ++z) s(y, z) = T(float(images(z, y)));
-  return s;
-}
-
-// Images, counted from 1, that the published answer calls alive.
-std::vector<std::int64_t> published(const Arguments& a) {
-  const std::string path =
-      fmt::format("{}/neuron{}-l120-categories_subset.mtx", a.folder, kNeurons);
-  const sparse::Csr<double> answer = sparse::read_matrix(path).matrix;
-  std::vector<std::int64_t> alive;
-  for (std::int64_t image = 0; image < answer.rows; ++image)
-    if (answer.row_begin[std::size_t(image)] < answer.row_begin[std::size_t(image) + 1])
-      alive.push_back(image + 1);
-  return alive;
-}
-
-template <class T>
-std::vector<std::int64_t> alive_in(const Matrix<T>& y) {
-  std::vector<std::int64_t> alive;
-  for (std::int64_t image = 0; image < y.cols(); ++image) {
-    bool any = false;
-    for (std::int64_t neuron = 0; neuron < y.rows(); ++neuron)
-      any = any || float(y(neuron, image)) > 0;
-    if (any) alive.push_back(image + 1);
-  }
-  return alive;
-}
-
-// In place; gives the number of values above 0.
-template <class T>
-std::int64_t activate(Matrix<T>& y, Executor& executor) {
-  std::vector<std::int64_t> above(std::size_t(y.rows()));
-  executor.for_each(y.rows(), [&](std::int64_t row) {
-    std::int64_t own = 0;
-    T* const values = y.view().row(row);
-    for (std::int64_t z = 0; z < y.cols(); ++z) {
-      values[z] = T(std::clamp(float(values[z]) + kBias, 0.0f, kCap));
-      own += float(values[z]) > 0;
-    }
-    above[std::size_t(row)] = own;
-  });
-  return std::accumulate(above.begin(), above.end(), std::int64_t{0});
-}
 
 // A plan for every layer, for all images at once or for as few equal parts as the machine takes.
 std::pair<planner::Problem, planner::Plan> plan_layers(const Arguments& a,
@@ -145,7 +72,7 @@ Run run_layers(const Arguments& a, runtime::FullyConnected& layer, Matrix<T>& y,
     run.host += std::chrono::steady_clock::now() - start;
     y = std::move(next);
 
-    fmt::print("{:5}  {:14}  {:9}  {:7}\n", l, activate(y, executor), cycles.value,
+    fmt::print("{:5}  {:14}  {:9}  {:7}\n", l, activate(y.view(), executor), cycles.value,
                layer.spill().moved_blocks);
     run.connections += weights.blocks();
 
@@ -155,62 +82,8 @@ Run run_layers(const Arguments& a, runtime::FullyConnected& layer, Matrix<T>& y,
 }
 
 template <class T>
-bool is_published(const Arguments& a, const Matrix<T>& y) {
-  const std::vector<std::int64_t> alive = alive_in(y);
-  fmt::print("alive: {}\n", fmt::join(alive, " "));
-  const bool right = alive == published(a);
-  fmt::print("{}\n", right ? "PASS: the published images" : "FAIL: not the published images");
-  return right;
-}
-
-// Seconds of the parts of a run on this computer.
-struct HostSeconds {
-  double encode = 0, forward = 0, activate = 0;
-
-  double all() const { return encode + forward + activate; }
-};
-
-// Weights are read before the clock starts: files are no part of the network.
-template <class T>
-bool run_on_host(const Arguments& a) {
-  Matrix<T> y = read_images<T>(a), next(y.rows(), y.cols());
-  const planner::Problem problem{.size = {1, kNeurons, kNeurons, y.cols()},
-                                 .density = kWeightsPerNeuron / kNeurons,
-                                 .data_type = a.type};
-  const auto executor = make_executor(a.threads);
-  runtime::HostLayer layer(problem, device::read_host_cpu(), *executor);
-  HostSeconds seconds;
-  double flops = 0;
-  fmt::print("layer  values above 0  encode, ms  forward, ms\n");
-  for (std::int64_t l = 1; l <= kLayers; ++l) {
-    const sparse::Csr<float> weights = layer_weights(a, l);
-    const auto encode = std::chrono::steady_clock::now();
-    layer.set_weights(weights);
-    const double encoded = seconds_since(encode);
-    const auto forward = std::chrono::steady_clock::now();
-    layer.forward<T>(std::as_const(y).view(), next.view());
-    const double multiplied = seconds_since(forward);
-    std::swap(y, next);
-    const auto activation = std::chrono::steady_clock::now();
-    const std::int64_t above = activate(y, *executor);
-    seconds.activate += seconds_since(activation);
-    seconds.encode += encoded;
-    seconds.forward += multiplied;
-    flops += 2 * double(weights.blocks()) * double(y.cols());
-    fmt::print("{:5}  {:14}  {:10.3f}  {:11.3f}\n", l, above, encoded * 1e3, multiplied * 1e3);
-  }
-  fmt::print(
-      "host, {}, {} threads: encoding {:.1f} ms, layers {:.1f} ms, bias, ReLU and cap {:.1f} ms\n",
-      to_string(a.type), executor->threads(), seconds.encode * 1e3, seconds.forward * 1e3,
-      seconds.activate * 1e3);
-  fmt::print("end to end: {:.1f} ms, {:.2f} useful GFLOP/s, {:.3g} edges/s (measured)\n",
-             seconds.all() * 1e3, flops / seconds.all() * 1e-9, flops / 2 / seconds.all());
-  return is_published(a, y);
-}
-
-template <class T>
 bool run_network(const Arguments& a) {
-  if (a.machine == device::kHostMachine) return run_on_host<T>(a);
+  if (a.machine == device::kHostMachine) return run_on_host(a);
   Matrix<T> y = read_images<T>(a);
   const device::Machine machine = device::load_machine(a.machine);
   const auto [problem, plan] = plan_layers(a, machine, y.cols());
@@ -225,7 +98,7 @@ bool run_network(const Arguments& a) {
              edges / seconds);
   fmt::print("this computer: {:.0f} ms, {:.3g} edges/s (measured, {} threads)\n",
              run.host.count() * 1e3, edges / run.host.count(), executor->threads());
-  return is_published(a, y);
+  return is_published(a, alive_in(y));
 }
 
 int run_main(int argc, char** argv) {

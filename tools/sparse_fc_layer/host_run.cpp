@@ -114,10 +114,11 @@ void encode_and_run(const Arguments& a, const Weights& weights, HostRun& run,
                     internal::Progress& progress) {
   progress.set("encoding");
   runtime::HostReport& report = run.report;
-  const auto executor = make_executor(a.threads);
-  report.threads = executor->threads();
+  // Before our threads: measuring has one of its own.
   const runtime::FoundRates found = runtime::find_host_rates(host_rates_path());
   if (!found.note.empty()) run.context.notes.push_back(found.note);
+  const auto executor = make_executor(a.threads);
+  report.threads = executor->threads();
   runtime::HostLayer layer(report.problem, report.cpu, *executor,
                            {.dense = a.dense, .rates = found.rates});
   const double start = seconds_now();
