@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "tessera/base/random.hpp"
-#include "tessera/bench/fma_peak.hpp"
+#include "tessera/device/float_peak.hpp"
 #include "tessera/codelets/kernel.hpp"
 #include "tessera/tests/codelets/kernel_case.hpp"
 
@@ -156,7 +156,7 @@ void add_benchmarks(double peak) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bench::FloatPeak peak = bench::measure_float_peak();
+  const device::FloatPeak peak = device::measure_float_peak();
   benchmark::AddCustomContext("instruction set", peak.target);
   benchmark::AddCustomContext("fused multiply-add peak, flops", std::to_string(peak.fused));
   benchmark::AddCustomContext("multiply and add peak, flops", std::to_string(peak.separate));

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -106,6 +107,28 @@ void print_crossovers() {
                bench::crossover({.block = block}));
 }
 
+// Not a bar: forecasts choose between ways that differ by more than they are off.
+void print_forecasts() {
+  double logs = 0, worst = 1;
+  int count = 0;
+  for (const Bar& bar : bars())
+    for (const auto dense : {runtime::DenseChoice::Never, runtime::DenseChoice::Always}) {
+      if (dense == runtime::DenseChoice::Always && bar.layer.z > 256) continue;
+      LayerCase c = bar.layer;
+      c.dense = dense;
+      const Measured m = bench::measure(c);
+      const double ratio = m.forecast_seconds / m.seconds;
+      fmt::print("{:<62} {:<6} forecast by measured {:.2f}\n", c.name(),
+                 dense == runtime::DenseChoice::Always ? "dense" : "sparse", ratio);
+      std::fflush(stdout);
+      logs += std::log(ratio);
+      worst = std::max({worst, ratio, 1 / ratio});
+      ++count;
+    }
+  fmt::print("forecast by measured: geometric mean {:.2f}, farthest off {:.2f} times\n",
+             std::exp(logs / count), worst);
+}
+
 bool run_bars() {
   bool all = true;
   double scaling = 0, share = 1e9;
@@ -142,7 +165,8 @@ void print_case(const std::string& text, const std::vector<std::int64_t>& caches
                                        {"peak_gflops", m.peak * 1e-9},
                                        {"of_peak", m.of_peak()},
                                        {"kernel_share", m.kernel_share},
-                                       {"copy_share", m.copy_share}};
+                                       {"copy_share", m.copy_share},
+                                       {"forecast_seconds", m.forecast_seconds}};
   fmt::print("{}\n", json.dump());
 }
 
@@ -150,7 +174,7 @@ void print_case(const std::string& text, const std::vector<std::int64_t>& caches
 
 int main(int argc, char** argv) {
   CLI::App app("Rate of the host layer's passes, as a fraction of this core's float peak");
-  bool wants_bars = false, wants_peers = false;
+  bool wants_bars = false, wants_peers = false, wants_forecasts = false;
   app.add_flag("--peers", wants_peers, "the bars' forward cases beside Eigen and OpenBLAS");
   std::vector<std::string> cases;
   std::vector<std::int64_t> caches;
@@ -159,6 +183,7 @@ int main(int argc, char** argv) {
                  "time of a simulated Fwd on gc200 by the host's, 4096x4096, density 0.1, z 256, "
                  "for these block sides");
   app.add_option("--caches", caches, "cut for an L1 and an L2 of so many KiB")->expected(2);
+  app.add_flag("--forecasts", wants_forecasts, "what the cost model says, by what was measured");
   app.add_flag("--bars", wants_bars, "one line a bar: name, figure, bar, ok or short");
   app.add_option("--case", cases, "out,in,z,block,density,pass,type,threads")->delimiter(';');
   CLI11_PARSE(app, argc, argv);
@@ -168,6 +193,7 @@ int main(int argc, char** argv) {
       print_limit(fmt::format("simulated Fwd by the host's, block {}", block),
                   bench::simulated_over_host({.block = block}), kMostSimulated);
     if (wants_peers) print_peers();
+    if (wants_forecasts) print_forecasts();
     return wants_bars && !run_bars() ? 1 : 0;
   } catch (const std::exception& e) {
     fmt::print(stderr, "{}\n", e.what());

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <utility>
 #include <variant>
 #include <vector>
 
 #include "tessera/base/error.hpp"
+#include "tessera/runtime/internal/host_dense.hpp"
 #include "tessera/runtime/internal/host_gradient.hpp"
 #include "tessera/runtime/internal/host_product.hpp"
 #include "tessera/sparse/convert.hpp"
@@ -14,11 +14,14 @@
 namespace tessera::inline v0::runtime {
 namespace {
 
+using planner::Pass;
+
 // One group.
 template <class T>
 struct Passes {
   internal::HostProduct<T> fwd, grad_a;
   internal::HostGradient<T> grad_w;
+  internal::HostDense<T> dense_fwd, dense_grad_a, dense_grad_w;  // instead, where that was chosen
 };
 
 HostTimes& operator+=(HostTimes& sum, const HostTimes& more) {
@@ -33,7 +36,10 @@ HostTimes& operator+=(HostTimes& sum, const HostTimes& more) {
 struct HostLayer::State {
   planner::Problem problem;
   device::HostCpu cpu;
+  HostOptions options;
+  int threads = 1;
   std::int64_t blocks = 0;  // of the first group
+  bool dense[3] = {};       // by pass
   std::variant<std::vector<Passes<float>>, std::vector<Passes<Half>>, std::vector<Passes<BFloat16>>>
       groups;
   std::vector<std::int64_t> values;                  // of each group; empty before set_weights
@@ -46,6 +52,14 @@ struct HostLayer::State {
   MatrixView<T> part(const char* name, MatrixView<T> view, std::int64_t Dims::*side,
                      std::int64_t group) const;
   void check_weights(std::span<const sparse::Csr<float>> weights) const;
+  bool is_dense(planner::Pass pass) const { return dense[std::size_t(pass)]; }
+  HostProblem host_problem() const;
+  HostSetting setting() const {
+    return {cpu, threads, options.rates ? *options.rates : default_host_rates()};
+  }
+  void choose_dense();
+  template <class T>
+  void set_passes(const sparse::Csr<float>& weights, Passes<T>& passes);
   void set_pattern(const sparse::Csr<float>& weights, std::int64_t group);
   void set_values(std::span<const float> given, std::int64_t group);
 };
@@ -103,14 +117,40 @@ void HostLayer::State::set_pattern(const sparse::Csr<float>& weights, std::int64
     for (std::size_t i = 0; i < back.values.size(); ++i)
       turned_at[g][i] = static_cast<std::int64_t>(back.values[i]);
   }
-  std::visit(
-      [&](auto& all) {
-        auto& passes = all[g];
-        passes.fwd.set_pattern(weights);
-        if (problem.grad_a) passes.grad_a.set_pattern(sparse::transpose(weights));
-        if (problem.grad_w) passes.grad_w.set_pattern(weights);
-      },
-      groups);
+  std::visit([&](auto& all) { set_passes(weights, all[g]); }, groups);
+}
+
+template <class T>
+void HostLayer::State::set_passes(const sparse::Csr<float>& weights, Passes<T>& passes) {
+  if (is_dense(Pass::Fwd))
+    passes.dense_fwd.set_pattern(weights, false);
+  else
+    passes.fwd.set_pattern(weights);
+  if (problem.grad_a && is_dense(Pass::GradA))
+    passes.dense_grad_a.set_pattern(sparse::transpose(weights), false);
+  else if (problem.grad_a)
+    passes.grad_a.set_pattern(sparse::transpose(weights));
+  if (problem.grad_w && is_dense(Pass::GradW))
+    passes.dense_grad_w.set_pattern(weights, true);
+  else if (problem.grad_w)
+    passes.grad_w.set_pattern(weights);
+}
+
+// All groups by the first one's blocks, so that a report has one answer.
+void HostLayer::State::choose_dense() {
+  const HostProblem one = host_problem();
+  for (const Pass pass : {Pass::Fwd, Pass::GradA, Pass::GradW}) {
+    dense[std::size_t(pass)] =
+        options.dense == DenseChoice::Always ||
+        (options.dense == DenseChoice::Auto && forecast_dense(pass, one, setting()).seconds() <
+                                                   forecast_sparse(pass, one, setting()).seconds());
+  }
+}
+
+HostProblem HostLayer::State::host_problem() const {
+  HostProblem one{problem.size_in_blocks(), problem.block, blocks, problem.data_type};
+  one.size.g = 1;
+  return one;
 }
 
 void HostLayer::State::set_values(std::span<const float> given, std::int64_t group) {
@@ -121,14 +161,20 @@ void HostLayer::State::set_values(std::span<const float> given, std::int64_t gro
   }
   std::visit(
       [&](auto& all) {
-        all[g].fwd.set_values(given);
-        if (problem.grad_a) all[g].grad_a.set_values(turned);
+        if (is_dense(Pass::Fwd))
+          all[g].dense_fwd.set_values(given);
+        else
+          all[g].fwd.set_values(given);
+        if (problem.grad_a && is_dense(Pass::GradA))
+          all[g].dense_grad_a.set_values(turned);
+        else if (problem.grad_a)
+          all[g].grad_a.set_values(turned);
       },
       groups);
 }
 
 HostLayer::HostLayer(const planner::Problem& problem, const device::HostCpu& cpu,
-                     Executor& executor) {
+                     Executor& executor, const HostOptions& options) {
   planner::check_problem(problem);
   if (problem.partials_type != DataType::Float)
     throw Error(ErrorCode::InvalidArgument,
@@ -139,13 +185,16 @@ HostLayer::HostLayer(const planner::Problem& problem, const device::HostCpu& cpu
   state_ = std::make_unique<State>();
   state_->problem = problem;
   state_->cpu = cpu;
+  state_->options = options;
+  state_->threads = executor.threads();
   state_->turned_at.resize(std::size_t(problem.size.g));
   const auto fill = [&]<class T>(std::vector<Passes<T>> all) {
     const std::int64_t z = problem.size.z;
+    const internal::HostDense<T> dense(z, cpu, executor, options.own_dense_kernel);
     for (std::int64_t g = 0; g < problem.size.g; ++g)
       all.push_back({internal::HostProduct<T>(z, cpu, executor),
                      internal::HostProduct<T>(z, cpu, executor),
-                     internal::HostGradient<T>(z, cpu, executor)});
+                     internal::HostGradient<T>(z, cpu, executor), dense, dense, dense});
     state_->groups = std::move(all);
   };
   with_type(problem.data_type, [&]<class T>(T) { fill(std::vector<Passes<T>>()); });
@@ -158,6 +207,8 @@ HostLayer& HostLayer::operator=(HostLayer&&) noexcept = default;
 void HostLayer::set_weights(std::span<const sparse::Csr<float>> weights) {
   state_->check_weights(weights);
   state_->values.clear();
+  state_->blocks = weights[0].blocks();
+  state_->choose_dense();
   std::vector<std::int64_t> values;
   for (std::size_t g = 0; g < weights.size(); ++g) {
     state_->set_pattern(weights[g], static_cast<std::int64_t>(g));
@@ -165,7 +216,6 @@ void HostLayer::set_weights(std::span<const sparse::Csr<float>> weights) {
     values.push_back(std::ssize(weights[g].values));
   }
   state_->values = std::move(values);
-  state_->blocks = weights[0].blocks();
 }
 
 void HostLayer::set_weights(const sparse::Csr<float>& weights) { set_weights({&weights, 1}); }
@@ -187,25 +237,32 @@ std::int64_t HostLayer::values() const {
   return sum;
 }
 
+bool HostLayer::is_dense(planner::Pass pass) const { return state_->is_dense(pass); }
+
+HostForecast HostLayer::forecast(planner::Pass pass) const {
+  const HostForecast one = state_->is_dense(pass)
+                               ? forecast_dense(pass, state_->host_problem(), state_->setting())
+                               : forecast_sparse(pass, state_->host_problem(), state_->setting());
+  const double groups = double(state_->problem.size.g);
+  return {groups * one.copy_seconds, groups * one.kernel_seconds, groups * one.stream_seconds,
+          groups * one.result_seconds};
+}
+
 HostCells HostLayer::cells(planner::Pass pass) const {
-  const planner::Problem& p = state_->problem;
-  HostProblem product{p.size_in_blocks(), p.block, state_->blocks, p.data_type};
-  product.size.g = 1;
-  if (pass == planner::Pass::GradW) return gradient_cells(product, state_->cpu);
-  if (pass == planner::Pass::GradA) {
-    std::swap(product.size.x, product.size.y);
-    std::swap(product.block.rows, product.block.cols);
-  }
-  return product_cells(product, state_->cpu);
+  return cells_of(pass, state_->host_problem(), state_->cpu);
 }
 
 template <class T>
 HostTimes HostLayer::forward(MatrixView<const T> s, MatrixView<T> q) {
   HostTimes times;
   auto& groups = state_->checked_groups<T>(true, "forward");
-  for (std::int64_t g = 0; g < std::ssize(groups); ++g)
-    times += groups[std::size_t(g)].fwd.run(state_->part("s", s, &Dims::y, g),
-                                            state_->part("q", q, &Dims::x, g));
+  for (std::int64_t g = 0; g < std::ssize(groups); ++g) {
+    Passes<T>& passes = groups[std::size_t(g)];
+    const auto in = state_->part("s", s, &Dims::y, g);
+    const auto out = state_->part("q", q, &Dims::x, g);
+    times +=
+        state_->is_dense(Pass::Fwd) ? passes.dense_fwd.product(in, out) : passes.fwd.run(in, out);
+  }
   return times;
 }
 
@@ -213,9 +270,13 @@ template <class T>
 HostTimes HostLayer::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad) {
   HostTimes times;
   auto& groups = state_->checked_groups<T>(state_->problem.grad_a, "grad_a");
-  for (std::int64_t g = 0; g < std::ssize(groups); ++g)
-    times += groups[std::size_t(g)].grad_a.run(state_->part("q_grad", q_grad, &Dims::x, g),
-                                               state_->part("s_grad", s_grad, &Dims::y, g));
+  for (std::int64_t g = 0; g < std::ssize(groups); ++g) {
+    Passes<T>& passes = groups[std::size_t(g)];
+    const auto in = state_->part("q_grad", q_grad, &Dims::x, g);
+    const auto out = state_->part("s_grad", s_grad, &Dims::y, g);
+    times += state_->is_dense(Pass::GradA) ? passes.dense_grad_a.product(in, out)
+                                           : passes.grad_a.run(in, out);
+  }
   return times;
 }
 
@@ -231,9 +292,12 @@ HostTimes HostLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
   std::size_t first = 0;
   for (std::int64_t g = 0; g < std::ssize(groups); ++g) {
     const auto count = std::size_t(state_->values[std::size_t(g)]);
-    times += groups[std::size_t(g)].grad_w.run(state_->part("q_grad", q_grad, &Dims::x, g),
-                                               state_->part("s", s, &Dims::y, g),
-                                               gradients.subspan(first, count));
+    Passes<T>& passes = groups[std::size_t(g)];
+    const auto in_q = state_->part("q_grad", q_grad, &Dims::x, g);
+    const auto in_s = state_->part("s", s, &Dims::y, g);
+    const auto own = gradients.subspan(first, count);
+    times += state_->is_dense(Pass::GradW) ? passes.dense_grad_w.gradient(in_q, in_s, own)
+                                           : passes.grad_w.run(in_q, in_s, own);
     first += count;
   }
   return times;

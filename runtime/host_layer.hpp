@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "tessera/base/executor.hpp"
@@ -10,10 +11,25 @@
 #include "tessera/planner/plan.hpp"
 #include "tessera/planner/problem.hpp"
 #include "tessera/runtime/host_cells.hpp"
+#include "tessera/runtime/host_cost.hpp"
+#include "tessera/runtime/host_rates.hpp"
 #include "tessera/runtime/host_times.hpp"
 #include "tessera/sparse/formats.hpp"
 
 namespace tessera::inline v0::runtime {
+
+// Is R multiplied with its zeros?
+enum class DenseChoice {
+  Never,
+  Always,
+  Auto  // for each pass, where the forecast (host_cost.hpp) says that it is faster
+};
+
+struct HostOptions {
+  DenseChoice dense = DenseChoice::Never;
+  bool own_dense_kernel = false;   // even where a library was built in: to compare them
+  std::optional<HostRates> rates;  // for Auto; none: default_host_rates()
+};
 
 // A sparse fully connected layer on this computer, as fast as it can: the buckets, words and
 // kernels of the modelled machines, with cells that suit the caches (host_cells.hpp).
@@ -24,14 +40,16 @@ namespace tessera::inline v0::runtime {
 // Operands as FullyConnected has them: groups one below the other, strided views, T float for
 // DataType::Float, Half or BFloat16 for the types named so, sums in float. An operand of another
 // shape or type, a pass that was not planned and a call before the first set_weights are
-// Error{InvalidArgument}. Results have the same bits for any number of threads. Passes allocate
-// nothing but in the first call after set_weights. One thread at a time per layer. Example:
-// layer.set_weights(weights); layer.forward<float>(s.view(), q.view()).
+// Error{InvalidArgument}. Results have the same bits for any number of threads, but Auto may choose
+// otherwise for another. Passes allocate nothing but in the first call after set_weights, and what
+// a dense library does. One thread at a time per layer. Example: layer.set_weights(weights);
+// layer.forward<float>(s.view(), q.view()).
 class HostLayer {
  public:
   // Error{InvalidArgument} for a problem that cannot be, whose sums are not float, or whose
   // elements are neither float nor half. The executor must outlive the layer.
-  HostLayer(const planner::Problem& problem, const device::HostCpu& cpu, Executor& executor);
+  HostLayer(const planner::Problem& problem, const device::HostCpu& cpu, Executor& executor,
+            const HostOptions& options = {});
   ~HostLayer();
   HostLayer(HostLayer&&) noexcept;
   HostLayer& operator=(HostLayer&&) noexcept;
@@ -58,6 +76,10 @@ class HostLayer {
   std::int64_t values() const;  // of all groups
   // How a pass is cut, after set_weights; of the first group. GradA's x is the layer's y.
   HostCells cells(planner::Pass pass) const;
+  // Is R multiplied with its zeros in a pass, after set_weights? Groups are all alike.
+  bool is_dense(planner::Pass pass) const;
+  // Of a pass over all groups as it was chosen, after set_weights, by the options' rates.
+  HostForecast forecast(planner::Pass pass) const;
 
  private:
   struct State;

@@ -43,20 +43,24 @@ void write_computer(const HostReport& report, TextOut out) {
 }
 
 void write_pass(const HostReport& report, const HostPassReport& pass, TextOut out) {
-  fmt::format_to(out, "{:<8}{:>9}{:>9}{:>8}{:>8}", planner::to_string(pass.pass), pass.cells.x,
-                 pass.cells.y, pass.cells.z, pass.cells.pack ? "packed" : "direct");
+  fmt::format_to(out, "{:<8}{:>8}{:>8}{:>8}{:>8}", planner::to_string(pass.pass), pass.cells.x,
+                 pass.cells.y, pass.cells.z,
+                 pass.is_dense     ? "dense"
+                 : pass.cells.pack ? "packed"
+                                   : "direct");
+  fmt::format_to(out, "{:>13.4f}", pass.forecast_seconds * 1e3);
   if (pass.runs > 0)
-    fmt::format_to(out, "{:>12.4f}{:>12.1f}{:>12.1f}{:>12.2f}{:>7}", pass.times.seconds * 1e3,
+    fmt::format_to(out, "{:>10.4f}{:>10.1f}{:>11.1f}{:>10.2f}{:>6}", pass.times.seconds * 1e3,
                    100 * share(pass.times.copy_seconds, pass.times.seconds),
                    100 * kernel_share(report, pass), rate(report, pass) * 1e-9, pass.runs);
   fmt::format_to(out, "\n");
 }
 
 void write_passes(const HostReport& report, TextOut out) {
-  fmt::format_to(out, "\n{:<8}{:>9}{:>9}{:>8}{:>8}", "pass", "cell x", "cell y", "cell z",
-                 "operand");
+  fmt::format_to(out, "\n{:<8}{:>8}{:>8}{:>8}{:>8}{:>13}", "pass", "cell x", "cell y", "cell z",
+                 "operand", "forecast, ms");
   if (report.has_run())
-    fmt::format_to(out, "{:>12}{:>12}{:>12}{:>12}{:>7}", "ms", "copies, %", "kernels, %", "GFLOP/s",
+    fmt::format_to(out, "{:>10}{:>10}{:>11}{:>10}{:>6}", "ms", "copies %", "kernels %", "GFLOP/s",
                    "runs");
   fmt::format_to(out, "\n");
   for (const HostPassReport& pass : report.passes) write_pass(report, pass, out);
@@ -90,7 +94,10 @@ Json cells_json(const HostCells& cells) {
 }
 
 Json pass_json(const HostReport& report, const HostPassReport& pass) {
-  Json json = {{"pass", planner::to_string(pass.pass)}, {"cells", cells_json(pass.cells)}};
+  Json json = {{"pass", planner::to_string(pass.pass)},
+               {"method", pass.is_dense ? "dense" : "sparse"},
+               {"cells", cells_json(pass.cells)},
+               {"forecast_seconds", pass.forecast_seconds}};
   if (pass.runs > 0)
     json.update(Json{{"runs", pass.runs},
                      {"seconds", pass.times.seconds},
@@ -169,6 +176,7 @@ std::string to_json(const HostReport& report, const ReportContext& context) {
                          {"copy_seconds", "measured"},
                          {"kernel_thread_seconds", "measured"},
                          {"encode_seconds", "measured"},
+                         {"forecast_seconds", "modelled"},
                          {"useful_flops", "counted"},
                          {"check", "measured"}}},
                        {"host", host_json(report)},

@@ -18,7 +18,9 @@ namespace tessera::inline v0::runtime {
 // One pass on this computer.
 struct HostPassReport {
   planner::Pass pass = planner::Pass::Fwd;
+  bool is_dense = false;  // R multiplied with its zeros; cells are then what they would have been
   HostCells cells;
+  double forecast_seconds = 0;
   std::int64_t runs = 0;  // that were measured; 0: planned only
   HostTimes times;        // of the run whose time is the median
   std::optional<Verdict> verdict;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -66,6 +67,19 @@ std::string load_text(const std::string& path) {
   if (!file || std::filesystem::is_directory(path, ignored))
     throw Error(ErrorCode::BadInput, fmt::format("{}: is no file that can be read", path));
   return {Bytes(file), Bytes()};
+}
+
+std::string host_rates_path() {
+  const char* const cache = std::getenv("XDG_CACHE_HOME");
+  const char* const home = std::getenv("HOME");
+  std::filesystem::path folder;
+  if (cache != nullptr && *cache != '\0')
+    folder = cache;
+  else if (home != nullptr && *home != '\0')
+    folder = std::filesystem::path(home) / ".cache";
+  else
+    return {};
+  return (folder / "tessera" / "host_rates.json").string();
 }
 
 }  // namespace tessera::inline v0::tools

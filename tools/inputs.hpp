@@ -50,6 +50,10 @@ sparse::Csr<T> in_whole_blocks(const sparse::Csr<T>& elements, BlockShape block)
                             block);
 }
 
+// Where rates of this computer are kept: "tessera/host_rates.json" in $XDG_CACHE_HOME, else in
+// $HOME/.cache; empty when neither is set.
+std::string host_rates_path();
+
 // A file's bytes; `path` "-" is standard input. Error{BadInput} names what cannot be read.
 std::string load_text(const std::string& path);
 

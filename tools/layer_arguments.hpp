@@ -8,6 +8,7 @@
 #include "tessera/base/data_type.hpp"
 #include "tessera/device/machine.hpp"
 #include "tessera/planner/options.hpp"
+#include "tessera/runtime/host_layer.hpp"
 
 namespace tessera::inline v0::tools {
 
@@ -43,6 +44,7 @@ struct LayerArguments {
   std::string plan_file;              // a plan to take instead of making one
   std::string plan_cache;             // folder of plans; empty: none
   OnNoFit on_no_fit = OnNoFit::Fail;
+  runtime::DenseChoice dense = runtime::DenseChoice::Never;  // on this computer
 
   bool grad_a() const { return phase == PhaseChoice::All || phase == PhaseChoice::Bwd; }
   bool grad_w() const { return phase == PhaseChoice::All || phase == PhaseChoice::Wu; }

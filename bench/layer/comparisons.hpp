@@ -21,7 +21,8 @@ struct RealMatrices {
 };
 RealMatrices real_over_uniform(const std::filesystem::path& shared);
 
-// Seconds of a dense product of this size: the faster of our own kernel on dense blocks of 16 and,
+// Seconds of a dense product of this size: the faster of the host layer's dense pass (oneDNN where
+// it was built in, else our own kernel on blocks of 16) and,
 // where the bench was built with it (TESSERA_BENCH_PEERS), OpenBLAS. One thread.
 double dense_seconds(const LayerCase& c);
 // Seconds of OpenBLAS alone, as it is set up; none where the bench was built without it.

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "tessera/base/random_matrix.hpp"
-#include "tessera/bench/fma_peak.hpp"
+#include "tessera/device/float_peak.hpp"
 #include "tessera/runtime/host_layer.hpp"
 #include "tessera/runtime/verify.hpp"
 #include "tessera/sparse/convert.hpp"
@@ -37,6 +37,12 @@ runtime::Rounding rounding_of(const LayerCase& c) {
   return {parse_data_type(c.type), DataType::Float, 1 + c.z / 64 + c.y / 16};
 }
 
+// Of this computer, measured when the first case asks.
+const runtime::HostRates& rates() {
+  static const runtime::HostRates measured = runtime::measure_host_rates();
+  return measured;
+}
+
 template <class T>
 class Runner {
  public:
@@ -44,13 +50,14 @@ class Runner {
       : case_(c),
         weights_(weights),
         executor_(make_executor(c.threads)),
-        layer_(problem(), c.cpu, *executor_),
+        layer_(problem(), c.cpu, *executor_, {.dense = c.dense, .rates = rates()}),
         s_(random_matrix<T>(c.y, c.z, 1)),
         q_(random_matrix<T>(c.x, c.z, 2)),
         gradient_(weights) {
     layer_.set_weights(weights);
     check();
   }
+  double forecast_seconds() const { return layer_.forecast(case_.pass).seconds(); }
   runtime::HostTimes run() {
     if (case_.pass == Pass::Fwd)
       return layer_.template forward<T>(std::as_const(s_).view(), q_.view());
@@ -103,7 +110,8 @@ Measured measure_as(const LayerCase& c, const sparse::Csr<float>& weights) {
   Runner<T> runner(c, weights);
   std::vector<double> kernels, copies;
   Measured measured;
-  measured.peak = measure_float_peak().fused;
+  measured.forecast_seconds = runner.forecast_seconds();
+  measured.peak = device::measure_float_peak().fused;
   const Seconds seconds = time_of(c.threads, 15, [&] {
     const runtime::HostTimes times = runner.run();
     kernels.push_back(times.kernel_seconds / times.seconds / c.threads);

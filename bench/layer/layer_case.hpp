@@ -7,6 +7,7 @@
 #include "tessera/base/block_shape.hpp"
 #include "tessera/device/host_cpu.hpp"
 #include "tessera/planner/plan.hpp"
+#include "tessera/runtime/host_layer.hpp"
 #include "tessera/sparse/formats.hpp"
 
 namespace tessera::inline v0::bench {
@@ -19,6 +20,7 @@ struct LayerCase {
   planner::Pass pass = planner::Pass::Fwd;
   std::string type = "float";
   int threads = 1;
+  runtime::DenseChoice dense = runtime::DenseChoice::Never;
   device::HostCpu cpu = device::read_host_cpu();  // whose caches the layer is cut for
 
   // "4096x4096 z256 block 1 density 0.1 Fwd float, 1 thread"
@@ -31,12 +33,13 @@ struct LayerCase {
 LayerCase parse_case(const std::string& text);
 
 struct Measured {
-  double least_seconds = 0;  // of all samples: what an idle neighbour leaves us
-  double seconds = 0;        // median, from the caller's row-major operands to row-major results
-  double kernel_share = 0;   // of the time of all threads, in kernels
-  double copy_share = 0;     // of the time, bringing an operand into panels
-  double flops = 0;          // useful: 2 * non-zeros * z
-  double peak = 0;           // float fused multiply-add peak of one core, measured beside it
+  double least_seconds = 0;     // of all samples: what an idle neighbour leaves us
+  double seconds = 0;           // median, from the caller's row-major operands to row-major results
+  double kernel_share = 0;      // of the time of all threads, in kernels
+  double copy_share = 0;        // of the time, bringing an operand into panels
+  double forecast_seconds = 0;  // by the cost model, from rates measured in this process
+  double flops = 0;             // useful: 2 * non-zeros * z
+  double peak = 0;              // float fused multiply-add peak of one core, measured beside it
   double rate() const { return flops / seconds; }
   double of_peak() const { return rate() / peak; }
 };

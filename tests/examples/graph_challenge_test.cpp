@@ -27,17 +27,21 @@ std::string unpack(const std::filesystem::path& shared, const TemporaryFolder& f
 }
 
 // The figures are NumPy's, the images GraphChallenge's own.
-void expect_published_answer(const std::string& network, const std::string& machine,
-                             const std::string& type) {
-  SCOPED_TRACE(machine + ", " + type);
-  const Outcome outcome =
-      run({TESSERA_GRAPH_CHALLENGE, network, "--machine", machine, "--data-type", type});
+void expect_numpys_layers(const Outcome& outcome) {
   EXPECT_EQ(outcome.exit, 0) << outcome.err;
   for (const char* layer : {"    1          330320 ", "    2          153280 ",
                             "   10           21504 ", "   30           19456 "})
     EXPECT_THAT(outcome.out, HasSubstr(layer));
   EXPECT_THAT(outcome.out, HasSubstr(kAlive));
   EXPECT_THAT(outcome.out, HasSubstr("PASS"));
+}
+
+void expect_published_answer(const std::string& network, const std::string& machine,
+                             const std::string& type) {
+  SCOPED_TRACE(machine + ", " + type);
+  const Outcome outcome =
+      run({TESSERA_GRAPH_CHALLENGE, network, "--machine", machine, "--data-type", type});
+  expect_numpys_layers(outcome);
   EXPECT_THAT(outcome.out, ContainsRegex("[0-9]+ cycles, .* edges/s \\(modelled\\)"));
 }
 
@@ -48,6 +52,19 @@ TEST(GraphChallenge, GivesThePublishedImagesOnBothMachinesInFloatAndHalf) {
   const std::string few = folder.write("few.json", R"({"base": "gc200", "tiles": 64})");
   for (const std::string& machine : {std::string("gc200"), few})
     for (const char* type : {"float", "half"}) expect_published_answer(network, machine, type);
+}
+
+TEST(GraphChallenge, GivesThePublishedImagesOnThisComputerForAnyNumberOfThreads) {
+  TESSERA_NEED_SHARED(shared);
+  const TemporaryFolder folder;
+  const std::string network = unpack(shared, folder);
+  for (const char* type : {"float", "half"})
+    for (const char* threads : {"1", "2"}) {
+      const Outcome outcome = run({TESSERA_GRAPH_CHALLENGE, network, "--machine", "host",
+                                   "--data-type", type, "--threads", threads});
+      expect_numpys_layers(outcome);
+      EXPECT_THAT(outcome.out, ContainsRegex("end to end: .* useful GFLOP/s, .* \\(measured; "));
+    }
 }
 
 // A false answer and a network without its last layer must not pass.

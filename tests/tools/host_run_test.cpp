@@ -48,7 +48,8 @@ TEST(HostRun, IsRightInEveryTypePatternBlockAndPass) {
 }
 
 TEST(HostRun, ReportsFollowTheSchemaInEveryKindOfRun) {
-  for (const char* more : {"--single-phase=all", "--plan-only", "--ignore-data"}) {
+  for (const char* more :
+       {"--single-phase=all", "--plan-only", "--ignore-data", "--dense=always", "--dense=auto"}) {
     const Outcome outcome = run(on_host({"--json", more}));
     EXPECT_EQ(outcome.exit, 0) << outcome.err;
     EXPECT_EQ(schema_breach(schema(), json::parse(outcome.out)), "") << more;
@@ -181,6 +182,108 @@ TEST(HostRun, IsASubCommandOfTesseraToo) {
                                "--output-size=20", "--density=0.5", "--json"});
   EXPECT_EQ(outcome.exit, 0) << outcome.err;
   EXPECT_EQ(json::parse(outcome.out)["tool"]["name"], "tessera run");
+}
+
+// A report of the same layer on a machine.
+std::string report_of(const TemporaryFolder& folder, const std::string& name,
+                      const std::vector<std::string>& more) {
+  std::vector<std::string> words{TESSERA_SPARSE_FC_LAYER, "--input-size=50", "--output-size=34",
+                                 "--density=0.3", "--json"};
+  words.insert(words.end(), more.begin(), more.end());
+  return folder.write(name, run(words).out);
+}
+
+TEST(HostCompare, HoldsAMeasuredReportBesideAModelledOneByTime) {
+  const TemporaryFolder folder;
+  const std::string host = report_of(folder, "host.json", {"--machine=host"});
+  const std::string modelled = report_of(folder, "model.json", {"--tiles-per-ipu=8"});
+  const Outcome both = run({TESSERA_TOOL, "compare", modelled, host, "--threshold", "1e9"});
+  EXPECT_EQ(both.exit, 0) << both.err;
+  EXPECT_THAT(both.out, HasSubstr("before: modelled on gc200; after: measured on "));
+  for (const char* figure : {"total microseconds", "Fwd microseconds", "GradW microseconds"})
+    EXPECT_THAT(both.out, HasSubstr(figure));
+  EXPECT_THAT(both.out, testing::Not(HasSubstr("cycles ")));
+  EXPECT_EQ(run({TESSERA_TOOL, "compare", modelled, modelled}).exit, 0);
+}
+
+TEST(HostCompare, ExitsWithOneWhenTimeGrewMoreThanTheThreshold) {
+  const TemporaryFolder folder;
+  const std::string host = report_of(folder, "host.json", {"--machine=host"});
+  json slower = json::parse(read_file(host));
+  slower["total"]["seconds"] = 2 * slower["total"]["seconds"].get<double>();
+  const std::string twice = folder.write("twice.json", slower.dump());
+  EXPECT_EQ(run({TESSERA_TOOL, "compare", host, twice, "--threshold", "50"}).exit, 1);
+  EXPECT_EQ(run({TESSERA_TOOL, "compare", host, twice, "--threshold", "150"}).exit, 0);
+  EXPECT_EQ(run({TESSERA_TOOL, "compare", host, host}).exit, 0);
+}
+
+// Runs with a cache folder of its own.
+Outcome with_cache(const TemporaryFolder& folder, const std::string& command) {
+  return run({"/bin/sh", "-c", "XDG_CACHE_HOME=\"$1\" \"$0\" " + command, TESSERA_TOOL,
+              folder.path().string()});
+}
+
+TEST(HostRates, AreTheDefaultUntilCalibratedAndThenThisComputersOwn) {
+  const TemporaryFolder folder;
+  const std::string plan =
+      "plan --machine host --input-size 512 --output-size 256 --density 0.1 --batch-size 64";
+  EXPECT_THAT(with_cache(folder, plan).out, HasSubstr("note       rates are the default ones"));
+  const Outcome calibrated = with_cache(folder, "machine calibrate");
+  EXPECT_EQ(calibrated.exit, 0) << calibrated.err;
+  EXPECT_THAT(calibrated.out, HasSubstr("float GFLOP/s a thread"));
+  const json rates = json::parse(read_file(folder / "tessera/host_rates.json"));
+  EXPECT_GT(rates["peak_flops"], 1e8);
+  const Outcome after = with_cache(folder, plan);
+  EXPECT_EQ(after.exit, 0) << after.err;
+  EXPECT_THAT(after.out, testing::Not(HasSubstr("note")));
+  for (const char* way :
+       {"1x1     Fwd", "4x4     GradA", "16x16   GradW", "dense   GradW", "fastest: "})
+    EXPECT_THAT(after.out, HasSubstr(way));
+}
+
+TEST(HostPlan, TakesGroupsAndFilesAndRefusesPlansOfTiles) {
+  const TemporaryFolder folder;
+  sparse::write_mtx_file(folder / "w.mtx", sparse::random_pattern(64, 48, {1, 1}, 0.25, 3));
+  const Outcome file = with_cache(folder, "plan --machine host --matrix " + (folder / "w.mtx"));
+  EXPECT_EQ(file.exit, 0) << file.err;
+  EXPECT_THAT(file.out, HasSubstr("x64 y48"));
+  const std::string sizes = " --machine host --input-size 64 --output-size 64 --density 0.1";
+  EXPECT_THAT(with_cache(folder, "plan --groups 3" + sizes).out, HasSubstr("g3 x64 y64"));
+  for (const char* option : {"--json", "--explain", "--cost-model popsparse", "--plan-cache d"})
+    EXPECT_EQ(with_cache(folder, "plan" + sizes + " " + option).exit, 2) << option;
+  EXPECT_EQ(with_cache(folder, "sweep --over tiles --values 8" + sizes).exit, 2);
+}
+
+TEST(HostCrossover, MeasuresADensityForEveryBlock) {
+  const Outcome outcome =
+      run({TESSERA_TOOL, "crossover", "--machine", "host", "--input-size=96", "--output-size=64",
+           "--batch-size=8", "--single-phase=fwd", "--data-type=float"});
+  EXPECT_EQ(outcome.exit, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("measured"));
+  for (const char* block : {"\n1x1 ", "\n4x4 ", "\n8x8 ", "\n16x16 "})
+    EXPECT_THAT(outcome.out, HasSubstr(block));
+}
+
+TEST(HostRun, DenseIsRightAndSaidInTheReport) {
+  for (const char* type : {"--data-type=float", "--data-type=half"}) {
+    const json report = json::parse(run(on_host({"--json", "--dense=always", type})).out);
+    EXPECT_EQ(report["status"], "passed");
+    for (const json& pass : report["passes"]) EXPECT_EQ(pass["method"], "dense");
+  }
+  EXPECT_EQ(json::parse(run(on_host({"--json"})).out)["passes"][0]["method"], "sparse");
+  const Outcome modelled = run({TESSERA_SPARSE_FC_LAYER, "--input-size=8", "--output-size=8",
+                                "--density=0.5", "--dense=auto"});
+  EXPECT_EQ(modelled.exit, 2);
+  EXPECT_THAT(modelled.err + modelled.out, HasSubstr("give --machine host"));
+}
+
+TEST(HostBatch, RunsProblemsOfThisComputerToo) {
+  const TemporaryFolder folder;
+  const std::string batch = folder.write(
+      "b.txt", "--machine host --input-size 20 --output-size 20 --density 0.5 --batch-size 4\n");
+  const Outcome outcome = run({TESSERA_TOOL, "bench", "--batch", batch});
+  EXPECT_EQ(outcome.exit, 0) << outcome.out << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("PASSED"));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "tessera/tools/internal/host_options.hpp"
 
 #include <CLI/CLI.hpp>
+#include <map>
 
 namespace tessera::inline v0::tools::internal {
 namespace {
@@ -13,13 +14,28 @@ namespace {
 
 }  // namespace
 
+void add_host_options(CLI::App& app, LayerArguments& a) {
+  using runtime::DenseChoice;
+  static const std::map<std::string, DenseChoice> choices{
+      {"never", DenseChoice::Never}, {"always", DenseChoice::Always}, {"auto", DenseChoice::Auto}};
+  app.add_option(
+         "--dense", a.dense,
+         "with --machine host, multiply R with its zeros: never, always, or auto: where the "
+         "forecast says that it is faster")
+      ->transform(CLI::CheckedTransformer(choices))
+      ->type_name("CHOICE")
+      ->default_str("never");
+}
+
 void refuse_tile_options(const CLI::App& app, const LayerArguments& a,
                          std::initializer_list<const char*> options) {
+  if (!is_host(a) && a.dense != runtime::DenseChoice::Never)
+    throw CLI::ValidationError("--dense", "is about this computer; give --machine host with it");
   if (!is_host(a)) return;
   for (const char* option : options)
     if (app.count(option) > 0) refuse(option);
-  // The keys that belong to the layer have been taken out.
-  if (!a.matmul_options.empty() && a.matmul_options != "{}") refuse("--matmul-options");
+  const std::string left = with_layer_keys(a).matmul_options;
+  if (!left.empty() && left != "{}") refuse("--matmul-options");
 }
 
 }  // namespace tessera::inline v0::tools::internal

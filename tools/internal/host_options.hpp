@@ -11,9 +11,12 @@ class App;
 
 namespace tessera::inline v0::tools::internal {
 
+// --dense.
+void add_host_options(CLI::App& app, LayerArguments& arguments);
+
 // Where the machine is this computer: CLI::ValidationError for the first of these options that the
-// command line gives, and for planner options, which steer what only tiles have. After parsing and
-// with_layer_keys.
+// command line gives, and for planner options, which steer what only tiles have. Keys that
+// belong to the layer may stand among them. On any other machine: for --dense.
 void refuse_tile_options(const CLI::App& app, const LayerArguments& arguments,
                          std::initializer_list<const char*> options);
 

@@ -159,6 +159,7 @@ void add_run_options(CLI::App& app, const std::shared_ptr<Arguments>& arguments)
   internal::add_weights_options(app, a);
   internal::add_layer_options(app, a);
   internal::add_machine_options(app, a);
+  internal::add_host_options(app, a);
   internal::add_planner_options(app, a);
   add_pattern_options(app, a, *area);
   add_seed_options(app, a);

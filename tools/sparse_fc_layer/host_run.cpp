@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 
 #include "tessera/base/executor.hpp"
@@ -10,6 +9,8 @@
 #include "tessera/runtime/host_layer.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/npz.hpp"
+#include "tessera/tools/inputs.hpp"
+#include "tessera/tools/internal/host_timing.hpp"
 #include "tessera/tools/internal/progress.hpp"
 #include "tessera/tools/sparse_fc_layer/operands.hpp"
 #include "tessera/tools/sparse_fc_layer/weights.hpp"
@@ -18,27 +19,9 @@ namespace tessera::inline v0::tools {
 namespace {
 
 using planner::Pass;
-using runtime::HostTimes;
 
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-// The run whose time is the median, after one that allocates and warms the caches.
-template <class Run>
-void measure(const Run& run, runtime::HostPassReport& report) {
-  constexpr int kFewest = 3, kMost = 25;
-  constexpr double kSeconds = 0.1;
-  run();
-  std::vector<HostTimes> times;
-  for (double sum = 0; std::ssize(times) < kFewest || (sum < kSeconds && std::ssize(times) < kMost);
-       sum += times.back().seconds)
-    times.push_back(run());
-  const auto middle = times.begin() + std::ssize(times) / 2;
-  std::nth_element(times.begin(), middle, times.end(),
-                   [](const HostTimes& a, const HostTimes& b) { return a.seconds < b.seconds; });
-  report.times = *middle;
-  report.runs = std::ssize(times);
 }
 
 // The layer with operands for the whole batch.
@@ -65,11 +48,16 @@ class HostPasses {
   }
 
  private:
+  static void take(const internal::MedianTimes& measured, runtime::HostPassReport& report) {
+    report.times = measured.times;
+    report.runs = measured.runs;
+  }
+
   template <class Run>
   void product(const sparse::Csr<float>& matrix, const Matrix<T>& in,
                runtime::HostPassReport& report, const Run& run) {
     Matrix<T> out(matrix.rows, in.cols());
-    measure([&] { return run(in.view(), out.view()); }, report);
+    take(internal::measure([&] { return run(in.view(), out.view()); }), report);
     const auto result = std::as_const(out).view();
     if (is_kept_)
       run_.files.emplace_back(report.pass == Pass::Fwd ? "q.npy" : "s_gradient.npy",
@@ -84,7 +72,7 @@ class HostPasses {
   void gradient(runtime::HostPassReport& report) {
     sparse::Csr<float> gradient = weights_.matrix;
     const auto q_grad = std::as_const(q_grad_).view(), s = std::as_const(s_).view();
-    measure([&] { return layer_.grad_w<T>(q_grad, s, gradient.values); }, report);
+    take(internal::measure([&] { return layer_.grad_w<T>(q_grad, s, gradient.values); }), report);
     const sparse::Csr<float> result = inside(gradient, weights_);
     if (is_kept_ && sparse::can_read_npz())
       run_.files.emplace_back("weight_gradient.npz", sparse::write_npz(result));
@@ -126,15 +114,22 @@ void encode_and_run(const Arguments& a, const Weights& weights, HostRun& run,
                     internal::Progress& progress) {
   progress.set("encoding");
   runtime::HostReport& report = run.report;
+  // Before our threads: measuring has one of its own.
+  const runtime::FoundRates found = runtime::find_host_rates(host_rates_path());
+  if (!found.note.empty()) run.context.notes.push_back(found.note);
   const auto executor = make_executor(a.threads);
   report.threads = executor->threads();
-  runtime::HostLayer layer(report.problem, report.cpu, *executor);
+  runtime::HostLayer layer(report.problem, report.cpu, *executor,
+                           {.dense = a.dense, .rates = found.rates});
   const double start = seconds_now();
   layer.set_weights(weights.matrix);
   report.encode_seconds = seconds_now() - start;
   report.values = layer.values();
   for (const Pass pass : passes_of(report.problem))
-    report.passes.push_back({.pass = pass, .cells = layer.cells(pass)});
+    report.passes.push_back({.pass = pass,
+                             .is_dense = layer.is_dense(pass),
+                             .cells = layer.cells(pass),
+                             .forecast_seconds = layer.forecast(pass).seconds()});
   if (a.stop < StopAfter::Passes) return;
   if (report.problem.data_type == DataType::Half)
     run_typed(HostPasses<Half>(layer, weights, a, run), run, progress);

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -25,14 +26,40 @@ struct CompareArguments {
 // Figures of a report by name, in the order of the file.
 using Figures = std::vector<std::pair<std::string, double>>;
 
-Figures figures_of(const std::string& path) {
+struct Report {
+  std::string machine;
+  bool is_measured = false;  // on this or another computer, not modelled
+  Figures figures;           // cycles and bytes; none where it is measured
+  Figures times;             // what every report has
+};
+
+void read_times(const Json& report, Report& read) {
+  const double clock =
+      read.is_measured ? 1 : report.at("planned").at("machine").at("clock_hz").get<double>();
+  const auto microseconds = [](double seconds) { return std::round(seconds * 1e9) / 1e3; };
+  read.times.emplace_back("total microseconds", microseconds(report.at("total").at("seconds")));
+  read.times.emplace_back("total useful_flops", report.at("total").at("useful_flops"));
+  for (const Json& pass : report.at("passes"))
+    read.times.emplace_back(
+        pass.at("pass").get<std::string>() + " microseconds",
+        microseconds(read.is_measured ? pass.value("seconds", 0.0)
+                                      : pass.at("cycles").get<double>() / clock));
+}
+
+Report read_report(const std::string& path) {
   const Json report = Json::parse(load_text(path), nullptr, false);
   try {
     if (report.at("schema_version") != runtime::kReportSchemaVersion)
       throw Error(ErrorCode::BadInput,
                   fmt::format("{}: schema_version is {}; this program reads {}", path,
                               report.at("schema_version").dump(), runtime::kReportSchemaVersion));
-    Figures figures;
+    Report read;
+    read.is_measured = report.contains("host");
+    read.machine = read.is_measured ? report.at("host").at("cpu")
+                                    : report.at("planned").at("machine").at("name");
+    read_times(report, read);
+    if (read.is_measured) return read;
+    Figures& figures = read.figures;
     for (const char* key : {"cycles", "planned_cycles", "moved_bytes", "fullest_tile_bytes"})
       figures.emplace_back(std::string("total ") + key, report.at("total").at(key));
     for (const Json& pass : report.at("passes"))
@@ -42,7 +69,7 @@ Figures figures_of(const std::string& path) {
         for (const char* key : {"compute_cycles", "exchange_cycles", "moved_bytes"})
           figures.emplace_back(name + key, phase.at(key));
       }
-    return figures;
+    return read;
   } catch (const Json::exception&) {
     throw Error(ErrorCode::BadInput,
                 path + ": is no report; write one with sparse_fc_layer --json");
@@ -54,10 +81,21 @@ double percent(double before, double after) {
   return before == 0 ? 100 : 100 * (after - before) / before;
 }
 
+// Between a measured and a modelled report only times compare, and only as far as the model goes.
+std::string kinds(const Report& before, const Report& after) {
+  const auto kind = [](const Report& r) {
+    return fmt::format("{} on {}", r.is_measured ? "measured" : "modelled", r.machine);
+  };
+  return fmt::format("before: {}; after: {}\n", kind(before), kind(after));
+}
+
 int compare(const CompareArguments& a) {
-  const Figures before = figures_of(a.before), after = figures_of(a.after);
-  std::string text =
-      fmt::format("{:<44}{:>16}{:>16}{:>12}\n", "figure", "before", "after", "change, %");
+  const Report first = read_report(a.before), second = read_report(a.after);
+  const bool by_time = first.is_measured || second.is_measured;
+  const Figures& before = by_time ? first.times : first.figures;
+  const Figures& after = by_time ? second.times : second.figures;
+  std::string text = by_time ? kinds(first, second) : std::string();
+  text += fmt::format("{:<44}{:>16}{:>16}{:>12}\n", "figure", "before", "after", "change, %");
   double worst = 0;
   std::size_t same = 0;
   const auto find = [](const Figures& figures, const std::string& name) {
@@ -72,14 +110,17 @@ int compare(const CompareArguments& a) {
       all.emplace_back(figure.first, 0.0);
   for (const auto& [name, value] : all) {
     const double now = find(after, name), change = percent(value, now);
-    worst = std::max(worst, name == "total cycles" || name == "total moved_bytes" ? change : 0);
+    const bool is_held =
+        name == "total cycles" || name == "total moved_bytes" || name == "total microseconds";
+    worst = std::max(worst, is_held ? change : 0);
     if (change == 0)
       ++same;
     else
       text += fmt::format("{:<44}{:>16}{:>16}{:>+12.2f}\n", name, value, now, change);
   }
-  text += fmt::format("{} figures are the same; total cycles and bytes may grow by {} %: {}\n",
-                      same, a.threshold, worst > a.threshold ? "MORE" : "ok");
+  text += fmt::format("{} figures are the same; total {} may grow by {} %: {}\n", same,
+                      by_time ? "time" : "cycles and bytes", a.threshold,
+                      worst > a.threshold ? "MORE" : "ok");
   print_results(text);
   return worst > a.threshold ? kCheckFailed : kOk;
 }
@@ -90,7 +131,7 @@ void add_compare_command(CLI::App& app, std::function<int()>& run) {
   CLI::App* command = app.add_subcommand(
       "compare",
       "Two reports in JSON: what changed. Exit 1 when total cycles or bytes grew more "
-      "than the threshold.");
+      "than the threshold; of reports of this computer (--machine host), total time.");
   command->footer(internal::kExitCodes);
   const auto a = std::make_shared<CompareArguments>();
   command->add_option("before", a->before, "report of sparse_fc_layer --json")->required();

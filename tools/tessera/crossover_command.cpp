@@ -8,8 +8,10 @@
 #include "tessera/base/error.hpp"
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/inputs.hpp"
+#include "tessera/tools/internal/host_options.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
 #include "tessera/tools/tessera/commands.hpp"
+#include "tessera/tools/tessera/host_commands.hpp"
 
 namespace tessera::inline v0::tools {
 namespace {
@@ -70,6 +72,7 @@ std::optional<std::int64_t> dense_cycles(Layer& layer) {
 
 int crossover(const LayerArguments& given) {
   const LayerArguments a = with_layer_keys(given);
+  if (is_host(a)) return print_results(host_crossover(a)), int(kOk);
   Layer layer(a);
   const auto dense = dense_cycles(layer);
   if (!dense) throw Error(ErrorCode::NoSolution, "the dense layer has no plan; give more memory");
@@ -101,7 +104,10 @@ void add_crossover_command(CLI::App& app, std::function<int()>& run) {
   internal::add_layer_options(*command, *a);
   internal::add_machine_options(*command, *a);
   command->remove_option(command->get_option("--block-size"));
-  command->callback([a, &run] { run = [a] { return crossover(*a); }; });
+  command->callback([command, a, &run] {
+    internal::refuse_tile_options(*command, *a, {"--tiles-per-ipu"});
+    run = [a] { return crossover(*a); };
+  });
 }
 
 }  // namespace tessera::inline v0::tools

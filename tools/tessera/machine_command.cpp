@@ -1,12 +1,16 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "tessera/base/error.hpp"
 #include "tessera/device/host_cpu.hpp"
 #include "tessera/device/machine.hpp"
+#include "tessera/runtime/host_rates.hpp"
 #include "tessera/tools/exit_code.hpp"
+#include "tessera/tools/inputs.hpp"
 #include "tessera/tools/tessera/commands.hpp"
 
 namespace tessera::inline v0::tools {
@@ -36,6 +40,33 @@ std::string host_json() {
   return json.dump(2);
 }
 
+std::string calibrate() {
+  const runtime::HostRates rates = runtime::measure_host_rates();
+  const std::filesystem::path path = host_rates_path();
+  if (path.empty())
+    throw Error(ErrorCode::InvalidArgument,
+                "there is no folder for the rates; set XDG_CACHE_HOME or HOME");
+  write_folder(path.parent_path().string(), {{path.filename().string(), to_json(rates)}});
+  std::string text = fmt::format(
+      "computer      {}\npeak          {:.1f} float GFLOP/s a thread\n"
+      "read          L1 {:.0f}, L2 {:.0f}, memory {:.1f} GB/s a thread\n"
+      "dense         {}\n\n{:<7}{:<7}{:>7}{:>8}{:>16}{:>12}{:>12}\n",
+      rates.cpu_model, rates.peak_flops * 1e-9, rates.l1_bytes_per_second * 1e-9,
+      rates.l2_bytes_per_second * 1e-9, rates.memory_bytes_per_second * 1e-9, rates.dense_kernel,
+      "pass", "type", "block", "batch", "blocks in a row", "GFLOP/s", "of peak");
+  const auto line = [&](planner::Pass pass, DataType type, const std::string& block, std::int64_t z,
+                        const std::string& row, double flops) {
+    text += fmt::format("{:<7}{:<7}{:>7}{:>8}{:>16}{:>12.2f}{:>12.3f}\n", planner::to_string(pass),
+                        tessera::to_string(type), block, z, row, flops * 1e-9,
+                        flops / rates.peak_flops);
+  };
+  for (const runtime::KernelRate& k : rates.kernels)
+    line(k.pass, k.type, std::to_string(k.block), k.z, fmt::format("{:.2f}", k.row_blocks),
+         k.flops);
+  for (const runtime::DenseRate& d : rates.dense) line(d.pass, d.type, "dense", d.z, "", d.flops);
+  return text + fmt::format("\nwritten to {}\n", path.string());
+}
+
 std::string machine_json(const std::string& name) {
   return name == device::kHostMachine ? host_json()
                                       : device::machine_to_json(device::load_machine(name));
@@ -49,6 +80,12 @@ void add_machine_command(CLI::App& app, std::function<int()>& run) {
   command->add_subcommand("list", "A line for each preset.")->callback([&run] {
     run = [] { return print_results(list()), int(kOk); };
   });
+  command
+      ->add_subcommand(
+          "calibrate",
+          "Measures what this computer does at best, in a few seconds, and keeps it for "
+          "forecasts of --machine host.")
+      ->callback([&run] { run = [] { return print_results(calibrate()), int(kOk); }; });
   CLI::App* show = command->add_subcommand(
       "show",
       "One machine as JSON, which --machine reads when it is saved to a file; this computer has "

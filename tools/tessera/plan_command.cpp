@@ -3,16 +3,20 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <map>
 #include <memory>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/int_math.hpp"
 #include "tessera/planner/explain.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/inputs.hpp"
+#include "tessera/tools/internal/host_options.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
 #include "tessera/tools/plan_notes.hpp"
+#include "tessera/tools/tessera/host_commands.hpp"
 #include "tessera/tools/tessera/plan_table.hpp"
 
 namespace tessera::inline v0::tools {
@@ -77,6 +81,9 @@ void add_plan_options(CLI::App& app, PlanArguments& a) {
 
 // What cannot be told option by option.
 void check_together(const CLI::App& app, PlanArguments& a) {
+  internal::refuse_tile_options(app, a,
+                                {"--tiles-per-ipu", "--plan-constraints", "--plan", "--plan-cache",
+                                 "--on-no-fit", "--cost-model", "--json", "--explain", "--table"});
   for (const char* option : kLayerOptions) a.layer_given |= app.count(option) > 0;
   a.machine_given = app.count("--machine") + app.count("--tiles-per-ipu") > 0;
   if (!a.plan_file.empty() && app.count("--cost-model") > 0)
@@ -94,6 +101,7 @@ planner::Options options_of(const PlanArguments& a) {
 struct Asked {
   planner::Problem problem;
   std::optional<PatternStats> stats;
+  sparse::Csr<double> pattern;  // elements; of a file
 };
 
 Asked asked_layer(const PlanArguments& a) {
@@ -115,6 +123,7 @@ Asked asked_layer(const PlanArguments& a) {
   const sparse::Csr<double> blocks = in_whole_blocks(pattern, p.block);
   p.density = double(blocks.blocks()) / (double(blocks.block_rows()) * double(blocks.block_cols()));
   asked.stats = sparse::pattern_stats(blocks);
+  asked.pattern = std::move(pattern);
   return asked;
 }
 
@@ -174,7 +183,25 @@ std::string to_text(const Answer& answer, bool explain) {
   return text;
 }
 
+// Blocks that hold the pattern: of the file, or expected of a uniform one.
+double blocks_as(const Asked& asked, BlockShape block) {
+  if (asked.stats) return double(in_whole_blocks(asked.pattern, block).blocks());
+  const planner::Problem& p = asked.problem;
+  const double parts = double(block.area()) / double(p.block.area());
+  const double all = double(ceil_div(p.size.x, block.rows) * ceil_div(p.size.y, block.cols));
+  return all * (1 - std::pow(1 - p.density, parts));
+}
+
+std::string host_text(const PlanArguments& given) {
+  PlanArguments a = given;
+  static_cast<LayerArguments&>(a) = with_layer_keys(given);
+  const Asked asked = asked_layer(a);
+  planner::check_problem(asked.problem);
+  return host_plan(asked.problem, [&](BlockShape block) { return blocks_as(asked, block); });
+}
+
 std::string plan_text(const PlanArguments& a) {
+  if (is_host(a)) return host_text(a);
   if (!a.table.empty()) {
     const std::string name = a.table == "-" ? "standard input" : a.table;
     PlanSource source(a.plan_cache);

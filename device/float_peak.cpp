@@ -1,8 +1,8 @@
-#include "tessera/bench/fma_peak.hpp"
+#include "tessera/device/float_peak.hpp"
 
 // foreach_target reads this file again, once for each instruction set.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "tessera/bench/fma_peak.cpp"
+#define HWY_TARGET_INCLUDE "tessera/device/float_peak.cpp"
 #include <hwy/foreach_target.h>
 // First the list of targets, then what depends on the target.
 #include <hwy/highway.h>
@@ -11,8 +11,10 @@
 #include <chrono>
 #include <cstdint>
 
+#include "tessera/base/aligned_vector.hpp"
+
 HWY_BEFORE_NAMESPACE();
-namespace tessera::inline v0::bench::HWY_NAMESPACE {
+namespace tessera::inline v0::device::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Twelve sums that do not wait for each other: enough for two units of four cycles and to spare,
@@ -51,16 +53,41 @@ double fused() {
 double separate() {
   return rate_of([](auto sum, auto factor, auto up) { return hn::Add(hn::Mul(sum, factor), up); });
 }
+// Eight sums, so that loads do not wait for additions.
+double read_rate(const float* data, std::size_t count) {
+  const hn::ScalableTag<float> d;
+  using Clock = std::chrono::steady_clock;
+  const std::size_t step = 8 * hn::Lanes(d), whole = count / step * step;
+  double best = 0;
+  volatile float keep = 0;
+  for (int sample = 0; sample < 9; ++sample) {
+    const std::size_t rounds = 1 + (std::size_t{1} << 22) / count;
+    const auto begin = Clock::now();
+    hn::Vec<decltype(d)> sums[8];
+    for (auto& sum : sums) sum = hn::Zero(d);
+    for (std::size_t round = 0; round < rounds; ++round)
+      for (std::size_t i = 0; i < whole; i += step)
+        for (std::size_t k = 0; k < 8; ++k)
+          sums[k] = hn::Add(sums[k], hn::Load(d, data + i + k * hn::Lanes(d)));
+    for (std::size_t k = 1; k < 8; ++k) sums[0] = hn::Add(sums[0], sums[k]);
+    keep = hn::GetLane(hn::SumOfLanes(d, sums[0]));
+    const std::chrono::duration<double> seconds = Clock::now() - begin;
+    best = std::max(best, double(rounds * whole * sizeof(float)) / seconds.count());
+  }
+  static_cast<void>(keep);
+  return best;
+}
 const char* name() { return hwy::TargetName(HWY_TARGET); }
 
-}  // namespace tessera::inline v0::bench::HWY_NAMESPACE
+}  // namespace tessera::inline v0::device::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace tessera::inline v0::bench {
+namespace tessera::inline v0::device {
 
 HWY_EXPORT(fused);
 HWY_EXPORT(separate);
+HWY_EXPORT(read_rate);
 HWY_EXPORT(name);
 
 FloatPeak measure_float_peak() {
@@ -69,5 +96,10 @@ FloatPeak measure_float_peak() {
           .separate = HWY_DYNAMIC_DISPATCH(separate)()};
 }
 
-}  // namespace tessera::inline v0::bench
+double measure_read_rate(Bytes size) {
+  const AlignedVector<float> data(std::max<std::size_t>(std::size_t(size.value) / 4, 1024), 1.0f);
+  return HWY_DYNAMIC_DISPATCH(read_rate)(data.data(), data.size());
+}
+
+}  // namespace tessera::inline v0::device
 #endif

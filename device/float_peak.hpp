@@ -2,7 +2,9 @@
 
 #include <string>
 
-namespace tessera::inline v0::bench {
+#include "tessera/base/units.hpp"
+
+namespace tessera::inline v0::device {
 
 // What this core does at best right now, one thread, widest vectors Highway finds here: floating
 // point operations per second with nothing but registers. About 0.1 s each.
@@ -13,4 +15,8 @@ struct FloatPeak {
 };
 FloatPeak measure_float_peak();
 
-}  // namespace tessera::inline v0::bench
+// Bytes per second that one thread reads, again and again, from memory of this size: the rate of
+// the level of cache that holds it. Some milliseconds.
+double measure_read_rate(Bytes size);
+
+}  // namespace tessera::inline v0::device

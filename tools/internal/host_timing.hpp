@@ -1,0 +1,33 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "tessera/runtime/host_times.hpp"
+
+namespace tessera::inline v0::tools::internal {
+
+struct MedianTimes {
+  runtime::HostTimes times;  // of the run whose time is the median
+  std::int64_t runs = 0;     // that were measured
+};
+
+// `run()` gives HostTimes. Once to allocate and warm the caches, then 3 to 25 times, for a tenth of
+// a second at least where 25 allow it.
+template <class Run>
+MedianTimes measure(const Run& run) {
+  constexpr int kFewest = 3, kMost = 25;
+  constexpr double kSeconds = 0.1;
+  run();
+  std::vector<runtime::HostTimes> times;
+  for (double sum = 0; std::ssize(times) < kFewest || (sum < kSeconds && std::ssize(times) < kMost);
+       sum += times.back().seconds)
+    times.push_back(run());
+  const auto middle = times.begin() + std::ssize(times) / 2;
+  std::nth_element(times.begin(), middle, times.end(),
+                   [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
+  return {*middle, std::ssize(times)};
+}
+
+}  // namespace tessera::inline v0::tools::internal

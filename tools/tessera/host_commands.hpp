@@ -1,0 +1,21 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "tessera/planner/problem.hpp"
+#include "tessera/tools/layer_arguments.hpp"
+
+namespace tessera::inline v0::tools {
+
+// `tessera plan` for this computer: cells and forecast of every pass, as the problem's blocks, in
+// larger ones and dense, and which is the fastest. `blocks_as` tells how many blocks of a shape it
+// takes to hold the pattern.
+std::string host_plan(const planner::Problem& problem,
+                      const std::function<double(BlockShape)>& blocks_as);
+
+// `tessera crossover` for this computer: real runs of random layers of every block size, halving
+// the interval of densities.
+std::string host_crossover(const LayerArguments& arguments);
+
+}  // namespace tessera::inline v0::tools
