@@ -12,6 +12,8 @@
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
+#include "tessera/tools/internal/manual.hpp"
+#include "tessera/tools/internal/progress.hpp"
 #include "tessera/tools/plan_notes.hpp"
 #include "tessera/tools/tessera/plan_table.hpp"
 
@@ -56,7 +58,7 @@ void add_plan_options(CLI::App& app, PlanArguments& a) {
                                                        {"popsparse", CostModel::PopSparse}};
   app.add_option("--cost-model", a.cost_model,
                  "default: all that a step costs; popsparse: PopLibs 3.4's figures, slips included")
-      ->transform(CLI::CheckedTransformer(models))
+      ->transform(CLI::CheckedTransformer(models).description(""))
       ->type_name("MODEL")
       ->default_str("default");
   auto* json = app.add_flag("--json", a.json, "print JSON, which --plan reads");
@@ -171,10 +173,12 @@ std::string to_text(const Answer& answer, bool explain) {
                       to_string(layer.problem), layer.machine.name, layer.machine.tiles,
                       layer.machine.tile_memory.value, to_string(layer.plan));
   if (explain) text += "\n" + to_text(explanation_of(answer));
-  return text;
+  return internal::wrapped(text, /*indented=*/6, /*flush=*/11);
 }
 
 std::string plan_text(const PlanArguments& a) {
+  internal::Progress progress(false);
+  progress.set("planning");
   if (!a.table.empty()) {
     const std::string name = a.table == "-" ? "standard input" : a.table;
     PlanSource source(a.plan_cache);
