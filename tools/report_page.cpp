@@ -25,6 +25,19 @@ std::string for_script(const std::string& json) {
   return text;
 }
 
+std::string page_of(const Json& document) {
+  if (!can_make_pages())
+    throw Error(ErrorCode::InvalidArgument,
+                "--html: the chart library was not there when this program was built; install npm "
+                "and build again");
+  std::string page(internal::page_template());
+  put(page, "/*STYLE*/", internal::page_style());
+  put(page, "/*SCRIPT*/", internal::page_script());
+  put(page, "/*REPORT*/", for_script(document.dump()));
+  put(page, "/*CHARTS*/", internal::chart_library());  // last: no mark is looked for in it
+  return page;
+}
+
 }  // namespace
 
 bool can_make_pages() { return !internal::chart_library().empty(); }
@@ -51,19 +64,12 @@ std::string tiles_json(const partitioner::Buckets& buckets) {
 }
 
 std::string report_page(const std::string& report_json, const PageExtras& extras) {
-  if (!can_make_pages())
-    throw Error(ErrorCode::InvalidArgument,
-                "--html: the chart library was not there when this program was built; install npm "
-                "and build again");
   Json report = Json::parse(report_json);
   if (!extras.explanation.empty()) report["explanation"] = Json::parse(extras.explanation);
   if (!extras.tiles.empty()) report["tiles"] = Json::parse(extras.tiles);
-  std::string page(internal::page_template());
-  put(page, "/*STYLE*/", internal::page_style());
-  put(page, "/*SCRIPT*/", internal::page_script());
-  put(page, "/*REPORT*/", for_script(report.dump()));
-  put(page, "/*CHARTS*/", internal::chart_library());  // last: no mark is looked for in it
-  return page;
+  return page_of(report);
 }
+
+std::string study_page(const std::string& study_json) { return page_of(Json::parse(study_json)); }
 
 }  // namespace tessera::inline v0::tools

@@ -23,5 +23,7 @@ std::string tiles_json(const partitioner::Buckets& buckets);
 // is missing when can_make_pages() is false. 1.3 MB and some 150 bytes for each tile of a report
 // with tiles; below 2 MB for 1472. Any number of threads.
 std::string report_page(const std::string& report_json, const PageExtras& extras);
+// The same for what `tessera sweep --json` or `tessera crossover --json` prints.
+std::string study_page(const std::string& study_json);
 
 }  // namespace tessera::inline v0::tools

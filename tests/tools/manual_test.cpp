@@ -39,8 +39,15 @@ TEST(GeneratedPages, NameEveryOptionThatHelpNames) {
 
 TEST(GeneratedPages, NameTheOptionsOfSubCommandsToo) {
   for (const char* kind : {"man", "bash", "zsh", "fish"}) {
-    const std::string page = run({TESSERA_TOOL, "--generate", kind}).out;
-    for (const char* word : {"crossover", "shard", "threshold"}) EXPECT_THAT(page, HasSubstr(word));
+    std::string page = run({TESSERA_TOOL, "--generate", kind}).out;
+    page = std::regex_replace(page, std::regex("\\\\-"), "-");
+    for (const char* command : {"plan", "run", "bench", "inspect", "convert", "compare", "sweep",
+                                "crossover", "machine", "doctor"}) {
+      EXPECT_THAT(page, HasSubstr(command));
+      for (const std::string& name : options_of(run({TESSERA_TOOL, command, "--help"}).out))
+        EXPECT_NE(page.find((std::string(kind) == "fish" ? "-l " : "--") + name), page.npos)
+            << kind << " " << command << " " << name;
+    }
   }
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -62,7 +63,9 @@ TEST(PlanNotes, LeaveATextWithoutThemAlone) {
 TEST(PlanExplanation, FollowsThePlan) {
   const test::Outcome plain = plan_small({}), with = plan_small({"--explain"});
   EXPECT_EQ(with.exit, 0) << with.err;
-  EXPECT_EQ(with.out, plain.out + "\n" + explained(small_layer()));
+  // Lines that are too long for a page go on in the next one.
+  EXPECT_EQ(std::regex_replace(with.out, std::regex("\n( {6}| {11})(?! )"), " "),
+            plain.out + "\n" + explained(small_layer()));
 }
 
 TEST(PlanExplanation, IsAMemberOfTheJsonThatReadersSkip) {

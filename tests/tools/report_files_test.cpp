@@ -231,6 +231,7 @@ TEST(Interrupt, LeavesAValidPartialReport) {
   EXPECT_EQ(outcome.exit, 130) << outcome.err;
   const json report = json::parse(read_file(folder / "out.json"));
   EXPECT_EQ(report["status"], "partial");
+  EXPECT_THAT(report["notes"].dump(), HasSubstr("interrupted: "));
   EXPECT_LT(report["passes"].size(), 3u);
   EXPECT_EQ(schema_breach(schema(), report), "");
 }

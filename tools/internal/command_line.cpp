@@ -197,7 +197,7 @@ std::optional<int> parse_command_line(CLI::App& app, int argc, const char* const
     std::ostringstream help, complaint;
     const int exit = app.exit(error, help, complaint) == 0 ? kOk : kUsage;
     std::cerr << complaint.str() << (exit == kOk ? std::string() : hint(app, kept));
-    print_results(help.str());
+    print_results(exit == kOk ? wrapped(help.str(), kDescriptions, 0) : help.str());
     return exit;
   }
 }

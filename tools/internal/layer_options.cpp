@@ -80,17 +80,17 @@ void add_layer_options(CLI::App& app, LayerArguments& a) {
   app.add_option("--single-phase", a.phase,
                  "all: forward, input gradient, weight gradient; fwd; bwd: forward and input "
                  "gradient; wu: forward and weight gradient")
-      ->transform(CLI::CheckedTransformer(phases))
+      ->transform(CLI::CheckedTransformer(phases).description(""))
       ->type_name("PHASE")
       ->default_str("all");
   static const std::map<std::string, DataType> types{
       {"float", DataType::Float}, {"half", DataType::Half}, {"bfloat16", DataType::BFloat16}};
   app.add_option("--data-type", a.data_type, "of R, S and Q: float, half or bfloat16")
-      ->transform(CLI::CheckedTransformer(types))
+      ->transform(CLI::CheckedTransformer(types).description(""))
       ->type_name("TYPE")
       ->default_str("half");
   app.add_option("--partials-type", a.partials_type, "of sums: float, or half for half blocks")
-      ->transform(CLI::CheckedTransformer(types))
+      ->transform(CLI::CheckedTransformer(types).description(""))
       ->type_name("TYPE")
       ->default_str("float");
 }
@@ -118,7 +118,7 @@ void add_planner_options(CLI::App& app, LayerArguments& a) {
   app.add_option("--on-no-fit", a.on_no_fit,
                  "without a plan: fail, and say what would help; or best-effort: take more of the "
                  "tiles' memory or cut the batch into parts, and say so")
-      ->transform(CLI::CheckedTransformer(no_fit))
+      ->transform(CLI::CheckedTransformer(no_fit).description(""))
       ->type_name("CHOICE")
       ->default_str("fail");
   app.add_option("--plan", a.plan_file,

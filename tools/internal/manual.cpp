@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <sstream>
 #include <vector>
 
 namespace tessera::inline v0::tools::internal {
@@ -135,6 +136,22 @@ std::optional<std::string> generated_page(const CLI::App& app, const std::string
   if (kind == "zsh") return zsh(app, program);
   if (kind == "fish") return fish(app, program);
   return std::nullopt;
+}
+
+std::string wrapped(const std::string& text, std::size_t indented, std::size_t flush) {
+  std::istringstream lines(text);
+  std::string result;
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t indent = line.starts_with("  ") ? indented : flush;
+    while (line.size() > kColumns) {
+      const std::size_t space = line.rfind(' ', kColumns);
+      if (space == line.npos || space <= indent) break;
+      result += line.substr(0, space) + "\n";
+      line = std::string(indent, ' ') + line.substr(space + 1);
+    }
+    result += line + "\n";
+  }
+  return result;
 }
 
 }  // namespace tessera::inline v0::tools::internal

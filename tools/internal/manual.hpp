@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 
@@ -14,5 +15,14 @@ namespace tessera::inline v0::tools::internal {
 // options included. Nothing for another word. `program` is the name it is called by.
 std::optional<std::string> generated_page(const CLI::App& app, const std::string& program,
                                           const std::string& kind);
+
+// The text with no line of more than kColumns columns: longer ones are broken between words, and go
+// on `indented` columns from the left where they begin with two spaces, else `flush`. Lines without
+// a space to break at stay.
+inline constexpr std::size_t kColumns = 100;
+std::string wrapped(const std::string& text, std::size_t indented, std::size_t flush);
+
+// Where CLI11 begins descriptions on help pages.
+inline constexpr std::size_t kDescriptions = 30;
 
 }  // namespace tessera::inline v0::tools::internal

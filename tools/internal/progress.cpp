@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +19,15 @@ using namespace std::chrono_literals;
 
 constexpr Clock::duration kPatience = 2s, kBeat = 10s, kRedraw = 200ms;
 
+constexpr std::int64_t kBarWidth = 30;
+
+// A bar must not run over the end of the line: what is there could then not be written over.
+std::size_t terminal_columns() {
+  winsize size = {};
+  const bool is_known = ::ioctl(2, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+  return is_known ? size.ws_col : 80;
+}
+
 volatile sig_atomic_t interrupted = 0;
 
 extern "C" void note_interrupt(int) { interrupted = 1; }
@@ -25,22 +36,20 @@ extern "C" void note_interrupt(int) { interrupted = 1; }
 
 bool stderr_is_terminal() {
   const char* term = std::getenv("TERM");
-  const char* no_color = std::getenv("NO_COLOR");
-  const bool is_dumb = term == nullptr || std::strcmp(term, "dumb") == 0;
-  return ::isatty(2) == 1 && !is_dumb && (no_color == nullptr || *no_color == 0);
+  return ::isatty(2) == 1 && term != nullptr && std::strcmp(term, "dumb") != 0;
 }
 
-Progress::Progress(bool quiet) {
+Progress::Progress(bool quiet) : has_bar_(!quiet && stderr_is_terminal()) {
   if (quiet) return;
-  thread_ = std::thread([this, is_terminal = stderr_is_terminal()] {
+  thread_ = std::thread([this] {
     const auto start = Clock::now();
     std::unique_lock lock(mutex_);
     auto next = start + kPatience;
     while (!wake_.wait_until(lock, next, [this] { return is_over_; })) {
-      show(is_terminal, std::chrono::duration<double>(Clock::now() - start).count());
-      next = Clock::now() + (is_terminal ? kRedraw : kBeat);
+      show(std::chrono::duration<double>(Clock::now() - start).count());
+      next = Clock::now() + (has_bar_ ? kRedraw : kBeat);
     }
-    if (is_terminal && has_written_) fmt::print(stderr, "\r\x1b[K");
+    erase();
   });
 }
 
@@ -59,16 +68,30 @@ void Progress::set(const std::string& what, std::int64_t done, std::int64_t all)
   what_ = what, done_ = done, all_ = all;
 }
 
-void Progress::show(bool is_terminal, double seconds) {
-  constexpr std::int64_t kWidth = 30;
-  const std::int64_t filled = all_ > 0 ? kWidth * done_ / all_ : 0;
+void Progress::hide() {
+  const std::lock_guard lock(mutex_);
+  erase();
+}
+
+void Progress::erase() {
+  if (bar_width_ == 0) return;
+  fmt::print(stderr, "\r{:{}}\r", "", bar_width_);
+  std::fflush(stderr);
+  bar_width_ = 0;
+}
+
+void Progress::show(double seconds) {
   const std::string parts = all_ > 0 ? fmt::format(" {} of {}", done_, all_) : std::string();
-  has_written_ = true;
-  if (is_terminal)
-    fmt::print(stderr, "\r\x1b[K[{:#<{}}{:.<{}}] {}{}, {:.0f} s", "", filled, "", kWidth - filled,
-               what_, parts, seconds);
-  else
-    fmt::print(stderr, "{}{}, {:.0f} s\n", what_, parts, seconds);
+  const std::string text = fmt::format("{}{}, {:.0f} s", what_, parts, seconds);
+  if (has_bar_) {
+    const std::int64_t filled = all_ > 0 ? kBarWidth * done_ / all_ : 0;
+    std::string line = fmt::format("[{:#<{}}{:.<{}}] {}", "", filled, "", kBarWidth - filled, text);
+    line.resize(std::min(line.size(), terminal_columns() - 1));
+    fmt::print(stderr, "\r{:<{}}", line, std::max(line.size(), bar_width_));
+    bar_width_ = line.size();
+  } else {
+    fmt::print(stderr, "{}\n", text);
+  }
   std::fflush(stderr);
 }
 

@@ -154,7 +154,8 @@ void add_file_options(CLI::App& app, Arguments& a) {
 void add_run_options(CLI::App& app, const std::shared_ptr<Arguments>& arguments) {
   Arguments& a = *arguments;
   const auto area = std::make_shared<AreaText>();
-  app.footer(std::string(internal::kExitCodes) + "\nExample: " + app.get_name() +
+  app.footer(std::string(internal::kExitCodes) +
+             "\nExample: " + (app.get_parent() != nullptr ? "tessera " : "") + app.get_name() +
              " --input-size 1024 --output-size 1024 --density 0.1 --batch-size 64");
   internal::add_weights_options(app, a);
   internal::add_layer_options(app, a);

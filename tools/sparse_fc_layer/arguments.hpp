@@ -46,6 +46,7 @@ struct Arguments : LayerArguments {
   std::vector<std::pair<std::string, std::string>> configuration;  // every option's value
   bool report_plan = false, report_cycles = false, report_serial_splits = false, profile = false;
   bool report_tiles = false;
+  double limit_milliseconds = 0;  // no step begins later than this; 0: no limit
   bool self_check = false;
   std::optional<FaultRequest> fault;
 };

@@ -1,7 +1,11 @@
 #include "tessera/tools/sparse_fc_layer/passes.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <chrono>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,8 +34,11 @@ void add(const runtime::Verdict& part, runtime::Verdict& sum) {
 template <class T>
 class Passes {
  public:
-  Passes(runtime::FullyConnected& layer, const Weights& weights, const Arguments& a, LayerRun& run)
+  Passes(runtime::FullyConnected& layer, const Weights& weights, const Arguments& a, LayerRun& run,
+         internal::Progress& progress)
       : layer_(layer),
+        progress_(progress),
+        run_(run),
         weights_(weights),
         arguments_(a),
         notes_(run.context.notes),
@@ -70,15 +77,15 @@ class Passes {
       const Matrix<T> q_grad = columns(q_grad_, part), s = columns(s_, part);
       sparse::Csr<float> gradient;
       trusted(planner::Pass::GradW, [&](const runtime::RunOptions& options) {
-        const bool finished = layer_.grad_w<T>(q_grad.view(), s.view(), std::span(&gradient, 1),
-                                               options, pass.ledger);
-        TESSERA_ASSERT(finished);  // nobody stops it
+        is_cut_ = !layer_.grad_w<T>(q_grad.view(), s.view(), std::span(&gradient, 1), options,
+                                    pass.ledger);
         return gradient.values;
       });
+      if (is_cut_) return;
       // Parts of a batch are not added up here.
       if (is_kept_ && parts_.size() == 1 && sparse::can_read_npz())
         files_.emplace_back("weight_gradient.npz", sparse::write_npz(inside(gradient, weights_)));
-      if (!is_checked_) continue;
+      if (!is_checked_ || is_over()) continue;
       if (!pass.verdict) pass.verdict.emplace();
       add(runtime::verify_gradient<T>(matrix_, inside(gradient, weights_), q_grad.view(), s.view(),
                                       rounding(planner::Pass::GradW)),
@@ -87,6 +94,11 @@ class Passes {
     keep_tiles(pass);
     report_.passes.push_back(std::move(pass));
   }
+
+  bool is_over() const {
+    return internal::is_interrupted() || std::chrono::steady_clock::now() >= run_.deadline;
+  }
+  bool is_cut() const { return is_cut_; }
 
  private:
   Matrix<T> columns(const Matrix<T>& whole, Range part) const {
@@ -112,6 +124,13 @@ class Passes {
     decltype(run(trust.options())) clean;
     if (trust.has_fault()) clean = run({});
     runtime::RunOptions options = trust.options();
+    options.stop = stop_.get_token();
+    options.progress = [&](const runtime::Progress& at) {
+      progress_.set(fmt::format("{}, {}", planner::to_string(pass), at.step),
+                    std::int64_t(report_.passes.size()),
+                    std::int64_t(passes_wanted(report_.problem)));
+      if (is_over()) stop_.request_stop();
+    };
     if (keeps_tiles_) options.tiles = &tiles_;
     const bool changed = run(options) != clean;
     for (std::string& note : trust.notes(changed)) notes_.push_back(std::move(note));
@@ -126,10 +145,10 @@ class Passes {
     for (const Range part : parts_) {
       Matrix<T> part_out(out.rows(), width_);
       trusted(pass, [&](const runtime::RunOptions& options) {
-        const bool finished = run(columns(in, part), part_out, options, ledger);
-        TESSERA_ASSERT(finished);
+        is_cut_ = !run(columns(in, part), part_out, options, ledger);
         return part_out.elements();
       });
+      if (is_cut_) return;
       runtime::put_columns(part_out, part, out.view());
     }
     if (is_kept_)
@@ -137,7 +156,7 @@ class Passes {
                           sparse::write_npy(std::as_const(out).view()));
     report_.passes.push_back({pass, std::move(ledger), {}});
     keep_tiles(report_.passes.back());
-    if (is_checked_)
+    if (is_checked_ && !is_over())
       report_.passes.back().verdict =
           runtime::verify_product<T>(matrix, in.view(), std::as_const(out).view(), rounding(pass));
   }
@@ -148,6 +167,10 @@ class Passes {
   }
 
   runtime::FullyConnected& layer_;
+  internal::Progress& progress_;
+  LayerRun& run_;
+  std::stop_source stop_;
+  bool is_cut_ = false;  // the last run was stopped
   const Weights& weights_;
   const Arguments& arguments_;
   std::vector<std::string>& notes_;
@@ -165,25 +188,33 @@ class Passes {
 template <class T>
 void run_typed(Passes<T> passes, LayerRun& run, internal::Progress& progress) {
   const planner::Problem& problem = run.report.problem;
-  const std::int64_t all = 1 + problem.grad_a + problem.grad_w;
+  const std::size_t all = passes_wanted(problem);
   const auto pass = [&](bool is_wanted, const char* name, auto go) {
-    if (!is_wanted) return;
-    run.context.is_partial |= internal::is_interrupted();
-    if (run.context.is_partial) return;
-    progress.set(name, std::int64_t(run.report.passes.size()), all);
-    go();
+    if (!is_wanted || run.context.is_partial) return;
+    progress.set(name, std::int64_t(run.report.passes.size()), std::int64_t(all));
+    if (!passes.is_over()) go();
+    run.context.is_partial =
+        passes.is_cut() || (passes.is_over() && run.report.passes.size() < all);
   };
   pass(true, "Fwd", [&] { passes.fwd(); });
   pass(problem.grad_a, "GradA", [&] { passes.grad_a(); });
   pass(problem.grad_w, "GradW", [&] { passes.grad_w(); });
+  if (run.context.is_partial)
+    run.context.notes.push_back(fmt::format(
+        "{}: {} of {} passes ran", internal::is_interrupted() ? "interrupted" : "out of time",
+        run.report.passes.size(), all));
 }
 
 }  // namespace
 
+std::size_t passes_wanted(const planner::Problem& problem) {
+  return std::size_t{1} + problem.grad_a + problem.grad_w;
+}
+
 void run_passes(runtime::FullyConnected& layer, const Weights& weights, const Arguments& arguments,
                 LayerRun& run, internal::Progress& progress) {
   with_type(run.report.problem.data_type, [&](auto zero) {
-    run_typed(Passes<decltype(zero)>(layer, weights, arguments, run), run, progress);
+    run_typed(Passes<decltype(zero)>(layer, weights, arguments, run, progress), run, progress);
   });
 }
 

@@ -10,6 +10,9 @@ class Progress;
 
 namespace tessera::inline v0::tools {
 
+// Fwd and what the problem has beside it.
+std::size_t passes_wanted(const planner::Problem& problem);
+
 // Runs the passes of the report's problem for the whole batch of the arguments, on operands of
 // files or drawn from the seed, and adds them to the report, results to the files when they are to
 // be kept. An interrupt between two passes leaves the rest out and makes the report partial. The

@@ -206,6 +206,7 @@ ExitCode exit_code_of(const LayerRun& run) {
 }
 
 LayerRun run_layer(const Arguments& given, const char* program) {
+  const auto begin = std::chrono::steady_clock::now();
   Arguments a = given;
   internal::Progress progress(a.quiet);
   progress.set("reading");
@@ -233,6 +234,8 @@ LayerRun run_layer(const Arguments& given, const char* program) {
                a.report_cycles,
                a.profile,
                a.report_tiles || wants_page(a)};
+  if (a.limit_milliseconds > 0)
+    run.deadline = begin + std::chrono::microseconds(std::int64_t(1e3 * a.limit_milliseconds));
   run.extras = extras_of(a, run.report, planned.options);
   if (wants_page(a) && a.plan_file.empty() && planned.options == options_of(a))
     run.page.explanation = explanation_of(run, weights);
@@ -252,7 +255,11 @@ int run_and_print(const Arguments& a, const char* program) {
 std::string to_text(const LayerRun& run) {
   std::string text;
   for (const std::string& note : run.context.notes) text += fmt::format("note      {}\n", note);
-  return text + runtime::to_text(run.report) + run.extras + cycles_text(run);
+  text += runtime::to_text(run.report) + run.extras + cycles_text(run);
+  if (run.context.is_partial)
+    text += fmt::format("PARTIAL: {} of {} passes ran\n", run.report.passes.size(),
+                        passes_wanted(run.report.problem));
+  return text;
 }
 
 }  // namespace tessera::inline v0::tools

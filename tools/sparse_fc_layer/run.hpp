@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct LayerRun {
   bool with_cycles = false;  // the text ends with the cycles of each pass,
   bool with_steps = false;   // with every step
   bool keeps_tiles = false;  // what each tile did is kept for --report-tiles or a page
+  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
   std::vector<std::pair<planner::Pass, std::string>> traces;  // for Perfetto
 };
 
@@ -30,7 +32,7 @@ struct LayerRun {
 // Progress goes to stderr unless the arguments are quiet.
 LayerRun run_layer(const Arguments& arguments, const char* program = "sparse_fc_layer");
 
-// The notes, a line each, and the report.
+// The notes, a line each, and the report; a last line says how many passes are missing.
 std::string to_text(const LayerRun& run);
 
 // What the program answers to the shell once it has run: kOk, kCheckFailed when a result is wrong,

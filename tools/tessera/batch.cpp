@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/tools/inputs.hpp"
@@ -39,23 +41,77 @@ std::string name_of(BatchMode mode) {
   return kNames[std::size_t(mode)];
 }
 
-void add_file(const std::string& path, int depth, std::vector<std::vector<std::string>>& problems) {
-  if (depth == kDeepestFile)
-    throw Error(ErrorCode::BadInput,
-                fmt::format("{}: files of problems may name others {} deep", path, kDeepestFile));
-  std::istringstream lines(load_text(path));
-  std::int64_t number = 0;
-  for (std::string line; std::getline(lines, line);) {
-    const std::vector<std::string> words =
-        internal::split_words(line, fmt::format("{}:{}", path, ++number));
-    if (words.empty()) continue;
-    if (words[0] == "--batch" && words.size() == 2)
-      add_file((std::filesystem::path(path).parent_path() / words[1]).string(), depth + 1,
-               problems);
-    else
-      problems.push_back(words);
+using Words = std::vector<std::string>;
+
+std::string option_name(const std::string& word) { return word.substr(0, word.find('=')); }
+
+// `words` with those of `defaults` before them that `words` does not give itself.
+Words with_defaults(const Words& defaults, const Words& words) {
+  Words all;
+  bool is_kept = true;
+  for (const std::string& word : defaults) {
+    if (word.starts_with("-"))
+      is_kept = std::none_of(words.begin(), words.end(), [&](const std::string& other) {
+        return option_name(other) == option_name(word);
+      });
+    if (is_kept) all.push_back(word);
   }
+  all.insert(all.end(), words.begin(), words.end());
+  return all;
 }
+
+// Takes files in, line by line.
+class BatchReader {
+ public:
+  void add_file(const std::string& path, int depth) {
+    if (depth == kDeepestFile)
+      throw Error(ErrorCode::BadInput,
+                  fmt::format("{}: files of problems may name others {} deep", path, kDeepestFile));
+    std::istringstream lines(load_text(path));
+    std::int64_t number = 0;
+    for (std::string line; std::getline(lines, line);)
+      add_line(internal::split_words(line, fmt::format("{}:{}", path, ++number)), path, depth);
+  }
+
+  std::vector<Words> problems;
+
+ private:
+  void add_line(const Words& words, const std::string& path, int depth) {
+    const auto is_setting = [](const std::string& word) {
+      return word == "--reset" || option_name(word) == "--batch";
+    };
+    if (std::any_of(words.begin(), words.end(), is_setting))
+      set(words, path, depth);
+    else if (!words.empty())
+      problems.push_back(with_defaults(defaults_, words));
+  }
+
+  // What stands before a --batch on the line holds in its file already.
+  void set(const Words& words, const std::string& path, int depth) {
+    Words options;
+    const auto hold = [&] { defaults_ = with_defaults(defaults_, std::exchange(options, {})); };
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      if (words[i] == "--reset") {
+        options.clear(), defaults_.clear();
+        continue;
+      }
+      if (option_name(words[i]) != "--batch") {
+        options.push_back(words[i]);
+        continue;
+      }
+      hold();
+      const std::size_t equals = words[i].find('=');
+      if (equals == std::string::npos && i + 1 == words.size())
+        throw Error(ErrorCode::BadInput, path + ": --batch needs the name of a file");
+      const std::string file =
+          equals == std::string::npos ? words[++i] : words[i].substr(equals + 1);
+      add_file((std::filesystem::path(path).parent_path() / file).string(), depth + 1);
+    }
+    hold();
+  }
+
+  Words defaults_;
+};
 
 // Parses as sparse_fc_layer does; Error{InvalidArgument} with its complaint.
 Arguments arguments_of(const std::vector<std::string>& words) {
@@ -102,8 +158,9 @@ BatchResult run_host_problem(const Arguments& a, BatchMode mode) {
   return result;
 }
 
-BatchResult run_checked(const std::vector<std::string>& words, BatchMode mode) {
+BatchResult run_checked(const Words& words, BatchMode mode, double limit_milliseconds) {
   Arguments a = arguments_of(words);
+  a.limit_milliseconds = limit_milliseconds;
   BatchResult result;
   if (mode == BatchMode::List) return result;
   if (mode == BatchMode::Performance) a.stop = std::min(a.stop, StopAfter::Passes);
@@ -119,6 +176,11 @@ BatchResult run_checked(const std::vector<std::string>& words, BatchMode mode) {
   const bool is_checked = mode == BatchMode::Correctness && !run.report.passes.empty();
   if (run.report.ok() && is_checked && run.empty_outputs > kTrust)
     mistrust(run.empty_outputs, result);
+  if (run.context.is_partial && result.status != BatchStatus::Failed) {
+    result.status = BatchStatus::Skipped;
+    result.limit_milliseconds = limit_milliseconds;
+    result.message = fmt::format("stopped after --max-ms-per-prb {}", limit_milliseconds);
+  }
   return result;
 }
 
@@ -133,15 +195,16 @@ BatchResult result_of(const Json& line) {
   result.planned_cycles = line.at("planned_cycles");
   result.milliseconds = line.at("milliseconds");
   result.message = line.at("message");
+  result.limit_milliseconds = line.value("limit_milliseconds", 0.0);
   return result;
 }
 
 }  // namespace
 
 std::vector<std::vector<std::string>> read_batch(const std::string& path) {
-  std::vector<std::vector<std::string>> problems;
-  add_file(path, 0, problems);
-  return problems;
+  BatchReader reader;
+  reader.add_file(path, 0);
+  return std::move(reader.problems);
 }
 
 std::string repro_line(const std::vector<std::string>& words) {
@@ -158,11 +221,12 @@ std::string repro_line(const std::vector<std::string>& words) {
   return line;
 }
 
-BatchResult run_problem(const std::vector<std::string>& words, BatchMode mode) {
+BatchResult run_problem(const std::vector<std::string>& words, BatchMode mode,
+                        double limit_milliseconds) {
   const auto start = std::chrono::steady_clock::now();
   BatchResult result;
   try {
-    result = run_checked(words, mode);
+    result = run_checked(words, mode, limit_milliseconds);
   } catch (const Error& error) {
     result.status = status_of(error.code());
     result.message = error.what();
@@ -203,9 +267,13 @@ BatchResults::BatchResults(std::string path) : path_(std::move(path)) {
   }
 }
 
-std::optional<BatchResult> BatchResults::find(const std::string& repro, BatchMode mode) const {
+std::optional<BatchResult> BatchResults::find(const std::string& repro, BatchMode mode,
+                                              double limit_milliseconds) const {
   const auto found = known_.find({repro, name_of(mode)});
-  return found == known_.end() ? std::nullopt : std::optional(found->second);
+  if (found == known_.end()) return std::nullopt;
+  const double had = found->second.limit_milliseconds;
+  if (had > 0 && (limit_milliseconds == 0 || limit_milliseconds > had)) return std::nullopt;
+  return found->second;
 }
 
 void BatchResults::add(const std::string& repro, BatchMode mode, const BatchResult& result) {
@@ -218,7 +286,8 @@ void BatchResults::add(const std::string& repro, BatchMode mode, const BatchResu
                {"cycles", result.cycles},
                {"planned_cycles", result.planned_cycles},
                {"milliseconds", result.milliseconds},
-               {"message", result.message}}
+               {"message", result.message},
+               {"limit_milliseconds", result.limit_milliseconds}}
               .dump(-1, ' ', false, Json::error_handler_t::replace)
        << '\n'
        << std::flush;

@@ -23,19 +23,24 @@ enum class BatchStatus {
 struct BatchResult {
   BatchStatus status = BatchStatus::Listed;
   std::int64_t cycles = 0, planned_cycles = 0;  // modelled
-  double milliseconds = 0;  // measured, of planning, encoding, running, checking
-  std::string message;      // why it is not Passed
+  double milliseconds = 0;        // measured, of planning, encoding, running, checking
+  std::string message;            // why it is not Passed
+  double limit_milliseconds = 0;  // that it was cut short by; 0: by none
 };
 
-// The problems of a file, each as words; files it names come in where they are named, relative to
-// it, 8 deep. Error{BadInput} as for any file of options.
+// The problems of a file, a line each, as words. A line with --batch FILE takes in another file,
+// relative to this one, 8 deep; --reset forgets the options that held so far. Other options on a
+// line with one of the two hold for every problem after it that does not give them itself, also in
+// files taken in, until --reset. Error{BadInput} as for any file of options.
 std::vector<std::vector<std::string>> read_batch(const std::string& path);
 
 // A command that runs the same problem alone, quoted for a shell.
 std::string repro_line(const std::vector<std::string>& words);
 
-// Never throws for a problem of its own; what it threw is in the result.
-BatchResult run_problem(const std::vector<std::string>& words, BatchMode mode);
+// Never throws for a problem of its own; what it threw is in the result. A problem that has taken
+// `limit_milliseconds` (0: no limit) begins no further step and is Skipped.
+BatchResult run_problem(const std::vector<std::string>& words, BatchMode mode,
+                        double limit_milliseconds = 0);
 
 // "3 PASSED cycles 1577 planned 1559 ms 2.4 : sparse_fc_layer ...", and why.
 std::string to_text(const BatchResult& result, std::int64_t number, const std::string& repro);
@@ -46,7 +51,9 @@ class BatchResults {
   // An empty path keeps nothing. A last line that was cut off is not counted; another line that
   // cannot be read is Error{BadInput} with its number.
   explicit BatchResults(std::string path);
-  std::optional<BatchResult> find(const std::string& repro, BatchMode mode) const;
+  // None for a problem that was cut short by a smaller limit than this one (0: no limit).
+  std::optional<BatchResult> find(const std::string& repro, BatchMode mode,
+                                  double limit_milliseconds = 0) const;
   void add(const std::string& repro, BatchMode mode, const BatchResult& result);
 
  private:

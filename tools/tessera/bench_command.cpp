@@ -19,6 +19,7 @@ struct BenchArguments {
   BatchMode mode = BatchMode::Correctness;
   std::string shard = "1/1", output;
   std::int64_t start = 0;
+  double limit_milliseconds = 0;
   bool quiet = false;
 };
 
@@ -40,22 +41,28 @@ int bench(const BenchArguments& a) {
   internal::catch_interrupts();
   BatchResults results(a.output);
   BatchSummary summary;
+  internal::Progress progress(a.quiet);
   for (std::size_t i = 0; i < problems.size(); ++i) {
     if (std::int64_t(i) < a.start || std::int64_t(i) % shards != shard - 1) continue;
     if (internal::is_interrupted()) break;
+    progress.set("problem " + std::to_string(i), std::int64_t(i), std::ssize(problems));
     const std::string repro = repro_line(problems[i]);
-    std::optional<BatchResult> result = results.find(repro, a.mode);
+    std::optional<BatchResult> result = results.find(repro, a.mode, a.limit_milliseconds);
     const bool is_old = result.has_value();
-    if (!is_old) result = run_problem(problems[i], a.mode);
+    if (!is_old) result = run_problem(problems[i], a.mode, a.limit_milliseconds);
+    if (internal::is_interrupted()) break;  // it may be cut short: it is run again next time
     if (!is_old) results.add(repro, a.mode, *result);
     summary.add(result->status);
+    progress.hide();
     if (!a.quiet || result->status == BatchStatus::Failed)
       print_results(to_text(*result, std::int64_t(i), repro));
   }
+  progress.hide();
   print_results(to_text(summary));
+  if (internal::is_interrupted()) return kInterrupted;
   if (summary.count(BatchStatus::Failed) + summary.count(BatchStatus::InvalidArguments) > 0)
     return kCheckFailed;
-  return internal::is_interrupted() ? kInterrupted : kOk;
+  return kOk;
 }
 
 }  // namespace
@@ -64,9 +71,11 @@ void add_bench_command(CLI::App& app, std::function<int()>& run) {
   CLI::App* command = app.add_subcommand(
       "bench",
       "Runs many problems, one a line: the options of tessera run. A line --batch FILE "
-      "takes in another file, '#' starts a comment.");
+      "takes in another file, '#' starts a comment. Options on a line with --batch or --reset hold "
+      "for the problems after it, until --reset.");
   command->footer(std::string(internal::kExitCodes) +
-                  "\nExample: tessera bench --mode plan --batch problems.txt --shard 1/4");
+                  "\nExamples: tessera bench --mode plan --batch problems.txt --shard 1/4\n"
+                  "          tessera bench --batch problems.txt --output results.jsonl");
   const auto a = std::make_shared<BenchArguments>();
   command->add_option("--batch", a->files, "file of problems; may be given often")
       ->type_name("FILE");
@@ -78,7 +87,7 @@ void add_bench_command(CLI::App& app, std::function<int()>& run) {
       ->add_option("--mode", a->mode,
                    "correctness: run and check; performance: run only; plan: plan and encode; "
                    "list: only name them")
-      ->transform(CLI::CheckedTransformer(modes, CLI::ignore_case))
+      ->transform(CLI::CheckedTransformer(modes, CLI::ignore_case).description(""))
       ->type_name("MODE")
       ->default_str("correctness");
   command->add_option("--shard", a->shard, "every n-th problem from the i-th: i/n")
@@ -90,6 +99,13 @@ void add_bench_command(CLI::App& app, std::function<int()>& run) {
       ->add_option("--output", a->output,
                    "file of JSON lines, added to; problems it has already are not run again")
       ->type_name("FILE.jsonl");
+  command
+      ->add_option(
+          "--max-ms-per-prb", a->limit_milliseconds,
+          "milliseconds after which a problem begins no further step and is SKIPPED; 0: no "
+          "limit")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   command->add_flag("-q,--quiet", a->quiet, "print failures and the summary only");
   command->add_option("problem", a->problem, "options of one more problem, after --");
   command->callback([a, &run] {

@@ -132,7 +132,8 @@ void add_compare_command(CLI::App& app, std::function<int()>& run) {
       "compare",
       "Two reports in JSON: what changed. Exit 1 when total cycles or bytes grew more "
       "than the threshold; of reports of this computer (--machine host), total time.");
-  command->footer(internal::kExitCodes);
+  command->footer(std::string(internal::kExitCodes) +
+                  "\nExample: tessera compare before.json after.json --threshold 2");
   const auto a = std::make_shared<CompareArguments>();
   command->add_option("before", a->before, "report of sparse_fc_layer --json")->required();
   command->add_option("after", a->after, "the other report")->required();

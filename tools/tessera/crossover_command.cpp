@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "tessera/base/error.hpp"
@@ -10,6 +11,8 @@
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/host_options.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
+#include "tessera/tools/internal/progress.hpp"
+#include "tessera/tools/internal/study.hpp"
 #include "tessera/tools/tessera/commands.hpp"
 #include "tessera/tools/tessera/host_commands.hpp"
 
@@ -17,6 +20,12 @@ namespace tessera::inline v0::tools {
 namespace {
 
 constexpr std::int64_t kSides[] = {1, 4, 8, 16};
+// Of the curve: close enough for a line in logarithms.
+constexpr double kDensities[] = {0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1};
+
+struct CrossoverArguments : LayerArguments {
+  internal::StudyOutput output;
+};
 
 // Cycles the planner expects of a layer at some density, kept sparse or made dense.
 class Layer {
@@ -27,16 +36,19 @@ class Layer {
   std::optional<std::int64_t> cycles(BlockShape block, double density, bool dense) {
     planner::Options options = make_options(a_, {});
     options.constraints.use_dense = dense;
-    const planner::Problem problem{.size = {1, a_.output_size, a_.input_size, a_.batch_size},
-                                   .block = block,
-                                   .density = density,
-                                   .data_type = a_.data_type,
-                                   .partials_type = a_.partials_type,
-                                   .grad_a = a_.grad_a(),
-                                   .grad_w = a_.grad_w()};
-    const planner::PlanResult result = source_.plan(problem, machine_, options);
+    const planner::PlanResult result = source_.plan(problem(block, density), machine_, options);
     if (!result.has_plan) return std::nullopt;
     return result.plan.cost.cycles.value;
+  }
+
+  planner::Problem problem(BlockShape block, double density) const {
+    return {.size = {1, a_.output_size, a_.input_size, a_.batch_size},
+            .block = block,
+            .density = density,
+            .data_type = a_.data_type,
+            .partials_type = a_.partials_type,
+            .grad_a = a_.grad_a(),
+            .grad_w = a_.grad_w()};
   }
 
  private:
@@ -70,23 +82,83 @@ std::optional<std::int64_t> dense_cycles(Layer& layer) {
   return best;
 }
 
-int crossover(const LayerArguments& given) {
+using Json = nlohmann::ordered_json;
+
+// Where one block shape crosses, and its curve where a page or JSON shows it.
+struct Crossing {
+  std::string block;
+  double density = 0;
+  std::optional<std::int64_t> cycles;
+  Json curve = Json::array();
+};
+
+Crossing crossing_of(Layer& layer, std::int64_t side, std::int64_t dense, bool with_curve) {
+  const BlockShape block{side, side};
+  Crossing crossing{fmt::format("{}x{}", side, side), crossover_density(layer, block, dense), {}};
+  if (crossing.density > 0) crossing.cycles = layer.cycles(block, crossing.density, false);
+  if (!with_curve) return crossing;
+  for (const double density : kDensities) {
+    const auto cycles = layer.cycles(block, density, false);
+    crossing.curve.push_back(
+        {{"density", density}, {"cycles", cycles ? Json(*cycles) : Json(nullptr)}});
+  }
+  return crossing;
+}
+
+std::string text_of(std::int64_t dense, const std::vector<Crossing>& crossings) {
+  std::string text = fmt::format("dense: {} cycles (planned)\n{:<10}{:>24}{:>24}\n", dense, "block",
+                                 "sparse wins up to", "cycles there");
+  for (const Crossing& c : crossings)
+    text += fmt::format("{:<10}{:>24.3f}{:>24}\n", c.block, c.density,
+                        c.cycles ? std::to_string(*c.cycles) : "-");
+  return text + "densities in steps of 0.001; cycles are modelled\n";
+}
+
+std::string json_of(const Layer& layer, const std::string& machine, std::int64_t dense,
+                    const std::vector<Crossing>& crossings) {
+  Json blocks = Json::array();
+  for (const Crossing& c : crossings)
+    blocks.push_back({{"block", c.block},
+                      {"crossover_density", c.density},
+                      {"cycles", c.cycles ? Json(*c.cycles) : Json(nullptr)},
+                      {"curve", c.curve}});
+  return Json{{"schema_version", 1},
+              {"study", "crossover"},
+              {"status", crossings.size() == std::size(kSides) ? "complete" : "partial"},
+              {"layer", internal::layer_words(layer.problem({1, 1}, 1))},
+              {"machine", machine},
+              {"dense_cycles", dense},
+              {"blocks", std::move(blocks)}}
+             .dump(2) +
+         "\n";
+}
+
+// Block by block, all of them unless Ctrl-C came between.
+std::vector<Crossing> cross_all(Layer& layer, std::int64_t dense, bool with_curve,
+                                internal::Progress& progress) {
+  std::vector<Crossing> crossings;
+  for (const std::int64_t side : kSides) {
+    if (internal::is_interrupted()) break;
+    progress.set(fmt::format("planning {0}x{0} blocks", side), std::ssize(crossings),
+                 std::ssize(kSides));
+    crossings.push_back(crossing_of(layer, side, dense, with_curve));
+  }
+  progress.hide();
+  return crossings;
+}
+
+int crossover(const CrossoverArguments& given) {
   const LayerArguments a = with_layer_keys(given);
   if (is_host(a)) return print_results(host_crossover(a)), int(kOk);
   Layer layer(a);
+  internal::catch_interrupts();
+  internal::Progress progress(false);
+  progress.set("planning the dense layer");
   const auto dense = dense_cycles(layer);
   if (!dense) throw Error(ErrorCode::NoSolution, "the dense layer has no plan; give more memory");
-  std::string text = fmt::format("dense: {} cycles (planned)\n{:<10}{:>24}{:>24}\n", *dense,
-                                 "block", "sparse wins up to", "cycles there");
-  for (const std::int64_t side : kSides) {
-    const BlockShape block{side, side};
-    const double density = crossover_density(layer, block, *dense);
-    const auto there = density > 0 ? layer.cycles(block, density, false) : std::nullopt;
-    text += fmt::format("{:<10}{:>24.3f}{:>24}\n", fmt::format("{}x{}", side, side), density,
-                        there ? std::to_string(*there) : "-");
-  }
-  print_results(text + "densities in steps of 0.001; cycles are modelled\n");
-  return kOk;
+  const auto crossings = cross_all(layer, *dense, given.output.wants_data(), progress);
+  return internal::write_study(given.output, text_of(*dense, crossings),
+                               json_of(layer, a.machine, *dense, crossings));
 }
 
 }  // namespace
@@ -97,12 +169,13 @@ void add_crossover_command(CLI::App& app, std::function<int()>& run) {
   command->footer(std::string(internal::kExitCodes) +
                   "\nExample: tessera crossover --input-size 1024 --output-size 1024 "
                   "--batch-size 64 --single-phase fwd");
-  const auto a = std::make_shared<LayerArguments>();
+  const auto a = std::make_shared<CrossoverArguments>();
   const CLI::Range sizes(std::int64_t{1}, std::int64_t{INT32_MAX});
   command->add_option("--input-size", a->input_size, "inputs")->check(sizes)->required();
   command->add_option("--output-size", a->output_size, "outputs")->check(sizes)->required();
   internal::add_layer_options(*command, *a);
   internal::add_machine_options(*command, *a);
+  internal::add_study_options(*command, a->output);
   command->remove_option(command->get_option("--block-size"));
   command->callback([command, a, &run] {
     internal::refuse_tile_options(*command, *a, {"--tiles-per-ipu"});

@@ -31,9 +31,8 @@ int doctor() {
       line("threads", std::to_string(std::thread::hardware_concurrency())) +
       line(".npz files", sparse::can_read_npz() ? "yes" : "no: built without libzip-dev") +
       line("--html", can_make_pages() ? "yes" : "no: built without npm, or npm had no network") +
-      line("progress bar", internal::stderr_is_terminal()
-                               ? "yes"
-                               : "no: stderr is no terminal, or TERM is dumb, or NO_COLOR is set") +
+      line("progress bar",
+           internal::stderr_is_terminal() ? "yes" : "no: stderr is no terminal, or TERM is dumb") +
       line("temporary folder", no_folder ? "none: " + no_folder.message() : folder));
   return kOk;
 }
@@ -41,9 +40,9 @@ int doctor() {
 }  // namespace
 
 void add_doctor_command(CLI::App& app, std::function<int()>& run) {
-  app.add_subcommand("doctor", "What this build and this computer have.")->callback([&run] {
-    run = doctor;
-  });
+  CLI::App* command = app.add_subcommand("doctor", "What this build and this computer have.");
+  command->footer("Example: tessera doctor");
+  command->callback([&run] { run = doctor; });
 }
 
 }  // namespace tessera::inline v0::tools

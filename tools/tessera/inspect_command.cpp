@@ -8,6 +8,7 @@
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
+#include "tessera/tools/internal/progress.hpp"
 #include "tessera/tools/tessera/commands.hpp"
 
 namespace tessera::inline v0::tools {
@@ -59,6 +60,8 @@ std::string block_line(const sparse::Csr<double>& ones, std::int64_t side,
 
 int inspect(const LayerArguments& given) {
   const LayerArguments a = with_layer_keys(given);
+  internal::Progress progress(false);
+  progress.set("reading " + a.matrix);
   const sparse::ReadMatrix file = load_weights(a.matrix);
   sparse::Csr<double> ones = file.matrix;
   std::fill(ones.values.begin(), ones.values.end(), 1.0);
@@ -73,7 +76,11 @@ int inspect(const LayerArguments& given) {
   text += spread("rows", row_counts(ones)) + spread("columns", row_counts(sparse::transpose(ones)));
   text += fmt::format("\n{:<10}{:>12}{:>14}{:>14}{:>14}{:>14}\n", "blocks", "stored", "density",
                       "filled, %", "cycles", "tiles");
-  for (const std::int64_t side : kSides) text += block_line(ones, side, a);
+  for (const std::int64_t& side : kSides) {
+    progress.set(fmt::format("planning {0}x{0} blocks", side), &side - kSides, std::ssize(kSides));
+    text += block_line(ones, side, a);
+  }
+  progress.hide();
   print_results(
       text + fmt::format("cycles are planned for a batch of {} on {}\n", a.batch_size, a.machine));
   return kOk;

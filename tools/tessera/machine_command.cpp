@@ -77,6 +77,7 @@ std::string machine_json(const std::string& name) {
 void add_machine_command(CLI::App& app, std::function<int()>& run) {
   CLI::App* command = app.add_subcommand("machine", "The machines there are.");
   command->require_subcommand(1);
+  command->footer("Example: tessera machine show bow > mine.json");
   command->add_subcommand("list", "A line for each preset.")->callback([&run] {
     run = [] { return print_results(list()), int(kOk); };
   });

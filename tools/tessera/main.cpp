@@ -16,7 +16,9 @@ int main(int argc, char** argv) {
       add_machine_command, add_doctor_command};
   return guarded_main("tessera", [&] {
     CLI::App app("Sparse fully connected layers on tile machines.", "tessera");
-    app.footer(internal::kExitCodes);
+    app.footer(std::string(internal::kExitCodes) +
+               "\nExample: tessera plan --input-size 1024 --output-size 1024 --density 0.1\n"
+               "tessera COMMAND --help says more.");
     app.require_subcommand(1);
     std::function<int()> run;
     for (const auto add_command : kCommands) add_command(app, run);

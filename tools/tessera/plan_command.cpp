@@ -15,6 +15,8 @@
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/host_options.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
+#include "tessera/tools/internal/manual.hpp"
+#include "tessera/tools/internal/progress.hpp"
 #include "tessera/tools/plan_notes.hpp"
 #include "tessera/tools/tessera/host_commands.hpp"
 #include "tessera/tools/tessera/plan_table.hpp"
@@ -60,7 +62,7 @@ void add_plan_options(CLI::App& app, PlanArguments& a) {
                                                        {"popsparse", CostModel::PopSparse}};
   app.add_option("--cost-model", a.cost_model,
                  "default: all that a step costs; popsparse: PopLibs 3.4's figures, slips included")
-      ->transform(CLI::CheckedTransformer(models))
+      ->transform(CLI::CheckedTransformer(models).description(""))
       ->type_name("MODEL")
       ->default_str("default");
   auto* json = app.add_flag("--json", a.json, "print JSON, which --plan reads");
@@ -180,7 +182,7 @@ std::string to_text(const Answer& answer, bool explain) {
                       to_string(layer.problem), layer.machine.name, layer.machine.tiles,
                       layer.machine.tile_memory.value, to_string(layer.plan));
   if (explain) text += "\n" + to_text(explanation_of(answer));
-  return text;
+  return internal::wrapped(text, /*indented=*/6, /*flush=*/11);
 }
 
 // Blocks that hold the pattern: of the file, or expected of a uniform one.
@@ -202,6 +204,8 @@ std::string host_text(const PlanArguments& given) {
 
 std::string plan_text(const PlanArguments& a) {
   if (is_host(a)) return host_text(a);
+  internal::Progress progress(false);
+  progress.set("planning");
   if (!a.table.empty()) {
     const std::string name = a.table == "-" ? "standard input" : a.table;
     PlanSource source(a.plan_cache);

@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "tessera/base/error.hpp"
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
+#include "tessera/tools/internal/progress.hpp"
+#include "tessera/tools/internal/study.hpp"
 #include "tessera/tools/tessera/commands.hpp"
 
 namespace tessera::inline v0::tools {
@@ -19,6 +22,7 @@ struct SweepArguments : LayerArguments {
   std::string over;
   std::vector<double> values;
   bool csv = false;
+  internal::StudyOutput output;
 };
 
 // One layer on one machine.
@@ -64,35 +68,82 @@ std::string bar(std::int64_t cycles, std::int64_t most) {
   return std::string(std::size_t(std::max<std::int64_t>(1, kWidth * cycles / most)), '#');
 }
 
+// The values that were planned, all of them unless Ctrl-C came between.
+std::vector<planner::PlanResult> plan_all(const SweepArguments& a) {
+  PlanSource source(a.plan_cache);
+  internal::catch_interrupts();
+  internal::Progress progress(false);
+  std::vector<planner::PlanResult> results;
+  for (const double value : a.values) {
+    if (internal::is_interrupted()) break;
+    progress.set(fmt::format("planning {} {}", a.over, value), std::ssize(results),
+                 std::ssize(a.values));
+    const Point p = point_of(a, value);
+    results.push_back(source.plan(p.problem, p.machine, make_options(a, {})));
+  }
+  return results;
+}
+
+std::string csv_of(const SweepArguments& a, const std::vector<planner::PlanResult>& results) {
+  std::string text = fmt::format("{},cycles,tiles,temporary_bytes\n", a.over);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const planner::Plan& plan = results[i].plan;
+    text += results[i].has_plan ? fmt::format("{},{},{},{}\n", a.values[i], plan.cost.cycles.value,
+                                              plan.tiles_used(), plan.cost.temp.value)
+                                : fmt::format("{},,,\n", a.values[i]);
+  }
+  return text;
+}
+
+std::string table_of(const SweepArguments& a, const std::vector<planner::PlanResult>& results) {
+  std::int64_t most = 1;
+  for (const planner::PlanResult& result : results)
+    if (result.has_plan) most = std::max(most, result.plan.cost.cycles.value);
+  std::string text =
+      fmt::format("{:<12}{:>14}{:>8}{:>18}  \n", a.over, "cycles", "tiles", "temporary bytes");
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const planner::Plan& plan = results[i].plan;
+    text += results[i].has_plan
+                ? fmt::format("{:<12}{:>14}{:>8}{:>18}  {}\n", a.values[i], plan.cost.cycles.value,
+                              plan.tiles_used(), plan.cost.temp.value,
+                              bar(plan.cost.cycles.value, most))
+                : fmt::format("{:<12}{:>14}\n", a.values[i], "no plan");
+  }
+  return text;
+}
+
+std::string json_of(const SweepArguments& a, const std::vector<planner::PlanResult>& results) {
+  using Json = nlohmann::ordered_json;
+  const std::string unit = a.over == "memory"     ? "bytes of a tile"
+                           : a.over == "exchange" ? "bytes received a cycle"
+                                                  : "";
+  Json points = Json::array();
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const bool has_plan = results[i].has_plan;
+    const planner::Plan& plan = results[i].plan;
+    points.push_back({{"value", a.values[i]},
+                      {"cycles", has_plan ? Json(plan.cost.cycles.value) : Json(nullptr)},
+                      {"tiles", has_plan ? Json(plan.tiles_used()) : Json(nullptr)},
+                      {"temporary_bytes", has_plan ? Json(plan.cost.temp.value) : Json(nullptr)}});
+  }
+  return Json{{"schema_version", 1},
+              {"study", "sweep"},
+              {"status", results.size() == a.values.size() ? "complete" : "partial"},
+              {"layer", internal::layer_words(problem_of(a))},
+              {"machine", make_machine(a).name},
+              {"over", a.over},
+              {"unit", unit},
+              {"points", std::move(points)}}
+             .dump(2) +
+         "\n";
+}
+
 int sweep(const SweepArguments& given) {
   SweepArguments a = given;
   static_cast<LayerArguments&>(a) = with_layer_keys(given);
-  PlanSource source(a.plan_cache);
-  std::vector<planner::PlanResult> results;
-  std::int64_t most = 1;
-  for (const double value : a.values) {
-    const Point p = point_of(a, value);
-    results.push_back(source.plan(p.problem, p.machine, make_options(a, {})));
-    if (results.back().has_plan) most = std::max(most, results.back().plan.cost.cycles.value);
-  }
-  std::string text = a.csv ? fmt::format("{},cycles,tiles,temporary_bytes\n", a.over)
-                           : fmt::format("{:<12}{:>14}{:>8}{:>18}  \n", a.over, "cycles", "tiles",
-                                         "temporary bytes");
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    const planner::Plan& plan = results[i].plan;
-    if (!results[i].has_plan) {
-      text += a.csv ? fmt::format("{},,,\n", a.values[i])
-                    : fmt::format("{:<12}{:>14}\n", a.values[i], "no plan");
-      continue;
-    }
-    const std::int64_t cycles = plan.cost.cycles.value;
-    text += a.csv ? fmt::format("{},{},{},{}\n", a.values[i], cycles, plan.tiles_used(),
-                                plan.cost.temp.value)
-                  : fmt::format("{:<12}{:>14}{:>8}{:>18}  {}\n", a.values[i], cycles,
-                                plan.tiles_used(), plan.cost.temp.value, bar(cycles, most));
-  }
-  print_results(text);
-  return kOk;
+  const std::vector<planner::PlanResult> results = plan_all(a);
+  return internal::write_study(a.output, a.csv ? csv_of(a, results) : table_of(a, results),
+                               json_of(a, results));
 }
 
 }  // namespace
@@ -102,20 +153,24 @@ void add_sweep_command(CLI::App& app, std::function<int()>& run) {
       "sweep",
       "Plans one layer while one figure of it or of the machine changes: a table and a "
       "bar for each value.");
-  command->footer(std::string(internal::kExitCodes) +
-                  "\nExample: tessera sweep --over tiles --values 368,736,1472 --input-size 1024 "
-                  "--output-size 1024 --density 0.1 --batch-size 64");
+  command->footer(
+      std::string(internal::kExitCodes) +
+      "\nExample: tessera sweep --over tiles --values 368,736,1472 --input-size 1024 \\\n"
+      "           --output-size 1024 --density 0.1 --batch-size 64 --html sweep.html");
   const auto a = std::make_shared<SweepArguments>();
   command
       ->add_option("--over", a->over,
                    "tiles, memory (bytes of a tile), exchange (bytes received a cycle), density, "
                    "block or batch")
-      ->check(CLI::IsMember({"tiles", "memory", "exchange", "density", "block", "batch"}))
+      ->check(CLI::IsMember({"tiles", "memory", "exchange", "density", "block", "batch"})
+                  .description(""))
       ->required();
   command->add_option("--values", a->values, "what it becomes, between commas")
       ->delimiter(',')
       ->required();
-  command->add_flag("--csv", a->csv, "print the table as CSV");
+  auto* csv = command->add_flag("--csv", a->csv, "print the table as CSV");
+  internal::add_study_options(*command, a->output);
+  csv->excludes("--json");
   internal::add_weights_options(*command, *a);
   internal::add_layer_options(*command, *a);
   internal::add_machine_options(*command, *a);

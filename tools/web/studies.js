@@ -10,12 +10,14 @@ function showSweep(study) {
   heading(study, `Sweep over ${study.over}`);
   const made = section('sweep', `Cycles by ${study.over}${study.unit ? ', ' + study.unit : ''}`);
   const points = study.points, names = points.map((p) => number(p.value));
-  chart(made, {label: `Planned cycles for each value of ${study.over}`, height: 380,
+  const entry = chart(made, {label: `Planned cycles for each value of ${study.over}`, height: 380,
     option: () => ({tooltip: {trigger: 'axis', confine: true, valueFormatter: number}, grid: {left: 4, right: 16, top: 16, bottom: 8, containLabel: true},
       xAxis: {type: 'category', data: names}, yAxis: {type: 'value', splitNumber: 5, axisLabel: {formatter: brief}},
       series: [{name: 'cycles', type: 'bar', data: points.map((p) => p.cycles)}]}),
     figures: () => ({headings: [study.over + (study.unit ? ', ' + study.unit : ''), 'cycles', 'tiles used', 'temporary memory, bytes'],
       rows: points.map((p) => [p.value, p.cycles ?? 'no plan', p.tiles, p.temporary_bytes])})});
+  entry.details.fill();
+  entry.details.open = true;
 }
 
 function showCrossover(study) {
@@ -29,7 +31,7 @@ function showCrossover(study) {
   chart(made, {label: 'Planned cycles by density, and those of the dense layer', height: 420,
     option: () => ({legend: {top: 0}, tooltip: {confine: true, formatter: (p) => `${p.seriesName}<br>density ${number(p.value[0])}: ${number(p.value[1])} cycles`},
       grid: {left: 4, right: 20, top: 36, bottom: 8, containLabel: true},
-      xAxis: {type: 'log', min: span[0], max: span[1], axisLabel: {formatter: number}}, yAxis: {type: 'log', axisLabel: {formatter: brief}, splitNumber: 5},
+      xAxis: {type: 'log', min: span[0], max: span[1], axisLabel: {formatter: number}}, yAxis: {type: 'value', scale: true, axisLabel: {formatter: brief}, splitNumber: 5},
       series: [...study.blocks.map((b) => ({name: b.block, type: 'line', symbolSize: 5, data: points(b)})),
         {name: 'dense', type: 'line', symbol: 'none', lineStyle: {type: 'dashed', width: 2}, data: span.map((d) => [d, study.dense_cycles])}]}),
     figures: () => ({headings: ['block', 'density', 'cycles'], rows: study.blocks.flatMap((b) => b.curve.map((p) => [b.block, p.density, p.cycles ?? 'no plan']))})});

@@ -1,0 +1,33 @@
+#include "tessera/tools/internal/study.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+
+#include "tessera/tools/exit_code.hpp"
+#include "tessera/tools/inputs.hpp"
+#include "tessera/tools/internal/progress.hpp"
+#include "tessera/tools/report_page.hpp"
+
+namespace tessera::inline v0::tools::internal {
+
+std::string layer_words(const planner::Problem& p) {
+  return fmt::format("{} outputs, {} inputs, batch {}; {}, sums {}", p.size.x, p.size.y, p.size.z,
+                     to_string(p.data_type), to_string(p.partials_type));
+}
+
+void add_study_options(CLI::App& app, StudyOutput& output) {
+  app.add_flag("--json", output.json, "print the figures as JSON");
+  app.add_option("--html", output.html, "write table and chart as one HTML page")
+      ->type_name("FILE");
+}
+
+int write_study(const StudyOutput& output, const std::string& text, const std::string& json) {
+  if (!output.html.empty()) write_results(output.html, study_page(json));
+  print_results(output.json ? json : text);
+  if (!is_interrupted()) return kOk;
+  fmt::print(stderr, "tessera: interrupted; what was done by then is reported\n");
+  return kInterrupted;
+}
+
+}  // namespace tessera::inline v0::tools::internal
