@@ -166,5 +166,6 @@ HostTimes HostDense<T>::gradient(MatrixView<const T> q_grad, MatrixView<const T>
 
 template class HostDense<float>;
 template class HostDense<Half>;
+template class HostDense<BFloat16>;
 
 }  // namespace tessera::inline v0::runtime::internal

@@ -179,9 +179,6 @@ HostLayer::HostLayer(const planner::Problem& problem, const device::HostCpu& cpu
   if (problem.partials_type != DataType::Float)
     throw Error(ErrorCode::InvalidArgument,
                 "host layer: sums are half; this computer adds in float only, so ask for that");
-  if (problem.data_type == DataType::BFloat16)
-    throw Error(ErrorCode::InvalidArgument,
-                "host layer: elements are bfloat16; this computer takes float and half");
   state_ = std::make_unique<State>();
   state_->problem = problem;
   state_->cpu = cpu;
