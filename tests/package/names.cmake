@@ -11,7 +11,7 @@ function(foreign_names result folder lines)
   foreach(line ${lines})
     string(REGEX REPLACE "^(typeinfo name for |typeinfo for |vtable for |VTT for )" "" name "${line}")
     # The version node itself, and the one private name that a public header calls.
-    if(name MATCHES "^TESSERA_[0-9.]+@@[^ ]+ A " OR name MATCHES "^tessera::v0::internal::matrix_elements@")
+    if(name MATCHES "^TESSERA_[0-9.]+(@@[^ ]+)? A " OR name MATCHES "^tessera::v0::internal::matrix_elements@")
       continue()
     endif()
     string(FIND "${name}" "${space}" at)
