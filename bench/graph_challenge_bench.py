@@ -5,7 +5,7 @@ Usage: graph_challenge_bench.py PROGRAM FOLDER [--bars] [--runs N]
   PROGRAM  examples/graph_challenge, built for release
   FOLDER   the unpacked network
 
-Both count what lies between reading the files and the published images: ours encodes every layer,
+Both count the processor time of their one thread, and of it what lies between reading the files and the published images: ours encodes every layer,
 SciPy's matrices are made while reading. Every run's images are compared with the published ones.
 --bars: one line a bar (name, figure, bar, ok or short), exit 1 when one is short.
 """
@@ -72,9 +72,9 @@ class SciPyNetwork:
         return self.numpy.flatnonzero(y.getnnz(axis=0))
 
     def milliseconds(self, run):
-        start = time.perf_counter()
+        start = time.thread_time()
         alive = run()
-        seconds = time.perf_counter() - start
+        seconds = time.thread_time() - start
         if list(alive) != list(self.published):
             sys.exit("SciPy does not find the published images")
         return 1e3 * seconds
@@ -106,10 +106,11 @@ def main():
         rate = median(t[at][1] for t in times)
         print(f"{name:<28}{ours:>10.1f} ms {rate:>8.2f} useful GFLOP/s")
         if arguments.bars:
-            gain = min(scipy.values()) / ours
-            short |= gain < 5
-            print(f"{name + ' by SciPy, one core':<44}{gain:>8.2f}{5:>8.2f} "
-                  f"{'ok' if gain >= 5 else 'short'}")
+            for way, taken in scipy.items():
+                gain = taken / ours
+                short |= gain < 5
+                print(f"{name + ' by ' + way:<44}{gain:>8.2f}{5:>8.2f} "
+                      f"{'ok' if gain >= 5 else 'short'}")
     for name, taken in scipy.items():
         print(f"{name:<28}{taken:>10.1f} ms {network.flops / taken * 1e-6:>8.2f} useful GFLOP/s")
     return int(short)

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "tessera/base/random.hpp"
-#include "tessera/device/float_peak.hpp"
 #include "tessera/codelets/kernel.hpp"
+#include "tessera/device/float_peak.hpp"
 #include "tessera/tests/codelets/kernel_case.hpp"
 
 namespace {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <numeric>
 #include <string>
@@ -22,10 +21,6 @@ struct Arguments {
   DataType type = DataType::Float;
   int threads = 0;  // of this computer; 0: all
 };
-
-inline double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 sparse::Csr<float> layer_weights(const Arguments& arguments, std::int64_t layer);
 
