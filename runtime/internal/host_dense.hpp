@@ -14,8 +14,8 @@
 namespace tessera::inline v0::runtime::internal {
 
 // A pattern held with its zeros, multiplied by a library's dense product in slices of rows that do
-// not depend on the threads, or by our kernels on blocks of 16. T is float, Half or BFloat16; sums are
-// float.
+// not depend on the threads, or by our kernels on blocks of 16. T is float, Half or BFloat16; sums
+// are float.
 template <class T>
 class HostDense {
  public:

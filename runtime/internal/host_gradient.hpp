@@ -15,7 +15,8 @@
 namespace tessera::inline v0::runtime::internal {
 
 // dR = dQ * transpose(S) where R has non-zeros, on this computer. A unit of work is a block row of
-// cells; it adds its gradients up panel after panel of z. T is float, Half or BFloat16; sums are float.
+// cells; it adds its gradients up panel after panel of z. T is float, Half or BFloat16; sums are
+// float.
 template <class T>
 class HostGradient {
  public:
