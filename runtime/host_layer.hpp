@@ -25,6 +25,7 @@ enum class DenseChoice {
   Auto  // for each pass, where the forecast (host_cost.hpp) says that it is faster
 };
 
+// How a layer runs on this computer; its results are right in every case.
 struct HostOptions {
   DenseChoice dense = DenseChoice::Never;
   bool own_dense_kernel = false;   // even where a library was built in: to compare them
@@ -46,8 +47,8 @@ struct HostOptions {
 // layer.forward<float>(s.view(), q.view()).
 class HostLayer {
  public:
-  // Error{InvalidArgument} for a problem that cannot be, whose sums are not float, or whose
-  // elements are neither float nor half. The executor must outlive the layer.
+  // Error{InvalidArgument} for a problem that cannot be or whose sums are not float. The executor
+  // must outlive the layer.
   HostLayer(const planner::Problem& problem, const device::HostCpu& cpu, Executor& executor,
             const HostOptions& options = {});
   ~HostLayer();

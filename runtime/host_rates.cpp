@@ -84,10 +84,14 @@ FoundRates measured_anew(const std::string& path, const std::string& why) {
   return found;
 }
 
+// bfloat16 is as wide as half, and only blocks have an instruction of their own.
+DataType measured_type(DataType type) { return type == DataType::BFloat16 ? DataType::Half : type; }
+
 }  // namespace
 
 double HostRates::kernel_flops(const KernelRate& of) const {
-  const auto fits = [&](const KernelRate& k) { return k.pass == of.pass && k.type == of.type; };
+  const DataType type = measured_type(of.type);
+  const auto fits = [&](const KernelRate& k) { return k.pass == of.pass && k.type == type; };
   std::int64_t block = 0;
   for (const KernelRate& k : kernels)
     if (fits(k) && k.block <= of.block) block = std::max(block, k.block);
@@ -113,7 +117,8 @@ double HostRates::kernel_flops(const KernelRate& of) const {
 double HostRates::dense_flops(const DenseRate& of) const {
   std::vector<Point> points;
   for (const DenseRate& d : dense)
-    if (d.pass == of.pass && d.type == of.type) points.push_back({double(d.z), d.flops});
+    if (d.pass == of.pass && d.type == measured_type(of.type))
+      points.push_back({double(d.z), d.flops});
   TESSERA_ASSERT(!points.empty());
   return interpolate(points, double(of.z));
 }

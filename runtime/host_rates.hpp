@@ -49,7 +49,7 @@ struct HostRates {
   friend bool operator==(const HostRates&, const HostRates&) = default;
 
   // Interpolated between the logarithms of what was measured, the nearest beyond. A block that is
-  // no square counts as the largest measured one inside it.
+  // no square counts as the largest measured one inside it, bfloat16 as half.
   double kernel_flops(const KernelRate& of) const;
   double dense_flops(const DenseRate& of) const;
 };

@@ -145,9 +145,11 @@ TEST(HostRun, TakesTheKeysThatBelongToTheLayer) {
 }
 
 TEST(HostRun, SaysWhichTypesThisComputerTakes) {
-  const Outcome bfloat = run(on_host({"--data-type=bfloat16"}));
-  EXPECT_EQ(bfloat.exit, 2);
-  EXPECT_THAT(bfloat.err, HasSubstr("takes float and half"));
+  for (const std::string type : {"float", "half", "bfloat16"}) {
+    const Outcome outcome = run(on_host({"--data-type=" + type, "--block-size=4", "--dense=auto"}));
+    EXPECT_EQ(outcome.exit, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr("PASS"));
+  }
   const Outcome sums = run(on_host({"--partials-type=half", "--block-size=4"}));
   EXPECT_EQ(sums.exit, 2);
   EXPECT_THAT(sums.err, HasSubstr("adds in float only"));

@@ -131,10 +131,8 @@ void encode_and_run(const Arguments& a, const Weights& weights, HostRun& run,
                              .cells = layer.cells(pass),
                              .forecast_seconds = layer.forecast(pass).seconds()});
   if (a.stop < StopAfter::Passes) return;
-  if (report.problem.data_type == DataType::Half)
-    run_typed(HostPasses<Half>(layer, weights, a, run), run, progress);
-  else
-    run_typed(HostPasses<float>(layer, weights, a, run), run, progress);
+  with_type(report.problem.data_type,
+            [&]<class T>(T) { run_typed(HostPasses<T>(layer, weights, a, run), run, progress); });
 }
 
 }  // namespace
