@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/device/host_cpu.hpp"
@@ -78,8 +79,8 @@ HostRates read_rates(const Json& json) {
   return rates;
 }
 
-FoundRates measured_anew(const std::string& path, const std::string& why) {
-  FoundRates found{measure_host_rates(), fmt::format("{}: {}; measured anew", path, why)};
+FoundRates measured_anew(const std::string& path, HostRates rates, const std::string& why) {
+  FoundRates found{std::move(rates), fmt::format("{}: {}; measured anew", path, why)};
   sparse::write_file(path, to_json(found.rates));
   return found;
 }
@@ -161,7 +162,7 @@ HostRates host_rates_from_json(std::string_view text, std::string_view where) {
   }
 }
 
-FoundRates find_host_rates(const std::string& path) {
+FoundRates find_host_rates(const std::string& path, const std::function<HostRates()>& measure) {
   const std::string model = device::host_cpu_model();
   std::error_code ignored;
   if (path.empty() || !std::filesystem::exists(path, ignored))
@@ -173,12 +174,13 @@ FoundRates find_host_rates(const std::string& path) {
   try {
     rates = host_rates_from_json(sparse::read_file(path), path);
   } catch (const Error&) {
-    return measured_anew(path, "damaged, or of another version");
+    return measured_anew(path, measure(), "damaged, or of another version");
   }
   if (rates.cpu_model != model)
-    return measured_anew(path, fmt::format("of another processor, {}", rates.cpu_model));
+    return measured_anew(path, measure(), fmt::format("of another processor, {}", rates.cpu_model));
   if (rates.dense_kernel != dense_kernel_name())
-    return measured_anew(path, fmt::format("of another dense kernel, {}", rates.dense_kernel));
+    return measured_anew(path, measure(),
+                         fmt::format("of another dense kernel, {}", rates.dense_kernel));
   return {rates, ""};
 }
 

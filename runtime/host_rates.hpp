@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -75,6 +76,7 @@ struct FoundRates {
 };
 // No file, or no path: the default, which the note says. A file that is damaged, or of another
 // processor, version or dense kernel: measured anew and written over it, which the note says.
-FoundRates find_host_rates(const std::string& path);
+FoundRates find_host_rates(const std::string& path,
+                           const std::function<HostRates()>& measure = measure_host_rates);
 
 }  // namespace tessera::inline v0::runtime

@@ -123,12 +123,12 @@ TEST_P(FastFwd, TakesTheRowsItNamesForZerosWhereItReplaces) {
       }
 }
 
-// With a gap behind each row words are no offsets, without one they are; and one column is summed
-// in lanes, whose last may be partly filled.
+// Words are offsets without a gap behind each row, and parts of offsets where rows and gaps are a
+// multiple of the row; and one column is summed in lanes, whose last may be partly filled.
 TEST_P(FastKernel, GivesTheBitsOfItsSlowTwinForRowsOfAnyLength) {
   for (const std::int64_t cols : {1, 15, 16, 17, 31, 33, 40, 67, 100})
     for (const std::int64_t z : {1, 2, 8, 16, 40})
-      for (const std::int64_t gap : {0, 1}) {
+      for (const std::int64_t gap : {std::int64_t{0}, std::int64_t{1}, z, 2 * z}) {
         SCOPED_TRACE(testing::Message() << cols << " columns z " << z << " gap " << gap);
         expect_same_bits(random_case(
             key(), {.block = {1, 2}, .z = z, .gap = gap, .seed = 41, .rows = 7, .cols = cols}));

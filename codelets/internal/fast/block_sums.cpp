@@ -24,9 +24,9 @@ namespace tessera::inline v0::codelets::internal::HWY_NAMESPACE {
 // Rows of sums x vectors of sums that stay in registers: 16 of 32, or 8 of 16. The rest holds the
 // input row, a factor and products. A step down the block loads one vector for each column of the
 // tile and one factor for each row, so the nearer to a square the fewer loads per product.
-inline constexpr std::size_t kTallest = kManyRegisters ? 8 : 4;
+inline constexpr std::size_t kTallest = kInstrumented ? 2 : kManyRegisters ? 8 : 4;
 // The widest tile of the tallest height, and of lower ones.
-inline constexpr std::size_t kMostVectors = 2, kMostVectorsLow = 4;
+inline constexpr std::size_t kMostVectors = 2, kMostVectorsLow = kInstrumented ? 2 : 4;
 // Square blocks of a known side, with many registers: a tile is as high as the block, so that an
 // input row is read once for each panel and may come from L2 or L3 (block 16, 4096 x 4096, z 256:
 // 0.95 of peak, with 8 x 2 tiles 0.72). In L1 all shapes from 16 x 1 to 4 x 4 are equal.
@@ -284,13 +284,13 @@ HWY_INLINE void forward_by(const BlockSums<In>& args, const Walk& walk) {
 
 template <class In>
 HWY_INLINE void forward(const BlockSums<In>& args) {
-#if HWY_TARGET != HWY_SCALAR && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  if (args.rows == args.cols && args.z >= static_cast<std::int64_t>(kNativeLanes)) {
-    if (args.rows == 4) return forward_by(args, SquareWalk<4>());
-    if (args.rows == 8) return forward_by(args, SquareWalk<8>());
-    if (args.rows == 16) return forward_by(args, SquareWalk<16>());
+  if constexpr (HWY_TARGET != HWY_SCALAR && !kInstrumented) {
+    if (args.rows == args.cols && args.z >= static_cast<std::int64_t>(kNativeLanes)) {
+      if (args.rows == 4) return forward_by(args, SquareWalk<4>());
+      if (args.rows == 8) return forward_by(args, SquareWalk<8>());
+      if (args.rows == 16) return forward_by(args, SquareWalk<16>());
+    }
   }
-#endif
   forward_by(args, AnyWalk{.height = args.cols, .depth = 1, .terms = args.cols});
 }
 

@@ -285,10 +285,10 @@ HWY_INLINE const In* named_row(const ElementDots<In>& args, const std::byte* wor
     return args.s + args.code.row_of(word) * args.s_stride;
 }
 
-template <bool kOffsets, class In>
-HWY_INLINE void all_element_dots_of(const ElementDots<In>& args) {
-  Pending pending(args.gradients + args.rows.front().value);
-  for (const TermRow& row : args.rows) {
+// Eight dot products of a row of q_grad side by side, whose sums hide each other's latency.
+struct ManyColumns {
+  template <bool kOffsets, class In>
+  static HWY_INLINE void add(const ElementDots<In>& args, const TermRow& row, Pending& pending) {
     const In* a = args.q_grad + row.row * args.q_grad_stride;
     const std::byte* words = row.words;
     for (std::int64_t left = row.count; left > 0; left -= kTileColumns) {
@@ -302,7 +302,65 @@ HWY_INLINE void all_element_dots_of(const ElementDots<In>& args) {
       pending.added(columns);
     }
   }
+};
+
+// A row of q_grad in registers, all kSteps vectors of it. The sums of neighbours do not depend on
+// each other, so the CPU goes on to the next ones by itself.
+template <std::size_t kSteps>
+struct HeldRow {
+  static constexpr std::size_t kTogether = 2;
+
+  template <bool kOffsets, std::size_t kColumns, class In>
+  static HWY_INLINE void add_columns(const ElementDots<In>& args, const Vector (&a)[kSteps],
+                                     const std::byte* words, Vector* to) {
+    const In* b[kColumns];
+    Vector sums[kColumns];
+    for (std::size_t i = 0; i < kColumns; ++i) {
+      b[i] = named_row<kOffsets>(args, words + static_cast<std::int64_t>(i) * args.code.step);
+      sums[i] = hn::Zero(Floats<kLanes>());
+    }
+    for (std::size_t v = 0; v < kSteps; ++v)
+      for (std::size_t i = 0; i < kColumns; ++i)
+        sums[i] = add_product_lanes(sums[i], a[v], load_lanes<kLanes>(b[i] + v * kLanes));
+    for (std::size_t i = 0; i < kColumns; ++i) to[i] = sums[i];
+  }
+  template <bool kOffsets, class In>
+  static HWY_INLINE void add(const ElementDots<In>& args, const TermRow& row, Pending& pending) {
+    constexpr auto kStep = static_cast<std::int64_t>(kTogether);
+    Vector a[kSteps];
+    for (std::size_t v = 0; v < kSteps; ++v)
+      a[v] = load_lanes<kLanes>(args.q_grad + row.row * args.q_grad_stride + v * kLanes);
+    const std::byte* words = row.words;
+    std::int64_t left = row.count;
+    for (; left >= kStep; left -= kStep, words += kStep * args.code.step) {
+      add_columns<kOffsets, kTogether>(args, a, words, pending.end());
+      pending.added(kStep);
+    }
+    for (; left > 0; --left, words += args.code.step) {
+      add_columns<kOffsets, 1>(args, a, words, pending.end());
+      pending.added(1);
+    }
+  }
+};
+
+template <bool kOffsets, class Rows, class In>
+HWY_INLINE void add_element_rows(const ElementDots<In>& args, Rows) {
+  Pending pending(args.gradients + args.rows.front().value);
+  for (const TermRow& row : args.rows) Rows::template add<kOffsets>(args, row, pending);
   pending.finish();
+}
+
+template <bool kOffsets, class In>
+HWY_INLINE void all_element_dots_of(const ElementDots<In>& args) {
+  constexpr std::size_t kMostHeld = 16, kHeldStep = 4;
+  constexpr auto kStepColumns = static_cast<std::int64_t>(kHeldStep * kSumLanes);
+  const auto steps = static_cast<std::size_t>(args.z / kStepColumns);
+  if constexpr (kManyRegisters && kParts == 1 && !kInstrumented)
+    if (args.z % kStepColumns == 0 && steps <= kMostHeld / kHeldStep)
+      return with_constant<kMostHeld / kHeldStep>(steps, [&](auto n) HWY_ATTR {
+        add_element_rows<kOffsets>(args, HeldRow<n * kHeldStep>());
+      });
+  add_element_rows<kOffsets>(args, ManyColumns());
 }
 
 template <class In>

@@ -20,13 +20,8 @@ HWY_BEFORE_NAMESPACE();
 namespace tessera::inline v0::codelets::internal::HWY_NAMESPACE {
 
 // Eight vectors of sums leave room for a factor and a product in 16 registers. Four are 8 to 16 %
-// slower at z 256. Instrumented builds stop at three: a compiler that checks every access needs
-// two and a half minutes for eight.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr std::size_t kMostVectors = 3;
-#else
-inline constexpr std::size_t kMostVectors = 8;
-#endif
+// slower at z 256.
+inline constexpr std::size_t kMostVectors = kInstrumented ? 2 : 8;
 constexpr std::size_t most_vectors(std::size_t lanes) {
   return lanes == kNativeLanes ? kMostVectors : 2;
 }

@@ -40,13 +40,23 @@ void fast_element_sums(const KernelArgs& args, Add&& add) {
                                   });
 }
 
-// Words that are offsets into this operand are taken as they are, else they are decoded first.
+// How many times a word of this record is an offset into the operand; none where its rows do not
+// lie a multiple of the record's z apart, or where that would be one multiplication per value.
+inline std::int64_t spread_of(const KernelArgs& args, const ElementHeader& header) {
+  if (header.z == args.in.row_stride) return 1;
+  const bool multiple = header.z > 0 && args.in.row_stride % header.z == 0;
+  return multiple && args.out.z > 1 ? args.in.row_stride / header.z : 0;
+}
+
+// Words that are offsets into this operand, or parts of them, are taken as they are, else they are
+// decoded first.
 template <class In, class Word>
 void fast_element_fwd(const KernelArgs& args) noexcept {
   if (args.out.z == 0) return;
   const auto add_record = [&](const ElementHeader& header, const Word* record, std::int64_t value) {
     if (header.sub_group != args.sub_group) return;
-    if (header.z != args.in.row_stride)
+    const std::int64_t spread = spread_of(args, header);
+    if (spread == 0)
       return for_each_term_rows_of<Bucket::Forward, In>(
           header, record, value, [&](std::span<const TermRow> rows, const RowCode& code) {
             gather_sums(element_sums_of<In>(args, rows, code));
@@ -55,6 +65,7 @@ void fast_element_fwd(const KernelArgs& args) noexcept {
                                      .rows = header.last_row + 1,
                                      .values = values_of<In>(args) + value,
                                      .in = static_cast<const In*>(args.in.data),
+                                     .spread = spread,
                                      .out = static_cast<float*>(args.out.data),
                                      .out_stride = args.out.row_stride,
                                      .z = args.out.z,

@@ -21,13 +21,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace tessera::inline v0::codelets::internal::HWY_NAMESPACE {
 
-// Eight vectors of sums leave room for a factor and a product in 16 registers. Instrumented builds
-// stop at three, as element_sums.cpp does.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr std::size_t kMostOffsetVectors = 3;
-#else
-inline constexpr std::size_t kMostOffsetVectors = 8;
-#endif
+// Eight vectors of sums leave room for a factor and a product in 16 registers.
+inline constexpr std::size_t kMostOffsetVectors = kInstrumented ? 2 : 8;
 // A sum takes four cycles, so one or two vectors of them would wait for themselves; rows of a
 // record come by falling length, so neighbours end together.
 constexpr std::size_t offset_rows_at_once(std::size_t vectors) {
@@ -73,6 +68,7 @@ template <class In, class Word, std::size_t kLanes, std::size_t kVectors>
 struct OffsetPanel {
   using Sums = FloatVector<kLanes>[kVectors];
   const std::byte* in;  // the panel's first column
+  const std::uint64_t spread;
   const Panel panel;
   const bool replaces;
 
@@ -89,7 +85,7 @@ struct OffsetPanel {
       hn::StoreU(sums[v], Floats<kLanes>(), to + column_of<kLanes, kVectors>(panel, v));
   }
   HWY_INLINE void add(Sums& sums, const OffsetRow<In, Word>& row, std::int64_t i) const {
-    const In* from = reinterpret_cast<const In*>(in + row.words[i]);
+    const In* from = reinterpret_cast<const In*>(in + row.words[i] * spread);
     const auto factor = broadcast<kLanes>(row.values + i);
     for (std::size_t v = 0; v < kVectors; ++v)
       sums[v] = add_product_lanes(sums[v], factor,
@@ -168,7 +164,8 @@ HWY_INLINE void all_offset_sums(const OffsetSums<In, Word>& args) {
     constexpr std::size_t kMost = kLanes == kNativeLanes ? kMostOffsetVectors : 2;
     for_each_panel<kLanes, kMost>(args.z, [&](const Panel& panel, auto vectors) {
       const OffsetPanel<In, Word, kLanes, vectors> sums{
-          reinterpret_cast<const std::byte*>(args.in + panel.first), panel, args.replaces};
+          reinterpret_cast<const std::byte*>(args.in + panel.first),
+          static_cast<std::uint64_t>(args.spread), panel, args.replaces};
       sums.add_all(OffsetRows<In, Word>(args, panel.first), args.rows);
     });
   });

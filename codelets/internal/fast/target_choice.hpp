@@ -8,6 +8,24 @@
 // Left out, because vectors of unknown size cannot stand in arrays, which hold our accumulators:
 //   SVE, RVV; those computers use 128-bit vectors or plain C++.
 // What remains on x86-64: AVX3 (AVX-512), AVX2 and plain C++ (SCALAR, with clang EMU128).
+// ThreadSanitizer's build leaves out AVX2 as well: threads share no more there than with AVX3.
+#ifdef __SANITIZE_THREAD__
+#define TESSERA_DISABLED_HERE HWY_AVX2
+#else
+#define TESSERA_DISABLED_HERE 0
+#endif
 #define HWY_DISABLED_TARGETS                                                              \
   (HWY_SSSE3 | HWY_SSE4 | HWY_WASM | HWY_WASM_EMU256 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | \
-   HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+   HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV | TESSERA_DISABLED_HERE)
+
+namespace tessera::inline v0::codelets::internal {
+
+// Compiling every access with a check takes minutes for eight vectors of sums, and a few vectors
+// take all the ways through a kernel there are.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kInstrumented = true;
+#else
+inline constexpr bool kInstrumented = false;
+#endif
+
+}  // namespace tessera::inline v0::codelets::internal

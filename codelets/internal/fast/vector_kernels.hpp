@@ -74,17 +74,20 @@ void scatter_sums(const ElementSums<float>& sums) noexcept;
 void scatter_sums(const ElementSums<Half>& sums) noexcept;
 void scatter_sums(const ElementSums<BFloat16>& sums) noexcept;
 
-// The same as gather_sums for the rows of one element record in which each word is the distance in
-// bytes of the row it names from `in`: a dense slice [y][header.z] without gaps. Nothing is
-// decoded, which is what the words were made for.
+// The same as gather_sums for the rows of one element record in which each word, `spread` times, is
+// the distance in bytes of the row it names from `in`: 1 for a dense slice [y][header.z] without
+// gaps, n for one out of n such slices that lie side by side. Nothing is decoded, which is what the
+// words were made for.
 //   words   from the record's first OutputEntry on
 //   values  the record's
+//   spread  1 for a batch of one
 template <class In, class Word>
 struct OffsetSums {
   const Word* words;
   std::int64_t rows;
   const In* values;
   const In* in;
+  std::int64_t spread;
   float* out;
   std::int64_t out_stride;
   std::int64_t z;
