@@ -40,8 +40,8 @@ struct Result {
 //   in        dense operand, input type: S [y][z] or dQ [x][z]              (GradW: dQ [x][z])
 //   in_s      S [y][z]                                                      (GradW only)
 //   out       sum type, added to, never cleared                             (all but GradW)
-//   replaces  rows of `out` that the words name hold zeros, whatever is in them; the words name a
-//             row once. Saves clearing them before and reading them.        (Fwd)
+//   replaces  rows of `out`, or gradients, that the words name hold zeros, whatever is in them; the
+//             words name a row once. Saves clearing before and reading.     (Fwd, GradW)
 struct KernelArgs {
   const void* meta = nullptr;
   const void* values = nullptr;

@@ -62,12 +62,16 @@ HostCells element_cells(const HostProblem& problem, const device::HostCpu& cpu) 
   constexpr double kCounted = 50'000;
   const auto counted =
       static_cast<std::int64_t>(kCounted / std::max(density * double(cells.y), 1.0));
-  cells.x = whole_blocks(
-      std::min({cpu.l2.value / 4 / (cells.z * 4), ceil_div(x, std::int64_t{8}), counted}), 1, x);
   cells.pack = cells.z < z;
   // With few cells along y the sums are seldom read again, and a copy would cost more.
   constexpr std::int64_t kFewCells = 4;
   cells.gather = kFewCells * cells.y < y && cells.z < z;
+  // A slice of S in L2 serves all rows of a cell before the next slice takes its place.
+  constexpr std::int64_t kFewestUnits = 8;
+  const std::int64_t panels = ceil_div(std::max(z, std::int64_t{1}), cells.z);
+  const std::int64_t parts = cells.gather ? kFewestUnits : ceil_div(kFewestUnits, panels);
+  const std::int64_t kept = cells.gather ? cpu.l2.value / 4 / (cells.z * 4) : x;
+  cells.x = whole_blocks(std::min({kept, ceil_div(x, parts), counted}), 1, x);
   return cells;
 }
 
@@ -83,7 +87,10 @@ HostCells gradient_cells(const HostProblem& problem, const device::HostCpu& cpu)
   HostCells cells;
   cells.z = panel_width(z, kMostColumns);
   const std::int64_t row_bytes = cells.z * bytes_of(problem.type);
-  cells.y = whole_blocks(cpu.l2.value / 2 / row_bytes, problem.block.cols, y);
+  // Rows of S for a block are read once for all its rows, so they may come from L3 or beyond, and
+  // long rows of blocks let them be fetched ahead. Those of elements have to come from L2.
+  const std::int64_t rows = problem.block.is_element() ? cpu.l2.value / 2 / row_bytes : y;
+  cells.y = whole_blocks(rows, problem.block.cols, y);
   cells.x = whole_blocks(std::min(std::int64_t{256}, ceil_div(x, 8)), problem.block.rows, x);
   cells.pack = cells.z < z;
   return cells;

@@ -22,8 +22,8 @@ void HostGradient<T>::set_pattern(const sparse::Csr<float>& matrix) {
                                    DataType::Float, matrix_.grid().word_bits})
                 .run;
   sums_.resize(std::size_t(matrix_.grid().buckets() * matrix_.buckets().values_per_bucket()));
-  q_grad_ = HostPanels<T>(matrix.rows, z_, cells_.z);
-  s_ = HostPanels<T>(matrix.cols, z_, cells_.z);
+  q_grad_ = HostPanels<T>(matrix.rows, z_, cells_.z, HostPanels<T>::Kept::All);
+  s_ = HostPanels<T>(matrix.cols, z_, cells_.z, HostPanels<T>::Kept::All);
   kernel_seconds_.assign(std::size_t(executor_->threads()), 0);
 }
 
@@ -31,7 +31,6 @@ template <class T>
 void HostGradient<T>::run_unit(std::int64_t x) {
   const partitioner::Buckets& buckets = matrix_.buckets();
   const std::int64_t y_parts = matrix_.grid().splits.y, each = buckets.values_per_bucket();
-  std::fill_n(sums_.data() + x * y_parts * each, y_parts * each, 0.0f);
   for (std::int64_t panel = 0; panel < s_.count(); ++panel)
     for (std::int64_t y = 0; y < y_parts; ++y) {
       const std::int64_t bucket = matrix_.grid().bucket_index(x, y, 0);
@@ -43,7 +42,8 @@ void HostGradient<T>::run_unit(std::int64_t x) {
                .block = matrix_.grid().block,
                .in = q_grad_.panel(panel, matrix_.x_range(x)),
                .in_s = s_.panel(panel, matrix_.y_range(y)),
-               .out = {}});
+               .out = {},
+               .replaces = panel == 0});
     }
 }
 
@@ -66,8 +66,10 @@ HostTimes HostGradient<T>::run(MatrixView<const T> q_grad, MatrixView<const T> s
                                std::span<float> gradients) {
   HostTimes times;
   const Stopwatch all;
-  q_grad_.read(q_grad, false, *executor_);
-  s_.read(s, cells_.pack, *executor_);
+  q_grad_.begin(q_grad, false);
+  s_.begin(s, cells_.pack);
+  q_grad_.read({0, q_grad_.count()}, *executor_);
+  s_.read({0, s_.count()}, *executor_);
   times.copy_seconds = all.seconds();
   const auto& order = matrix_.heaviest_first();
   std::fill(kernel_seconds_.begin(), kernel_seconds_.end(), 0.0);

@@ -43,7 +43,7 @@ void HostProduct<T>::set_pattern(const sparse::Csr<float>& matrix) {
                                    DataType::Float, matrix_.grid().word_bits})
                 .run;
   values_.resize(std::size_t(matrix_.grid().buckets() * matrix_.buckets().values_per_bucket()));
-  in_ = HostPanels<T>(matrix.cols, z_, cells_.z);
+  in_ = HostPanels<T>(matrix.cols, z_, cells_.z, HostPanels<T>::Kept::One);
   const std::int64_t x_rows = matrix_.x_range(0).size();
   rooms_.assign(std::size_t(executor_->threads()), {});
   for (Room& room : rooms_) room.sums.resize(std::size_t(x_rows * cells_.z));
@@ -94,13 +94,12 @@ void HostProduct<T>::run_unit(std::int64_t x, std::int64_t panel, MatrixView<T> 
 }
 
 template <class T>
-void HostProduct<T>::run_units(MatrixView<T> out) {
+void HostProduct<T>::run_units(std::int64_t panel, MatrixView<T> out) {
   const auto& order = matrix_.heaviest_first();
-  const std::int64_t rows = std::ssize(order), units = rows * in_.count();
   std::atomic<std::int64_t> next = 0;
   executor_->for_each(std::ssize(rooms_), [&](std::int64_t thread) {
-    for (std::int64_t unit = next++; unit < units; unit = next++)
-      run_unit(order[std::size_t(unit % rows)], unit / rows, out, rooms_[std::size_t(thread)]);
+    for (std::int64_t unit = next++; unit < std::ssize(order); unit = next++)
+      run_unit(order[std::size_t(unit)], panel, out, rooms_[std::size_t(thread)]);
   });
 }
 
@@ -109,9 +108,13 @@ HostTimes HostProduct<T>::run(MatrixView<const T> in, MatrixView<T> out) {
   HostTimes times;
   const Stopwatch all;
   for (Room& room : rooms_) room.kernel_seconds = 0;
-  in_.read(in, cells_.pack, *executor_);
-  times.copy_seconds = all.seconds();
-  run_units(out);
+  in_.begin(in, cells_.pack);
+  for (std::int64_t panel = 0; panel < in_.count(); ++panel) {
+    const Stopwatch copies;
+    in_.read({panel, panel + 1}, *executor_);
+    times.copy_seconds += copies.seconds();
+    run_units(panel, out);
+  }
   for (const Room& room : rooms_) times.kernel_seconds += room.kernel_seconds;
   times.seconds = all.seconds();
   return times;

@@ -87,7 +87,7 @@ struct BlockGradW {
     const auto s = rows_of<In>(args.in_s);
     Sum* gradients = static_cast<Sum*>(args.gradients);
     for_each_block_element<Word>(args, [&](std::int64_t x, std::int64_t y, std::int64_t value) {
-      gradients[value] = add(gradients[value], dot<Sum>(q_grad.row(x), s.row(y), args.in.z));
+      add_gradient(args, gradients[value], dot<Sum>(q_grad.row(x), s.row(y), args.in.z));
     });
   }
 };

@@ -91,8 +91,8 @@ struct ElementGradW {
     Sum* gradients = static_cast<Sum*>(args.gradients);
     for_each_non_zero<In>(words_of<Word>(args), args.sub_group,
                           [&](std::int64_t x, std::int64_t y, std::int64_t value) {
-                            gradients[value] =
-                                add(gradients[value], dot<Sum>(q_grad.row(x), s.row(y), args.in.z));
+                            add_gradient(args, gradients[value],
+                                         dot<Sum>(q_grad.row(x), s.row(y), args.in.z));
                           });
   }
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "tessera/codelets/internal/arithmetic.hpp"
 #include "tessera/codelets/kernel.hpp"
 
 // The unnamed operands of a kernel with their types put back.
@@ -31,6 +32,12 @@ template <class Sum>
 void clear_rows(const Result& result, std::int64_t first, std::int64_t count) {
   for (std::int64_t i = first; i < first + count; ++i)
     std::fill_n(rows_of<Sum>(result).row(i), result.z, Sum());
+}
+
+// Sums of GradW, for the slow twins.
+template <class Sum>
+void add_gradient(const KernelArgs& args, Sum& gradient, Sum sum) {
+  gradient = add(args.replaces ? Sum() : gradient, sum);
 }
 
 template <class Word>

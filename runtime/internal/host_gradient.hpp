@@ -38,7 +38,7 @@ class HostGradient {
   HostCells cells_;
   HostMatrix matrix_;
   codelets::Kernel kernel_ = nullptr;
-  HostPanels<T> q_grad_{0, 1, 1}, s_{0, 1, 1};
+  HostPanels<T> q_grad_{0, 1, 1, HostPanels<T>::Kept::All}, s_{0, 1, 1, HostPanels<T>::Kept::All};
   AlignedVector<float> sums_;           // [buckets][values_per_bucket]
   std::vector<double> kernel_seconds_;  // of each thread
 };

@@ -13,29 +13,35 @@
 namespace tessera::inline v0::runtime::internal {
 
 // A dense operand [rows][z] in panels of columns, as kernels read it: where the caller has it, or
-// copied so that the rows of a panel follow each other. Rows beyond the caller's are zero.
+// copied so that the rows of a panel follow each other. Rows beyond the caller's are zero. There is
+// room for the copies of all panels, or of one: read at once, it is still in the nearest caches.
 template <class T>
 class HostPanels {
  public:
-  // `rows` is what kernels may name, at least what read() is given.
-  HostPanels(std::int64_t rows, std::int64_t z, std::int64_t width)
-      : rows_(rows), z_(z), width_(width) {}
+  enum class Kept { All, One };
+
+  // `rows` is what kernels may name, at least what begin() is given.
+  HostPanels(std::int64_t rows, std::int64_t z, std::int64_t width, Kept kept)
+      : rows_(rows), z_(z), width_(width), kept_(kept) {}
 
   std::int64_t count() const { return ceil_div(z_, width_); }
   Range columns(std::int64_t panel) const {
     return {panel * width_, std::min((panel + 1) * width_, z_)};
   }
-  // Looks at the operand from now on; copies it when asked to, or when it must be. Allocates the
-  // first time it copies.
-  void read(MatrixView<const T> from, bool copy, Executor& executor) {
+  // Looks at the operand from now on; whether its panels are copied is asked for, or has to be.
+  // Allocates the first time.
+  void begin(MatrixView<const T> from, bool copy) {
     from_ = from;
     copied_ = copy || !from.rows_are_contiguous() || from.rows < rows_;
+    if (copied_) copy_.resize(std::size_t(rows_ * width_ * (kept_ == Kept::All ? count() : 1)));
+  }
+  // Before panel() of these panels.
+  void read(Range panels, Executor& executor) {
     if (!copied_) return;
-    copy_.resize(std::size_t(rows_ * width_ * count()));
     const std::int64_t chunks = ceil_div(rows_, kChunk);
-    executor.for_each(chunks * count(), [&](std::int64_t i) {
+    executor.for_each(chunks * panels.size(), [&](std::int64_t i) {
       const std::int64_t first = i % chunks * kChunk;
-      copy_rows(i / chunks, {first, std::min(first + kChunk, rows_)});
+      copy_rows(panels.begin + i / chunks, {first, std::min(first + kChunk, rows_)});
     });
   }
   // Rows [rows.begin, rows.end) of a panel.
@@ -43,19 +49,19 @@ class HostPanels {
     const Range cols = columns(panel);
     if (!copied_)
       return {from_.row(rows.begin) + cols.begin, rows.size(), cols.size(), from_.row_stride};
-    return {copied_row(panel, rows.begin), rows.size(), cols.size(), width_};
+    return {copy_.data() + copied_row(panel, rows.begin), rows.size(), cols.size(), width_};
   }
 
  private:
   static constexpr std::int64_t kChunk = 64;  // rows
 
-  const T* copied_row(std::int64_t panel, std::int64_t row) const {
-    return copy_.data() + (panel * rows_ + row) * width_;
+  std::size_t copied_row(std::int64_t panel, std::int64_t row) const {
+    return std::size_t(((kept_ == Kept::All ? panel : 0) * rows_ + row) * width_);
   }
   void copy_rows(std::int64_t panel, Range rows) {
     const Range cols = columns(panel);
     for (std::int64_t r = rows.begin; r < rows.end; ++r) {
-      T* to = copy_.data() + (panel * rows_ + r) * width_;
+      T* to = copy_.data() + copied_row(panel, r);
       if (r >= from_.rows)
         std::fill_n(to, cols.size(), T());
       else if (from_.rows_are_contiguous())
@@ -66,6 +72,7 @@ class HostPanels {
   }
 
   std::int64_t rows_, z_, width_;
+  Kept kept_;
   MatrixView<const T> from_;
   bool copied_ = false;
   AlignedVector<T> copy_;

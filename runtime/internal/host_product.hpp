@@ -17,7 +17,7 @@ namespace tessera::inline v0::runtime::internal {
 
 // out = R * in on this computer. A unit of work is a block row of cells and a panel of columns: it
 // adds up its part of the output alone, cell after cell, so the bits are those of one thread.
-// Threads take units, the heaviest first. T is float, Half or BFloat16; sums are float.
+// Panel after panel, threads take its units, the heaviest first. T is float, Half or BFloat16; sums are float.
 template <class T>
 class HostProduct {
  public:
@@ -35,7 +35,7 @@ class HostProduct {
     AlignedVector<float> sums;
     double kernel_seconds = 0;
   };
-  void run_units(MatrixView<T> out);
+  void run_units(std::int64_t panel, MatrixView<T> out);
   void run_unit(std::int64_t x, std::int64_t panel, MatrixView<T> out, Room& room);
   void add_cells(std::int64_t x, std::int64_t panel, codelets::Result result);
 
@@ -46,7 +46,7 @@ class HostProduct {
   HostMatrix matrix_;
   codelets::Kernel kernel_ = nullptr;
   std::vector<T> values_;  // [buckets][values_per_bucket]
-  HostPanels<T> in_{0, 1, 1};
+  HostPanels<T> in_{0, 1, 1, HostPanels<T>::Kept::One};
   std::vector<Room> rooms_;
 };
 

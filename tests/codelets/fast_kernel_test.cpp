@@ -62,7 +62,8 @@ class FastKernel : public testing::TestWithParam<KernelOnTarget> {
 std::vector<std::int64_t> edges_of_z() {
   std::vector<std::int64_t> edges;
   for (std::int64_t z = 1; z <= 17; ++z) edges.push_back(z);
-  for (const std::int64_t z : {31, 32, 33, 47, 63, 64, 65, 127, 128, 129, 145}) edges.push_back(z);
+  for (const std::int64_t z : {31, 32, 33, 47, 63, 64, 65, 127, 128, 129, 145, 192, 256})
+    edges.push_back(z);
   return edges;
 }
 
@@ -97,10 +98,10 @@ TEST_P(FastBlockKernel, GivesTheBitsOfItsSlowTwinForBlocksLargerThanItsRoom) {
   }
 }
 
-class FastFwd : public FastKernel {};
+class FastReplacing : public FastKernel {};
 
-// The same as clearing the rows that are named, and no others.
-TEST_P(FastFwd, TakesTheRowsItNamesForZerosWhereItReplaces) {
+// The same as clearing the rows or gradients that are named, and no others.
+TEST_P(FastReplacing, TakesWhatItNamesForZeros) {
   for (const std::int64_t side : {3, 4, 16})
     for (const std::int64_t z : {1, 2, 16, 33, 150})
       for (const std::int64_t cols : {3, 40}) {
@@ -113,7 +114,8 @@ TEST_P(FastFwd, TakesTheRowsItNamesForZerosWhereItReplaces) {
                                                    .cols = cols,
                                                    .once = true});
         KernelCase cleared = replacing;
-        cleared.for_each_own([&](std::int64_t x, std::int64_t, std::size_t) {
+        cleared.for_each_own([&](std::int64_t x, std::int64_t, std::size_t value) {
+          if (key().operation == Operation::GradW) return cleared.gradients.set(value, 0);
           for (std::int64_t i = 0; i < z; ++i) cleared.x_side.set(x, i, 0);
         });
         const auto expected = bits_after(cleared, GetParam().kernel.reference);
@@ -229,7 +231,9 @@ std::vector<KernelOnTarget> fast_kernels(const Wanted& wanted) {
 }
 bool any(const KernelKey&) { return true; }
 bool of_blocks(const KernelKey& key) { return key.format == Format::Block; }
-bool is_fwd(const KernelKey& key) { return key.operation == Operation::Fwd; }
+bool may_replace(const KernelKey& key) {
+  return key.operation == Operation::Fwd || key.operation == Operation::GradW;
+}
 
 std::string name_of(const testing::TestParamInfo<KernelOnTarget>& p) {
   return p.param.target.name + "_" + std::string(p.param.kernel.name);
@@ -238,7 +242,8 @@ std::string name_of(const testing::TestParamInfo<KernelOnTarget>& p) {
 INSTANTIATE_TEST_SUITE_P(EveryTarget, FastKernel, testing::ValuesIn(fast_kernels(any)), name_of);
 INSTANTIATE_TEST_SUITE_P(EveryTarget, FastBlockKernel, testing::ValuesIn(fast_kernels(of_blocks)),
                          name_of);
-INSTANTIATE_TEST_SUITE_P(EveryTarget, FastFwd, testing::ValuesIn(fast_kernels(is_fwd)), name_of);
+INSTANTIATE_TEST_SUITE_P(EveryTarget, FastReplacing, testing::ValuesIn(fast_kernels(may_replace)),
+                         name_of);
 
 }  // namespace
 }  // namespace tessera::inline v0::test

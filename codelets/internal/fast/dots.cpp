@@ -21,6 +21,10 @@
 HWY_BEFORE_NAMESPACE();
 namespace tessera::inline v0::codelets::internal::HWY_NAMESPACE {
 
+HWY_INLINE void add_one_to(float& gradient, float sum, bool replaces) {
+  gradient = (replaces ? 0.0f : gradient) + sum;
+}
+
 #if HWY_TARGET != HWY_SCALAR
 
 // The sixteen lanes of a dot product: one vector, two or four.
@@ -170,13 +174,13 @@ HWY_INLINE Vector add_lanes_of(const Vector* sums) {
 }
 
 // gradients[i] += sums[i] for the first `count` of kLanes.
-HWY_INLINE void add_some_to(float* gradients, Vector sums, std::int64_t count) {
+HWY_INLINE void add_some_to(float* gradients, Vector sums, std::int64_t count, bool replaces) {
   const Floats<kLanes> d;
   if (count == static_cast<std::int64_t>(kLanes))
-    return hn::StoreU(hn::Add(hn::LoadU(d, gradients), sums), d, gradients);
+    return hn::StoreU(replaces ? sums : hn::Add(hn::LoadU(d, gradients), sums), d, gradients);
   float room[kLanes];
   hn::StoreU(sums, d, room);
-  for (std::int64_t i = 0; i < count; ++i) gradients[i] += room[i];
+  for (std::int64_t i = 0; i < count; ++i) add_one_to(gradients[i], room[i], replaces);
 }
 
 // kRows x kColumns dot products of rows of length z, row-major into `to`. All loops are of constant
@@ -229,8 +233,8 @@ HWY_INLINE void few_columns(const ElementDots<In>& args) {
     const In* q_grad = args.q_grad + row.row * args.q_grad_stride;
     for (std::int64_t i = 0; i < row.count; ++i) {
       const std::uint32_t named = args.code.row_of(row.words + i * args.code.step);
-      args.gradients[row.value + i] +=
-          few_columns_dot(q_grad, args.s + named * args.s_stride, args.z);
+      add_one_to(args.gradients[row.value + i],
+                 few_columns_dot(q_grad, args.s + named * args.s_stride, args.z), args.replaces);
     }
   }
 }
@@ -241,21 +245,24 @@ HWY_INLINE void few_columns(const BlockDots<In>& args) {
   for (const std::uint32_t column : args.columns)
     for (std::int64_t i = 0; i < args.rows; ++i)
       for (std::int64_t j = 0; j < args.cols; ++j)
-        *gradient++ += few_columns_dot(args.q_grad + (args.row + i) * args.q_grad_stride,
-                                       args.s + (column + j) * args.s_stride, args.z);
+        add_one_to(*gradient++,
+                   few_columns_dot(args.q_grad + (args.row + i) * args.q_grad_stride,
+                                   args.s + (column + j) * args.s_stride, args.z),
+                   args.replaces);
 }
 
 // Dot products of neighbouring non-zeros whose lanes are still to be added up. Gradients of a
 // record follow each other, so kLanes of them are finished together wherever rows end.
 class Pending {
  public:
-  HWY_INLINE explicit Pending(float* gradients) : gradients_(gradients) {}
+  HWY_INLINE Pending(float* gradients, bool replaces)
+      : gradients_(gradients), replaces_(replaces) {}
 
   HWY_INLINE Vector* end() { return sums_ + count_; }  // room for kTileColumns
   HWY_INLINE void added(std::int64_t count) {
     count_ += count;
     if (count_ < kFull) return;
-    add_some_to(gradients_, add_lanes_of(sums_), kFull);
+    add_some_to(gradients_, add_lanes_of(sums_), kFull, replaces_);
     gradients_ += kFull;
     count_ -= kFull;
     for (std::int64_t i = 0; i < count_; ++i) sums_[i] = sums_[kFull + i];
@@ -265,7 +272,7 @@ class Pending {
     Vector rest[kLanes];
     for (std::size_t i = 0; i < kLanes; ++i)
       rest[i] = static_cast<std::int64_t>(i) < count_ ? sums_[i] : hn::Zero(Floats<kLanes>());
-    add_some_to(gradients_, add_lanes_of(rest), count_);
+    add_some_to(gradients_, add_lanes_of(rest), count_, replaces_);
   }
 
  private:
@@ -273,6 +280,7 @@ class Pending {
   Vector sums_[kLanes + kTileColumns];
   std::int64_t count_ = 0;
   float* gradients_;
+  bool replaces_;
 };
 
 // kOffsets: words are byte offsets of rows of s.
@@ -308,7 +316,7 @@ struct ManyColumns {
 // each other, so the CPU goes on to the next ones by itself.
 template <std::size_t kSteps>
 struct HeldRow {
-  static constexpr std::size_t kTogether = 2;
+  static constexpr std::size_t kTogether = 4;
 
   template <bool kOffsets, std::size_t kColumns, class In>
   static HWY_INLINE void add_columns(const ElementDots<In>& args, const Vector (&a)[kSteps],
@@ -345,7 +353,7 @@ struct HeldRow {
 
 template <bool kOffsets, class Rows, class In>
 HWY_INLINE void add_element_rows(const ElementDots<In>& args, Rows) {
-  Pending pending(args.gradients + args.rows.front().value);
+  Pending pending(args.gradients + args.rows.front().value, args.replaces);
   for (const TermRow& row : args.rows) Rows::template add<kOffsets>(args, row, pending);
   pending.finish();
 }
@@ -398,7 +406,8 @@ HWY_INLINE void block_part(const BlockDots<In>& args, const In* s, const In* nex
   const std::int64_t cols = std::min<std::int64_t>(args.cols - j, kFour);
   for (std::int64_t r = 0; r < rows; ++r)
     for (std::int64_t c = 0; c < cols; ++c)
-      gradients[(i + r) * args.cols + j + c] += room[r * static_cast<std::int64_t>(kFour) + c];
+      add_one_to(gradients[(i + r) * args.cols + j + c],
+                 room[r * static_cast<std::int64_t>(kFour) + c], args.replaces);
 }
 
 template <class In>
@@ -423,8 +432,10 @@ void all_element_dots(const ElementDots<In>& args) {
   for (const TermRow& row : args.rows)
     for (std::int64_t i = 0; i < row.count; ++i) {
       const std::uint32_t named = args.code.row_of(row.words + i * args.code.step);
-      args.gradients[row.value + i] += dot<float>(args.q_grad + row.row * args.q_grad_stride,
-                                                  args.s + named * args.s_stride, args.z);
+      add_one_to(args.gradients[row.value + i],
+                 dot<float>(args.q_grad + row.row * args.q_grad_stride,
+                            args.s + named * args.s_stride, args.z),
+                 args.replaces);
     }
 }
 
@@ -434,8 +445,10 @@ void all_block_dots(const BlockDots<In>& args) {
   for (const std::uint32_t column : args.columns)
     for (std::int64_t i = 0; i < args.rows; ++i)
       for (std::int64_t j = 0; j < args.cols; ++j)
-        *gradient++ += dot<float>(args.q_grad + (args.row + i) * args.q_grad_stride,
-                                  args.s + (column + j) * args.s_stride, args.z);
+        add_one_to(*gradient++,
+                   dot<float>(args.q_grad + (args.row + i) * args.q_grad_stride,
+                              args.s + (column + j) * args.s_stride, args.z),
+                   args.replaces);
 }
 
 #endif

@@ -98,7 +98,8 @@ void fast_element_grad_w(const KernelArgs& args) noexcept {
                                      .s = static_cast<const In*>(args.in_s.data),
                                      .s_stride = args.in_s.row_stride,
                                      .gradients = static_cast<float*>(args.gradients),
-                                     .z = args.in.z});
+                                     .z = args.in.z,
+                                     .replaces = args.replaces});
       });
 }
 
@@ -183,7 +184,8 @@ void fast_block_grad_w(const KernelArgs& args) noexcept {
                              .q_grad_stride = args.in.row_stride,
                              .s = static_cast<const In*>(args.in_s.data),
                              .s_stride = args.in_s.row_stride,
-                             .z = args.in.z});
+                             .z = args.in.z,
+                             .replaces = args.replaces});
   });
 }
 

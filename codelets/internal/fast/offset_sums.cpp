@@ -136,10 +136,10 @@ struct OffsetAddress {
     if constexpr (sizeof(Word) > 2) {
       return {(*this)(i), (*this)(i + 1), (*this)(i + 2), (*this)(i + 3)};
     } else {
-      constexpr std::uint64_t kWord = 0xffff;
-      std::uint64_t all;
-      std::memcpy(&all, words + i, sizeof all);
-      return {at(all & kWord), at(all >> 16 & kWord), at(all >> 32 & kWord), at(all >> 48)};
+      constexpr std::uint32_t kWord = 0xffff;
+      std::uint32_t two[2];
+      std::memcpy(two, words + i, sizeof two);
+      return {at(two[0] & kWord), at(two[0] >> 16), at(two[1] & kWord), at(two[1] >> 16)};
     }
   }
 };

@@ -46,13 +46,15 @@ TESSERA_PAIRS __m512i broadcast_pair(const BFloat16* values) {
 
 // kSide rows of sums x kVectors vectors from `column` on, over all blocks of the run: the tiles of
 // block_sums.cpp, with two columns of the block at a time.
-template <std::int64_t kSide, std::int64_t kVectors>
+// kFull: all columns of the vectors are below z.
+template <std::int64_t kSide, std::int64_t kVectors, bool kFull>
 TESSERA_PAIRS void add_tile(const BlockSums<BFloat16>& args, std::int64_t column) {
   __m512 sums[kSide][kVectors];
   __mmask16 some[kVectors];
   const __m512i order = pair_order();
   float* out = args.out + args.row * args.out_stride + column;
-  for (std::int64_t v = 0; v < kVectors; ++v) some[v] = columns_from(column + v * kLanes, args.z);
+  for (std::int64_t v = 0; v < kVectors; ++v)
+    some[v] = kFull ? static_cast<__mmask16>(~0) : columns_from(column + v * kLanes, args.z);
   for (std::int64_t r = 0; r < kSide; ++r)
     for (std::int64_t v = 0; v < kVectors; ++v)
       sums[r][v] = args.replaces
@@ -93,8 +95,10 @@ template <std::int64_t kSide>
 __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16"))) void add_square(
     const BlockSums<BFloat16>& args) {
   constexpr std::int64_t kVectors = 16 / kSide;  // sixteen vectors of sums
-  for (std::int64_t column = 0; column < args.z; column += kVectors * kLanes)
-    add_tile<kSide, kVectors>(args, column);
+  constexpr std::int64_t kWidth = kVectors * kLanes;
+  std::int64_t column = 0;
+  for (; column + kWidth <= args.z; column += kWidth) add_tile<kSide, kVectors, true>(args, column);
+  if (column < args.z) add_tile<kSide, kVectors, false>(args, column);
 }
 
 }  // namespace

@@ -100,7 +100,8 @@ void offset_sums(const OffsetSums<BFloat16, std::uint16_t>& sums) noexcept;
 void offset_sums(const OffsetSums<Half, std::uint32_t>& sums) noexcept;
 void offset_sums(const OffsetSums<BFloat16, std::uint32_t>& sums) noexcept;
 
-// gradients[value] += sum over z, in sixteen lanes: q_grad[row][z] * s[named row][z].
+// gradients[value] += sum over z, in sixteen lanes: q_grad[row][z] * s[named row][z]. Where it
+// replaces, = instead of +=.
 template <class In>
 struct ElementDots {
   std::span<const TermRow> rows;
@@ -111,6 +112,7 @@ struct ElementDots {
   std::int64_t s_stride;
   float* gradients;
   std::int64_t z;
+  bool replaces = false;
 };
 void element_dots(const ElementDots<float>& dots) noexcept;
 void element_dots(const ElementDots<Half>& dots) noexcept;
@@ -147,6 +149,7 @@ void block_transposed_sums(const BlockSums<Half>& sums) noexcept;
 void block_transposed_sums(const BlockSums<BFloat16>& sums) noexcept;
 
 // gradients[b][i][j] += sum over z, in sixteen lanes: q_grad[row + i][z] * s[columns[b] + j][z].
+// Where it replaces, = instead of +=.
 template <class In>
 struct BlockDots {
   std::int64_t row;
@@ -158,6 +161,7 @@ struct BlockDots {
   const In* s;
   std::int64_t s_stride;
   std::int64_t z;
+  bool replaces = false;
 };
 void block_dots(const BlockDots<float>& dots) noexcept;
 void block_dots(const BlockDots<Half>& dots) noexcept;
