@@ -25,20 +25,17 @@ std::vector<BufferId> DensePass::State::visited_buckets() const {
 
 void DensePass::State::declare_propagation() {
   if (!loop.possible()) return;
-  bound.controlled_repeat(
-      "a displacement inside the travel bounds is left", {loop.words()},
-      [this] { return loop.next(engine); },
-      [&] {
-        travelling.declare_move(bound, engine, visited_buckets());
-        internal::Uses uses{{use.in}, {use.partial}};
-        travelling.add_words_and_payloads(uses.reads);
-        bound.when(
-            "this displacement holds something", [this] { return loop.now().compute; },
-            [&] {
-              bound.step(
-                  NodeKind::Compute, "propagate", uses, [this] { visit_arrived(); }, map.tiles());
-            });
-      });
+  loop.declare_loops(bound, engine, [&] {
+    travelling.declare_move(bound, engine, visited_buckets());
+    internal::Uses uses{{use.in}, {use.partial}};
+    travelling.add_words_and_payloads(uses.reads);
+    bound.when(
+        "this displacement holds something", [this] { return loop.now().compute; },
+        [&] {
+          bound.step(
+              NodeKind::Compute, "propagate", uses, [this] { visit_arrived(); }, map.tiles());
+        });
+  });
 }
 
 void DensePass::State::declare() {

@@ -20,9 +20,7 @@ class GradWBuckets final : public GradWPass::Base {
   void declare_work() override {
     compute("distribute", {{use.words, use.q, use.s}, {use.sums}}, [this] { distribute(); });
     if (!loop.possible()) return;
-    bound.controlled_repeat(
-        "a displacement inside the travel bounds is left", {loop.words()},
-        [this] { return loop.next(engine); }, [this] { declare_turn(); });
+    loop.declare_loops(bound, engine, [this] { declare_turn(); });
     bound.when(
         "buckets have left home", [this] { return loop.began(); }, [this] { declare_way_home(); });
   }

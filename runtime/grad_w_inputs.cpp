@@ -42,16 +42,13 @@ class GradWInputs final : public GradWPass::Base {
   void declare_work() override {
     declare_rounds("distribute", /*moved=*/false);
     if (!loop.possible()) return;
-    bound.controlled_repeat(
-        "a displacement inside the travel bounds is left", {loop.words()},
-        [this] { return move_is_due_ = loop.next(engine); },
-        [this] {
-          declare_moves(q_, Axis::X, "x");
-          declare_moves(s_, Axis::Y, "y");
-          bound.when(
-              "this displacement holds something", [this] { return loop.now().compute; },
-              [this] { declare_rounds("propagate", /*moved=*/true); });
-        });
+    loop.declare_loops(bound, engine, [this] {
+      declare_moves(q_, Axis::X, "x");
+      declare_moves(s_, Axis::Y, "y");
+      bound.when(
+          "this displacement holds something", [this] { return loop.now().compute; },
+          [this] { declare_rounds("propagate", /*moved=*/true); });
+    });
   }
 
   void add_own_slots() override {
@@ -192,7 +189,7 @@ class GradWInputs final : public GradWPass::Base {
 
   bool is_due(bool x) const {
     const Displacement& to = loop.now().after;
-    return move_is_due_ && (x ? to.x != at_.x : to.y != at_.y);
+    return x ? to.x != at_.x : to.y != at_.y;
   }
 
   // Operands move against the buckets' direction: towards lower indices.
@@ -203,7 +200,6 @@ class GradWInputs final : public GradWPass::Base {
     fill_move(operand, x, {to.x - from.x, to.y - from.y, 0});
     engine.exchange("propagate", move_);
     operand.at = 1 - operand.at;
-    move_is_due_ = false;
   }
 
   // Tiles get the slice of the cell they are to see: at_ is where they will stand.
@@ -222,7 +218,7 @@ class GradWInputs final : public GradWPass::Base {
   TravellingOperand q_, s_;
   Displacement at_;
   std::int64_t round_z_ = 0;  // rounds begun
-  bool clear_first_ = false, move_is_due_ = false;
+  bool clear_first_ = false;
   device::Exchange round_, move_;
   std::vector<int> round_nodes_;
   std::array<std::vector<int>, 2> move_nodes_;

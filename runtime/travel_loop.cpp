@@ -32,7 +32,7 @@ void TravelLoop::add_slots(BoundProgram& program, device::Engine& engine) {
 }
 
 void TravelLoop::load(device::Engine& engine, std::span<const std::uint32_t> travel_words) {
-  read_ = first_ = began_ = homeward_ = false;
+  read_ = begins_distance_ = first_ = began_ = homeward_ = false;
   if (!possible()) return;
   device::ByteRows words = one_row(travel_words.data(), kWordBytes);
   words.rows = std::ssize(travel_words);
@@ -57,14 +57,32 @@ void TravelLoop::read_bounds(device::ByteRows words) {
     throw Error(ErrorCode::CheckFailed, "self-check: travel words beyond the layer's partition");
 }
 
-bool TravelLoop::next(const device::Engine& engine) {
+void TravelLoop::declare_loops(BoundProgram& program, const device::Engine& engine,
+                               const std::function<void()>& body) {
+  program.controlled_repeat(
+      "a distance inside the travel bounds is left", {words_},
+      [this, &engine] { return next_distance(engine); },
+      [&] {
+        program.repeat(
+            "a batch part of it is left", [this] { return next(); }, body);
+      });
+}
+
+bool TravelLoop::next_distance(const device::Engine& engine) {
   if (!read_) {
     read_bounds(engine.view(slot_));
     propagation_steps(travel_, splits_, served_, steps_);
     at_ = 0;
     read_ = true;
   }
-  if (at_ == steps_.size()) return false;
+  begins_distance_ = at_ < steps_.size();
+  return begins_distance_;
+}
+
+bool TravelLoop::next() {
+  const bool more = at_ < steps_.size() && (begins_distance_ || steps_[at_].shift == Axis::Z);
+  if (!more) return false;
+  begins_distance_ = false;
   first_ = at_ == 0;
   into_ = first_ ? 0 : 1 - into_;
   began_ = true;

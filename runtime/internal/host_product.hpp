@@ -17,7 +17,8 @@ namespace tessera::inline v0::runtime::internal {
 
 // out = R * in on this computer. A unit of work is a block row of cells and a panel of columns: it
 // adds up its part of the output alone, cell after cell, so the bits are those of one thread.
-// Panel after panel, threads take its units, the heaviest first. T is float, Half or BFloat16; sums are float.
+// Panel after panel, threads take its units, the heaviest first. T is float, Half or BFloat16; sums
+// are float.
 template <class T>
 class HostProduct {
  public:

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "tessera/device/engine.hpp"
@@ -24,22 +25,27 @@ class TravelLoop {
   // Before the program's first step.
   void load(device::Engine& engine, std::span<const std::uint32_t> travel_words);
 
-  // The question of the loop: steps on to the next move, false when nothing is left.
-  bool next(const device::Engine& engine);
-  // The question of the way back from where next() ended, to displacement 0.
+  // Two loops, with `body` for every move. How many moves along z a distance in x and y takes is
+  // known with the plan, so only moves along x and y ask the control tile.
+  void declare_loops(BoundProgram& program, const device::Engine& engine,
+                     const std::function<void()>& body);
+  // The question of the way back from where the loops ended, to displacement 0.
   bool next_home();
 
-  // Of the move that next() or next_home() found.
+  // Of the move that is due, there or back.
   const PropagationStep& now() const { return now_; }
   bool first() const { return first_; }
   bool shifts(Axis axis) const { return !first_ && now_.shift == axis; }
   // Which of two buffers it writes: they take turns, beginning with 0.
   std::size_t into() const { return into_; }
-  // Has next() found any?
+  // Was there any move?
   bool began() const { return began_; }
 
  private:
   void read_bounds(device::ByteRows words);
+  // The questions of the two loops; the second steps on to the next move.
+  bool next_distance(const device::Engine& engine);
+  bool next();
 
   Dims splits_;
   Served served_;
@@ -50,7 +56,7 @@ class TravelLoop {
   std::size_t at_ = 0;
   PropagationStep now_;
   std::size_t into_ = 0;
-  bool read_ = false, first_ = false, began_ = false, homeward_ = false;
+  bool read_ = false, begins_distance_ = false, first_ = false, began_ = false, homeward_ = false;
 };
 
 }  // namespace tessera::inline v0::runtime::internal

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "tessera/tests/runtime/layer_case.hpp"
 
@@ -87,18 +88,28 @@ TEST(TileLedger, DoesNotDependOnModeOrThreadsAndChangesNoLedger) {
   EXPECT_EQ(run_case(c)->ledgers, one.ledgers);
 }
 
-TEST(TileLedger, ChargesAQuestionForEveryVisitedDisplacementAndOneToStop) {
+std::int64_t count_steps(const device::Ledger& ledger, StepKind kind, std::string_view phase) {
+  return std::count_if(ledger.steps.begin(), ledger.steps.end(),
+                       [&](const auto& step) { return step.kind == kind && step.phase == phase; });
+}
+
+TEST(TileLedger, ChargesAQuestionForEveryMoveAlongXOrYAndOneToStop) {
   LayerCase c = spilling_case(false);
   c.partition.z = 1;  // forced spills go to another cell, not to another z
   const Kept kept = run_kept(c, device::ExchangeMode::Share, 1);
-  const auto& steps = kept.ledgers[0].steps;
-  const auto count = [&](StepKind kind) {
-    return std::count_if(steps.begin(), steps.end(), [&](const device::StepRecord& step) {
-      return step.kind == kind && (step.phase == "propagate" || kind == StepKind::Control);
-    });
-  };
-  EXPECT_GT(count(StepKind::Exchange), 1);
-  EXPECT_EQ(count(StepKind::Control), count(StepKind::Exchange) + 1);
+  const std::int64_t moves = count_steps(kept.ledgers[0], StepKind::Exchange, "propagate");
+  EXPECT_GT(moves, 1);
+  EXPECT_EQ(count_steps(kept.ledgers[0], StepKind::Control, "control"), moves + 1);
+}
+
+TEST(TileLedger, ChargesNoQuestionForMovesAlongZ) {
+  LayerCase c = spilling_case(true);
+  c.force_spills = false;
+  c.partition = {1, 1, 1, 4};
+  const Kept kept = run_kept(c, device::ExchangeMode::Share, 1);
+  const device::Ledger& grad_w = kept.ledgers[2];
+  EXPECT_EQ(count_steps(grad_w, StepKind::Compute, "propagate"), 3);
+  EXPECT_EQ(count_steps(grad_w, StepKind::Control, "control"), 2);  // to begin and to stop
 }
 
 TEST(Origin, HasANameForEach) {
