@@ -30,8 +30,12 @@ class Padded {
   // Fills the copy, if there is one.
   void read() {
     if (!copy_) return;
-    std::fill_n(copy_->data, copy_->rows * copy_->cols, Plain());
     for (std::int64_t g = 0; g < groups_; ++g) copy_rows(given(g), copied(g));
+    const std::int64_t rows = copy_->rows / groups_, filled = view_.rows / groups_;
+    for (std::int64_t r = 0; r < copy_->rows; ++r) {
+      const std::int64_t cols = r % rows < filled ? view_.cols : 0;
+      std::fill_n(copy_->row(r) + cols, copy_->cols - cols, Plain());
+    }
   }
   // What a program has written to the copy goes to the caller.
   void write_back() {
@@ -54,8 +58,13 @@ class Padded {
   }
   template <class From, class To>
   static void copy_rows(MatrixView<From> from, MatrixView<To> to) {
-    for (std::int64_t r = 0; r < from.rows; ++r)
-      for (std::int64_t c = 0; c < from.cols; ++c) to(r, c) = from(r, c);
+    const bool contiguous = from.rows_are_contiguous() && to.rows_are_contiguous();
+    for (std::int64_t r = 0; r < from.rows; ++r) {
+      if (contiguous)
+        std::copy_n(from.row(r), from.cols, to.row(r));
+      else
+        for (std::int64_t c = 0; c < from.cols; ++c) to(r, c) = from(r, c);
+    }
   }
   template <class U>
   static device::ByteRows bytes_of(MatrixView<U> view) {
