@@ -57,12 +57,13 @@ std::int64_t propagation_cycles(const Case& c, double spill_chance, std::int64_t
                                 std::int64_t bytes) {
   const codelets::ExchangeWidth width{c.machine.exchange_bytes_per_cycle, 1};
   const Cycles scan = codelets::expected_scan_cycles(c.candidate.fwd, 1, 0, 1);
-  Cycles step = codelets::exchange_cycles(bytes, width) + scan;
-  if (!c.quirks().free_steps)
-    step += 2 * (c.machine.sync + c.machine.launch) + c.machine.receive_start +
-            Cycles(control_cycles(c.machine));
+  Cycles step = codelets::exchange_cycles(bytes, width) + scan, question;
+  if (!c.quirks().free_steps) {
+    step += c.machine.sync + c.machine.launch + c.machine.receive_start;
+    question = c.machine.sync + c.machine.launch + Cycles(control_cycles(c.machine));
+  }
   return static_cast<std::int64_t>(
-      std::ceil(spill_chance * static_cast<double>(steps * step.value)));
+      std::ceil(spill_chance * static_cast<double>(steps * step.value + question.value)));
 }
 
 std::int64_t fetched_bytes(const Case& c, const Fetch& f) {
