@@ -56,8 +56,8 @@ PassEstimate estimate_grad_w(const Case& c, const Cut& cut, const BucketSize& bu
 std::int64_t resident_bytes(const Case& c, const Cut& cut, const BucketSize& bucket);
 
 // Expected cycles of propagation: `steps` exchanges of `bytes` to every tile, each with a compute
-// step in which most tiles only look for records, and one question, in case anything spills. A spill
-// almost always finds room one step away.
+// step in which most tiles only look for records, and one question, in case anything spills. A
+// spill almost always finds room one step away.
 std::int64_t propagation_cycles(const Case& c, double spill_chance, std::int64_t steps,
                                 std::int64_t bytes);
 

@@ -205,7 +205,8 @@ PassEstimate estimate_grad_w(const Case& c, const Cut& cut, const BucketSize& bu
   pass.note_compute(cut.parts.z);
 
   const Dims parts = cut.parts;
-  pass.questions = c.candidate.exchange_buckets ? (parts.x * parts.y * parts.z > 1) * parts.z
+  // Buckets that travel begin a turn through z, which is as long as it is, and stop.
+  pass.questions = c.candidate.exchange_buckets ? (parts.x * parts.y * parts.z > 1) + (parts.z > 1)
                                                 : parts.x * parts.y > 1;
   const std::int64_t kept_sums = c.quirks().grad_w_swapped_bytes ? v.meta_bytes : v.sum_bytes;
   const std::int64_t sums = c.types_differ() ? kept_sums : 0;

@@ -212,7 +212,8 @@ Terms least_grad_w(const Case& c, const Least& v) {
   t.cycles += receive_starts(c, v.lo.z > 1 ? v.lo.z : 0);
   t.barriers = v.lo.z > 1 ? v.lo.z : 0;
   t.launches = v.lo.z + amp;
-  t.questions = buckets ? (v.lo.x * v.lo.y * v.lo.z > 1) * v.lo.z : v.lo.x * v.lo.y > 1;
+  t.questions = v.lo.x * v.lo.y > 1;
+  if (buckets) t.questions = (v.lo.x * v.lo.y * v.lo.z > 1) + (v.lo.z > 1);
   return t;
 }
 
