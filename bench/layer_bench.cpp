@@ -16,6 +16,7 @@
 
 #include "tessera/bench/layer/comparisons.hpp"
 #include "tessera/bench/layer/layer_case.hpp"
+#include "tessera/bench/layer/peers.hpp"
 
 namespace {
 
@@ -86,17 +87,15 @@ bool run_comparison_bars() {
   return all;
 }
 
-// Beside the cases of the bars, what other libraries need, as a fraction of the float peak.
+// Beside the cases of the bars, what other libraries reach, as a fraction of the float peak.
 void print_peers() {
+  for (const bench::Peer& peer : bench::peers())
+    if (peer.make == nullptr) fmt::print("{}: not found when this was built\n", peer.name);
   for (const Bar& bar : bars()) {
-    if (bar.layer.pass != Pass::Fwd) continue;
-    const Measured own = bench::measure(bar.layer);
-    const auto of_peak = [&](std::optional<double> seconds) {
-      return seconds ? fmt::format("{:.3f}", own.flops / *seconds / own.peak) : std::string("-");
-    };
-    fmt::print("{:<62} own {:.3f} eigen {} openblas {}\n", bar.layer.name(), own.of_peak(),
-               of_peak(bench::eigen_seconds(bar.layer)),
-               of_peak(bench::open_blas_seconds(bar.layer)));
+    if (bar.layer.pass != Pass::Fwd || bar.layer.type != "float") continue;
+    fmt::print("{}\n", bar.layer.name());
+    for (const bench::PeerRate& rate : bench::peer_rates(bar.layer))
+      fmt::print("  {:<24} {:>7.3f}\n", rate.name, rate.of_peak);
     std::fflush(stdout);
   }
 }
@@ -175,7 +174,7 @@ void print_case(const std::string& text, const std::vector<std::int64_t>& caches
 int main(int argc, char** argv) {
   CLI::App app("Rate of the host layer's passes, as a fraction of this core's float peak");
   bool wants_bars = false, wants_peers = false, wants_forecasts = false;
-  app.add_flag("--peers", wants_peers, "the bars' forward cases beside Eigen and OpenBLAS");
+  app.add_flag("--peers", wants_peers, "the bars' forward float cases beside other libraries");
   std::vector<std::string> cases;
   std::vector<std::int64_t> caches;
   std::vector<std::int64_t> simulated;

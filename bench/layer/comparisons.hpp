@@ -32,7 +32,4 @@ std::optional<double> open_blas_seconds(const LayerCase& c);
 // the interval until it is 0.02 wide; 1 where sparse is never slower.
 double crossover(const LayerCase& c);
 
-// Seconds of Eigen's row-major sparse times dense product; none without TESSERA_BENCH_PEERS.
-std::optional<double> eigen_seconds(const LayerCase& c);
-
 }  // namespace tessera::inline v0::bench
