@@ -46,8 +46,8 @@ class HostProduct {
   HostCells cells_;
   HostMatrix matrix_;
   codelets::Kernel kernel_ = nullptr;
-  std::vector<T> values_;  // [buckets][values_per_bucket]
-  HostPanels<T> in_{0, 1, 1, HostPanels<T>::Kept::One};
+  AlignedVector<T> values_;  // [buckets][values_per_bucket]
+  HostPanels<T> in_{HostPanels<T>::Kept::One};
   std::vector<Room> rooms_;
 };
 

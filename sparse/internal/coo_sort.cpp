@@ -1,9 +1,5 @@
 #include "tessera/sparse/internal/coo_sort.hpp"
 
-#ifdef __linux__
-#include <sys/mman.h>
-#endif
-
 #include <algorithm>
 #include <bit>
 #include <cstddef>
@@ -11,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "tessera/base/aligned_vector.hpp"
 #include "tessera/sparse/internal/radix_sort.hpp"
 
 namespace tessera::inline v0::sparse::internal {
@@ -47,18 +44,6 @@ int bits_of(std::int64_t count) {
   return count <= 1 ? 0 : static_cast<int>(std::bit_width(static_cast<std::uint64_t>(count - 1)));
 }
 
-// Large pages for memory that is about to be written from end to end, instead of asking the system
-// for 4 KiB at a time; with short keys 1.8 times as fast in all.
-template <class Element>
-void want_large_pages([[maybe_unused]] Element* first, [[maybe_unused]] std::size_t count) {
-#ifdef __linux__
-  constexpr std::uintptr_t kPage = 4096;
-  const auto begin = (reinterpret_cast<std::uintptr_t>(first) + kPage - 1) / kPage * kPage;
-  const auto end = reinterpret_cast<std::uintptr_t>(first + count) / kPage * kPage;
-  if (end > begin) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
-#endif
-}
-
 // Entries in parts of neighbouring rows: those of part p begin at begin[p].
 template <class E>
 struct Parts {
@@ -75,7 +60,7 @@ struct Parts {
 template <class E, class T>
 Parts<E> scatter(const Coo<T>& m, Cut cut) {
   Parts<E> parts{std::make_unique_for_overwrite<E[]>(m.row.size()), {}};
-  want_large_pages(parts.entries.get(), m.row.size());
+  want_large_pages(parts.entries.get(), m.row.size() * sizeof(E));
   parts.begin.assign(std::size_t(((m.rows - 1) >> cut.shift) + 2), 0);
   for (const std::int32_t r : m.row) ++parts.begin[std::size_t(r >> cut.shift) + 1];
   for (std::size_t p = 1; p < parts.begin.size(); ++p) parts.begin[p] += parts.begin[p - 1];
@@ -132,8 +117,9 @@ bool sort_to_csr(const Coo<T>& matrix, Csr<T>& result) {
   result.row_begin.assign(static_cast<std::size_t>(matrix.rows) + 1, 0);
   result.col.reserve(matrix.col.size());
   result.values.reserve(matrix.col.size());
-  want_large_pages(result.col.data(), matrix.col.size());
-  want_large_pages(result.values.data(), matrix.col.size());
+  // With short keys all of this is 1.8 times as fast as 4 KiB at a time.
+  want_large_pages(result.col.data(), matrix.col.size() * sizeof(std::int32_t));
+  want_large_pages(result.values.data(), matrix.col.size() * sizeof(T));
   const int row_bits = bits_of(matrix.rows);
   const int part_bits =
       std::min({row_bits, kMostPartBits, bits_of(std::ssize(matrix.row) / kPartEntries + 1)});
