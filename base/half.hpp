@@ -53,15 +53,17 @@ constexpr std::uint16_t half_bits(float value) {
   const auto sign = static_cast<std::uint16_t>((f >> 16) & 0x8000u);
   const std::uint32_t magnitude = f & 0x7fffffffu;
   const auto with_sign = [sign](std::uint32_t m) { return static_cast<std::uint16_t>(sign | m); };
+  // Most values are normal in both, 2^-14 and above: the same fraction, rounded, and another
+  // exponent. A carry out of the fraction moves into the exponent, as it should, up to infinity.
+  constexpr std::uint32_t kLeast = 0x38800000u, kInfinite = 0x47800000u;
+  if (magnitude >= kLeast && magnitude < kInfinite)
+    return with_sign((magnitude - (112u << 23) + 0xfffu + ((magnitude >> 13) & 1u)) >> 13);
   if (magnitude > 0x7f800000u) return with_sign(0x7e00u | ((magnitude >> 13) & 0x3ffu));
-  if (magnitude >= 0x47800000u) return with_sign(0x7c00u);  // 2^16 and above: infinity
+  if (magnitude >= kInfinite) return with_sign(0x7c00u);
   const int exponent = static_cast<int>(magnitude >> 23) - 127;
   if (exponent < -25) return sign;  // below half the smallest subnormal, 2^-25: zero
   const std::uint32_t fraction = (magnitude & 0x7fffffu) | 0x800000u;
-  // A carry out of the rounded fraction moves into the exponent, as it should, up to infinity.
-  if (exponent < -14) return with_sign(shift_round_even(fraction, 13 + (-14 - exponent)));
-  const auto biased = static_cast<std::uint32_t>(exponent + 15);
-  return with_sign(((biased - 1) << 10) + shift_round_even(fraction, 13));
+  return with_sign(shift_round_even(fraction, 13 + (-14 - exponent)));
 }
 
 constexpr float half_value(std::uint16_t bits) {
