@@ -43,9 +43,9 @@ void HostProduct<T>::set_pattern(const sparse::Csr<float>& matrix) {
                                    DataType::Float, matrix_.grid().word_bits})
                 .run;
   values_.resize(std::size_t(matrix_.grid().buckets() * matrix_.buckets().values_per_bucket()));
-  in_ = HostPanels<T>(matrix.cols, z_, cells_.z, HostPanels<T>::Kept::One);
+  in_.set_shape(matrix.cols, z_, cells_.z);
   const std::int64_t x_rows = matrix_.x_range(0).size();
-  rooms_.assign(std::size_t(executor_->threads()), {});
+  rooms_.resize(std::size_t(executor_->threads()));
   for (Room& room : rooms_) room.sums.resize(std::size_t(x_rows * cells_.z));
 }
 

@@ -15,8 +15,9 @@
 namespace tessera::inline v0::runtime::internal {
 
 // dR = dQ * transpose(S) where R has non-zeros, on this computer. A unit of work is a block row of
-// cells; it adds its gradients up panel after panel of z. T is float, Half or BFloat16; sums are
-// float.
+// cells; it adds its gradients up panel after panel of z: where they belong if the unit holds its
+// blocks in their order, else in a room of its thread, which is copied when it is complete. T is
+// float, Half or BFloat16; sums are float.
 template <class T>
 class HostGradient {
  public:
@@ -29,8 +30,18 @@ class HostGradient {
   HostTimes run(MatrixView<const T> q_grad, MatrixView<const T> s, std::span<float> gradients);
 
  private:
-  void run_unit(std::int64_t x);
-  void write_unit(std::int64_t x, std::span<float> gradients) const;
+  // Blocks of a unit that follow each other in its buckets as well as in the pattern.
+  struct Run {
+    std::int32_t slot, source, blocks;
+  };
+  struct Room {                 // of one thread
+    AlignedVector<float> sums;  // of one unit
+    double kernel_seconds = 0;
+  };
+  void find_runs();
+  std::span<const Run> runs(std::int64_t x) const;
+  void run_unit(std::int64_t x, std::span<float> gradients, Room& room);
+  void add_cells(std::int64_t x, float* sums);
 
   std::int64_t z_;
   device::HostCpu cpu_;
@@ -38,9 +49,10 @@ class HostGradient {
   HostCells cells_;
   HostMatrix matrix_;
   codelets::Kernel kernel_ = nullptr;
-  HostPanels<T> q_grad_{0, 1, 1, HostPanels<T>::Kept::All}, s_{0, 1, 1, HostPanels<T>::Kept::All};
-  AlignedVector<float> sums_;           // [buckets][values_per_bucket]
-  std::vector<double> kernel_seconds_;  // of each thread
+  HostPanels<T> q_grad_{HostPanels<T>::Kept::All}, s_{HostPanels<T>::Kept::All};
+  std::vector<Run> runs_;                // unit after unit
+  std::vector<std::size_t> runs_begin_;  // of each unit, and the end
+  std::vector<Room> rooms_;
 };
 
 }  // namespace tessera::inline v0::runtime::internal

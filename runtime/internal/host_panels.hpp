@@ -20,16 +20,20 @@ class HostPanels {
  public:
   enum class Kept { All, One };
 
-  // `rows` is what kernels may name, at least what begin() is given.
-  HostPanels(std::int64_t rows, std::int64_t z, std::int64_t width, Kept kept)
-      : rows_(rows), z_(z), width_(width), kept_(kept) {}
+  explicit HostPanels(Kept kept) : kept_(kept) {}
+  // `rows` is what kernels may name, at least what begin() is given. Room for copies stays.
+  void set_shape(std::int64_t rows, std::int64_t z, std::int64_t width) {
+    rows_ = rows;
+    z_ = z;
+    width_ = width;
+  }
 
   std::int64_t count() const { return ceil_div(z_, width_); }
   Range columns(std::int64_t panel) const {
     return {panel * width_, std::min((panel + 1) * width_, z_)};
   }
   // Looks at the operand from now on; whether its panels are copied is asked for, or has to be.
-  // Allocates the first time.
+  // Allocates the first time, and after a change of shape.
   void begin(MatrixView<const T> from, bool copy) {
     from_ = from;
     copied_ = copy || !from.rows_are_contiguous() || from.rows < rows_;
@@ -71,7 +75,7 @@ class HostPanels {
     }
   }
 
-  std::int64_t rows_, z_, width_;
+  std::int64_t rows_ = 0, z_ = 1, width_ = 1;
   Kept kept_;
   MatrixView<const T> from_;
   bool copied_ = false;
