@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <time.h>
 
+#include <algorithm>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -22,67 +24,6 @@ double seconds_now(const Executor& executor) {
 // As many images as a panel of the host layer has columns: what a layer reads then stays in L2.
 constexpr std::int64_t kPanel = 64;
 
-// Images on this computer, one a column, with columns of 0 up to whole panels. An image without any
-// value above 0 stays so, as the bias is below 0: it leaves, and the layers behind have fewer
-// columns.
-template <class T>
-class Images {
- public:
-  explicit Images(const Matrix<T>& images)
-      : width_(round_up(images.cols(), kPanel)),
-        now_(std::size_t(kNeurons * width_)),
-        next_(now_.size()) {
-    for (std::int64_t id = 1; id <= images.cols(); ++id) ids_.push_back(id);
-    for (std::int64_t row = 0; row < kNeurons; ++row)
-      std::copy_n(images.view().row(row), images.cols(), view().row(row));
-  }
-  std::int64_t width() const { return width_; }
-  const std::vector<std::int64_t>& ids() const { return ids_; }
-  MatrixView<T> view() { return {now_.data(), kNeurons, width_, width_, 1}; }
-
-  // The images behind a layer, before bias and caps.
-  void multiply(runtime::HostLayer& layer) {
-    const MatrixView<T> next{next_.data(), kNeurons, width_, width_, 1};
-    for (std::int64_t z = 0; z < width_; z += kPanel) {
-      const Range neurons{0, kNeurons}, images{z, z + kPanel};
-      layer.forward<T>(view().sub(neurons, images), next.sub(neurons, images));
-    }
-    std::swap(now_, next_);
-  }
-
-  void drop_dead(Executor& executor) {
-    std::vector<std::uint8_t> is_alive(std::size_t(width_), 0);
-    for (std::int64_t row = 0; row < kNeurons; ++row) {
-      const T* const values = view().row(row);
-      std::uint8_t* const so_far = is_alive.data();
-      for (std::int64_t z = 0, columns = width_; z < columns; ++z)
-        so_far[z] = std::uint8_t(so_far[z] | is_above_zero(values[z]));
-    }
-    std::vector<std::int64_t> kept, kept_ids;
-    for (std::size_t z = 0; z < ids_.size(); ++z)
-      if (is_alive[z] != 0) kept.push_back(std::int64_t(z)), kept_ids.push_back(ids_[z]);
-    const std::size_t before = ids_.size();
-    ids_ = std::move(kept_ids);
-    if (kept.size() < before) gather(kept, round_up(std::ssize(kept), kPanel), executor);
-  }
-
- private:
-  void gather(const std::vector<std::int64_t>& kept, std::int64_t width, Executor& executor) {
-    executor.for_each(kNeurons, [&](std::int64_t row) {
-      T* const to = next_.data() + row * width;
-      const T* const from = view().row(row);
-      for (std::size_t z = 0; z < kept.size(); ++z) to[z] = from[kept[z]];
-      std::fill(to + kept.size(), to + width, T());
-    });
-    std::swap(now_, next_);
-    width_ = width;
-  }
-
-  std::int64_t width_;
-  std::vector<T> now_, next_;
-  std::vector<std::int64_t> ids_;  // of the first columns, counted from 1
-};
-
 // Seconds of the parts of a run on this computer, and what they did.
 struct HostRun {
   double encode = 0, forward = 0, activate = 0;
@@ -91,25 +32,109 @@ struct HostRun {
   double seconds() const { return encode + forward + activate; }
 };
 
+// Images on this computer, one a column, panel behind panel, with columns of 0 up to whole panels.
+// An image without any value above 0 stays so, as the bias is below 0: another takes its place, and
+// the layers behind have fewer panels.
+template <class T>
+class Images {
+ public:
+  Images(const Matrix<T>& images, Executor& executor)
+      : executor_(&executor),
+        ids_(std::size_t(round_up(images.cols(), kPanel))),
+        seen_(ids_.size()),
+        panels_(std::size_t(kNeurons) * ids_.size()),
+        product_(std::size_t(kNeurons * kPanel)) {
+    std::iota(ids_.begin(), ids_.end(), 1);
+    for (std::int64_t row = 0; row < kNeurons; ++row)
+      for (std::int64_t z = 0; z < images.cols(); ++z)
+        panels_[std::size_t(place(z) + row * kPanel)] = images(row, z);
+  }
+  std::int64_t width() const { return std::ssize(ids_); }
+  // Counted from 1, ascending.
+  std::vector<std::int64_t> alive() const {
+    std::vector<std::int64_t> result;
+    for (std::size_t z = 0; z < ids_.size(); ++z)
+      if (seen_[z] != 0) result.push_back(ids_[z]);
+    std::sort(result.begin(), result.end());
+    return result;
+  }
+
+  // Through a layer with its bias and caps; gives the number of values above 0.
+  std::int64_t pass(runtime::HostLayer& layer, HostRun& run) {
+    std::int64_t above = 0;
+    for (std::int64_t first = 0; first < width(); first += kPanel) {
+      T* const panel = panels_.data() + place(first);
+      const double start = seconds_now(*executor_);
+      layer.forward<T>(view(panel), view(product_.data()));
+      const double multiplied = seconds_now(*executor_);
+      // Near, as it was just written, and so are the images it came from.
+      above += activate_panel(panel, seen_.data() + first);
+      run.forward += multiplied - start;
+      run.activate += seconds_now(*executor_) - multiplied;
+    }
+    const double start = seconds_now(*executor_);
+    drop_dead();
+    run.activate += seconds_now(*executor_) - start;
+    return above;
+  }
+
+ private:
+  using Bits = decltype(bits_of(T()));
+
+  // Of an image's first neuron.
+  static std::int64_t place(std::int64_t z) { return z / kPanel * kPanel * kNeurons + z % kPanel; }
+  static MatrixView<T> view(T* panel) { return {panel, kNeurons, kPanel, kPanel, 1}; }
+
+  std::int64_t activate_panel(T* to, Bits* seen) {
+    const std::int64_t above = activate<T>(product_.data(), std::ssize(product_), to);
+    std::fill_n(seen, kPanel, Bits());
+    for (std::int64_t row = 0; row < kNeurons; ++row, to += kPanel)
+      for (std::int64_t z = 0; z < kPanel; ++z) seen[z] |= bits_of(to[z]);
+    return above;
+  }
+
+  // Where fewer panels would do, images of the last ones move to where others have died.
+  void drop_dead() {
+    const std::int64_t dead = std::count(seen_.begin(), seen_.end(), Bits());
+    const std::int64_t left = round_up(width() - dead, kPanel);
+    std::vector<std::pair<std::int64_t, std::int64_t>> moves;  // from, to
+    std::int64_t hole = 0;
+    for (std::int64_t z = left; z < width(); ++z) {
+      if (seen_[std::size_t(z)] == 0) continue;
+      while (seen_[std::size_t(hole)] != 0) ++hole;
+      moves.emplace_back(place(z), place(hole));
+      seen_[std::size_t(hole)] = seen_[std::size_t(z)];
+      ids_[std::size_t(hole)] = ids_[std::size_t(z)];
+    }
+    seen_.resize(std::size_t(left));
+    ids_.resize(std::size_t(left));
+    executor_->for_each(kNeurons, [&](std::int64_t row) {
+      T* const values = panels_.data() + row * kPanel;
+      for (const auto& [from, to] : moves) values[to] = values[from];
+    });
+  }
+
+  Executor* executor_;
+  std::vector<std::int64_t> ids_;  // of the images, counted from 1
+  std::vector<Bits> seen_;         // the or of the bits of an image's values
+  AlignedVector<T> panels_;        // [panel][neuron][kPanel]
+  AlignedVector<T> product_;       // of one panel, before bias and caps
+};
+
 template <class T>
 void run_layer(const Arguments& a, std::int64_t l, runtime::HostLayer& layer, Images<T>& y,
                Executor& executor, HostRun& run) {
+  const HostRun before = run;
   const std::int64_t width = y.width();
   // Read before the clock starts: files are no part of the network.
   const sparse::Csr<float> weights = layer_weights(a, l);
   const double start = seconds_now(executor);
   layer.set_weights(weights);
-  const double encoded = seconds_now(executor) - start;
-  y.multiply(layer);
-  const double multiplied = seconds_now(executor) - start - encoded;
-  const std::int64_t above = activate(y.view(), executor);
-  y.drop_dead(executor);
-  run.activate += seconds_now(executor) - start - encoded - multiplied;
-  run.encode += encoded;
-  run.forward += multiplied;
+  run.encode += seconds_now(executor) - start;
+  const std::int64_t above = y.pass(layer, run);
   run.done += 2 * double(weights.blocks()) * double(width);
-  fmt::print("{:5}  {:14}  {:7}  {:10.3f}  {:11.3f}\n", l, above, width, encoded * 1e3,
-             multiplied * 1e3);
+  fmt::print("{:5}  {:14}  {:7}  {:10.3f}  {:11.3f}\n", l, above, width,
+             (run.encode - before.encode) * 1e3, (run.forward - before.forward) * 1e3);
 }
 
 template <class T>
@@ -117,8 +142,8 @@ bool run_typed(const Arguments& a) {
   const Matrix<T> read = read_images<T>(a);
   HostRun run;
   run.flops = 2 * kWeightsPerNeuron * double(kNeurons * kLayers * read.cols());
-  Images<T> y(read);
   const auto executor = make_executor(a.threads);
+  Images<T> y(read, *executor);
   runtime::HostLayer layer({.size = {1, kNeurons, kNeurons, kPanel},
                             .density = kWeightsPerNeuron / kNeurons,
                             .data_type = a.type},
@@ -135,7 +160,7 @@ bool run_typed(const Arguments& a) {
       "the products left out, of images that are 0)\n",
       seconds * 1e3, run.flops / seconds * 1e-9, run.flops / 2 / seconds,
       executor->threads() == 1 ? "processor time" : "wall time", 100 * (1 - run.done / run.flops));
-  return is_published(a, y.ids());
+  return is_published(a, y.alive());
 }
 
 }  // namespace

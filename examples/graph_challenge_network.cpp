@@ -31,6 +31,16 @@ Matrix<double> read_image_rows(const Arguments& a) {
   return sparse::to_dense(sparse::read_matrix(path).matrix);
 }
 
+const std::vector<Half>& activated_halves() {
+  static const std::vector<Half> table = [] {
+    std::vector<Half> all;
+    for (std::uint32_t bits = 0; bits <= UINT16_MAX; ++bits)
+      all.push_back(Half(activated(float(Half::from_bits(std::uint16_t(bits))))));
+    return all;
+  }();
+  return table;
+}
+
 bool is_published(const Arguments& a, const std::vector<std::int64_t>& alive) {
   fmt::print("alive: {}\n", fmt::join(alive, " "));
   const bool right = alive == published(a);

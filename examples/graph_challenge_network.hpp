@@ -1,8 +1,8 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -52,36 +52,37 @@ std::vector<std::int64_t> alive_in(const Matrix<T>& y) {
   return alive;
 }
 
-inline float activated(float value) { return std::clamp(value + kBias, 0.0f, kCap); }
+inline float activated(float value) { return std::min(std::max(value + kBias, 0.0f), kCap); }
 // There are few halves, and converting them takes longer than looking them up.
-inline Half activated(Half value) {
-  static const std::vector<Half> table = [] {
-    std::vector<Half> all;
-    for (std::uint32_t bits = 0; bits <= UINT16_MAX; ++bits)
-      all.push_back(Half(activated(float(Half::from_bits(std::uint16_t(bits))))));
-    return all;
-  }();
-  return table[value.bits];
-}
+const std::vector<Half>& activated_halves();
 
-// Of an activated value: none lies below 0.
-inline bool is_above_zero(float value) { return value > 0; }
-inline bool is_above_zero(Half value) { return value.bits != 0; }
-
-// In place; gives the number of values above 0.
 template <class T>
-std::int64_t activate(MatrixView<T> y, Executor& executor) {
-  std::vector<std::int64_t> above(std::size_t(y.rows));
-  executor.for_each(y.rows, [&](std::int64_t row) {
-    std::int64_t own = 0;
-    T* const values = y.row(row);
-    for (std::int64_t z = 0; z < y.cols; ++z) {
-      values[z] = activated(values[z]);
-      own += is_above_zero(values[z]);
-    }
-    above[std::size_t(row)] = own;
-  });
-  return std::accumulate(above.begin(), above.end(), std::int64_t{0});
+struct Activation {
+  T operator()(T value) const { return activated(value); }
+};
+template <>
+struct Activation<Half> {
+  const Half* table = activated_halves().data();
+  Half operator()(Half value) const { return table[value.bits]; }
+};
+
+// Of an activated value, none of which lies below 0: the bits of several, or-ed, are 0 if all are
+// 0.
+inline std::uint32_t bits_of(float value) { return std::bit_cast<std::uint32_t>(value); }
+inline std::uint16_t bits_of(Half value) { return value.bits; }
+
+// Bias and caps for values that follow each other, in place or not; gives the number above 0.
+template <class T>
+std::int64_t activate(const T* from, std::int64_t count, T* to) {
+  const Activation<T> activation;
+  // As narrow as a float, so that a compiler counts as many at once as it activates.
+  std::int32_t above = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const T value = activation(from[i]);
+    to[i] = value;
+    above += bits_of(value) != 0;
+  }
+  return above;
 }
 
 }  // namespace tessera::inline v0::examples
