@@ -60,6 +60,7 @@ double excess(const WholeSum& expected, const WholeSum& got, const Line&, const 
 
 double excess(const RealSum& expected, const RealSum& got, const Line& line,
               const Rounding& rounding) {
+  if (got.sum == expected.sum) return 0;  // also where there is nothing to add, nor to allow
   const Precision sums = precision_of(rounding.sums), result = precision_of(rounding.result);
   const auto steps = static_cast<double>(line.terms + rounding.partials + 1);
   const double relative = (1 + result.unit) * (steps + 1) * sums.unit + result.unit;

@@ -226,6 +226,27 @@ TEST(SelfCheck, PassesRightResultsOfAnyTypeAndSeesWhatIsLargerThanRounding) {
     });
 }
 
+// As blocks at the edge of a sparse layer have it.
+TEST(SelfCheck, PassesARowOfGradientsThatHasNone) {
+  sparse::Csr<float> gradient;
+  gradient.rows = gradient.cols = 2;
+  gradient.row_begin = {0, 1, 1};
+  gradient.col = {1};
+  Matrix<float> q_grad(2, 1), s(2, 1);
+  q_grad(0, 0) = q_grad(1, 0) = 0.3f;
+  s(0, 0) = s(1, 0) = 0.7f;
+  gradient.values = {0.3f * 0.7f};
+  const Rounding rounding{DataType::Float, DataType::Float, 1};
+  const auto check = [&] {
+    return check_gradient<float>(gradient, std::as_const(q_grad).view(), std::as_const(s).view(),
+                                 rounding);
+  };
+  EXPECT_TRUE(check().ok()) << to_string(check());
+  EXPECT_FALSE(check().exact);
+  gradient.values = {0.3f};
+  EXPECT_EQ(check().wrong_rows, 1);
+}
+
 TEST(SelfCheck, ChecksEveryGroupAndLayoutOfALayer) {
   planner::Problem problem{.size = {2, 30, 44, 5}, .density = 0.3, .grad_a = true, .grad_w = true};
   device::Machine machine = device::machine_preset("gc200");
