@@ -35,6 +35,9 @@ TEST(RunCommand, DoesWhatSparseFcLayerDoes) {
   as_command.insert(as_command.begin(), "run");
   EXPECT_EQ(tessera(as_command).out, run(as_tool).out);
   EXPECT_EQ(tessera({"run", "--input-size=48"}).exit, 2);
+  const Outcome bare = tessera({"run"});
+  EXPECT_EQ(bare.exit, 2);
+  EXPECT_THAT(bare.err + bare.out, testing::HasSubstr("--matrix"));
 }
 
 TEST(InspectCommand, CountsRowsColumnsAndBlocks) {

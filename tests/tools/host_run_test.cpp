@@ -122,16 +122,21 @@ TEST(HostRun, CsvHasThreePhasesAPassUnderTheOneHeading) {
 
 TEST(HostRun, RefusesWhatOnlyTilesHaveAndSaysSo) {
   for (const char* option :
-       {"--tiles-per-ipu=8", "--isolate", "--inject=tile=0,step=0,bit=0", "--self-check",
-        "--compile-only", "--trace=f.json", "--html=f.html", "--profile", "--report-plan",
+       {"--tiles-per-ipu=8", "--isolate", "--inject=tile=0,step=0,bit=0", "--compile-only",
+        "--trace=f.json", "--self-check", "--html=f.html", "--profile", "--report-plan",
         "--report-total-cycle-counts", "--report-dense-gradw-serial-splits", "--plan-cache=d",
         "--on-no-fit=best-effort", "--plan-constraints={}", "--plan=f",
         R"(--matmul-options={"metaInfoBucketOversizeProportion":0.5})"}) {
-    const Outcome outcome = run(on_host({option}));
-    EXPECT_EQ(outcome.exit, 2) << option;
+    std::vector<std::string> words = on_host({option});
     const std::string name = std::string(option).substr(0, std::string(option).find('='));
-    EXPECT_THAT(outcome.out + outcome.err, HasSubstr(name + ": is about machines made of tiles"))
-        << option;
+    for (const bool is_command : {false, true}) {
+      if (is_command) words[0] = TESSERA_TOOL, words.insert(words.begin() + 1, "run");
+      const Outcome outcome = run(words);
+      EXPECT_EQ(outcome.exit, 2) << option;
+      EXPECT_THAT(outcome.out + outcome.err,
+                  HasSubstr(name + ": is about machines made of tiles; leave it out"))
+          << option;
+    }
   }
 }
 
@@ -183,7 +188,9 @@ TEST(HostRun, IsASubCommandOfTesseraToo) {
   const Outcome outcome = run({TESSERA_TOOL, "run", "--machine", "host", "--input-size=20",
                                "--output-size=20", "--density=0.5", "--json"});
   EXPECT_EQ(outcome.exit, 0) << outcome.err;
-  EXPECT_EQ(json::parse(outcome.out)["tool"]["name"], "tessera run");
+  const json report = json::parse(outcome.out);
+  EXPECT_EQ(report["tool"]["name"], "tessera run");
+  EXPECT_EQ(report["configuration"]["input-size"], "20");
 }
 
 // A report of the same layer on a machine.

@@ -149,9 +149,28 @@ void add_file_options(CLI::App& app, Arguments& a) {
   app.add_flag("-v,--verbose", a.verbose, "say on stderr what each option is");
 }
 
+// What cannot be told option by option.
+void read_together(const CLI::App& app, const AreaText& area, Arguments& a) {
+  if (a.pattern.kind == sparse::PatternKind::NOfM) {
+    if (app.count("--density") + app.count("--sparsity-factor") > 0)
+      throw CLI::ValidationError("--pattern", "n:m says the density; leave --density out");
+    a.density = double(a.pattern.n) / double(a.pattern.m);
+  }
+  internal::require_weights(app, a);
+  read_area(area, a);
+  a.configuration = internal::effective_configuration(app);
+  static_cast<LayerArguments&>(a) = with_layer_keys(a);
+  internal::refuse_tile_options(
+      app, a,
+      {"--tiles-per-ipu", "--plan-constraints", "--plan", "--plan-cache", "--on-no-fit",
+       "--isolate", "--inject", "--self-check", "--compile-only", "--trace", "--html", "--profile",
+       "--report-plan", "--report-total-cycle-counts", "--report-dense-gradw-serial-splits"});
+}
+
 }  // namespace
 
-void add_run_options(CLI::App& app, const std::shared_ptr<Arguments>& arguments) {
+void add_run_options(CLI::App& app, const std::shared_ptr<Arguments>& arguments,
+                     const std::function<void()>& parsed) {
   Arguments& a = *arguments;
   const auto area = std::make_shared<AreaText>();
   app.footer(std::string(internal::kExitCodes) +
@@ -168,22 +187,9 @@ void add_run_options(CLI::App& app, const std::shared_ptr<Arguments>& arguments)
   add_stop_options(app, a);
   add_report_options(app, a);
   add_file_options(app, a);
-  app.callback([&app, arguments, area] {
-    if (arguments->pattern.kind == sparse::PatternKind::NOfM) {
-      if (app.count("--density") + app.count("--sparsity-factor") > 0)
-        throw CLI::ValidationError("--pattern", "n:m says the density; leave --density out");
-      arguments->density = double(arguments->pattern.n) / double(arguments->pattern.m);
-    }
-    internal::require_weights(app, *arguments);
-    read_area(*area, *arguments);
-    arguments->configuration = internal::effective_configuration(app);
-    static_cast<LayerArguments&>(*arguments) = with_layer_keys(*arguments);
-    internal::refuse_tile_options(
-        app, *arguments,
-        {"--tiles-per-ipu", "--plan-constraints", "--plan", "--plan-cache", "--on-no-fit",
-         "--isolate", "--inject", "--self-check", "--compile-only", "--trace", "--html",
-         "--profile", "--report-plan", "--report-total-cycle-counts",
-         "--report-dense-gradw-serial-splits"});
+  app.callback([&app, arguments, area, parsed] {
+    read_together(app, *area, *arguments);
+    parsed();
   });
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -51,8 +52,11 @@ struct Arguments : LayerArguments {
   std::optional<FaultRequest> fault;
 };
 
-// Adds every option of the program to a command line; `arguments` is filled once it has parsed.
-void add_run_options(CLI::App& app, const std::shared_ptr<Arguments>& arguments);
+// Adds every option of the program to a command line, whose callback is then taken: `arguments` is
+// filled and checked once it has parsed, then `parsed` is called.
+void add_run_options(
+    CLI::App& app, const std::shared_ptr<Arguments>& arguments,
+    const std::function<void()>& parsed = [] {});
 
 // What the command line asks for: a run, or an exit with this code (help or a usage error, already
 // printed). Error{Internal} when help could not be written.

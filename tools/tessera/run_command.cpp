@@ -10,8 +10,7 @@ void add_run_command(CLI::App& app, std::function<int()>& run) {
   CLI::App* command = app.add_subcommand(
       "run", "Plans, encodes and runs one layer and checks every result, as sparse_fc_layer.");
   const auto arguments = std::make_shared<Arguments>();
-  add_run_options(*command, arguments);
-  command->final_callback([arguments, &run] {
+  add_run_options(*command, arguments, [arguments, &run] {
     run = [arguments] { return run_and_print(*arguments, "tessera run"); };
   });
 }
