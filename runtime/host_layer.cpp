@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/int_math.hpp"
 #include "tessera/runtime/internal/host_dense.hpp"
 #include "tessera/runtime/internal/host_gradient.hpp"
 #include "tessera/runtime/internal/host_product.hpp"
@@ -247,6 +248,18 @@ HostForecast HostLayer::forecast(planner::Pass pass) const {
 
 HostCells HostLayer::cells(planner::Pass pass) const {
   return cells_of(pass, state_->host_problem(), state_->cpu);
+}
+
+Rounding HostLayer::rounding(planner::Pass pass) const {
+  const Dims& size = state_->problem.size;
+  const HostCells cut = cells(pass);
+  // One partial sum a cell along the sum; of gradients a panel, and every lane of the widest
+  // vectors.
+  constexpr std::int64_t kLanes = 16;
+  if (pass == Pass::GradW)
+    return {DataType::Float, DataType::Float, kLanes + ceil_div(size.z, cut.z)};
+  const std::int64_t terms = pass == Pass::Fwd ? size.y : size.x;
+  return {state_->problem.data_type, DataType::Float, ceil_div(terms, cut.y) + 1};
 }
 
 template <class T>

@@ -14,6 +14,7 @@
 #include "tessera/runtime/host_cost.hpp"
 #include "tessera/runtime/host_rates.hpp"
 #include "tessera/runtime/host_times.hpp"
+#include "tessera/runtime/verify.hpp"
 #include "tessera/sparse/formats.hpp"
 
 namespace tessera::inline v0::runtime {
@@ -79,6 +80,8 @@ class HostLayer {
   HostCells cells(planner::Pass pass) const;
   // Is R multiplied with its zeros in a pass, after set_weights? Groups are all alike.
   bool is_dense(planner::Pass pass) const;
+  // What rounding may do to a pass's results (verify.hpp, self_check.hpp), after set_weights.
+  Rounding rounding(planner::Pass pass) const;
   // Of a pass over all groups as it was chosen, after set_weights, by the options' rates.
   HostForecast forecast(planner::Pass pass) const;
 

@@ -1,10 +1,7 @@
 #include "tessera/runtime/internal/layer_check.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
-#include "tessera/base/error.hpp"
 #include "tessera/sparse/convert.hpp"
 
 namespace tessera::inline v0::runtime::internal {
@@ -25,9 +22,7 @@ void add(planner::Pass pass, std::int64_t group, const Checksums& checksums, Che
   if (checksums.ok()) return;
   all.first_wrong_row = checksums.first_wrong_row;
   all.first_wrong_col = checksums.first_wrong_col;
-  throw Error(ErrorCode::CheckFailed,
-              fmt::format("self-check of {}, group {}: {}; results cannot be trusted, run it again",
-                          planner::to_string(pass), group, to_string(checksums)));
+  require_agreement(pass, group, checksums);
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include <limits>
 #include <vector>
 
+#include "tessera/base/error.hpp"
+
 namespace tessera::inline v0::runtime {
 namespace {
 
@@ -240,6 +242,13 @@ std::string to_string(const Checksums& c) {
   if (c.wrong_cols > 0)
     text += fmt::format("; {} columns, first {}", c.wrong_cols, c.first_wrong_col);
   return text;
+}
+
+void require_agreement(planner::Pass pass, std::int64_t group, const Checksums& checksums) {
+  if (checksums.ok()) return;
+  throw Error(ErrorCode::CheckFailed,
+              fmt::format("self-check of {}, group {}: {}; results cannot be trusted, run it again",
+                          planner::to_string(pass), group, to_string(checksums)));
 }
 
 #define TESSERA_SELF_CHECK(T)                                                       \

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tessera/base/matrix.hpp"
+#include "tessera/planner/plan.hpp"
 #include "tessera/runtime/verify.hpp"
 #include "tessera/sparse/formats.hpp"
 
@@ -50,5 +51,8 @@ Checksums check_gradient(const sparse::Csr<float>& gradient, MatrixView<const T>
 // "ok: 272 checksums, all exact", "ok: 272 checksums, largest difference 0.02 of its bound", or
 // "WRONG: 2 of 272 checksums; 1 rows, first 17; 1 columns, first 3".
 std::string to_string(const Checksums& checksums);
+
+// Error{CheckFailed} that names pass and group where the sums of a group do not agree.
+void require_agreement(planner::Pass pass, std::int64_t group, const Checksums& checksums);
 
 }  // namespace tessera::inline v0::runtime

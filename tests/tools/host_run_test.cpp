@@ -123,7 +123,7 @@ TEST(HostRun, CsvHasThreePhasesAPassUnderTheOneHeading) {
 TEST(HostRun, RefusesWhatOnlyTilesHaveAndSaysSo) {
   for (const char* option :
        {"--tiles-per-ipu=8", "--isolate", "--inject=tile=0,step=0,bit=0", "--compile-only",
-        "--trace=f.json", "--self-check", "--html=f.html", "--profile", "--report-plan",
+        "--trace=f.json", "--html=f.html", "--profile", "--report-plan",
         "--report-total-cycle-counts", "--report-dense-gradw-serial-splits", "--plan-cache=d",
         "--on-no-fit=best-effort", "--plan-constraints={}", "--plan=f",
         R"(--matmul-options={"metaInfoBucketOversizeProportion":0.5})"}) {
@@ -138,6 +138,31 @@ TEST(HostRun, RefusesWhatOnlyTilesHaveAndSaysSo) {
           << option;
     }
   }
+}
+
+TEST(HostRun, SelfCheckSaysThatResultsOfEveryPassAddUp) {
+  for (const char* more : {"--single-phase=all", "--data-type=float", "--block-size={3,5}",
+                           "--dense=always", "--ignore-data"}) {
+    const Outcome outcome = run(on_host({"--self-check", more}));
+    EXPECT_EQ(outcome.exit, 0) << outcome.err;
+    for (const char* pass : {"Fwd", "GradA", "GradW"})
+      EXPECT_THAT(outcome.out, HasSubstr(std::string("note      self-check of ") + pass + ": ok: "))
+          << more;
+  }
+  EXPECT_THAT(run(on_host()).out, testing::Not(HasSubstr("self-check")));
+  EXPECT_THAT(run(on_host({"--self-check", "--plan-only"})).out,
+              testing::Not(HasSubstr("self-check")));
+}
+
+TEST(HostRun, SelfCheckSumsEveryRowAndColumnAndIsInTheNotesOfJson) {
+  const json report = json::parse(run(on_host({"--json", "--self-check"})).out);
+  EXPECT_EQ(schema_breach(schema(), report), "");
+  std::vector<std::string> notes;
+  for (const std::string note : report["notes"])
+    if (note.starts_with("self-check")) notes.push_back(note.substr(0, note.find(',')));
+  EXPECT_THAT(notes, testing::ElementsAre("self-check of Fwd: ok: 41 checksums",
+                                          "self-check of GradA: ok: 57 checksums",
+                                          "self-check of GradW: ok: 34 checksums"));
 }
 
 TEST(HostRun, TakesTheKeysThatBelongToTheLayer) {

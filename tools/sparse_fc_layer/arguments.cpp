@@ -163,8 +163,8 @@ void read_together(const CLI::App& app, const AreaText& area, Arguments& a) {
   internal::refuse_tile_options(
       app, a,
       {"--tiles-per-ipu", "--plan-constraints", "--plan", "--plan-cache", "--on-no-fit",
-       "--isolate", "--inject", "--self-check", "--compile-only", "--trace", "--html", "--profile",
-       "--report-plan", "--report-total-cycle-counts", "--report-dense-gradw-serial-splits"});
+       "--isolate", "--inject", "--compile-only", "--trace", "--html", "--profile", "--report-plan",
+       "--report-total-cycle-counts", "--report-dense-gradw-serial-splits"});
 }
 
 }  // namespace

@@ -5,14 +5,15 @@
 #include <chrono>
 
 #include "tessera/base/executor.hpp"
-#include "tessera/base/int_math.hpp"
 #include "tessera/runtime/host_layer.hpp"
+#include "tessera/runtime/self_check.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/npz.hpp"
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/host_timing.hpp"
 #include "tessera/tools/internal/progress.hpp"
 #include "tessera/tools/sparse_fc_layer/operands.hpp"
+#include "tessera/tools/sparse_fc_layer/trust.hpp"
 #include "tessera/tools/sparse_fc_layer/weights.hpp"
 
 namespace tessera::inline v0::tools {
@@ -33,6 +34,7 @@ class HostPasses {
         weights_(weights),
         run_(run),
         is_checked_(a.stop == StopAfter::Checks),
+        is_self_checked_(a.self_check),
         is_kept_(!a.output_dir.empty()),
         matrix_(inside(weights.matrix, weights)),
         s_(make_s<T>(a, weights)),
@@ -53,6 +55,11 @@ class HostPasses {
     report.runs = measured.runs;
   }
 
+  void trust(Pass pass, const runtime::Checksums& checksums) {
+    runtime::require_agreement(pass, 0, checksums);
+    run_.context.notes.push_back(self_check_note(pass, checksums));
+  }
+
   template <class Run>
   void product(const sparse::Csr<float>& matrix, const Matrix<T>& in,
                runtime::HostPassReport& report, const Run& run) {
@@ -62,11 +69,11 @@ class HostPasses {
     if (is_kept_)
       run_.files.emplace_back(report.pass == Pass::Fwd ? "q.npy" : "s_gradient.npy",
                               sparse::write_npy(result));
-    // One partial sum a cell along the sum.
-    const std::int64_t partials = ceil_div(matrix.cols, report.cells.y) + 1;
+    const runtime::Rounding rounding = layer_.rounding(report.pass);
+    if (is_self_checked_)
+      trust(report.pass, runtime::check_product<T>(matrix, in.view(), result, rounding));
     if (is_checked_)
-      report.verdict = runtime::verify_product<T>(matrix, in.view(), result,
-                                                  {data_type_of<T>(), DataType::Float, partials});
+      report.verdict = runtime::verify_product<T>(matrix, in.view(), result, rounding);
   }
 
   void gradient(runtime::HostPassReport& report) {
@@ -76,18 +83,17 @@ class HostPasses {
     const sparse::Csr<float> result = inside(gradient, weights_);
     if (is_kept_ && sparse::can_read_npz())
       run_.files.emplace_back("weight_gradient.npz", sparse::write_npz(result));
-    // Lanes of the widest vectors are partial sums, and so are panels.
-    constexpr std::int64_t kLanes = 16;
-    const std::int64_t partials = kLanes + ceil_div(s.cols, report.cells.z);
+    const runtime::Rounding rounding = layer_.rounding(report.pass);
+    if (is_self_checked_)
+      trust(report.pass, runtime::check_gradient<T>(result, q_grad, s, rounding));
     if (is_checked_)
-      report.verdict = runtime::verify_gradient<T>(matrix_, result, q_grad, s,
-                                                   {DataType::Float, DataType::Float, partials});
+      report.verdict = runtime::verify_gradient<T>(matrix_, result, q_grad, s, rounding);
   }
 
   runtime::HostLayer& layer_;
   const Weights& weights_;
   HostRun& run_;
-  bool is_checked_, is_kept_;
+  bool is_checked_, is_self_checked_, is_kept_;
   sparse::Csr<float> matrix_;  // what of the weights is the layer's
   Matrix<T> s_, q_grad_;
 };

@@ -50,6 +50,11 @@ FaultRequest parse_fault(const std::string& text) {
   return request;
 }
 
+std::string self_check_note(planner::Pass pass, const runtime::Checksums& checksums) {
+  return fmt::format("self-check of {}: {}", planner::to_string(pass),
+                     runtime::to_string(checksums));
+}
+
 runtime::RunOptions Trust::options() {
   runtime::RunOptions options;
   if (arguments_.self_check) options.self_check = &checksums_;
@@ -67,9 +72,7 @@ std::vector<std::string> Trust::notes(bool changed) const {
     notes.push_back(fmt::format("fault: a bit of byte {} of \"{}\" flipped; results {}",
                                 struck_->byte, struck_->slot,
                                 changed ? "changed" : "did not change: harmless"));
-  if (arguments_.self_check)
-    notes.push_back(fmt::format("self-check of {}: {}", planner::to_string(pass_),
-                                runtime::to_string(checksums_)));
+  if (arguments_.self_check) notes.push_back(self_check_note(pass_, checksums_));
   return notes;
 }
 

@@ -12,6 +12,9 @@ namespace tessera::inline v0::tools {
 // Error{InvalidArgument} says what is wrong with it.
 FaultRequest parse_fault(const std::string& text);
 
+// What a report says of checksums that agree.
+std::string self_check_note(planner::Pass pass, const runtime::Checksums& checksums);
+
 // What --self-check and --inject ask of one pass, and what came of it. One run at a time.
 class Trust {
  public:
