@@ -45,6 +45,13 @@ double HostForecast::seconds() const {
   return copy_seconds + std::max(kernel_seconds, stream_seconds) + result_seconds;
 }
 
+std::vector<Pass> passes_of(const planner::Problem& problem) {
+  std::vector<Pass> passes{Pass::Fwd};
+  if (problem.grad_a) passes.push_back(Pass::GradA);
+  if (problem.grad_w) passes.push_back(Pass::GradW);
+  return passes;
+}
+
 HostCells cells_of(Pass pass, const HostProblem& p, const device::HostCpu& cpu) {
   if (pass == Pass::GradW) return gradient_cells(p, cpu);
   return product_cells(pass == Pass::GradA ? turned(p) : p, cpu);

@@ -1,7 +1,10 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "tessera/planner/plan.hpp"
+#include "tessera/planner/problem.hpp"
 #include "tessera/runtime/host_cells.hpp"
 #include "tessera/runtime/host_rates.hpp"
 
@@ -15,6 +18,10 @@ struct HostForecast {
   double result_seconds = 0;  // clearing and writing results
 
   double seconds() const;
+  friend HostForecast operator*(double times, const HostForecast& f) {
+    return {times * f.copy_seconds, times * f.kernel_seconds, times * f.stream_seconds,
+            times * f.result_seconds};
+  }
 };
 
 // What a forecast depends on besides the pass and the problem.
@@ -23,6 +30,9 @@ struct HostSetting {
   int threads = 1;
   const HostRates& rates;
 };
+
+// The passes of a problem, in the order they run.
+std::vector<planner::Pass> passes_of(const planner::Problem& problem);
 
 // How a pass is cut: product_cells of the layer or, for GradA, of the layer turned over;
 // gradient_cells for GradW.

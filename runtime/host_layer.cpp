@@ -241,9 +241,7 @@ HostForecast HostLayer::forecast(planner::Pass pass) const {
   const HostForecast one = state_->is_dense(pass)
                                ? forecast_dense(pass, state_->host_problem(), state_->setting())
                                : forecast_sparse(pass, state_->host_problem(), state_->setting());
-  const double groups = double(state_->problem.size.g);
-  return {groups * one.copy_seconds, groups * one.kernel_seconds, groups * one.stream_seconds,
-          groups * one.result_seconds};
+  return double(state_->problem.size.g) * one;
 }
 
 HostCells HostLayer::cells(planner::Pass pass) const {

@@ -80,7 +80,8 @@ HostRates read_rates(const Json& json) {
 }
 
 FoundRates measured_anew(const std::string& path, HostRates rates, const std::string& why) {
-  FoundRates found{std::move(rates), fmt::format("{}: {}; measured anew", path, why)};
+  FoundRates found{std::move(rates), fmt::format("{}: {}; measured anew", path, why),
+                   RatesOrigin::Measured};
   sparse::write_file(path, to_json(found.rates));
   return found;
 }
@@ -162,6 +163,18 @@ HostRates host_rates_from_json(std::string_view text, std::string_view where) {
   }
 }
 
+std::string to_string(RatesOrigin origin) {
+  switch (origin) {
+    case RatesOrigin::Default:
+      return "default";
+    case RatesOrigin::File:
+      return "file";
+    case RatesOrigin::Measured:
+      return "measured";
+  }
+  return "?";
+}
+
 FoundRates find_host_rates(const std::string& path, const std::function<HostRates()>& measure) {
   const std::string model = device::host_cpu_model();
   std::error_code ignored;
@@ -169,7 +182,8 @@ FoundRates find_host_rates(const std::string& path, const std::function<HostRate
     return {default_host_rates(),
             fmt::format("rates are the default ones, of {}; tessera machine calibrate measures "
                         "this computer's",
-                        default_host_rates().cpu_model)};
+                        default_host_rates().cpu_model),
+            RatesOrigin::Default};
   HostRates rates;
   try {
     rates = host_rates_from_json(sparse::read_file(path), path);
@@ -181,7 +195,7 @@ FoundRates find_host_rates(const std::string& path, const std::function<HostRate
   if (rates.dense_kernel != dense_kernel_name())
     return measured_anew(path, measure(),
                          fmt::format("of another dense kernel, {}", rates.dense_kernel));
-  return {rates, ""};
+  return {rates, "", RatesOrigin::File};
 }
 
 }  // namespace tessera::inline v0::runtime

@@ -69,10 +69,19 @@ HostRates host_rates_from_json(std::string_view text, std::string_view where);
 // Runs small layers on one thread for two or three seconds, and up to five on a busy computer.
 HostRates measure_host_rates();
 
-// Rates of a file, and what is to be said about them.
+// Where rates come from.
+enum class RatesOrigin {
+  Default,  // measured on the computer they name, not on this one
+  File,     // measured on this computer before
+  Measured  // measured on this computer just now
+};
+std::string to_string(RatesOrigin origin);  // "default", "file", "measured"
+
+// Rates, and what is to be said about them.
 struct FoundRates {
   HostRates rates;
   std::string note;
+  RatesOrigin origin = RatesOrigin::Default;
 };
 // No file, or no path: the default, which the note says. A file that is damaged, or of another
 // processor, version or dense kernel: measured anew and written over it, which the note says.

@@ -85,18 +85,10 @@ void write_verdicts(const HostReport& report, TextOut out) {
                  share(report.useful_flops() * double(ran), report.seconds()) * 1e-9);
 }
 
-Json cells_json(const HostCells& cells) {
-  return {{"outputs", cells.x},
-          {"inputs", cells.y},
-          {"batch", cells.z},
-          {"packed", cells.pack},
-          {"gathered", cells.gather}};
-}
-
 Json pass_json(const HostReport& report, const HostPassReport& pass) {
   Json json = {{"pass", planner::to_string(pass.pass)},
                {"method", pass.is_dense ? "dense" : "sparse"},
-               {"cells", cells_json(pass.cells)},
+               {"cells", internal::cells_json(pass.cells)},
                {"forecast_seconds", pass.forecast_seconds}};
   if (pass.runs > 0)
     json.update(Json{{"runs", pass.runs},
@@ -109,24 +101,22 @@ Json pass_json(const HostReport& report, const HostPassReport& pass) {
 }
 
 Json host_json(const HostReport& report) {
-  const planner::Problem& p = report.problem;
-  return {{"cpu", report.cpu_model},
-          {"cores", report.cpu.cores},
-          {"threads", report.threads},
-          {"l1_bytes", report.cpu.l1_data.value},
-          {"l2_bytes", report.cpu.l2.value},
-          {"l3_bytes", report.cpu.l3.value},
-          {"outputs", p.size.x},
-          {"inputs", p.size.y},
-          {"batch", p.size.z},
-          {"groups", p.size.g},
-          {"block_rows", p.block.rows},
-          {"block_cols", p.block.cols},
-          {"density", p.density},
-          {"data_type", tessera::to_string(p.data_type)},
-          {"partials_type", tessera::to_string(p.partials_type)},
-          {"values", report.values},
-          {"encode_seconds", report.encode_seconds}};
+  Json json = internal::host_json({report.problem, report.cpu_model, report.cpu, report.threads});
+  if (report.thread_peak_flops > 0) json["thread_peak_flops_per_second"] = report.thread_peak_flops;
+  json.update(Json{{"values", report.values}, {"encode_seconds", report.encode_seconds}});
+  return json;
+}
+
+Json how_json(const HostReport& report) {
+  Json how = {{"seconds", "measured"},
+              {"copy_seconds", "measured"},
+              {"kernel_thread_seconds", "measured"},
+              {"encode_seconds", "measured"},
+              {"forecast_seconds", "modelled"},
+              {"useful_flops", "counted"},
+              {"check", "measured"}};
+  if (report.thread_peak_flops > 0) how["thread_peak_flops_per_second"] = "measured";
+  return how;
 }
 
 }  // namespace
@@ -171,14 +161,7 @@ std::string to_json(const HostReport& report, const ReportContext& context) {
     ran += pass.runs > 0;
   }
   Json document = internal::opening(report.source, status_of(report, context), context);
-  document.update(Json{{"how",
-                        {{"seconds", "measured"},
-                         {"copy_seconds", "measured"},
-                         {"kernel_thread_seconds", "measured"},
-                         {"encode_seconds", "measured"},
-                         {"forecast_seconds", "modelled"},
-                         {"useful_flops", "counted"},
-                         {"check", "measured"}}},
+  document.update(Json{{"how", how_json(report)},
                        {"host", host_json(report)},
                        {"passes", std::move(passes)},
                        {"total",

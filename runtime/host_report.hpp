@@ -33,8 +33,9 @@ struct HostReport {
   std::string cpu_model;
   device::HostCpu cpu;
   int threads = 1;
-  std::int64_t values = 0;    // of all groups, zeros in stored blocks included
-  double encode_seconds = 0;  // set_weights, once
+  double thread_peak_flops = 0;  // a second, of one thread; 0: not measured on this computer
+  std::int64_t values = 0;       // of all groups, zeros in stored blocks included
+  double encode_seconds = 0;     // set_weights, once
   std::vector<HostPassReport> passes;
 
   // No pass that was checked is wrong.

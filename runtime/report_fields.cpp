@@ -32,6 +32,33 @@ Json verdict_json(const std::optional<Verdict>& verdict) {
           {"column", verdict->worst_col}};
 }
 
+Json host_json(const HostFields& of) {
+  const planner::Problem& p = of.problem;
+  return {{"cpu", of.cpu_model},
+          {"cores", of.cpu.cores},
+          {"threads", of.threads},
+          {"l1_bytes", of.cpu.l1_data.value},
+          {"l2_bytes", of.cpu.l2.value},
+          {"l3_bytes", of.cpu.l3.value},
+          {"outputs", p.size.x},
+          {"inputs", p.size.y},
+          {"batch", p.size.z},
+          {"groups", p.size.g},
+          {"block_rows", p.block.rows},
+          {"block_cols", p.block.cols},
+          {"density", p.density},
+          {"data_type", tessera::to_string(p.data_type)},
+          {"partials_type", tessera::to_string(p.partials_type)}};
+}
+
+Json cells_json(const HostCells& cells) {
+  return {{"outputs", cells.x},
+          {"inputs", cells.y},
+          {"batch", cells.z},
+          {"packed", cells.pack},
+          {"gathered", cells.gather}};
+}
+
 std::string csv_quoted(const std::string& text) {
   if (text.find_first_of(",\"\n") == std::string::npos) return text;
   std::string out = "\"";

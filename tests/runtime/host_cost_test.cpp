@@ -151,6 +151,7 @@ TEST(HostRatesFile, IsTheDefaultWithoutAFileAndSaysSo) {
     const FoundRates found = find_host_rates(path);
     EXPECT_EQ(found.rates, default_host_rates());
     EXPECT_NE(found.note.find("tessera machine calibrate"), std::string::npos) << found.note;
+    EXPECT_EQ(found.origin, RatesOrigin::Default);
   }
 }
 
@@ -167,7 +168,9 @@ TEST(HostRatesFile, IsMeasuredAnewWhenDamagedOrOfAnotherProcessorAndKeptThen) {
     EXPECT_NE(found.note.find(path), std::string::npos) << found.note;
     EXPECT_NE(found.note.find("measured anew"), std::string::npos) << found.note;
     EXPECT_EQ(found.rates, own);
+    EXPECT_EQ(found.origin, RatesOrigin::Measured);
     EXPECT_EQ(find_host_rates(path).note, "");
+    EXPECT_EQ(find_host_rates(path).origin, RatesOrigin::File);
     EXPECT_EQ(test::read_file(path), to_json(own));
   }
 }

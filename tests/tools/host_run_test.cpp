@@ -251,53 +251,6 @@ TEST(HostCompare, ExitsWithOneWhenTimeGrewMoreThanTheThreshold) {
   EXPECT_EQ(run({TESSERA_TOOL, "compare", host, host}).exit, 0);
 }
 
-// Runs with a cache folder of its own.
-Outcome with_cache(const TemporaryFolder& folder, const std::string& command) {
-  return run({"/bin/sh", "-c", "XDG_CACHE_HOME=\"$1\" \"$0\" " + command, TESSERA_TOOL,
-              folder.path().string()});
-}
-
-TEST(HostRates, AreTheDefaultUntilCalibratedAndThenThisComputersOwn) {
-  const TemporaryFolder folder;
-  const std::string plan =
-      "plan --machine host --input-size 512 --output-size 256 --density 0.1 --batch-size 64";
-  EXPECT_THAT(with_cache(folder, plan).out, HasSubstr("note       rates are the default ones"));
-  const Outcome calibrated = with_cache(folder, "machine calibrate");
-  EXPECT_EQ(calibrated.exit, 0) << calibrated.err;
-  EXPECT_THAT(calibrated.out, HasSubstr("float GFLOP/s a thread"));
-  const json rates = json::parse(read_file(folder / "tessera/host_rates.json"));
-  EXPECT_GT(rates["peak_flops"], 1e8);
-  const Outcome after = with_cache(folder, plan);
-  EXPECT_EQ(after.exit, 0) << after.err;
-  EXPECT_THAT(after.out, testing::Not(HasSubstr("note")));
-  for (const char* way :
-       {"1x1     Fwd", "4x4     GradA", "16x16   GradW", "dense   GradW", "fastest: "})
-    EXPECT_THAT(after.out, HasSubstr(way));
-}
-
-TEST(HostPlan, TakesGroupsAndFilesAndRefusesPlansOfTiles) {
-  const TemporaryFolder folder;
-  sparse::write_mtx_file(folder / "w.mtx", sparse::random_pattern(64, 48, {1, 1}, 0.25, 3));
-  const Outcome file = with_cache(folder, "plan --machine host --matrix " + (folder / "w.mtx"));
-  EXPECT_EQ(file.exit, 0) << file.err;
-  EXPECT_THAT(file.out, HasSubstr("x64 y48"));
-  const std::string sizes = " --machine host --input-size 64 --output-size 64 --density 0.1";
-  EXPECT_THAT(with_cache(folder, "plan --groups 3" + sizes).out, HasSubstr("g3 x64 y64"));
-  for (const char* option : {"--json", "--explain", "--cost-model popsparse", "--plan-cache d"})
-    EXPECT_EQ(with_cache(folder, "plan" + sizes + " " + option).exit, 2) << option;
-  EXPECT_EQ(with_cache(folder, "sweep --over tiles --values 8" + sizes).exit, 2);
-}
-
-TEST(HostCrossover, MeasuresADensityForEveryBlock) {
-  const Outcome outcome =
-      run({TESSERA_TOOL, "crossover", "--machine", "host", "--input-size=96", "--output-size=64",
-           "--batch-size=8", "--single-phase=fwd", "--data-type=float"});
-  EXPECT_EQ(outcome.exit, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("measured"));
-  for (const char* block : {"\n1x1 ", "\n4x4 ", "\n8x8 ", "\n16x16 "})
-    EXPECT_THAT(outcome.out, HasSubstr(block));
-}
-
 TEST(HostRun, DenseIsRightAndSaidInTheReport) {
   for (const char* type : {"--data-type=float", "--data-type=half"}) {
     const json report = json::parse(run(on_host({"--json", "--dense=always", type})).out);

@@ -109,19 +109,14 @@ void run_typed(HostPasses<T> passes, HostRun& run, internal::Progress& progress)
   }
 }
 
-std::vector<Pass> passes_of(const planner::Problem& problem) {
-  std::vector<Pass> passes{Pass::Fwd};
-  if (problem.grad_a) passes.push_back(Pass::GradA);
-  if (problem.grad_w) passes.push_back(Pass::GradW);
-  return passes;
-}
-
 void encode_and_run(const Arguments& a, const Weights& weights, HostRun& run,
                     internal::Progress& progress) {
   progress.set("encoding");
   runtime::HostReport& report = run.report;
   // Before our threads: measuring has one of its own.
   const runtime::FoundRates found = runtime::find_host_rates(host_rates_path());
+  if (found.origin != runtime::RatesOrigin::Default)
+    report.thread_peak_flops = found.rates.peak_flops;
   if (!found.note.empty()) run.context.notes.push_back(found.note);
   const auto executor = make_executor(a.threads);
   report.threads = executor->threads();
@@ -131,7 +126,7 @@ void encode_and_run(const Arguments& a, const Weights& weights, HostRun& run,
   layer.set_weights(weights.matrix);
   report.encode_seconds = seconds_now() - start;
   report.values = layer.values();
-  for (const Pass pass : passes_of(report.problem))
+  for (const Pass pass : runtime::passes_of(report.problem))
     report.passes.push_back({.pass = pass,
                              .is_dense = layer.is_dense(pass),
                              .cells = layer.cells(pass),

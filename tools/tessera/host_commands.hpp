@@ -4,15 +4,15 @@
 #include <string>
 
 #include "tessera/planner/problem.hpp"
+#include "tessera/runtime/host_plan.hpp"
 #include "tessera/tools/layer_arguments.hpp"
 
 namespace tessera::inline v0::tools {
 
-// `tessera plan` for this computer: cells and forecast of every pass, as the problem's blocks, in
-// larger ones and dense, and which is the fastest. `blocks_as` tells how many blocks of a shape it
-// takes to hold the pattern.
-std::string host_plan(const planner::Problem& problem,
-                      const std::function<double(BlockShape)>& blocks_as);
+// `tessera plan` for this computer, from the rates that are kept of it. `blocks_as` tells how many
+// blocks of a shape it takes to hold the pattern.
+runtime::HostPlan host_plan(const planner::Problem& problem,
+                            const std::function<double(BlockShape)>& blocks_as);
 
 // `tessera crossover` for this computer: real runs of random layers of every block size, halving
 // the interval of densities.

@@ -65,7 +65,8 @@ void add_plan_options(CLI::App& app, PlanArguments& a) {
       ->transform(CLI::CheckedTransformer(models).description(""))
       ->type_name("MODEL")
       ->default_str("default");
-  auto* json = app.add_flag("--json", a.json, "print JSON, which --plan reads");
+  auto* json =
+      app.add_flag("--json", a.json, "print JSON; that of a modelled machine is what --plan reads");
   auto* explain = app.add_flag("--explain", a.explain,
                                "say what each term of the plan depends on, which plans came next, "
                                "why each method lost and which limits bind");
@@ -85,7 +86,7 @@ void add_plan_options(CLI::App& app, PlanArguments& a) {
 void check_together(const CLI::App& app, PlanArguments& a) {
   internal::refuse_tile_options(app, a,
                                 {"--tiles-per-ipu", "--plan-constraints", "--plan", "--plan-cache",
-                                 "--on-no-fit", "--cost-model", "--json", "--explain", "--table"});
+                                 "--on-no-fit", "--cost-model", "--explain", "--table"});
   for (const char* option : kLayerOptions) a.layer_given |= app.count(option) > 0;
   a.machine_given = app.count("--machine") + app.count("--tiles-per-ipu") > 0;
   if (!a.plan_file.empty() && app.count("--cost-model") > 0)
@@ -194,7 +195,7 @@ double blocks_as(const Asked& asked, BlockShape block) {
   return all * (1 - std::pow(1 - p.density, parts));
 }
 
-std::string host_text(const PlanArguments& given) {
+runtime::HostPlan plan_of_host(const PlanArguments& given) {
   PlanArguments a = given;
   static_cast<LayerArguments&>(a) = with_layer_keys(given);
   const Asked asked = asked_layer(a);
@@ -203,7 +204,7 @@ std::string host_text(const PlanArguments& given) {
 }
 
 std::string plan_text(const PlanArguments& a) {
-  if (is_host(a)) return host_text(a);
+  if (is_host(a)) return a.json ? to_json(plan_of_host(a)) : to_text(plan_of_host(a));
   internal::Progress progress(false);
   progress.set("planning");
   if (!a.table.empty()) {

@@ -1,0 +1,153 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+#include "tessera/sparse/random.hpp"
+#include "tessera/sparse/write.hpp"
+#include "tessera/tests/support/process.hpp"
+#include "tessera/tests/tools/json_schema.hpp"
+
+// What tessera expects of layers on this computer, and measures for that.
+namespace tessera::inline v0::test {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+json schema_of(const std::string& document) {
+  return json::parse(read_file(TESSERA_SOURCE_DIR "/docs/" + document + ".schema.json"));
+}
+
+// Runs with a cache folder of its own.
+Outcome with_cache(const TemporaryFolder& folder, const std::string& command) {
+  return run({"/bin/sh", "-c", "XDG_CACHE_HOME=\"$1\" \"$0\" " + command, TESSERA_TOOL,
+              folder.path().string()});
+}
+
+TEST(HostRates, AreTheDefaultUntilCalibratedAndThenThisComputersOwn) {
+  const TemporaryFolder folder;
+  const std::string plan =
+      "plan --machine host --input-size 512 --output-size 256 --density 0.1 --batch-size 64";
+  EXPECT_THAT(with_cache(folder, plan).out, HasSubstr("note       rates are the default ones"));
+  const auto reported = [&] {
+    return json::parse(with_cache(folder,
+                                  "run --machine host --input-size 20 --output-size 20 "
+                                  "--density 0.5 --json")
+                           .out);
+  };
+  EXPECT_FALSE(reported()["host"].contains("thread_peak_flops_per_second"));
+  const Outcome calibrated = with_cache(folder, "machine calibrate");
+  EXPECT_EQ(calibrated.exit, 0) << calibrated.err;
+  EXPECT_THAT(calibrated.out, HasSubstr("float GFLOP/s a thread"));
+  const json rates = json::parse(read_file(folder / "tessera/host_rates.json"));
+  EXPECT_GT(rates["peak_flops"], 1e8);
+  const json report = reported();
+  EXPECT_EQ(report["host"]["thread_peak_flops_per_second"], rates["peak_flops"]);
+  EXPECT_EQ(report["how"]["thread_peak_flops_per_second"], "measured");
+  EXPECT_EQ(schema_breach(schema_of("report"), report), "");
+  const Outcome after = with_cache(folder, plan);
+  EXPECT_EQ(after.exit, 0) << after.err;
+  EXPECT_THAT(after.out, testing::Not(HasSubstr("note")));
+  for (const char* way :
+       {"1x1     Fwd", "4x4     GradA", "16x16   GradW", "dense   GradW", "fastest: "})
+    EXPECT_THAT(after.out, HasSubstr(way));
+}
+
+TEST(HostPlan, TakesGroupsAndFilesAndRefusesPlansOfTiles) {
+  const TemporaryFolder folder;
+  sparse::write_mtx_file(folder / "w.mtx", sparse::random_pattern(64, 48, {1, 1}, 0.25, 3));
+  const Outcome file = with_cache(folder, "plan --machine host --matrix " + (folder / "w.mtx"));
+  EXPECT_EQ(file.exit, 0) << file.err;
+  EXPECT_THAT(file.out, HasSubstr("x64 y48"));
+  const std::string sizes = " --machine host --input-size 64 --output-size 64 --density 0.1";
+  EXPECT_THAT(with_cache(folder, "plan --groups 3" + sizes).out, HasSubstr("g3 x64 y64"));
+  for (const char* option : {"--explain", "--cost-model popsparse", "--plan-cache d"})
+    EXPECT_EQ(with_cache(folder, "plan" + sizes + " " + option).exit, 2) << option;
+  EXPECT_EQ(with_cache(folder, "sweep --over tiles --values 8" + sizes).exit, 2);
+}
+
+const char* const kLayer =
+    "plan --machine host --input-size 512 --output-size 256 --density 0.1 --batch-size 64";
+
+// The line that a text has for a way to hold R and a pass.
+std::string row_of(const std::string& text, const std::string& way, const std::string& pass) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string first, second;
+    if (words >> first >> second && first == way && second == pass) return line;
+  }
+  return {};
+}
+
+TEST(HostPlanJson, FollowsItsSchemaWhateverTheLayer) {
+  const TemporaryFolder folder;
+  for (const char* more : {"", " --block-size 8", " --block-rows 3 --block-cols 5", " --groups 3",
+                           " --single-phase fwd", " --data-type float"}) {
+    const Outcome outcome = with_cache(folder, std::string(kLayer) + " --json" + more);
+    ASSERT_EQ(outcome.exit, 0) << outcome.err;
+    EXPECT_EQ(schema_breach(schema_of("host_plan"), json::parse(outcome.out)), "") << more;
+  }
+}
+
+TEST(HostPlanJson, TheSchemaRefusesWhatIsNoPlanOfThisComputer) {
+  const TemporaryFolder folder;
+  const json plan = json::parse(with_cache(folder, std::string(kLayer) + " --json").out);
+  for (const char* pointer :
+       {"/host/cpu", "/rates/origin", "/passes/0/cells", "/ways/0/passes/0/copy_seconds"}) {
+    json changed = plan;
+    changed[json::json_pointer(pointer)] = json::array({"no"});
+    EXPECT_NE(schema_breach(schema_of("host_plan"), changed), "") << pointer;
+  }
+  json changed = plan;
+  changed.erase("rates");
+  EXPECT_NE(schema_breach(schema_of("host_plan"), changed), "");
+}
+
+TEST(HostPlanJson, SaysWhatTheTextSays) {
+  const TemporaryFolder folder;
+  const json plan = json::parse(with_cache(folder, std::string(kLayer) + " --json").out);
+  const std::string text = with_cache(folder, kLayer).out;
+  EXPECT_EQ(plan["rates"]["origin"], "default");
+  EXPECT_THAT(text, HasSubstr("note       " + plan["notes"][0].get<std::string>()));
+  EXPECT_THAT(text, HasSubstr("fastest: " + plan["fastest"].get<std::string>() + ", "));
+  ASSERT_EQ(plan["ways"].size(), 5u);
+  for (const json& way : plan["ways"])
+    for (const json& pass : way["passes"]) {
+      const std::string row = row_of(text, way["name"], pass["pass"]);
+      for (const char* term : {"copy_seconds", "kernel_seconds", "stream_seconds", "result_seconds",
+                               "forecast_seconds"})
+        EXPECT_THAT(row, HasSubstr(fmt::format("{:14.4f}", 1e3 * pass[term].get<double>())))
+            << way["name"] << term;
+    }
+  const json& cells = plan["passes"][1]["cells"];
+  EXPECT_THAT(text, HasSubstr(fmt::format("GradA   {:>10}{:>10}{:>10}", int(cells["outputs"]),
+                                          int(cells["inputs"]), int(cells["batch"]))));
+}
+
+TEST(HostPlanJson, GoesWhereOutputSays) {
+  const TemporaryFolder folder;
+  const Outcome outcome =
+      with_cache(folder, std::string(kLayer) + " --json --output " + (folder / "plan.json"));
+  EXPECT_EQ(outcome.exit, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_EQ(schema_breach(schema_of("host_plan"), json::parse(read_file(folder / "plan.json"))),
+            "");
+}
+
+TEST(HostCrossover, MeasuresADensityForEveryBlock) {
+  const Outcome outcome =
+      run({TESSERA_TOOL, "crossover", "--machine", "host", "--input-size=96", "--output-size=64",
+           "--batch-size=8", "--single-phase=fwd", "--data-type=float"});
+  EXPECT_EQ(outcome.exit, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("measured"));
+  for (const char* block : {"\n1x1 ", "\n4x4 ", "\n8x8 ", "\n16x16 "})
+    EXPECT_THAT(outcome.out, HasSubstr(block));
+}
+
+}  // namespace
+}  // namespace tessera::inline v0::test
