@@ -50,6 +50,28 @@ TEST_F(ReportPage, HoldsWhatJsonSaysAndTheReasonsOfThePlan) {
   EXPECT_THAT(page, Not(HasSubstr("<script src")));
 }
 
+TEST_F(ReportPage, OfThisComputerHoldsWhatJsonSays) {
+  const std::vector<std::string> words{"--machine=host",
+                                       "--input-size=96",
+                                       "--output-size=64",
+                                       "--density=0.2",
+                                       "--self-check",
+                                       "--json",
+                                       "--html=" + (folder_ / "page.html"),
+                                       "--output-dir=" + (folder_ / "out")};
+  for (const std::vector<std::string>& program :
+       {std::vector<std::string>{TESSERA_SPARSE_FC_LAYER}, {TESSERA_TOOL, "run"}}) {
+    std::vector<std::string> command = program;
+    command.insert(command.end(), words.begin(), words.end());
+    const Outcome outcome = run(command);
+    ASSERT_EQ(outcome.exit, 0) << outcome.err;
+    const std::string page = read_file(folder_ / "page.html");
+    EXPECT_EQ(data_of(page), json::parse(outcome.out));
+    EXPECT_EQ(read_file(folder_ / "out/report.html"), page);
+    EXPECT_LT(page.size(), kLargestPage);
+  }
+}
+
 TEST_F(ReportPage, ATextThatClosesAScriptEndsNone) {
   json report = {{"source", "a file named </script><!--"}};
   const std::string page = tools::report_page(report.dump(), {});

@@ -163,7 +163,7 @@ void read_together(const CLI::App& app, const AreaText& area, Arguments& a) {
   internal::refuse_tile_options(
       app, a,
       {"--tiles-per-ipu", "--plan-constraints", "--plan", "--plan-cache", "--on-no-fit",
-       "--isolate", "--inject", "--compile-only", "--trace", "--html", "--profile", "--report-plan",
+       "--isolate", "--inject", "--compile-only", "--trace", "--profile", "--report-plan",
        "--report-total-cycle-counts", "--report-dense-gradw-serial-splits"});
 }
 

@@ -163,25 +163,35 @@ std::string page_of(const LayerRun& run) {
   return report_page(runtime::to_json(run.report, context), run.page);
 }
 
-void write_files(const Arguments& a, const LayerRun& run) {
-  for (const auto& [pass, text] : run.traces)
-    write_results(trace_path(a.trace, pass, run.traces.size()), text);
-  if (!a.html.empty()) write_results(a.html, page_of(run));
-  if (a.output_dir.empty()) return;
-  std::vector<std::pair<std::string, std::string>> files = run.files;
+std::string page_of(const HostRun& run) {
+  return report_page(runtime::to_json(run.report, run.context), {});
+}
+
+using Files = std::vector<std::pair<std::string, std::string>>;
+
+// What --output-dir gets beside the reports.
+Files results_of(const LayerRun& run) {
+  Files files = run.files;
   files.emplace_back("plan.json", planner::plan_to_json({run.report.problem, run.report.machine,
                                                          run.context.options, run.report.plan}));
+  return files;
+}
+
+Files results_of(const HostRun& run) { return run.files; }
+
+void write_traces(const std::string& path, const LayerRun& run) {
+  for (const auto& [pass, text] : run.traces)
+    write_results(trace_path(path, pass, run.traces.size()), text);
+}
+
+template <class Run>
+void write_files(const Arguments& a, const Run& run) {
+  if (!a.html.empty()) write_results(a.html, page_of(run));
+  if (a.output_dir.empty()) return;
+  Files files = results_of(run);
   files.emplace_back("report.json", runtime::to_json(run.report, run.context));
   files.emplace_back("report.csv", runtime::to_csv(run.report, run.context));
   if (can_make_pages()) files.emplace_back("report.html", page_of(run));
-  write_folder(a.output_dir, files);
-}
-
-void write_files(const Arguments& a, const HostRun& run) {
-  if (a.output_dir.empty()) return;
-  std::vector<std::pair<std::string, std::string>> files = run.files;
-  files.emplace_back("report.json", runtime::to_json(run.report, run.context));
-  files.emplace_back("report.csv", runtime::to_csv(run.report, run.context));
   write_folder(a.output_dir, files);
 }
 
@@ -249,7 +259,9 @@ int run_and_print(const Arguments& a, const char* program) {
     for (const auto& [option, value] : a.configuration)
       fmt::print(stderr, "{}: --{} {}\n", program, option, value);
   if (is_host(a)) return write_and_print(a, run_on_host(a, program));
-  return write_and_print(a, run_layer(a, program));
+  const LayerRun run = run_layer(a, program);
+  write_traces(a.trace, run);
+  return write_and_print(a, run);
 }
 
 std::string to_text(const LayerRun& run) {

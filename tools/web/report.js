@@ -6,21 +6,24 @@ const layoutsOf = (report) => [report.explanation].concat(report.explanation?.ba
 const stepsOf = (report) => report.passes.flatMap((p) => p.steps.map((s, i) => ({...s, pass: p.pass, number: i + 1})));
 const overheadOf = (pass) => pass.phases.reduce((sum, f) => sum + f.overhead_cycles, 0);
 
+// What every run has to say first, with cards of its own.
+function opening(report, {size, density, data_type}, machine, cards) {
+  const shape = `${size.x} outputs, ${size.y} inputs, batch ${size.z}`;
+  document.getElementById('subtitle').textContent = `${shape}, density ${number(density)}, ${data_type} on ${machine}; ${report.source}`;
+  document.title = `${document.getElementById('title').textContent}: ${shape}`;
+  section('summary', 'Summary', element('div', {class: 'cards'}, card('status', report.status, report.status), ...cards), ...report.notes.map((n) => element('p', {}, n)));
+}
+
 function summary(report) {
   const {problem, machine} = report.planned;
-  const shape = `${problem.size.x} outputs, ${problem.size.y} inputs, batch ${problem.size.z}`;
-  document.getElementById('subtitle').textContent =
-    `${shape}, density ${number(problem.density)}, ${problem.data_type} on ${machine.name} (${number(machine.tiles)} tiles); ${report.source}`;
-  document.title = `Cost report: ${shape}`;
   const t = report.total;
-  section('summary', 'Summary', element('div', {class: 'cards'},
-    card('status', report.status, report.status),
+  opening(report, problem, `${machine.name} (${number(machine.tiles)} tiles)`, [
     card(`cycles (${report.how.cycles})`, number(t.cycles)), card('cycles (planned)', number(t.planned_cycles)),
     card(`time (${report.how.seconds}), µs`, number(t.seconds * 1e6)),
     card(`moved (${report.how.moved_bytes}), bytes`, number(t.moved_bytes)),
     card('fullest tile, bytes', t.fullest_tile_bytes ? number(t.fullest_tile_bytes) : 'not built'),
     card('spilled blocks', number(report.buckets.spilled_blocks)),
-    card('dense pass at peak, cycles', number(t.dense_pass_at_peak_cycles))), ...report.notes.map((n) => element('p', {}, n)));
+    card('dense pass at peak, cycles', number(t.dense_pass_at_peak_cycles))]);
 }
 
 function planAndWhy(report) {
@@ -136,7 +139,7 @@ function spills(report) {
     ['partitions that buckets travel', b.travel_partitions], ['steps of travel', b.spill_steps], ['steps that are needed at least', b.spill_steps_at_least],
     ['values in the fullest bucket', b.fullest_values], ['values it has room for', b.capacity_values], ['words in the fullest bucket', b.fullest_words], ['words it has room for', b.capacity_words]]));
   const ways = report.passes.map((p) => ({pass: p.pass, planned: 0, run: 0, steps: 0, ...p.phases.filter((f) => f.phase === 'propagate').map((f) => ({planned: f.planned_cycles, run: f.compute_cycles + f.exchange_cycles, steps: f.steps}))[0]}));
-  made.append(table('Propagation', ['pass', 'steps of propagation', 'planned, cycles', 'run, cycles'], ways.map((w) => [w.pass, w.steps, w.planned, w.run])));
+  if (ways.length) made.append(table('Propagation', ['pass', 'steps of propagation', 'planned, cycles', 'run, cycles'], ways.map((w) => [w.pass, w.steps, w.planned, w.run])));
   if (!report.tiles?.length) return;
   const kBins = 20, counts = Array(kBins).fill(0);
   for (const tile of report.tiles) ++counts[Math.min(kBins - 1, Math.floor(tile.fill * kBins))];
@@ -148,12 +151,14 @@ function spills(report) {
 }
 
 function checksAndOrigin(report) {
-  section('checks', 'Checks of results', table('Checks', ['pass', 'compared', 'wrong', 'largest error / bound'],
+  if (report.passes.length) section('checks', 'Checks of results', table('Checks', ['pass', 'compared', 'wrong', 'largest error / bound'],
     report.passes.map((p) => [p.pass, p.check?.compared ?? 'not checked', p.check?.wrong, p.check?.largest_error_of_bound])));
   section('origin', 'How figures came about', table('Origin of figures', ['figure', 'how'], Object.entries(report.how)),
     element('h3', {}, 'Effective configuration'), table('Configuration', ['option', 'value'], Object.entries(report.configuration)));
 }
 
 function showRun(report) {
-  for (const part of [summary, planAndWhy, costByPhase, runnersUp, tileMap, memory, liveness, timeline, imbalance, spills, checksAndOrigin]) part(report);
+  const parts = report.host ? [hostSummary, measuredPasses, forecasts, cells, computer]
+    : [summary, planAndWhy, costByPhase, runnersUp, tileMap, memory, liveness, timeline, imbalance, spills];
+  for (const part of [...parts, checksAndOrigin]) part(report);
 }

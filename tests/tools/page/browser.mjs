@@ -1,5 +1,6 @@
 // Chromium on a page, and what every page must hold.
 import assert from 'node:assert/strict';
+import {execFileSync} from 'node:child_process';
 import {createRequire} from 'node:module';
 import path from 'node:path';
 
@@ -33,7 +34,51 @@ export const rowsOf = (page, label) => page.$$eval('.table', (all, wanted) => {
 }, label);
 
 // As the page shows numbers.
-export const shown = (value) => typeof value === 'number' ? String(Math.round(value * 1e4) / 1e4) : String(value ?? '-');
+export const shown = (value) => typeof value === 'number' ? value.toLocaleString('en-US', {maximumFractionDigits: 4, useGrouping: false}) : String(value ?? '-');
+
+export const sections = (page) => page.$$eval('main section', (all) => all.map((s) => s.id));
+
+// Every section has something under its heading, and is what a link of the contents leads to.
+export async function checkSections(page) {
+  const found = await page.evaluate(() => ({
+    empty: [...document.querySelectorAll('main section')].filter((s) => !s.querySelector('.card, tbody tr, .chart')).map((s) => s.id),
+    bare: [...document.querySelectorAll('main .table')].filter((t) => !t.querySelector('tbody tr')).map((t) => t.getAttribute('aria-label')),
+    dead: [...document.querySelectorAll('a[href]')].map((a) => a.getAttribute('href')).filter((to) => !to.startsWith('#') || !document.getElementById(to.slice(1))),
+    ids: [...document.querySelectorAll('main section')].map((s) => '#' + s.id),
+    links: [...document.querySelectorAll('nav a')].map((a) => a.getAttribute('href')),
+  }));
+  equal(found.empty, [], 'empty sections');
+  equal(found.bare, [], 'tables without rows');
+  equal(found.dead, [], 'links that lead nowhere');
+  equal(found.links, found.ids, 'the contents');
+}
+
+const usualViews = [{width: 1280, colorScheme: 'light'}, {width: 390, colorScheme: 'dark'}];
+
+// A page that `tool` makes with these words beside the JSON it prints: made once, opened in every
+// view, where it must be readable without complaint; `look(page, data, view)` checks the rest.
+export async function visit(browser, {tool, work, name, words, views = usualViews, env = process.env}, look) {
+  const file = path.join(work, name + '.html');
+  const data = JSON.parse(execFileSync(tool, [...words, '--json', '--html', file], {maxBuffer: 1 << 26, env}));
+  await visitFile(browser, {work, name, views, data}, look);
+}
+
+// The same for a page that is there.
+export async function visitFile(browser, {work, name, views = usualViews, data}, look) {
+  const file = path.join(work, name + '.html');
+  for (const view of views) {
+    const {page, complaints} = await open(browser, file, view);
+    equal(complaints, [], name);
+    await checkReadable(page, `${name} at ${view.width}`, view.width);
+    await checkSections(page);
+    await page.screenshot({path: path.join(work, `${name}-${view.colorScheme}-${view.width}.png`), fullPage: true});
+    await openFigures(page);
+    equal((await page.textContent('main')).match(/NaN|undefined|Infinity|\[object/g), null, name);
+    await look(page, data, view);
+    equal(complaints, [], name);
+    await page.close();
+  }
+}
 
 // Text of at least 12 pixels that stands out from the ground, nothing sideways, no text on text.
 export async function checkReadable(page, what, width) {

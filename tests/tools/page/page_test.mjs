@@ -3,7 +3,7 @@
 import {execFileSync} from 'node:child_process';
 import {mkdirSync} from 'node:fs';
 import path from 'node:path';
-import {check, checkCharts, checkPrint, checkReadable, checkTabs, checks, equal, launch, open, openFigures, rowsOf, shown} from './browser.mjs';
+import {check, checkCharts, checkPrint, checkReadable, checkSections, checkTabs, checks, equal, launch, open, openFigures, rowsOf, sections, shown} from './browser.mjs';
 
 const [tool, chromium, work] = process.argv.slice(2);
 mkdirSync(work, {recursive: true});
@@ -101,7 +101,8 @@ const wanted = ['summary', 'plan', 'cost', 'runners', 'tiles', 'memory', 'livene
 for (const colorScheme of ['light', 'dark'])
   for (const width of [1280, 390]) {
     const {page, complaints} = await open(browser, file, {width, colorScheme});
-    equal(await page.$$eval('main section', (all) => all.map((s) => s.id)), wanted);
+    equal(await sections(page), wanted);
+    await checkSections(page);
     equal(complaints, []);
     await page.screenshot({path: path.join(work, `report-${colorScheme}-${width}.png`), fullPage: true});
     await checkReadable(page, `${colorScheme} at ${width}`, width);

@@ -1,32 +1,16 @@
 // Opens the pages of tessera sweep and crossover, and of runs of other kinds, in headless Chromium:
 // node study_test.mjs TESSERA CHROMIUM WORK
-import {execFileSync} from 'node:child_process';
 import {mkdirSync} from 'node:fs';
-import path from 'node:path';
-import {check, checkCharts, checkReadable, checkTabs, checks, equal, launch, open, openFigures, rowsOf, shown} from './browser.mjs';
+import {check, checkCharts, checkTabs, checks, equal, launch, rowsOf, sections, shown, visit} from './browser.mjs';
 
 const [tool, chromium, work] = process.argv.slice(2);
 mkdirSync(work, {recursive: true});
 const browser = await launch(chromium, work);
 const layer = ['--input-size=512', '--output-size=512', '--batch-size=16'];
 
-// Makes the page, and opens it twice: wide and light, narrow and dark.
-async function visit(name, words, look) {
-  const file = path.join(work, name + '.html');
-  const data = JSON.parse(execFileSync(tool, [...words, ...layer, '--json', '--html', file], {maxBuffer: 1 << 26}));
-  for (const view of [{width: 1280, colorScheme: 'light'}, {width: 390, colorScheme: 'dark'}]) {
-    const {page, complaints} = await open(browser, file, view);
-    equal(complaints, [], name);
-    await checkReadable(page, `${name} at ${view.width}`, view.width);
-    await page.screenshot({path: path.join(work, `${name}-${view.colorScheme}-${view.width}.png`), fullPage: true});
-    await openFigures(page);
-    await look(page, data);
-    equal(complaints, [], name);
-    await page.close();
-  }
-}
+const visitLayer = (name, words, look) => visit(browser, {tool, work, name, words: [...words, ...layer]}, look);
 
-await visit('sweep', ['sweep', '--over=memory', '--values=2048,65536,638976', '--density=0.1'], async (page, data) => {
+await visitLayer('sweep', ['sweep', '--over=memory', '--values=2048,65536,638976', '--density=0.1'], async (page, data) => {
   equal(data.points.map((p) => p.cycles === null), [true, false, false], 'the smallest tile has a plan');
   equal(await rowsOf(page, 'Figures: Planned cycles for each value of memory'),
     data.points.map((p) => [shown(p.value), p.cycles === null ? 'no plan' : shown(p.cycles), shown(p.tiles), shown(p.temporary_bytes)]));
@@ -34,7 +18,7 @@ await visit('sweep', ['sweep', '--over=memory', '--values=2048,65536,638976', '-
   await checkTabs(page, 3);
 });
 
-await visit('crossover', ['crossover', '--single-phase=fwd'], async (page, data) => {
+await visitLayer('crossover', ['crossover', '--single-phase=fwd'], async (page, data) => {
   equal(await rowsOf(page, 'Crossover'), data.blocks.map((b) => [b.block, shown(b.crossover_density), shown(b.cycles)]));
   equal(await rowsOf(page, 'Figures: Planned cycles by density, and those of the dense layer'),
     data.blocks.flatMap((b) => b.curve.map((p) => [b.block, shown(p.density), shown(p.cycles ?? 'no plan')])));
@@ -44,17 +28,16 @@ await visit('crossover', ['crossover', '--single-phase=fwd'], async (page, data)
   await checkCharts(page, 1);
 });
 
-const sections = (page) => page.$$eval('main section', (all) => all.map((s) => s.id));
-await visit('planned', ['run', '--density=0.1', '--plan-only'], async (page, data) => {
+await visitLayer('planned', ['run', '--density=0.1', '--plan-only'], async (page, data) => {
   equal(data.status, 'planned');
-  check(!(await sections(page)).includes('steps'), 'steps of a run that was not');
+  check(!(await sections(page)).some((id) => ['steps', 'checks'].includes(id)), 'steps or checks of a run that was not');
   await checkCharts(page, 3);
 });
-await visit('unchecked', ['run', '--density=0.1', '--ignore-data', '--single-phase=fwd', '--tiles-per-ipu=7'], async (page, data) => {
+await visitLayer('unchecked', ['run', '--density=0.1', '--ignore-data', '--single-phase=fwd', '--tiles-per-ipu=7'], async (page, data) => {
   equal((await rowsOf(page, 'Checks'))[0][1], 'not checked');
   await checkCharts(page, 8);
 });
-await visit('spilled', ['run', '--density=0.1', '--tiles-per-ipu=64', '--pattern=rowwise',
+await visitLayer('spilled', ['run', '--density=0.1', '--tiles-per-ipu=64', '--pattern=rowwise',
   '--matmul-options={"metaInfoBucketOversizeProportion": 0.02, "bucketConfidence": 0}'], async (page, data) => {
   check(data.buckets.spilled_blocks > 0, 'nothing spilled');
   const rows = await rowsOf(page, 'Buckets');
