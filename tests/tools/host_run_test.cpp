@@ -123,9 +123,9 @@ TEST(HostRun, CsvHasThreePhasesAPassUnderTheOneHeading) {
 TEST(HostRun, RefusesWhatOnlyTilesHaveAndSaysSo) {
   for (const char* option :
        {"--tiles-per-ipu=8", "--isolate", "--inject=tile=0,step=0,bit=0", "--compile-only",
-        "--trace=f.json", "--profile", "--report-plan", "--report-total-cycle-counts",
-        "--report-dense-gradw-serial-splits", "--plan-cache=d", "--on-no-fit=best-effort",
-        "--plan-constraints={}", "--plan=f",
+        "--trace=f.json", "--report-tiles", "--profile", "--report-plan",
+        "--report-total-cycle-counts", "--report-dense-gradw-serial-splits", "--plan-cache=d",
+        "--on-no-fit=best-effort", "--plan-constraints={}", "--plan=f",
         R"(--matmul-options={"metaInfoBucketOversizeProportion":0.5})"}) {
     std::vector<std::string> words = on_host({option});
     const std::string name = std::string(option).substr(0, std::string(option).find('='));

@@ -6,10 +6,9 @@
 namespace tessera::inline v0::tools::internal {
 namespace {
 
-[[noreturn]] void refuse(const std::string& option) {
-  throw CLI::ValidationError(option,
-                             "is about machines made of tiles; leave it out with --machine "
-                             "host");
+[[noreturn]] void refuse(const RefusedOption& option) {
+  throw CLI::ValidationError(option.name,
+                             std::string(option.why) + "; leave it out with --machine host");
 }
 
 }  // namespace
@@ -28,14 +27,14 @@ void add_host_options(CLI::App& app, LayerArguments& a) {
 }
 
 void refuse_tile_options(const CLI::App& app, const LayerArguments& a,
-                         std::initializer_list<const char*> options) {
+                         std::initializer_list<RefusedOption> options) {
   if (!is_host(a) && a.dense != runtime::DenseChoice::Never)
     throw CLI::ValidationError("--dense", "is about this computer; give --machine host with it");
   if (!is_host(a)) return;
-  for (const char* option : options)
-    if (app.count(option) > 0) refuse(option);
+  for (const RefusedOption& option : options)
+    if (app.count(option.name) > 0) refuse(option);
   const std::string left = with_layer_keys(a).matmul_options;
-  if (!left.empty() && left != "{}") refuse("--matmul-options");
+  if (!left.empty() && left != "{}") refuse(RefusedOption("--matmul-options"));
 }
 
 }  // namespace tessera::inline v0::tools::internal

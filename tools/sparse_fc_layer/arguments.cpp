@@ -164,7 +164,7 @@ void read_together(const CLI::App& app, const AreaText& area, Arguments& a) {
       app, a,
       {"--tiles-per-ipu", "--plan-constraints", "--plan", "--plan-cache", "--on-no-fit",
        "--isolate", "--inject", "--compile-only", "--trace", "--profile", "--report-plan",
-       "--report-total-cycle-counts", "--report-dense-gradw-serial-splits"});
+       "--report-tiles", "--report-total-cycle-counts", "--report-dense-gradw-serial-splits"});
 }
 
 }  // namespace

@@ -178,7 +178,9 @@ void add_crossover_command(CLI::App& app, std::function<int()>& run) {
   internal::add_study_options(*command, a->output);
   command->remove_option(command->get_option("--block-size"));
   command->callback([command, a, &run] {
-    internal::refuse_tile_options(*command, *a, {"--tiles-per-ipu"});
+    const char* const why = "shows cycles that a planner counts, and here times are measured";
+    internal::refuse_tile_options(*command, *a,
+                                  {"--tiles-per-ipu", {"--json", why}, {"--html", why}});
     run = [a] { return crossover(*a); };
   });
 }
