@@ -53,13 +53,23 @@ if(TESSERA_COVERAGE)
 endif()
 
 # A folder of the library: tessera_module(<name> HEADERS ... SOURCES ... USES <targets> [PRIVATE <targets>])
-# Headers must compile alone (checked). USES is seen by includers, PRIVATE is not. INSIDE: for programs
+# Headers must compile alone: a source of the same name includes its own first, the others are compiled. USES is seen by includers, PRIVATE is not. INSIDE: for programs
 # of this tree only, part of them and never a shared library.
 function(tessera_module name)
   cmake_parse_arguments(ARG "INSIDE" "" "HEADERS;SOURCES;USES;PRIVATE" ${ARGN})
   set(target tessera_${name})
   file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
-  list(TRANSFORM ARG_HEADERS PREPEND ${TESSERA_INCLUDE_DIR}/tessera/${folder}/)
+  set(sourced "")
+  set(unsourced "")
+  foreach(header IN LISTS ARG_HEADERS)
+    string(REGEX REPLACE "hpp$" "cpp" source ${header})
+    set(path ${TESSERA_INCLUDE_DIR}/tessera/${folder}/${header})
+    if(source IN_LIST ARG_SOURCES)
+      list(APPEND sourced ${path})
+    else()
+      list(APPEND unsourced ${path})
+    endif()
+  endforeach()
   if(TESSERA_SHARED AND NOT ARG_INSIDE)
     add_library(${target} SHARED ${ARG_SOURCES})
     tessera_export_own_names(${target} ${name} ${folder})
@@ -71,8 +81,10 @@ function(tessera_module name)
   add_library(tessera::${name} ALIAS ${target})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} VERSION ${PROJECT_VERSION}
     SOVERSION ${TESSERA_SOVERSION})
-  target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${TESSERA_INCLUDE_DIR}
-                                         FILES ${ARG_HEADERS})
+  target_sources(${target} PUBLIC
+    FILE_SET HEADERS BASE_DIRS ${TESSERA_INCLUDE_DIR} FILES ${unsourced}
+    FILE_SET sourced TYPE HEADERS BASE_DIRS ${TESSERA_INCLUDE_DIR} FILES ${sourced})
+  set_target_properties(${target} PROPERTIES INTERFACE_HEADER_SETS_TO_VERIFY HEADERS)
   # Headers that only our sources include are nothing an installed library needs.
   list(TRANSFORM ARG_PRIVATE REPLACE "^(Boost::headers|nlohmann_json::.*)$" "$<BUILD_INTERFACE:\\1>")
   target_link_libraries(${target} PUBLIC ${ARG_USES}
@@ -86,7 +98,7 @@ function(tessera_install)
   cmake_parse_arguments(ARG "" "" "MODULES;PROGRAMS" ${ARGN})
   set(libraries ${ARG_MODULES})
   list(TRANSFORM libraries PREPEND tessera_)
-  install(TARGETS ${libraries} EXPORT tesseraTargets FILE_SET HEADERS)
+  install(TARGETS ${libraries} EXPORT tesseraTargets FILE_SET HEADERS FILE_SET sourced)
   install(TARGETS ${ARG_PROGRAMS})
   install(FILES tessera.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tessera)
   set(package ${CMAKE_INSTALL_LIBDIR}/cmake/tessera)
@@ -111,7 +123,7 @@ function(tessera_install)
   install(FILES ${PROJECT_BINARY_DIR}/tesseraConfig.cmake
     ${PROJECT_BINARY_DIR}/tesseraConfigVersion.cmake DESTINATION ${package})
   install(FILES ${PROJECT_BINARY_DIR}/tessera.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-  install(FILES docs/report.schema.json LICENSE NOTICE DESTINATION ${CMAKE_INSTALL_DATADIR}/tessera)
+  install(FILES docs/report.schema.json docs/host_plan.schema.json LICENSE NOTICE DESTINATION ${CMAKE_INSTALL_DATADIR}/tessera)
 endfunction()
 
 # A command-line program: tessera_tool(<name> SOURCES ... USES <targets>)

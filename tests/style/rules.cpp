@@ -104,6 +104,16 @@ Complaints check_foreign(const SourceFile& file) {
   return complaints;
 }
 
+Complaints check_own_header(const SourceFile& file, const std::vector<SourceFile>& files) {
+  if (!file.path.ends_with(".cpp") || is_internal(file.path)) return {};
+  const std::string own = file.path.substr(0, file.path.rfind('.')) + ".hpp";
+  const bool has_own = std::any_of(files.begin(), files.end(),
+                                   [&](const SourceFile& other) { return other.path == own; });
+  const std::vector<Include> includes = includes_of(file);
+  if (!has_own || (!includes.empty() && project_path(includes.front()) == own)) return {};
+  return {file.path + " does not include " + own + " first"};
+}
+
 Complaints check_pragma_once(const SourceFile& file) {
   const bool found =
       std::find(file.lines.begin(), file.lines.end(), "#pragma once") != file.lines.end();

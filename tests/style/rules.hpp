@@ -35,6 +35,10 @@ Complaints check_internal(const SourceFile& file);
 // A header that other folders may include names no foreign library.
 Complaints check_foreign(const SourceFile& file);
 
+// A source includes the public header of its own name, if `files` has one, before all others: so it
+// is shown that the header compiles alone.
+Complaints check_own_header(const SourceFile& file, const std::vector<SourceFile>& files);
+
 Complaints check_pragma_once(const SourceFile& file);
 
 // Every namespace of ours is opened, and named where it ends, as tessera::inline v<number>::...:

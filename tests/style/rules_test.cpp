@@ -134,6 +134,19 @@ TEST(Foreign, RejectsEachInAPublicHeader) {
         << target;
 }
 
+TEST(OwnHeader, ComesFirstWhereThereIsOne) {
+  const std::vector<SourceFile> files{make_source("a/b.hpp", "")};
+  const auto check = [&](const std::string& path, const std::string& text) {
+    return check_own_header(make_source(path, text), files);
+  };
+  const std::string own = "#include \"tessera/a/b.hpp\"\n", other = "#include <vector>\n";
+  EXPECT_THAT(check("a/b.cpp", own + other), IsEmpty());
+  EXPECT_THAT(check("a/c.cpp", other), IsEmpty());
+  EXPECT_THAT(check("a/b.hpp", other), IsEmpty());
+  EXPECT_THAT(check("a/b.cpp", other + own), SizeIs(1));
+  EXPECT_THAT(check("a/b.cpp", ""), SizeIs(1));
+}
+
 TEST(PragmaOnce, IsAskedOfHeadersOnly) {
   EXPECT_THAT(check_pragma_once(make_source("a/b.hpp", "#pragma once\n")), IsEmpty());
   EXPECT_THAT(check_pragma_once(make_source("a/b.cpp", "int x;\n")), IsEmpty());

@@ -63,6 +63,10 @@ TEST(Includes, ReachNobodyElsesInternals) { expect_in_every_cpp_file(check_inter
 
 TEST(Headers, NameNoForeignLibrary) { expect_in_every_cpp_file(check_foreign); }
 
+TEST(Headers, AreIncludedFirstByTheirSources) {
+  expect_in_every_cpp_file([](const SourceFile& f) { return check_own_header(f, tree()); });
+}
+
 TEST(Headers, AreReadOnce) { expect_in_every_cpp_file(check_pragma_once); }
 
 TEST(Namespaces, CarryTheVersionOfTheBinaryInterface) {
