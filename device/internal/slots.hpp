@@ -3,6 +3,7 @@
 #include <optional>
 #include <vector>
 
+#include "tessera/base/aligned_vector.hpp"
 #include "tessera/device/engine.hpp"
 
 namespace tessera::inline v0::device::internal {
@@ -77,7 +78,7 @@ class Slots {
  private:
   struct TileMemory {
     std::vector<SlotId> slots;
-    std::vector<std::byte> arena;
+    AlignedVector<std::byte> arena;
   };
   static constexpr int kNoPhase = -1;
 
