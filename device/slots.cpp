@@ -13,13 +13,11 @@ namespace tessera::inline v0::device::internal {
 namespace {
 
 constexpr std::byte kUnwritten{0xff};
-// Slots begin on a cache line of this computer, so that its vectors do not straddle two. What a
-// tile's memory holds is counted in device/memory.cpp, without such gaps.
-constexpr std::int64_t kAlignment = 64;
-constexpr std::int64_t kGuardBytes = 16;  // at least
+constexpr std::int64_t kAlignment = 16;  // of slots: 8-byte paths, with room for 128-bit loads
+constexpr std::int64_t kGuardBytes = 16;
 
 std::int64_t room_for(const Slot& slot) {
-  return round_up(slot.spec.rows * slot.spec.row_bytes + kGuardBytes, kAlignment);
+  return round_up(slot.spec.rows * slot.spec.row_bytes, kAlignment) + kGuardBytes;
 }
 
 // A slot's room in its tile's arena, guard included.
@@ -102,7 +100,7 @@ void Slots::lay_out_by_phases(TileMemory& tile) {
     offsets.push_back(place_first_fit(placed, {&slot.spec, 0, room_for(slot)}));
     extent = std::max(extent, offsets.back() + room_for(slot));
   }
-  tile.arena = AlignedVector<std::byte>(std::size_t(extent), kUnwritten);
+  tile.arena = std::vector<std::byte>(std::size_t(extent), kUnwritten);
   for (std::size_t i = 0; i < order.size(); ++i) {
     Slot& slot = (*this)[order[i]];
     slot.own = rows_at(tile.arena.data() + offsets[i], slot.spec);

@@ -3,7 +3,6 @@
 #include <optional>
 #include <vector>
 
-#include "tessera/base/aligned_vector.hpp"
 #include "tessera/device/engine.hpp"
 
 namespace tessera::inline v0::device::internal {
@@ -78,7 +77,7 @@ class Slots {
  private:
   struct TileMemory {
     std::vector<SlotId> slots;
-    AlignedVector<std::byte> arena;
+    std::vector<std::byte> arena;
   };
   static constexpr int kNoPhase = -1;
 

@@ -79,14 +79,6 @@ HWY_INLINE float finish_lanes(FloatVector<kColumnLanes> (&sums)[kColumnParts]) {
   return add_all_lanes<kColumnLanes>(sums[0]) + 0.0f;
 }
 
-#if HWY_TARGET == HWY_AVX3
-// The last `left` lanes as the first, zeros behind them.
-HWY_INLINE FloatVector<kColumnLanes> last_lanes(FloatVector<kColumnLanes> v, std::int64_t left) {
-  const auto mask = static_cast<__mmask16>(0xffff0000u >> left);
-  return FloatVector<kColumnLanes>{_mm512_maskz_compress_ps(mask, v.raw)};
-}
-#endif
-
 template <class In, class Address>
 HWY_INLINE float one_column_lanes(const In* values, std::int64_t count, Address address) {
   FloatVector<kColumnLanes> sums[kColumnParts];
@@ -102,17 +94,6 @@ HWY_INLINE float one_column_lanes(const In* values, std::int64_t count, Address 
   for (; i + kSumLanes <= count; i += kSumLanes) add(values, i, address);
   if (i == count) return finish_lanes(sums);
   // A lane that gets 0 * 0 has the bits of one that gets nothing, but for -0.
-#if HWY_TARGET == HWY_AVX3
-  // Sixteen that end with the last one: their places need no care.
-  if (count >= kSumLanes) {
-    const std::int64_t first = count - kSumLanes;
-    const auto factors = load_lanes<kColumnLanes>(values + first);
-    const auto terms = collect<kColumnLanes, In>(address, first);
-    sums[0] = add_product_lanes(sums[0], last_lanes(factors, count - i),
-                                last_lanes(terms, count - i));
-    return finish_lanes(sums);
-  }
-#endif
 #if !HWY_MEM_OPS_MIGHT_FAULT
   if constexpr (std::is_same_v<In, float>) {
     const Floats<kColumnLanes> d;
