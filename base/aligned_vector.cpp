@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #endif
 
-namespace tessera::inline v0 {
+namespace tessera {
 namespace {
 
 constexpr std::size_t kLine = 64;                // bytes; also the width of the widest vectors
@@ -44,4 +44,4 @@ void want_large_pages([[maybe_unused]] void* memory, [[maybe_unused]] std::size_
 #endif
 }
 
-}  // namespace tessera::inline v0
+}  // namespace tessera

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace tessera::inline v0 {
+namespace tessera {
 
 // Memory that begins on a cache line, so that vector loads of aligned rows never straddle two.
 // From 1 MiB on in pages of 2 MiB where the system has them (Linux): what is meant to stay in L2
@@ -34,4 +34,4 @@ struct LineAllocator {
 template <class T>
 using AlignedVector = std::vector<T, LineAllocator<T>>;
 
-}  // namespace tessera::inline v0
+}  // namespace tessera

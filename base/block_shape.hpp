@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace tessera::inline v0 {
+namespace tessera {
 
 // Rows and columns of one non-zero block; 1 x 1 is an element. Blocks lie row-major.
 struct BlockShape {
@@ -14,4 +14,4 @@ struct BlockShape {
   constexpr BlockShape transposed() const { return {cols, rows}; }
 };
 
-}  // namespace tessera::inline v0
+}  // namespace tessera

@@ -4,7 +4,7 @@
 
 #include "tessera/base/error.hpp"
 
-namespace tessera::inline v0 {
+namespace tessera {
 
 std::string to_string(DataType type) {
   switch (type) {
@@ -25,4 +25,4 @@ DataType parse_data_type(std::string_view name) {
               fmt::format("data type \"{}\" is not known; use float, half or bfloat16", name));
 }
 
-}  // namespace tessera::inline v0
+}  // namespace tessera

@@ -6,7 +6,7 @@
 
 #include "tessera/base/half.hpp"
 
-namespace tessera::inline v0 {
+namespace tessera {
 
 // Element types a layer can be stored in. Sums are named separately (partials).
 enum class DataType { Float, Half, BFloat16 };
@@ -68,4 +68,4 @@ decltype(auto) with_type(DataType type, Run&& run) {
   return run(0.0f);
 }
 
-}  // namespace tessera::inline v0
+}  // namespace tessera

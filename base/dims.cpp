@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-namespace tessera::inline v0 {
+namespace tessera {
 
 std::string to_string(const Dims& dims) {
   return fmt::format("g{} x{} y{} z{}", dims.g, dims.x, dims.y, dims.z);
 }
 
-}  // namespace tessera::inline v0
+}  // namespace tessera

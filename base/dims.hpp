@@ -5,7 +5,7 @@
 
 #include "tessera/base/int_math.hpp"
 
-namespace tessera::inline v0 {
+namespace tessera {
 
 // The four sizes of a layer, always together: Q[g][x][z] = R[g][x][y] * S[g][y][z].
 //   g groups, x output features, y input features, z batch.
@@ -48,4 +48,4 @@ constexpr Range share_of(std::int64_t size, std::int64_t grain, std::int64_t par
   return {clamp(i * step), clamp((i + 1) * step)};
 }
 
-}  // namespace tessera::inline v0
+}  // namespace tessera

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace tessera::inline v0 {
+namespace tessera {
 
 std::string to_string(ErrorCode code) {
   switch (code) {
@@ -27,4 +27,4 @@ void assertion_failed(const char* condition, const char* file, int line) {
               fmt::format("broken promise `{}` at {}:{}", condition, file, line));
 }
 
-}  // namespace tessera::inline v0
+}  // namespace tessera

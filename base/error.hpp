@@ -3,7 +3,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace tessera::inline v0 {
+namespace tessera {
 
 // What kind of thing went wrong. Tests and callers look at the code, people read the text.
 enum class ErrorCode {
@@ -31,7 +31,7 @@ class Error : public std::runtime_error {
 // Throws Error{Internal} with the place of the call; behind TESSERA_ASSERT.
 [[noreturn]] void assertion_failed(const char* condition, const char* file, int line);
 
-}  // namespace tessera::inline v0
+}  // namespace tessera
 
 // A promise of ours, checked in every build: these stand outside inner loops.
 #define TESSERA_ASSERT(condition) \

@@ -7,7 +7,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/internal/executors.hpp"
 
-namespace tessera::inline v0 {
+namespace tessera {
 namespace {
 
 int checked_threads(int threads) {
@@ -47,4 +47,4 @@ std::unique_ptr<Executor> make_executor(int threads) {
   return make_executor(tbb ? ExecutorKind::Tbb : ExecutorKind::Threads, threads);
 }
 
-}  // namespace tessera::inline v0
+}  // namespace tessera

@@ -5,7 +5,7 @@
 #include <string>
 #include <type_traits>
 
-namespace tessera::inline v0 {
+namespace tessera {
 
 // Runs the indices of a loop on some threads. Both kinds run every index exactly once; which thread
 // takes which index is not said, so a body may write only what belongs to its index. The first
@@ -43,4 +43,4 @@ std::unique_ptr<Executor> make_executor(ExecutorKind kind, int threads = 0);
 std::unique_ptr<Executor> make_executor(int threads = 0);
 bool has_executor(ExecutorKind kind);
 
-}  // namespace tessera::inline v0
+}  // namespace tessera

@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace tessera::inline v0 {
+namespace tessera {
 
 // IEEE 754 binary16 as a storage type: 1 sign, 5 exponent, 10 fraction bits. Arithmetic is done in
 // float; only conversions live here. float -> Half rounds to nearest, ties to even; overflow gives
@@ -92,4 +92,4 @@ constexpr Half::Half(float value) : bits(internal::half_bits(value)) {}
 constexpr Half::operator float() const { return internal::half_value(bits); }
 constexpr BFloat16::BFloat16(float value) : bits(internal::bfloat16_bits(value)) {}
 
-}  // namespace tessera::inline v0
+}  // namespace tessera

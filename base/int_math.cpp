@@ -6,7 +6,7 @@
 
 #include "tessera/base/error.hpp"
 
-namespace tessera::inline v0 {
+namespace tessera {
 namespace {
 
 [[noreturn]] void throw_too_large(std::int64_t a, char op, std::int64_t b, std::string_view what) {
@@ -36,4 +36,4 @@ std::int32_t checked_int32(std::int64_t value, std::string_view what) {
   return static_cast<std::int32_t>(value);
 }
 
-}  // namespace tessera::inline v0
+}  // namespace tessera

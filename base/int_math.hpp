@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace tessera::inline v0 {
+namespace tessera {
 
 // ceil(n / d) for n >= 0, d >= 1. Example: ceil_div(7, 3) == 3.
 constexpr std::int64_t ceil_div(std::int64_t n, std::int64_t d) { return n / d + (n % d != 0); }
@@ -19,4 +19,4 @@ std::int64_t checked_add(std::int64_t a, std::int64_t b, std::string_view what);
 // and the limits.
 std::int32_t checked_int32(std::int64_t value, std::string_view what);
 
-}  // namespace tessera::inline v0
+}  // namespace tessera

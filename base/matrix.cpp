@@ -4,7 +4,7 @@
 
 #include "tessera/base/error.hpp"
 
-namespace tessera::inline v0::internal {
+namespace tessera::internal {
 
 std::size_t matrix_elements(std::int64_t rows, std::int64_t cols) {
   if (rows < 0 || cols < 0)
@@ -14,4 +14,4 @@ std::size_t matrix_elements(std::int64_t rows, std::int64_t cols) {
   return static_cast<std::size_t>(checked_mul(rows, cols, "matrix elements"));
 }
 
-}  // namespace tessera::inline v0::internal
+}  // namespace tessera::internal

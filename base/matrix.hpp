@@ -8,7 +8,7 @@
 #include "tessera/base/dims.hpp"
 #include "tessera/base/error.hpp"  // what the constructors throw
 
-namespace tessera::inline v0 {
+namespace tessera {
 
 // A strided look at somebody else's matrix: element (r, c) is data[r * row_stride + c *
 // col_stride]. Strides are in elements and may be any number, so a transpose is a view too. Cheap
@@ -68,4 +68,4 @@ class Matrix {
   AlignedVector<T> elements_;
 };
 
-}  // namespace tessera::inline v0
+}  // namespace tessera

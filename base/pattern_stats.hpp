@@ -7,7 +7,7 @@
 #include "tessera/base/block_shape.hpp"
 #include "tessera/base/int_math.hpp"
 
-namespace tessera::inline v0 {
+namespace tessera {
 
 // What a planner may know of a pattern without seeing the matrix. Counts are in blocks.
 struct PatternStats {
@@ -30,4 +30,4 @@ struct PatternStats {
   std::int64_t bin_cols() const { return ceil_div(std::ssize(col_counts), bin.cols); }
 };
 
-}  // namespace tessera::inline v0
+}  // namespace tessera

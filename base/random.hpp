@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <random>
 
-namespace tessera::inline v0 {
+namespace tessera {
 
 // Random numbers that are the same on every computer: the generator is the standard's, the
 // distributions are ours (the standard leaves theirs open). One object per thread.
@@ -26,4 +26,4 @@ class Random {
   std::mt19937_64 generator_;
 };
 
-}  // namespace tessera::inline v0
+}  // namespace tessera

@@ -5,7 +5,7 @@
 #include "tessera/base/matrix.hpp"
 #include "tessera/base/random.hpp"
 
-namespace tessera::inline v0 {
+namespace tessera {
 
 // [rows][cols] values in [-1, 1) rounded to T, which is float, Half or BFloat16; the same for a
 // seed on every computer. O(rows * cols); thread-safe.
@@ -17,4 +17,4 @@ Matrix<T> random_matrix(std::int64_t rows, std::int64_t cols, std::uint64_t seed
   return matrix;
 }
 
-}  // namespace tessera::inline v0
+}  // namespace tessera

@@ -4,7 +4,7 @@
 
 #include "tessera/base/internal/executors.hpp"
 
-namespace tessera::inline v0::internal {
+namespace tessera::internal {
 namespace {
 
 class TbbExecutor final : public Executor {
@@ -40,4 +40,4 @@ std::unique_ptr<Executor> make_tbb_executor(int threads) {
   return std::make_unique<TbbExecutor>(threads);
 }
 
-}  // namespace tessera::inline v0::internal
+}  // namespace tessera::internal

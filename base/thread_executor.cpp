@@ -7,7 +7,7 @@
 
 #include "tessera/base/internal/executors.hpp"
 
-namespace tessera::inline v0::internal {
+namespace tessera::internal {
 namespace {
 
 // A loop on std::jthread. Invariants:
@@ -88,4 +88,4 @@ std::unique_ptr<Executor> make_thread_executor(int threads) {
   return std::make_unique<ThreadExecutor>(threads);
 }
 
-}  // namespace tessera::inline v0::internal
+}  // namespace tessera::internal

@@ -3,7 +3,7 @@
 #include <compare>
 #include <cstdint>
 
-namespace tessera::inline v0 {
+namespace tessera {
 
 // A count of one unit. Different units do not mix; a plain number becomes one only explicitly.
 // Example: Cycles{3} + Cycles{4} == Cycles{7}; Cycles{3} * 2 == Cycles{6}; Cycles + Bytes: no.
@@ -41,4 +41,4 @@ struct Id {
 // A tile of a machine, 0 .. tiles - 1.
 using TileId = Id<struct TileKind>;
 
-}  // namespace tessera::inline v0
+}  // namespace tessera

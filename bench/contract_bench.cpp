@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tessera/arrays/tensor/contract.hpp"
 #include "tessera/base/random.hpp"
-#include "tessera/sparse/tensor/contract.hpp"
 
 namespace {
 
@@ -16,7 +16,7 @@ using namespace tessera;
 
 constexpr std::int64_t kSide = 256, kNonZeros = 1'000'000;
 
-sparse::CooTensor<float> random_cube() {
+arrays::CooTensor<float> random_cube() {
   Random random(2);
   std::set<std::int64_t> places;
   while (std::ssize(places) < kNonZeros) places.insert(random.below(kSide * kSide * kSide));
@@ -28,19 +28,19 @@ sparse::CooTensor<float> random_cube() {
 }
 
 // Every product is 2, so the results add up to twice the non-zeros.
-bool is_right(const sparse::CooTensor<float>& result) {
+bool is_right(const arrays::CooTensor<float>& result) {
   double sum = 0;
   for (const float v : result.values()) sum += double(v);
   return sum == 2.0 * kNonZeros;
 }
 
 void contract_along(benchmark::State& state) {
-  static const sparse::CooTensor<float> cube = random_cube();
+  static const arrays::CooTensor<float> cube = random_cube();
   const std::vector<float> dense(kSide, 2);
-  if (!is_right(sparse::contract<float>(cube, {state.range(0)}, dense)))
+  if (!is_right(arrays::contract<float>(cube, {state.range(0)}, dense)))
     return state.SkipWithError("wrong result");
   for (auto _ : state)
-    benchmark::DoNotOptimize(sparse::contract<float>(cube, {state.range(0)}, dense));
+    benchmark::DoNotOptimize(arrays::contract<float>(cube, {state.range(0)}, dense));
   state.counters["nonzeros"] =
       benchmark::Counter(double(kNonZeros), benchmark::Counter::kIsIterationInvariantRate);
 }

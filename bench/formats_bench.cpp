@@ -8,7 +8,7 @@
 
 #include "tessera/bench/formats/parts.hpp"
 
-namespace tessera::inline v0::bench {
+namespace tessera::bench {
 
 double best_seconds(int times, const std::function<void()>& run) {
   double best = 1e300;
@@ -20,7 +20,7 @@ double best_seconds(int times, const std::function<void()>& run) {
   return best;
 }
 
-}  // namespace tessera::inline v0::bench
+}  // namespace tessera::bench
 
 int main(int argc, char** argv) {
   using tessera::bench::Lines;

@@ -16,7 +16,7 @@
 
 #include "tessera/base/random.hpp"
 #include "tessera/codelets/kernel.hpp"
-#include "tessera/device/float_peak.hpp"
+#include "tessera/host/float_peak.hpp"
 #include "tessera/tests/codelets/kernel_case.hpp"
 
 namespace {
@@ -156,7 +156,7 @@ void add_benchmarks(double peak) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const device::FloatPeak peak = device::measure_float_peak();
+  const host::FloatPeak peak = host::measure_float_peak();
   benchmark::AddCustomContext("instruction set", peak.target);
   benchmark::AddCustomContext("fused multiply-add peak, flops", std::to_string(peak.fused));
   benchmark::AddCustomContext("multiply and add peak, flops", std::to_string(peak.separate));

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/pass.hpp"
 #include "tessera/bench/layer/comparisons.hpp"
 #include "tessera/bench/layer/layer_case.hpp"
 #include "tessera/bench/layer/peers.hpp"
@@ -21,7 +22,7 @@
 namespace {
 
 using namespace tessera;
-using bench::LayerCase, bench::Measured, planner::Pass;
+using bench::LayerCase, bench::Measured, Pass;
 
 struct Bar {
   LayerCase layer;
@@ -111,14 +112,14 @@ void print_forecasts() {
   double logs = 0, worst = 1;
   int count = 0;
   for (const Bar& bar : bars())
-    for (const auto dense : {runtime::DenseChoice::Never, runtime::DenseChoice::Always}) {
-      if (dense == runtime::DenseChoice::Always && bar.layer.z > 256) continue;
+    for (const auto dense : {host::DenseChoice::Never, host::DenseChoice::Always}) {
+      if (dense == host::DenseChoice::Always && bar.layer.z > 256) continue;
       LayerCase c = bar.layer;
       c.dense = dense;
       const Measured m = bench::measure(c);
       const double ratio = m.forecast_seconds / m.seconds;
       fmt::print("{:<62} {:<6} forecast by measured {:.2f}\n", c.name(),
-                 dense == runtime::DenseChoice::Always ? "dense" : "sparse", ratio);
+                 dense == host::DenseChoice::Always ? "dense" : "sparse", ratio);
       std::fflush(stdout);
       logs += std::log(ratio);
       worst = std::max({worst, ratio, 1 / ratio});

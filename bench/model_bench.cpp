@@ -30,7 +30,7 @@ sparse::Csr<float> pattern_of(std::int64_t block) {
   return sparse::random_pattern(kSide, kSide, {block, block}, kDensity, 7);
 }
 
-planner::Problem problem_of(std::int64_t block) {
+Problem problem_of(std::int64_t block) {
   return {.size = {1, kSide, kSide, kBatch},
           .block = {block, block},
           .density = kDensity,
@@ -52,7 +52,7 @@ struct Simulated {
   void forward() { layer.forward<float>(std::as_const(s).view(), q.view()); }
   void check() const {
     const Rounding rounding{DataType::Float, problem.partials_type, partial_sums()};
-    const auto result = runtime::verify_product<float>(weights, s.view(), q.view(), rounding);
+    const auto result = verify::verify_product<float>(weights, s.view(), q.view(), rounding);
     if (!result.ok()) throw std::runtime_error("wrong result: " + to_string(result));
   }
   std::int64_t partial_sums() const { return plan.partition.y; }
@@ -67,10 +67,10 @@ struct Simulated {
     return pattern + 4 * double(kSide * kBatch) * double(2 + partial_sums()) + tiles * bucket;
   }
 
-  using Rounding = runtime::Rounding;
+  using Rounding = verify::Rounding;
   std::unique_ptr<Executor> executor = bench::sequential();
   const sparse::Csr<float>& weights;
-  planner::Problem problem;
+  Problem problem;
   planner::Plan plan;
   runtime::FullyConnected layer;
   Matrix<float> s, q;

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace tessera::inline v0::bench {
+namespace tessera::bench {
 namespace {
 
 double status_bytes(const std::string& key) {
@@ -26,4 +26,4 @@ double peak_memory(const std::function<void()>& body) {
   return status_bytes("VmHWM:") - before;
 }
 
-}  // namespace tessera::inline v0::bench
+}  // namespace tessera::bench

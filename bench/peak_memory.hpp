@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <functional>
 
-namespace tessera::inline v0::bench {
+namespace tessera::bench {
 
 // The most resident memory during a call over what was resident before it, in bytes. Linux only;
 // std::runtime_error elsewhere.
 double peak_memory(const std::function<void()>& body);
 
-}  // namespace tessera::inline v0::bench
+}  // namespace tessera::bench

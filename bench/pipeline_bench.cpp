@@ -20,7 +20,7 @@ struct Shape {
   std::int64_t x = 0, y = 0, z = 0, block = 1;
   double density = 0;
 
-  planner::Problem problem() const {
+  Problem problem() const {
     return {.size = {1, x, y, z},
             .block = {block, block},
             .density = density,
@@ -66,7 +66,7 @@ void plan(benchmark::State& state, const Shape& shape) {
 
 void encode(benchmark::State& state, const Shape& shape) {
   const device::Machine machine = device::machine_preset("gc200");
-  const planner::Problem problem = shape.problem();
+  const Problem problem = shape.problem();
   const auto grid = runtime::tile_grid(problem, planner::plan_or_throw(problem, machine), machine);
   const auto weights = sparse::with_block(shape.weights(), grid.block);
   for (auto _ : state) {
@@ -80,7 +80,7 @@ void encode(benchmark::State& state, const Shape& shape) {
 // flops: useful work done. dense_flops: what a dense layer would have cost.
 void forward(benchmark::State& state, const Shape& shape, device::ExchangeMode mode) {
   const device::Machine machine = device::machine_preset("gc200");
-  const planner::Problem problem = shape.problem();
+  const Problem problem = shape.problem();
   const auto executor = make_executor();
   runtime::FullyConnected layer(problem, planner::plan_or_throw(problem, machine), machine, mode,
                                 *executor);
@@ -90,8 +90,8 @@ void forward(benchmark::State& state, const Shape& shape, device::ExchangeMode m
   for (std::size_t i = 0; i < s.elements().size(); ++i) s.elements()[i] = float(i % 17) - 8;
   const auto s_view = std::as_const(s).view();
   layer.forward<float>(s_view, q.view());
-  if (!runtime::verify_product<float>(weights, s_view, std::as_const(q).view(),
-                                      {.partials = machine.tiles})
+  if (!verify::verify_product<float>(weights, s_view, std::as_const(q).view(),
+                                     {.partials = machine.tiles})
            .ok())
     return state.SkipWithError("wrong result");
   for (auto _ : state) layer.forward<float>(s_view, q.view());

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace tessera::inline v0::bench {
+namespace tessera::bench {
 
 void Report::at_least(const std::string& name, double figure, double bar) {
   add(name, figure, bar, figure >= bar, ">=");
@@ -22,4 +22,4 @@ void Report::add(const std::string& name, double figure, double bar, bool met, c
   all_met_ = all_met_ && met;
 }
 
-}  // namespace tessera::inline v0::bench
+}  // namespace tessera::bench

@@ -2,7 +2,7 @@
 
 #include <string>
 
-namespace tessera::inline v0::bench {
+namespace tessera::bench {
 
 // Prints figures, one a line, and remembers whether all bars were met.
 class Report {
@@ -20,4 +20,4 @@ class Report {
 
 constexpr double kMillion = 1e6;
 
-}  // namespace tessera::inline v0::bench
+}  // namespace tessera::bench

@@ -61,7 +61,7 @@ sparse::Csr<float> pattern(const Case& c) {
 
 partitioner::TileGrid grid_of(const Case& c) {
   const device::Machine machine = device::machine_preset("gc200");
-  const planner::Problem problem{
+  const Problem problem{
       .size = {1, kSide, kSide, 64}, .density = kDensity, .data_type = DataType::Half};
   planner::Options options;
   options.bucket_confidence = 0;

@@ -8,7 +8,7 @@
 
 #include "tessera/base/random.hpp"
 
-namespace tessera::inline v0::bench {
+namespace tessera::bench {
 namespace {
 
 double now(Clock clock) {
@@ -78,4 +78,4 @@ bool ThreadRatio::two_are_free() {
   return slow / seconds([&] { count(*two_); }, Clock::Wall) > 1.75;
 }
 
-}  // namespace tessera::inline v0::bench
+}  // namespace tessera::bench

@@ -7,7 +7,7 @@
 
 #include "tessera/base/executor.hpp"
 
-namespace tessera::inline v0::bench {
+namespace tessera::bench {
 
 // One thread. Not oneTBB's: its limit of one thread would hold for every other executor too.
 std::unique_ptr<Executor> sequential();
@@ -39,4 +39,4 @@ class ThreadRatio {
   std::unique_ptr<Executor> one_, two_;
 };
 
-}  // namespace tessera::inline v0::bench
+}  // namespace tessera::bench

@@ -1,8 +1,8 @@
 # Shared libraries show what lies in their own namespace and hide the rest (exports.map.in).
 
-# tessera_export_own_names(<target> <name> <folder>): a/b is the namespace tessera::v0::a::b.
+# tessera_export_own_names(<target> <name> <folder>): a/b is the namespace tessera::a::b.
 function(tessera_export_own_names target name folder)
-  set(path tessera/v${PROJECT_VERSION_MAJOR})
+  set(path tessera)
   if(NOT folder STREQUAL base)  # its words lie in tessera itself
     string(APPEND path /${folder})
   endif()

@@ -28,7 +28,7 @@
 //   word is the byte offset of row y in a dense slice [y][z].
 //
 // Rows and columns count from the start of the cell's partition. Offsets to entries are in words.
-namespace tessera::inline v0::codelets {
+namespace tessera::codelets {
 
 // id of the cell (x, y): 1 .. x_parts * y_parts; 0 marks the end of a bucket.
 constexpr std::int64_t sub_group_id(std::int64_t x, std::int64_t y, std::int64_t y_parts) {
@@ -133,4 +133,4 @@ constexpr std::int64_t record_words(RecordShape shape, std::int64_t rows, std::i
 // Words behind the last record: a sub-group of 0.
 inline constexpr std::int64_t kEndMarkerWords = 1;
 
-}  // namespace tessera::inline v0::codelets
+}  // namespace tessera::codelets

@@ -2,7 +2,7 @@
 
 #include "tessera/codelets/bucket_layout.hpp"
 
-namespace tessera::inline v0::codelets {
+namespace tessera::codelets {
 namespace {
 
 // Rows of the cell, of its two sides.
@@ -192,4 +192,4 @@ std::optional<WordsFault> check_words(const KernelKey& key, const KernelArgs& ar
                              : walk<std::uint32_t>(key, args, room);
 }
 
-}  // namespace tessera::inline v0::codelets
+}  // namespace tessera::codelets

@@ -6,7 +6,7 @@
 
 #include "tessera/codelets/kernel.hpp"
 
-namespace tessera::inline v0::codelets {
+namespace tessera::codelets {
 
 // What a bucket's words and values may use.
 struct BucketRoom {
@@ -27,4 +27,4 @@ struct WordsFault {
 std::optional<WordsFault> check_words(const KernelKey& key, const KernelArgs& args,
                                       const BucketRoom& room);
 
-}  // namespace tessera::inline v0::codelets
+}  // namespace tessera::codelets

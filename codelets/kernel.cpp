@@ -11,7 +11,7 @@
 #include "tessera/codelets/internal/element_kernels.hpp"
 #include "tessera/codelets/internal/fast/fast_kernels.hpp"
 
-namespace tessera::inline v0::codelets {
+namespace tessera::codelets {
 namespace {
 
 using internal::BlockFwd, internal::BlockGradATransposed, internal::BlockGradW;
@@ -148,4 +148,4 @@ const KernelEntry& find_kernel(const KernelKey& key) {
               fmt::format("there is no kernel {}; choose one of: {}", kernel_name(key), names));
 }
 
-}  // namespace tessera::inline v0::codelets
+}  // namespace tessera::codelets

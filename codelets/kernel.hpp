@@ -8,7 +8,7 @@
 #include "tessera/base/block_shape.hpp"
 #include "tessera/base/data_type.hpp"
 
-namespace tessera::inline v0::codelets {
+namespace tessera::codelets {
 
 // What a tile does with the records of one bucket that carry its sub-group id. R is the sparse
 // cell, x and y count inside the cell, z inside the tile's batch share:
@@ -86,4 +86,4 @@ std::string kernel_name(const KernelKey& key);
 // The kernel for a key; Error{InvalidArgument} that lists what there is when there is none.
 const KernelEntry& find_kernel(const KernelKey& key);
 
-}  // namespace tessera::inline v0::codelets
+}  // namespace tessera::codelets

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-namespace tessera::inline v0::codelets {
+namespace tessera::codelets {
 
 // Where `count` floats from float `first` of each source on are added up, `sources` being the bytes
 // of floats on a tile: to[i] = sources[0][first + i] + sources[1][first + i] + ... for i in
@@ -16,4 +16,4 @@ struct FloatSums {
 };
 void add_floats(const FloatSums& sums, float* to) noexcept;
 
-}  // namespace tessera::inline v0::codelets
+}  // namespace tessera::codelets

@@ -8,7 +8,7 @@
 #include "tessera/base/int_math.hpp"
 #include "tessera/codelets/internal/bucket_walk.hpp"
 
-namespace tessera::inline v0::codelets {
+namespace tessera::codelets {
 namespace {
 
 using internal::for_each_record, internal::for_each_row;
@@ -194,4 +194,4 @@ Cycles visit_cycles(const VisitCostArgs& args) {
                 : step_cycles<BlockHeader, std::uint32_t>(args);
 }
 
-}  // namespace tessera::inline v0::codelets
+}  // namespace tessera::codelets

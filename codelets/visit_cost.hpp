@@ -8,7 +8,7 @@
 #include "tessera/codelets/cost/matmul_cycles.hpp"
 #include "tessera/codelets/kernel.hpp"
 
-namespace tessera::inline v0::codelets {
+namespace tessera::codelets {
 
 // One compute step of one tile: the buckets it visits and what the formulas need to know of it.
 struct VisitCostArgs {
@@ -41,4 +41,4 @@ MatMulKernel cost_kernel(const VisitCostArgs& args);
 // workers, and what worker_cycles() refuses, are Error{InvalidArgument}.
 Cycles visit_cycles(const VisitCostArgs& args);
 
-}  // namespace tessera::inline v0::codelets
+}  // namespace tessera::codelets

@@ -8,7 +8,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
 
-namespace tessera::inline v0::codelets {
+namespace tessera::codelets {
 namespace {
 
 std::int64_t area(const WorkShare& share) { return share.rows.size() * share.cols.size(); }
@@ -88,4 +88,4 @@ std::vector<WorkShare> split_between_workers(std::int64_t rows, std::int64_t col
   return shares;
 }
 
-}  // namespace tessera::inline v0::codelets
+}  // namespace tessera::codelets

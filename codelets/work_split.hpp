@@ -6,7 +6,7 @@
 
 #include "tessera/base/dims.hpp"
 
-namespace tessera::inline v0::codelets {
+namespace tessera::codelets {
 
 // What one worker of a tile takes of a [rows][cols] job.
 struct WorkShare {
@@ -34,4 +34,4 @@ std::vector<WorkShare> split_between_workers(std::int64_t rows, std::int64_t col
                                              std::int64_t workers,
                                              std::span<const std::int64_t> row_weights = {});
 
-}  // namespace tessera::inline v0::codelets
+}  // namespace tessera::codelets

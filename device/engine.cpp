@@ -11,7 +11,7 @@
 #include "tessera/device/internal/memory_use.hpp"
 #include "tessera/device/internal/slots.hpp"
 
-namespace tessera::inline v0::device {
+namespace tessera::device {
 
 struct Engine::State {
   Machine machine;
@@ -246,4 +246,4 @@ void Engine::close_compute(std::string_view phase, std::span<const TileId> tiles
     figures[std::size_t(tiles[i].value)].cycles = state_->vertex_cycles[i];
 }
 
-}  // namespace tessera::inline v0::device
+}  // namespace tessera::device

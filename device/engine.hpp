@@ -17,7 +17,7 @@
 #include "tessera/device/machine.hpp"
 #include "tessera/device/memory.hpp"
 
-namespace tessera::inline v0::device {
+namespace tessera::device {
 
 // How data gets from tile to tile. Results and ledger are the same in both.
 //   Share    a slice is a view of where the data lie; moving data is a change of view
@@ -235,4 +235,4 @@ class Engine {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace tessera::inline v0::device
+}  // namespace tessera::device

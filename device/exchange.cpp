@@ -6,7 +6,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
 
-namespace tessera::inline v0::device::internal {
+namespace tessera::device::internal {
 namespace {
 
 std::int64_t bytes_of(const Piece& piece, const Slots& slots) {
@@ -175,4 +175,4 @@ void share_gather(const Gather& gather, Slots& slots) {
   }
 }
 
-}  // namespace tessera::inline v0::device::internal
+}  // namespace tessera::device::internal

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tessera::inline v0::device {
+namespace tessera::device {
 
 namespace {
 
@@ -50,4 +50,4 @@ std::vector<PhaseTotal> Ledger::phases() const {
   return totals;
 }
 
-}  // namespace tessera::inline v0::device
+}  // namespace tessera::device

@@ -6,7 +6,7 @@
 
 #include "tessera/base/units.hpp"
 
-namespace tessera::inline v0::device {
+namespace tessera::device {
 
 // Control: one tile decides how the program goes on and tells all others.
 enum class StepKind { Compute, Exchange, Control };
@@ -75,4 +75,4 @@ struct Ledger {
   std::vector<PhaseTotal> phases() const;
 };
 
-}  // namespace tessera::inline v0::device
+}  // namespace tessera::device

@@ -14,9 +14,9 @@
 #include <variant>
 
 #include "tessera/base/error.hpp"
-#include "tessera/device/host_cpu.hpp"
+#include "tessera/base/file.hpp"
 
-namespace tessera::inline v0::device {
+namespace tessera::device {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -173,17 +173,6 @@ std::int64_t whole_number(const Json& value, const Field& field, std::string_vie
   return value.get<std::int64_t>();
 }
 
-std::string read_file(const std::string& path) {
-  std::error_code ignored;
-  std::ifstream file(path, std::ios::binary);
-  // A directory opens like a file, and throws only when it is read.
-  if (!file || std::filesystem::is_directory(path, ignored))
-    throw Error(ErrorCode::BadInput,
-                fmt::format("machine file {} cannot be read; give a JSON file or one of {}", path,
-                            preset_list()));
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
 }  // namespace
 
 std::vector<std::string> machine_names() { return {"gc200", "bow", "mk1"}; }
@@ -255,4 +244,4 @@ void check_machine(const Machine& machine, std::string_view where) {
   }
 }
 
-}  // namespace tessera::inline v0::device
+}  // namespace tessera::device

@@ -8,7 +8,10 @@
 #include "tessera/base/data_type.hpp"
 #include "tessera/base/units.hpp"
 
-namespace tessera::inline v0::device {
+namespace tessera::device {
+
+// The machine name by which tools mean this computer itself; no tile machine may carry it.
+inline constexpr const char* kHostMachine = "host";
 
 // A tile machine as numbers: everything the planner, the partitioner and the engine know of it.
 // A plain value; sources of the presets' figures stand in device/README.md.
@@ -58,4 +61,4 @@ Machine load_machine(const std::string& name_or_path);
 // Throws as machine_from_json for a machine that cannot be.
 void check_machine(const Machine& machine, std::string_view where);
 
-}  // namespace tessera::inline v0::device
+}  // namespace tessera::device

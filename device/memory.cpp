@@ -6,7 +6,7 @@
 
 #include "tessera/device/internal/memory_use.hpp"
 
-namespace tessera::inline v0::device {
+namespace tessera::device {
 namespace {
 
 using internal::Slots;
@@ -87,4 +87,4 @@ MemoryUse memory_use(const Slots& slots) {
 
 }  // namespace internal
 
-}  // namespace tessera::inline v0::device
+}  // namespace tessera::device

@@ -6,7 +6,7 @@
 
 #include "tessera/base/units.hpp"
 
-namespace tessera::inline v0::device {
+namespace tessera::device {
 
 // The phase in which a tile holds most; the first of equals.
 struct TilePeak {
@@ -44,4 +44,4 @@ struct MemoryUse {
 // The fullest tile, what it holds at its peak, and its bytes phase by phase; a few lines of text.
 std::string to_string(const MemoryUse& use);
 
-}  // namespace tessera::inline v0::device
+}  // namespace tessera::device

@@ -9,7 +9,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
 
-namespace tessera::inline v0::device::internal {
+namespace tessera::device::internal {
 namespace {
 
 constexpr std::byte kUnwritten{0xff};
@@ -190,4 +190,4 @@ void Slots::check_guards(TileId tile) const {
   }
 }
 
-}  // namespace tessera::inline v0::device::internal
+}  // namespace tessera::device::internal

@@ -5,7 +5,7 @@
 int main() {
   using namespace tessera;
   const auto weights = sparse::random_pattern(1024, 1024, {1, 1}, /*density=*/0.1, /*seed=*/1);
-  const planner::Problem problem{.size = {1, 1024, 1024, 64}, .density = 0.1};
+  const Problem problem{.size = {1, 1024, 1024, 64}, .density = 0.1};
   const device::Machine machine = device::machine_preset("gc200");
   const planner::Plan plan = planner::plan_or_throw(problem, machine);
 

@@ -28,12 +28,11 @@ struct Run {
 };
 
 // A plan for every layer, for all images at once or for as few equal parts as the machine takes.
-std::pair<planner::Problem, planner::Plan> plan_layers(const Arguments& a,
-                                                       const device::Machine& machine,
-                                                       std::int64_t images) {
-  planner::Problem problem{.size = {1, kNeurons, kNeurons, images},
-                           .density = kWeightsPerNeuron / kNeurons,
-                           .data_type = a.type};
+std::pair<Problem, planner::Plan> plan_layers(const Arguments& a, const device::Machine& machine,
+                                              std::int64_t images) {
+  Problem problem{.size = {1, kNeurons, kNeurons, images},
+                  .density = kWeightsPerNeuron / kNeurons,
+                  .data_type = a.type};
   planner::PlanResult result = planner::plan(problem, machine);
   for (std::int64_t parts = 2; !result.has_plan && parts <= images; ++parts) {
     if (images % parts != 0) continue;

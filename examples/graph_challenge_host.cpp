@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "tessera/runtime/host_layer.hpp"
+#include "tessera/host/layer.hpp"
 
-namespace tessera::inline v0::examples {
+namespace tessera::examples {
 namespace {
 
 // On one thread its own processor time, so that neighbours of this computer do not count; on
@@ -60,7 +60,7 @@ class Images {
   }
 
   // Through a layer with its bias and caps; gives the number of values above 0.
-  std::int64_t pass(runtime::HostLayer& layer, HostRun& run) {
+  std::int64_t pass(host::HostLayer& layer, HostRun& run) {
     std::int64_t above = 0;
     for (std::int64_t first = 0; first < width(); first += kPanel) {
       T* const panel = panels_.data() + place(first);
@@ -122,7 +122,7 @@ class Images {
 };
 
 template <class T>
-void run_layer(const Arguments& a, std::int64_t l, runtime::HostLayer& layer, Images<T>& y,
+void run_layer(const Arguments& a, std::int64_t l, host::HostLayer& layer, Images<T>& y,
                Executor& executor, HostRun& run) {
   const HostRun before = run;
   const std::int64_t width = y.width();
@@ -144,10 +144,10 @@ bool run_typed(const Arguments& a) {
   run.flops = 2 * kWeightsPerNeuron * double(kNeurons * kLayers * read.cols());
   const auto executor = make_executor(a.threads);
   Images<T> y(read, *executor);
-  runtime::HostLayer layer({.size = {1, kNeurons, kNeurons, kPanel},
-                            .density = kWeightsPerNeuron / kNeurons,
-                            .data_type = a.type},
-                           device::read_host_cpu(), *executor);
+  host::HostLayer layer({.size = {1, kNeurons, kNeurons, kPanel},
+                         .density = kWeightsPerNeuron / kNeurons,
+                         .data_type = a.type},
+                        host::read_host_cpu(), *executor);
   fmt::print("layer  values above 0  columns  encode, ms  forward, ms\n");
   for (std::int64_t l = 1; l <= kLayers; ++l) run_layer(a, l, layer, y, *executor, run);
   fmt::print(
@@ -169,4 +169,4 @@ bool run_on_host(const Arguments& a) {
   return a.type == DataType::Half ? run_typed<Half>(a) : run_typed<float>(a);
 }
 
-}  // namespace tessera::inline v0::examples
+}  // namespace tessera::examples

@@ -2,9 +2,9 @@
 
 #include "tessera/examples/graph_challenge_network.hpp"
 
-namespace tessera::inline v0::examples {
+namespace tessera::examples {
 
 // The network on this computer; prints what it took. Is the answer the published one?
 bool run_on_host(const Arguments& arguments);
 
-}  // namespace tessera::inline v0::examples
+}  // namespace tessera::examples

@@ -3,14 +3,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-namespace tessera::inline v0::examples {
+namespace tessera::examples {
 namespace {
 
 // Images, counted from 1, that the published answer calls alive.
 std::vector<std::int64_t> published(const Arguments& a) {
   const std::string path =
       fmt::format("{}/neuron{}-l120-categories_subset.mtx", a.folder, kNeurons);
-  const sparse::Csr<double> answer = sparse::read_matrix(path).matrix;
+  const sparse::Csr<double> answer = io::read_matrix(path).matrix;
   std::vector<std::int64_t> alive;
   for (std::int64_t image = 0; image < answer.rows; ++image)
     if (answer.row_begin[std::size_t(image)] < answer.row_begin[std::size_t(image) + 1])
@@ -23,12 +23,12 @@ std::vector<std::int64_t> published(const Arguments& a) {
 sparse::Csr<float> layer_weights(const Arguments& a, std::int64_t layer) {
   const std::string path = fmt::format("{}/n{}-l{}.mtx", a.folder, kNeurons, layer);
   // Rows of a file are inputs: Y * W is transpose(W) * transpose(Y).
-  return sparse::transpose(sparse::cast<float>(sparse::read_matrix(path).matrix));
+  return sparse::transpose(sparse::cast<float>(io::read_matrix(path).matrix));
 }
 
 Matrix<double> read_image_rows(const Arguments& a) {
   const std::string path = fmt::format("{}/sparse-images-{}_subset.mtx", a.folder, kNeurons);
-  return sparse::to_dense(sparse::read_matrix(path).matrix);
+  return sparse::to_dense(io::read_matrix(path).matrix);
 }
 
 const std::vector<Half>& activated_halves() {
@@ -48,4 +48,4 @@ bool is_published(const Arguments& a, const std::vector<std::int64_t>& alive) {
   return right;
 }
 
-}  // namespace tessera::inline v0::examples
+}  // namespace tessera::examples

@@ -9,7 +9,7 @@
 #include "tessera/tessera.hpp"
 
 // MIT's GraphChallenge for sparse networks: its files, its numbers, what all machines do alike.
-namespace tessera::inline v0::examples {
+namespace tessera::examples {
 
 constexpr std::int64_t kNeurons = 1024, kLayers = 30;
 constexpr double kWeightsPerNeuron = 32;
@@ -85,4 +85,4 @@ std::int64_t activate(const T* from, std::int64_t count, T* to) {
   return above;
 }
 
-}  // namespace tessera::inline v0::examples
+}  // namespace tessera::examples

@@ -26,7 +26,7 @@ const train::Optimiser kAdam{.rule = train::Adam{.learning_rate = 0.01}, .rescal
 // A layer on the machine with the weights it trains.
 struct Trained {
   runtime::FullyConnected layer;
-  sparse::Array<float> weights;
+  arrays::Array<float> weights;
   train::State<float> state;
 
   Trained(std::int64_t x, std::int64_t y, std::uint64_t seed, Executor& executor)
@@ -37,18 +37,18 @@ struct Trained {
     if (const auto misfit = layer.set_weights(csr())) throw std::runtime_error(misfit->message);
   }
   static runtime::FullyConnected make_layer(std::int64_t x, std::int64_t y, Executor& executor) {
-    const planner::Problem problem{.size = {1, x, y, kBatch},
-                                   .density = kDensity,
-                                   .data_type = DataType::Float,
-                                   .grad_a = true,
-                                   .grad_w = true};
+    const Problem problem{.size = {1, x, y, kBatch},
+                          .density = kDensity,
+                          .data_type = DataType::Float,
+                          .grad_a = true,
+                          .grad_w = true};
     const device::Machine machine = device::machine_preset("gc200");
     return {problem, planner::plan_or_throw(problem, machine), machine, device::ExchangeMode::Share,
             executor};
   }
   const sparse::Csr<float>& csr() const { return std::get<sparse::Csr<float>>(weights); }
   std::vector<float>& values() { return std::get<sparse::Csr<float>>(weights).values; }
-  void train(const sparse::Array<float>& gradient) {
+  void train(const arrays::Array<float>& gradient) {
     train::step(kAdam, weights, gradient, state);
     layer.set_values(values());
   }

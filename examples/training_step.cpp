@@ -7,8 +7,7 @@
 // patterns, on strided views of the caller's memory.
 int main() {
   using namespace tessera;
-  const planner::Problem problem{
-      .size = {1, 512, 768, 64}, .density = 0.1, .grad_a = true, .grad_w = true};
+  const Problem problem{.size = {1, 512, 768, 64}, .density = 0.1, .grad_a = true, .grad_w = true};
   const device::Machine machine = device::machine_preset("gc200");
   const auto executor = make_executor();
   runtime::FullyConnected layer(problem, planner::plan_or_throw(problem, machine), machine,

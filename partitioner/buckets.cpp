@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace tessera::inline v0::partitioner {
+namespace tessera::partitioner {
 namespace {
 
 using AnyWords = std::variant<std::vector<std::uint16_t>, std::vector<std::uint32_t>>;
@@ -41,4 +41,4 @@ const void* Buckets::grad_a_meta_words(std::int64_t bucket) const {
   return words_at(grad_a_meta, bucket * grid.grad_a_words);
 }
 
-}  // namespace tessera::inline v0::partitioner
+}  // namespace tessera::partitioner

@@ -13,7 +13,7 @@
 #include "tessera/partitioner/tile_grid.hpp"
 #include "tessera/sparse/formats.hpp"
 
-namespace tessera::inline v0::partitioner {
+namespace tessera::partitioner {
 
 // How far non-zeros must travel. A piece held at cell h gets home to cell c after (c - h) mod
 // splits steps along x and y. y_end[dx] is 1 + the largest y distance of any piece at x distance
@@ -182,4 +182,4 @@ sparse::Csr<T> decode(const Buckets& buckets, std::span<const T> bucket_values);
 template <class T>
 sparse::Csr<T> decode(const Buckets& buckets, std::span<const T> bucket_values, Executor& executor);
 
-}  // namespace tessera::inline v0::partitioner
+}  // namespace tessera::partitioner

@@ -10,7 +10,7 @@
 #include "tessera/partitioner/internal/record_reader.hpp"
 #include "tessera/sparse/check.hpp"
 
-namespace tessera::inline v0::partitioner {
+namespace tessera::partitioner {
 namespace {
 
 // Blocks of one row of the matrix that lie in one row of a record.
@@ -237,4 +237,4 @@ template sparse::Csr<double> decode(const Buckets&, std::span<const double>);
 template sparse::Csr<float> decode(const Buckets&, std::span<const float>, Executor&);
 template sparse::Csr<double> decode(const Buckets&, std::span<const double>, Executor&);
 
-}  // namespace tessera::inline v0::partitioner
+}  // namespace tessera::partitioner

@@ -14,7 +14,7 @@
 #include "tessera/partitioner/internal/same_shape.hpp"
 #include "tessera/sparse/check.hpp"
 
-namespace tessera::inline v0::partitioner {
+namespace tessera::partitioner {
 namespace {
 
 using internal::Holdings;
@@ -182,4 +182,4 @@ TESSERA_ENCODE(float)
 TESSERA_ENCODE(double)
 #undef TESSERA_ENCODE
 
-}  // namespace tessera::inline v0::partitioner
+}  // namespace tessera::partitioner

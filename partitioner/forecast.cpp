@@ -9,7 +9,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/codelets/bucket_layout.hpp"
 
-namespace tessera::inline v0::partitioner {
+namespace tessera::partitioner {
 namespace {
 
 double log_factorial(double n) {
@@ -158,4 +158,4 @@ double capacity_factor_for(const TileGrid& grid, double density, double wanted) 
   return static_cast<double>(fits) / 100;
 }
 
-}  // namespace tessera::inline v0::partitioner
+}  // namespace tessera::partitioner

@@ -2,7 +2,7 @@
 
 #include "tessera/partitioner/tile_grid.hpp"
 
-namespace tessera::inline v0::partitioner {
+namespace tessera::partitioner {
 
 // What capacities and density say about patterns that nobody has seen yet. A random pattern has
 // exactly round(density * places) blocks, every choice of that many places equally likely
@@ -23,4 +23,4 @@ double spill_probability(const TileGrid& grid, double density);
 // Some twenty times the cost of spill_probability.
 double capacity_factor_for(const TileGrid& grid, double density, double wanted);
 
-}  // namespace tessera::inline v0::partitioner
+}  // namespace tessera::partitioner

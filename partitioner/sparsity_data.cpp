@@ -6,7 +6,7 @@
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
 
-namespace tessera::inline v0::partitioner {
+namespace tessera::partitioner {
 
 sparse::Csr<float> create_with_nz_ratio(const TileGrid& grid, double nz_ratio, std::uint64_t seed) {
   check(grid);
@@ -71,4 +71,4 @@ TESSERA_TYPE(double)
 #undef TESSERA_TYPE
 #undef TESSERA_FORMAT
 
-}  // namespace tessera::inline v0::partitioner
+}  // namespace tessera::partitioner

@@ -7,7 +7,7 @@
 #include "tessera/base/block_shape.hpp"
 #include "tessera/partitioner/buckets.hpp"
 
-namespace tessera::inline v0::partitioner {
+namespace tessera::partitioner {
 
 // A matrix of any format as the machine takes it: PopSparse's pair of meta-information and values.
 // A plain value. T is float or double.
@@ -56,4 +56,4 @@ sparse::Csc<T> to_csc(const SparsityData<T>& data);
 template <class T>
 sparse::Coo<T> to_coo(const SparsityData<T>& data);
 
-}  // namespace tessera::inline v0::partitioner
+}  // namespace tessera::partitioner

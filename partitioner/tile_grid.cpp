@@ -9,7 +9,7 @@
 
 #include "tessera/base/error.hpp"
 
-namespace tessera::inline v0::partitioner {
+namespace tessera::partitioner {
 namespace {
 
 [[noreturn]] void reject(std::string_view field, std::int64_t value, std::string_view legal) {
@@ -91,4 +91,4 @@ TileGrid with_capacity(const TileGrid& grid, double factor) {
   return result;
 }
 
-}  // namespace tessera::inline v0::partitioner
+}  // namespace tessera::partitioner

@@ -6,7 +6,7 @@
 #include "tessera/base/data_type.hpp"
 #include "tessera/base/dims.hpp"
 
-namespace tessera::inline v0::partitioner {
+namespace tessera::partitioner {
 
 // All the partitioner needs to know of a plan and a machine. A plain value.
 //
@@ -46,4 +46,4 @@ void check(const TileGrid& grid);
 // Misfit::capacity_factor is measured in. Example: 90 words and 7 blocks by 1.5: 135 and 11.
 TileGrid with_capacity(const TileGrid& grid, double factor);
 
-}  // namespace tessera::inline v0::partitioner
+}  // namespace tessera::partitioner

@@ -15,7 +15,7 @@
 #include "tessera/partitioner/internal/same_shape.hpp"
 #include "tessera/sparse/check.hpp"
 
-namespace tessera::inline v0::partitioner {
+namespace tessera::partitioner {
 namespace {
 
 using internal::Moves;
@@ -283,4 +283,4 @@ template UpdateResult update(Buckets&, const sparse::Csr<float>&, const sparse::
 template UpdateResult update(Buckets&, const sparse::Csr<double>&, const sparse::PatternChange&,
                              Executor&);
 
-}  // namespace tessera::inline v0::partitioner
+}  // namespace tessera::partitioner

@@ -8,7 +8,7 @@
 #include "tessera/partitioner/buckets.hpp"
 #include "tessera/sparse/change.hpp"
 
-namespace tessera::inline v0::partitioner {
+namespace tessera::partitioner {
 
 // What an update did to the buckets.
 struct UpdateResult {
@@ -41,4 +41,4 @@ template <class To, class From>
 void refill_changed(const Buckets& buckets, std::span<const From> values,
                     std::span<To> bucket_values, std::span<const std::int64_t> changed);
 
-}  // namespace tessera::inline v0::partitioner
+}  // namespace tessera::partitioner

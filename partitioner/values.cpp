@@ -11,7 +11,7 @@
 #include "tessera/partitioner/internal/stream_copy.hpp"
 #include "tessera/partitioner/update.hpp"
 
-namespace tessera::inline v0::partitioner {
+namespace tessera::partitioner {
 namespace {
 
 template <class To, class From>
@@ -199,4 +199,4 @@ TESSERA_VALUES(Half, double)
 TESSERA_VALUES(Half, Half)
 #undef TESSERA_VALUES
 
-}  // namespace tessera::inline v0::partitioner
+}  // namespace tessera::partitioner

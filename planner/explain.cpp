@@ -6,12 +6,13 @@
 #include <array>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/pass.hpp"
 #include "tessera/planner/internal/nearest.hpp"
 #include "tessera/planner/internal/overview.hpp"
 #include "tessera/planner/internal/planner_search.hpp"
 #include "tessera/planner/layouts.hpp"
 
-namespace tessera::inline v0::planner {
+namespace tessera::planner {
 namespace {
 
 using internal::Asked;
@@ -238,4 +239,4 @@ Explanation explain(const Problem& problem, const device::Machine& machine, cons
   return e;
 }
 
-}  // namespace tessera::inline v0::planner
+}  // namespace tessera::planner

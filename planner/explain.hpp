@@ -6,9 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/pass.hpp"
 #include "tessera/planner/no_fit.hpp"
 
-namespace tessera::inline v0::planner {
+namespace tessera::planner {
 
 // What a term of the plan would change by if one dimension alone were cut finer: the next legal
 // count, with as many tiles as that takes.
@@ -125,4 +126,4 @@ std::string to_text(const Explanation& explanation);
 std::string to_json(const Explanation& explanation);
 std::ostream& operator<<(std::ostream& out, const Explanation& explanation);
 
-}  // namespace tessera::inline v0::planner
+}  // namespace tessera::planner

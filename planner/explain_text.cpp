@@ -6,7 +6,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/planner/explain.hpp"
 
-namespace tessera::inline v0::planner {
+namespace tessera::planner {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -189,4 +189,4 @@ std::string to_json(const Explanation& e) {
 
 std::ostream& operator<<(std::ostream& out, const Explanation& e) { return out << to_text(e); }
 
-}  // namespace tessera::inline v0::planner
+}  // namespace tessera::planner

@@ -4,9 +4,10 @@
 #include <utility>
 
 #include "tessera/base/int_math.hpp"
+#include "tessera/base/pass.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
 
-namespace tessera::inline v0::planner {
+namespace tessera::planner {
 
 Problem transposed(const Problem& problem) {
   Problem result = problem;
@@ -51,6 +52,13 @@ Cycles pack_cycles(std::int64_t values, const device::Machine& machine) {
   return Cycles(machine.workers * (kStart + kInstructions * ceil_div(values, machine.workers)));
 }
 
+std::int64_t partial_sums(const Plan& plan, Pass pass) {
+  const Dims& parts = plan.layout_of(pass).partition;
+  if (pass == Pass::GradW) return parts.z;
+  const bool sums_over_y = pass == Pass::Fwd || plan.runs_transposed(pass);
+  return sums_over_y ? parts.y : parts.x;
+}
+
 RehomeCost rehome_cost(const Plan& from, const Plan& to, DataType type,
                        const device::Machine& machine) {
   const std::int64_t bytes = bytes_of(type);
@@ -62,4 +70,4 @@ RehomeCost rehome_cost(const Plan& from, const Plan& to, DataType type,
           machine.sync + machine.launch + machine.launch, Bytes((out + in) * bytes)};
 }
 
-}  // namespace tessera::inline v0::planner
+}  // namespace tessera::planner

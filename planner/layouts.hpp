@@ -3,12 +3,12 @@
 #include "tessera/base/data_type.hpp"
 #include "tessera/base/dims.hpp"
 #include "tessera/base/pattern_stats.hpp"
+#include "tessera/base/problem.hpp"
 #include "tessera/base/units.hpp"
 #include "tessera/device/machine.hpp"
 #include "tessera/planner/plan.hpp"
-#include "tessera/planner/problem.hpp"
 
-namespace tessera::inline v0::planner {
+namespace tessera::planner {
 
 // The layer as seen from its other side: its Fwd is the layer's GradA.
 Problem transposed(const Problem& problem);
@@ -19,6 +19,9 @@ struct TwoProblems {
   Problem here, there;
 };
 TwoProblems two_problems(const Problem& problem, bool grad_w_there);
+
+// Partial sums that a pass of this plan adds up for each result.
+std::int64_t partial_sums(const Plan& plan, Pass pass);
 
 // One training step's move of R's values from the buckets of one layout to those of another: every
 // tile packs what leaves it, one exchange, every tile puts what came into its places.
@@ -39,4 +42,4 @@ std::int64_t rehome_senders(Dims from, Dims to, std::int64_t values);
 // instruction of a worker each, shared out between the workers.
 Cycles pack_cycles(std::int64_t values, const device::Machine& machine);
 
-}  // namespace tessera::inline v0::planner
+}  // namespace tessera::planner

@@ -9,7 +9,7 @@
 #include "tessera/planner/internal/planner_search.hpp"
 #include "tessera/planner/internal/relaxations.hpp"
 
-namespace tessera::inline v0::planner {
+namespace tessera::planner {
 namespace {
 
 using internal::Asked;
@@ -113,4 +113,4 @@ BestEffort plan_best_effort(const Problem& problem, const device::Machine& machi
   return effort;
 }
 
-}  // namespace tessera::inline v0::planner
+}  // namespace tessera::planner

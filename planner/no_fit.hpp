@@ -8,7 +8,7 @@
 
 #include "tessera/planner/planner.hpp"
 
-namespace tessera::inline v0::planner {
+namespace tessera::planner {
 
 // One combination of methods that the planner tries.
 struct MethodChoice {
@@ -152,4 +152,4 @@ struct BestEffort {
 BestEffort plan_best_effort(const Problem& problem, const device::Machine& machine,
                             const Options& options = {}, const PatternStats* stats = nullptr);
 
-}  // namespace tessera::inline v0::planner
+}  // namespace tessera::planner

@@ -6,7 +6,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/planner/no_fit.hpp"
 
-namespace tessera::inline v0::planner {
+namespace tessera::planner {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -169,4 +169,4 @@ std::string to_json(const NoFit& n) {
 
 std::ostream& operator<<(std::ostream& out, const NoFit& n) { return out << to_text(n); }
 
-}  // namespace tessera::inline v0::planner
+}  // namespace tessera::planner

@@ -5,7 +5,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/planner/internal/quirk_list.hpp"
 
-namespace tessera::inline v0::planner {
+namespace tessera::planner {
 
 PopLibsQuirks PopLibsQuirks::all() {
   PopLibsQuirks quirks;
@@ -38,4 +38,4 @@ void check_options(const Options& options) {
     throw_range("searchLimit", fmt::format("{}", options.search_limit), "1..2^62");
 }
 
-}  // namespace tessera::inline v0::planner
+}  // namespace tessera::planner

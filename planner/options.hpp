@@ -4,7 +4,7 @@
 #include <optional>
 #include <string_view>
 
-namespace tessera::inline v0::planner {
+namespace tessera::planner {
 
 // Parts of a plan that the caller fixes; what is left empty is searched.
 struct PlanConstraints {
@@ -109,4 +109,4 @@ PlanConstraints parse_plan_constraints(std::string_view json, std::string_view w
 // Throws Error{InvalidArgument} naming the option, its value and the legal range.
 void check_options(const Options& options);
 
-}  // namespace tessera::inline v0::planner
+}  // namespace tessera::planner

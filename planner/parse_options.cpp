@@ -10,7 +10,7 @@
 #include "tessera/planner/internal/quirk_list.hpp"
 #include "tessera/planner/options.hpp"
 
-namespace tessera::inline v0::planner {
+namespace tessera::planner {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -221,4 +221,4 @@ PlanConstraints parse_plan_constraints(std::string_view json, std::string_view w
   return read_constraints({where, "", document});
 }
 
-}  // namespace tessera::inline v0::planner
+}  // namespace tessera::planner

@@ -7,19 +7,7 @@
 
 #include "tessera/base/error.hpp"
 
-namespace tessera::inline v0::planner {
-
-std::string to_string(Pass pass) {
-  switch (pass) {
-    case Pass::Fwd:
-      return "Fwd";
-    case Pass::GradA:
-      return "GradA";
-    case Pass::GradW:
-      return "GradW";
-  }
-  assertion_failed("every pass has a name", __FILE__, __LINE__);
-}
+namespace tessera::planner {
 
 Cycles PassCost::cycles() const {
   Cycles sum;
@@ -93,4 +81,4 @@ std::string to_string(const Plan& plan) {
 
 std::ostream& operator<<(std::ostream& out, const Plan& plan) { return out << to_string(plan); }
 
-}  // namespace tessera::inline v0::planner
+}  // namespace tessera::planner

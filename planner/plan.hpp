@@ -6,18 +6,13 @@
 
 #include "tessera/base/block_shape.hpp"
 #include "tessera/base/dims.hpp"
+#include "tessera/base/pass.hpp"
 #include "tessera/base/units.hpp"
 #include "tessera/codelets/cost/method.hpp"
 
-namespace tessera::inline v0::planner {
+namespace tessera::planner {
 
 using codelets::Method;
-
-// Forward, gradient of the input, gradient of the weights.
-enum class Pass { Fwd, GradA, GradW };
-
-// "Fwd", "GradA", "GradW"
-std::string to_string(Pass pass);
 
 // One line of an estimate. Cycles are of the slowest tile, bytes are temporary memory of one tile
 // while the step runs.
@@ -86,4 +81,4 @@ struct Plan {
 std::string to_string(const Plan& plan);
 std::ostream& operator<<(std::ostream& out, const Plan& plan);
 
-}  // namespace tessera::inline v0::planner
+}  // namespace tessera::planner

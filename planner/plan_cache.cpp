@@ -10,7 +10,7 @@
 #include "tessera/planner/internal/request_json.hpp"
 #include "tessera/planner/internal/store.hpp"
 
-namespace tessera::inline v0::planner {
+namespace tessera::planner {
 namespace {
 
 using internal::Json;
@@ -109,4 +109,4 @@ void PlanCache::keep(const std::string& key, Answer answer) {
   }
 }
 
-}  // namespace tessera::inline v0::planner
+}  // namespace tessera::planner

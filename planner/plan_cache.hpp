@@ -10,7 +10,7 @@
 
 #include "tessera/planner/planner.hpp"
 
-namespace tessera::inline v0::planner {
+namespace tessera::planner {
 
 // Raised with every change after which plan() answers some request otherwise: plans that an older
 // planner left on disk are then made anew.
@@ -69,4 +69,4 @@ class PlanCache {
   std::atomic<std::int64_t> from_memory_ = 0, from_disk_ = 0, planned_ = 0;
 };
 
-}  // namespace tessera::inline v0::planner
+}  // namespace tessera::planner

@@ -4,7 +4,7 @@
 #include "tessera/planner/internal/plan_fields.hpp"
 #include "tessera/planner/internal/request_json.hpp"
 
-namespace tessera::inline v0::planner {
+namespace tessera::planner {
 namespace {
 
 using internal::Json;
@@ -81,4 +81,4 @@ void check_plan_is_for(const PlannedLayer& layer, const Problem& problem,
                     "machine", where);
 }
 
-}  // namespace tessera::inline v0::planner
+}  // namespace tessera::planner

@@ -4,12 +4,12 @@
 #include <string>
 #include <string_view>
 
+#include "tessera/base/problem.hpp"
 #include "tessera/device/machine.hpp"
 #include "tessera/planner/options.hpp"
 #include "tessera/planner/plan.hpp"
-#include "tessera/planner/problem.hpp"
 
-namespace tessera::inline v0::planner {
+namespace tessera::planner {
 
 // Of the JSON below; raised when a reader of the old form would misread the new one.
 inline constexpr std::int64_t kPlanSchemaVersion = 1;
@@ -44,4 +44,4 @@ PlannedLayer plan_from_json(std::string_view text, std::string_view where);
 void check_plan_is_for(const PlannedLayer& layer, const Problem& problem,
                        const device::Machine& machine, std::string_view where);
 
-}  // namespace tessera::inline v0::planner
+}  // namespace tessera::planner

@@ -12,7 +12,7 @@
 #include "tessera/planner/internal/planner_search.hpp"
 #include "tessera/planner/internal/two_layouts.hpp"
 
-namespace tessera::inline v0::planner {
+namespace tessera::planner {
 namespace internal {
 namespace {
 
@@ -212,4 +212,4 @@ Plan plan_or_throw(const Problem& problem, const device::Machine& machine, const
   throw Error(ErrorCode::NoSolution, result.reason);
 }
 
-}  // namespace tessera::inline v0::planner
+}  // namespace tessera::planner

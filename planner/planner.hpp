@@ -4,12 +4,12 @@
 #include <string>
 
 #include "tessera/base/pattern_stats.hpp"
+#include "tessera/base/problem.hpp"
 #include "tessera/device/machine.hpp"
 #include "tessera/planner/options.hpp"
 #include "tessera/planner/plan.hpp"
-#include "tessera/planner/problem.hpp"
 
-namespace tessera::inline v0::planner {
+namespace tessera::planner {
 
 // How a search for a plan ended.
 enum class PlanStatus {
@@ -43,4 +43,4 @@ PlanResult plan(const Problem& problem, const device::Machine& machine, const Op
 Plan plan_or_throw(const Problem& problem, const device::Machine& machine,
                    const Options& options = {}, const PatternStats* stats = nullptr);
 
-}  // namespace tessera::inline v0::planner
+}  // namespace tessera::planner

@@ -7,7 +7,7 @@
 
 #include "tessera/base/error.hpp"
 
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 namespace {
 
 void check_columns(std::int64_t first, std::int64_t second) {
@@ -88,4 +88,4 @@ TESSERA_BATCHES(Half)
 TESSERA_BATCHES(BFloat16)
 #undef TESSERA_BATCHES
 
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

@@ -6,7 +6,7 @@
 #include "tessera/base/matrix.hpp"
 #include "tessera/runtime/fully_connected.hpp"
 
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 
 // Batches of another size than a layer was planned for, in as many runs as it takes: each run
 // serves as many columns as the layer has, the last one is filled up with zeros.
@@ -43,4 +43,4 @@ template <class T>
 device::Ledger grad_w_batch(FullyConnected& layer, MatrixView<const T> q_grad,
                             MatrixView<const T> s, std::span<sparse::Csr<float>> gradients);
 
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

@@ -5,7 +5,7 @@
 
 #include "tessera/base/error.hpp"
 
-namespace tessera::inline v0::runtime::internal {
+namespace tessera::runtime::internal {
 namespace {
 
 using device::Access;
@@ -152,4 +152,4 @@ bool BoundProgram::run(device::Engine& engine, const RunOptions& options) const 
   return walk(program_.nodes, state);
 }
 
-}  // namespace tessera::inline v0::runtime::internal
+}  // namespace tessera::runtime::internal

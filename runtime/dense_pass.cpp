@@ -12,7 +12,7 @@
 #include "tessera/codelets/cost/vector_cycles.hpp"
 #include "tessera/runtime/internal/dense_state.hpp"
 
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 
 using device::Gather;
 using device::SlotKind;
@@ -263,4 +263,4 @@ bool DensePass::run(const BucketImage& image, device::ByteRows in, device::ByteR
   return finished;
 }
 
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

@@ -7,7 +7,7 @@
 #include "tessera/runtime/program.hpp"
 #include "tessera/runtime/run_options.hpp"
 
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 
 // Where an operand lies before a pass.
 //   Sharers  each of the tiles that need a slice holds an equal share of its rows
@@ -54,4 +54,4 @@ class DensePass {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

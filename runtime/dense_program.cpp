@@ -1,6 +1,6 @@
 #include "tessera/runtime/internal/dense_state.hpp"
 
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 
 void DensePass::State::declare_buffers() {
   use.home = {bound.add_buffer("bucket words", /*resident=*/true),
@@ -71,4 +71,4 @@ void DensePass::State::declare() {
   bound.step(NodeKind::Collect, "", {{reduction.result()}, {}}, [this] { collect(); });
 }
 
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

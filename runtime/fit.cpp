@@ -10,12 +10,12 @@
 #include "tessera/runtime/internal/layer_weights.hpp"
 #include "tessera/sparse/convert.hpp"
 
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 namespace {
 
 constexpr std::int64_t kLargestHundredths = 100'000;
 
-bool layout_fits(const planner::Problem& problem, const planner::Plan& layout,
+bool layout_fits(const Problem& problem, const planner::Plan& layout,
                  const device::Machine& machine, const sparse::Csr<float>& weights,
                  const partitioner::EncodeOptions& options) {
   const partitioner::TileGrid grid = tile_grid(problem, layout, machine);
@@ -27,7 +27,7 @@ bool layout_fits(const planner::Problem& problem, const planner::Plan& layout,
   }
 }
 
-bool fits(const planner::Problem& problem, const device::Machine& machine, planner::Options options,
+bool fits(const Problem& problem, const device::Machine& machine, planner::Options options,
           std::int64_t hundredths, const sparse::Csr<float>& weights) {
   options.meta_info_bucket_oversize_proportion = double(hundredths) / 100;
   options.bucket_confidence = 0;  // the proportion alone must do
@@ -37,16 +37,14 @@ bool fits(const planner::Problem& problem, const device::Machine& machine, plann
   const planner::Plan& plan = planned.plan;
   const partitioner::EncodeOptions encode{.force_spills = options.partitioner_force_bucket_spills};
   if (plan.backward.empty()) return layout_fits(problem, plan, machine, weights, encode);
-  const auto [here, there] =
-      planner::two_problems(problem, plan.runs_transposed(planner::Pass::GradW));
+  const auto [here, there] = planner::two_problems(problem, plan.runs_transposed(Pass::GradW));
   return layout_fits(here, plan, machine, weights, encode) &&
          layout_fits(there, plan.backward.front(), machine, sparse::transpose(weights), encode);
 }
 
 }  // namespace
 
-std::optional<double> oversize_that_fits(const planner::Problem& problem,
-                                         const device::Machine& machine,
+std::optional<double> oversize_that_fits(const Problem& problem, const device::Machine& machine,
                                          const planner::Options& options,
                                          const sparse::Csr<float>& weights) {
   const auto try_one = [&](std::int64_t hundredths) {
@@ -68,4 +66,4 @@ std::optional<double> oversize_that_fits(const planner::Problem& problem,
   return double(high) / 100;
 }
 
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

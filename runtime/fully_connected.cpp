@@ -8,15 +8,14 @@
 #include <vector>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/pass.hpp"
 #include "tessera/planner/layouts.hpp"
 #include "tessera/runtime/internal/one_layout.hpp"
 #include "tessera/runtime/internal/other_layout.hpp"
 
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 
-using planner::Pass;
-
-partitioner::TileGrid tile_grid(const planner::Problem& problem, const planner::Plan& plan,
+partitioner::TileGrid tile_grid(const Problem& problem, const planner::Plan& plan,
                                 const device::Machine& machine) {
   Dims grains = ceil_div(problem.size_in_blocks(), plan.grain);
   grains.z = round_up(grains.z, plan.partition.z);  // equal z on every tile
@@ -36,7 +35,7 @@ partitioner::TileGrid tile_grid(const planner::Problem& problem, const planner::
 }
 
 struct FullyConnected::State {
-  planner::Problem problem;
+  Problem problem;
   internal::OneLayout here;
   std::optional<internal::OtherLayout> there;  // GradA's own
 
@@ -76,10 +75,10 @@ Bytes FullyConnected::State::high_water() const {
                   there->layout().high_water() + here.bucket_bytes());
 }
 
-FullyConnected::FullyConnected(const planner::Problem& problem, const planner::Plan& plan,
+FullyConnected::FullyConnected(const Problem& problem, const planner::Plan& plan,
                                const device::Machine& machine, device::ExchangeMode mode,
                                Executor& executor) {
-  planner::check_problem(problem);
+  check_problem(problem);
   if (plan.backward.empty()) {
     state_ = std::make_unique<State>(
         State{problem, {problem, plan, machine, mode, executor}, std::nullopt});
@@ -227,9 +226,9 @@ device::MemoryUse FullyConnected::memory(Pass pass) const {
   return layout->memory(own_pass);
 }
 
-device::MemoryUse memory_use(const planner::Problem& problem, const planner::Plan& plan,
+device::MemoryUse memory_use(const Problem& problem, const planner::Plan& plan,
                              const device::Machine& machine, Pass pass) {
-  planner::check_problem(problem);
+  check_problem(problem);
   if (plan.backward.empty() || (pass != Pass::GradA && !plan.runs_transposed(pass)))
     return internal::memory_of_one(problem, plan, machine, pass);
   const auto [here, there] = planner::two_problems(problem, plan.runs_transposed(Pass::GradW));
@@ -275,4 +274,4 @@ TESSERA_PASSES(Half)
 TESSERA_PASSES(BFloat16)
 #undef TESSERA_PASSES
 
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

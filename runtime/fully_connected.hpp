@@ -14,7 +14,7 @@
 #include "tessera/sparse/change.hpp"
 #include "tessera/sparse/formats.hpp"
 
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 
 // A sparse fully connected layer on a machine: planned once, built once, any number of patterns.
 //
@@ -39,8 +39,8 @@ class FullyConnected {
  public:
   // The plan must be one for this problem and machine (planner::plan). The executor must outlive
   // the layer. Error{LimitExceeded} when a tile's memory cannot hold one of the passes.
-  FullyConnected(const planner::Problem& problem, const planner::Plan& plan,
-                 const device::Machine& machine, device::ExchangeMode mode, Executor& executor);
+  FullyConnected(const Problem& problem, const planner::Plan& plan, const device::Machine& machine,
+                 device::ExchangeMode mode, Executor& executor);
   ~FullyConnected();
   FullyConnected(FullyConnected&&) noexcept;
   FullyConnected& operator=(FullyConnected&&) noexcept;
@@ -102,9 +102,9 @@ class FullyConnected {
 
   // What runs when a pass is called. With a layout of its own GradA is the Fwd of transpose(R).
   // Error{InvalidArgument} for a pass the layer was planned without.
-  const Program& program(planner::Pass pass) const;
+  const Program& program(Pass pass) const;
   // What that program needs of every tile; buckets of another layout are not in it.
-  device::MemoryUse memory(planner::Pass pass) const;
+  device::MemoryUse memory(Pass pass) const;
 
   // The columns of its operands; batches.hpp takes others.
   std::int64_t batch() const;
@@ -125,11 +125,11 @@ class FullyConnected {
 
 // FullyConnected::memory of a layer that need not fit its machine: what a plan would take, for a
 // report of why it does not. Builds the program of the pass, allocates no tile memory.
-device::MemoryUse memory_use(const planner::Problem& problem, const planner::Plan& plan,
-                             const device::Machine& machine, planner::Pass pass);
+device::MemoryUse memory_use(const Problem& problem, const planner::Plan& plan,
+                             const device::Machine& machine, Pass pass);
 
 // The partitioner's view of a plan: the grid of one group, which is that of all.
-partitioner::TileGrid tile_grid(const planner::Problem& problem, const planner::Plan& plan,
+partitioner::TileGrid tile_grid(const Problem& problem, const planner::Plan& plan,
                                 const device::Machine& machine);
 
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

@@ -3,7 +3,7 @@
 #include "tessera/runtime/internal/grad_w_base.hpp"
 #include "tessera/runtime/internal/travelling_buckets.hpp"
 
-namespace tessera::inline v0::runtime::internal {
+namespace tessera::runtime::internal {
 namespace {
 
 // GradW by moving buckets: operands stay, each tile adds what its own (x, y, z) gives to whichever
@@ -80,4 +80,4 @@ std::unique_ptr<GradWPass::Base> make_grad_w_buckets(const PassSpec& spec,
   return std::make_unique<GradWBuckets>(spec, machine, mode, executor);
 }
 
-}  // namespace tessera::inline v0::runtime::internal
+}  // namespace tessera::runtime::internal

@@ -5,7 +5,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/runtime/internal/grad_w_base.hpp"
 
-namespace tessera::inline v0::runtime::internal {
+namespace tessera::runtime::internal {
 namespace {
 
 using device::SlotId;
@@ -232,4 +232,4 @@ std::unique_ptr<GradWPass::Base> make_grad_w_inputs(const PassSpec& spec,
   return std::make_unique<GradWInputs>(spec, machine, mode, executor);
 }
 
-}  // namespace tessera::inline v0::runtime::internal
+}  // namespace tessera::runtime::internal

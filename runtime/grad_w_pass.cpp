@@ -10,7 +10,7 @@
 #include "tessera/runtime/internal/grad_w_base.hpp"
 #include "tessera/runtime/internal/visit.hpp"
 
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 
 using device::Gather;
 using device::SlotKind;
@@ -255,4 +255,4 @@ bool GradWPass::run(const BucketImage& image, const Operands& operands, const Ru
   return state_->run(image, operands, options, ledger);
 }
 
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

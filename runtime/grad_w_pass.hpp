@@ -7,7 +7,7 @@
 #include "tessera/runtime/program.hpp"
 #include "tessera/runtime/run_options.hpp"
 
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 
 // What moves so that every non-zero meets every z.
 enum class GradWExchange {
@@ -60,4 +60,4 @@ class GradWPass {
   std::unique_ptr<Base> state_;
 };
 
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

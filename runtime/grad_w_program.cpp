@@ -1,6 +1,6 @@
 #include "tessera/runtime/internal/grad_w_base.hpp"
 
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 
 void GradWPass::Base::declare_common_buffers() {
   use.q = bound.add_buffer("output gradient");
@@ -59,4 +59,4 @@ void GradWPass::Base::declare() {
   bound.step(NodeKind::Collect, "", {{use.result}, {}}, [this] { collect(); });
 }
 
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

@@ -4,7 +4,7 @@
 
 #include "tessera/base/error.hpp"
 
-namespace tessera::inline v0::runtime::internal {
+namespace tessera::runtime::internal {
 namespace {
 
 std::vector<device::SlotId> only(device::SlotId slot) { return {slot}; }
@@ -71,4 +71,4 @@ void gather_bucket(std::vector<device::Gather>& gathers, BucketSlots from, Bucke
   gathers.push_back({{{from.payload, {0, 1}}}, only(to.payload)});
 }
 
-}  // namespace tessera::inline v0::runtime::internal
+}  // namespace tessera::runtime::internal

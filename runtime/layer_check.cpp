@@ -2,9 +2,10 @@
 
 #include <algorithm>
 
+#include "tessera/base/pass.hpp"
 #include "tessera/sparse/convert.hpp"
 
-namespace tessera::inline v0::runtime::internal {
+namespace tessera::runtime::internal {
 namespace {
 
 template <class T>
@@ -13,7 +14,8 @@ MatrixView<T> group_of(MatrixView<T> all, std::int64_t groups, std::int64_t g) {
   return all.sub({g * rows, (g + 1) * rows}, {0, all.cols});
 }
 
-void add(planner::Pass pass, std::int64_t group, const Checksums& checksums, Checksums& all) {
+void add(Pass pass, std::int64_t group, const verify::Checksums& checksums,
+         verify::Checksums& all) {
   all.exact = checksums.exact && (group == 0 || all.exact);
   all.compared += checksums.compared;
   all.wrong_rows += checksums.wrong_rows;
@@ -22,20 +24,21 @@ void add(planner::Pass pass, std::int64_t group, const Checksums& checksums, Che
   if (checksums.ok()) return;
   all.first_wrong_row = checksums.first_wrong_row;
   all.first_wrong_col = checksums.first_wrong_col;
-  require_agreement(pass, group, checksums);
+  verify::require_agreement(pass, group, checksums);
 }
 
 }  // namespace
 
 template <class T>
-void check_layer_product(planner::Pass pass, const LayerWeights& weights, MatrixView<const T> in,
-                         MatrixView<const T> out, const Rounding& rounding, Checksums& all) {
+void check_layer_product(Pass pass, const LayerWeights& weights, MatrixView<const T> in,
+                         MatrixView<const T> out, const verify::Rounding& rounding,
+                         verify::Checksums& all) {
   all = {};
   const std::int64_t groups = std::ssize(weights.image().groups);
   for (std::int64_t g = 0; g < groups; ++g) {
     const sparse::Csr<float>& given = weights.given(g);
     const auto in_g = group_of(in, groups, g), out_g = group_of(out, groups, g);
-    const bool turned = pass == planner::Pass::GradA;
+    const bool turned = pass == Pass::GradA;
     add(pass, g,
         turned ? check_product<T>(sparse::transpose(given), in_g, out_g, rounding)
                : check_product<T>(given, in_g, out_g, rounding),
@@ -45,24 +48,27 @@ void check_layer_product(planner::Pass pass, const LayerWeights& weights, Matrix
 
 template <class T>
 void check_layer_gradient(std::span<const sparse::Csr<float>> gradients, MatrixView<const T> q_grad,
-                          MatrixView<const T> s, const Rounding& rounding, Checksums& all) {
+                          MatrixView<const T> s, const verify::Rounding& rounding,
+                          verify::Checksums& all) {
   all = {};
   const std::int64_t groups = std::ssize(gradients);
   for (std::int64_t g = 0; g < groups; ++g)
-    add(planner::Pass::GradW, g,
+    add(Pass::GradW, g,
         check_gradient<T>(gradients[std::size_t(g)], group_of(q_grad, groups, g),
                           group_of(s, groups, g), rounding),
         all);
 }
 
 #define TESSERA_LAYER_CHECK(T)                                                                 \
-  template void check_layer_product(planner::Pass, const LayerWeights&, MatrixView<const T>,   \
-                                    MatrixView<const T>, const Rounding&, Checksums&);         \
+  template void check_layer_product(Pass, const LayerWeights&, MatrixView<const T>,            \
+                                    MatrixView<const T>, const verify::Rounding&,              \
+                                    verify::Checksums&);                                       \
   template void check_layer_gradient(std::span<const sparse::Csr<float>>, MatrixView<const T>, \
-                                     MatrixView<const T>, const Rounding&, Checksums&);
+                                     MatrixView<const T>, const verify::Rounding&,             \
+                                     verify::Checksums&);
 TESSERA_LAYER_CHECK(float)
 TESSERA_LAYER_CHECK(Half)
 TESSERA_LAYER_CHECK(BFloat16)
 #undef TESSERA_LAYER_CHECK
 
-}  // namespace tessera::inline v0::runtime::internal
+}  // namespace tessera::runtime::internal

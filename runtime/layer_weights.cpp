@@ -11,7 +11,7 @@
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/restrict.hpp"
 
-namespace tessera::inline v0::runtime::internal {
+namespace tessera::runtime::internal {
 
 sparse::Csr<float> in_grid(const sparse::Csr<float>& weights, const partitioner::TileGrid& grid) {
   const auto fit = [](std::int64_t a, std::int64_t b) { return a % b == 0 || b % a == 0; };
@@ -24,7 +24,7 @@ sparse::Csr<float> in_grid(const sparse::Csr<float>& weights, const partitioner:
   return sparse::with_block(sparse::with_shape(parts, grid.size.x, grid.size.y), to);
 }
 
-LayerWeights::LayerWeights(const planner::Problem& problem, const partitioner::TileGrid& grid,
+LayerWeights::LayerWeights(const Problem& problem, const partitioner::TileGrid& grid,
                            Executor& executor)
     : problem_(problem), grid_(grid), executor_(executor) {}
 
@@ -253,4 +253,4 @@ template void LayerWeights::to_given(std::span<const float>, std::int64_t, spars
 template void LayerWeights::to_given(std::span<const Half>, std::int64_t, sparse::Csr<float>&);
 template void LayerWeights::to_given(std::span<const BFloat16>, std::int64_t, sparse::Csr<float>&);
 
-}  // namespace tessera::inline v0::runtime::internal
+}  // namespace tessera::runtime::internal

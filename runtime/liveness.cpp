@@ -8,7 +8,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/runtime/program.hpp"
 
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 namespace {
 
 using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS>;
@@ -116,4 +116,4 @@ Liveness liveness(const Program& program) {
   return result;
 }
 
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

@@ -5,15 +5,14 @@
 #include <algorithm>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/pass.hpp"
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/runtime/internal/layer_check.hpp"
 
-namespace tessera::inline v0::runtime::internal {
+namespace tessera::runtime::internal {
 namespace {
 
-using planner::Pass;
-
-PassSpec spec_of(const planner::Problem& problem, const planner::Plan& plan,
+PassSpec spec_of(const Problem& problem, const planner::Plan& plan,
                  const partitioner::TileGrid& grid, Pass pass) {
   const auto method = pass == Pass::Fwd     ? plan.fwd
                       : pass == Pass::GradA ? plan.grad_a
@@ -25,9 +24,9 @@ GradWExchange grad_w_exchange(const planner::Plan& plan) {
   return plan.grad_w_exchange_buckets ? GradWExchange::Buckets : GradWExchange::Inputs;
 }
 
-partitioner::TileGrid checked_grid(const planner::Problem& problem, const planner::Plan& plan,
+partitioner::TileGrid checked_grid(const Problem& problem, const planner::Plan& plan,
                                    const device::Machine& machine) {
-  planner::check_problem(problem);
+  check_problem(problem);
   if (plan.partition.g != problem.size.g)
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("the plan is for {} groups, the layer has {}; plan it anew",
@@ -41,18 +40,18 @@ partitioner::TileGrid checked_grid(const planner::Problem& problem, const planne
 
 void throw_no_pass(Pass pass) {
   throw Error(ErrorCode::InvalidArgument,
-              fmt::format("{}: the layer was planned without this pass", planner::to_string(pass)));
+              fmt::format("{}: the layer was planned without this pass", to_string(pass)));
 }
 
-void check_operand(const char* name, std::int64_t rows, std::int64_t cols,
-                   const planner::Problem& problem, std::int64_t Dims::*side) {
+void check_operand(const char* name, std::int64_t rows, std::int64_t cols, const Problem& problem,
+                   std::int64_t Dims::*side) {
   const std::int64_t wanted = problem.size.g * problem.size.*side;
   if (rows != wanted || cols != problem.size.z)
     throw Error(ErrorCode::InvalidArgument, fmt::format("{} is {} x {}; this layer needs {} x {}",
                                                         name, rows, cols, wanted, problem.size.z));
 }
 
-OneLayout::OneLayout(const planner::Problem& problem, const planner::Plan& plan,
+OneLayout::OneLayout(const Problem& problem, const planner::Plan& plan,
                      const device::Machine& machine, device::ExchangeMode mode, Executor& executor)
     : problem_(problem),
       grid_(checked_grid(problem, plan, machine)),
@@ -70,7 +69,7 @@ bool OneLayout::has(Pass pass) const {
 }
 
 // Cells whose partial sums add up to a result.
-Rounding OneLayout::rounding(Pass pass) const {
+verify::Rounding OneLayout::rounding(Pass pass) const {
   const Dims& splits = grid_.splits;
   const std::int64_t partials = pass == Pass::Fwd     ? splits.y
                                 : pass == Pass::GradA ? splits.x
@@ -154,7 +153,7 @@ Bytes OneLayout::bucket_bytes() const {
                grid_.blocks * grid_.block.area() * bytes_of(grid_.data_type));
 }
 
-device::MemoryUse memory_of_one(const planner::Problem& problem, const planner::Plan& plan,
+device::MemoryUse memory_of_one(const Problem& problem, const planner::Plan& plan,
                                 const device::Machine& machine, Pass pass) {
   const bool has_pass =
       pass == Pass::Fwd || (pass == Pass::GradA ? problem.grad_a : problem.grad_w);
@@ -175,4 +174,4 @@ TESSERA_ONE_LAYOUT(Half)
 TESSERA_ONE_LAYOUT(BFloat16)
 #undef TESSERA_ONE_LAYOUT
 
-}  // namespace tessera::inline v0::runtime::internal
+}  // namespace tessera::runtime::internal

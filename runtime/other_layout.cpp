@@ -5,13 +5,12 @@
 #include <utility>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/pass.hpp"
 #include "tessera/runtime/internal/rehome.hpp"
 #include "tessera/sparse/convert.hpp"
 
-namespace tessera::inline v0::runtime::internal {
+namespace tessera::runtime::internal {
 namespace {
-
-using planner::Pass;
 
 // This layout counts cells and tiles of the transpose.
 std::optional<partitioner::Misfit> turned_name(std::optional<partitioner::Misfit> misfit) {
@@ -112,4 +111,4 @@ TESSERA_OTHER_LAYOUT(Half)
 TESSERA_OTHER_LAYOUT(BFloat16)
 #undef TESSERA_OTHER_LAYOUT
 
-}  // namespace tessera::inline v0::runtime::internal
+}  // namespace tessera::runtime::internal

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 
 bool BucketImage::fits(const PassSpec& spec) const {
   return std::ssize(groups) == spec.groups &&
@@ -23,4 +23,4 @@ partitioner::Travel BucketImage::travel() const {
   return farthest;
 }
 
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

@@ -9,7 +9,7 @@
 #include "tessera/device/engine.hpp"
 #include "tessera/partitioner/buckets.hpp"
 
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 
 // What the builder of one pass needs to know. Shapes are those of the grid: padded. All groups are
 // cut alike, run in the same steps and share nothing.
@@ -40,4 +40,4 @@ struct BucketImage {
   partitioner::Travel travel() const;
 };
 
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 namespace {
 
 constexpr std::size_t kColumns = 100;
@@ -104,4 +104,4 @@ std::string to_string(const Program& program) {
   return out;
 }
 
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

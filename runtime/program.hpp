@@ -6,7 +6,7 @@
 
 #include "tessera/base/units.hpp"
 
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 
 // A buffer of a program, in the order they were declared.
 using BufferId = Id<struct BufferKind>;
@@ -77,4 +77,4 @@ Liveness liveness(const Program& program);
 // and written and what moves; then the buffers with their lives.
 std::string to_string(const Program& program);
 
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

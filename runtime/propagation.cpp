@@ -1,6 +1,6 @@
 #include "tessera/runtime/propagation.hpp"
 
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 namespace {
 
 // Records the shifts from where the data stand to where they are wanted.
@@ -77,4 +77,4 @@ std::vector<PropagationStep> return_home(Displacement from, Dims splits) {
   return steps;
 }
 
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

@@ -6,7 +6,7 @@
 #include "tessera/base/dims.hpp"
 #include "tessera/partitioner/buckets.hpp"
 
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 
 // How far the travelling data are from where they started: after a displacement (x, y, z) the tile
 // at (i, j, k) sees what began at (i - x, j - y, k - z), cyclically.
@@ -42,4 +42,4 @@ void propagation_steps(const partitioner::Travel& travel, Dims splits, Served se
 std::vector<PropagationStep> return_home(Displacement from, Dims splits);
 void return_home(Displacement from, Dims splits, std::vector<PropagationStep>& steps);
 
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

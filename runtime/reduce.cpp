@@ -10,7 +10,7 @@
 #include "tessera/codelets/cost/vector_cycles.hpp"
 #include "tessera/codelets/reduce.hpp"
 
-namespace tessera::inline v0::runtime::internal {
+namespace tessera::runtime::internal {
 namespace {
 
 constexpr const char* kName = "reduce";
@@ -134,4 +134,4 @@ Cycles Reduction::reduce(const device::Engine& engine, const device::Tile& tile,
                      : codelets::reduce_cycles(n, depth_, partials_, result_, workers);
 }
 
-}  // namespace tessera::inline v0::runtime::internal
+}  // namespace tessera::runtime::internal

@@ -6,7 +6,7 @@
 #include "tessera/planner/layouts.hpp"
 #include "tessera/runtime/tile_map.hpp"
 
-namespace tessera::inline v0::runtime::internal {
+namespace tessera::runtime::internal {
 namespace {
 
 constexpr const char* kPhase = "re-home values";
@@ -67,4 +67,4 @@ std::vector<device::StepRecord> rehome_steps(std::span<const partitioner::Bucket
   return {packing, exchange, placing};
 }
 
-}  // namespace tessera::inline v0::runtime::internal
+}  // namespace tessera::runtime::internal

@@ -8,9 +8,9 @@
 
 #include "tessera/device/engine.hpp"
 #include "tessera/device/ledger.hpp"
-#include "tessera/runtime/self_check.hpp"
+#include "tessera/verify/self_check.hpp"
 
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 
 // Where a pass stands, just before a step begins.
 struct Progress {
@@ -32,7 +32,7 @@ struct RunOptions {
   // together, which are left there. Results that do not add up are Error{CheckFailed} naming pass,
   // group, row and column, the results themselves as they came. Of weights and operands it takes
   // the caller's: what changes in the machine shows.
-  Checksums* self_check = nullptr;
+  verify::Checksums* self_check = nullptr;
   // For trying that out: this bit flips in this run. Only in Isolate mode, else
   // Error{InvalidArgument}. Steps are those of the pass's program: a layout of GradA's own has some
   // before it that only bring values there. Words of a bucket that lead a tile astray are
@@ -43,4 +43,4 @@ struct RunOptions {
   std::optional<device::Struck>* struck = nullptr;
 };
 
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

@@ -1,6 +1,6 @@
 #include "tessera/runtime/tile_map.hpp"
 
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 namespace {
 
 std::int64_t wrap(std::int64_t value, std::int64_t count) {
@@ -39,4 +39,4 @@ std::vector<TileId> TileMap::all() const {
   return tiles;
 }
 
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

@@ -5,7 +5,7 @@
 #include "tessera/base/dims.hpp"
 #include "tessera/base/units.hpp"
 
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 
 // One cell of the partition of a group.
 struct Cell {
@@ -40,4 +40,4 @@ class TileMap {
   TileOrder order_;
 };
 
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

@@ -6,7 +6,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/runtime/internal/home_buckets.hpp"
 
-namespace tessera::inline v0::runtime::internal {
+namespace tessera::runtime::internal {
 namespace {
 
 // travel_words: x_end, largest y_end, z_parts, then y_end of every x distance.
@@ -103,4 +103,4 @@ bool TravelLoop::next_home() {
   return true;
 }
 
-}  // namespace tessera::inline v0::runtime::internal
+}  // namespace tessera::runtime::internal

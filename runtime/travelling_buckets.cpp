@@ -4,7 +4,7 @@
 
 #include "tessera/base/error.hpp"
 
-namespace tessera::inline v0::runtime::internal {
+namespace tessera::runtime::internal {
 namespace {
 
 constexpr const char* kName = "propagate";
@@ -146,4 +146,4 @@ device::Exchange TravellingBuckets::return_from(const device::Engine& engine,
   return engine.prepare(std::move(gathers));
 }
 
-}  // namespace tessera::inline v0::runtime::internal
+}  // namespace tessera::runtime::internal

@@ -4,7 +4,7 @@
 
 #include "tessera/base/error.hpp"
 
-namespace tessera::inline v0::runtime::internal {
+namespace tessera::runtime::internal {
 namespace {
 
 using codelets::Method;
@@ -62,4 +62,4 @@ Cycles visit_cycles(const PassSpec& spec, const device::Machine& machine,
        .conv_units = machine.conv_units(spec.data_type(), spec.partials_type)});
 }
 
-}  // namespace tessera::inline v0::runtime::internal
+}  // namespace tessera::runtime::internal

@@ -8,7 +8,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/sparse/check.hpp"
 
-namespace tessera::inline v0::sparse {
+namespace tessera::sparse {
 namespace {
 
 [[noreturn]] void reject(BlockAt at, const char* what) {
@@ -122,4 +122,4 @@ template Csr<double> with_change(const Csr<double>&, const PatternChange&);
 template PatternChange difference(const Csr<float>&, const Csr<float>&);
 template PatternChange difference(const Csr<double>&, const Csr<double>&);
 
-}  // namespace tessera::inline v0::sparse
+}  // namespace tessera::sparse

@@ -6,7 +6,7 @@
 
 #include "tessera/sparse/formats.hpp"
 
-namespace tessera::inline v0::sparse {
+namespace tessera::sparse {
 
 // A place of the matrix in block coordinates.
 struct BlockAt {
@@ -36,4 +36,4 @@ Csr<T> with_change(const Csr<T>& matrix, const PatternChange& change);
 template <class T>
 PatternChange difference(const Csr<T>& before, const Csr<T>& after);
 
-}  // namespace tessera::inline v0::sparse
+}  // namespace tessera::sparse

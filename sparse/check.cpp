@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "tessera/sparse/internal/views.hpp"
+#include "tessera/base/error.hpp"
+#include "tessera/sparse/rules.hpp"
 
-namespace tessera::inline v0::sparse {
-namespace internal {
+namespace tessera::sparse {
 
 void throw_problem(const char* format, std::int64_t rows, std::int64_t cols,
                    const std::string& problem) {
@@ -96,33 +96,29 @@ template void check_but_order(const Csr<double>&);
 template void check_but_order(const Coo<float>&);
 template void check_but_order(const Coo<double>&);
 
-}  // namespace internal
-
 template <class T>
 void check(const Csr<T>& matrix) {
-  internal::check_but_order(matrix);
-  internal::throw_problem("CSR", matrix.rows, matrix.cols,
-                          internal::order_problem(internal::as_compressed(matrix)));
+  check_but_order(matrix);
+  throw_problem("CSR", matrix.rows, matrix.cols, order_problem(as_compressed(matrix)));
 }
 
 template <class T>
 void check(const Csc<T>& matrix) {
-  internal::throw_problem("CSC", matrix.rows, matrix.cols, internal::problem_but_order(matrix));
-  internal::throw_problem("CSC", matrix.rows, matrix.cols,
-                          internal::order_problem(internal::as_compressed(matrix)));
+  throw_problem("CSC", matrix.rows, matrix.cols, problem_but_order(matrix));
+  throw_problem("CSC", matrix.rows, matrix.cols, order_problem(as_compressed(matrix)));
 }
 
 template <class T>
 void check(const Coo<T>& matrix) {
-  internal::check_but_order(matrix);
-  internal::throw_problem("COO", matrix.rows, matrix.cols, internal::duplicate_problem(matrix));
+  check_but_order(matrix);
+  throw_problem("COO", matrix.rows, matrix.cols, duplicate_problem(matrix));
 }
 
 template <class T>
 void check_all_but_columns(const Csr<T>& matrix) {
-  std::string problem = internal::frame_problem(matrix);
-  if (problem.empty()) problem = internal::count_problem(matrix);
-  internal::throw_problem("CSR", matrix.rows, matrix.cols, problem);
+  std::string problem = frame_problem(matrix);
+  if (problem.empty()) problem = count_problem(matrix);
+  throw_problem("CSR", matrix.rows, matrix.cols, problem);
 }
 
 bool is_legal_row(std::span<const std::int32_t> col, std::int64_t block_cols) {
@@ -141,4 +137,4 @@ template void check(const Csc<double>&);
 template void check(const Coo<float>&);
 template void check(const Coo<double>&);
 
-}  // namespace tessera::inline v0::sparse
+}  // namespace tessera::sparse

@@ -5,7 +5,7 @@
 
 #include "tessera/sparse/formats.hpp"
 
-namespace tessera::inline v0::sparse {
+namespace tessera::sparse {
 
 // Throws Error{BadInput} unless the matrix is legal; the message names the array, the position, the
 // block row and block column, the legal range and the remedy. T is float or double. Legal means:
@@ -35,4 +35,4 @@ void check_all_but_columns(const Csr<T>& matrix);
 // Do rules 6 and 7 hold in a block row of these block columns? check() words what is wrong.
 bool is_legal_row(std::span<const std::int32_t> col, std::int64_t block_cols);
 
-}  // namespace tessera::inline v0::sparse
+}  // namespace tessera::sparse

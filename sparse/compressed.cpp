@@ -9,7 +9,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
 
-namespace tessera::inline v0::sparse {
+namespace tessera::sparse {
 namespace {
 
 using Shape = std::vector<std::int64_t>;
@@ -170,4 +170,4 @@ void check(const CompressedArrays& arrays) {
     check_matrices<std::int64_t>(arrays, nnz);
 }
 
-}  // namespace tessera::inline v0::sparse
+}  // namespace tessera::sparse

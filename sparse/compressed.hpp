@@ -7,7 +7,7 @@
 
 #include "tessera/base/block_shape.hpp"
 
-namespace tessera::inline v0::sparse {
+namespace tessera::sparse {
 
 // Begins of `lines` rows from the row of each entry, ascending: [lines + 1]. A row outside
 // 0..lines - 1 or out of order is Error{BadInput}, more than 2^31 - 1 lines Error{LimitExceeded}.
@@ -37,4 +37,4 @@ struct CompressedArrays {
 // Error{LimitExceeded}. O(nnz + rows), allocates nothing for the indices.
 void check(const CompressedArrays& arrays);
 
-}  // namespace tessera::inline v0::sparse
+}  // namespace tessera::sparse

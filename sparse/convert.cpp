@@ -10,10 +10,10 @@
 #include "tessera/base/error.hpp"
 #include "tessera/sparse/check.hpp"
 #include "tessera/sparse/internal/coo_sort.hpp"
-#include "tessera/sparse/internal/row_order.hpp"
-#include "tessera/sparse/internal/views.hpp"
+#include "tessera/sparse/row_order.hpp"
+#include "tessera/sparse/rules.hpp"
 
-namespace tessera::inline v0::sparse {
+namespace tessera::sparse {
 namespace {
 
 // Puts blocks[i] at position i for all i; row_begin of `result` is already set.
@@ -94,7 +94,7 @@ void add_up_twins(Csr<T>& m) {
 
 template <class T>
 Csr<T> to_csr(const Coo<T>& matrix, Duplicates duplicates) {
-  internal::check_but_order(matrix);
+  check_but_order(matrix);
   if (matrix.block.is_element() && matrix.blocks() >= internal::kLeastToRadixSort) {
     Csr<T> sorted;
     const bool has_twins = internal::sort_to_csr(matrix, sorted);
@@ -102,8 +102,8 @@ Csr<T> to_csr(const Coo<T>& matrix, Duplicates duplicates) {
     // Twins that are refused are sorted once more below, by position, to name them.
     if (!has_twins || duplicates == Duplicates::Sum) return sorted;
   }
-  internal::RowOrder sorted = internal::sort_by_row(matrix.block_rows(), matrix.row, matrix.col);
-  const auto twins = internal::find_duplicate(sorted, matrix.col);
+  RowOrder sorted = sort_by_row(matrix.block_rows(), matrix.row, matrix.col);
+  const auto twins = find_duplicate(sorted, matrix.col);
   if (twins && duplicates == Duplicates::Refuse)
     throw Error(ErrorCode::BadInput,
                 fmt::format("COO of {} x {}: block row {}, block column {} is given twice, at "
@@ -156,9 +156,9 @@ Csr<T> transpose(const Csr<T>& matrix) {
 
 template <class T>
 Csr<T> sort_columns(const Csr<T>& matrix, Duplicates duplicates) {
-  internal::check_but_order(matrix);
+  check_but_order(matrix);
   const std::vector<std::int32_t> rows = rows_of(matrix);
-  const internal::RowOrder sorted = internal::sort_by_row(matrix.block_rows(), rows, matrix.col);
+  const RowOrder sorted = sort_by_row(matrix.block_rows(), rows, matrix.col);
   Csr<T> result;
   result.rows = matrix.rows, result.cols = matrix.cols, result.block = matrix.block;
   result.row_begin = matrix.row_begin;
@@ -175,7 +175,7 @@ Csr<T> with_shape(const Csr<T>& matrix, std::int64_t rows, std::int64_t cols) {
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("with_shape: {} x {} cannot hold a matrix of {} x {}; it only grows",
                             rows, cols, matrix.rows, matrix.cols));
-  const std::string problem = internal::size_problem(rows, cols, matrix.block);
+  const std::string problem = size_problem(rows, cols, matrix.block);
   if (!problem.empty()) throw Error(ErrorCode::InvalidArgument, "with_shape: " + problem);
   Csr<T> result = matrix;
   result.rows = rows, result.cols = cols;
@@ -255,4 +255,4 @@ template Csr<double> cast<double>(const Csr<double>&);
 template PatternStats pattern_stats(const Csr<float>&);
 template PatternStats pattern_stats(const Csr<double>&);
 
-}  // namespace tessera::inline v0::sparse
+}  // namespace tessera::sparse

@@ -7,7 +7,7 @@
 #include "tessera/base/pattern_stats.hpp"
 #include "tessera/sparse/formats.hpp"
 
-namespace tessera::inline v0::sparse {
+namespace tessera::sparse {
 
 // Every function checks its input by the rules of check.hpp first (Error{BadInput}), gives a legal
 // matrix back, and shares nothing with its input. T and U are float or double. Values are moved,
@@ -95,4 +95,4 @@ Csr<T> from_dense(MatrixView<const T> matrix, BlockShape block);
 template <class T>
 PatternStats pattern_stats(const Csr<T>& matrix);
 
-}  // namespace tessera::inline v0::sparse
+}  // namespace tessera::sparse

@@ -9,13 +9,13 @@
 #include "tessera/base/int_math.hpp"
 #include "tessera/sparse/check.hpp"
 #include "tessera/sparse/convert.hpp"
-#include "tessera/sparse/internal/problems.hpp"
+#include "tessera/sparse/rules.hpp"
 
-namespace tessera::inline v0::sparse {
+namespace tessera::sparse {
 namespace {
 
 void check_new_block(std::int64_t rows, std::int64_t cols, BlockShape from, BlockShape to) {
-  const std::string problem = internal::size_problem(rows, cols, to);
+  const std::string problem = size_problem(rows, cols, to);
   if (!problem.empty()) throw Error(ErrorCode::InvalidArgument, "with_block: " + problem);
   const auto fits = [](std::int64_t a, std::int64_t b) { return a % b == 0 || b % a == 0; };
   if (!fits(from.rows, to.rows) || !fits(from.cols, to.cols))
@@ -175,4 +175,4 @@ template Coo<double> with_block(const Coo<double>&, BlockShape, Incomplete);
 template Csr<float> inflate(const Csr<float>&, BlockShape);
 template Csr<double> inflate(const Csr<double>&, BlockShape);
 
-}  // namespace tessera::inline v0::sparse
+}  // namespace tessera::sparse

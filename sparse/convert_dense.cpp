@@ -3,9 +3,9 @@
 #include "tessera/base/error.hpp"
 #include "tessera/sparse/check.hpp"
 #include "tessera/sparse/convert.hpp"
-#include "tessera/sparse/internal/problems.hpp"
+#include "tessera/sparse/rules.hpp"
 
-namespace tessera::inline v0::sparse {
+namespace tessera::sparse {
 namespace {
 
 template <class T>
@@ -33,7 +33,7 @@ Matrix<T> to_dense(const Csr<T>& matrix) {
 
 template <class T>
 Csr<T> from_dense(MatrixView<const T> matrix, BlockShape block) {
-  const std::string problem = internal::size_problem(matrix.rows, matrix.cols, block);
+  const std::string problem = size_problem(matrix.rows, matrix.cols, block);
   if (!problem.empty()) throw Error(ErrorCode::InvalidArgument, "from_dense: " + problem);
   Csr<T> result;
   result.rows = matrix.rows, result.cols = matrix.cols, result.block = block;
@@ -57,4 +57,4 @@ template Matrix<double> to_dense(const Csr<double>&);
 template Csr<float> from_dense(MatrixView<const float>, BlockShape);
 template Csr<double> from_dense(MatrixView<const double>, BlockShape);
 
-}  // namespace tessera::inline v0::sparse
+}  // namespace tessera::sparse

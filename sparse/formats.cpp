@@ -5,7 +5,7 @@
 #include <ostream>
 #include <string_view>
 
-namespace tessera::inline v0::sparse {
+namespace tessera::sparse {
 namespace {
 
 template <class Matrix>
@@ -38,4 +38,4 @@ template std::ostream& operator<<(std::ostream&, const Csc<double>&);
 template std::ostream& operator<<(std::ostream&, const Coo<float>&);
 template std::ostream& operator<<(std::ostream&, const Coo<double>&);
 
-}  // namespace tessera::inline v0::sparse
+}  // namespace tessera::sparse

@@ -6,7 +6,7 @@
 
 #include "tessera/base/block_shape.hpp"
 
-namespace tessera::inline v0::sparse {
+namespace tessera::sparse {
 
 // The three storage formats, as plain values over T = float or double. A matrix of [rows][cols]
 // elements is cut into blocks of `block`; only some blocks are stored, each whole, in one run of
@@ -68,4 +68,4 @@ std::ostream& operator<<(std::ostream& out, const Csc<T>& matrix);
 template <class T>
 std::ostream& operator<<(std::ostream& out, const Coo<T>& matrix);
 
-}  // namespace tessera::inline v0::sparse
+}  // namespace tessera::sparse

@@ -14,7 +14,7 @@
 #include "tessera/base/random.hpp"
 #include "tessera/sparse/random.hpp"
 
-namespace tessera::inline v0::sparse {
+namespace tessera::sparse {
 namespace {
 
 constexpr std::pair<std::string_view, PatternKind> kNames[] = {
@@ -217,4 +217,4 @@ Csr<float> draw_pattern(std::int64_t rows, std::int64_t cols, BlockShape block, 
   return matrix;
 }
 
-}  // namespace tessera::inline v0::sparse
+}  // namespace tessera::sparse

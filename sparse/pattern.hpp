@@ -9,7 +9,7 @@
 #include "tessera/base/dims.hpp"
 #include "tessera/sparse/formats.hpp"
 
-namespace tessera::inline v0::sparse {
+namespace tessera::sparse {
 
 // How the blocks of a drawn pattern are spread.
 enum class PatternKind {
@@ -53,4 +53,4 @@ std::string to_string(const PatternSpec& spec);
 Csr<float> draw_pattern(std::int64_t rows, std::int64_t cols, BlockShape block, double density,
                         std::uint64_t seed, const PatternSpec& spec);
 
-}  // namespace tessera::inline v0::sparse
+}  // namespace tessera::sparse

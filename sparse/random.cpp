@@ -9,16 +9,16 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/base/random.hpp"
-#include "tessera/sparse/internal/problems.hpp"
+#include "tessera/sparse/rules.hpp"
 
-namespace tessera::inline v0::sparse {
+namespace tessera::sparse {
 namespace {
 
 void check_arguments(std::int64_t rows, std::int64_t cols, BlockShape block, double density) {
   if (rows < 1 || cols < 1)
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("random_pattern: {} rows and {} columns; the least is 1", rows, cols));
-  const std::string problem = internal::size_problem(rows, cols, block);
+  const std::string problem = size_problem(rows, cols, block);
   if (!problem.empty()) throw Error(ErrorCode::InvalidArgument, "random_pattern: " + problem);
   if (!(density >= 0 && density <= 1))
     throw Error(ErrorCode::InvalidArgument,
@@ -92,4 +92,4 @@ void fill_signs(Csr<float>& matrix, std::uint64_t seed) {
   draw_signs(matrix, random);
 }
 
-}  // namespace tessera::inline v0::sparse
+}  // namespace tessera::sparse

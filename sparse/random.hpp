@@ -5,7 +5,7 @@
 #include "tessera/base/block_shape.hpp"
 #include "tessera/sparse/formats.hpp"
 
-namespace tessera::inline v0::sparse {
+namespace tessera::sparse {
 
 // A [rows][cols] matrix with exactly round(density * block rows * block columns) blocks, every
 // choice of that many places equally likely, and values of +1 or -1. The same arguments give the
@@ -21,4 +21,4 @@ Csr<float> random_pattern(std::int64_t rows, std::int64_t cols, BlockShape block
 // `values` gets the size it should have, so a pattern may come without.
 void fill_signs(Csr<float>& matrix, std::uint64_t seed);
 
-}  // namespace tessera::inline v0::sparse
+}  // namespace tessera::sparse

@@ -8,7 +8,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/sparse/check.hpp"
 
-namespace tessera::inline v0::sparse {
+namespace tessera::sparse {
 namespace {
 
 constexpr std::int64_t kNone = -1;
@@ -100,4 +100,4 @@ template Csr<double> on_pattern(const Csr<double>&, const Csr<double>&);
 template Csr<float> cropped(const Csr<float>&, std::int64_t, std::int64_t);
 template Csr<double> cropped(const Csr<double>&, std::int64_t, std::int64_t);
 
-}  // namespace tessera::inline v0::sparse
+}  // namespace tessera::sparse

@@ -4,7 +4,7 @@
 
 #include "tessera/sparse/formats.hpp"
 
-namespace tessera::inline v0::sparse {
+namespace tessera::sparse {
 
 // The blocks of `pattern` with the values of `matrix`, zero where it stores nothing and beyond its
 // sides. The two may have any blocks. O(values of the pattern + blocks of the matrix).
@@ -17,4 +17,4 @@ Csr<T> on_pattern(const Csr<T>& matrix, const Csr<T>& pattern);
 template <class T>
 Csr<T> cropped(const Csr<T>& elements, std::int64_t rows, std::int64_t cols);
 
-}  // namespace tessera::inline v0::sparse
+}  // namespace tessera::sparse

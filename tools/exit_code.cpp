@@ -10,9 +10,10 @@
 #include <new>
 
 #include "tessera/base/error.hpp"
-#include "tessera/sparse/write.hpp"
+#include "tessera/base/file.hpp"
+#include "tessera/io/write.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 namespace {
 
 int exit_code_of(ErrorCode code) {
@@ -76,7 +77,7 @@ void write_folder(const std::string& folder,
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("{}: the folder cannot be made: {}", folder, failed.message()));
   for (const auto& [name, bytes] : files)
-    sparse::write_file((std::filesystem::path(folder) / name).string(), bytes);
+    write_file((std::filesystem::path(folder) / name).string(), bytes);
 }
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

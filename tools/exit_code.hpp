@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 
 // What every program of the project answers to the shell.
 enum ExitCode {
@@ -33,4 +33,4 @@ void write_results(const std::string& path, const std::string& text);
 void write_folder(const std::string& folder,
                   const std::vector<std::pair<std::string, std::string>>& files);
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

@@ -12,16 +12,15 @@
 #include "tessera/base/error.hpp"
 #include "tessera/tools/plan_notes.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 
-planner::PlanResult PlanSource::plan(const planner::Problem& problem,
-                                     const device::Machine& machine,
+planner::PlanResult PlanSource::plan(const Problem& problem, const device::Machine& machine,
                                      const planner::Options& options, const PatternStats* stats) {
   return cache_ ? cache_->plan(problem, machine, options, stats)
                 : planner::plan(problem, machine, options, stats);
 }
 
-planner::BestEffort PlanSource::plan_or(OnNoFit on_no_fit, const planner::Problem& problem,
+planner::BestEffort PlanSource::plan_or(OnNoFit on_no_fit, const Problem& problem,
                                         const device::Machine& machine,
                                         const planner::Options& options,
                                         const PatternStats* stats) {
@@ -45,9 +44,9 @@ planner::PlannedLayer load_plan(const std::string& path) {
   return planner::plan_from_json(without_notes(load_text(path)), path);
 }
 
-sparse::ReadMatrix load_weights(const std::string& path) {
+io::ReadMatrix load_weights(const std::string& path) {
   try {
-    sparse::ReadMatrix file = sparse::read_matrix(path);
+    io::ReadMatrix file = io::read_matrix(path);
     if (file.matrix.rows != 0 && file.matrix.cols != 0) return file;
     throw Error(ErrorCode::BadInput,
                 fmt::format("{}: the matrix is {} x {}; a layer needs 1 x 1 at least", path,
@@ -82,4 +81,4 @@ std::string host_rates_path() {
   return (folder / "tessera" / "host_rates.json").string();
 }
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

@@ -3,14 +3,14 @@
 #include <optional>
 #include <string>
 
+#include "tessera/io/read.hpp"
 #include "tessera/planner/no_fit.hpp"
 #include "tessera/planner/plan_cache.hpp"
 #include "tessera/planner/plan_json.hpp"
 #include "tessera/sparse/convert.hpp"
-#include "tessera/sparse/read.hpp"
 #include "tessera/tools/layer_arguments.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 
 // Where a program's plans come from: the planner, behind a cache when a folder for one is given.
 class PlanSource {
@@ -21,13 +21,13 @@ class PlanSource {
   }
 
   // As planner::plan and PlanCache::plan.
-  planner::PlanResult plan(const planner::Problem& problem, const device::Machine& machine,
+  planner::PlanResult plan(const Problem& problem, const device::Machine& machine,
                            const planner::Options& options, const PatternStats* stats = nullptr);
 
   // The plan of the request; when nothing fits, that of a relaxed request if `on_no_fit` allows it
   // and one helps, else Error{NoSolution} with all that planner::explain_no_fit tells. A plan is
   // there in any case.
-  planner::BestEffort plan_or(OnNoFit on_no_fit, const planner::Problem& problem,
+  planner::BestEffort plan_or(OnNoFit on_no_fit, const Problem& problem,
                               const device::Machine& machine, const planner::Options& options,
                               const PatternStats* stats);
 
@@ -40,7 +40,7 @@ planner::PlannedLayer load_plan(const std::string& path);
 
 // A file with weights: elements, a row and a column at least. Error{BadInput}, whatever the limit
 // it breaks.
-sparse::ReadMatrix load_weights(const std::string& path);
+io::ReadMatrix load_weights(const std::string& path);
 
 // A matrix of elements in blocks; sides that are no multiple of the block are padded to one.
 template <class T>
@@ -57,4 +57,4 @@ std::string host_rates_path();
 // A file's bytes; `path` "-" is standard input. Error{BadInput} names what cannot be read.
 std::string load_text(const std::string& path);
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include "tessera/base/error.hpp"
-#include "tessera/device/host_cpu.hpp"
+#include "tessera/host/cpu.hpp"
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/layer_keys.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 
 device::Machine with_tiles(device::Machine machine, std::int64_t tiles, const std::string& name) {
   if (tiles < 1 || tiles > machine.tiles)
@@ -52,4 +52,4 @@ planner::Options make_options(const LayerArguments& a, const planner::Options& b
   return options;
 }
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

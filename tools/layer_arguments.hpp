@@ -7,10 +7,10 @@
 #include "tessera/base/block_shape.hpp"
 #include "tessera/base/data_type.hpp"
 #include "tessera/device/machine.hpp"
+#include "tessera/host/layer.hpp"
 #include "tessera/planner/options.hpp"
-#include "tessera/runtime/host_layer.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 
 enum class PhaseChoice { All, Fwd, Bwd, Wu };
 
@@ -44,13 +44,13 @@ struct LayerArguments {
   std::string plan_file;              // a plan to take instead of making one
   std::string plan_cache;             // folder of plans; empty: none
   OnNoFit on_no_fit = OnNoFit::Fail;
-  runtime::DenseChoice dense = runtime::DenseChoice::Never;  // on this computer
+  host::DenseChoice dense = host::DenseChoice::Never;  // on this computer
 
   bool grad_a() const { return phase == PhaseChoice::All || phase == PhaseChoice::Bwd; }
   bool grad_w() const { return phase == PhaseChoice::All || phase == PhaseChoice::Wu; }
 };
 
-// Is the machine this computer, which runtime::HostLayer serves?
+// Is the machine this computer, which host::HostLayer serves?
 bool is_host(const LayerArguments& arguments);
 
 // The machine with that many of its tiles. Error{InvalidArgument} for more than it has, under 1, or
@@ -65,4 +65,4 @@ LayerArguments with_layer_keys(LayerArguments arguments);
 // The options and constraints of the command line, laid over `base`.
 planner::Options make_options(const LayerArguments& arguments, const planner::Options& base);
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

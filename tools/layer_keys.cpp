@@ -6,7 +6,7 @@
 
 #include "tessera/base/error.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -45,4 +45,4 @@ LayerKeys take_layer_keys(std::string& json, const std::string& where) {
   return keys;
 }
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

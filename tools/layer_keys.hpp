@@ -5,7 +5,7 @@
 
 #include "tessera/base/data_type.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 
 // What PopSparse keeps among its options and we keep with the layer.
 struct LayerKeys {
@@ -18,4 +18,4 @@ struct LayerKeys {
 // its value and what is legal. Switches may also be strings, as PopSparse's own are.
 LayerKeys take_layer_keys(std::string& json, const std::string& where);
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -27,4 +27,4 @@ std::string without_notes(std::string text) {
   return noted != 0 ? document.dump() : text;
 }
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

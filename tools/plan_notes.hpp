@@ -2,7 +2,7 @@
 
 #include <string>
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 
 // What a plan file may hold beside the plan, for people and scripts. Readers of plans skip it.
 struct PlanNotes {
@@ -17,4 +17,4 @@ std::string with_notes(const std::string& plan_json, const PlanNotes& notes);
 // stays as it is: its faults are the plan reader's to name.
 std::string without_notes(std::string text);
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

@@ -7,7 +7,7 @@
 #include "tessera/runtime/tile_map.hpp"
 #include "tessera/tools/internal/page_assets.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -72,4 +72,4 @@ std::string report_page(const std::string& report_json, const PageExtras& extras
 
 std::string study_page(const std::string& study_json) { return page_of(Json::parse(study_json)); }
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

@@ -4,7 +4,7 @@
 
 #include "tessera/partitioner/buckets.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 
 // Was the chart library there when the programs were built?
 bool can_make_pages();
@@ -26,4 +26,4 @@ std::string report_page(const std::string& report_json, const PageExtras& extras
 // The same for what `tessera sweep --json` or `tessera crossover --json` prints.
 std::string study_page(const std::string& study_json);
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

@@ -3,10 +3,10 @@
 #include <utility>
 #include <vector>
 
+#include "tessera/arrays/row_sparse/cast_storage.hpp"
 #include "tessera/base/half.hpp"
-#include "tessera/sparse/row_sparse/cast_storage.hpp"
 
-namespace tessera::inline v0::train {
+namespace tessera::train {
 namespace {
 
 template <class T>
@@ -38,8 +38,8 @@ RowGradient grad_w_rows(runtime::FullyConnected& layer, MatrixView<const T> q_gr
                         MatrixView<const T> s) {
   sparse::Csr<float> all;
   device::Ledger ledger = layer.grad_w<T>(q_grad, s, all);
-  if (!all.block.is_element()) return {sparse::to_row_sparse(all), std::move(ledger)};
-  return {sparse::to_row_sparse(touched_rows(all, q_grad)), std::move(ledger)};
+  if (!all.block.is_element()) return {arrays::to_row_sparse(all), std::move(ledger)};
+  return {arrays::to_row_sparse(touched_rows(all, q_grad)), std::move(ledger)};
 }
 
 template RowGradient grad_w_rows(runtime::FullyConnected&, MatrixView<const float>,
@@ -47,4 +47,4 @@ template RowGradient grad_w_rows(runtime::FullyConnected&, MatrixView<const floa
 template RowGradient grad_w_rows(runtime::FullyConnected&, MatrixView<const Half>,
                                  MatrixView<const Half>);
 
-}  // namespace tessera::inline v0::train
+}  // namespace tessera::train

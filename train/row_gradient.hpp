@@ -1,15 +1,15 @@
 #pragma once
 
+#include "tessera/arrays/row_sparse/arrays.hpp"
 #include "tessera/base/matrix.hpp"
 #include "tessera/device/engine.hpp"
 #include "tessera/runtime/fully_connected.hpp"
-#include "tessera/sparse/row_sparse/arrays.hpp"
 
-namespace tessera::inline v0::train {
+namespace tessera::train {
 
 // Rows of a weight gradient, and what working them out took.
 struct RowGradient {
-  sparse::RowSparse<float> gradient;  // [x][y] of the weights, zero outside their pattern
+  arrays::RowSparse<float> gradient;  // [x][y] of the weights, zero outside their pattern
   device::Ledger ledger;
 };
 
@@ -22,4 +22,4 @@ template <class T>
 RowGradient grad_w_rows(runtime::FullyConnected& layer, MatrixView<const T> q_grad,
                         MatrixView<const T> s);
 
-}  // namespace tessera::inline v0::train
+}  // namespace tessera::train

@@ -8,7 +8,7 @@
 
 #include "tessera/base/executor.hpp"
 
-namespace tessera::inline v0::internal {
+namespace tessera::internal {
 
 std::unique_ptr<Executor> make_thread_executor(int threads);
 std::unique_ptr<Executor> make_tbb_executor(int threads);
@@ -33,4 +33,4 @@ class FirstFailure {
   std::exception_ptr failure_;
 };
 
-}  // namespace tessera::inline v0::internal
+}  // namespace tessera::internal

@@ -5,13 +5,13 @@
 #include <cstdio>
 #include <set>
 
+#include "tessera/arrays/mapped/mapped_array.hpp"
+#include "tessera/arrays/tensor/contract.hpp"
+#include "tessera/arrays/tensor/slices.hpp"
 #include "tessera/base/random.hpp"
 #include "tessera/bench/formats/parts.hpp"
-#include "tessera/sparse/mapped/mapped_array.hpp"
-#include "tessera/sparse/tensor/contract.hpp"
-#include "tessera/sparse/tensor/slices.hpp"
 
-namespace tessera::inline v0::bench {
+namespace tessera::bench {
 namespace {
 
 using Shape = std::vector<std::int64_t>;
@@ -23,7 +23,7 @@ std::int64_t product(const Shape& shape) {
 }
 
 // Evenly spread and ascending, each place moved a little.
-sparse::CooTensor<float> spread(const Shape& shape, std::int64_t entries) {
+arrays::CooTensor<float> spread(const Shape& shape, std::int64_t entries) {
   Random random(/*seed=*/3);
   const std::int64_t gap = product(shape) / entries;
   std::vector<std::int32_t> indices(static_cast<std::size_t>(entries) * shape.size());
@@ -65,18 +65,18 @@ const Shape kShape = {1000, 1000, 100};
 Lines view_lines() {
   const auto tensor = [](std::int64_t n) {
     return [t = spread(kShape, n)] {
-      return t.select({sparse::Interval{10, 900}, sparse::Point{7}}).rank();
+      return t.select({arrays::Interval{10, 900}, arrays::Point{7}}).rank();
     };
   };
   const auto csr = [](std::int64_t n) {
-    return [m = sparse::to_sliced(sparse::to_csr(spread({10'000, 10'000}, n)))] {
-      return m.view(sparse::Interval{10, 900}, sparse::Interval{3, 4000}).rows();
+    return [m = arrays::to_sliced(sparse::to_csr(spread({10'000, 10'000}, n)))] {
+      return m.view(arrays::Interval{10, 900}, arrays::Interval{3, 4000}).rows();
     };
   };
   const auto mapped = [](std::int64_t n) {
-    return [m = sparse::to_mapped(spread(kShape, n), sparse::Mapping(kShape),
-                                  sparse::MappedKind::Csr)] {
-      return m.select({sparse::Slice{{}, {}, -1}, sparse::Point{7}}).rank();
+    return [m = arrays::to_mapped(spread(kShape, n), arrays::Mapping(kShape),
+                                  arrays::MappedKind::Csr)] {
+      return m.select({arrays::Slice{{}, {}, -1}, arrays::Point{7}}).rank();
     };
   };
   return {view_line("a COO tensor", tensor), view_line("a CSR", csr),
@@ -105,10 +105,10 @@ Line contraction_line(const Shape& shape) {
   for (std::int64_t d = 0; d < 3; ++d) {
     const std::vector<float> dense(std::size_t(shape[std::size_t(d)]), 2);
     double sum = 0;
-    for (const float v : sparse::contract<float>(tensor, {d}, dense).values()) sum += double(v);
+    for (const float v : arrays::contract<float>(tensor, {d}, dense).values()) sum += double(v);
     if (sum != 2.0 * kMany) return {"contraction", "wrong result", "right", false};
     const double seconds =
-        best_seconds(5, [&] { (void)sparse::contract<float>(tensor, {d}, dense); });
+        best_seconds(5, [&] { (void)arrays::contract<float>(tensor, {d}, dense); });
     least = std::min(least, seconds), most = std::max(most, seconds);
   }
   return {fmt::format("contraction of {} x {} x {}", shape[0], shape[1], shape[2]),
@@ -147,4 +147,4 @@ Lines memory_lines() {
            resident <= 2.0e9}};
 }
 
-}  // namespace tessera::inline v0::bench
+}  // namespace tessera::bench

@@ -15,7 +15,7 @@
 #include <Eigen/SparseCore>
 #endif
 
-namespace tessera::inline v0::bench {
+namespace tessera::bench {
 namespace {
 
 constexpr std::int64_t kEntries = 16'000'000, kSide = 65536, kGap = 268;
@@ -100,4 +100,4 @@ Lines conversion_lines(const std::string& python) {
   return lines;
 }
 
-}  // namespace tessera::inline v0::bench
+}  // namespace tessera::bench

@@ -3,19 +3,19 @@
 #include <cmath>
 #include <numeric>
 
+#include "tessera/arrays/tensor/blas.hpp"
 #include "tessera/base/random.hpp"
 #include "tessera/bench/formats/parts.hpp"
-#include "tessera/sparse/tensor/blas.hpp"
 
-namespace tessera::inline v0::bench {
+namespace tessera::bench {
 namespace {
 
 constexpr std::int64_t kRows = 100'000, kCols = 4096, kRowEntries = 160;
 
 template <class T>
-sparse::SlicedCsr<T> random_csr() {
+arrays::SlicedCsr<T> random_csr() {
   Random random(/*seed=*/2);
-  sparse::CsrArrays<T> a{kRows, kCols, {}, {}, {}, {}};
+  arrays::CsrArrays<T> a{kRows, kCols, {}, {}, {}, {}};
   constexpr std::int64_t kGap = kCols / kRowEntries;
   for (std::int64_t r = 0; r < kRows; ++r) {
     a.row_begin.push_back(r * kRowEntries);
@@ -25,13 +25,13 @@ sparse::SlicedCsr<T> random_csr() {
     }
     a.row_end.push_back((r + 1) * kRowEntries);
   }
-  return sparse::SlicedCsr<T>(std::move(a));
+  return arrays::SlicedCsr<T>(std::move(a));
 }
 
 // Bytes a second at which this core reads values and columns, whatever it does with them: sums of
 // words in eight lanes, which the compiler turns into vectors.
 template <class T>
-double read_rate(const sparse::CsrArrays<T>& a) {
+double read_rate(const arrays::CsrArrays<T>& a) {
   const auto sum_words = [](const void* memory, std::size_t bytes) {
     const auto* words = static_cast<const std::uint64_t*>(memory);
     std::uint64_t lane[8] = {};
@@ -49,10 +49,10 @@ double read_rate(const sparse::CsrArrays<T>& a) {
 
 template <class T>
 Lines lines_of(const std::string& type) {
-  const sparse::SlicedCsr<T> a = random_csr<T>();
+  const arrays::SlicedCsr<T> a = random_csr<T>();
   const std::vector<T> x(std::size_t(kCols), T(1));
   std::vector<T> y(static_cast<std::size_t>(kRows));
-  const double seconds = best_seconds(7, [&] { sparse::gemv<sparse::SlicedCsr<T>>(a, x, y); });
+  const double seconds = best_seconds(7, [&] { arrays::gemv<arrays::SlicedCsr<T>>(a, x, y); });
   const auto& arrays = a.arrays();
   const double checksum = std::accumulate(y.begin(), y.end(), 0.0);
   const double truth = std::accumulate(arrays.values.begin(), arrays.values.end(), 0.0);
@@ -72,4 +72,4 @@ Lines gemv_lines() {
   return lines;
 }
 
-}  // namespace tessera::inline v0::bench
+}  // namespace tessera::bench

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace tessera::inline v0::bench {
+namespace tessera::bench {
 
 // One line of a report; without a bar it is only told.
 struct Line {
@@ -28,4 +28,4 @@ Lines access_lines();
 // 100 million entries of a 10000 x 10000 x 100 tensor at rest.
 Lines memory_lines();
 
-}  // namespace tessera::inline v0::bench
+}  // namespace tessera::bench

@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "tessera/base/random_matrix.hpp"
+#include "tessera/io/read.hpp"
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
-#include "tessera/sparse/read.hpp"
 
-namespace tessera::inline v0::bench {
+namespace tessera::bench {
 namespace {
 
 constexpr std::uint64_t kSeed = 7;
@@ -28,10 +28,10 @@ sparse::Csr<float> as_float(const sparse::Csr<double>& from) {
 
 double simulated_seconds(const LayerCase& c) {
   const device::Machine machine = device::machine_preset("gc200");
-  const planner::Problem problem{.size = {1, c.x, c.y, c.z},
-                                 .block = c.shape(),
-                                 .density = c.density,
-                                 .data_type = DataType::Float};
+  const Problem problem{.size = {1, c.x, c.y, c.z},
+                        .block = c.shape(),
+                        .density = c.density,
+                        .data_type = DataType::Float};
   const auto executor = make_executor(1);
   runtime::FullyConnected layer(problem, planner::plan_or_throw(problem, machine), machine,
                                 device::ExchangeMode::Share, *executor);
@@ -55,7 +55,7 @@ RealMatrices real_over_uniform(const std::filesystem::path& shared) {
     if (entry.path().extension() == ".smtx") files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   for (const auto& file : files) {
-    const auto matrix = as_float(sparse::read_matrix(file.string()).matrix);
+    const auto matrix = as_float(io::read_matrix(file.string()).matrix);
     if (matrix.blocks() < 5000) continue;
     LayerCase c{.x = matrix.rows, .y = matrix.cols, .z = 256};
     c.density = double(matrix.blocks()) / (double(c.x) * double(c.y));
@@ -68,7 +68,7 @@ RealMatrices real_over_uniform(const std::filesystem::path& shared) {
 
 double dense_seconds(const LayerCase& c) {
   LayerCase dense = c;
-  dense.dense = runtime::DenseChoice::Always;
+  dense.dense = host::DenseChoice::Always;
   dense.density = 0.01;  // zeros are multiplied as well
   const double own = measure(dense).seconds;
   return std::min(own, open_blas_seconds(c).value_or(own));
@@ -90,4 +90,4 @@ double crossover(const LayerCase& c) {
   return low;
 }
 
-}  // namespace tessera::inline v0::bench
+}  // namespace tessera::bench

@@ -7,7 +7,7 @@
 
 #include "tessera/bench/layer/layer_case.hpp"
 
-namespace tessera::inline v0::bench {
+namespace tessera::bench {
 
 // Time of a forward pass simulated on a gc200 with shared memory over that of the host layer, both
 // on one thread.
@@ -32,4 +32,4 @@ std::optional<double> open_blas_seconds(const LayerCase& c);
 // the interval until it is 0.02 wide; 1 where sparse is never slower.
 double crossover(const LayerCase& c);
 
-}  // namespace tessera::inline v0::bench
+}  // namespace tessera::bench

@@ -10,17 +10,16 @@
 #include <utility>
 #include <vector>
 
+#include "tessera/base/pass.hpp"
 #include "tessera/base/random_matrix.hpp"
-#include "tessera/device/float_peak.hpp"
-#include "tessera/runtime/host_layer.hpp"
-#include "tessera/runtime/verify.hpp"
+#include "tessera/host/float_peak.hpp"
+#include "tessera/host/layer.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
+#include "tessera/verify/verify.hpp"
 
-namespace tessera::inline v0::bench {
+namespace tessera::bench {
 namespace {
-
-using planner::Pass;
 
 double now(int threads) {
   timespec t;
@@ -28,18 +27,18 @@ double now(int threads) {
   return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
 }
 
-void require(const runtime::Verdict& verdict, const LayerCase& c) {
+void require(const verify::Verdict& verdict, const LayerCase& c) {
   if (!verdict.ok()) throw std::runtime_error(c.name() + ": wrong result, " + to_string(verdict));
 }
 
 // A row of GradW in panels adds up a partial sum for each.
-runtime::Rounding rounding_of(const LayerCase& c) {
+verify::Rounding rounding_of(const LayerCase& c) {
   return {parse_data_type(c.type), DataType::Float, 1 + c.z / 64 + c.y / 16};
 }
 
 // Of this computer, measured when the first case asks.
-const runtime::HostRates& rates() {
-  static const runtime::HostRates measured = runtime::measure_host_rates();
+const host::HostRates& rates() {
+  static const host::HostRates measured = host::measure_host_rates();
   return measured;
 }
 
@@ -58,7 +57,7 @@ class Runner {
     check();
   }
   double forecast_seconds() const { return layer_.forecast(case_.pass).seconds(); }
-  runtime::HostTimes run() {
+  host::HostTimes run() {
     if (case_.pass == Pass::Fwd)
       return layer_.template forward<T>(std::as_const(s_).view(), q_.view());
     if (case_.pass == Pass::GradA)
@@ -68,7 +67,7 @@ class Runner {
   }
 
  private:
-  planner::Problem problem() const {
+  Problem problem() const {
     return {.size = {1, case_.x, case_.y, case_.z},
             .block = case_.shape(),
             .density = case_.density,
@@ -78,29 +77,29 @@ class Runner {
   }
   void check() {
     run();
-    if (case_.pass == Pass::GradW) return check_gradient();
+    if (case_.pass == Pass::GradW) return verify::check_gradient();
     const bool fwd = case_.pass == Pass::Fwd;
     const auto matrix = fwd ? weights_ : sparse::transpose(weights_);
     const auto in = std::as_const(fwd ? s_ : q_).view(), out = std::as_const(fwd ? q_ : s_).view();
     for (const std::int64_t first : {std::int64_t{0}, std::max<std::int64_t>(case_.z - 2, 0)}) {
       const Range cols{first, std::min(first + 2, case_.z)};
-      require(runtime::verify_product<T>(matrix, in.sub({0, in.rows}, cols),
-                                         out.sub({0, out.rows}, cols), rounding_of(case_)),
+      require(verify::verify_product<T>(matrix, in.sub({0, in.rows}, cols),
+                                        out.sub({0, out.rows}, cols), rounding_of(case_)),
               case_);
     }
   }
-  void check_gradient() {
+  void verify::check_gradient() {
     if (weights_.values.size() * std::size_t(case_.z) > 500'000'000) return;
-    require(runtime::verify_gradient<T>(weights_, gradient_, std::as_const(q_).view(),
-                                        std::as_const(s_).view(),
-                                        {DataType::Float, DataType::Float, 1 + case_.z / 16}),
+    require(verify::verify_gradient<T>(weights_, gradient_, std::as_const(q_).view(),
+                                       std::as_const(s_).view(),
+                                       {DataType::Float, DataType::Float, 1 + case_.z / 16}),
             case_);
   }
 
   LayerCase case_;
   const sparse::Csr<float>& weights_;
   std::unique_ptr<Executor> executor_;
-  runtime::HostLayer layer_;
+  host::HostLayer layer_;
   Matrix<T> s_, q_;
   sparse::Csr<float> gradient_;
 };
@@ -111,9 +110,9 @@ Measured measure_as(const LayerCase& c, const sparse::Csr<float>& weights) {
   std::vector<double> kernels, copies;
   Measured measured;
   measured.forecast_seconds = runner.forecast_seconds();
-  measured.peak = device::measure_float_peak().fused;
+  measured.peak = host::measure_float_peak().fused;
   const Seconds seconds = time_of(c.threads, 15, [&] {
-    const runtime::HostTimes times = runner.run();
+    const host::HostTimes times = runner.run();
     kernels.push_back(times.kernel_seconds / times.seconds / c.threads);
     copies.push_back(times.copy_seconds / times.seconds);
   });
@@ -193,4 +192,4 @@ Measured measure(const LayerCase& c) {
   return measure(c, sparse::random_pattern(c.x, c.y, c.shape(), c.density, /*seed=*/7));
 }
 
-}  // namespace tessera::inline v0::bench
+}  // namespace tessera::bench

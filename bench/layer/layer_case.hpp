@@ -5,23 +5,23 @@
 #include <string>
 
 #include "tessera/base/block_shape.hpp"
-#include "tessera/device/host_cpu.hpp"
+#include "tessera/host/cpu.hpp"
+#include "tessera/host/layer.hpp"
 #include "tessera/planner/plan.hpp"
-#include "tessera/runtime/host_layer.hpp"
 #include "tessera/sparse/formats.hpp"
 
-namespace tessera::inline v0::bench {
+namespace tessera::bench {
 
 // One pass of one layer: outputs x inputs, batch, square blocks, stored type.
 struct LayerCase {
   std::int64_t x = 4096, y = 4096, z = 256;
   std::int64_t block = 1;
   double density = 0.1;
-  planner::Pass pass = planner::Pass::Fwd;
+  Pass pass = Pass::Fwd;
   std::string type = "float";
   int threads = 1;
-  runtime::DenseChoice dense = runtime::DenseChoice::Never;
-  device::HostCpu cpu = device::read_host_cpu();  // whose caches the layer is cut for
+  host::DenseChoice dense = host::DenseChoice::Never;
+  host::HostCpu cpu = host::read_host_cpu();  // whose caches the layer is cut for
 
   // "4096x4096 z256 block 1 density 0.1 Fwd float, 1 thread"
   std::string name() const;
@@ -56,4 +56,4 @@ Seconds time_of(int threads, int samples, const std::function<void()>& run);
 Measured measure(const LayerCase& c, const sparse::Csr<float>& weights);
 Measured measure(const LayerCase& c);  // a uniform pattern
 
-}  // namespace tessera::inline v0::bench
+}  // namespace tessera::bench

@@ -10,13 +10,13 @@
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/bench/layer/comparisons.hpp"
 #include "tessera/bench/timing.hpp"
-#include "tessera/device/float_peak.hpp"
-#include "tessera/runtime/host_layer.hpp"
-#include "tessera/runtime/verify.hpp"
+#include "tessera/host/float_peak.hpp"
+#include "tessera/host/layer.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
+#include "tessera/verify/verify.hpp"
 
-namespace tessera::inline v0::bench {
+namespace tessera::bench {
 namespace {
 
 #ifdef TESSERA_HAS_EIGEN
@@ -55,7 +55,7 @@ struct OwnLayer {
   }
 
   std::unique_ptr<Executor> executor = make_executor(1);
-  runtime::HostLayer layer;
+  host::HostLayer layer;
 };
 
 // Some columns, an odd number apart: of every panel and at every place in a vector.
@@ -69,7 +69,7 @@ void require_right(const Peer& peer, const PeerProblem& problem, const Product& 
   // What an earlier product left must not pass for a result.
   std::fill(q.elements().begin(), q.elements().end(), std::numeric_limits<float>::quiet_NaN());
   product(q);
-  const runtime::Verdict verdict = runtime::verify_product<float>(
+  const verify::Verdict verdict = verify::verify_product<float>(
       problem.weights, some_columns(problem.s.view()), some_columns(std::as_const(q).view()), {});
   if (!verdict.ok())
     throw std::runtime_error(problem.layer.name() + ": " + peer.name + " gives a wrong result, " +
@@ -138,7 +138,7 @@ std::vector<PeerRate> peer_rates(const LayerCase& c) {
   }
   const std::vector<double> times = medians_in_turns(bodies);
   const double flops = 2.0 * double(problem.elements.values.size()) * double(c.z);
-  const double peak = device::measure_float_peak().fused;
+  const double peak = host::measure_float_peak().fused;
   for (std::size_t i = 0; i < rates.size(); ++i) rates[i].of_peak = flops / times[i] / peak;
   return rates;
 }
@@ -154,4 +154,4 @@ std::optional<double> open_blas_seconds(const LayerCase& c) {
   return time_of(1, 9, [&] { product(q); }).median;
 }
 
-}  // namespace tessera::inline v0::bench
+}  // namespace tessera::bench

@@ -8,7 +8,7 @@
 #include "tessera/bench/layer/layer_case.hpp"
 #include "tessera/sparse/formats.hpp"
 
-namespace tessera::inline v0::bench {
+namespace tessera::bench {
 
 // Fwd of one case on float, as every library gets it.
 struct PeerProblem {
@@ -52,4 +52,4 @@ struct PeerRate {
 // one is std::runtime_error.
 std::vector<PeerRate> peer_rates(const LayerCase& c);
 
-}  // namespace tessera::inline v0::bench
+}  // namespace tessera::bench

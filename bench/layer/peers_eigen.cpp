@@ -5,7 +5,7 @@
 
 #include "tessera/bench/layer/peers.hpp"
 
-namespace tessera::inline v0::bench {
+namespace tessera::bench {
 
 // Row-major sparse times row-major dense, Eigen's fastest order here.
 Product make_eigen(const PeerProblem& problem) {
@@ -21,4 +21,4 @@ Product make_eigen(const PeerProblem& problem) {
   };
 }
 
-}  // namespace tessera::inline v0::bench
+}  // namespace tessera::bench

@@ -6,7 +6,7 @@
 
 #include "tessera/bench/layer/peers.hpp"
 
-namespace tessera::inline v0::bench {
+namespace tessera::bench {
 namespace {
 
 void require_success(rsb_err_t error, const char* what) {
@@ -46,4 +46,4 @@ Product make_librsb(const PeerProblem& problem) {
   };
 }
 
-}  // namespace tessera::inline v0::bench
+}  // namespace tessera::bench

@@ -9,7 +9,7 @@
 #include "tessera/bench/layer/peers.hpp"
 #include "tessera/sparse/convert.hpp"
 
-namespace tessera::inline v0::bench {
+namespace tessera::bench {
 namespace {
 
 using Kernel = libxsmm_smmfunction_reducebatch_offs;
@@ -123,4 +123,4 @@ Product make_libxsmm_panels(const PeerProblem& problem) {
   };
 }
 
-}  // namespace tessera::inline v0::bench
+}  // namespace tessera::bench

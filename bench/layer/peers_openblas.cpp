@@ -5,7 +5,7 @@
 #include "tessera/bench/layer/peers.hpp"
 #include "tessera/sparse/convert.hpp"
 
-namespace tessera::inline v0::bench {
+namespace tessera::bench {
 
 // Zeros are multiplied as well.
 Product make_open_blas(const PeerProblem& problem) {
@@ -19,4 +19,4 @@ Product make_open_blas(const PeerProblem& problem) {
   };
 }
 
-}  // namespace tessera::inline v0::bench
+}  // namespace tessera::bench

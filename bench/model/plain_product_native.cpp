@@ -5,11 +5,11 @@
 
 #include "tessera/bench/model/plain_product.hpp"
 
-namespace tessera::inline v0::bench {
+namespace tessera::bench {
 
 void plain_product_native(const sparse::Csr<float>& weights, MatrixView<const float> s,
                           MatrixView<float> q) {
 #include "tessera/bench/model/plain_product.inl"
 }
 
-}  // namespace tessera::inline v0::bench
+}  // namespace tessera::bench

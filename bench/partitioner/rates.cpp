@@ -9,7 +9,7 @@
 #include "tessera/base/half.hpp"
 #include "tessera/bench/timing.hpp"
 
-namespace tessera::inline v0::bench {
+namespace tessera::bench {
 namespace {
 
 void copy_chunks(const std::vector<float>& from, std::vector<float>& to, Executor& executor) {
@@ -90,4 +90,4 @@ void decode_ratio(Report& report, const std::string& name, const Layer& layer) {
   report.at_most("decode against encode, " + name + ", both into new storage", t[1] / t[0], 1.0);
 }
 
-}  // namespace tessera::inline v0::bench
+}  // namespace tessera::bench

@@ -5,7 +5,7 @@
 #include "tessera/bench/partitioner/workload.hpp"
 #include "tessera/bench/report.hpp"
 
-namespace tessera::inline v0::bench {
+namespace tessera::bench {
 
 // Words, source map and values, from the matrix into storage that is there.
 void encode_rate(Report& report, const std::string& name, const Layer& layer, double bar);
@@ -15,4 +15,4 @@ void thread_ratio(Report& report, const std::string& name, const Layer& layer);
 void column_splits(Report& report);
 void decode_ratio(Report& report, const std::string& name, const Layer& layer);
 
-}  // namespace tessera::inline v0::bench
+}  // namespace tessera::bench

@@ -11,7 +11,7 @@
 #include "tessera/bench/timing.hpp"
 #include "tessera/partitioner/update.hpp"
 
-namespace tessera::inline v0::bench {
+namespace tessera::bench {
 namespace {
 
 // `share` of the blocks leave and as many come: anywhere, or in the first rows of the matrix only.
@@ -87,4 +87,4 @@ void update_ratio(Report& report, const std::string& name, const Layer& layer, b
   }
 }
 
-}  // namespace tessera::inline v0::bench
+}  // namespace tessera::bench

@@ -7,7 +7,7 @@
 #include "tessera/codelets/bucket_layout.hpp"
 #include "tessera/sparse/random.hpp"
 
-namespace tessera::inline v0::bench {
+namespace tessera::bench {
 namespace {
 
 void set_capacities(partitioner::TileGrid& grid, std::int64_t blocks) {
@@ -59,4 +59,4 @@ Workload make_encoded(const Layer& layer) {
   return w;
 }
 
-}  // namespace tessera::inline v0::bench
+}  // namespace tessera::bench

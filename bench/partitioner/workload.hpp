@@ -8,7 +8,7 @@
 #include "tessera/partitioner/buckets.hpp"
 #include "tessera/sparse/formats.hpp"
 
-namespace tessera::inline v0::bench {
+namespace tessera::bench {
 
 constexpr std::uint64_t kPatternSeed = 7;
 
@@ -38,4 +38,4 @@ Workload make_workload(const Layer& layer);
 // The same encoded, with values; throws when decoding gives another matrix.
 Workload make_encoded(const Layer& layer);
 
-}  // namespace tessera::inline v0::bench
+}  // namespace tessera::bench

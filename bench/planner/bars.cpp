@@ -6,7 +6,7 @@
 
 #include "tessera/tests/planner/enumeration.hpp"
 
-namespace tessera::inline v0::bench {
+namespace tessera::bench {
 namespace {
 
 using Side = Bar::Side;
@@ -30,7 +30,7 @@ std::int64_t count_optimal(std::size_t count, const device::Machine& machine) {
   planner::Options one_layout;  // two are two such searches
   one_layout.per_pass_plans = false;
   for (std::size_t i = 0; i < count; ++i) {
-    const planner::Problem problem = rows[i * rows.size() / count].problem();
+    const Problem problem = rows[i * rows.size() / count].problem();
     optimal += planner::equal_answers(planner::plan(problem, machine, one_layout),
                                       planner::plan_by_enumeration(problem, machine, one_layout));
   }
@@ -86,4 +86,4 @@ std::vector<Bar> quality_bars(const QualityRequest& request, Executor& executor)
       {"skewed: simulated cycles / PopLibs' plan, mean", skewed.mean, Side::AtMost, 0.8}};
 }
 
-}  // namespace tessera::inline v0::bench
+}  // namespace tessera::bench

@@ -6,7 +6,7 @@
 #include "tessera/bench/planner/quality.hpp"
 #include "tessera/bench/planner/speed.hpp"
 
-namespace tessera::inline v0::bench {
+namespace tessera::bench {
 
 // A promise with a number.
 struct Bar {
@@ -28,4 +28,4 @@ std::vector<Bar> speed_bars();
 std::vector<Bar> optimality_bars();
 std::vector<Bar> quality_bars(const QualityRequest& request, Executor& executor);
 
-}  // namespace tessera::inline v0::bench
+}  // namespace tessera::bench

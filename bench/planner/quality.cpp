@@ -11,7 +11,7 @@
 #include "tessera/sparse/random.hpp"
 #include "tessera/tests/planner/enumeration.hpp"
 
-namespace tessera::inline v0::bench {
+namespace tessera::bench {
 namespace {
 
 using planner::RecordedPlan;
@@ -25,7 +25,7 @@ constexpr double kMostSkewedPlaces = 1 << 22;
 // Above, too little is empty for a pattern to be skewed.
 constexpr double kMostSkewedDensity = 0.25;
 
-double places(const planner::Problem& p) {
+double places(const Problem& p) {
   return double(p.size.x) * double(p.size.y) / double(p.block.area());
 }
 
@@ -34,7 +34,7 @@ bool is_uniform_choice(const RecordedPlan& row) {
 }
 
 bool is_skewed_choice(const RecordedPlan& row) {
-  const planner::Problem p = row.problem();
+  const Problem p = row.problem();
   return is_uniform_choice(row) && p.density <= kMostSkewedDensity &&
          places(p) <= kMostSkewedPlaces;
 }
@@ -50,7 +50,7 @@ std::vector<RecordedPlan> choose(const QualityRequest& request, std::size_t coun
   return rows;
 }
 
-planner::Options pinned_to(const planner::Plan& plan, const planner::Problem& problem) {
+planner::Options pinned_to(const planner::Plan& plan, const Problem& problem) {
   planner::Options options;
   options.constraints.x = plan.partition.x;
   options.constraints.y = plan.partition.y;
@@ -117,7 +117,7 @@ void find_best_nearby(const Layer& layer, std::size_t count, Executor& executor,
 }
 
 Comparison compare_row(const RecordedPlan& row, const QualityRequest& request, Executor& executor) {
-  const planner::Problem p = row.problem();
+  const Problem p = row.problem();
   const Layer layer{row.text("id"), p, device::machine_preset("gc200"),
                     sparse::random_pattern(p.size.x, p.size.y, p.block, p.density, request.seed)};
   const PatternStats stats = sparse::pattern_stats(layer.weights);
@@ -128,7 +128,7 @@ Comparison compare_row(const RecordedPlan& row, const QualityRequest& request, E
 
 Comparison compare_row_skewed(const RecordedPlan& row, Skew skew, std::uint64_t seed,
                               Executor& executor) {
-  const planner::Problem p = row.problem();
+  const Problem p = row.problem();
   const Layer layer{row.text("id") + " " + to_string(skew), p, device::machine_preset("gc200"),
                     skewed_pattern(skew, {p.size.x, p.size.y, p.block, p.density}, seed)};
   const PatternStats stats = sparse::pattern_stats(layer.weights);
@@ -183,4 +183,4 @@ Summary summary(const std::vector<Comparison>& comparisons, Ratio ratio_of) {
   return result;
 }
 
-}  // namespace tessera::inline v0::bench
+}  // namespace tessera::bench

@@ -9,7 +9,7 @@
 #include "tessera/bench/planner/simulate.hpp"
 #include "tessera/tests/planner/recorded_plans.hpp"
 
-namespace tessera::inline v0::bench {
+namespace tessera::bench {
 
 // What to compare.
 struct QualityRequest {
@@ -23,7 +23,7 @@ struct QualityRequest {
 // and pattern.
 struct Comparison {
   std::string name;
-  planner::Problem problem;
+  Problem problem;
   Dims poplibs_partition;
   Run ours, pinned;  // buckets sized by our planner, knowing as much of the pattern as each other
   Run as_poplibs;    // pinned, with PopLibs' bucket sizes, which know nothing of the pattern
@@ -62,4 +62,4 @@ Summary summary(const std::vector<Comparison>& comparisons, Ratio ratio);
 // phase.
 std::string to_text(const std::vector<Comparison>& comparisons, bool verbose);
 
-}  // namespace tessera::inline v0::bench
+}  // namespace tessera::bench

@@ -6,12 +6,12 @@
 
 #include "tessera/bench/planner/quality.hpp"
 
-namespace tessera::inline v0::bench {
+namespace tessera::bench {
 namespace {
 
 using Out = std::back_insert_iterator<std::string>;
 
-std::string layer_text(const planner::Problem& p) {
+std::string layer_text(const Problem& p) {
   return fmt::format("{}x{}x{} b{} {} {} {}", p.size.x, p.size.y, p.size.z, p.block.rows, p.density,
                      to_string(p.data_type), p.grad_w ? "all" : "fwd");
 }
@@ -100,7 +100,7 @@ void write_run(const std::string& layer, const char* plan, const Run& run, bool 
   if (!run.report)
     fmt::format_to(out, "\n==== {}, {}: {}\n", layer, plan, run.failure);
   else if (verbose)
-    fmt::format_to(out, "\n==== {}, {}\n{}", layer, plan, runtime::to_text(*run.report));
+    fmt::format_to(out, "\n==== {}, {}\n{}", layer, plan, report::to_text(*run.report));
 }
 
 void write_summary(const char* name, const std::vector<Comparison>& comparisons, Ratio ratio,
@@ -129,4 +129,4 @@ std::string to_text(const std::vector<Comparison>& comparisons, bool verbose) {
   return text;
 }
 
-}  // namespace tessera::inline v0::bench
+}  // namespace tessera::bench

@@ -7,7 +7,7 @@
 
 #include "tessera/base/random.hpp"
 
-namespace tessera::inline v0::bench {
+namespace tessera::bench {
 
 // Every order equally likely, and the same on every computer, which std::shuffle does not promise.
 template <class T>
@@ -16,4 +16,4 @@ void shuffle(std::vector<T>& items, Random& random) {
     std::swap(items[std::size_t(left - 1)], items[std::size_t(random.below(left))]);
 }
 
-}  // namespace tessera::inline v0::bench
+}  // namespace tessera::bench

@@ -3,14 +3,14 @@
 #include <utility>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/pass.hpp"
 #include "tessera/base/random_matrix.hpp"
+#include "tessera/planner/layouts.hpp"
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/sparse/convert.hpp"
 
-namespace tessera::inline v0::bench {
+namespace tessera::bench {
 namespace {
-
-using planner::Pass;
 
 constexpr std::uint64_t kOperandSeed = 17;
 // Multiply-adds of a pass up to which results are checked in double precision: a second or so.
@@ -19,7 +19,7 @@ constexpr double kMostCheckedWork = 1e8;
 template <class T>
 class PassRunner {
  public:
-  PassRunner(const Layer& layer, runtime::FullyConnected& machine, runtime::LayerReport& report)
+  PassRunner(const Layer& layer, runtime::FullyConnected& machine, report::LayerReport& report)
       : layer_(layer),
         machine_(machine),
         report_(report),
@@ -31,54 +31,53 @@ class PassRunner {
     Matrix<T> q(size().x, size().z);
     add(Pass::Fwd, machine_.forward<T>(s(), q.view()));
     if (checked_)
-      verdict() = runtime::verify_product<T>(layer_.weights, s(), std::as_const(q).view(),
-                                             rounding(Pass::Fwd));
+      verdict() = verify::verify_product<T>(layer_.weights, s(), std::as_const(q).view(),
+                                            rounding(Pass::Fwd));
   }
   void grad_a() {
     Matrix<T> s_grad(size().y, size().z);
     add(Pass::GradA, machine_.grad_a<T>(q_grad(), s_grad.view()));
     if (checked_)
-      verdict() = runtime::verify_product<T>(sparse::transpose(layer_.weights), q_grad(),
-                                             std::as_const(s_grad).view(), rounding(Pass::GradA));
+      verdict() = verify::verify_product<T>(sparse::transpose(layer_.weights), q_grad(),
+                                            std::as_const(s_grad).view(), rounding(Pass::GradA));
   }
   void grad_w() {
     sparse::Csr<float> gradient;
     add(Pass::GradW, machine_.grad_w<T>(q_grad(), s(), gradient));
     if (checked_)
-      verdict() = runtime::verify_gradient<T>(layer_.weights, gradient, q_grad(), s(),
-                                              rounding(Pass::GradW));
+      verdict() = verify::verify_gradient<T>(layer_.weights, gradient, q_grad(), s(),
+                                             rounding(Pass::GradW));
   }
 
  private:
   const Dims& size() const { return layer_.problem.size; }
   MatrixView<const T> s() const { return s_.view(); }
   MatrixView<const T> q_grad() const { return q_grad_.view(); }
-  runtime::Rounding rounding(Pass pass) const {
+  verify::Rounding rounding(Pass pass) const {
     return {layer_.problem.data_type, layer_.problem.partials_type,
-            runtime::partial_sums(report_.plan, pass)};
+            planner::partial_sums(report_.plan, pass)};
   }
   void add(Pass pass, device::Ledger ledger) {
     report_.passes.push_back({pass, std::move(ledger), std::nullopt});
   }
-  std::optional<runtime::Verdict>& verdict() { return report_.passes.back().verdict; }
+  std::optional<verify::Verdict>& verdict() { return report_.passes.back().verdict; }
 
   const Layer& layer_;
   runtime::FullyConnected& machine_;
-  runtime::LayerReport& report_;
+  report::LayerReport& report_;
   Matrix<T> s_, q_grad_;
   bool checked_;
 };
 
 template <class T>
-void run_passes(const Layer& layer, runtime::FullyConnected& machine,
-                runtime::LayerReport& report) {
+void run_passes(const Layer& layer, runtime::FullyConnected& machine, report::LayerReport& report) {
   PassRunner<T> runner(layer, machine, report);
   runner.forward();
   if (layer.problem.grad_a) runner.grad_a();
   if (layer.problem.grad_w) runner.grad_w();
 }
 
-Run run_plan(const Layer& layer, runtime::LayerReport report, Executor& executor) {
+Run run_plan(const Layer& layer, report::LayerReport report, Executor& executor) {
   runtime::FullyConnected machine(layer.problem, report.plan, layer.machine,
                                   device::ExchangeMode::Share, executor);
   if (const auto misfit = machine.set_weights(layer.weights)) return {{}, misfit->message};
@@ -95,7 +94,7 @@ Run run_plan(const Layer& layer, runtime::LayerReport report, Executor& executor
 
 }  // namespace
 
-double multiply_adds(const planner::Problem& problem) {
+double multiply_adds(const Problem& problem) {
   const Dims& size = problem.size;
   return double(size.x) * double(size.y) * double(size.z) * problem.density;
 }
@@ -103,7 +102,7 @@ double multiply_adds(const planner::Problem& problem) {
 std::optional<Cycles> Run::simulated() const {
   if (!report) return std::nullopt;
   Cycles sum;
-  for (const runtime::PassReport& pass : report->passes) sum += pass.ledger.total();
+  for (const report::PassReport& pass : report->passes) sum += pass.ledger.total();
   return sum;
 }
 
@@ -116,16 +115,15 @@ Run simulate(const Layer& layer, const planner::Options& options, const PatternS
              Executor& executor) try {
   const planner::PlanResult result = planner::plan(layer.problem, layer.machine, options, stats);
   if (!result.has_plan) return {{}, result.reason};
-  runtime::LayerReport report{
-      .source = layer.name,
-      .problem = layer.problem,
-      .plan = result.plan,
-      .machine = layer.machine,
-      .grid = runtime::tile_grid(layer.problem, result.plan, layer.machine)};
+  report::LayerReport report{.source = layer.name,
+                             .problem = layer.problem,
+                             .plan = result.plan,
+                             .machine = layer.machine,
+                             .grid = runtime::tile_grid(layer.problem, result.plan, layer.machine)};
   return run_plan(layer, std::move(report), executor);
 } catch (const Error& error) {
   if (error.code() == ErrorCode::Internal) throw;
   return {{}, error.what()};
 }
 
-}  // namespace tessera::inline v0::bench
+}  // namespace tessera::bench

@@ -5,25 +5,25 @@
 
 #include "tessera/base/executor.hpp"
 #include "tessera/planner/planner.hpp"
-#include "tessera/runtime/report.hpp"
+#include "tessera/report/report.hpp"
 #include "tessera/sparse/formats.hpp"
 
-namespace tessera::inline v0::bench {
+namespace tessera::bench {
 
 // Multiply-adds of one pass.
-double multiply_adds(const planner::Problem& problem);
+double multiply_adds(const Problem& problem);
 
 // A layer with its pattern, on a machine.
 struct Layer {
   std::string name;
-  planner::Problem problem;
+  Problem problem;
   device::Machine machine;
   sparse::Csr<float> weights;
 };
 
 // What came of planning and running a layer: a report of all its passes, or why there is none.
 struct Run {
-  std::optional<runtime::LayerReport> report;
+  std::optional<report::LayerReport> report;
   std::string failure;
 
   std::optional<Cycles> simulated() const;  // of all passes, from the engine's ledger
@@ -36,4 +36,4 @@ struct Run {
 Run simulate(const Layer& layer, const planner::Options& options, const PatternStats* stats,
              Executor& executor);
 
-}  // namespace tessera::inline v0::bench
+}  // namespace tessera::bench

@@ -11,7 +11,7 @@
 #include "tessera/bench/planner/shuffle.hpp"
 #include "tessera/sparse/random.hpp"
 
-namespace tessera::inline v0::bench {
+namespace tessera::bench {
 namespace {
 
 // Zipf's law with an exponent usual for the degrees of real graphs.
@@ -109,4 +109,4 @@ sparse::Csr<float> skewed_pattern(Skew skew, const PatternRequest& request, std:
   return matrix;
 }
 
-}  // namespace tessera::inline v0::bench
+}  // namespace tessera::bench

@@ -6,7 +6,7 @@
 
 #include "tessera/sparse/formats.hpp"
 
-namespace tessera::inline v0::bench {
+namespace tessera::bench {
 
 // Patterns that are far from uniform, each in its own way.
 //   PowerLawRows            a few rows, anywhere, hold most
@@ -30,4 +30,4 @@ struct PatternRequest {
 // O(places) with a logarithm each and 16 bytes of memory each.
 sparse::Csr<float> skewed_pattern(Skew skew, const PatternRequest& request, std::uint64_t seed);
 
-}  // namespace tessera::inline v0::bench
+}  // namespace tessera::bench

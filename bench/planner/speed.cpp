@@ -11,7 +11,7 @@
 #include "tessera/planner/planner.hpp"
 #include "tessera/tests/planner/enumeration.hpp"
 
-namespace tessera::inline v0::bench {
+namespace tessera::bench {
 namespace {
 
 planner::Options options_of(Planning planning) {
@@ -93,4 +93,4 @@ std::string to_text(const std::vector<PlanTimes>& all) {
   return text;
 }
 
-}  // namespace tessera::inline v0::bench
+}  // namespace tessera::bench

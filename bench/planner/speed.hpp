@@ -6,7 +6,7 @@
 
 #include "tessera/tests/planner/recorded_plans.hpp"
 
-namespace tessera::inline v0::bench {
+namespace tessera::bench {
 
 // What plans: the search in parity mode, the search pricing everything, and plain enumeration of
 // all partitions in either mode, which a search must beat.
@@ -38,7 +38,7 @@ class PlanTimes {
  private:
   std::string name_;
   Planning planning_;
-  std::vector<planner::Problem> problems_;
+  std::vector<Problem> problems_;
   std::vector<std::vector<double>> milliseconds_;  // [problem][measure() so far]
   std::vector<std::int64_t> evaluations_;          // [problem]
 };
@@ -46,4 +46,4 @@ class PlanTimes {
 // The figures of each beside those of PopLibs' planner and of enumeration, measured elsewhere.
 std::string to_text(const std::vector<PlanTimes>& all);
 
-}  // namespace tessera::inline v0::bench
+}  // namespace tessera::bench

@@ -4,7 +4,7 @@
 #include "tessera/base/int_math.hpp"
 #include "tessera/codelets/cost/internal/method_cycles.hpp"
 
-namespace tessera::inline v0::codelets::internal {
+namespace tessera::codelets::internal {
 namespace {
 
 enum class Pair { HalfToFloat, HalfToHalf, FloatToFloat };
@@ -115,4 +115,4 @@ LinearCycles block_grad_w_amp_load(const MatMulKernel& kernel, std::int64_t z) {
   return {0, 8 + 32 - 10, count * square};
 }
 
-}  // namespace tessera::inline v0::codelets::internal
+}  // namespace tessera::codelets::internal

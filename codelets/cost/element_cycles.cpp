@@ -1,6 +1,6 @@
 #include "tessera/codelets/cost/internal/method_cycles.hpp"
 
-namespace tessera::inline v0::codelets::internal {
+namespace tessera::codelets::internal {
 namespace {
 
 LinearCycles float_worker(const MatMulKernel& kernel, std::int64_t z, bool grad_a) {
@@ -69,4 +69,4 @@ LinearCycles element_grad_w_worker(const MatMulKernel& kernel, std::int64_t z) {
   return {35, 8, 11 + z / 4 + (z & 2 ? 3 : 0) + (z & 1 ? 4 : 0)};
 }
 
-}  // namespace tessera::inline v0::codelets::internal
+}  // namespace tessera::codelets::internal

@@ -5,7 +5,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/codelets/cost/internal/method_cycles.hpp"
 
-namespace tessera::inline v0::codelets {
+namespace tessera::codelets {
 
 std::string to_string(Method method) {
   switch (method) {
@@ -116,4 +116,4 @@ Cycles expected_scan_cycles(Method method, std::int64_t buckets, std::int64_t ma
   return Cycles(scan.start + scan.per_record_passed * passed + matching * per_match);
 }
 
-}  // namespace tessera::inline v0::codelets
+}  // namespace tessera::codelets

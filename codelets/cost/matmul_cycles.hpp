@@ -14,7 +14,7 @@
 // A worker issues one instruction every `workers` cycles, hence the factor. Counts are blocks and
 // block rows in block methods. Source of the figures: PopSparse's own estimators (PopLibs 3.4).
 // All functions are pure, never allocate and are O(1).
-namespace tessera::inline v0::codelets {
+namespace tessera::codelets {
 
 // start + rows * per_row + nonzeros * per_nonzero
 struct LinearCycles {
@@ -63,4 +63,4 @@ ScanCycles scan_cycles(Method method);
 Cycles expected_scan_cycles(Method method, std::int64_t buckets, std::int64_t matching,
                             double records_per_bucket);
 
-}  // namespace tessera::inline v0::codelets
+}  // namespace tessera::codelets

@@ -6,7 +6,7 @@
 #include "tessera/base/block_shape.hpp"
 #include "tessera/base/data_type.hpp"
 
-namespace tessera::inline v0::codelets {
+namespace tessera::codelets {
 
 // How a tile does its share of one pass. GradA has two ways: with its own meta-information
 // (ElementGradA) or with the forward one read transposed (the two Transpose methods).
@@ -35,4 +35,4 @@ struct MatMulKernel {
   bool repeat_pair_loop = false;  // PopSparse prices the pair left over of float z as z/2 pairs
 };
 
-}  // namespace tessera::inline v0::codelets
+}  // namespace tessera::codelets

@@ -4,7 +4,7 @@
 
 #include "tessera/base/int_math.hpp"
 
-namespace tessera::inline v0::codelets {
+namespace tessera::codelets {
 namespace {
 
 constexpr std::int64_t kDataPathBytes = 8;
@@ -87,4 +87,4 @@ Cycles broadcast_cycles(std::int64_t bytes, std::int64_t consecutive, std::int64
   return exchange_cycles(bytes, width);
 }
 
-}  // namespace tessera::inline v0::codelets
+}  // namespace tessera::codelets

@@ -9,7 +9,7 @@
 // Cycles of everything on a tile that is not a sparse kernel. Sizes are elements of one tile unless
 // said. Source of the figures: PopSparse's own estimators (PopLibs 3.4), a 64-bit data path.
 // All functions are pure, never allocate and are O(1). Sizes >= 0, workers >= 1.
-namespace tessera::inline v0::codelets {
+namespace tessera::codelets {
 
 // Clears `bytes` of partial sums in 64-bit stores dealt to the workers.
 Cycles zero_cycles(std::int64_t bytes, std::int64_t workers);
@@ -47,4 +47,4 @@ Cycles exchange_cycles(std::int64_t bytes, ExchangeWidth width);
 Cycles broadcast_cycles(std::int64_t bytes, std::int64_t consecutive, std::int64_t tiles,
                         ExchangeWidth width);
 
-}  // namespace tessera::inline v0::codelets
+}  // namespace tessera::codelets

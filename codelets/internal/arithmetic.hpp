@@ -17,7 +17,7 @@
 //                           in block Fwd as the CPU's dot product of pairs does, see below
 // With half sums the sum is taken in float first; rounding 24 bits to 11 after that gives the same
 // half as rounding the exact sum (24 >= 2 * 11 + 2).
-namespace tessera::inline v0::codelets::internal {
+namespace tessera::codelets::internal {
 
 constexpr float to_float(float value) { return value; }
 constexpr float to_float(BFloat16 value) { return float(value); }
@@ -110,4 +110,4 @@ Sum dot(const In* a, const In* b, std::int64_t count) {
   return add(add_lanes(lanes), Sum());
 }
 
-}  // namespace tessera::inline v0::codelets::internal
+}  // namespace tessera::codelets::internal

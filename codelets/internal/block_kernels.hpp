@@ -10,7 +10,7 @@
 
 // Slow twins of the block kernels, for blocks of any size: block after block, inside a block row
 // after row, all z of the tile at once.
-namespace tessera::inline v0::codelets::internal {
+namespace tessera::codelets::internal {
 
 // visit(x, y, value) for every element of every block of the cell: order of words, then row-major.
 template <class Word, class Visit>
@@ -92,4 +92,4 @@ struct BlockGradW {
   }
 };
 
-}  // namespace tessera::inline v0::codelets::internal
+}  // namespace tessera::codelets::internal

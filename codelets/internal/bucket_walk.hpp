@@ -7,7 +7,7 @@
 
 // The one walk over the words of a bucket that kernels and costs share. The words are trusted: the
 // encoder wrote them, and nothing is checked here.
-namespace tessera::inline v0::codelets::internal {
+namespace tessera::codelets::internal {
 
 // visit(header, record, first_value) for every record of the bucket, all cells, in order of words.
 //   record       the words of the record
@@ -104,4 +104,4 @@ void for_each_block(const Word* bucket, std::int64_t sub_group, std::int64_t are
       });
 }
 
-}  // namespace tessera::inline v0::codelets::internal
+}  // namespace tessera::codelets::internal

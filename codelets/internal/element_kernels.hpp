@@ -10,7 +10,7 @@
 // Slow twins of the element kernels: one non-zero after the other, all z of the tile at once. The
 // tables of workers are not used: workers own disjoint outputs, so that walking all rows in order
 // adds to each output in the order every division of the work does.
-namespace tessera::inline v0::codelets::internal {
+namespace tessera::codelets::internal {
 
 template <class In, class Sum, class Word>
 struct ElementFwd {
@@ -97,4 +97,4 @@ struct ElementGradW {
   }
 };
 
-}  // namespace tessera::inline v0::codelets::internal
+}  // namespace tessera::codelets::internal

@@ -7,7 +7,7 @@
 #include "tessera/codelets/kernel.hpp"
 
 // The unnamed operands of a kernel with their types put back.
-namespace tessera::inline v0::codelets::internal {
+namespace tessera::codelets::internal {
 
 template <class T>
 struct Rows {
@@ -50,4 +50,4 @@ const In* values_of(const KernelArgs& args) {
   return static_cast<const In*>(args.values);
 }
 
-}  // namespace tessera::inline v0::codelets::internal
+}  // namespace tessera::codelets::internal

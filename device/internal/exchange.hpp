@@ -7,7 +7,7 @@
 #include "tessera/device/engine.hpp"
 #include "tessera/device/internal/slots.hpp"
 
-namespace tessera::inline v0::device::internal {
+namespace tessera::device::internal {
 
 // Bytes each tile sends and receives in one step.
 struct Traffic {
@@ -46,4 +46,4 @@ void share_gather(const Gather& gather, Slots& slots);
 // Copies rows to gapless memory.
 void copy_rows(const ByteRows& from, std::byte* to);
 
-}  // namespace tessera::inline v0::device::internal
+}  // namespace tessera::device::internal

@@ -3,9 +3,9 @@
 #include "tessera/device/internal/slots.hpp"
 #include "tessera/device/memory.hpp"
 
-namespace tessera::inline v0::device::internal {
+namespace tessera::device::internal {
 
 // Without names of phases. O(slots * phases).
 MemoryUse memory_use(const Slots& slots);
 
-}  // namespace tessera::inline v0::device::internal
+}  // namespace tessera::device::internal

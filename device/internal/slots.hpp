@@ -5,7 +5,7 @@
 
 #include "tessera/device/engine.hpp"
 
-namespace tessera::inline v0::device::internal {
+namespace tessera::device::internal {
 
 struct Slot {
   SlotSpec spec;
@@ -109,4 +109,4 @@ class Slots {
   std::span<const Access> allowed_;  // by buffer; empty: all
 };
 
-}  // namespace tessera::inline v0::device::internal
+}  // namespace tessera::device::internal

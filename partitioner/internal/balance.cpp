@@ -14,7 +14,7 @@
 #include "tessera/partitioner/internal/spill_near.hpp"
 #include "tessera/partitioner/internal/spill_steps.hpp"
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 namespace {
 
 std::int64_t count_blocks(const std::vector<Leftover>& left) {
@@ -179,4 +179,4 @@ Misfit make_misfit(Holdings& holdings, const std::vector<Leftover>& left, bool f
   return misfit;
 }
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

@@ -6,7 +6,7 @@
 #include "tessera/partitioner/internal/holdings.hpp"
 #include "tessera/partitioner/internal/leftover.hpp"
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 
 struct Balanced {
   std::vector<Leftover> left;  // what found no place, by bucket
@@ -24,4 +24,4 @@ Balanced balance(Holdings& holdings, const EncodeOptions& options);
 // the cost of one balance(). Leaves `holdings` changed.
 Misfit make_misfit(Holdings& holdings, const std::vector<Leftover>& left, bool forced);
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

@@ -5,7 +5,7 @@
 #include "tessera/codelets/bucket_layout.hpp"
 #include "tessera/partitioner/internal/whole_chunks.hpp"
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 namespace {
 
 template <class T>
@@ -108,4 +108,4 @@ template BucketLists<std::uint32_t> resize_lists(const TileGrid&, Buckets&);
 template class BucketWriter<std::uint16_t>;
 template class BucketWriter<std::uint32_t>;
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

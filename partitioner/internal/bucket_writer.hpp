@@ -8,7 +8,7 @@
 #include "tessera/partitioner/internal/gather.hpp"
 #include "tessera/partitioner/internal/record_writer.hpp"
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 
 // The lists of `Buckets` at the width of the machine.
 template <class Word>
@@ -65,4 +65,4 @@ class BucketWriter {
   SpillStats stats_;
 };
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

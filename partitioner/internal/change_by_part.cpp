@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 namespace {
 
 using sparse::BlockAt;
@@ -69,4 +69,4 @@ void ChangeByPart::cut_none_again() {
   for (PartChange& part : parts_) part.cut_again = false;
 }
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

@@ -8,7 +8,7 @@
 #include "tessera/partitioner/tile_grid.hpp"
 #include "tessera/sparse/change.hpp"
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 
 // What changes in the rows of one x partition.
 struct PartChange {
@@ -42,4 +42,4 @@ class ChangeByPart {
   std::vector<PartChange> parts_;  // [splits.x]
 };
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

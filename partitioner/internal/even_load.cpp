@@ -8,7 +8,7 @@
 #include "tessera/partitioner/internal/place_within.hpp"
 #include "tessera/partitioner/internal/transport_model.hpp"
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 namespace {
 
 using codelets::Method;
@@ -142,4 +142,4 @@ std::optional<Holdings> even_load(const Holdings& whole, const Holdings& spilled
   return evening.take();
 }
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

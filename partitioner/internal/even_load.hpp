@@ -5,7 +5,7 @@
 #include "tessera/partitioner/buckets.hpp"
 #include "tessera/partitioner/internal/holdings.hpp"
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 
 // What one pass spends on visits: the slowest cell of the home visit, and for every other
 // displacement the slowest record there and a shift, splits.z times. Records count as spread evenly
@@ -18,4 +18,4 @@ Cycles visits_cycles(const Holdings& holdings, const LoadCost& cost);
 std::optional<Holdings> even_load(const Holdings& whole, const Holdings& spilled,
                                   const LoadCost& cost);
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

@@ -3,7 +3,7 @@
 #include "tessera/codelets/bucket_layout.hpp"
 #include "tessera/partitioner/internal/gather.hpp"
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 namespace {
 
 std::int64_t travel_of_guests(const Holdings& holdings, std::int64_t bucket) {
@@ -38,4 +38,4 @@ Figures figures_of(const Holdings& holdings) {
   return figures;
 }
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

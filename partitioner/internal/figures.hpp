@@ -5,7 +5,7 @@
 
 #include "tessera/partitioner/internal/holdings.hpp"
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 
 // How good a placement is: less is better, and what comes first counts more.
 struct Figures {
@@ -19,4 +19,4 @@ struct Figures {
 // O(buckets + guests).
 Figures figures_of(const Holdings& holdings);
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 namespace {
 
 // Runs to be poured; those before `next` have been.
@@ -107,4 +107,4 @@ std::vector<Leftover> fill(Holdings& holdings, Stay stay) {
   return filling.leftovers();
 }
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

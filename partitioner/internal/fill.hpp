@@ -5,7 +5,7 @@
 #include "tessera/partitioner/internal/holdings.hpp"
 #include "tessera/partitioner/internal/leftover.hpp"
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 
 // Which rows of an overfull piece stay at home.
 enum class Stay { LongRows, ShortRows };
@@ -25,4 +25,4 @@ enum class Stay { LongRows, ShortRows };
 // Starts from pieces whole at home. Returns what found no place. O(blocks of overfull pieces).
 std::vector<Leftover> fill(Holdings& holdings, Stay stay);
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

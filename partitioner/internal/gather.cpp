@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 
 void record_cells(const Holdings& holdings, std::int64_t bucket, std::vector<std::int32_t>& cells) {
   cells.clear();
@@ -105,4 +105,4 @@ Travel travel_of(const Holdings& holdings) {
   return bounds.travel();
 }
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

@@ -7,7 +7,7 @@
 #include "tessera/partitioner/buckets.hpp"
 #include "tessera/partitioner/internal/holdings.hpp"
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 
 // The non-zeros of one record, in the order of its words and values. Refers to lists of others.
 struct RecordRows {
@@ -71,4 +71,4 @@ class TravelBounds {
 
 Travel travel_of(const Holdings& holdings);
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

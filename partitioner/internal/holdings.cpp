@@ -5,7 +5,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/codelets/bucket_layout.hpp"
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 namespace {
 
 constexpr std::int64_t kRowWords = codelets::kWords<codelets::OutputEntry>;
@@ -181,4 +181,4 @@ bool fits_at_home(const Pieces& pieces, const TileGrid& grid) {
   return true;
 }
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

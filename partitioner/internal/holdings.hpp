@@ -7,7 +7,7 @@
 #include "tessera/partitioner/internal/pieces.hpp"
 #include "tessera/partitioner/tile_grid.hpp"
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 
 // Room that something takes or that is free. End markers are not counted.
 struct Room {
@@ -118,4 +118,4 @@ class Holdings {
 // at.
 bool fits_at_home(const Pieces& pieces, const TileGrid& grid);
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

@@ -5,7 +5,7 @@
 
 #include "tessera/partitioner/internal/pieces.hpp"
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 
 // Runs without a place. They come from the piece whose home is `bucket`.
 struct Leftover {
@@ -13,4 +13,4 @@ struct Leftover {
   std::vector<Run> runs;
 };
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

@@ -9,7 +9,7 @@
 
 #include "tessera/base/error.hpp"
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 namespace {
 
 struct Event {
@@ -138,4 +138,4 @@ Moves find_moves(const Pattern& matrix, std::int64_t old_blocks, const ChangeByP
   return moves;
 }
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

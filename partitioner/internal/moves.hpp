@@ -7,7 +7,7 @@
 #include "tessera/partitioner/internal/pieces.hpp"
 #include "tessera/sparse/change.hpp"
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 
 // A block that comes in, and its position in the new matrix.
 struct Arrival {
@@ -41,4 +41,4 @@ struct Moves {
 // O(blocks between the first and the last change + changes * log(row)).
 Moves find_moves(const Pattern& matrix, std::int64_t old_blocks, const ChangeByPart& change);
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

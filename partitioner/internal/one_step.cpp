@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 namespace {
 
 // What each cell sends on. The least that a cell must send grows with what it is sent, so starting
@@ -77,4 +77,4 @@ Routing one_step_routing(const Transport& transport, std::int64_t dx, std::int64
   return routing;
 }
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

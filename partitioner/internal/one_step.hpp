@@ -2,7 +2,7 @@
 
 #include "tessera/partitioner/internal/transport.hpp"
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 
 // The routing with the least travel that uses home and one other displacement, or, with unplaced
 // above 0, the word that there is none. Cells that one displacement joins lie on rings, and each
@@ -10,4 +10,4 @@ namespace tessera::inline v0::partitioner::internal {
 // with no flow to be searched. O(cells).
 Routing one_step_routing(const Transport& transport, std::int64_t dx, std::int64_t dy);
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

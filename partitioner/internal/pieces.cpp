@@ -7,7 +7,7 @@
 
 #include "tessera/sparse/check.hpp"
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 namespace {
 
 // First position in [begin, end) whose column is not below `bound`. Rows are short and their
@@ -164,4 +164,4 @@ std::optional<Pieces> cut_to_pieces(const Pattern& pattern, const TileGrid& grid
   return pieces;
 }
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

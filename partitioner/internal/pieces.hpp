@@ -9,7 +9,7 @@
 #include "tessera/base/executor.hpp"
 #include "tessera/partitioner/tile_grid.hpp"
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 
 // Where the blocks of a canonical matrix lie; see sparse::Csr.
 struct Pattern {
@@ -91,4 +91,4 @@ std::optional<Pieces> cut_to_pieces(const Pattern& pattern, const TileGrid& grid
 std::optional<Pieces> cut_to_pieces(const Pattern& pattern, const TileGrid& grid,
                                     std::span<const std::int64_t> parts, Executor& executor);
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

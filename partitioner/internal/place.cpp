@@ -9,7 +9,7 @@
 
 #include "tessera/codelets/bucket_layout.hpp"
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 namespace {
 
 constexpr std::int64_t kRowWords = codelets::kWords<codelets::OutputEntry>;
@@ -274,4 +274,4 @@ Placed place(Holdings& holdings, const Travel& travel, const Routing& routing, b
   return Placing(holdings, travel).run(routing, may_grow);
 }
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

@@ -6,7 +6,7 @@
 #include "tessera/partitioner/internal/holdings.hpp"
 #include "tessera/partitioner/internal/transport.hpp"
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 
 struct Placed {
   bool complete = true;             // every block has a place
@@ -20,4 +20,4 @@ struct Placed {
 // Starts from pieces whole at home. O(runs of cells that send + records of buckets that take).
 Placed place(Holdings& holdings, const Travel& travel, const Routing& routing, bool may_grow);
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

@@ -5,7 +5,7 @@
 #include "tessera/partitioner/internal/one_step.hpp"
 #include "tessera/partitioner/internal/place.hpp"
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 namespace {
 
 // Times a routing is made anew after buckets turned out to hold less than the model said.
@@ -65,4 +65,4 @@ Travel first_displacements(Dims splits, std::int64_t steps, Axis first) {
   return travel;
 }
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

@@ -6,7 +6,7 @@
 #include "tessera/partitioner/internal/holdings.hpp"
 #include "tessera/partitioner/internal/transport.hpp"
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 
 // Cells whose blocks cannot all stay.
 std::int64_t senders(const Transport& transport);
@@ -24,4 +24,4 @@ std::optional<Holdings> place_within(const Holdings& whole, const Transport& mod
 // Example: splits {1, 3, 2, 1} and 2 steps: {2, 1} and {1, 1, 1}.
 Travel first_displacements(Dims splits, std::int64_t steps, Axis first);
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

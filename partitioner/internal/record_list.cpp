@@ -10,7 +10,7 @@
 #include "tessera/partitioner/internal/moves.hpp"
 #include "tessera/sparse/check.hpp"
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 namespace {
 
 // What the headers of both formats begin with.
@@ -133,4 +133,4 @@ template void RecordList::take(std::int64_t, const BucketLists<std::uint32_t>&, 
 template Travel travel_of(const TileGrid&, const std::vector<std::uint16_t>&);
 template Travel travel_of(const TileGrid&, const std::vector<std::uint32_t>&);
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

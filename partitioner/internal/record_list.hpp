@@ -9,7 +9,7 @@
 #include "tessera/partitioner/internal/gather.hpp"
 #include "tessera/partitioner/internal/pieces.hpp"
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 
 // The records of one bucket taken apart, to be changed and written again. Only the headers of the
 // words are read: rows and columns are those of `matrix` at the positions in the source map. Words
@@ -51,4 +51,4 @@ class RecordList {
 template <class Word>
 Travel travel_of(const TileGrid& grid, const std::vector<Word>& meta);
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

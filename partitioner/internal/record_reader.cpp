@@ -8,7 +8,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/codelets/bucket_layout.hpp"
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 
 using codelets::kWords;
 
@@ -187,4 +187,4 @@ bool RecordReader<Word>::read(RecordRows& record) {
 template class RecordReader<std::uint16_t>;
 template class RecordReader<std::uint32_t>;
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

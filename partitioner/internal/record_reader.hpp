@@ -9,7 +9,7 @@
 #include "tessera/partitioner/internal/record_writer.hpp"
 #include "tessera/partitioner/tile_grid.hpp"
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 
 // "bucket 3, word 17: ..." as Error{BadInput}.
 [[noreturn]] void reject_word(std::int64_t bucket, std::int64_t word, const std::string& reason);
@@ -57,4 +57,4 @@ class RecordReader {
   std::vector<std::int64_t> row_mark_;
 };
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

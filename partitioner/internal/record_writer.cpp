@@ -11,7 +11,7 @@
 #include "tessera/partitioner/internal/prefetch.hpp"
 #include "tessera/partitioner/internal/whole_chunks.hpp"
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 namespace {
 
 using codelets::kWords;
@@ -300,4 +300,4 @@ void RecordWriter<Word>::put_grad_a_rows() {
 template class RecordWriter<std::uint16_t>;
 template class RecordWriter<std::uint32_t>;
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

@@ -8,7 +8,7 @@
 #include "tessera/partitioner/internal/gather.hpp"
 #include "tessera/partitioner/tile_grid.hpp"
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 
 // What a column word counts in: column * scale.
 std::int64_t column_scale(const TileGrid& grid);
@@ -68,4 +68,4 @@ class RecordWriter {
   RecordRows transposed_;                // rows only; they count in entries_
 };
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

@@ -4,7 +4,7 @@
 
 #include "tessera/base/error.hpp"
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 
 template <class T>
 void check_same_shape(const sparse::Csr<T>& matrix, const TileGrid& grid) {
@@ -21,4 +21,4 @@ void check_same_shape(const sparse::Csr<T>& matrix, const TileGrid& grid) {
 template void check_same_shape(const sparse::Csr<float>&, const TileGrid&);
 template void check_same_shape(const sparse::Csr<double>&, const TileGrid&);
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

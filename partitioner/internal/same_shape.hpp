@@ -3,11 +3,11 @@
 #include "tessera/partitioner/tile_grid.hpp"
 #include "tessera/sparse/formats.hpp"
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 
 // Error{InvalidArgument} for a matrix of another size or block than the grid's. T is float or
 // double.
 template <class T>
 void check_same_shape(const sparse::Csr<T>& matrix, const TileGrid& grid);
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

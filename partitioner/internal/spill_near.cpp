@@ -4,7 +4,7 @@
 #include <array>
 #include <tuple>
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 namespace {
 
 class Spilling {
@@ -117,4 +117,4 @@ std::vector<Leftover> spill_near(Holdings& holdings, bool forced) {
   return spilling.take_leftovers();
 }
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

@@ -5,7 +5,7 @@
 #include "tessera/partitioner/internal/holdings.hpp"
 #include "tessera/partitioner/internal/leftover.hpp"
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 
 // Moves what does not fit at home to the nearest buckets that have room: first inside the cell,
 // then inside the x partition, then anywhere; in each of these first by whole rows, then by cut
@@ -18,4 +18,4 @@ namespace tessera::inline v0::partitioner::internal {
 // O(buckets^2) at the worst, and O(rows of a leftover) for each bucket that takes some of it.
 std::vector<Leftover> spill_near(Holdings& holdings, bool forced);
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

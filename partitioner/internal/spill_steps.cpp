@@ -10,7 +10,7 @@
 #include "tessera/partitioner/internal/transport.hpp"
 #include "tessera/partitioner/internal/transport_model.hpp"
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 namespace {
 
 // Placements tried among the sets of one number of steps, the least travel first.
@@ -305,4 +305,4 @@ FewestSteps spill_in_fewest_steps(const Holdings& whole, const Figures& to_beat)
   return Search(whole, to_beat).run();
 }
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

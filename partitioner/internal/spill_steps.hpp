@@ -6,7 +6,7 @@
 #include "tessera/partitioner/internal/figures.hpp"
 #include "tessera/partitioner/internal/holdings.hpp"
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 
 struct FewestSteps {
   std::optional<Holdings> holdings;  // a placement better than the one to beat, if one was found
@@ -29,4 +29,4 @@ FewestSteps spill_in_fewest_steps(const Holdings& whole, const Figures& to_beat)
 inline constexpr std::int64_t kExactCells = 256;
 inline constexpr std::int64_t kMostFlowWork = 60'000;  // sum over flows of cells * displacements
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

@@ -7,7 +7,7 @@
 
 #include "tessera/partitioner/internal/one_step.hpp"
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 namespace {
 
 using Amounts = std::vector<std::int64_t>;
@@ -118,4 +118,4 @@ std::int64_t least_steps(const Transport& transport) {
   return can_do ? 1 : 2;
 }
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

@@ -5,7 +5,7 @@
 
 #include "tessera/partitioner/internal/transport.hpp"
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 
 // Calls visit(dx, dy, routing) for every displacement that can do alone, near ones first, until it
 // returns false. O(cells) for each.
@@ -24,4 +24,4 @@ void for_each_single_step(
 // small. O(cells * (partitions along x + steps) + y partitions^2).
 std::int64_t least_steps(const Transport& transport);
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

@@ -8,7 +8,7 @@
 #include <hwy/highway.h>
 
 HWY_BEFORE_NAMESPACE();
-namespace tessera::inline v0::partitioner::internal::HWY_NAMESPACE {
+namespace tessera::partitioner::internal::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -28,11 +28,11 @@ void StreamZeros(std::uint8_t* to, std::int64_t bytes) {
   for (std::int64_t i = 0; i < bytes; i += step) hn::Stream(hn::Zero(d), d, to + i);
 }
 
-}  // namespace tessera::inline v0::partitioner::internal::HWY_NAMESPACE
+}  // namespace tessera::partitioner::internal::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 
 HWY_EXPORT(StreamCopy);
 HWY_EXPORT(StreamZeros);
@@ -48,5 +48,5 @@ void stream_zeros(void* to, std::int64_t bytes) {
 
 void finish_streams() { hwy::FlushStream(); }
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal
 #endif

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 
 // Copies and zeros that go past the caches, into storage so large that it would be thrown out of
 // them before it is read: a line that is only written need not be fetched first. All of a list must
@@ -19,4 +19,4 @@ void stream_zeros(void* to, std::int64_t bytes);
 // Before another thread may read what this one has streamed. Some hundred cycles.
 void finish_streams();
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

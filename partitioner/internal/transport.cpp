@@ -13,7 +13,7 @@
 #include <optional>
 #include <utility>
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 namespace {
 
 // Edges in three flat lists: a graph of linked edges takes four times as long to build as to use.
@@ -187,4 +187,4 @@ Routing cheapest_routing(const Transport& transport, const Travel& travel) {
   return Network(transport, travel).cheapest();
 }
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

@@ -6,7 +6,7 @@
 
 #include "tessera/partitioner/buckets.hpp"
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 
 // Blocks that must find a cell, as a transport problem. The z buckets of a cell count as one, since
 // every visit serves all of them.
@@ -51,4 +51,4 @@ Routing any_routing(const Transport& transport, const Travel& travel);
 // paths, one for every few blocks that must leave.
 Routing cheapest_routing(const Transport& transport, const Travel& travel);
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

@@ -4,7 +4,7 @@
 
 #include "tessera/codelets/bucket_layout.hpp"
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 namespace {
 
 constexpr std::int64_t kRowWords = codelets::kWords<codelets::OutputEntry>;
@@ -99,4 +99,4 @@ Transport likely_model(const Holdings& holdings, const Transport& optimistic) {
   return model;
 }
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

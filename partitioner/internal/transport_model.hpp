@@ -3,7 +3,7 @@
 #include "tessera/partitioner/internal/holdings.hpp"
 #include "tessera/partitioner/internal/transport.hpp"
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 
 // Room has three kinds (words, blocks, GradA words) and every record pays a header, so room is not
 // a number of blocks. Two models say it in blocks all the same; pieces must be whole at home.
@@ -18,4 +18,4 @@ Transport optimistic_model(const Holdings& holdings);
 // certain, so a placement is made with the real room, and says where the model promised too much.
 Transport likely_model(const Holdings& holdings, const Transport& optimistic);
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace tessera::inline v0::partitioner::internal {
+namespace tessera::partitioner::internal {
 
 // How many of `count` items a loop should write where up to `room` may be written, because what is
 // beyond them is overwritten later: whole vectors. Runs are short and of any length, and the odd
@@ -13,4 +13,4 @@ constexpr std::int64_t whole_chunks(std::int64_t count, std::int64_t room) {
   return whole <= room ? whole : count;
 }
 
-}  // namespace tessera::inline v0::partitioner::internal
+}  // namespace tessera::partitioner::internal

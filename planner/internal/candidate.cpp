@@ -1,6 +1,6 @@
 #include "tessera/planner/internal/candidate.hpp"
 
-namespace tessera::inline v0::planner::internal {
+namespace tessera::planner::internal {
 namespace {
 
 Candidate element_candidate(const Problem& problem, const device::Machine& machine, Method grad_a) {
@@ -89,4 +89,4 @@ std::vector<Candidate> candidates(const Problem& problem, const device::Machine&
   return result;
 }
 
-}  // namespace tessera::inline v0::planner::internal
+}  // namespace tessera::planner::internal

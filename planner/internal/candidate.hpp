@@ -3,12 +3,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "tessera/base/problem.hpp"
 #include "tessera/device/machine.hpp"
 #include "tessera/planner/options.hpp"
 #include "tessera/planner/plan.hpp"
-#include "tessera/planner/problem.hpp"
 
-namespace tessera::inline v0::planner::internal {
+namespace tessera::planner::internal {
 
 // One choice of methods and of what travels in GradW; the partition is still open.
 struct Candidate {
@@ -34,4 +34,4 @@ BlockShape dense_block(DataType type);
 std::vector<Candidate> candidates(const Problem& problem, const device::Machine& machine,
                                   const Options& options);
 
-}  // namespace tessera::inline v0::planner::internal
+}  // namespace tessera::planner::internal

@@ -3,11 +3,12 @@
 #include <algorithm>
 
 #include "tessera/base/int_math.hpp"
+#include "tessera/base/pass.hpp"
 #include "tessera/planner/internal/candidate.hpp"
 #include "tessera/planner/internal/json_archive.hpp"
 #include "tessera/planner/layouts.hpp"
 
-namespace tessera::inline v0::planner::internal {
+namespace tessera::planner::internal {
 namespace {
 
 void require(bool holds, const Place& place, const std::string& value, std::string_view legal) {
@@ -172,4 +173,4 @@ void check_plan(const Plan& plan, const Request& request, std::string_view where
   check_at(plan, request, {where, "plan"});
 }
 
-}  // namespace tessera::inline v0::planner::internal
+}  // namespace tessera::planner::internal

@@ -4,7 +4,7 @@
 
 #include "tessera/planner/planner.hpp"
 
-namespace tessera::inline v0::planner::internal {
+namespace tessera::planner::internal {
 
 // What a plan has to agree with.
 struct Request {
@@ -18,4 +18,4 @@ struct Request {
 // layout forbids is believed. O(terms).
 void check_plan(const Plan& plan, const Request& request, std::string_view where);
 
-}  // namespace tessera::inline v0::planner::internal
+}  // namespace tessera::planner::internal

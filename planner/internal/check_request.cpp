@@ -7,7 +7,7 @@
 #include "tessera/base/int_math.hpp"
 #include "tessera/planner/internal/planner_search.hpp"
 
-namespace tessera::inline v0::planner::internal {
+namespace tessera::planner::internal {
 namespace {
 
 [[noreturn]] void throw_invalid(const std::string& message) {
@@ -164,4 +164,4 @@ void check_pins(const std::vector<Case>& cases) {
   check_share_pin("z", pins.z, cases, &Dims::z);
 }
 
-}  // namespace tessera::inline v0::planner::internal
+}  // namespace tessera::planner::internal

@@ -5,7 +5,7 @@
 #include "tessera/base/int_math.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
 
-namespace tessera::inline v0::planner::internal {
+namespace tessera::planner::internal {
 namespace {
 
 void finish_pass(const Case& c, Estimate& total, PassEstimate pass) {
@@ -94,4 +94,4 @@ Estimate estimate(const Case& c, const Cut& cut, const BucketSize& bucket) {
   return total;
 }
 
-}  // namespace tessera::inline v0::planner::internal
+}  // namespace tessera::planner::internal

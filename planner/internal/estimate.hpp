@@ -5,10 +5,11 @@
 #include <cstdint>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/pass.hpp"
 #include "tessera/codelets/cost/matmul_cycles.hpp"
 #include "tessera/planner/internal/layout.hpp"
 
-namespace tessera::inline v0::planner::internal {
+namespace tessera::planner::internal {
 
 // Cycles and temporary bytes of one step of a pass.
 struct Step {
@@ -79,4 +80,4 @@ struct Fetch {
 // Bytes that a tile must fetch. Upstream: none when its even share of the operand is as large.
 std::int64_t fetched_bytes(const Case& c, const Fetch& fetch);
 
-}  // namespace tessera::inline v0::planner::internal
+}  // namespace tessera::planner::internal

@@ -2,13 +2,14 @@
 #include <cmath>
 
 #include "tessera/base/int_math.hpp"
+#include "tessera/base/pass.hpp"
 #include "tessera/codelets/cost/matmul_cycles.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
 #include "tessera/planner/internal/estimate.hpp"
 #include "tessera/planner/internal/tile_load.hpp"
 
 // GradW: dR[x][y] += dQ[x][z] * S[y][z] at R's non-zeros, in forward naming.
-namespace tessera::inline v0::planner::internal {
+namespace tessera::planner::internal {
 namespace {
 
 struct GradWView {
@@ -224,4 +225,4 @@ PassEstimate estimate_grad_w(const Case& c, const Cut& cut, const BucketSize& bu
   return pass;
 }
 
-}  // namespace tessera::inline v0::planner::internal
+}  // namespace tessera::planner::internal

@@ -4,7 +4,7 @@
 
 #include <set>
 
-namespace tessera::inline v0::planner::internal {
+namespace tessera::planner::internal {
 namespace {
 
 // A value as a message shows it: short, whatever a file holds.
@@ -105,4 +105,4 @@ void JsonReader::read(const Json& json, const Place& place, std::int64_t& value,
   value = json.get<std::int64_t>();
 }
 
-}  // namespace tessera::inline v0::planner::internal
+}  // namespace tessera::planner::internal

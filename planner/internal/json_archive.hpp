@@ -22,7 +22,7 @@
 // and JsonWriter and JsonReader are the two things that `fields` may be. The reader trusts nothing:
 // Error{BadInput} names the place, the value and the legal range; a missing key is an error, but
 // for an optional value; so is a key that no field has.
-namespace tessera::inline v0::planner::internal {
+namespace tessera::planner::internal {
 
 using Json = nlohmann::ordered_json;
 
@@ -212,4 +212,4 @@ Json to_json_object(const T& value) {
   return object;
 }
 
-}  // namespace tessera::inline v0::planner::internal
+}  // namespace tessera::planner::internal

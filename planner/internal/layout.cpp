@@ -8,7 +8,7 @@
 #include "tessera/codelets/bucket_layout.hpp"
 #include "tessera/planner/internal/tile_load.hpp"
 
-namespace tessera::inline v0::planner::internal {
+namespace tessera::planner::internal {
 namespace {
 
 std::int64_t round_up_to_double(double value) {
@@ -278,4 +278,4 @@ bool words_fit(const Case& c, const Cut& cut, const BucketSize& bucket) {
   return largest_stored(c, cut, bucket).value <= most_in_word(c);
 }
 
-}  // namespace tessera::inline v0::planner::internal
+}  // namespace tessera::planner::internal

@@ -8,7 +8,7 @@
 #include "tessera/planner/internal/pattern_map.hpp"
 #include "tessera/planner/internal/room.hpp"
 
-namespace tessera::inline v0::planner::internal {
+namespace tessera::planner::internal {
 
 // The pattern's real size, ready to be asked once per partition.
 struct PatternSize {
@@ -107,4 +107,4 @@ std::int64_t most_in_word(const Case& c);
 // True when every word of the encoded buckets fits: see README, "Limits of the words".
 bool words_fit(const Case& c, const Cut& cut, const BucketSize& bucket);
 
-}  // namespace tessera::inline v0::planner::internal
+}  // namespace tessera::planner::internal

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "tessera/base/int_math.hpp"
+#include "tessera/base/pass.hpp"
 #include "tessera/codelets/cost/matmul_cycles.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
 #include "tessera/planner/internal/estimate.hpp"
@@ -13,7 +14,7 @@
 // Nearly every cost falls when shares get smaller, and shares are smallest where counts are
 // largest; what grows with a count itself (rounds, depth of a reduction) is least at the smallest
 // count. Taking each term at its own best corner is a bound for the whole box.
-namespace tessera::inline v0::planner::internal {
+namespace tessera::planner::internal {
 namespace {
 
 Dims swap_xy(Dims d) { return {d.g, d.y, d.x, d.z}; }
@@ -278,4 +279,4 @@ Bound lower_bound(const Case& c, const Box& box) {
   return bound;
 }
 
-}  // namespace tessera::inline v0::planner::internal
+}  // namespace tessera::planner::internal

@@ -4,7 +4,7 @@
 
 #include "tessera/planner/internal/layout.hpp"
 
-namespace tessera::inline v0::planner::internal {
+namespace tessera::planner::internal {
 
 // All partitions with counts in lo .. hi in every dimension.
 struct Box {
@@ -20,4 +20,4 @@ struct Bound {
 };
 Bound lower_bound(const Case& c, const Box& box);
 
-}  // namespace tessera::inline v0::planner::internal
+}  // namespace tessera::planner::internal

@@ -6,7 +6,7 @@
 
 #include "tessera/codelets/bucket_layout.hpp"
 
-namespace tessera::inline v0::planner::internal {
+namespace tessera::planner::internal {
 
 void survey(const Case& c, const std::function<void(const Sight&)>& visit) {
   visit_partitions(c, [&](Dims parts) {
@@ -148,4 +148,4 @@ std::string request_text(const Problem& problem, const device::Machine& machine)
                      machine.tiles, machine.tile_memory.value);
 }
 
-}  // namespace tessera::inline v0::planner::internal
+}  // namespace tessera::planner::internal

@@ -4,10 +4,11 @@
 #include <optional>
 #include <vector>
 
+#include "tessera/base/pass.hpp"
 #include "tessera/planner/internal/search.hpp"
 #include "tessera/planner/no_fit.hpp"
 
-namespace tessera::inline v0::planner::internal {
+namespace tessera::planner::internal {
 
 // One legal partition with its cost, whatever limits it breaks.
 struct Sight {
@@ -57,4 +58,4 @@ struct LargestStep {
 };
 LargestStep largest_step(const Estimate& e);
 
-}  // namespace tessera::inline v0::planner::internal
+}  // namespace tessera::planner::internal

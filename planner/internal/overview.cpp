@@ -5,7 +5,7 @@
 
 #include "tessera/planner/internal/nearest.hpp"
 
-namespace tessera::inline v0::planner::internal {
+namespace tessera::planner::internal {
 namespace {
 
 bool better(const Found& a, const Found& b) {
@@ -47,4 +47,4 @@ Overview overview(const std::vector<Case>& cases, std::int64_t temp_bound, std::
   return o;
 }
 
-}  // namespace tessera::inline v0::planner::internal
+}  // namespace tessera::planner::internal

@@ -5,7 +5,7 @@
 
 #include "tessera/planner/internal/search.hpp"
 
-namespace tessera::inline v0::planner::internal {
+namespace tessera::planner::internal {
 
 // A partition of a case that keeps some set of limits.
 struct Found {
@@ -26,4 +26,4 @@ struct Overview {
 // Looks at every partition. `cases` must outlive the result.
 Overview overview(const std::vector<Case>& cases, std::int64_t temp_bound, std::size_t front_size);
 
-}  // namespace tessera::inline v0::planner::internal
+}  // namespace tessera::planner::internal

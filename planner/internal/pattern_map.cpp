@@ -6,7 +6,7 @@
 #include "tessera/base/dims.hpp"
 #include "tessera/base/int_math.hpp"
 
-namespace tessera::inline v0::planner::internal {
+namespace tessera::planner::internal {
 
 PatternMap::PatternMap(const PatternStats& stats, BlockShape used)
     : before_(stats.before),
@@ -101,4 +101,4 @@ FullestCell PatternMap::fullest(std::int64_t x_parts, std::int64_t y_parts) {
   return cell;
 }
 
-}  // namespace tessera::inline v0::planner::internal
+}  // namespace tessera::planner::internal

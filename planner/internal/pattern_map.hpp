@@ -6,7 +6,7 @@
 
 #include "tessera/base/pattern_stats.hpp"
 
-namespace tessera::inline v0::planner::internal {
+namespace tessera::planner::internal {
 
 // Non-zero blocks of the fullest cell, where blocks lie evenly in the bins of the statistics.
 struct FullestCell {
@@ -47,4 +47,4 @@ class PatternMap {
   std::unordered_map<std::int64_t, FullestCell> kept_;  // by x_parts * (cols + 1) + y_parts
 };
 
-}  // namespace tessera::inline v0::planner::internal
+}  // namespace tessera::planner::internal

@@ -9,7 +9,7 @@
 // that misses one does not load back as it was, which tests see. The inputs of the planner are
 // taken apart with structured bindings, because a plan cache that misses one of them answers
 // wrongly: a field that is not listed does not compile.
-namespace tessera::inline v0::planner::internal {
+namespace tessera::planner::internal {
 
 inline constexpr WholeRange kSizes{1, 2147483647};
 inline constexpr WholeRange kFigures{0, std::int64_t{1} << 53};  // exact in every JSON reader
@@ -155,4 +155,4 @@ void describe(auto& fields, MaybeConst<PlanResult> auto& result) {
   fields("reason", reason);
 }
 
-}  // namespace tessera::inline v0::planner::internal
+}  // namespace tessera::planner::internal

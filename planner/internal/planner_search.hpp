@@ -6,7 +6,7 @@
 #include "tessera/planner/internal/search.hpp"
 #include "tessera/planner/planner.hpp"
 
-namespace tessera::inline v0::planner::internal {
+namespace tessera::planner::internal {
 
 using Search = SearchOutcome (*)(const Case&, const SearchBounds&);
 
@@ -50,4 +50,4 @@ void check_request(const Problem& problem, const device::Machine& machine, const
 // Error{InvalidArgument} for a pinned count that no candidate can have.
 void check_pins(const std::vector<Case>& cases);
 
-}  // namespace tessera::inline v0::planner::internal
+}  // namespace tessera::planner::internal

@@ -5,7 +5,7 @@
 
 #include "tessera/planner/options.hpp"
 
-namespace tessera::inline v0::planner::internal {
+namespace tessera::planner::internal {
 
 // Every quirk with its key in option text. A test checks that the list is complete.
 inline constexpr std::pair<std::string_view, bool PopLibsQuirks::*> kQuirks[] = {
@@ -33,4 +33,4 @@ inline constexpr std::pair<std::string_view, bool PopLibsQuirks::*> kQuirks[] = 
     {"checkElementOffsetsOnly", &PopLibsQuirks::check_element_offsets_only},
 };
 
-}  // namespace tessera::inline v0::planner::internal
+}  // namespace tessera::planner::internal

@@ -7,7 +7,7 @@
 #include "tessera/base/int_math.hpp"
 #include "tessera/planner/internal/planner_search.hpp"
 
-namespace tessera::inline v0::planner::internal {
+namespace tessera::planner::internal {
 namespace {
 
 constexpr std::int64_t kMostTiles = 1'048'576;  // see device::Machine
@@ -170,4 +170,4 @@ std::optional<Relaxation> Relaxer::no_pins() {
   return planned(RelaxationKind::NoPins, asked);
 }
 
-}  // namespace tessera::inline v0::planner::internal
+}  // namespace tessera::planner::internal

@@ -7,7 +7,7 @@
 #include "tessera/planner/internal/planner_search.hpp"
 #include "tessera/planner/no_fit.hpp"
 
-namespace tessera::inline v0::planner::internal {
+namespace tessera::planner::internal {
 
 // Values next to one that fits which are tried one by one, because divisors matter.
 inline constexpr std::int64_t kScan = 64;
@@ -50,4 +50,4 @@ class Relaxer {
 std::optional<std::int64_t> least_fitting(std::int64_t none, std::int64_t most,
                                           const std::function<bool(std::int64_t)>& fits);
 
-}  // namespace tessera::inline v0::planner::internal
+}  // namespace tessera::planner::internal

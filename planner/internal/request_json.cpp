@@ -2,7 +2,7 @@
 
 #include "tessera/planner/internal/plan_fields.hpp"
 
-namespace tessera::inline v0::planner::internal {
+namespace tessera::planner::internal {
 
 Json machine_json(const device::Machine& machine) {
   Json json = Json::parse(device::machine_to_json(machine));
@@ -21,4 +21,4 @@ Json request_json(const Problem& problem, const device::Machine& machine, const 
   return json;
 }
 
-}  // namespace tessera::inline v0::planner::internal
+}  // namespace tessera::planner::internal

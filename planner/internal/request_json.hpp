@@ -3,7 +3,7 @@
 #include "tessera/planner/internal/json_archive.hpp"
 #include "tessera/planner/planner.hpp"
 
-namespace tessera::inline v0::planner::internal {
+namespace tessera::planner::internal {
 
 // All fields of a machine. Error{InvalidArgument} when its name is not UTF-8: in JSON two such
 // names could be one.
@@ -12,4 +12,4 @@ Json machine_json(const device::Machine& machine);
 // {"problem", "machine", "options"}: what is asked of the planner, every field of it.
 Json request_json(const Problem& problem, const device::Machine& machine, const Options& options);
 
-}  // namespace tessera::inline v0::planner::internal
+}  // namespace tessera::planner::internal

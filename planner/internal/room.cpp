@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-namespace tessera::inline v0::planner::internal {
+namespace tessera::planner::internal {
 namespace {
 
 // log(n!), Stirling's series from 16 on: the next term is below 1e-10 there. std::lgamma writes a
@@ -146,4 +146,4 @@ std::int64_t room_for_every_cell(const Scatter& s) {
   return std::min(s.most, s.size * remembered<std::int64_t>(s, [&] { return least_room(s); }));
 }
 
-}  // namespace tessera::inline v0::planner::internal
+}  // namespace tessera::planner::internal

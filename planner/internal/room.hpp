@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace tessera::inline v0::planner::internal {
+namespace tessera::planner::internal {
 
 // How many of something that scatters a holder needs room for.
 struct Scatter {
@@ -32,4 +32,4 @@ double mean_of_fullest(const Scatter& scatter);
 // `confidence` is not used.
 double chance_of_more_than(const Scatter& scatter, std::int64_t n);
 
-}  // namespace tessera::inline v0::planner::internal
+}  // namespace tessera::planner::internal

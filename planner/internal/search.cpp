@@ -4,7 +4,7 @@
 
 #include "tessera/base/int_math.hpp"
 
-namespace tessera::inline v0::planner::internal {
+namespace tessera::planner::internal {
 namespace {
 
 bool is_minimal_divisor(std::int64_t n, std::int64_t d) {
@@ -87,4 +87,4 @@ void visit_partitions(const Case& c, const std::function<void(Dims)>& visit) {
   });
 }
 
-}  // namespace tessera::inline v0::planner::internal
+}  // namespace tessera::planner::internal

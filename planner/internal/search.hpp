@@ -6,7 +6,7 @@
 
 #include "tessera/planner/internal/estimate.hpp"
 
-namespace tessera::inline v0::planner::internal {
+namespace tessera::planner::internal {
 
 inline constexpr std::int64_t kUnbounded = std::numeric_limits<std::int64_t>::max();
 
@@ -47,4 +47,4 @@ SearchOutcome search_with_solver(const Case& c, const SearchBounds& bounds);
 // Calls visit(parts) for every legal partition, in ascending order of x, y, z.
 void visit_partitions(const Case& c, const std::function<void(Dims)>& visit);
 
-}  // namespace tessera::inline v0::planner::internal
+}  // namespace tessera::planner::internal

@@ -8,7 +8,7 @@
 #include "tessera/planner/internal/search.hpp"
 #include "tessera/planner/solver/solver.hpp"
 
-namespace tessera::inline v0::planner::internal {
+namespace tessera::planner::internal {
 namespace {
 
 using solver::Interval;
@@ -129,4 +129,4 @@ SearchOutcome search_with_solver(const Case& c, const SearchBounds& bounds) {
   return outcome;
 }
 
-}  // namespace tessera::inline v0::planner::internal
+}  // namespace tessera::planner::internal

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "tessera/base/int_math.hpp"
+#include "tessera/base/pass.hpp"
 #include "tessera/codelets/cost/matmul_cycles.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
 #include "tessera/codelets/work_split.hpp"
@@ -10,7 +11,7 @@
 
 // Fwd and GradA: a sparse operand times a dense one. GradA is Fwd with x and y swapped, so both are
 // told here in the pass's own naming: Q[x][z] = R[x][y] * S[y][z].
-namespace tessera::inline v0::planner::internal {
+namespace tessera::planner::internal {
 namespace {
 
 struct PassView {
@@ -214,4 +215,4 @@ PassEstimate estimate_grad_a(const Case& c, const Cut& cut, const BucketSize& bu
                        bucket);
 }
 
-}  // namespace tessera::inline v0::planner::internal
+}  // namespace tessera::planner::internal

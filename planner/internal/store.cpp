@@ -15,7 +15,7 @@
 
 #include "tessera/base/error.hpp"
 
-namespace tessera::inline v0::planner::internal {
+namespace tessera::planner::internal {
 namespace {
 
 // FNV-1a of 64 bits: the same on every computer, which std::hash does not promise.
@@ -95,4 +95,4 @@ std::string store_path(const std::string& folder, const std::string& key) {
   return (std::filesystem::path(folder) / fmt::format("{:016x}.plan", hash_of(key))).string();
 }
 
-}  // namespace tessera::inline v0::planner::internal
+}  // namespace tessera::planner::internal

@@ -5,7 +5,7 @@
 
 // Texts under keys in a folder that any number of processes share. Neither a key nor a text has a
 // line break. A file has three lines: the key, the text, and a checksum of both.
-namespace tessera::inline v0::planner::internal {
+namespace tessera::planner::internal {
 
 // Makes the folder if it is not there. Error{InvalidArgument} names it when that fails.
 void make_store(const std::string& folder);
@@ -22,4 +22,4 @@ void store(const std::string& folder, const std::string& key, const std::string&
 // The file of a key: keys of one hash share it, and the last one stored is there.
 std::string store_path(const std::string& folder, const std::string& key);
 
-}  // namespace tessera::inline v0::planner::internal
+}  // namespace tessera::planner::internal

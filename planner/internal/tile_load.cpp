@@ -7,7 +7,7 @@
 
 #include "tessera/codelets/work_split.hpp"
 
-namespace tessera::inline v0::planner::internal {
+namespace tessera::planner::internal {
 namespace {
 
 using codelets::MatMulKernel;
@@ -196,4 +196,4 @@ double mean_hand(double columns, double density, std::int64_t hands) {
   return sum;
 }
 
-}  // namespace tessera::inline v0::planner::internal
+}  // namespace tessera::planner::internal

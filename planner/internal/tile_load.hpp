@@ -5,7 +5,7 @@
 #include "tessera/codelets/cost/matmul_cycles.hpp"
 #include "tessera/planner/internal/layout.hpp"
 
-namespace tessera::inline v0::planner::internal {
+namespace tessera::planner::internal {
 
 // A cell of that share, rows x columns, that holds `blocks`, among others as in `scatter`.
 TileLoad cell_load(Dims share, double blocks, const Scatter& scatter);
@@ -29,4 +29,4 @@ std::int64_t cycles_at(const codelets::LinearCycles& formula, const TileLoad& lo
 // `density`: what the busiest hand gets when non-zeros are dealt in turn.
 double mean_hand(double columns, double density, std::int64_t hands);
 
-}  // namespace tessera::inline v0::planner::internal
+}  // namespace tessera::planner::internal

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "tessera/base/pass.hpp"
 #include "tessera/planner/layouts.hpp"
 
-namespace tessera::inline v0::planner::internal {
+namespace tessera::planner::internal {
 namespace {
 
 bool may_split(const Problem& problem, const Options& options) {
@@ -87,4 +88,4 @@ PlanResult plan_two_layouts(const Asked& asked, std::int64_t fewer_than, Search 
   return best;
 }
 
-}  // namespace tessera::inline v0::planner::internal
+}  // namespace tessera::planner::internal

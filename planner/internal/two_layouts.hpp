@@ -2,7 +2,7 @@
 
 #include "tessera/planner/internal/planner_search.hpp"
 
-namespace tessera::inline v0::planner::internal {
+namespace tessera::planner::internal {
 
 // The cheapest plan with a layout of its own for GradA: R in its buckets for Fwd, transpose(R) in
 // others for GradA, and values that go from one to the other once a training step; GradW on either
@@ -10,4 +10,4 @@ namespace tessera::inline v0::planner::internal {
 // the request speaks of one layout.
 PlanResult plan_two_layouts(const Asked& asked, std::int64_t fewer_than, Search search);
 
-}  // namespace tessera::inline v0::planner::internal
+}  // namespace tessera::planner::internal

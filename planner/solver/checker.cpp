@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace tessera::inline v0::planner::solver {
+namespace tessera::planner::solver {
 
 namespace {
 
@@ -158,4 +158,4 @@ std::optional<std::string> first_violation(const Model& model, std::span<const V
   return std::nullopt;
 }
 
-}  // namespace tessera::inline v0::planner::solver
+}  // namespace tessera::planner::solver

@@ -6,7 +6,7 @@
 
 #include "tessera/planner/solver/model.hpp"
 
-namespace tessera::inline v0::planner::solver {
+namespace tessera::planner::solver {
 
 // Plain readings of a model, for tests and for the last check of every answer. They share no code
 // with the propagators, only the constraints as data. Any number of threads at once.
@@ -18,4 +18,4 @@ bool holds(const Model& model, const Constraint& constraint, std::span<const Val
 // first domain or constraint it breaks. O(model) plus one call of each function.
 std::optional<std::string> first_violation(const Model& model, std::span<const Value> values);
 
-}  // namespace tessera::inline v0::planner::solver
+}  // namespace tessera::planner::solver

@@ -8,7 +8,7 @@
 
 #include "tessera/planner/solver/value.hpp"
 
-namespace tessera::inline v0::planner::solver {
+namespace tessera::planner::solver {
 
 // What a constraint states about its arguments a[0], a[1], ... and, where it has one, its result r.
 // A division by 0 is never true. "true" is any value but 0; results of comparisons are 0 or 1.
@@ -73,4 +73,4 @@ struct Constraint {
   std::int32_t function = -1;  // into the model's functions, for Call
 };
 
-}  // namespace tessera::inline v0::planner::solver
+}  // namespace tessera::planner::solver

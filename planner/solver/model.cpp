@@ -8,7 +8,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/planner/solver/internal/priority_order.hpp"
 
-namespace tessera::inline v0::planner::solver {
+namespace tessera::planner::solver {
 
 namespace {
 
@@ -219,4 +219,4 @@ std::vector<VarId> Model::branching_order() const {
   return order;
 }
 
-}  // namespace tessera::inline v0::planner::solver
+}  // namespace tessera::planner::solver

@@ -10,7 +10,7 @@
 #include "tessera/planner/solver/constraint.hpp"
 #include "tessera/planner/solver/value.hpp"
 
-namespace tessera::inline v0::planner::solver {
+namespace tessera::planner::solver {
 
 // Variables and the constraints between them. A value type: build it once, then any number of
 // solvers, on any number of threads, may read it at the same time. Building is single-threaded.
@@ -136,4 +136,4 @@ class Model {
   std::vector<std::pair<GroupId, GroupId>> priorities_;  // first before second
 };
 
-}  // namespace tessera::inline v0::planner::solver
+}  // namespace tessera::planner::solver

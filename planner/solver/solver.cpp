@@ -9,7 +9,7 @@
 #include "tessera/planner/solver/checker.hpp"
 #include "tessera/planner/solver/internal/search.hpp"
 
-namespace tessera::inline v0::planner::solver {
+namespace tessera::planner::solver {
 
 namespace {
 
@@ -93,4 +93,4 @@ std::optional<std::vector<Interval>> propagate(const Model& model) {
   return search.domains();
 }
 
-}  // namespace tessera::inline v0::planner::solver
+}  // namespace tessera::planner::solver

@@ -11,7 +11,7 @@
 
 #include "tessera/planner/solver/model.hpp"
 
-namespace tessera::inline v0::planner::solver {
+namespace tessera::planner::solver {
 
 // One value to make small. Objectives are compared lexicographically, the first first.
 struct Objective {
@@ -107,4 +107,4 @@ Result minimise(const Model& model, const std::vector<Objective>& objectives,
 // if that finds the model infeasible. No search.
 std::optional<std::vector<Interval>> propagate(const Model& model);
 
-}  // namespace tessera::inline v0::planner::solver
+}  // namespace tessera::planner::solver

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace tessera::inline v0::planner::solver {
+namespace tessera::planner::solver {
 
 // Every variable holds a whole number in [0, kMaxValue]. Products and sums are taken in 128 bits;
 // an assignment whose result would leave that range is simply no solution.
@@ -31,4 +31,4 @@ struct GroupId {
   friend auto operator<=>(const GroupId&, const GroupId&) = default;
 };
 
-}  // namespace tessera::inline v0::planner::solver
+}  // namespace tessera::planner::solver

@@ -9,7 +9,7 @@
 #include "tessera/runtime/program.hpp"
 #include "tessera/runtime/run_options.hpp"
 
-namespace tessera::inline v0::runtime::internal {
+namespace tessera::runtime::internal {
 
 // What a step or a question touches.
 struct Uses {
@@ -76,4 +76,4 @@ class BoundProgram {
   std::vector<std::vector<device::Access>> access_;  // [node][buffer]
 };
 
-}  // namespace tessera::inline v0::runtime::internal
+}  // namespace tessera::runtime::internal

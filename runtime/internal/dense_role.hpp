@@ -6,7 +6,7 @@
 #include "tessera/partitioner/tile_grid.hpp"
 #include "tessera/runtime/tile_map.hpp"
 
-namespace tessera::inline v0::runtime::internal {
+namespace tessera::runtime::internal {
 
 // Which axis the pass reads along and which it writes along.
 struct DenseRole {
@@ -41,4 +41,4 @@ struct DenseRole {
   }
 };
 
-}  // namespace tessera::inline v0::runtime::internal
+}  // namespace tessera::runtime::internal

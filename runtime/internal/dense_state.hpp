@@ -12,7 +12,7 @@
 #include "tessera/runtime/internal/travelling_buckets.hpp"
 #include "tessera/runtime/internal/visit.hpp"
 
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 
 // A dense pass on its machine. The constructor declares the program and adds the slots; seal()
 // checks the memory and works out the exchanges.
@@ -83,4 +83,4 @@ struct DensePass::State {
   device::ByteRows host_in, host_out;
 };
 
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

@@ -13,7 +13,7 @@
 #include "tessera/runtime/internal/travel_loop.hpp"
 #include "tessera/runtime/tile_map.hpp"
 
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 
 // What both ways of running GradW share: operands, words and sums on their tiles, the kernel, the
 // cast. The two ways differ in what moves: work().
@@ -113,4 +113,4 @@ std::unique_ptr<GradWPass::Base> make_grad_w_buckets(const PassSpec& spec,
                                                      device::ExchangeMode mode, Executor& executor);
 }  // namespace internal
 
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

@@ -8,7 +8,7 @@
 #include "tessera/runtime/propagation.hpp"
 #include "tessera/runtime/tile_map.hpp"
 
-namespace tessera::inline v0::runtime::internal {
+namespace tessera::runtime::internal {
 
 // Two slots that always go together: the words of a bucket and what belongs to them (values, or
 // gradients being summed).
@@ -60,4 +60,4 @@ void load_home_buckets(device::Engine& engine, const TileMap& map, const BucketS
 // The same words and payload on another tile.
 void gather_bucket(std::vector<device::Gather>& gathers, BucketSlots from, BucketSlots to);
 
-}  // namespace tessera::inline v0::runtime::internal
+}  // namespace tessera::runtime::internal

@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "tessera/base/executor.hpp"
+#include "tessera/base/problem.hpp"
 #include "tessera/partitioner/buckets.hpp"
-#include "tessera/planner/problem.hpp"
 #include "tessera/runtime/pass_spec.hpp"
 #include "tessera/sparse/change.hpp"
 #include "tessera/sparse/formats.hpp"
 
-namespace tessera::inline v0::runtime::internal {
+namespace tessera::runtime::internal {
 
 // The weights in the grid's blocks and size, empty blocks not stored. Blocks of which neither
 // divides the other are taken apart first.
@@ -27,8 +27,7 @@ sparse::Csr<float> in_grid(const sparse::Csr<float>& weights, const partitioner:
 class LayerWeights {
  public:
   // `grid` is that of one group, checked. The executor must outlive this.
-  LayerWeights(const planner::Problem& problem, const partitioner::TileGrid& grid,
-               Executor& executor);
+  LayerWeights(const Problem& problem, const partitioner::TileGrid& grid, Executor& executor);
 
   // Error{InvalidArgument} for weights that are not this layer's, as set() throws it.
   void check(std::span<const sparse::Csr<float>> weights) const;
@@ -69,7 +68,7 @@ class LayerWeights {
   std::span<T> values_of(std::int64_t group);
   std::int64_t values_per_group() const;
 
-  planner::Problem problem_;
+  Problem problem_;
   partitioner::TileGrid grid_;
   Executor& executor_;
   std::vector<sparse::Csr<float>> given_;
@@ -82,4 +81,4 @@ class LayerWeights {
   std::vector<std::uint32_t> travel_words_;        // BucketImage::travel_words
 };
 
-}  // namespace tessera::inline v0::runtime::internal
+}  // namespace tessera::runtime::internal

@@ -12,41 +12,41 @@
 #include "tessera/runtime/grad_w_pass.hpp"
 #include "tessera/runtime/internal/layer_weights.hpp"
 #include "tessera/runtime/internal/padded.hpp"
-#include "tessera/runtime/verify.hpp"
+#include "tessera/verify/verify.hpp"
 
-namespace tessera::inline v0::runtime::internal {
+namespace tessera::runtime::internal {
 
 // Error{InvalidArgument}: the layer was planned without this pass.
-[[noreturn]] void throw_no_pass(planner::Pass pass);
+[[noreturn]] void throw_no_pass(Pass pass);
 // Error{InvalidArgument} unless an operand of x or y rows a group has the layer's shape.
-void check_operand(const char* name, std::int64_t rows, std::int64_t cols,
-                   const planner::Problem& problem, std::int64_t Dims::*side);
+void check_operand(const char* name, std::int64_t rows, std::int64_t cols, const Problem& problem,
+                   std::int64_t Dims::*side);
 
 // A layer whose passes share one layout of the weights: buckets, and the programs of its passes.
 // FullyConnected is one of these, or two of them (other_layout.hpp).
 class OneLayout {
  public:
   // As FullyConnected's, for a plan with one layout.
-  OneLayout(const planner::Problem& problem, const planner::Plan& plan,
-            const device::Machine& machine, device::ExchangeMode mode, Executor& executor);
+  OneLayout(const Problem& problem, const planner::Plan& plan, const device::Machine& machine,
+            device::ExchangeMode mode, Executor& executor);
 
-  const planner::Problem& problem() const { return problem_; }
+  const Problem& problem() const { return problem_; }
   LayerWeights& weights() { return weights_; }
   const LayerWeights& weights() const { return weights_; }
-  bool has(planner::Pass pass) const;
+  bool has(Pass pass) const;
 
   // Fwd or GradA. The functions of FullyConnected that take RunOptions say the rest.
   template <class T>
-  bool product(planner::Pass pass, MatrixView<const T> in, MatrixView<T> out,
-               const RunOptions& options, device::Ledger& ledger);
+  bool product(Pass pass, MatrixView<const T> in, MatrixView<T> out, const RunOptions& options,
+               device::Ledger& ledger);
   template <class T>
   bool gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
                 std::span<sparse::Csr<float>> gradients, const RunOptions& options,
                 device::Ledger& ledger);
 
   // Error{InvalidArgument} for a pass there is not.
-  const Program& program(planner::Pass pass) const;
-  device::MemoryUse memory(planner::Pass pass) const;
+  const Program& program(Pass pass) const;
+  device::MemoryUse memory(Pass pass) const;
   // The most memory any tile needs in any pass, and what its buckets need of it at any time.
   Bytes high_water() const;
   Bytes bucket_bytes() const;
@@ -54,13 +54,13 @@ class OneLayout {
  private:
   // Calls `ask` with the pass that runs this.
   template <class Ask>
-  auto of(planner::Pass pass, Ask&& ask) const;
+  auto of(Pass pass, Ask&& ask) const;
   // An operand of x or y rows a group as programs want it.
   template <class T>
   Padded<T> operand(const char* name, MatrixView<T> view, std::int64_t Dims::*side);
-  Rounding rounding(planner::Pass pass) const;
+  verify::Rounding rounding(Pass pass) const;
 
-  planner::Problem problem_;
+  Problem problem_;
   partitioner::TileGrid grid_;  // of one group
   LayerWeights weights_;
   std::optional<DensePass> fwd_, grad_a_;
@@ -71,7 +71,7 @@ class OneLayout {
 };
 
 // What a tile would need for a pass of such a layer, without the check that it has that.
-device::MemoryUse memory_of_one(const planner::Problem& problem, const planner::Plan& plan,
-                                const device::Machine& machine, planner::Pass pass);
+device::MemoryUse memory_of_one(const Problem& problem, const planner::Plan& plan,
+                                const device::Machine& machine, Pass pass);
 
-}  // namespace tessera::inline v0::runtime::internal
+}  // namespace tessera::runtime::internal

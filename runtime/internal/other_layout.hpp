@@ -5,10 +5,11 @@
 #include <span>
 #include <vector>
 
+#include "tessera/base/pass.hpp"
 #include "tessera/device/ledger.hpp"
 #include "tessera/runtime/internal/one_layout.hpp"
 
-namespace tessera::inline v0::runtime::internal {
+namespace tessera::runtime::internal {
 
 // GradA's own layout beside a layer's first one: it holds transpose(R), its Fwd is GradA, and it
 // may run GradW too. Whoever changes the weights changes them here and there.
@@ -19,7 +20,7 @@ class OtherLayout {
 
   OneLayout& layout() { return layout_; }
   const OneLayout& layout() const { return layout_; }
-  bool runs_grad_w() const { return layout_.has(planner::Pass::GradW); }
+  bool runs_grad_w() const { return layout_.has(Pass::GradW); }
 
   // Weights, changes and values of R; a misfit speaks of this layout, and then, as when anything
   // is thrown, it holds the weights it had.
@@ -54,4 +55,4 @@ class OtherLayout {
   std::vector<sparse::Csr<float>> turned_;         // gradients of transpose(R)
 };
 
-}  // namespace tessera::inline v0::runtime::internal
+}  // namespace tessera::runtime::internal

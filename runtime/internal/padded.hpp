@@ -10,7 +10,7 @@
 #include "tessera/base/matrix.hpp"
 #include "tessera/device/engine.hpp"
 
-namespace tessera::inline v0::runtime::internal {
+namespace tessera::runtime::internal {
 
 // An operand of all groups, [groups * rows][cols], in the size that programs want: the caller's own
 // memory where it has that size, else a copy in which every group is padded with zeros.
@@ -78,4 +78,4 @@ class Padded {
   std::optional<MatrixView<Plain>> copy_;
 };
 
-}  // namespace tessera::inline v0::runtime::internal
+}  // namespace tessera::runtime::internal

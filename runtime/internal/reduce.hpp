@@ -7,7 +7,7 @@
 #include "tessera/device/engine.hpp"
 #include "tessera/runtime/internal/bound_program.hpp"
 
-namespace tessera::inline v0::runtime::internal {
+namespace tessera::runtime::internal {
 
 // Tiles whose partial sums belong to the same part of the result.
 struct ReductionColumn {
@@ -73,4 +73,4 @@ class Reduction {
   device::Exchange exchange_;
 };
 
-}  // namespace tessera::inline v0::runtime::internal
+}  // namespace tessera::runtime::internal

@@ -7,7 +7,7 @@
 #include "tessera/device/machine.hpp"
 #include "tessera/partitioner/buckets.hpp"
 
-namespace tessera::inline v0::runtime::internal {
+namespace tessera::runtime::internal {
 
 // What it costs to bring R's values from the buckets of one layout to those of another, a group
 // each: pack, exchange, put in place. Values are counted in the buckets; all of them are taken to
@@ -16,4 +16,4 @@ std::vector<device::StepRecord> rehome_steps(std::span<const partitioner::Bucket
                                              std::span<const partitioner::Buckets> to,
                                              const device::Machine& machine);
 
-}  // namespace tessera::inline v0::runtime::internal
+}  // namespace tessera::runtime::internal

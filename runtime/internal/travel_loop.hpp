@@ -8,7 +8,7 @@
 #include "tessera/runtime/pass_spec.hpp"
 #include "tessera/runtime/propagation.hpp"
 
-namespace tessera::inline v0::runtime::internal {
+namespace tessera::runtime::internal {
 
 // Where a propagation loop stands: which way to move next and whether to compute there. The bounds
 // are read from the travel words on the control tile, the first tile no cell is on (the last tile
@@ -59,4 +59,4 @@ class TravelLoop {
   bool read_ = false, begins_distance_ = false, first_ = false, began_ = false, homeward_ = false;
 };
 
-}  // namespace tessera::inline v0::runtime::internal
+}  // namespace tessera::runtime::internal

@@ -7,7 +7,7 @@
 #include "tessera/runtime/internal/home_buckets.hpp"
 #include "tessera/runtime/internal/travel_loop.hpp"
 
-namespace tessera::inline v0::runtime::internal {
+namespace tessera::runtime::internal {
 
 // Propagation's two buffers per tile. At each step every tile hands the bucket in its current
 // buffer to the next tile along one axis, into that tile's other buffer; then the buffers swap
@@ -59,4 +59,4 @@ class TravellingBuckets {
   std::vector<std::pair<int, const device::Exchange*>> nodes_;  // to say what they move
 };
 
-}  // namespace tessera::inline v0::runtime::internal
+}  // namespace tessera::runtime::internal

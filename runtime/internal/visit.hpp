@@ -10,7 +10,7 @@
 #include "tessera/device/engine.hpp"
 #include "tessera/runtime/pass_spec.hpp"
 
-namespace tessera::inline v0::runtime::internal {
+namespace tessera::runtime::internal {
 
 codelets::KernelKey kernel_key(const PassSpec& spec);
 bool is_block(codelets::Method method);
@@ -62,4 +62,4 @@ class VisitedWords {
 Cycles visit_cycles(const PassSpec& spec, const device::Machine& machine,
                     std::span<const void* const> buckets, std::int64_t sub_group);
 
-}  // namespace tessera::inline v0::runtime::internal
+}  // namespace tessera::runtime::internal

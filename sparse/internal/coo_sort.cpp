@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "tessera/base/aligned_vector.hpp"
-#include "tessera/sparse/internal/radix_sort.hpp"
+#include "tessera/base/radix_sort.hpp"
 
-namespace tessera::inline v0::sparse::internal {
+namespace tessera::sparse::internal {
 namespace {
 
 // The row inside its part and the column, one number.
@@ -135,4 +135,4 @@ bool sort_to_csr(const Coo<T>& matrix, Csr<T>& result) {
 template bool sort_to_csr(const Coo<float>&, Csr<float>&);
 template bool sort_to_csr(const Coo<double>&, Csr<double>&);
 
-}  // namespace tessera::inline v0::sparse::internal
+}  // namespace tessera::sparse::internal

@@ -2,7 +2,7 @@
 
 #include "tessera/sparse/formats.hpp"
 
-namespace tessera::inline v0::sparse::internal {
+namespace tessera::sparse::internal {
 
 // From here on sort_to_csr is worth its buffers.
 inline constexpr std::int64_t kLeastToRadixSort = 4096;
@@ -16,4 +16,4 @@ inline constexpr std::int64_t kLeastToRadixSort = 4096;
 template <class T>
 bool sort_to_csr(const Coo<T>& matrix, Csr<T>& result);
 
-}  // namespace tessera::inline v0::sparse::internal
+}  // namespace tessera::sparse::internal

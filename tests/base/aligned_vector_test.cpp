@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <numeric>
 
-namespace tessera::inline v0 {
+namespace tessera {
 namespace {
 
 constexpr std::size_t kMebi = 1024 * 1024;
@@ -42,4 +42,4 @@ TEST(WantLargePages, TakesMemoryOfAnySizeAnywhere) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0
+}  // namespace tessera

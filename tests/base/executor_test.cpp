@@ -15,7 +15,7 @@
 
 #include "tessera/base/error.hpp"
 
-namespace tessera::inline v0 {
+namespace tessera {
 namespace {
 
 struct Setup {
@@ -168,4 +168,4 @@ TEST(MakeExecutor, HasThreadsAlwaysAndTbbOnlyWhereBuilt) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0
+}  // namespace tessera

@@ -10,7 +10,7 @@
 
 #include "tessera/base/random.hpp"
 
-namespace tessera::inline v0 {
+namespace tessera {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -213,4 +213,4 @@ TEST(HalfReference, RejectsTruncation) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0
+}  // namespace tessera

@@ -9,7 +9,7 @@
 #include "tessera/base/dims.hpp"
 #include "tessera/base/error.hpp"
 
-namespace tessera::inline v0 {
+namespace tessera {
 namespace {
 
 constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
@@ -122,4 +122,4 @@ TEST(ShareOf, IsEmptyBeyondTheEnd) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0
+}  // namespace tessera

@@ -10,7 +10,7 @@
 #include "tessera/base/block_shape.hpp"
 #include "tessera/base/pattern_stats.hpp"
 
-namespace tessera::inline v0 {
+namespace tessera {
 namespace {
 
 // Element (r, c) is r * cols + c.
@@ -139,4 +139,4 @@ TEST(PatternStats, CountsBlocksBeyond32Bits) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0
+}  // namespace tessera

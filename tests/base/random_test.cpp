@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-namespace tessera::inline v0 {
+namespace tessera {
 namespace {
 
 TEST(Random, IsTheGeneratorOfTheStandard) {
@@ -82,4 +82,4 @@ TEST(Random, SignsAreBalanced) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0
+}  // namespace tessera

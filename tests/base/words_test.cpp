@@ -12,7 +12,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/units.hpp"
 
-namespace tessera::inline v0 {
+namespace tessera {
 namespace {
 
 template <class A, class B>
@@ -126,4 +126,4 @@ TEST(DataType, KnowsHowItRounds) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0
+}  // namespace tessera

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdint>
 
-namespace tessera::inline v0::codelets::internal {
+namespace tessera::codelets::internal {
 namespace {
 
 TEST(ToFloat, AgreesWithHalfOnAllOfIts65536Values) {
@@ -124,4 +124,4 @@ TEST(Dot, OfNoColumnsIsZero) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::codelets::internal
+}  // namespace tessera::codelets::internal

@@ -14,7 +14,7 @@
 // Reads the examples out of docs/bucket-format.md, so that the page cannot say what is not so:
 // every named field must hold the number beside it, every distance must lead where it says, and the
 // kernels must compute the product of the matrix drawn on the page.
-namespace tessera::inline v0::codelets {
+namespace tessera::codelets {
 namespace {
 
 using test::example, test::matrix_of, test::numbers, test::Part, test::parts_of, test::words_of;
@@ -329,4 +329,4 @@ TEST(BucketFormatPage, StatesTheLargestCountsThatFitSixteenBits) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::codelets
+}  // namespace tessera::codelets

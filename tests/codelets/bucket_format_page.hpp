@@ -12,7 +12,7 @@
 #include "tessera/base/matrix.hpp"
 
 // The fenced examples of docs/bucket-format.md as data. An example that is missing fails the test.
-namespace tessera::inline v0::test {
+namespace tessera::test {
 
 using Lines = std::vector<std::string>;
 using Words = std::vector<std::uint16_t>;
@@ -94,4 +94,4 @@ inline Matrix<float> matrix_of(const std::string& name) {
   return matrix;
 }
 
-}  // namespace tessera::inline v0::test
+}  // namespace tessera::test

@@ -9,7 +9,7 @@
 #include "tessera/base/random.hpp"
 #include "tessera/codelets/internal/fast/simd_targets.hpp"
 
-namespace tessera::inline v0::codelets {
+namespace tessera::codelets {
 namespace {
 
 using internal::SimdTarget;
@@ -67,4 +67,4 @@ TYPED_TEST(CastFloats, KeepWhatLiesBehindAndWhatIsNoNumber) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::codelets
+}  // namespace tessera::codelets

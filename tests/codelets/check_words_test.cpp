@@ -9,7 +9,7 @@
 #include "tessera/codelets/visit_cost.hpp"
 #include "tessera/tests/codelets/random_case.hpp"
 
-namespace tessera::inline v0::test {
+namespace tessera::test {
 namespace {
 
 using codelets::BucketRoom;
@@ -118,4 +118,4 @@ INSTANTIATE_TEST_SUITE_P(List, CheckWords,
                          name_of);
 
 }  // namespace
-}  // namespace tessera::inline v0::test
+}  // namespace tessera::test

@@ -16,7 +16,7 @@
 #include "tessera/tests/codelets/kernel_case.hpp"
 #include "tessera/tests/codelets/random_case.hpp"
 
-namespace tessera::inline v0::test {
+namespace tessera::test {
 namespace {
 
 using codelets::internal::SimdTarget;
@@ -246,4 +246,4 @@ INSTANTIATE_TEST_SUITE_P(EveryTarget, FastReplacing, testing::ValuesIn(fast_kern
                          name_of);
 
 }  // namespace
-}  // namespace tessera::inline v0::test
+}  // namespace tessera::test

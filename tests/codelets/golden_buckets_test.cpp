@@ -18,7 +18,7 @@
 //   ---------+---------
 //    .  . 50 | 60 70  .
 //    .  .  . |  .  . 80
-namespace tessera::inline v0::test {
+namespace tessera::test {
 namespace {
 
 using codelets::Format;
@@ -216,4 +216,4 @@ TEST(BucketLayout, LoadsWhatItStores) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::test
+}  // namespace tessera::test

@@ -16,13 +16,13 @@
 // Runs a kernel on hand-made buckets and on operands given in double, and measures how far the
 // answer lies outside what rounding can explain. The dense reference shares no code with the
 // kernels.
-namespace tessera::inline v0::codelets {
+namespace tessera::codelets {
 
 inline void PrintTo(const KernelEntry& kernel, std::ostream* out) { *out << kernel.name; }
 
-}  // namespace tessera::inline v0::codelets
+}  // namespace tessera::codelets
 
-namespace tessera::inline v0::test {
+namespace tessera::test {
 
 using codelets::Format;
 using codelets::Kernel;
@@ -237,4 +237,4 @@ inline std::vector<double> results(KernelCase& c) {
   return numbers;
 }
 
-}  // namespace tessera::inline v0::test
+}  // namespace tessera::test

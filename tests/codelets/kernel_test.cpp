@@ -13,7 +13,7 @@
 #include "tessera/tests/codelets/kernel_case.hpp"
 #include "tessera/tests/codelets/random_case.hpp"
 
-namespace tessera::inline v0::test {
+namespace tessera::test {
 namespace {
 
 using testing::ElementsAre;
@@ -294,4 +294,4 @@ INSTANTIATE_TEST_SUITE_P(List, EveryBlockKernel, testing::ValuesIn(kernels_of({F
                          name_of);
 
 }  // namespace
-}  // namespace tessera::inline v0::test
+}  // namespace tessera::test

@@ -8,7 +8,7 @@
 #include "tessera/tests/codelets/kernel_case.hpp"
 
 // Kernel cases drawn by chance: the same seed gives the same case on every computer.
-namespace tessera::inline v0::test {
+namespace tessera::test {
 
 inline BlockShape shape_for(const KernelKey& key, BlockShape block) {
   return key.format == Format::Element ? BlockShape{} : block;
@@ -51,4 +51,4 @@ inline KernelCase random_case(const KernelKey& key, const Draw& draw) {
   return c;
 }
 
-}  // namespace tessera::inline v0::test
+}  // namespace tessera::test

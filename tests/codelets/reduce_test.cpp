@@ -7,7 +7,7 @@
 #include "tessera/base/random.hpp"
 #include "tessera/codelets/internal/fast/simd_targets.hpp"
 
-namespace tessera::inline v0::codelets {
+namespace tessera::codelets {
 namespace {
 
 using internal::UseSimdTarget;
@@ -41,4 +41,4 @@ TEST(AddFloats, AddInTheOrderOfTheirSourcesAtEveryRemainderOnEveryTarget) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::codelets
+}  // namespace tessera::codelets

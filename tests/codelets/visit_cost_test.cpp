@@ -15,7 +15,7 @@
 
 // Evenly spread records must cost what PopSparse's estimators (golden figures) and our formulas say
 // of the same counts; uneven ones are worked out by hand.
-namespace tessera::inline v0::test {
+namespace tessera::test {
 namespace {
 
 using codelets::Format;
@@ -265,4 +265,4 @@ TEST(WorkSplit, GivesNobodyMoreThanAnEqualShareRoundedUpOfOneRow) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::test
+}  // namespace tessera::test

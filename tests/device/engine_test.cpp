@@ -11,7 +11,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/random.hpp"
 
-namespace tessera::inline v0::device {
+namespace tessera::device {
 namespace {
 
 Machine small_machine(std::int64_t tiles = 4) {
@@ -497,4 +497,4 @@ TEST(Ledger, AddsUpPhasesInTheOrderTheyFirstRan) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::device
+}  // namespace tessera::device

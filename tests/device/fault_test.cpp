@@ -8,7 +8,7 @@
 #include "tessera/device/engine.hpp"
 
 // A bit that flips: where, when, and never by accident.
-namespace tessera::inline v0::device {
+namespace tessera::device {
 namespace {
 
 Machine two_tiles() {
@@ -82,4 +82,4 @@ TEST_F(Faulty, WhatCannotBeIsRefused) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::device
+}  // namespace tessera::device

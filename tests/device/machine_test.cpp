@@ -9,7 +9,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/tests/support/temporary_folder.hpp"
 
-namespace tessera::inline v0::device {
+namespace tessera::device {
 namespace {
 
 using testing::HasSubstr;
@@ -281,4 +281,4 @@ TEST(MachineLoad, RefusesAFileThatCannotBeRead) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::device
+}  // namespace tessera::device

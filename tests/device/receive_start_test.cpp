@@ -3,7 +3,7 @@
 #include "tessera/device/engine.hpp"
 
 // What it costs to begin receiving from one more tile.
-namespace tessera::inline v0::device {
+namespace tessera::device {
 namespace {
 
 class ReceiveStart : public testing::Test {
@@ -49,4 +49,4 @@ TEST_F(ReceiveStart, FollowsTheSendersThatAGatherSaysItHas) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::device
+}  // namespace tessera::device

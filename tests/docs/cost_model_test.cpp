@@ -15,7 +15,7 @@
 #include "tessera/tests/docs/formula.hpp"
 #include "tessera/tests/docs/page.hpp"
 
-namespace tessera::inline v0::test {
+namespace tessera::test {
 namespace {
 
 using codelets::LinearCycles, codelets::MatMulKernel, codelets::Method;
@@ -228,4 +228,4 @@ TEST(Formula, ComputesAndRefuses) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::test
+}  // namespace tessera::test

@@ -4,7 +4,7 @@
 #include <cctype>
 #include <stdexcept>
 
-namespace tessera::inline v0::test {
+namespace tessera::test {
 namespace {
 
 // Recursive descent: a sum of products of factors.
@@ -117,4 +117,4 @@ std::int64_t evaluate(std::string_view formula, const Names& names) {
   return Reader(formula, names).all();
 }
 
-}  // namespace tessera::inline v0::test
+}  // namespace tessera::test

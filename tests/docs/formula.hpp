@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace tessera::inline v0::test {
+namespace tessera::test {
 
 using Names = std::map<std::string, std::int64_t, std::less<>>;
 
@@ -14,4 +14,4 @@ using Names = std::map<std::string, std::int64_t, std::less<>>;
 // before a bracket: it is multiplied. std::runtime_error for anything else and for unknown names.
 std::int64_t evaluate(std::string_view formula, const Names& names);
 
-}  // namespace tessera::inline v0::test
+}  // namespace tessera::test

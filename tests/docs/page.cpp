@@ -6,7 +6,7 @@
 
 #include "tessera/tests/support/process.hpp"
 
-namespace tessera::inline v0::test {
+namespace tessera::test {
 namespace {
 
 std::vector<std::string> cells_of(const std::string& line) {
@@ -67,4 +67,4 @@ std::vector<std::vector<std::string>> table_rows(const std::string& page,
   return rows;
 }
 
-}  // namespace tessera::inline v0::test
+}  // namespace tessera::test

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-namespace tessera::inline v0::test {
+namespace tessera::test {
 
 // The pages whose quoted commands and figures are checked: README.md, tools/README.md and all of
 // docs/, as paths from the root of the tree.
@@ -19,4 +19,4 @@ std::vector<std::string> blocks(const std::string& page, const std::string& lang
 // marks of code (`) are taken off.
 std::vector<std::vector<std::string>> table_rows(const std::string& page, const std::string& first);
 
-}  // namespace tessera::inline v0::test
+}  // namespace tessera::test

@@ -11,7 +11,7 @@
 #include "tessera/tests/docs/page.hpp"
 #include "tessera/tests/support/process.hpp"
 
-namespace tessera::inline v0::test {
+namespace tessera::test {
 namespace {
 
 const std::string kRoot = TESSERA_SOURCE_DIR;
@@ -183,4 +183,4 @@ TEST(Pages, TheCheckSeesAFalseQuotation) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::test
+}  // namespace tessera::test

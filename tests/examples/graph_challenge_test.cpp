@@ -8,7 +8,7 @@
 #include "tessera/tests/support/process.hpp"
 #include "tessera/tests/support/shared_data.hpp"
 
-namespace tessera::inline v0::test {
+namespace tessera::test {
 namespace {
 
 using testing::ContainsRegex;
@@ -88,4 +88,4 @@ TEST(GraphChallenge, RefusesAnotherAnswerAndAMissingLayer) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::test
+}  // namespace tessera::test

@@ -1,9 +1,9 @@
 # foreign_names(<result> <folder> <lines>): those of `lines`, as nm -DP | c++filt -p prints them, that
 # name nothing of the namespace of `folder`, or something of internal:: in it.
 function(foreign_names result folder lines)
-  string(REPLACE / :: space tessera::v0::${folder}::)
+  string(REPLACE / :: space tessera::${folder}::)
   if(folder STREQUAL base)
-    set(space tessera::v0::)
+    set(space tessera::)
   endif()
   set(bad "")
   string(REPLACE ";" "\\;" lines "${lines}")
@@ -11,7 +11,7 @@ function(foreign_names result folder lines)
   foreach(line ${lines})
     string(REGEX REPLACE "^(typeinfo name for |typeinfo for |vtable for |VTT for )" "" name "${line}")
     # The version node itself, and the one private name that a public header calls.
-    if(name MATCHES "^TESSERA_[0-9.]+(@@[^ ]+)? A " OR name MATCHES "^tessera::v0::internal::matrix_elements@")
+    if(name MATCHES "^TESSERA_[0-9.]+(@@[^ ]+)? A " OR name MATCHES "^tessera::internal::matrix_elements@")
       continue()
     endif()
     string(FIND "${name}" "${space}" at)

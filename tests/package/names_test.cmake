@@ -8,15 +8,15 @@ function(expect_foreign count folder line)
   endif()
 endfunction()
 
-expect_foreign(0 base "tessera::v0::ceil_div@@TESSERA_0.1 T 10 20")
-expect_foreign(0 base "typeinfo for tessera::v0::Error@@TESSERA_0.1 V 10 20")
+expect_foreign(0 base "tessera::ceil_div@@TESSERA_0.1 T 10 20")
+expect_foreign(0 base "typeinfo for tessera::Error@@TESSERA_0.1 V 10 20")
 # GNU and LLVM print the version node itself in two ways.
 expect_foreign(0 base "TESSERA_0.1 A 0 ")
 expect_foreign(0 base "TESSERA_0.1@@TESSERA_0.1 A 0 0")
-expect_foreign(0 base "tessera::v0::internal::matrix_elements@@TESSERA_0.1 T 10 20")
-expect_foreign(0 planner/solver "tessera::v0::planner::solver::Model::post@@TESSERA_0.1 T 10 20")
-foreach(name "fmt::v9::format" "nlohmann::json_abi_v3_11_2::basic_json<>" "std::vector<tessera::v0::planner::Plan>::at"
-        "boost::detail::x" "hwy::N_AVX2::x" "tessera::v0::sparse::read" "tessera::v0::planner::internal::search"
-        "tessera::v1::planner::plan" "typeinfo for nlohmann::json" "vtable for tessera::v0::planner::internal::X" "main")
+expect_foreign(0 base "tessera::internal::matrix_elements@@TESSERA_0.1 T 10 20")
+expect_foreign(0 planner/solver "tessera::planner::solver::Model::post@@TESSERA_0.1 T 10 20")
+foreach(name "fmt::v9::format" "nlohmann::json_abi_v3_11_2::basic_json<>" "std::vector<tessera::planner::Plan>::at"
+        "boost::detail::x" "hwy::N_AVX2::x" "tessera::sparse::read" "tessera::planner::internal::search"
+        "tessera::v1::planner::plan" "typeinfo for nlohmann::json" "vtable for tessera::planner::internal::X" "main")
   expect_foreign(1 planner "${name}@@TESSERA_0.1 T 10 20")
 endforeach()

@@ -6,7 +6,7 @@
 
 #include "tessera/codelets/bucket_layout.hpp"
 
-namespace tessera::inline v0::partitioner::test {
+namespace tessera::partitioner::test {
 namespace {
 
 using Words = std::vector<std::int64_t>;
@@ -306,4 +306,4 @@ TileGrid with_uniform_capacity(TileGrid grid, const sparse::Csr<float>& matrix, 
   return grid;
 }
 
-}  // namespace tessera::inline v0::partitioner::test
+}  // namespace tessera::partitioner::test

@@ -6,7 +6,7 @@
 
 #include "tessera/partitioner/buckets.hpp"
 
-namespace tessera::inline v0::partitioner::test {
+namespace tessera::partitioner::test {
 
 // The words of a bucket up to and with its end marker, "1 0 0 3 | ..." without the bars.
 std::vector<std::int64_t> forward_words(const Buckets& buckets, std::int64_t bucket);
@@ -25,4 +25,4 @@ TileGrid with_room(TileGrid grid, const sparse::Csr<float>& matrix);
 // Capacities of a planner that expects the same number of blocks everywhere; slack 0.3 is 30 %.
 TileGrid with_uniform_capacity(TileGrid grid, const sparse::Csr<float>& matrix, double slack);
 
-}  // namespace tessera::inline v0::partitioner::test
+}  // namespace tessera::partitioner::test

@@ -5,7 +5,7 @@
 
 // Small matrices whose words were worked out by hand. One worker and one batch column per tile, so
 // that a record is a header of 9 words, one worker of 5, and its rows; a column word is 4 * column.
-namespace tessera::inline v0::partitioner {
+namespace tessera::partitioner {
 namespace {
 
 using test::draw;
@@ -144,4 +144,4 @@ TEST(DrawnBuckets, TellTravelInWords) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::partitioner
+}  // namespace tessera::partitioner

@@ -4,7 +4,7 @@
 #include <limits>
 #include <map>
 
-namespace tessera::inline v0::partitioner::test {
+namespace tessera::partitioner::test {
 namespace {
 
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max() / 2;
@@ -93,4 +93,4 @@ std::optional<LeastSpill> try_every_spill(const TinySpill& tiny) {
   return std::nullopt;
 }
 
-}  // namespace tessera::inline v0::partitioner::test
+}  // namespace tessera::partitioner::test

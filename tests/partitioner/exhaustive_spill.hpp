@@ -6,7 +6,7 @@
 
 #include "tessera/base/dims.hpp"
 
-namespace tessera::inline v0::partitioner::test {
+namespace tessera::partitioner::test {
 
 // Cells whose rows all hold one block, one bucket a cell: blocks of a cell are then alike, and a
 // bucket with k blocks of a cell spends header_words + 3 k words on them.
@@ -24,4 +24,4 @@ struct LeastSpill {
 // every placement; none when nothing fits. Shares no code with the partitioner.
 std::optional<LeastSpill> try_every_spill(const TinySpill& tiny);
 
-}  // namespace tessera::inline v0::partitioner::test
+}  // namespace tessera::partitioner::test

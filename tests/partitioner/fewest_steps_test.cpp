@@ -7,7 +7,7 @@
 #include "tessera/tests/partitioner/patterns.hpp"
 
 // Spilling in the fewest steps against trying everything, against greedy, and on drawings.
-namespace tessera::inline v0::partitioner {
+namespace tessera::partitioner {
 namespace {
 
 constexpr std::uint64_t kSeed = 1861;
@@ -200,4 +200,4 @@ TEST(Routing, OfBothKindsPlacesTheSameAndTheCheapestTravelsLeast) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::partitioner
+}  // namespace tessera::partitioner

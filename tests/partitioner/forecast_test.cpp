@@ -8,7 +8,7 @@
 #include "tessera/sparse/random.hpp"
 #include "tessera/tests/partitioner/bucket_checks.hpp"
 
-namespace tessera::inline v0::partitioner {
+namespace tessera::partitioner {
 namespace {
 
 constexpr int kPatterns = 300;
@@ -133,4 +133,4 @@ TEST(CapacityFactorFor, KeepsItsPromiseInSimulation) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::partitioner
+}  // namespace tessera::partitioner

@@ -5,7 +5,7 @@
 
 // Words of buckets as PopLibs 3.4's own encoder writes them. What we do differently on purpose: the
 // overflow information has one y bound per x distance in place of a bitmap of used x distances.
-namespace tessera::inline v0::partitioner {
+namespace tessera::partitioner {
 namespace {
 
 using test::forward_words;
@@ -147,4 +147,4 @@ TEST_P(GoldenBuckets, E8TwoBucketsPerCell) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::partitioner
+}  // namespace tessera::partitioner

@@ -6,7 +6,7 @@
 #include "tessera/tests/partitioner/patterns.hpp"
 
 // The largest that words of 16 bits can say, and one more.
-namespace tessera::inline v0::partitioner {
+namespace tessera::partitioner {
 namespace {
 
 using testing::HasSubstr;
@@ -112,4 +112,4 @@ TEST(Encode, RefusesAMatrixThatIsNotTheGrids) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::partitioner
+}  // namespace tessera::partitioner

@@ -11,7 +11,7 @@
 #include "tessera/base/random.hpp"
 #include "tessera/sparse/formats.hpp"
 
-namespace tessera::inline v0::partitioner::test {
+namespace tessera::partitioner::test {
 
 // A canonical matrix of block_rows x block_cols blocks with those blocks in it that `holds` names.
 // All values differ: 1, 2, 3, ...
@@ -83,4 +83,4 @@ inline std::vector<PatternKind> pattern_kinds(std::uint64_t seed) {
   };
 }
 
-}  // namespace tessera::inline v0::partitioner::test
+}  // namespace tessera::partitioner::test

@@ -3,7 +3,7 @@
 #include "tessera/tests/partitioner/bucket_checks.hpp"
 #include "tessera/tests/partitioner/patterns.hpp"
 
-namespace tessera::inline v0::partitioner {
+namespace tessera::partitioner {
 namespace {
 
 constexpr std::uint64_t kSeed = 20261121;
@@ -197,4 +197,4 @@ TEST(BucketChecks, RejectBucketsThatAreWrong) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::partitioner
+}  // namespace tessera::partitioner

@@ -4,12 +4,12 @@
 
 #include <filesystem>
 
+#include "tessera/io/read.hpp"
 #include "tessera/sparse/convert.hpp"
-#include "tessera/sparse/read.hpp"
 #include "tessera/tests/partitioner/bucket_checks.hpp"
 
 // Real matrices: skewed, empty in places, of any size.
-namespace tessera::inline v0::partitioner {
+namespace tessera::partitioner {
 namespace {
 
 std::vector<std::filesystem::path> matrix_files(const std::filesystem::path& folder) {
@@ -48,7 +48,7 @@ TEST(SharedMatrices, GoIntoBucketsAndBack) {
   for (const auto& file : files)
     for (const BlockShape block : {BlockShape{1, 1}, BlockShape{4, 8}}) {
       SCOPED_TRACE(file.filename().string());
-      const auto matrix = in_blocks(sparse::read_matrix(file).matrix, block);
+      const auto matrix = in_blocks(io::read_matrix(file).matrix, block);
       TileGrid grid;
       grid.size = {1, matrix.rows, matrix.cols, 8};
       grid.block = block;
@@ -71,4 +71,4 @@ TEST(SharedMatrices, GoIntoBucketsAndBack) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::partitioner
+}  // namespace tessera::partitioner

@@ -8,7 +8,7 @@
 #include "tessera/tests/partitioner/bucket_checks.hpp"
 #include "tessera/tests/partitioner/patterns.hpp"
 
-namespace tessera::inline v0::partitioner {
+namespace tessera::partitioner {
 namespace {
 
 constexpr std::uint64_t kSeed = 20261121;
@@ -89,4 +89,4 @@ TEST(SparsityData, SaysWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::partitioner
+}  // namespace tessera::partitioner

@@ -11,7 +11,7 @@
 #include "tessera/tests/partitioner/patterns.hpp"
 
 // The bound of steps against trying everything, and one step against maximum flow.
-namespace tessera::inline v0::partitioner {
+namespace tessera::partitioner {
 namespace {
 
 constexpr std::uint64_t kSeed = 1962;
@@ -143,4 +143,4 @@ TEST(FewestSteps, OfAHotQuadrantAreNearTheirBound) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::partitioner
+}  // namespace tessera::partitioner

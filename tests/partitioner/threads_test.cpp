@@ -3,7 +3,7 @@
 #include "tessera/tests/partitioner/bucket_checks.hpp"
 #include "tessera/tests/partitioner/patterns.hpp"
 
-namespace tessera::inline v0::partitioner {
+namespace tessera::partitioner {
 namespace {
 
 constexpr std::uint64_t kSeed = 20261121;
@@ -86,4 +86,4 @@ TEST(Threads, AllSayTheSameAboutAMatrixThatBreaksTheRules) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::partitioner
+}  // namespace tessera::partitioner

@@ -6,7 +6,7 @@
 
 #include "tessera/base/error.hpp"
 
-namespace tessera::inline v0::partitioner {
+namespace tessera::partitioner {
 namespace {
 
 using testing::HasSubstr;
@@ -103,4 +103,4 @@ TEST(TileGrid, GrowsItsCapacitiesRoundingUp) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::partitioner
+}  // namespace tessera::partitioner

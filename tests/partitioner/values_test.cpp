@@ -5,7 +5,7 @@
 #include "tessera/tests/partitioner/bucket_checks.hpp"
 #include "tessera/tests/partitioner/patterns.hpp"
 
-namespace tessera::inline v0::partitioner {
+namespace tessera::partitioner {
 namespace {
 
 constexpr std::uint64_t kSeed = 11;
@@ -70,4 +70,4 @@ TEST(RefillChanged, TouchesNoOtherBucketHoweverMuchThereIs) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::partitioner
+}  // namespace tessera::partitioner

@@ -6,7 +6,7 @@
 #include "tessera/tests/planner/requests_without_plan.hpp"
 
 // What is planned in place of a request without a plan, and requests that cannot be.
-namespace tessera::inline v0::planner {
+namespace tessera::planner {
 namespace {
 
 using testing::HasSubstr;
@@ -98,4 +98,4 @@ TEST(BadRequest, NamesWhatCannotBeAndTheLegalRange) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::planner
+}  // namespace tessera::planner

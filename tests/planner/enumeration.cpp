@@ -7,7 +7,7 @@
 
 #include "tessera/planner/internal/planner_search.hpp"
 
-namespace tessera::inline v0::planner {
+namespace tessera::planner {
 namespace {
 
 // What a partition is called: two candidates with the same are told apart by their cost alone.
@@ -61,4 +61,4 @@ bool equal_answers(const PlanResult& a, const PlanResult& b) {
          a.plan == b.plan;
 }
 
-}  // namespace tessera::inline v0::planner
+}  // namespace tessera::planner

@@ -5,7 +5,7 @@
 
 #include "tessera/planner/planner.hpp"
 
-namespace tessera::inline v0::planner {
+namespace tessera::planner {
 
 // planner::plan by looking at every partition: the truth, and the time a solver must beat. The
 // same arguments, results and errors; a layer without non-zeros is spread like any other.
@@ -22,4 +22,4 @@ std::vector<PlanConstraints> cheapest_partitions(const Problem& problem,
 // does not count.
 bool equal_answers(const PlanResult& a, const PlanResult& b);
 
-}  // namespace tessera::inline v0::planner
+}  // namespace tessera::planner

@@ -14,7 +14,7 @@
 #include "tessera/planner/internal/planner_search.hpp"
 
 // Every figure of an explanation against plain enumeration on small machines.
-namespace tessera::inline v0::planner {
+namespace tessera::planner {
 namespace {
 
 using internal::Case;
@@ -398,4 +398,4 @@ TEST(Explain, IsAValueAndPrintsItsFiguresAsTextAndAsJson) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::planner
+}  // namespace tessera::planner

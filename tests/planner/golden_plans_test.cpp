@@ -7,7 +7,7 @@
 #include "tessera/planner/planner.hpp"
 
 // Plans of PopSparse (PopLibs 3.4) with every term of their cost, in parity mode.
-namespace tessera::inline v0::planner {
+namespace tessera::planner {
 namespace {
 
 constexpr DataType kHalf = DataType::Half, kFloat = DataType::Float;
@@ -224,4 +224,4 @@ TEST(GoldenPlans, G14SendsOperandsInGradWWhereThatIsCheaper) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::planner
+}  // namespace tessera::planner

@@ -17,7 +17,7 @@
 #include "tessera/tests/planner/requests_without_plan.hpp"
 
 // Figures of failures against plain enumeration: every partition, every value of what is relaxed.
-namespace tessera::inline v0::planner {
+namespace tessera::planner {
 namespace {
 
 using internal::Case;
@@ -325,4 +325,4 @@ TEST(NoFit, TakesTheLargestLayersThereAre) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::planner
+}  // namespace tessera::planner

@@ -7,7 +7,7 @@
 
 // The search against enumeration on real sizes with everything priced: what a plan costs, and
 // whether there is one, must be the same.
-namespace tessera::inline v0::planner {
+namespace tessera::planner {
 namespace {
 
 // `count` recorded layers, evenly over the table.
@@ -73,4 +73,4 @@ TEST(EqualAnswers, TellsAPlanFromAnotherAndFromNone) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::planner
+}  // namespace tessera::planner

@@ -7,7 +7,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/planner/internal/quirk_list.hpp"
 
-namespace tessera::inline v0::planner {
+namespace tessera::planner {
 namespace {
 
 using testing::AllOf;
@@ -125,4 +125,4 @@ TEST(Quirks, AreAllOffByDefaultAndAllOnInParityMode) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::planner
+}  // namespace tessera::planner

@@ -8,7 +8,7 @@
 
 // PopSparse's own plans (PopLibs 3.4), made with the figures of GC200 and its defaults. With all
 // quirks on, ours must equal them in every recorded number.
-namespace tessera::inline v0::planner {
+namespace tessera::planner {
 namespace {
 
 device::Machine gc200() {
@@ -62,4 +62,4 @@ TEST(Parity, AllFourHundredPlansEqualPopSparses) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::planner
+}  // namespace tessera::planner

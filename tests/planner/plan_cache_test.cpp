@@ -15,7 +15,7 @@
 #include "tessera/tests/planner/recorded_plans.hpp"
 #include "tessera/tests/support/process.hpp"
 
-namespace tessera::inline v0::planner {
+namespace tessera::planner {
 namespace {
 
 using testing::HasSubstr;
@@ -309,4 +309,4 @@ TEST(PlanCache, IsSafeUnderProcessesThatShareItsFolder) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::planner
+}  // namespace tessera::planner

@@ -11,7 +11,7 @@
 #include "tessera/planner/planner.hpp"
 #include "tessera/tests/planner/recorded_plans.hpp"
 
-namespace tessera::inline v0::planner {
+namespace tessera::planner {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -281,4 +281,4 @@ TEST(PlanJson, RefusesToWriteNamesThatJsonCannotHold) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::planner
+}  // namespace tessera::planner

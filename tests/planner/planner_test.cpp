@@ -9,7 +9,7 @@
 #include "tessera/planner/internal/planner_search.hpp"
 
 // The default mode: everything priced, nothing of PopSparse's quirks.
-namespace tessera::inline v0::planner {
+namespace tessera::planner {
 namespace {
 
 using testing::AllOf;
@@ -276,4 +276,4 @@ TEST(Planner, GivesALayerWithoutNonZerosOneTileIfThatHoldsIt) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::planner
+}  // namespace tessera::planner

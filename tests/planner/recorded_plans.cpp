@@ -6,7 +6,7 @@
 
 #include "tessera/base/error.hpp"
 
-namespace tessera::inline v0::planner {
+namespace tessera::planner {
 namespace {
 
 std::vector<std::string> split(std::string line) {
@@ -67,4 +67,4 @@ Options parity_options() {
   return o;
 }
 
-}  // namespace tessera::inline v0::planner
+}  // namespace tessera::planner

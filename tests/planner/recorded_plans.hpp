@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/problem.hpp"
 #include "tessera/planner/options.hpp"
-#include "tessera/planner/problem.hpp"
 
-namespace tessera::inline v0::planner {
+namespace tessera::planner {
 
 // One of PopSparse's own plans (PopLibs 3.4), made with the figures of GC200 and its defaults.
 struct RecordedPlan {
@@ -27,4 +27,4 @@ std::vector<RecordedPlan> read_recorded_plans(const std::vector<std::string>& id
 // Options under which plans equal the recorded ones in every number.
 Options parity_options();
 
-}  // namespace tessera::inline v0::planner
+}  // namespace tessera::planner

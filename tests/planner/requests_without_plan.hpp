@@ -6,7 +6,7 @@
 #include "tessera/planner/no_fit.hpp"
 
 // Requests without a plan, small enough for every figure of a failure to be enumerated.
-namespace tessera::inline v0::planner {
+namespace tessera::planner {
 
 inline constexpr std::uint64_t kSeed = 31;
 
@@ -58,4 +58,4 @@ inline const Relaxation* find(const NoFit& n, RelaxationKind kind) {
   return nullptr;
 }
 
-}  // namespace tessera::inline v0::planner
+}  // namespace tessera::planner

@@ -10,7 +10,7 @@
 #include "tessera/device/machine.hpp"
 #include "tessera/planner/planner.hpp"
 
-namespace tessera::inline v0::planner {
+namespace tessera::planner {
 namespace {
 
 using internal::room_for_every_cell;
@@ -91,4 +91,4 @@ TEST(Room, ASkewedPatternGetsTheRoomOfItsFullestCell) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::planner
+}  // namespace tessera::planner

@@ -7,7 +7,7 @@
 #include "tessera/planner/internal/planner_search.hpp"
 
 // The solver's search and its bounds against plain enumeration.
-namespace tessera::inline v0::planner::internal {
+namespace tessera::planner::internal {
 namespace {
 
 constexpr std::uint64_t kSeed = 11;
@@ -125,4 +125,4 @@ TEST(SolverSearch, ExaminesOnlyAFewOfThePartitionsOfTheWholeChip) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::planner::internal
+}  // namespace tessera::planner::internal

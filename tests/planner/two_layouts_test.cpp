@@ -5,7 +5,7 @@
 #include "tessera/planner/layouts.hpp"
 #include "tessera/planner/planner.hpp"
 
-namespace tessera::inline v0::planner {
+namespace tessera::planner {
 namespace {
 
 Problem training(Dims size, BlockShape block, double density) {
@@ -97,4 +97,4 @@ TEST(TransposedStats, SwapRowsAndColumnsOfCountsAndMap) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::planner
+}  // namespace tessera::planner

@@ -6,7 +6,7 @@
 #include "tessera/tests/runtime/layer_case.hpp"
 #include "tessera/tests/runtime/two_layouts.hpp"
 
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 namespace {
 
 std::vector<LayerCase> cases() {
@@ -101,4 +101,4 @@ TEST(Allocation, IsCounted) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

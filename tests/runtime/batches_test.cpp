@@ -6,13 +6,13 @@
 #include "tessera/planner/planner.hpp"
 #include "tessera/sparse/random.hpp"
 
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 namespace {
 
 class Batches : public testing::Test {
  protected:
   FullyConnected layer(std::int64_t batch) {
-    planner::Problem problem{.size = {1, 24, 40, batch}, .density = 0.2};
+    Problem problem{.size = {1, 24, 40, batch}, .density = 0.2};
     problem.data_type = DataType::Float;
     problem.grad_a = problem.grad_w = true;
     device::Machine machine = device::machine_preset("gc200");
@@ -74,4 +74,4 @@ TEST(BatchParts, CoverEveryColumnOnce) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

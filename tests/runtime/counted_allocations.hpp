@@ -1,8 +1,8 @@
 #pragma once
 
-namespace tessera::inline v0::test {
+namespace tessera::test {
 
 // How often the whole program has called operator new so far, on all threads.
 long allocations();
 
-}  // namespace tessera::inline v0::test
+}  // namespace tessera::test

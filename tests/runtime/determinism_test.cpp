@@ -2,7 +2,7 @@
 
 #include "tessera/tests/runtime/layer_case.hpp"
 
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 namespace {
 
 std::vector<LayerCase> programs() {
@@ -67,4 +67,4 @@ TEST(Determinism, AnotherSeedGivesOtherBits) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

@@ -5,11 +5,11 @@
 #include "tessera/planner/planner.hpp"
 #include "tessera/tests/runtime/layer_case.hpp"
 
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 namespace {
 
 // Whether the planner's buckets hold the weights at this proportion.
-bool holds(const planner::Problem& problem, const device::Machine& machine, double proportion,
+bool holds(const Problem& problem, const device::Machine& machine, double proportion,
            const sparse::Csr<float>& weights) {
   planner::Options options;
   options.bucket_confidence = 0;
@@ -21,7 +21,7 @@ bool holds(const planner::Problem& problem, const device::Machine& machine, doub
 
 TEST(Fit, NamesTheLeastHundredthThatHolds) {
   const auto weights = random_weights(270, 256, {1, 1}, 0.1, 1);
-  const planner::Problem problem{.size = {1, 270, 256, 4}, .density = 0.1};
+  const Problem problem{.size = {1, 270, 256, 4}, .density = 0.1};
   device::Machine machine = device::machine_preset("gc200");
   machine.tiles = 24;
   planner::Options options;
@@ -37,7 +37,7 @@ TEST(Fit, NamesTheLeastHundredthThatHolds) {
 
 TEST(Fit, TakesBlocksThatAreNoPartOfTheMachines) {
   const auto weights = random_weights(50, 51, {5, 3}, 0.5, 1);
-  const planner::Problem problem{.size = {1, 49, 50, 4}, .block = {5, 3}, .density = 0.5};
+  const Problem problem{.size = {1, 49, 50, 4}, .block = {5, 3}, .density = 0.5};
   planner::Options options;
   options.constraints.use_dense = true;
   device::Machine machine = device::machine_preset("gc200");
@@ -54,4 +54,4 @@ TEST(Fit, FindsNoneBeyondTheLegalRange) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

@@ -6,7 +6,7 @@
 
 #include "tessera/tests/runtime/layer_case.hpp"
 
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 
 // A layer of several groups that are cut alike; `cut` says how, its weights are not used.
 struct GroupCase {
@@ -33,8 +33,8 @@ struct GroupCase {
     plan.partition.g = group_count;
     return plan;
   }
-  planner::Problem problem(std::int64_t group_count) const {
-    planner::Problem problem = layer_of(0).problem();
+  Problem problem(std::int64_t group_count) const {
+    Problem problem = layer_of(0).problem();
     problem.size.g = group_count;
     return problem;
   }
@@ -100,4 +100,4 @@ bool holds_rows(const Matrix<T>& all, std::int64_t begin, const Matrix<T>& part)
   return std::equal(part.elements().begin(), part.elements().end(), from);
 }
 
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

@@ -3,7 +3,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/tests/runtime/group_case.hpp"
 
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 namespace {
 
 GroupCase make_case(std::int64_t rows, std::int64_t cols, BlockShape block, std::int64_t groups) {
@@ -164,7 +164,7 @@ TEST(Groups, AreRightWhenOnlyOneOfThemSpills) {
     layer.forward<float>(in.s.view(), q.view());
     layer.grad_a<float>(in.q_grad.view(), s_grad.view());
     layer.grad_w<float>(in.q_grad.view(), in.s.view(), gradients);
-    const Rounding rounding{DataType::Float, DataType::Float, 12};
+    const verify::Rounding rounding{DataType::Float, DataType::Float, 12};
     for (std::int64_t g = 0; g < 3; ++g) {
       const auto& weights = c.weights[std::size_t(g)];
       const auto of_group = [g](const Matrix<float>& m) {
@@ -212,7 +212,7 @@ TEST(Groups, ArePlannedAsTheyRun) {
                                .grad_w_exchange_buckets = travelling,
                                .use_dense = false};
         const auto plan = [&](std::int64_t groups) {
-          planner::Problem problem = c.problem(groups);
+          Problem problem = c.problem(groups);
           problem.density = 1.0;
           return planner::plan_or_throw(problem, c.machine(groups), options);
         };
@@ -290,4 +290,4 @@ TEST(Groups, AreRefusedWhereTheyDoNotAgreeWithThePlan) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

@@ -12,12 +12,12 @@
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/codelets/bucket_layout.hpp"
 #include "tessera/runtime/fully_connected.hpp"
-#include "tessera/runtime/verify.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/sparse/restrict.hpp"
+#include "tessera/verify/verify.hpp"
 
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 
 // A layer with a plan written by hand, so that a test says itself how it is cut and how much room
 // the buckets have.
@@ -43,7 +43,7 @@ struct LayerCase {
            (dense ? ", dense" : "") + (missing.area() > 0 ? ", last blocks not whole" : "") +
            ", seed " + std::to_string(seed);
   }
-  planner::Problem problem() const {
+  Problem problem() const {
     return {.size = {1, weights.rows - missing.rows, weights.cols - missing.cols, batch},
             .block = weights.block,
             .density = 0.5,
@@ -128,7 +128,7 @@ inline planner::Plan LayerCase::by_hand() const {
 struct Results {
   std::vector<float> q, s_grad, gradient;
   std::vector<device::Ledger> ledgers;
-  std::vector<Verdict> verdicts;
+  std::vector<verify::Verdict> verdicts;
   partitioner::Travel travel;
   partitioner::SpillStats spill;
 
@@ -192,7 +192,7 @@ std::optional<Results> run_typed(const LayerCase& c, const How& how) {
   r.ledgers.push_back(layer.forward<T>(s, q.view()));
   r.ledgers.push_back(layer.grad_a<T>(q_grad, s_grad.view()));
   r.ledgers.push_back(layer.grad_w<T>(q_grad, s, gradient));
-  const Rounding rounding{c.type, DataType::Float, plan.tiles_used()};
+  const verify::Rounding rounding{c.type, DataType::Float, plan.tiles_used()};
   const sparse::Csr<float> r_elements = reference_elements<T>(c);
   r.verdicts.push_back(verify_product<T>(r_elements, s, std::as_const(q).view(), rounding));
   r.verdicts.push_back(verify_product<T>(sparse::transpose(r_elements), q_grad,
@@ -216,7 +216,8 @@ inline void expect_right(const LayerCase& c, const How& how = {}) {
   SCOPED_TRACE(c.name());
   const std::optional<Results> results = run_case(c, how);
   ASSERT_TRUE(results) << "does not fit";
-  for (const Verdict& verdict : results->verdicts) EXPECT_TRUE(verdict.ok()) << to_string(verdict);
+  for (const verify::Verdict& verdict : results->verdicts)
+    EXPECT_TRUE(verdict.ok()) << to_string(verdict);
 }
 
 // A pattern with values that are not round numbers.
@@ -228,4 +229,4 @@ inline sparse::Csr<float> random_weights(std::int64_t rows, std::int64_t cols, B
   return weights;
 }
 
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

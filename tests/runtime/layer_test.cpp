@@ -3,7 +3,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/tests/runtime/layer_case.hpp"
 
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 namespace {
 
 LayerCase make_case(std::int64_t rows, std::int64_t cols, double density, std::uint64_t seed = 1) {
@@ -123,7 +123,7 @@ TEST(Layer, IsRightWhenSkewMakesPiecesSpill) {
       const auto results = run_case(c);
       if (!results) continue;
       travelled += !results->travel.stays_home();
-      for (const Verdict& verdict : results->verdicts)
+      for (const verify::Verdict& verdict : results->verdicts)
         EXPECT_TRUE(verdict.ok()) << c.name() << ": " << to_string(verdict);
     }
   EXPECT_GT(travelled, 6) << "the case is there to spill";
@@ -224,7 +224,7 @@ TEST(Layer, ANewPatternReplacesTheOldAndAMisfitLeavesItInPlace) {
 
 TEST(Layer, RefusesWhatItWasNotMadeFor) {
   LayerCase c = make_case(8, 8, 0.3);
-  planner::Problem problem = c.problem();
+  Problem problem = c.problem();
   problem.grad_a = problem.grad_w = false;
   const auto executor = make_executor(1);
   device::Machine machine = device::machine_preset("gc200");
@@ -253,4 +253,4 @@ TEST(Layer, RefusesWhatItWasNotMadeFor) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

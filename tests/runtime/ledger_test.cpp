@@ -5,7 +5,7 @@
 #include "tessera/tests/runtime/layer_case.hpp"
 
 // Ledgers written out by hand for layers that are small enough to count.
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 namespace {
 
 using device::StepKind;
@@ -147,7 +147,7 @@ TEST(HandCount, MemoryOfATileIsWhatItsSlotsAddUpTo) {
   const auto executor = make_executor(1);
   device::Machine machine = device::machine_preset("gc200");
   machine.tiles = 4;
-  planner::Problem problem = c.problem();
+  Problem problem = c.problem();
   problem.grad_a = problem.grad_w = false;
   const FullyConnected layer(problem, plan, machine, device::ExchangeMode::Share, *executor);
   const std::int64_t bucket = 2 * plan.fwd_meta_words.value + 4 * plan.nonzeros_per_bucket;
@@ -157,4 +157,4 @@ TEST(HandCount, MemoryOfATileIsWhatItsSlotsAddUpTo) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

@@ -3,15 +3,15 @@
 #include <algorithm>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/pass.hpp"
 #include "tessera/runtime/internal/bound_program.hpp"
 #include "tessera/tests/runtime/layer_case.hpp"
 
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 namespace {
 
 using device::ExchangeMode;
 using internal::BoundProgram;
-using planner::Pass;
 
 void nothing() {}
 
@@ -148,7 +148,7 @@ TEST(MemoryUse, OfAPlanThatDoesNotFitIsThereAndTheErrorNamesTileBuffersAndStep) 
   const device::MemoryUse use = memory_use(c.problem(), c.plan(), machine, Pass::Fwd);
   EXPECT_EQ(use, fitting);
   EXPECT_FALSE(use.fits(machine.tile_memory));
-  planner::Problem problem = c.problem();
+  Problem problem = c.problem();
   problem.grad_a = problem.grad_w = false;
   const auto executor = make_executor(1);
   try {
@@ -171,4 +171,4 @@ TEST(MemoryUse, OfAPlanThatDoesNotFitIsThereAndTheErrorNamesTileBuffersAndStep) 
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

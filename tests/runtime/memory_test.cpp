@@ -2,13 +2,13 @@
 
 #include "tessera/tests/runtime/layer_case.hpp"
 
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 namespace {
 
-planner::Problem random_problem(Random& random) {
+Problem random_problem(Random& random) {
   const std::int64_t sides[] = {1, 1, 3, 4, 8, 16};
   const double densities[] = {0, 0.01, 0.1, 0.4, 1};
-  planner::Problem p;
+  Problem p;
   const std::int64_t side = sides[random.below(6)];
   p.block = {side, side};
   p.size = {1, side * (1 + random.below(40)), side * (1 + random.below(40)), 1 + random.below(70)};
@@ -25,7 +25,7 @@ TEST(Memory, EveryPlanThatIsFoundFitsTheTilesItWasFoundFor) {
   const auto executor = make_executor(1);
   int found = 0, tight = 0;
   for (int i = 0; i < 600; ++i) {
-    planner::Problem problem = random_problem(random);
+    Problem problem = random_problem(random);
     problem.size.g = i % 4 == 0 ? 1 + random.below(4) : 1;
     device::Machine machine = device::machine_preset("gc200");
     machine.tiles = problem.size.g * (1 + random.below(24));
@@ -57,4 +57,4 @@ TEST(Memory, EveryPlanThatIsFoundFitsTheTilesItWasFoundFor) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

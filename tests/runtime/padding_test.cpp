@@ -4,7 +4,7 @@
 
 // Layers that the machine sees larger than they are: dense plans, blocks that hang over the edge,
 // batches that do not come out even.
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 namespace {
 
 // Rows and columns are those of whole blocks; `missing` of them are not the layer's.
@@ -131,4 +131,4 @@ TEST(Padding, WhatLiesBeyondTheLayerIsNeverWritten) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

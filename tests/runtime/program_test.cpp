@@ -8,12 +8,11 @@
 #include <sstream>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/pass.hpp"
 #include "tessera/tests/runtime/layer_case.hpp"
 
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 namespace {
-
-using planner::Pass;
 
 // 8 x 8 elements on tiles x 2 * y 2, or a z of 2 besides.
 LayerCase small_case(bool travelling, std::int64_t z_parts = 1) {
@@ -101,7 +100,7 @@ TEST(Program, IsBuiltOnceAndTheSameForEqualPlans) {
 
 TEST(Program, OfAPassTheLayerHasNotIsRefused) {
   const LayerCase c = small_case(false);
-  planner::Problem problem = c.problem();
+  Problem problem = c.problem();
   problem.grad_a = problem.grad_w = false;
   const auto executor = make_executor(1);
   const FullyConnected layer(problem, c.plan(), c.machine(), device::ExchangeMode::Share,
@@ -115,4 +114,4 @@ TEST(Program, OfAPassTheLayerHasNotIsRefused) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

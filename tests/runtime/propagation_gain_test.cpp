@@ -4,7 +4,7 @@
 #include "tessera/runtime/propagation.hpp"
 
 // What the exact y bounds and the missing last move save, beside PopSparse's nested loops.
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 namespace {
 
 struct Count {
@@ -109,4 +109,4 @@ TEST(PropagationGain, IsNeverALossAndMoreThanAThirdOfAllVisits) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

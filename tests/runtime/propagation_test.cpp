@@ -7,7 +7,7 @@
 
 #include "tessera/base/random.hpp"
 
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 namespace {
 
 using Place = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
@@ -97,4 +97,4 @@ TEST(Propagation, ReturnsHomeFromAnywhere) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

@@ -6,7 +6,7 @@
 
 #include "tessera/tests/runtime/layer_case.hpp"
 
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 namespace {
 
 struct Running {
@@ -104,4 +104,4 @@ TEST(Progress, WhatItThrowsComesOutAndTheLayerGoesOn) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

@@ -9,7 +9,7 @@
 
 // A step never sees what another tile wrote in the same step: whatever the order in which a step
 // takes its tiles, results are the same bits, also where tiles look at each other's memory (Share).
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 namespace {
 
 enum class Order { Rising, Falling, Mixed };
@@ -98,4 +98,4 @@ TEST(StepOrder, ShowsInAProgramThatBreaksTheRule) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

@@ -6,7 +6,7 @@
 #include "tessera/tests/runtime/layer_case.hpp"
 
 // What each tile did must add up to what the ledger says of all of them.
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 namespace {
 
 using device::StepKind;
@@ -119,4 +119,4 @@ TEST(Origin, HasANameForEach) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

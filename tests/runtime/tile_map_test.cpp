@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 namespace {
 
 class Orders : public testing::TestWithParam<TileOrder> {};
@@ -43,4 +43,4 @@ TEST(TileMap, TheLastNamedAxisRunsFastest) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

@@ -3,17 +3,17 @@
 #include "tessera/planner/layouts.hpp"
 #include "tessera/planner/planner.hpp"
 
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 
 // A layer whose GradA has a layout of its own.
 struct TwoLayouts {
-  planner::Problem problem;
+  Problem problem;
   planner::Plan plan;
   device::Machine machine;
 };
 
 // Both layouts, whether or not one would do.
-inline TwoLayouts two_layouts(planner::Problem problem, bool grad_w_there, std::int64_t tiles) {
+inline TwoLayouts two_layouts(Problem problem, bool grad_w_there, std::int64_t tiles) {
   problem.grad_a = problem.grad_w = true;
   TwoLayouts two{problem, {}, device::machine_preset("gc200")};
   two.machine.tiles = tiles;
@@ -26,4 +26,4 @@ inline TwoLayouts two_layouts(planner::Problem problem, bool grad_w_there, std::
   return two;
 }
 
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

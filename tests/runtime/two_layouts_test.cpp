@@ -3,18 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tessera/base/pass.hpp"
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/planner/layouts.hpp"
 #include "tessera/runtime/fully_connected.hpp"
-#include "tessera/runtime/verify.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
+#include "tessera/verify/verify.hpp"
 
 // Plans whose GradA has a layout of its own.
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 namespace {
-
-using planner::Pass;
 
 template <class T>
 void expect_right(const TwoLayouts& two, FullyConnected& layer) {
@@ -22,7 +21,8 @@ void expect_right(const TwoLayouts& two, FullyConnected& layer) {
   const auto s = random_matrix<T>(size.y, size.z, 5), dq = random_matrix<T>(size.x, size.z, 6);
   Matrix<T> q(size.x, size.z), ds(size.y, size.z);
   const auto rounding = [&](Pass pass) {
-    return Rounding{two.problem.data_type, two.problem.partials_type, partial_sums(two.plan, pass)};
+    return verify::Rounding{two.problem.data_type, two.problem.partials_type,
+                            partial_sums(two.plan, pass)};
   };
   const sparse::Csr<float>& weights = layer.weights();
   layer.forward<T>(s.view(), q.view());
@@ -189,4 +189,4 @@ TEST(TwoLayouts, AreRefusedWhereATileCannotHoldBoth) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

@@ -9,20 +9,19 @@
 #include <utility>
 #include <vector>
 
+#include "tessera/base/pass.hpp"
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/planner/layouts.hpp"
 #include "tessera/runtime/fully_connected.hpp"
-#include "tessera/runtime/verify.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/sparse/restrict.hpp"
+#include "tessera/verify/verify.hpp"
 
 // Every pair of types through every kind of plan: groups, sizes that suit nothing, dense plans,
 // plans whose GradA has a layout of its own, both exchanges of GradW, spills.
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 namespace {
-
-using planner::Pass;
 
 struct Types {
   DataType data, sums;
@@ -36,7 +35,7 @@ constexpr Types kTypes[] = {{DataType::Float, DataType::Float},
                             {DataType::BFloat16, DataType::Float}};
 
 struct TypedCase {
-  planner::Problem problem;
+  Problem problem;
   planner::Plan plan;
   device::Machine machine;
   std::vector<sparse::Csr<float>> weights;  // of each group
@@ -45,9 +44,9 @@ struct TypedCase {
   std::uint64_t seed = 1;
 };
 
-planner::Problem random_problem(Random& random, const Types& types) {
+Problem random_problem(Random& random, const Types& types) {
   constexpr std::array<BlockShape, 5> kBlocks{{{1, 1}, {4, 4}, {8, 8}, {16, 16}, {2, 6}}};
-  planner::Problem p{.data_type = types.data, .partials_type = types.sums};
+  Problem p{.data_type = types.data, .partials_type = types.sums};
   // Elements have float sums.
   p.block =
       kBlocks[std::size_t(types.sums == DataType::Half ? 1 + random.below(4) : random.below(5))];
@@ -136,7 +135,7 @@ MatrixView<const T> group_of(const Matrix<T>& all, std::int64_t rows, std::int64
 
 // What three passes give; wrong where any result is.
 template <class T>
-Verdict run_passes(const TypedCase& c, FullyConnected& layer) {
+verify::Verdict run_passes(const TypedCase& c, FullyConnected& layer) {
   const Dims n = c.problem.size;
   const auto s = draw_operand<T>(c, n.g * n.y, 1), q_grad = draw_operand<T>(c, n.g * n.x, 2);
   Matrix<T> q(n.g * n.x, n.z), s_grad(n.g * n.y, n.z);
@@ -145,10 +144,11 @@ Verdict run_passes(const TypedCase& c, FullyConnected& layer) {
   layer.grad_a<T>(q_grad.view(), s_grad.view());
   layer.grad_w<T>(q_grad.view(), s.view(), gradients);
   const auto rounding = [&](Pass pass) {
-    return Rounding{c.problem.data_type, c.problem.partials_type, partial_sums(c.plan, pass)};
+    return verify::Rounding{c.problem.data_type, c.problem.partials_type,
+                            partial_sums(c.plan, pass)};
   };
-  Verdict all;
-  const auto add = [&all](const Verdict& v) {
+  verify::Verdict all;
+  const auto add = [&all](const verify::Verdict& v) {
     all.compared += v.compared;
     all.exact += v.exact;
     all.wrong += v.wrong;
@@ -168,7 +168,7 @@ Verdict run_passes(const TypedCase& c, FullyConnected& layer) {
 }
 
 // None where the pattern does not fit.
-std::optional<Verdict> run_case(const TypedCase& c, device::ExchangeMode mode) {
+std::optional<verify::Verdict> run_case(const TypedCase& c, device::ExchangeMode mode) {
   const auto executor = make_executor(ExecutorKind::Threads, 2);
   FullyConnected layer(c.problem, c.plan, c.machine, mode, *executor);
   if (layer.set_weights(c.weights, {.force_spills = c.force_spills})) return std::nullopt;
@@ -253,7 +253,7 @@ TEST(Types, OtherPairsAreRefusedByName) {
         {DataType::BFloat16, DataType::BFloat16, {4, 4}},
         {DataType::Half, DataType::BFloat16, {4, 4}},
         {DataType::Half, DataType::Half, {1, 1}}}) {
-    const planner::Problem problem{
+    const Problem problem{
         .size = {1, 8, 8, 1}, .block = block, .data_type = data, .partials_type = sums};
     try {
       planner::plan(problem, machine);
@@ -270,12 +270,12 @@ TEST(Types, BFloat16IsPricedAsHalf) {
   const device::Machine machine = device::machine_preset("gc200");
   for (const BlockShape block : {BlockShape{1, 1}, {4, 4}, {16, 16}})
     for (const double density : {0.05, 1.0}) {
-      planner::Problem problem{.size = {1, 256, 320, 48},
-                               .block = block,
-                               .density = density,
-                               .data_type = DataType::Half,
-                               .grad_a = true,
-                               .grad_w = true};
+      Problem problem{.size = {1, 256, 320, 48},
+                      .block = block,
+                      .density = density,
+                      .data_type = DataType::Half,
+                      .grad_a = true,
+                      .grad_w = true};
       const planner::Plan half = planner::plan_or_throw(problem, machine);
       problem.data_type = DataType::BFloat16;
       EXPECT_EQ(planner::plan_or_throw(problem, machine), half);
@@ -289,4 +289,4 @@ std::string name_of(const testing::TestParamInfo<Types>& p) {
 INSTANTIATE_TEST_SUITE_P(All, EveryPairOfTypes, testing::ValuesIn(kTypes), name_of);
 
 }  // namespace
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

@@ -5,7 +5,7 @@
 #include "tessera/tests/runtime/layer_case.hpp"
 
 // Weights that change while the layer stays: patterns, values, both.
-namespace tessera::inline v0::runtime {
+namespace tessera::runtime {
 namespace {
 
 // Small whole numbers: sums are exact, so bits do not depend on where a block lies.
@@ -202,4 +202,4 @@ TEST(SetWeights, GivesTheSameBucketsAsEncodingAndDoesNotDependOnWhatWasThere) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::runtime
+}  // namespace tessera::runtime

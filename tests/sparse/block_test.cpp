@@ -4,7 +4,7 @@
 #include "tessera/sparse/convert.hpp"
 #include "tessera/tests/sparse/drawing.hpp"
 
-namespace tessera::inline v0::sparse {
+namespace tessera::sparse {
 namespace {
 
 using test::draw;
@@ -111,4 +111,4 @@ TEST(Inflate, RefusesBlocksAndSizesThatCannotBe) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::sparse
+}  // namespace tessera::sparse

@@ -8,7 +8,7 @@
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
 
-namespace tessera::inline v0::sparse {
+namespace tessera::sparse {
 namespace {
 
 using testing::HasSubstr;
@@ -85,4 +85,4 @@ TEST(HalvesOfCheck, AgreeWithTheWhole) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::sparse
+}  // namespace tessera::sparse

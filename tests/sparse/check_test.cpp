@@ -8,7 +8,7 @@
 #include "tessera/sparse/convert.hpp"
 #include "tessera/tests/sparse/drawing.hpp"
 
-namespace tessera::inline v0::sparse {
+namespace tessera::sparse {
 namespace {
 
 using test::draw;
@@ -223,4 +223,4 @@ TEST(Formats, PrintOneLine) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::sparse
+}  // namespace tessera::sparse

@@ -13,7 +13,7 @@
 #include "tessera/sparse/random.hpp"
 #include "tessera/tests/sparse/drawing.hpp"
 
-namespace tessera::inline v0::sparse {
+namespace tessera::sparse {
 namespace {
 
 using test::draw;
@@ -332,4 +332,4 @@ TEST(EveryFormat, ReachesEveryOtherInEveryBlock) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::sparse
+}  // namespace tessera::sparse

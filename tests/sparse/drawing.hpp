@@ -12,7 +12,7 @@
 #include "tessera/base/random.hpp"
 #include "tessera/sparse/formats.hpp"
 
-namespace tessera::inline v0::test {
+namespace tessera::test {
 
 // A drawn element matrix: one string per row; '.' is not stored, '0'..'9' is stored with that
 // value.
@@ -64,4 +64,4 @@ inline testing::AssertionResult raises(ErrorCode code, const std::vector<std::st
   return testing::AssertionFailure() << "nothing was thrown";
 }
 
-}  // namespace tessera::inline v0::test
+}  // namespace tessera::test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tessera::inline v0::test {
+namespace tessera::test {
 namespace {
 
 TEST(Drawing, StoresDigitsAndLeavesDotsOut) {
@@ -23,4 +23,4 @@ TEST(Raises, RejectsSilenceAWrongCodeAndAMissingPart) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::test
+}  // namespace tessera::test

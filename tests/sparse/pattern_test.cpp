@@ -9,7 +9,7 @@
 #include "tessera/sparse/check.hpp"
 #include "tessera/sparse/random.hpp"
 
-namespace tessera::inline v0::sparse {
+namespace tessera::sparse {
 namespace {
 
 constexpr std::uint64_t kSeed = 11;
@@ -127,4 +127,4 @@ TEST(Pattern, WhatCannotBeIsRefused) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::sparse
+}  // namespace tessera::sparse

@@ -10,7 +10,7 @@
 #include "tessera/sparse/convert.hpp"
 #include "tessera/tests/sparse/drawing.hpp"
 
-namespace tessera::inline v0::sparse {
+namespace tessera::sparse {
 namespace {
 
 using test::raises;
@@ -104,4 +104,4 @@ TEST(FillSigns, GivesAPatternValuesFromTheSeed) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::sparse
+}  // namespace tessera::sparse

@@ -6,7 +6,7 @@
 #include <regex>
 #include <string_view>
 
-namespace tessera::inline v0::style {
+namespace tessera::style {
 namespace {
 
 constexpr std::size_t kMostLines = 500;
@@ -28,6 +28,15 @@ std::string project_path(const Include& include) {
 }
 
 bool is_internal(std::string_view path) { return path.find("/internal/") != path.npos; }
+
+// "planner/solver" -> "tessera::planner::solver"; the words of base/, and what no library owns, are
+// in tessera itself.
+std::string namespace_of(const std::string& folder) {
+  if (folder.empty() || folder == "base" || folder == "tests" || folder == "bench" ||
+      folder == "examples")
+    return "tessera";
+  return "tessera::" + std::regex_replace(folder, std::regex("/"), "::");
+}
 
 std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
@@ -121,16 +130,20 @@ Complaints check_pragma_once(const SourceFile& file) {
   return {file.path + " has no line #pragma once"};
 }
 
-Complaints check_namespaces(const SourceFile& file) {
-  // Opening lines and the comments of closing ones; `using namespace` and aliases name no version.
+Complaints check_namespaces(const SourceFile& file, const Arrows& arrows) {
+  // Opening lines and the comments of closing ones; `using namespace` and aliases are no matter.
   static const std::regex kLine(R"(^\s*(\}\s*//\s*)?(inline\s+)?namespace\s+tessera\b(?!\s*;))");
-  static const std::regex kVersioned(R"(namespace tessera::inline v\d+(::\w+)*( \{)?$)");
+  static const std::regex kInline(R"(\binline\b)");
+  const std::string name = namespace_of(owner_of(file.path, arrows));
+  const std::regex own("namespace " + name + R"((::\w+)*( \{)?$)");
   Complaints complaints;
-  for (std::size_t i = 0; i < file.lines.size(); ++i)
-    if (std::regex_search(file.lines[i], kLine) && !std::regex_search(file.lines[i], kVersioned))
+  for (std::size_t i = 0; i < file.lines.size(); ++i) {
+    const std::string& line = file.lines[i];
+    if (!std::regex_search(line, kLine)) continue;
+    if (std::regex_search(line, kInline) || !std::regex_search(line, own))
       complaints.push_back(file.path + ":" + std::to_string(i + 1) +
-                           " lacks the version of the binary interface; write namespace "
-                           "tessera::inline v0::folder");
+                           ": a folder is a namespace; write namespace " + name);
+  }
   return complaints;
 }
 
@@ -192,4 +205,4 @@ Complaints check_page(const std::string& folder, const std::vector<SourceFile>& 
   return complaints;
 }
 
-}  // namespace tessera::inline v0::style
+}  // namespace tessera::style

@@ -7,7 +7,7 @@
 
 #include "tessera/tests/style/source_tree.hpp"
 
-namespace tessera::inline v0::style {
+namespace tessera::style {
 
 // Folder (or file) -> the folders and single files it may include; kEverything allows all. The
 // longest key that holds a path decides. A folder always sees itself.
@@ -41,9 +41,9 @@ Complaints check_own_header(const SourceFile& file, const std::vector<SourceFile
 
 Complaints check_pragma_once(const SourceFile& file);
 
-// Every namespace of ours is opened, and named where it ends, as tessera::inline v<number>::...:
-// the version of the binary interface is part of every name the linker sees.
-Complaints check_namespaces(const SourceFile& file);
+// Every namespace that a file opens is that of its folder, tessera::folder or a part of it, and
+// none is inline: tools that read sources without a compiler lose sight of what is in one.
+Complaints check_namespaces(const SourceFile& file, const Arrows& arrows);
 
 // No line names a folder of somebody's computer.
 Complaints check_machine_paths(const SourceFile& file);
@@ -55,4 +55,4 @@ Complaints check_length(const std::vector<SourceFile>& files, const LongFiles& e
 Complaints check_page(const std::string& folder, const std::vector<SourceFile>& files,
                       const Arrows& arrows);
 
-}  // namespace tessera::inline v0::style
+}  // namespace tessera::style

@@ -10,7 +10,7 @@
 #include "tessera/tests/style/source_tree.hpp"
 #include "tessera/tests/style/tables.hpp"
 
-namespace tessera::inline v0::style {
+namespace tessera::style {
 namespace {
 
 using testing::ElementsAre;
@@ -154,24 +154,30 @@ TEST(PragmaOnce, IsAskedOfHeadersOnly) {
   EXPECT_THAT(check_pragma_once(make_source("a/b.hpp", "// #pragma once\n")), SizeIs(1));
 }
 
-Complaints namespaces_of(const std::string& line) {
-  return check_namespaces(make_source("a.hpp", line));
+Complaints namespaces_of(const std::string& path, const std::string& line) {
+  return check_namespaces(make_source(path, line), arrows());
 }
 
-TEST(Namespaces, AcceptVersionsOthersNamesAndUses) {
+TEST(Namespaces, AcceptTheFoldersOwnOthersAndUses) {
   for (const char* line :
-       {"namespace tessera::inline v0 {", "namespace tessera::inline v12::planner::internal {",
-        "}  // namespace tessera::inline v0::base", "namespace {", "namespace CLI {",
+       {"namespace tessera::planner {", "namespace tessera::planner::internal {",
+        "}  // namespace tessera::planner", "namespace {", "namespace CLI {",
         "using namespace tessera;", "  using namespace tessera::tools;", "namespace tesserae {",
         "namespace short_name = tessera::planner;", "// in namespace tessera"})
-    EXPECT_THAT(namespaces_of(line), IsEmpty()) << line;
+    EXPECT_THAT(namespaces_of("planner/plan.cpp", line), IsEmpty()) << line;
+  EXPECT_THAT(namespaces_of("base/dims.hpp", "namespace tessera {"), IsEmpty());
+  EXPECT_THAT(namespaces_of("tests/style/rules.hpp", "namespace tessera::style {"), IsEmpty());
+  EXPECT_THAT(namespaces_of("planner/solver/model.hpp", "namespace tessera::planner::solver {"),
+              IsEmpty());
 }
 
-TEST(Namespaces, RejectPlainOnesOpenOrClosed) {
+TEST(Namespaces, RejectInlineOnesAndThoseOfOtherFolders) {
   const std::string ours = "namespace tessera";
-  for (const char* rest : {" {", "::planner {", "::v0 {", "::inline v0x {", "::inline version {"})
+  for (const char* rest : {" {", "::device {", "::inline v0::planner {", "::planners {"})
     for (const char* before : {"", "  ", "}  // "})
-      EXPECT_THAT(namespaces_of(before + ours + rest), SizeIs(1)) << before << ours << rest;
+      EXPECT_THAT(namespaces_of("planner/plan.cpp", before + ours + rest), SizeIs(1))
+          << before << ours << rest;
+  EXPECT_THAT(namespaces_of("base/dims.hpp", "inline namespace tessera {"), SizeIs(1));
 }
 
 TEST(MachinePaths, AcceptsPathsOfTheTree) {
@@ -228,4 +234,4 @@ TEST(Page, RejectsAMissingOneAndAMissingName) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::style
+}  // namespace tessera::style

@@ -7,7 +7,7 @@
 #include <set>
 #include <sstream>
 
-namespace tessera::inline v0::style {
+namespace tessera::style {
 namespace {
 
 namespace fs = std::filesystem;
@@ -87,4 +87,4 @@ bool is_cpp(const SourceFile& file) {
   return is_header(file) || file.path.ends_with(".cpp") || file.path.ends_with(".inl");
 }
 
-}  // namespace tessera::inline v0::style
+}  // namespace tessera::style

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tessera::inline v0::style {
+namespace tessera::style {
 
 // One text file of the project.
 struct SourceFile {
@@ -31,4 +31,4 @@ std::vector<Include> includes_of(const SourceFile& file);
 bool is_header(const SourceFile& file);
 bool is_cpp(const SourceFile& file);  // header, source, or a part that sources include
 
-}  // namespace tessera::inline v0::style
+}  // namespace tessera::style

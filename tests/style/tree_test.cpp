@@ -9,7 +9,7 @@
 #include "tessera/tests/style/source_tree.hpp"
 #include "tessera/tests/style/tables.hpp"
 
-namespace tessera::inline v0::style {
+namespace tessera::style {
 namespace {
 
 const std::vector<SourceFile>& tree() {
@@ -69,8 +69,8 @@ TEST(Headers, AreIncludedFirstByTheirSources) {
 
 TEST(Headers, AreReadOnce) { expect_in_every_cpp_file(check_pragma_once); }
 
-TEST(Namespaces, CarryTheVersionOfTheBinaryInterface) {
-  expect_in_every_cpp_file(check_namespaces);
+TEST(Namespaces, AreThoseOfTheirFolders) {
+  expect_in_every_cpp_file([](const SourceFile& f) { return check_namespaces(f, arrows()); });
 }
 
 TEST(Files, NameNoFolderOfSomebodysComputer) {
@@ -85,4 +85,4 @@ TEST(Pages, EveryFolderHasOneThatNamesItsPublicHeaders) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::style
+}  // namespace tessera::style

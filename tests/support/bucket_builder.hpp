@@ -13,7 +13,7 @@
 // Buckets by hand: words are put down one number after the other, in the order of
 // docs/bucket-format.md. Shares no code with the encoder or with codelets/bucket_layout.hpp, so
 // that each can be tested against the other.
-namespace tessera::inline v0::test {
+namespace tessera::test {
 
 // Rows first_row .. first_row + rows - 1 of the record's list, z columns from first_z on.
 struct DrawnWorker {
@@ -244,4 +244,4 @@ inline std::vector<std::uint16_t> narrow(const BucketWords& words) {
   return result;
 }
 
-}  // namespace tessera::inline v0::test
+}  // namespace tessera::test

@@ -11,11 +11,12 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/file.hpp"
 #include "tessera/tests/support/temporary_folder.hpp"
 
 extern char** environ;
 
-namespace tessera::inline v0::test {
+namespace tessera::test {
 
 inline std::string read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -56,4 +57,4 @@ inline Outcome run(const std::vector<std::string>& command, const std::string& o
   return {code, out_path.empty() ? read_file(out) : std::string(), read_file(err)};
 }
 
-}  // namespace tessera::inline v0::test
+}  // namespace tessera::test

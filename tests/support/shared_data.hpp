@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <optional>
 
-namespace tessera::inline v0::test {
+namespace tessera::test {
 
 // The folder of data shared between projects (real matrices lie in its "data"): the environment
 // variable TESSERA_SHARED, else the folder "shared" beside the source tree. None when it is not
@@ -22,7 +22,7 @@ inline std::optional<std::filesystem::path> shared_dir() {
 // True when the environment variable CI is set: what is missing there is a failure.
 inline bool in_ci() { return std::getenv("CI") != nullptr; }
 
-}  // namespace tessera::inline v0::test
+}  // namespace tessera::test
 
 // Defines `variable`, the shared folder, for the rest of the test. Without the folder the test
 // fails under CI and is skipped aloud elsewhere.

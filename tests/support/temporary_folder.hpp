@@ -9,7 +9,7 @@
 #include <string>
 #include <system_error>
 
-namespace tessera::inline v0::test {
+namespace tessera::test {
 
 // A folder of this test's own, gone at the end of the scope.
 class TemporaryFolder {
@@ -37,4 +37,4 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-}  // namespace tessera::inline v0::test
+}  // namespace tessera::test

@@ -8,7 +8,7 @@
 
 #include "tessera/tests/support/process.hpp"
 
-namespace tessera::inline v0::test {
+namespace tessera::test {
 namespace {
 
 using testing::HasSubstr;
@@ -148,4 +148,4 @@ TEST_F(BenchCommand, StartLeavesOutWhatStandsBefore) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::test
+}  // namespace tessera::test

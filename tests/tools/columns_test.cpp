@@ -6,11 +6,11 @@
 #include <regex>
 #include <sstream>
 
+#include "tessera/io/write.hpp"
 #include "tessera/sparse/random.hpp"
-#include "tessera/sparse/write.hpp"
 #include "tessera/tests/support/process.hpp"
 
-namespace tessera::inline v0::test {
+namespace tessera::test {
 namespace {
 
 constexpr std::size_t kColumns = 100;
@@ -64,7 +64,7 @@ TEST(Output, OfEveryCommandFitsAPage) {
   const TemporaryFolder folder;
   const std::string layer = "--input-size=2048 --output-size=1024 --density=0.05 --batch-size=256";
   const std::string quick = "--input-size=256 --output-size=256 --batch-size=16";
-  sparse::write_smtx_file(folder / "w.smtx", sparse::random_pattern(64, 64, {1, 1}, 0.2, 3));
+  io::write_smtx_file(folder / "w.smtx", sparse::random_pattern(64, 64, {1, 1}, 0.2, 3));
   std::ofstream(folder / "batch") << quick << " --density=0.1\n";
   const std::string script = "cd \"$2\" && PATH=\"$(dirname \"$0\"):$PATH\" && ";
   for (const std::string& command : std::vector<std::string>{
@@ -100,4 +100,4 @@ TEST(TooWide, FindsALineOfOneColumnTooMany) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::test
+}  // namespace tessera::test

@@ -7,14 +7,14 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "tessera/io/npz.hpp"
+#include "tessera/io/read.hpp"
+#include "tessera/io/write.hpp"
 #include "tessera/sparse/convert.hpp"
-#include "tessera/sparse/npz.hpp"
 #include "tessera/sparse/random.hpp"
-#include "tessera/sparse/read.hpp"
-#include "tessera/sparse/write.hpp"
 #include "tessera/tests/support/process.hpp"
 
-namespace tessera::inline v0::test {
+namespace tessera::test {
 namespace {
 
 using testing::HasSubstr;
@@ -55,13 +55,13 @@ TEST(InspectCommand, CountsRowsColumnsAndBlocks) {
 TEST(ConvertCommand, EveryFormatHoldsTheSameMatrix) {
   const TemporaryFolder folder;
   const auto matrix = sparse::random_pattern(12, 10, {1, 1}, 0.3, 5);
-  sparse::write_mtx_file(folder / "0.mtx", matrix);
+  io::write_mtx_file(folder / "0.mtx", matrix);
   std::vector<std::string> names{"0.mtx", "1.npy", "2.safetensors", "3.mtx"};
-  if (sparse::can_read_npz()) names.push_back("4.npz");
+  if (io::can_read_npz()) names.push_back("4.npz");
   for (std::size_t i = 1; i < names.size(); ++i) {
     const Outcome outcome = tessera({"convert", folder / names[i - 1], folder / names[i]});
     EXPECT_EQ(outcome.exit, 0) << outcome.err;
-    EXPECT_EQ(sparse::read_matrix(folder / names[i]).matrix, sparse::cast<double>(matrix));
+    EXPECT_EQ(io::read_matrix(folder / names[i]).matrix, sparse::cast<double>(matrix));
   }
   EXPECT_EQ(tessera({"convert", folder / "0.mtx", folder / "5.xls"}).exit, 2);
   EXPECT_EQ(tessera({"convert", folder / "none.mtx", folder / "5.mtx"}).exit, 3);
@@ -151,9 +151,9 @@ TEST(MachineCommand, ShowsWhatMachineOptionsRead) {
 TEST(DoctorCommand, SaysWhatThisBuildHas) {
   const Outcome outcome = tessera({"doctor"});
   EXPECT_EQ(outcome.exit, 0);
-  EXPECT_THAT(outcome.out, testing::ContainsRegex(sparse::can_read_npz() ? ".npz files +yes"
-                                                                         : ".npz files +no"));
+  EXPECT_THAT(outcome.out,
+              testing::ContainsRegex(io::can_read_npz() ? ".npz files +yes" : ".npz files +no"));
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::test
+}  // namespace tessera::test

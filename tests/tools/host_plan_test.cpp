@@ -6,13 +6,13 @@
 #include <sstream>
 #include <string>
 
+#include "tessera/io/write.hpp"
 #include "tessera/sparse/random.hpp"
-#include "tessera/sparse/write.hpp"
 #include "tessera/tests/support/process.hpp"
 #include "tessera/tests/tools/json_schema.hpp"
 
 // What tessera expects of layers on this computer, and measures for that.
-namespace tessera::inline v0::test {
+namespace tessera::test {
 namespace {
 
 using nlohmann::json;
@@ -59,7 +59,7 @@ TEST(HostRates, AreTheDefaultUntilCalibratedAndThenThisComputersOwn) {
 
 TEST(HostPlan, TakesGroupsAndFilesAndRefusesPlansOfTiles) {
   const TemporaryFolder folder;
-  sparse::write_mtx_file(folder / "w.mtx", sparse::random_pattern(64, 48, {1, 1}, 0.25, 3));
+  io::write_mtx_file(folder / "w.mtx", sparse::random_pattern(64, 48, {1, 1}, 0.25, 3));
   const Outcome file = with_cache(folder, "plan --machine host --matrix " + (folder / "w.mtx"));
   EXPECT_EQ(file.exit, 0) << file.err;
   EXPECT_THAT(file.out, HasSubstr("x64 y48"));
@@ -154,4 +154,4 @@ TEST(HostCrossover, MeasuresADensityForEveryBlock) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::test
+}  // namespace tessera::test

@@ -7,13 +7,13 @@
 #include <thread>
 
 #include "tessera/base/random_matrix.hpp"
-#include "tessera/sparse/array.hpp"
+#include "tessera/io/array.hpp"
+#include "tessera/io/write.hpp"
 #include "tessera/sparse/random.hpp"
-#include "tessera/sparse/write.hpp"
 #include "tessera/tests/support/process.hpp"
 #include "tessera/tests/tools/json_schema.hpp"
 
-namespace tessera::inline v0::test {
+namespace tessera::test {
 namespace {
 
 using nlohmann::json;
@@ -187,9 +187,9 @@ TEST(HostRun, SaysWhichTypesThisComputerTakes) {
 
 TEST(HostRun, GivesTheResultsOfTheModelledMachineFromFiles) {
   const TemporaryFolder folder;
-  sparse::write_mtx_file(folder / "w.mtx", sparse::random_pattern(32, 48, {1, 1}, 0.25, 3));
+  io::write_mtx_file(folder / "w.mtx", sparse::random_pattern(32, 48, {1, 1}, 0.25, 3));
   const Matrix<float> s = random_matrix<float>(48, 5, 9);
-  sparse::write_file(folder / "s.npy", sparse::write_npy(s.view()));
+  write_file(folder / "s.npy", io::write_npy(s.view()));
   for (const char* machine : {"gc200", "host"}) {
     const Outcome outcome =
         run({TESSERA_SPARSE_FC_LAYER, "--matrix=" + (folder / "w.mtx"),
@@ -199,9 +199,9 @@ TEST(HostRun, GivesTheResultsOfTheModelledMachineFromFiles) {
   }
   const auto result = [&](const std::string& machine) {
     const std::string path = folder / machine + "/q.npy";
-    return sparse::read_npy(read_file(path), path);
+    return io::read_npy(read_file(path), path);
   };
-  const sparse::Array modelled = result("gc200"), measured = result("host");
+  const io::Array modelled = result("gc200"), measured = result("host");
   EXPECT_EQ(measured.shape, modelled.shape);
   for (std::size_t i = 0; i < measured.values.size(); ++i)
     EXPECT_NEAR(measured.values[i], modelled.values[i], 1e-5);
@@ -274,4 +274,4 @@ TEST(HostBatch, RunsProblemsOfThisComputerToo) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::test
+}  // namespace tessera::test

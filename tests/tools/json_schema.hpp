@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-namespace tessera::inline v0::test {
+namespace tessera::test {
 
 // What breaks the first rule of a JSON Schema in a value, with its path; empty: nothing. Knows the
 // keywords that our schemas use; one it does not know is a breach too, so that none is overlooked.
@@ -80,4 +80,4 @@ inline std::string schema_breach(const nlohmann::json& schema, const nlohmann::j
   return internal::object_breach(schema, value, path);
 }
 
-}  // namespace tessera::inline v0::test
+}  // namespace tessera::test

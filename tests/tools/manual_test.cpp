@@ -5,7 +5,7 @@
 
 #include "tessera/tests/support/process.hpp"
 
-namespace tessera::inline v0::test {
+namespace tessera::test {
 namespace {
 
 using testing::HasSubstr;
@@ -77,4 +77,4 @@ TEST(Version, IsPrintedByBothPrograms) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::test
+}  // namespace tessera::test

@@ -10,7 +10,7 @@
 #include "tessera/tests/support/process.hpp"
 #include "tessera/tools/inputs.hpp"
 
-namespace tessera::inline v0::test {
+namespace tessera::test {
 namespace {
 
 using testing::HasSubstr;
@@ -39,7 +39,7 @@ struct LargeBatch {
 };
 
 TEST(NoFit, FailsWithTheWholeExplanation) {
-  planner::Problem problem{.size = {1, 32, 48, 8}, .density = 0.25, .grad_a = true, .grad_w = true};
+  Problem problem{.size = {1, 32, 48, 8}, .density = 0.25, .grad_a = true, .grad_w = true};
   device::Machine machine = device::machine_preset("gc200");
   machine.tiles = 8;
   planner::Options options;
@@ -141,4 +141,4 @@ TEST(NoFit, ASearchThatWasCutShortIsNoMisfit) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::test
+}  // namespace tessera::test

@@ -7,7 +7,7 @@
 #include "tessera/planner/plan_json.hpp"
 #include "tessera/tests/support/process.hpp"
 
-namespace tessera::inline v0::test {
+namespace tessera::test {
 namespace {
 
 using testing::HasSubstr;
@@ -78,7 +78,7 @@ TEST(OddSizes, ArePlannedAsTheyAre) {
   const Outcome of_file = run({TESSERA_TOOL, "plan", "--json", "--block-size=4",
                                "--matrix=" + folder.write("corners.mtx", kCorners)});
   ASSERT_EQ(of_file.exit, 0) << of_file.err;
-  const planner::Problem problem = planner::plan_from_json(of_file.out, "stdout").problem;
+  const Problem problem = planner::plan_from_json(of_file.out, "stdout").problem;
   EXPECT_EQ(problem.size, (Dims{1, 5, 7, 1}));
   EXPECT_EQ(problem.density, 0.5) << "two of the four blocks that cover it";
   const Outcome of_sizes = run({TESSERA_TOOL, "plan", "--input-size=50", "--output-size=33",
@@ -88,4 +88,4 @@ TEST(OddSizes, ArePlannedAsTheyAre) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::test
+}  // namespace tessera::test

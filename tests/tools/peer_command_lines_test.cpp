@@ -9,7 +9,7 @@
 
 #include "tessera/tests/support/process.hpp"
 
-namespace tessera::inline v0::test {
+namespace tessera::test {
 namespace {
 
 using testing::HasSubstr;
@@ -190,4 +190,4 @@ TEST(WordsOfTheCommandLine, TheClocksSeedIsNamedAndServesAgain) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::test
+}  // namespace tessera::test

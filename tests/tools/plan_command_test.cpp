@@ -7,7 +7,7 @@
 #include "tessera/planner/planner.hpp"
 #include "tessera/tests/support/process.hpp"
 
-namespace tessera::inline v0::test {
+namespace tessera::test {
 namespace {
 
 using testing::HasSubstr;
@@ -67,12 +67,12 @@ TEST(TesseraPlan, TakesEveryOptionIntoTheProblemAndTheOptions) {
        "--plan-constraints={\"partition\": {\"x\": 2}}"});
   ASSERT_EQ(outcome.exit, 0) << outcome.err;
   const planner::PlannedLayer layer = planner::plan_from_json(outcome.out, "stdout");
-  planner::Problem problem{.size = {2, 96, 64, 16},
-                           .block = {4, 8},
-                           .density = 0.5,
-                           .data_type = DataType::Half,
-                           .partials_type = DataType::Half,
-                           .grad_w = true};
+  Problem problem{.size = {2, 96, 64, 16},
+                  .block = {4, 8},
+                  .density = 0.5,
+                  .data_type = DataType::Half,
+                  .partials_type = DataType::Half,
+                  .grad_w = true};
   EXPECT_EQ(layer.problem, problem);
   EXPECT_EQ(layer.machine, device::machine_preset("bow"));
   planner::Options options;
@@ -227,4 +227,4 @@ TEST(TesseraPlan, RunsInSparseFcLayerForPatternsThatFit) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::test
+}  // namespace tessera::test

@@ -13,7 +13,7 @@
 #include "tessera/planner/planner.hpp"
 #include "tessera/tests/support/process.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 namespace {
 
 using testing::HasSubstr;
@@ -98,4 +98,4 @@ TEST(PlanExplanation, GoesWithNoTable) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

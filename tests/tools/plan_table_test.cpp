@@ -9,7 +9,7 @@
 #include "tessera/tests/support/process.hpp"
 #include "tessera/tools/tessera/table.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 namespace {
 
 using testing::AllOf;
@@ -70,7 +70,7 @@ TEST(PlanTable, TakesColumnsInAnyOrderAndPassesOthersThrough) {
   const std::string row = "64\tmine\thalf\t0.25\tfwd\t1\t8\t48";
   const std::string result =
       planned("output_size\tnote\ttype\tdensity\tpasses\tblock\tbatch\tinput_size\n" + row + "\n");
-  planner::Problem problem;
+  Problem problem;
   problem.size = {1, 64, 48, 8};
   problem.density = 0.25;
   const planner::Plan plan = planner::plan_or_throw(problem, device::machine_preset("gc200"));
@@ -127,7 +127,7 @@ std::string message_of_row(const std::string& row) {
 }
 
 TEST(PlanTable, PlansSizesThatAreNoMultipleOfTheBlock) {
-  planner::Problem problem;
+  Problem problem;
   problem.size = {1, 64, 47, 8};
   problem.block = {5, 5};
   problem.density = 0.25;
@@ -196,4 +196,4 @@ TEST(PlanTable, RunsFromTheCommandLineAndFromStandardInput) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

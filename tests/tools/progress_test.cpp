@@ -12,7 +12,7 @@
 
 #include "tessera/tests/support/process.hpp"
 
-namespace tessera::inline v0::test {
+namespace tessera::test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -182,4 +182,4 @@ TEST(Interrupt, EndsASweepWithWhatWasPlanned) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::test
+}  // namespace tessera::test

@@ -9,7 +9,7 @@
 
 #include "tessera/base/error.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 namespace {
 
 using testing::HasSubstr;
@@ -119,4 +119,4 @@ TEST(Published, StaysNearTheHardwareOnPatternsThatDoNotSpill) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

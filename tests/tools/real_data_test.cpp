@@ -12,7 +12,7 @@
 #include "tessera/tests/support/process.hpp"
 #include "tessera/tests/support/shared_data.hpp"
 
-namespace tessera::inline v0::test {
+namespace tessera::test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -108,4 +108,4 @@ TEST(RealData, ComplexValuesAreRefused) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::test
+}  // namespace tessera::test

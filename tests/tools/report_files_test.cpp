@@ -10,17 +10,17 @@
 #include <thread>
 
 #include "tessera/base/random_matrix.hpp"
+#include "tessera/io/array.hpp"
+#include "tessera/io/npz.hpp"
+#include "tessera/io/read.hpp"
+#include "tessera/io/write.hpp"
 #include "tessera/planner/plan_json.hpp"
-#include "tessera/sparse/array.hpp"
 #include "tessera/sparse/convert.hpp"
-#include "tessera/sparse/npz.hpp"
 #include "tessera/sparse/random.hpp"
-#include "tessera/sparse/read.hpp"
-#include "tessera/sparse/write.hpp"
 #include "tessera/tests/support/process.hpp"
 #include "tessera/tests/tools/json_schema.hpp"
 
-namespace tessera::inline v0::test {
+namespace tessera::test {
 namespace {
 
 using nlohmann::json;
@@ -153,15 +153,15 @@ TEST(OutputFolder, HoldsResultsThatAreThoseOfThePassAndAPlanThatServesAgain) {
   const TemporaryFolder folder;
   const auto weights = sparse::random_pattern(32, 48, {1, 1}, 0.25, 3);
   const Matrix<float> s = random_matrix<float>(48, 5, 9);
-  sparse::write_mtx_file(folder / "w.mtx", weights);
-  sparse::write_file(folder / "s.npy", sparse::write_npy(s.view()));
+  io::write_mtx_file(folder / "w.mtx", weights);
+  write_file(folder / "s.npy", io::write_npy(s.view()));
   const std::vector<std::string> words{
       TESSERA_SPARSE_FC_LAYER, "--matrix",          folder / "w.mtx",    "--input",
       folder / "s.npy",        "--data-type=float", "--tiles-per-ipu=8", "--output-dir",
       folder / "out"};
   const Outcome outcome = run(words);
   ASSERT_EQ(outcome.exit, 0) << outcome.err;
-  const sparse::Array q = sparse::read_npy(read_file(folder / "out/q.npy"), "q");
+  const io::Array q = io::read_npy(read_file(folder / "out/q.npy"), "q");
   EXPECT_EQ(q.shape, (std::vector<std::int64_t>{32, 5}));
   const Matrix<float> dense = sparse::to_dense(weights);
   for (std::int64_t x = 0; x < 32; ++x)
@@ -170,10 +170,10 @@ TEST(OutputFolder, HoldsResultsThatAreThoseOfThePassAndAPlanThatServesAgain) {
       for (std::int64_t y = 0; y < 48; ++y) exact += double(dense(x, y)) * double(s(y, z));
       EXPECT_NEAR(q.values[std::size_t(x * 5 + z)], exact, 1e-5);
     }
-  EXPECT_EQ(sparse::read_npy(read_file(folder / "out/s_gradient.npy"), "s").shape,
+  EXPECT_EQ(io::read_npy(read_file(folder / "out/s_gradient.npy"), "s").shape,
             (std::vector<std::int64_t>{48, 5}));
-  if (sparse::can_read_npz()) {
-    EXPECT_EQ(sparse::read_matrix(folder / "out/weight_gradient.npz").matrix.col, weights.col);
+  if (io::can_read_npz()) {
+    EXPECT_EQ(io::read_matrix(folder / "out/weight_gradient.npz").matrix.col, weights.col);
   }
   EXPECT_EQ(schema_breach(schema(), json::parse(read_file(folder / "out/report.json"))), "");
   auto again = words;
@@ -184,9 +184,9 @@ TEST(OutputFolder, HoldsResultsThatAreThoseOfThePassAndAPlanThatServesAgain) {
 TEST(ValuesOfAFile, StandForThePatternsAndMustBeAsMany) {
   const TemporaryFolder folder;
   const auto weights = sparse::random_pattern(16, 16, {1, 1}, 0.25, 3);
-  sparse::write_smtx_file(folder / "w.smtx", weights);
-  sparse::write_mtx_file(folder / "w.mtx", weights);
-  sparse::write_file(folder / "v.npy", sparse::write_npy(weights.values));
+  io::write_smtx_file(folder / "w.smtx", weights);
+  io::write_mtx_file(folder / "w.mtx", weights);
+  write_file(folder / "v.npy", io::write_npy(weights.values));
   const auto cycles = [&](const std::vector<std::string>& more) {
     std::vector<std::string> words{TESSERA_SPARSE_FC_LAYER, "--tiles-per-ipu=8", "--output-dir",
                                    folder / "out"};
@@ -196,7 +196,7 @@ TEST(ValuesOfAFile, StandForThePatternsAndMustBeAsMany) {
   };
   EXPECT_EQ(cycles({"--matrix", folder / "w.smtx", "--values", folder / "v.npy"}),
             cycles({"--matrix", folder / "w.mtx"}));
-  sparse::write_file(folder / "v.npy", sparse::write_npy(std::vector<float>{1, 2}));
+  write_file(folder / "v.npy", io::write_npy(std::vector<float>{1, 2}));
   EXPECT_THAT(cycles({"--matrix", folder / "w.smtx", "--values", folder / "v.npy"}),
               HasSubstr("has 2 values; the pattern has 64 places"));
 }
@@ -237,4 +237,4 @@ TEST(Interrupt, LeavesAValidPartialReport) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::test
+}  // namespace tessera::test

@@ -7,7 +7,7 @@
 
 #include "tessera/tests/support/process.hpp"
 
-namespace tessera::inline v0::test {
+namespace tessera::test {
 namespace {
 
 using nlohmann::json;
@@ -79,4 +79,4 @@ TEST_F(ReportPage, ATextThatClosesAScriptEndsNone) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::test
+}  // namespace tessera::test

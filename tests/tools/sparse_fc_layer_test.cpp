@@ -6,7 +6,7 @@
 #include "tessera/tests/support/process.hpp"
 #include "tessera/tests/support/shared_data.hpp"
 
-namespace tessera::inline v0::test {
+namespace tessera::test {
 namespace {
 
 using testing::HasSubstr;
@@ -260,4 +260,4 @@ TEST(SparseFcLayer, ValuesThatLeaveHalfAreScaledAndItSaysSo) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::test
+}  // namespace tessera::test

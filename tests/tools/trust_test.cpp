@@ -4,9 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/pass.hpp"
 #include "tessera/tests/support/process.hpp"
 
-namespace tessera::inline v0::test {
+namespace tessera::test {
 namespace {
 
 using testing::HasSubstr;
@@ -51,9 +52,9 @@ TEST(InjectOption, EndsAsAWrongResultDoesOrSaysThatNothingChanged) {
 
 TEST(InjectOption, IsReadInAnyOrderAndRefusedWithItsText) {
   const tools::FaultRequest request = tools::parse_fault("bit=17,pass=wu,tile=5,step=3");
-  EXPECT_EQ(request.pass, planner::Pass::GradW);
+  EXPECT_EQ(request.pass, Pass::GradW);
   EXPECT_EQ(request.fault, (device::Fault{TileId(5), 3, 17}));
-  EXPECT_EQ(tools::parse_fault("tile=0,step=0,bit=0").pass, planner::Pass::Fwd);
+  EXPECT_EQ(tools::parse_fault("tile=0,step=0,bit=0").pass, Pass::Fwd);
   for (const char* text :
        {"", "tile=5", "tile=5,step=3", "tile=5,step=3,bit=-1", "tile=x,step=3,bit=1",
         "tile=5,step=3,bit=1,pass=up", "tile,step,bit", "="})
@@ -64,4 +65,4 @@ TEST(InjectOption, IsReadInAnyOrderAndRefusedWithItsText) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::test
+}  // namespace tessera::test

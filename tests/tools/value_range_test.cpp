@@ -9,10 +9,11 @@
 #include <vector>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/pass.hpp"
 #include "tessera/tests/support/process.hpp"
 #include "tessera/tools/sparse_fc_layer/run.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 namespace {
 
 using testing::HasSubstr;
@@ -85,12 +86,12 @@ TEST(FitRange, RefusesWhatIsNotFiniteAndNamesThePlace) {
 
 TEST(ExitCodeOf, IsOneExactlyWhenSomeResultIsWrong) {
   LayerRun run;
-  runtime::LayerReport& report = run.report;
+  report::LayerReport& report = run.report;
   EXPECT_EQ(exit_code_of(run), kOk);
-  report.passes.push_back({planner::Pass::Fwd, {}, runtime::Verdict{.compared = 6}});
-  report.passes.push_back({planner::Pass::GradA, {}, {}});
+  report.passes.push_back({Pass::Fwd, {}, verify::Verdict{.compared = 6}});
+  report.passes.push_back({Pass::GradA, {}, {}});
   EXPECT_EQ(exit_code_of(run), kOk);
-  report.passes.push_back({planner::Pass::GradW, {}, runtime::Verdict{.compared = 6, .wrong = 1}});
+  report.passes.push_back({Pass::GradW, {}, verify::Verdict{.compared = 6, .wrong = 1}});
   EXPECT_EQ(exit_code_of(run), kCheckFailed);
   EXPECT_EQ(int(kCheckFailed), 1);
 }
@@ -134,4 +135,4 @@ TEST(SparseFcLayerValues, ThatRoundToZeroAreCounted) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

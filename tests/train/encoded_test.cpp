@@ -8,7 +8,7 @@
 #include "tessera/tests/sparse/drawing.hpp"
 #include "tessera/train/optim/step.hpp"
 
-namespace tessera::inline v0::train {
+namespace tessera::train {
 namespace {
 
 using partitioner::Buckets;
@@ -60,25 +60,25 @@ void expect_decoded_bits(const sparse::Csr<float>& matrix, int threads) {
   const auto executor = make_executor(threads);
   for (const Optimiser& optimiser : optimisers()) {
     Random random(kSeed);
-    sparse::DenseArray<T> plain{{std::ssize(matrix.values)},
+    arrays::DenseArray<T> plain{{std::ssize(matrix.values)},
                                 random_values<T>(matrix.values.size(), random)};
-    sparse::Array<T> weight = plain;
+    arrays::Array<T> weight = plain;
     State<T> state = make_state(optimiser, weight);
     std::vector<T> values = to_bucket_order<T, T>(buckets, plain.values);
     EncodedState<T> bucket_state = make_encoded_state<T>(optimiser, buckets);
     for (int t = 0; t < 3; ++t) {
-      const sparse::DenseArray<T> gradient{plain.shape,
+      const arrays::DenseArray<T> gradient{plain.shape,
                                            random_values<T>(matrix.values.size(), random)};
       step<T>(optimiser, weight, gradient, state);
       const std::vector<T> in_buckets = to_bucket_order<T, T>(buckets, gradient.values);
       step<T, T>(optimiser, buckets, values, in_buckets, bucket_state, *executor);
     }
-    const std::vector<T>& decoded = std::get<sparse::DenseArray<T>>(weight).values;
+    const std::vector<T>& decoded = std::get<arrays::DenseArray<T>>(weight).values;
     EXPECT_NE(decoded, plain.values);
     EXPECT_EQ((from_bucket_order<T, T>(buckets, values)), decoded) << name_of(optimiser);
     for (std::size_t i = 0; i < state.arrays.size(); ++i)
       EXPECT_EQ((from_bucket_order<T, T>(buckets, bucket_state.arrays[i])),
-                std::get<sparse::DenseArray<T>>(state.arrays[i]).values);
+                std::get<arrays::DenseArray<T>>(state.arrays[i]).values);
   }
 }
 
@@ -98,14 +98,14 @@ TEST(EncodedStep, HasTheBitsOfACsrStepToo) {
   const Optimiser adam{.rule = Adam{}, .weight_decay = .1};
   sparse::Csr<float> gradient = sparse::random_pattern(48, 48, {1, 1}, 0.3, kSeed);
   sparse::fill_signs(gradient, /*seed=*/3);
-  sparse::Array<float> weight = matrix;
+  arrays::Array<float> weight = matrix;
   State<float> state = make_state(adam, weight);
   step<float>(adam, weight, gradient, state);
   auto values = to_bucket_order<float, float>(buckets, matrix.values);
   auto bucket_state = make_encoded_state<float>(adam, buckets);
   const auto gradients = to_bucket_order<float, float>(buckets, gradient.values);
   step<float, float>(adam, buckets, values, gradients, bucket_state, *executor);
-  EXPECT_EQ(sparse::Array<float>(partitioner::decode<float>(buckets, values)), weight);
+  EXPECT_EQ(arrays::Array<float>(partitioner::decode<float>(buckets, values)), weight);
 }
 
 // float in between, one rounding at the end of each step.
@@ -172,4 +172,4 @@ TEST(EncodedStep, RefusesListsOfAnotherLengthAndChangesNothing) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::train
+}  // namespace tessera::train

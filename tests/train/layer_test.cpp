@@ -5,23 +5,23 @@
 #include <cmath>
 #include <memory>
 
+#include "tessera/arrays/mapped/mapped_array.hpp"
+#include "tessera/arrays/row_sparse/cast_storage.hpp"
+#include "tessera/arrays/tensor/slices.hpp"
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/sparse/convert.hpp"
-#include "tessera/sparse/mapped/mapped_array.hpp"
 #include "tessera/sparse/random.hpp"
-#include "tessera/sparse/row_sparse/cast_storage.hpp"
-#include "tessera/sparse/tensor/slices.hpp"
 #include "tessera/tests/sparse/drawing.hpp"
 #include "tessera/train/row_gradient.hpp"
 
-namespace tessera::inline v0::train {
+namespace tessera::train {
 namespace {
 
 constexpr std::int64_t kX = 24, kY = 20, kZ = 8;
 
 // A layer of floats with all passes.
 struct Layer {
-  planner::Problem problem;
+  Problem problem;
   device::Machine machine = device::machine_preset("gc200");
   std::unique_ptr<Executor> executor = make_executor(2);
   runtime::FullyConnected layer;
@@ -65,8 +65,8 @@ void expect_forward(const sparse::Csr<float>& weights, const Matrix<float>& trut
 TEST(LayerWeights, MayBeARankTwoViewOfAnyFormat) {
   // A cube whose middle slice is the weights, and a larger matrix that holds them as a window.
   Random random(/*seed=*/3);
-  sparse::CooTensor<float> cube({kX, 3, kY});
-  sparse::SlicedCsr<float> large(kX + 5, kY + 7);
+  arrays::CooTensor<float> cube({kX, 3, kY});
+  arrays::SlicedCsr<float> large(kX + 5, kY + 7);
   Matrix<float> truth(kX, kY);
   for (std::int64_t x = 0; x < kX; ++x)
     for (std::int64_t y = 0; y < kY; ++y) {
@@ -77,18 +77,18 @@ TEST(LayerWeights, MayBeARankTwoViewOfAnyFormat) {
       large.put(x + 2, y + 3, truth(x, y));
     }
   large.put(0, 0, 9), large.put(kX + 4, kY + 6, 9);
-  const sparse::Array<float> rows = sparse::cast_storage<float>(
-      sparse::to_array<float>(truth.view()), sparse::Storage::RowSparse);
-  const auto window = large.view(sparse::Interval{2, kX + 2}, sparse::Interval{3, kY + 3});
+  const arrays::Array<float> rows = arrays::cast_storage<float>(
+      arrays::to_array<float>(truth.view()), arrays::Storage::RowSparse);
+  const auto window = large.view(arrays::Interval{2, kX + 2}, arrays::Interval{3, kY + 3});
   const auto turned =
-      sparse::SlicedCsc<float>(sparse::to_sliced(sparse::transpose(sparse::to_csr(window))));
-  const auto mapped = sparse::to_mapped(cube, sparse::Mapping({kX, 3, kY}, {2, 0, 1}, {1}),
-                                        sparse::MappedKind::Csr);
-  expect_forward(to_csr(cube.select({sparse::All{}, sparse::Point{1}})), truth);
+      arrays::SlicedCsc<float>(arrays::to_sliced(sparse::transpose(sparse::to_csr(window))));
+  const auto mapped = arrays::to_mapped(cube, arrays::Mapping({kX, 3, kY}, {2, 0, 1}, {1}),
+                                        arrays::MappedKind::Csr);
+  expect_forward(to_csr(cube.select({arrays::All{}, arrays::Point{1}})), truth);
   expect_forward(to_csr(window), truth);
   expect_forward(to_csr(turned), truth);
-  expect_forward(to_csr(std::get<sparse::RowSparse<float>>(rows)), truth);
-  expect_forward(to_csr(mapped.select({sparse::All{}, sparse::Point{1}})), truth);
+  expect_forward(to_csr(std::get<arrays::RowSparse<float>>(rows)), truth);
+  expect_forward(to_csr(mapped.select({arrays::All{}, arrays::Point{1}})), truth);
 }
 
 TEST(RowGradients, HoldTheTouchedRowsAtThePatternAndNoOthers) {
@@ -101,7 +101,7 @@ TEST(RowGradients, HoldTheTouchedRowsAtThePatternAndNoOthers) {
   const auto [gradient, ledger] = grad_w_rows<float>(machine.layer, q_grad.view(), s.view());
   EXPECT_EQ(gradient.rows, (std::vector<std::int64_t>{1, 7, 23}));
   EXPECT_GT(ledger.total().value, 0);
-  const Matrix<float> dense = sparse::to_matrix(to_dense(gradient));
+  const Matrix<float> dense = arrays::to_matrix(to_dense(gradient));
   const Matrix<float> pattern = sparse::to_dense(weights);
   for (std::int64_t x = 0; x < kX; ++x)
     for (std::int64_t y = 0; y < kY; ++y) {
@@ -120,4 +120,4 @@ TEST(RowGradients, AreOfElements) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::train
+}  // namespace tessera::train

@@ -5,16 +5,16 @@
 #include <cmath>
 #include <set>
 
-#include "tessera/tests/sparse/row_sparse/arrays_for_tests.hpp"
+#include "tessera/tests/arrays/row_sparse/arrays_for_tests.hpp"
 #include "tessera/train/optim/step.hpp"
 
-namespace tessera::inline v0::train {
+namespace tessera::train {
 namespace {
 
-using sparse::Array;
-using sparse::DenseArray;
-using sparse::RowSparse;
-using sparse::Storage;
+using arrays::Array;
+using arrays::DenseArray;
+using arrays::RowSparse;
+using arrays::Storage;
 
 struct Truth {
   std::vector<double> weight, first, second;
@@ -110,4 +110,4 @@ TEST(StepGrid, ADenseGradientIsOneWithAllRows) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::train
+}  // namespace tessera::train

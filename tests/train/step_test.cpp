@@ -7,16 +7,16 @@
 #include <cmath>
 #include <limits>
 
+#include "tessera/tests/arrays/row_sparse/arrays_for_tests.hpp"
 #include "tessera/tests/sparse/drawing.hpp"
-#include "tessera/tests/sparse/row_sparse/arrays_for_tests.hpp"
 
-namespace tessera::inline v0::train {
+namespace tessera::train {
 namespace {
 
-using sparse::Array;
-using sparse::DenseArray;
-using sparse::RowSparse;
-using sparse::Storage;
+using arrays::Array;
+using arrays::DenseArray;
+using arrays::RowSparse;
+using arrays::Storage;
 using test::raises;
 
 using Values = std::vector<double>;
@@ -135,7 +135,7 @@ TEST(Step, AnEmptyGradientLeavesLazyWeightsAlone) {
         Optimiser{.rule = Adam{}, .weight_decay = .1}, Optimiser{.rule = AdaGrad{}}}) {
     Trained trained = two_steps(optimiser);
     const Trained before = trained;
-    step<double>(optimiser, trained.weight, sparse::row_sparse_zeros<double>({4, 2}),
+    step<double>(optimiser, trained.weight, arrays::row_sparse_zeros<double>({4, 2}),
                  trained.state);
     EXPECT_EQ(trained.weight, before.weight);
     EXPECT_EQ(trained.state.arrays, before.state.arrays);
@@ -145,7 +145,7 @@ TEST(Step, AnEmptyGradientLeavesLazyWeightsAlone) {
 
 TEST(Step, ARowSparseWeightWithDenseStateIsUpdatedInFull) {
   const Optimiser lazy{.rule = Adam{}}, standard{.rule = Adam{}, .lazy = false};
-  Array<double> weight = sparse::to_row_sparse(test::ones<double>(4, 2));
+  Array<double> weight = arrays::to_row_sparse(test::ones<double>(4, 2));
   State<double> state = make_state<double>(lazy, test::ones<double>(4, 2));
   step<double>(lazy, weight, kFirst, state);
   step<double>(lazy, weight, kSecond, state);
@@ -194,7 +194,7 @@ TEST(StepRefuses, ArraysThatDoNotFitAndChangesNothing) {
     EXPECT_EQ(state, state_before);
   };
   const Array<double> weight = test::ones<double>(4, 2);
-  const Array<double> rows = sparse::to_row_sparse(test::ones<double>(4, 2));
+  const Array<double> rows = arrays::to_row_sparse(test::ones<double>(4, 2));
   const Array<double> partial = kFirst;
   const State<double> state = make_state(momentum, weight);
   refused(weight, test::ones<double>(4, 3), state, "4 x 3");
@@ -248,4 +248,4 @@ TEST(Optimiser, HasTheDefaultsOfTheSource) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::train
+}  // namespace tessera::train

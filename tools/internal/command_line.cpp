@@ -14,7 +14,7 @@
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/manual.hpp"
 
-namespace tessera::inline v0::tools::internal {
+namespace tessera::tools::internal {
 namespace {
 
 constexpr int kDeepestFile = 8;
@@ -237,4 +237,4 @@ std::vector<std::pair<std::string, std::string>> effective_configuration(const C
   return all;
 }
 
-}  // namespace tessera::inline v0::tools::internal
+}  // namespace tessera::tools::internal

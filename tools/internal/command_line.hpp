@@ -12,7 +12,7 @@ class App;
 }
 
 // What is done to a command line before CLI11 reads it, and how it is read.
-namespace tessera::inline v0::tools::internal {
+namespace tessera::tools::internal {
 
 // The words with every "@FILE" replaced by the words of that file (between white space; quotes '
 // and " keep it, a backslash takes the next character as it is, '#' starts a comment; such files
@@ -40,4 +40,4 @@ std::optional<std::pair<std::int64_t, std::int64_t>> parse_pair(std::string text
 // Every option with its effective value, by long name in the order of the help page.
 std::vector<std::pair<std::string, std::string>> effective_configuration(const CLI::App& app);
 
-}  // namespace tessera::inline v0::tools::internal
+}  // namespace tessera::tools::internal

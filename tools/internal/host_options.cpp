@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <map>
 
-namespace tessera::inline v0::tools::internal {
+namespace tessera::tools::internal {
 namespace {
 
 [[noreturn]] void refuse(const RefusedOption& option) {
@@ -14,7 +14,7 @@ namespace {
 }  // namespace
 
 void add_host_options(CLI::App& app, LayerArguments& a) {
-  using runtime::DenseChoice;
+  using host::DenseChoice;
   static const std::map<std::string, DenseChoice> choices{
       {"never", DenseChoice::Never}, {"always", DenseChoice::Always}, {"auto", DenseChoice::Auto}};
   app.add_option(
@@ -28,7 +28,7 @@ void add_host_options(CLI::App& app, LayerArguments& a) {
 
 void refuse_tile_options(const CLI::App& app, const LayerArguments& a,
                          std::initializer_list<RefusedOption> options) {
-  if (!is_host(a) && a.dense != runtime::DenseChoice::Never)
+  if (!is_host(a) && a.dense != host::DenseChoice::Never)
     throw CLI::ValidationError("--dense", "is about this computer; give --machine host with it");
   if (!is_host(a)) return;
   for (const RefusedOption& option : options)
@@ -37,4 +37,4 @@ void refuse_tile_options(const CLI::App& app, const LayerArguments& a,
   if (!left.empty() && left != "{}") refuse(RefusedOption("--matmul-options"));
 }
 
-}  // namespace tessera::inline v0::tools::internal
+}  // namespace tessera::tools::internal

@@ -9,7 +9,7 @@ namespace CLI {
 class App;
 }
 
-namespace tessera::inline v0::tools::internal {
+namespace tessera::tools::internal {
 
 // --dense.
 void add_host_options(CLI::App& app, LayerArguments& arguments);
@@ -29,4 +29,4 @@ struct RefusedOption {
 void refuse_tile_options(const CLI::App& app, const LayerArguments& arguments,
                          std::initializer_list<RefusedOption> options);
 
-}  // namespace tessera::inline v0::tools::internal
+}  // namespace tessera::tools::internal

@@ -4,13 +4,13 @@
 #include <cstdint>
 #include <vector>
 
-#include "tessera/runtime/host_times.hpp"
+#include "tessera/host/times.hpp"
 
-namespace tessera::inline v0::tools::internal {
+namespace tessera::tools::internal {
 
 struct MedianTimes {
-  runtime::HostTimes times;  // of the run whose time is the median
-  std::int64_t runs = 0;     // that were measured
+  host::HostTimes times;  // of the run whose time is the median
+  std::int64_t runs = 0;  // that were measured
 };
 
 // `run()` gives HostTimes. Once to allocate and warm the caches, then 3 to 25 times, for a tenth of
@@ -20,7 +20,7 @@ MedianTimes measure(const Run& run) {
   constexpr int kFewest = 3, kMost = 25;
   constexpr double kSeconds = 0.1;
   run();
-  std::vector<runtime::HostTimes> times;
+  std::vector<host::HostTimes> times;
   for (double sum = 0; std::ssize(times) < kFewest || (sum < kSeconds && std::ssize(times) < kMost);
        sum += times.back().seconds)
     times.push_back(run());
@@ -30,4 +30,4 @@ MedianTimes measure(const Run& run) {
   return {*middle, std::ssize(times)};
 }
 
-}  // namespace tessera::inline v0::tools::internal
+}  // namespace tessera::tools::internal

@@ -6,7 +6,7 @@
 
 #include "tessera/tools/internal/command_line.hpp"
 
-namespace tessera::inline v0::tools::internal {
+namespace tessera::tools::internal {
 namespace {
 
 constexpr std::int64_t kLargestSize = std::numeric_limits<std::int32_t>::max();
@@ -130,4 +130,4 @@ void add_planner_options(CLI::App& app, LayerArguments& a) {
       ->excludes("--on-no-fit");
 }
 
-}  // namespace tessera::inline v0::tools::internal
+}  // namespace tessera::tools::internal

@@ -7,7 +7,7 @@ class App;
 }
 
 // Options that several programs share. `arguments` must live until `app` has parsed.
-namespace tessera::inline v0::tools::internal {
+namespace tessera::tools::internal {
 
 // --matrix, or --input-size, --output-size and --density (--sparsity-factor).
 void add_weights_options(CLI::App& app, LayerArguments& arguments);
@@ -29,4 +29,4 @@ void add_planner_options(CLI::App& app, LayerArguments& arguments);
 // What the end of every help page says of exit codes.
 extern const char* const kExitCodes;
 
-}  // namespace tessera::inline v0::tools::internal
+}  // namespace tessera::tools::internal

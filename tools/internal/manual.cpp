@@ -6,7 +6,7 @@
 #include <sstream>
 #include <vector>
 
-namespace tessera::inline v0::tools::internal {
+namespace tessera::tools::internal {
 namespace {
 
 std::vector<const CLI::App*> commands_of(const CLI::App& app) {
@@ -154,4 +154,4 @@ std::string wrapped(const std::string& text, std::size_t indented, std::size_t f
   return result;
 }
 
-}  // namespace tessera::inline v0::tools::internal
+}  // namespace tessera::tools::internal

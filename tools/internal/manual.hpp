@@ -9,7 +9,7 @@ class App;
 }
 
 // Pages made from the one table of options there is: the command line itself.
-namespace tessera::inline v0::tools::internal {
+namespace tessera::tools::internal {
 
 // "man": a manual page in roff; "bash", "zsh", "fish": a completion script, sub-commands and their
 // options included. Nothing for another word. `program` is the name it is called by.
@@ -25,4 +25,4 @@ std::string wrapped(const std::string& text, std::size_t indented, std::size_t f
 // Where CLI11 begins descriptions on help pages.
 inline constexpr std::size_t kDescriptions = 30;
 
-}  // namespace tessera::inline v0::tools::internal
+}  // namespace tessera::tools::internal

@@ -4,7 +4,7 @@
 #include <string_view>
 
 // The files of tools/web as they were when the program was built.
-namespace tessera::inline v0::tools::internal {
+namespace tessera::tools::internal {
 
 std::string_view page_template();
 std::string_view page_style();
@@ -12,4 +12,4 @@ std::string page_script();
 // Empty when npm did not deliver it.
 std::string_view chart_library();
 
-}  // namespace tessera::inline v0::tools::internal
+}  // namespace tessera::tools::internal

@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace tessera::inline v0::tools::internal {
+namespace tessera::tools::internal {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -105,4 +105,4 @@ void catch_interrupts() {
 
 bool is_interrupted() { return interrupted != 0; }
 
-}  // namespace tessera::inline v0::tools::internal
+}  // namespace tessera::tools::internal

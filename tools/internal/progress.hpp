@@ -6,7 +6,7 @@
 #include <string>
 #include <thread>
 
-namespace tessera::inline v0::tools::internal {
+namespace tessera::tools::internal {
 
 // Says on stderr what is being done, once it has taken two seconds: on a terminal a bar that is
 // written over, kept within its columns and taken away at the end; a line every ten seconds
@@ -46,4 +46,4 @@ bool stderr_is_terminal();
 void catch_interrupts();
 bool is_interrupted();
 
-}  // namespace tessera::inline v0::tools::internal
+}  // namespace tessera::tools::internal

@@ -9,9 +9,9 @@
 #include "tessera/tools/internal/progress.hpp"
 #include "tessera/tools/report_page.hpp"
 
-namespace tessera::inline v0::tools::internal {
+namespace tessera::tools::internal {
 
-std::string layer_words(const planner::Problem& p) {
+std::string layer_words(const Problem& p) {
   return fmt::format("{} outputs, {} inputs, batch {}; {}, sums {}", p.size.x, p.size.y, p.size.z,
                      to_string(p.data_type), to_string(p.partials_type));
 }
@@ -30,4 +30,4 @@ int write_study(const StudyOutput& output, const std::string& text, const std::s
   return kInterrupted;
 }
 
-}  // namespace tessera::inline v0::tools::internal
+}  // namespace tessera::tools::internal

@@ -2,13 +2,13 @@
 
 #include <string>
 
-#include "tessera/planner/problem.hpp"
+#include "tessera/base/problem.hpp"
 
 namespace CLI {
 class App;
 }
 
-namespace tessera::inline v0::tools::internal {
+namespace tessera::tools::internal {
 
 // Where a table of many plans goes beside the terminal.
 struct StudyOutput {
@@ -20,7 +20,7 @@ struct StudyOutput {
 
 // Sizes and types, of which a study may change one: "1024 outputs, 768 inputs, batch 4; half, sums
 // float".
-std::string layer_words(const planner::Problem& problem);
+std::string layer_words(const Problem& problem);
 
 // --json and --html.
 void add_study_options(CLI::App& app, StudyOutput& output);
@@ -29,4 +29,4 @@ void add_study_options(CLI::App& app, StudyOutput& output);
 // answers: 130 after Ctrl-C, and then a line on stderr says that the study is not whole.
 int write_study(const StudyOutput& output, const std::string& text, const std::string& json);
 
-}  // namespace tessera::inline v0::tools::internal
+}  // namespace tessera::tools::internal

@@ -13,7 +13,7 @@
 #include "tessera/sparse/random.hpp"
 #include "tessera/tools/tessera/table.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 
 std::vector<PublishedPoint> published_points() {
   return {{4096, {16, 16}, 1.0 / 16, 27.0}, {4096, {16, 16}, 1.0 / 4, 55.0},
@@ -56,7 +56,7 @@ double Repeated::spilled_share() const {
 
 namespace {
 
-planner::Problem problem_of(const PublishedPoint& p, std::int64_t batch) {
+Problem problem_of(const PublishedPoint& p, std::int64_t batch) {
   return {.size = {1, p.side, p.side, batch},
           .block = p.block,
           .density = p.density,
@@ -163,4 +163,4 @@ Repeated repeat(const PublishedPoint& point, const Repetition& how, Executor& ex
   return result;
 }
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

@@ -11,7 +11,7 @@
 #include "tessera/device/machine.hpp"
 #include "tessera/planner/plan.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 
 // A measured layer: dynamic sparse matrix [side][side] times dense [side][batch], half with float
 // sums, the best over batches.
@@ -72,4 +72,4 @@ std::string to_text(const std::vector<Repeated>& points, const Repetition& how);
 // Tab-separated: the points' columns, ours beside.
 std::string to_table(const std::vector<Repeated>& points);
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

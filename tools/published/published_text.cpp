@@ -6,7 +6,7 @@
 
 #include "tessera/tools/published/published.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 namespace {
 
 std::string partition_of(const planner::Plan& plan) {
@@ -96,4 +96,4 @@ std::string to_table(const std::vector<Repeated>& points) {
   return text;
 }
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

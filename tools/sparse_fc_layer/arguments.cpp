@@ -11,7 +11,7 @@
 #include "tessera/tools/internal/layer_options.hpp"
 #include "tessera/tools/sparse_fc_layer/trust.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 namespace {
 
 // The library itself turns -1 into 2^64 - 1, and what is larger too.
@@ -205,4 +205,4 @@ Parsed parse_arguments(int argc, const char* const* argv) {
   return {*arguments, exit};
 }
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

@@ -17,7 +17,7 @@ namespace CLI {
 class App;
 }
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 
 // The last thing that is done.
 enum class StopAfter {
@@ -29,7 +29,7 @@ enum class StopAfter {
 
 // A bit that flips in one pass.
 struct FaultRequest {
-  planner::Pass pass = planner::Pass::Fwd;
+  Pass pass = Pass::Fwd;
   device::Fault fault;
 };
 
@@ -66,4 +66,4 @@ struct Parsed {
 };
 Parsed parse_arguments(int argc, const char* const* argv);
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

@@ -5,21 +5,20 @@
 #include <chrono>
 
 #include "tessera/base/executor.hpp"
-#include "tessera/runtime/host_layer.hpp"
-#include "tessera/runtime/self_check.hpp"
+#include "tessera/base/pass.hpp"
+#include "tessera/host/layer.hpp"
+#include "tessera/io/npz.hpp"
 #include "tessera/sparse/convert.hpp"
-#include "tessera/sparse/npz.hpp"
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/host_timing.hpp"
 #include "tessera/tools/internal/progress.hpp"
 #include "tessera/tools/sparse_fc_layer/operands.hpp"
 #include "tessera/tools/sparse_fc_layer/trust.hpp"
 #include "tessera/tools/sparse_fc_layer/weights.hpp"
+#include "tessera/verify/self_check.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 namespace {
-
-using planner::Pass;
 
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -29,7 +28,7 @@ double seconds_now() {
 template <class T>
 class HostPasses {
  public:
-  HostPasses(runtime::HostLayer& layer, const Weights& weights, const Arguments& a, HostRun& run)
+  HostPasses(host::HostLayer& layer, const Weights& weights, const Arguments& a, HostRun& run)
       : layer_(layer),
         weights_(weights),
         run_(run),
@@ -40,7 +39,7 @@ class HostPasses {
         s_(make_s<T>(a, weights)),
         q_grad_(make_q_grad<T>(a, weights)) {}
 
-  void go(runtime::HostPassReport& report) {
+  void go(report::HostPassReport& report) {
     if (report.pass == Pass::GradW) return gradient(report);
     if (report.pass == Pass::Fwd)
       return product(matrix_, s_, report,
@@ -50,47 +49,47 @@ class HostPasses {
   }
 
  private:
-  static void take(const internal::MedianTimes& measured, runtime::HostPassReport& report) {
+  static void take(const internal::MedianTimes& measured, report::HostPassReport& report) {
     report.times = measured.times;
     report.runs = measured.runs;
   }
 
-  void trust(Pass pass, const runtime::Checksums& checksums) {
-    runtime::require_agreement(pass, 0, checksums);
+  void trust(Pass pass, const verify::Checksums& checksums) {
+    verify::require_agreement(pass, 0, checksums);
     run_.context.notes.push_back(self_check_note(pass, checksums));
   }
 
   template <class Run>
   void product(const sparse::Csr<float>& matrix, const Matrix<T>& in,
-               runtime::HostPassReport& report, const Run& run) {
+               report::HostPassReport& report, const Run& run) {
     Matrix<T> out(matrix.rows, in.cols());
     take(internal::measure([&] { return run(in.view(), out.view()); }), report);
     const auto result = std::as_const(out).view();
     if (is_kept_)
       run_.files.emplace_back(report.pass == Pass::Fwd ? "q.npy" : "s_gradient.npy",
-                              sparse::write_npy(result));
-    const runtime::Rounding rounding = layer_.rounding(report.pass);
+                              io::write_npy(result));
+    const verify::Rounding rounding = layer_.rounding(report.pass);
     if (is_self_checked_)
-      trust(report.pass, runtime::check_product<T>(matrix, in.view(), result, rounding));
+      trust(report.pass, verify::check_product<T>(matrix, in.view(), result, rounding));
     if (is_checked_)
-      report.verdict = runtime::verify_product<T>(matrix, in.view(), result, rounding);
+      report.verdict = verify::verify_product<T>(matrix, in.view(), result, rounding);
   }
 
-  void gradient(runtime::HostPassReport& report) {
+  void gradient(report::HostPassReport& report) {
     sparse::Csr<float> gradient = weights_.matrix;
     const auto q_grad = std::as_const(q_grad_).view(), s = std::as_const(s_).view();
     take(internal::measure([&] { return layer_.grad_w<T>(q_grad, s, gradient.values); }), report);
     const sparse::Csr<float> result = inside(gradient, weights_);
-    if (is_kept_ && sparse::can_read_npz())
-      run_.files.emplace_back("weight_gradient.npz", sparse::write_npz(result));
-    const runtime::Rounding rounding = layer_.rounding(report.pass);
+    if (is_kept_ && io::can_read_npz())
+      run_.files.emplace_back("weight_gradient.npz", io::write_npz(result));
+    const verify::Rounding rounding = layer_.rounding(report.pass);
     if (is_self_checked_)
-      trust(report.pass, runtime::check_gradient<T>(result, q_grad, s, rounding));
+      trust(report.pass, verify::check_gradient<T>(result, q_grad, s, rounding));
     if (is_checked_)
-      report.verdict = runtime::verify_gradient<T>(matrix_, result, q_grad, s, rounding);
+      report.verdict = verify::verify_gradient<T>(matrix_, result, q_grad, s, rounding);
   }
 
-  runtime::HostLayer& layer_;
+  host::HostLayer& layer_;
   const Weights& weights_;
   HostRun& run_;
   bool is_checked_, is_self_checked_, is_kept_;
@@ -101,10 +100,10 @@ class HostPasses {
 template <class T>
 void run_typed(HostPasses<T> passes, HostRun& run, internal::Progress& progress) {
   std::int64_t done = 0;
-  for (runtime::HostPassReport& pass : run.report.passes) {
+  for (report::HostPassReport& pass : run.report.passes) {
     run.context.is_partial |= internal::is_interrupted();
     if (run.context.is_partial) return;
-    progress.set(planner::to_string(pass.pass), done++, std::ssize(run.report.passes));
+    progress.set(to_string(pass.pass), done++, std::ssize(run.report.passes));
     passes.go(pass);
   }
 }
@@ -112,21 +111,20 @@ void run_typed(HostPasses<T> passes, HostRun& run, internal::Progress& progress)
 void encode_and_run(const Arguments& a, const Weights& weights, HostRun& run,
                     internal::Progress& progress) {
   progress.set("encoding");
-  runtime::HostReport& report = run.report;
+  report::HostReport& report = run.report;
   // Before our threads: measuring has one of its own.
-  const runtime::FoundRates found = runtime::find_host_rates(host_rates_path());
-  if (found.origin != runtime::RatesOrigin::Default)
-    report.thread_peak_flops = found.rates.peak_flops;
+  const host::FoundRates found = host::find_host_rates(host_rates_path());
+  if (found.origin != host::RatesOrigin::Default) report.thread_peak_flops = found.rates.peak_flops;
   if (!found.note.empty()) run.context.notes.push_back(found.note);
   const auto executor = make_executor(a.threads);
   report.threads = executor->threads();
-  runtime::HostLayer layer(report.problem, report.cpu, *executor,
-                           {.dense = a.dense, .rates = found.rates});
+  host::HostLayer layer(report.problem, report.cpu, *executor,
+                        {.dense = a.dense, .rates = found.rates});
   const double start = seconds_now();
   layer.set_weights(weights.matrix);
   report.encode_seconds = seconds_now() - start;
   report.values = layer.values();
-  for (const Pass pass : runtime::passes_of(report.problem))
+  for (const Pass pass : passes_of(report.problem))
     report.passes.push_back({.pass = pass,
                              .is_dense = layer.is_dense(pass),
                              .cells = layer.cells(pass),
@@ -150,8 +148,8 @@ HostRun run_on_host(const Arguments& given, const char* program) {
                .configuration = a.configuration},
               {.source = weights.source,
                .problem = make_problem(a, weights),
-               .cpu_model = device::host_cpu_model(),
-               .cpu = device::read_host_cpu()},
+               .cpu_model = host::host_cpu_model(),
+               .cpu = host::read_host_cpu()},
               {},
               share_without_blocks(weights.matrix)};
   encode_and_run(a, weights, run, progress);
@@ -161,7 +159,7 @@ HostRun run_on_host(const Arguments& given, const char* program) {
 std::string to_text(const HostRun& run) {
   std::string text;
   for (const std::string& note : run.context.notes) text += fmt::format("note      {}\n", note);
-  return text + runtime::to_text(run.report);
+  return text + report::to_text(run.report);
 }
 
 ExitCode exit_code_of(const HostRun& run) {
@@ -169,4 +167,4 @@ ExitCode exit_code_of(const HostRun& run) {
   return run.context.is_partial ? kInterrupted : kOk;
 }
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

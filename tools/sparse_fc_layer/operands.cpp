@@ -3,17 +3,19 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-namespace tessera::inline v0::tools {
+#include "tessera/base/file.hpp"
+
+namespace tessera::tools {
 
 std::int64_t batch_of(const Arguments& a, const Weights& weights) {
   if (a.input.empty()) return a.batch_size;
-  const sparse::Array file = sparse::read_npy(sparse::read_file(a.input), a.input);
+  const io::Array file = io::read_npy(read_file(a.input), a.input);
   if (file.shape.size() == 2 && file.shape[0] == weights.cols && file.shape[1] > 0 &&
-      file.type != sparse::ElementType::Text)
+      file.type != io::ElementType::Text)
     return file.shape[1];
   throw Error(ErrorCode::BadInput,
               fmt::format("{}: S has the shape ({}); this layer needs ({}, batch)", a.input,
                           fmt::join(file.shape, ", "), weights.cols));
 }
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

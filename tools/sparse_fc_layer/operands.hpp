@@ -4,12 +4,13 @@
 #include <vector>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/file.hpp"
 #include "tessera/base/random_matrix.hpp"
-#include "tessera/sparse/array.hpp"
-#include "tessera/sparse/read.hpp"
+#include "tessera/io/array.hpp"
+#include "tessera/io/read.hpp"
 #include "tessera/tools/sparse_fc_layer/weights.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 
 // The columns of --input, or --batch-size. Error{BadInput} for a file that does not hold S.
 std::int64_t batch_of(const Arguments& arguments, const Weights& weights);
@@ -18,7 +19,7 @@ std::int64_t batch_of(const Arguments& arguments, const Weights& weights);
 template <class T>
 Matrix<T> make_s(const Arguments& a, const Weights& weights) {
   if (a.input.empty()) return random_matrix<T>(weights.cols, a.batch_size, a.seed + 1);
-  const sparse::Array file = sparse::read_npy(sparse::read_file(a.input), a.input);
+  const io::Array file = io::read_npy(read_file(a.input), a.input);
   TESSERA_ASSERT((file.shape == std::vector<std::int64_t>{weights.cols, a.batch_size}));
   Matrix<T> matrix(weights.cols, a.batch_size);
   std::transform(file.values.begin(), file.values.end(), matrix.elements().begin(),
@@ -32,4 +33,4 @@ Matrix<T> make_q_grad(const Arguments& a, const Weights& weights) {
   return random_matrix<T>(weights.rows, a.batch_size, a.seed + 2);
 }
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

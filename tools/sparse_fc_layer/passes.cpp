@@ -11,19 +11,21 @@
 #include <vector>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/pass.hpp"
+#include "tessera/io/array.hpp"
+#include "tessera/io/npz.hpp"
+#include "tessera/planner/layouts.hpp"
+#include "tessera/report/trace.hpp"
 #include "tessera/runtime/batches.hpp"
-#include "tessera/runtime/trace.hpp"
-#include "tessera/sparse/array.hpp"
 #include "tessera/sparse/convert.hpp"
-#include "tessera/sparse/npz.hpp"
 #include "tessera/tools/internal/progress.hpp"
 #include "tessera/tools/sparse_fc_layer/operands.hpp"
 #include "tessera/tools/sparse_fc_layer/trust.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 namespace {
 
-void add(const runtime::Verdict& part, runtime::Verdict& sum) {
+void add(const verify::Verdict& part, verify::Verdict& sum) {
   const std::int64_t compared = sum.compared + part.compared, wrong = sum.wrong + part.wrong;
   if (part.worst > sum.worst) sum = part;
   sum.compared = compared;
@@ -55,7 +57,7 @@ class Passes {
         q_grad_(make_q_grad<T>(a, weights)) {}
 
   void fwd() {
-    product(planner::Pass::Fwd, matrix_, s_,
+    product(Pass::Fwd, matrix_, s_,
             [this](const Matrix<T>& in, Matrix<T>& out, const runtime::RunOptions& options,
                    device::Ledger& ledger) {
               return layer_.forward<T>(in.view(), out.view(), options, ledger);
@@ -63,7 +65,7 @@ class Passes {
   }
 
   void grad_a() {
-    product(planner::Pass::GradA, sparse::transpose(matrix_), q_grad_,
+    product(Pass::GradA, sparse::transpose(matrix_), q_grad_,
             [this](const Matrix<T>& in, Matrix<T>& out, const runtime::RunOptions& options,
                    device::Ledger& ledger) {
               return layer_.grad_a<T>(in.view(), out.view(), options, ledger);
@@ -72,23 +74,23 @@ class Passes {
 
   // Every run gives the gradient of its part of the batch.
   void grad_w() {
-    runtime::PassReport pass{planner::Pass::GradW, {}, {}};
+    report::PassReport pass{Pass::GradW, {}, {}};
     for (const Range part : parts_) {
       const Matrix<T> q_grad = columns(q_grad_, part), s = columns(s_, part);
       sparse::Csr<float> gradient;
-      trusted(planner::Pass::GradW, [&](const runtime::RunOptions& options) {
+      trusted(Pass::GradW, [&](const runtime::RunOptions& options) {
         is_cut_ = !layer_.grad_w<T>(q_grad.view(), s.view(), std::span(&gradient, 1), options,
                                     pass.ledger);
         return gradient.values;
       });
       if (is_cut_) return;
       // Parts of a batch are not added up here.
-      if (is_kept_ && parts_.size() == 1 && sparse::can_read_npz())
-        files_.emplace_back("weight_gradient.npz", sparse::write_npz(inside(gradient, weights_)));
+      if (is_kept_ && parts_.size() == 1 && io::can_read_npz())
+        files_.emplace_back("weight_gradient.npz", io::write_npz(inside(gradient, weights_)));
       if (!is_checked_ || is_over()) continue;
       if (!pass.verdict) pass.verdict.emplace();
-      add(runtime::verify_gradient<T>(matrix_, inside(gradient, weights_), q_grad.view(), s.view(),
-                                      rounding(planner::Pass::GradW)),
+      add(verify::verify_gradient<T>(matrix_, inside(gradient, weights_), q_grad.view(), s.view(),
+                                     rounding(Pass::GradW)),
           *pass.verdict);
     }
     keep_tiles(pass);
@@ -106,27 +108,26 @@ class Passes {
   }
 
   // Of the run that the pass's ledger is of.
-  void keep_tiles(runtime::PassReport& pass) {
+  void keep_tiles(report::PassReport& pass) {
     if (!keeps_tiles_) return;
     const device::MemoryUse memory = layer_.memory(pass.pass);
-    pass.tiles = runtime::tile_report(pass.ledger, tiles_, memory, layer_.program(pass.pass));
+    pass.tiles = report::tile_report(pass.ledger, tiles_, memory, layer_.program(pass.pass));
     if (arguments_.trace.empty()) return;
-    traces_.emplace_back(
-        pass.pass, runtime::to_trace({planner::to_string(pass.pass), report_.machine, pass.ledger,
-                                      tiles_, memory}));
+    traces_.emplace_back(pass.pass, report::to_trace({to_string(pass.pass), report_.machine,
+                                                      pass.ledger, tiles_, memory}));
   }
 
   // Runs `run(options)`, which gives results, as the arguments ask for it; where a fault strikes,
   // after a run without it, to compare with.
   template <class Run>
-  void trusted(planner::Pass pass, Run&& run) {
+  void trusted(Pass pass, Run&& run) {
     Trust trust(arguments_, pass);
     decltype(run(trust.options())) clean;
     if (trust.has_fault()) clean = run({});
     runtime::RunOptions options = trust.options();
     options.stop = stop_.get_token();
     options.progress = [&](const runtime::Progress& at) {
-      progress_.set(fmt::format("{}, {}", planner::to_string(pass), at.step),
+      progress_.set(fmt::format("{}, {}", to_string(pass), at.step),
                     std::int64_t(report_.passes.size()),
                     std::int64_t(passes_wanted(report_.problem)));
       if (is_over()) stop_.request_stop();
@@ -138,8 +139,7 @@ class Passes {
 
   // matrix * in for the whole batch; `run` takes one part of it through the layer.
   template <class Run>
-  void product(planner::Pass pass, const sparse::Csr<float>& matrix, const Matrix<T>& in,
-               Run&& run) {
+  void product(Pass pass, const sparse::Csr<float>& matrix, const Matrix<T>& in, Run&& run) {
     Matrix<T> out(matrix.rows, in.cols());
     device::Ledger ledger;
     for (const Range part : parts_) {
@@ -152,18 +152,18 @@ class Passes {
       runtime::put_columns(part_out, part, out.view());
     }
     if (is_kept_)
-      files_.emplace_back(pass == planner::Pass::Fwd ? "q.npy" : "s_gradient.npy",
-                          sparse::write_npy(std::as_const(out).view()));
+      files_.emplace_back(pass == Pass::Fwd ? "q.npy" : "s_gradient.npy",
+                          io::write_npy(std::as_const(out).view()));
     report_.passes.push_back({pass, std::move(ledger), {}});
     keep_tiles(report_.passes.back());
     if (is_checked_ && !is_over())
       report_.passes.back().verdict =
-          runtime::verify_product<T>(matrix, in.view(), std::as_const(out).view(), rounding(pass));
+          verify::verify_product<T>(matrix, in.view(), std::as_const(out).view(), rounding(pass));
   }
 
-  runtime::Rounding rounding(planner::Pass pass) const {
+  verify::Rounding rounding(Pass pass) const {
     return {report_.problem.data_type, report_.problem.partials_type,
-            runtime::partial_sums(report_.plan, pass)};
+            planner::partial_sums(report_.plan, pass)};
   }
 
   runtime::FullyConnected& layer_;
@@ -174,9 +174,9 @@ class Passes {
   const Weights& weights_;
   const Arguments& arguments_;
   std::vector<std::string>& notes_;
-  runtime::LayerReport& report_;
+  report::LayerReport& report_;
   std::vector<std::pair<std::string, std::string>>& files_;
-  std::vector<std::pair<planner::Pass, std::string>>& traces_;
+  std::vector<std::pair<Pass, std::string>>& traces_;
   device::TileLedger tiles_;  // of the last run, when it is kept
   bool is_checked_, is_kept_, keeps_tiles_;
   std::int64_t width_;  // columns of one run
@@ -187,7 +187,7 @@ class Passes {
 
 template <class T>
 void run_typed(Passes<T> passes, LayerRun& run, internal::Progress& progress) {
-  const planner::Problem& problem = run.report.problem;
+  const Problem& problem = run.report.problem;
   const std::size_t all = passes_wanted(problem);
   const auto pass = [&](bool is_wanted, const char* name, auto go) {
     if (!is_wanted || run.context.is_partial) return;
@@ -207,7 +207,7 @@ void run_typed(Passes<T> passes, LayerRun& run, internal::Progress& progress) {
 
 }  // namespace
 
-std::size_t passes_wanted(const planner::Problem& problem) {
+std::size_t passes_wanted(const Problem& problem) {
   return std::size_t{1} + problem.grad_a + problem.grad_w;
 }
 
@@ -218,4 +218,4 @@ void run_passes(runtime::FullyConnected& layer, const Weights& weights, const Ar
   });
 }
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

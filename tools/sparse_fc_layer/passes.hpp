@@ -4,14 +4,14 @@
 #include "tessera/tools/sparse_fc_layer/run.hpp"
 #include "tessera/tools/sparse_fc_layer/weights.hpp"
 
-namespace tessera::inline v0::tools::internal {
+namespace tessera::tools::internal {
 class Progress;
 }
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 
 // Fwd and what the problem has beside it.
-std::size_t passes_wanted(const planner::Problem& problem);
+std::size_t passes_wanted(const Problem& problem);
 
 // Runs the passes of the report's problem for the whole batch of the arguments, on operands of
 // files or drawn from the seed, and adds them to the report, results to the files when they are to
@@ -23,4 +23,4 @@ std::size_t passes_wanted(const planner::Problem& problem);
 void run_passes(runtime::FullyConnected& layer, const Weights& weights, const Arguments& arguments,
                 LayerRun& run, internal::Progress& progress);
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

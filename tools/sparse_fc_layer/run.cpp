@@ -8,6 +8,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
+#include "tessera/base/pass.hpp"
 #include "tessera/planner/explain.hpp"
 #include "tessera/runtime/fit.hpp"
 #include "tessera/runtime/fully_connected.hpp"
@@ -18,7 +19,7 @@
 #include "tessera/tools/sparse_fc_layer/operands.hpp"
 #include "tessera/tools/sparse_fc_layer/passes.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 namespace {
 
 // As PopSparse's tool: the layer has the machine alone.
@@ -28,9 +29,8 @@ planner::Options options_of(const Arguments& a) {
   return make_options(a, base);
 }
 
-[[noreturn]] void throw_misfit(const partitioner::Misfit& misfit,
-                               const runtime::LayerReport& report, const planner::Options& options,
-                               const sparse::Csr<float>& weights) {
+[[noreturn]] void throw_misfit(const partitioner::Misfit& misfit, const report::LayerReport& report,
+                               const planner::Options& options, const sparse::Csr<float>& weights) {
   const std::optional<double> enough =
       runtime::oversize_that_fits(report.problem, report.machine, options, weights);
   const std::string remedy =
@@ -43,7 +43,7 @@ planner::Options options_of(const Arguments& a) {
 }
 
 // The plan of a file, with the options it was made with, or one made for this pattern.
-planner::BestEffort plan_for(const Arguments& a, const planner::Problem& problem,
+planner::BestEffort plan_for(const Arguments& a, const Problem& problem,
                              const device::Machine& machine, const Weights& weights) {
   if (a.plan_file.empty()) {
     const PatternStats stats = sparse::pattern_stats(weights.matrix);
@@ -86,7 +86,7 @@ std::string explanation_of(const LayerRun& run, const Weights& weights) {
 
 void build_and_run(const Arguments& a, const Weights& weights, LayerRun& run,
                    internal::Progress& progress) {
-  runtime::LayerReport& report = run.report;
+  report::LayerReport& report = run.report;
   const planner::Options& options = run.context.options;
   progress.set("encoding");
   const auto executor = make_executor(a.threads);
@@ -105,8 +105,8 @@ void build_and_run(const Arguments& a, const Weights& weights, LayerRun& run,
 // Parts in which a dense dR [x][y] in the type of the sums must be made one after the other, so
 // that each fits, spread over all tiles, beside an even share of its operands: first parts of x,
 // then of y.
-std::string serial_splits(const runtime::LayerReport& report, const planner::Options& options) {
-  const planner::Problem& p = report.problem;
+std::string serial_splits(const report::LayerReport& report, const planner::Options& options) {
+  const Problem& p = report.problem;
   const auto a_tile = [&](std::int64_t elements, DataType type) {
     return ceil_div(checked_mul(elements, bytes_of(type), "bytes of a dense gradient"),
                     report.machine.tiles);
@@ -123,7 +123,7 @@ std::string serial_splits(const runtime::LayerReport& report, const planner::Opt
                      of_x * ceil_div(parts, of_x), ceil_div(parts, of_x), of_x);
 }
 
-std::string extras_of(const Arguments& a, const runtime::LayerReport& report,
+std::string extras_of(const Arguments& a, const report::LayerReport& report,
                       const planner::Options& options) {
   std::string text;
   if (a.report_plan) text += "\n" + to_string(report.plan);
@@ -133,8 +133,8 @@ std::string extras_of(const Arguments& a, const runtime::LayerReport& report,
 
 std::string cycles_text(const LayerRun& run) {
   std::string text;
-  for (const runtime::PassReport& pass : run.report.passes) {
-    const std::string name = planner::to_string(pass.pass);
+  for (const report::PassReport& pass : run.report.passes) {
+    const std::string name = to_string(pass.pass);
     if (run.with_cycles)
       text += fmt::format("{:<8}{:>12} cycles (modelled)\n", name, pass.ledger.total().value);
     if (!run.with_steps) continue;
@@ -150,21 +150,21 @@ std::string cycles_text(const LayerRun& run) {
 }
 
 // "trace.json", or "trace.GradA.json" when there are more passes than one.
-std::string trace_path(const std::string& path, planner::Pass pass, std::size_t passes) {
+std::string trace_path(const std::string& path, Pass pass, std::size_t passes) {
   if (passes == 1) return path;
   std::filesystem::path named(path);
-  named.replace_extension("." + planner::to_string(pass) + named.extension().string());
+  named.replace_extension("." + to_string(pass) + named.extension().string());
   return named.string();
 }
 
 std::string page_of(const LayerRun& run) {
-  runtime::ReportContext context = run.context;
+  report::ReportContext context = run.context;
   context.with_tiles = true;
-  return report_page(runtime::to_json(run.report, context), run.page);
+  return report_page(to_json(run.report, context), run.page);
 }
 
 std::string page_of(const HostRun& run) {
-  return report_page(runtime::to_json(run.report, run.context), {});
+  return report_page(to_json(run.report, run.context), {});
 }
 
 using Files = std::vector<std::pair<std::string, std::string>>;
@@ -189,8 +189,8 @@ void write_files(const Arguments& a, const Run& run) {
   if (!a.html.empty()) write_results(a.html, page_of(run));
   if (a.output_dir.empty()) return;
   Files files = results_of(run);
-  files.emplace_back("report.json", runtime::to_json(run.report, run.context));
-  files.emplace_back("report.csv", runtime::to_csv(run.report, run.context));
+  files.emplace_back("report.json", to_json(run.report, run.context));
+  files.emplace_back("report.csv", report::to_csv(run.report, run.context));
   if (can_make_pages()) files.emplace_back("report.html", page_of(run));
   write_folder(a.output_dir, files);
 }
@@ -199,9 +199,9 @@ template <class Run>
 int write_and_print(const Arguments& a, const Run& run) {
   write_files(a, run);
   if (a.json) {
-    print_results(runtime::to_json(run.report, run.context));
+    print_results(to_json(run.report, run.context));
   } else if (a.csv) {
-    print_results(runtime::to_csv(run.report, run.context));
+    print_results(report::to_csv(run.report, run.context));
   } else if (!a.quiet) {
     print_results(to_text(run));
   }
@@ -267,11 +267,11 @@ int run_and_print(const Arguments& a, const char* program) {
 std::string to_text(const LayerRun& run) {
   std::string text;
   for (const std::string& note : run.context.notes) text += fmt::format("note      {}\n", note);
-  text += runtime::to_text(run.report) + run.extras + cycles_text(run);
+  text += report::to_text(run.report) + run.extras + cycles_text(run);
   if (run.context.is_partial)
     text += fmt::format("PARTIAL: {} of {} passes ran\n", run.report.passes.size(),
                         passes_wanted(run.report.problem));
   return text;
 }
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

@@ -4,18 +4,18 @@
 #include <string>
 #include <vector>
 
-#include "tessera/runtime/report_json.hpp"
+#include "tessera/report/report_json.hpp"
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/report_page.hpp"
 #include "tessera/tools/sparse_fc_layer/arguments.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 
 // What came of a run. When the batch was cut into parts, the problem, the plan and the cycles of
 // the report are those of one run, its verdicts those of all of them.
 struct LayerRun {
-  runtime::ReportContext context;  // its notes say how the request was relaxed, that R is dense
-  runtime::LayerReport report;
+  report::ReportContext context;  // its notes say how the request was relaxed, that R is dense
+  report::LayerReport report;
   std::vector<std::pair<std::string, std::string>> files;  // results to keep: name, bytes
   double empty_outputs = 0;  // share of the outputs without a non-zero
   PageExtras page;           // empty when no page is asked for
@@ -24,7 +24,7 @@ struct LayerRun {
   bool with_steps = false;   // with every step
   bool keeps_tiles = false;  // what each tile did is kept for --report-tiles or a page
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
-  std::vector<std::pair<planner::Pass, std::string>> traces;  // for Perfetto
+  std::vector<std::pair<Pass, std::string>> traces;  // for Perfetto
 };
 
 // Plans, encodes, runs and checks what the arguments ask for. Throws Error as the stages do;
@@ -42,4 +42,4 @@ ExitCode exit_code_of(const LayerRun& run);
 // Runs, prints what the arguments ask for and writes their files. What the program answers.
 int run_and_print(const Arguments& arguments, const char* program);
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

@@ -6,8 +6,9 @@
 #include <sstream>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/pass.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 namespace {
 
 [[noreturn]] void throw_bad_fault(const std::string& text) {
@@ -24,9 +25,9 @@ bool read_number(const std::string& text, std::int64_t& number) {
   return read.ec == std::errc() && read.ptr == end && number >= 0;
 }
 
-bool read_pass(const std::string& text, planner::Pass& pass) {
-  if (text == "bwd") pass = planner::Pass::GradA;
-  if (text == "wu") pass = planner::Pass::GradW;
+bool read_pass(const std::string& text, Pass& pass) {
+  if (text == "bwd") pass = Pass::GradA;
+  if (text == "wu") pass = Pass::GradW;
   return text == "fwd" || text == "bwd" || text == "wu";
 }
 
@@ -50,9 +51,8 @@ FaultRequest parse_fault(const std::string& text) {
   return request;
 }
 
-std::string self_check_note(planner::Pass pass, const runtime::Checksums& checksums) {
-  return fmt::format("self-check of {}: {}", planner::to_string(pass),
-                     runtime::to_string(checksums));
+std::string self_check_note(Pass pass, const verify::Checksums& checksums) {
+  return fmt::format("self-check of {}: {}", to_string(pass), to_string(checksums));
 }
 
 runtime::RunOptions Trust::options() {
@@ -76,4 +76,4 @@ std::vector<std::string> Trust::notes(bool changed) const {
   return notes;
 }
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

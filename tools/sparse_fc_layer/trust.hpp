@@ -3,22 +3,23 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/pass.hpp"
 #include "tessera/runtime/run_options.hpp"
 #include "tessera/tools/sparse_fc_layer/arguments.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 
 // "tile=5,step=3,bit=17", in any order; "pass=fwd", "bwd" or "wu" may be among them (else fwd).
 // Error{InvalidArgument} says what is wrong with it.
 FaultRequest parse_fault(const std::string& text);
 
 // What a report says of checksums that agree.
-std::string self_check_note(planner::Pass pass, const runtime::Checksums& checksums);
+std::string self_check_note(Pass pass, const verify::Checksums& checksums);
 
 // What --self-check and --inject ask of one pass, and what came of it. One run at a time.
 class Trust {
  public:
-  Trust(const Arguments& arguments, planner::Pass pass) : arguments_(arguments), pass_(pass) {}
+  Trust(const Arguments& arguments, Pass pass) : arguments_(arguments), pass_(pass) {}
 
   // For a run of the pass; points into this.
   runtime::RunOptions options();
@@ -28,9 +29,9 @@ class Trust {
 
  private:
   const Arguments& arguments_;
-  planner::Pass pass_;
-  runtime::Checksums checksums_;
+  Pass pass_;
+  verify::Checksums checksums_;
   std::optional<device::Struck> struck_;
 };
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

@@ -9,7 +9,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/sparse/convert.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 namespace {
 
 double largest_magnitude(const sparse::Csr<double>& matrix, const std::string& where) {
@@ -71,4 +71,4 @@ RangeFit fit_range(const sparse::Csr<double>& matrix, DataType type, const std::
   return fit;
 }
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

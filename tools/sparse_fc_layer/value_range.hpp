@@ -6,7 +6,7 @@
 #include "tessera/base/data_type.hpp"
 #include "tessera/sparse/formats.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 
 // What fit_range did to the values of a file.
 struct RangeFit {
@@ -25,4 +25,4 @@ struct RangeFit {
 // Error{BadInput} that names `where` for a value that is not finite. O(values).
 RangeFit fit_range(const sparse::Csr<double>& matrix, DataType type, const std::string& where);
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

@@ -6,16 +6,17 @@
 #include <vector>
 
 #include "tessera/base/error.hpp"
-#include "tessera/sparse/array.hpp"
+#include "tessera/base/file.hpp"
+#include "tessera/io/array.hpp"
+#include "tessera/io/read.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/pattern.hpp"
 #include "tessera/sparse/random.hpp"
-#include "tessera/sparse/read.hpp"
 #include "tessera/sparse/restrict.hpp"
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/sparse_fc_layer/value_range.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 namespace {
 
 // What happened to the values of a file on their way into the layer's type; empty: nothing.
@@ -30,7 +31,7 @@ std::string note_of(const RangeFit& fit) {
 
 // The numbers of --values for so many places.
 std::vector<double> read_values(const Arguments& a, std::size_t places) {
-  sparse::Array file = sparse::read_npy(sparse::read_file(a.values), a.values);
+  io::Array file = io::read_npy(read_file(a.values), a.values);
   if (file.values.size() != places)
     throw Error(ErrorCode::BadInput, fmt::format("{}: has {} values; the pattern has {} places",
                                                  a.values, file.values.size(), places));
@@ -38,7 +39,7 @@ std::vector<double> read_values(const Arguments& a, std::size_t places) {
 }
 
 Weights read_weights(const Arguments& a, BlockShape block) {
-  sparse::ReadMatrix file = load_weights(a.matrix);
+  io::ReadMatrix file = load_weights(a.matrix);
   if (!a.values.empty()) {
     file.matrix.values = read_values(a, file.matrix.values.size());
     file.has_values = true;
@@ -79,7 +80,7 @@ Weights make_weights(const Arguments& a) {
   return weights;
 }
 
-planner::Problem make_problem(const Arguments& a, const Weights& weights) {
+Problem make_problem(const Arguments& a, const Weights& weights) {
   const sparse::Csr<float>& matrix = weights.matrix;
   const double places = double(matrix.block_rows()) * double(matrix.block_cols());
   return {.size = {1, weights.rows, weights.cols, a.batch_size},
@@ -103,4 +104,4 @@ double share_without_blocks(const sparse::Csr<float>& matrix) {
   return double(empty) / double(matrix.block_rows());
 }
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

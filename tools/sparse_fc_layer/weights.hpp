@@ -3,11 +3,11 @@
 #include <cstdint>
 #include <string>
 
-#include "tessera/planner/problem.hpp"
+#include "tessera/base/problem.hpp"
 #include "tessera/sparse/formats.hpp"
 #include "tessera/tools/sparse_fc_layer/arguments.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 
 // The weights of the layer that the command line asks for.
 struct Weights {
@@ -19,7 +19,7 @@ struct Weights {
 // Reads or draws them. Error{BadInput} as load_weights and fit_range.
 Weights make_weights(const Arguments& arguments);
 
-planner::Problem make_problem(const Arguments& arguments, const Weights& weights);
+Problem make_problem(const Arguments& arguments, const Weights& weights);
 
 // What of a matrix in the weights' blocks and size belongs to the layer: the matrix itself when no
 // side is padded, else its elements inside. O(values).
@@ -28,4 +28,4 @@ sparse::Csr<float> inside(const sparse::Csr<float>& matrix, const Weights& weigh
 // Block rows that hold nothing / all.
 double share_without_blocks(const sparse::Csr<float>& matrix);
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

@@ -12,12 +12,13 @@
 #include <utility>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/pass.hpp"
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/command_line.hpp"
 #include "tessera/tools/sparse_fc_layer/host_run.hpp"
 #include "tessera/tools/sparse_fc_layer/run.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -134,10 +135,9 @@ void mistrust(double empty_outputs, BatchResult& result) {
   result.message = fmt::format("{:.0f} % of the outputs have no term", 100 * empty_outputs);
 }
 
-void add_verdict(planner::Pass pass, const std::optional<runtime::Verdict>& verdict,
-                 BatchResult& result) {
+void add_verdict(Pass pass, const std::optional<verify::Verdict>& verdict, BatchResult& result) {
   if (verdict && !verdict->ok())
-    result.message += planner::to_string(pass) + " " + to_string(*verdict) + "; ";
+    result.message += to_string(pass) + " " + to_string(*verdict) + "; ";
 }
 
 BatchStatus status_of(ErrorCode code) {
@@ -153,7 +153,7 @@ BatchResult run_host_problem(const Arguments& a, BatchMode mode) {
   result.status = run.report.ok() ? BatchStatus::Passed : BatchStatus::Failed;
   if (run.report.ok() && mode == BatchMode::Correctness && run.empty_outputs > kTrust)
     mistrust(run.empty_outputs, result);
-  for (const runtime::HostPassReport& pass : run.report.passes)
+  for (const report::HostPassReport& pass : run.report.passes)
     add_verdict(pass.pass, pass.verdict, result);
   return result;
 }
@@ -169,7 +169,7 @@ BatchResult run_checked(const Words& words, BatchMode mode, double limit_millise
   const LayerRun run = run_layer(a);
   result.status = run.report.ok() ? BatchStatus::Passed : BatchStatus::Failed;
   result.planned_cycles = run.report.plan.cost.cycles.value;
-  for (const runtime::PassReport& pass : run.report.passes) {
+  for (const report::PassReport& pass : run.report.passes) {
     result.cycles += pass.ledger.total().value;
     add_verdict(pass.pass, pass.verdict, result);
   }
@@ -306,4 +306,4 @@ std::string to_text(const BatchSummary& summary) {
   return fmt::format("tests:{}{}\n", all, counts);
 }
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 
 // What is done with each problem of a batch.
 enum class BatchMode { Correctness, Performance, Plan, List };
@@ -76,4 +76,4 @@ class BatchSummary {
 // "tests:9 passed:6 skipped:1 mistrusted:1 invalid_arguments:0 failed:1 listed:0"
 std::string to_text(const BatchSummary& summary);
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

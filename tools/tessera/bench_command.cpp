@@ -11,7 +11,7 @@
 #include "tessera/tools/tessera/batch.hpp"
 #include "tessera/tools/tessera/commands.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 namespace {
 
 struct BenchArguments {
@@ -115,4 +115,4 @@ void add_bench_command(CLI::App& app, std::function<int()>& run) {
   });
 }
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

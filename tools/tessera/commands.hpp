@@ -6,7 +6,7 @@ namespace CLI {
 class App;
 }
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 
 // Each adds one sub-command; when that is chosen, parsing sets `run` to what it does, which gives
 // the program's exit code.
@@ -30,4 +30,4 @@ void add_machine_command(CLI::App& app, std::function<int()>& run);
 // What this build and this computer have.
 void add_doctor_command(CLI::App& app, std::function<int()>& run);
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

@@ -7,13 +7,13 @@
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/error.hpp"
-#include "tessera/runtime/report_json.hpp"
+#include "tessera/report/report_json.hpp"
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
 #include "tessera/tools/tessera/commands.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -49,10 +49,10 @@ void read_times(const Json& report, Report& read) {
 Report read_report(const std::string& path) {
   const Json report = Json::parse(load_text(path), nullptr, false);
   try {
-    if (report.at("schema_version") != runtime::kReportSchemaVersion)
+    if (report.at("schema_version") != report::kReportSchemaVersion)
       throw Error(ErrorCode::BadInput,
                   fmt::format("{}: schema_version is {}; this program reads {}", path,
-                              report.at("schema_version").dump(), runtime::kReportSchemaVersion));
+                              report.at("schema_version").dump(), report::kReportSchemaVersion));
     Report read;
     read.is_measured = report.contains("host");
     read.machine = read.is_measured ? report.at("host").at("cpu")
@@ -143,4 +143,4 @@ void add_compare_command(CLI::App& app, std::function<int()>& run) {
   command->callback([a, &run] { run = [a] { return compare(*a); }; });
 }
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

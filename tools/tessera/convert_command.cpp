@@ -6,15 +6,16 @@
 #include <memory>
 
 #include "tessera/base/error.hpp"
-#include "tessera/sparse/array.hpp"
-#include "tessera/sparse/npz.hpp"
-#include "tessera/sparse/write.hpp"
+#include "tessera/base/file.hpp"
+#include "tessera/io/array.hpp"
+#include "tessera/io/npz.hpp"
+#include "tessera/io/write.hpp"
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
 #include "tessera/tools/tessera/commands.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 namespace {
 
 struct ConvertArguments {
@@ -38,16 +39,16 @@ std::string bytes_of(const sparse::Csr<double>& matrix, const ConvertArguments& 
   std::string ending = std::filesystem::path(a.to).extension().string();
   std::transform(ending.begin(), ending.end(), ending.begin(),
                  [](unsigned char c) { return char(std::tolower(c)); });
-  if (ending == ".smtx") return sparse::write_smtx(matrix);
-  if (ending == ".mtx") return sparse::write_mtx(matrix);
-  if (ending == ".npz") return sparse::write_npz(in_whole_blocks(matrix, a.block));
+  if (ending == ".smtx") return io::write_smtx(matrix);
+  if (ending == ".mtx") return io::write_mtx(matrix);
+  if (ending == ".npz") return io::write_npz(in_whole_blocks(matrix, a.block));
   if (ending == ".npy") {
     const Matrix<double> all = dense(matrix);
-    return sparse::write_npy(all.view());
+    return io::write_npy(all.view());
   }
   if (ending == ".safetensors") {
     const Matrix<double> all = dense(matrix);
-    return sparse::write_safetensors(all.view(), a.tensor);
+    return io::write_safetensors(all.view(), a.tensor);
   }
   throw Error(ErrorCode::InvalidArgument,
               fmt::format("{}: the ending must be .smtx (pattern only), .mtx, .npz, .npy or "
@@ -56,8 +57,8 @@ std::string bytes_of(const sparse::Csr<double>& matrix, const ConvertArguments& 
 }
 
 int convert(const ConvertArguments& a) {
-  const sparse::ReadMatrix file = load_weights(a.from);
-  sparse::write_file(a.to, bytes_of(file.matrix, a));
+  const io::ReadMatrix file = load_weights(a.from);
+  write_file(a.to, bytes_of(file.matrix, a));
   print_results(fmt::format("{}: {} x {}, {} stored{}\n", a.to, file.matrix.rows, file.matrix.cols,
                             file.matrix.blocks(),
                             file.has_values ? "" : "; a pattern: values are 1"));
@@ -78,4 +79,4 @@ void add_convert_command(CLI::App& app, std::function<int()>& run) {
   command->callback([a, &run] { run = [a] { return convert(*a); }; });
 }
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

@@ -16,7 +16,7 @@
 #include "tessera/tools/tessera/commands.hpp"
 #include "tessera/tools/tessera/host_commands.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 namespace {
 
 constexpr std::int64_t kSides[] = {1, 4, 8, 16};
@@ -41,7 +41,7 @@ class Layer {
     return result.plan.cost.cycles.value;
   }
 
-  planner::Problem problem(BlockShape block, double density) const {
+  Problem problem(BlockShape block, double density) const {
     return {.size = {1, a_.output_size, a_.input_size, a_.batch_size},
             .block = block,
             .density = density,
@@ -185,4 +185,4 @@ void add_crossover_command(CLI::App& app, std::function<int()>& run) {
   });
 }
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

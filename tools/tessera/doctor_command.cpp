@@ -5,15 +5,15 @@
 #include <thread>
 
 #include "tessera/device/machine.hpp"
+#include "tessera/io/npz.hpp"
 #include "tessera/planner/plan_json.hpp"
-#include "tessera/runtime/report_json.hpp"
-#include "tessera/sparse/npz.hpp"
+#include "tessera/report/report_json.hpp"
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/internal/progress.hpp"
 #include "tessera/tools/report_page.hpp"
 #include "tessera/tools/tessera/commands.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 namespace {
 
 std::string line(const char* what, const std::string& found) {
@@ -25,11 +25,11 @@ int doctor() {
   const std::string folder = std::filesystem::temp_directory_path(no_folder).string();
   print_results(
       line("tessera", TESSERA_VERSION) + line("compiler", __VERSION__) +
-      line("report schema", std::to_string(runtime::kReportSchemaVersion)) +
+      line("report schema", std::to_string(report::kReportSchemaVersion)) +
       line("plan schema", std::to_string(planner::kPlanSchemaVersion)) +
       line("machines", fmt::format("{}", fmt::join(device::machine_names(), ", "))) +
       line("threads", std::to_string(std::thread::hardware_concurrency())) +
-      line(".npz files", sparse::can_read_npz() ? "yes" : "no: built without libzip-dev") +
+      line(".npz files", io::can_read_npz() ? "yes" : "no: built without libzip-dev") +
       line("--html", can_make_pages() ? "yes" : "no: built without npm, or npm had no network") +
       line("progress bar",
            internal::stderr_is_terminal() ? "yes" : "no: stderr is no terminal, or TERM is dumb") +
@@ -45,4 +45,4 @@ void add_doctor_command(CLI::App& app, std::function<int()>& run) {
   command->callback([&run] { run = doctor; });
 }
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

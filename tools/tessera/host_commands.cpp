@@ -7,17 +7,17 @@
 
 #include "tessera/base/executor.hpp"
 #include "tessera/base/random_matrix.hpp"
-#include "tessera/device/host_cpu.hpp"
-#include "tessera/runtime/host_layer.hpp"
+#include "tessera/host/cpu.hpp"
+#include "tessera/host/layer.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/host_timing.hpp"
 #include "tessera/tools/internal/progress.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 namespace {
 
-using runtime::DenseChoice;
+using host::DenseChoice;
 
 std::string name_of(BlockShape block) { return fmt::format("{}x{}", block.rows, block.cols); }
 
@@ -29,14 +29,14 @@ class Runs {
 
   // Seconds of all passes, each the median of some runs.
   double seconds(BlockShape block, double density, DenseChoice dense) {
-    const planner::Problem problem{.size = {1, a_.output_size, a_.input_size, a_.batch_size},
-                                   .block = block,
-                                   .density = density,
-                                   .data_type = a_.data_type,
-                                   .partials_type = a_.partials_type,
-                                   .grad_a = a_.grad_a(),
-                                   .grad_w = a_.grad_w()};
-    runtime::HostLayer layer(problem, device::read_host_cpu(), *executor_, {.dense = dense});
+    const Problem problem{.size = {1, a_.output_size, a_.input_size, a_.batch_size},
+                          .block = block,
+                          .density = density,
+                          .data_type = a_.data_type,
+                          .partials_type = a_.partials_type,
+                          .grad_a = a_.grad_a(),
+                          .grad_w = a_.grad_w()};
+    host::HostLayer layer(problem, host::read_host_cpu(), *executor_, {.dense = dense});
     const Dims whole = problem.size_in_blocks();
     sparse::Csr<float> weights =
         sparse::random_pattern(whole.x, whole.y, block, density, /*seed=*/1);
@@ -73,8 +73,8 @@ std::string crossover_text(const LayerArguments& a) {
   const double dense = runs.seconds({1, 1}, 0.01, DenseChoice::Always);
   std::string text =
       fmt::format("dense: {:.4f} ms ({}, measured)\n{:<10}{:>24}{:>24}\n", dense * 1e3,
-                  runtime::dense_kernel_name(), "block", "sparse wins up to", "ms there");
-  for (const std::int64_t side : runtime::kHostBlockSides) {
+                  host::dense_kernel_name(), "block", "sparse wins up to", "ms there");
+  for (const std::int64_t side : report::kHostBlockSides) {
     double low = 0, high = 1, there = 0;
     for (int step = 0; step < kHalvings; ++step) {
       progress.set(fmt::format("blocks of {}", side), step, kHalvings);
@@ -91,14 +91,14 @@ std::string crossover_text(const LayerArguments& a) {
 
 }  // namespace
 
-runtime::HostPlan host_plan(const planner::Problem& problem,
-                            const std::function<double(BlockShape)>& blocks_as) {
-  return runtime::plan_on_host(problem, device::read_host_cpu(),
-                               runtime::find_host_rates(host_rates_path()), blocks_as);
+report::HostPlan host_plan(const Problem& problem,
+                           const std::function<double(BlockShape)>& blocks_as) {
+  return report::plan_on_host(problem, host::read_host_cpu(),
+                              host::find_host_rates(host_rates_path()), blocks_as);
 }
 
 std::string host_crossover(const LayerArguments& a) {
   return a.data_type == DataType::Half ? crossover_text<Half>(a) : crossover_text<float>(a);
 }
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

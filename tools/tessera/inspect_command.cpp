@@ -11,7 +11,7 @@
 #include "tessera/tools/internal/progress.hpp"
 #include "tessera/tools/tessera/commands.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 namespace {
 
 constexpr std::int64_t kSides[] = {1, 4, 8, 16};
@@ -40,13 +40,13 @@ std::string block_line(const sparse::Csr<double>& ones, std::int64_t side,
                        const LayerArguments& a) {
   const sparse::Csr<double> blocks = in_whole_blocks(ones, {side, side});
   const double places = double(blocks.block_rows()) * double(blocks.block_cols());
-  const planner::Problem problem{.size = {1, ones.rows, ones.cols, a.batch_size},
-                                 .block = {side, side},
-                                 .density = double(blocks.blocks()) / places,
-                                 .data_type = a.data_type,
-                                 .partials_type = a.partials_type,
-                                 .grad_a = a.grad_a(),
-                                 .grad_w = a.grad_w()};
+  const Problem problem{.size = {1, ones.rows, ones.cols, a.batch_size},
+                        .block = {side, side},
+                        .density = double(blocks.blocks()) / places,
+                        .data_type = a.data_type,
+                        .partials_type = a.partials_type,
+                        .grad_a = a.grad_a(),
+                        .grad_w = a.grad_w()};
   const PatternStats stats = sparse::pattern_stats(blocks);
   const planner::PlanResult planned =
       PlanSource(a.plan_cache).plan(problem, make_machine(a), make_options(a, {}), &stats);
@@ -62,7 +62,7 @@ int inspect(const LayerArguments& given) {
   const LayerArguments a = with_layer_keys(given);
   internal::Progress progress(false);
   progress.set("reading " + a.matrix);
-  const sparse::ReadMatrix file = load_weights(a.matrix);
+  const io::ReadMatrix file = load_weights(a.matrix);
   sparse::Csr<double> ones = file.matrix;
   std::fill(ones.values.begin(), ones.values.end(), 1.0);
   const std::int64_t zeros = std::count(file.matrix.values.begin(), file.matrix.values.end(), 0.0);
@@ -100,4 +100,4 @@ void add_inspect_command(CLI::App& app, std::function<int()>& run) {
   command->callback([a, &run] { run = [a] { return inspect(*a); }; });
 }
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

@@ -6,14 +6,15 @@
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/error.hpp"
-#include "tessera/device/host_cpu.hpp"
+#include "tessera/base/pass.hpp"
 #include "tessera/device/machine.hpp"
-#include "tessera/runtime/host_rates.hpp"
+#include "tessera/host/cpu.hpp"
+#include "tessera/host/rates.hpp"
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/tessera/commands.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 namespace {
 
 std::string list() {
@@ -25,23 +26,22 @@ std::string list() {
         fmt::format("{:<8}{:>8}{:>18}{:>12.3f}{:>28}{:>14}\n", m.name, m.tiles, m.tile_memory.value,
                     m.clock_hz / 1e9, m.exchange_bytes_per_cycle, m.word_bits);
   }
-  const device::HostCpu cpu = device::read_host_cpu();
+  const host::HostCpu cpu = host::read_host_cpu();
   return text + fmt::format("{:<8}this computer: {}, {} cores, caches of {}, {} and {} bytes\n",
-                            device::kHostMachine, device::host_cpu_model(), cpu.cores,
+                            device::kHostMachine, host::host_cpu_model(), cpu.cores,
                             cpu.l1_data.value, cpu.l2.value, cpu.l3.value);
 }
 
 std::string host_json() {
-  const device::HostCpu cpu = device::read_host_cpu();
+  const host::HostCpu cpu = host::read_host_cpu();
   const nlohmann::ordered_json json = {
-      {"name", device::kHostMachine}, {"cpu", device::host_cpu_model()},
-      {"cores", cpu.cores},           {"l1_bytes", cpu.l1_data.value},
-      {"l2_bytes", cpu.l2.value},     {"l3_bytes", cpu.l3.value}};
+      {"name", device::kHostMachine},  {"cpu", host::host_cpu_model()}, {"cores", cpu.cores},
+      {"l1_bytes", cpu.l1_data.value}, {"l2_bytes", cpu.l2.value},      {"l3_bytes", cpu.l3.value}};
   return json.dump(2);
 }
 
 std::string calibrate() {
-  const runtime::HostRates rates = runtime::measure_host_rates();
+  const host::HostRates rates = host::measure_host_rates();
   const std::filesystem::path path = host_rates_path();
   if (path.empty())
     throw Error(ErrorCode::InvalidArgument,
@@ -54,16 +54,16 @@ std::string calibrate() {
       rates.cpu_model, rates.peak_flops * 1e-9, rates.l1_bytes_per_second * 1e-9,
       rates.l2_bytes_per_second * 1e-9, rates.memory_bytes_per_second * 1e-9, rates.dense_kernel,
       "pass", "type", "block", "batch", "blocks in a row", "GFLOP/s", "of peak");
-  const auto line = [&](planner::Pass pass, DataType type, const std::string& block, std::int64_t z,
+  const auto line = [&](Pass pass, DataType type, const std::string& block, std::int64_t z,
                         const std::string& row, double flops) {
-    text += fmt::format("{:<7}{:<7}{:>7}{:>8}{:>16}{:>12.2f}{:>12.3f}\n", planner::to_string(pass),
+    text += fmt::format("{:<7}{:<7}{:>7}{:>8}{:>16}{:>12.2f}{:>12.3f}\n", to_string(pass),
                         tessera::to_string(type), block, z, row, flops * 1e-9,
                         flops / rates.peak_flops);
   };
-  for (const runtime::KernelRate& k : rates.kernels)
+  for (const host::KernelRate& k : rates.kernels)
     line(k.pass, k.type, std::to_string(k.block), k.z, fmt::format("{:.2f}", k.row_blocks),
          k.flops);
-  for (const runtime::DenseRate& d : rates.dense) line(d.pass, d.type, "dense", d.z, "", d.flops);
+  for (const host::DenseRate& d : rates.dense) line(d.pass, d.type, "dense", d.z, "", d.flops);
   return text + fmt::format("\nwritten to {}\n", path.string());
 }
 
@@ -101,4 +101,4 @@ void add_machine_command(CLI::App& app, std::function<int()>& run) {
   });
 }
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

@@ -21,7 +21,7 @@
 #include "tessera/tools/tessera/host_commands.hpp"
 #include "tessera/tools/tessera/plan_table.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 namespace {
 
 enum class CostModel { Default, PopSparse };
@@ -102,14 +102,14 @@ planner::Options options_of(const PlanArguments& a) {
 
 // The layer of the sizes given, or of the file, whose pattern comes with it.
 struct Asked {
-  planner::Problem problem;
+  Problem problem;
   std::optional<PatternStats> stats;
   sparse::Csr<double> pattern;  // elements; of a file
 };
 
 Asked asked_layer(const PlanArguments& a) {
   Asked asked;
-  planner::Problem& p = asked.problem;
+  Problem& p = asked.problem;
   p = {.size = {a.groups, a.output_size, a.input_size, a.batch_size},
        .block = a.block_to_plan(),
        .density = a.density,
@@ -189,17 +189,17 @@ std::string to_text(const Answer& answer, bool explain) {
 // Blocks that hold the pattern: of the file, or expected of a uniform one.
 double blocks_as(const Asked& asked, BlockShape block) {
   if (asked.stats) return double(in_whole_blocks(asked.pattern, block).blocks());
-  const planner::Problem& p = asked.problem;
+  const Problem& p = asked.problem;
   const double parts = double(block.area()) / double(p.block.area());
   const double all = double(ceil_div(p.size.x, block.rows) * ceil_div(p.size.y, block.cols));
   return all * (1 - std::pow(1 - p.density, parts));
 }
 
-runtime::HostPlan plan_of_host(const PlanArguments& given) {
+report::HostPlan plan_of_host(const PlanArguments& given) {
   PlanArguments a = given;
   static_cast<LayerArguments&>(a) = with_layer_keys(given);
   const Asked asked = asked_layer(a);
-  planner::check_problem(asked.problem);
+  check_problem(asked.problem);
   return host_plan(asked.problem, [&](BlockShape block) { return blocks_as(asked, block); });
 }
 
@@ -240,4 +240,4 @@ void add_plan_command(CLI::App& app, std::function<int()>& run) {
   });
 }
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

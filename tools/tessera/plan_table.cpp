@@ -9,7 +9,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/tools/tessera/table.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 namespace {
 
 constexpr std::int64_t kLargestSize = std::numeric_limits<std::int32_t>::max();
@@ -30,8 +30,8 @@ Columns columns_of(const Table& table) {
           table.need("passes"),      table.find("tiles")};
 }
 
-planner::Problem problem_of(const RowReader& row, const Columns& at) {
-  planner::Problem p;
+Problem problem_of(const RowReader& row, const Columns& at) {
+  Problem p;
   p.size = {1, row.count(at.output, kLargestSize), row.count(at.input, kLargestSize),
             row.count(at.batch, kLargestSize)};
   const std::int64_t side = row.count(at.block, kLargestSize);
@@ -48,7 +48,7 @@ planner::Problem problem_of(const RowReader& row, const Columns& at) {
 }
 
 struct RowLayer {
-  planner::Problem problem;
+  Problem problem;
   std::int64_t tiles = 0;
 };
 
@@ -104,4 +104,4 @@ std::string plan_table(std::string_view text, std::string_view name, const Table
   return result;
 }
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

@@ -5,7 +5,7 @@
 
 #include "tessera/tools/inputs.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 
 // What the rows of a table have in common.
 struct TableRequest {
@@ -27,4 +27,4 @@ struct TableRequest {
 // with that place before it. A plan a row.
 std::string plan_table(std::string_view text, std::string_view name, const TableRequest& request);
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

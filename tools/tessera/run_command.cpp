@@ -4,7 +4,7 @@
 #include "tessera/tools/sparse_fc_layer/run.hpp"
 #include "tessera/tools/tessera/commands.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 
 void add_run_command(CLI::App& app, std::function<int()>& run) {
   CLI::App* command = app.add_subcommand(
@@ -15,4 +15,4 @@ void add_run_command(CLI::App& app, std::function<int()>& run) {
   });
 }
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

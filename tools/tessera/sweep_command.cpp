@@ -15,7 +15,7 @@
 #include "tessera/tools/internal/study.hpp"
 #include "tessera/tools/tessera/commands.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 namespace {
 
 struct SweepArguments : LayerArguments {
@@ -27,11 +27,11 @@ struct SweepArguments : LayerArguments {
 
 // One layer on one machine.
 struct Point {
-  planner::Problem problem;
+  Problem problem;
   device::Machine machine;
 };
 
-planner::Problem problem_of(const LayerArguments& a) {
+Problem problem_of(const LayerArguments& a) {
   return {.size = {1, a.output_size, a.input_size, a.batch_size},
           .block = a.block,
           .density = a.density,
@@ -186,4 +186,4 @@ void add_sweep_command(CLI::App& app, std::function<int()>& run) {
   });
 }
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

@@ -9,7 +9,7 @@
 
 #include "tessera/base/error.hpp"
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 namespace {
 
 std::vector<std::string_view> cells_of(std::string_view line) {
@@ -127,4 +127,4 @@ double RowReader::positive(std::size_t column) const {
   return value;
 }
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace tessera::inline v0::tools {
+namespace tessera::tools {
 
 // One line of a tab-separated text, without its end.
 struct TableLine {
@@ -56,4 +56,4 @@ class RowReader {
   std::size_t row_;
 };
 
-}  // namespace tessera::inline v0::tools
+}  // namespace tessera::tools

@@ -8,7 +8,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/train/optim/internal/slots.hpp"
 
-namespace tessera::inline v0::train {
+namespace tessera::train {
 namespace {
 
 using partitioner::Buckets;
@@ -74,4 +74,4 @@ template void step(const Optimiser&, const Buckets&, std::span<Half>, std::span<
 template void step(const Optimiser&, const Buckets&, std::span<double>, std::span<const double>,
                    EncodedState<double>&, Executor&);
 
-}  // namespace tessera::inline v0::train
+}  // namespace tessera::train

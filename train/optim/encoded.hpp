@@ -8,7 +8,7 @@
 #include "tessera/partitioner/buckets.hpp"
 #include "tessera/train/optim/optimiser.hpp"
 
-namespace tessera::inline v0::train {
+namespace tessera::train {
 
 // What an optimiser remembers of encoded weights, in bucket order: states_of() arrays of
 // [buckets][values_per_bucket]. C is double for double weights, else float.
@@ -34,4 +34,4 @@ template <class W, class C>
 void step(const Optimiser& optimiser, const partitioner::Buckets& buckets, std::span<W> values,
           std::span<const W> gradients, EncodedState<C>& state, Executor& executor);
 
-}  // namespace tessera::inline v0::train
+}  // namespace tessera::train

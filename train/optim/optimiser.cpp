@@ -7,7 +7,7 @@
 
 #include "tessera/base/error.hpp"
 
-namespace tessera::inline v0::train {
+namespace tessera::train {
 namespace {
 
 constexpr double kLargest = std::numeric_limits<double>::max();
@@ -64,4 +64,4 @@ std::string name_of(const Optimiser& optimiser) {
   return std::string(kNames[optimiser.rule.index()]);
 }
 
-}  // namespace tessera::inline v0::train
+}  // namespace tessera::train

@@ -5,7 +5,7 @@
 #include <string>
 #include <variant>
 
-namespace tessera::inline v0::train {
+namespace tessera::train {
 
 // How one weight w changes by its gradient, after g = rescale * gradient, then g brought into
 // [-clip, clip], then g += weight_decay * w: decay is added after clipping and is never clipped.
@@ -56,4 +56,4 @@ std::int64_t states_of(const Optimiser& optimiser);
 // "adam", "sgd", "adagrad".
 std::string name_of(const Optimiser& optimiser);
 
-}  // namespace tessera::inline v0::train
+}  // namespace tessera::train

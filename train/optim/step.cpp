@@ -9,14 +9,14 @@
 #include "tessera/base/error.hpp"
 #include "tessera/train/optim/internal/slots.hpp"
 
-namespace tessera::inline v0::train {
+namespace tessera::train {
 namespace {
 
-using sparse::Array;
+using arrays::Array;
+using arrays::DenseArray;
+using arrays::RowSparse;
+using arrays::Storage;
 using sparse::Csr;
-using sparse::DenseArray;
-using sparse::RowSparse;
-using sparse::Storage;
 
 template <class T>
 std::vector<T>& values_of(Array<T>& array) {
@@ -197,4 +197,4 @@ template State<double> make_state(const Optimiser&, const Array<double>&);
 template void step(const Optimiser&, Array<float>&, const Array<float>&, State<float>&);
 template void step(const Optimiser&, Array<double>&, const Array<double>&, State<double>&);
 
-}  // namespace tessera::inline v0::train
+}  // namespace tessera::train

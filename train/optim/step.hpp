@@ -3,22 +3,22 @@
 #include <cstdint>
 #include <vector>
 
-#include "tessera/sparse/row_sparse/arrays.hpp"
+#include "tessera/arrays/row_sparse/arrays.hpp"
 #include "tessera/train/optim/optimiser.hpp"
 
-namespace tessera::inline v0::train {
+namespace tessera::train {
 
 // What an optimiser remembers of one weight array: states_of() arrays of its shape.
 template <class T>
 struct State {
   std::int64_t steps = 0;
-  std::vector<sparse::Array<T>> arrays;
+  std::vector<arrays::Array<T>> arrays;
   friend bool operator==(const State&, const State&) = default;
 };
 
 // Zeros in the storage of the weight: every row stored, or its pattern. O(weight).
 template <class T>
-State<T> make_state(const Optimiser& optimiser, const sparse::Array<T>& weight);
+State<T> make_state(const Optimiser& optimiser, const arrays::Array<T>& weight);
 
 // One step. T is float or double; all arithmetic is in T.
 //   weight       gradient     states       which rows change
@@ -34,7 +34,7 @@ State<T> make_state(const Optimiser& optimiser, const sparse::Array<T>& weight);
 // first and adds the gradient then. Lazy: O(values of the gradient) beside the checks, else
 // O(weight).
 template <class T>
-void step(const Optimiser& optimiser, sparse::Array<T>& weight, const sparse::Array<T>& gradient,
+void step(const Optimiser& optimiser, arrays::Array<T>& weight, const arrays::Array<T>& gradient,
           State<T>& state);
 
-}  // namespace tessera::inline v0::train
+}  // namespace tessera::train

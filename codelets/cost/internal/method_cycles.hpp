@@ -3,7 +3,7 @@
 #include "tessera/codelets/cost/matmul_cycles.hpp"
 
 // The formula of each method; worker_cycles and supervisor_load_cycles choose between them.
-namespace tessera::inline v0::codelets::internal {
+namespace tessera::codelets::internal {
 
 LinearCycles element_worker(const MatMulKernel& kernel, std::int64_t z);
 LinearCycles element_transpose_worker(const MatMulKernel& kernel, std::int64_t z);
@@ -20,4 +20,4 @@ struct Squares {
 };
 Squares squares_of(BlockShape block);
 
-}  // namespace tessera::inline v0::codelets::internal
+}  // namespace tessera::codelets::internal

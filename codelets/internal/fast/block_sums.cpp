@@ -19,7 +19,7 @@
 #include "tessera/codelets/internal/fast/vector_kernels.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace tessera::inline v0::codelets::internal::HWY_NAMESPACE {
+namespace tessera::codelets::internal::HWY_NAMESPACE {
 
 // Rows of sums x vectors of sums that stay in registers: 16 of 32, or 8 of 16. The rest holds the
 // input row, a factor and products. A step down the block loads one vector for each column of the
@@ -347,11 +347,11 @@ void transposed_float(const BlockSums<float>& args) { transposed(args); }
 void transposed_half(const BlockSums<Half>& args) { transposed(args); }
 void transposed_bfloat16(const BlockSums<BFloat16>& args) { transposed(args); }
 
-}  // namespace tessera::inline v0::codelets::internal::HWY_NAMESPACE
+}  // namespace tessera::codelets::internal::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace tessera::inline v0::codelets::internal {
+namespace tessera::codelets::internal {
 
 HWY_EXPORT(forward_float);
 HWY_EXPORT(forward_half);
@@ -377,5 +377,5 @@ void block_transposed_sums(const BlockSums<BFloat16>& sums) noexcept {
   HWY_DYNAMIC_DISPATCH(transposed_bfloat16)(sums);
 }
 
-}  // namespace tessera::inline v0::codelets::internal
+}  // namespace tessera::codelets::internal
 #endif

@@ -11,7 +11,7 @@
 #include "tessera/codelets/internal/fast/lanes.inl"
 
 HWY_BEFORE_NAMESPACE();
-namespace tessera::inline v0::codelets::internal::HWY_NAMESPACE {
+namespace tessera::codelets::internal::HWY_NAMESPACE {
 
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
 HWY_INLINE void cast_vector(const float* from, Half* to) {
@@ -54,11 +54,11 @@ void cast_to_bfloat16(const float* from, std::int64_t count, BFloat16* to) {
   cast_all(from, count, to);
 }
 
-}  // namespace tessera::inline v0::codelets::internal::HWY_NAMESPACE
+}  // namespace tessera::codelets::internal::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace tessera::inline v0::codelets {
+namespace tessera::codelets {
 namespace internal {
 HWY_EXPORT(cast_to_half);
 HWY_EXPORT(cast_to_bfloat16);
@@ -73,5 +73,5 @@ void cast_floats(const float* from, std::int64_t count, BFloat16* to) noexcept {
   HWY_DYNAMIC_DISPATCH(cast_to_bfloat16)(from, count, to);
 }
 
-}  // namespace tessera::inline v0::codelets
+}  // namespace tessera::codelets
 #endif

@@ -19,7 +19,7 @@
 #include "tessera/codelets/internal/fast/vector_kernels.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace tessera::inline v0::codelets::internal::HWY_NAMESPACE {
+namespace tessera::codelets::internal::HWY_NAMESPACE {
 
 HWY_INLINE void add_one_to(float& gradient, float sum, bool replaces) {
   gradient = (replaces ? 0.0f : gradient) + sum;
@@ -460,11 +460,11 @@ void block_float(const BlockDots<float>& args) { all_block_dots(args); }
 void block_half(const BlockDots<Half>& args) { all_block_dots(args); }
 void block_bfloat16(const BlockDots<BFloat16>& args) { all_block_dots(args); }
 
-}  // namespace tessera::inline v0::codelets::internal::HWY_NAMESPACE
+}  // namespace tessera::codelets::internal::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace tessera::inline v0::codelets::internal {
+namespace tessera::codelets::internal {
 
 HWY_EXPORT(element_float);
 HWY_EXPORT(element_half);
@@ -488,5 +488,5 @@ void block_dots(const BlockDots<BFloat16>& dots) noexcept {
   HWY_DYNAMIC_DISPATCH(block_bfloat16)(dots);
 }
 
-}  // namespace tessera::inline v0::codelets::internal
+}  // namespace tessera::codelets::internal
 #endif

@@ -17,7 +17,7 @@
 #include "tessera/codelets/internal/fast/vector_kernels.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace tessera::inline v0::codelets::internal::HWY_NAMESPACE {
+namespace tessera::codelets::internal::HWY_NAMESPACE {
 
 // Eight vectors of sums leave room for a factor and a product in 16 registers. Four are 8 to 16 %
 // slower at z 256.
@@ -172,11 +172,11 @@ void scatter_bfloat16(const ElementSums<BFloat16>& args) {
   for_each_row_sums<false>(args, [](const auto& sums) { sums.scatter_all(); });
 }
 
-}  // namespace tessera::inline v0::codelets::internal::HWY_NAMESPACE
+}  // namespace tessera::codelets::internal::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace tessera::inline v0::codelets::internal {
+namespace tessera::codelets::internal {
 
 HWY_EXPORT(gather_float);
 HWY_EXPORT(gather_half);
@@ -214,5 +214,5 @@ void scatter_sums(const ElementSums<BFloat16>& sums) noexcept {
   HWY_DYNAMIC_DISPATCH(scatter_bfloat16)(sums);
 }
 
-}  // namespace tessera::inline v0::codelets::internal
+}  // namespace tessera::codelets::internal
 #endif

@@ -15,7 +15,7 @@
 
 // Fast twins, for float sums: they walk the words as the slow twins do, and hand lists to the
 // vector code. Same bits as the slow twins (but for which NaN a NaN is).
-namespace tessera::inline v0::codelets::internal {
+namespace tessera::codelets::internal {
 
 template <class In>
 ElementSums<In> element_sums_of(const KernelArgs& args, std::span<const TermRow> rows,
@@ -189,4 +189,4 @@ void fast_block_grad_w(const KernelArgs& args) noexcept {
   });
 }
 
-}  // namespace tessera::inline v0::codelets::internal
+}  // namespace tessera::codelets::internal

@@ -15,7 +15,7 @@
 #include "tessera/base/int_math.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace tessera::inline v0::codelets::internal::HWY_NAMESPACE {
+namespace tessera::codelets::internal::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 inline constexpr std::size_t kNativeLanes = HWY_LANES(float);
@@ -159,7 +159,7 @@ HWY_INLINE void with_lanes_for(std::int64_t z, Run&& run) {
   run(std::integral_constant<std::size_t, kLanes>());
 }
 
-}  // namespace tessera::inline v0::codelets::internal::HWY_NAMESPACE
+}  // namespace tessera::codelets::internal::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

@@ -19,7 +19,7 @@
 #include "tessera/codelets/internal/fast/vector_kernels.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace tessera::inline v0::codelets::internal::HWY_NAMESPACE {
+namespace tessera::codelets::internal::HWY_NAMESPACE {
 
 // Eight vectors of sums leave room for a factor and a product in 16 registers.
 inline constexpr std::size_t kMostOffsetVectors = kInstrumented ? 2 : 8;
@@ -178,11 +178,11 @@ void offset_bfloat16_16(const OffsetSums<BFloat16, std::uint16_t>& args) { all_o
 void offset_half_32(const OffsetSums<Half, std::uint32_t>& args) { all_offset_sums(args); }
 void offset_bfloat16_32(const OffsetSums<BFloat16, std::uint32_t>& args) { all_offset_sums(args); }
 
-}  // namespace tessera::inline v0::codelets::internal::HWY_NAMESPACE
+}  // namespace tessera::codelets::internal::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace tessera::inline v0::codelets::internal {
+namespace tessera::codelets::internal {
 
 HWY_EXPORT(offset_float_16);
 HWY_EXPORT(offset_float_32);
@@ -210,5 +210,5 @@ void offset_sums(const OffsetSums<BFloat16, std::uint32_t>& sums) noexcept {
   HWY_DYNAMIC_DISPATCH(offset_bfloat16_32)(sums);
 }
 
-}  // namespace tessera::inline v0::codelets::internal
+}  // namespace tessera::codelets::internal
 #endif

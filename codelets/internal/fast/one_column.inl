@@ -12,7 +12,7 @@
 #include "tessera/codelets/internal/fast/lanes.inl"
 
 HWY_BEFORE_NAMESPACE();
-namespace tessera::inline v0::codelets::internal::HWY_NAMESPACE {
+namespace tessera::codelets::internal::HWY_NAMESPACE {
 
 #if HWY_TARGET == HWY_SCALAR
 
@@ -120,7 +120,7 @@ HWY_INLINE float one_column_lanes(const In* values, std::int64_t count, Address 
 
 #endif
 
-}  // namespace tessera::inline v0::codelets::internal::HWY_NAMESPACE
+}  // namespace tessera::codelets::internal::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #endif

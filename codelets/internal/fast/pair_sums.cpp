@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-namespace tessera::inline v0::codelets::internal {
+namespace tessera::codelets::internal {
 
 #if defined(__x86_64__)
 namespace {
@@ -124,4 +124,4 @@ bool pair_sums(const BlockSums<BFloat16>&) noexcept { return false; }
 
 #endif
 
-}  // namespace tessera::inline v0::codelets::internal
+}  // namespace tessera::codelets::internal

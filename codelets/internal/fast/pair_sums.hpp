@@ -2,7 +2,7 @@
 
 #include "tessera/codelets/internal/fast/vector_kernels.hpp"
 
-namespace tessera::inline v0::codelets::internal {
+namespace tessera::codelets::internal {
 
 // block_sums() on the CPU's dot product of pairs of bfloat16 (AVX512_BF16), which Highway 1.0.3
 // does not emit. False, with nothing done, where this CPU lacks it or blocks are not square with a
@@ -12,4 +12,4 @@ bool pair_sums(const BlockSums<BFloat16>& sums) noexcept;
 // Can this CPU do it?
 bool has_pair_sums();
 
-}  // namespace tessera::inline v0::codelets::internal
+}  // namespace tessera::codelets::internal

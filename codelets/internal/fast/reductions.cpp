@@ -11,7 +11,7 @@
 #include "tessera/codelets/reduce.hpp"
 
 HWY_BEFORE_NAMESPACE();
-namespace tessera::inline v0::codelets::internal::HWY_NAMESPACE {
+namespace tessera::codelets::internal::HWY_NAMESPACE {
 
 // kVectors vectors side by side, which hides how long an addition takes.
 template <std::size_t kLanes, std::size_t kVectors>
@@ -36,11 +36,11 @@ void add_all(const FloatSums& args, float* to) {
   for (; i < args.count; ++i) add_vectors<1, 1>(args, i, to);
 }
 
-}  // namespace tessera::inline v0::codelets::internal::HWY_NAMESPACE
+}  // namespace tessera::codelets::internal::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-namespace tessera::inline v0::codelets {
+namespace tessera::codelets {
 namespace internal {
 HWY_EXPORT(add_all);
 }  // namespace internal
@@ -50,5 +50,5 @@ void add_floats(const FloatSums& sums, float* to) noexcept {
   HWY_DYNAMIC_DISPATCH(add_all)(sums, to);
 }
 
-}  // namespace tessera::inline v0::codelets
+}  // namespace tessera::codelets
 #endif

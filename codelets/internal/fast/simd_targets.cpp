@@ -4,7 +4,7 @@
 // After the choice of targets, which it reads.
 #include <hwy/targets.h>
 
-namespace tessera::inline v0::codelets::internal {
+namespace tessera::codelets::internal {
 namespace {
 
 // Highway's rank: the lower the bit, the better the instruction set.
@@ -36,4 +36,4 @@ std::string simd_target_in_use() {
 UseSimdTarget::UseSimdTarget(const SimdTarget& target) { choose(target.bit); }
 UseSimdTarget::~UseSimdTarget() { choose(0); }
 
-}  // namespace tessera::inline v0::codelets::internal
+}  // namespace tessera::codelets::internal

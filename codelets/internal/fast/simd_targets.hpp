@@ -6,7 +6,7 @@
 
 // Which instruction sets the fast kernels were compiled for, and how to run on one of them. For
 // tests and benchmarks; a kernel finds the best one by itself.
-namespace tessera::inline v0::codelets::internal {
+namespace tessera::codelets::internal {
 
 struct SimdTarget {
   std::string name;  // as Highway calls it, for example "AVX2"
@@ -30,4 +30,4 @@ class UseSimdTarget {
   UseSimdTarget& operator=(const UseSimdTarget&) = delete;
 };
 
-}  // namespace tessera::inline v0::codelets::internal
+}  // namespace tessera::codelets::internal

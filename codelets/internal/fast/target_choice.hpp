@@ -18,7 +18,7 @@
   (HWY_SSSE3 | HWY_SSE4 | HWY_WASM | HWY_WASM_EMU256 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | \
    HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV | TESSERA_DISABLED_HERE)
 
-namespace tessera::inline v0::codelets::internal {
+namespace tessera::codelets::internal {
 
 // Compiling every access with a check takes minutes for eight vectors of sums, and a few vectors
 // take all the ways through a kernel there are.
@@ -28,4 +28,4 @@ inline constexpr bool kInstrumented = true;
 inline constexpr bool kInstrumented = false;
 #endif
 
-}  // namespace tessera::inline v0::codelets::internal
+}  // namespace tessera::codelets::internal

@@ -11,7 +11,7 @@
 #include "tessera/codelets/internal/fast/vector_kernels.hpp"
 
 // From the words of an element bucket to the rows that vector code reads.
-namespace tessera::inline v0::codelets::internal {
+namespace tessera::codelets::internal {
 
 // Words of type Word that hold a row times `scale`, scale in 1 .. 2^32 - 1.
 template <class Word>
@@ -77,4 +77,4 @@ void for_each_term_rows(const Word* bucket, std::int64_t sub_group, Use&& use) {
       });
 }
 
-}  // namespace tessera::inline v0::codelets::internal
+}  // namespace tessera::codelets::internal

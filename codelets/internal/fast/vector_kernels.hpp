@@ -12,7 +12,7 @@
 // instruction set): lists of plain numbers. All functions pick the best instruction set of the CPU
 // at run time, give the same bits on each, never allocate, throw or print, and touch no column past
 // z. In is float, Half or BFloat16. A product is fused with the sum it is added to.
-namespace tessera::inline v0::codelets::internal {
+namespace tessera::codelets::internal {
 
 static_assert(std::endian::native == std::endian::little);
 
@@ -167,4 +167,4 @@ void block_dots(const BlockDots<float>& dots) noexcept;
 void block_dots(const BlockDots<Half>& dots) noexcept;
 void block_dots(const BlockDots<BFloat16>& dots) noexcept;
 
-}  // namespace tessera::inline v0::codelets::internal
+}  // namespace tessera::codelets::internal

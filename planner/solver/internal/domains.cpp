@@ -1,6 +1,6 @@
 #include "tessera/planner/solver/internal/domains.hpp"
 
-namespace tessera::inline v0::planner::solver::internal {
+namespace tessera::planner::solver::internal {
 
 void Domains::close_level() {
   const std::size_t start = levels_.back();
@@ -18,4 +18,4 @@ void Domains::append_changes(std::vector<Change>& to) const {
     to.push_back({trail_[i].variable, intervals_[index(trail_[i].variable)]});
 }
 
-}  // namespace tessera::inline v0::planner::solver::internal
+}  // namespace tessera::planner::solver::internal

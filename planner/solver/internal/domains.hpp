@@ -7,7 +7,7 @@
 
 #include "tessera/planner/solver/value.hpp"
 
-namespace tessera::inline v0::planner::solver::internal {
+namespace tessera::planner::solver::internal {
 
 // Wide enough for a product of two values and for a sum of 2^31 of them.
 __extension__ using Wide = __int128;
@@ -87,4 +87,4 @@ class Domains {
   std::uint64_t stamp_ = 0, last_stamp_ = 0;
 };
 
-}  // namespace tessera::inline v0::planner::solver::internal
+}  // namespace tessera::planner::solver::internal

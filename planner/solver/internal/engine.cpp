@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace tessera::inline v0::planner::solver::internal {
+namespace tessera::planner::solver::internal {
 
 Engine::Engine(const Model& model)
     : quick_(model.constraints().size()),
@@ -97,4 +97,4 @@ Fixpoint Engine::run(std::int64_t max_evaluations) {
   return Fixpoint::Reached;
 }
 
-}  // namespace tessera::inline v0::planner::solver::internal
+}  // namespace tessera::planner::solver::internal

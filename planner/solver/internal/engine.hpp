@@ -9,7 +9,7 @@
 #include "tessera/planner/solver/internal/propagators.hpp"
 #include "tessera/planner/solver/model.hpp"
 
-namespace tessera::inline v0::planner::solver::internal {
+namespace tessera::planner::solver::internal {
 
 // A first-in first-out queue of constraints in which each stands at most once.
 class ConstraintQueue {
@@ -88,4 +88,4 @@ class Engine {
   std::int64_t evaluations_ = 0;
 };
 
-}  // namespace tessera::inline v0::planner::solver::internal
+}  // namespace tessera::planner::solver::internal

@@ -5,7 +5,7 @@
 #include <boost/graph/topological_sort.hpp>
 #include <iterator>
 
-namespace tessera::inline v0::planner::solver::internal {
+namespace tessera::planner::solver::internal {
 
 namespace {
 
@@ -49,4 +49,4 @@ PriorityOrder order_groups(std::size_t groups,
   return result;
 }
 
-}  // namespace tessera::inline v0::planner::solver::internal
+}  // namespace tessera::planner::solver::internal

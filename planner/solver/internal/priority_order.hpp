@@ -7,7 +7,7 @@
 
 #include "tessera/planner/solver/value.hpp"
 
-namespace tessera::inline v0::planner::solver::internal {
+namespace tessera::planner::solver::internal {
 
 struct PriorityOrder {
   std::vector<std::int32_t> rank;  // by group id, 0 first; empty if there is a circle
@@ -19,4 +19,4 @@ struct PriorityOrder {
 PriorityOrder order_groups(std::size_t groups,
                            const std::vector<std::pair<GroupId, GroupId>>& priorities);
 
-}  // namespace tessera::inline v0::planner::solver::internal
+}  // namespace tessera::planner::solver::internal

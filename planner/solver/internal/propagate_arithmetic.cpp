@@ -3,7 +3,7 @@
 #include "tessera/base/int_math.hpp"
 #include "tessera/planner/solver/internal/propagators.hpp"
 
-namespace tessera::inline v0::planner::solver::internal {
+namespace tessera::planner::solver::internal {
 
 namespace {
 
@@ -111,4 +111,4 @@ bool propagate_min(std::span<const VarId> a, VarId r, Domains& dom) {
   return candidates != 1 || dom.at_most(candidate, min.hi);
 }
 
-}  // namespace tessera::inline v0::planner::solver::internal
+}  // namespace tessera::planner::solver::internal

@@ -3,7 +3,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/planner/solver/internal/propagators.hpp"
 
-namespace tessera::inline v0::planner::solver::internal {
+namespace tessera::planner::solver::internal {
 
 namespace {
 
@@ -69,4 +69,4 @@ bool propagate_call(const Posted& c, Domains& dom, CallScratch& scratch) {
   return c.function->monotone.empty() || narrow_from_corners(c, dom, scratch);
 }
 
-}  // namespace tessera::inline v0::planner::solver::internal
+}  // namespace tessera::planner::solver::internal

@@ -3,7 +3,7 @@
 #include "tessera/base/int_math.hpp"
 #include "tessera/planner/solver/internal/propagators.hpp"
 
-namespace tessera::inline v0::planner::solver::internal {
+namespace tessera::planner::solver::internal {
 
 // q == ceil(n / d), that is d * (q - 1) < n <= d * q with d >= 1.
 // q, n and d each from the other two, rounded inwards: with two of them assigned the third is its
@@ -113,4 +113,4 @@ bool propagate_factor_of(VarId a, VarId b, Domains& dom) {
   return true;
 }
 
-}  // namespace tessera::inline v0::planner::solver::internal
+}  // namespace tessera::planner::solver::internal

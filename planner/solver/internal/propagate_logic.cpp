@@ -1,6 +1,6 @@
 #include "tessera/planner/solver/internal/propagators.hpp"
 
-namespace tessera::inline v0::planner::solver::internal {
+namespace tessera::planner::solver::internal {
 
 // All relations and truth values reach their hull; each run is O(1).
 
@@ -90,4 +90,4 @@ bool propagate_not(VarId a, VarId r, Domains& dom) {
   return dom[r].lo == 1 ? dom.at_most(a, 0) : dom.at_least(a, 1);
 }
 
-}  // namespace tessera::inline v0::planner::solver::internal
+}  // namespace tessera::planner::solver::internal

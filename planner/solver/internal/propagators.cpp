@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tessera::inline v0::planner::solver::internal {
+namespace tessera::planner::solver::internal {
 
 bool propagate(const Posted& c, Domains& dom, CallScratch& scratch) {
   const std::span<const VarId> a = c.a;
@@ -79,4 +79,4 @@ bool waits_for_assignment(const Posted& c) {
   return c.kind == Kind::Call && !c.function->lower && c.function->monotone.empty();
 }
 
-}  // namespace tessera::inline v0::planner::solver::internal
+}  // namespace tessera::planner::solver::internal

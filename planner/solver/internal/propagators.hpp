@@ -7,7 +7,7 @@
 #include "tessera/planner/solver/constraint.hpp"
 #include "tessera/planner/solver/internal/domains.hpp"
 
-namespace tessera::inline v0::planner::solver::internal {
+namespace tessera::planner::solver::internal {
 
 // Where a function's arguments are laid out, so that calls allocate nothing.
 struct CallScratch {
@@ -56,4 +56,4 @@ bool propagate_and(VarId a, VarId b, VarId r, Domains& dom);
 bool propagate_not(VarId a, VarId r, Domains& dom);
 bool propagate_call(const Posted& c, Domains& dom, CallScratch& scratch);
 
-}  // namespace tessera::inline v0::planner::solver::internal
+}  // namespace tessera::planner::solver::internal

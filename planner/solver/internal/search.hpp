@@ -7,7 +7,7 @@
 #include "tessera/planner/solver/internal/engine.hpp"
 #include "tessera/planner/solver/solver.hpp"
 
-namespace tessera::inline v0::planner::solver::internal {
+namespace tessera::planner::solver::internal {
 
 // Depth-first branch and bound over intervals.
 //
@@ -85,4 +85,4 @@ class Search {
   std::vector<Domains::Change> changes_;
 };
 
-}  // namespace tessera::inline v0::planner::solver::internal
+}  // namespace tessera::planner::solver::internal

@@ -8,7 +8,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
 
-namespace tessera::inline v0::codelets {
+namespace tessera::codelets {
 namespace {
 
 constexpr DataType kHalf = DataType::Half, kFloat = DataType::Float;
@@ -212,4 +212,4 @@ TEST(WorkerCycles, RefuseElementMethodsOnBlocksAndNegativeBatches) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::codelets
+}  // namespace tessera::codelets

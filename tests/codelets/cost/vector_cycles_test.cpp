@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tessera::inline v0::codelets {
+namespace tessera::codelets {
 namespace {
 
 constexpr DataType kHalf = DataType::Half, kFloat = DataType::Float;
@@ -59,4 +59,4 @@ TEST(BroadcastCycles, ShareTheBusOnlyBetweenWholePairsOrAllTiles) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::codelets
+}  // namespace tessera::codelets

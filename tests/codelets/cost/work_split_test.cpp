@@ -7,7 +7,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/random.hpp"
 
-namespace tessera::inline v0::codelets {
+namespace tessera::codelets {
 
 // GoogleTest prints with it.
 void PrintTo(const WorkShare& share, std::ostream* out) {
@@ -126,4 +126,4 @@ TEST(CoversOnce, RejectsAnOverlapAndAGap) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::codelets
+}  // namespace tessera::codelets

@@ -1,9 +1,9 @@
 #pragma once
 
-namespace tessera::inline v0::test {
+namespace tessera::test {
 
 struct Untold {
   int value;
 };
 
-}  // namespace tessera::inline v0::test
+}  // namespace tessera::test

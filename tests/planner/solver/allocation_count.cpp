@@ -22,8 +22,8 @@ void operator delete(void* p) noexcept { std::free(p); }
 void operator delete(void* p, const std::nothrow_t&) noexcept { std::free(p); }
 void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 
-namespace tessera::inline v0::planner::solver::test {
+namespace tessera::planner::solver::test {
 
 std::int64_t allocation_count() { return g_count; }
 
-}  // namespace tessera::inline v0::planner::solver::test
+}  // namespace tessera::planner::solver::test

@@ -8,7 +8,7 @@
 
 #include "tessera/base/random.hpp"
 
-namespace tessera::inline v0::planner::solver::test {
+namespace tessera::planner::solver::test {
 
 namespace {
 
@@ -176,4 +176,4 @@ void expect_hull(const Propagate& p, const Box& box, const Truth& truth,
 }
 void expect_settles(const Propagate& p, const Box& box) { expect_none(not_settled(p, box)); }
 
-}  // namespace tessera::inline v0::planner::solver::test
+}  // namespace tessera::planner::solver::test

@@ -11,7 +11,7 @@
 
 // Tests of propagators against the truth, in the manner of Gecode. A test gives a propagator over
 // variables 0, 1, ... and a predicate over points; the harness walks the boxes and the points.
-namespace tessera::inline v0::planner::solver::test {
+namespace tessera::planner::solver::test {
 
 using Point = std::vector<Value>;
 using Box = std::vector<Interval>;
@@ -55,4 +55,4 @@ void expect_hull(const Propagate& p, const Box& box, const Truth& truth,
                  const std::vector<int>& variables);
 void expect_settles(const Propagate& p, const Box& box);
 
-}  // namespace tessera::inline v0::planner::solver::test
+}  // namespace tessera::planner::solver::test

@@ -7,7 +7,7 @@
 #include "tessera/planner/solver/checker.hpp"
 #include "tessera/planner/solver/solver.hpp"
 
-namespace tessera::inline v0::planner::solver {
+namespace tessera::planner::solver {
 namespace {
 
 using testing::AllOf;
@@ -177,4 +177,4 @@ TEST(Checker, NoticesEveryBrokenRelation) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::planner::solver
+}  // namespace tessera::planner::solver

@@ -6,7 +6,7 @@
 
 #include "tessera/tests/planner/solver/harness.hpp"
 
-namespace tessera::inline v0::planner::solver::test {
+namespace tessera::planner::solver::test {
 namespace {
 
 __extension__ using Exact = __int128;
@@ -431,4 +431,4 @@ TEST(Harness, RejectsAPropagatorThatStillMovesAtItsSecondRun) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::planner::solver::test
+}  // namespace tessera::planner::solver::test

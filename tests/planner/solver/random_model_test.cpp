@@ -9,7 +9,7 @@
 #include "tessera/planner/solver/solver.hpp"
 
 // Random models against enumeration. The twin of each model is a list of plain functions.
-namespace tessera::inline v0::planner::solver {
+namespace tessera::planner::solver {
 namespace {
 
 using Values = std::vector<Value>;
@@ -241,4 +241,4 @@ TEST(RandomModels, GiveTheSameAnswerTwiceFromOneSolver) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::planner::solver
+}  // namespace tessera::planner::solver

@@ -6,7 +6,7 @@
 
 // The problems popsolver is tested with, and their answers. Where its largest value, 2^64 - 1, is
 // meant, ours, 2^63 - 1, stands here.
-namespace tessera::inline v0::planner::solver {
+namespace tessera::planner::solver {
 namespace {
 
 constexpr Value kMax = kMaxValue;
@@ -227,4 +227,4 @@ TEST(Reference, CombinesTruthValues) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::planner::solver
+}  // namespace tessera::planner::solver

@@ -11,7 +11,7 @@
 #include "tessera/planner/solver/checker.hpp"
 #include "tessera/tests/planner/solver/allocation_count.hpp"
 
-namespace tessera::inline v0::planner::solver {
+namespace tessera::planner::solver {
 namespace {
 
 // A layer of x by y by z cut over tiles in the way a planner does it: three factors, sums of terms
@@ -303,4 +303,4 @@ TEST(Solver, AllocatesNothingThatGrowsWithTheSearch) {
 }
 
 }  // namespace
-}  // namespace tessera::inline v0::planner::solver
+}  // namespace tessera::planner::solver

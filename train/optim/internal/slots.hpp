@@ -8,7 +8,7 @@
 #include "tessera/base/half.hpp"
 #include "tessera/train/optim/optimiser.hpp"
 
-namespace tessera::inline v0::train::internal {
+namespace tessera::train::internal {
 
 // The one place where weights change: rows, patterns and buckets all come down to runs of slots, so
 // they give the same bits.
@@ -102,4 +102,4 @@ void change_slots(const Optimiser& optimiser, std::int64_t step, const Slots<W>&
   std::visit([&](const auto& rule) { change_slots(rule, step, prepared, slots); }, optimiser.rule);
 }
 
-}  // namespace tessera::inline v0::train::internal
+}  // namespace tessera::train::internal

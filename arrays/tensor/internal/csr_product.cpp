@@ -1,0 +1,116 @@
+// foreach_target reads this file again, once for each instruction set.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "tessera/arrays/tensor/internal/csr_product.cpp"
+#include <hwy/foreach_target.h>
+// First the list of targets, then what depends on the target.
+#include <hwy/highway.h>
+
+#include <cstddef>
+
+#include "tessera/arrays/tensor/internal/csr_product.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace tessera::arrays::internal::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+#if HWY_TARGET != HWY_SCALAR
+
+constexpr std::int64_t kSums = 16;
+// At most 256 bits: g++ 12 lets a 512-bit gather wait for the one before, as it merges into what
+// its target held: 0.6 of the rate.
+template <class T>
+using Tag = hn::CappedTag<T, 32 / sizeof(T)>;
+
+HWY_INLINE auto columns_of(Tag<float> d, const std::int32_t* columns) {
+  return hn::LoadU(hn::RebindToSigned<decltype(d)>(), columns);
+}
+HWY_INLINE auto columns_of(Tag<double> d, const std::int32_t* columns) {
+  const hn::RebindToSigned<decltype(d)> wide;
+  return hn::PromoteTo(wide, hn::LoadU(hn::Rebind<std::int32_t, decltype(wide)>(), columns));
+}
+
+// Values and columns lie in two streams that the hardware follows too late: asked for 512 entries
+// ahead they come 1.2 times (float) to 1.7 times (double) as fast; into the second-level cache, as
+// the first is full of x.
+constexpr std::uintptr_t kAheadEntries = 512, kLine = 64;
+
+template <class T>
+HWY_INLINE void ask_ahead(const T* values, const std::int32_t* columns) {
+  // Numbers, as the places may lie behind the arrays; asking for those is harmless.
+  const auto line_at = [](std::uintptr_t byte) { return reinterpret_cast<const void*>(byte); };
+  const std::uintptr_t ahead = reinterpret_cast<std::uintptr_t>(values) + kAheadEntries * sizeof(T);
+  __builtin_prefetch(line_at(ahead), 0, 2);
+  if (sizeof(T) > 4) __builtin_prefetch(line_at(ahead + kLine), 0, 2);
+  __builtin_prefetch(line_at(reinterpret_cast<std::uintptr_t>(columns) + kAheadEntries * 4), 0, 2);
+}
+
+// The upper half of the lanes onto the lower one, until one is left.
+template <class D, class V>
+HWY_INLINE hn::TFromD<D> sum_of_halves(D d, V v) {
+  if constexpr (hn::MaxLanes(D()) > 2) {
+    const hn::Half<D> half;
+    return sum_of_halves(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+  } else {
+    hn::TFromD<D> lanes[2];
+    hn::StoreU(v, d, lanes);
+    return lanes[0] + lanes[1];
+  }
+}
+
+template <class T>
+HWY_INLINE void add_rows(const CsrProduct<T>& p) {
+  const Tag<T> d;
+  constexpr std::int64_t kStep = std::int64_t(hn::MaxLanes(d)), kVectors = kSums / kStep;
+  const auto first = hn::Set(hn::RebindToSigned<decltype(d)>(), p.first_col);
+  for (std::int64_t r = 0; r < p.rows; ++r) {
+    hn::Vec<decltype(d)> sums[kVectors];
+    for (auto& sum : sums) sum = hn::Zero(d);
+    std::int64_t k = p.begin[r];
+    for (; k + kSums <= p.end[r]; k += kSums) {
+      ask_ahead(p.values + k, p.columns + k);
+      for (std::int64_t v = 0; v < kVectors; ++v) {
+        const auto column = hn::Sub(columns_of(d, p.columns + k + v * kStep), first);
+        // Not MulAdd: fused on some instruction sets, not on others.
+        sums[v] = hn::Add(sums[v], hn::Mul(hn::LoadU(d, p.values + k + v * kStep),
+                                           hn::GatherIndex(d, p.x, column)));
+      }
+    }
+    for (std::int64_t half = kVectors / 2; half > 0; half /= 2)
+      for (std::int64_t v = 0; v < half; ++v) sums[v] = hn::Add(sums[v], sums[v + half]);
+    T sum = sum_of_halves(d, sums[0]);
+    for (; k < p.end[r]; ++k) sum += p.values[k] * p.x[p.columns[k] - p.first_col];
+    p.y[r] += p.alpha * sum;
+  }
+}
+
+#else
+
+template <class T>
+void add_rows(const CsrProduct<T>& p) {
+  add_product_plainly(p);
+}
+
+#endif
+
+void add_floats(const CsrProduct<float>& product) { add_rows(product); }
+void add_doubles(const CsrProduct<double>& product) { add_rows(product); }
+
+}  // namespace tessera::arrays::internal::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace tessera::arrays::internal {
+
+HWY_EXPORT(add_floats);
+HWY_EXPORT(add_doubles);
+
+void add_product(const CsrProduct<float>& product) noexcept {
+  HWY_DYNAMIC_DISPATCH(add_floats)(product);
+}
+void add_product(const CsrProduct<double>& product) noexcept {
+  HWY_DYNAMIC_DISPATCH(add_doubles)(product);
+}
+
+}  // namespace tessera::arrays::internal
+#endif

@@ -1,0 +1,99 @@
+#include "tessera/host/cells.hpp"
+
+#include <algorithm>
+
+#include "tessera/base/int_math.hpp"
+
+namespace tessera::host {
+namespace {
+
+constexpr std::int64_t kVector = 16;  // floats of the widest vectors: panels are whole ones
+
+// Panels of equal width, so that none is much narrower than the others.
+std::int64_t panel_width(std::int64_t z, std::int64_t most) {
+  if (z <= most) return std::max<std::int64_t>(z, 1);
+  return round_up(ceil_div(z, ceil_div(z, most)), kVector);
+}
+
+// `rows` as whole blocks, and not more than there are.
+std::int64_t whole_blocks(std::int64_t rows, std::int64_t block, std::int64_t size) {
+  return std::clamp(rows / block * block, block, std::max(block, round_up(size, block)));
+}
+
+// Rows of more bytes than this lie so far apart that neighbours fall into one set of L1 and each
+// into another page: an operand of such rows is copied, in panels of so many columns.
+constexpr std::int64_t kLongestRow = 2048, kCopiedColumns = 128;
+
+// Blocks: an input row serves all rows of a block, so it may come from where it lies, in L3 or
+// beyond; and the longer a block row, the seldomer its sums are read and written. So cells have all
+// of y, and panels are as wide as a quarter of a shared cache takes.
+HostCells block_cells(const HostProblem& problem, const host::HostCpu& cpu) {
+  constexpr std::int64_t kFewestColumns = 64, kFewestUnits = 16;
+  const auto [g, x, y, z] = problem.size;
+  const std::int64_t bytes = bytes_of(problem.type);
+  const std::int64_t cache = cpu.l3.value > 0 ? cpu.l3.value / 4 : 2 * cpu.l2.value;
+  const std::int64_t columns = cache / (std::max<std::int64_t>(y, 1) * bytes);
+  HostCells cells;
+  cells.pack = z * bytes > kLongestRow;
+  cells.z = panel_width(z, cells.pack ? kCopiedColumns : std::max(columns, kFewestColumns));
+  cells.y = whole_blocks(y, problem.block.cols, y);
+  const std::int64_t rows = std::min(cpu.l2.value / 4 / (cells.z * 4), ceil_div(x, kFewestUnits));
+  cells.x = whole_blocks(rows, problem.block.rows, x);
+  return cells;
+}
+
+HostCells element_cells(const HostProblem& problem, const host::HostCpu& cpu) {
+  // A row of fewer non-zeros than this in a cell spends more on its sums and its end than on them.
+  constexpr double kFewestInRow = 8;
+  constexpr std::int64_t kMostColumns = 64;
+  const auto [g, x, y, z] = problem.size;
+  const double in_row = double(problem.blocks) / double(std::max(x, std::int64_t{1}));
+  const double density = in_row / double(std::max(y, std::int64_t{1}));
+  HostCells cells;
+  cells.z = panel_width(z, kMostColumns);
+  const std::int64_t row_bytes = cells.z * bytes_of(problem.type);
+  const std::int64_t in_l1 = 3 * cpu.l1_data.value / 4 / row_bytes;
+  const std::int64_t in_l2 = cpu.l2.value / 2 / row_bytes;
+  const auto enough = static_cast<std::int64_t>(kFewestInRow / std::max(density, 1e-6));
+  // Rows of S in between would leave L1 and still end rows of R often.
+  const std::int64_t rows = in_l1 >= enough / 2 ? std::max(in_l1, enough) : in_l2;
+  cells.y = whole_blocks(rows, 1, y);
+  // So few values that words of 16 bits can count them: a batch of one waits for words and values.
+  constexpr double kCounted = 50'000;
+  const auto counted =
+      static_cast<std::int64_t>(kCounted / std::max(density * double(cells.y), 1.0));
+  cells.pack = cells.z < z;
+  // With few cells along y the sums are seldom read again, and a copy would cost more.
+  constexpr std::int64_t kFewCells = 4;
+  cells.gather = kFewCells * cells.y < y && cells.z < z;
+  // A slice of S in L2 serves all rows of a cell before the next slice takes its place.
+  constexpr std::int64_t kFewestUnits = 8;
+  const std::int64_t panels = ceil_div(std::max(z, std::int64_t{1}), cells.z);
+  const std::int64_t parts = cells.gather ? kFewestUnits : ceil_div(kFewestUnits, panels);
+  const std::int64_t kept = cells.gather ? cpu.l2.value / 4 / (cells.z * 4) : x;
+  cells.x = whole_blocks(std::min({kept, ceil_div(x, parts), counted}), 1, x);
+  return cells;
+}
+
+}  // namespace
+
+HostCells product_cells(const HostProblem& problem, const host::HostCpu& cpu) {
+  return problem.block.is_element() ? element_cells(problem, cpu) : block_cells(problem, cpu);
+}
+
+HostCells gradient_cells(const HostProblem& problem, const host::HostCpu& cpu) {
+  constexpr std::int64_t kMostColumns = 256;
+  const auto [g, x, y, z] = problem.size;
+  HostCells cells;
+  cells.z = panel_width(z, kMostColumns);
+  const std::int64_t row_bytes = cells.z * bytes_of(problem.type);
+  // Rows of S for a block are read once for all its rows, so they may come from L3 or beyond, and
+  // long rows of blocks let them be fetched ahead. Those of elements have to come from L2.
+  const std::int64_t rows = problem.block.is_element() ? cpu.l2.value / 2 / row_bytes : y;
+  cells.y = whole_blocks(rows, problem.block.cols, y);
+  cells.x = whole_blocks(std::min(std::int64_t{256}, ceil_div(x, 8)), problem.block.rows, x);
+  cells.pack = cells.z < z;
+  return cells;
+}
+
+}  // namespace tessera::host

@@ -1,0 +1,81 @@
+#include "tessera/host/cost.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "tessera/base/int_math.hpp"
+#include "tessera/base/pass.hpp"
+
+namespace tessera::host {
+namespace {
+
+// Words of meta-information take about half of what a float does.
+constexpr double kWordBytes = 2;
+
+HostProblem turned(HostProblem p) {
+  std::swap(p.size.x, p.size.y);
+  std::swap(p.block.rows, p.block.cols);
+  return p;
+}
+
+double values_of(const HostProblem& p) { return double(p.blocks) * double(p.block.area()); }
+
+double result_seconds(const HostProblem& p, const HostRates& rates) {
+  return p.type == DataType::Half ? rates.half_result_seconds : rates.float_result_seconds;
+}
+
+// What no cache keeps from one panel to the next comes from memory each time.
+double stream_seconds(double bytes, std::int64_t panels, const HostSetting& setting) {
+  if (bytes < double(setting.cpu.l3.value)) return 0;
+  return bytes * double(panels) / setting.rates.memory_bytes_per_second;
+}
+
+HostForecast over_threads(HostForecast f, const HostSetting& setting) {
+  const double threads = double(
+      std::clamp<std::int64_t>(setting.threads, 1, std::max<std::int64_t>(setting.cpu.cores, 1)));
+  for (double* term : {&f.copy_seconds, &f.kernel_seconds, &f.stream_seconds, &f.result_seconds})
+    *term /= threads;
+  return f;
+}
+
+}  // namespace
+
+double HostForecast::seconds() const {
+  return copy_seconds + std::max(kernel_seconds, stream_seconds) + result_seconds;
+}
+
+HostCells cells_of(Pass pass, const HostProblem& p, const host::HostCpu& cpu) {
+  if (pass == Pass::GradW) return gradient_cells(p, cpu);
+  return product_cells(pass == Pass::GradA ? turned(p) : p, cpu);
+}
+
+HostForecast forecast_sparse(Pass pass, const HostProblem& given, const HostSetting& setting) {
+  const HostProblem p = pass == Pass::GradA ? turned(given) : given;
+  const bool gradient = pass == Pass::GradW;
+  const HostCells cells = cells_of(pass, given, setting.cpu);
+  const double values = values_of(p), z = double(p.size.z), y = double(p.size.y);
+  const double block_rows = std::max(double(p.size.x) / double(p.block.rows), 1.0);
+  const KernelRate at{gradient ? Pass::GradW : Pass::Fwd, p.type,
+                      std::min(p.block.rows, p.block.cols), cells.z,
+                      double(p.blocks) / block_rows * std::min(double(cells.y) / y, 1.0)};
+  HostForecast f;
+  if (cells.pack) f.copy_seconds = y * z * setting.rates.copy_seconds;
+  f.kernel_seconds = 2 * values * z / setting.rates.kernel_flops(at);
+  const double bytes = values * double(bytes_of(p.type)) + double(p.blocks) * kWordBytes;
+  f.stream_seconds = stream_seconds(bytes, ceil_div(p.size.z, cells.z), setting);
+  f.result_seconds = gradient ? values * setting.rates.float_result_seconds
+                              : double(p.size.x) * z * result_seconds(p, setting.rates);
+  return over_threads(f, setting);
+}
+
+HostForecast forecast_dense(Pass pass, const HostProblem& p, const HostSetting& setting) {
+  const double elements = double(p.size.x) * double(p.size.y);
+  HostForecast f;
+  f.kernel_seconds =
+      2 * elements * double(p.size.z) /
+      setting.rates.dense_flops({pass == Pass::GradW ? pass : Pass::Fwd, p.type, p.size.z});
+  f.stream_seconds = stream_seconds(elements * double(sizeof(float)), 1, setting);
+  return over_threads(f, setting);
+}
+
+}  // namespace tessera::host

@@ -1,0 +1,64 @@
+#include "tessera/host/cpu.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+#include <thread>
+
+namespace tessera::host {
+namespace {
+
+std::string first_word(const std::string& path) {
+  std::ifstream file(path);
+  std::string word;
+  file >> word;
+  return word;
+}
+
+// "1024K" or "32M" as Linux writes it; 0 for anything else.
+Bytes parse_size(const std::string& text) {
+  std::int64_t number = 0;
+  std::size_t i = 0;
+  for (; i < text.size() && text[i] >= '0' && text[i] <= '9' && number < (1 << 24); ++i)
+    number = 10 * number + (text[i] - '0');
+  const std::string unit = text.substr(i);
+  if (unit == "K") return Bytes(number << 10);
+  if (unit == "M") return Bytes(number << 20);
+  return Bytes();
+}
+
+Bytes cache_of_level(int level) {
+  for (int index = 0; index < 8; ++index) {
+    const std::string folder =
+        "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index) + "/";
+    if (first_word(folder + "level") == std::to_string(level) &&
+        first_word(folder + "type") != "Instruction")
+      return parse_size(first_word(folder + "size"));
+  }
+  return Bytes();
+}
+
+Bytes cache_or(int level, Bytes otherwise) {
+  const Bytes size = cache_of_level(level);
+  return size.value > 0 ? size : otherwise;
+}
+
+}  // namespace
+
+HostCpu read_host_cpu() {
+  return {.cores = std::max<std::int64_t>(std::thread::hardware_concurrency(), 1),
+          .l1_data = cache_or(1, Bytes(32 << 10)),
+          .l2 = cache_or(2, Bytes(1 << 20)),
+          .l3 = cache_or(3, Bytes(16 << 20))};
+}
+
+std::string host_cpu_model() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown";
+}
+
+}  // namespace tessera::host

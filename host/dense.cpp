@@ -1,0 +1,171 @@
+#include "tessera/host/internal/dense.hpp"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "tessera/base/int_math.hpp"
+#include "tessera/host/internal/dense_library.hpp"
+#include "tessera/host/internal/stopwatch.hpp"
+
+namespace tessera::host::internal {
+namespace {
+
+constexpr std::int64_t kSide = 16;    // of the blocks our own kernel is fastest with
+constexpr std::int64_t kSlice = 256;  // rows: enough to make up for the library's own packing
+
+// Rows one after the other, each in one piece: what the library takes as it lies.
+template <class T>
+bool is_plain(MatrixView<T> view) {
+  return view.rows_are_contiguous() && view.row_stride >= std::max<std::int64_t>(view.cols, 1);
+}
+
+}  // namespace
+
+template <class T>
+HostDense<T>::HostDense(std::int64_t z, const host::HostCpu& cpu, Executor& executor,
+                        bool own_kernel)
+    : executor_(&executor),
+      own_kernel_(own_kernel || dense_library() == nullptr),
+      own_product_(z, cpu, executor),
+      own_gradient_(z, cpu, executor) {}
+
+template <class T>
+std::int64_t HostDense<T>::place(std::int64_t row, std::int64_t col) const {
+  if (!own_kernel_) return row * cols_ + col;
+  const std::int64_t block = row / kSide * (cols_ / kSide) + col / kSide;
+  return block * kSide * kSide + row % kSide * kSide + col % kSide;
+}
+
+template <class T>
+void HostDense<T>::find_places(const sparse::Csr<float>& m) {
+  at_.clear();
+  at_.reserve(m.values.size());
+  for (std::int64_t r = 0; r < m.block_rows(); ++r)
+    for (auto i = m.row_begin[std::size_t(r)]; i < m.row_begin[std::size_t(r) + 1]; ++i)
+      for (std::int64_t a = 0; a < m.block.rows; ++a)
+        for (std::int64_t b = 0; b < m.block.cols; ++b)
+          at_.push_back(place(r * m.block.rows + a, m.col[std::size_t(i)] * m.block.cols + b));
+}
+
+template <class T>
+sparse::Csr<float> HostDense<T>::all_blocks() const {
+  sparse::Csr<float> all{rows_, cols_, {kSide, kSide}, {0}, {}, {}};
+  for (std::int64_t r = 0; r < rows_ / kSide; ++r) {
+    for (std::int32_t c = 0; c < cols_ / kSide; ++c) all.col.push_back(c);
+    all.row_begin.push_back(std::ssize(all.col));
+  }
+  all.values.resize(all.col.size() * kSide * kSide);
+  return all;
+}
+
+template <class T>
+void HostDense<T>::set_pattern(const sparse::Csr<float>& matrix, bool for_gradient) {
+  rows_ = round_up(matrix.rows, kSide);
+  cols_ = round_up(matrix.cols, kSide);
+  find_places(matrix);
+  dense_.assign(std::size_t(checked_mul(rows_, cols_, "elements of a dense layer")), 0.0f);
+  if (!own_kernel_) return;
+  if (for_gradient)
+    own_gradient_.set_pattern(all_blocks());
+  else
+    own_product_.set_pattern(all_blocks());
+}
+
+template <class T>
+void HostDense<T>::set_values(std::span<const float> values) {
+  for (std::size_t i = 0; i < values.size(); ++i) dense_[std::size_t(at_[i])] = values[i];
+  if (own_kernel_) own_product_.set_values(dense_);
+}
+
+template <class T>
+MatrixView<const float> HostDense<T>::as_float(MatrixView<const T> from,
+                                               AlignedVector<float>& copy) {
+  if constexpr (std::is_same_v<T, float>)
+    if (is_plain(from)) return from;
+  copy.resize(std::size_t(from.rows * from.cols));
+  executor_->for_each(from.rows, [&](std::int64_t r) {
+    for (std::int64_t c = 0; c < from.cols; ++c)
+      copy[std::size_t(r * from.cols + c)] = float(from(r, c));
+  });
+  return {copy.data(), from.rows, from.cols, from.cols, 1};
+}
+
+template <class T>
+void HostDense<T>::multiply_slices(MatrixView<const float> in, MatrixView<float> out) {
+  executor_->for_each(ceil_div(out.rows, kSlice), [&](std::int64_t slice) {
+    const std::int64_t first = slice * kSlice;
+    multiply({.m = std::min(kSlice, out.rows - first),
+              .n = in.cols,
+              .k = in.rows,
+              .a = dense_.data() + first * cols_,
+              .lda = cols_,
+              .b = in.data,
+              .ldb = in.row_stride,
+              .b_is_turned = false,
+              .c = out.row(first),
+              .ldc = out.row_stride});
+  });
+}
+
+template <class T>
+HostTimes HostDense<T>::product(MatrixView<const T> in, MatrixView<T> out) {
+  if (own_kernel_) return own_product_.run(in, out);
+  HostTimes times;
+  const Stopwatch all;
+  const MatrixView<const float> in_float = as_float(in, in_);
+  times.copy_seconds = all.seconds();
+  const Stopwatch kernels;
+  bool in_place = false;
+  if constexpr (std::is_same_v<T, float>)
+    if (in_place = is_plain(out); in_place) multiply_slices(in_float, out);
+  if (!in_place) {
+    out_.resize(std::size_t(out.rows * out.cols));
+    multiply_slices(in_float, {out_.data(), out.rows, out.cols, out.cols, 1});
+  }
+  times.kernel_seconds = kernels.seconds() * executor_->threads();
+  if (!in_place)
+    executor_->for_each(out.rows, [&](std::int64_t r) {
+      for (std::int64_t c = 0; c < out.cols; ++c)
+        out(r, c) = T(out_[std::size_t(r * out.cols + c)]);
+    });
+  times.seconds = all.seconds();
+  return times;
+}
+
+template <class T>
+HostTimes HostDense<T>::gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
+                                 std::span<float> gradients) {
+  HostTimes times;
+  const Stopwatch all;
+  if (own_kernel_) {
+    times = own_gradient_.run(q_grad, s, dense_);
+  } else {
+    const MatrixView<const float> q = as_float(q_grad, in_), in_s = as_float(s, in_s_);
+    times.copy_seconds = all.seconds();
+    const Stopwatch kernels;
+    executor_->for_each(ceil_div(q.rows, kSlice), [&](std::int64_t slice) {
+      const std::int64_t first = slice * kSlice;
+      multiply({.m = std::min(kSlice, q.rows - first),
+                .n = in_s.rows,
+                .k = q.cols,
+                .a = q.row(first),
+                .lda = q.row_stride,
+                .b = in_s.data,
+                .ldb = in_s.row_stride,
+                .b_is_turned = true,
+                .c = dense_.data() + first * cols_,
+                .ldc = cols_});
+    });
+    times.kernel_seconds = kernels.seconds() * executor_->threads();
+  }
+  // Rows and columns beyond the operands keep the zero they began with.
+  for (std::size_t i = 0; i < gradients.size(); ++i) gradients[i] = dense_[std::size_t(at_[i])];
+  times.seconds = all.seconds();
+  return times;
+}
+
+template class HostDense<float>;
+template class HostDense<Half>;
+template class HostDense<BFloat16>;
+
+}  // namespace tessera::host::internal

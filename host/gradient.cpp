@@ -1,0 +1,119 @@
+#include "tessera/host/internal/gradient.hpp"
+
+#include <algorithm>
+#include <atomic>
+
+#include "tessera/codelets/bucket_layout.hpp"
+#include "tessera/host/internal/stopwatch.hpp"
+
+namespace tessera::host::internal {
+
+template <class T>
+void HostGradient<T>::set_pattern(const sparse::Csr<float>& matrix) {
+  const HostProblem problem{
+      {1, matrix.rows, matrix.cols, z_}, matrix.block, matrix.blocks(), data_type_of<T>()};
+  cells_ = gradient_cells(problem, cpu_);
+  HostCells decoded = cells_;
+  decoded.z = 1;  // words scaled by z would be too large for 16 bits, and twice as many to read
+  matrix_.set(matrix, decoded, data_type_of<T>(), *executor_);
+  const auto format =
+      matrix.block.is_element() ? codelets::Format::Element : codelets::Format::Block;
+  kernel_ = codelets::find_kernel({codelets::Operation::GradW, format, data_type_of<T>(),
+                                   DataType::Float, matrix_.grid().word_bits})
+                .run;
+  q_grad_.set_shape(matrix.rows, z_, cells_.z);
+  s_.set_shape(matrix.cols, z_, cells_.z);
+  find_runs();
+  const std::int64_t sums = matrix_.grid().splits.y * matrix_.buckets().values_per_bucket();
+  rooms_.resize(std::size_t(executor_->threads()));
+  for (Room& room : rooms_) room.sums.resize(std::size_t(sums));
+}
+
+template <class T>
+void HostGradient<T>::find_runs() {
+  const std::vector<std::int32_t>& source = matrix_.buckets().source;
+  const std::int64_t units = matrix_.grid().splits.x;
+  const auto slots = static_cast<std::int32_t>(std::ssize(source) / units);
+  runs_.clear();
+  runs_begin_.assign(1, 0);
+  for (std::int64_t x = 0; x < units; ++x) {
+    const std::int32_t* of_unit = source.data() + x * slots;
+    for (std::int32_t slot = 0; slot < slots; ++slot) {
+      if (of_unit[slot] < 0) continue;
+      const bool follows = slot > 0 && of_unit[slot - 1] + 1 == of_unit[slot] && of_unit[slot] > 0;
+      if (follows)
+        ++runs_.back().blocks;
+      else
+        runs_.push_back({slot, of_unit[slot], 1});
+    }
+    runs_begin_.push_back(runs_.size());
+  }
+}
+
+template <class T>
+auto HostGradient<T>::runs(std::int64_t x) const -> std::span<const Run> {
+  const std::size_t begin = runs_begin_[std::size_t(x)];
+  return {runs_.data() + begin, runs_begin_[std::size_t(x) + 1] - begin};
+}
+
+template <class T>
+void HostGradient<T>::add_cells(std::int64_t x, float* sums) {
+  const partitioner::Buckets& buckets = matrix_.buckets();
+  const std::int64_t y_parts = matrix_.grid().splits.y;
+  for (std::int64_t panel = 0; panel < s_.count(); ++panel)
+    for (std::int64_t y = 0; y < y_parts; ++y) {
+      const std::int64_t bucket = matrix_.grid().bucket_index(x, y, 0);
+      if (matrix_.is_empty(bucket)) continue;
+      kernel_({.meta = buckets.meta_words(bucket),
+               .values = nullptr,
+               .gradients = sums + y * buckets.values_per_bucket(),
+               .sub_group = codelets::sub_group_id(x, y, y_parts),
+               .block = matrix_.grid().block,
+               .in = q_grad_.panel(panel, matrix_.x_range(x)),
+               .in_s = s_.panel(panel, matrix_.y_range(y)),
+               .out = {},
+               .replaces = panel == 0});
+    }
+}
+
+template <class T>
+void HostGradient<T>::run_unit(std::int64_t x, std::span<float> gradients, Room& room) {
+  const std::int64_t area = matrix_.grid().block.area();
+  const std::span<const Run> parts = runs(x);
+  const bool in_place = parts.size() == 1 && parts.front().slot == 0;
+  const Stopwatch kernels;
+  add_cells(x, in_place ? gradients.data() + parts.front().source * area : room.sums.data());
+  room.kernel_seconds += kernels.seconds();
+  if (in_place) return;
+  for (const Run& run : parts)
+    std::copy_n(room.sums.data() + run.slot * area, run.blocks * area,
+                gradients.data() + run.source * area);
+}
+
+template <class T>
+HostTimes HostGradient<T>::run(MatrixView<const T> q_grad, MatrixView<const T> s,
+                               std::span<float> gradients) {
+  HostTimes times;
+  const Stopwatch all;
+  q_grad_.begin(q_grad, false);
+  s_.begin(s, cells_.pack);
+  q_grad_.read({0, q_grad_.count()}, *executor_);
+  s_.read({0, s_.count()}, *executor_);
+  times.copy_seconds = all.seconds();
+  const auto& order = matrix_.heaviest_first();
+  for (Room& room : rooms_) room.kernel_seconds = 0;
+  std::atomic<std::int64_t> next = 0;
+  executor_->for_each(std::ssize(rooms_), [&](std::int64_t thread) {
+    for (std::int64_t unit = next++; unit < std::ssize(order); unit = next++)
+      run_unit(order[std::size_t(unit)], gradients, rooms_[std::size_t(thread)]);
+  });
+  for (const Room& room : rooms_) times.kernel_seconds += room.kernel_seconds;
+  times.seconds = all.seconds();
+  return times;
+}
+
+template class HostGradient<float>;
+template class HostGradient<Half>;
+template class HostGradient<BFloat16>;
+
+}  // namespace tessera::host::internal

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tessera/base/executor.hpp"
+#include "tessera/host/cells.hpp"
+#include "tessera/partitioner/buckets.hpp"
+#include "tessera/sparse/formats.hpp"
+
+namespace tessera::host::internal {
+
+// A pattern in buckets for the host: one bucket a cell, with exactly the room the fullest one
+// needs, one worker, nothing spilled. Words of 16 bits where all fit, which halves what is read of
+// them, else of 32.
+class HostMatrix {
+ public:
+  // Encodes; storage is used again. Errors as partitioner::encode.
+  void set(const sparse::Csr<float>& matrix, const HostCells& cells, DataType type,
+           Executor& executor);
+
+  const partitioner::Buckets& buckets() const { return buckets_; }
+  const partitioner::TileGrid& grid() const { return buckets_.grid; }
+  Range x_range(std::int64_t x) const { return grid().x_range(x); }
+  Range y_range(std::int64_t y) const { return grid().y_range(y); }
+  // Block rows of cells, the one with the most non-zeros first: who takes from the front never
+  // waits long for the last.
+  const std::vector<std::int64_t>& heaviest_first() const { return order_; }
+  // Does a cell hold anything?
+  bool is_empty(std::int64_t bucket) const { return blocks_[std::size_t(bucket)] == 0; }
+  // First rows of the block rows of `x`, counted from its first row, that its cell 0 does not name.
+  std::span<const std::int64_t> unnamed_rows(std::int64_t x) const {
+    const auto begin = std::size_t(unnamed_begin_[std::size_t(x)]);
+    return {unnamed_.data() + begin, std::size_t(unnamed_begin_[std::size_t(x) + 1]) - begin};
+  }
+
+ private:
+  void count(const sparse::Csr<float>& matrix, partitioner::TileGrid& grid);
+  void find_unnamed_rows(const sparse::Csr<float>& matrix);
+
+  partitioner::Buckets buckets_;
+  std::vector<std::int64_t> blocks_, rows_;  // of each bucket
+  std::vector<std::int64_t> order_;
+  std::vector<std::int64_t> unnamed_, unnamed_begin_;  // rows; where those of a cell row begin
+};
+
+}  // namespace tessera::host::internal

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "tessera/base/aligned_vector.hpp"
+#include "tessera/base/executor.hpp"
+#include "tessera/base/int_math.hpp"
+#include "tessera/base/matrix.hpp"
+#include "tessera/codelets/kernel.hpp"
+
+namespace tessera::host::internal {
+
+// A dense operand [rows][z] in panels of columns, as kernels read it: where the caller has it, or
+// copied so that the rows of a panel follow each other. Rows beyond the caller's are zero. There is
+// room for the copies of all panels, or of one: read at once, it is still in the nearest caches.
+template <class T>
+class HostPanels {
+ public:
+  enum class Kept { All, One };
+
+  explicit HostPanels(Kept kept) : kept_(kept) {}
+  // `rows` is what kernels may name, at least what begin() is given. Room for copies stays.
+  void set_shape(std::int64_t rows, std::int64_t z, std::int64_t width) {
+    rows_ = rows;
+    z_ = z;
+    width_ = width;
+  }
+
+  std::int64_t count() const { return ceil_div(z_, width_); }
+  Range columns(std::int64_t panel) const {
+    return {panel * width_, std::min((panel + 1) * width_, z_)};
+  }
+  // Looks at the operand from now on; whether its panels are copied is asked for, or has to be.
+  // Allocates the first time, and after a change of shape.
+  void begin(MatrixView<const T> from, bool copy) {
+    from_ = from;
+    copied_ = copy || !from.rows_are_contiguous() || from.rows < rows_;
+    if (copied_) copy_.resize(std::size_t(rows_ * width_ * (kept_ == Kept::All ? count() : 1)));
+  }
+  // Before panel() of these panels.
+  void read(Range panels, Executor& executor) {
+    if (!copied_) return;
+    const std::int64_t chunks = ceil_div(rows_, kChunk);
+    executor.for_each(chunks * panels.size(), [&](std::int64_t i) {
+      const std::int64_t first = i % chunks * kChunk;
+      copy_rows(panels.begin + i / chunks, {first, std::min(first + kChunk, rows_)});
+    });
+  }
+  // Rows [rows.begin, rows.end) of a panel.
+  codelets::Operand panel(std::int64_t panel, Range rows) const {
+    const Range cols = columns(panel);
+    if (!copied_)
+      return {from_.row(rows.begin) + cols.begin, rows.size(), cols.size(), from_.row_stride};
+    return {copy_.data() + copied_row(panel, rows.begin), rows.size(), cols.size(), width_};
+  }
+
+ private:
+  static constexpr std::int64_t kChunk = 64;  // rows
+
+  std::size_t copied_row(std::int64_t panel, std::int64_t row) const {
+    return std::size_t(((kept_ == Kept::All ? panel : 0) * rows_ + row) * width_);
+  }
+  void copy_rows(std::int64_t panel, Range rows) {
+    const Range cols = columns(panel);
+    for (std::int64_t r = rows.begin; r < rows.end; ++r) {
+      T* to = copy_.data() + copied_row(panel, r);
+      if (r >= from_.rows)
+        std::fill_n(to, cols.size(), T());
+      else if (from_.rows_are_contiguous())
+        std::memcpy(to, from_.row(r) + cols.begin, std::size_t(cols.size()) * sizeof(T));
+      else
+        for (std::int64_t c = 0; c < cols.size(); ++c) to[c] = from_(r, cols.begin + c);
+    }
+  }
+
+  std::int64_t rows_ = 0, z_ = 1, width_ = 1;
+  Kept kept_;
+  MatrixView<const T> from_;
+  bool copied_ = false;
+  AlignedVector<T> copy_;
+};
+
+}  // namespace tessera::host::internal

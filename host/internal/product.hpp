@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tessera/base/aligned_vector.hpp"
+#include "tessera/base/executor.hpp"
+#include "tessera/base/matrix.hpp"
+#include "tessera/codelets/kernel.hpp"
+#include "tessera/host/cpu.hpp"
+#include "tessera/host/internal/matrix.hpp"
+#include "tessera/host/internal/panels.hpp"
+#include "tessera/host/times.hpp"
+
+namespace tessera::host::internal {
+
+// out = R * in on this computer. A unit of work is a block row of cells and a panel of columns: it
+// adds up its part of the output alone, cell after cell, so the bits are those of one thread.
+// Panel after panel, threads take its units, the heaviest first. T is float, Half or BFloat16; sums
+// are float.
+template <class T>
+class HostProduct {
+ public:
+  HostProduct(std::int64_t z, const host::HostCpu& cpu, Executor& executor)
+      : z_(z), cpu_(cpu), executor_(&executor) {}
+
+  void set_pattern(const sparse::Csr<float>& matrix);
+  void set_values(std::span<const float> values);
+  // Allocates the first time after a change of pattern.
+  HostTimes run(MatrixView<const T> in, MatrixView<T> out);
+  const HostCells& cells() const { return cells_; }
+
+ private:
+  struct Room {  // of one thread
+    AlignedVector<float> sums;
+    double kernel_seconds = 0;
+  };
+  void run_units(std::int64_t panel, MatrixView<T> out);
+  void run_unit(std::int64_t x, std::int64_t panel, MatrixView<T> out, Room& room);
+  void add_cells(std::int64_t x, std::int64_t panel, codelets::Result result);
+
+  std::int64_t z_;
+  host::HostCpu cpu_;
+  Executor* executor_;
+  HostCells cells_;
+  HostMatrix matrix_;
+  codelets::Kernel kernel_ = nullptr;
+  AlignedVector<T> values_;  // [buckets][values_per_bucket]
+  HostPanels<T> in_{HostPanels<T>::Kept::One};
+  std::vector<Room> rooms_;
+};
+
+}  // namespace tessera::host::internal

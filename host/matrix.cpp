@@ -1,0 +1,107 @@
+#include "tessera/host/internal/matrix.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "tessera/base/error.hpp"
+#include "tessera/codelets/bucket_layout.hpp"
+
+namespace tessera::host::internal {
+namespace {
+
+// Shares of at most `step` elements, none of them empty.
+std::int64_t parts_of(std::int64_t size, std::int64_t block, std::int64_t step) {
+  const std::int64_t blocks = std::max<std::int64_t>(size / block, 1);
+  const std::int64_t parts = ceil_div(blocks, std::max<std::int64_t>(step / block, 1));
+  return ceil_div(blocks, ceil_div(blocks, parts));
+}
+
+partitioner::TileGrid grid_of(const sparse::Csr<float>& matrix, const HostCells& cells,
+                              DataType type) {
+  return {.size = {1, matrix.rows, matrix.cols, cells.z},
+          .block = matrix.block,
+          .z_grain = 1,
+          .splits = {1, parts_of(matrix.rows, matrix.block.rows, cells.x),
+                     parts_of(matrix.cols, matrix.block.cols, cells.y), 1},
+          .data_type = type,
+          .workers = 1,
+          .word_bits = 32,
+          .grad_w = false,
+          .separate_grad_a = false,
+          .meta_words = 0,
+          .grad_a_words = 0,
+          .blocks = 0};
+}
+
+// Are all fields of the records below 2^16? What a record's fields count is no more than the bucket
+// has room for, but for the largest column word, the largest row and the number of the cell.
+bool fits_16_bits(const partitioner::TileGrid& grid) {
+  const std::int64_t scale = grid.block.is_element() ? bytes_of(grid.data_type) * grid.size.z : 1;
+  return std::max({grid.meta_words, grid.blocks * grid.block.area(), grid.size.z,
+                   grid.y_range(0).size() * scale, grid.x_range(0).size(), grid.buckets()}) <
+         1 << 16;
+}
+
+}  // namespace
+
+void HostMatrix::count(const sparse::Csr<float>& matrix, partitioner::TileGrid& grid) {
+  const std::int64_t x_step = grid.x_range(0).size() / matrix.block.rows;
+  const std::int64_t y_step = grid.y_range(0).size() / matrix.block.cols;
+  blocks_.assign(std::size_t(grid.buckets()), 0);
+  rows_.assign(std::size_t(grid.buckets()), 0);
+  for (std::int64_t r = 0; r < matrix.block_rows(); ++r) {
+    std::int64_t last = -1;
+    for (std::int64_t i = matrix.row_begin[std::size_t(r)];
+         i < matrix.row_begin[std::size_t(r) + 1]; ++i) {
+      const std::int64_t bucket =
+          grid.bucket_index(r / x_step, matrix.col[std::size_t(i)] / y_step, 0);
+      ++blocks_[std::size_t(bucket)];
+      rows_[std::size_t(bucket)] += bucket != last;
+      last = bucket;
+    }
+  }
+  const codelets::RecordShape shape{grid.block.is_element(), false, grid.workers};
+  grid.meta_words = codelets::kEndMarkerWords;
+  for (std::size_t b = 0; b < blocks_.size(); ++b)
+    if (blocks_[b] > 0)
+      grid.meta_words =
+          std::max(grid.meta_words,
+                   codelets::record_words(shape, rows_[b], blocks_[b]) + codelets::kEndMarkerWords);
+  grid.blocks = *std::max_element(blocks_.begin(), blocks_.end());
+  if (fits_16_bits(grid)) grid.word_bits = 16;
+}
+
+void HostMatrix::find_unnamed_rows(const sparse::Csr<float>& matrix) {
+  unnamed_.clear();
+  unnamed_begin_.assign(1, 0);
+  const std::int64_t first_cell = y_range(0).size() / matrix.block.cols;
+  for (std::int64_t x = 0; x < grid().splits.x; ++x) {
+    const Range rows = x_range(x);
+    for (std::int64_t row = rows.begin; row < rows.end; row += matrix.block.rows) {
+      const auto r = std::size_t(row / matrix.block.rows);
+      const std::int64_t begin = matrix.row_begin[r], end = matrix.row_begin[r + 1];
+      const bool named = begin < end && matrix.col[std::size_t(begin)] < first_cell;
+      if (!named) unnamed_.push_back(row - rows.begin);
+    }
+    unnamed_begin_.push_back(std::ssize(unnamed_));
+  }
+}
+
+void HostMatrix::set(const sparse::Csr<float>& matrix, const HostCells& cells, DataType type,
+                     Executor& executor) {
+  partitioner::TileGrid grid = grid_of(matrix, cells, type);
+  count(matrix, grid);
+  const auto misfit = partitioner::encode_into(buckets_, matrix, grid, executor);
+  TESSERA_ASSERT(!misfit);
+  find_unnamed_rows(matrix);
+  std::vector<std::int64_t> weight(std::size_t(grid.splits.x), 0);
+  for (std::int64_t b = 0; b < grid.buckets(); ++b)
+    weight[std::size_t(b / grid.splits.y)] += blocks_[std::size_t(b)];
+  order_.resize(weight.size());
+  std::iota(order_.begin(), order_.end(), 0);
+  std::stable_sort(order_.begin(), order_.end(), [&](std::int64_t a, std::int64_t b) {
+    return weight[std::size_t(a)] > weight[std::size_t(b)];
+  });
+}
+
+}  // namespace tessera::host::internal

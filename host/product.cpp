@@ -1,0 +1,127 @@
+#include "tessera/host/internal/product.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <type_traits>
+
+#include "tessera/codelets/bucket_layout.hpp"
+#include "tessera/codelets/cast.hpp"
+#include "tessera/host/internal/stopwatch.hpp"
+
+namespace tessera::host::internal {
+namespace {
+
+// The sums of a unit as the caller's type.
+template <class T>
+void write_rows(const float* sums, std::int64_t stride, MatrixView<T> out) {
+  for (std::int64_t r = 0; r < out.rows; ++r, sums += stride) {
+    if constexpr (std::is_same_v<T, float>)
+      if (out.rows_are_contiguous()) {
+        std::copy_n(sums, out.cols, out.row(r));
+        continue;
+      }
+    if constexpr (!std::is_same_v<T, float>)
+      if (out.rows_are_contiguous()) {
+        codelets::cast_floats(sums, out.cols, out.row(r));
+        continue;
+      }
+    for (std::int64_t c = 0; c < out.cols; ++c) out(r, c) = T(sums[c]);
+  }
+}
+
+}  // namespace
+
+template <class T>
+void HostProduct<T>::set_pattern(const sparse::Csr<float>& matrix) {
+  const HostProblem problem{
+      {1, matrix.rows, matrix.cols, z_}, matrix.block, matrix.blocks(), data_type_of<T>()};
+  cells_ = product_cells(problem, cpu_);
+  matrix_.set(matrix, cells_, data_type_of<T>(), *executor_);
+  const auto format =
+      matrix.block.is_element() ? codelets::Format::Element : codelets::Format::Block;
+  kernel_ = codelets::find_kernel({codelets::Operation::Fwd, format, data_type_of<T>(),
+                                   DataType::Float, matrix_.grid().word_bits})
+                .run;
+  values_.resize(std::size_t(matrix_.grid().buckets() * matrix_.buckets().values_per_bucket()));
+  in_.set_shape(matrix.cols, z_, cells_.z);
+  const std::int64_t x_rows = matrix_.x_range(0).size();
+  rooms_.resize(std::size_t(executor_->threads()));
+  for (Room& room : rooms_) room.sums.resize(std::size_t(x_rows * cells_.z));
+}
+
+template <class T>
+void HostProduct<T>::set_values(std::span<const float> values) {
+  partitioner::refill<T, float>(matrix_.buckets(), values, values_, *executor_);
+}
+
+template <class T>
+void HostProduct<T>::add_cells(std::int64_t x, std::int64_t panel, codelets::Result result) {
+  const partitioner::Buckets& buckets = matrix_.buckets();
+  const std::int64_t y_parts = matrix_.grid().splits.y;
+  for (std::int64_t y = 0; y < y_parts; ++y) {
+    const std::int64_t bucket = matrix_.grid().bucket_index(x, y, 0);
+    if (matrix_.is_empty(bucket)) continue;
+    kernel_({.meta = buckets.meta_words(bucket),
+             .values = values_.data() + bucket * buckets.values_per_bucket(),
+             .gradients = nullptr,
+             .sub_group = codelets::sub_group_id(x, y, y_parts),
+             .block = matrix_.grid().block,
+             .in = in_.panel(panel, matrix_.y_range(y)),
+             .in_s = {},
+             .out = result,
+             .replaces = y == 0});
+  }
+}
+
+template <class T>
+void HostProduct<T>::run_unit(std::int64_t x, std::int64_t panel, MatrixView<T> out, Room& room) {
+  const Range rows = matrix_.x_range(x), cols = in_.columns(panel);
+  const Range own{std::min(rows.begin, out.rows), std::min(rows.end, out.rows)};
+  const MatrixView<T> part = out.sub(own, cols);
+  codelets::Result result{room.sums.data(), rows.size(), cols.size(), cells_.z};
+  bool in_place = false;
+  if constexpr (std::is_same_v<T, float>) {
+    in_place = !cells_.gather && part.rows_are_contiguous() && own == rows;
+    if (in_place) result = {part.data, rows.size(), cols.size(), part.row_stride};
+  }
+  for (const std::int64_t first : matrix_.unnamed_rows(x))
+    for (std::int64_t r = first; r < first + matrix_.grid().block.rows; ++r)
+      std::fill_n(static_cast<float*>(result.data) + r * result.row_stride, cols.size(), 0.0f);
+  const Stopwatch kernels;
+  add_cells(x, panel, result);
+  room.kernel_seconds += kernels.seconds();
+  if (!in_place) write_rows(room.sums.data(), cells_.z, part);
+}
+
+template <class T>
+void HostProduct<T>::run_units(std::int64_t panel, MatrixView<T> out) {
+  const auto& order = matrix_.heaviest_first();
+  std::atomic<std::int64_t> next = 0;
+  executor_->for_each(std::ssize(rooms_), [&](std::int64_t thread) {
+    for (std::int64_t unit = next++; unit < std::ssize(order); unit = next++)
+      run_unit(order[std::size_t(unit)], panel, out, rooms_[std::size_t(thread)]);
+  });
+}
+
+template <class T>
+HostTimes HostProduct<T>::run(MatrixView<const T> in, MatrixView<T> out) {
+  HostTimes times;
+  const Stopwatch all;
+  for (Room& room : rooms_) room.kernel_seconds = 0;
+  in_.begin(in, cells_.pack);
+  for (std::int64_t panel = 0; panel < in_.count(); ++panel) {
+    const Stopwatch copies;
+    in_.read({panel, panel + 1}, *executor_);
+    times.copy_seconds += copies.seconds();
+    run_units(panel, out);
+  }
+  for (const Room& room : rooms_) times.kernel_seconds += room.kernel_seconds;
+  times.seconds = all.seconds();
+  return times;
+}
+
+template class HostProduct<float>;
+template class HostProduct<Half>;
+template class HostProduct<BFloat16>;
+
+}  // namespace tessera::host::internal

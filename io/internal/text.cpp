@@ -1,0 +1,117 @@
+#include "tessera/io/internal/text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <system_error>
+
+#include "tessera/sparse/rules.hpp"
+
+namespace tessera::io::internal {
+namespace {
+
+// std::isspace without the locale.
+bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+// from_chars knows no '+'.
+std::string_view without_plus(std::string_view word) {
+  if (word.size() > 1 && word[0] == '+' && word[1] != '-') word.remove_prefix(1);
+  return word;
+}
+
+}  // namespace
+
+bool Lines::next() {
+  if (next_begin_ >= text_.size()) {
+    line_ = {};
+    return false;
+  }
+  const char* begin = text_.data() + next_begin_;
+  const std::size_t left = text_.size() - next_begin_;
+  const void* end = std::memchr(begin, '\n', left);
+  const std::size_t length =
+      end == nullptr ? left : static_cast<std::size_t>(static_cast<const char*>(end) - begin);
+  line_ = text_.substr(next_begin_, length);
+  next_begin_ += length + (end == nullptr ? 0 : 1);
+  ++number_;
+  return true;
+}
+
+bool Lines::next_with_content() {
+  while (next()) {
+    const auto first = std::find_if_not(line_.begin(), line_.end(), is_blank);
+    if (first != line_.end() && *first != '%') return true;
+  }
+  return false;
+}
+
+void Lines::fail(const std::string& message, ErrorCode code, std::int64_t number) const {
+  throw Error(code,
+              fmt::format("{}:{}: {}", name_,
+                          number == 0 ? std::max<std::int64_t>(number_, 1) : number, message));
+}
+
+std::string_view take_word(std::string_view& line, bool commas_too) {
+  const auto separates = [commas_too](char c) { return is_blank(c) || (commas_too && c == ','); };
+  std::size_t begin = 0;
+  while (begin < line.size() && separates(line[begin])) ++begin;
+  std::size_t end = begin;
+  while (end < line.size() && !separates(line[end])) ++end;
+  const std::string_view word = line.substr(begin, end - begin);
+  line.remove_prefix(end);
+  return word;
+}
+
+std::int64_t whole_number(const Lines& lines, std::string_view word, const WholeNumber& expected) {
+  const std::string_view digits = without_plus(word);
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error == std::errc() && end == digits.data() + digits.size() && value >= expected.least &&
+      value <= expected.most)
+    return value;
+  const std::string range =
+      expected.least > expected.most
+          ? "there is no legal one: the matrix has none"
+          : fmt::format("it must be a whole number in {}..{}", expected.least, expected.most);
+  if (word.empty()) lines.fail(fmt::format("{} is missing; {}", expected.what, range));
+  lines.fail(fmt::format("{} is {}; {}", expected.what, quoted(word), range));
+}
+
+double real_number(const Lines& lines, std::string_view word, std::string_view what) {
+  const std::string_view digits = without_plus(word);
+  double value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error == std::errc() && end == digits.data() + digits.size()) return value;
+  if (word.empty()) lines.fail(fmt::format("{} is missing; a number must stand here", what));
+  if (error == std::errc::result_out_of_range)
+    lines.fail(fmt::format("{} is {}; it must be 0 or have a magnitude in 4.9e-324..1.8e308", what,
+                           quoted(word)));
+  lines.fail(fmt::format("{} is {}; it must be a number such as -1.5e-3", what, quoted(word)));
+}
+
+std::string quoted(std::string_view word) {
+  constexpr std::size_t kMostShown = 24;
+  std::string text = "\"";
+  for (const char c : word.substr(0, kMostShown))
+    if (c >= ' ' && c <= '~')
+      text += c;
+    else
+      text += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  return text + (word.size() > kMostShown ? "...\"" : "\"");
+}
+
+void check_sizes_against_file(const Lines& lines, std::int64_t rows, std::int64_t cols) {
+  constexpr std::int64_t kAlwaysAllowed = std::int64_t{1} << 20, kPerByte = 16;
+  const std::int64_t most =
+      std::min(sparse::kMaxBlocksAlong, std::max(kAlwaysAllowed, lines.bytes() * kPerByte));
+  if (rows <= most && cols <= most) return;
+  lines.fail(
+      fmt::format("{} rows and {} columns; a file of {} bytes may declare at most {} of each "
+                  "(drop empty rows and columns, or add them after reading)",
+                  rows, cols, lines.bytes(), most),
+      ErrorCode::LimitExceeded);
+}
+
+}  // namespace tessera::io::internal

@@ -1,0 +1,280 @@
+#include <fmt/format.h>
+
+#include <charconv>
+#include <type_traits>
+
+#include "tessera/base/error.hpp"
+#include "tessera/io/array.hpp"
+#include "tessera/io/internal/binary.hpp"
+#include "tessera/io/internal/text.hpp"
+
+namespace tessera::io {
+namespace {
+
+using internal::Encoding;
+using internal::fail_at;
+
+constexpr std::string_view kMagic("\x93NUMPY", 6);
+constexpr std::size_t kLongestHeader = 65536;  // of a plain array: some 100 bytes
+
+struct Header {
+  std::string descr;
+  bool fortran_order = false;
+  std::vector<std::int64_t> shape;
+};
+
+// The Python dict literal of a header, of which nothing but three keys is understood.
+class HeaderReader {
+ public:
+  HeaderReader(std::string_view text, std::string_view name, std::int64_t offset)
+      : text_(text), name_(name), offset_(offset) {}
+
+  Header read() {
+    Header header;
+    bool seen[3] = {};
+    expect('{');
+    while (!next_is('}')) {
+      const std::string key = quoted_text();
+      expect(':');
+      if (key == "descr")
+        once(seen[0], key), header.descr = descr();
+      else if (key == "fortran_order")
+        once(seen[1], key), header.fortran_order = truth();
+      else if (key == "shape")
+        once(seen[2], key), header.shape = tuple();
+      else
+        fail(
+            fmt::format("key {} is not one of descr, fortran_order, shape", internal::quoted(key)));
+      if (!next_is('}')) expect(',');
+    }
+    if (!seen[0] || !seen[1] || !seen[2])
+      fail("the header must have descr, fortran_order and shape");
+    return header;
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& message) const {
+    fail_at(name_, offset_ + std::int64_t(at_), message);
+  }
+  void once(bool& seen, const std::string& key) const {
+    if (seen) fail(key + " is given twice");
+    seen = true;
+  }
+  void skip_blanks() {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n')) ++at_;
+  }
+  bool next_is(char c) {
+    skip_blanks();
+    return at_ < text_.size() && text_[at_] == c;
+  }
+  void expect(char c) {
+    if (!next_is(c)) fail(fmt::format("'{}' is missing in the header", c));
+    ++at_;
+  }
+  std::string quoted_text() {
+    skip_blanks();
+    const char quote = next_is('"') ? '"' : '\'';
+    expect(quote);
+    const std::size_t end = text_.find(quote, at_);
+    if (end == text_.npos) fail("a quote is not closed in the header");
+    const std::string text(text_.substr(at_, end - at_));
+    at_ = end + 1;
+    return text;
+  }
+  std::string descr() {
+    if (next_is('[')) fail("elements are records of several fields; only plain numbers are read");
+    return quoted_text();
+  }
+  bool truth() {
+    skip_blanks();
+    for (const std::string_view word : {"True", "False"})
+      if (text_.substr(at_, word.size()) == word) {
+        at_ += word.size();
+        return word == "True";
+      }
+    fail("fortran_order must be True or False");
+  }
+  std::vector<std::int64_t> tuple() {
+    std::vector<std::int64_t> sides;
+    expect('(');
+    while (!next_is(')')) {
+      std::int64_t side = 0;
+      const char* const begin = text_.data() + at_;
+      const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), side);
+      if (error != std::errc{} || sides.size() == 32) fail("shape must be up to 32 whole numbers");
+      at_ += std::size_t(end - begin);
+      sides.push_back(side);
+      if (!next_is(')')) expect(',');
+    }
+    ++at_;
+    return sides;
+  }
+
+  std::string_view text_, name_;
+  std::int64_t offset_;
+  std::size_t at_ = 0;
+};
+
+// An element as "descr" names it.
+struct Element {
+  Encoding encoding;
+  std::int64_t bytes = 0;
+};
+
+Element parse_descr(const std::string& descr, std::string_view name) {
+  constexpr std::pair<std::string_view, ElementType> kNumbers[] = {
+      {"f8", ElementType::F64}, {"f4", ElementType::F32}, {"f2", ElementType::F16},
+      {"i8", ElementType::I64}, {"i4", ElementType::I32}, {"i2", ElementType::I16},
+      {"i1", ElementType::I8},  {"u8", ElementType::U64}, {"u4", ElementType::U32},
+      {"u2", ElementType::U16}, {"u1", ElementType::U8},  {"b1", ElementType::Bool}};
+  const bool has_order =
+      !descr.empty() && std::string_view("<>|=").find(descr[0]) != std::string_view::npos;
+  const bool big_endian = descr[0] == '>';
+  const std::string_view kind = std::string_view(descr).substr(has_order ? 1 : 0);
+  for (const auto& [code, type] : kNumbers)
+    if (kind == code) return {{type, big_endian}, bytes_of(type)};
+  std::int64_t letters = 0;
+  const auto [end, error] =
+      std::from_chars(kind.data() + !kind.empty(), kind.data() + kind.size(), letters);
+  if (kind.size() > 1 && (kind[0] == 'S' || kind[0] == 'U') && error == std::errc{} &&
+      end == kind.data() + kind.size() && 1 <= letters && letters <= 1024)
+    return {{ElementType::Text, big_endian}, kind[0] == 'S' ? letters : 4 * letters};
+  const char* why = kind.substr(0, 1) == "O"   ? "Python objects, which are never loaded"
+                    : kind.substr(0, 1) == "c" ? "complex numbers"
+                                               : "of a type that is not read";
+  fail_at(name, 10,
+          fmt::format("elements {} are {}; legal are f2 f4 f8, i1 to i8, u1 to u8, b1 and "
+                      "S or U text",
+                      internal::quoted(descr), why));
+}
+
+// Letters up to the first zero; those of U take four bytes each and must be ASCII.
+std::string text_at(std::string_view bytes, const Element& element, bool wide) {
+  std::string text;
+  const std::int64_t step = wide ? 4 : 1;
+  for (std::int64_t i = 0; i < element.bytes; i += step) {
+    const std::string_view letter = bytes.substr(std::size_t(i), std::size_t(step));
+    const char c = letter[wide && element.encoding.big_endian ? 3 : 0];
+    if (c == 0) break;
+    text += c;
+  }
+  return text;
+}
+
+// Elements of an array whose first index runs fastest, with the last running fastest.
+std::vector<double> to_row_major(const std::vector<double>& values,
+                                 const std::vector<std::int64_t>& shape) {
+  std::vector<double> result(values.size());
+  std::vector<std::int64_t> at(shape.size(), 0);
+  for (const double value : values) {
+    std::int64_t place = 0;
+    for (std::size_t d = 0; d < shape.size(); ++d) place = place * shape[d] + at[d];
+    result[std::size_t(place)] = value;
+    for (std::size_t d = 0; d < shape.size() && ++at[d] == shape[d]; ++d) at[d] = 0;
+  }
+  return result;
+}
+
+// Where the header's text lies.
+Range header_range(std::string_view bytes, std::string_view name) {
+  if (bytes.size() < 10 || bytes.substr(0, 6) != kMagic)
+    fail_at(name, 0, "is no .npy array: it must begin with \\x93NUMPY and a version");
+  const int version = bytes[6];
+  if (version < 1 || version > 3)
+    fail_at(name, 6, fmt::format("format {} is not known; legal are 1 to 3", version));
+  const std::size_t begin = version == 1 ? 10 : 12;
+  std::size_t length = 0;
+  for (std::size_t i = begin; i-- > 8;)
+    length = length << 8 | (i < bytes.size() ? static_cast<unsigned char>(bytes[i]) : 0u);
+  if (length > kLongestHeader || begin + length > bytes.size())
+    fail_at(name, 8,
+            fmt::format("the header is said to have {} bytes; the file has {} in all, and {} are "
+                        "the most",
+                        length, bytes.size(), kLongestHeader));
+  return {std::int64_t(begin), std::int64_t(begin + length)};
+}
+
+template <class T>
+const char* descr_of() {
+  if constexpr (std::is_same_v<T, float>) return "<f4";
+  if constexpr (std::is_same_v<T, double>) return "<f8";
+  if constexpr (std::is_same_v<T, Half>) return "<f2";
+  if constexpr (std::is_same_v<T, std::int32_t>) return "<i4";
+  if constexpr (std::is_same_v<T, std::int64_t>) return "<i8";
+}
+
+std::string npy_header(const char* descr, const std::string& shape) {
+  std::string dict =
+      fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}", descr, shape);
+  // Data begin at a multiple of 64, as NumPy's do.
+  dict.append(63 - (10 + dict.size()) % 64, ' ');
+  dict += '\n';
+  std::string out(kMagic);
+  out.append("\x01\x00", 2);
+  internal::append_bytes(out, std::uint16_t(dict.size()));
+  return out + dict;
+}
+
+}  // namespace
+
+Array read_npy(std::string_view bytes, std::string_view name) {
+  const Range place = header_range(bytes, name);
+  const Header header =
+      HeaderReader(bytes.substr(std::size_t(place.begin), std::size_t(place.size())), name,
+                   place.begin)
+          .read();
+  const Element element = parse_descr(header.descr, name);
+  const std::string_view data = bytes.substr(std::size_t(place.end));
+  const std::int64_t there = std::int64_t(data.size()) / element.bytes;
+  const std::int64_t count = internal::count_elements(header.shape, there, name, place.begin);
+  if (count * element.bytes != std::int64_t(data.size()))
+    fail_at(name, place.end,
+            fmt::format("{} bytes of data follow; {} elements of {} bytes need {}", data.size(),
+                        count, element.bytes, count * element.bytes));
+  Array array{element.encoding.type, header.shape, {}, {}};
+  if (array.type == ElementType::Text) {
+    const bool wide = header.descr.find('U') != std::string::npos;
+    for (std::int64_t i = 0; i < count; ++i)
+      array.text.push_back(text_at(data.substr(std::size_t(i * element.bytes)), element, wide));
+    return array;
+  }
+  array.values = internal::decode_numbers(data, count, element.encoding, name, place.end);
+  if (header.fortran_order) array.values = to_row_major(array.values, array.shape);
+  return array;
+}
+
+template <class T>
+std::string write_npy(MatrixView<const T> matrix) {
+  std::string out = npy_header(descr_of<T>(), fmt::format("({}, {})", matrix.rows, matrix.cols));
+  for (std::int64_t r = 0; r < matrix.rows; ++r)
+    for (std::int64_t c = 0; c < matrix.cols; ++c) internal::append_bytes(out, matrix(r, c));
+  return out;
+}
+
+template <class T>
+std::string write_npy(const std::vector<T>& line) {
+  std::string out = npy_header(descr_of<T>(), fmt::format("({},)", line.size()));
+  for (const T value : line) internal::append_bytes(out, value);
+  return out;
+}
+
+// NumPy has no bfloat16; float holds each of its numbers.
+template <>
+std::string write_npy(MatrixView<const BFloat16> matrix) {
+  std::string out =
+      npy_header(descr_of<float>(), fmt::format("({}, {})", matrix.rows, matrix.cols));
+  for (std::int64_t r = 0; r < matrix.rows; ++r)
+    for (std::int64_t c = 0; c < matrix.cols; ++c) internal::append_bytes(out, float(matrix(r, c)));
+  return out;
+}
+
+template std::string write_npy(MatrixView<const float>);
+template std::string write_npy(MatrixView<const double>);
+template std::string write_npy(MatrixView<const Half>);
+template std::string write_npy(const std::vector<float>&);
+template std::string write_npy(const std::vector<double>&);
+template std::string write_npy(const std::vector<Half>&);
+template std::string write_npy(const std::vector<std::int32_t>&);
+template std::string write_npy(const std::vector<std::int64_t>&);
+
+}  // namespace tessera::io

@@ -1,0 +1,48 @@
+#include "tessera/io/read.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "tessera/base/error.hpp"
+#include "tessera/base/file.hpp"
+#include "tessera/io/array.hpp"
+#include "tessera/io/npz.hpp"
+
+namespace tessera::io {
+namespace {
+
+constexpr std::string_view kTensorMark = ".safetensors#";
+
+[[noreturn]] void refuse(const std::string& path, std::string_view why) {
+  throw Error(ErrorCode::BadInput, fmt::format("{}: {}", path, why));
+}
+
+}  // namespace
+
+ReadMatrix read_matrix(const std::string& path) {
+  const std::string_view whole = path;
+  const std::size_t hash = whole.rfind(kTensorMark);
+  if (hash != whole.npos) {
+    const std::size_t end = hash + kTensorMark.size();
+    const std::string file(whole.substr(0, end - 1));
+    return {to_csr(read_safetensors(read_file(file), file, whole.substr(end)), path), true};
+  }
+  std::string ending = std::filesystem::path(path).extension().string();
+  std::transform(ending.begin(), ending.end(), ending.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  if (ending == ".smtx") return read_smtx(read_file(path), path);
+  if (ending == ".mtx") return read_mtx(read_file(path), path);
+  if (ending == ".txt") return read_mask(read_file(path), path);
+  if (ending == ".npy") return {to_csr(read_npy(read_file(path), path), path), true};
+  if (ending == ".npz") return {read_npz(read_file(path), path), true};
+  if (ending == ".safetensors")
+    return {to_csr(read_safetensors(read_file(path), path, ""), path), true};
+  refuse(path,
+         "the ending of its name must be .smtx (pattern), .mtx (Matrix Market), .npz (SciPy), "
+         ".npy, .safetensors (dense) or .txt (a mask of 0 and 1)");
+}
+
+}  // namespace tessera::io

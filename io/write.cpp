@@ -1,0 +1,73 @@
+#include "tessera/io/write.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "tessera/base/file.hpp"
+#include "tessera/sparse/convert.hpp"
+
+namespace tessera::io {
+namespace {
+
+// to_chars writes the shortest text that reads back as the same number, in any locale.
+template <class Number>
+void append(std::string& text, Number number, char separator) {
+  char buffer[32];  // -2.2250738585072014e-308 takes 24
+  const auto end = std::to_chars(buffer, buffer + sizeof(buffer) - 1, number).ptr;
+  *end = separator;
+  text.append(buffer, end + 1);
+}
+
+}  // namespace
+
+template <class T>
+std::string write_smtx(const sparse::Csr<T>& matrix) {
+  const sparse::Csr<T> elements = sparse::with_block(matrix, {1, 1});
+  std::string text = fmt::format("{}, {}, {}\n", elements.rows, elements.cols, elements.blocks());
+  for (const std::int64_t begin : elements.row_begin) append(text, begin, ' ');
+  text.back() = '\n';
+  for (const std::int32_t col : elements.col) append(text, col, ' ');
+  if (elements.col.empty())
+    text += '\n';
+  else
+    text.back() = '\n';
+  return text;
+}
+
+template <class T>
+std::string write_mtx(const sparse::Csr<T>& matrix, MtxField field) {
+  const sparse::Csr<T> elements = sparse::with_block(matrix, {1, 1});
+  const bool has_values = field == MtxField::Real;
+  std::string text =
+      fmt::format("%%MatrixMarket matrix coordinate {} general\n{} {} {}\n",
+                  has_values ? "real" : "pattern", elements.rows, elements.cols, elements.blocks());
+  for (std::int64_t row = 0; row < elements.rows; ++row)
+    for (std::int64_t k = elements.row_begin[row]; k < elements.row_begin[row + 1]; ++k) {
+      append(text, row + 1, ' ');
+      append(text, std::int64_t{elements.col[k]} + 1, has_values ? ' ' : '\n');
+      if (has_values) append(text, elements.values[k], '\n');
+    }
+  return text;
+}
+
+template <class T>
+void write_smtx_file(const std::string& path, const sparse::Csr<T>& matrix) {
+  write_file(path, write_smtx(matrix));
+}
+
+template <class T>
+void write_mtx_file(const std::string& path, const sparse::Csr<T>& matrix, MtxField field) {
+  write_file(path, write_mtx(matrix, field));
+}
+
+template std::string write_smtx(const sparse::Csr<float>&);
+template std::string write_smtx(const sparse::Csr<double>&);
+template std::string write_mtx(const sparse::Csr<float>&, MtxField);
+template std::string write_mtx(const sparse::Csr<double>&, MtxField);
+template void write_smtx_file(const std::string&, const sparse::Csr<float>&);
+template void write_smtx_file(const std::string&, const sparse::Csr<double>&);
+template void write_mtx_file(const std::string&, const sparse::Csr<float>&, MtxField);
+template void write_mtx_file(const std::string&, const sparse::Csr<double>&, MtxField);
+
+}  // namespace tessera::io

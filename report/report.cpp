@@ -1,0 +1,246 @@
+#include "tessera/report/report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <string_view>
+#include <vector>
+
+#include "tessera/base/pass.hpp"
+#include "tessera/report/internal/report_text.hpp"
+#include "tessera/report/report_json.hpp"
+
+namespace tessera::report {
+namespace {
+
+using internal::binary_size, internal::block_name, internal::grouped, internal::write_parts;
+using Out = internal::TextOut;
+
+constexpr std::string_view kOverhead = "sync, launch";
+
+void write_machine(const LayerReport& report, Out out) {
+  const device::Machine& m = report.machine;
+  fmt::format_to(out, "machine   {}: {} tiles of {}, {:.3f} GHz\n", m.name, grouped(m.tiles),
+                 binary_size(m.tile_memory), m.clock_hz / 1e9);
+}
+
+std::string grad_w_method(const planner::Plan& layout) {
+  return fmt::format(", {} ({} travel)", to_string(layout.grad_w),
+                     layout.grad_w_exchange_buckets ? "buckets" : "operands");
+}
+
+std::string methods(const LayerReport& report) {
+  const planner::Plan& plan = report.plan;
+  std::string text = to_string(plan.fwd);
+  if (report.problem.grad_a && plan.backward.empty()) text += ", " + to_string(plan.grad_a);
+  if (report.problem.grad_w && !plan.runs_transposed(Pass::GradW)) text += grad_w_method(plan);
+  return text;
+}
+
+// GradA's own layout: its x is the layer's y.
+void write_backward(const LayerReport& report, Out out) {
+  if (report.plan.backward.empty()) return;
+  const planner::Plan& plan = report.plan.backward.front();
+  const bool grad_w = report.plan.runs_transposed(Pass::GradW);
+  write_parts(
+      "GradA",
+      {fmt::format("own layout: y {} * x {} * z {} = {} tiles", plan.partition.x, plan.partition.y,
+                   plan.partition.z, grouped(plan.tiles_used())),
+       fmt::format("{} of transpose(R){}", to_string(plan.fwd), grad_w ? grad_w_method(plan) : ""),
+       (plan.use_dense ? "dense in " : "as ") + block_name(plan.block),
+       fmt::format("bucket of {} values and {} words", plan.nonzeros_per_bucket,
+                   plan.fwd_meta_words.value)},
+      out);
+}
+
+void write_plan(const LayerReport& report, Out out) {
+  const planner::Plan& plan = report.plan;
+  const std::string groups =
+      plan.partition.g > 1 ? fmt::format("g {} * ", plan.partition.g) : std::string();
+  std::vector<std::string> parts = {
+      fmt::format("{}x {} * y {} * z {} = {} tiles", groups, plan.partition.x, plan.partition.y,
+                  plan.partition.z, grouped(plan.tiles_used())),
+      methods(report)};
+  if (plan.use_dense)
+    parts.push_back("R dense in " + block_name(plan.block));
+  else if (plan.block != report.problem.block)
+    parts.push_back("as " + block_name(plan.block));
+  write_parts("plan", parts, out);
+  const std::string for_grad_a = plan.grad_a_meta_words > Words{}
+                                     ? fmt::format(" + {} for GradA", plan.grad_a_meta_words.value)
+                                     : std::string();
+  std::vector<std::string> room = {fmt::format("bucket of {} values and {} words{}",
+                                               plan.nonzeros_per_bucket, plan.fwd_meta_words.value,
+                                               for_grad_a)};
+  if (report.high_water > Bytes{})
+    room.push_back(fmt::format("fullest tile {} of {}", binary_size(report.high_water),
+                               binary_size(report.machine.tile_memory)));
+  write_parts("", room, out);
+  write_backward(report, out);
+}
+
+// How many steps the spilled take, beside what is known about fewer.
+std::string spill_steps(const partitioner::SpillStats& s) {
+  std::string text = fmt::format("{} steps", s.steps);
+  if (s.exact())
+    text += ", the fewest";
+  else if (s.lower_bound_steps > 0)
+    text += fmt::format(", at least {} needed", s.lower_bound_steps);
+  if (s.greedy_steps > 0) text += fmt::format(", {} by PopSparse's order", s.greedy_steps);
+  return text;
+}
+
+void write_buckets(const LayerReport& report, Out out) {
+  const partitioner::SpillStats& s = report.spill;
+  fmt::format_to(out, "buckets   {} {}; fullest holds {} of {} values, {} of {} words\n",
+                 grouped(s.records), s.records == 1 ? "record" : "records",
+                 s.fullest_blocks * report.grid.block.area(), report.plan.nonzeros_per_bucket,
+                 s.fullest_words, report.grid.meta_words);
+  std::vector<std::string> parts = {fmt::format("{} of {} ({:.2f} %)", grouped(s.moved_blocks),
+                                                grouped(s.blocks), 100 * s.moved_share())};
+  if (!report.travel.stays_home()) {
+    parts.push_back(fmt::format("travel up to {} along x, {} along y", report.travel.x_end() - 1,
+                                report.travel.largest_y_end() - 1));
+    parts.push_back(spill_steps(s));
+  }
+  write_parts("spilled", parts, out);
+}
+
+// Under which phase of a run a term of the plan's cost belongs; terms of memory alone belong
+// nowhere.
+std::string_view phase_of(Pass pass, std::string_view term, bool buckets_travel) {
+  if (term == "exchange operands") return "pre-arrange";
+  if (term == "transpose values") return "transpose";
+  if (term == "rearrange operands") return "rearrange";
+  if (term == "multiply") return "distribute";
+  if (term == "exchange along z") return buckets_travel ? "propagate" : "distribute";
+  if (term == "exchange sums" || term == "reduce sums") return "reduce";
+  if (term == "cast sums") return pass == Pass::GradW ? "cast" : "reduce";
+  if (term == "re-home values") return "re-home values";
+  if (term == "propagate" || term == "control") return term;
+  if (term == "barriers and launches") return kOverhead;
+  return {};
+}
+
+Cycles planned_for(const LayerReport& report, Pass pass, std::string_view phase) {
+  Cycles sum;
+  if (const planner::PassCost* cost = report.plan.cost.find(pass))
+    for (const planner::CostTerm& term : cost->terms)
+      if (phase_of(pass, term.name, report.plan.layout_of(pass).grad_w_exchange_buckets) == phase)
+        sum += term.cycles;
+  return sum;
+}
+
+// A line of the table; figures of a row that has none are empty.
+struct Row {
+  std::string pass, phase, steps, compute, exchange, cycles, planned, moved;
+};
+void write_row(const Row& row, Out out) {
+  fmt::format_to(out, "{:<8}{:<13}{:>6}{:>12}{:>12}{:>12}{:>12}{:>12}\n", row.pass, row.phase,
+                 row.steps, row.compute, row.exchange, row.cycles, row.planned, row.moved);
+}
+
+void write_pass(const LayerReport& report, const PassReport& pass, Out out) {
+  std::string name = to_string(pass.pass);
+  Cycles overhead;
+  for (const device::PhaseTotal& phase : pass.ledger.phases()) {
+    write_row(
+        {name, phase.phase, std::to_string(phase.steps), grouped(phase.compute.value),
+         grouped(phase.exchange.value), grouped(phase.busy().value),
+         grouped(planned_for(report, pass.pass, phase.phase).value), binary_size(phase.moved)},
+        out);
+    overhead += phase.overhead;
+    name.clear();
+  }
+  write_row({"", std::string(kOverhead), "", "", "", grouped(overhead.value),
+             grouped(planned_for(report, pass.pass, kOverhead).value), ""},
+            out);
+  const planner::PassCost* planned = report.plan.cost.find(pass.pass);
+  write_row({"", "total", std::to_string(pass.ledger.steps.size()), "", "",
+             grouped(pass.ledger.total().value),
+             planned != nullptr ? grouped(planned->cycles().value) : "-",
+             binary_size(pass.ledger.moved())},
+            out);
+}
+
+// The step of each pass that takes longest, and on which tile.
+void write_imbalance(const LayerReport& report, Out out) {
+  fmt::format_to(out, "\n{:<8}{:<20}{:>12}{:>14}{:>16}{:>22}\n", "pass", "longest step", "cycles",
+                 "slowest tile", "slowest / mean", "of all compute steps");
+  for (const PassReport& pass : report.passes) {
+    const Imbalance uneven = imbalance(pass.ledger);
+    if (uneven.longest_step < 0) continue;
+    const device::StepRecord& step = pass.ledger.steps[std::size_t(uneven.longest_step)];
+    fmt::format_to(out, "{:<8}{:<20}{:>12}{:>14}{:>16.2f}{:>22.2f}\n", to_string(pass.pass),
+                   fmt::format("{} {}", uneven.longest_step + 1, step.phase),
+                   grouped(step.cycles.value), step.critical_tile.value, uneven.of_longest,
+                   uneven.of_compute);
+  }
+}
+
+// Nothing passes that was not looked at.
+std::string_view outcome(const LayerReport& report) {
+  const bool checked = std::any_of(report.passes.begin(), report.passes.end(),
+                                   [](const PassReport& p) { return p.verdict.has_value(); });
+  return !report.ok() ? "FAIL" : checked ? "PASS" : "UNCHECKED";
+}
+
+void write_verdicts(const LayerReport& report, Out out) {
+  Cycles total;
+  for (const PassReport& pass : report.passes) {
+    total += pass.ledger.total();
+    fmt::format_to(out, "{:<8}{}\n", to_string(pass.pass),
+                   pass.verdict ? to_string(*pass.verdict) : "not checked");
+  }
+  const double seconds = double(total.value) / report.machine.clock_hz;
+  const double flops = 2.0 * double(report.spill.blocks * report.grid.block.area()) *
+                       double(report.problem.size.z) * double(report.passes.size());
+  const std::optional<Cycles> bound = dense_bound(report.problem, report.machine);
+  fmt::format_to(
+      out, "{}: {} modelled cycles, {:.1f} us, {:.1f} useful GFLOP/s; dense at peak: {} a pass\n",
+      outcome(report), grouped(total.value), seconds * 1e6,
+      seconds > 0 ? flops / seconds / 1e9 : 0.0, bound ? grouped(bound->value) : "-");
+}
+
+}  // namespace
+
+Cycles planned_cycles(const LayerReport& report, Pass pass, const std::string& phase) {
+  return planned_for(report, pass, phase);
+}
+
+std::optional<Cycles> dense_bound(const Problem& problem, const device::Machine& machine) {
+  const std::int64_t units = machine.conv_units(problem.data_type, problem.partials_type);
+  if (units == 0) return std::nullopt;
+  const std::int64_t products_per_unit = problem.data_type == DataType::Float ? 2 : 4;
+  std::int64_t products = problem.size.g;
+  for (const std::int64_t side : {problem.size.x, problem.size.y, problem.size.z})
+    products = checked_mul(products, side, "dense products");
+  return Cycles(ceil_div(products, machine.tiles * units * products_per_unit));
+}
+
+bool LayerReport::ok() const {
+  return std::all_of(passes.begin(), passes.end(),
+                     [](const PassReport& p) { return !p.verdict || p.verdict->ok(); });
+}
+
+std::string to_text(const LayerReport& report) {
+  std::string text;
+  const Out out(text);
+  internal::write_layer(report.source, report.problem, out);
+  write_machine(report, out);
+  write_plan(report, out);
+  write_buckets(report, out);
+  if (report.passes.empty()) return text;
+  text += "\n";
+  write_row({"pass", "phase", "steps", "compute", "exchange", "cycles", "planned", "moved"}, out);
+  for (const PassReport& pass : report.passes) write_pass(report, pass, out);
+  fmt::format_to(out, "cycles are modelled from counted work; bytes moved are counted\n");
+  write_imbalance(report, out);
+  text += "\n";
+  write_verdicts(report, out);
+  return text;
+}
+
+}  // namespace tessera::report

@@ -1,0 +1,77 @@
+#include "tessera/report/internal/report_fields.hpp"
+
+#include <fmt/format.h>
+
+namespace tessera::report::internal {
+
+std::string status_of(const Outcome& outcome, const ReportContext& context) {
+  if (!outcome.is_right) return "failed";
+  if (context.is_partial) return "partial";
+  if (!outcome.has_run) return "planned";
+  return outcome.is_checked ? "passed" : "unchecked";
+}
+
+Json opening(const std::string& source, const std::string& status, const ReportContext& context) {
+  Json configuration = Json::object();
+  for (const auto& [option, value] : context.configuration) configuration[option] = value;
+  return {{"schema_version", kReportSchemaVersion},
+          {"tool", {{"name", context.tool}, {"version", context.version}}},
+          {"status", status},
+          {"seed", context.seed},
+          {"configuration", std::move(configuration)},
+          {"notes", context.notes},
+          {"source", source}};
+}
+
+Json verdict_json(const std::optional<verify::Verdict>& verdict) {
+  if (!verdict) return nullptr;
+  return {{"compared", verdict->compared},
+          {"wrong", verdict->wrong},
+          {"largest_error_of_bound", verdict->worst},
+          {"row", verdict->worst_row},
+          {"column", verdict->worst_col}};
+}
+
+Json host_json(const HostFields& of) {
+  const Problem& p = of.problem;
+  return {{"cpu", of.cpu_model},
+          {"cores", of.cpu.cores},
+          {"threads", of.threads},
+          {"l1_bytes", of.cpu.l1_data.value},
+          {"l2_bytes", of.cpu.l2.value},
+          {"l3_bytes", of.cpu.l3.value},
+          {"outputs", p.size.x},
+          {"inputs", p.size.y},
+          {"batch", p.size.z},
+          {"groups", p.size.g},
+          {"block_rows", p.block.rows},
+          {"block_cols", p.block.cols},
+          {"density", p.density},
+          {"data_type", tessera::to_string(p.data_type)},
+          {"partials_type", tessera::to_string(p.partials_type)}};
+}
+
+Json cells_json(const host::HostCells& cells) {
+  return {{"outputs", cells.x},
+          {"inputs", cells.y},
+          {"batch", cells.z},
+          {"packed", cells.pack},
+          {"gathered", cells.gather}};
+}
+
+std::string csv_quoted(const std::string& text) {
+  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  std::string out = "\"";
+  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return out + "\"";
+}
+
+std::string csv_problem(const CsvProblem& of, const ReportContext& context) {
+  const Problem& p = of.problem;
+  return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{}", csv_quoted(of.source), p.size.x,
+                     p.size.y, p.size.z, p.size.g, p.block.rows, p.block.cols, p.density,
+                     tessera::to_string(p.data_type), tessera::to_string(p.partials_type),
+                     csv_quoted(of.machine), of.tiles, context.seed, of.status);
+}
+
+}  // namespace tessera::report::internal

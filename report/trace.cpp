@@ -1,0 +1,152 @@
+#include "tessera/report/trace.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "tessera/base/error.hpp"
+#include "tessera/base/int_math.hpp"
+
+namespace tessera::report {
+namespace {
+
+using device::StepKind;
+using Json = nlohmann::ordered_json;
+
+constexpr std::int64_t kHeadEvents = 2;   // names of the process and of the machine's track
+constexpr std::int64_t kStepEvents = 3;   // overhead, step, memory
+constexpr std::size_t kLongestName = 60;  // of a phase; ours are shorter
+constexpr int kMachineTrack = 0;
+
+std::string shown(const std::string& name) { return name.substr(0, kLongestName); }
+
+const char* kind_name(StepKind kind) {
+  if (kind == StepKind::Compute) return "compute";
+  return kind == StepKind::Exchange ? "exchange" : "control";
+}
+
+class Tracer {
+ public:
+  Tracer(const TracedRun& run, const TraceLimits& limits) : run_(run) {
+    const auto steps = std::ssize(run.ledger.steps);
+    const std::int64_t room = limits.events - kHeadEvents;
+    steps_ = std::min(steps, room / kStepEvents);
+    if (run.tiles.steps.empty() || limits.tracks == 0) return;
+    // A track is a name and an event for each step.
+    const std::int64_t tracks =
+        std::min(limits.tracks, (room - steps_ * kStepEvents) / (steps_ + 1));
+    if (tracks > 0) tiles_of_a_track_ = ceil_div(run.machine.tiles, tracks);
+  }
+
+  std::string text() {
+    add_name("process_name", kMachineTrack, shown(run_.name) + " on " + shown(run_.machine.name));
+    add_name("thread_name", kMachineTrack, "whole machine");
+    for (std::int64_t track = 0; track < tracks(); ++track) name_track(track);
+    for (std::int64_t i = 0; i < steps_; ++i) add_step(std::size_t(i));
+    Json trace;
+    trace["displayTimeUnit"] = "ns";
+    trace["otherData"] = {{"cycles", run_.ledger.total().value},
+                          {"steps", run_.ledger.steps.size()},
+                          {"steps_left_out", std::ssize(run_.ledger.steps) - steps_},
+                          {"tiles", run_.machine.tiles},
+                          {"tiles_of_a_track", tiles_of_a_track_}};
+    trace["traceEvents"] = std::move(events_);
+    return trace.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  }
+
+ private:
+  std::int64_t tracks() const {
+    return tiles_of_a_track_ == 0 ? 0 : ceil_div(run_.machine.tiles, tiles_of_a_track_);
+  }
+  double microseconds(Cycles cycles) const {
+    return double(cycles.value) / run_.machine.clock_hz * 1e6;
+  }
+  void add_name(const char* what, std::int64_t track, const std::string& name) {
+    events_.push_back({{"name", what},
+                       {"ph", "M"},
+                       {"ts", 0},
+                       {"pid", 0},
+                       {"tid", track},
+                       {"args", {{"name", name}}}});
+  }
+  void name_track(std::int64_t track) {
+    const std::int64_t first = track * tiles_of_a_track_;
+    const std::int64_t last = std::min(first + tiles_of_a_track_, run_.machine.tiles) - 1;
+    add_name("thread_name", track + 1,
+             first == last ? fmt::format("tile {}", first)
+                           : fmt::format("slowest of tiles {}..{}", first, last));
+  }
+  void add_span(const std::string& name, const char* category, std::int64_t track, Cycles length,
+                Json args) {
+    args["cycles"] = length.value;
+    args["origin"] = to_string(device::StepRecord::kCyclesOrigin);
+    events_.push_back({{"name", name},
+                       {"cat", category},
+                       {"ph", "X"},
+                       {"ts", microseconds(now_)},
+                       {"dur", microseconds(length)},
+                       {"pid", 0},
+                       {"tid", track},
+                       {"args", std::move(args)}});
+  }
+  void add_memory(std::size_t i) {
+    const int phase = i < run_.tiles.phases.size() ? run_.tiles.phases[i] : -1;
+    if (phase < 0 || std::size_t(phase) >= run_.memory.by_phase.size()) return;
+    events_.push_back({{"name", "bytes on the fullest tile"},
+                       {"ph", "C"},
+                       {"ts", microseconds(now_)},
+                       {"pid", 0},
+                       {"tid", kMachineTrack},
+                       {"args", {{"bytes", run_.memory.by_phase[std::size_t(phase)].value}}}});
+  }
+  void add_step(std::size_t i) {
+    const device::StepRecord& step = run_.ledger.steps[i];
+    add_memory(i);
+    const bool launches = step.kind == StepKind::Compute;
+    if (step.overhead > Cycles())
+      add_span(launches ? "launch" : "sync", "sync", kMachineTrack, step.overhead, Json::object());
+    now_ += step.overhead;
+    add_span(shown(step.phase), kind_name(step.kind), kMachineTrack, step.cycles,
+             {{"slowest tile", step.critical_tile.value}, {"moved bytes", step.moved.value}});
+    if (i < run_.tiles.steps.size() && !run_.tiles.steps[i].empty())
+      for (std::int64_t track = 0; track < tracks(); ++track) add_tiles(i, track);
+    now_ += step.cycles;
+  }
+  // The slowest tile of the track, the lowest of equals.
+  void add_tiles(std::size_t i, std::int64_t track) {
+    const auto& figures = run_.tiles.steps[i];
+    const auto first = figures.begin() + track * tiles_of_a_track_;
+    const auto last =
+        figures.begin() + std::min(std::ssize(figures), (track + 1) * tiles_of_a_track_);
+    const auto slowest = std::max_element(
+        first, last, [](const auto& a, const auto& b) { return a.cycles < b.cycles; });
+    if (slowest->cycles == Cycles()) return;
+    const device::StepRecord& step = run_.ledger.steps[i];
+    add_span(shown(step.phase), kind_name(step.kind), track + 1, slowest->cycles,
+             {{"tile", slowest - figures.begin()},
+              {"sent bytes", slowest->sent.value},
+              {"received bytes", slowest->received.value}});
+  }
+
+  const TracedRun& run_;
+  std::int64_t steps_ = 0;
+  std::int64_t tiles_of_a_track_ = 0;  // 0: no tracks
+  Cycles now_;
+  Json events_ = Json::array();
+};
+
+}  // namespace
+
+std::string to_trace(const TracedRun& run, const TraceLimits& limits) {
+  constexpr std::int64_t kFewestEvents = 100;
+  if (limits.tracks < 0 || limits.events < kFewestEvents)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("a trace of {} tracks and {} events; tracks must be 0 or more, events "
+                            "{} or more",
+                            limits.tracks, limits.events, kFewestEvents));
+  return Tracer(run, limits).text();
+}
+
+}  // namespace tessera::report

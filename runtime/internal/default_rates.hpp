@@ -1,8 +1,0 @@
-#pragma once
-
-namespace tessera::inline v0::runtime::internal {
-
-// What `tessera machine calibrate` found on 2026-11-21 on the processor it names.
-extern const char* const kDefaultRates;
-
-}  // namespace tessera::inline v0::runtime::internal

@@ -1,0 +1,88 @@
+#include "tessera/arrays/tensor/internal/csr_product.hpp"
+
+#include <gtest/gtest.h>
+#include <hwy/targets.h>
+
+#include <vector>
+
+#include "tessera/arrays/tensor/blas.hpp"
+#include "tessera/base/random.hpp"
+
+namespace tessera::arrays {
+namespace {
+
+// Rows of 0 to 70 entries with gaps between them, seen from column `first` on.
+template <class T>
+struct RandomRows {
+  std::vector<std::int64_t> begin, end;
+  std::vector<T> values, x;
+  std::vector<std::int32_t> columns;
+
+  explicit RandomRows(std::int64_t first) {
+    Random random(/*seed=*/9);
+    for (std::int64_t length = 0; length <= 70; ++length) {
+      begin.push_back(std::ssize(values));
+      for (std::int64_t k = 0; k < length; ++k) {
+        values.push_back(T(random.unit() - 0.5));
+        columns.push_back(static_cast<std::int32_t>(first + k * 3 + random.below(3)));
+      }
+      end.push_back(std::ssize(values));
+      values.push_back(T(1000)), columns.push_back(0);
+    }
+    for (int i = 0; i < 70 * 3; ++i) x.push_back(T(random.unit() - 0.5));
+  }
+  internal::CsrProduct<T> product(std::vector<T>& y, std::int32_t first) const {
+    return {std::ssize(begin), begin.data(), end.data(), values.data(), columns.data(), first,
+            x.data(),          y.data(),     T(0.7)};
+  }
+};
+
+template <class T>
+void expect_bits_of_the_slow_twin() {
+  for (const std::int32_t first : {0, 5}) {
+    const RandomRows<T> rows(first);
+    std::vector<T> y(rows.begin.size(), T(0.25)), expected = y;
+    internal::add_product_plainly(rows.product(expected, first));
+    internal::add_product(rows.product(y, first));
+    EXPECT_EQ(y, expected);
+    EXPECT_NE(y, std::vector<T>(y.size(), T(0.25)));
+  }
+}
+
+// Every set this computer has; a target without code of its own falls back to a lower one.
+TEST(CsrProduct, HasTheBitsOfItsSlowTwinOnEveryInstructionSet) {
+  int tried = 0;
+  for (std::int64_t targets = hwy::SupportedTargets(); targets != 0; targets &= targets - 1) {
+    const std::int64_t target = targets & -targets;
+    SCOPED_TRACE(hwy::TargetName(target));
+    hwy::GetChosenTarget().Update(target);
+    expect_bits_of_the_slow_twin<float>();
+    expect_bits_of_the_slow_twin<double>();
+    ++tried;
+    hwy::GetChosenTarget().DeInit();
+  }
+  EXPECT_GT(tried, 0);
+}
+
+// Whole rows and windows of a matrix with rows longer than sixteen, in whole numbers.
+TEST(CsrProduct, GemvOfLongRowsAgreesWithDenseLoops) {
+  Random random(/*seed=*/10);
+  SlicedCsr<double> matrix(9, 120);
+  for (std::int64_t r = 0; r < 9; ++r)
+    for (std::int64_t c = 0; c < 120; ++c)
+      if (random.below(10) < r + 1) matrix.put(r, c, double(1 + random.below(5)));
+  for (const auto& seen : {matrix, matrix.view(Interval{2, 9}, Interval{7, 110})}) {
+    std::vector<double> x, y(std::size_t(seen.rows()), 3), expected;
+    for (std::int64_t c = 0; c < seen.cols(); ++c) x.push_back(double(random.below(7)));
+    for (std::int64_t r = 0; r < seen.rows(); ++r) {
+      double sum = 0;
+      for (std::int64_t c = 0; c < seen.cols(); ++c) sum += seen.get(r, c) * x[std::size_t(c)];
+      expected.push_back(2 * sum + 3);
+    }
+    gemv<SlicedCsr<double>>(seen, x, y, {.alpha = 2, .beta = 1});
+    EXPECT_EQ(y, expected);
+  }
+}
+
+}  // namespace
+}  // namespace tessera::arrays

@@ -1,0 +1,178 @@
+#include "tessera/host/cost.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <string>
+
+#include "tessera/base/error.hpp"
+#include "tessera/base/pass.hpp"
+#include "tessera/tests/support/process.hpp"
+
+namespace tessera::host {
+namespace {
+
+const host::HostCpu kCpu{
+    .cores = 2, .l1_data = Bytes(32 << 10), .l2 = Bytes(1 << 20), .l3 = Bytes(32 << 20)};
+
+// Figures that are easy to multiply by hand.
+HostRates plain_rates() {
+  HostRates rates = default_host_rates();
+  rates.memory_bytes_per_second = 1e9;
+  rates.copy_seconds = 1e-9;
+  rates.float_result_seconds = 2e-9;
+  rates.half_result_seconds = 3e-9;
+  rates.kernels.clear();
+  for (const Pass pass : {Pass::Fwd, Pass::GradW})
+    for (const std::int64_t block : {1, 4, 16})
+      for (const std::int64_t z : {1, 64})
+        for (const double row : {1.0, 100.0})
+          rates.kernels.push_back(
+              {pass, DataType::Float, block, z, row, 1e9 * double(block * z) * row});
+  rates.dense = {{Pass::Fwd, DataType::Float, 1, 1e9},
+                 {Pass::Fwd, DataType::Float, 100, 1e11},
+                 {Pass::GradW, DataType::Float, 1, 5e9}};
+  return rates;
+}
+
+TEST(HostRates, AreExactWhereTheyWereMeasured) {
+  const HostRates rates = plain_rates();
+  for (const KernelRate& k : rates.kernels) EXPECT_DOUBLE_EQ(rates.kernel_flops(k), k.flops);
+}
+
+TEST(HostRates, LieOnALineOfLogarithmsBetweenAndStopBeyond) {
+  const HostRates rates = plain_rates();
+  const auto flops = [&](std::int64_t block, std::int64_t z, double row) {
+    return rates.kernel_flops({Pass::Fwd, DataType::Float, block, z, row, 0});
+  };
+  EXPECT_DOUBLE_EQ(flops(1, 1, 10), 1e10);
+  EXPECT_NEAR(flops(1, 8, 10), 8e10, 1e3);
+  EXPECT_DOUBLE_EQ(flops(1, 1, 0.01), 1e9);
+  EXPECT_DOUBLE_EQ(flops(1, 4096, 1e6), 64e11);
+  EXPECT_NEAR(rates.dense_flops({Pass::Fwd, DataType::Float, 10, 0}), 1e10, 1e2);
+}
+
+TEST(HostRates, OfABlockThatWasNotMeasuredAreThoseOfTheLargestInside) {
+  const HostRates rates = plain_rates();
+  const auto flops = [&](std::int64_t block) {
+    return rates.kernel_flops({Pass::Fwd, DataType::Float, block, 1, 1, 0});
+  };
+  EXPECT_DOUBLE_EQ(flops(8), flops(4));
+  EXPECT_DOUBLE_EQ(flops(40), flops(16));
+  EXPECT_DOUBLE_EQ(flops(2), flops(4));  // not that of elements: blocks have a kernel of their own
+}
+
+// 1000 x 1000 elements at a tenth, z 1: one panel, nothing packed, nothing streamed.
+TEST(HostForecast, IsKernelsAndResultsForABatchOfOne) {
+  const HostRates rates = plain_rates();
+  const HostProblem problem{{1, 1000, 1000, 1}, {1, 1}, 100'000, DataType::Float};
+  const HostForecast f = forecast_sparse(Pass::Fwd, problem, {kCpu, 1, rates});
+  const double in_cell =
+      100.0 * double(cells_of(Pass::Fwd, problem, kCpu).y) / 1000;  // values of a row
+  EXPECT_NEAR(f.kernel_seconds, 2e5 / (1e9 * std::min(in_cell, 100.0)), 1e-9);
+  EXPECT_EQ(f.copy_seconds, 0);
+  EXPECT_EQ(f.stream_seconds, 0);
+  EXPECT_DOUBLE_EQ(f.result_seconds, 2e-6);
+  EXPECT_DOUBLE_EQ(f.seconds(), f.kernel_seconds + f.result_seconds);
+}
+
+TEST(HostForecast, HalvesWithTwoThreadsAndNotBeyondTheCores) {
+  const HostRates rates = plain_rates();
+  const HostProblem problem{{1, 1000, 1000, 256}, {1, 1}, 100'000, DataType::Float};
+  const auto seconds = [&](int threads) {
+    return forecast_sparse(Pass::Fwd, problem, {kCpu, threads, rates}).seconds();
+  };
+  EXPECT_DOUBLE_EQ(seconds(2), seconds(1) / 2);
+  EXPECT_DOUBLE_EQ(seconds(8), seconds(2));
+}
+
+TEST(HostForecast, TakesAsLongAsReadingWeightsThatNoCacheHolds) {
+  const HostRates rates = plain_rates();
+  const HostProblem large{{1, 16384, 16384, 1}, {16, 16}, 1 << 19, DataType::Float};
+  const HostForecast f = forecast_sparse(Pass::Fwd, large, {kCpu, 1, rates});
+  EXPECT_DOUBLE_EQ(f.stream_seconds, double(1 << 19) * (256 * 4 + 2) / 1e9);
+  EXPECT_GT(f.stream_seconds, f.kernel_seconds);
+  EXPECT_DOUBLE_EQ(f.seconds(), f.copy_seconds + f.stream_seconds + f.result_seconds);
+}
+
+TEST(HostForecast, OfGradAIsThatOfTheTransposedLayer) {
+  const HostRates rates = plain_rates();
+  const HostProblem problem{{1, 512, 2048, 64}, {4, 16}, 3000, DataType::Float};
+  const HostProblem transposed{{1, 2048, 512, 64}, {16, 4}, 3000, DataType::Float};
+  const HostSetting setting{kCpu, 1, rates};
+  EXPECT_DOUBLE_EQ(forecast_sparse(Pass::GradA, problem, setting).seconds(),
+                   forecast_sparse(Pass::Fwd, transposed, setting).seconds());
+}
+
+TEST(HostForecast, OfADenseLayerCountsItsZeros) {
+  const HostRates rates = plain_rates();
+  const HostProblem problem{{1, 100, 200, 1}, {1, 1}, 1, DataType::Float};
+  EXPECT_DOUBLE_EQ(forecast_dense(Pass::Fwd, problem, {kCpu, 1, rates}).seconds(), 4e4 / 1e9);
+  EXPECT_DOUBLE_EQ(forecast_dense(Pass::GradW, problem, {kCpu, 1, rates}).seconds(), 4e4 / 5e9);
+}
+
+TEST(HostRatesFile, ReadsWhatItWrote) {
+  const HostRates& rates = default_host_rates();
+  const std::string text = to_json(rates);
+  EXPECT_EQ(to_json(host_rates_from_json(text, "text")), text);
+  EXPECT_GE(rates.kernels.size(), 100u);
+  for (const DataType type : {DataType::Float, DataType::Half})
+    for (const Pass pass : {Pass::Fwd, Pass::GradW})
+      for (const std::int64_t block : {1, 4, 8, 16})
+        EXPECT_GT(rates.kernel_flops({pass, type, block, 64, 8, 0}), 1e8);
+}
+
+TEST(HostRatesFile, RefusesDamageAndOtherVersionsAndNamesTheFile) {
+  const std::string text = to_json(default_host_rates());
+  const auto changed = [&](const std::string& from, const std::string& to) {
+    std::string copy = text;
+    copy.replace(copy.find(from), from.size(), to);
+    return copy;
+  };
+  for (const std::string& bad :
+       {std::string(), std::string("{}"), text.substr(0, text.size() / 2),
+        changed("\"version\": 1", "\"version\": 2"), changed("\"Fwd\"", "\"Forward\""),
+        changed("\"peak_flops\": ", "\"peak_flops\": -")}) {
+    try {
+      host_rates_from_json(bad, "rates.json");
+      ADD_FAILURE() << bad.substr(0, 80);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::BadInput);
+      EXPECT_EQ(std::string(error.what()).rfind("rates.json: ", 0), 0u) << error.what();
+    }
+  }
+}
+
+TEST(HostRatesFile, IsTheDefaultWithoutAFileAndSaysSo) {
+  const test::TemporaryFolder folder;
+  for (const std::string& path : {std::string(), folder / "none.json"}) {
+    const FoundRates found = find_host_rates(path);
+    EXPECT_EQ(found.rates, default_host_rates());
+    EXPECT_NE(found.note.find("tessera machine calibrate"), std::string::npos) << found.note;
+    EXPECT_EQ(found.origin, RatesOrigin::Default);
+  }
+}
+
+TEST(HostRatesFile, IsMeasuredAnewWhenDamagedOrOfAnotherProcessorAndKeptThen) {
+  const test::TemporaryFolder folder;
+  HostRates other = default_host_rates();
+  other.cpu_model = "abacus";
+  HostRates own = default_host_rates();
+  own.cpu_model = host::host_cpu_model();
+  own.dense_kernel = dense_kernel_name();
+  for (const std::string& text : {std::string("{"), to_json(other)}) {
+    const std::string path = folder.write("rates.json", text);
+    const FoundRates found = find_host_rates(path, [&] { return own; });
+    EXPECT_NE(found.note.find(path), std::string::npos) << found.note;
+    EXPECT_NE(found.note.find("measured anew"), std::string::npos) << found.note;
+    EXPECT_EQ(found.rates, own);
+    EXPECT_EQ(found.origin, RatesOrigin::Measured);
+    EXPECT_EQ(find_host_rates(path).note, "");
+    EXPECT_EQ(find_host_rates(path).origin, RatesOrigin::File);
+    EXPECT_EQ(test::read_file(path), to_json(own));
+  }
+}
+
+}  // namespace
+}  // namespace tessera::host

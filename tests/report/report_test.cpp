@@ -1,0 +1,177 @@
+#include "tessera/report/report.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "tessera/base/pass.hpp"
+#include "tessera/tests/runtime/layer_case.hpp"
+
+namespace tessera::report {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+device::Machine machine_of(std::int64_t tiles) {
+  device::Machine machine = device::machine_preset("gc200");
+  machine.tiles = tiles;
+  return machine;
+}
+
+TEST(DenseBound, IsAllUnitsBusyAllTheTime) {
+  Problem problem{.size = {1, 64, 64, 32}};
+  // 8 units of 4 half products with float sums: 32 a tile and cycle.
+  EXPECT_EQ(dense_bound(problem, machine_of(2)), Cycles(64 * 64 * 32 / (2 * 32)));
+  problem.size.g = 3;
+  EXPECT_EQ(dense_bound(problem, machine_of(2)), Cycles(3 * 64 * 64 * 32 / (2 * 32)));
+  problem.size.g = 1;
+  problem.data_type = DataType::Float;  // 8 units of 2
+  EXPECT_EQ(dense_bound(problem, machine_of(2)), Cycles(64 * 64 * 32 / (2 * 16)));
+}
+
+TEST(DenseBound, IsNoneWithoutUnits) {
+  device::Machine machine = machine_of(2);
+  machine.half_float_conv_units = 0;
+  EXPECT_FALSE(dense_bound({.size = {1, 4, 4, 4}}, machine));
+}
+
+LayerReport small_report() {
+  LayerReport report{.source = "a test",
+                     .problem = {.size = {1, 8, 12, 4}, .density = 0.25},
+                     .machine = machine_of(4)};
+  report.plan = planner::plan_or_throw(report.problem, report.machine);
+  report.spill = {.blocks = 24, .moved_blocks = 6, .records = 5};
+  PassReport pass{Pass::Fwd, {}, verify::Verdict{.compared = 32, .worst = 0.5}};
+  pass.ledger.steps = {{"pre-arrange", device::StepKind::Exchange, Cycles(1234), Cycles(600),
+                        TileId(0), Cycles(1234), Bytes(2048), 4},
+                       {"distribute", device::StepKind::Compute, Cycles(2000000), Cycles(11),
+                        TileId(3), Cycles(4000000), Bytes(), 4}};
+  report.passes = {pass};
+  return report;
+}
+
+TEST(Report, ShowsCyclesOfEachPhaseAndTheirSum) {
+  const std::string text = to_text(small_report());
+  EXPECT_THAT(text, HasSubstr("pre-arrange       1           0       1,234       1,234"));
+  EXPECT_THAT(text, HasSubstr("distribute        1   2,000,000           0   2,000,000"));
+  EXPECT_THAT(text, HasSubstr("sync, launch                                        611"));
+  EXPECT_THAT(text, HasSubstr("total             2                           2,001,845"));
+  EXPECT_THAT(text, HasSubstr("2.0 KiB"));
+  EXPECT_THAT(text, HasSubstr("spilled   6 of 24 (25.00 %)"));
+}
+
+TEST(Report, NamesTheSlowestTileOfTheLongestStepOfEachPass) {
+  LayerReport report = small_report();
+  EXPECT_THAT(to_text(report),
+              HasSubstr("Fwd     2 distribute           2,000,000             3            2.00"
+                        "                  2.00\n"));
+  report.passes.push_back({Pass::GradA, {}, {}});
+  EXPECT_THAT(to_text(report), Not(HasSubstr("GradA   0"))) << "no step, no line";
+}
+
+TEST(Report, CountsOneRecordAsOne) {
+  LayerReport report = small_report();
+  EXPECT_THAT(to_text(report), HasSubstr("buckets   5 records; "));
+  report.spill.records = 1;
+  EXPECT_THAT(to_text(report), HasSubstr("buckets   1 record; "));
+}
+
+// The longest line, in columns.
+std::size_t widest(const std::string& text) {
+  std::size_t most = 0;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) most = std::max(most, line.size());
+  return most;
+}
+
+TEST(Report, SaysHowManyStepsTheSpilledTakeAndHowManyAreNeeded) {
+  LayerReport report = small_report();
+  EXPECT_THAT(to_text(report), Not(HasSubstr("steps,"))) << "nothing travels";
+  report.travel.y_end = {2, 0, 3};
+  report.spill.steps = 4;
+  report.spill.greedy_steps = 7;
+  report.spill.lower_bound_steps = 3;
+  EXPECT_THAT(to_text(report),
+              HasSubstr("6 of 24 (25.00 %); travel up to 2 along x, 2 along y;\n"
+                        "          4 steps, at least 3 needed, 7 by PopSparse's order\n"));
+  report.spill.lower_bound_steps = 4;
+  EXPECT_THAT(to_text(report), HasSubstr("4 steps, the fewest"));
+  report.spill.lower_bound_steps = report.spill.greedy_steps = 0;  // forced: nothing was searched
+  EXPECT_THAT(to_text(report), HasSubstr("along y; 4 steps\n"));
+}
+
+TEST(Report, SaysWhenRIsDenseOrInOtherBlocks) {
+  LayerReport report = small_report();
+  EXPECT_THAT(to_text(report), Not(HasSubstr("R dense")));
+  report.plan.block = {16, 16};
+  EXPECT_THAT(to_text(report), HasSubstr("; as 16x16 blocks\n"));
+  report.plan.use_dense = true;
+  EXPECT_THAT(to_text(report), HasSubstr("; R dense in 16x16 blocks\n"));
+}
+
+TEST(Report, NamesGroupsOnlyWhereThereAreSome) {
+  LayerReport report = small_report();
+  EXPECT_THAT(to_text(report), HasSubstr("layer     x 8 outputs"));
+  report.problem.size.g = report.plan.partition.g = 3;
+  EXPECT_THAT(to_text(report), HasSubstr("layer     g 3 groups, x 8 outputs"));
+  EXPECT_THAT(to_text(report), HasSubstr("plan      g 3 * x "));
+  EXPECT_THAT(to_text(report), HasSubstr("elements of 288 "));
+}
+
+TEST(Report, KeepsWithinAHundredColumns) {
+  LayerReport report = small_report();
+  report.machine = machine_of(1472);
+  report.problem.size = {12, 123456, 234567, 16};
+  report.problem.block = {16, 16};
+  report.problem.grad_a = report.problem.grad_w = true;
+  report.plan.partition = {12, 123, 1472, 123};
+  report.plan.grad_w = planner::Method::BlockGradWAmp;
+  report.plan.grad_a = planner::Method::ElementTranspose;
+  report.plan.nonzeros_per_bucket = 12345678;
+  report.plan.fwd_meta_words = report.plan.grad_a_meta_words = Words(1234567);
+  report.plan.use_dense = true;
+  report.travel.y_end = {123, 1472};
+  report.spill = {.blocks = 123456789, .moved_blocks = 12345678, .records = 1234567};
+  report.spill.steps = report.spill.greedy_steps = 12345;
+  const std::string text = to_text(report);
+  EXPECT_LE(widest(text), 100u) << text;
+}
+
+TEST(Report, EveryCycleOfThePlanStandsInSomeRow) {
+  const LayerReport report = small_report();
+  const planner::PassCost* planned = report.plan.cost.find(Pass::Fwd);
+  ASSERT_NE(planned, nullptr);
+  const std::string text = to_text(report);
+  for (const planner::CostTerm& term : planned->terms) {
+    const bool of_no_phase_above = term.name.find("sums") != std::string::npos;
+    if (term.cycles == Cycles() || of_no_phase_above) continue;
+    EXPECT_THAT(text, HasSubstr(" " + std::to_string(term.cycles.value) + " ")) << term.name;
+  }
+}
+
+TEST(Report, SaysPassOrFailAsTheVerdictsDo) {
+  LayerReport report = small_report();
+  EXPECT_TRUE(report.ok());
+  EXPECT_THAT(to_text(report), HasSubstr("PASS: 2,001,845 modelled cycles, 1510.8 us"));
+  report.passes[0].verdict->wrong = 1;
+  EXPECT_FALSE(report.ok());
+  EXPECT_THAT(to_text(report), HasSubstr("FAIL: "));
+  EXPECT_THAT(to_text(report), Not(HasSubstr("PASS")));
+  report.passes[0].verdict.reset();
+  EXPECT_TRUE(report.ok());
+  EXPECT_THAT(to_text(report), HasSubstr("not checked"));
+}
+
+TEST(Report, UsefulRateIsTwoFlopsAValueAndColumn) {
+  LayerReport report = small_report();
+  report.passes[0].ledger.steps.resize(1);
+  report.passes[0].ledger.steps[0].cycles = Cycles(725);  // with the barrier 1325: one microsecond
+  // 24 values * 4 columns * 2 = 192 flops in a microsecond.
+  EXPECT_THAT(to_text(report), HasSubstr("1.0 us, 0.2 useful GFLOP/s"));
+}
+
+}  // namespace
+}  // namespace tessera::report

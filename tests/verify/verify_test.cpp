@@ -1,0 +1,214 @@
+#include "tessera/verify/verify.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "tessera/base/random.hpp"
+#include "tessera/sparse/convert.hpp"
+#include "tessera/sparse/random.hpp"
+
+namespace tessera::verify {
+namespace {
+
+struct Product {
+  sparse::Csr<float> weights = sparse::random_pattern(12, 20, {1, 1}, 0.4, 3);
+  Matrix<float> in{20, 5}, out{12, 5};
+
+  Product() {
+    Random random(5);
+    for (float& v : weights.values) v = float(random.unit() - 0.5);
+    for (float& v : in.elements()) v = float(random.unit() - 0.5);
+    for (std::int64_t r = 0; r < 12; ++r)
+      for (std::int64_t b = weights.row_begin[std::size_t(r)];
+           b < weights.row_begin[std::size_t(r) + 1]; ++b)
+        for (std::int64_t z = 0; z < 5; ++z)
+          out(r, z) += weights.values[std::size_t(b)] * in(weights.col[std::size_t(b)], z);
+  }
+  Verdict verify() const { return verify_product<float>(weights, in.view(), out.view(), {}); }
+};
+
+TEST(Verify, AcceptsAPlainFloatLoop) {
+  const Verdict verdict = Product().verify();
+  EXPECT_TRUE(verdict.ok()) << to_string(verdict);
+  EXPECT_EQ(verdict.compared, 60);
+  EXPECT_GT(verdict.worst, 0.0);
+}
+
+TEST(Verify, FindsOnePartInAHundredThousandAndSaysWhere) {
+  Product product;
+  product.out(7, 3) += std::abs(product.out(7, 3)) * 1e-5f + 1e-5f;
+  const Verdict verdict = product.verify();
+  EXPECT_EQ(verdict.wrong, 1);
+  EXPECT_EQ(verdict.worst_row, 7);
+  EXPECT_EQ(verdict.worst_col, 3);
+  EXPECT_NE(to_string(verdict).find("WRONG: 1 of 60 results, the worst at row 7, column 3"),
+            std::string::npos)
+      << to_string(verdict);
+}
+
+TEST(Verify, NotANumberIsWrong) {
+  Product product;
+  product.out(0, 0) = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(product.verify().wrong, 1);
+}
+
+TEST(Verify, AMissingRowIsWrong) {
+  Product product;
+  std::int64_t present = 0;
+  for (std::int64_t z = 0; z < 5; ++z) {
+    present += product.out(4, z) != 0;
+    product.out(4, z) = 0;
+  }
+  ASSERT_GT(present, 0);
+  EXPECT_EQ(product.verify().wrong, present);
+}
+
+// One row of weights times one column of inputs, and the bound written out for it by hand.
+struct OneResult {
+  std::vector<float> weights, inputs;
+  Rounding rounding;
+  double exact = 0, bound = 0;
+
+  Verdict verify(double error) const {
+    const auto terms = static_cast<std::int64_t>(weights.size());
+    Matrix<float> row(1, terms), in(terms, 1), out(1, 1);
+    row.elements().assign(weights.begin(), weights.end());
+    in.elements().assign(inputs.begin(), inputs.end());
+    out(0, 0) = float(exact + error);
+    return verify_product<float>(sparse::from_dense(std::as_const(row).view(), {1, 1}), in.view(),
+                                 out.view(), rounding);
+  }
+};
+
+void expect_bites_at_its_bound(const OneResult& result) {
+  for (const double sign : {-1.0, 1.0}) {
+    const Verdict inside = result.verify(sign * 0.99 * result.bound);
+    EXPECT_TRUE(inside.ok()) << to_string(inside);
+    EXPECT_NEAR(inside.worst, 0.99, 0.005);
+    const Verdict outside = result.verify(sign * 1.01 * result.bound);
+    EXPECT_EQ(outside.wrong, 1) << to_string(outside);
+    EXPECT_NEAR(outside.worst, 1.01, 0.005);
+  }
+}
+
+TEST(VerifyBound, BitesWhereTheSumsRound) {
+  // 1/4 - 1/4 = 0: two terms and three partials of magnitude 1/2 in all.
+  expect_bites_at_its_bound({.weights = {0.5, -0.5},
+                             .inputs = {0.5, 0.5},
+                             .rounding = {DataType::Float, DataType::Float, 3},
+                             .exact = 0,
+                             .bound = (2 + 3 + 2) * 0x1p-24 / 2});
+}
+
+TEST(VerifyBound, BitesWhereTheResultRoundsToHalf) {
+  expect_bites_at_its_bound({.weights = {0.5},
+                             .inputs = {0.5},
+                             .rounding = {DataType::Half, DataType::Float, 1},
+                             .exact = 0.25,
+                             .bound = 0x1p-11 / 4 + 0x1p-24 + (1 + 1 + 2) * 0x1p-24 / 4});
+}
+
+TEST(VerifyBound, BitesWhereTheResultRoundsToBFloat16) {
+  expect_bites_at_its_bound({.weights = {0.5},
+                             .inputs = {0.5},
+                             .rounding = {DataType::BFloat16, DataType::Float, 1},
+                             .exact = 0.25,
+                             .bound = 0x1p-8 / 4 + (1 + 1 + 2) * 0x1p-24 / 4});
+}
+
+// 1000 sums in half of magnitude 1000 / 4: the bound is half of that, and may not be less.
+TEST(VerifyBound, BitesWhereTheSumsRoundToHalf) {
+  expect_bites_at_its_bound({.weights = std::vector<float>(1000, 0.5f),
+                             .inputs = std::vector<float>(1000, 0.5f),
+                             .rounding = {DataType::Half, DataType::Half, 1},
+                             .exact = 250,
+                             .bound = (1000 + 1 + 2) * 0x1p-11 * 250 * (1 + 0x1p-11) +
+                                      (1000 + 2) * 0x1p-24 + 0x1p-11 * 250});
+}
+
+// Whole products whose magnitudes sum to no more than `most`: equality; one more: a bound.
+void expect_equality_up_to(std::int64_t most, const Rounding& rounding, float largest) {
+  for (const std::int64_t more : {0, 1}) {
+    OneResult result{.weights = {largest, -largest, 2.0f + float(more)}, .inputs = {1, 1, 1}};
+    result.rounding = rounding;
+    ASSERT_EQ(std::int64_t(2 * largest) + 2, most);
+    result.exact = 2 + double(more);
+    EXPECT_EQ(result.verify(0).exact, 1 - more);
+    EXPECT_TRUE(result.verify(0).ok());
+    EXPECT_EQ(result.verify(0x1p-20).ok(), more == 1) << "a small error";
+  }
+}
+
+TEST(VerifyBound, AsksForEqualityWhereNothingIsRounded) {
+  expect_equality_up_to(1 << 24, {DataType::Float, DataType::Float, 3}, (1 << 23) - 1);
+  expect_equality_up_to(1 << 11, {DataType::Half, DataType::Half, 3}, (1 << 10) - 1);
+}
+
+// 300 is no bfloat16; its neighbours are 300 = 1.171875 * 2^8 rounded to 8 bits.
+TEST(VerifyBound, AsksForTheExactSumRoundedToTheResultsType) {
+  OneResult result{.weights = std::vector<float>(301, 1), .inputs = std::vector<float>(301, 1)};
+  result.rounding = {DataType::BFloat16, DataType::Float, 1};
+  result.exact = 302;  // 301 lies half way between 300 and 302, of which 300 is even
+  EXPECT_FALSE(result.verify(0).ok());
+  result.exact = 300;
+  EXPECT_TRUE(result.verify(0).ok());
+  EXPECT_EQ(to_string(result.verify(0)), "ok: 1 results, all exact");
+}
+
+TEST(VerifyBound, BitesWhereEveryProductUnderflows) {
+  // 200 products of 2^-170, each lost; the smallest float is 2^-149.
+  expect_bites_at_its_bound({.weights = std::vector<float>(200, 0x1p-85f),
+                             .inputs = std::vector<float>(200, 0x1p-85f),
+                             .rounding = {DataType::Float, DataType::Float, 4},
+                             .exact = 200 * 0x1p-170,
+                             .bound = (200 + 4 + 1) * 0x1p-149 + 0x1p-149});
+}
+
+TEST(VerifyBound, AcceptsAPlainLoopOverSubnormals) {
+  Matrix<float> row(1, 200), in(200, 1), out(1, 1);
+  Random random(8);
+  for (std::int64_t y = 0; y < 200; ++y) {
+    row(0, y) = float(1 + y % 11) * 0x1p-149f;
+    in(y, 0) = float(2 * random.unit() - 1);
+    out(0, 0) += row(0, y) * in(y, 0);
+  }
+  const Verdict verdict =
+      verify_product<float>(sparse::from_dense(std::as_const(row).view(), {1, 1}),
+                            std::as_const(in).view(), std::as_const(out).view(), {});
+  EXPECT_TRUE(verdict.ok()) << to_string(verdict);
+}
+
+TEST(Verify, AGradientOfAnotherPatternIsWrongAltogether) {
+  const Product product;
+  sparse::Csr<float> gradient = sparse::random_pattern(12, 20, {1, 1}, 0.4, 4);
+  const Verdict verdict =
+      verify_gradient<float>(product.weights, gradient, product.out.view(), product.in.view(), {});
+  EXPECT_EQ(verdict.wrong, static_cast<std::int64_t>(product.weights.values.size()));
+}
+
+TEST(Verify, AGradientIsTheProductOfTheTwoRows) {
+  const Product product;
+  sparse::Csr<float> gradient = product.weights;
+  for (std::int64_t r = 0; r < 12; ++r)
+    for (std::int64_t b = gradient.row_begin[std::size_t(r)];
+         b < gradient.row_begin[std::size_t(r) + 1]; ++b) {
+      float sum = 0;
+      for (std::int64_t z = 0; z < 5; ++z)
+        sum += product.out(r, z) * product.in(gradient.col[std::size_t(b)], z);
+      gradient.values[std::size_t(b)] = sum;
+    }
+  const auto verify = [&] {
+    return verify_gradient<float>(product.weights, gradient, product.out.view(), product.in.view(),
+                                  {});
+  };
+  EXPECT_TRUE(verify().ok()) << to_string(verify());
+  std::swap(gradient.values.front(), gradient.values.back());
+  EXPECT_EQ(verify().wrong, 2);
+}
+
+}  // namespace
+}  // namespace tessera::verify
