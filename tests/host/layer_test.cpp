@@ -117,7 +117,7 @@ void expect_product(const sparse::Csr<float>& matrix, MatrixView<const T> in,
       whole_out(r, z) = r < out.rows ? out(r, z) : T(float(sum));
     }
   const verify::Verdict verdict =
-      verify_product<T>(matrix, whole_in.view(), std::as_const(whole_out).view(),
+      verify::verify_product<T>(matrix, whole_in.view(), std::as_const(whole_out).view(),
                         {data_type_of<T>(), DataType::Float, kPartials});
   EXPECT_TRUE(verdict.ok()) << to_string(verdict);
   EXPECT_EQ(verdict.compared, matrix.rows * in.cols);
@@ -143,7 +143,7 @@ void expect_right(const HostCase& c) {
     first += weights.values.size();
     const Matrix<T> whole_q = with_rows(q_grad, weights.rows), whole_s = with_rows(s, weights.cols);
     const verify::Verdict verdict =
-        verify_gradient<T>(weights, gradient, whole_q.view(), whole_s.view(),
+        verify::verify_gradient<T>(weights, gradient, whole_q.view(), whole_s.view(),
                            {DataType::Float, DataType::Float, kPartials});
     EXPECT_TRUE(verdict.ok()) << to_string(verdict);
   }

@@ -20,7 +20,7 @@ struct SpilledRun {
 
   SpilledRun() {
     runtime::LayerCase c;
-    c.weights = random_weights(30, 42, {1, 1}, 0.3, /*seed=*/4);
+    c.weights = runtime::random_weights(30, 42, {1, 1}, 0.3, /*seed=*/4);
     c.partition = {1, 3, 3, 2};
     c.batch = 9;
     c.force_spills = true;

@@ -19,7 +19,7 @@ using Json = nlohmann::json;
 struct TracedCase {
   explicit TracedCase(Dims partition) {
     runtime::LayerCase c;
-    c.weights = random_weights(64, 64, {1, 1}, 0.3, 5);
+    c.weights = runtime::random_weights(64, 64, {1, 1}, 0.3, 5);
     c.batch = 8;
     c.partition = partition;
     c.force_spills = true;

@@ -194,11 +194,11 @@ std::optional<Results> run_typed(const LayerCase& c, const How& how) {
   r.ledgers.push_back(layer.grad_w<T>(q_grad, s, gradient));
   const verify::Rounding rounding{c.type, DataType::Float, plan.tiles_used()};
   const sparse::Csr<float> r_elements = reference_elements<T>(c);
-  r.verdicts.push_back(verify_product<T>(r_elements, s, std::as_const(q).view(), rounding));
-  r.verdicts.push_back(verify_product<T>(sparse::transpose(r_elements), q_grad,
+  r.verdicts.push_back(verify::verify_product<T>(r_elements, s, std::as_const(q).view(), rounding));
+  r.verdicts.push_back(verify::verify_product<T>(sparse::transpose(r_elements), q_grad,
                                          std::as_const(s_grad).view(), rounding));
   r.verdicts.push_back(
-      verify_gradient<T>(c.weights, gradient, in.q_grad.view(), in.s.view(), rounding));
+      verify::verify_gradient<T>(c.weights, gradient, in.q_grad.view(), in.s.view(), rounding));
   r.q = as_float(q);
   r.s_grad = as_float(s_grad);
   r.gradient = gradient.values;

@@ -189,7 +189,7 @@ TEST(Layer, TakesStridedAndTransposedOperandsInEveryPass) {
     s_grad.expect_same_results();
     EXPECT_EQ(wide, plain);
     EXPECT_EQ(turned, plain);
-    EXPECT_TRUE(verify_gradient<float>(c.weights, plain, std::as_const(q_grad.plain).view(),
+    EXPECT_TRUE(verify::verify_gradient<float>(c.weights, plain, std::as_const(q_grad.plain).view(),
                                        std::as_const(s.plain).view(), {})
                     .ok());
   }
@@ -210,7 +210,7 @@ TEST(Layer, ANewPatternReplacesTheOldAndAMisfitLeavesItInPlace) {
   ASSERT_FALSE(layer.set_weights(other));
   layer.forward<float>(s.view(), second.view());
   EXPECT_NE(first, second);
-  EXPECT_TRUE(verify_product<float>(other, s.view(), std::as_const(second).view(),
+  EXPECT_TRUE(verify::verify_product<float>(other, s.view(), std::as_const(second).view(),
                                     {DataType::Float, DataType::Float, 2})
                   .ok());
 

@@ -159,10 +159,10 @@ verify::Verdict run_passes(const TypedCase& c, FullyConnected& layer) {
     const auto gradient =
         sparse::cropped(sparse::with_block(gradients[std::size_t(g)], {1, 1}), n.x, n.y);
     const auto s_g = group_of(s, n.y, g), q_grad_g = group_of(q_grad, n.x, g);
-    add(verify_product<T>(weights, s_g, group_of(q, n.x, g), rounding(Pass::Fwd)));
-    add(verify_product<T>(sparse::transpose(weights), q_grad_g, group_of(s_grad, n.y, g),
+    add(verify::verify_product<T>(weights, s_g, group_of(q, n.x, g), rounding(Pass::Fwd)));
+    add(verify::verify_product<T>(sparse::transpose(weights), q_grad_g, group_of(s_grad, n.y, g),
                           rounding(Pass::GradA)));
-    add(verify_gradient<T>(weights, gradient, q_grad_g, s_g, rounding(Pass::GradW)));
+    add(verify::verify_gradient<T>(weights, gradient, q_grad_g, s_g, rounding(Pass::GradW)));
   }
   return all;
 }

@@ -154,7 +154,7 @@ TEST(SlicedCsr, RandomPutsThroughRandomViewsOfRowsAndColumnsAgreeWithADenseMatri
     }
     EXPECT_EQ(to_dense(rows), truth);
     EXPECT_EQ(to_dense(cols), truth);
-    EXPECT_EQ(to_csr(rows), from_dense<float>(truth.view(), {1, 1}));
+    EXPECT_EQ(to_csr(rows), sparse::from_dense<float>(truth.view(), {1, 1}));
     EXPECT_EQ(to_csc(cols), to_csc(to_csr(rows)));
     SlicedCsr<float>{rows.arrays()};  // the invariants still hold
   }

@@ -8,7 +8,7 @@
 #include "tessera/sparse/convert.hpp"
 #include "tessera/tests/sparse/drawing.hpp"
 
-namespace tessera::arrays {
+namespace tessera::sparse {
 namespace {
 
 using test::raises;
@@ -155,4 +155,4 @@ TEST(CompressedTypes, SizesThatLeaveTheirBits) {
 }
 
 }  // namespace
-}  // namespace tessera::arrays
+}  // namespace tessera::sparse
