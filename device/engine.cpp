@@ -73,7 +73,6 @@ const Machine& Engine::machine() const { return state_->machine; }
 ExchangeMode Engine::mode() const { return state_->mode; }
 Bytes Engine::high_water() const { return state_->high_water; }
 const Ledger& Engine::ledger() const { return state_->ledger; }
-Ledger Engine::take_ledger() { return std::exchange(state_->ledger, {}); }
 SlotId Engine::add_slot(const SlotSpec& spec) { return state_->slots.add(spec); }
 ByteRows Engine::view(SlotId slot) const {
   return state_->slots.in_use(slot, Access::ReadWrite).contents;

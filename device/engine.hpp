@@ -220,9 +220,8 @@ class Engine {
   // keep_tiles(nullptr). Costs O(tiles) memory and time a step.
   void keep_tiles(TileLedger* tiles);
 
-  // Of the steps since begin_program(), or since the ledger was last taken.
+  // The cycles and bytes of the steps since begin_program().
   const Ledger& ledger() const;
-  Ledger take_ledger();
 
  private:
   using Vertex = Cycles (*)(void* object, const Tile& tile);

@@ -40,8 +40,8 @@ void check_layer_product(Pass pass, const LayerWeights& weights, MatrixView<cons
     const auto in_g = group_of(in, groups, g), out_g = group_of(out, groups, g);
     const bool turned = pass == Pass::GradA;
     add(pass, g,
-        turned ? check_product<T>(sparse::transpose(given), in_g, out_g, rounding)
-               : check_product<T>(given, in_g, out_g, rounding),
+        turned ? verify::check_product<T>(sparse::transpose(given), in_g, out_g, rounding)
+               : verify::check_product<T>(given, in_g, out_g, rounding),
         all);
   }
 }
@@ -54,7 +54,7 @@ void check_layer_gradient(std::span<const sparse::Csr<float>> gradients, MatrixV
   const std::int64_t groups = std::ssize(gradients);
   for (std::int64_t g = 0; g < groups; ++g)
     add(Pass::GradW, g,
-        check_gradient<T>(gradients[std::size_t(g)], group_of(q_grad, groups, g),
+        verify::check_gradient<T>(gradients[std::size_t(g)], group_of(q_grad, groups, g),
                           group_of(s, groups, g), rounding),
         all);
 }

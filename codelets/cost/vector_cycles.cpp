@@ -65,17 +65,6 @@ Cycles rearrange_cycles(std::int64_t blocks, std::int64_t side, std::int64_t z, 
       18 + workers * (34 + ceil_div(blocks, workers) * (3 + ceil_div(z, z_grain) * (3 + square))));
 }
 
-Cycles gather_cycles(std::int64_t n, DataType type, std::int64_t workers) {
-  const bool half = bytes_of(type) == 2;
-  const std::int64_t vectors = ceil_div(n / vector_width(type), workers);
-  const std::int64_t loop = vectors == 0 ? 0 : half ? 8 + 5 * (vectors - 1) : 5 + 3 * (vectors - 1);
-  constexpr std::int64_t kHalfRemainder[] = {0, 10, 10, 14};
-  const std::int64_t remainder = half ? kHalfRemainder[n % 4] : n % 2 * 5;
-  // The worker with the remainder skips the last turn of the loop.
-  const std::int64_t saved = vectors == 0 ? 0 : half ? 5 : 3;
-  return Cycles(18 + workers * (23 + std::max(loop, loop + remainder - saved)));
-}
-
 Cycles exchange_cycles(std::int64_t bytes, ExchangeWidth width) {
   return Cycles(ceil_div(bytes, width.bytes_per_cycle));
 }

@@ -30,9 +30,6 @@ Cycles transpose_blocks_cycles(std::int64_t blocks, BlockShape block, DataType t
 Cycles rearrange_cycles(std::int64_t blocks, std::int64_t side, std::int64_t z, DataType type,
                         std::int64_t workers);
 
-// Gathers n values by index, one index of work per value.
-Cycles gather_cycles(std::int64_t n, DataType type, std::int64_t workers);
-
 // What a tile receives in one exchange, in bytes per cycle.
 struct ExchangeWidth {
   std::int64_t bytes_per_cycle = 4;

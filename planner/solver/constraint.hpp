@@ -34,34 +34,20 @@ enum class Kind : std::uint8_t {
   Call                    // r == function(a[0], a[1], ...)
 };
 
-// How a function's value moves when this argument grows and the others stay.
-enum class Monotone : std::uint8_t {
-  None,        // nothing is known
-  Increasing,  // never falls
-  Decreasing   // never rises
-};
-
 // The value for assigned arguments; none: these arguments are no solution.
 // Must be a pure function (same arguments, same answer) and return values in [0, kMaxValue]; a
 // negative one is Error{InvalidArgument}. Solves on several threads call it at the same time.
 using Function = std::function<std::optional<Value>(std::span<const Value>)>;
-
-// A monotone function is not asked at a corner of its arguments' box with a larger coordinate than
-// this: a variable nothing is known of yet reaches up to kMaxValue, where ordinary formulas
-// overflow.
-inline constexpr Value kLargestCorner = Value{1} << 32;
 
 // A lower bound of the function over a box of arguments; none: no solution lies in the box.
 // Must hold for every point of the box; need not be tight. An upper end may be as large as
 // kMaxValue: do not multiply with it unchecked. Purity and threads as Function.
 using LowerBound = std::function<std::optional<Value>(std::span<const Interval>)>;
 
-// A function of a model with what is known of it. `monotone` is empty or has one entry per
-// argument.
+// A function of a model with what is known of it.
 struct FunctionEntry {
   Function exact;
   LowerBound lower;  // may be empty
-  std::vector<Monotone> monotone;
 };
 
 // One constraint as data. Checker and propagators both read it and share nothing else.

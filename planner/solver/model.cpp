@@ -150,21 +150,13 @@ VarId Model::call_entry(const std::vector<VarId>& arguments, FunctionEntry entry
 }
 
 VarId Model::call(const std::vector<VarId>& arguments, Function function) {
-  return call_entry(arguments, {std::move(function), {}, {}});
-}
-
-VarId Model::call_monotone(const std::vector<VarId>& arguments, std::vector<Monotone> directions,
-                           Function function) {
-  if (directions.size() != arguments.size())
-    refuse(fmt::format("solver call: {} directions for {} arguments; give one for each",
-                       directions.size(), arguments.size()));
-  return call_entry(arguments, {std::move(function), {}, std::move(directions)});
+  return call_entry(arguments, {std::move(function), {}});
 }
 
 VarId Model::call_bounded(const std::vector<VarId>& arguments, Function function,
                           LowerBound lower) {
   if (!lower) refuse("solver call: the lower bound is empty; use call() without one");
-  return call_entry(arguments, {std::move(function), std::move(lower), {}});
+  return call_entry(arguments, {std::move(function), std::move(lower)});
 }
 
 GroupId Model::add_priority_group(std::string name) {

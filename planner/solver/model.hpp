@@ -75,16 +75,9 @@ class Model {
   VarId logical_not(VarId a);
 
   // --- functions of the caller ---
-  // function(arguments). Nothing is known before all arguments are assigned, unless one of the two
-  // variants below says more. No arguments are allowed.
+  // function(arguments). Nothing is known before all arguments are assigned, unless the
+  // variant below says more. No arguments are allowed.
   VarId call(const std::vector<VarId>& arguments, Function function);
-  // As call, and the result is narrowed from bounds: the function is evaluated at the corner of the
-  // box where it is least and at the one where it is greatest, as soon as all arguments declared
-  // None are assigned. A corner without value narrows nothing (unless it is the only point left),
-  // nor does one beyond kLargestCorner: give decreasing arguments a finite upper end.
-  // `directions` has one entry per argument, else Error{InvalidArgument}.
-  VarId call_monotone(const std::vector<VarId>& arguments, std::vector<Monotone> directions,
-                      Function function);
   // As call, and before that result >= lower(intervals), evaluated whenever an argument narrows.
   VarId call_bounded(const std::vector<VarId>& arguments, Function function, LowerBound lower);
 

@@ -185,7 +185,6 @@ void expect_vector_steps(const VectorCase& c) {
   EXPECT_EQ(told["reduce"], of::reduce_cycles(c.n, depth, c.from, c.to, c.workers).value);
   EXPECT_EQ(told["transpose"], of::transpose_blocks_cycles(c.n, block, c.from, c.workers).value);
   EXPECT_EQ(told["rearrange"], of::rearrange_cycles(c.n, side, c.n % 50, c.from, c.workers).value);
-  EXPECT_EQ(told["gather"], of::gather_cycles(c.n, c.from, c.workers).value);
   EXPECT_EQ(told["exchange"], of::exchange_cycles(c.n, {4, bus}).value);
   EXPECT_EQ(told["broadcast"], of::broadcast_cycles(c.n, consecutive, tiles, {4, bus}).value);
 }

@@ -76,7 +76,7 @@ bool reaches_fixpoint(const Posted& c) {
 }
 
 bool waits_for_assignment(const Posted& c) {
-  return c.kind == Kind::Call && !c.function->lower && c.function->monotone.empty();
+  return c.kind == Kind::Call && !c.function->lower;
 }
 
 }  // namespace tessera::planner::solver::internal

@@ -35,14 +35,6 @@ TEST(RearrangeCycles, MatchThePublishedEstimates) {
   EXPECT_EQ(rearrange_cycles(10, 8, 64, kFloat, 6), Cycles(5154));
 }
 
-TEST(GatherCycles, FollowTheLoopAndItsRemainder) {
-  EXPECT_EQ(gather_cycles(0, kFloat, 6), Cycles(18 + 6 * 23));
-  EXPECT_EQ(gather_cycles(1, kFloat, 6), Cycles(18 + 6 * (23 + 5)));
-  EXPECT_EQ(gather_cycles(24, kFloat, 6), Cycles(18 + 6 * (23 + 8)));
-  EXPECT_EQ(gather_cycles(25, kFloat, 6), Cycles(18 + 6 * (23 + 10)));
-  EXPECT_EQ(gather_cycles(27, kHalf, 6), Cycles(18 + 6 * (23 + 8 + 14 - 5)));
-}
-
 TEST(ZeroCycles, GrowByOneCyclePerWordOfTheBusiestWorker) {
   EXPECT_EQ(zero_cycles(0, 6), Cycles(0));
   EXPECT_EQ(zero_cycles(48, 6), Cycles(6 * 16));

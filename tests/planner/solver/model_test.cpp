@@ -57,7 +57,6 @@ TEST(Model, RefusesMalformedCalls) {
   const Function f = [](std::span<const Value>) { return std::optional<Value>(1); };
   EXPECT_THAT(refusal([&] { m.call({v}, {}); }), HasSubstr("empty"));
   EXPECT_THAT(refusal([&] { m.call_bounded({v}, f, {}); }), HasSubstr("lower bound"));
-  EXPECT_THAT(refusal([&] { m.call_monotone({v}, {}, f); }), HasSubstr("0 directions for 1"));
   EXPECT_THAT(refusal([&] { m.max({}); }), HasSubstr("max of no variables"));
 }
 

@@ -327,64 +327,13 @@ TEST(SharedVariables, NeverClimbAValueAtATime) {
 
 // --- functions of the caller ---
 
-FunctionEntry monotone_function() {
-  // Rises with a, falls with b, turns with c.
-  return {[](std::span<const Value> a) {
-            return std::optional<Value>(3 * a[0] + 10 - a[1] + (a[2] - 2) * (a[2] - 2));
-          },
-          {},
-          {Monotone::Increasing, Monotone::Decreasing, Monotone::None}};
-}
-
-bool is_monotone_function(const Point& a) {
-  return 3 * a[0] + 10 - a[1] + (a[2] - 2) * (a[2] - 2) == a[3];
-}
-
-TEST(MonotoneCall, LosesNoSolutionAndDecides) {
-  const auto p = make(Kind::Call, 3, monotone_function());
-  for (Box box : all_boxes(3, 3)) {
-    box.push_back({5, 20});
-    expect_sound(p, box, is_monotone_function);
-  }
-  expect_decides(p, {{0, 4}, {0, 4}, {0, 4}, {0, 30}}, is_monotone_function);
-}
-
-TEST(MonotoneCall, IsTheHullOfItsResultOnceTheUndeclaredArgumentsAreAssigned) {
-  const auto p = make(Kind::Call, 3, monotone_function());
-  for (Box box : all_boxes(2, 4)) {
-    box.push_back({4, 4});
-    box.push_back({0, 60});
-    expect_hull(p, box, is_monotone_function, {3});
-  }
-}
-
-TEST(MonotoneCall, WaitsForTheUndeclaredArguments) {
-  internal::Domains dom({{1, 1}, {1, 1}, {0, 1}, {0, kMax}});
-  EXPECT_TRUE(make(Kind::Call, 3, monotone_function())(dom));
-  EXPECT_TRUE(dom.touched().empty());
-}
-
-TEST(MonotoneCall, LearnsNothingFromACornerWithoutValue) {
-  const auto p = make(Kind::Call, 1,
-                      {[](std::span<const Value> a) {
-                         return a[0] < 3 ? std::optional<Value>() : std::optional<Value>(a[0]);
-                       },
-                       {},
-                       {Monotone::Increasing}});
-  const Truth truth = [](const Point& a) { return a[0] >= 3 && a[0] == a[1]; };
-  for (const Box& box : all_boxes(2, 6)) expect_sound(p, box, truth);
-  expect_decides(p, {{0, 6}, {0, 6}}, truth);
-  EXPECT_EQ(fixpoint(p, {{0, 5}, {0, 9}}), (Box{{0, 5}, {0, 5}}));
-}
-
 TEST(BoundedCall, UsesItsLowerBoundBeforeAndItsValueAfterAssignment) {
   const auto p = make(Kind::Call, 2,
                       {[](std::span<const Value> a) { return std::optional(a[0] * a[1] + 1); },
                        [](std::span<const Interval> a) {
                          if (a[0].lo > 4) return std::optional<Value>();
                          return std::optional(a[0].lo * a[1].lo + 1);
-                       },
-                       {}});
+                       }});
   const Truth truth = [](const Point& a) { return a[0] * a[1] + 1 == a[2]; };
   for (const Box& box : all_boxes(3, 4)) expect_sound(p, box, truth);
   EXPECT_EQ(fixpoint(p, {{2, 3}, {4, 5}, {0, 99}}), (Box{{2, 3}, {4, 5}, {9, 99}}));

@@ -102,8 +102,8 @@ class TwinMaker {
     }
   }
 
-  // 3 a + max(0, 20 - b), nothing for a == b == 2; told as monotone or with a lower bound.
-  void add_call(bool monotone, std::size_t a, std::size_t b) {
+  // 3 a + max(0, 20 - b), nothing for a == b == 2; posted with or without a lower bound.
+  void add_call(bool bounded, std::size_t a, std::size_t b) {
     const Function f = [](std::span<const Value> v) {
       if (v[0] == 2 && v[1] == 2) return std::optional<Value>();
       return std::optional<Value>(3 * v[0] + std::max<Value>(0, 20 - v[1]));
@@ -112,9 +112,8 @@ class TwinMaker {
       return std::optional<Value>(3 * v[0].lo + std::max<Value>(0, 20 - v[1].hi));
     };
     const std::vector<VarId> arguments{twin_.all[a], twin_.all[b]};
-    twin_.all.push_back(monotone ? twin_.model.call_monotone(
-                                       arguments, {Monotone::Increasing, Monotone::Decreasing}, f)
-                                 : twin_.model.call_bounded(arguments, f, lower));
+    twin_.all.push_back(bounded ? twin_.model.call_bounded(arguments, f, lower)
+                                : twin_.model.call(arguments, f));
     add_value([f, a, b](const Values& v) { return f(std::array{v[a], v[b]}); });
   }
 

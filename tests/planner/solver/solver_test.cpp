@@ -36,9 +36,12 @@ struct TileSplit {
     const VarId gy = model.ceil_div(model.constant(y), parts[1]);
     const VarId gz = model.ceil_div(model.constant(z), parts[2]);
     const VarId bucket = model.sum(model.ceil_div(model.constant(x * y / 10), used), gx);
-    const VarId work = model.call_monotone(
-        {gx, gy, gz}, {Monotone::Increasing, Monotone::Increasing, Monotone::Increasing},
-        [](std::span<const Value> v) { return std::optional<Value>(work_of(v[0], v[1], v[2])); });
+    const VarId work = model.call_bounded(
+        {gx, gy, gz},
+        [](std::span<const Value> v) { return std::optional<Value>(work_of(v[0], v[1], v[2])); },
+        [](std::span<const Interval> v) {
+          return std::optional<Value>(work_of(v[0].lo, v[1].lo, v[2].lo));
+        });
     const VarId moved = model.sum(model.product(gy, gz), model.product(bucket, parts[2]));
     const VarId partials = model.product(gx, gz);
     const VarId reduced = model.product(partials, model.reified_less(model.constant(1), parts[1]));
