@@ -13,15 +13,15 @@
 namespace tessera::partitioner {
 namespace {
 
-// Blocks of one row of the matrix that lie in one row of a record.
+// Blocks of one row of the matrix that are in one row of a record.
 struct Segment {
   std::int32_t row = 0, count = 0;  // block row of the matrix
   std::int32_t group = 0;
-  std::int64_t col = 0;   // first position in the group's columns
+  std::int64_t col = 0;   // first position in the columns of the group
   std::int64_t slot = 0;  // value slot of its first block
 };
 
-// What some neighbouring buckets hold.
+// The content of some neighbouring buckets.
 struct Group {
   std::vector<Segment> segments;
   std::vector<std::int32_t> col;  // block columns of the matrix
@@ -106,7 +106,7 @@ std::vector<Group> read_groups(const Buckets& buckets, Executor& executor) {
       fmt::format("decode: the words are not of the grid's {} bits", buckets.grid.word_bits));
 }
 
-// Puts the segments of each row together. Rows are independent of each other.
+// Joins the segments of each row. Rows are independent of each other.
 template <class T>
 class Assembler {
  public:
@@ -153,7 +153,7 @@ class Assembler {
                                         segment_begin_[r + 1] - segment_begin_[r]);
   }
 
-  // A counting sort by rows; row_begin is counted along the way.
+  // Sorts the segments by rows with a counting sort, and computes row_begin.
   void sort_segments() {
     const auto rows = static_cast<std::size_t>(matrix_.block_rows());
     matrix_.row_begin.assign(rows + 1, 0);
@@ -176,7 +176,7 @@ class Assembler {
       }
   }
 
-  // For the rare row of which one bucket holds blocks between those of another.
+  // Handles the rare row in which one bucket holds blocks between those of another.
   void merge_row(std::int64_t row, std::span<const Segment> of_row) {
     std::vector<Entry> entries;
     for (const Segment& s : of_row)

@@ -20,12 +20,12 @@ namespace {
 using internal::Holdings;
 using internal::Pieces;
 
-// Every piece whole at home.
+// The records of a pattern whose pieces are all whole at home.
 class HomeRecords {
  public:
   HomeRecords(const Pieces& pieces, const TileGrid& grid) : pieces_(pieces), grid_(grid) {}
 
-  // False when there is no room.
+  // Returns false if the record does not fit.
   template <class Word>
   bool add(std::int64_t bucket, internal::BucketWriter<Word>& writer) {
     if (pieces_.blocks_of(bucket) == 0) return true;
@@ -39,7 +39,7 @@ class HomeRecords {
   internal::RecordRows record_;
 };
 
-// What holdings say.
+// The records that `holdings` describes.
 class HeldRecords {
  public:
   explicit HeldRecords(const Holdings& holdings) : holdings_(holdings) {}
@@ -74,13 +74,14 @@ SpillStats write_range(const TileGrid& grid, Range range, const internal::Bucket
   return writer.stats();
 }
 
-// `records` is copied, as every task needs lists of its own.
+// `records` is copied for every task, because it contains scratch lists.
 template <class Word, class Records>
 void write_buckets(const TileGrid& grid, Executor& executor, const Records& records,
                    Buckets& buckets) {
   buckets.grid = grid;
   const auto lists = internal::resize_lists<Word>(grid, buckets);
-  // A writer has lists that must grow, so it is given many buckets; eight ranges a thread even out.
+  // The scratch lists of a writer grow with use, so each writer gets many buckets. Eight ranges per
+  // thread balance the load.
   const std::int64_t ranges = std::min<std::int64_t>(grid.buckets(), 8 * executor.threads());
   std::vector<SpillStats> stats(static_cast<std::size_t>(ranges));
   executor.for_each(ranges, [&](std::int64_t i) {
@@ -100,7 +101,7 @@ void write_words(const TileGrid& grid, Executor& executor, const Records& record
     write_buckets<std::uint32_t>(grid, executor, records, buckets);
 }
 
-// What balancing knows and the words do not say.
+// Sets the statistics that only balancing knows, and that the words do not contain.
 void add_spill_stats(const Holdings& holdings, const internal::Balanced& balanced,
                      SpillStats& stats) {
   const internal::Figures figures = internal::figures_of(holdings);
@@ -133,7 +134,8 @@ std::optional<Misfit> encode_held(const Pieces& pieces, const TileGrid& grid,
   return std::nullopt;
 }
 
-// Separate GradA words would have to be counted column by column, and the load be looked at.
+// Not for separate GradA buckets, whose words would have to be counted column by column, and not if
+// the load is to be evened.
 bool is_known_to_stay_home(const Pieces& pieces, const TileGrid& grid,
                            const EncodeOptions& options) {
   return !options.force_spills && !options.even_load && !grid.separate_grad_a &&

@@ -23,7 +23,7 @@ using internal::Pattern;
 
 std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-// The arrival that a bucket takes in: its position in the new matrix.
+// An added block, and the bucket that takes it.
 struct Delivery {
   std::int64_t bucket = 0;
   std::int32_t position = 0;
@@ -31,7 +31,7 @@ struct Delivery {
   friend auto operator<=>(const Delivery&, const Delivery&) = default;
 };
 
-// What one task did to its buckets.
+// The statistics of the buckets of one task before and after, and whether everything fitted.
 struct Outcome {
   SpillStats before, after;
   bool fits = true;
@@ -58,7 +58,7 @@ class Updater {
         first_(held_.size()),
         touched_(held_.size()) {}
 
-  // The buckets that change, or none when one of them cannot take what is added to it.
+  // Returns the buckets that change, or nothing if an added block does not fit in its bucket.
   std::optional<std::vector<std::int64_t>> run(const Moves& moves) {
     renumber(moves);
     deliver(moves);
@@ -81,7 +81,7 @@ class Updater {
     for (std::int32_t& slot : slots) slot += slot >= 0 ? by : 0;
   }
 
-  // New positions into the source map; finds the buckets that lose blocks.
+  // Writes the new positions into the source map, and finds the buckets that lose blocks.
   void renumber(const Moves& moves) {
     executor_.for_each(grid_.buckets(), [&](std::int64_t b) {
       touched_[index(b)] = is_cut_again(b);
@@ -107,8 +107,9 @@ class Updater {
     });
   }
 
-  // A cell is cut into its buckets in order of positions, and stays so: an arrival goes to the last
-  // bucket that begins before it, so that rows stay together, or to the nearest one with room.
+  // The buckets of a cell hold consecutive stretches of positions, and this order is kept: an added
+  // block is put into the last bucket that begins before its position, so that rows stay together,
+  // or into the nearest one with a free slot.
   std::int64_t bucket_for(std::int64_t cell, std::int32_t position) const {
     std::int64_t bucket = cell;
     for (std::int64_t z = 1; z < grid_.splits.z; ++z)
@@ -119,7 +120,7 @@ class Updater {
     for (std::int64_t distance = 0; distance < grid_.splits.z; ++distance)
       for (const std::int64_t b : {bucket - distance, bucket + distance})
         if (has_room(b)) return b;
-    return bucket;  // which will turn out not to fit
+    return bucket;  // full: the writer will refuse the block
   }
 
   void deliver(const Moves& moves) {
@@ -203,8 +204,8 @@ class Updater {
   Executor& executor_;
   bool at_home_;
   internal::BucketLists<Word> lists_;
-  std::vector<std::int64_t> held_;    // [buckets] blocks, with those delivered
-  std::vector<std::int32_t> first_;   // [buckets] least position in it
+  std::vector<std::int64_t> held_;    // [buckets] blocks, added ones included
+  std::vector<std::int32_t> first_;   // [buckets] smallest position
   std::vector<char> touched_;         // [buckets]
   std::vector<Delivery> deliveries_;  // by bucket
 };
@@ -221,8 +222,9 @@ std::optional<std::vector<std::int64_t>> update_some(Buckets& buckets, const Pat
   return Updater<std::uint32_t>(buckets, matrix, change, *cut_again, executor).run(moves);
 }
 
-// Only what is all at home can be cut again in parts. Elements that change in place need a table of
-// all positions from the first change to the last, which pays only where few buckets change.
+// Parts can be cut again on their own only if all blocks are at home. Elements that change in place
+// need a table of all positions from the first change to the last, which is worth its cost only if
+// few buckets change.
 bool cheaper_all_afresh(const internal::ChangeByPart& change, const Buckets& buckets) {
   const TileGrid& grid = buckets.grid;
   const std::int64_t parts = std::ssize(change.cut_again());
@@ -230,13 +232,14 @@ bool cheaper_all_afresh(const internal::ChangeByPart& change, const Buckets& buc
   std::int64_t in_place = 0;
   for (const internal::PartChange& part : change.parts())
     if (!part.cut_again) in_place += part.count();
-  constexpr std::int64_t kFew = 64;  // no time to be gained below
+  constexpr std::int64_t kFew = 64;  // below this there is no time to gain
   if (in_place < kFew || !grid.block.is_element()) return parts == grid.splits.x;
   return 8 * (parts * grid.splits.y * grid.splits.z + in_place) > grid.buckets();
 }
 
-// Do many elements change in most x partitions? Then all is encoded afresh, and to sort out where
-// they change would only cost. Seen from a sample; a wrong guess costs time, nothing else.
+// True if many elements change in most x partitions. Everything is then encoded again, and sorting
+// the changes by partition would only cost time. Judged from a sample; a wrong guess costs time and
+// nothing else.
 bool changes_everywhere(const sparse::PatternChange& change, const TileGrid& grid) {
   constexpr std::size_t kMany = 4096, kSample = 256;
   if (!grid.block.is_element() || change.removed.size() + change.added.size() < kMany) return false;

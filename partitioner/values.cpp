@@ -32,7 +32,7 @@ void check_length(std::string_view what, std::size_t length, std::int64_t expect
               fmt::format("{}: {} values given, {} expected", what, length, expected));
 }
 
-// Slots of a bucket that hold a block: padding is at the end.
+// The slots of a bucket that hold a block. Padding is at the end.
 std::span<const std::int32_t> held_slots(const Buckets& buckets, std::int64_t bucket) {
   const auto slots = std::span(buckets.source)
                          .subspan(static_cast<std::size_t>(bucket * buckets.grid.blocks),
@@ -53,8 +53,8 @@ void for_each_stretch(std::span<const std::int32_t> held, Move&& move) {
   }
 }
 
-// Rows of a cell are short and far apart, which the hardware does not foresee: 1.3 times with the
-// hint, one for each cache line.
+// Rows of a cell are short and far apart, which the hardware prefetcher does not predict. With the
+// hint, one for each cache line, this is 1.3 times as fast.
 template <class To, class From>
 void fill_elements(std::span<const std::int32_t> held, const From* values, std::span<To> to) {
   constexpr std::size_t kLine = 16, kAhead = 192;
@@ -66,7 +66,8 @@ void fill_elements(std::span<const std::int32_t> held, const From* values, std::
   for (; i < held.size(); ++i) to[i] = convert<To>(values[held[i]]);
 }
 
-// How blocks come into bucket order: past the caches where there are many.
+// The method of copying blocks into bucket order: with ordinary stores, or past the caches if there
+// are many blocks.
 enum class Way { Store, Stream };
 
 template <class To, class From>
@@ -88,7 +89,7 @@ void fill_block(const From* from, std::int64_t area, Way way, To* to) {
     std::transform(from, from + area, to, convert<To, From>);
 }
 
-// `next` is the block that is wanted after these, or -1.
+// `next` is the block that is read after these, or -1.
 template <class To, class From>
 void fill_blocks(std::span<const std::int32_t> held, std::int64_t next, std::int64_t area,
                  const From* values, Way way, To* to) {
@@ -99,7 +100,7 @@ void fill_blocks(std::span<const std::int32_t> held, std::int64_t next, std::int
   }
 }
 
-// `next` is the bucket that comes after this one, if there is one.
+// `next` is the bucket that is filled after this one, if there is one.
 template <class To, class From>
 void fill_bucket(const Buckets& buckets, std::int64_t bucket, std::int64_t next, const From* values,
                  Way way, std::span<To> bucket_values) {
@@ -135,7 +136,7 @@ void refill(const Buckets& buckets, std::span<const From> values, std::span<To> 
   const TileGrid& grid = buckets.grid;
   const Way way =
       way_of<To, From>(grid.block.area(), grid.buckets() * grid.blocks, bucket_values.data());
-  // Ranges, as streams are finished once for each.
+  // Buckets are grouped in ranges because streams are finished once for each range.
   const std::int64_t ranges = std::min<std::int64_t>(grid.buckets(), 16 * executor.threads());
   executor.for_each(ranges, [&](std::int64_t i) {
     const std::int64_t end = (i + 1) * grid.buckets() / ranges;

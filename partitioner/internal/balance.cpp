@@ -24,8 +24,9 @@ std::int64_t count_blocks(const std::vector<Leftover>& left) {
   return blocks;
 }
 
-// Fits when either order does: two deciders that larger capacities cannot turn against us are,
-// together, another one. Leaves the better of the two outcomes.
+// The pattern fits if it fits in either order. Each order alone never fails with larger capacities
+// if it succeeded with smaller ones, so neither do both together. Leaves the better of the two
+// outcomes in `holdings`.
 std::vector<Leftover> fill_either_way(Holdings& holdings) {
   auto left = fill(holdings, Stay::LongRows);
   if (left.empty()) return left;
@@ -49,7 +50,7 @@ bool fits_when_grown(Holdings& holdings, const TileGrid& grid, std::int64_t perc
   return !any_overfull(holdings) || fill_either_way(holdings).empty();
 }
 
-// The least factor that fits, in hundredths.
+// The smallest factor that fits, in hundredths.
 std::int64_t least_percent(Holdings& holdings, bool forced) {
   const TileGrid grid = holdings.grid();
   // No int32 pattern needs more than 2^31 times a capacity of one.
@@ -66,7 +67,7 @@ std::int64_t least_percent(Holdings& holdings, bool forced) {
   return enough;
 }
 
-// What the first bucket's piece would take if it stayed whole.
+// Sets what the piece of the first bucket would need as a whole.
 void add_tile(Misfit& misfit, Holdings& holdings, std::int64_t bucket) {
   const TileGrid& grid = holdings.grid();
   misfit.x = bucket / grid.splits.z / grid.splits.y;
@@ -112,7 +113,7 @@ void describe(Misfit& misfit, const TileGrid& grid) {
       misfit.blocks_free, grad_a_part(misfit), tiles_part(misfit, grid), misfit.capacity_factor);
 }
 
-// For holdings of which some are overfull.
+// Spills holdings of which some buckets are overfull.
 Balanced spill(Holdings& holdings, Spilling spilling) {
   const Holdings whole = holdings;
   Balanced result{fill_either_way(holdings)};

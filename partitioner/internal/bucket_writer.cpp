@@ -81,7 +81,8 @@ bool BucketWriter<Word>::add(const RecordRows& record) {
   return true;
 }
 
-// By way of a list of its own: how many rows it has, and so its length, shows only at the end.
+// Writes to a scratch list first: the number of rows, and so the length of the record, is known
+// only at the end.
 template <class Word>
 bool BucketWriter<Word>::add_grad_a(const RecordRows& record) {
   scratch_.resize(static_cast<std::size_t>(writer_.grad_a_room(record)));

@@ -17,17 +17,17 @@ struct BucketLists {
   std::vector<std::int32_t>& source;
 };
 
-// Gives the lists the sizes of the grid. Storage that is there already is used again, with what
-// stood in it.
+// Gives the lists the sizes that the grid asks for. Existing storage is used again, with its old
+// content.
 template <class Word>
 BucketLists<Word> resize_lists(const TileGrid& grid, Buckets& buckets);
 
-// Sums counts, takes the larger of sizes.
+// Adds `more` to `sum`: counts are added, and of the fullest_* fields the larger is kept.
 void add_stats(SpillStats& sum, const SpillStats& more);
 
-// Writes one bucket after the other: start(), add() for each record, finish(). Every word and slot
-// is written, whatever stood there. Not for use by several threads, but several objects may write
-// different buckets at once.
+// BucketWriter writes one bucket after the other: start(), add() for each record, finish(). Every
+// word and slot is written, so old content does not matter. An object must not be used by several
+// threads, but several objects may write different buckets at once.
 template <class Word>
 class BucketWriter {
  public:
@@ -35,14 +35,16 @@ class BucketWriter {
       : grid_(grid), lists_(lists), writer_(grid) {}
 
   void start(std::int64_t bucket);
-  // False, and nothing is written, when there is no room, all workers counted.
+
+  // Returns false, and writes nothing, if the record does not fit, all workers counted.
   bool add(const RecordRows& record);
   void finish();
-  // Of all that was added and finished.
+
+  // Statistics of everything that was added and finished.
   const SpillStats& stats() const { return stats_; }
 
  private:
-  // Part of a list that belongs to one bucket, written from front to back.
+  // The part of a list that belongs to one bucket. It is written from front to back.
   template <class T>
   struct Room {
     std::span<T> all;

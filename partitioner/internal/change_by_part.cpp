@@ -15,7 +15,7 @@ std::span<const BlockAt> ascending(const std::vector<BlockAt>& places,
   return sorted;
 }
 
-// Takes what lies before `end_row` off the front of `rest`.
+// Removes the blocks before `end_row` from the front of `rest` and returns them.
 std::span<const BlockAt> take_before(std::int64_t end_row, std::span<const BlockAt>& rest) {
   const auto end = std::partition_point(rest.begin(), rest.end(),
                                         [end_row](const BlockAt& at) { return at.row < end_row; });
@@ -24,12 +24,13 @@ std::span<const BlockAt> take_before(std::int64_t end_row, std::span<const Block
   return taken;
 }
 
-// Measured on one core: an element is encoded in 2 to 3 ns with its value, in the order of the
-// matrix; a bucket in which a few change takes five times as long as in an encode, and each change
-// 60 ns more. For blocks of 16 x 16, where values are most of it, a change costs 230 ns and a block
-// 70 ns.
+// True if it is cheaper to encode a part again than to change it. The figures were measured on one
+// core: an element is encoded with its value in 2 to 3 ns, in the order of the matrix; a bucket in
+// which a few elements change takes five times as long as in an encode, and each change 60 ns more.
+// For blocks of 16 x 16, where values are most of the work, a change costs 230 ns and a block 70
+// ns.
 bool cheaper_afresh(std::int64_t changes, std::int64_t blocks, const TileGrid& grid) {
-  constexpr std::int64_t kFew = 64, kSmallPart = 4096;  // no time to be gained below
+  constexpr std::int64_t kFew = 64, kSmallPart = 4096;  // below these there is no time to gain
   const bool element = grid.block.is_element();
   if (element && blocks >= kSmallPart && 8 * (changes - 4) > grid.splits.y * grid.splits.z)
     return true;
@@ -48,7 +49,7 @@ ChangeByPart::ChangeByPart(const sparse::PatternChange& change, const Pattern& m
   std::int64_t shift = 0;
   for (std::int64_t x = 0; x < grid.splits.x; ++x) {
     PartChange part{x * step, std::min(rows, (x + 1) * step), {}, {}, shift, false};
-    const bool last = x + 1 == grid.splits.x;  // it also gets what lies outside
+    const bool last = x + 1 == grid.splits.x;  // also takes places outside the matrix
     part.removed = last ? removed : take_before(part.end_row, removed);
     part.added = last ? added : take_before(part.end_row, added);
     part.cut_again = cheaper_afresh(

@@ -6,7 +6,7 @@
 namespace tessera::partitioner::internal {
 namespace {
 
-// Runs to be poured; those before `next` have been.
+// The runs to be poured from one bucket; those before `next` are already poured.
 struct Stream {
   std::int64_t bucket = 0;
   std::vector<Run> runs;
@@ -54,7 +54,7 @@ class Filling {
   }
 
  private:
-  // True when all of the stream went into the bucket.
+  // Returns true if the whole stream fitted in the bucket.
   bool pour(Stream& stream, std::int64_t bucket) {
     const std::int32_t cell = holdings_.cell_of(stream.bucket);
     if (!holdings_.may_take(bucket, cell)) return stream.empty();
@@ -70,7 +70,7 @@ class Filling {
   }
 
   // Bucket `i` of a group in pouring order. Pieces travel towards higher partitions, so the bucket
-  // one partition before the first stream comes first: most steps are then one partition long.
+  // one partition before the first stream is filled first: most steps are then one partition long.
   std::int64_t nth_bucket(std::int64_t begin, std::int64_t range, std::int64_t i) const {
     const std::int64_t y_part = range > splits_.z ? splits_.y : 1;
     const std::int64_t z = i % splits_.z, y = i / splits_.z % y_part;

@@ -14,7 +14,7 @@ void record_cells(const Holdings& holdings, std::int64_t bucket, std::vector<std
 
 namespace {
 
-// Rows of runs that follow each other.
+// Lists the rows of the record's runs; the runs of a row are consecutive.
 void list_rows(RecordRows& record) {
   record.rows.clear();
   std::int32_t first = 0;
@@ -52,9 +52,9 @@ void Gatherer::collect(const Holdings& holdings, std::int64_t bucket, std::int32
     if (guest.cell == cell) runs_.push_back(guest.run);
 }
 
-// The runs, long rows first.
+// Returns the runs ordered by rows, long rows first.
 std::span<const Run> Gatherer::join_rows(std::vector<Run>& runs) {
-  // The runs of a row become neighbours, columns ascending.
+  // After this sort the runs of a row are neighbours, columns ascending.
   std::sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) { return a.begin < b.begin; });
   rows_.clear();
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(runs.size()); ++i) {
@@ -74,7 +74,7 @@ std::span<const Run> Gatherer::join_rows(std::vector<Run>& runs) {
 
 void Gatherer::gather(const Holdings& holdings, std::int64_t bucket, std::int32_t cell,
                       RecordRows& record) {
-  // A piece alone with its cell: nearly every record.
+  // A piece that is alone in its bucket: nearly every record.
   if (holdings.whole_home(bucket) && holdings.cell_of(bucket) == cell &&
       holdings.guests(bucket).empty())
     return home_record(holdings.pieces(), bucket, cell, record);

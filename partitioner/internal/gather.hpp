@@ -9,20 +9,22 @@
 
 namespace tessera::partitioner::internal {
 
-// The non-zeros of one record, in the order of its words and values. Refers to lists of others.
+// RecordRows describes the non-zeros of one record, in the order of its words and values. It refers
+// to lists that others own.
 struct RecordRows {
   struct Row {
     std::int32_t row = 0;    // block row inside the cell
-    std::int32_t first = 0;  // its first block, counted from the record's first
+    std::int32_t first = 0;  // position of its first block in the record
     std::int32_t count = 0;
 
     friend bool operator==(const Row&, const Row&) = default;
   };
   std::int64_t x = 0, y = 0;  // the cell
   std::int64_t blocks = 0;
-  std::vector<Row> rows;  // longest first, ties by row
-  // Every row again as one run or as several that follow each other, columns ascending. Positions
-  // count in `col`; a column of the cell is the one found there less `first_col`.
+  std::vector<Row> rows;  // longest first, then by row number
+
+  // The same rows as runs: each row is one run or several consecutive runs, columns ascending. Runs
+  // hold positions in `col`; a column inside the cell is col[position] - first_col.
   std::span<const Run> runs;
   std::span<const std::int32_t> col;
   std::int32_t first_col = 0;
@@ -32,19 +34,22 @@ struct RecordRows {
   }
 };
 
-// The record of a piece that is whole at home: its rows are in order already.
+// Sets `record` to the record of a piece that is whole at home, whose rows are in order already.
 void home_record(const Pieces& pieces, std::int64_t bucket, std::int64_t cell, RecordRows& record);
 
-// The cells of a bucket's records in record order: its own if whole, then guests as they came.
+// Lists the cells of a bucket's records in record order: its own cell if the piece is whole at
+// home, then the guests' cells in order of arrival.
 void record_cells(const Holdings& holdings, std::int64_t bucket, std::vector<std::int32_t>& cells);
 
-// Brings together what a bucket holds of a cell. One object may gather many records; it allocates
-// only until its lists have grown to the largest of them. A record is good until the next one.
+// Gatherer collects everything that a bucket holds of a cell. One object may gather many records;
+// it allocates only until its lists have grown to the largest of them. A record is valid until the
+// next call.
 class Gatherer {
  public:
   void gather(const Holdings& holdings, std::int64_t bucket, std::int32_t cell, RecordRows& record);
-  // The rows of these runs, which are put in order of their positions; the caller names cell and
-  // columns.
+
+  // Gathers the rows of these runs, and sorts `runs` by position. The caller sets cell and columns
+  // of the record.
   void gather_runs(std::vector<Run>& runs, RecordRows& record);
 
  private:
@@ -57,7 +62,7 @@ class Gatherer {
   std::vector<RowRuns> rows_;
 };
 
-// Collects the travel bounds of records, one after the other.
+// TravelBounds collects the travel bounds of records, one after the other.
 class TravelBounds {
  public:
   explicit TravelBounds(const TileGrid& grid) : splits_(grid.splits) {}

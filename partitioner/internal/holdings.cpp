@@ -9,7 +9,7 @@ namespace tessera::partitioner::internal {
 namespace {
 
 constexpr std::int64_t kRowWords = codelets::kWords<codelets::OutputEntry>;
-// A separate GradA bucket has two words per non-zero: the value's index and the row.
+// A separate GradA bucket has two words per non-zero: the index of its value and its row.
 constexpr std::int64_t kGradAWordsPerBlock = 2;
 
 Room header_room(const TileGrid& grid) {

@@ -9,7 +9,7 @@
 
 namespace tessera::partitioner::internal {
 
-// Room that something takes or that is free. End markers are not counted.
+// Room is an amount of capacity, used or free. End markers are not counted.
 struct Room {
   std::int64_t words = 0, blocks = 0, grad_a_words = 0;
 
@@ -25,22 +25,23 @@ struct Room {
   }
 };
 
-// Part of a cell that lies in some bucket.
+// A run of another cell, or of an own piece that is no longer whole, that a bucket holds.
 struct Guest {
   std::int32_t cell = 0;
   Run run;
 };
 
-// What every bucket would hold. Invariants:
-//   1. a bucket's used room is exactly what its records take when all workers are counted; a bucket
-//      has at most one record of a cell, and a record at most one entry of a row
-//   2. add() is only called with a run that fits, so that used never exceeds the capacity, except
-//      for pieces that are still whole at home
-//   3. the marks describe the record that open() named last
-// Not for use by several threads; refers to `pieces`, which must outlive it.
+// Holdings records what every bucket would hold. Only this class computes how much capacity that
+// needs. Invariants:
+//   1. The used capacity of a bucket is exactly what its records need when all workers are counted;
+//      a bucket has at most one record of a cell, and a record at most one entry of a row.
+//   2. add() is only called with a run that fits, so `used` never exceeds the capacity, except for
+//      pieces that are still whole at home.
+//   3. The marks describe the record that open() named last.
+// An object must not be used by several threads. It refers to `pieces`, which must outlive it.
 class Holdings {
  public:
-  // Every piece whole at home, whether it fits or not.
+  // Starts with every piece whole at home, whether it fits or not.
   Holdings(const Pieces& pieces, const TileGrid& grid);
 
   const TileGrid& grid() const { return grid_; }
@@ -52,7 +53,7 @@ class Holdings {
   Room used(std::int64_t bucket) const { return used_[static_cast<std::size_t>(bucket)]; }
   Room free(std::int64_t bucket) const { return capacity_ - used(bucket); }
   Room capacity() const { return capacity_; }
-  Room header() const { return header_; }  // of one record without rows
+  Room header() const { return header_; }  // needed by one record without rows
   bool overfull(std::int64_t bucket) const { return !used(bucket).fits_in(capacity_); }
   bool whole_home(std::int64_t bucket) const { return whole_[static_cast<std::size_t>(bucket)]; }
   const std::vector<Guest>& guests(std::int64_t bucket) const {
@@ -62,29 +63,37 @@ class Holdings {
     return guest_cells_[static_cast<std::size_t>(bucket)];
   }
 
-  // The same pieces and marks at home again, for other capacities.
+  // Puts the same pieces at home again, with other capacities.
   void set_capacity(const TileGrid& grid);
-  // Takes the piece that is whole at home out of its bucket.
+
+  // Removes the piece that is whole at home from its bucket.
   void evict(std::int64_t bucket);
 
-  // Is there room for a single block of the cell, at the best? O(records of the bucket).
+  // True if the bucket may have free capacity for at least one block of the cell. O(records of the
+  // bucket).
   bool may_take(std::int64_t bucket, std::int32_t cell) const;
-  // Names the record that the next four are about. O(what the bucket holds of the cell).
+
+  // Selects the record that the next functions refer to: what `bucket` holds of `cell`. O(what the
+  // bucket holds of the cell).
   void open(std::int64_t bucket, std::int32_t cell);
   bool fits(const Run& run) const { return extra(run).fits_in(free(open_bucket_)); }
-  // Most blocks of the run's front (back) that fit.
+
+  // The largest number of blocks from the front (back) of the run that fit.
   std::int32_t fitting_front(const Run& run) const;
   std::int32_t fitting_back(const Run& run) const;
   void add(const Run& run);
 
-  // Room of a record that holds just these runs, which are of different rows.
-  // Words and blocks only.
+  // Capacity that a record with exactly these runs needs; the runs must be of different rows. Words
+  // and blocks only.
   Room alone(const std::vector<Run>& runs) const;
-  // The separate GradA words of such a record, 0 where there are no such buckets. Closes the open
-  // record. O(blocks).
+
+  // Separate GradA words that such a record needs, 0 without such buckets. Closes the open record.
+  // O(blocks).
   std::int64_t grad_a_words_alone(std::span<const Run> runs);
-  // Fewer buckets of this capacity cannot hold these cells, however the blocks are spread: each
-  // pays a header, each row of a cell an entry. 0: no number of them can. Not always enough.
+
+  // Returns a lower bound: fewer buckets of this capacity cannot hold these cells, however the
+  // blocks are spread, because each bucket pays a header and each row of a cell an entry. 0: no
+  // number of buckets can. That many buckets are not always enough.
   std::int64_t least_buckets() const;
 
  private:
@@ -103,19 +112,18 @@ class Holdings {
   std::vector<Room> home_, used_;
   std::vector<bool> whole_;
   std::vector<std::vector<Guest>> guests_;
-  std::vector<std::vector<std::int32_t>> guest_cells_;  // distinct, in order of arrival
+  std::vector<std::vector<std::int32_t>> guest_cells_;  // distinct, by arrival
 
   std::int64_t open_bucket_ = 0;
   std::int32_t open_cell_ = 0;
   bool new_record_ = false;
-  // A row of the cell (column of the matrix) is in the open record when its mark is the current
-  // one.
+
+  // A row of the cell (a column of the matrix) is in the open record if its mark equals mark_.
   std::int64_t mark_ = 0;
   std::vector<std::int64_t> row_mark_, col_mark_;
 };
 
-// Does every piece have room at home, all workers counted? Separate GradA buckets are not looked
-// at.
+// True if every piece fits at home, all workers counted. Separate GradA buckets are not checked.
 bool fits_at_home(const Pieces& pieces, const TileGrid& grid);
 
 }  // namespace tessera::partitioner::internal

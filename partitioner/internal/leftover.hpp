@@ -7,7 +7,7 @@
 
 namespace tessera::partitioner::internal {
 
-// Runs without a place. They come from the piece whose home is `bucket`.
+// Leftover holds runs without a place, from the piece whose home is `bucket`.
 struct Leftover {
   std::int64_t bucket = 0;
   std::vector<Run> runs;

@@ -35,8 +35,8 @@ void merge_events(const PartChange& part, std::vector<Event>& events) {
     if (events[i].at == events[i - 1].at) reject(events[i].at, "changes twice");
 }
 
-// The first position at or behind `begin` that is not below `col`: steps double until one is, as
-// neighbouring changes are often near.
+// Returns the first position from `begin` on whose column is not below `col`. Steps double until
+// one is found, since neighbouring changes are often near each other.
 const std::int32_t* gallop(const std::int32_t* begin, const std::int32_t* end, std::int32_t col) {
   std::ptrdiff_t step = 1;
   while (step < end - begin && begin[step] < col) {
@@ -46,7 +46,8 @@ const std::int32_t* gallop(const std::int32_t* begin, const std::int32_t* end, s
   return std::lower_bound(begin, std::min(begin + step + 1, end), col);
 }
 
-// Where the place stands in the matrix, or would stand; not before `next`.
+// Returns the position of the place in the matrix, or the position it would have there; not before
+// `next`.
 std::int64_t position_of(const Pattern& matrix, const Event& event, std::int64_t next) {
   const auto [row, col] = event.at;
   if (row < 0 || row >= std::ssize(matrix.row_begin) - 1) reject(event.at, "lies outside");
@@ -59,7 +60,7 @@ std::int64_t position_of(const Pattern& matrix, const Event& event, std::int64_t
   return at - all;
 }
 
-// Walks along the new matrix from change to change.
+// Goes through the new matrix from change to change.
 class MoveFinder {
  public:
   explicit MoveFinder(const Pattern& matrix) : matrix_(matrix) {}
@@ -88,7 +89,7 @@ class MoveFinder {
   Moves take() { return std::move(moves_); }
 
  private:
-  // Blocks up to there stayed; the first position is where moving begins.
+  // Records that the blocks up to `position` stayed. The first position is where moves begin.
   void go_to(std::int64_t position) {
     if (next_ < 0) {
       next_ = position;

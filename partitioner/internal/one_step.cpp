@@ -6,10 +6,11 @@
 namespace tessera::partitioner::internal {
 namespace {
 
-// What each cell sends on. The least that a cell must send grows with what it is sent, so starting
-// from nothing gives the least of all routings, cell by cell: a cell's amount is the sum over some
-// stretch of the ring that ends in it. Such a stretch is no longer than the ring unless amounts
-// grow forever, so two rounds settle them, and a third that still raises one shows that none do.
+// Rings computes the amount that each cell sends on. The least that a cell must send grows with the
+// amount it receives, so starting from nothing gives the least of all routings, cell by cell: the
+// amount of a cell is the sum over some stretch of the ring that ends in it. Such a stretch is no
+// longer than the ring unless amounts grow forever, so two rounds settle the amounts, and a third
+// round that still raises one shows that there is no solution.
 class Rings {
  public:
   Rings(const Transport& transport, std::int64_t dx, std::int64_t dy)
@@ -33,7 +34,7 @@ class Rings {
   std::int64_t sent(std::int64_t cell) const { return sent_[static_cast<std::size_t>(cell)]; }
 
  private:
-  // False when a cell would have to send more than it may.
+  // Returns false if a cell would have to send more than it may.
   bool settle_ring() {
     constexpr int kRounds = 3;
     std::int64_t came = 0;
@@ -55,7 +56,7 @@ class Rings {
   const Transport& transport_;
   std::int64_t dx_, dy_;
   std::vector<std::int64_t> sent_;  // [cells]
-  std::vector<std::size_t> ring_;   // cells, each the holder of the one before
+  std::vector<std::size_t> ring_;   // cells, each of them the holder of the cell before it
 };
 
 }  // namespace

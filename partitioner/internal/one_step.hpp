@@ -4,10 +4,10 @@
 
 namespace tessera::partitioner::internal {
 
-// The routing with the least travel that uses home and one other displacement, or, with unplaced
-// above 0, the word that there is none. Cells that one displacement joins lie on rings, and each
-// sends on at least what it cannot hold with what it is sent: sums around the rings say how much,
-// with no flow to be searched. O(cells).
+// Returns the routing with the least travel that uses home and one other displacement. If there is
+// none, `unplaced` is above 0. The cells that one displacement joins form rings, and each cell
+// sends on at least the part of its own and received blocks that it cannot hold. Sums around the
+// rings give these amounts, so no flow has to be searched. O(cells).
 Routing one_step_routing(const Transport& transport, std::int64_t dx, std::int64_t dy);
 
 }  // namespace tessera::partitioner::internal

@@ -11,14 +11,15 @@
 
 namespace tessera::partitioner::internal {
 
-// Where the blocks of a canonical matrix lie; see sparse::Csr.
+// The places of the blocks of a canonical matrix; see sparse::Csr.
 struct Pattern {
   std::span<const std::int64_t> row_begin;
   std::span<const std::int32_t> col;
 };
 
-// Neighbouring blocks of one row of one cell: positions begin .. begin + count - 1 of the matrix.
-// Inside a cell a smaller begin is an earlier row, or an earlier column of the same row.
+// A run is a stretch of neighbouring blocks of one row of one cell: positions begin .. begin +
+// count - 1 of the matrix. Inside a cell a smaller `begin` is an earlier row, or an earlier column
+// of the same row.
 struct Run {
   std::int32_t begin = 0, count = 0;
   std::int32_t row = 0;  // block row inside the cell
@@ -30,21 +31,21 @@ struct Run {
   Run without_suffix(std::int32_t n) const { return prefix(count - n); }
 };
 
-// Long rows first, so that stripping from the end removes the rows that are cheap to move.
+// Orders long rows first, so that stripping from the end removes the rows that are cheap to move.
 constexpr bool longer_row_first(const Run& a, const Run& b) {
   return a.count != b.count ? a.count > b.count : a.row < b.row;
 }
 
-// The blocks of a matrix, sorted to the buckets that are their homes. The blocks of a cell in order
-// of row, then column, are cut into one stretch for each of its buckets. Nothing is copied of the
-// matrix, whose arrays must outlive this.
+// Pieces assigns the blocks of a matrix to the buckets that are their homes. The blocks of a cell,
+// in order of row, then column, are cut into one stretch for each of its buckets. Nothing of the
+// matrix is copied, so its arrays must outlive this object.
 struct Pieces {
   // The buckets of one x partition.
   struct Part {
     std::vector<Run> runs;                // one per row of a piece; in a piece: longer_row_first
     std::vector<std::int64_t> run_begin;  // [buckets of the part + 1]
     std::vector<std::int64_t> blocks;     // [buckets of the part]
-    std::int64_t cut_rows = 0;            // borders of pieces that fall inside a row
+    std::int64_t cut_rows = 0;            // borders between pieces that are inside a row
   };
   Pattern pattern;
   std::int64_t buckets_per_part = 1;
@@ -57,7 +58,8 @@ struct Pieces {
     for (const Part& part : parts) count += std::ssize(part.runs);
     return count;
   }
-  // Rows of all cells that hold a block.
+
+  // Number of rows, over all cells, that have a block.
   std::int64_t row_count() const {
     std::int64_t count = run_count();
     for (const Part& part : parts) count -= part.cut_rows;
@@ -76,18 +78,20 @@ struct Pieces {
         static_cast<std::size_t>(part.run_begin[b]),
         static_cast<std::size_t>(part.run_begin[b + 1] - part.run_begin[b]));
   }
-  // Block column of the matrix where a cell begins.
+
+  // The first block column of a cell, counted in the matrix.
   std::int32_t first_col(std::int64_t cell) const {
     return static_cast<std::int32_t>(cell % y_splits * y_step);
   }
 };
 
-// Nothing when a row breaks the rules of sparse::check; row_begin must keep them.
-// O(blocks + runs log(runs of a bucket)); one task for each x partition. Error{LimitExceeded}
-// beyond 2^31 - 1 blocks.
+// Cuts a matrix into pieces, with one task for each x partition. Returns nothing if a row breaks
+// the rules of sparse::check; row_begin must already keep them. Throws Error{LimitExceeded} beyond
+// 2^31 - 1 blocks. O(blocks + runs log(runs of a bucket)).
 std::optional<Pieces> cut_to_pieces(const Pattern& pattern, const TileGrid& grid,
                                     Executor& executor);
-// Only the parts of some x partitions; the others stay without lists.
+
+// Cuts only the parts of some x partitions; the other parts have no lists.
 std::optional<Pieces> cut_to_pieces(const Pattern& pattern, const TileGrid& grid,
                                     std::span<const std::int64_t> parts, Executor& executor);
 

@@ -20,17 +20,17 @@ std::int64_t count_blocks(std::span<const Run> runs) {
   return blocks;
 }
 
-// More blocks than these that leave a bucket are rare, and then a cut row is little beside them.
+// Rarely do more blocks than this leave a bucket, and then one cut row matters little.
 constexpr std::int64_t kMostSums = 1024;
 
-// The sums 0 .. kMostSums that some runs can have, a bit each.
+// The sums in 0 .. kMostSums that subsets of some runs can have, one bit each.
 class Sums {
  public:
   Sums() { words_[0] = 1; }
   bool has(std::int64_t sum) const {
     return words_[static_cast<std::size_t>(sum / 64)] >> (sum % 64) & 1;
   }
-  // One more run of that length; calls is_new(sum) for every sum that this adds.
+  // Adds a run of that length; calls is_new(sum) for every sum that becomes possible.
   template <class IsNew>
   void add(std::int64_t length, IsNew&& is_new) {
     const auto whole = static_cast<std::size_t>(length / 64);
@@ -49,10 +49,11 @@ class Sums {
   std::array<std::uint64_t, kMostSums / 64 + 1> words_{};
 };
 
-// Which of some runs (longest first) are as many blocks as possible, at most `most`, which is at
-// most kMostSums: their indices, ascending. Short ones are preferred. O(runs * most / 64 + most).
+// Chooses runs, given longest first, with as many blocks together as possible but at most `most`,
+// which is at most kMostSums. Returns their indices, ascending. Short runs are preferred. O(runs *
+// most / 64 + most).
 std::vector<std::size_t> whole_runs(const std::vector<Run>& runs, std::int64_t most) {
-  // For each sum: the longest run in the set of short runs that first reached it.
+  // For each sum: the longest run in the set of short runs that reached the sum first.
   std::array<std::size_t, kMostSums + 64> last;
   Sums sums;
   for (std::size_t i = runs.size(); i-- > 0 && !sums.has(most) && runs[i].count <= most;)
@@ -65,8 +66,8 @@ std::vector<std::size_t> whole_runs(const std::vector<Run>& runs, std::int64_t m
   return chosen;
 }
 
-// Moves `leave` blocks from `stay` (longest first) to `leaving`: whole rows, and where no whole
-// rows are that many, the end of one more.
+// Moves `leave` blocks from `stay` (longest first) to `leaving`: whole rows, and the end of one
+// more row if whole rows do not give that number.
 void choose_leaving(std::vector<Run>& stay, std::int64_t leave, std::vector<Run>& leaving) {
   for (; leave > kMostSums && stay.back().count <= leave; stay.pop_back()) {
     leave -= stay.back().count;
@@ -107,7 +108,7 @@ class Placing {
   }
 
  private:
-  // What leaves the buckets of a cell, and where it goes.
+  // The runs that leave the buckets of a cell, and their destinations.
   struct Pool {
     std::int64_t cell = 0;
     std::vector<Run> runs;
@@ -142,7 +143,7 @@ class Placing {
     pools_.push_back(std::move(pool));
   }
 
-  // Blocks that each bucket of a cell gives: as many as it must, and `leave` in all.
+  // The number of blocks that each bucket of a cell gives: as many as it must, and `leave` in all.
   std::vector<std::int64_t> leaving_shares(std::int64_t cell, std::int64_t leave) const {
     std::vector<std::int64_t> shares;
     for (std::int64_t b = cell * z_; b < (cell + 1) * z_; ++b) {
@@ -152,7 +153,7 @@ class Placing {
     const auto rest = [&](std::int64_t z) {
       return holdings_.used(cell * z_ + z).blocks - shares[static_cast<std::size_t>(z)];
     };
-    while (leave > 0) {  // the fullest gives, down to the level of the others
+    while (leave > 0) {  // the fullest bucket gives, down to the level of the others
       std::int64_t fullest = 0, next = 0;
       for (std::int64_t z = 1; z < z_; ++z)
         if (rest(z) > rest(fullest)) fullest = z;
@@ -166,7 +167,7 @@ class Placing {
     return shares;
   }
 
-  // At least one: separate GradA words are only counted when the rest is put back.
+  // Returns at least one, because separate GradA words are only counted when the rest is put back.
   std::int64_t must_leave(std::int64_t bucket) const {
     Room room = holdings_.capacity() - holdings_.header();
     std::int64_t kept = 0;
@@ -194,7 +195,8 @@ class Placing {
     }
   }
 
-  // More may leave a bucket than its cell sends: it goes to the cell's other buckets.
+  // More blocks may leave a bucket than its cell sends. The difference is put into the other
+  // buckets of the cell.
   void stay_inside(Pool& pool) {
     std::int64_t stay = count_blocks(pool.runs);
     for (const Shipment& s : pool.shipments) stay -= s.blocks;
@@ -221,7 +223,7 @@ class Placing {
             put(pool, holder(pool.cell, dx, dy) * z_ + z, count_blocks(pool.runs), cut);
   }
 
-  // Visits one more y distance at every x distance. False when there is none.
+  // Visits one more y distance at every x distance. Returns false if there is none.
   bool grow() {
     bool grown = false;
     for (std::int64_t dx = 0; dx < travel_.x_end(); ++dx) {
@@ -238,7 +240,7 @@ class Placing {
     return grown;
   }
 
-  // Puts at most `most` blocks into a bucket; returns how many.
+  // Puts at most `most` blocks into a bucket and returns how many it put.
   std::int64_t put(Pool& pool, std::int64_t bucket, std::int64_t most, bool cut) {
     const auto cell = static_cast<std::int32_t>(pool.cell);
     if (!holdings_.may_take(bucket, cell)) return 0;
@@ -265,7 +267,7 @@ class Placing {
   std::int64_t z_;
   std::vector<Pool> pools_;
   std::vector<std::int64_t> unmet_;
-  std::vector<std::int64_t> buckets_;  // of the cell that takes, emptiest first
+  std::vector<std::int64_t> buckets_;  // of the receiving cell, emptiest first
 };
 
 }  // namespace

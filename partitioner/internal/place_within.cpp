@@ -8,12 +8,13 @@
 namespace tessera::partitioner::internal {
 namespace {
 
-// Times a routing is made anew after buckets turned out to hold less than the model said.
+// Number of attempts: a routing is made again if buckets turn out to hold less than the model said.
 constexpr int kRounds = 4;
-// Cells that send, times cells, times displacements, up to which shortest paths are looked for.
+// The limit of (cells that send * cells * displacements) up to which shortest paths are searched.
 constexpr std::int64_t kCheapestWork = 200'000;
 
-// A quarter more than was missing: what comes instead has a new shape too, and rounds are dear.
+// Takes away a quarter more than was missing: the blocks that come instead have another shape too,
+// and rounds are expensive.
 void correct(std::int64_t unmet, std::int64_t& capacity) {
   if (unmet > 0) capacity = std::max<std::int64_t>(0, capacity - unmet - unmet / 4 - 1);
 }

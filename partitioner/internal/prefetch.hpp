@@ -5,8 +5,9 @@
 
 namespace tessera::partitioner::internal {
 
-// Calls for the values of a block before they are read. Where a block ends the hardware does not
-// foresee the next one: copies of 16 x 16 blocks run 1.2 to 1.35 times as fast.
+// Prefetches the values of a block before they are read. The hardware prefetcher does not predict
+// the block after the end of one: with this hint, copies of 16 x 16 blocks run 1.2 to 1.35 times as
+// fast.
 template <class T>
 void prefetch_block(const T* block, std::int64_t area) {
   constexpr std::int64_t kLine = 64 / sizeof(T), kMostLines = 64;

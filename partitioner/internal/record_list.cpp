@@ -13,7 +13,7 @@
 namespace tessera::partitioner::internal {
 namespace {
 
-// What the headers of both formats begin with.
+// The fields with which the headers of both formats begin.
 struct RecordHead {
   std::int32_t sub_group, x, y, values, length;
 };
@@ -75,7 +75,7 @@ void RecordList::add_home(std::int64_t bucket, std::int32_t position) {
 Run RecordList::row_from(std::int64_t cell, std::int32_t position) const {
   const auto first = matrix_.row_begin.begin() + cell / grid_.splits.y * x_step_;
   const auto last =
-      first + std::min(x_step_, matrix_.row_begin.end() - 1 - first);  // behind the cell's rows
+      first + std::min(x_step_, matrix_.row_begin.end() - 1 - first);  // after the cell's rows
   const auto after = std::upper_bound(first, last, std::int64_t{position});
   const std::int64_t end = after == matrix_.row_begin.end() ? position : *after;
   return {position, static_cast<std::int32_t>(end - position),

@@ -40,8 +40,8 @@ void RecordReader<Word>::expect(bool good, std::int64_t at, const char* reason) 
                             at < static_cast<std::int64_t>(meta_.size()) ? word(at) : -1));
 }
 
-// Cell, length and rows of the record at at_; what is not needed to find the rows is compared
-// later.
+// Reads cell, length and rows of the record at at_. Fields that are not needed to find the rows are
+// compared later.
 template <class Word>
 typename RecordReader<Word>::Frame RecordReader<Word>::read_frame(RecordRows& record) {
   const bool element = grid_.block.is_element();
@@ -65,7 +65,7 @@ typename RecordReader<Word>::Frame RecordReader<Word>::read_frame(RecordRows& re
   return frame;
 }
 
-// The row at `at`, which moves behind it.
+// Reads the row at `at` and moves `at` to the word after it.
 template <class Word>
 void RecordReader<Word>::read_row(const Frame& frame, std::int64_t& at, RecordRows& record) {
   const bool element = grid_.block.is_element();
@@ -91,8 +91,9 @@ void RecordReader<Word>::read_row(const Frame& frame, std::int64_t& at, RecordRo
   at = first + count;
 }
 
-// False when a word is no multiple of the scale, or columns do not ascend inside the cell. Division
-// is by a factor, rounded to nearest, which is exact for multiples and found out for all others.
+// Returns false if a word is no multiple of the scale, or if columns do not ascend inside the cell.
+// Division is a multiplication with a factor, rounded to nearest: exact for multiples, and the
+// check below finds all other words.
 template <class Word>
 bool RecordReader<Word>::read_columns(std::span<const Word> words, std::int64_t cols,
                                       std::int32_t* to) const {
@@ -101,7 +102,7 @@ bool RecordReader<Word>::read_columns(std::span<const Word> words, std::int64_t 
   const double factor = 1.0 / static_cast<double>(scale_);
   std::uint32_t bad = 0;
   for (std::size_t i = 0; i < words.size(); ++i) {
-    // Words above 2^31 come out wrong and so are caught as no multiples.
+    // Words above 2^31 give a wrong result, so the check rejects them as no multiples.
     to[i] = static_cast<std::int32_t>(
         static_cast<double>(static_cast<std::int32_t>(words[i])) * factor + 0.5);
     bad |= static_cast<std::uint32_t>(to[i]) * scale ^ static_cast<std::uint32_t>(words[i]);

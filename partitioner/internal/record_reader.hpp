@@ -11,22 +11,23 @@
 
 namespace tessera::partitioner::internal {
 
-// "bucket 3, word 17: ..." as Error{BadInput}.
+// Throws Error{BadInput} with a message like "bucket 3, word 17: ...".
 [[noreturn]] void reject_word(std::int64_t bucket, std::int64_t word, const std::string& reason);
 
-// Reads the records of one bucket after another. What the rows say is taken from the words; all
-// other words of a record (headers, worker tables, GradA records) must be the ones that
-// RecordWriter writes for such rows, so nothing in a bucket goes unread. Rows may stand in any
-// order but not twice in a record. Everything wrong is Error{BadInput} naming bucket and word.
+// RecordReader reads the records of one bucket after another. It takes the rows from the words; all
+// other words of a record (headers, worker tables, GradA records) must be those that RecordWriter
+// writes for such rows, so no word of a bucket remains unchecked. Rows may come in any order but
+// not twice in a record. Every fault is Error{BadInput} with bucket and word.
 template <class Word>
 class RecordReader {
  public:
   explicit RecordReader(const TileGrid& grid);
 
-  // `grad_a` is the separate GradA bucket, or empty.
+  // Starts a bucket. `grad_a` is the separate GradA bucket, or empty.
   void start(std::int64_t bucket, std::span<const Word> meta, std::span<const Word> grad_a);
-  // The next record, or false at the end marker, once all words behind it have been found 0. It
-  // refers to lists of the reader and is good until the next one.
+
+  // Reads the next record. Returns false at the end marker, after checking that all later words are
+  // 0. The record refers to lists of the reader and is valid until the next call.
   bool read(RecordRows& record);
 
  private:
@@ -52,7 +53,8 @@ class RecordReader {
   std::vector<Word> expected_;
   std::vector<Run> runs_;
   std::vector<std::int32_t> col_;
-  // A row of the cell was seen in this record when its mark is the current one.
+
+  // A row of the cell was already seen in this record if its mark equals mark_.
   std::int64_t mark_ = 0;
   std::vector<std::int64_t> row_mark_;
 };

@@ -71,7 +71,7 @@ std::int64_t RecordWriter<Word>::forward_room(const RecordRows& record) const {
   return codelets::record_words(shape, std::ssize(record.rows), record.blocks);
 }
 
-// At worst every block has a row of its own.
+// In the worst case every block is in a different row.
 template <class Word>
 std::int64_t RecordWriter<Word>::grad_a_room(const RecordRows& record) const {
   return codelets::fixed_record_words({true, false, grid_.workers}) +
@@ -98,7 +98,7 @@ Word* RecordWriter<Word>::write_forward(const RecordRows& record, Word* to) {
   return to_;
 }
 
-// Rows and z between the workers; by weight where there are rows to choose from.
+// Splits rows and z between the workers; by weight if there are several rows.
 template <class Word>
 void RecordWriter<Word>::split_rows(const std::vector<Row>& rows) {
   weights_.clear();
@@ -125,8 +125,8 @@ void RecordWriter<Word>::put_element_header(const RecordRows& record, const Size
   put(header);
 }
 
-// `words_per_block` is 1 in a forward record; 2 in a GradA record, whose workers find their values
-// through the row entries.
+// `words_per_block` is 1 in a forward record, and 2 in a GradA record, whose workers find their
+// values through the row entries.
 template <class Word>
 void RecordWriter<Word>::put_workers(const std::vector<Row>& rows, std::int64_t words_per_block,
                                      std::int64_t first_output) {
@@ -206,7 +206,8 @@ template <class Word>
 void RecordWriter<Word>::put_rows(const RecordRows& record) {
   const bool element = grid_.block.is_element();
   const std::int64_t scale = column_scale(grid_);
-  // Long rows come first, so the next one lies anywhere in the matrix, which only we foresee.
+  // Long rows are written first, so the next row may be anywhere in the matrix, and the hardware
+  // prefetcher cannot predict it.
   constexpr std::ptrdiff_t kAhead = 2;
   const Run* run = record.runs.data();
   const Run* const end = run + record.runs.size();
@@ -222,7 +223,7 @@ void RecordWriter<Word>::put_rows(const RecordRows& record) {
   }
 }
 
-// Columns ascend, so the last one speaks for the width of all.
+// Columns ascend, so if the last one fits the width, all do.
 template <class Word>
 void RecordWriter<Word>::put_columns(const RecordRows& record, const Run& run, std::int64_t scale) {
   const auto columns = record.columns(run);
@@ -231,7 +232,8 @@ void RecordWriter<Word>::put_columns(const RecordRows& record, const Run& run, s
     for (const std::int32_t col : columns)
       field((col - first_col) * scale,
             grid_.block.is_element() ? "the byte offset of a column" : "a column");
-  // Products fit the word, so they may be taken in it: twice as many at a time for 16 bits.
+  // The products fit the word, so they are computed at its width: with 16 bits a vector holds twice
+  // as many.
   const auto factor = static_cast<Word>(scale);
   const std::int32_t* from = columns.data();
   const std::int64_t count =
@@ -241,7 +243,7 @@ void RecordWriter<Word>::put_columns(const RecordRows& record, const Run& run, s
   to_ += run.count;
 }
 
-// Rows of the result are columns of the record, in the order of rows of any record.
+// The rows of the result are the columns of the record, in the row order of any record.
 template <class Word>
 void RecordWriter<Word>::transpose(const RecordRows& record) {
   entries_.clear();

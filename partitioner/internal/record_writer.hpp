@@ -10,24 +10,26 @@
 
 namespace tessera::partitioner::internal {
 
-// What a column word counts in: column * scale.
+// The scale of column words: a word holds column * scale.
 std::int64_t column_scale(const TileGrid& grid);
 
-// Turns records into words, as told in codelets/bucket_layout.hpp. Word is std::uint16_t or
-// std::uint32_t. Every field is checked: Error{LimitExceeded} names field, value, limit and cell.
-// One object may write many records, and allocates only until its lists have grown. Not for use by
-// several threads.
+// RecordWriter turns records into the words that codelets/bucket_layout.hpp describes. Word is
+// std::uint16_t or std::uint32_t. Every field is checked: Error{LimitExceeded} names field, value,
+// limit and cell. One object may write many records, and allocates only until its lists have grown.
+// It must not be used by several threads.
 template <class Word>
 class RecordWriter {
  public:
   explicit RecordWriter(const TileGrid& grid) : grid_(grid) {}
 
-  // Writes the record of a forward bucket to `to`, where there must be room for the words that
-  // codelets::record_words counts with all workers. Returns the end.
+  // Writes the record of a forward bucket to `to`, which must have space for forward_room() words.
+  // Returns the end.
   Word* write_forward(const RecordRows& record, Word* to);
-  // Only what stands before its rows: header and worker tables.
+
+  // Writes only the part before the rows: header and worker tables.
   Word* write_frame(const RecordRows& record, Word* to);
-  // Writes the record of a separate GradA bucket, whose room is grad_a_room().
+
+  // Writes the record of a separate GradA bucket, which has at most grad_a_room() words.
   Word* write_grad_a(const RecordRows& record, Word* to);
   std::int64_t forward_room(const RecordRows& record) const;
   std::int64_t grad_a_room(const RecordRows& record) const;
@@ -56,16 +58,18 @@ class RecordWriter {
   TileGrid grid_;
   const RecordRows* record_ = nullptr;
   Word* to_ = nullptr;
-  Word* end_ = nullptr;  // of the forward record, once its rows are written
+  Word* end_ = nullptr;  // end of the forward record, known once its rows are written
   std::vector<std::int64_t> weights_;
   std::vector<codelets::WorkShare> shares_, grad_w_shares_;
-  // A non-zero of a GradA record: its row there is `col`; `value` is its place in the record.
+
+  // A non-zero of a GradA record. Its row there is `col`; `value` is its position in the forward
+  // record.
   struct Entry {
     std::int32_t col, row, value;
   };
   std::vector<Entry> entries_;
   std::vector<std::int32_t> col_count_;  // [columns of a cell]
-  RecordRows transposed_;                // rows only; they count in entries_
+  RecordRows transposed_;                // only rows are set; `first` is a position in entries_
 };
 
 }  // namespace tessera::partitioner::internal

@@ -5,8 +5,8 @@
 
 namespace tessera::partitioner::internal {
 
-// Error{InvalidArgument} for a matrix of another size or block than the grid's. T is float or
-// double.
+// Throws Error{InvalidArgument} if the matrix has another size or block than the grid. T is float
+// or double.
 template <class T>
 void check_same_shape(const sparse::Csr<T>& matrix, const TileGrid& grid);
 

@@ -63,7 +63,8 @@ class Spilling {
       place(leftover, begin + (own + i) % range, cut);
   }
 
-  // A piece held at h is home after (home - h) mod splits steps: so nearest is downwards.
+  // A piece held at h is home after (home - h) mod splits steps, so the nearest holders are below
+  // home.
   void place_nearest(Leftover& leftover, std::int64_t range, bool cut) {
     const std::int64_t x_end = range > splits_.y * splits_.z ? splits_.x : 1;
     const std::int64_t y_end = range > splits_.z ? splits_.y : 1;
@@ -78,7 +79,8 @@ class Spilling {
         }
   }
 
-  // As many rows as fit, longest first; a row that does not fit does not stop the shorter ones.
+  // Places as many rows as fit, longest first; a row that does not fit does not stop the shorter
+  // ones.
   void place(Leftover& leftover, std::int64_t bucket, bool cut) {
     const std::int32_t cell = holdings_.cell_of(leftover.bucket);
     if (!holdings_.may_take(bucket, cell)) return;

@@ -13,20 +13,21 @@
 namespace tessera::partitioner::internal {
 namespace {
 
-// Placements tried among the sets of one number of steps, the least travel first.
+// Placements that are tried among the sets of one number of steps, the least travel first.
 constexpr std::size_t kMostPlacements = 8;
-// Fronts of a family are tried when 0, 1, 3, ... steps longer than the shortest that can do.
+// Fronts of a family are tried with 0, 1, 3, ... steps more than the shortest possible one.
 constexpr std::int64_t kLongestDetour = 8;
 // Cells times displacements of the largest flow that is worth its time.
 constexpr std::int64_t kLargestFlow = 40'000;
 // Cells times displacements of all placements that are tried in the families.
 constexpr std::int64_t kMostPlacementWork = 100'000;
-// Jumps along x that are looked for.
+// Number of jumps along x that are searched.
 constexpr std::size_t kMostJumps = 3;
 // Cells times displacements of all flows with one jump.
 constexpr std::int64_t kJumpWork = 60'000;
 
-// Calls visit(travel) for every set with that many steps until it returns false; near ones first.
+// Calls visit(travel) for every set with that many steps, near ones first, until visit returns
+// false.
 template <class Visit>
 bool for_each_set(Dims splits, std::int64_t steps, Visit&& visit) {
   Travel travel{{0}};
@@ -78,7 +79,7 @@ class Search {
     Routing routing;
   };
 
-  // All sets of level_ steps. False when kMostFlowWork was reached.
+  // Tries all sets of level_ steps. Returns false if kMostFlowWork was reached.
   bool try_all_sets() {
     std::vector<Candidate> candidates;
     const bool all = for_each_set(splits_, level_, [&](const Travel& travel) {
@@ -105,7 +106,7 @@ class Search {
     }
   }
 
-  // Few sets are tried, but those that most patterns want.
+  // Tries few sets, but those that most patterns want.
   void try_few_steps() {
     result_.lower_bound = least_steps(optimistic_);
     level_ = std::max<std::int64_t>(1, result_.lower_bound);
@@ -132,7 +133,7 @@ class Search {
     });
   }
 
-  // Home and one x distance, with some y distances at both.
+  // Tries home and one x distance, with some y distances at both.
   void try_one_jump() {
     const std::vector<std::int64_t> jumps = even_jumps();
     if (jumps.empty()) return;
@@ -147,7 +148,8 @@ class Search {
         }
   }
 
-  // The x distances that even out the x partitions by chains of jumps, with the fewest moves
+  // Returns the x distances that even out the x partitions by chains of jumps, with the fewest
+  // moves.
   std::vector<std::int64_t> even_jumps() const {
     Transport columns{{1, splits_.x, 1, 1}, {}, {}, {}};
     for (auto [to, from] : {std::pair(&columns.blocks, &likely_.blocks),
@@ -171,7 +173,8 @@ class Search {
 
   bool can_do(const Travel& travel) const { return any_routing(optimistic_, travel).unplaced == 0; }
 
-  // Sets that grow one displacement at a time: column by column, row by row, or jumps_.
+  // A family is a sequence of sets that grow by one displacement at a time: column by column, row
+  // by row, or along jumps_.
   enum class Family { Columns, Rows, Jumps };
   struct Front {
     Family family = Family::Columns;
@@ -189,7 +192,7 @@ class Search {
       travel.y_end.resize(std::max(travel.y_end.size(), dx + 1));
       travel.y_end[dx] = 1;
     }
-    // Behind the last jump, every column that is visited grows by one in turn.
+    // After the last jump, all visited columns grow by one in turn.
     for (std::int64_t left = front.steps - jumps; left > 0;)
       for (std::int32_t& y_end : travel.y_end)
         if (y_end > 0 && y_end < splits_.y && left > 0) ++y_end, --left;
@@ -202,7 +205,8 @@ class Search {
   }
   bool can_do(const Front& front) const { return exists(front) && can_do(travel_of_front(front)); }
 
-  // The x distances that would take most of what is left over straight to free room, best first.
+  // Finds the x distances that would take most of the leftover blocks straight to free capacity,
+  // best first.
   void find_jumps() {
     std::vector<std::int64_t> left, free;
     for (std::size_t cell = 0; cell < likely_.blocks.size(); ++cell) {
@@ -222,7 +226,8 @@ class Search {
     }
   }
 
-  // Blocks of `left` that find room in `free` at that distance; taken out of both if asked for.
+  // Returns how many blocks of `left` fit into `free` at that distance; `take` removes them from
+  // both.
   std::int64_t jump(std::int64_t dx, std::vector<std::int64_t>& left,
                     std::vector<std::int64_t>& free, bool take) const {
     std::int64_t sum = 0;
@@ -237,7 +242,7 @@ class Search {
     return sum;
   }
 
-  // The shortest fronts that can do, shortest first, found by doubling and halving.
+  // Returns the shortest possible fronts, shortest first, found by doubling and halving.
   std::vector<Front> shortest_fronts() const {
     std::vector<Front> fronts;
     for (std::int64_t too_few = level_ - 1, enough = level_; fronts.empty() && worth(enough);
@@ -257,7 +262,7 @@ class Search {
     return front;
   }
 
-  // Longer fronts are tried where the shortest one cannot be placed.
+  // Tries the shortest fronts, and longer ones if they cannot be placed.
   void try_families() {
     if (!worth(level_)) return;
     find_jumps();
@@ -277,8 +282,8 @@ class Search {
            optimistic_.cells() * (steps + 1) <= kLargestFlow;
   }
 
-  // True when the set, perhaps with some more displacements, could be placed; kept when better than
-  // what is there.
+  // Tries to place within a set, perhaps with some more displacements. Returns true if that
+  // succeeds, and keeps the placement if it is better than the best one so far.
   bool attempt(const Travel& travel) {
     auto holdings = place_within(whole_, likely_, travel);
     if (!holdings) return false;
@@ -294,7 +299,7 @@ class Search {
   Dims splits_;
   Transport optimistic_, likely_;
   FewestSteps result_;
-  std::int64_t level_ = 0;  // steps of the sets that are searched
+  std::int64_t level_ = 0;  // steps of the sets that are searched now
   std::int64_t flow_work_ = 0;
   std::vector<std::int64_t> jumps_;  // x distances
 };

@@ -60,7 +60,7 @@ class StepBound {
     return true;
   }
 
-  // Cells at y are held at y, y - 1, ...
+  // Blocks of cells at y are held at y, y - 1, ...
   bool y_may_do(std::int64_t steps) const {
     const std::int64_t splits = std::ssize(y_blocks_);
     for (std::int64_t begin = 0; begin < splits; ++begin) {

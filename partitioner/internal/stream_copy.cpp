@@ -12,8 +12,8 @@ namespace tessera::partitioner::internal::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Lists of the standard library are aligned to 16 bytes and no more. Wider vectors gain nothing:
-// what is streamed leaves as whole lines anyway.
+// Lists of the standard library are aligned to 16 bytes only. Wider vectors would gain nothing,
+// because streamed data leaves in whole cache lines in any case.
 using Lanes = hn::CappedTag<std::uint8_t, kStreamGrain>;
 
 void StreamCopy(const std::uint8_t* from, std::uint8_t* to, std::int64_t bytes) {

@@ -1,6 +1,6 @@
 #include "tessera/partitioner/internal/transport.hpp"
 
-// g++ 12 takes the one row start of the graph's default constructor for an overrun.
+// g++ 12 mistakes the single row start of the graph's default constructor for an overrun.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Warray-bounds"
 #endif
@@ -16,13 +16,15 @@
 namespace tessera::partitioner::internal {
 namespace {
 
-// Edges in three flat lists: a graph of linked edges takes four times as long to build as to use.
+// The edges are in three flat lists: a graph of linked edges takes four times as long to build as
+// to use.
 using Graph = boost::compressed_sparse_row_graph<boost::directedS>;
 using Edge = boost::graph_traits<Graph>::edge_descriptor;
 
-// source -> cell as home -> cell as holder -> sink. Flow starts with all that can stay at home: the
-// graph holds what that leaves of each edge, forwards and backwards. Staying costs nothing, so no
-// weight is negative and what is added by shortest paths is cheapest in all.
+// The network is source -> cell as home -> cell as holder -> sink. The flow starts with everything
+// that can stay at home, and the graph holds the remaining capacity of each edge, forwards and
+// backwards. Staying costs nothing, so no weight is negative and the flow that shortest paths add
+// is the cheapest in all.
 class Network {
   template <class T>
   auto of_vertices(std::vector<T>& list) {
@@ -66,7 +68,7 @@ class Network {
   }
 
  private:
-  // Edge number 2 i is pair i forwards, 2 i + 1 is it backwards.
+  // Edge number 2 i is pair i forwards, edge 2 i + 1 is pair i backwards.
   struct Pair {
     std::size_t from = 0, to = 0;
     std::int64_t forwards = 0, backwards = 0;  // capacities
@@ -84,8 +86,8 @@ class Network {
   std::size_t holder(std::int64_t cell) const {
     return static_cast<std::size_t>(transport_.cells() + cell);
   }
-  // More than all moved blocks together, so that travel comes first; unless a path could then cost
-  // more than a double holds exactly.
+  // The weight of one step. It is more than all moved blocks together, so that travel is compared
+  // first, unless a path could then cost more than a double holds exactly.
   std::int64_t weight_per_step() const {
     const std::int64_t all =
         std::accumulate(transport_.blocks.begin(), transport_.blocks.end(), std::int64_t{0});
@@ -93,7 +95,7 @@ class Network {
     const std::int64_t longest = 2 * transport_.cells() * (splits.x + splits.y);
     return std::max<std::int64_t>(1, std::min(all + 1, (std::int64_t{1} << 52) / longest));
   }
-  // Of the forward edge of a pair.
+  // Remaining capacity of the forward edge of a pair.
   std::int64_t left(std::size_t pair) const { return residual_[place_[2 * pair]]; }
 
   void add_cell(std::int64_t cell) {
@@ -120,7 +122,7 @@ class Network {
     }
   }
 
-  // Sorts the edges by where they begin, as the graph wants them.
+  // Sorts the edges by their begin vertex, as the graph requires.
   void build() {
     const auto begin_of = [&](std::size_t edge) {
       return edge % 2 == 0 ? pairs_[edge / 2].from : pairs_[edge / 2].to;
@@ -159,7 +161,7 @@ class Network {
       result.moved += shipment.blocks;
       result.travel += shipment.blocks * (shipment.dx + shipment.dy);
     }
-    // Lanes lie by distance.
+    // Lanes are in order of distance, so a stable sort keeps that order inside each cell.
     std::stable_sort(result.shipments.begin(), result.shipments.end(),
                      [](const Shipment& a, const Shipment& b) { return a.from < b.from; });
     return result;
@@ -167,12 +169,12 @@ class Network {
 
   const Transport& transport_;
   std::vector<Pair> pairs_;
-  std::vector<std::size_t> supplies_;  // pairs at the source
+  std::vector<std::size_t> supplies_;  // the pairs that begin at the source
   std::vector<Lane> lanes_;
-  std::vector<std::size_t> place_;  // in the lists below, of each edge number
-  std::optional<Graph> graph_;      // none until all pairs are known
+  std::vector<std::size_t> place_;  // index in the lists below, for each edge number
+  std::optional<Graph> graph_;      // empty until all pairs are known
   std::vector<std::int64_t> capacity_, residual_;
-  // Whole numbers; as double because the algorithm adds its infinity to itself.
+  // Whole numbers, held as double because the algorithm adds its infinity to itself.
   std::vector<double> weight_;
   std::vector<Edge> reverse_;
 };

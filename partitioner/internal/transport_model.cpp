@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::int64_t kRowWords = codelets::kWords<codelets::OutputEntry>;
 
-// Rows of a cell, whole again where z shares cut them, longest first.
+// The row lengths of a cell, longest first. Rows that z shares cut are joined.
 std::vector<std::int64_t> row_lengths(const Holdings& holdings, std::int64_t cell) {
   const std::int64_t z = holdings.grid().splits.z;
   std::vector<Run> runs;
@@ -27,7 +27,7 @@ std::vector<std::int64_t> row_lengths(const Holdings& holdings, std::int64_t cel
   return lengths;
 }
 
-// Most blocks in `words` when rows have these lengths; the last may be cut.
+// The most blocks that fit in `words` if rows have these lengths; the last row may be cut.
 template <class Lengths>
 std::int64_t most_blocks(const Lengths& lengths, std::int64_t words) {
   std::int64_t blocks = 0;
@@ -89,7 +89,7 @@ Transport likely_model(const Holdings& holdings, const Transport& optimistic) {
   for (std::size_t cell = 0; cell < model.blocks.size(); ++cell) {
     const CellRoom room = room_of(holdings, static_cast<std::int64_t>(cell));
     const std::int64_t words = room.free.words - holdings.header().words;
-    // A row of average length takes its blocks and kRowWords words.
+    // A row of average length needs one word per block and kRowWords words.
     const std::int64_t in_words =
         words <= 0 ? 0 : words * pieces.items() / (pieces.items() + kRowWords * runs);
     const std::int64_t more = std::max<std::int64_t>(0, std::min(room.free.blocks, in_words));
