@@ -5,7 +5,7 @@
 namespace tessera::codelets {
 namespace {
 
-// Rows of the cell, of its two sides.
+// The lengths of the cell's two sides.
 struct CellSides {
   std::int64_t x = 0, y = 0;
 };
@@ -44,7 +44,7 @@ class Walk {
   bool has(std::int64_t at, std::int64_t count) const {
     return at >= 0 && at + count <= room_.words;
   }
-  // None outside the room, and where a field is negative as 32 bits.
+  // Reads a part. Returns nothing if it is outside the bucket or if a field is negative as 32 bits.
   template <class Part>
   std::optional<Part> part(std::int64_t at) const {
     if (!has(at, kWords<Part>)) return std::nullopt;
@@ -107,7 +107,7 @@ class Walk {
   bool column_fits(const BlockHeader&, std::int64_t at, std::int64_t) const {
     return std::int64_t{words_[at]} + args_.block.cols <= sides_.y;
   }
-  // `value` is that of the record's first one where the words name values.
+  // If the words name values, `value` is the index of the record's first value.
   bool column_fits(const ElementHeader& header, std::int64_t at, std::int64_t value) const {
     const std::int64_t factor = type_factor(key_.in), scale = factor * header.z;
     const auto is_row = [&](std::int64_t word, std::int64_t rows) {
@@ -119,7 +119,7 @@ class Walk {
            is_row(words_[at + 1], sides_.x);
   }
 
-  // The tables say who works on what; only the cost of a visit reads them.
+  // The tables assign work to workers. Only the cost of a visit reads them.
   bool check_workers(const ElementHeader& header, std::int64_t at) {
     if (key_.operation != Operation::Fwd && key_.operation != Operation::GradA) return true;
     std::int64_t entry = at + kWords<ElementHeader>;

@@ -8,22 +8,22 @@
 
 namespace tessera::codelets {
 
-// What a bucket's words and values may use.
+// The sizes of the memory that the words and values of a bucket may use.
 struct BucketRoom {
   std::int64_t words = 0, values = 0;
 };
 
-// The first thing about a bucket's words that cannot be.
+// The first fault found in the words of a bucket.
 struct WordsFault {
-  std::int64_t word = 0;  // where, about
+  std::int64_t word = 0;  // approximate position
   std::string_view what;
 };
 
-// Kernels and visit_cycles() trust the words they walk. This walk does not: what it passes, a
-// kernel of this key with these arguments (and the cost of its visit) can walk without leaving the
-// room, the operands or the result. It does not say that the words are those an encoder wrote: a
-// row that became another one inside the cell passes. For words that may have been damaged.
-// O(words); allocates nothing; thread-safe.
+// Checks words that may have been damaged. Kernels and visit_cycles() trust the words they read;
+// this function does not. If it finds no fault, a kernel of this key with these arguments (and the
+// cost of its visit) can read the words without leaving `room`, the operands or the result. It does
+// not prove that an encoder wrote the words: a row number that became another row of the cell is
+// accepted. Returns nothing if there is no fault. O(words); allocates nothing; thread-safe.
 std::optional<WordsFault> check_words(const KernelKey& key, const KernelArgs& args,
                                       const BucketRoom& room);
 

@@ -20,8 +20,8 @@ using internal::ElementFwd, internal::ElementGradA, internal::ElementGradATransp
 using W16 = std::uint16_t;
 using W32 = std::uint32_t;
 
-// The fastest there is. Half sums have the slow twin only: each of their additions is rounded
-// twice.
+// Returns the fastest kernel. Half sums have only the reference kernel, because each of their
+// additions is rounded twice.
 template <class Slow, class In, class Sum, class Word>
 constexpr Kernel fastest() {
   constexpr bool kElement = Slow::kFormat == Format::Element;
@@ -49,8 +49,8 @@ constexpr KernelEntry entry(std::string_view name) {
       fastest<Slow, In, Sum, Word>()};
 }
 
-// Adding a kernel: its file and one line here. Element kernels sum in float only, as the planner
-// never asks for less.
+// To add a kernel, write its file and one line here. Element kernels sum in float only, because the
+// planner never asks for less.
 constexpr auto kKernels = std::to_array<KernelEntry>({
     entry<ElementFwd, float, float, W16>("fwd_element_f32_f32_w16"),
     entry<ElementFwd, float, float, W32>("fwd_element_f32_f32_w32"),

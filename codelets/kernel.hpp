@@ -10,38 +10,42 @@
 
 namespace tessera::codelets {
 
-// What a tile does with the records of one bucket that carry its sub-group id. R is the sparse
-// cell, x and y count inside the cell, z inside the tile's batch share:
+// The operation of a tile on the records of one bucket that carry its sub-group id. R is the sparse
+// cell; x and y count inside the cell, z inside the tile's batch share.
 //   Fwd             out[x][z]      += sum over (x, y) in R:  r * in[y][z]
 //   GradATransposed out[y][z]      += sum over (x, y) in R:  r * in[x][z]   forward bucket
 //   GradA           the same sums, from a separate GradA bucket (element format only)
 //   GradW           gradient(x, y) += sum over z:  q_grad[x][z] * s[y][z]   for (x, y) in R
 enum class Operation { Fwd, GradATransposed, GradA, GradW };
-// Records of single values, or of blocks.
+
+// The format of the records: single values, or blocks.
 enum class Format { Element, Block };
 
-// A dense operand of unnamed element type. Rows may lie apart; elements of a row are contiguous.
+// A dense operand whose element type is given elsewhere. There may be gaps between rows; the
+// elements of a row are contiguous.
 struct Operand {
   const void* data = nullptr;
   std::int64_t rows = 0, z = 0;
   std::int64_t row_stride = 0;  // elements
 };
-// The same, to be written.
+
+// A dense result, with the same layout.
 struct Result {
   void* data = nullptr;
   std::int64_t rows = 0, z = 0;
   std::int64_t row_stride = 0;  // elements
 };
 
-// One visit of one tile to one bucket.
-//   meta      words of the bucket, ended by its end marker; other cells' records are passed over
+// The arguments of a kernel: one visit of one tile to one bucket.
+//   meta      words of the bucket, up to its end marker; records of other cells are skipped
 //   values    the bucket's values, input type, in record order              (all but GradW)
 //   gradients the bucket's partial sums, sum type, same order, added to     (GradW)
 //   in        dense operand, input type: S [y][z] or dQ [x][z]              (GradW: dQ [x][z])
 //   in_s      S [y][z]                                                      (GradW only)
 //   out       sum type, added to, never cleared                             (all but GradW)
-//   replaces  rows of `out`, or gradients, that the words name hold zeros, whatever is in them; the
-//             words name a row once. Saves clearing before and reading.     (Fwd, GradW)
+//   replaces  true: rows of `out`, or gradients, that the words name count as zeros, whatever they
+//             hold; the words must name a row only once. Saves clearing them first and reading
+//             them.                                                         (Fwd, GradW)
 struct KernelArgs {
   const void* meta = nullptr;
   const void* values = nullptr;
@@ -53,11 +57,13 @@ struct KernelArgs {
   bool replaces = false;
 };
 
-// Never allocates, throws or prints. 2 * (values of matching records) * z flops. Safe on many tiles
-// at once: writes only `out` or `gradients`. The order of additions is that of the bucket's words.
+// A kernel never allocates, throws or prints. It needs 2 * (values of matching records) * z flops.
+// It may run on many tiles at the same time, because it writes only `out` or `gradients`. Additions
+// to an output are in the order of the bucket's words; the README names the two sums that use lanes
+// (GradW over z, and element Fwd with one column).
 using Kernel = void (*)(const KernelArgs&) noexcept;
 
-// What tells kernels apart.
+// The properties that distinguish kernels.
 struct KernelKey {
   Operation operation = Operation::Fwd;
   Format format = Format::Element;
@@ -68,22 +74,23 @@ struct KernelKey {
   friend bool operator==(const KernelKey&, const KernelKey&) = default;
 };
 
-// One kernel: the slow twin that defines its bits, and what runs.
+// One kernel: the reference kernel, which defines its bits, and the kernel that runs.
 struct KernelEntry {
   KernelKey key;
   std::string_view name;  // kernel_name(key)
-  Kernel reference;       // the slow twin
-  Kernel run;             // the fastest one this build has
+  Kernel reference;       // defines the bits
+  Kernel run;             // the fastest kernel of this build
 };
 
-// The one list of kernels. Tests, benchmarks and the runtime read it.
+// Returns the list of all kernels, which tests, benchmarks and the runtime use.
 std::span<const KernelEntry> kernels();
 
-// <operation>_<format>_<in>_<sum>_w<bits>, for example "fwd_element_f16_f32_w16"; of any key,
-// whether there is such a kernel or not.
+// Returns <operation>_<format>_<in>_<sum>_w<bits>, for example "fwd_element_f16_f32_w16", for any
+// key, even if there is no such kernel.
 std::string kernel_name(const KernelKey& key);
 
-// The kernel for a key; Error{InvalidArgument} that lists what there is when there is none.
+// Returns the kernel for a key. Throws Error{InvalidArgument}, which lists all kernels, if there is
+// none.
 const KernelEntry& find_kernel(const KernelKey& key);
 
 }  // namespace tessera::codelets

@@ -13,7 +13,7 @@ namespace {
 
 using internal::for_each_record, internal::for_each_row;
 
-// What the slowest worker of one record does.
+// The work of the slowest worker of one record.
 struct Loop {
   std::int64_t start = 0;   // once per step
   std::int64_t cycles = 0;  // rows and non-zeros
@@ -26,7 +26,7 @@ Loop loop_of(const MatMulKernel& kernel, std::int64_t z, std::int64_t rows, std:
   return {cycles.start, cycles(rows, nonzeros).value - cycles.start};
 }
 
-// Element Fwd and GradA with its own meta-information: the table of workers.
+// Element Fwd and GradA with separate meta-information use the table of workers.
 template <class Word>
 Loop slowest_entry(const MatMulKernel& kernel, const ElementHeader& header, const Word* record) {
   const std::int64_t words_per_nonzero = kernel.method == Method::ElementGradA ? 2 : 1;
@@ -45,7 +45,8 @@ Loop slowest_entry(const MatMulKernel& kernel, const ElementHeader& header, cons
   return slowest;
 }
 
-// Element GradATransposed: in step row by row, so each row costs its largest hand.
+// Element GradATransposed: workers advance together row by row, so each row costs its largest
+// share.
 template <class Word>
 Loop dealt_rows(const MatMulKernel& kernel, std::int64_t z, const ElementHeader& header,
                 const Word* record) {
@@ -77,7 +78,7 @@ GradWTable grad_w_table(const BlockHeader& header, const Word*) {
 std::int64_t columns_of(const ElementHeader&, const OutputEntry& row) { return row.columns; }
 std::int64_t columns_of(const BlockHeader&, const OutputEntry& row) { return row.columns + 1; }
 
-// GradW: runs of non-zeros (blocks) that may begin and end inside a row.
+// GradW uses runs of non-zeros (blocks), which may begin and end inside a row.
 template <class Header, class Word>
 Loop slowest_run(const MatMulKernel& kernel, std::int64_t z, const Header& header,
                  const Word* record) {
@@ -122,7 +123,7 @@ template <class Word>
 Loop slowest_worker(const MatMulKernel& kernel, std::int64_t z, const BlockHeader& header,
                     const Word* record) {
   if (kernel.method == Method::BlockGradW) return slowest_run(kernel, z, header, record);
-  // The largest of the shares split_between_workers(1, z, workers) makes.
+  // The largest of the shares that split_between_workers(1, z, workers) makes.
   const std::int64_t share =
       kernel.method == Method::BlockGradWAmp ? z : ceil_div(z, kernel.workers);
   return loop_of(kernel, share, header.last_row + 1, nonzeros_of(kernel, header));

@@ -10,7 +10,8 @@
 
 namespace tessera::codelets {
 
-// One compute step of one tile: the buckets it visits and what the formulas need to know of it.
+// The arguments of visit_cycles(): one compute step of one tile, with the buckets it visits and the
+// sizes that the formulas need.
 struct VisitCostArgs {
   KernelKey key;
   bool grad_w_amp = false;               // block GradW with all workers on one block
@@ -22,23 +23,26 @@ struct VisitCostArgs {
   std::int64_t conv_units = 8;           // multiply-accumulate units for the types of `key`
 };
 
-// The cost formulas' kernel for these arguments: method, types, block as the method reads it.
+// Returns the kernel in the terms of the cost formulas: method, types, block as the method reads
+// it.
 MatMulKernel cost_kernel(const VisitCostArgs& args);
 
-// What the step costs, from the real words and the formulas the planner uses:
+// Returns the cost of the step, from the real words and the formulas that the planner uses:
 //   scan of the buckets + weight loads + workers * (overhead + cycles of the slowest workers)
-//   scan     A matching record is priced at its place in the bucket; records behind the last match
-//            cost as much as records of a bucket where nothing matched. Of several matches in one
-//            bucket each later one starts where the one before was found.
-//   workers  Fwd, GradA with own meta-information: rows and z of each WorkerEntry.
-//            GradATransposed of elements: each row's non-zeros dealt in turn, in step row by row.
+//   scan     A matching record is priced by its place in the bucket. Records after the last match
+//            cost as much as records of a bucket without a match. If one bucket has several
+//            matches, each later search starts at the match before.
+//   workers  Fwd, GradA with separate meta-information: rows and z of each WorkerEntry.
+//            GradATransposed of elements: the non-zeros of each row are dealt to the workers in
+//            turn, and the workers advance together row by row.
 //            GradW: the runs of the GradW table; AMP: all workers on every block.
-//            Block Fwd, GradATransposed: z shared out once for the tile, ceil(z / workers) at most.
-//            They meet at the end of every record: per record the slowest one counts. The overhead
-//            is paid once per step, and not at all when nothing matches.
-// One record that is spread evenly costs exactly what the planner says of its counts. O(records +
-// rows); allocates nothing; thread-safe. GradW on a matching record without a table of GradW
-// workers, and what worker_cycles() refuses, are Error{InvalidArgument}.
+//            Block Fwd, GradATransposed: z is shared out once for the tile, at most
+//            ceil(z / workers) per worker.
+//            The workers meet at the end of every record, so the slowest worker of each record
+//            counts. The overhead is paid once per step, and not at all if nothing matches.
+// One record whose work is spread evenly costs exactly the planner's cost of its counts. Throws
+// Error{InvalidArgument} for GradW on a matching record without a table of GradW workers, and for
+// arguments that worker_cycles() refuses. O(records + rows); allocates nothing; thread-safe.
 Cycles visit_cycles(const VisitCostArgs& args);
 
 }  // namespace tessera::codelets

@@ -29,7 +29,7 @@ void split_by_weight(std::int64_t cols, std::int64_t workers,
   }
 }
 
-// The last cut of each direction runs to the end and so takes the remainder.
+// The last share of each direction extends to the end and so takes the remainder.
 void split_in_rectangles(std::int64_t rows, std::int64_t cols, std::int64_t workers,
                          std::vector<WorkShare>& shares) {
   const std::int64_t target = ceil_div(rows * cols, workers);
@@ -42,9 +42,10 @@ void split_in_rectangles(std::int64_t rows, std::int64_t cols, std::int64_t work
                         {c * share_cols, c + 1 == col_cuts ? cols : (c + 1) * share_cols}});
 }
 
-// The first half goes to the end of the list, the second stays in place.
+// Halves the largest share: its first half is appended to the list, its second half stays in place.
+// Returns false if there is nothing to halve.
 bool halve_largest(std::vector<WorkShare>& shares) {
-  // Insertion sort: stable, at most a few entries are out of order, and it never allocates.
+  // Insertion sort is stable, at most a few entries are out of order, and it never allocates.
   for (std::size_t i = 1; i < shares.size(); ++i)
     for (std::size_t j = i; j > 0 && area(shares[j]) > area(shares[j - 1]); --j)
       std::swap(shares[j], shares[j - 1]);

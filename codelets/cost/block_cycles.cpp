@@ -14,7 +14,7 @@ Pair pair_of(const MatMulKernel& kernel) {
   return kernel.partials_type == DataType::Float ? Pair::HalfToFloat : Pair::HalfToHalf;
 }
 
-// Cycles of the multiply loop: `fixed` for z = 1, 2 and 3 or more.
+// Cycles of the multiply loop. `fixed` has the values for z = 1, 2, and 3 or more.
 struct LoopRow {
   std::int64_t start, per_z;
   std::array<std::int64_t, 3> fixed;
@@ -36,12 +36,13 @@ LoopRow loop_row(const MatMulKernel& kernel, std::int64_t side) {
   return {23, 4, {24, 25, 24}};
 }
 
-// Times the weights of one square are loaded: 16 x 16 needs 16 units to stay in one piece.
+// How often the weights of one square are loaded: 16 x 16 needs 16 units to be loaded as a whole.
 std::int64_t weight_loads(const MatMulKernel& kernel, std::int64_t side) {
   return side == 16 && kernel.conv_units < 16 ? 2 : 1;
 }
 
-// Partial sums stay in registers from block to block of a row (forward), or do not (transposed).
+// 1 if partial sums stay in registers from block to block of a row (forward), 0 if they do not
+// (transposed).
 std::int64_t retains_row(const MatMulKernel& kernel) { return kernel.method == Method::BlockFwd; }
 
 }  // namespace
@@ -84,7 +85,7 @@ LinearCycles block_grad_w_worker(const MatMulKernel& kernel, std::int64_t z) {
 
 namespace {
 
-// Batch columns that one pass over a block takes.
+// Number of passes over a block; one pass takes 8 batch columns of floats or 16 of halves.
 std::int64_t amp_passes(const MatMulKernel& kernel, std::int64_t z) {
   return ceil_div(z, kernel.data_type == DataType::Float ? 8 : 16);
 }

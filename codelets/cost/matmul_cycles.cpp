@@ -98,7 +98,8 @@ ScanCycles scan_cycles(Method method) {
     case Method::ElementGradW:
     case Method::BlockGradW:
       return kGradW;
-    // 23 to start the rearranged loop, 8 less because the first row needs no step to the next one.
+    // 23 cycles start the rearranged loop; 8 less because the first row needs no step to the next
+    // one.
     case Method::BlockGradWAmp:
       return {kGradW.start + 23 - 8, 26, 26, 0};
   }

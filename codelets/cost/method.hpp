@@ -8,31 +8,35 @@
 
 namespace tessera::codelets {
 
-// How a tile does its share of one pass. GradA has two ways: with its own meta-information
-// (ElementGradA) or with the forward one read transposed (the two Transpose methods).
+// The method by which a tile does its share of one pass. GradA has two methods per format: with
+// separate meta-information (ElementGradA) or with the forward meta-information read transposed
+// (the two Transpose methods).
 enum class Method {
   ElementFwd,
   ElementGradA,
   ElementTranspose,
   ElementGradW,
   BlockFwd,        // every worker does all blocks for some of the batch
-  BlockTranspose,  // the same with blocks turned over
+  BlockTranspose,  // the same with transposed blocks
   BlockGradW,      // every worker does some of the blocks for all of the batch
-  BlockGradWAmp    // all workers on one block, operands rearranged before
+  BlockGradWAmp    // all workers on one block, operands rearranged first
 };
 
-// "ElementFwd" and so on.
+// Returns "ElementFwd" and so on.
 std::string to_string(Method method);
 
-// One kernel of one machine, as the cycle formulas see it.
+// One kernel of one machine, in the terms of the cycle formulas.
 struct MatMulKernel {
   Method method = Method::ElementFwd;
   DataType data_type = DataType::Float;
   DataType partials_type = DataType::Float;
-  BlockShape block;               // of the sparse operand as this method reads it
-  std::int64_t workers = 6;       // of a tile
-  std::int64_t conv_units = 8;    // multiply-accumulate units for this pair of types
-  bool repeat_pair_loop = false;  // PopSparse prices the pair left over of float z as z/2 pairs
+  BlockShape block;             // of the sparse operand as this method reads it
+  std::int64_t workers = 6;     // of a tile
+  std::int64_t conv_units = 8;  // multiply-accumulate units for this pair of types
+
+  // PopSparse's formula for the pair that is left over in float z: true prices it as z/2 pairs, as
+  // PopSparse does; false as one pair.
+  bool repeat_pair_loop = false;
 };
 
 }  // namespace tessera::codelets

@@ -14,7 +14,8 @@ std::int64_t vector_width(DataType type) { return kDataPathBytes / bytes_of(type
 }  // namespace
 
 Cycles zero_cycles(std::int64_t bytes, std::int64_t workers) {
-  // 10 to find the worker's share, 5 to start the store loop (3 where no remainder is possible).
+  // 10 cycles to find the worker's share, 5 to start the store loop (3 if no remainder is
+  // possible).
   if (bytes == 0) return {};
   return Cycles(workers * (15 + ceil_div(ceil_div(bytes, kDataPathBytes), workers)));
 }
@@ -27,7 +28,7 @@ Cycles cast_cycles(std::int64_t n, DataType from, DataType to, std::int64_t work
 
 Cycles reduce_cycles(std::int64_t n, std::int64_t depth, DataType from, DataType to,
                      std::int64_t workers) {
-  // One turn of the loop takes two vectors; each remainder bit costs a turn of its own.
+  // One iteration takes two vectors; each remainder bit costs an iteration.
   const std::int64_t turn = 2 * vector_width(from), remainder = n % turn;
   std::int64_t turns = n / turn;
   for (std::int64_t bit = 1; bit < turn; bit *= 2) turns += (remainder & bit) != 0;

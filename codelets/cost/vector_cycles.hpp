@@ -6,9 +6,10 @@
 #include "tessera/base/data_type.hpp"
 #include "tessera/base/units.hpp"
 
-// Cycles of everything on a tile that is not a sparse kernel. Sizes are elements of one tile unless
-// said. Source of the figures: PopSparse's own estimators (PopLibs 3.4), a 64-bit data path.
-// All functions are pure, never allocate and are O(1). Sizes >= 0, workers >= 1.
+// Cycles of everything on a tile that is not a sparse kernel. Sizes are in elements of one tile
+// unless stated otherwise. The source of the figures is PopSparse's own estimators (PopLibs 3.4)
+// with a 64-bit data path. All functions are pure, never allocate and are O(1). Sizes must be >= 0,
+// workers >= 1.
 namespace tessera::codelets {
 
 // Clears `bytes` of partial sums in 64-bit stores dealt to the workers.
@@ -21,26 +22,28 @@ Cycles cast_cycles(std::int64_t n, DataType from, DataType to, std::int64_t work
 Cycles reduce_cycles(std::int64_t n, std::int64_t depth, DataType from, DataType to,
                      std::int64_t workers);
 
-// Turns `blocks` blocks over, as GradA does with values from a forward bucket.
+// Transposes `blocks` blocks, as GradA does with values from a forward bucket.
 Cycles transpose_blocks_cycles(std::int64_t blocks, BlockShape block, DataType type,
                                std::int64_t workers);
 
-// Brings a dense operand of `blocks` groups of `side` features x z batch columns into the order
+// Rearranges a dense operand of `blocks` groups of `side` features x z batch columns into the order
 // that BlockGradWAmp reads.
 Cycles rearrange_cycles(std::int64_t blocks, std::int64_t side, std::int64_t z, DataType type,
                         std::int64_t workers);
 
-// What a tile receives in one exchange, in bytes per cycle.
+// The rate at which a tile receives data in one exchange.
 struct ExchangeWidth {
   std::int64_t bytes_per_cycle = 4;
-  std::int64_t tiles_per_bus = 2;  // neighbours that take the same data receive that much faster
+
+  // If that many neighbours take the same data, the rate is multiplied by their number.
+  std::int64_t tiles_per_bus = 2;
 };
 
 // Receives `bytes` that only this tile takes.
 Cycles exchange_cycles(std::int64_t bytes, ExchangeWidth width);
 
 // Receives `bytes` that `consecutive` neighbouring tiles of `tiles` take together. The bus is
-// shared when all tiles take it or `consecutive` is a multiple of tiles_per_bus.
+// shared if all tiles take the data or if `consecutive` is a multiple of tiles_per_bus.
 Cycles broadcast_cycles(std::int64_t bytes, std::int64_t consecutive, std::int64_t tiles,
                         ExchangeWidth width);
 

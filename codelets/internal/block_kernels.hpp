@@ -8,11 +8,12 @@
 #include "tessera/codelets/internal/operands.hpp"
 #include "tessera/codelets/kernel.hpp"
 
-// Slow twins of the block kernels, for blocks of any size: block after block, inside a block row
-// after row, all z of the tile at once.
+// The reference kernels for blocks of any size: block after block, inside a block row after row,
+// all z of the tile at a time.
 namespace tessera::codelets::internal {
 
-// visit(x, y, value) for every element of every block of the cell: order of words, then row-major.
+// Calls visit(x, y, value) for every element of every block of the cell, in order of words, then
+// row-major.
 template <class Word, class Visit>
 void for_each_block_element(const KernelArgs& args, Visit&& visit) {
   for_each_block(words_of<Word>(args), args.sub_group, args.block.area(),

@@ -5,13 +5,14 @@
 #include "tessera/base/data_type.hpp"
 #include "tessera/codelets/bucket_layout.hpp"
 
-// The one walk over the words of a bucket that kernels and costs share. The words are trusted: the
+// The walk over the words of a bucket, which all kernels and costs share. The words are trusted: an
 // encoder wrote them, and nothing is checked here.
 namespace tessera::codelets::internal {
 
-// visit(header, record, first_value) for every record of the bucket, all cells, in order of words.
+// Calls visit(header, record, first_value) for every record of the bucket, of all cells, in order
+// of words.
 //   record       the words of the record
-//   first_value  values of the bucket before this record's
+//   first_value  number of values of the bucket before this record's
 template <class Header, class Word, class Visit>
 void for_each_record(const Word* bucket, Visit&& visit) {
   std::int64_t first_value = 0;
@@ -23,8 +24,8 @@ void for_each_record(const Word* bucket, Visit&& visit) {
   }
 }
 
-// visit(entry, columns) for `rows` rows that follow one another from `words` on; `columns` are the
-// words behind the entry. The visitor returns how many of them belong to the row.
+// Calls visit(entry, columns) for `rows` consecutive rows from `words` on. `columns` are the words
+// after the entry. The visitor returns how many of them belong to the row.
 template <class Word, class Visit>
 void for_each_row(const Word* words, std::int64_t rows, Visit&& visit) {
   for (std::int64_t row = 0; row < rows; ++row) {
@@ -34,8 +35,8 @@ void for_each_row(const Word* words, std::int64_t rows, Visit&& visit) {
   }
 }
 
-// visit(entry, columns, value, scale) for every row of the cell `sub_group` in a forward element
-// bucket.
+// Calls visit(entry, columns, value, scale) for every row of the cell `sub_group` in a forward
+// element bucket.
 //   columns  the words of its non-zeros, each a column of the cell times `scale`
 //   value    index of its first value among the bucket's values
 template <class In, class Word, class Visit>
@@ -53,7 +54,7 @@ void for_each_entry(const Word* bucket, std::int64_t sub_group, Visit&& visit) {
       });
 }
 
-// visit(x, y, value) for every non-zero of the cell `sub_group` in a forward element bucket.
+// Calls visit(x, y, value) for every non-zero of the cell `sub_group` in a forward element bucket.
 //   x, y   element row and column inside the cell
 //   value  index into the bucket's values
 template <class In, class Word, class Visit>
@@ -66,8 +67,9 @@ void for_each_non_zero(const Word* bucket, std::int64_t sub_group, Visit&& visit
       });
 }
 
-// The same for a separate GradA bucket: its rows are the cell's columns, and each non-zero brings
-// the index of its value among the record's forward values.
+// Calls visit(x, y, value) for every non-zero of the cell in a separate GradA bucket. Its rows are
+// the cell's columns, and each non-zero has the index of its value among the record's forward
+// values.
 template <class In, class Word, class Visit>
 void for_each_transposed_non_zero(const Word* bucket, std::int64_t sub_group, Visit&& visit) {
   constexpr std::int64_t kFactor = type_factor(data_type_of<In>());
@@ -85,7 +87,7 @@ void for_each_transposed_non_zero(const Word* bucket, std::int64_t sub_group, Vi
       });
 }
 
-// visit(x, y, value) for every block of the cell `sub_group` in a block bucket.
+// Calls visit(x, y, value) for every block of the cell `sub_group` in a block bucket.
 //   x, y   element row and column of the block's upper left corner inside the cell
 //   value  index of the block's first value; the others follow row-major
 template <class Word, class Visit>

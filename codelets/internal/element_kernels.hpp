@@ -7,9 +7,9 @@
 #include "tessera/codelets/internal/operands.hpp"
 #include "tessera/codelets/kernel.hpp"
 
-// Slow twins of the element kernels: one non-zero after the other, all z of the tile at once. The
-// tables of workers are not used: workers own disjoint outputs, so that walking all rows in order
-// adds to each output in the order every division of the work does.
+// The reference kernels for elements: one non-zero after the other, all z of the tile at a time.
+// They do not use the tables of workers: workers own disjoint outputs, so walking all rows in order
+// adds to each output in the same order as every division of the work.
 namespace tessera::codelets::internal {
 
 template <class In, class Sum, class Word>

@@ -6,7 +6,7 @@
 #include "tessera/codelets/internal/arithmetic.hpp"
 #include "tessera/codelets/kernel.hpp"
 
-// The unnamed operands of a kernel with their types put back.
+// Typed views of the untyped operands of a kernel.
 namespace tessera::codelets::internal {
 
 template <class T>
@@ -27,14 +27,14 @@ Rows<Sum> rows_of(const Result& result) {
   return {static_cast<Sum*>(result.data), result.row_stride};
 }
 
-// Zeros, for the slow twins, where a kernel replaces what it finds.
+// Writes zeros, for reference kernels that replace their output.
 template <class Sum>
 void clear_rows(const Result& result, std::int64_t first, std::int64_t count) {
   for (std::int64_t i = first; i < first + count; ++i)
     std::fill_n(rows_of<Sum>(result).row(i), result.z, Sum());
 }
 
-// Sums of GradW, for the slow twins.
+// Adds a sum of GradW to its gradient, or replaces it, for the reference kernels.
 template <class Sum>
 void add_gradient(const KernelArgs& args, Sum& gradient, Sum sum) {
   gradient = add(args.replaces ? Sum() : gradient, sum);

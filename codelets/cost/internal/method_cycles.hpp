@@ -2,7 +2,7 @@
 
 #include "tessera/codelets/cost/matmul_cycles.hpp"
 
-// The formula of each method; worker_cycles and supervisor_load_cycles choose between them.
+// The formula of each method. worker_cycles() and supervisor_load_cycles() select between them.
 namespace tessera::codelets::internal {
 
 LinearCycles element_worker(const MatMulKernel& kernel, std::int64_t z);
@@ -14,7 +14,7 @@ LinearCycles block_grad_w_worker(const MatMulKernel& kernel, std::int64_t z);
 LinearCycles block_grad_w_amp_worker(const MatMulKernel& kernel, std::int64_t z);
 LinearCycles block_grad_w_amp_load(const MatMulKernel& kernel, std::int64_t z);
 
-// A block as squares the kernels know: `count` squares of side 4, 8 or 16.
+// A block expressed as squares that the kernels support: `count` squares of side 4, 8 or 16.
 struct Squares {
   std::int64_t side, count;
 };

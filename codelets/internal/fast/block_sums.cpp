@@ -1,10 +1,10 @@
 // Block Fwd (block_sums) and GradATransposed (block_transposed_sums) for every instruction set.
 #include "tessera/codelets/internal/fast/target_choice.hpp"
-// foreach_target reads this file again, once for each instruction set.
+// foreach_target includes this file again, once for each instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tessera/codelets/internal/fast/block_sums.cpp"
 #include <hwy/foreach_target.h>
-// First the list of targets, then what depends on the target.
+// The list of targets must come before everything that depends on the target.
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
@@ -21,14 +21,15 @@
 HWY_BEFORE_NAMESPACE();
 namespace tessera::codelets::internal::HWY_NAMESPACE {
 
-// Rows of sums x vectors of sums that stay in registers: 16 of 32, or 8 of 16. The rest holds the
-// input row, a factor and products. A step down the block loads one vector for each column of the
-// tile and one factor for each row, so the nearer to a square the fewer loads per product.
+// The rows of sums x vectors of sums that stay in registers are 16 of 32 registers, or 8 of 16. The
+// other registers hold the input row, a factor and products. A step down the block loads one vector
+// for each column of the tile and one factor for each row, so tiles that are nearer to a square
+// need fewer loads per product.
 inline constexpr std::size_t kTallest = kInstrumented ? 2 : kManyRegisters ? 8 : 4;
-// The widest tile of the tallest height, and of lower ones.
+// The widest tile of the tallest height, and of smaller heights.
 inline constexpr std::size_t kMostVectors = 2, kMostVectorsLow = kInstrumented ? 2 : 4;
-// Square blocks of a known side, with many registers: a tile is as high as the block, so that an
-// input row is read once for each panel and may come from L2 or L3 (block 16, 4096 x 4096, z 256:
+// For square blocks of a known side, with many registers, a tile is as high as the block. An input
+// row is then read once for each panel and may come from L2 or L3 (block 16, 4096 x 4096, z 256:
 // 0.95 of peak, with 8 x 2 tiles 0.72). In L1 all shapes from 16 x 1 to 4 x 4 are equal.
 constexpr std::size_t square_height(std::int64_t side) {
   return std::min(static_cast<std::size_t>(side), kManyRegisters ? 2 * kTallest : kTallest);
@@ -39,15 +40,15 @@ constexpr std::size_t square_vectors(std::int64_t side) {
 
 struct Shared {};  // the blocks of a run add to the same sums
 
-// How the values of a block are walked: by `height` down the tile, by `depth` along each sum, which
-// has `terms` of them.
+// The walk over the values of a block: by `height` down the tile, by `depth` along each sum, which
+// has `terms` terms.
 struct AnyWalk {
-  static constexpr std::int64_t kRows = 0;  // not known before
-  static constexpr bool kPaired = false;    // are terms added in the order of paired_column()?
+  static constexpr std::int64_t kRows = 0;  // known only at run time
+  static constexpr bool kPaired = false;    // true: terms in the order of paired_column()
   std::int64_t height, depth, terms;
 };
-// Forward through blocks of kSide x kSide: with distances the compiler knows, eight rows of factors
-// need one register and not eight (blocks of 16: 1.2 times the rate).
+// The forward walk through blocks of kSide x kSide. With distances that the compiler knows, eight
+// rows of factors need one register and not eight (blocks of 16: 1.2 times the rate).
 template <std::int64_t kSide>
 struct SquareWalk {
   static constexpr bool kPaired = false;
@@ -58,25 +59,26 @@ struct PairedWalk : AnyWalk {
   static constexpr bool kPaired = true;
 };
 
-// Blocks that one tile of sums meets: values of block b from factors + b * area on.
+// The blocks whose products are added to one tile of sums. The values of block b begin at factors +
+// b * area.
 template <class In, class Walk>
 struct BlockRun {
   const float* factors;
   std::int64_t area;
   std::int64_t blocks;
   Walk walk;
-  const std::uint32_t* in_row;  // the first input row of each block (transposed: of all)
-  std::int64_t known;           // how many of these there are
+  const std::uint32_t* in_row;  // the first input row of each block (transposed: one for all)
+  std::int64_t known;           // number of entries of in_row
   const In* in;
   std::int64_t in_stride;
   std::int64_t z;
-  bool replaces;  // do sums begin at zero?
+  bool replaces;  // true: sums begin at zero
 
-  // Where the input rows of the block stand that comes kAhead blocks after block b. Blocks stand
-  // anywhere, so the CPU cannot guess it. Behind the last one the first ones come again, with the
-  // columns of the next panel, `step` behind those of this one.
+  // The address of the input rows of the block that comes kAhead blocks after block b. Blocks may
+  // be anywhere, so the hardware prefetcher cannot predict it. After the last block the first ones
+  // come again, with the columns of the next panel, which are `step` after those of this one.
   HWY_INLINE const In* rows_ahead(std::int64_t b, std::int64_t step) const {
-    constexpr std::int64_t kAhead = 2;  // one is 2 % slower where rows come from L3, three as fast
+    constexpr std::int64_t kAhead = 2;  // one is 2 % slower if rows come from L3, three is as fast
     const std::int64_t i = b + kAhead;
     if (i < known) return in + in_row[i] * in_stride;
     return in + in_row[std::min(i - known, known - 1)] * in_stride + step;
@@ -105,7 +107,7 @@ struct Tile {
             sums[h][v], Floats<kLanes>(),
             to + static_cast<std::int64_t>(h) * stride + column_of<kLanes, kVectors>(panel, v));
   }
-  // One input row times one factor for each row of the tile.
+  // Adds one input row times one factor for each row of the tile.
   HWY_INLINE void add(const In* in, const float* factors, std::int64_t step, const Panel& panel) {
     Vector row[kVectors];
     for (std::size_t v = 0; v < kVectors; ++v)
@@ -118,7 +120,7 @@ struct Tile {
   }
 };
 
-// out[h][z] += all blocks of the run, for kHeight rows and one panel.
+// Computes out[h][z] += all blocks of the run, for kHeight rows and one panel.
 template <std::size_t kLanes, std::size_t kVectors, std::size_t kHeight, class In, class Walk>
 HWY_INLINE void add_tile(const BlockRun<In, Walk>& run, float* out, std::int64_t out_stride,
                          const Panel& panel) {
@@ -144,14 +146,14 @@ HWY_INLINE void add_tile(const BlockRun<In, Walk>& run, float* out, std::int64_t
   tile.store(out, out_stride, panel);
 }
 
-// Forward: the sums of a block row are the same for all its blocks.
+// Forward: all blocks of a block row add to the same sums.
 template <std::size_t kLanes, std::size_t kVectors, std::size_t kHeight, class In, class Walk>
 HWY_INLINE void add_tiles(const BlockRun<In, Walk>& run, float* out, std::int64_t out_stride,
                           const Panel& panel, Shared) {
   add_tile<kLanes, kVectors, kHeight>(run, out, out_stride, panel);
 }
 
-// Transposed: each block has other sums, those from `out_row[b]` on, and the input rows are the
+// Transposed: each block has different sums, from row `out_row[b]` on, and the input rows are the
 // same.
 template <std::size_t kLanes, std::size_t kVectors, std::size_t kHeight, class In, class Walk>
 HWY_INLINE void add_tiles(const BlockRun<In, Walk>& run, float* out, std::int64_t out_stride,
@@ -162,7 +164,7 @@ HWY_INLINE void add_tiles(const BlockRun<In, Walk>& run, float* out, std::int64_
     add_tile<kLanes, kVectors, kHeight>(one, out + out_row[b] * out_stride, out_stride, panel);
 }
 
-// `rows` rows of sums, in tiles of kHeight rows and then of half of that.
+// Computes `rows` rows of sums, in tiles of kHeight rows and then of half as many.
 template <std::size_t kHeight, std::size_t kLanes, std::size_t kVectors, class In, class Walk,
           class OutRows>
 HWY_INLINE void add_rows(BlockRun<In, Walk> run, float* out, std::int64_t out_stride,
@@ -177,8 +179,8 @@ HWY_INLINE void add_rows(BlockRun<In, Walk> run, float* out, std::int64_t out_st
     add_rows<kHeight / 2, kLanes, kVectors>(run, out, out_stride, rows, panel, out_rows);
 }
 
-// Panels of one vector, and two together at the end where z is no multiple of a vector: there the
-// last overlaps the one before it.
+// Uses panels of one vector, and one panel of two vectors at the end if z is no multiple of a
+// vector: there the last vector overlaps the one before it.
 template <std::size_t kHeight, class In, class Walk, class OutRows>
 HWY_INLINE void add_single_vectors(const BlockRun<In, Walk>& run, float* out,
                                    std::int64_t out_stride, OutRows out_rows) {
@@ -194,7 +196,8 @@ HWY_INLINE void add_single_vectors(const BlockRun<In, Walk>& run, float* out,
                                          out_rows);
 }
 
-// Panel by panel, so that all rows of the blocks meet a panel's input rows while they lie in L1.
+// Works panel by panel, so that all rows of the blocks use a panel's input rows while they are in
+// L1.
 template <std::size_t kHeight, std::size_t kMost, class In, class Walk, class OutRows>
 HWY_INLINE void add_panels(const BlockRun<In, Walk>& run, float* out, std::int64_t out_stride,
                            std::int64_t rows, std::int64_t z, OutRows out_rows) {
@@ -224,7 +227,7 @@ HWY_INLINE void add_all(const BlockRun<In, Walk>& run, float* out, std::int64_t 
   }
 }
 
-// The values as floats: where they lie, or converted into `room`.
+// Returns the values as floats: in place, or converted into `room`.
 HWY_INLINE const float* as_floats(const float* values, std::int64_t, float*) { return values; }
 template <class In>
 HWY_INLINE const float* as_floats(const In* values, std::int64_t count, float* room) {
@@ -241,7 +244,8 @@ struct Room {
   float floats[std::is_same_v<In, float> ? 1 : kMostBlockValues];
 };
 
-// The blocks from `first` on, `most` of them at most and no more than have room as floats.
+// Returns the blocks from `first` on: at most `most` of them, and no more than fit in `room` as
+// floats.
 template <class In, class Walk>
 HWY_INLINE BlockRun<In, Walk> run_of(const BlockSums<In>& args, const Walk& walk, Room<In>& room,
                                      std::int64_t first, std::int64_t most) {
@@ -261,8 +265,8 @@ HWY_INLINE BlockRun<In, Walk> run_of(const BlockSums<In>& args, const Walk& walk
           .replaces = args.replaces && first == 0};
 }
 
-// Input rows that a tile and the one below it both meet: 128 rows of two vectors are half of an L1
-// cache of 32 KiB.
+// The number of input rows that a tile and the one below it both use: 128 rows of two vectors are
+// half of an L1 cache of 32 KiB.
 inline constexpr std::int64_t kSharedInputRows = 128;
 
 // The sums of a block row stay in registers over some of its blocks.
@@ -314,7 +318,7 @@ void forward_float(const BlockSums<float>& args) { forward(args); }
 void forward_half(const BlockSums<Half>& args) { forward(args); }
 
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
-// A call, so that no sum is moved to where the mode is another.
+// Not inlined, so that no sum is moved to a place where the mode is different.
 HWY_NOINLINE void forward_pairs(const BlockSums<BFloat16>& args) {
   forward_by(args, PairedWalk{{.height = args.cols, .depth = 1, .terms = args.cols}});
 }

@@ -1,10 +1,10 @@
 // cast_floats() for every instruction set.
 #include "tessera/codelets/internal/fast/target_choice.hpp"
-// foreach_target reads this file again, once for each instruction set.
+// foreach_target includes this file again, once for each instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tessera/codelets/internal/fast/casts.cpp"
 #include <hwy/foreach_target.h>
-// First the list of targets, then what depends on the target.
+// The list of targets must come before everything that depends on the target.
 #include <hwy/highway.h>
 
 #include "tessera/codelets/cast.hpp"
@@ -26,7 +26,8 @@ HWY_INLINE void cast_vector(const float* from, Half* to) {
 }
 #endif
 
-// Half a unit of what remains is added, a little less to even numbers, so that a tie goes to even.
+// Adds half a unit of the last kept digit, a little less for even numbers, so that a tie is rounded
+// to even.
 HWY_INLINE void cast_vector(const float* from, BFloat16* to) {
   const hn::RebindToUnsigned<Floats<kNativeLanes>> d32;
   const auto bits = hn::BitCast(d32, load_lanes<kNativeLanes>(from));
@@ -65,7 +66,7 @@ HWY_EXPORT(cast_to_bfloat16);
 }  // namespace internal
 
 void cast_floats(const float* from, std::int64_t count, Half* to) noexcept {
-  using namespace internal;  // where the table of targets is
+  using namespace internal;  // the table of targets is in that namespace
   HWY_DYNAMIC_DISPATCH(cast_to_half)(from, count, to);
 }
 void cast_floats(const float* from, std::int64_t count, BFloat16* to) noexcept {

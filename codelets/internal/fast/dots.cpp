@@ -1,10 +1,10 @@
 // Element and block GradW for every instruction set.
 #include "tessera/codelets/internal/fast/target_choice.hpp"
-// foreach_target reads this file again, once for each instruction set.
+// foreach_target includes this file again, once for each instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tessera/codelets/internal/fast/dots.cpp"
 #include <hwy/foreach_target.h>
-// First the list of targets, then what depends on the target.
+// The list of targets must come before everything that depends on the target.
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
@@ -27,12 +27,13 @@ HWY_INLINE void add_one_to(float& gradient, float sum, bool replaces) {
 
 #if HWY_TARGET != HWY_SCALAR
 
-// The sixteen lanes of a dot product: one vector, two or four.
+// The sixteen lanes of a dot product are one vector, two or four.
 inline constexpr std::size_t kLanes = std::min<std::size_t>(kNativeLanes, kSumLanes);
 inline constexpr std::size_t kParts = kSumLanes / kLanes;
 inline constexpr std::size_t kFour = 4;
-// Dot products that run side by side: rows x columns of them. With 32 registers 16 vectors of sums,
-// which both hide the latency of an addition and use a loaded row often; else 8.
+// The number of dot products that run side by side, rows x columns. With 32 registers there are 16
+// vectors of sums, which hide the latency of an addition and use each loaded row several times;
+// otherwise 8.
 inline constexpr std::size_t kBlockRows = kParts == 1 ? kFour : 1;
 inline constexpr std::int64_t kTileColumns = kParts == 1 ? 8 : 4;
 
@@ -49,7 +50,8 @@ HWY_INLINE Sixteen load_sixteen(const In* from) {
   return result;
 }
 
-// The first `count` < 16 of sixteen, then zeros, which change no bit but the sign of a zero.
+// Loads the first `count` elements, fewer than a vector, and zeros after them. The zeros change no
+// bit but the sign of a zero.
 HWY_INLINE Vector load_some(const float* from, std::int64_t count) {
 #if HWY_MEM_OPS_MIGHT_FAULT
   float room[kLanes] = {};
@@ -75,9 +77,9 @@ HWY_INLINE std::uint64_t load_word(const In* from) {
   return word;
 }
 
-// 0 <= count < 4 elements of 16 bits in the low bits, by at most two loads that may overlap: a copy
-// element by element would be read back from memory before it is there, which cost more than the
-// whole dot product (z 33: 3.5 times).
+// Loads 0 <= count < 4 elements of 16 bits into the low bits with at most two loads, which may
+// overlap. A copy element by element would be read back from memory before it is there, which costs
+// more than the whole dot product (z 33: 3.5 times).
 template <class In>
 HWY_INLINE std::uint64_t load_few(const In* from, std::int64_t count) {
   if (count >= 2)
@@ -118,9 +120,9 @@ HWY_INLINE Sixteen load_rest(const In* from, std::int64_t count) {
   return result;
 }
 
-// Adding lanes as add_lanes() of arithmetic.hpp does: the upper half to the lower, again and again.
-// Each step does so for two dot products at once, so that a vector stays full, and leaves half as
-// many vectors. The last one holds one sum in each lane.
+// These functions add lanes as add_lanes() of arithmetic.hpp does: the upper half to the lower
+// half, until one is left. Each step does so for two dot products together, so that a vector stays
+// full, and leaves half as many vectors. The last vector holds one sum in each lane.
 HWY_INLINE Vector fold_parts(Sixteen sum) {
   for (std::size_t half = kParts / 2; half > 0; half /= 2)
     for (std::size_t p = 0; p < half; ++p)
@@ -134,7 +136,8 @@ HWY_INLINE Vector fold_halves(Vector a, Vector b) {
 }
 #endif
 #if HWY_TARGET == HWY_AVX3
-// a of four blocks of four lanes, b alike: blocks of the result are those of a, b, a, b.
+// a and b have four blocks of four lanes each. The blocks of the result are sums of blocks of a, b,
+// a, b.
 HWY_INLINE Vector fold_blocks(Vector a, Vector b) {
   return hn::Add(hn::OddEvenBlocks(b, a), hn::SwapAdjacentBlocks(hn::OddEvenBlocks(a, b)));
 }
@@ -151,15 +154,15 @@ HWY_INLINE Vector fold_neighbours(Vector a, Vector b) {
   return fold_pairs(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b));
 }
 
-// Where in the tree of folds the dot product stands whose sum comes out in lane i. Folds of lower
-// levels deal pairs of inputs to blocks and lanes in the order 0 2 1 3.
+// Returns the position in the tree of folds of the dot product whose sum ends in lane i. The lower
+// folds deal pairs of inputs to blocks and lanes in the order 0 2 1 3.
 constexpr std::size_t tree_slot(std::size_t i) {
   constexpr std::size_t kDealt[kFour] = {0, 2, 1, 3};
   const std::size_t block = i / kFour, lane = i % kFour;
   return kLanes / kFour * kDealt[lane] + (kLanes == kSumLanes ? kDealt[block] : block);
 }
 
-// kLanes dot products, summed over their lanes, in order.
+// Sums kLanes dot products over their lanes, in order.
 HWY_INLINE Vector add_lanes_of(const Vector* sums) {
   Vector tree[kLanes];
   for (std::size_t i = 0; i < kLanes; ++i) tree[tree_slot(i)] = sums[i];
@@ -173,7 +176,7 @@ HWY_INLINE Vector add_lanes_of(const Vector* sums) {
   return hn::Add(all, hn::Zero(Floats<kLanes>()));  // -0 becomes +0, as in dot()
 }
 
-// gradients[i] += sums[i] for the first `count` of kLanes.
+// Computes gradients[i] += sums[i] for the first `count` of kLanes.
 HWY_INLINE void add_some_to(float* gradients, Vector sums, std::int64_t count, bool replaces) {
   const Floats<kLanes> d;
   if (count == static_cast<std::int64_t>(kLanes))
@@ -183,8 +186,9 @@ HWY_INLINE void add_some_to(float* gradients, Vector sums, std::int64_t count, b
   for (std::int64_t i = 0; i < count; ++i) add_one_to(gradients[i], room[i], replaces);
 }
 
-// kRows x kColumns dot products of rows of length z, row-major into `to`. All loops are of constant
-// length, so that sums stay in registers. kAhead: meanwhile the row `ahead` is brought into L1.
+// Computes kRows x kColumns dot products of rows of length z, row-major into `to`. All loops have
+// constant length, so that sums stay in registers. With kAhead the row `ahead` is meanwhile fetched
+// into L1.
 template <std::size_t kRows, std::size_t kColumns, bool kAhead = false, class In>
 HWY_INLINE void dot_tile(const In* const* a, const In* const* b, std::int64_t z, Vector* to,
                          [[maybe_unused]] const In* ahead = nullptr) {
@@ -213,8 +217,8 @@ HWY_INLINE void dot_tile(const In* const* a, const In* const* b, std::int64_t z,
     for (std::size_t c = 0; c < kColumns; ++c) to[r * kColumns + c] = fold_parts(sums[r][c]);
 }
 
-// So few columns that plain code is faster; it has the bits of the slow twin: lane 2 joins lane 0
-// first.
+// With so few columns plain code is faster. It has the bits of the reference kernel: lane 2 is
+// added to lane 0 first.
 inline constexpr std::int64_t kFewColumns = 3;
 
 template <class In>
@@ -251,14 +255,14 @@ HWY_INLINE void few_columns(const BlockDots<In>& args) {
                    args.replaces);
 }
 
-// Dot products of neighbouring non-zeros whose lanes are still to be added up. Gradients of a
-// record follow each other, so kLanes of them are finished together wherever rows end.
+// Pending holds dot products of neighbouring non-zeros whose lanes are not added up yet. Gradients
+// of a record follow each other, so kLanes of them are finished together, wherever rows end.
 class Pending {
  public:
   HWY_INLINE Pending(float* gradients, bool replaces)
       : gradients_(gradients), replaces_(replaces) {}
 
-  HWY_INLINE Vector* end() { return sums_ + count_; }  // room for kTileColumns
+  HWY_INLINE Vector* end() { return sums_ + count_; }  // has space for kTileColumns
   HWY_INLINE void added(std::int64_t count) {
     count_ += count;
     if (count_ < kFull) return;
@@ -283,7 +287,7 @@ class Pending {
   bool replaces_;
 };
 
-// kOffsets: words are byte offsets of rows of s.
+// With kOffsets the words are byte offsets of rows of s.
 template <bool kOffsets, class In>
 HWY_INLINE const In* named_row(const ElementDots<In>& args, const std::byte* word) {
   if constexpr (kOffsets)
@@ -293,7 +297,8 @@ HWY_INLINE const In* named_row(const ElementDots<In>& args, const std::byte* wor
     return args.s + args.code.row_of(word) * args.s_stride;
 }
 
-// Eight dot products of a row of q_grad side by side, whose sums hide each other's latency.
+// Computes eight dot products of a row of q_grad side by side, whose sums hide each other's
+// latency.
 struct ManyColumns {
   template <bool kOffsets, class In>
   static HWY_INLINE void add(const ElementDots<In>& args, const TermRow& row, Pending& pending) {
@@ -312,8 +317,8 @@ struct ManyColumns {
   }
 };
 
-// A row of q_grad in registers, all kSteps vectors of it. The sums of neighbours do not depend on
-// each other, so the CPU goes on to the next ones by itself.
+// Keeps a row of q_grad in registers, all kSteps vectors of it. The sums of neighbours do not
+// depend on each other, so the CPU overlaps them.
 template <std::size_t kSteps>
 struct HeldRow {
   static constexpr std::size_t kTogether = 4;
@@ -380,9 +385,10 @@ HWY_INLINE void all_element_dots(const ElementDots<In>& args) {
   all_element_dots_of<false>(args);
 }
 
-// kLanes / 4 rows of a block from row i on, four columns from column j on. What lies beyond the
-// block repeats its last row or column and is dropped. Meanwhile one of the rows of s that the next
-// block needs is fetched: blocks stand anywhere, so the CPU cannot guess it.
+// Computes the gradients of kLanes / 4 rows of a block from row i on and four columns from column j
+// on. Rows and columns beyond the block repeat its last row or column and are dropped. Meanwhile
+// one of the rows of s that the next block needs is fetched: blocks may be anywhere, so the
+// hardware prefetcher cannot predict it.
 template <class In>
 HWY_INLINE void block_part(const BlockDots<In>& args, const In* s, const In* next, float* gradients,
                            std::int64_t i, std::int64_t j) {
@@ -425,7 +431,7 @@ HWY_INLINE void all_block_dots(const BlockDots<In>& args) {
   }
 }
 
-#else  // one lane is no vector: the sums of the slow twins
+#else  // with one lane, the sums of the reference kernels
 
 template <class In>
 void all_element_dots(const ElementDots<In>& args) {

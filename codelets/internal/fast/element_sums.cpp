@@ -1,11 +1,11 @@
 // Element Fwd (gather_sums), GradA (named_sums) and GradATransposed (scatter_sums) for every
 // instruction set.
 #include "tessera/codelets/internal/fast/target_choice.hpp"
-// foreach_target reads this file again, once for each instruction set.
+// foreach_target includes this file again, once for each instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tessera/codelets/internal/fast/element_sums.cpp"
 #include <hwy/foreach_target.h>
-// First the list of targets, then what depends on the target.
+// The list of targets must come before everything that depends on the target.
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -19,19 +19,19 @@
 HWY_BEFORE_NAMESPACE();
 namespace tessera::codelets::internal::HWY_NAMESPACE {
 
-// Eight vectors of sums leave room for a factor and a product in 16 registers. Four are 8 to 16 %
-// slower at z 256.
+// Eight vectors of sums leave registers for a factor and a product if there are 16. Four vectors
+// are 8 to 16 % slower at z 256.
 inline constexpr std::size_t kMostVectors = kInstrumented ? 2 : 8;
 constexpr std::size_t most_vectors(std::size_t lanes) {
   return lanes == kNativeLanes ? kMostVectors : 2;
 }
-// An addition takes three to four cycles, so that one or two vectors of sums would wait for
-// themselves; then rows are taken side by side. With four vectors that gains nothing.
+// An addition takes three to four cycles, so one or two vectors of sums would wait for themselves;
+// rows are then taken side by side. With four vectors that gains nothing.
 constexpr std::size_t rows_at_once(std::size_t vectors) {
   return vectors == 1 ? 4 : vectors <= 3 ? 2 : 1;
 }
 
-// kNamed: a word in front of each row's word names the value, as in a separate GradA bucket.
+// With kNamed a word before each row's word names the value, as in a separate GradA bucket.
 template <class In, std::size_t kLanes, std::size_t kVectors, bool kNamed>
 struct RowSums {
   using Sums = FloatVector<kLanes>[kVectors];
@@ -81,7 +81,7 @@ struct RowSums {
     store(sums, out(row));
   }
 
-  // kRows rows side by side as long as each has terms, then one after the other: their sums do not
+  // Adds kRows rows side by side while each has terms, then one after the other: their sums do not
   // wait for each other. The rows differ.
   template <std::size_t kRows>
   HWY_INLINE void gather_rows(const TermRow* rows) const {
@@ -127,7 +127,7 @@ struct RowSums {
   }
 };
 
-// run(RowSums) for every panel of z.
+// Calls run(RowSums) for every panel of z.
 template <bool kNamed, class In, class Run>
 HWY_INLINE void for_each_row_sums(const ElementSums<In>& args, Run&& run) {
   with_lanes_for(args.z, [&](auto lanes) {

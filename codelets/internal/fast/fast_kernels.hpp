@@ -13,8 +13,9 @@
 #include "tessera/codelets/internal/operands.hpp"
 #include "tessera/codelets/kernel.hpp"
 
-// Fast twins, for float sums: they walk the words as the slow twins do, and hand lists to the
-// vector code. Same bits as the slow twins (but for which NaN a NaN is).
+// The vector kernels, for float sums. They walk the words as the reference kernels do, and pass
+// lists to the vector code. They give the same bits as the reference kernels, except that a NaN may
+// be another NaN.
 namespace tessera::codelets::internal {
 
 template <class In>
@@ -40,15 +41,16 @@ void fast_element_sums(const KernelArgs& args, Add&& add) {
                                   });
 }
 
-// How many times a word of this record is an offset into the operand; none where its rows do not
-// lie a multiple of the record's z apart, or where that would be one multiplication per value.
+// Returns the factor by which a word of this record is multiplied to become an offset into the
+// operand. 0 if there is none, because the distance of the operand's rows is no multiple of the
+// record's z, or if there is one batch column, where it would mean one multiplication per value.
 inline std::int64_t spread_of(const KernelArgs& args, const ElementHeader& header) {
   if (header.z == args.in.row_stride) return 1;
   const bool multiple = header.z > 0 && args.in.row_stride % header.z == 0;
   return multiple && args.out.z > 1 ? args.in.row_stride / header.z : 0;
 }
 
-// Words that are offsets into this operand, or parts of them, are taken as they are, else they are
+// Words that are offsets into this operand, or divide them, are used directly; other words are
 // decoded first.
 template <class In, class Word>
 void fast_element_fwd(const KernelArgs& args) noexcept {
@@ -109,10 +111,10 @@ struct ColumnRun {
   std::int64_t row;
   std::span<const std::uint32_t> columns;
   std::int64_t value;
-  bool is_first;  // of its block row
+  bool is_first;  // true: begins its block row
 };
 
-// use(ColumnRun) for all blocks of the cell.
+// Calls use(ColumnRun) for all blocks of the cell.
 template <class Word, class Use>
 void for_each_column_run(const KernelArgs& args, Use&& use) {
   constexpr std::int64_t kMostColumns = 256;

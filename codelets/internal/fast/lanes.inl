@@ -1,5 +1,5 @@
-// What the vector kernels share. Not a header: a source that is compiled for several instruction
-// sets reads this file once for each of them, and HWY_NAMESPACE is another every time.
+// Code that the vector kernels share. This is not a header: a source that is compiled for several
+// instruction sets includes this file once for each of them, with another HWY_NAMESPACE every time.
 #if defined(TESSERA_CODELETS_LANES_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef TESSERA_CODELETS_LANES_INL
 #undef TESSERA_CODELETS_LANES_INL
@@ -22,7 +22,7 @@ inline constexpr std::size_t kNativeLanes = HWY_LANES(float);
 // AVX-512 and NEON have 32 vector registers, the others 16.
 inline constexpr bool kManyRegisters = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON;
 
-// Vectors of kLanes floats, kLanes a power of two that is no more than kNativeLanes.
+// Vectors of kLanes floats. kLanes is a power of two, at most kNativeLanes.
 template <std::size_t kLanes>
 using Floats = hn::Simd<float, kLanes, 0>;
 template <std::size_t kLanes>
@@ -33,7 +33,7 @@ HWY_INLINE FloatVector<kLanes> load_lanes(const float* from) {
   return hn::LoadU(Floats<kLanes>(), from);
 }
 
-// Halves by their bits, one in each lane.
+// The bits of halves, one half in each lane.
 template <std::size_t kLanes>
 using HalfBits = hn::Rebind<std::uint16_t, Floats<kLanes>>;
 
@@ -44,8 +44,8 @@ HWY_INLINE FloatVector<kLanes> to_floats(hn::Vec<HalfBits<kLanes>> halves) {
   const hn::Rebind<hwy::float16_t, Floats<kLanes>> d16;
   return hn::PromoteTo(d, hn::BitCast(d16, halves));
 #else
-  // Highway's stand-in for the missing instruction takes infinity for a number, so: to_float() of
-  // arithmetic.hpp, word by word.
+  // Highway's replacement for the missing instruction treats infinity as a number, so this does
+  // what to_float() of arithmetic.hpp does, word by word.
   const hn::RebindToUnsigned<Floats<kLanes>> d32;
   const auto bits = hn::PromoteTo(d32, halves);
   const auto magnitude = hn::ShiftLeft<13>(hn::And(bits, hn::Set(d32, 0x7fffu)));
@@ -58,7 +58,7 @@ HWY_INLINE FloatVector<kLanes> to_floats(hn::Vec<HalfBits<kLanes>> halves) {
 #endif
 }
 
-// Halves or bfloat16s by their bits, one in each lane.
+// Converts the bits of halves or bfloat16s, one in each lane, to floats.
 template <class In, std::size_t kLanes>
 HWY_INLINE FloatVector<kLanes> widen(hn::Vec<HalfBits<kLanes>> bits) {
   if constexpr (std::is_same_v<In, Half>) {
@@ -80,7 +80,7 @@ HWY_INLINE FloatVector<kLanes> load_lanes(const BFloat16* from) {
       hn::LoadU(HalfBits<kLanes>(), reinterpret_cast<const std::uint16_t*>(from)));
 }
 
-// One element in all lanes.
+// Copies one element to all lanes.
 template <std::size_t kLanes>
 HWY_INLINE FloatVector<kLanes> broadcast(const float* from) {
   return hn::Set(Floats<kLanes>(), *from);
@@ -94,10 +94,10 @@ HWY_INLINE FloatVector<kLanes> broadcast(const BFloat16* from) {
   return hn::Set(Floats<kLanes>(), float(*from));
 }
 
-// sum + a * b as the slow twins round it: once.
+// Returns sum + a * b, rounded once as the reference kernels do.
 template <class V>
 HWY_INLINE V add_product_lanes(V sum, V a, V b) {
-#if HWY_TARGET == HWY_SCALAR  // Highway rounds twice where there is no instruction
+#if HWY_TARGET == HWY_SCALAR  // Highway rounds twice without the instruction
   return V(std::fma(a.raw, b.raw, sum.raw));
 #elif HWY_TARGET == HWY_EMU128
   for (std::size_t i = 0; i < hn::Lanes(hn::DFromV<V>()); ++i)
@@ -117,10 +117,10 @@ HWY_INLINE void with_constant(std::size_t n, Run&& run) {
   run(std::integral_constant<std::size_t, kMost>());
 }
 
-// Some neighbouring columns, as many vectors as fit in registers. The last vector ends at the last
-// column, so it may overlap the one before. That does no harm: every vector is loaded before the
-// first is stored, and both compute the same sums for the columns they share. So there is no
-// remainder and no mask, whatever z is.
+// A panel is a range of neighbouring columns, at most as many vectors as fit in registers. The last
+// vector ends at the last column, so it may overlap the one before. That does no harm: every vector
+// is loaded before the first is stored, and both compute the same sums for the columns they share.
+// So no remainder and no mask is needed, whatever z is.
 struct Panel {
   std::int64_t first;  // column
   std::int64_t last;   // first column of the last vector, counted from `first`
@@ -132,9 +132,9 @@ HWY_INLINE std::int64_t column_of(const Panel& panel, std::size_t v) {
   return v + 1 == kVectors ? panel.last : static_cast<std::int64_t>(v * kLanes);
 }
 
-// run(panel, number of vectors) for z >= kLanes columns in panels of at most kMost vectors. The
-// panels are of nearly equal size and the last is the largest: it has two vectors when there is one
-// before it, and an overlap stays inside it. kMost >= 2.
+// Calls run(panel, number of vectors) for z >= kLanes columns in panels of at most kMost vectors.
+// The panels are of nearly equal size and the last is the largest: it has two vectors if there is a
+// panel before it, and an overlap stays inside it. kMost >= 2.
 template <std::size_t kLanes, std::size_t kMost, class Run>
 HWY_INLINE void for_each_panel(std::int64_t z, Run&& run) {
   static_assert(kMost >= 2);
@@ -150,7 +150,7 @@ HWY_INLINE void for_each_panel(std::int64_t z, Run&& run) {
   }
 }
 
-// Calls run(lanes) with the widest vector that is no longer than z: kNativeLanes when z allows it.
+// Calls run(lanes) with the widest vector that is no longer than z: kNativeLanes if z allows it.
 template <std::size_t kLanes = kNativeLanes, class Run>
 HWY_INLINE void with_lanes_for(std::int64_t z, Run&& run) {
   if constexpr (kLanes > 1) {

@@ -1,10 +1,10 @@
-// Element Fwd where the words are byte offsets into the operand, for every instruction set.
+// Element Fwd for words that are byte offsets into the operand, for every instruction set.
 #include "tessera/codelets/internal/fast/target_choice.hpp"
-// foreach_target reads this file again, once for each instruction set.
+// foreach_target includes this file again, once for each instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tessera/codelets/internal/fast/offset_sums.cpp"
 #include <hwy/foreach_target.h>
-// First the list of targets, then what depends on the target.
+// The list of targets must come before everything that depends on the target.
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -21,10 +21,10 @@
 HWY_BEFORE_NAMESPACE();
 namespace tessera::codelets::internal::HWY_NAMESPACE {
 
-// Eight vectors of sums leave room for a factor and a product in 16 registers.
+// Eight vectors of sums leave registers for a factor and a product if there are 16.
 inline constexpr std::size_t kMostOffsetVectors = kInstrumented ? 2 : 8;
-// A sum takes four cycles, so one or two vectors of them would wait for themselves; rows of a
-// record come by falling length, so neighbours end together.
+// An addition takes four cycles, so one or two vectors of sums would wait for themselves. The rows
+// of a record are in order of falling length, so neighbours end at about the same term.
 constexpr std::size_t offset_rows_at_once(std::size_t vectors) {
   return vectors == 1 ? 4 : vectors == 2 ? 2 : 1;
 }
@@ -37,7 +37,7 @@ struct OffsetRow {
   float* out;
 };
 
-// The rows of a record, one after the other.
+// Iterates over the rows of a record.
 template <class In, class Word>
 class OffsetRows {
  public:
@@ -67,7 +67,7 @@ class OffsetRows {
 template <class In, class Word, std::size_t kLanes, std::size_t kVectors>
 struct OffsetPanel {
   using Sums = FloatVector<kLanes>[kVectors];
-  const std::byte* in;  // the panel's first column
+  const std::byte* in;  // first column of the panel
   const std::uint64_t spread;
   const Panel panel;
   const bool replaces;
@@ -92,7 +92,7 @@ struct OffsetPanel {
                                   load_lanes<kLanes>(from + column_of<kLanes, kVectors>(panel, v)));
   }
 
-  // kRows rows side by side as long as each has terms, then one after the other. The rows differ.
+  // Adds kRows rows side by side while each has terms, then one after the other. The rows differ.
   template <std::size_t kRows>
   HWY_INLINE void add_rows(OffsetRows<In, Word>& rows) const {
     Sums sums[kRows];
@@ -121,7 +121,7 @@ struct OffsetPanel {
   }
 };
 
-// Where the terms of a row stand in a batch of one.
+// The addresses of a row's terms in a batch of one.
 template <class In, class Word>
 struct OffsetAddress {
   const std::byte* in;
@@ -131,7 +131,7 @@ struct OffsetAddress {
     return reinterpret_cast<const In*>(in + offset);
   }
   HWY_INLINE const In* operator()(std::int64_t i) const { return at(words[i]); }
-  // Four words of 16 bits in one load: loads are the limit (1.15 times the rate).
+  // Reads four words of 16 bits with one load: loads are the limit (1.15 times the rate).
   HWY_INLINE std::array<const In*, 4> four(std::int64_t i) const {
     if constexpr (sizeof(Word) > 2) {
       return {(*this)(i), (*this)(i + 1), (*this)(i + 2), (*this)(i + 3)};

@@ -1,4 +1,4 @@
-// A row's sum for a batch of one. Not a header, as lanes.inl.
+// The sum of a row for a batch of one. This is not a header, see lanes.inl.
 #if defined(TESSERA_CODELETS_ONE_COLUMN_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef TESSERA_CODELETS_ONE_COLUMN_INL
 #undef TESSERA_CODELETS_ONE_COLUMN_INL
@@ -16,7 +16,7 @@ namespace tessera::codelets::internal::HWY_NAMESPACE {
 
 #if HWY_TARGET == HWY_SCALAR
 
-// sum over i < count of values[i] * *address(i), as one_column_sum() of arithmetic.hpp.
+// Returns the sum over i < count of values[i] * *address(i), as one_column_sum() of arithmetic.hpp.
 template <class In, class Address>
 HWY_INLINE float one_column_lanes(const In* values, std::int64_t count, Address address) {
   return one_column_sum<float>(values, count, [&](std::int64_t i) { return *address(i); });
@@ -27,8 +27,8 @@ HWY_INLINE float one_column_lanes(const In* values, std::int64_t count, Address 
 inline constexpr std::size_t kColumnLanes = std::min<std::size_t>(kNativeLanes, kSumLanes);
 inline constexpr std::size_t kColumnParts = kSumLanes / kColumnLanes;
 
-// Elements from anywhere, one in each lane. Four loads joined by insertions take 0.6 times the time
-// of the gather instruction (Zen 4), which is split into as many steps and more.
+// Collects elements from any addresses, one in each lane. Four loads joined by insertions take 0.6
+// times the time of the gather instruction (Zen 4), which is split into at least as many steps.
 template <std::size_t kLanes, class Address>
 HWY_INLINE FloatVector<kLanes> collect_floats(Address address, std::int64_t first) {
   if constexpr (kLanes > 4) {
@@ -93,7 +93,7 @@ HWY_INLINE float one_column_lanes(const In* values, std::int64_t count, Address 
   std::int64_t i = 0;
   for (; i + kSumLanes <= count; i += kSumLanes) add(values, i, address);
   if (i == count) return finish_lanes(sums);
-  // A lane that gets 0 * 0 has the bits of one that gets nothing, but for -0.
+    // A lane that gets 0 * 0 has the bits of one that gets nothing, except for -0.
 #if !HWY_MEM_OPS_MIGHT_FAULT
   if constexpr (std::is_same_v<In, float>) {
     const Floats<kColumnLanes> d;

@@ -16,13 +16,15 @@ namespace {
 
 constexpr std::int64_t kLanes = 16;  // columns of a vector of sums
 
-// Columns from `first` on that a vector holds: all sixteen, or what is left of z.
+// Returns the mask of the columns from `first` on that a vector holds: all sixteen, or those that
+// are left of z.
 TESSERA_PAIRS __mmask16 columns_from(std::int64_t first, std::int64_t z) {
   const std::int64_t count = std::clamp<std::int64_t>(z - first, 0, kLanes);
   return static_cast<__mmask16>((1u << count) - 1u);
 }
 
-// Two input rows as pairs: column c of `first` in the low half of lane c, of `second` in the high.
+// Loads two input rows as pairs: column c of `first` in the low half of lane c, of `second` in the
+// high half.
 TESSERA_PAIRS __m512i load_pairs(const BFloat16* first, const BFloat16* second, __mmask16 some,
                                  __m512i order) {
   const __m256i low = _mm256_maskz_loadu_epi16(some, first);
@@ -31,7 +33,7 @@ TESSERA_PAIRS __m512i load_pairs(const BFloat16* first, const BFloat16* second, 
                                    _mm512_castsi256_si512(high));
 }
 
-// 0, 32, 1, 33, ... 15, 47: lane by lane from the first operand and from the second.
+// Returns 0, 32, 1, 33, ... 15, 47: lane by lane from the first operand and from the second.
 TESSERA_PAIRS __m512i pair_order() {
   const __m512i lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
   return _mm512_or_si512(lanes,
@@ -44,9 +46,9 @@ TESSERA_PAIRS __m512i broadcast_pair(const BFloat16* values) {
   return _mm512_set1_epi32(pair);
 }
 
-// kSide rows of sums x kVectors vectors from `column` on, over all blocks of the run: the tiles of
-// block_sums.cpp, with two columns of the block at a time.
-// kFull: all columns of the vectors are below z.
+// Computes kSide rows of sums x kVectors vectors from `column` on, over all blocks of the run: the
+// tiles of block_sums.cpp, with two columns of the block at a time. With kFull all columns of the
+// vectors are below z.
 template <std::int64_t kSide, std::int64_t kVectors, bool kFull>
 TESSERA_PAIRS void add_tile(const BlockSums<BFloat16>& args, std::int64_t column) {
   __m512 sums[kSide][kVectors];
@@ -61,13 +63,14 @@ TESSERA_PAIRS void add_tile(const BlockSums<BFloat16>& args, std::int64_t column
                        ? _mm512_setzero_ps()
                        : _mm512_maskz_loadu_ps(some[v], out + r * args.out_stride + v * kLanes);
   const auto blocks = static_cast<std::int64_t>(args.columns.size());
-  // A line of 64 bytes has the columns of two vectors.
+  // A cache line of 64 bytes has the columns of two vectors.
   const bool fetches = column % (2 * kLanes) == 0;
   const BFloat16* values = args.values;
   for (std::int64_t b = 0; b < blocks; ++b, values += kSide * kSide) {
     const auto first_row = std::int64_t{args.columns[std::size_t(b)]};
     const BFloat16* in = args.in + first_row * args.in_stride + column;
-    // Blocks stand anywhere, so the CPU cannot guess the input rows of the one after the next.
+    // Blocks may be anywhere, so the hardware prefetcher cannot predict the input rows of the block
+    // after the next.
     const auto later_row = std::int64_t{args.columns[std::size_t(std::min(b + 2, blocks - 1))]};
     const std::int64_t ahead = (later_row - first_row) * args.in_stride;
     for (std::int64_t k = 0; k < kSide; k += 2, in += 2 * args.in_stride) {

@@ -4,12 +4,12 @@
 
 namespace tessera::codelets::internal {
 
-// block_sums() on the CPU's dot product of pairs of bfloat16 (AVX512_BF16), which Highway 1.0.3
-// does not emit. False, with nothing done, where this CPU lacks it or blocks are not square with a
-// side of 4, 8 or 16.
+// Computes block_sums() with the CPU's dot product of pairs of bfloat16 (AVX512_BF16), which
+// Highway 1.0.3 does not emit. Returns false, and does nothing, if this CPU has no such instruction
+// or if blocks are not square with a side of 4, 8 or 16.
 bool pair_sums(const BlockSums<BFloat16>& sums) noexcept;
 
-// Can this CPU do it?
+// True if this CPU has the instruction.
 bool has_pair_sums();
 
 }  // namespace tessera::codelets::internal

@@ -1,10 +1,10 @@
 // add_floats() for every instruction set.
 #include "tessera/codelets/internal/fast/target_choice.hpp"
-// foreach_target reads this file again, once for each instruction set.
+// foreach_target includes this file again, once for each instruction set.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tessera/codelets/internal/fast/reductions.cpp"
 #include <hwy/foreach_target.h>
-// First the list of targets, then what depends on the target.
+// The list of targets must come before everything that depends on the target.
 #include <hwy/highway.h>
 
 #include "tessera/codelets/internal/fast/lanes.inl"
@@ -13,7 +13,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace tessera::codelets::internal::HWY_NAMESPACE {
 
-// kVectors vectors side by side, which hides how long an addition takes.
+// Adds kVectors vectors side by side, which hides the latency of an addition.
 template <std::size_t kLanes, std::size_t kVectors>
 HWY_INLINE void add_vectors(const FloatSums& args, std::int64_t i, float* to) {
   const auto load = [&](std::size_t s, std::size_t v) HWY_ATTR {
@@ -46,7 +46,7 @@ HWY_EXPORT(add_all);
 }  // namespace internal
 
 void add_floats(const FloatSums& sums, float* to) noexcept {
-  using namespace internal;  // where the table of targets is
+  using namespace internal;  // the table of targets is in that namespace
   HWY_DYNAMIC_DISPATCH(add_all)(sums, to);
 }
 

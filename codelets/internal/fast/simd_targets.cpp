@@ -1,13 +1,13 @@
 #include "tessera/codelets/internal/fast/simd_targets.hpp"
 
 #include "tessera/codelets/internal/fast/target_choice.hpp"
-// After the choice of targets, which it reads.
+// Must come after the choice of targets, which it reads.
 #include <hwy/targets.h>
 
 namespace tessera::codelets::internal {
 namespace {
 
-// Highway's rank: the lower the bit, the better the instruction set.
+// Highway ranks instruction sets: the lower the bit, the better.
 std::int64_t lowest_bit(std::int64_t bits) { return bits & -bits; }
 
 std::int64_t targets_of_this_cpu() { return hwy::SupportedTargets() | HWY_STATIC_TARGET; }

@@ -4,24 +4,24 @@
 #include <string>
 #include <vector>
 
-// Which instruction sets the fast kernels were compiled for, and how to run on one of them. For
-// tests and benchmarks; a kernel finds the best one by itself.
+// The instruction sets for which the vector kernels were compiled, and a class that runs the
+// kernels on one of them. For tests and benchmarks; a kernel selects the best one itself.
 namespace tessera::codelets::internal {
 
 struct SimdTarget {
-  std::string name;  // as Highway calls it, for example "AVX2"
+  std::string name;  // the name in Highway, for example "AVX2"
   std::int64_t bit = 0;
-  bool runs_here = false;  // this CPU and this operating system know it
+  bool runs_here = false;  // this CPU and this operating system support it
 };
 
-// Best first. Those this build has, and those this CPU cannot run among them.
+// Returns the instruction sets of this build, best first, including those that this CPU cannot run.
 std::vector<SimdTarget> simd_targets();
 
-// The one that a kernel called now would run on.
+// Returns the name of the one that a kernel would use now.
 std::string simd_target_in_use();
 
-// From construction to destruction all kernels of the process run on one target. One at a time, and
-// no kernel may be running when it begins or ends.
+// From construction to destruction all kernels of the process run on one target. Only one object
+// may exist at a time, and no kernel may be running when it is constructed or destroyed.
 class UseSimdTarget {
  public:
   explicit UseSimdTarget(const SimdTarget& target);

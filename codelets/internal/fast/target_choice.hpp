@@ -1,13 +1,14 @@
 #pragma once
 
-// Included before any header of Highway by every source that is compiled once per instruction set.
-// Left out, because each further set lengthens the build and none of these changes a kernel's time:
-//   AVX3_DL  adds to AVX3 only instructions on integers (off by default in Highway, too)
-// Left out, because they cannot multiply and add with one rounding, which is what sums are made of:
-//   SSSE3, SSE4, WASM; computers of before 2013 run plain C++
-// Left out, because vectors of unknown size cannot stand in arrays, which hold our accumulators:
-//   SVE, RVV; those computers use 128-bit vectors or plain C++.
-// What remains on x86-64: AVX3 (AVX-512), AVX2 and plain C++ (SCALAR, with clang EMU128).
+// Every source that is compiled once per instruction set includes this file before any header of
+// Highway. These sets are left out:
+//   AVX3_DL            adds to AVX3 only instructions on integers (off by default in Highway, too).
+//                      A further set lengthens the build, and this one changes no kernel's time.
+//   SSSE3, SSE4, WASM  cannot multiply and add with one rounding, which all sums need. Computers
+//                      from before 2013 run plain C++.
+//   SVE, RVV           have vectors of unknown size, which cannot be stored in arrays, and our
+//                      accumulators are arrays. Those computers use 128-bit vectors or plain C++.
+// On x86-64 there remain AVX3 (AVX-512), AVX2 and plain C++ (SCALAR, with clang EMU128).
 // ThreadSanitizer's build leaves out AVX2 as well: threads share no more there than with AVX3.
 #ifdef __SANITIZE_THREAD__
 #define TESSERA_DISABLED_HERE HWY_AVX2
@@ -20,8 +21,8 @@
 
 namespace tessera::codelets::internal {
 
-// Compiling every access with a check takes minutes for eight vectors of sums, and a few vectors
-// take all the ways through a kernel there are.
+// True in builds with sanitizers. Compiling eight vectors of sums with a check of every access
+// takes minutes, and a few vectors exercise all paths through a kernel.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kInstrumented = true;
 #else

@@ -10,15 +10,15 @@
 #include "tessera/codelets/internal/bucket_walk.hpp"
 #include "tessera/codelets/internal/fast/vector_kernels.hpp"
 
-// From the words of an element bucket to the rows that vector code reads.
+// Converts the words of an element bucket to the rows that vector code reads.
 namespace tessera::codelets::internal {
 
-// Words of type Word that hold a row times `scale`, scale in 1 .. 2^32 - 1.
+// Returns the code for words of type Word that hold a row times `scale`, scale in 1 .. 2^32 - 1.
 template <class Word>
 RowCode row_code(std::int64_t scale) {
   const int shift = std::countr_zero(static_cast<std::uint32_t>(scale));
   const std::uint32_t odd = static_cast<std::uint32_t>(scale) >> shift;
-  std::uint32_t inverse = odd;  // right in 3 bits; each step doubles them: 6, 12, 24, 48
+  std::uint32_t inverse = odd;  // correct in 3 bits; each step doubles them: 6, 12, 24, 48
   for (int step = 0; step < 4; ++step) inverse *= 2 - odd * inverse;
   return {.mask = std::uint32_t{static_cast<Word>(-1)},
           .step = sizeof(Word),
@@ -27,8 +27,8 @@ RowCode row_code(std::int64_t scale) {
           .scale = scale};
 }
 
-// Rows that are handed over together: 64 of them, so that the dense rows they share stay in the
-// nearest caches from one panel of columns to the next.
+// A list of rows that are passed on together: 64 of them, so that the dense rows they share stay in
+// the nearest caches from one panel of columns to the next.
 class TermRows {
  public:
   static constexpr std::size_t kMost = 64;
@@ -45,8 +45,8 @@ class TermRows {
 
 enum class Bucket { Forward, GradA };
 
-// use(rows, code) for all rows of one record, in order; no two are the same. `value` is the index
-// of the record's first value.
+// Calls use(rows, code) for all rows of one record, in order; no two are the same. `value` is the
+// index of the record's first value.
 template <Bucket kBucket, class In, class Word, class Use>
 void for_each_term_rows_of(const ElementHeader& header, const Word* record, std::int64_t value,
                            Use&& use) {
@@ -67,7 +67,8 @@ void for_each_term_rows_of(const ElementHeader& header, const Word* record, std:
   use(list.rows(), code);
 }
 
-// The same for all records of the cell `sub_group` of an element bucket, in order.
+// Calls use(rows, code) for all rows of all records of the cell `sub_group` of an element bucket,
+// in order.
 template <Bucket kBucket, class In, class Word, class Use>
 void for_each_term_rows(const Word* bucket, std::int64_t sub_group, Use&& use) {
   for_each_record<ElementHeader>(

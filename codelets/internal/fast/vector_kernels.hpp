@@ -8,20 +8,20 @@
 
 #include "tessera/base/half.hpp"
 
-// What lies between the walk over the words (compiled once) and the vector code (compiled for every
-// instruction set): lists of plain numbers. All functions pick the best instruction set of the CPU
-// at run time, give the same bits on each, never allocate, throw or print, and touch no column past
-// z. In is float, Half or BFloat16. A product is fused with the sum it is added to.
+// The interface between the walk over the words (compiled once) and the vector code (compiled for
+// every instruction set): lists of plain numbers. All functions select the best instruction set of
+// the CPU at run time, give the same bits on each, never allocate, throw or print, and touch no
+// column past z. In is float, Half or BFloat16. A product is fused with the sum it is added to.
 namespace tessera::codelets::internal {
 
 static_assert(std::endian::native == std::endian::little);
 
-// How the words that name dense rows are read: word i of a row stands `step` bytes behind word
-// i - 1 and takes part in four bytes, the others of which `mask` removes. (At least one word
-// follows each, the end marker, so four bytes may be read; and little-endian.) A word is the number
-// of the row times a scale: to divide, shift out the factors of two, then multiply with the inverse
-// of the odd rest modulo 2^32. That is exact for multiples, and a division would take longer than
-// the sums.
+// RowCode describes how to read the words that name dense rows. Word i of a row is stored `step`
+// bytes after word i - 1 and is part of four bytes, of which `mask` removes the others. (At least
+// one word follows each, the end marker, so four bytes may be read; and the CPU is little-endian.)
+// A word is the number of the row times a scale. To divide, the factors of two are shifted out, and
+// the result is multiplied by the inverse of the odd rest modulo 2^32. That is exact for multiples;
+// a division would take longer than the sums.
 struct RowCode {
   std::uint32_t mask;
   std::int64_t step;
@@ -49,8 +49,8 @@ struct TermRow {
 // Some rows, all different, and the dense rows they name; strides in elements.
 //   gather_sums   out[row][z]       += sum over its terms, in order: value * in[named row][z];
 //                 with one column in lanes, as one_column_sum() of arithmetic.hpp
-//   named_sums    the same for a separate GradA bucket: in front of the word that names the row
-//                 stands one that names the value, by its distance in bytes from `values` + value
+//   named_sums    the same for a separate GradA bucket: before the word that names the row
+//                 there is one that names the value, by its distance in bytes from `values` + value
 //   scatter_sums  out[named row][z] += value * in[row][z], term after term
 template <class In>
 struct ElementSums {
@@ -62,7 +62,7 @@ struct ElementSums {
   float* out;
   std::int64_t out_stride;
   std::int64_t z;
-  bool replaces = false;  // gather_sums: rows of out are taken as zeros
+  bool replaces = false;  // gather_sums: rows of out count as zeros
 };
 void gather_sums(const ElementSums<float>& sums) noexcept;
 void gather_sums(const ElementSums<Half>& sums) noexcept;
@@ -74,10 +74,10 @@ void scatter_sums(const ElementSums<float>& sums) noexcept;
 void scatter_sums(const ElementSums<Half>& sums) noexcept;
 void scatter_sums(const ElementSums<BFloat16>& sums) noexcept;
 
-// The same as gather_sums for the rows of one element record in which each word, `spread` times, is
-// the distance in bytes of the row it names from `in`: 1 for a dense slice [y][header.z] without
-// gaps, n for one out of n such slices that lie side by side. Nothing is decoded, which is what the
-// words were made for.
+// The arguments of offset_sums(), which does the same as gather_sums() for the rows of one element
+// record in which each word, multiplied by `spread`, is the distance in bytes of the row it names
+// from `in`. `spread` is 1 for a dense slice [y][header.z] without gaps, and n for one of n such
+// slices side by side. Nothing is decoded, which is the purpose of the word format.
 //   words   from the record's first OutputEntry on
 //   values  the record's
 //   spread  1 for a batch of one
@@ -91,7 +91,7 @@ struct OffsetSums {
   float* out;
   std::int64_t out_stride;
   std::int64_t z;
-  bool replaces = false;  // rows of out are taken as zeros
+  bool replaces = false;  // rows of out count as zeros
 };
 void offset_sums(const OffsetSums<float, std::uint16_t>& sums) noexcept;
 void offset_sums(const OffsetSums<float, std::uint32_t>& sums) noexcept;
@@ -100,8 +100,9 @@ void offset_sums(const OffsetSums<BFloat16, std::uint16_t>& sums) noexcept;
 void offset_sums(const OffsetSums<Half, std::uint32_t>& sums) noexcept;
 void offset_sums(const OffsetSums<BFloat16, std::uint32_t>& sums) noexcept;
 
-// gradients[value] += sum over z, in sixteen lanes: q_grad[row][z] * s[named row][z]. Where it
-// replaces, = instead of +=.
+// The arguments of element_dots():
+//   gradients[value] += sum over z, in sixteen lanes: q_grad[row][z] * s[named row][z]
+// With `replaces`, = instead of +=.
 template <class In>
 struct ElementDots {
   std::span<const TermRow> rows;
@@ -118,16 +119,17 @@ void element_dots(const ElementDots<float>& dots) noexcept;
 void element_dots(const ElementDots<Half>& dots) noexcept;
 void element_dots(const ElementDots<BFloat16>& dots) noexcept;
 
-// The largest block of 16-bit values that block_sums() and block_transposed_sums() take: they
-// convert some blocks at a time.
+// The largest block of 16-bit values that block_sums() and block_transposed_sums() accept, because
+// they convert some blocks at a time.
 inline constexpr std::int64_t kMostBlockValues = 4096;
 
-// Blocks of rows x cols values that share their rows and follow one another in memory; block b
-// stands at the dense rows `row` .. and `columns[b]` .. .
+// Blocks of rows x cols values that share their rows and follow one another in memory. Block b
+// covers the dense rows from `row` and from `columns[b]` on.
 //   block_sums             out[row + i][z]        += values[b][i][j] * in[columns[b] + j][z]
 //   block_transposed_sums  out[columns[b] + j][z] += values[b][i][j] * in[row + i][z]
-// Additions to one output: b after b, inside a block j after j (transposed: i after i). block_sums
-// of BFloat16: in the order of paired_column(), each as add_paired_product() of arithmetic.hpp.
+// Order of additions to one output: b after b, inside a block j after j (transposed: i after i).
+// block_sums of BFloat16 adds in the order of paired_column(), each product as add_paired_product()
+// of arithmetic.hpp does.
 template <class In>
 struct BlockSums {
   std::int64_t row;
@@ -139,7 +141,7 @@ struct BlockSums {
   float* out;
   std::int64_t out_stride;
   std::int64_t z;
-  bool replaces = false;  // block_sums: rows of out are taken as zeros
+  bool replaces = false;  // block_sums: rows of out count as zeros
 };
 void block_sums(const BlockSums<float>& sums) noexcept;
 void block_sums(const BlockSums<Half>& sums) noexcept;
@@ -148,8 +150,9 @@ void block_transposed_sums(const BlockSums<float>& sums) noexcept;
 void block_transposed_sums(const BlockSums<Half>& sums) noexcept;
 void block_transposed_sums(const BlockSums<BFloat16>& sums) noexcept;
 
-// gradients[b][i][j] += sum over z, in sixteen lanes: q_grad[row + i][z] * s[columns[b] + j][z].
-// Where it replaces, = instead of +=.
+// The arguments of block_dots():
+//   gradients[b][i][j] += sum over z, in sixteen lanes: q_grad[row + i][z] * s[columns[b] + j][z]
+// With `replaces`, = instead of +=.
 template <class In>
 struct BlockDots {
   std::int64_t row;
