@@ -67,7 +67,7 @@ struct SpillStats {
   // the load was evened. Both are 0 without EncodeOptions::even_load.
   Cycles load, uneven_load;
 
-  // True if no placement with fewer steps exists.
+  // True if the steps are known to be the fewest possible.
   bool exact() const { return steps == lower_bound_steps; }
 
   // Moved blocks divided by all blocks, 0 .. 1.
