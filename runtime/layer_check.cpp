@@ -55,7 +55,7 @@ void check_layer_gradient(std::span<const sparse::Csr<float>> gradients, MatrixV
   for (std::int64_t g = 0; g < groups; ++g)
     add(Pass::GradW, g,
         verify::check_gradient<T>(gradients[std::size_t(g)], group_of(q_grad, groups, g),
-                          group_of(s, groups, g), rounding),
+                                  group_of(s, groups, g), rounding),
         all);
 }
 

@@ -69,9 +69,11 @@ struct CheckRun {
 
   verify::Checksums check(Pass pass) const {
     const verify::Rounding rounding = layer.rounding(pass);
-    if (pass == Pass::GradW) return verify::check_gradient<T>(gradient, q_grad.view(), s.view(), rounding);
+    if (pass == Pass::GradW)
+      return verify::check_gradient<T>(gradient, q_grad.view(), s.view(), rounding);
     if (pass == Pass::Fwd) return verify::check_product<T>(weights, s.view(), q.view(), rounding);
-    return verify::check_product<T>(sparse::transpose(weights), q_grad.view(), s_grad.view(), rounding);
+    return verify::check_product<T>(sparse::transpose(weights), q_grad.view(), s_grad.view(),
+                                    rounding);
   }
 };
 
@@ -123,7 +125,8 @@ TEST(HostChecksums, SeeTheLastBitOfAResultOfWholeNumbers) {
 TEST(Checksums, ThatDoNotAgreeAreAnErrorThatNamesPassAndGroup) {
   EXPECT_NO_THROW(verify::require_agreement(Pass::GradA, 0, {.compared = 9}));
   try {
-    verify::require_agreement(Pass::GradA, 2, {.compared = 9, .wrong_rows = 1, .first_wrong_row = 4});
+    verify::require_agreement(Pass::GradA, 2,
+                              {.compared = 9, .wrong_rows = 1, .first_wrong_row = 4});
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::CheckFailed);

@@ -76,13 +76,14 @@ void expect_right(const DenseCase& c) {
     const Range z{0, c.size.z};
     const auto s = run.s.view().sub(y, z), q_grad = run.q_grad.view().sub(x, z);
     expect_ok(verify::verify_product<T>(w, s, run.q.view().sub(x, z), rounding));
-    expect_ok(
-        verify::verify_product<T>(sparse::transpose(w), q_grad, run.s_grad.view().sub(y, z), rounding));
+    expect_ok(verify::verify_product<T>(sparse::transpose(w), q_grad, run.s_grad.view().sub(y, z),
+                                        rounding));
     sparse::Csr<float> gradient = w;
     std::copy_n(run.gradients.begin() + std::ptrdiff_t(first), w.values.size(),
                 gradient.values.begin());
     first += w.values.size();
-    expect_ok(verify::verify_gradient<T>(w, gradient, q_grad, s, {DataType::Float, DataType::Float, 32}));
+    expect_ok(
+        verify::verify_gradient<T>(w, gradient, q_grad, s, {DataType::Float, DataType::Float, 32}));
   }
 }
 

@@ -118,7 +118,7 @@ void expect_product(const sparse::Csr<float>& matrix, MatrixView<const T> in,
     }
   const verify::Verdict verdict =
       verify::verify_product<T>(matrix, whole_in.view(), std::as_const(whole_out).view(),
-                        {data_type_of<T>(), DataType::Float, kPartials});
+                                {data_type_of<T>(), DataType::Float, kPartials});
   EXPECT_TRUE(verdict.ok()) << to_string(verdict);
   EXPECT_EQ(verdict.compared, matrix.rows * in.cols);
 }
@@ -144,7 +144,7 @@ void expect_right(const HostCase& c) {
     const Matrix<T> whole_q = with_rows(q_grad, weights.rows), whole_s = with_rows(s, weights.cols);
     const verify::Verdict verdict =
         verify::verify_gradient<T>(weights, gradient, whole_q.view(), whole_s.view(),
-                           {DataType::Float, DataType::Float, kPartials});
+                                   {DataType::Float, DataType::Float, kPartials});
     EXPECT_TRUE(verdict.ok()) << to_string(verdict);
   }
 }

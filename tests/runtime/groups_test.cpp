@@ -170,12 +170,13 @@ TEST(Groups, AreRightWhenOnlyOneOfThemSpills) {
       const auto of_group = [g](const Matrix<float>& m) {
         return rows_of(m.view(), 24, {g, g + 1});
       };
-      EXPECT_TRUE(verify::verify_product<float>(weights, of_group(in.s), of_group(q), rounding).ok());
+      EXPECT_TRUE(
+          verify::verify_product<float>(weights, of_group(in.s), of_group(q), rounding).ok());
       EXPECT_TRUE(verify::verify_product<float>(sparse::transpose(weights), of_group(in.q_grad),
-                                        of_group(s_grad), rounding)
+                                                of_group(s_grad), rounding)
                       .ok());
-      EXPECT_TRUE(verify::verify_gradient<float>(weights, gradients[std::size_t(g)], of_group(in.q_grad),
-                                         of_group(in.s), rounding)
+      EXPECT_TRUE(verify::verify_gradient<float>(weights, gradients[std::size_t(g)],
+                                                 of_group(in.q_grad), of_group(in.s), rounding)
                       .ok());
     }
   }
@@ -261,9 +262,10 @@ TEST(Groups, ChangeOneAtATime) {
   Matrix<float> q(36, 6);
   layer.forward<float>(in.s.view(), q.view());
   for (std::int64_t g = 0; g < 3; ++g)
-    EXPECT_TRUE(verify::verify_product<float>(layer.weights(g), rows_of(in.s.view(), 15, {g, g + 1}),
-                                      rows_of(std::as_const(q).view(), 12, {g, g + 1}),
-                                      {DataType::Float, DataType::Float, 12})
+    EXPECT_TRUE(verify::verify_product<float>(layer.weights(g),
+                                              rows_of(in.s.view(), 15, {g, g + 1}),
+                                              rows_of(std::as_const(q).view(), 12, {g, g + 1}),
+                                              {DataType::Float, DataType::Float, 12})
                     .ok());
 }
 

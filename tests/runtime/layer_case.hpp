@@ -196,7 +196,7 @@ std::optional<Results> run_typed(const LayerCase& c, const How& how) {
   const sparse::Csr<float> r_elements = reference_elements<T>(c);
   r.verdicts.push_back(verify::verify_product<T>(r_elements, s, std::as_const(q).view(), rounding));
   r.verdicts.push_back(verify::verify_product<T>(sparse::transpose(r_elements), q_grad,
-                                         std::as_const(s_grad).view(), rounding));
+                                                 std::as_const(s_grad).view(), rounding));
   r.verdicts.push_back(
       verify::verify_gradient<T>(c.weights, gradient, in.q_grad.view(), in.s.view(), rounding));
   r.q = as_float(q);

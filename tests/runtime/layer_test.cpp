@@ -190,7 +190,7 @@ TEST(Layer, TakesStridedAndTransposedOperandsInEveryPass) {
     EXPECT_EQ(wide, plain);
     EXPECT_EQ(turned, plain);
     EXPECT_TRUE(verify::verify_gradient<float>(c.weights, plain, std::as_const(q_grad.plain).view(),
-                                       std::as_const(s.plain).view(), {})
+                                               std::as_const(s.plain).view(), {})
                     .ok());
   }
 }
@@ -211,7 +211,7 @@ TEST(Layer, ANewPatternReplacesTheOldAndAMisfitLeavesItInPlace) {
   layer.forward<float>(s.view(), second.view());
   EXPECT_NE(first, second);
   EXPECT_TRUE(verify::verify_product<float>(other, s.view(), std::as_const(second).view(),
-                                    {DataType::Float, DataType::Float, 2})
+                                            {DataType::Float, DataType::Float, 2})
                   .ok());
 
   const auto misfit = layer.set_weights(random_weights(16, 16, {1, 1}, 0.9, 10));

@@ -138,7 +138,8 @@ TEST(HandCount, OperandsAreRearrangedOnlyForTheAllWorkersMethod) {
   const device::Ledger ledger = layer.grad_w<float>(q_grad.view(), s.view(), gradient);
   expect_step(ledger.steps[1], "rearrange", StepKind::Compute,
               2 * codelets::rearrange_cycles(2, 8, 8, DataType::Float, 6).value, 0);
-  EXPECT_TRUE(verify::verify_gradient<float>(c.weights, gradient, q_grad.view(), s.view(), {}).ok());
+  EXPECT_TRUE(
+      verify::verify_gradient<float>(c.weights, gradient, q_grad.view(), s.view(), {}).ok());
 }
 
 TEST(HandCount, MemoryOfATileIsWhatItsSlotsAddUpTo) {

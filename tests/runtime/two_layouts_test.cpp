@@ -26,25 +26,25 @@ void expect_right(const TwoLayouts& two, FullyConnected& layer) {
   };
   const sparse::Csr<float>& weights = layer.weights();
   layer.forward<T>(s.view(), q.view());
-  EXPECT_EQ(
-      to_string(verify::verify_product<T>(weights, s.view(), std::as_const(q).view(), rounding(Pass::Fwd)))
-          .substr(0, 2),
-      "ok");
+  EXPECT_EQ(to_string(verify::verify_product<T>(weights, s.view(), std::as_const(q).view(),
+                                                rounding(Pass::Fwd)))
+                .substr(0, 2),
+            "ok");
   const device::Ledger ledger = layer.grad_a<T>(dq.view(), ds.view());
   EXPECT_EQ(ledger.phases().front().phase, "re-home values");
   EXPECT_EQ(ledger.phases().front().steps, 3);
   EXPECT_EQ(ledger.phases().front().moved,
             Bytes(weights.blocks() * weights.block.area() * bytes_of(two.problem.data_type)));
   EXPECT_EQ(to_string(verify::verify_product<T>(sparse::transpose(weights), dq.view(),
-                                        std::as_const(ds).view(), rounding(Pass::GradA)))
+                                                std::as_const(ds).view(), rounding(Pass::GradA)))
                 .substr(0, 2),
             "ok");
   sparse::Csr<float> gradient;
   layer.grad_w<T>(dq.view(), s.view(), gradient);
-  EXPECT_EQ(
-      to_string(verify::verify_gradient<T>(weights, gradient, dq.view(), s.view(), rounding(Pass::GradW)))
-          .substr(0, 2),
-      "ok");
+  EXPECT_EQ(to_string(verify::verify_gradient<T>(weights, gradient, dq.view(), s.view(),
+                                                 rounding(Pass::GradW)))
+                .substr(0, 2),
+            "ok");
 }
 
 TEST(TwoLayouts, GiveRightResultsInAllPasses) {

@@ -161,7 +161,7 @@ verify::Verdict run_passes(const TypedCase& c, FullyConnected& layer) {
     const auto s_g = group_of(s, n.y, g), q_grad_g = group_of(q_grad, n.x, g);
     add(verify::verify_product<T>(weights, s_g, group_of(q, n.x, g), rounding(Pass::Fwd)));
     add(verify::verify_product<T>(sparse::transpose(weights), q_grad_g, group_of(s_grad, n.y, g),
-                          rounding(Pass::GradA)));
+                                  rounding(Pass::GradA)));
     add(verify::verify_gradient<T>(weights, gradient, q_grad_g, s_g, rounding(Pass::GradW)));
   }
   return all;

@@ -81,7 +81,7 @@ TEST(LayerWeights, MayBeARankTwoViewOfAnyFormat) {
       arrays::to_array<float>(truth.view()), arrays::Storage::RowSparse);
   const auto window = large.view(arrays::Interval{2, kX + 2}, arrays::Interval{3, kY + 3});
   const auto turned =
-      arrays::SlicedCsc<float>(arrays::to_sliced(sparse::transpose(sparse::to_csr(window))));
+      arrays::SlicedCsc<float>(arrays::to_sliced(sparse::transpose(arrays::to_csr(window))));
   const auto mapped = arrays::to_mapped(cube, arrays::Mapping({kX, 3, kY}, {2, 0, 1}, {1}),
                                         arrays::MappedKind::Csr);
   expect_forward(to_csr(cube.select({arrays::All{}, arrays::Point{1}})), truth);

@@ -75,8 +75,6 @@ bool reaches_fixpoint(const Posted& c) {
   }
 }
 
-bool waits_for_assignment(const Posted& c) {
-  return c.kind == Kind::Call && !c.function->lower;
-}
+bool waits_for_assignment(const Posted& c) { return c.kind == Kind::Call && !c.function->lower; }
 
 }  // namespace tessera::planner::solver::internal

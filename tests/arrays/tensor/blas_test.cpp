@@ -152,8 +152,8 @@ TYPED_TEST(Blas, GemvAndGemmAgreeWithDenseLoops) {
   Random random(21);
   for (const Op op : {Op::Plain, Op::Transposed})
     for (const std::int64_t n : {1, 3, 8}) {
-      const sparse::Csr<T> m =
-          sparse::cast<T>(sparse::from_dense<double>(test::random_dense(6, 9, {1, 1}, 0.4, random).view(), {1, 1}));
+      const sparse::Csr<T> m = sparse::cast<T>(
+          sparse::from_dense<double>(test::random_dense(6, 9, {1, 1}, 0.4, random).view(), {1, 1}));
       const TypeParam a = this->of(m);
       const Matrix<T> full = to_dense(op == Op::Plain ? m : sparse::transpose(m));
       Matrix<T> b(full.cols(), n), c(full.rows(), n);

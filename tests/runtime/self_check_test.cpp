@@ -15,7 +15,7 @@
 #include "tessera/tests/runtime/layer_case.hpp"
 
 // Checksums of results, and bits that flip in the memory of tiles: what changes a result is seen.
-namespace tessera::verify {
+namespace tessera::runtime {
 namespace {
 
 // What a flipped bit did.
@@ -40,7 +40,7 @@ class Trial {
                    *executor_);
     EXPECT_FALSE(layer_->set_weights(c_.weights, {.force_spills = c_.force_spills}));
     for (const Pass pass : {Pass::Fwd, Pass::GradA, Pass::GradW}) {
-      Checksums checksums;
+      verify::Checksums checksums;
       device::Ledger ledger;
       clean_[pass] = run(pass, {.self_check = &checksums}, ledger);
       steps_[pass] = std::ssize(ledger.steps);
@@ -54,7 +54,7 @@ class Trial {
 
   // `slot` gets the name of what was struck.
   Effect flip(Pass pass, const device::Fault& fault, std::string& slot) {
-    Checksums checksums;
+    verify::Checksums checksums;
     std::optional<device::Struck> struck;
     device::Ledger ledger;
     std::optional<std::vector<float>> results;
@@ -205,16 +205,16 @@ TEST(SelfCheck, PassesRightResultsOfAnyTypeAndSeesWhatIsLargerThanRounding) {
           for (std::int64_t y = 0; y < 60; ++y) sum += dense(x, y) * float(s(y, z));
           q(x, z) = T(sum);
         }
-      const Rounding rounding{type, DataType::Float, 1};
+      const verify::Rounding rounding{type, DataType::Float, 1};
       const auto check = [&] {
-        return check_product<T>(weights, s.view(), std::as_const(q).view(), rounding);
+        return verify::check_product<T>(weights, s.view(), std::as_const(q).view(), rounding);
       };
       EXPECT_TRUE(check().ok()) << to_string(type) << ": " << to_string(check());
       EXPECT_FALSE(check().exact);
       EXPECT_GT(check().worst, 0);
       const T before = q(17, 4);
       q(17, 4) = T(float(before) + 2.0f);
-      const Checksums wrong = check();
+      const verify::Checksums wrong = check();
       EXPECT_EQ(wrong.first_wrong_row, 17) << to_string(type);
       EXPECT_EQ(wrong.wrong_rows, 1);
       EXPECT_EQ(wrong.first_wrong_col, 4);
@@ -236,10 +236,10 @@ TEST(SelfCheck, PassesARowOfGradientsThatHasNone) {
   q_grad(0, 0) = q_grad(1, 0) = 0.3f;
   s(0, 0) = s(1, 0) = 0.7f;
   gradient.values = {0.3f * 0.7f};
-  const Rounding rounding{DataType::Float, DataType::Float, 1};
+  const verify::Rounding rounding{DataType::Float, DataType::Float, 1};
   const auto check = [&] {
-    return check_gradient<float>(gradient, std::as_const(q_grad).view(), std::as_const(s).view(),
-                                 rounding);
+    return verify::check_gradient<float>(gradient, std::as_const(q_grad).view(),
+                                         std::as_const(s).view(), rounding);
   };
   EXPECT_TRUE(check().ok()) << to_string(check());
   EXPECT_FALSE(check().exact);
@@ -260,7 +260,7 @@ TEST(SelfCheck, ChecksEveryGroupAndLayoutOfALayer) {
   const auto s = random_matrix<Half>(88, 5, 3), q_grad = random_matrix<Half>(60, 5, 4);
   Matrix<Half> q(60, 5), s_grad(88, 5);
   std::vector<sparse::Csr<float>> gradients(2);
-  Checksums checksums;
+  verify::Checksums checksums;
   device::Ledger ledger;
   ASSERT_TRUE(layer.forward<Half>(s.view(), q.view(), {.self_check = &checksums}, ledger));
   EXPECT_EQ(checksums.compared, 2 * (30 + 5));
@@ -273,4 +273,4 @@ TEST(SelfCheck, ChecksEveryGroupAndLayoutOfALayer) {
 }
 
 }  // namespace
-}  // namespace tessera::verify
+}  // namespace tessera::runtime
