@@ -11,7 +11,10 @@ int main() {
 
   const auto executor = make_executor();
   runtime::FullyConnected layer(problem, plan, machine, device::ExchangeMode::Share, *executor);
-  if (const auto misfit = layer.set_weights(weights)) return std::puts(misfit->message.c_str()), 4;
+  if (const auto misfit = layer.set_weights(weights)) {
+    std::puts(misfit->message.c_str());
+    return 4;
+  }
 
   const Matrix<Half> s(1024, 64);
   Matrix<Half> q(1024, 64);

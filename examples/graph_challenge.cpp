@@ -11,23 +11,24 @@
 
 #include "tessera/examples/graph_challenge_host.hpp"
 
-// A whole network: 30 layers of MIT's GraphChallenge for sparse networks (1024 neurons, 1200 images
-// of 0 and 1), each Y = min(32, max(0, Y * W - 0.3)), on one machine whose plan serves all layers.
-// Images with any value above 0 behind the last layer are alive; which they are is published.
-// With --machine host the layers run on this computer as fast as it can, and are timed.
+// A whole network: the 30 layers of MIT's GraphChallenge for sparse networks (1024 neurons, 1200
+// images of 0 and 1). Each layer computes Y = min(32, max(0, Y * W - 0.3)), and one plan serves all
+// layers. An image with any value above 0 after the last layer is alive; the list of those images
+// is published. With --machine host the layers run on this computer and are timed.
 namespace {
 
 using namespace tessera;
 using namespace tessera::examples;
 
-// What the layers cost together.
+// The cost of all layers together.
 struct Run {
   std::int64_t connections = 0;
   Cycles cycles;
-  std::chrono::duration<double> host{};  // forward passes alone
+  std::chrono::duration<double> host{};  // of the forward passes alone
 };
 
-// A plan for every layer, for all images at once or for as few equal parts as the machine takes.
+// One plan for every layer: for all images at once, or for the fewest equal parts that fit the
+// machine.
 std::pair<Problem, planner::Plan> plan_layers(const Arguments& a, const device::Machine& machine,
                                               std::int64_t images) {
   Problem problem{.size = {1, kNeurons, kNeurons, images},
@@ -43,7 +44,7 @@ std::pair<Problem, planner::Plan> plan_layers(const Arguments& a, const device::
   return {problem, result.plan};
 }
 
-// One layer for all images, in parts of `width`.
+// Runs one layer for all images, `width` images at a time.
 template <class T>
 Cycles forward(runtime::FullyConnected& layer, const Matrix<T>& in, Matrix<T>& out,
                std::int64_t width) {

@@ -13,28 +13,29 @@
 namespace tessera::examples {
 namespace {
 
-// On one thread its own processor time, so that neighbours of this computer do not count; on
-// several, wall time.
+// Seconds of processor time on one thread, so that other programs on this computer do not count;
+// seconds of wall time on several threads.
 double seconds_now(const Executor& executor) {
   timespec now{};
   clock_gettime(executor.threads() == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &now);
   return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
 }
 
-// As many images as a panel of the host layer has columns: what a layer reads then stays in L2.
+// As many images as a panel of the host layer has columns: the operand of a layer then stays in L2.
 constexpr std::int64_t kPanel = 64;
 
-// Seconds of the parts of a run on this computer, and what they did.
+// Seconds of the parts of a run on this computer, and the work that they did.
 struct HostRun {
   double encode = 0, forward = 0, activate = 0;
-  double flops = 0, done = 0;  // of the network, with all images; of the images that were left
+  double flops = 0;  // of the network with all images
+  double done = 0;   // of the images that were left
 
   double seconds() const { return encode + forward + activate; }
 };
 
-// Images on this computer, one a column, panel behind panel, with columns of 0 up to whole panels.
-// An image without any value above 0 stays so, as the bias is below 0: another takes its place, and
-// the layers behind have fewer panels.
+// The images on this computer, one image a column, in panels that follow each other in memory. The
+// last panel is filled up with columns of 0. An image without any value above 0 stays so, as the
+// bias is below 0: another image takes its place, and later layers have fewer panels.
 template <class T>
 class Images {
  public:
@@ -50,7 +51,7 @@ class Images {
         panels_[std::size_t(place(z) + row * kPanel)] = images(row, z);
   }
   std::int64_t width() const { return std::ssize(ids_); }
-  // Counted from 1, ascending.
+  // Numbers of the images that are alive, counted from 1, ascending.
   std::vector<std::int64_t> alive() const {
     std::vector<std::int64_t> result;
     for (std::size_t z = 0; z < ids_.size(); ++z)
@@ -59,7 +60,7 @@ class Images {
     return result;
   }
 
-  // Through a layer with its bias and caps; gives the number of values above 0.
+  // Runs all images through a layer with its bias and cap. Returns the number of values above 0.
   std::int64_t pass(host::HostLayer& layer, HostRun& run) {
     std::int64_t above = 0;
     for (std::int64_t first = 0; first < width(); first += kPanel) {
@@ -67,7 +68,7 @@ class Images {
       const double start = seconds_now(*executor_);
       layer.forward<T>(view(panel), view(product_.data()));
       const double multiplied = seconds_now(*executor_);
-      // Near, as it was just written, and so are the images it came from.
+      // The product was just written, so it is still in the cache, like the images it came from.
       above += activate_panel(panel, seen_.data() + first);
       run.forward += multiplied - start;
       run.activate += seconds_now(*executor_) - multiplied;
@@ -81,7 +82,7 @@ class Images {
  private:
   using Bits = decltype(bits_of(T()));
 
-  // Of an image's first neuron.
+  // Index in panels_ of an image's first neuron.
   static std::int64_t place(std::int64_t z) { return z / kPanel * kPanel * kNeurons + z % kPanel; }
   static MatrixView<T> view(T* panel) { return {panel, kNeurons, kPanel, kPanel, 1}; }
 
@@ -93,7 +94,7 @@ class Images {
     return above;
   }
 
-  // Where fewer panels would do, images of the last ones move to where others have died.
+  // If fewer panels are enough, images of the last panels move to the places of dead images.
   void drop_dead() {
     const std::int64_t dead = std::count(seen_.begin(), seen_.end(), Bits());
     const std::int64_t left = round_up(width() - dead, kPanel);
@@ -115,10 +116,10 @@ class Images {
   }
 
   Executor* executor_;
-  std::vector<std::int64_t> ids_;  // of the images, counted from 1
-  std::vector<Bits> seen_;         // the or of the bits of an image's values
+  std::vector<std::int64_t> ids_;  // numbers of the images, counted from 1
+  std::vector<Bits> seen_;         // all bits of an image's values, or-ed
   AlignedVector<T> panels_;        // [panel][neuron][kPanel]
-  AlignedVector<T> product_;       // of one panel, before bias and caps
+  AlignedVector<T> product_;       // of one panel, before bias and cap
 };
 
 template <class T>
@@ -126,7 +127,7 @@ void run_layer(const Arguments& a, std::int64_t l, host::HostLayer& layer, Image
                Executor& executor, HostRun& run) {
   const HostRun before = run;
   const std::int64_t width = y.width();
-  // Read before the clock starts: files are no part of the network.
+  // The file is read before the clock starts, because it is no part of the network.
   const sparse::Csr<float> weights = layer_weights(a, l);
   const double start = seconds_now(executor);
   layer.set_weights(weights);

@@ -4,7 +4,8 @@
 
 namespace tessera::examples {
 
-// The network on this computer; prints what it took. Is the answer the published one?
+// Runs the network on this computer and prints the time of its parts. Returns true if the answer is
+// the published one.
 bool run_on_host(const Arguments& arguments);
 
 }  // namespace tessera::examples

@@ -6,7 +6,7 @@
 namespace tessera::examples {
 namespace {
 
-// Images, counted from 1, that the published answer calls alive.
+// Numbers of the images, counted from 1, that are alive in the published answer.
 std::vector<std::int64_t> published(const Arguments& a) {
   const std::string path =
       fmt::format("{}/neuron{}-l120-categories_subset.mtx", a.folder, kNeurons);
@@ -22,7 +22,7 @@ std::vector<std::int64_t> published(const Arguments& a) {
 
 sparse::Csr<float> layer_weights(const Arguments& a, std::int64_t layer) {
   const std::string path = fmt::format("{}/n{}-l{}.mtx", a.folder, kNeurons, layer);
-  // Rows of a file are inputs: Y * W is transpose(W) * transpose(Y).
+  // The rows of a file are inputs: transpose(Y * W) is transpose(W) * transpose(Y).
   return sparse::transpose(sparse::cast<float>(io::read_matrix(path).matrix));
 }
 

@@ -8,7 +8,8 @@
 
 #include "tessera/tessera.hpp"
 
-// MIT's GraphChallenge for sparse networks: its files, its numbers, what all machines do alike.
+// MIT's GraphChallenge for sparse networks: its files, its constants, and the steps that are the
+// same on all machines.
 namespace tessera::examples {
 
 constexpr std::int64_t kNeurons = 1024, kLayers = 30;
@@ -19,15 +20,16 @@ struct Arguments {
   std::string folder;
   std::string machine = "gc200";
   DataType type = DataType::Float;
-  int threads = 0;  // of this computer; 0: all
+  int threads = 0;  // of this computer; 0: all of them
 };
 
+// Weights [neurons of the output][neurons of the input] of layer 1 .. kLayers, from its file.
 sparse::Csr<float> layer_weights(const Arguments& arguments, std::int64_t layer);
 
-// [images][neurons] of the file.
+// The images of the file, [images][neurons].
 Matrix<double> read_image_rows(const Arguments& arguments);
 
-// transpose(Y): one image a column.
+// The images as transpose(Y), [neurons][images]: one image a column.
 template <class T>
 Matrix<T> read_images(const Arguments& a) {
   const Matrix<double> images = read_image_rows(a);
@@ -37,9 +39,11 @@ Matrix<T> read_images(const Arguments& a) {
   return s;
 }
 
-// Prints which images, counted from 1, are alive, and whether the published answer says so too.
+// Prints which images, counted from 1, are alive, and whether that is the published answer. Returns
+// true if it is.
 bool is_published(const Arguments& arguments, const std::vector<std::int64_t>& alive);
 
+// Numbers of the images, counted from 1, with any value above 0.
 template <class T>
 std::vector<std::int64_t> alive_in(const Matrix<T>& y) {
   std::vector<std::int64_t> alive;
@@ -52,8 +56,10 @@ std::vector<std::int64_t> alive_in(const Matrix<T>& y) {
   return alive;
 }
 
+// Bias, ReLU and cap of one value.
 inline float activated(float value) { return std::min(std::max(value + kBias, 0.0f), kCap); }
-// There are few halves, and converting them takes longer than looking them up.
+
+// activated() of every half, by its bits: a table is faster than two conversions.
 const std::vector<Half>& activated_halves();
 
 template <class T>
@@ -66,16 +72,17 @@ struct Activation<Half> {
   Half operator()(Half value) const { return table[value.bits]; }
 };
 
-// Of an activated value, none of which lies below 0: the bits of several, or-ed, are 0 if all are
-// 0.
+// The bits of an activated value. No activated value is below 0, so the bits of several values,
+// or-ed, are 0 exactly if all of them are 0.
 inline std::uint32_t bits_of(float value) { return std::bit_cast<std::uint32_t>(value); }
 inline std::uint16_t bits_of(Half value) { return value.bits; }
 
-// Bias and caps for values that follow each other, in place or not; gives the number above 0.
+// Applies bias, ReLU and cap to `count` values that follow each other; `to` may be `from`. Returns
+// the number of results above 0.
 template <class T>
 std::int64_t activate(const T* from, std::int64_t count, T* to) {
   const Activation<T> activation;
-  // As narrow as a float, so that a compiler counts as many at once as it activates.
+  // As wide as a float, so that the compiler counts as many values at once as it activates.
   std::int32_t above = 0;
   for (std::int64_t i = 0; i < count; ++i) {
     const T value = activation(from[i]);

@@ -1,5 +1,6 @@
-// A sparse embedding and a sparse layer, trained ten steps with lazy Adam on the machine, beside a
-// plain loop in double precision that knows nothing of formats or machines.
+// A sparse embedding and a sparse layer are trained for ten steps with lazy Adam on the modelled
+// machine. A plain loop in double precision, which knows nothing of formats or machines, does the
+// same beside it.
 //   h[dim][batch] = transpose(E[word][dim]) * one-hot[word][batch],  q[out][batch] = F[out][dim] *
 //   h, loss = 1/2 * sum of (q - wanted)^2
 
@@ -23,7 +24,7 @@ constexpr std::int64_t kWords = 256, kDim = 64, kOut = 32, kBatch = 8;
 constexpr double kDensity = 0.25;
 const train::Optimiser kAdam{.rule = train::Adam{.learning_rate = 0.01}, .rescale = 1.0 / kBatch};
 
-// A layer on the machine with the weights it trains.
+// A layer on the modelled machine, with the weights that it trains.
 struct Trained {
   runtime::FullyConnected layer;
   arrays::Array<float> weights;
@@ -54,15 +55,17 @@ struct Trained {
   }
 };
 
-// The plain twin: dense weights, a mask, and Adam as in its formula.
+// The reference: dense weights, a mask, and Adam as in its formula.
 struct Plain {
   Matrix<double> weights, mask, m, v;
 
   explicit Plain(const sparse::Csr<float>& start)
       : weights(start.rows, start.cols), mask(weights), m(weights), v(weights) {
     for (std::int64_t r = 0; r < start.rows; ++r)
-      for (std::int64_t k = start.row_begin[r]; k < start.row_begin[r + 1]; ++k)
-        weights(r, start.col[k]) = double(start.values[k]), mask(r, start.col[k]) = 1;
+      for (std::int64_t k = start.row_begin[r]; k < start.row_begin[r + 1]; ++k) {
+        weights(r, start.col[k]) = double(start.values[k]);
+        mask(r, start.col[k]) = 1;
+      }
   }
   void adam(std::int64_t r, std::int64_t c, double g, int t) {
     if (mask(r, c) == 0) return;
@@ -90,7 +93,7 @@ double plain_step(Plain& e, Plain& f, const std::vector<std::int64_t>& words,
     }
   for (std::int64_t o = 0; o < kOut; ++o)
     for (std::int64_t d = 0; d < kDim; ++d) f.adam(o, d, f_grad(o, d), t);
-  for (std::int64_t b = 0; b < kBatch; ++b)  // words of a batch differ
+  for (std::int64_t b = 0; b < kBatch; ++b)  // the words of a batch differ from each other
     for (std::int64_t d = 0; d < kDim; ++d) e.adam(words[b], d, h_grad(d, b), t);
   return loss;
 }

@@ -3,8 +3,8 @@
 
 #include "tessera/tessera.hpp"
 
-// A sparse layer as training uses it: planned and built once, then passes, new values and new
-// patterns, on strided views of the caller's memory.
+// A sparse layer in training. The layer is planned and built once; then it runs passes, takes new
+// values and new patterns, and works on strided views of the caller's memory.
 int main() {
   using namespace tessera;
   const Problem problem{.size = {1, 512, 768, 64}, .density = 0.1, .grad_a = true, .grad_w = true};
@@ -13,7 +13,10 @@ int main() {
   runtime::FullyConnected layer(problem, planner::plan_or_throw(problem, machine), machine,
                                 device::ExchangeMode::Share, *executor);
   const auto weights = sparse::random_pattern(512, 768, {1, 1}, 0.1, /*seed=*/1);
-  if (const auto misfit = layer.set_weights(weights)) return std::puts(misfit->message.c_str()), 4;
+  if (const auto misfit = layer.set_weights(weights)) {
+    std::puts(misfit->message.c_str());
+    return 4;
+  }
 
   // One batch: 64 columns of a wider matrix.
   const Matrix<Half> all_s(768, 1024), dq(512, 64);
@@ -25,25 +28,31 @@ int main() {
   std::printf("GradA %ld cycles\n", layer.grad_a<Half>(dq.view(), ds.view()).total().value);
   std::printf("GradW %ld cycles\n", layer.grad_w<Half>(dq.view(), s, dr).total().value);
 
-  // An optimiser's step changes values, a pattern update places: here the first block moves.
+  // An optimiser changes the values. A pattern update changes the places: here the first block of
+  // row 0 moves to the first free column.
   std::vector<float> values = layer.weights().values;
   for (std::size_t i = 0; i < values.size(); ++i) values[i] -= 0.01f * dr.values[i];
   layer.set_values(values);
   std::int32_t free_column = 0;
   while (weights.col[std::size_t(free_column)] == free_column) ++free_column;
   const sparse::PatternChange change{{{0, weights.col[0]}}, {{0, free_column}}};
-  if (const auto misfit = layer.update_weights(change))
-    return std::puts(misfit->message.c_str()), 4;
+  if (const auto misfit = layer.update_weights(change)) {
+    std::puts(misfit->message.c_str());
+    return 4;
+  }
 
-  // Batches of another size go in parts; a pass can be watched and stopped.
+  // A batch of another size runs in parts of the planned size.
   const Matrix<Half> odd_s(768, 100);
   Matrix<Half> odd_q(512, 100);
   ledger = runtime::forward_batch<Half>(layer, odd_s.view(), odd_q.view());
   std::printf("Fwd of 100 columns: %ld cycles\n", ledger.total().value);
+
+  // A pass reports its progress and can be stopped between two steps.
   std::stop_source stop;
-  const runtime::RunOptions options{
-      .stop = stop.get_token(),
-      .progress = [&](const runtime::Progress& at) { at.begun == 1 && stop.request_stop(); }};
+  const auto stop_after_one_step = [&](const runtime::Progress& at) {
+    if (at.begun == 1) stop.request_stop();
+  };
+  const runtime::RunOptions options{.stop = stop.get_token(), .progress = stop_after_one_step};
   const bool finished = layer.forward<Half>(s, q.view(), options, ledger);
-  std::printf("stopped behind step %zu: %s\n", ledger.steps.size(), finished ? "no" : "yes");
+  std::printf("stopped after step %zu: %s\n", ledger.steps.size(), finished ? "no" : "yes");
 }

@@ -52,7 +52,8 @@ void expect_true_output(const std::string& page_path) {
 struct Example {
   const char *source, *program;
 };
-constexpr Example kExamples[] = {{"first_layer.cpp", TESSERA_FIRST_LAYER},
+constexpr Example kExamples[] = {{"host_layer.cpp", TESSERA_HOST_LAYER},
+                                 {"first_layer.cpp", TESSERA_FIRST_LAYER},
                                  {"training_step.cpp", TESSERA_TRAINING_STEP}};
 
 TEST(Readme, ShowsTheExampleProgramsAsTheyAre) {
