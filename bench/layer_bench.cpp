@@ -22,7 +22,7 @@
 namespace {
 
 using namespace tessera;
-using bench::LayerCase, bench::Measured, Pass;
+using bench::LayerCase, bench::Measured;
 
 struct Bar {
   LayerCase layer;

@@ -6,7 +6,6 @@
 #include "tessera/base/problem.hpp"
 #include "tessera/host/cells.hpp"
 #include "tessera/host/rates.hpp"
-#include "tessera/planner/plan.hpp"
 
 namespace tessera::host {
 

@@ -13,7 +13,6 @@
 #include "tessera/host/cpu.hpp"
 #include "tessera/host/rates.hpp"
 #include "tessera/host/times.hpp"
-#include "tessera/planner/plan.hpp"
 #include "tessera/sparse/formats.hpp"
 #include "tessera/verify/verify.hpp"
 

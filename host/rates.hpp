@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tessera/base/data_type.hpp"
-#include "tessera/planner/plan.hpp"
+#include "tessera/base/pass.hpp"
 
 namespace tessera::host {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "tessera/base/matrix.hpp"
-#include "tessera/planner/plan.hpp"
+#include "tessera/base/pass.hpp"
 #include "tessera/sparse/formats.hpp"
 #include "tessera/verify/verify.hpp"
 

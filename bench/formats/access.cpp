@@ -69,7 +69,7 @@ Lines view_lines() {
     };
   };
   const auto csr = [](std::int64_t n) {
-    return [m = arrays::to_sliced(sparse::to_csr(spread({10'000, 10'000}, n)))] {
+    return [m = arrays::to_sliced(arrays::to_csr(spread({10'000, 10'000}, n)))] {
       return m.view(arrays::Interval{10, 900}, arrays::Interval{3, 4000}).rows();
     };
   };

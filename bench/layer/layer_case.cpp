@@ -77,7 +77,7 @@ class Runner {
   }
   void check() {
     run();
-    if (case_.pass == Pass::GradW) return verify::check_gradient();
+    if (case_.pass == Pass::GradW) return check_gradient();
     const bool fwd = case_.pass == Pass::Fwd;
     const auto matrix = fwd ? weights_ : sparse::transpose(weights_);
     const auto in = std::as_const(fwd ? s_ : q_).view(), out = std::as_const(fwd ? q_ : s_).view();
@@ -88,7 +88,7 @@ class Runner {
               case_);
     }
   }
-  void verify::check_gradient() {
+  void check_gradient() {
     if (weights_.values.size() * std::size_t(case_.z) > 500'000'000) return;
     require(verify::verify_gradient<T>(weights_, gradient_, std::as_const(q_).view(),
                                        std::as_const(s_).view(),
