@@ -14,7 +14,8 @@ namespace {
 constexpr std::size_t kLine = 64;                // bytes; also the width of the widest vectors
 constexpr std::size_t kLargePage = 2048 * 1024;  // bytes, of x86-64 and of most ARM systems
 
-// What large pages are wanted for: a last page that would be less than half full is not.
+// Returns the number of bytes to place in large pages: a last page that would be less than half
+// full is left out.
 std::size_t in_large_pages(std::size_t bytes) {
   return (bytes + kLargePage / 2) / kLargePage * kLargePage;
 }
@@ -36,7 +37,7 @@ void free_lines(void* memory, std::size_t bytes) { ::operator delete(memory, ali
 
 void want_large_pages([[maybe_unused]] void* memory, [[maybe_unused]] std::size_t bytes) {
 #ifdef __linux__
-  constexpr std::uintptr_t kPage = 4096;  // what the system wants whole
+  constexpr std::uintptr_t kPage = 4096;  // madvise takes whole pages
   const auto first = reinterpret_cast<std::uintptr_t>(memory);
   const std::uintptr_t begin = (first + kPage - 1) / kPage * kPage;
   const std::uintptr_t end = (first + bytes) / kPage * kPage;

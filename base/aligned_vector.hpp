@@ -5,19 +5,22 @@
 
 namespace tessera {
 
-// Memory that begins on a cache line, so that vector loads of aligned rows never straddle two.
-// From 1 MiB on in pages of 2 MiB where the system has them (Linux): what is meant to stay in L2
-// then lies in it without gaps, where small pages share some of its sets and leave others empty.
-// At most 1 MiB more than asked for. Throws std::bad_alloc. Thread-safe.
+// Allocates memory that begins on a cache line, so that a vector load of an aligned row never
+// crosses a line boundary. From 1 MiB on the memory begins on a large page (2 MiB), which the
+// system is asked for (Linux): data that is meant to stay in L2 then fills all sets of L2 evenly,
+// whereas small pages share some sets and leave others empty. At most 1 MiB more than `bytes` is
+// allocated. Throws std::bad_alloc. Thread-safe.
 void* allocate_lines(std::size_t bytes);
-// `bytes` as it was allocated.
+
+// Frees memory of allocate_lines; `bytes` must be the value that was passed there.
 void free_lines(void* memory, std::size_t bytes);
 
 // Asks the system for large pages under memory that is about to be written from end to end: fewer
-// faults, and fewer addresses to look up. A wish: without large pages nothing changes.
+// page faults, and fewer addresses to translate. The call is a hint: without large pages nothing
+// changes.
 void want_large_pages(void* memory, std::size_t bytes);
 
-// For standard containers.
+// Allocator for standard containers that uses allocate_lines.
 template <class T>
 struct LineAllocator {
   using value_type = T;
@@ -30,7 +33,7 @@ struct LineAllocator {
   friend bool operator==(const LineAllocator&, const LineAllocator&) { return true; }
 };
 
-// A std::vector whose first element begins a cache line.
+// A std::vector whose first element is at the beginning of a cache line.
 template <class T>
 using AlignedVector = std::vector<T, LineAllocator<T>>;
 

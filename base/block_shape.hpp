@@ -4,7 +4,8 @@
 
 namespace tessera {
 
-// Rows and columns of one non-zero block; 1 x 1 is an element. Blocks lie row-major.
+// The size of one non-zero block in elements; 1 x 1 is a single element. The values of a block are
+// stored row-major.
 struct BlockShape {
   std::int64_t rows = 1, cols = 1;
 

@@ -8,18 +8,21 @@
 
 namespace tessera {
 
-// Element types a layer can be stored in. Sums are named separately (partials).
+// The element types in which a layer can be stored. The type of sums (partials) is a separate
+// field where it is needed.
 enum class DataType { Float, Half, BFloat16 };
 
-// Bytes of one element.
+// Returns the size of one element in bytes.
 constexpr std::int64_t bytes_of(DataType type) { return type == DataType::Float ? 4 : 2; }
 
-// "float", "half", "bfloat16".
+// Returns "float", "half" or "bfloat16".
 std::string to_string(DataType type);
-// The inverse; Error{InvalidArgument} that lists the legal names.
+
+// Returns the type of a name that to_string writes. Throws Error{InvalidArgument}, which lists the
+// legal names, for any other text.
 DataType parse_data_type(std::string_view name);
 
-// The DataType of float, Half or BFloat16.
+// Returns the DataType of the C++ type float, Half or BFloat16.
 template <class T>
 constexpr DataType data_type_of();
 template <>
@@ -35,12 +38,14 @@ constexpr DataType data_type_of<BFloat16>() {
   return DataType::BFloat16;
 }
 
-// How the numbers of a type round.
+// The rounding of a type.
 //   unit      half the distance from 1 to the next number: |rounded - exact| <= unit * |exact|
-//   smallest  the smallest number above 0, which bounds what underflow can lose
+//   smallest  the smallest number above 0, which bounds the loss through underflow
 struct Precision {
   double unit, smallest;
 };
+
+// Returns the rounding of a type.
 constexpr Precision precision_of(DataType type) {
   switch (type) {
     case DataType::Half:
@@ -53,7 +58,7 @@ constexpr Precision precision_of(DataType type) {
   return {0x1p-24, 0x1p-149};
 }
 
-// run(value) with a value of the C++ type that stands for `type`. Example:
+// Calls run(value) with a zero of the C++ type that stores `type`, and returns its result. Example:
 //   with_type(DataType::Half, [](auto zero) { return sizeof(zero); })   // 2
 template <class Run>
 decltype(auto) with_type(DataType type, Run&& run) {

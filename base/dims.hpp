@@ -7,9 +7,10 @@
 
 namespace tessera {
 
-// The four sizes of a layer, always together: Q[g][x][z] = R[g][x][y] * S[g][y][z].
+// The four sizes of a layer, which always travel together: Q[g][x][z] = R[g][x][y] * S[g][y][z].
 //   g groups, x output features, y input features, z batch.
-// Also used for partition counts, grains and positions. Operations are element by element.
+// The type is also used for partition counts, grains and positions. Operations are element by
+// element; overflow is not checked.
 struct Dims {
   std::int64_t g = 1, x = 1, y = 1, z = 1;
 
@@ -20,27 +21,29 @@ struct Dims {
   constexpr std::int64_t product() const { return g * x * y * z; }
 };
 
+// Returns ceil(n / d), element by element.
 // Example: ceil_div({1, 10, 7, 4}, {1, 3, 7, 8}) == {1, 4, 1, 1}.
 constexpr Dims ceil_div(Dims n, Dims d) {
   return {ceil_div(n.g, d.g), ceil_div(n.x, d.x), ceil_div(n.y, d.y), ceil_div(n.z, d.z)};
 }
 
-// "g1 x86 y8 z2"
+// Returns the four sizes as text, for example "g1 x86 y8 z2".
 std::string to_string(const Dims& dims);
 
-// The axes a partition index can move along.
+// The axes along which a partition index can move.
 enum class Axis { X, Y, Z };
 
-// One (x, y, z) share of a partition as half-open ranges.
+// A half-open range of indices along one axis, for example one share of a partition.
 struct Range {
   std::int64_t begin = 0, end = 0;
   friend bool operator==(const Range&, const Range&) = default;
   constexpr std::int64_t size() const { return end - begin; }
 };
 
-// Share i of `size` cut into `parts` shares of whole grains, all equal but the last:
-// share i starts at i * ceil(ceil(size / grain) / parts) * grain and stops at `size` at the latest.
-// A share past the end is empty. Example: share_of(10, 1, 4, 3) == {9, 10}.
+// Returns share i of `size` elements that are cut into `parts` shares of whole grains. All shares
+// are equal except the last: share i begins at i * ceil(ceil(size / grain) / parts) * grain and
+// ends at `size` at the latest. A share past the end is empty.
+// Example: share_of(10, 1, 4, 3) == {9, 10}.
 constexpr Range share_of(std::int64_t size, std::int64_t grain, std::int64_t parts,
                          std::int64_t i) {
   const std::int64_t step = ceil_div(ceil_div(size, grain), parts) * grain;

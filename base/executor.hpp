@@ -7,16 +7,19 @@
 
 namespace tessera {
 
-// Runs the indices of a loop on some threads. Both kinds run every index exactly once; which thread
-// takes which index is not said, so a body may write only what belongs to its index. The first
-// exception of a body (lowest index) is thrown again on the calling thread after all have ended.
-// One loop at a time per executor; the calling thread works too. A loop allocates nothing.
+// Runs the indices of a loop on several threads. Both kinds of executor run every index exactly
+// once. The assignment of indices to threads is unspecified, so a body may write only data that
+// belongs to its index. If bodies throw, the exception of the lowest index is thrown again on the
+// calling thread after all bodies have ended. An executor runs one loop at a time; the calling
+// thread works too. A loop allocates no memory.
 class Executor {
  public:
   virtual ~Executor() = default;
+
+  // Returns the number of threads that run a loop, including the calling one.
   virtual int threads() const = 0;
 
-  // body(i) for i in [0, count).
+  // Calls body(i) once for each i in [0, count) and returns when all calls have ended.
   template <class Body>
   void for_each(std::int64_t count, Body&& body) {
     using Plain = std::remove_reference_t<Body>;
@@ -25,7 +28,7 @@ class Executor {
   }
 
  protected:
-  // A callable of any type, and how to call it.
+  // A callable of any type, with the function that calls it.
   struct Task {
     void* object;
     void (*call)(void* object, std::int64_t index);
@@ -33,14 +36,18 @@ class Executor {
   virtual void run(std::int64_t count, Task task) = 0;
 };
 
-// What runs the loops: oneTBB, or std::jthread.
+// The implementation that runs the loops: oneTBB or std::jthread.
 enum class ExecutorKind { Tbb, Threads };
 
-// `threads` >= 1, else Error{InvalidArgument}; 0 means: as many as the machine has.
-// Tbb where the library was built without oneTBB is Error{InvalidArgument}.
+// Returns an executor of the given kind. `threads` is 1 or more, or 0 for one thread per core.
+// Throws Error{InvalidArgument} if `threads` is negative, or if `kind` is Tbb and the library was
+// built without oneTBB.
 std::unique_ptr<Executor> make_executor(ExecutorKind kind, int threads = 0);
-// oneTBB where it was built in, else std::jthread.
+
+// Returns an executor that uses oneTBB if the library was built with it, else std::jthread.
 std::unique_ptr<Executor> make_executor(int threads = 0);
+
+// Returns true if the library was built with this kind of executor.
 bool has_executor(ExecutorKind kind);
 
 }  // namespace tessera

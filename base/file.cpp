@@ -20,11 +20,12 @@ namespace {
   throw Error(ErrorCode::BadInput, fmt::format("{}: {}", path, why));
 }
 
-// A file that is open for writing, or nothing. Removes itself unless it was kept.
+// A new file beside `target` that is open for writing. The destructor removes it unless keep() has
+// renamed it to `target`.
 class NewFile {
  public:
   explicit NewFile(const std::string& target) : target_(target) {
-    // A run that was killed may have left a file of this process's number behind.
+    // A killed run may have left a file with the number of this process in its name.
     for (int attempt = 0; file_ < 0 && attempt < 100; ++attempt) {
       name_ = fmt::format("{}.{}-{}.new", target, ::getpid(), attempt);
       file_ = ::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -48,7 +49,8 @@ class NewFile {
     }
   }
 
-  // On disk before the name is: after a crash there is the old file or the whole new one.
+  // Renames the file to its target. The content reaches the disk before the name does, so that
+  // after a crash the target is either the old file or the whole new one.
   void keep() {
     if (::fsync(file_) != 0) refuse("cannot be written to disk");
     const int file = file_;
@@ -71,7 +73,8 @@ class NewFile {
 
 }  // namespace
 
-// Only plain files are read: a directory or a pipe has no length to hold declarations to.
+// Only plain files are read: readers compare the sizes that a file declares with its length, which
+// a directory or a pipe does not have.
 std::string read_file(const std::string& path) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
@@ -85,7 +88,7 @@ std::string read_file(const std::string& path) {
   std::string text(bytes, '\0');
   file.read(text.data(), static_cast<std::streamsize>(bytes));
   if (file.bad()) refuse(path, "cannot be read to its end");
-  // The file may have become shorter since its length was read.
+  // The file may have been truncated since its length was read.
   text.resize(static_cast<std::size_t>(file.gcount()));
   return text;
 }

@@ -8,10 +8,10 @@ namespace tessera {
 // a directory, a pipe or a file that cannot be read. Thread-safe.
 std::string read_file(const std::string& path);
 
-// Writes a file as a whole or not at all: the bytes go to a new file beside `path`, which is then
-// renamed to `path` and replaces a file of that name. Throws Error{InvalidArgument} with the
-// system's reason when that fails, and leaves nothing behind. Safe to call from several threads for
-// different paths.
+// Writes a file as a whole or not at all: the bytes are written to a new file beside `path`, which
+// is then renamed to `path` and replaces a file of that name. Throws Error{InvalidArgument} with
+// the system's reason if that fails; the new file is then removed. Several threads may call it at
+// the same time for different paths.
 void write_file(const std::string& path, const std::string& bytes);
 
 }  // namespace tessera

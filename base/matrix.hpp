@@ -6,13 +6,14 @@
 
 #include "tessera/base/aligned_vector.hpp"
 #include "tessera/base/dims.hpp"
-#include "tessera/base/error.hpp"  // what the constructors throw
+#include "tessera/base/error.hpp"  // the constructors throw Error
 
 namespace tessera {
 
-// A strided look at somebody else's matrix: element (r, c) is data[r * row_stride + c *
-// col_stride]. Strides are in elements and may be any number, so a transpose is a view too. Cheap
-// to copy; owns nothing; as thread-safe as the memory it looks at. Indices are not checked.
+// A strided view of a matrix that someone else owns: element (r, c) is
+// data[r * row_stride + c * col_stride]. Strides are in elements and may be any number, so the
+// transpose of a view is a view too. A view is cheap to copy and as thread-safe as the memory it
+// refers to. Indices are not checked.
 template <class T>
 struct MatrixView {
   T* data = nullptr;
@@ -25,7 +26,8 @@ struct MatrixView {
   T* row(std::int64_t r) const { return data + r * row_stride; }
   bool rows_are_contiguous() const { return col_stride == 1 || cols <= 1; }
   MatrixView transposed() const { return {data, cols, rows, col_stride, row_stride}; }
-  // Rows and columns must lie inside the view.
+
+  // Returns the view of rows r and columns c, which must be inside this view.
   MatrixView sub(Range r, Range c) const {
     return {data + r.begin * row_stride + c.begin * col_stride, r.size(), c.size(), row_stride,
             col_stride};
@@ -36,14 +38,14 @@ struct MatrixView {
 };
 
 namespace internal {
-// rows * cols, with the errors of Matrix.
+// Returns rows * cols. Throws the errors of the constructor of Matrix.
 std::size_t matrix_elements(std::int64_t rows, std::int64_t cols);
 }  // namespace internal
 
-// A matrix that owns its elements: row-major, no gaps, zero at first, beginning on a cache line:
-// where rows are whole lines, vector loads never straddle two (HostLayer at z 1024: twice the
-// rate). Error{InvalidArgument} when
-// a size is negative, Error{LimitExceeded} when rows * cols leaves 64 bits.
+// A matrix that owns its elements: row-major, without gaps, zero at first. The elements begin on a
+// cache line: if rows are whole lines, a vector load never crosses a line boundary (HostLayer at
+// z 1024: twice the rate). The constructor throws Error{InvalidArgument} if a size is negative and
+// Error{LimitExceeded} if rows * cols does not fit in 64 bits.
 template <class T>
 class Matrix {
  public:

@@ -9,14 +9,15 @@
 
 namespace tessera {
 
-// What a planner may know of a pattern without seeing the matrix. Counts are in blocks.
+// The figures of a pattern that a planner uses in place of the matrix. Counts are in blocks.
 struct PatternStats {
   BlockShape block;
   std::vector<std::int32_t> row_counts;  // non-zero blocks in each block row
   std::vector<std::int32_t> col_counts;  // non-zero blocks in each block column
 
-  // Optional: where the blocks lie, in bins of `bin` blocks; the last bin of a direction may be
-  // smaller. before[i][j] blocks lie in the first i rows and j columns of bins.
+  // Optional: the distribution of the blocks over bins of `bin` blocks; the last bin of a direction
+  // may be smaller. before[i][j] is the number of blocks in the first i bin rows and the first j
+  // bin columns.
   BlockShape bin;
   std::vector<std::int64_t> before;  // [bin rows + 1][bin columns + 1], or empty
 

@@ -11,8 +11,8 @@
 
 namespace tessera {
 
-// The layer to plan: Q[g][x][z] = R[g][x][y] * S[g][y][z] with R sparse, and the backward passes
-// that run with it. The forward pass is always planned.
+// Describes a layer to plan: Q[g][x][z] = R[g][x][y] * S[g][y][z] with R sparse, and the backward
+// passes that run with it. The forward pass is always planned.
 struct Problem {
   Dims size;                                 // elements; z is the batch
   BlockShape block;                          // of R; 1 x 1 is element-wise sparsity
@@ -24,20 +24,24 @@ struct Problem {
 
   friend bool operator==(const Problem&, const Problem&) = default;
   bool is_element_wise() const { return block.is_element(); }
-  // The size with x and y rounded up to whole blocks: what R's blocks cover.
+
+  // Returns the size with x and y rounded up to whole blocks, which is the area that R's blocks
+  // cover.
   Dims size_in_blocks() const {
     return {size.g, round_up(size.x, block.rows), round_up(size.y, block.cols), size.z};
   }
 };
 
-// Throws Error{InvalidArgument} naming the field, its value and the legal range: sizes and block
-// sides 1 .. 2^31 - 1, density in [0, 1], float partials for all but halves in blocks.
+// Throws Error{InvalidArgument}, which names the field, its value and the legal range, if a field
+// is out of range: sizes and block sides must be in 1 .. 2^31 - 1, the density in [0, 1], and
+// partials must be float unless the data type is half and the block is larger than 1 x 1.
 void check_problem(const Problem& problem);
 
-// The passes of a problem, in the order they run.
+// Returns the passes of a problem, in the order in which they run.
 std::vector<Pass> passes_of(const Problem& problem);
 
-// "g1 x1024 y1024 z64, block 1x1, density 0.1, half to float, fwd + grad_a"
+// Returns the problem as one line of text, for example
+// "g1 x1024 y1024 z64, block 1x1, density 0.1, half to float, fwd + grad_a".
 std::string to_string(const Problem& problem);
 
 }  // namespace tessera

@@ -9,9 +9,11 @@
 
 namespace tessera {
 
-// Up to here insertion beats clearing and adding up the counters of a radix pass.
+// Up to this number of entries insertion sort is faster than radix sort, which has to clear and
+// sum its counters.
 inline constexpr std::size_t kInsertionSortLength = 48;
 
+// Sorts by key_of(entry) in place; equal keys keep their order. O(entries^2).
 template <class Entry, class KeyOf>
 void insertion_sort(std::span<Entry> entries, KeyOf key_of) {
   for (std::size_t i = 1; i < entries.size(); ++i) {
@@ -23,10 +25,11 @@ void insertion_sort(std::span<Entry> entries, KeyOf key_of) {
 }
 
 // Sorts by key_of(entry), an unsigned number below 2^key_bits; equal keys keep their order.
-// O(entries * key_bits / 8) whatever the order before: one sweep counts all digits of eight bits,
-// then one sweep a digit moves the entries. 256 targets stay within first-level cache and page
-// buffers, so a shuffled list costs hardly more than a sorted one. `room` is as long as `entries`;
-// the answer is whichever of the two holds the sorted entries.
+// `room` is scratch memory of the length of `entries`. Returns the span that holds the sorted
+// entries, which is either `entries` or `room`.
+// Cost: O(entries * key_bits / 8) for any initial order: one sweep counts all digits of eight bits,
+// then one sweep per digit moves the entries. The 256 targets of a sweep stay within the
+// first-level cache and the TLB, so a shuffled list costs hardly more than a sorted one.
 template <class Entry, class KeyOf>
 std::span<Entry> radix_sort(std::span<Entry> entries, std::span<Entry> room, int key_bits,
                             KeyOf key_of) {
@@ -51,8 +54,8 @@ std::span<Entry> radix_sort(std::span<Entry> entries, std::span<Entry> room, int
   return entries;
 }
 
-// The same in place. `scratch` grows to the size of `entries` once and is kept by callers that sort
-// often.
+// Sorts `entries` by key_of(entry) as above, with the result in `entries`. `scratch` is resized to
+// the length of `entries`; callers that sort often pass the same vector again.
 template <class Entry, class KeyOf>
 void radix_sort(std::vector<Entry>& entries, std::vector<Entry>& scratch, int key_bits,
                 KeyOf key_of) {

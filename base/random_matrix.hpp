@@ -7,8 +7,8 @@
 
 namespace tessera {
 
-// [rows][cols] values in [-1, 1) rounded to T, which is float, Half or BFloat16; the same for a
-// seed on every computer. O(rows * cols); thread-safe.
+// Returns a matrix [rows][cols] of random values in [-1, 1), rounded to T, which is float, Half or
+// BFloat16. A seed gives the same matrix on every computer. O(rows * cols); thread-safe.
 template <class T>
 Matrix<T> random_matrix(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
   Random random(seed);

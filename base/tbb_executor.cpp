@@ -30,7 +30,7 @@ class TbbExecutor final : public Executor {
   }
 
  private:
-  oneapi::tbb::global_control allowed_;  // more threads than cores are what some tests ask for
+  oneapi::tbb::global_control allowed_;  // some tests ask for more threads than cores
   oneapi::tbb::task_arena arena_;
 };
 

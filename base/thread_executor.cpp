@@ -10,11 +10,12 @@
 namespace tessera::internal {
 namespace {
 
-// A loop on std::jthread. Invariants:
-//   1. task_, count_ and chunk_ are written by the caller only while no worker is inside a loop,
-//      and published by mutex_ together with round_.
-//   2. next_ is the first index nobody has taken; taken in chunks.
-//   3. busy_ workers have not yet reported the end of the current round; the caller waits for 0.
+// An executor on std::jthread. Invariants:
+//   1. The caller writes task_, count_ and chunk_ only while no worker is inside a loop, and
+//      publishes them through mutex_ together with round_.
+//   2. next_ is the first index that no thread has taken; indices are taken in chunks.
+//   3. busy_ is the number of workers that have not yet reported the end of the current round; the
+//      caller waits until it is 0.
 class ThreadExecutor final : public Executor {
  public:
   explicit ThreadExecutor(int threads) {
@@ -25,7 +26,8 @@ class ThreadExecutor final : public Executor {
 
  protected:
   void run(std::int64_t count, Task task) override {
-    // Four chunks a thread: enough to even out unequal bodies, few enough to keep next_ cool.
+    // Four chunks per thread are enough to balance unequal bodies and few enough to avoid
+    // contention on next_.
     const std::int64_t chunk = std::max<std::int64_t>(1, count / (4 * threads()));
     {
       const std::scoped_lock lock(mutex_);
@@ -79,7 +81,7 @@ class ThreadExecutor final : public Executor {
   int busy_ = 0;
   std::atomic<std::int64_t> next_{0};
   FirstFailure failure_;
-  std::vector<std::jthread> workers_;  // last: joined before anything they use is gone
+  std::vector<std::jthread> workers_;  // last member: joined before the members they use are gone
 };
 
 }  // namespace

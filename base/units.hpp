@@ -5,8 +5,10 @@
 
 namespace tessera {
 
-// A count of one unit. Different units do not mix; a plain number becomes one only explicitly.
-// Example: Cycles{3} + Cycles{4} == Cycles{7}; Cycles{3} * 2 == Cycles{6}; Cycles + Bytes: no.
+// A count of one unit. Counts of different units do not mix, and a plain number is converted to a
+// count only explicitly. Overflow is not checked.
+// Example: Cycles{3} + Cycles{4} == Cycles{7}; Cycles{3} * 2 == Cycles{6}; Cycles + Bytes does not
+// compile.
 template <class Unit>
 struct Quantity {
   std::int64_t value = 0;
@@ -23,12 +25,12 @@ struct Quantity {
   friend constexpr Quantity operator*(std::int64_t n, Quantity a) { return a * n; }
 };
 
-// Units: of the machine's clock; of memory and exchange.
-using Cycles = Quantity<struct CyclesUnit>;
-using Bytes = Quantity<struct BytesUnit>;
-using Words = Quantity<struct WordsUnit>;  // words of bucket meta-information, 16 or 32 bits each
+using Cycles = Quantity<struct CyclesUnit>;  // of the machine's clock
+using Bytes = Quantity<struct BytesUnit>;    // of memory and exchange
+using Words = Quantity<struct WordsUnit>;    // of bucket meta-information, 16 or 32 bits each
 
-// An index into one kind of thing. No arithmetic; explicit both ways.
+// An index of one kind of object. It has no arithmetic, and conversions from and to plain numbers
+// are explicit.
 template <class Kind>
 struct Id {
   std::int32_t value = 0;
@@ -38,7 +40,7 @@ struct Id {
   constexpr auto operator<=>(const Id&) const = default;
 };
 
-// A tile of a machine, 0 .. tiles - 1.
+// The index of a tile of a machine, 0 .. tiles - 1.
 using TileId = Id<struct TileKind>;
 
 }  // namespace tessera

@@ -13,7 +13,8 @@ namespace tessera::internal {
 std::unique_ptr<Executor> make_thread_executor(int threads);
 std::unique_ptr<Executor> make_tbb_executor(int threads);
 
-// Keeps the exception of the lowest index, so that what the caller sees does not depend on threads.
+// Keeps the exception of the lowest index, so that the exception that a caller sees does not depend
+// on the number of threads. Any thread may call keep.
 class FirstFailure {
  public:
   void keep(std::int64_t index) noexcept {
@@ -22,7 +23,8 @@ class FirstFailure {
     index_ = index;
     failure_ = std::current_exception();
   }
-  // Call after all bodies have ended.
+
+  // Throws the kept exception again, if there is one. Must be called after all bodies have ended.
   void rethrow() {
     if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
   }
