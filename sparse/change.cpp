@@ -29,7 +29,7 @@ std::vector<BlockAt> sorted(std::vector<BlockAt> places, const Csr<T>& m) {
   return places;
 }
 
-// Builds the new matrix row by row from three sorted lists.
+// Builds the new matrix row by row from three sorted lists: stored, removed and added blocks.
 template <class T>
 class Changer {
  public:

@@ -23,14 +23,14 @@ std::string count_problem(const auto& m) {
   return value_problem(m.blocks(), m.block, static_cast<std::int64_t>(m.values.size()));
 }
 
-// Rules 1 to 4 for Csr and Csc.
+// Describes a violation of rules 1 to 4 by a Csr or Csc.
 template <class Matrix>
 std::string frame_problem(const Matrix& m) {
   const std::string problem = size_problem(m.rows, m.cols, m.block);
   return problem.empty() ? pointer_problem(as_compressed(m)) : problem;
 }
 
-// Rules 1 to 4, 6 and 8 for Csr and Csc.
+// Describes a violation of rules 1 to 4, 6 and 8 by a Csr or Csc.
 template <class Matrix>
 std::string problem_but_order(const Matrix& m) {
   std::string problem = frame_problem(m);
@@ -56,7 +56,8 @@ std::string problem_but_order(const Coo<T>& m) {
   return count_problem(m);
 }
 
-// Sorts keys and not rows: a matrix of many rows and few blocks must stay cheap to check.
+// Describes the first place that is given twice. It sorts keys instead of counting per row, so that
+// a matrix with many rows and few blocks stays cheap to check.
 template <class T>
 std::string duplicate_problem(const Coo<T>& m) {
   const auto key = [&m](std::size_t i) {
@@ -123,7 +124,7 @@ void check_all_but_columns(const Csr<T>& matrix) {
 
 bool is_legal_row(std::span<const std::int32_t> col, std::int64_t block_cols) {
   if (col.empty()) return true;
-  int descends = 0;  // no early exit: the compiler makes vectors of this
+  int descends = 0;  // no early exit, so that the compiler vectorises the loop
   for (std::size_t i = 1; i < col.size(); ++i) descends |= col[i] <= col[i - 1];
   return descends == 0 && col.front() >= 0 && col.back() < block_cols;
 }

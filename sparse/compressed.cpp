@@ -50,7 +50,7 @@ void check_sizes(const CompressedArrays& a) {
                        a.block.rows, a.block.cols));
 }
 
-// Entries of each matrix, from the shape of the values, once that is known to be right.
+// Returns the number of entries of each matrix after it has checked the shape of the values.
 std::int64_t checked_nnz(const CompressedArrays& a) {
   Shape needed = a.batch;
   needed.push_back(a.values_shape.size() > a.batch.size() ? a.values_shape[a.batch.size()] : 0);
@@ -90,7 +90,7 @@ void check_32_bits(const CompressedArrays& a, std::int64_t nnz) {
   require("nnz", nnz);
 }
 
-// One matrix of the batch.
+// Checks the pointers of one matrix of the batch.
 template <class Index>
 void check_pointers(std::span<const Index> crow, std::int64_t nnz, std::int64_t ncols) {
   if (crow.front() != 0)
@@ -99,7 +99,7 @@ void check_pointers(std::span<const Index> crow, std::int64_t nnz, std::int64_t 
     refuse(fmt::format("`crow_indices[..., -1] == nnz` is not satisfied: {} and {}.", crow.back(),
                        nnz));
   for (std::size_t i = 1; i < crow.size(); ++i)
-    // Compared so, not subtracted: the difference may leave the type.
+    // A subtraction could overflow the index type, so the pointers are compared instead.
     if (crow[i] < crow[i - 1] || std::int64_t(crow[i]) > std::int64_t(crow[i - 1]) + ncols)
       refuse(
           fmt::format("`0 <= crow_indices[..., 1:] - crow_indices[..., :-1] <= ncols` is not "

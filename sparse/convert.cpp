@@ -16,7 +16,7 @@
 namespace tessera::sparse {
 namespace {
 
-// Puts blocks[i] at position i for all i; row_begin of `result` is already set.
+// Stores block blocks[i] at position i of `result` for all i; row_begin of `result` is already set.
 template <class T>
 void gather_blocks(std::span<const std::int64_t> blocks, std::span<const std::int32_t> col,
                    const std::vector<T>& values, Csr<T>& result) {
@@ -30,7 +30,7 @@ void gather_blocks(std::span<const std::int64_t> blocks, std::span<const std::in
   }
 }
 
-// Block row of each position.
+// Returns the block row of each position.
 template <class T>
 std::vector<std::int32_t> rows_of(const Csr<T>& m) {
   std::vector<std::int32_t> rows(m.col.size());
@@ -40,7 +40,7 @@ std::vector<std::int32_t> rows_of(const Csr<T>& m) {
   return rows;
 }
 
-// One block of [rows][cols] into [cols][rows].
+// Transposes one block from [rows][cols] to [cols][rows].
 template <class T>
 void transpose_block(const T* from, BlockShape block, T* to) {
   for (std::int64_t r = 0; r < block.rows; ++r)
@@ -67,7 +67,7 @@ Csr<T> transpose_checked(const Csr<T>& m) {
   return t;
 }
 
-// Adds blocks of the same place to the first of them; blocks of a row are sorted.
+// Adds blocks of the same place to the first of them. The blocks of each row must be sorted.
 template <class T>
 void add_up_twins(Csr<T>& m) {
   const std::int64_t area = m.block.area();
@@ -99,7 +99,7 @@ Csr<T> to_csr(const Coo<T>& matrix, Duplicates duplicates) {
     Csr<T> sorted;
     const bool has_twins = internal::sort_to_csr(matrix, sorted);
     if (has_twins && duplicates == Duplicates::Sum) add_up_twins(sorted);
-    // Twins that are refused are sorted once more below, by position, to name them.
+    // Refused duplicates are sorted again below, together with their positions, for the message.
     if (!has_twins || duplicates == Duplicates::Sum) return sorted;
   }
   RowOrder sorted = sort_by_row(matrix.block_rows(), matrix.row, matrix.col);
@@ -164,7 +164,7 @@ Csr<T> sort_columns(const Csr<T>& matrix, Duplicates duplicates) {
   result.row_begin = matrix.row_begin;
   gather_blocks<T>(sorted.order, matrix.col, matrix.values, result);
   if (duplicates == Duplicates::Sum) add_up_twins(result);
-  check(result);  // what can still be wrong is a duplicate
+  check(result);  // the only fault that is still possible is a duplicate
   return result;
 }
 
@@ -194,10 +194,10 @@ Csr<U> cast(const Csr<T>& matrix) {
 
 namespace {
 
-// Counts of bins, summed up to the left and above.
+// Fills stats.before: the counts of the bins, summed over all bins to the left and above.
 template <class T>
 void fill_map(const Csr<T>& matrix, PatternStats& stats) {
-  constexpr std::int64_t kMostBins = 256;  // a side: half a megabyte for the largest matrix
+  constexpr std::int64_t kMostBins = 256;  // per side: half a megabyte for the largest matrix
   stats.bin = {std::max<std::int64_t>(1, ceil_div(matrix.block_rows(), kMostBins)),
                std::max<std::int64_t>(1, ceil_div(matrix.block_cols(), kMostBins))};
   const auto width = static_cast<std::size_t>(stats.bin_cols() + 1);

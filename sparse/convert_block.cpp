@@ -33,7 +33,7 @@ Csr<T> like(const Csr<T>& m, BlockShape block) {
   return result;
 }
 
-// Every block becomes `factor.rows` x `factor.cols` smaller ones.
+// Splits every block into `factor.rows` x `factor.cols` smaller ones.
 template <class T>
 Csr<T> split(const Csr<T>& m, BlockShape block) {
   const BlockShape factor{m.block.rows / block.rows, m.block.cols / block.cols};
@@ -55,9 +55,9 @@ Csr<T> split(const Csr<T>& m, BlockShape block) {
   return result;
 }
 
-// Makes the block rows of `m` that share one larger block row into that row. They are merged from
-// left to right: next[i] walks along row `first + i`, and the leftmost block column that any of
-// them has still to give is the next one of the result.
+// Merges the block rows of `m` that belong to one larger block row into that row, from left to
+// right: next_[i] is the position reached in row `first + i`, and the leftmost block column that is
+// left in any of these rows is the next one of the result.
 template <class T>
 class Merger {
  public:
@@ -81,7 +81,7 @@ class Merger {
  private:
   static constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
 
-  // In blocks of the result.
+  // Returns the leftmost remaining block column, in blocks of the result, or kNone.
   std::int64_t leftmost(std::int64_t first) const {
     std::int64_t least = kNone;
     for (std::int64_t i = 0; i < factor_.rows; ++i)
@@ -116,7 +116,7 @@ class Merger {
   }
 
   const Csr<T>& m_;
-  BlockShape factor_;  // parts of a new block
+  BlockShape factor_;  // old blocks along the sides of a new block
   Incomplete incomplete_;
   std::vector<std::int64_t> next_;  // [factor_.rows]
   Csr<T> result_;

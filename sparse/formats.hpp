@@ -9,13 +9,14 @@
 namespace tessera::sparse {
 
 // The three storage formats, as plain values over T = float or double. A matrix of [rows][cols]
-// elements is cut into blocks of `block`; only some blocks are stored, each whole, in one run of
-// block.area() values. rows, cols and block count ELEMENTS; row, col and the positions in row_begin
-// and col_begin count BLOCKS. An element matrix is one of 1 x 1 blocks. A stored value may be zero.
-// Nothing is enforced here: check.hpp says what a legal matrix is. Two matrices are equal when all
-// fields are, so NaN makes a matrix unequal to itself. Default values are legal: 0 x 0, no blocks.
+// elements is cut into blocks of `block`. Only some of the blocks are stored; each stored block is
+// complete and takes one run of block.area() values. rows, cols and block count ELEMENTS; row, col
+// and the positions in row_begin and col_begin count BLOCKS. A matrix of 1 x 1 blocks is called an
+// element matrix. A stored value may be zero. The types enforce no rules: check.hpp defines a legal
+// matrix. Two matrices are equal if all fields are equal, so a matrix with a NaN is unequal to
+// itself. A default matrix is legal: 0 x 0 without blocks.
 
-// Blocks sorted by row, then column.
+// A matrix whose blocks are sorted by row, then column.
 template <class T>
 struct Csr {
   std::int64_t rows = 0, cols = 0;
@@ -30,8 +31,9 @@ struct Csr {
   friend bool operator==(const Csr&, const Csr&) = default;
 };
 
-// Blocks sorted by column, then row; column-major inside a block: field by field it is the Csr of
-// the transpose. Element (r, c) of a block lies at c * block.rows + r.
+// A matrix whose blocks are sorted by column, then row. The values of a block are column-major:
+// element (r, c) of a block is stored at c * block.rows + r. So the fields equal, one by one, those
+// of the Csr of the transpose.
 template <class T>
 struct Csc {
   std::int64_t rows = 0, cols = 0;
@@ -46,7 +48,7 @@ struct Csc {
   friend bool operator==(const Csc&, const Csc&) = default;
 };
 
-// Blocks in any order, each with its coordinates.
+// A matrix whose blocks are in any order, each with its coordinates.
 template <class T>
 struct Coo {
   std::int64_t rows = 0, cols = 0;
@@ -60,7 +62,7 @@ struct Coo {
   friend bool operator==(const Coo&, const Coo&) = default;
 };
 
-// One line: "CSR 4 x 6, blocks of 2 x 3, 2 blocks".
+// Write a summary of one line, for example "CSR 4 x 6, blocks of 2 x 3, 2 blocks".
 template <class T>
 std::ostream& operator<<(std::ostream& out, const Csr<T>& matrix);
 template <class T>

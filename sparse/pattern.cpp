@@ -34,7 +34,8 @@ bool read_number(std::string_view text, std::int64_t& number) {
   return error == std::errc{} && end == text.data() + text.size();
 }
 
-// Takes `count` of the places [0, places), every set equally likely.
+// Takes exactly `count` of `places` places that are visited one by one; every set is equally
+// likely.
 class Picker {
  public:
   Picker(std::int64_t places, std::int64_t count) : places_(places), count_(count) {}
@@ -49,7 +50,8 @@ class Picker {
   std::int64_t places_, count_;
 };
 
-// Blocks of each row in proportion to its weight, `most` at most, `total` in all.
+// Returns the number of blocks of each row: in proportion to its weight, at most `most` per row,
+// and `total` in all.
 std::vector<std::int64_t> shares(const std::vector<double>& weights, std::int64_t most,
                                  std::int64_t total) {
   std::vector<std::int64_t> result(weights.size());
@@ -58,7 +60,7 @@ std::vector<std::int64_t> shares(const std::vector<double>& weights, std::int64_
       result[i] = std::int64_t(std::min(double(most), scale * weights[i]));
     return std::accumulate(result.begin(), result.end(), std::int64_t{0});
   };
-  // Whole numbers of doubles: a hundred halvings find the last bit of the scale.
+  // A hundred halvings determine the scale to the last bit of a double.
   double low = 0, high = double(most) / *std::min_element(weights.begin(), weights.end());
   for (int i = 0; i < 100; ++i) {
     const double middle = (low + high) / 2;
@@ -82,7 +84,7 @@ std::vector<double> row_weights(PatternKind kind, std::int64_t rows, Random& ran
   return weights;
 }
 
-// Adds the blocks of one row for which `is_taken`.
+// Appends a row with the block columns for which `is_taken` returns true.
 template <class Taken>
 void add_row(Csr<float>& matrix, const Taken& is_taken) {
   for (std::int64_t c = 0; c < matrix.block_cols(); ++c)
@@ -90,7 +92,7 @@ void add_row(Csr<float>& matrix, const Taken& is_taken) {
   matrix.row_begin.push_back(matrix.blocks());
 }
 
-// The columns of a row that lie nearest to the diagonal.
+// Returns the `width` columns of a row that are nearest to the diagonal.
 Range band(std::int64_t row, std::int64_t rows, std::int64_t cols, std::int64_t width) {
   const double middle = (double(row) + 0.5) * double(cols) / double(rows);
   const auto begin = std::clamp(std::int64_t(std::floor(middle - double(width) / 2 + 0.5)),
@@ -123,7 +125,7 @@ void draw_n_of_m(Csr<float>& matrix, const PatternSpec& spec, Random& random) {
   }
 }
 
-// In blocks.
+// Returns a range of elements in blocks; both ends are rounded down.
 Range on_grid(Range elements, std::int64_t side) {
   return {elements.begin / side, elements.end / side};
 }
@@ -200,7 +202,7 @@ Csr<float> draw_pattern(std::int64_t rows, std::int64_t cols, BlockShape block, 
   check_spec(spec, rows, cols);
   if (spec.kind == PatternKind::Uniform && !spec.area)
     return random_pattern(rows, cols, block, density, seed);
-  // Its checks are those of every kind; a share of 0 draws nothing.
+  // random_pattern makes the checks that all kinds share; at density 0 it draws no block.
   Csr<float> matrix = random_pattern(rows, cols, block, 0 * density, seed);
   if (!(density >= 0 && density <= 1)) refuse(fmt::format("density {} is outside 0..1", density));
   matrix.row_begin = {0};
@@ -212,7 +214,7 @@ Csr<float> draw_pattern(std::int64_t rows, std::int64_t cols, BlockShape block, 
     draw_weighted(matrix, *spec.area, density, random);
   else
     draw_rows(matrix, spec.kind, std::llround(density * double(places)), random);
-  // Signs of their own, so that they do not follow the pattern.
+  // The signs have a seed of their own, so that they do not depend on the pattern.
   fill_signs(matrix, random.bits());
   return matrix;
 }

@@ -27,8 +27,8 @@ void check_arguments(std::int64_t rows, std::int64_t cols, BlockShape block, dou
                             density));
 }
 
-// Walks over all places and takes each with probability needed / left: exactly `count` of them,
-// every set equally likely.
+// Chooses exactly `count` places, every set equally likely: it visits all places and takes each
+// with probability (places still needed) / (places left).
 std::vector<std::int64_t> choose_by_walking(std::int64_t places, std::int64_t count,
                                             Random& random) {
   std::vector<std::int64_t> chosen;
@@ -38,8 +38,9 @@ std::vector<std::int64_t> choose_by_walking(std::int64_t places, std::int64_t co
   return chosen;
 }
 
-// Draws places until `count` different ones are there. No place is preferred to another, so every
-// set is equally likely. With at most 1 in 16 taken, few rounds are needed.
+// Chooses exactly `count` places by drawing until that many different ones are found. No place is
+// preferred to another, so every set is equally likely. If at most 1 in 16 places is taken, few
+// rounds are needed.
 std::vector<std::int64_t> choose_by_drawing(std::int64_t places, std::int64_t count,
                                             Random& random) {
   std::vector<std::int64_t> chosen;
@@ -71,7 +72,7 @@ Csr<float> random_pattern(std::int64_t rows, std::int64_t cols, BlockShape block
   const std::int64_t count =
       std::min<std::int64_t>(places, std::llround(density * static_cast<double>(places)));
   Random random(seed);
-  // Walking costs some 5 ns a place, drawing and sorting some 80 ns a block.
+  // Walking costs about 5 ns per place, drawing and sorting about 80 ns per block.
   const std::vector<std::int64_t> chosen = places / 16 <= count
                                                ? choose_by_walking(places, count, random)
                                                : choose_by_drawing(places, count, random);

@@ -7,18 +7,18 @@
 
 namespace tessera::sparse {
 
-// A [rows][cols] matrix with exactly round(density * block rows * block columns) blocks, every
-// choice of that many places equally likely, and values of +1 or -1. The same arguments give the
-// same matrix on every computer. `density` is blocks stored / all blocks, in [0, 1]. A density
-// outside (NaN too), a size or block side below 1, and a size that is not a multiple of the block
-// are Error{InvalidArgument}.
-// With n blocks in P places: O(P) when P <= 16 * n, else O(n * log(n) + block rows).
+// Returns a random matrix [rows][cols] with exactly round(density * block rows * block columns)
+// blocks and values of +1 or -1. Every choice of that many places is equally likely. The same
+// arguments give the same matrix on every computer. `density` is stored blocks / all blocks, in
+// [0, 1]. Throws Error{InvalidArgument} for a density outside that range (NaN too), for a size or
+// block side below 1, and for a size that is not a multiple of the block.
+// Cost with n blocks in P places: O(P) if P <= 16 * n, else O(n * log(n) + block rows).
 // Example: random_pattern(1024, 1024, {4, 4}, 0.1, 7) stores 6554 of 65536 blocks.
 Csr<float> random_pattern(std::int64_t rows, std::int64_t cols, BlockShape block, double density,
                           std::uint64_t seed);
 
-// Sets every value of the matrix to +1 or -1, drawn from the seed in the order they are stored.
-// `values` gets the size it should have, so a pattern may come without.
+// Sets every value of the matrix to +1 or -1, drawn from the seed in storage order. `values` is
+// resized to blocks() * block.area() first, so a pattern without values may be passed.
 void fill_signs(Csr<float>& matrix, std::uint64_t seed);
 
 }  // namespace tessera::sparse

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kNone = -1;
 
-// One row of elements of a matrix at a time, by column.
+// Reads the elements of one row of a matrix at a time, by column.
 template <class T>
 class RowReader {
  public:
@@ -45,7 +45,7 @@ class RowReader {
   }
 
   const Csr<T>& m_;
-  std::vector<std::int64_t> at_;  // position of the block of each block column in the current row
+  std::vector<std::int64_t> at_;  // [block columns] position of the block in the current block row
   std::int64_t block_row_ = kNone, in_block_ = 0;
 };
 

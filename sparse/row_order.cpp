@@ -12,7 +12,8 @@ RowOrder sort_by_row(std::int64_t rows, std::span<const std::int32_t> row,
   auto& order = result.order;
   for (const std::int32_t r : row) ++begin[std::size_t(r) + 1];
   for (std::size_t r = 1; r < begin.size(); ++r) begin[r] += begin[r - 1];
-  // begin[r] walks to the end of row r while it is filled, and is put back by one place after.
+  // While row r is filled, begin[r] advances to its end; afterwards all begins are shifted back by
+  // one row.
   for (std::size_t i = 0; i < row.size(); ++i) order[begin[row[i]]++] = std::int64_t(i);
   for (std::size_t r = begin.size() - 1; r > 0; --r) begin[r] = begin[r - 1];
   begin[0] = 0;

@@ -10,13 +10,15 @@
 
 namespace tessera::sparse {
 
-// The rules of check.hpp as sentences: each function answers with the first broken rule, or with an
-// empty string. check() throws them, the file readers put the place in the file before them.
+// The rules of check.hpp as functions that describe a fault: each returns a sentence about the
+// first broken rule, or an empty string. check() throws these sentences; file readers put the place
+// in the file before them.
 
-// Largest number of block rows or block columns: coordinates are 32-bit.
+// The largest number of block rows or block columns, because coordinates are 32-bit.
 inline constexpr std::int64_t kMaxBlocksAlong = 2147483647;
 
-// A compressed pattern with the words of its format: a "line" is a row of a Csr, a column of a Csc.
+// A view of the pattern of a Csr or a Csc with the words of that format for messages. A "line" is a
+// row of a Csr or a column of a Csc. The view owns nothing.
 struct Compressed {
   std::string_view line, cross;             // "row", "column"
   std::string_view begin_name, index_name;  // "row_begin", "col"
@@ -25,18 +27,23 @@ struct Compressed {
   std::span<const std::int32_t> index;      // [blocks]
 };
 
-// Rules 1 to 3.
+// Describes the first violation of rules 1 to 3.
 std::string size_problem(std::int64_t rows, std::int64_t cols, BlockShape block);
-// Rule 4.
+
+// Describes a violation of rule 4. O(lines).
 std::string pointer_problem(const Compressed& pattern);
-// Rule 6; needs rule 4 to hold.
+
+// Describes a violation of rule 6. Rule 4 must hold. O(lines + blocks).
 std::string range_problem(const Compressed& pattern);
-// Rule 7; needs rule 4 to hold.
+
+// Describes a violation of rule 7. Rule 4 must hold. O(lines + blocks).
 std::string order_problem(const Compressed& pattern);
-// Rule 8; needs rule 1 to hold.
+
+// Describes a violation of rule 8 by a matrix with `blocks` stored blocks and `values` values.
+// Rule 1 must hold.
 std::string value_problem(std::int64_t blocks, BlockShape block, std::int64_t values);
 
-// A matrix as the rules see it. Block sides must be at least 1.
+// Returns the view of a matrix that the functions above take. Block sides must be at least 1.
 template <class T>
 Compressed as_compressed(const Csr<T>& m) {
   return {.line = "row",
@@ -61,11 +68,13 @@ Compressed as_compressed(const Csc<T>& m) {
           .index = m.row};
 }
 
-// Error{BadInput} "CSR of 4 x 6: ..." unless `problem` is empty. `format` is "CSR", "CSC", "COO".
+// Throws Error{BadInput} "CSR of 4 x 6: ..." unless `problem` is empty. `format` is "CSR", "CSC" or
+// "COO".
 void throw_problem(const char* format, std::int64_t rows, std::int64_t cols,
                    const std::string& problem);
 
-// check() without the ascending order, for those who are about to sort. Duplicates pass too.
+// Throws as check() does, except that rule 7 is left out: any order and duplicates pass. Callers
+// that are about to sort use it.
 template <class T>
 void check_but_order(const Csr<T>& matrix);
 template <class T>
