@@ -15,7 +15,7 @@ using internal::Encoding;
 using internal::fail_at;
 
 constexpr std::string_view kMagic("\x93NUMPY", 6);
-constexpr std::size_t kLongestHeader = 65536;  // of a plain array: some 100 bytes
+constexpr std::size_t kLongestHeader = 65536;  // the header of a plain array has about 100 bytes
 
 struct Header {
   std::string descr;
@@ -23,7 +23,7 @@ struct Header {
   std::vector<std::int64_t> shape;
 };
 
-// The Python dict literal of a header, of which nothing but three keys is understood.
+// Parses the Python dict literal of a header. Only three keys are legal.
 class HeaderReader {
  public:
   HeaderReader(std::string_view text, std::string_view name, std::int64_t offset)
@@ -115,7 +115,7 @@ class HeaderReader {
   std::size_t at_ = 0;
 };
 
-// An element as "descr" names it.
+// The type of an element, as "descr" gives it.
 struct Element {
   Encoding encoding;
   std::int64_t bytes = 0;
@@ -148,7 +148,8 @@ Element parse_descr(const std::string& descr, std::string_view name) {
                       internal::quoted(descr), why));
 }
 
-// Letters up to the first zero; those of U take four bytes each and must be ASCII.
+// Returns the letters up to the first zero. The letters of U text take four bytes each; only the
+// lowest byte of each is used, so they should be ASCII.
 std::string text_at(std::string_view bytes, const Element& element, bool wide) {
   std::string text;
   const std::int64_t step = wide ? 4 : 1;
@@ -161,7 +162,8 @@ std::string text_at(std::string_view bytes, const Element& element, bool wide) {
   return text;
 }
 
-// Elements of an array whose first index runs fastest, with the last running fastest.
+// Reorders the elements of an array from Fortran order (first index fastest) to C order (last index
+// fastest).
 std::vector<double> to_row_major(const std::vector<double>& values,
                                  const std::vector<std::int64_t>& shape) {
   std::vector<double> result(values.size());
@@ -175,7 +177,7 @@ std::vector<double> to_row_major(const std::vector<double>& values,
   return result;
 }
 
-// Where the header's text lies.
+// Returns the range of the header's text in the file.
 Range header_range(std::string_view bytes, std::string_view name) {
   if (bytes.size() < 10 || bytes.substr(0, 6) != kMagic)
     fail_at(name, 0, "is no .npy array: it must begin with \\x93NUMPY and a version");
@@ -206,7 +208,7 @@ const char* descr_of() {
 std::string npy_header(const char* descr, const std::string& shape) {
   std::string dict =
       fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': {}, }}", descr, shape);
-  // Data begin at a multiple of 64, as NumPy's do.
+  // The data begin at a multiple of 64 bytes, as NumPy's do.
   dict.append(63 - (10 + dict.size()) % 64, ' ');
   dict += '\n';
   std::string out(kMagic);

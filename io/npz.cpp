@@ -16,7 +16,7 @@
 namespace tessera::io {
 namespace {
 
-// The arrays of an archive and what to say about them.
+// The arrays of an archive, with access functions that check them and fail with a message.
 class Arrays {
  public:
   Arrays(std::string_view bytes, std::string_view name) : name_(name) {
@@ -39,14 +39,14 @@ class Arrays {
       fail("there is no array " + key + "; is it of scipy.sparse.save_npz?");
     return found->second;
   }
-  // Of one dimension, of numbers.
+  // Returns the values of an array, which must have one dimension and contain numbers.
   const std::vector<double>& line(const std::string& key) const {
     const Array& array = at(key);
     if (array.shape.size() != 1 || array.type == ElementType::Text)
       fail(key + " must be a line of numbers");
     return array.values;
   }
-  // A whole number in [0, most].
+  // Returns entry i of an array, which must be a whole number in [0, most].
   std::int64_t whole(const std::string& key, std::size_t i, std::int64_t most) const {
     const double value = line(key)[i];
     if (!(value >= 0 && value <= double(most)) || value != double(std::int64_t(value)))
@@ -61,7 +61,7 @@ class Arrays {
   std::map<std::string, Array> arrays_;
 };
 
-// Entries in any order from the compressed lines of csr, csc and bsr, or from coo.
+// Adds the entries of csr, csc or bsr arrays to an empty matrix; their lines need not be sorted.
 sparse::Coo<double> entries(const Arrays& a, const std::string& format,
                             sparse::Coo<double> matrix) {
   const Array& data = a.at("data");
@@ -127,7 +127,7 @@ sparse::Coo<double> empty_matrix(const Arrays& a, BlockShape block) {
   sparse::Coo<double> matrix;
   matrix.block = block;
   if (a.line("shape").size() != 2) a.fail("shape must be two numbers");
-  // As the text readers: pointer arrays stay below 128 times what was read.
+  // The limit of the text readers: pointer arrays stay below 128 times the unpacked bytes.
   const std::int64_t most =
       std::min<std::int64_t>(INT32_MAX, std::max<std::int64_t>(1 << 20, 16 * a.unpacked_bytes()));
   matrix.rows = a.whole("shape", 0, most);
@@ -165,7 +165,8 @@ std::string write_npz(const sparse::Csr<T>& matrix) {
   const bool is_block = !matrix.block.is_element();
   std::string data = write_npy(matrix.values);
   if (is_block) {
-    // The same elements under a shape of three sides.
+    // The same elements under a shape of three sides: the header of a matrix [blocks][area] is
+    // rewritten in place.
     const auto blocks = MatrixView<const T>{matrix.values.data(), matrix.blocks(),
                                             matrix.block.area(), matrix.block.area(), 1};
     data = write_npy(blocks);
@@ -178,7 +179,7 @@ std::string write_npz(const sparse::Csr<T>& matrix) {
                                 std::string(cube.size() - flat.size(), ' ')) == 0);
     data.replace(at, cube.size(), cube);
   }
-  // A text array of no dimension, as SciPy writes it.
+  // The format is a text array without dimensions, as SciPy writes it.
   std::string format = write_npy(std::vector<std::int32_t>{});
   const std::string numbers = "'<i4', 'fortran_order': False, 'shape': (0,), }",
                     letters = "'|S3', 'fortran_order': False, 'shape': (), }  ";

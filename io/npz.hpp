@@ -7,22 +7,24 @@
 
 namespace tessera::io {
 
-// SciPy's save_npz files: a zip archive of arrays (array.hpp) named format, shape, data and
-//   csr, csc  indices, indptr          bsr  the same, data [blocks][rows][cols]
-//   coo       row, col, or coords      (dia is refused)
-// Needs the library to be built with libzip (can_read_npz); else reading and writing are
-// Error{InvalidArgument} that says so.
+// Files of SciPy's save_npz: a zip archive of the arrays (array.hpp) format, shape, data and
+//   csr, csc  indices, indptr          bsr  the same, with data [blocks][rows][cols]
+//   coo       row and col, or coords   (dia is refused)
+
+// Returns true if the library was built with libzip. Without it, read_npz and write_npz throw
+// Error{InvalidArgument}, which says so.
 bool can_read_npz();
 
-// As an element matrix; the blocks of a bsr are given whole, zeros included. Rows and columns in
-// any order; a place given twice is refused. Error{BadInput} "<name>: <array>: ..." names the array
-// and the entry. Nothing is unpickled. Arrays are unpacked as their bytes come, at most 4 GiB in
-// all and 1100 times their packed length (more than deflate can reach), else Error{LimitExceeded};
-// rows and columns may be at most max(2^20, 16 times the unpacked bytes).
+// Reads a file into an element matrix; blocks of a bsr are stored as all their elements, zeros
+// included. Entries may be in any order; a place that is given twice is refused. Throws
+// Error{BadInput} "<name>: ...", which names the array and the entry. Nothing is unpickled. Arrays
+// are unpacked in pieces; a file that unpacks to more than 4 GiB in all, or an array that unpacks
+// to more than 1100 times its packed length (deflate cannot reach that), is Error{LimitExceeded}.
+// Rows and columns may be at most max(2^20, 16 times the unpacked bytes) and 2^31 - 1.
 sparse::Csr<double> read_npz(std::string_view bytes, std::string_view name);
 
-// What scipy.sparse.load_npz reads: csr for elements, bsr for blocks. T is float or double. The
-// same matrix gives the same bytes.
+// Returns a file that scipy.sparse.load_npz reads: csr for elements, bsr for blocks. T is float or
+// double. Equal matrices give equal bytes.
 template <class T>
 std::string write_npz(const sparse::Csr<T>& matrix);
 

@@ -8,12 +8,12 @@ namespace {
 
 using internal::Lines;
 
-// The words of a text one after the other, whatever line they are on.
+// Reads the words of a text one after the other, across lines.
 class Words {
  public:
   explicit Words(Lines& lines) : lines_(lines) {}
 
-  // Empty at the end of the text.
+  // Returns the next word, or an empty word at the end of the text.
   std::string_view next() {
     for (;;) {
       const std::string_view word = internal::take_word(rest_);
@@ -44,7 +44,7 @@ ReadMatrix read_mask(std::string_view text, std::string_view name) {
   matrix.rows = whole_number(lines, words.next(), {"number of rows", 0, INT64_MAX});
   matrix.cols = whole_number(lines, words.next(), {"number of columns", 0, INT64_MAX});
   internal::check_sizes_against_file(lines, matrix.rows, matrix.cols);
-  // Every place takes a digit and a blank, the last one perhaps no blank.
+  // Every place takes a digit and a blank, except that the last one may have no blank.
   if (matrix.rows * matrix.cols > lines.bytes() / 2 + 1)
     lines.fail(
         fmt::format("{} rows and {} columns need {} places; a file of {} bytes cannot hold "

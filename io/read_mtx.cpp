@@ -27,7 +27,7 @@ struct Header {
   std::int64_t entries = 0;  // stored in the file
 };
 
-// Entries as they stand in the file, mirror images included; one array per part.
+// The entries in the order of the file, mirror images included; one array per field.
 struct Entries {
   std::vector<std::int32_t> row, col;  // from 0
   std::vector<double> value;
@@ -103,7 +103,8 @@ Header read_banner(Lines& lines) {
   return header;
 }
 
-// Entries an array file holds: all, one triangle with the diagonal, or without it.
+// Returns the number of entries in an array file: all, or one triangle with or without the
+// diagonal.
 std::int64_t array_entries(const Header& header) {
   const std::int64_t n = header.rows;
   switch (header.symmetry) {
@@ -117,11 +118,13 @@ std::int64_t array_entries(const Header& header) {
   return 0;
 }
 
-// No memory is set aside for entries the rest of the file is too short to hold.
+// Fails if the rest of the file is too short for the declared entries, so that no memory is
+// reserved for them.
 void check_entries_against_file(const Lines& lines, const Header& header) {
   const bool has_value = header.field != Field::Pattern;
   const std::int64_t least_bytes = (header.is_array ? 0 : 4) + (has_value ? 2 : 0);
-  const std::int64_t most = (lines.bytes_left() + 1) / least_bytes;  // no newline after the last
+  // The last line may have no newline.
+  const std::int64_t most = (lines.bytes_left() + 1) / least_bytes;
   if (header.entries > most)
     lines.fail(
         fmt::format("{} entries are declared; the {} bytes that follow hold {} at most: the "
@@ -168,7 +171,7 @@ double read_value(const Lines& lines, Field field, std::string_view word) {
   return 1;
 }
 
-// An entry and, in a symmetric matrix, its mirror image.
+// Adds an entry and, in a symmetric matrix, its mirror image.
 void add_entry(Entries& entries, Symmetry symmetry, std::int64_t row, std::int64_t col,
                std::pair<double, std::int64_t> value_and_line) {
   const auto [value, line] = value_and_line;
@@ -201,7 +204,8 @@ Entries read_coordinates(Lines& lines, const Header& header) {
   return entries;
 }
 
-// Column by column; of a symmetric matrix only what lies on or below the diagonal.
+// Reads the values column by column. A symmetric file has only those on and below the diagonal, a
+// skew-symmetric file only those below it.
 Entries read_array(Lines& lines, const Header& header) {
   Entries entries;
   std::int64_t read = 0;

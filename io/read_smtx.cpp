@@ -15,7 +15,8 @@ using internal::WholeNumber;
 
 constexpr bool kCommasToo = true;
 
-// Exactly `count` numbers on the line, in the range. Grows with the line, whatever `count` says.
+// Returns exactly `count` numbers of the current line, all in the range. Memory depends on the
+// length of the line and not on `count`.
 template <class Integer>
 std::vector<Integer> numbers_on_line(const Lines& lines, std::int64_t count,
                                      const WholeNumber& expected) {

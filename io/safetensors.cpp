@@ -40,7 +40,8 @@ std::int64_t header_length(std::string_view bytes, std::string_view name) {
   return std::int64_t(length);
 }
 
-// nlohmann-json keeps the last of two members of one name, and nests as deep as the text says.
+// Parses the header and refuses duplicate names and deep nesting: nlohmann-json would keep the last
+// of two members of one name, and has no limit on depth.
 Json parse_header(std::string_view text, std::string_view name) {
   std::vector<std::set<std::string>> open;
   const auto watch = [&](int depth, Json::parse_event_t event, Json& value) {
@@ -170,7 +171,7 @@ std::string write_safetensors(MatrixView<const T> matrix, std::string_view tenso
       Json{{std::string(tensor),
             {{"dtype", type}, {"shape", {matrix.rows, matrix.cols}}, {"data_offsets", {0, bytes}}}}}
           .dump();
-  header.append((8 - header.size() % 8) % 8, ' ');  // data on a multiple of eight
+  header.append((8 - header.size() % 8) % 8, ' ');  // data begin at a multiple of 8 bytes
   std::string out;
   internal::append_bytes(out, std::uint64_t(header.size()));
   out += header;

@@ -6,23 +6,26 @@
 
 namespace tessera::io {
 
-// The text of a matrix, in the formats of read.hpp. Blocks are written element by element, zeros of
-// a stored block included, because the formats know no blocks: reading gives
-// with_block(matrix, {1, 1}) back. T is float or double; an illegal matrix is Error{BadInput}.
-// O(values) and the text in memory. Any number of threads may write one matrix.
+// Writers of the text formats of read.hpp. Blocks are written element by element, zeros of a stored
+// block included, because the formats have no blocks: reading the text returns
+// with_block(matrix, {1, 1}). T is float or double. An illegal matrix is Error{BadInput}. The cost
+// is O(values), with the whole text in memory. Any number of threads may write one matrix.
 
-// The pattern only.
+// Returns the pattern of a matrix as .smtx text.
 template <class T>
 std::string write_smtx(const sparse::Csr<T>& matrix);
 
-// Matrix Market "coordinate real general", or "coordinate pattern general".
+// The field of a Matrix Market file: "coordinate real general" or "coordinate pattern general".
 enum class MtxField { Real, Pattern };
-// Values are written with as many digits as it takes to read the same T again, NaN as NaN: reading
-// gives them back bit for bit, a float after cast<float>.
+
+// Returns a matrix as Matrix Market text. Values get as many digits as are needed to read the same
+// T again, and NaN is written as "nan": reading restores them bit for bit, a float after
+// cast<float>.
 template <class T>
 std::string write_mtx(const sparse::Csr<T>& matrix, MtxField field = MtxField::Real);
 
-// Write a file as a whole or not at all, as write_file (base/file.hpp) does.
+// Write the text to a file, as a whole or not at all, with the errors of write_file
+// (base/file.hpp).
 template <class T>
 void write_smtx_file(const std::string& path, const sparse::Csr<T>& matrix);
 template <class T>

@@ -37,7 +37,7 @@ namespace {
 constexpr zip_uint64_t kMostBytes = zip_uint64_t{4} << 30;
 constexpr zip_uint64_t kMostRatio = 1100;  // deflate reaches 1032
 constexpr std::size_t kChunk = 1 << 20;
-constexpr zip_uint16_t kDosDate = 33;  // 1 January 1980, the first there is
+constexpr zip_uint16_t kDosDate = 33;  // 1 January 1980, the first date of the format
 
 struct Close {
   void operator()(zip_t* archive) const { zip_discard(archive); }

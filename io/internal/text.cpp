@@ -12,10 +12,10 @@
 namespace tessera::io::internal {
 namespace {
 
-// std::isspace without the locale.
+// Classifies as std::isspace does in the C locale.
 bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-// from_chars knows no '+'.
+// Removes a leading '+', which std::from_chars does not accept.
 std::string_view without_plus(std::string_view word) {
   if (word.size() > 1 && word[0] == '+' && word[1] != '-') word.remove_prefix(1);
   return word;

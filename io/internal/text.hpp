@@ -8,15 +8,16 @@
 
 namespace tessera::io::internal {
 
-// A text file line by line, for readers that must say where something is wrong. Lines end with LF,
-// CRLF or the end of the text. Looks at the text, copies nothing; the text must outlive it.
+// Reads a text line by line, for readers whose errors name the line. Lines end with LF, CRLF or the
+// end of the text. The object copies nothing; the text must outlive it.
 class Lines {
  public:
   Lines(std::string_view text, std::string_view name) : text_(text), name_(name) {}
 
-  // Moves to the next line; false at the end of the text, where line() is empty.
+  // Moves to the next line. Returns false at the end of the text, where line() is empty.
   bool next();
-  // The same, past lines that are blank or start with '%'.
+
+  // Moves to the next line that is not blank and does not start with '%', as next() does.
   bool next_with_content();
 
   std::string_view line() const { return line_; }
@@ -24,7 +25,8 @@ class Lines {
   std::int64_t bytes_left() const { return static_cast<std::int64_t>(text_.size() - next_begin_); }
   std::int64_t bytes() const { return static_cast<std::int64_t>(text_.size()); }
 
-  // Throws Error "<name>:<line>: <message>". `number` 0: the line we are at.
+  // Throws Error{code} "<name>:<line>: <message>". `number` is the number of the line, or 0 for the
+  // current line.
   [[noreturn]] void fail(const std::string& message, ErrorCode code = ErrorCode::BadInput,
                          std::int64_t number = 0) const;
 
@@ -34,30 +36,31 @@ class Lines {
   std::int64_t number_ = 0;
 };
 
-// Takes the next word off the front of `line`; words stand between white space and, when asked for,
-// commas. Empty when there is none.
+// Removes the next word from the front of `line` and returns it, or an empty word if there is none.
+// White space separates words and, if `commas_too` is true, commas do too.
 std::string_view take_word(std::string_view& line, bool commas_too = false);
 
-// What a number must be.
+// The legal range of a number, with its meaning.
 struct WholeNumber {
   std::string_view what;  // for the message: "row", "number of columns"
   std::int64_t least = 0, most = 0;
 };
 
-// `word` as a whole number inside the range, else lines.fail() with word and range. A leading '+'
-// is allowed.
+// Returns `word` as a whole number. Calls lines.fail() with the word and the range if it is not one
+// or is out of range. A leading '+' is allowed.
 std::int64_t whole_number(const Lines& lines, std::string_view word, const WholeNumber& expected);
 
-// `word` as a double: decimal or scientific, "inf" and "nan" too; a number beyond the range of
-// double is refused.
+// Returns `word` as a double: decimal or scientific, "inf" and "nan" too. Calls lines.fail() for
+// other words and for a number beyond the range of double.
 double real_number(const Lines& lines, std::string_view word, std::string_view what);
 
-// `word` made fit for a message: quoted, cut after 24 bytes, bytes that do not print as \xNN.
+// Returns `word` in quotes for a message, cut after 24 bytes. Bytes that do not print are written
+// as \xNN.
 std::string quoted(std::string_view word);
 
-// Refuses sizes that would need more memory than the file's length justifies: a dimension may be at
-// most 2^31 - 1, and at most max(2^20, 16 * bytes of the file), so that pointer arrays stay below
-// 128 times the file. Error{LimitExceeded}.
+// Throws Error{LimitExceeded} for sizes that would need more memory than the length of the file
+// justifies: a dimension may be at most 2^31 - 1, and at most max(2^20, 16 * bytes of the file), so
+// that pointer arrays stay below 128 times the file.
 void check_sizes_against_file(const Lines& lines, std::int64_t rows, std::int64_t cols);
 
 }  // namespace tessera::io::internal
