@@ -13,7 +13,8 @@
 namespace tessera::verify {
 namespace {
 
-// Weights of the places along one side: odd numbers of 64 bits, as good as random (splitmix64).
+// Returns the factor of a place along one side: an odd number of 64 bits that is as good as random
+// (splitmix64).
 std::uint64_t mixed(std::int64_t place) {
   std::uint64_t x = (static_cast<std::uint64_t>(place) + 1) * 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -21,21 +22,21 @@ std::uint64_t mixed(std::int64_t place) {
   return (x ^ (x >> 31)) | 1u;
 }
 
-// Sums of whole numbers, modulo 2^64.
+// A sum of whole numbers, modulo 2^64.
 struct WholeSum {
   std::uint64_t sum = 0;
   bool whole = true;
 
   static std::uint64_t weight(std::int64_t place) { return mixed(place); }
   void add(double value, std::uint64_t weight) {
-    const bool fits = std::abs(value) < 0x1p62 && value == std::trunc(value);  // no NaN either
+    const bool fits = std::abs(value) < 0x1p62 && value == std::trunc(value);  // false for NaN
     whole = whole && fits;
     if (fits) sum += static_cast<std::uint64_t>(static_cast<std::int64_t>(value)) * weight;
   }
   void add(double value, const WholeSum& factor) { add(value, factor.sum); }
 };
 
-// Sums of any numbers, with what their bounds need. Weights are in [1, 2).
+// A sum of any numbers, with the sum of magnitudes that its bound needs. Factors are in [1, 2).
 struct RealSum {
   double sum = 0, magnitude = 0;
 
@@ -50,12 +51,14 @@ struct RealSum {
   }
 };
 
-// What is allowed between the two sums of a line of `results` results of at most `terms` products
-// each, and for the `additions` of the sums themselves.
+// The counts that determine the allowed difference between the two sums of a row or column: the
+// number of its results, of the products of each (at most), and of the additions of the sums
+// themselves.
 struct Line {
   std::int64_t terms = 0, results = 0, additions = 0;
 };
 
+// Returns the difference of two sums in units of the allowed one.
 double excess(const WholeSum& expected, const WholeSum& got, const Line&, const Rounding&) {
   const bool equal = got.whole && got.sum == expected.sum;
   return equal ? 0 : std::numeric_limits<double>::infinity();
@@ -63,28 +66,29 @@ double excess(const WholeSum& expected, const WholeSum& got, const Line&, const 
 
 double excess(const RealSum& expected, const RealSum& got, const Line& line,
               const Rounding& rounding) {
-  if (got.sum == expected.sum) return 0;  // also where there is nothing to add, nor to allow
+  if (got.sum == expected.sum) return 0;  // avoids 0 / 0 for a line without terms
   const Precision sums = precision_of(rounding.sums), result = precision_of(rounding.result);
   const auto steps = static_cast<double>(line.terms + rounding.partials + 1);
   const double relative = (1 + result.unit) * (steps + 1) * sums.unit + result.unit;
-  // Weights are below 2; what double rounds is next to nothing.
+  // Factors are below 2; the rounding of double is negligible against that of the results.
   const double absolute = 2 * double(line.results) * (2 * steps * sums.smallest + result.smallest);
   const double own = double(line.additions) * 0x1p-52 * (expected.magnitude + got.magnitude);
   const double allowed = relative * expected.magnitude + absolute + own;
   return std::abs(got.sum - expected.sum) / allowed;
 }
 
+// Counts the comparison of one row or column.
 void note(double ratio, std::int64_t place, std::int64_t& wrong, std::int64_t& first,
           Checksums& checksums) {
   ++checksums.compared;
-  const bool is_wrong = !(ratio <= 1.0);  // also when it is not a number
+  const bool is_wrong = !(ratio <= 1.0);  // true for NaN
   if (is_wrong && wrong == 0) first = place;
   wrong += is_wrong;
   checksums.worst = is_wrong ? std::max(checksums.worst, std::isnan(ratio) ? HUGE_VAL : ratio)
                              : std::max(checksums.worst, ratio);
 }
 
-// visit(row, col, index of the value) for every stored element inside [rows][cols].
+// Calls visit(row, col, index of the value) for every stored element inside [rows][cols].
 template <class Visit>
 void for_each_element(const sparse::Csr<float>& matrix, std::int64_t rows, std::int64_t cols,
                       Visit&& visit) {
@@ -110,7 +114,7 @@ double number(T value) {
 
 bool is_whole(double value) { return value == std::trunc(value); }  // false for NaN
 
-// The largest magnitude; infinite when one is no whole number.
+// Returns the largest magnitude, or infinity if an element is not a whole number.
 template <class T>
 double largest_whole(MatrixView<const T> matrix) {
   double largest = 0;
@@ -122,7 +126,7 @@ double largest_whole(MatrixView<const T> matrix) {
   return largest;
 }
 
-// Results up to this magnitude are neither rounded on the way nor at the end.
+// Returns the magnitude up to which whole results are rounded neither in sums nor at the end.
 double exact_up_to(const Rounding& rounding) {
   return 1 / std::max(precision_of(rounding.sums).unit, precision_of(rounding.result).unit);
 }
@@ -143,7 +147,7 @@ bool is_exact(const sparse::Csr<float>& matrix, MatrixView<const T> in, std::int
                               [&](double sum) { return sum * largest <= limit; });
 }
 
-// Sums along the rows of a matrix, and down its columns.
+// Returns the checksum of each row of a matrix.
 template <class Sum, class T>
 std::vector<Sum> row_sums(MatrixView<const T> matrix) {
   std::vector<Sum> sums(std::size_t(matrix.rows));

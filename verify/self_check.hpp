@@ -10,19 +10,21 @@
 
 namespace tessera::verify {
 
-// Whether the results of a pass add up. Instead of every result, which takes the pass once more,
-// sums over rows and columns are compared: with weights v and w that differ from place to place,
-//   row x     sum over z of v[z] * Q[x][z]  =  sum over y of R[x][y] * (sum over z of v[z] *
-//   S[y][z]) column z  sum over x of w[x] * Q[x][z]  =  sum over y of (sum over x of w[x] *
-//   R[x][y]) * S[y][z]
-// A wrong result shows in its row and its column, which say where it is; one in another's place
-// shows, too.
-//   exact      Where weights and operands are whole numbers and no result can have been rounded
-//              (+1 and -1 are so), sums are taken modulo 2^64 with weights of 64 bits: any result
-//              that changed by anything is seen (but for one chance in 2^64).
-//   otherwise  A sum is right when it is off by no more than the bounds of its results together
-//              (verify.hpp), and what its own additions round. A change that is smaller than what
-//              rounding may do is not seen. Sums that are not a number are wrong.
+// The comparison of the results of a pass with checksums. A comparison of every result would cost
+// as much as the pass; instead, sums over rows and columns are compared. With checksum factors v
+// and w that differ from place to place,
+//   row x:     sum over z of v[z] * Q[x][z]
+//                = sum over y of R[x][y] * (sum over z of v[z] * S[y][z])
+//   column z:  sum over x of w[x] * Q[x][z]
+//                = sum over y of (sum over x of w[x] * R[x][y]) * S[y][z]
+// A wrong result changes the sums of its row and its column, which together give its place. A
+// result that is stored in the place of another is found too.
+//   exact      If weights and operands are whole numbers and no result can have been rounded (+1
+//              and -1 are such data), sums are taken modulo 2^64 with factors of 64 bits. Every
+//              change of a result is found, except with a chance of one in 2^64.
+//   otherwise  A sum is right if it is off by no more than the sum of the bounds of its results
+//              (verify.hpp) and the rounding of its own additions. A change that is smaller than
+//              the allowed rounding is not found. Sums that are not a number are wrong.
 struct Checksums {
   bool exact = false;
   std::int64_t compared = 0;  // rows and columns
@@ -34,25 +36,27 @@ struct Checksums {
   friend bool operator==(const Checksums&, const Checksums&) = default;
 };
 
-// out [rows][z] = matrix * in [cols][z], values of the matrix rounded to T before they are used.
-// The matrix may have rows and columns beyond those of the operands, as a layer in whole blocks
-// has: they are passed over. O(values + (rows + cols) * z), a small part of the product itself.
+// Checks that out [rows][z] = matrix * in [cols][z]. T is float, Half or BFloat16; values of the
+// matrix are rounded to T before they are used. The matrix may have more rows and columns than the
+// operands, as a layer in whole blocks has; these are skipped. O(values + (rows + cols) * z), a
+// small part of the product itself. Thread-safe.
 template <class T>
 Checksums check_product(const sparse::Csr<float>& matrix, MatrixView<const T> in,
                         MatrixView<const T> out, const Rounding& rounding);
 
-// gradient(x, y) = sum over z of q_grad[x][z] * s[y][z] at every place of its pattern. There is no
-// way around forming a sum for every place and z, so this takes as many products as the pass, and
-// compares rows only. O(values * z).
+// Checks that gradient(x, y) = sum over z of q_grad[x][z] * s[y][z] at every place of its pattern.
+// Every place and every z needs a product of its own, so the check takes as many products as the
+// pass. Only rows are compared. O(values * z). Thread-safe.
 template <class T>
 Checksums check_gradient(const sparse::Csr<float>& gradient, MatrixView<const T> q_grad,
                          MatrixView<const T> s, const Rounding& rounding);
 
-// "ok: 272 checksums, all exact", "ok: 272 checksums, largest difference 0.02 of its bound", or
-// "WRONG: 2 of 272 checksums; 1 rows, first 17; 1 columns, first 3".
+// Returns the outcome as text: "ok: 272 checksums, all exact", "ok: 272 checksums, largest
+// difference 0.02 of its bound", or "WRONG: 2 of 272 checksums; 1 rows, first 17; 1 columns, first
+// 3".
 std::string to_string(const Checksums& checksums);
 
-// Error{CheckFailed} that names pass and group where the sums of a group do not agree.
+// Throws Error{CheckFailed}, which names the pass and the group, unless checksums.ok().
 void require_agreement(Pass pass, std::int64_t group, const Checksums& checksums);
 
 }  // namespace tessera::verify

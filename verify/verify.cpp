@@ -9,11 +9,11 @@
 namespace tessera::verify {
 namespace {
 
-// One exact result and what its bound needs.
+// One exact result with the figures that its bound needs.
 struct Exact {
   double sum = 0, magnitude = 0;
   std::int64_t terms = 0;
-  bool whole = true;  // all products are
+  bool whole = true;  // all products are whole numbers
 
   void add(double a, double b) {
     const double product = a * b;
@@ -37,7 +37,7 @@ double rounded(double value, DataType type) {
   return with_type(type, [&](auto zero) { return double(float(decltype(zero)(float(value)))); });
 }
 
-// The error in units of what is allowed.
+// Returns the error in units of the allowed one.
 double excess(double got, const Exact& exact, const Rounding& rounding) {
   if (!exact.never_rounds(rounding)) return std::abs(got - exact.sum) / exact.bound(rounding);
   const bool equal = got == rounded(exact.sum, rounding.result);
@@ -49,7 +49,7 @@ void compare(double got, const Exact& exact, const Rounding& rounding, std::int6
   const double ratio = excess(got, exact, rounding);
   ++verdict.compared;
   verdict.exact += exact.never_rounds(rounding);
-  const bool wrong = !(ratio <= 1.0);  // also when it is not a number
+  const bool wrong = !(ratio <= 1.0);  // true for NaN
   verdict.wrong += wrong;
   if (ratio > verdict.worst || (wrong && verdict.wrong == 1)) {
     verdict.worst = ratio;
