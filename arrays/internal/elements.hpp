@@ -5,10 +5,10 @@
 
 namespace tessera::arrays::internal {
 
-// Error{InvalidArgument} with the remedy unless blocks are 1 x 1.
+// Throws Error{InvalidArgument} with the remedy unless blocks are 1 x 1.
 void require_element_block(BlockShape block);
 
-// check(), and blocks of 1 x 1.
+// Throws the errors of check() and of require_element_block().
 template <class M>
 void require_elements(const M& matrix) {
   check(matrix);

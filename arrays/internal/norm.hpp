@@ -4,8 +4,9 @@
 
 namespace tessera::arrays::internal {
 
-// sqrt of the sum of squares of what each(see) shows to see(value), in double; each() is called
-// again with scaled values where squares would overflow or vanish.
+// Returns the square root of the sum of squares of all values, in double. each(see) must call
+// see(value) for every value; it is called a second time, to sum scaled values, if squares would
+// overflow or underflow.
 template <class Each>
 double euclidean_norm(Each&& each) {
   double largest = 0, sum = 0;

@@ -7,10 +7,11 @@
 
 namespace tessera::arrays {
 
-// A window on shared values. Indices are relative to its first value and may reach beyond the
-// window, before it too, as long as they stay inside what is shared; unlike in Python a negative
-// index is not counted from the end. A handle: copies and parts share the values. Threads: as for
-// the values. Example: of 1 2 3 4 5 6, part(2, 5).at(-1) is 2 and part(2, 4).part(-2, 3) is 1 to 5.
+// A window of shared values. Indices are relative to the first value of the window and may be
+// outside the window, before it too, as long as they are inside the shared values; unlike in Python
+// a negative index is not counted from the end. The object is a handle: copies and parts share the
+// values, and are as thread-safe as a vector of them.
+// Example: of 1 2 3 4 5 6, part(2, 5).at(-1) is 2 and part(2, 4).part(-2, 3) is 1 to 5.
 template <class T>
 class Buffer {
  public:
@@ -20,13 +21,18 @@ class Buffer {
         size_(static_cast<std::int64_t>(values_->size())) {}
 
   std::int64_t size() const { return size_; }
-  std::vector<T> values() const {  // a copy of the window
+
+  // Returns a copy of the values in the window.
+  std::vector<T> values() const {
     return {values_->begin() + begin_, values_->begin() + begin_ + size_};
   }
-  // Error{InvalidArgument} outside the shared values.
+
+  // Return or replace value i. Throw Error{InvalidArgument} for an index outside the shared values.
   T at(std::int64_t i) const { return (*values_)[place(i)]; }
   void put(std::int64_t i, T value) { (*values_)[place(i)] = value; }
-  // The window [begin, end), relative to this one; end >= begin, both inside the shared values.
+
+  // Returns the window [begin, end), relative to this one. Throws Error{InvalidArgument} unless
+  // begin <= end and both are inside the shared values.
   Buffer part(std::int64_t begin, std::int64_t end) const;
 
  private:

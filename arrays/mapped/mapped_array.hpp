@@ -18,14 +18,15 @@
 
 namespace tessera::arrays {
 
-// Every element, at the sum of index times stride in a buffer. Strides may be negative, see Buffer.
+// A storage of every element: an element is at the sum of index times stride in a buffer. Strides
+// may be negative (see Buffer).
 template <class T>
 struct StridedStorage {
   Buffer<T> values;
   std::vector<std::int64_t> shape, strides;  // strides in elements
 };
 
-// Entries by their row-major position, ascending strictly.
+// A storage of some elements by their row-major positions, which ascend strictly.
 template <class T>
 struct FlatCooStorage {
   std::vector<std::int64_t> shape;
@@ -38,12 +39,12 @@ template <class T>
 struct MappedStore;
 }  // namespace internal
 
-// An array of any rank in a storage of fewer axes, T = float or double: a Mapping and a storage. It
-// is a handle: copies, slices and swapped axes share the storage, which never changes here.
-// Elements that a storage does not hold have the value `unspecified`, which may be nothing at all.
-// Any number of threads may read one array whose tensor, if that is its storage, is settled.
-// Every constructor checks its storage: one of another shape than the mapping's is
-// Error{InvalidArgument}, an illegal one Error{BadInput}.
+// An array of any rank in a storage of fewer axes, T = float or double: a Mapping and a storage.
+// The object is a handle: copies, slices and arrays with swapped axes share the storage, which is
+// never changed through them. Elements that are not stored have the value unspecified(), which may
+// be nothing. Any number of threads may read one array; if its storage is a tensor, the tensor must
+// be settled. Every constructor checks its storage: a shape other than the mapping's is
+// Error{InvalidArgument}, and an illegal storage is Error{BadInput}.
 template <class T>
 class MappedArray {
  public:
@@ -56,37 +57,45 @@ class MappedArray {
   const Mapping& mapping() const { return mapping_; }
   std::int64_t rank() const { return mapping_.rank(); }
   const std::vector<std::int64_t>& shape() const { return mapping_.shape(); }
-  // The storage, when it is of that kind, else null. S is one of the five above.
+
+  // Returns the storage if it is of type S, else null. S is one of the five types above.
   template <class S>
   const S* storage() const;
   bool shares_storage_with(const MappedArray& other) const { return store_ == other.store_; }
 
-  // What get() answers where nothing is stored; zero at first.
+  // The value that get() returns where nothing is stored. It is zero unless with_unspecified set
+  // another one.
   std::optional<T> unspecified() const { return unspecified_; }
   MappedArray with_unspecified(std::optional<T> value) const;
 
-  // Negative numbers count from the end; outside is Error{InvalidArgument}. O(rank), and the lookup
-  // of the storage: O(1) strided, O(log) else.
+  // Returns the value at an index, or unspecified() if nothing is stored there. Negative numbers
+  // count from the end; an index outside the array is Error{InvalidArgument}. O(rank), and the
+  // lookup in the storage: O(1) if it is strided, else O(log).
   std::optional<T> get(std::span<const std::int64_t> index) const;
   std::optional<T> get(std::initializer_list<std::int64_t> index) const {
     return get({index.begin(), index.size()});
   }
-  // The same without `unspecified`: nothing where nothing is stored.
+
+  // Returns the same, except that it returns nothing if nothing is stored.
   std::optional<T> find(std::span<const std::int64_t> index) const;
 
-  // see(index, value) for every stored element that is shown, in storage order (strided: row-major
-  // in the array). O(stored * rank), for a strided storage O(elements).
+  // Calls see(index, value) for every stored element of the array, in storage order (for a strided
+  // storage: row-major in the array). O(stored * rank), for a strided storage O(elements).
   using See = std::function<void(std::span<const std::int64_t>, T)>;
   void visit(const See& see) const;
-  std::int64_t specified() const;  // how many visit() shows
-  bool is_full() const;            // every element is stored
 
-  // No copies; O(rank).
+  std::int64_t specified() const;  // number of elements that visit() shows
+  bool is_full() const;            // true if every element is stored
+
+  // Return a part of the array, and the array with two axes exchanged. They copy nothing; O(rank).
   MappedArray select(const std::vector<AxisSelector>& selectors) const;
   MappedArray swapped(std::int64_t a, std::int64_t b) const;
 
-  std::string storage_name() const;  // "strided", "coo", "flat coo", "csr", "mapped array"
-  // Same mapping, same kind of storage with the same entries, same `unspecified`.
+  // Returns "strided", "coo", "flat coo", "csr" or "mapped array".
+  std::string storage_name() const;
+
+  // Returns true if the mappings are equal, the storages are of one kind with equal entries, and
+  // the values of unspecified() are equal.
   friend bool operator==(const MappedArray& a, const MappedArray& b) { return a.is_same(b); }
 
  private:
@@ -98,24 +107,26 @@ class MappedArray {
   std::optional<T> unspecified_ = T(0);
 };
 
-// Same shape and the same answer of get() everywhere, whatever the storage. O(visit and lookups).
+// Returns true if shapes are equal and get() returns equal values everywhere, for any storages.
+// The cost is a visit() and a lookup of each element.
 template <class T>
 bool equal(const MappedArray<T>& a, const MappedArray<T>& b);
 
-// The storage under a mapped array.
+// The kind of storage that to_mapped makes.
 enum class MappedKind { Strided, Coo, FlatCoo, Csr };
 
-// The entries of a tensor, or the elements of a dense array, in a new storage of that kind. The
-// mapping must be of that shape; Csr needs two storage axes, else Error{InvalidArgument}. Sparse
-// kinds leave zeros of the dense array out. A strided storage holds zeros where the tensor has
-// nothing. O(entries), and a sort.
+// Return the entries of a tensor, or the elements of a dense array, in a new storage of that kind.
+// Throw Error{InvalidArgument} if the mapping has another shape, or if a Csr does not get exactly
+// two storage axes. Sparse kinds leave out the zeros of a dense array; a strided storage has zeros
+// where the tensor has no entry. O(entries), and a sort.
 template <class T>
 MappedArray<T> to_mapped(const CooTensor<T>& tensor, const Mapping& mapping, MappedKind kind);
 template <class T>
 MappedArray<T> to_mapped(const DenseArray<T>& array, const Mapping& mapping, MappedKind kind);
 
-// What is stored, as a tensor; as an element matrix for rank two, else Error{InvalidArgument}; as a
-// dense array, Error{InvalidArgument} when an element has no value. O(visit), and a sort.
+// Return the stored elements as a tensor, as an element matrix (rank two only, else
+// Error{InvalidArgument}), or as a dense array (Error{InvalidArgument} if an element has no value).
+// The cost is a visit() and a sort.
 template <class T>
 CooTensor<T> to_tensor(const MappedArray<T>& array);
 template <class T>
@@ -123,7 +134,7 @@ sparse::Csr<T> to_csr(const MappedArray<T>& array);
 template <class T>
 DenseArray<T> to_dense(const MappedArray<T>& array);
 
-// One line: "mapped array 2 x 3 x 4 in csr 6 x 4, 9 stored".
+// Writes a summary of one line, for example "mapped array 2 x 3 x 4 in csr 6 x 4, 9 stored".
 template <class T>
 std::ostream& operator<<(std::ostream& out, const MappedArray<T>& array);
 

@@ -15,7 +15,7 @@ namespace {
 
 using Indices = std::vector<std::int64_t>;
 
-// Entries of a storage, not sorted yet.
+// The entries of a new storage before they are sorted.
 template <class T>
 struct Entries {
   Indices shape;
@@ -45,7 +45,7 @@ FlatCooStorage<T> flat_of(const CooTensor<T>& tensor) {
   return flat;
 }
 
-// Row-major strides.
+// Returns the row-major strides of a shape.
 Indices strides_of(const Indices& shape) {
   Indices strides(shape.size(), 1);
   for (std::size_t k = shape.size(); k-- > 1;) strides[k - 1] = strides[k] * shape[k];

@@ -14,23 +14,23 @@
 namespace tessera::arrays {
 namespace {
 
-// A stride with the number of indices it may be taken.
+// A term index * stride with 0 <= index < count.
 struct Bounded {
   std::int64_t stride, count;
-  std::size_t at;                    // which index it is
-  std::int64_t least = 0, most = 0;  // of the sum of all terms behind this one
+  std::size_t at;                    // position of the index in the result
+  std::int64_t least = 0, most = 0;  // bounds of the sum of all terms after this one
 };
 
 std::int64_t floor_div(std::int64_t n, std::int64_t d) {
   return n / d - (n % d != 0 && (n < 0) != (d < 0));
 }
 
-// Tries the terms from `next` on; `target` is what they must add up to.
+// Searches indices for which the terms sum up to `target`. Returns false if there are none.
 bool solve_from(std::span<const Bounded> terms, std::int64_t target,
                 std::span<std::int64_t> index) {
   if (terms.empty()) return target == 0;
   const Bounded& t = terms.front();
-  // stride * i must lie in [target - most, target - least].
+  // stride * i must be in [target - most, target - least].
   const std::int64_t a = target - t.most, b = target - t.least;
   const std::int64_t from = t.stride > 0 ? -floor_div(-a, t.stride) : -floor_div(-b, t.stride);
   const std::int64_t to = t.stride > 0 ? floor_div(b, t.stride) : floor_div(a, t.stride);
@@ -81,11 +81,11 @@ void check_cuts(const std::vector<std::int64_t>& cuts, std::int64_t rank) {
                               fmt::join(cuts, ", "), rank - 1));
 }
 
-// Row-major over some axes.
+// Returns the storage axis that flattens some axes row-major.
 MapAxis flattened(std::span<const std::int64_t> dimensions,
                   const std::vector<std::int64_t>& shape) {
   MapAxis axis;
-  std::int64_t stride = 1;  // a length of 0 makes no stride 0
+  std::int64_t stride = 1;  // stays positive if a length is 0
   for (std::size_t i = dimensions.size(); i-- > 0;) {
     const std::int64_t length = shape[std::size_t(dimensions[i])];
     axis.terms.insert(axis.terms.begin(), MapTerm{dimensions[i], stride});
@@ -173,7 +173,7 @@ Mapping Mapping::select(const std::vector<AxisSelector>& selectors) const {
   Mapping result = *this;
   result.shape_.clear();
   std::vector<Progression> part;
-  std::vector<std::int64_t> new_axis;  // of each old one; -1: gone
+  std::vector<std::int64_t> new_axis;  // [old axes] number of the new axis, -1: removed
   for (std::size_t d = 0; d < shape_.size(); ++d) {
     const AxisSelector selector = d < selectors.size() ? selectors[d] : AxisSelector(All{});
     const bool stays = !std::holds_alternative<Point>(selector);
@@ -187,7 +187,7 @@ Mapping Mapping::select(const std::vector<AxisSelector>& selectors) const {
       const Progression& p = part[std::size_t(term.axis)];
       const std::int64_t axis_now = new_axis[std::size_t(term.axis)];
       axis.offset += p.count == 0 ? 0 : term.stride * p.start;
-      // A step that takes one index at most may be longer than 64 bits can multiply.
+      // If the step takes one index at most, stride * step might overflow and is not needed.
       if (axis_now >= 0) kept.push_back({axis_now, p.count <= 1 ? 1 : term.stride * p.step});
     }
     axis.terms = std::move(kept);

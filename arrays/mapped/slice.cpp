@@ -9,7 +9,7 @@
 namespace tessera::arrays {
 namespace {
 
-// An end of a slice brought into [least, most].
+// Returns an end of a slice, counted from the end if negative, clamped to [least, most].
 std::int64_t clamped(std::int64_t index, std::int64_t length, std::int64_t least,
                      std::int64_t most) {
   return std::clamp(index < 0 ? index + length : index, least, most);
@@ -18,7 +18,7 @@ std::int64_t clamped(std::int64_t index, std::int64_t length, std::int64_t least
 }  // namespace
 
 Progression Slice::reduced(std::int64_t length) const {
-  // Longer steps take one index at most, and 64 bits cannot turn the least number round.
+  // The least 64-bit number cannot be negated; a step of that size takes one index at most anyway.
   constexpr std::int64_t kLongest = std::numeric_limits<std::int64_t>::max();
   const std::int64_t by = std::max(step.value_or(1), -kLongest);
   if (by == 0) throw Error(ErrorCode::InvalidArgument, "a slice has step 0; it must go somewhere");

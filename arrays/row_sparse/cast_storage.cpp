@@ -48,7 +48,7 @@ sparse::Csr<T> csr_from(const DenseArray<T>& array) {
 template <class Index>
 std::int64_t whole_row(Index row, std::size_t at) {
   if constexpr (std::is_floating_point_v<Index>) {
-    // Beyond 2^53 not every whole number has a floating-point form of its own.
+    // Beyond 2^53 not every whole number is a double.
     if (!(std::abs(double(row)) <= 0x1p53) || std::trunc(row) != row)
       throw Error(ErrorCode::InvalidArgument,
                   fmt::format("retain: rows[{}] is {}; rows are whole numbers", at, row));

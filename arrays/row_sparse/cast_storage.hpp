@@ -7,46 +7,53 @@
 
 namespace tessera::arrays {
 
-// Between the storages of an array, and what changes an array in place. Inputs are checked first;
-// an error leaves every argument as it was. Any number of threads may read one array.
+// Conversions between the storages of an array, and functions that change an array in place. Inputs
+// are checked first; an error leaves every argument unchanged. Any number of threads may read one
+// array.
 
-// The same array stored otherwise:
+// Returns the same array in another storage:
 //   from \ to    dense    row_sparse                             csr
-//   dense        copy     rows with any element but zero kept    two dimensions only
+//   dense        copy     rows with a non-zero element           two dimensions only
 //   row_sparse   yes      copy                                   no
 //   csr          yes      no                                     copy
-// What is not there is Error{InvalidArgument} (to_csr(RowSparse) and to_row_sparse(Csr) go the two
-// ways by name). -0 counts as zero, NaN does not. O(elements), copies O(stored).
+// Throws Error{InvalidArgument} for the conversions marked "no"; to_csr(RowSparse) and
+// to_row_sparse(Csr) make these two explicitly. -0 counts as zero, NaN does not. O(elements),
+// copies O(stored).
 template <class T>
 Array<T> cast_storage(const Array<T>& array, Storage to);
 
-// All rows stored whole; only rows with anything but zeros. O(rows * row size).
+// Returns the array with all elements stored. O(rows * row size).
 template <class T>
 DenseArray<T> to_dense(const RowSparse<T>& array);
+
+// Returns the rows that have a non-zero element. O(rows * row size).
 template <class T>
 RowSparse<T> to_row_sparse(const DenseArray<T>& array);
-// The element matrix of a row-sparse array of rank two, stored zeros kept; Error{InvalidArgument}
-// for another rank. O(stored values + rows).
+
+// Returns a row-sparse array of rank two as an element matrix; stored zeros are kept. Throws
+// Error{InvalidArgument} for another rank. O(stored values + rows).
 template <class T>
 sparse::Csr<T> to_csr(const RowSparse<T>& array);
-// Rows that store any element of an element matrix. O(rows + stored rows * cols).
+
+// Returns the rows of an element matrix that have a stored element. O(rows + stored rows * cols).
 template <class T>
 RowSparse<T> to_row_sparse(const sparse::Csr<T>& matrix);
 
-// `destination` gets the elements of `source` and keeps its own storage. Shapes that differ and
-// casts that cast_storage refuses are Error{InvalidArgument}. Copying an array to itself does
-// nothing and answers false.
+// Copies the elements of `source` to `destination`, which keeps its storage. Throws
+// Error{InvalidArgument} if the shapes differ, and for conversions that cast_storage refuses.
+// Returns false, and does nothing, if both are the same object.
 template <class T>
 bool copy_to(const Array<T>& source, Array<T>& destination);
 
-// Every element of `array` becomes `value`; the storage stays. All rows of a row-sparse array are
-// then stored, none when the value is zero. For a csr Error{InvalidArgument}.
+// Sets every element of `array` to `value`; the storage stays the same. A row-sparse array then
+// stores all rows, or none if the value is zero. Throws Error{InvalidArgument} for a csr.
 template <class T>
 void fill(Array<T>& array, T value);
 
-// The rows asked for and no others: absent ones are stored as zeros. `rows` ascends strictly, else
-// Error{InvalidArgument}; a row outside the array too. Index is std::int32_t, std::int64_t or
-// float (whole numbers). O(asked * row_size + stored). Also the gradient of retain.
+// Returns an array that stores exactly these rows; rows that `array` does not store become stored
+// zeros. Throws Error{InvalidArgument} unless `rows` ascends strictly and is inside the array.
+// Index is std::int32_t, std::int64_t or float (whole numbers). The same function computes
+// the gradient of retain. O(rows.size() * row_size + stored).
 template <class T, class Index>
 RowSparse<T> retain(const RowSparse<T>& array, std::span<const Index> rows);
 

@@ -10,7 +10,7 @@
 namespace tessera::arrays {
 namespace {
 
-// Rows of the second operand: those of a dense matrix, or those that are stored.
+// Return row r of the second operand: a row of a dense matrix, or a stored row and otherwise null.
 template <class T>
 const T* row_of(const DenseArray<T>& b, std::int64_t r) {
   return b.values.data() + r * b.shape[1];
@@ -39,7 +39,7 @@ DenseArray<T> dot_plain(const sparse::Csr<T>& a, const B& b) {
   return result;
 }
 
-// A row of the result for each column of `a` that meets a row of `b`.
+// Computes transpose(a) * b. The result has a row for each column of `a` that meets a row of `b`.
 template <class T, class B>
 RowSparse<T> dot_turned(const sparse::Csr<T>& a, const B& b) {
   const std::int64_t n = b.shape[1];
@@ -60,7 +60,7 @@ RowSparse<T> dot_turned(const sparse::Csr<T>& a, const B& b) {
   return result;
 }
 
-// Every row stores the columns that `b` stores anywhere.
+// Computes a * b. Every row of the result stores the columns that `b` stores in any row.
 template <class T>
 sparse::Csr<T> dense_by_csr(const DenseArray<T>& a, const sparse::Csr<T>& b) {
   sparse::Csr<T> result;

@@ -30,7 +30,7 @@ T sign(T v) {
   return std::isnan(v) ? v : T((v > 0) - (v < 0));
 }
 
-// Up to ZerosLike: f(0) = 0.
+// Applies one of the functions with f(0) = 0, which are those up to ZerosLike.
 template <class T>
 T apply_keeping(Unary f, T v) {
   constexpr T kDegrees = T(180) / std::numbers::pi_v<T>;
@@ -118,7 +118,7 @@ std::vector<T>& stored_values(Array<T>& array) {
   return std::visit([](auto& any) -> std::vector<T>& { return any.values; }, array);
 }
 
-// Walks over two ascending lists of places: both(i, j), left(i) or right(j) for each place.
+// Merges two ascending lists of places: calls both(i, j), left(i) or right(j) for each place.
 template <class Index, class Both, class Left, class Right>
 void merge(std::span<const Index> a, std::span<const Index> b, Both&& both, Left&& left,
            Right&& right) {
@@ -192,7 +192,7 @@ DenseArray<T> combine_dense(Binary op, DenseArray<T> a, const DenseArray<T>& b) 
   return a;
 }
 
-// Rows that `sparse` stores, times those of `dense`.
+// Multiplies the stored rows of `sparse` by those of `dense`.
 template <class T>
 RowSparse<T> multiply_rows(RowSparse<T> sparse, const DenseArray<T>& dense) {
   const std::int64_t size = sparse.row_size();

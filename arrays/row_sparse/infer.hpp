@@ -10,7 +10,7 @@
 
 namespace tessera::arrays {
 
-// Functions of one element. Up to ZerosLike f(0) = 0, so they keep the storage.
+// Functions of one element. For the functions up to ZerosLike f(0) = 0, so they keep the storage.
 enum class Unary {
   Relu,
   Abs,
@@ -47,63 +47,84 @@ enum class Unary {
   Rsqrt,
   Arccos
 };
+
 inline constexpr int kUnaryCount = int(Unary::Arccos) + 1;
+
+// Returns true if f(0) = 0.
 constexpr bool keeps_zero(Unary function) { return function <= Unary::ZerosLike; }
-std::string to_string(Unary function);  // "relu", "zeros_like"
+
+// Returns the name in lower case, for example "relu" or "zeros_like".
+std::string to_string(Unary function);
 
 // Functions of two elements.
 enum class Binary { Add, Subtract, Multiply, Divide };
-std::string to_string(Binary op);  // "add", ...
 
-// op(a) * op(b). Where a sparse result is the rule, `dense_result` asks for a dense one.
+// Returns the name in lower case, for example "add".
+std::string to_string(Binary op);
+
+// The form of a product op(a) * op(b). `dense_result` asks for a dense result where the rule would
+// give a sparse one.
 struct DotForm {
   bool transpose_a = false, transpose_b = false, dense_result = false;
 };
 
-// The storage of a result, from that of the operands alone. Where no sparse kernel fits, operands
-// are made dense for the time being and the result is dense: a fallback.
+// The storage of a result, which depends on the storages of the operands alone. If no sparse kernel
+// fits, dense copies of the operands are made and the result is dense: a fallback.
 struct Inferred {
   Storage result = Storage::Dense;
   bool falls_back = false;
   friend bool operator==(const Inferred&, const Inferred&) = default;
 };
-// csr . dense and csr . row_sparse are dense, with transpose_a row_sparse; dense . csr is csr, with
-// transpose_b dense; dense . dense is dense; anything else falls back.
+
+// Returns the storage of a product. csr . dense and csr . row_sparse are dense, and row_sparse with
+// transpose_a; dense . csr is csr, and dense with transpose_b; dense . dense is dense; everything
+// else falls back.
 Inferred infer_dot(Storage a, Storage b, DotForm form = {});
-// Two row_sparse or two csr keep their storage under add, subtract and multiply; row_sparse times
-// dense is row_sparse; one of them plus or minus dense is dense; anything else falls back.
+
+// Returns the storage of a combination of two arrays. Two row_sparse or two csr keep their storage
+// under add, subtract and multiply; row_sparse times dense is row_sparse; a sparse array plus or
+// minus dense is dense; two dense arrays are dense; everything else falls back.
 Inferred infer_binary(Binary op, Storage a, Storage b);
-// Array op scalar: multiply and divide keep the storage, add and subtract fall back.
+
+// Returns the storage of a combination of an array and a scalar. Multiply and divide keep the
+// storage; add and subtract of a sparse array fall back.
 Inferred infer_scalar(Binary op, Storage a);
+
+// Returns the storage of a function of an array. Functions with f(0) = 0 keep the storage; others
+// fall back for a sparse array.
 Inferred infer_unary(Unary function, Storage a);
-// Sums and means: a csr over axis 0, 1 or all gives dense; kept dimensions, and row_sparse, fall
-// back.
+
+// Returns the storage of sums and means, which are dense. A csr with kept dimensions, and
+// row_sparse, fall back.
 Inferred infer_sum(Storage a, bool keep_dimensions);
 
-// One operator signature that fell back.
+// The fallbacks of one operator signature.
 struct Fallback {
-  std::string signature;   // "divide(row_sparse, dense)"
-  std::int64_t times = 0;  // how often
+  std::string signature;   // for example "divide(row_sparse, dense)"
+  std::int64_t times = 0;  // number of fallbacks
   Bytes bytes;             // the most that one call made dense
   friend bool operator==(const Fallback&, const Fallback&) = default;
 };
 
-// Keeps count of what was made dense behind the caller's back, one line for each signature, or
-// forbids it. An object that is handed to operators; one thread at a time.
+// Counts the fallbacks of operators, one line for each signature, or forbids them. Callers pass the
+// object to operators; one thread at a time may use it.
 class Fallbacks {
  public:
-  // What happens where an operator has no sparse form.
+  // The behaviour if an operator has no sparse form.
   enum class Mode {
-    Report,  // densify and keep the count
-    Strict   // Error{InvalidArgument} that names the signature; nothing is made dense
+    Report,  // make dense copies and count them
+    Strict   // throw Error{InvalidArgument}, which names the signature, and copy nothing
   };
-  // No call may make more than `most` dense: Error{LimitExceeded} before anything is allocated.
+
+  // A call that would make more than `most` bytes dense throws Error{LimitExceeded} before it
+  // allocates memory.
   explicit Fallbacks(Mode mode = Mode::Report, Bytes most = Bytes(std::int64_t{1} << 30))
       : mode_(mode), most_(most) {}
 
-  // In the order in which they first came.
+  // Returns the fallbacks so far, in the order of their first occurrence.
   const std::vector<Fallback>& seen() const { return seen_; }
-  // What operators call before they densify.
+
+  // Records a fallback; operators call it before they make dense copies.
   void record(const std::string& signature, Bytes bytes);
 
  private:

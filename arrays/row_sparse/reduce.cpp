@@ -15,7 +15,7 @@ namespace {
 
 struct Sums {
   std::vector<double> of;  // [result elements]
-  std::int64_t terms = 0;  // elements that each is a sum of
+  std::int64_t terms = 0;  // number of elements in each sum
   std::vector<std::int64_t> shape, kept;
 };
 

@@ -25,7 +25,8 @@ void require_size(const X& x, std::size_t size) {
                             expected, size));
 }
 
-// Whether `value` beats `best` by `better`; a number beats NaN.
+// Returns the position of the best element by `better`. A number is better than NaN; the lowest
+// position wins a tie.
 template <class X, class Better>
 std::optional<std::int64_t> best_position(const X& x, Better better) {
   internal::vector_size(x);
@@ -56,7 +57,7 @@ void assign_vector(CooTensor<T>& x, const std::vector<T>& values) {
 }
 template <class Sparse, class T>
 void assign_vector(Sparse& x, const std::vector<T>& values) {
-  // One of the two sizes is 1, so the values lie one after the other either way.
+  // One of the two sizes is 1, so the values are contiguous in both cases.
   x.assign({values.data(), x.rows(), x.cols(), x.rows() == 1 ? 0 : 1, 1});
 }
 
@@ -79,7 +80,7 @@ void scale_result(MatrixView<T> c, T beta) {
     for (std::int64_t j = 0; j < c.cols; ++j) c(i, j) = beta == T(0) ? T(0) : beta * c(i, j);
 }
 
-// to[0 .. n) += factor * from[0 .. n), in elements of those strides.
+// Computes to[0 .. n) += factor * from[0 .. n), where elements have these strides.
 template <class T>
 void add_row(T factor, const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride,
              std::int64_t n) {
@@ -90,7 +91,7 @@ void add_row(T factor, const T* from, std::int64_t from_stride, T* to, std::int6
   for (std::int64_t j = 0; j < n; ++j) to[j * to_stride] += factor * from[j * from_stride];
 }
 
-// y += alpha * A * x.
+// Computes y += alpha * A * x.
 template <class A, class T>
 void add_product(const A& a, T alpha, const T* x, std::span<T> y) {
   internal::visit_matrix(a, [&](std::int64_t r, std::int64_t c, T value) {
@@ -116,7 +117,7 @@ void add_product(const SlicedCsr<T>& a, T alpha, const T* x, std::span<T> y) {
   internal::add_product(product);
 }
 
-// y += alpha * transpose(A) * x.
+// Computes y += alpha * transpose(A) * x.
 template <class A, class T>
 void add_turned_product(const A& a, T alpha, const T* x, std::span<T> y) {
   internal::visit_matrix(a, [&](std::int64_t r, std::int64_t c, T value) {

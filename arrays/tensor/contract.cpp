@@ -14,7 +14,7 @@
 namespace tessera::arrays {
 namespace {
 
-// Some dimensions of a view as one number, the last of them fastest.
+// Numbers the places of some dimensions of a view, the last dimension fastest.
 struct Places {
   std::vector<ViewAxis> axes;
   std::int64_t count = 1;
@@ -24,7 +24,8 @@ struct Places {
     for (const ViewAxis& axis : axes) place = place * axis.length + internal::along(axis, index);
     return static_cast<std::uint64_t>(place);
   }
-  // to[0 .. axes.size()) = indices of that place.
+
+  // Writes the indices of a place to to[0 .. axes.size()).
   void write(std::uint64_t place, std::int32_t* to) const {
     for (std::size_t i = axes.size(); i-- > 0;) {
       const auto length = static_cast<std::uint64_t>(axes[i].length);
@@ -46,7 +47,7 @@ Places places_of(const std::vector<ViewAxis>& axes, const std::vector<std::size_
   return places;
 }
 
-// The dimensions of one operand: those that stay and those that are summed over.
+// The dimensions of one operand: those that remain in the result and those that are summed over.
 struct Operand {
   Places free, summed;
 };
@@ -72,7 +73,8 @@ Operand operand_of(const CooTensor<T>& tensor, const std::vector<std::int64_t>& 
   return {places_of(axes, free), places_of(axes, summed)};
 }
 
-// An entry of an operand. Sorting moves the value along, so nothing is fetched from far after it.
+// An entry of an operand. Its value is sorted together with its places, so that no value has to be
+// fetched from a distant address after the sort.
 template <class T>
 struct Term {
   std::uint64_t free = 0, summed = 0;
@@ -88,13 +90,13 @@ std::vector<Term<T>> terms_of(const CooTensor<T>& tensor, const Operand& operand
   return terms;
 }
 
-// A sum that is being formed; its place is one of the free dimensions of b.
+// A product or partial sum; its place is one of the free dimensions of b.
 struct Product {
   std::uint64_t place = 0;
   double value = 0;
 };
 
-// Adds up entries of equal place, in the order they stand.
+// Adds up products of equal place, in the order in which they were added.
 class Sums {
  public:
   explicit Sums(int place_bits) : place_bits_(place_bits) {}
@@ -102,13 +104,15 @@ class Sums {
   void add(std::uint64_t place, double value) {
     is_ascending_ = is_ascending_ && (products_.empty() || products_.back().place <= place);
     products_.push_back({place, value});
-    // Memory stays within a multiple of the distinct places; the order of additions is the same.
+    // Summing early keeps memory within a multiple of the distinct places and leaves the order of
+    // additions unchanged.
     if (products_.size() >= compress_at_) {
       compress();
       compress_at_ = std::max(kCompressAt, 2 * products_.size());
     }
   }
-  // Ascending places, each once; valid until clear().
+
+  // Returns the sums by ascending place, one for each place. The result is valid until clear().
   const std::vector<Product>& finish() {
     compress();
     return products_;
@@ -142,7 +146,7 @@ class Sums {
   std::vector<Product> products_, scratch_;
 };
 
-// The result while it grows, in natural order.
+// The result under construction; its entries are added in natural order.
 template <class T>
 struct Result {
   std::vector<std::int64_t> shape;
@@ -160,7 +164,7 @@ struct Result {
       indices.resize(at + shape.size());
       if (&product == &row.front())
         a.write(a_place, indices.data() + at);
-      else  // the first indices are those of the entry before
+      else  // the indices of `a` equal those of the entry before
         std::copy_n(indices.data() + at - shape.size(), a.axes.size(), indices.data() + at);
       b.write(product.place, indices.data() + at + a.axes.size());
       values.push_back(static_cast<T>(product.value));
@@ -173,7 +177,8 @@ struct Result {
   }
 };
 
-// Where each row of b, its entries of one summed place, begins; one more for the end.
+// Returns the first entry of each row of b, and the end of b. A row consists of the entries with
+// one summed place; b is sorted by summed place.
 template <class T>
 std::vector<std::size_t> row_starts(const std::vector<Term<T>>& b) {
   std::vector<std::size_t> starts;
@@ -183,8 +188,8 @@ std::vector<std::size_t> row_starts(const std::vector<Term<T>>& b) {
   return starts;
 }
 
-// Both sorted by summed place: that of each term of `a` becomes the number of the row of `b` which
-// it multiplies; terms without one are dropped.
+// Replaces the summed place of each term of `a` by the number of the row of `b` that it multiplies,
+// and drops terms without such a row. Both operands are sorted by summed place.
 template <class T>
 void join(const std::vector<Term<T>>& b, const std::vector<std::size_t>& starts,
           std::vector<Term<T>>& a) {

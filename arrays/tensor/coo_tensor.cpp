@@ -14,7 +14,7 @@
 namespace tessera::arrays {
 namespace {
 
-// An index of the underlying tensor; on the stack for every usual rank.
+// An index of the underlying tensor. It needs no heap memory for usual ranks.
 class PhysicalIndex {
  public:
   PhysicalIndex(const TensorLayout& layout, std::span<const std::int64_t> index) {
@@ -28,7 +28,7 @@ class PhysicalIndex {
   std::vector<std::int32_t> many_;
 };
 
-// Entries taken out of a tensor to be changed.
+// Copies of the entries of a tensor, to be changed.
 template <class T>
 struct Entries {
   std::vector<std::int64_t> shape;
@@ -36,11 +36,12 @@ struct Entries {
   std::vector<T> values;
 };
 
-// The entries with these indices along `axis`, numbered by their place in `wanted`.
+// Returns the entries whose index along `axis` is in `wanted`; its position there is their new
+// index.
 template <class T>
 Entries<T> take_indices(const Entries<T>& from, std::size_t axis,
                         const std::vector<std::int64_t>& wanted) {
-  std::vector<std::pair<std::int64_t, std::int32_t>> places;  // index wanted, where it goes
+  std::vector<std::pair<std::int64_t, std::int32_t>> places;  // wanted index, new index
   for (std::size_t i = 0; i < wanted.size(); ++i)
     places.emplace_back(resolve_index(wanted[i], from.shape[axis], std::int64_t(axis)), i);
   std::sort(places.begin(), places.end());
@@ -150,7 +151,7 @@ CooTensor<T> CooTensor<T>::select(const std::vector<Selector>& selectors) const 
   Entries<T> entries{view.shape(), view.indices(), view.values()};
   for (std::size_t s = 0; s < selectors.size(); ++s) {
     const auto* list = std::get_if<Specified>(&selectors[s]);
-    if (list == nullptr || list->at.size() == 1) continue;  // one index became a point of the view
+    if (list == nullptr || list->at.size() == 1) continue;  // one index is a point of the view
     entries = take_indices(entries, std::size_t(selected.axis_of[s]), list->at);
   }
   return {std::move(entries.shape), std::move(entries.indices), std::move(entries.values)};

@@ -56,7 +56,7 @@ std::int64_t lower_bound(const CsrArrays<T>& a, std::int64_t row, std::int64_t c
   return std::lower_bound(begin + a.row_begin[row], begin + a.row_end[row], col) - begin;
 }
 
-// Opens a free position at k, which lies in or right behind the row.
+// Makes position k free for a new entry of the row; k is inside the row or directly after it.
 template <class T>
 void open_position(CsrArrays<T>& a, std::int64_t row, std::int64_t k) {
   const std::int64_t end = a.row_end[row]++;

@@ -11,7 +11,7 @@
 
 namespace tessera::arrays {
 
-// An element matrix in four arrays: row r holds positions row_begin[r] up to row_end[r].
+// An element matrix in four arrays: row r consists of the positions row_begin[r] .. row_end[r] - 1.
 template <class T>
 struct CsrArrays {
   std::int64_t rows = 0, cols = 0;
@@ -22,77 +22,96 @@ struct CsrArrays {
   friend bool operator==(const CsrArrays&, const CsrArrays&) = default;
 };
 
-// A CSR matrix with begin and end pointers, T = float or double. It is a handle: a copy and a view
-// share the arrays with the original, and each sees what the others put. clone() gives arrays of
-// its own. Pointers of a view are positions in the shared arrays, found when asked for, so a put
-// never leaves a view with old ones. Rows may be followed by positions that no row uses: removing
-// leaves them, inserting uses them up.
-// An index that lies outside is Error{InvalidArgument}; negative ones count from the end. Many
-// threads may read matrices that share arrays while nobody puts.
+// A CSR matrix with begin and end pointers, T = float or double. The object is a handle: copies and
+// views share the arrays of the original, and each sees the puts of the others. clone() makes
+// separate arrays. The pointers of a view are positions in the shared arrays; they are computed
+// when they are asked for, so a put never makes those of a view stale. A row may be followed by
+// positions that no row uses: removing an element leaves one, and inserting an element uses one.
+// An index outside the matrix is Error{InvalidArgument}; negative indices count from the end.
+// Several threads may read matrices that share arrays while no thread puts.
 template <class T>
 class SlicedCsr {
  public:
   using Value = T;
 
-  // No entries. Error{InvalidArgument} for a size outside 0..2^31 - 1.
+  // Makes a matrix without entries. Throws Error{InvalidArgument} for a size outside 0..2^31 - 1.
   SlicedCsr(std::int64_t rows, std::int64_t cols);
-  // Zeros are kept. Error{BadInput} naming the place unless lengths agree, row_begin[r] <=
-  // row_end[r] <= row_begin[r + 1], and columns ascend strictly in each row. O(positions + rows).
+
+  // Makes a matrix of these arrays; zeros are kept. Throws Error{BadInput}, which names the place,
+  // unless lengths agree, row_begin[r] <= row_end[r] <= row_begin[r + 1], and columns ascend
+  // strictly in each row. O(positions + rows).
   explicit SlicedCsr(CsrArrays<T> arrays);
 
   std::int64_t rows() const { return row_range_.size(); }
   std::int64_t cols() const { return col_range_.size(); }
-  // Where the view begins in the shared arrays: its row 0 and column 0 are these there.
+
+  // Return the row and column of the whole matrix at which the view begins.
   std::int64_t first_row() const { return row_range_.begin; }
   std::int64_t first_col() const { return col_range_.begin; }
+
   bool is_view() const { return is_view_; }
-  // Entries that are seen. O(rows * log(longest row)).
+
+  // Returns the number of entries in the view. O(rows * log(longest row)).
   std::int64_t nnz() const;
 
-  // Positions in the shared arrays of row r, as far as it is seen. O(log(entries of the row)).
+  // Returns the positions in the shared arrays of the part of row r that is in the view.
+  // O(log(entries of the row)).
   Range row(std::int64_t r) const;
-  // The same for all rows, [rows]. An empty row begins and ends where an entry would be put.
+
+  // Return the same for all rows, [rows]. An empty row begins and ends where an entry would be put.
   std::vector<std::int64_t> row_begin() const;
   std::vector<std::int64_t> row_end() const;
-  // Columns, counted in the view, and values of all that is seen, row by row: [nnz].
+
+  // Return the columns, counted in the view, and the values of all entries in the view, row by
+  // row: [nnz].
   std::vector<std::int32_t> columns() const;
   std::vector<T> values() const;
-  // The shared arrays of the whole matrix, valid until the next put.
+
+  // Returns the shared arrays of the whole matrix, which are valid until the next put.
   const CsrArrays<T>& arrays() const { return *arrays_; }
 
-  // Zero where nothing is stored. O(log(entries of the row)).
+  // Returns the value at a place, or zero if nothing is stored there. O(log(entries of the row)).
   T get(std::int64_t r, std::int64_t c) const;
-  // Stores, overwrites, or with zero removes. Overwriting is O(log(entries of the row)), removing
-  // O(entries of the row), inserting that or, where no free position follows, O(positions + rows).
+
+  // Stores or overwrites a value, or removes the entry if the value is zero. Overwriting costs
+  // O(log(entries of the row)) and removing O(entries of the row). Inserting costs O(entries of the
+  // row) if a free position follows the row, else O(positions + rows).
   void put(std::int64_t r, std::int64_t c, T value);
-  // What is seen becomes the non-zeros of `dense`, [rows][cols] or Error{InvalidArgument}; free
-  // positions go. One pass, O(positions + rows + rows * cols of the view).
+
+  // Replaces the entries of the view by the non-zeros of `dense`, which must be [rows][cols], else
+  // Error{InvalidArgument}. Free positions disappear. One pass, O(positions + rows + rows * cols of
+  // the view).
   void assign(MatrixView<const T> dense);
-  // All values that are seen, times `factor`; the pattern stays. O(nnz + rows).
+
+  // Multiplies all values in the view by `factor`; the pattern stays. O(nnz + rows).
   void scale(T factor);
 
-  // Rows and columns that share the arrays; a point is a row or column of length 1. O(1).
+  // Returns a view of these rows and columns that shares the arrays. A point selects a row or
+  // column and keeps it as a dimension of length 1. O(1).
   SlicedCsr view(const MatrixSelector& rows, const MatrixSelector& cols) const;
+
+  // Returns the entries of the view in separate arrays. O(nnz + rows).
   SlicedCsr clone() const;
 
  private:
   SlicedCsr(std::shared_ptr<CsrArrays<T>> arrays, Range rows, Range cols, bool is_view);
 
   std::shared_ptr<CsrArrays<T>> arrays_;
-  Range row_range_, col_range_;  // what is seen of the whole matrix
+  Range row_range_, col_range_;  // the rows and columns of the whole matrix in the view
   bool is_view_ = false;
 };
 
-// Column-compressed twin: the SlicedCsr of the transpose, with the names turned. Same rules, same
-// costs with rows and columns changed over.
+// The column-compressed counterpart: a SlicedCsr of the transpose with the names exchanged. The
+// rules are the same, and so are the costs with rows and columns exchanged.
 template <class T>
 class SlicedCsc {
  public:
   using Value = T;
 
   SlicedCsc(std::int64_t rows, std::int64_t cols) : transposed_(cols, rows) {}
-  // The matrix whose transpose is given; shares its arrays. arrays().row_begin are then the begins
-  // of columns, arrays().columns the row of each entry.
+
+  // Makes the matrix whose transpose is given, and shares its arrays: transposed().arrays() has the
+  // begins of columns in row_begin and the row of each entry in columns.
   explicit SlicedCsc(SlicedCsr<T> transposed) : transposed_(std::move(transposed)) {}
 
   const SlicedCsr<T>& transposed() const { return transposed_; }
@@ -104,7 +123,9 @@ class SlicedCsc {
   Range col(std::int64_t c) const { return transposed_.row(c); }
   std::vector<std::int64_t> col_begin() const { return transposed_.row_begin(); }
   std::vector<std::int64_t> col_end() const { return transposed_.row_end(); }
-  // Rows, counted in the view, and values of all that is seen, column by column: [nnz].
+
+  // Return the rows, counted in the view, and the values of all entries in the view, column by
+  // column: [nnz].
   std::vector<std::int32_t> row_indices() const { return transposed_.columns(); }
   std::vector<T> values() const { return transposed_.values(); }
 
@@ -122,10 +143,11 @@ class SlicedCsc {
   SlicedCsr<T> transposed_;
 };
 
-// Rows and columns by any selector but NewAxis, which is Error{InvalidArgument}. A view, or, when
-// one is Specified, a copy: its indices in that order, repeats allowed, one alone too. An index
-// that lies outside, and none at all, is Error{InvalidArgument}. The copy is O(rows + entries taken
-// * log(entries of a row)), and for specified columns a sort of each row.
+// Return the selected rows and columns. The result is a view or, if a selector is Specified, a copy
+// with its indices in that order; an index may be repeated, and a single index is copied too.
+// Throw Error{InvalidArgument} for NewAxis, for an index outside the matrix and for Specified
+// without indices. The copy costs O(rows + copied entries * log(entries of a row)) and, for
+// specified columns, a sort of each row.
 template <class T>
 SlicedCsr<T> select(const SlicedCsr<T>& matrix, const Selector& rows, const Selector& cols);
 template <class T>

@@ -11,7 +11,7 @@
 namespace tessera::arrays {
 namespace {
 
-// A column of the original and where it goes.
+// A column of the original with its new number.
 struct Move {
   std::int64_t from, to;
 };
@@ -22,7 +22,7 @@ MatrixSelector contiguous(const Selector& selector) {
   return All{};
 }
 
-// What a selector takes of a dimension, none of the indices negative.
+// Returns the indices that a selector takes of a dimension; none is negative.
 std::vector<std::int64_t> taken(const Selector& selector, std::int64_t length,
                                 std::int64_t dimension) {
   if (const auto* list = std::get_if<Specified>(&selector)) {

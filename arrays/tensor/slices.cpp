@@ -19,7 +19,7 @@ auto dense_of(const Sparse& sparse) {
   return dense;
 }
 
-// Pointers of adjacent rows as begins and ends.
+// Makes a matrix from pointers in which the end of a row is the begin of the next one.
 template <class T>
 SlicedCsr<T> sliced(std::int64_t rows, std::int64_t cols, const std::vector<std::int64_t>& begin,
                     const std::vector<std::int32_t>& columns, const std::vector<T>& values) {

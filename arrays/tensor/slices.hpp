@@ -9,16 +9,18 @@
 
 namespace tessera::arrays {
 
-// Between the tensors and matrices with views and the plain formats. All results are copies. T is
-// float or double. What needs a matrix and gets a tensor that has not two dimensions is
-// Error{InvalidArgument}; the two dimensions of a view are its rows and columns. n is what nnz()
-// visits. Several threads may convert one settled tensor.
+// Conversions between the tensors and matrices with views and the plain formats. All results are
+// copies. T is float or double. The two dimensions of a tensor are the rows and columns of a
+// matrix; a tensor with another number of dimensions is Error{InvalidArgument} if a matrix is
+// needed. In costs, n is the number of entries that nnz() visits. Several threads may convert one
+// settled tensor.
 
-// Row-major over the shape, zero where nothing is stored. O(elements + n).
-// Error{LimitExceeded} when the elements leave 64 bits.
+// Returns all elements row-major, with zeros where nothing is stored. Throws Error{LimitExceeded}
+// if the number of elements does not fit in 64 bits. O(elements + n).
 template <class T>
 std::vector<T> to_dense_values(const CooTensor<T>& tensor);
-// The same of a matrix.
+
+// Return the dense matrix, with zeros where nothing is stored. O(elements + n).
 template <class T>
 Matrix<T> to_dense(const CooTensor<T>& tensor);
 template <class T>
@@ -26,8 +28,8 @@ Matrix<T> to_dense(const SlicedCsr<T>& matrix);
 template <class T>
 Matrix<T> to_dense(const SlicedCsc<T>& matrix);
 
-// Element matrices, legal by check.hpp, stored zeros kept. O(n + rows + cols), and the sort of
-// to_csr(Coo) when the tensor lies in another order.
+// Return element matrices that are legal by sparse/check.hpp; stored zeros are kept.
+// O(n + rows + cols), and the sort of sparse::to_csr(Coo) if the tensor is sorted in another order.
 template <class T>
 sparse::Csr<T> to_csr(const CooTensor<T>& tensor);
 template <class T>
@@ -36,12 +38,13 @@ template <class T>
 sparse::Csr<T> to_csr(const SlicedCsr<T>& matrix);
 template <class T>
 sparse::Csc<T> to_csc(const SlicedCsc<T>& matrix);
-// By a counting sort.
+
+// Returns the element matrix by a counting sort.
 template <class T>
 sparse::Csr<T> to_csr(const SlicedCsc<T>& matrix);
 
-// From an element matrix (1 x 1 blocks, else Error{InvalidArgument}) that is legal, else
-// Error{BadInput}.
+// Return a tensor or matrix with the entries of an element matrix. Throw Error{BadInput} for an
+// illegal matrix and Error{InvalidArgument} for other blocks than 1 x 1.
 template <class T>
 CooTensor<T> to_tensor(const sparse::Csr<T>& matrix);
 template <class T>

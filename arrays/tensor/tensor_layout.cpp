@@ -16,7 +16,7 @@ namespace {
                           given, rank));
 }
 
-// A dimension of the result while it is being chosen.
+// A dimension of the result, or one that a point may remove.
 struct Pick {
   ViewAxis axis;
   std::size_t selector = 0;
@@ -67,7 +67,8 @@ std::vector<Pick> picks_of(const std::vector<ViewAxis>& axes,
   return picks;
 }
 
-// The first points stay as dimensions of length 1 while there are fewer than two dimensions.
+// Keeps the first points as dimensions of length 1 as long as there are fewer than two dimensions
+// (or fewer than before).
 void keep_two_dimensions(std::int64_t rank_before, std::vector<Pick>& picks) {
   std::int64_t kept =
       std::count_if(picks.begin(), picks.end(), [](const Pick& p) { return !p.dropped; });

@@ -77,7 +77,7 @@ template <class T>
 void check_one(const sparse::Csr<T>& storage) {
   require_elements(storage);
 }
-// Tensors and mapped arrays cannot be made illegal.
+// Tensors and mapped arrays are always legal, because their constructors check them.
 template <class T>
 void check_one(const CooTensor<T>&) {}
 template <class T>
@@ -115,7 +115,7 @@ std::optional<T> find_one(const MappedArray<T>& storage, Place place) {
 template <class T>
 using See = typename MappedArray<T>::See;
 
-// All indices of a shape, row-major.
+// Calls each(index) for all indices of a shape, row-major.
 template <class Each>
 void for_each_index(const Indices& shape, Each&& each) {
   if (checked_elements(shape) == 0) return;
@@ -162,7 +162,7 @@ void visit_one(const FlatCooStorage<T>& storage, const Mapping& mapping, const S
   }
 }
 
-// Rows that the mapping does not show are passed over.
+// Skips rows that the mapping does not show.
 template <class T>
 void visit_one(const sparse::Csr<T>& storage, const Mapping& mapping, const See<T>& see) {
   Indices index(std::size_t(mapping.rank()));

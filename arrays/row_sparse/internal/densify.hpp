@@ -9,19 +9,20 @@
 
 namespace tessera::arrays::internal {
 
-// Bytes of an array that is not dense yet, once it is.
+// Returns the bytes of the dense copy of an array, or 0 if it is dense already.
 template <class T>
 Bytes bytes_to_densify(const Array<T>& a) {
   if (storage_of(a) == Storage::Dense) return Bytes(0);
   return Bytes(checked_mul(checked_elements(shape_of(a)), sizeof(T), "bytes made dense"));
 }
 
-// The operands of a fallback as dense arrays, recorded first.
+// Records a fallback and returns its operands as dense arrays.
 template <class T>
 DenseArray<T> densify(const std::string& name, const Array<T>& a, Fallbacks& fallbacks) {
   fallbacks.record(name + "(" + to_string(storage_of(a)) + ")", bytes_to_densify(a));
   return std::get<DenseArray<T>>(cast_storage(a, Storage::Dense));
 }
+
 template <class T>
 struct DensePair {
   DenseArray<T> a, b;

@@ -9,14 +9,16 @@
 
 namespace tessera::arrays::internal {
 
-// The buffers behind a tensor, for the sources of this folder.
+// Access to the buffers of a tensor for the sources of this folder.
 template <class T>
 struct CooAccess {
   static CooStore<T>& settled(const CooTensor<T>& tensor) {
     tensor.store_->settle();
     return *tensor.store_;
   }
-  // Entries must ascend strictly in natural order and lie inside the shape.
+
+  // Returns a tensor with these entries, which must ascend strictly in natural order and be inside
+  // the shape.
   static CooTensor<T> from_sorted(std::vector<std::int64_t> shape,
                                   std::vector<std::int32_t> indices, std::vector<T> values) {
     auto store = std::make_shared<CooStore<T>>(std::move(shape));
@@ -27,8 +29,8 @@ struct CooAccess {
   }
 };
 
-// see(index in the underlying tensor [underlying rank], value) for each entry that the tensor
-// shows, in the order of the buffers. The value may be changed.
+// Calls see(index in the underlying tensor [underlying rank], value) for each entry in the view, in
+// the order of the buffers. `see` may change the value.
 template <class T, class See>
 void visit(const CooTensor<T>& tensor, See&& see) {
   CooStore<T>& store = CooAccess<T>::settled(tensor);
@@ -46,7 +48,7 @@ void visit(const CooTensor<T>& tensor, See&& see) {
   }
 }
 
-// Index along one axis of a view.
+// Returns the index along one dimension of a view.
 inline std::int64_t along(const ViewAxis& axis, const std::int32_t* index) {
   return axis.dim < 0 ? 0 : index[axis.dim] - axis.offset;
 }

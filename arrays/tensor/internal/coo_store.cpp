@@ -14,10 +14,11 @@
 namespace tessera::arrays::internal {
 namespace {
 
-// Puts that may wait before they are merged, however few entries there are.
+// The number of puts that may wait before they are merged, if there are few entries.
 constexpr std::size_t kFewPuts = 1024;
 
-// Room is added in eighths, so that buffers at rest stay within 9/8 of what they hold.
+// Returns the capacity for a number of entries. It grows by eighths, so that settled buffers stay
+// within 9/8 of their content.
 std::size_t with_room(std::size_t entries) { return entries + entries / 8 + 16; }
 
 }  // namespace
@@ -75,7 +76,8 @@ void CooStore<T>::take(std::vector<std::int32_t> new_indices, std::vector<T> new
   sorted = values.size();
 }
 
-// Values first and then indices, so that only one of them is there twice.
+// Reorders all entries. Values are copied first and indices afterwards, so that only one of the two
+// exists twice at any time.
 template <class T>
 void CooStore<T>::gather(const std::vector<std::uint64_t>& positions) {
   std::vector<T> new_values(values.size());
@@ -178,7 +180,8 @@ std::optional<std::size_t> CooStore<T>::find(const std::int32_t* at) const {
 template <class T>
 Range CooStore<T>::narrow(const TensorLayout& layout) const {
   std::size_t begin = 0, end = sorted;
-  // First entry in [begin, end), where dimension d ascends, with at least that index.
+  // Returns the first entry of [begin, end), where dimension d ascends, whose index is `least` or
+  // more.
   const auto first = [&](std::int64_t d, std::int64_t least) {
     std::size_t low = begin, high = end;
     while (low < high) {

@@ -11,14 +11,14 @@
 
 namespace tessera::arrays::internal {
 
-// The buffers that a tensor and its views share.
-//   1. values.size() entries; that of entry k has the coordinates indices[k][0 .. rank)
-//   2. entries before `sorted` ascend lexicographically by the dimensions in `order`, no two alike
-//   3. entries from `sorted` on are puts in the order they came: a later one replaces an earlier,
-//      and zero removes
-//   4. `wanted` is the order that the next settle() brings about
-// settle() leaves no puts behind, order == wanted, and an eighth of unused capacity at most.
-// Written by one thread at a time; settled buffers may be read by many.
+// The buffers that a tensor and its views share. Invariants:
+//   1. there are values.size() entries; entry k has the coordinates indices[k][0 .. rank)
+//   2. entries before `sorted` ascend strictly and lexicographically by the dimensions in `order`
+//   3. entries from `sorted` on are puts in the order of the calls: a later one replaces an earlier
+//      one, and zero removes
+//   4. `wanted` is the order that the next settle() establishes
+// After settle() there are no puts, order == wanted, and unused capacity is an eighth at most. One
+// thread at a time may write; any number of threads may read settled buffers.
 template <class T>
 struct CooStore {
   std::vector<std::int64_t> shape;    // [rank]
@@ -28,7 +28,8 @@ struct CooStore {
   std::vector<T> values;              // [entries]
   std::size_t sorted = 0;
 
-  // No entries yet, in natural order. Error{InvalidArgument} for a dimension outside 0..2^31 - 1.
+  // Makes buffers without entries, in natural order. Throws Error{InvalidArgument} for a dimension
+  // outside 0..2^31 - 1.
   explicit CooStore(std::vector<std::int64_t> lengths);
 
   std::size_t rank() const { return shape.size(); }
@@ -36,20 +37,27 @@ struct CooStore {
   bool is_settled() const { return sorted == values.size() && order == wanted; }
   Bytes bytes() const;
 
-  // <0, 0, >0 by the dimensions in `order`.
+  // Compares two indices by the dimensions in `order` and returns <0, 0 or >0.
   int compare(const std::int32_t* a, const std::int32_t* b) const;
-  // Takes entries in any order, with none there yet. Error{BadInput} for twins.
+
+  // Takes over entries in any order; there must be none before. Throws Error{BadInput} for
+  // duplicates.
   void take(std::vector<std::int32_t> new_indices, std::vector<T> new_values);
-  // O(log entries) when it overwrites while nothing is waiting; else added to the puts, amortised
-  // O(log entries) too, because they are merged when there are as many as sorted entries.
+
+  // Overwrites an entry in O(log entries) if it is stored and no puts wait; else adds a put. That
+  // is amortised O(log entries) too, because puts are merged when there are as many as sorted
+  // entries.
   void put(const std::int32_t* at, T value);
-  // O(1) when settled; else O(puts * bits / 8 + entries), a change of order O(entries * bits / 8).
+
+  // Merges the puts and establishes the wanted order. O(1) if settled; else O(puts * bits / 8 +
+  // entries), and O(entries * bits / 8) for a change of order.
   void settle();
 
-  // Of a settled store: the entry with these coordinates, O(rank * log(entries)).
+  // Returns the entry of a settled store with these coordinates. O(rank * log(entries)).
   std::optional<std::size_t> find(const std::int32_t* at) const;
-  // Of a settled store: the entries among which all those seen by `layout` lie. Cut by binary
-  // search along `order` as far as the layout fixes one index after the other.
+
+  // Returns a range of entries of a settled store that contains all those in the view of `layout`.
+  // A binary search along `order` narrows it as long as the layout fixes one index after the other.
   Range narrow(const TensorLayout& layout) const;
 
  private:
@@ -60,7 +68,7 @@ struct CooStore {
   void gather(const std::vector<std::uint64_t>& positions);
 };
 
-// "(2, 0, 1)"
+// Returns an index as text, for example "(2, 0, 1)".
 std::string to_text(const std::int32_t* index, std::size_t rank);
 
 }  // namespace tessera::arrays::internal

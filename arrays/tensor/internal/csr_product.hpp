@@ -4,7 +4,7 @@
 
 namespace tessera::arrays::internal {
 
-// y[r] += alpha * sum over the entries of row r of value * x[column - first_col].
+// The operands of y[r] += alpha * sum over the entries of row r of value * x[column - first_col].
 template <class T>
 struct CsrProduct {
   std::int64_t rows;
@@ -17,14 +17,15 @@ struct CsrProduct {
   T alpha;
 };
 
-// The sum of a row is taken in sixteen lanes, entry k in lane k % 16, as far as whole sixteens go;
-// lanes are added up in halves, what is left over comes after them in order. So the bits are the
-// same on every instruction set. Reads at about three quarters of what the memory gives, see
-// bench/results/formats.md; one scalar sum a row waits for its additions and reaches 0.2.
+// Computes the product with vector instructions. The entries of a row are summed in sixteen lanes,
+// entry k in lane k % 16, as long as there are sixteen left; then the lanes are added by halves,
+// and the remaining entries are added in order. So the bits are the same on every instruction set.
+// The kernel reads at about three quarters of the memory's rate (bench/results/formats.md); a
+// single scalar sum per row waits for its additions and reaches 0.2.
 void add_product(const CsrProduct<float>& product) noexcept;
 void add_product(const CsrProduct<double>& product) noexcept;
 
-// The slow twin.
+// The reference kernel of add_product: it defines the bits.
 template <class T>
 void add_product_plainly(const CsrProduct<T>& p) {
   constexpr std::int64_t kLanes = 16;

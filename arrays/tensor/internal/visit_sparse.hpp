@@ -8,13 +8,14 @@
 
 namespace tessera::arrays::internal {
 
-// The one face that tensors and sliced matrices show to BLAS and to conversions.
+// The common interface of tensors and sliced matrices for BLAS and for conversions.
 
 struct MatrixShape {
   std::int64_t rows = 0, cols = 0;
 };
 
-// Error{InvalidArgument}: "a tensor of 2 x 3 x 4 is no matrix: ..." or "... is no vector: ...".
+// Throw Error{InvalidArgument} "a tensor of 2 x 3 x 4 is no matrix: ..." or "... is no vector:
+// ...".
 [[noreturn]] void throw_not_a_matrix(const std::vector<std::int64_t>& shape);
 [[noreturn]] void throw_not_a_vector(const std::vector<std::int64_t>& shape);
 
@@ -33,7 +34,8 @@ MatrixShape matrix_shape(const SlicedCsc<T>& matrix) {
   return {matrix.rows(), matrix.cols()};
 }
 
-// see(row, column, value) for every stored element, in storage order. The shape must be checked.
+// Calls see(row, column, value) for every stored element, in storage order. The caller has checked
+// that the operand is a matrix.
 template <class T, class See>
 void visit_matrix(const CooTensor<T>& tensor, See&& see) {
   const std::vector<ViewAxis> axes = tensor.layout().axes();
@@ -58,7 +60,8 @@ void visit_matrix(const SlicedCsc<T>& matrix, See&& see) {
                [&](std::int64_t c, std::int64_t r, T value) { see(r, c, value); });
 }
 
-// A vector is what has one dimension at most that is not of length 1.
+// Returns the number of elements of a vector, which has at most one dimension whose length is not
+// 1. Throws Error{InvalidArgument} for other shapes.
 template <class T>
 std::int64_t vector_size(const CooTensor<T>& tensor) {
   std::int64_t size = 1;
@@ -74,7 +77,7 @@ std::int64_t vector_size(const Sparse& matrix) {
   return matrix.rows() == 1 ? matrix.cols() : matrix.rows();
 }
 
-// see(position in the vector, value) for every stored element, in storage order.
+// Calls see(position in the vector, value) for every stored element, in storage order.
 template <class T, class See>
 void visit_vector(const CooTensor<T>& tensor, See&& see) {
   ViewAxis longest;
