@@ -16,7 +16,7 @@ bool is_touched(MatrixView<const T> q_grad, std::int64_t row) {
   return false;
 }
 
-// The rows of `all` that are touched, the others empty.
+// Returns `all` with the rows emptied that q_grad does not touch.
 template <class T>
 sparse::Csr<float> touched_rows(const sparse::Csr<float>& all, MatrixView<const T> q_grad) {
   sparse::Csr<float> kept{all.rows, all.cols, all.block, {0}, {}, {}};

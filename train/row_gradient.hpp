@@ -7,17 +7,19 @@
 
 namespace tessera::train {
 
-// Rows of a weight gradient, and what working them out took.
+// Rows of a weight gradient, and the ledger of the pass that computed them.
 struct RowGradient {
   arrays::RowSparse<float> gradient;  // [x][y] of the weights, zero outside their pattern
   device::Ledger ledger;
 };
 
-// GradW of a layer of one group, whose weights are elements, as the rows that q_grad touches: rows
-// x of q_grad [x][z] with anything but zeros, NaN counted, and weights in them. s is [y][z]. T and
-// errors as FullyConnected::grad_w; other blocks and more groups are Error{InvalidArgument}. Costs
-// the pass, O(x * z) and O(touched rows * y). An embedding is a layer whose rows are words and
-// whose q_grad holds a one for each word of the batch; its lookup is grad_a of the same.
+// Runs the GradW pass of a layer and returns the rows of the gradient that q_grad touches: the rows
+// x of q_grad [x][z] that are not all zeros (a NaN counts as non-zero) and in which the layer has
+// weights. s is [y][z]. The layer must have one group and element weights; other blocks and more
+// groups are Error{InvalidArgument}. T and other errors are those of FullyConnected::grad_w. The
+// cost is that of the pass, O(x * z) and O(touched rows * y). An embedding is a layer whose rows
+// are words and whose q_grad has a one for each word of the batch; its lookup is grad_a of the
+// same.
 template <class T>
 RowGradient grad_w_rows(runtime::FullyConnected& layer, MatrixView<const T> q_grad,
                         MatrixView<const T> s);

@@ -80,8 +80,8 @@ void check_step(const Optimiser& optimiser, const Array<T>& weight, const Array<
                     to_string(w), to_string(g), to_string(s)));
 }
 
-// The arrays of one step as memory. All rows are there, so dense and row-sparse weights lie alike;
-// of a csr a row is what its pattern holds of it.
+// The memory of the arrays of one step. A row-sparse weight stores all rows, so it has the layout
+// of a dense one; a row of a csr consists of its stored elements.
 template <class T>
 struct Step {
   Optimiser optimiser;
@@ -94,7 +94,7 @@ struct Step {
     internal::change_slots(optimiser, number,
                            internal::Slots<T>{at(weight), gradient, at(first), at(second), count});
   }
-  // `gathered` is room for a row.
+  // Changes the weights of row r; `gathered` is a scratch buffer for one row.
   void change_row(std::int64_t r, std::span<const T> gradient, std::vector<T>& gathered) const {
     const auto size = static_cast<std::int64_t>(gradient.size());
     if (pattern == nullptr) return change(r * size, size, gradient.data());
@@ -102,7 +102,7 @@ struct Step {
     for (std::int64_t k = 0; k < count; ++k) gathered[k] = gradient[pattern->col[begin + k]];
     change(begin, count, gathered.data());
   }
-  // Rows in [begin, end) have no gradient: one of zero.
+  // Changes the weights of rows [begin, end), whose gradient is zero.
   void change_absent(std::int64_t begin, std::int64_t end, std::int64_t size) const {
     const auto place = [&](std::int64_t r) {
       return pattern == nullptr ? r * size : pattern->row_begin[r];

@@ -10,10 +10,10 @@
 
 namespace tessera::train::internal {
 
-// The one place where weights change: rows, patterns and buckets all come down to runs of slots, so
-// they give the same bits.
+// The only code that changes weights. Rows, patterns and buckets are all passed as runs of slots,
+// so they give the same bits.
 
-// What is computed in and what states are kept in.
+// The type of arithmetic and of states for weights of type W.
 template <class W>
 using Compute = std::conditional_t<std::is_same_v<W, double>, double, float>;
 
@@ -21,12 +21,12 @@ template <class W>
 struct Slots {
   W* weight;
   const W* gradient;  // null: zeros
-  Compute<W>* first;  // of states_of() arrays; null where there is none
+  Compute<W>* first;  // the first of states_of() arrays, null if there is none
   Compute<W>* second;
   std::int64_t count;
 };
 
-// Numbers of an optimiser at one step, rounded once.
+// The numbers of an optimiser, each rounded once to the type of arithmetic.
 template <class C>
 struct Prepared {
   C rescale, clip, weight_decay;
@@ -44,7 +44,7 @@ struct Prepared {
   }
 };
 
-// change(weight, prepared gradient, slot) gives the new weight.
+// Replaces each weight by change(weight, prepared gradient, slot).
 template <class W, class Change>
 void for_each_slot(const Prepared<Compute<W>>& prepared, const Slots<W>& slots, Change&& change) {
   using C = Compute<W>;
@@ -95,7 +95,7 @@ void change_slots(const AdaGrad& rule, std::int64_t, const Prepared<Compute<W>>&
   });
 }
 
-// `step` counts from 1.
+// Makes one step on a run of slots. `step` is the number of the step, from 1.
 template <class W>
 void change_slots(const Optimiser& optimiser, std::int64_t step, const Slots<W>& slots) {
   const Prepared<Compute<W>> prepared(optimiser);
