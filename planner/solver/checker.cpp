@@ -55,13 +55,13 @@ const char* name_of(Kind kind) {
   return "unknown";
 }
 
-// Whether r is the product, without ever multiplying past 128 bits.
+// Returns true if r is the product. Stops before a product could exceed 128 bits.
 bool is_product(const std::vector<Value>& a, Value r) {
   if (std::find(a.begin(), a.end(), 0) != a.end()) return r == 0;
   Exact product = 1;
   for (const Value v : a) {
     product *= v;
-    if (product > r) return false;  // no factor is 0: it cannot shrink again
+    if (product > r) return false;  // no factor is 0, so the product cannot shrink again
   }
   return product == r;
 }

@@ -8,14 +8,16 @@
 
 namespace tessera::planner::solver {
 
-// Plain readings of a model, for tests and for the last check of every answer. They share no code
-// with the propagators, only the constraints as data. Any number of threads at once.
+// The functions of this header check an assignment directly against a model. Tests use them, and
+// the solver checks every answer with them before it returns. They share no code with the
+// propagators, only the constraints as data. Any number of threads may call them at the same time.
 
-// Whether one constraint holds. `values` has one entry per variable of the model.
+// Returns true if the constraint holds. `values` has one entry per variable of the model.
 bool holds(const Model& model, const Constraint& constraint, std::span<const Value> values);
 
-// Nothing if `values`, one per variable, is a solution of the model; else a sentence that names the
-// first domain or constraint it breaks. O(model) plus one call of each function.
+// Returns nullopt if `values`, with one entry per variable, is a solution of the model; otherwise a
+// sentence that names the first domain or constraint that `values` breaks. Costs O(model) and one
+// call of each function.
 std::optional<std::string> first_violation(const Model& model, std::span<const Value> values);
 
 }  // namespace tessera::planner::solver

@@ -27,7 +27,7 @@ void check_request(const Model& model, const std::vector<Objective>& objectives,
                             limits.max_nodes, limits.max_evaluations));
 }
 
-// Every answer is checked by code that shares nothing with the search.
+// Checks every answer with code that shares nothing with the search.
 void check_answer(const Model& model, const Result& result) {
   if (!result.has_solution()) return;
   const auto broken =

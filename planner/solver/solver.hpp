@@ -13,58 +13,64 @@
 
 namespace tessera::planner::solver {
 
-// One value to make small. Objectives are compared lexicographically, the first first.
+// One variable to minimise. Objectives are compared lexicographically in the order given.
 struct Objective {
   VarId variable;
-  // No solution with a larger value is of interest, whatever the other objectives are.
+
+  // Solutions with a larger value are excluded, whatever their other objectives are.
   Value upper_bound = kMaxValue;
 };
 
-// Counted, so that every computer stops at the same place. >= 0, else Error{InvalidArgument}.
+// The limits of one search. They are counts and not times, so that every computer stops at the same
+// place. Solver::minimise throws Error{InvalidArgument} if one is negative.
 struct SearchLimits {
-  std::int64_t max_nodes = 10'000'000;           // parts of the search space that were propagated
+  std::int64_t max_nodes = 10'000'000;           // boxes of the search space that are propagated
   std::int64_t max_evaluations = 1'000'000'000;  // runs of one propagator each
 };
 
-// Work done so far. All counts depend on the model and the limits only.
+// The work that a search has done. All counts depend only on the model and the limits.
 struct SearchCounts {
-  std::int64_t nodes = 0;
-  std::int64_t evaluations = 0;     // propagator runs
-  std::int64_t function_calls = 0;  // of the caller's functions, exact and bounds
+  std::int64_t nodes = 0;           // boxes of the search space that were propagated
+  std::int64_t evaluations = 0;     // runs of one propagator each
+  std::int64_t function_calls = 0;  // calls of the caller's functions and lower bounds
   std::int64_t solutions = 0;       // incumbents, each better than the one before
   friend bool operator==(const SearchCounts&, const SearchCounts&) = default;
 };
 
-// Where a search stands at a new incumbent.
+// The state of a search at a new incumbent, that is, at a solution better than all before it.
 struct Progress {
   SearchCounts counts;
-  std::vector<Value> objectives;  // of the incumbent, in the order given
+  std::vector<Value> objectives;  // of the incumbent, in the order of the request
 };
 
-// How a caller watches and stops a search.
+// Hooks through which a caller observes and stops a search.
 struct Callbacks {
-  // Read before every node by the solving thread, set by anybody. May be null.
+  // The solving thread reads this flag before every node and stops once it is true. Any thread may
+  // set it. May be null.
   const std::atomic<bool>* cancel = nullptr;
-  // Called on the solving thread at each new incumbent. May be empty.
+
+  // The solving thread calls this function at each new incumbent. May be empty.
   std::function<void(const Progress&)> progress;
 };
 
-// How a search ended.
+// The outcome of a search.
 enum class Status {
-  Optimal,       // proven: no solution is better
+  Optimal,       // the solution is proven to be the best
   Feasible,      // a solution was found, then a limit ended the proof
-  Infeasible,    // proven: there is no solution
+  Infeasible,    // it is proven that there is no solution
   LimitReached,  // a limit ended the search before any solution was found
-  Cancelled      // the cancel flag; the best solution so far, if any, is in the result
+  Cancelled      // the cancel flag was set; the result holds the best solution so far, if any
 };
+
+// Returns "optimal", "feasible", "infeasible", "limit reached" or "cancelled".
 std::string to_string(Status status);
 std::ostream& operator<<(std::ostream& out, Status status);
 
-// What a search found, and how much it took.
+// The result of a search and the work that it took.
 struct Result {
   Status status = Status::Infeasible;
-  std::vector<Value> values;      // by VarId; empty without a solution
-  std::vector<Value> objectives;  // in the order given; empty without a solution
+  std::vector<Value> values;      // by VarId; empty if there is no solution
+  std::vector<Value> objectives;  // in the order of the request; empty if there is no solution
   SearchCounts counts;
 
   bool has_solution() const { return status == Status::Optimal || !values.empty(); }
@@ -73,24 +79,31 @@ struct Result {
 
 // Finds the solution with the lexicographically least objectives.
 //
-// Ties: of all solutions with the least objectives it returns the one whose values, read in
-// Model::branching_order(), are lexicographically least. That is the one that enumeration of the
-// variables in that order, each from its least value up, keeping only strict improvements, ends
-// with. The result therefore does not depend on how the search goes about it.
+// Ties: of all solutions with the least objectives, the solver returns the one whose values, read
+// in Model::branching_order(), are lexicographically least. The same solution results if the
+// variables are enumerated in that order, each from its least value up, and only strict
+// improvements are kept. The result therefore does not depend on the order in which the search
+// explores the model.
 //
-// An incumbent stopped by a limit is the same on every computer, but obeys no such rule.
-// Throws Error{InvalidArgument} for an objective that is no variable of the model, a negative limit
-// and a circle of priorities; and whatever the caller's functions throw.
-// Cost: counted in Result::counts; memory is O(variables + arguments) and, after the first few
-// nodes, not allocated any more. One minimise() at a time per object; objects share a model freely.
+// If a limit ends the search, the best solution so far is the same on every computer, but it does
+// not follow this rule.
+//
+// Only one minimise() may run at a time per object. Any number of objects may share a model.
 class Solver {
  public:
-  // The model must outlive the solver and not change. O(model).
+  // The model must outlive the solver and must not change. Throws Error{InvalidArgument} if the
+  // model's priorities form a cycle. Costs O(model).
   explicit Solver(const Model& model);
   ~Solver();
   Solver(Solver&&) noexcept;
   Solver& operator=(Solver&&) noexcept;
 
+  // Searches for the least objectives within the limits. Throws Error{InvalidArgument} if an
+  // objective is not a variable of the model, if a limit is negative, if a function of the caller
+  // returns a negative value, or if the solution found contradicts a function, because the function
+  // is not pure or its declared lower bound is false. Exceptions of the caller's
+  // functions pass through. Result::counts holds the cost. Memory is O(variables + arguments) and
+  // is allocated only during the first few nodes.
   Result minimise(const std::vector<Objective>& objectives, const SearchLimits& limits = {},
                   const Callbacks& callbacks = {});
 
@@ -99,12 +112,12 @@ class Solver {
   std::unique_ptr<State> state_;
 };
 
-// Solver(model).minimise(...).
+// Shorthand for Solver(model).minimise(...).
 Result minimise(const Model& model, const std::vector<Objective>& objectives,
                 const SearchLimits& limits = {}, const Callbacks& callbacks = {});
 
-// The domains, by VarId, after propagating all constraints once to their common fixpoint; nothing
-// if that finds the model infeasible. No search.
+// Propagates all constraints once to their common fixpoint and returns the domains, by VarId;
+// nullopt if propagation finds the model infeasible. Does not search.
 std::optional<std::vector<Interval>> propagate(const Model& model);
 
 }  // namespace tessera::planner::solver

@@ -6,12 +6,12 @@
 
 namespace tessera::planner::solver {
 
-// Every variable holds a whole number in [0, kMaxValue]. Products and sums are taken in 128 bits;
-// an assignment whose result would leave that range is simply no solution.
+// The value of a variable: a whole number in [0, kMaxValue]. Products and sums are computed in 128
+// bits. An assignment whose result would leave that range is not a solution; it is not an error.
 using Value = std::int64_t;
 inline constexpr Value kMaxValue = std::numeric_limits<Value>::max();
 
-// A closed interval. The solver's domains have no holes.
+// A closed interval [lo, hi] of values. Every domain of the solver is one interval without holes.
 struct Interval {
   Value lo = 0, hi = kMaxValue;
 
@@ -20,12 +20,14 @@ struct Interval {
   constexpr bool contains(Value v) const { return lo <= v && v <= hi; }
 };
 
-// The place of a variable, or of a priority group, in its model. Only a model makes them.
+// The number of a variable in its model. Only Model creates valid ids; -1 marks none.
 struct VarId {
   std::int32_t value = -1;
   friend auto operator<=>(const VarId&, const VarId&) = default;
 };
-// A group of variables that are branched on together, by its number in the model.
+
+// The number of a priority group in its model. The search assigns the variables of one group
+// together. Only Model creates valid ids; -1 marks none.
 struct GroupId {
   std::int32_t value = -1;
   friend auto operator<=>(const GroupId&, const GroupId&) = default;

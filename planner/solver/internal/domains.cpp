@@ -9,7 +9,7 @@ void Domains::close_level() {
   trail_.resize(start);
   levels_.pop_back();
   touched_.clear();
-  // A fresh stamp: the level below may save a variable again, which is harmless.
+  // With the new stamp, the enclosing level may save a variable again, which is harmless.
   stamp_ = ++last_stamp_;
 }
 

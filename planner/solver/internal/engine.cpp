@@ -28,7 +28,7 @@ Engine::WatchLists Engine::make_watches(Wake wake) const {
     const Posted& p = posted_[i];
     if (waits_for_assignment(p) != (wake == Wake::Assignment)) continue;
     for (const VarId v : p.a) watches.emplace_back(v.value, static_cast<std::int32_t>(i));
-    // A function never looks at its result: every run of it narrows the result again.
+    // The propagator of a function does not read the result: every run narrows it again.
     if (p.kind != Kind::Call && p.r.value >= 0)
       watches.emplace_back(p.r.value, static_cast<std::int32_t>(i));
   }

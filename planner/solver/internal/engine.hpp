@@ -11,7 +11,7 @@
 
 namespace tessera::planner::solver::internal {
 
-// A first-in first-out queue of constraints in which each stands at most once.
+// A first-in first-out queue that holds each constraint at most once.
 class ConstraintQueue {
  public:
   explicit ConstraintQueue(std::size_t constraints) : ring_(constraints), queued_(constraints, 0) {}
@@ -42,33 +42,42 @@ class ConstraintQueue {
 
 enum class Fixpoint { Reached, Failed, LimitReached };
 
-// Runs propagators until nothing changes.
+// Runs propagators until nothing changes. Invariants:
 //
 // 1. Whenever run() returns, both queues are empty and no variable is marked as touched.
-// 2. After Reached no propagator could narrow anything more, up to the strength of single runs.
-// Functions of the caller wait until every other constraint has come to rest: they are the dear
-// ones. One thread. Allocates nothing after the first few runs.
+// 2. After Fixpoint::Reached, no further run of any propagator would narrow an interval.
+//
+// The caller's functions are the most expensive propagators, so they run only when no other
+// constraint is queued. One thread may use an object. It allocates nothing after the first few
+// runs.
 class Engine {
  public:
   explicit Engine(const Model& model);
 
   Domains& domains() { return domains_; }
   const Domains& domains() const { return domains_; }
-  // As newly made: closes all levels, zeroes the counts and queues every constraint.
+
+  // Returns the engine to its first state: closes all levels, sets the counts to zero and queues
+  // every constraint.
   void restart();
-  // Starts from the variables touched since the last run. Counts every propagator run; stops as
-  // LimitReached instead of running one more than `max_evaluations` in total.
+
+  // Propagates to the fixpoint, starting from the queued constraints and from the variables touched
+  // since the last run. Counts every run of a propagator, and returns LimitReached instead of
+  // starting more than `max_evaluations` runs in total since restart().
   Fixpoint run(std::int64_t max_evaluations);
-  // Forgets what is queued and touched; only before the level is closed.
+
+  // Clears the queues and the list of touched variables. May be called only right before the level
+  // is closed.
   void drop_pending();
-  // Whether run() would have nothing to do.
+
+  // Returns true if run() would have nothing to do.
   bool at_rest() const { return quick_.empty() && calls_.empty() && domains_.touched().empty(); }
 
   std::int64_t evaluations() const { return evaluations_; }
   std::int64_t function_calls() const { return scratch_.calls; }
 
  private:
-  // For each variable the constraints to wake, one variable after the other.
+  // The constraints to wake for each variable, stored one variable after the other.
   struct WatchLists {
     std::vector<std::int32_t> start;  // [variables + 1]
     std::vector<std::int32_t> constraint;
@@ -80,7 +89,7 @@ class Engine {
   void wake_watchers(std::int32_t but);
 
   std::vector<Posted> posted_;
-  std::vector<std::uint8_t> settles_;  // by constraint: reaches_fixpoint
+  std::vector<std::uint8_t> settles_;  // by constraint: the result of reaches_fixpoint()
   WatchLists on_change_, on_assignment_;
   ConstraintQueue quick_, calls_;
   Domains domains_;

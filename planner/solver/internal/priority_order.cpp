@@ -11,7 +11,7 @@ namespace {
 
 using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS>;
 
-// The first strong component, by lowest group, that is a circle.
+// Returns the strong component with the lowest group among those that contain a cycle.
 std::vector<GroupId> find_circle(const Graph& graph,
                                  const std::vector<std::pair<GroupId, GroupId>>& priorities) {
   const std::size_t groups = boost::num_vertices(graph);
@@ -33,7 +33,8 @@ std::vector<GroupId> find_circle(const Graph& graph,
 
 PriorityOrder order_groups(std::size_t groups,
                            const std::vector<std::pair<GroupId, GroupId>>& priorities) {
-  // Edges point at what must come first: Boost lists a vertex after everything it points at.
+  // An edge points to the group that must come first, because Boost lists a vertex after all
+  // vertices it points to.
   Graph graph(groups);
   for (const auto& [first, later] : priorities)
     boost::add_edge(static_cast<std::size_t>(later.value), static_cast<std::size_t>(first.value),

@@ -10,12 +10,12 @@
 namespace tessera::planner::solver::internal {
 
 struct PriorityOrder {
-  std::vector<std::int32_t> rank;  // by group id, 0 first; empty if there is a circle
-  std::vector<GroupId> circle;     // groups that all precede each other, by id; empty if none
+  std::vector<std::int32_t> rank;  // position by group id, from 0; empty if there is a cycle
+  std::vector<GroupId> circle;     // groups of one cycle, by id; empty if there is none
 };
 
-// Groups 0 .. groups - 1 in order of id, each preceded by those that must come before it.
-// `priorities` are pairs (first, later). O(groups + pairs).
+// Orders the groups 0 .. groups - 1 by id, each preceded by those that must come before it.
+// `priorities` are pairs (first, later). Costs O(groups + pairs) if there is no cycle.
 PriorityOrder order_groups(std::size_t groups,
                            const std::vector<std::pair<GroupId, GroupId>>& priorities);
 

@@ -7,12 +7,13 @@ namespace tessera::planner::solver::internal {
 
 namespace {
 
-// Every product above the largest value acts the same, so it is cut here: the next factor fits too.
+// All products above the largest value have the same effect, so they are cut at this value. The
+// product with the next factor then fits in 128 bits.
 constexpr Wide kTooLarge = Wide{kMaxValue} + 1;
 
 Wide capped_product(Wide a, Value b) { return std::min(a * b, kTooLarge); }
 
-// The product of all lows and of all highs but those of factor `left_out`.
+// The products of the lower ends and of the upper ends of all factors except `left_out`.
 struct ProductBounds {
   Wide lo = 1, hi = 1;
 };
@@ -28,8 +29,9 @@ ProductBounds product_bounds(std::span<const VarId> a, std::size_t left_out, con
 
 }  // namespace
 
-// r == a[0] * a[1] * ...: r from all factors, then each factor from r and the others, rounded
-// inwards. Any two of (factor, the others, r) assigned give the third exactly. O(n^2): n is small.
+// r == a[0] * a[1] * ...: narrows r by all factors, then each factor by r and the others, with
+// quotients rounded inwards. If two of (factor, the others, r) are assigned, the third is exact.
+// Costs O(n^2) for n factors; n is small.
 bool propagate_product(std::span<const VarId> a, VarId r, Domains& dom) {
   const ProductBounds all = product_bounds(a, a.size(), dom);
   if (!dom.narrow(r, all.lo, all.hi)) return false;
@@ -50,8 +52,9 @@ bool propagate_product(std::span<const VarId> a, VarId r, Domains& dom) {
   return true;
 }
 
-// r == a[0] + a[1] + ...: the hull, in one run, if no variable occurs twice: the projections of the
-// box and the plane, all taken from the bounds at the start. O(n).
+// r == a[0] + a[1] + ...: reaches the hull in one run if no variable occurs twice. The bounds are
+// the projections of the intersection of the box and the plane, computed from the intervals at the
+// start. Costs O(n).
 bool propagate_sum(std::span<const VarId> a, VarId r, Domains& dom) {
   Wide lo = 0, hi = 0;
   for (const VarId v : a) {
@@ -68,8 +71,8 @@ bool propagate_sum(std::span<const VarId> a, VarId r, Domains& dom) {
   return true;
 }
 
-// r == max(a): the hull in one run, if no variable occurs twice. A sole operand that can reach
-// r.lo must reach it. O(n).
+// r == max(a): reaches the hull in one run if no variable occurs twice. If only one operand can
+// reach the lower end of r, it must reach it. Costs O(n).
 bool propagate_max(std::span<const VarId> a, VarId r, Domains& dom) {
   Value lo = 0, hi = 0;
   for (const VarId v : a) {
@@ -90,7 +93,7 @@ bool propagate_max(std::span<const VarId> a, VarId r, Domains& dom) {
   return candidates != 1 || dom.at_least(candidate, max.lo);
 }
 
-// r == min(a): the mirror image of max.
+// r == min(a): the mirror image of propagate_max().
 bool propagate_min(std::span<const VarId> a, VarId r, Domains& dom) {
   Value lo = kMaxValue, hi = kMaxValue;
   for (const VarId v : a) {

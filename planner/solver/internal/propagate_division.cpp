@@ -5,9 +5,9 @@
 
 namespace tessera::planner::solver::internal {
 
-// q == ceil(n / d), that is d * (q - 1) < n <= d * q with d >= 1.
-// q, n and d each from the other two, rounded inwards: with two of them assigned the third is its
-// hull, and q is its hull whenever its own interval does not bind. O(1).
+// q == ceil(n / d), which means d * (q - 1) < n <= d * q with d >= 1. Narrows each of q, n and d by
+// the other two, rounded inwards. If two of them are assigned, the third is narrowed to its hull; q
+// is also narrowed to its hull whenever its interval before the run does not bind. Costs O(1).
 bool propagate_ceil_div(VarId n, VarId d, VarId q, Domains& dom) {
   if (!dom.at_least(d, 1)) return false;
   const Interval n0 = dom[n], d0 = dom[d];
@@ -22,8 +22,9 @@ bool propagate_ceil_div(VarId n, VarId d, VarId q, Domains& dom) {
   return dom.narrow(d, least_d, most_d);
 }
 
-// q == ceil(n / d) and d is the least divisor with that q: d == 1, or q * (d - 1) < n as well.
-// As ceil_div, and with n assigned the ends of d move to the nearest divisors that are least. O(1).
+// q == ceil(n / d), and d is the least divisor with that q: d == 1, or also q * (d - 1) < n.
+// Narrows as propagate_ceil_div(); if n is assigned, it also moves the ends of d to the nearest
+// divisors that are the least for their quotient. Costs O(1).
 bool propagate_minimal_divisor(VarId n, VarId d, VarId q, Domains& dom) {
   if (!propagate_ceil_div(n, d, q, dom)) return false;
   const Interval n1 = dom[n], d1 = dom[d];
@@ -36,8 +37,8 @@ bool propagate_minimal_divisor(VarId n, VarId d, VarId q, Domains& dom) {
   if (!dom.at_most(d, most_d)) return false;
   const Interval n2 = dom[n], d2 = dom[d];
   if (!n2.assigned() || n2.lo == 0) return true;
-  // The least divisor with the quotient of d2.lo is <= d2.lo; if it is less, d starts at the next
-  // quotient's.
+  // The least divisor with the quotient of d2.lo is at most d2.lo. If it is less, d starts at the
+  // least divisor of the next smaller quotient.
   const Value quotient = ceil_div(n2.lo, d2.lo);
   Value first = ceil_div(n2.lo, quotient);
   if (first < d2.lo) {
@@ -47,7 +48,8 @@ bool propagate_minimal_divisor(VarId n, VarId d, VarId q, Domains& dom) {
   return dom.narrow(d, first, ceil_div(n2.lo, ceil_div(n2.lo, d2.hi)));
 }
 
-// q == floor(n / d), that is q * d <= n < (q + 1) * d with d >= 1. Strength and cost as ceil_div.
+// q == floor(n / d), which means q * d <= n < (q + 1) * d with d >= 1. Narrows as far, and costs as
+// much, as propagate_ceil_div().
 bool propagate_floor_div(VarId n, VarId d, VarId q, Domains& dom) {
   if (!dom.at_least(d, 1)) return false;
   const Interval n0 = dom[n], d0 = dom[d];
@@ -59,9 +61,9 @@ bool propagate_floor_div(VarId n, VarId d, VarId q, Domains& dom) {
   return dom.narrow(d, least_d, q1.lo == 0 ? kMaxValue : n1.hi / q1.lo);
 }
 
-// r == n mod d with d >= 1. Always r < d and r <= n. While n lies below d, r equals n; while the
-// quotient is single, r is what it leaves of n; while d is assigned, the ends of n move to numbers
-// whose remainder r allows. O(1).
+// r == n mod d with d >= 1. Always keeps r < d and r <= n. If all of n is below d, r equals n. If
+// only one quotient q is possible, r is narrowed by n - q * d. If d is assigned, the ends of n move
+// to numbers whose remainder is within r. Costs O(1).
 bool propagate_mod(VarId n, VarId d, VarId r, Domains& dom) {
   if (!dom.at_least(d, Wide{dom[r].lo} + 1)) return false;
   if (!dom.at_most(r, std::min(dom[n].hi, dom[d].hi - 1))) return false;
@@ -74,7 +76,7 @@ bool propagate_mod(VarId n, VarId d, VarId r, Domains& dom) {
       !dom.narrow(r, n0.lo - Wide{quotient} * d1.hi, n0.hi - Wide{quotient} * d1.lo))
     return false;
   if (!d1.assigned()) return true;
-  // The first and last n whose remainder lies in r's interval.
+  // Finds the first and the last n whose remainder is in r's interval.
   const Interval n1 = dom[n], r1 = dom[r];
   const Value at_lo = n1.lo % d1.lo, at_hi = n1.hi % d1.lo;
   const Wide floor_lo = n1.lo - at_lo, floor_hi = n1.hi - at_hi;
@@ -90,14 +92,15 @@ bool propagate_mod(VarId n, VarId d, VarId r, Domains& dom) {
   return dom.narrow(r, n2.lo % d1.lo, n2.hi % d1.lo);
 }
 
-// b divides a, b >= 1. With b assigned: a's hull. With a assigned and not 0: the high end of b
-// moves to a divisor of a, by at most kSteps quotients per run; the low end moves past at most
-// kSteps numbers that share the quotient of no divisor. O(kSteps).
+// b divides a, with b >= 1. If b is assigned, a is narrowed to its hull. If a is assigned and not
+// 0, the upper end of b moves down towards a divisor of a, by at most kSteps quotients per run, and
+// the lower end moves up towards one in at most as many steps, each of which skips all numbers with
+// the same quotient. Costs O(kSteps).
 bool propagate_factor_of(VarId a, VarId b, Domains& dom) {
-  constexpr int kSteps = 32;  // bounds one run; the next run goes on where this one stopped
+  constexpr int kSteps = 32;  // limit of one run; the next run continues from there
   if (!dom.at_least(b, 1)) return false;
   const Interval a0 = dom[a], b0 = dom[b];
-  // Some multiple k * b with k >= 1 must lie in a, unless a may be 0.
+  // Unless a may be 0, its interval must contain a multiple k * b with k >= 1.
   if (a0.lo > 0 && !dom.at_most(b, a0.hi)) return false;
   if (b0.assigned())
     return dom.narrow(a, Wide{ceil_div(a0.lo, b0.lo)} * b0.lo, a0.hi - a0.hi % b0.lo);

@@ -2,10 +2,10 @@
 
 namespace tessera::planner::solver::internal {
 
-// All relations and truth values reach their hull; each run is O(1).
+// The propagators of all relations and truth values reach the hull; each run costs O(1).
 
 bool propagate_less(VarId a, VarId b, Domains& dom) {
-  // x < x would climb one step a run.
+  // Without this test, x < x would narrow x by one value per run.
   if (a == b) return false;
   return dom.at_most(a, Wide{dom[b].hi} - 1) && dom.at_least(b, Wide{dom[a].lo} + 1);
 }
@@ -39,7 +39,7 @@ bool propagate_reified_less_or_equal(VarId a, VarId b, VarId r, Domains& dom) {
 
 namespace {
 
-// Takes `v` off an end of the interval of `from`.
+// Removes `v` from `from` if it is an end of that interval.
 bool differ(VarId from, Value v, Domains& dom) {
   const Interval d = dom[from];
   return dom.narrow(from, d.lo == v ? Wide{v} + 1 : Wide{d.lo},

@@ -50,7 +50,7 @@ bool propagate(const Posted& c, Domains& dom, CallScratch& scratch) {
 }
 
 bool reaches_fixpoint(const Posted& c) {
-  // The first two reach the hull in one run, but only if no variable stands in them twice.
+  // Sum, Max and Min reach the hull in one run, but only if no variable occurs in them twice.
   const auto distinct = [&c] {
     for (std::size_t i = 0; i < c.a.size(); ++i) {
       if (c.a[i] == c.r) return false;

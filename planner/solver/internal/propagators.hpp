@@ -9,14 +9,14 @@
 
 namespace tessera::planner::solver::internal {
 
-// Where a function's arguments are laid out, so that calls allocate nothing.
+// Buffers for the arguments of a function, so that calls allocate nothing.
 struct CallScratch {
   std::vector<Value> values;
   std::vector<Interval> boxes;
-  std::int64_t calls = 0;  // of the caller's functions
+  std::int64_t calls = 0;  // calls of the caller's functions so far
 };
 
-// A constraint ready to run.
+// A constraint in the form in which the propagators read it.
 struct Posted {
   Kind kind = Kind::Equal;
   std::span<const VarId> a;
@@ -24,18 +24,19 @@ struct Posted {
   const FunctionEntry* function = nullptr;  // Kind::Call only
 };
 
-// Narrows the intervals of `c`'s variables; false: no solution of `c` is left in them.
-// Never removes a solution, and accepts a box of assigned variables exactly when it is a solution.
-// Runs once, not to a fixpoint, unless reaches_fixpoint() says so. Strengths stand at each kind.
+// Narrows the intervals of `c`'s variables. Returns false if they hold no solution of `c`. It never
+// removes a solution, and it accepts a box of assigned variables exactly if that is a solution. One
+// call need not reach a fixpoint of `c` unless reaches_fixpoint() says so. A comment at each
+// propagate_ function states how far it narrows.
 bool propagate(const Posted& c, Domains& dom, CallScratch& scratch);
 
-// True if a run that follows a run of the same constraint, nothing else between, changes nothing.
+// Returns true if a second run directly after a run of the same constraint changes nothing.
 bool reaches_fixpoint(const Posted& c);
 
-// True if the constraint needs running only when one of its arguments becomes assigned.
+// Returns true if the constraint needs to run only when one of its arguments becomes assigned.
 bool waits_for_assignment(const Posted& c);
 
-// The parts of propagate(), by family.
+// The parts of propagate(), one for each kind of constraint.
 bool propagate_product(std::span<const VarId> a, VarId r, Domains& dom);
 bool propagate_sum(std::span<const VarId> a, VarId r, Domains& dom);
 bool propagate_max(std::span<const VarId> a, VarId r, Domains& dom);

@@ -7,13 +7,15 @@ namespace tessera::planner::solver::internal {
 
 namespace {
 
-// Intervals of at most this many values are split into single values. On five models of tile splits
-// 1 and 8 took 1 to 1.3 times the time of 4; 32 took 1.2 to 5 times, all values at once 1.6 to 21.
+// Intervals of at most this many values are split into single values. On five models of tile
+// splits, the limits 1 and 8 took 1 to 1.3 times the time of 4, the limit 32 took 1.2 to 5 times,
+// and no limit took 1.6 to 21 times.
 constexpr Value kEnumerated = 4;
 
-// Where to cut an interval of at least two values: the last value of the lower part. The middle of
-// the logarithms, because sizes are divided and multiplied here, not added: [1, 1472] is cut at 38.
-// Square roots and products of doubles are exact to the last bit on every computer.
+// Returns the last value of the lower part of an interval of at least two values. The cut is at the
+// geometric mean of the ends, because the planner's models divide and multiply sizes and rarely add
+// them: [1, 1472] is cut after 38. Square roots and products of doubles are correctly rounded, so
+// the cut is the same on every computer.
 Value last_of_lower_half(Interval d) {
   const double middle = std::sqrt(static_cast<double>(d.lo)) * std::sqrt(static_cast<double>(d.hi));
   if (middle >= static_cast<double>(d.hi)) return d.hi - 1;
@@ -98,8 +100,8 @@ Fixpoint Search::settle() {
   }
 }
 
-// Propagates "key < incumbent's key": the key may not exceed the incumbent's where all before it
-// is equal, and must fall below it if all behind it cannot.
+// Propagates "key < incumbent's key". An entry of the key may not exceed the incumbent's if all
+// entries before it are equal, and it must be smaller if the entries after it cannot be.
 bool Search::keep_better() {
   if (counts_.solutions == 0) return true;
   Domains& dom = engine_.domains();
@@ -139,9 +141,10 @@ std::size_t Search::skip_assigned(std::size_t from) const {
   return from;
 }
 
-// The open variable of the first group whose interval is widest as a ratio, then of lowest id.
-// Splitting all of a tile split's factors in turn keeps the boxes square, and so the bounds close:
-// smallest interval first took 1.2 to 1.7 times the time, in fixed order 1.2 to 10 times.
+// Returns the unassigned variable of the first unfinished group whose interval has the largest
+// ratio of its ends; of equal ones, the one with the lowest id. Splitting the factors of a tile
+// split in turn keeps the boxes square and their bounds tight. Splitting the smallest interval
+// first took 1.2 to 1.7 times the time, a fixed order 1.2 to 10 times.
 VarId Search::branch_variable(std::size_t first_open) const {
   VarId widest;
   double greatest = 0;
@@ -156,7 +159,7 @@ VarId Search::branch_variable(std::size_t first_open) const {
   return widest;
 }
 
-// The current box becomes a frame, or the incumbent if it is a single point.
+// Makes the current box a new frame, or the new incumbent if it is a single point.
 void Search::enter_or_record(std::size_t first_open) {
   first_open = skip_assigned(first_open);
   if (first_open == order_.size()) return record_solution();
@@ -205,7 +208,7 @@ void Search::sort_children(const Frame& frame) {
       const Value at_a = bounds_[a.bounds + i], at_b = bounds_[b.bounds + i];
       if (at_a != at_b) return at_a < at_b;
     }
-    return a.changes_begin < b.changes_begin;  // in ascending order of values
+    return a.changes_begin < b.changes_begin;  // ascending values of the split variable
   });
 }
 
@@ -218,11 +221,11 @@ bool Search::worse_than_incumbent(const Child& child) const {
   return false;
 }
 
-// False: no child is left.
+// Returns false if the frame has no child left that could improve the incumbent.
 bool Search::enter_next_child(Frame& frame) {
   if (frame.next == children_.size()) return false;
   const Child child = children_[frame.next++];
-  if (worse_than_incumbent(child)) return false;  // the ones behind it are no better
+  if (worse_than_incumbent(child)) return false;  // those after it are no better
   Domains& dom = engine_.domains();
   dom.open_level();
   for (std::size_t i = child.changes_begin; i < child.changes_end; ++i)
@@ -235,7 +238,7 @@ bool Search::enter_next_child(Frame& frame) {
   return true;
 }
 
-// The last frame has no child left: back to its parent's box.
+// Drops the last frame, which has no child left, and returns to its parent's box.
 void Search::leave_frame() {
   const Frame& frame = frames_.back();
   children_.resize(frame.children);

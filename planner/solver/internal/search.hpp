@@ -9,25 +9,28 @@
 
 namespace tessera::planner::solver::internal {
 
-// Depth-first branch and bound over intervals.
+// A depth-first branch and bound over intervals.
 //
-// The key of a solution is its objectives followed by its values in branching order; the answer is
+// The key of a solution is its objectives followed by its values in branching order. The answer is
 // the solution with the least key. A node is a box of intervals at the fixpoint of all constraints
-// and of "key < incumbent's key". It is split on one variable into children, every child is
-// propagated at once, and the children are entered in order of their objectives' lower bounds.
+// and of "key < incumbent's key". The search splits it on one variable into children, propagates
+// every child at once, and enters the children in order of their objectives' lower bounds.
 //
-// 1. Frame i's box is the state of the domains at level i + 1; level 0 is the model as declared.
-// 2. A child's box is kept as its changes to its parent's box, so entering it runs no propagator
-//    but those that a newer incumbent wakes.
+// Invariants:
+// 1. The box of frame i is the state of the domains at level i + 1; level 0 is the model as
+//    declared.
+// 2. A child's box is stored as its changes to its parent's box, so entering it runs no propagators
+//    except those that a newer incumbent wakes.
 // 3. children_, bounds_ and changes_ are stacks: a frame owns the part from its marks to the end.
 class Search {
  public:
   explicit Search(const Model& model);
 
-  // As Solver::minimise.
+  // Does the work of Solver::minimise. Throws what the caller's functions throw.
   Result run(const std::vector<Objective>& objectives, const SearchLimits& limits,
              const Callbacks& callbacks);
-  // As solver::propagate.
+
+  // Does the work of solver::propagate. Returns false if the model is infeasible.
   bool propagate_root() {
     engine_.restart();
     return engine_.run(kMaxValue) == Fixpoint::Reached;
@@ -37,13 +40,13 @@ class Search {
  private:
   enum class Stop { No, Limit, Cancel };
   struct Child {
-    std::size_t bounds;  // into bounds_, one per objective
+    std::size_t bounds;  // index into bounds_, one entry per objective
     std::size_t changes_begin, changes_end;
   };
   struct Frame {
     std::size_t first_open;                 // all variables before it in order_ are assigned
-    std::size_t children, bounds, changes;  // marks
-    std::size_t next;                       // child to enter
+    std::size_t children, bounds, changes;  // sizes of the stacks at the frame's start
+    std::size_t next;                       // child to enter next
   };
 
   void start(const std::vector<Objective>& objectives, const SearchLimits& limits,
@@ -69,10 +72,10 @@ class Search {
 
   Engine engine_;
   std::vector<VarId> order_;
-  std::vector<std::size_t> group_end_;  // by position in order_: where its group ends
+  std::vector<std::size_t> group_end_;  // by position in order_: the end of its group
 
   std::size_t objective_count_ = 0;
-  std::vector<VarId> key_;  // objectives, then order_
+  std::vector<VarId> key_;  // the objectives, then order_
   std::vector<Value> best_key_, best_values_;
   SearchLimits limits_;
   Callbacks callbacks_;
