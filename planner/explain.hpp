@@ -11,36 +11,37 @@
 
 namespace tessera::planner {
 
-// What a term of the plan would change by if one dimension alone were cut finer: the next legal
-// count, with as many tiles as that takes.
+// The change of a term of the plan if one dimension alone were cut finer: into its next legal count
+// of parts, on as many tiles as that takes.
 struct FinerCut {
   Axis axis = Axis::X;
   std::int64_t from = 0, to = 0;  // parts
-  Cycles change;                  // of the term; negative: it falls
+  Cycles change;                  // of the term; negative if it falls
 
   friend bool operator==(const FinerCut&, const FinerCut&) = default;
 };
 
-// One term of the plan and what drives it.
+// One term of the plan, together with its response to finer cuts.
 struct TermShare {
   Pass pass = Pass::Fwd;
   std::string name;
   Cycles cycles;
-  double share = 0;                 // of the plan's cycles; 0 for a plan of no cycles
-  Bytes temp;                       // while the step runs
-  std::vector<FinerCut> finer_cut;  // x, y, z as far as they can be cut finer
+  double share = 0;                 // of the plan's cycles, 0 .. 1; 0 if the plan has none
+  Bytes temp;                       // of one tile while the step runs
+  std::vector<FinerCut> finer_cut;  // those of x, y and z that can be cut finer, in this order
 
   friend bool operator==(const TermShare&, const TermShare&) = default;
-  // The cut that makes the term fall most for each tile it takes; else the one that makes it grow
-  // most; nullptr for a term that no cut changes.
+
+  // Returns the cut that makes the term fall most per additional tile; if no cut makes it fall, the
+  // one that makes it grow most; nullptr if no cut changes it.
   const FinerCut* driver() const;
 };
 
-// A term of another plan against the same term of the winner.
+// The difference between a term of another plan and the same term of the winner.
 struct TermChange {
   Pass pass = Pass::Fwd;
   std::string name;
-  Cycles more;  // negative: the other plan is cheaper here
+  Cycles more;  // negative if the other plan is cheaper in this term
 
   friend bool operator==(const TermChange&, const TermChange&) = default;
 };
@@ -49,80 +50,91 @@ struct TermChange {
 struct Alternative {
   MethodChoice methods;
   Plan plan;
-  Cycles loses;                   // against the winner; the sum over `terms`
-  std::vector<TermChange> terms;  // all that differ, most lost first, most gained last
+  Cycles loses;  // cycles more than the winner; the sum over `terms`
+  std::vector<TermChange>
+      terms;  // all that differ, the largest loss first and the largest gain last
 
   friend bool operator==(const Alternative&, const Alternative&) = default;
 };
 
-// The best that one combination of methods can do, or the limit that rules it out.
+// The best plan of one combination of methods, or the limit that rules the combination out.
 struct MethodVerdict {
   MethodChoice methods;
   bool chosen = false;
   std::optional<Alternative> best;
-  std::optional<Obstacle> obstacle;  // exactly when there is no best
+  std::optional<Obstacle> obstacle;  // set exactly if `best` is empty
 
   friend bool operator==(const MethodVerdict&, const MethodVerdict&) = default;
 };
 
-// One limit that is lifted to see what it costs.
+// The limits that explain() lifts, one at a time, to find their cost.
 enum class LiftedLimit {
-  OneMoreTile,
-  TwiceTheTiles,
+  OneMoreTile,      // a machine with one more tile
+  TwiceTheTiles,    // a machine with twice the tiles
   TemporaryMemory,  // availableMemoryProportion is 1
   TileMemory,       // neither temporary nor resident data are bounded
-  Words,            // words of the same bytes hold any number
+  Words,            // words of the same size hold any number
   Pins,             // no planConstraints
-  BucketSharing     // sharedBuckets left open
+  BucketSharing     // sharedBuckets is open
 };
 std::string to_string(LiftedLimit limit);
 
-// The best plan without one limit. A limit binds when lifting it gains cycles.
+// The best plan without one limit. A limit binds if lifting it gains cycles.
 struct Lifted {
   LiftedLimit limit = LiftedLimit::OneMoreTile;
-  Cycles gain;  // winner - best. Negative only where
-                // PopLibsQuirks::double_memory_bound ends at a smaller bound on the larger machine
-  MethodChoice methods;
-  Dims partition;  // of that best plan
+
+  // The winner's cycles minus those of the best plan without the limit. Negative only if
+  // PopLibsQuirks::double_memory_bound stops at a smaller bound on the larger machine.
+  Cycles gain;
+
+  MethodChoice methods;  // of the best plan without the limit
+  Dims partition;        // of the same plan
 
   friend bool operator==(const Lifted&, const Lifted&) = default;
   bool binds() const { return gain.value > 0; }
 };
 
-// Why a plan is what it is.
+// The explanation of a plan: its terms, its rivals and its limits.
 struct Explanation {
   std::string request;  // the layer and the machine in words
   Plan plan;
   MethodChoice methods;                 // of the plan
   std::int64_t tiles = 0;               // of the machine
-  Bytes temp_bound;                     // that the plan was found under
-  std::vector<TermShare> terms;         // every term of every pass, in running order
-  std::vector<Alternative> runners_up;  // the best three others: another partition or other methods
-  std::vector<MethodVerdict> methods_tried;  // in the order they are tried
-  std::vector<Lifted> limits;                // those that apply to the request
-  std::int64_t partitions = 0;               // that were looked at, over all methods
+  Bytes temp_bound;                     // upper bound on temporary memory under which it was found
+  std::vector<TermShare> terms;         // every term of every pass, in the order they run
+  std::vector<Alternative> runners_up;  // the best three with another partition or other methods
+  std::vector<MethodVerdict> methods_tried;  // in the order in which they are tried
+  std::vector<Lifted> limits;                // the lifted limits that apply to the request
+  std::int64_t partitions = 0;               // examined, over all methods
 
-  // A plan with two layouts: the above is of Fwd's, this is of GradA's; each is explained among the
-  // plans for its own passes. And the best plan with one layout, which loses this much.
+  // The explanation of GradA's layout if the plan has two layouts, otherwise empty. The fields
+  // above then explain Fwd's layout. Each layout is compared with plans for its own passes only.
   std::vector<Explanation> backward;
+
+  // For a plan with two layouts: the cycles that the best plan with one layout takes more. Empty if
+  // there is no such plan.
   std::optional<Cycles> one_layout_loses;
 
   friend bool operator==(const Explanation&, const Explanation&) = default;
 };
 
-// Explains a plan that plan() returned for this very request. Every figure is exact: all partitions
-// of all methods are looked at, and changed requests are planned (under the same search limit).
-// A plan that is not the best (the search limit was reached) is explained too; then others lose a
-// negative number of cycles.
-// Error{InvalidArgument} when `plan` is no plan of the request.
-// Cost: a few microseconds for each of up to some ten thousand partitions, and up to four calls of
-// plan(): some tens of milliseconds for a whole chip. Deterministic; allocates; thread-safe.
+// Explains a plan that plan() returned for the same request. Every figure is exact: explain()
+// examines all partitions of all methods and plans the changed requests under the same search
+// limit. Changed requests are planned with one layout. A plan that is not the best, because the
+// search limit was reached, is explained as well; other plans then lose a negative number of
+// cycles.
+//
+// Throws Error{InvalidArgument} if `plan` is not a plan of the request. Costs a few microseconds
+// for each of up to some ten thousand partitions and up to four calls of plan(), which is some tens
+// of milliseconds for a whole chip; a plan with two layouts costs two such explanations and two
+// more calls of plan(). The result is deterministic. Allocates. Any number of threads may call it.
 Explanation explain(const Problem& problem, const device::Machine& machine, const Options& options,
                     const PatternStats* stats, const Plan& plan);
 
-// Terms, runners-up, methods and limits, a line each.
+// Returns the terms, the runners-up, the methods and the limits, one line each.
 std::string to_text(const Explanation& explanation);
-// The same as JSON: an object with the fields above in camelCase.
+
+// Returns the same as JSON: an object with the fields of Explanation in camelCase.
 std::string to_json(const Explanation& explanation);
 std::ostream& operator<<(std::ostream& out, const Explanation& explanation);
 

@@ -14,8 +14,8 @@ namespace tessera::planner {
 
 using codelets::Method;
 
-// One line of an estimate. Cycles are of the slowest tile, bytes are temporary memory of one tile
-// while the step runs.
+// One step of a pass in an estimate. `cycles` are those of the slowest tile; `temp` is the
+// temporary memory of one tile while the step runs.
 struct CostTerm {
   std::string name;
   Cycles cycles;
@@ -24,60 +24,76 @@ struct CostTerm {
   friend bool operator==(const CostTerm&, const CostTerm&) = default;
 };
 
-// What a pass costs, term by term.
+// The cost of one pass, term by term.
 struct PassCost {
   Pass pass = Pass::Fwd;
   std::vector<CostTerm> terms;  // in the order the steps run
 
   friend bool operator==(const PassCost&, const PassCost&) = default;
-  Cycles cycles() const;  // sum over the terms
-  Bytes temp() const;     // largest of the terms
+
+  // Returns the sum over the terms.
+  Cycles cycles() const;
+
+  // Returns the largest of the terms.
+  Bytes temp() const;
 };
 
-// What a plan costs, pass by pass; bytes are those of the fullest tile.
+// The cost of a plan, pass by pass. Bytes are those of the fullest tile.
 struct PlanCost {
   Cycles cycles;                 // sum over the passes
   Bytes temp;                    // largest of the passes
   Bytes resident;                // buckets and the tile's share of the dense operands
-  std::vector<PassCost> passes;  // planned passes, in the order Fwd, GradA, GradW
+  std::vector<PassCost> passes;  // the planned passes, in the order Fwd, GradA, GradW
 
   friend bool operator==(const PlanCost&, const PlanCost&) = default;
-  // The cost of that pass, or nullptr when it was not planned.
+
+  // Returns the cost of the pass, or nullptr if it was not planned.
   const PassCost* find(Pass pass) const;
 };
 
-// How a layer lies on the tiles. A plain value.
-//   Share i of a dimension is share_of(size, grain, partition, i); no share is empty (with the
-//   batch rounded up to whole grains). Every tile has one bucket; Px * Py * Pz tiles are used.
+// A plan states how a layer is cut over the tiles of a machine, which methods run its passes, and
+// what they cost. It is a plain value.
+//
+// Share i of a dimension is share_of(size, grain, partition, i). No share is empty, with the batch
+// rounded up to whole grains. Each of the Pg * Px * Py * Pz tiles in use has one bucket.
 struct Plan {
   Method fwd = Method::ElementFwd;
-  Method grad_a = Method::ElementTranspose;  // set even when the pass is not planned
-  Method grad_w = Method::ElementGradW;      // set even when the pass is not planned
-  BlockShape block;                          // the tiles' blocks; divides the problem's block
-  Dims grain;                                // elements that are never cut: block rows, cols, z
-  Dims partition;                            // Pg, Px, Py, Pz
-  bool grad_w_exchange_buckets = false;      // GradW: buckets travel, else dense operands
-  bool use_dense = false;
+  Method grad_a = Method::ElementTranspose;  // set even if the pass is not planned
+  Method grad_w = Method::ElementGradW;      // set even if the pass is not planned
+  BlockShape block;                          // of the tiles; divides the problem's block if sparse
+  Dims grain;      // elements that are never cut: block rows, block columns, z
+  Dims partition;  // Pg, Px, Py, Pz
+  bool grad_w_exchange_buckets = false;  // GradW: true if buckets travel, false if operands do
+  bool use_dense = false;                // R is planned as a dense matrix
   std::int64_t nonzeros_per_bucket = 0;  // elements, padding included
   Words fwd_meta_words;                  // per bucket, end marker included
   Words grad_a_meta_words;               // 0 when GradA reads the forward meta-information
   PlanCost cost;
-  // Empty: one layout serves all passes. One plan: GradA has a layout of its own, planned as Fwd of
-  // the transposed layer (rows are y, columns x); it runs GradW too when its cost has that pass.
-  // `cost` then is that of both, moving R's values from one to the other included; methods,
-  // partition and buckets above are those of Fwd.
+
+  // The second layout. If it is empty, one layout serves all passes. If it holds one plan, GradA
+  // has a separate layout, which is planned as Fwd of the transposed layer (rows are y, columns are
+  // x); that layout also runs GradW if its cost contains that pass. `cost` is then that of both
+  // layouts, including the move of R's values from one to the other, and the methods, partition and
+  // bucket sizes above are those of Fwd.
   std::vector<Plan> backward;
 
   friend bool operator==(const Plan&, const Plan&) = default;
   std::int64_t tiles_used() const { return partition.product(); }
+
+  // Returns true if GradA reads the forward meta-information.
   bool shared_buckets() const;
-  // The layout that runs a pass, and whether it is the transposed one.
+
+  // Returns true if the second layout, that of transpose(R), runs the pass.
   bool runs_transposed(Pass pass) const;
+
+  // Returns the layout that runs the pass: this plan or `backward[0]`.
   const Plan& layout_of(Pass pass) const { return runs_transposed(pass) ? backward[0] : *this; }
+
   std::int64_t blocks_per_bucket() const { return nonzeros_per_bucket / block.area(); }
 };
 
-// The plan, then every pass with its terms in cycles and bytes; a line each.
+// Returns the plan as text: the methods, partition and buckets, then every pass and its terms in
+// cycles and bytes, one line each.
 std::string to_string(const Plan& plan);
 std::ostream& operator<<(std::ostream& out, const Plan& plan);
 

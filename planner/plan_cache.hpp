@@ -12,46 +12,51 @@
 
 namespace tessera::planner {
 
-// Raised with every change after which plan() answers some request otherwise: plans that an older
-// planner left on disk are then made anew.
+// The version of the planner in the keys of stored plans. It is raised with every change after
+// which plan() answers some request differently, so that plans which an older planner stored on
+// disk are not used.
 inline constexpr std::int64_t kPlannerVersion = 1;
 
-// Requests answered so far, each counted once.
+// The number of requests answered so far, by the source of the answer.
 struct PlanCacheCounts {
   std::int64_t from_memory = 0, from_disk = 0, planned = 0;
 
   friend bool operator==(const PlanCacheCounts&, const PlanCacheCounts&) = default;
 };
 
-// Answers of plan() kept under all of its inputs: problem, machine, options and pattern statistics,
-// every field of them. In memory, and in a folder too when one is given.
+// A cache of the answers of plan(). The key of an answer is every field of the problem, the
+// machine, the options and the pattern statistics. Answers are kept in memory and, if a folder is
+// given, also in files.
 //
-// In memory the oldest answers go when keys and answers take more than `memory`.
-// In the folder there is one file an answer, "<hash of the key>.plan", with the whole key in it. A
-// file that is cut short, changed, of another key or of another version counts as not there and is
-// written again. Files appear under their names as a whole, so any number of processes may share
-// the folder; nothing is ever deleted from it.
+// In memory, the oldest answers are dropped if keys and answers take more than `memory` bytes. In
+// the folder, every answer is one file "<hash of the key>.plan" that contains the whole key. A file
+// that is truncated, altered, of another key or of another version is ignored and written again.
+// Files appear under their names only when they are complete, so any number of processes may share
+// the folder. Nothing is ever deleted from it.
+//
+// Any number of threads may use one cache. Two threads that ask for the same new key at the same
+// time may both plan; they get equal answers.
 //
 // Invariants:
-//   1. an answer equals what plan() gives for the key, because plan() is a pure function
-//   2. `answers_`, `order_` and `used_` change under the lock held exclusively, and together
-//   3. neither planning nor a file is waited for with the lock held
-// Any number of threads may use one cache. Two that ask for the same new key at once may both
-// plan; they get equal answers.
+//   1. An answer equals the result of plan() for the key, because plan() is a pure function.
+//   2. `answers_`, `order_` and `used_` change together, while the lock is held exclusively.
+//   3. No thread plans or waits for a file while it holds the lock.
 class PlanCache {
  public:
   static constexpr Bytes kDefaultMemory{64 << 20};
 
-  // An empty `folder`: memory only. The folder is made if it is not there;
-  // Error{InvalidArgument} names it when it cannot be.
+  // Creates a cache with answers in memory and, unless `folder` is empty, in that folder. Creates
+  // the folder if it does not exist. Throws Error{InvalidArgument} that names it if that fails.
   explicit PlanCache(std::string folder = {}, Bytes memory = kDefaultMemory);
 
-  // As plan(), errors included; these are not kept. Error{InvalidArgument} also when the answer
-  // cannot be written to the folder, with the path and the system's reason.
-  // From memory: some tens of microseconds and the length of the statistics.
+  // Returns the answer of planner::plan() to the request and throws the same errors; errors are not
+  // kept. Also throws Error{InvalidArgument} with the path and the system's reason if the answer
+  // cannot be written to the folder. An answer from memory costs some tens of microseconds plus
+  // time linear in the length of the statistics.
   PlanResult plan(const Problem& problem, const device::Machine& machine,
                   const Options& options = {}, const PatternStats* stats = nullptr);
 
+  // Returns the number of answers so far, by source.
   PlanCacheCounts counts() const;
 
  private:
@@ -61,11 +66,11 @@ class PlanCache {
   void keep(const std::string& key, Answer answer);
 
   const std::string folder_;
-  const std::int64_t memory_;  // bytes
+  const std::int64_t memory_;  // capacity, bytes
   mutable std::shared_mutex lock_;
   std::unordered_map<std::string, Answer> answers_;
   std::deque<const std::string*> order_;  // the keys of answers_, oldest first
-  std::int64_t used_ = 0;                 // bytes, as size_of counts them
+  std::int64_t used_ = 0;                 // bytes, by the estimate of size_of()
   std::atomic<std::int64_t> from_memory_ = 0, from_disk_ = 0, planned_ = 0;
 };
 

@@ -11,35 +11,40 @@
 
 namespace tessera::planner {
 
-// How a search for a plan ended.
+// The outcome of a search for a plan.
 enum class PlanStatus {
-  Found,
-  NoPlan,        // every partition breaks a limit; `reason` says which, `least_temp` how near
-  LimitReached,  // Options::search_limit was used up; `plan` is the best so far when `has_plan`
-  BestEffort     // only from plan_best_effort: the plan of a relaxed request, `reason` says how
+  Found,         // `plan` is the cheapest plan
+  NoPlan,        // every partition breaks a limit; see `reason` and `least_temp`
+  LimitReached,  // the search reached Options::search_limit; see `has_plan`
+  BestEffort     // from plan_best_effort only: the plan of a relaxed request; see `reason`
 };
 
-// What the search found; a layer that does not fit is no error but a status.
+// The result of a search. A layer that does not fit the machine is a status, not an error.
 struct PlanResult {
   PlanStatus status = PlanStatus::NoPlan;
-  bool has_plan = false;
-  Plan plan;
-  Bytes memory_bound;  // the bound on temporary bytes that the search ran under
-  Bytes least_temp;    // NoPlan: the least temporary bytes of any (sparse) one; 0 if none is legal
+  bool has_plan = false;  // LimitReached: true if a plan was found before the limit
+  Plan plan;              // of meaning only if `has_plan`
+  Bytes memory_bound;     // upper bound on a tile's temporary memory in this search
+  Bytes least_temp;  // NoPlan: least temporary memory of any sparse partition; 0 if none is legal
   std::int64_t evaluations = 0;  // partitions whose cost was computed
-  std::string reason;            // NoPlan: what stood in the way and what would help
+  std::string reason;            // NoPlan: the limit that is broken and what would help
 };
 
-// The cheapest way to lay the layer on the machine: fewest cycles, among these least temporary
-// memory, among these the first in a fixed order. Deterministic; results do not depend on time.
-//   stats  optional: the pattern's histograms; buckets then have room for its real size
-// Error{InvalidArgument} for a problem, machine, option or pinned partition that cannot be.
-// A layer without non-zeros gets one tile when that holds it: there is nothing to share out.
-// A few milliseconds; allocates; thread-safe.
+// Plans a layer for a machine. Returns the plan with the fewest cycles; among these, the one with
+// the least temporary memory; among these, the first in a fixed order. The result is deterministic
+// and does not depend on time.
+//
+// `stats` is optional and describes the pattern of R; bucket capacities then follow the real
+// pattern instead of a random one of the problem's density. A layer without non-zeros is planned on
+// one tile (per group) if that can hold it, because there is no work to divide.
+//
+// Throws Error{InvalidArgument} if the problem, the machine, an option, the statistics or a pinned
+// partition is invalid. Takes a few milliseconds and allocates. Any number of threads may call it.
 PlanResult plan(const Problem& problem, const device::Machine& machine, const Options& options = {},
                 const PatternStats* stats = nullptr);
 
-// The same, or Error{NoSolution} with the reason.
+// As plan(), but returns only the plan, and throws Error{NoSolution} with the reason if there is
+// none.
 Plan plan_or_throw(const Problem& problem, const device::Machine& machine,
                    const Options& options = {}, const PatternStats* stats = nullptr);
 
