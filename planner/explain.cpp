@@ -20,7 +20,7 @@ using internal::Case;
 using internal::Found;
 
 constexpr std::size_t kRunnersUp = 3;
-constexpr std::int64_t kMostTiles = 1'048'576;  // see device::Machine
+constexpr std::int64_t kMostTiles = 1'048'576;  // the most that device::Machine allows
 
 const CostTerm* term_named(const PassCost* pass, const std::string& name) {
   if (pass == nullptr) return nullptr;
@@ -28,7 +28,8 @@ const CostTerm* term_named(const PassCost* pass, const std::string& name) {
   return it == pass->terms.end() ? nullptr : &*it;
 }
 
-// Every term of either plan: what the other takes more. Terms are told apart by pass and name.
+// Returns, for every term of either plan, the cycles that `to` takes more. Terms are identified by
+// pass and name.
 std::vector<TermChange> changes(const PlanCost& from, const PlanCost& to) {
   std::vector<TermChange> result;
   for (const PassCost& pass : from.passes)
@@ -57,7 +58,8 @@ std::int64_t& count_along(Dims& d, Axis axis) {
   return axis == Axis::X ? d.x : axis == Axis::Y ? d.y : d.z;
 }
 
-// The next larger legal count along one axis on a machine of any size, pins set aside.
+// Returns the partition with the next larger legal count along one axis, on a machine of any size
+// and without pins.
 std::optional<Dims> cut_finer(Case c, Dims parts, Axis axis) {
   c.options.constraints = {};
   c.machine.tiles = internal::kUnbounded;
@@ -104,7 +106,8 @@ const Case& case_of(const std::vector<Case>& cases, const Plan& plan) {
                   to_string(plan.partition), to_string(cases.front().problem)));
 }
 
-// The rule of plan(): a layer without non-zeros stays on one tile when that holds it.
+// Returns the options that plan() used: it plans a layer without non-zeros on one tile if that can
+// hold it.
 Options effective(const Asked& asked, const Plan& plan) {
   Options options = asked.options;
   PlanConstraints& pins = options.constraints;
@@ -132,7 +135,7 @@ void lift(LiftedLimit limit, const Found& best, Explanation& e) {
       {limit, e.plan.cost.cycles - Cycles(best.cycles), internal::choice_of(*best.c), best.parts});
 }
 
-// Plans the changed request for real.
+// Plans the changed request, with one layout, and appends the result.
 void lift_by_planning(LiftedLimit limit, const Asked& asked, Explanation& e) {
   Options one_layout = asked.options;
   one_layout.per_pass_plans = false;
@@ -178,7 +181,8 @@ std::int64_t bound_of(const Asked& asked, const Plan& plan) {
 
 }  // namespace
 
-// Counts grow in steps of different size: what counts is the change for each tile that it takes.
+// Counts grow in steps of different size, so changes are compared per relative growth of the number
+// of tiles.
 const FinerCut* TermShare::driver() const {
   const auto per_growth = [](const FinerCut& cut) {
     const double growth = static_cast<double>(cut.to) / static_cast<double>(cut.from) - 1;

@@ -50,9 +50,8 @@ struct TermChange {
 struct Alternative {
   MethodChoice methods;
   Plan plan;
-  Cycles loses;  // cycles more than the winner; the sum over `terms`
-  std::vector<TermChange>
-      terms;  // all that differ, the largest loss first and the largest gain last
+  Cycles loses;                   // cycles more than the winner; the sum over `terms`
+  std::vector<TermChange> terms;  // all that differ, largest loss first, largest gain last
 
   friend bool operator==(const Alternative&, const Alternative&) = default;
 };

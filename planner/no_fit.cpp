@@ -18,8 +18,8 @@ using internal::Nearness;
 using internal::Relaxer;
 
 struct Survey {
-  std::vector<Nearness> nears;  // a case each
-  std::int64_t bound = 0;       // the last one that was tried
+  std::vector<Nearness> nears;  // by case
+  std::int64_t bound = 0;       // upper bound on temporary bytes, the last that plan() tries
   Bytes least_temp_in_tile = Bytes(internal::kUnbounded);
 };
 
@@ -59,7 +59,7 @@ void add_relaxations(Relaxer& relaxer, const Asked& asked, Bytes least_temp_in_t
   if (has_pins(asked.options.constraints)) add(RelaxationKind::NoPins, relaxer.no_pins());
 }
 
-// What plan() would change by itself.
+// Returns the change that plan_best_effort() applies.
 std::optional<Relaxation> cheapest_own_change(Relaxer& relaxer, Bytes least_temp_in_tile) {
   const auto memory = relaxer.more_memory(least_temp_in_tile);
   const auto parts = relaxer.batch_in_parts();

@@ -99,11 +99,10 @@ std::string to_string(const Relaxation& relaxation);
 
 // The reasons why a request has no plan, and the changes that would give it one.
 struct NoFit {
-  std::string request;            // the layer and the machine in words
-  Obstacle tightest;              // the nearest entry of `methods`
-  std::vector<Obstacle> methods;  // every combination, in the order in which they are tried
-  std::vector<Relaxation>
-      relaxations;  // those that fit; at most one of each kind, except OtherBlock
+  std::string request;                  // the layer and the machine in words
+  Obstacle tightest;                    // the nearest entry of `methods`
+  std::vector<Obstacle> methods;        // every combination, in the order in which they are tried
+  std::vector<Relaxation> relaxations;  // that fit; at most one of a kind, except OtherBlock
   std::vector<RelaxationKind> no_help;  // the kinds without any value that fits
   std::optional<std::size_t> cheapest;  // index into `relaxations` of the fewest total_cycles
   std::int64_t plans_made = 0;          // number of searches

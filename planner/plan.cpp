@@ -49,7 +49,7 @@ std::string layout_text(const Plan& plan) {
       plan.use_dense ? ", dense copy of R" : "");
 }
 
-// The methods by pass, from the layout that runs it.
+// Returns the method of each pass, from the layout that runs the pass.
 std::string methods_text(const Plan& plan) {
   if (plan.backward.empty())
     return fmt::format("methods    {}, {}, {}\n", codelets::to_string(plan.fwd),

@@ -15,7 +15,7 @@ namespace {
 
 using internal::Json;
 
-constexpr std::int64_t kFormatVersion = 1;  // of keys and answers as text
+constexpr std::int64_t kFormatVersion = 1;  // of the text of keys and answers
 
 std::string key_of(const Problem& problem, const device::Machine& machine, const Options& options,
                    const PatternStats* stats) {
@@ -27,7 +27,7 @@ std::string key_of(const Problem& problem, const device::Machine& machine, const
   return key.dump();
 }
 
-// Nothing for a text that is no answer to this request.
+// Returns the answer in a stored text, or nullopt if the text is not an answer to this request.
 std::optional<PlanResult> answer_of(const std::string& text, const internal::Request& request) {
   try {
     PlanResult result;
@@ -43,7 +43,8 @@ std::optional<PlanResult> answer_of(const std::string& text, const internal::Req
   }
 }
 
-// About what an entry takes: the key twice over, map and list, and the plan with its terms.
+// Returns roughly the bytes of an entry: the key, the answer with its terms, and a fixed amount for
+// the map and the list.
 std::int64_t size_of(const std::string& key, const PlanResult& answer) {
   constexpr std::size_t kFixed = 512, kTerm = sizeof(CostTerm) + 32;
   std::size_t terms = 0;

@@ -9,14 +9,15 @@ namespace {
 
 using internal::Json;
 
-// Machine files have their own reader, which knows the fields and their ranges.
+// Reads the machine with the reader of machine files, which knows the fields and their ranges.
 device::Machine read_machine(const Json* machine, std::string_view where) {
   const internal::Place place{where, "machine"};
   if (machine == nullptr) internal::throw_missing(place);
   return device::machine_from_json(machine->dump(), where);
 }
 
-// What the checks of a value handed over call a wrong argument is here a bad file.
+// Runs a check and converts its Error{InvalidArgument} to Error{BadInput}, because the value comes
+// from a text.
 template <class Check>
 void check_as_input(std::string_view where, Check&& check) {
   try {
@@ -27,7 +28,8 @@ void check_as_input(std::string_view where, Check&& check) {
   }
 }
 
-// The first difference of two objects with the same keys.
+// Throws an error that names the first difference of two objects with the same keys, if there is
+// one.
 void refuse_difference(const Json& planned, const Json& asked, std::string_view name,
                        std::string_view where) {
   const Json difference = Json::diff(planned, asked);

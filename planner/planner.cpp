@@ -53,7 +53,8 @@ Plan make_plan(const Case& c, Dims parts) {
 
 namespace {
 
-// Cheapest over all candidates under one bound; a later candidate must be strictly better.
+// Returns the cheapest plan of all candidates under one bound. A later candidate wins only if it is
+// strictly better.
 PlanResult search_all(const std::vector<Case>& cases, std::int64_t temp_bound, Search search,
                       std::int64_t fewer_than) {
   PlanResult result;
@@ -120,7 +121,8 @@ std::string obstacle(const Case& c, const std::vector<Nearness>& nears, const Pl
       "no partition keeps all limits, nearest is {}; use more tiles or a smaller batch", need);
 }
 
-// What dense blocks would need says little about a sparse layer, and takes as long to find out.
+// Leaves out the dense candidates: their needs say little about a sparse layer, and take as long to
+// compute.
 std::vector<Case> sparse_ones(const std::vector<Case>& cases) {
   std::vector<Case> sparse;
   std::copy_if(cases.begin(), cases.end(), std::back_inserter(sparse),

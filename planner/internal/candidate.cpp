@@ -19,17 +19,18 @@ Candidate block_candidate(BlockShape block, bool dense) {
           .dense = dense};
 }
 
-// Batch columns that BlockGradWAmp takes in one go.
+// Returns the number of batch columns that BlockGradWAmp processes at a time.
 std::int64_t amp_grain(DataType type) { return type == DataType::Float ? 8 : 16; }
 
 bool amp_fits(const Problem& problem, BlockShape block, const Options& options) {
-  // PopSparse tries the coarser batch grain even where its only use, GradW, is not planned.
+  // PopSparse tries the coarser batch grain even if GradW, which alone uses it, is not planned.
   if (!problem.grad_w && options.quirks == PopLibsQuirks{}) return false;
   const bool whole = problem.size.z % amp_grain(problem.data_type) == 0;
   return (whole || !options.quirks.even_batch_parts) && block.rows % 4 == 0 && block.cols % 4 == 0;
 }
 
-// Forward words alone, or more memory for a faster GradA: the planner's choice if it is not given.
+// Adds GradA on the forward words, or on separate words, which is faster and takes more memory. If
+// the caller left this open, the planner tries both.
 void add_element_methods(std::vector<Candidate>& methods, const Problem& problem,
                          const device::Machine& machine, const Options& options) {
   const bool open = problem.grad_a && options.quirks == PopLibsQuirks{};

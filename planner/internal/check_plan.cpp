@@ -57,7 +57,8 @@ void check_blocks(const Plan& plan, const Problem& problem, const Place& place) 
   require_equal(plan.grain.y, plan.block.cols, grain.member("y"), "the block's columns");
 }
 
-// After the single fields, whose messages say more: the planner tries no other combination.
+// Checks that the planner tries this combination for the request. Runs after the checks of the
+// single fields, whose messages say more.
 void check_candidate(const Plan& plan, const Request& request, const Place& place) {
   for (const Candidate& c : candidates(request.problem, request.machine, request.options))
     if (c.fwd == plan.fwd && c.grad_a == plan.grad_a && c.grad_w == plan.grad_w &&
@@ -90,7 +91,7 @@ void check_partition(const Plan& plan, const Request& request, const Place& plac
   require_equal(parts.g, size.g, place.member("g"), "a part for each group");
   std::int64_t tiles = 1;
   for (const std::int64_t count : {parts.g, parts.x, parts.y, parts.z}) {
-    // Below 2^31 * 2^20: tiles was legal before.
+    // Cannot overflow: the product so far is at most 2^20 and the count below 2^31.
     tiles *= count;
     require(tiles <= request.machine.tiles, place, to_string(parts),
             fmt::format("1..{} tiles in all", request.machine.tiles));
@@ -103,7 +104,7 @@ void check_partition(const Plan& plan, const Request& request, const Place& plac
   check_pin(pins.z, parts.z, place.member("z"));
 }
 
-// What is loaded is also made room for: figures that no tile could hold stop here.
+// Refuses buckets that no tile could hold, because a loaded plan allocates its buckets.
 void check_buckets(const Plan& plan, const Request& request, const Place& place) {
   if (request.options.quirks.ignore_resident_memory) return;
   const std::int64_t values = plan.nonzeros_per_bucket * bytes_of(request.problem.data_type);
@@ -115,7 +116,7 @@ void check_buckets(const Plan& plan, const Request& request, const Place& place)
 }
 
 void check_passes(const PlanCost& cost, const Problem& problem, const Place& place) {
-  // So few terms, of at most 2^53 each, that no sum leaves 64 bits.
+  // With so few terms of at most 2^53 each, no sum overflows 64 bits.
   constexpr std::size_t kMostTerms = 100;
   std::vector<Pass> passes{Pass::Fwd};
   if (problem.grad_a) passes.push_back(Pass::GradA);
@@ -144,7 +145,8 @@ void check_totals(const PlanCost& cost, const Place& place) {
 
 void check_at(const Plan& plan, const Request& request, const Place& place);
 
-// The other layout is a plan of the transposed layer, without passes of its own to hand on.
+// Checks the second layout, which is a plan of the transposed layer and has no second layout
+// itself.
 void check_backward(const Plan& plan, const Request& request, const Place& place) {
   if (plan.backward.empty()) return;
   require(plan.backward.size() == 1 && request.problem.grad_a, place,

@@ -21,7 +21,7 @@ void check_counts(const char* name, const std::vector<std::int32_t>& counts, std
                                 counts[i], most));
 }
 
-// The map must be one of counts, and count all blocks.
+// Checks that the map consists of running sums of counts and counts all blocks.
 void check_map(const PatternStats& stats) {
   if (stats.before.empty()) return;
   if (stats.bin.rows < 1 || stats.bin.cols < 1)
@@ -65,7 +65,7 @@ void check_stats(const Problem& problem, const PatternStats& stats) {
   check_map(stats);
 }
 
-// The counts nearest to `pin` that leave no share empty.
+// Returns the counts nearest to `pin` that leave no share empty, as text.
 std::string nearest_counts(std::int64_t grains, std::int64_t pin) {
   const std::int64_t share = ceil_div(grains, pin);
   const std::int64_t below = ceil_div(grains, share);
@@ -77,7 +77,7 @@ bool is_share_count(std::int64_t grains, std::int64_t count) {
   return count <= grains && ceil_div(grains, ceil_div(grains, count)) == count;
 }
 
-// Methods differ in their grains: a pin must suit one of them.
+// Checks that a pin suits at least one method; methods differ in their grains.
 void check_share_pin(const char* key, const std::optional<std::int64_t>& pin,
                      const std::vector<Case>& cases, std::int64_t Dims::*dim) {
   const auto suits = [&](const Case& c) { return is_share_count(c.grains.*dim, *pin); };
@@ -89,7 +89,7 @@ void check_share_pin(const char* key, const std::optional<std::int64_t>& pin,
       key, *pin, grains, nearest_counts(grains, *pin)));
 }
 
-// The divisors of `grains` next to `pin` that are not more than `most`.
+// Returns the divisors of `grains` nearest to `pin` that are at most `most`, as text.
 std::string nearest_divisors(std::int64_t grains, std::int64_t pin, std::int64_t most) {
   std::int64_t below = std::min(pin, grains), above = pin;
   while (grains % below != 0) --below;
@@ -110,7 +110,8 @@ void check_batch_pin(const std::vector<Case>& cases, const std::optional<std::in
       *pin, c.grains.z, c.candidate.grain.z, nearest_divisors(c.grains.z, *pin, c.machine.tiles)));
 }
 
-// Leaves 2^11 cycles or bytes for each dense multiply-accumulate before a sum leaves 64 bits.
+// Limits the work so that each dense multiply-accumulate may cost 2^11 cycles or bytes before a sum
+// overflows 64 bits.
 void check_work(const Dims& size) {
   constexpr double kMost = 4503599627370496;  // 2^52
   const double work = static_cast<double>(size.g) * static_cast<double>(size.x) *
@@ -122,7 +123,8 @@ void check_work(const Dims& size) {
                     to_string(size), work));
 }
 
-// A machine handed over as a value is an argument, not a file.
+// Converts the errors of a bad machine to Error{InvalidArgument}, because the machine is an
+// argument here and not a file.
 void check_machine(const device::Machine& machine) {
   try {
     device::check_machine(machine, machine.name);
@@ -152,7 +154,7 @@ void check_pins(const std::vector<Case>& cases) {
     if (pin && (*pin < 1 || *pin > c.machine.tiles))
       throw_invalid(fmt::format("planConstraints.partition.{} is {}; it must be in 1..{}", key,
                                 *pin, c.machine.tiles));
-  // Each factor is at most 2^20, so three never overflow.
+  // Each factor is at most 2^20, so the product of three cannot overflow.
   std::int64_t least_tiles = c.grains.g * pins.x.value_or(1) * pins.y.value_or(1);
   if (least_tiles <= c.machine.tiles) least_tiles *= pins.z.value_or(1);
   if (least_tiles > c.machine.tiles)

@@ -15,14 +15,15 @@ std::int64_t round_up_to_double(double value) {
   return static_cast<std::int64_t>(std::ceil(value));
 }
 
-// Records a bucket has room for: its own cell's and one that was spilled here.
+// The number of records that fit in a bucket: its own cell's and one that was spilled to it.
 constexpr std::int64_t kRecordsPerBucket = 2;
 
 std::int64_t fixed_words(const Case& c, bool grad_w) {
   const bool element = c.problem.is_element_wise();
   const std::int64_t words = codelets::fixed_record_words({element, grad_w, c.machine.workers});
   if (!c.quirks().five_words_per_grad_w_worker || !element || !grad_w) return words;
-  return words + c.machine.workers - 1;  // 5 words instead of 4 each, and no word for the count
+  // 5 words per worker instead of 4, and no word for the count.
+  return words + c.machine.workers - 1;
 }
 
 std::int64_t align_words(const Case& c, std::int64_t words) {
@@ -30,13 +31,13 @@ std::int64_t align_words(const Case& c, std::int64_t words) {
   return round_up(words, c.quirks().align_meta_words_as_bytes ? bytes : bytes / c.word_bytes());
 }
 
-// What one of z pieces of a cell holds. Pieces are cut from the list of non-zeros row after row, so
-// a piece may begin and end inside a row.
+// Returns the counts of one of the z pieces of a cell. Pieces are cut from the list of non-zeros
+// row after row, so a piece may begin and end inside a row.
 UniformCounts piece_of(const Case& c, const UniformCounts& cell, std::int64_t z_parts,
                        SizeRule rule) {
   if (rule == SizeRule::LowerBound) {
-    // Averages per row are rounded up and do not fall everywhere when shares shrink: leave them
-    // out.
+    // The averages per row are left out: they are rounded up, so a smaller share may have a larger
+    // one.
     if (c.quirks().meta_not_divided_by_z) return cell;
     const std::int64_t total = ceil_div(cell.total, z_parts);
     return {z_parts == 1 ? cell.rows : std::min<std::int64_t>(cell.rows, 1), 0, total};
@@ -47,7 +48,7 @@ UniformCounts piece_of(const Case& c, const UniformCounts& cell, std::int64_t z_
   return {std::min(cell.rows, ceil_div(total, cell.per_row) + 1), cell.per_row, total};
 }
 
-// Most of `before`'s total in any of `parts` even shares.
+// Returns the largest count in any of `parts` even shares, from the running sums `before`.
 std::int64_t fullest_share(const std::vector<std::int64_t>& before, std::int64_t parts) {
   const auto count = static_cast<std::int64_t>(before.size()) - 1;
   std::int64_t most = 0;
@@ -58,8 +59,8 @@ std::int64_t fullest_share(const std::vector<std::int64_t>& before, std::int64_t
   return most;
 }
 
-// Share of the places that are filled in the fullest cell, when rows and columns know nothing of
-// each other: never less than the average.
+// Returns the share of places that are filled in the fullest cell if rows and columns are
+// independent. It is never less than the average.
 double fullest_density(const Case& c, const Cut& cut) {
   if (c.pattern == nullptr || c.pattern->blocks == 0 || c.has_map()) return c.problem.density;
   const auto rows = static_cast<double>(fullest_share(c.pattern->before_row, cut.parts.x));
@@ -69,17 +70,16 @@ double fullest_density(const Case& c, const Cut& cut) {
   return std::clamp(expected / places, c.problem.density, 1.0);
 }
 
-// How the pattern scatters over the cells of a cut: at the density of the fullest cell, or the
-// average where a map tells how full that is.
+// Returns the distribution of the pattern over the cells of a cut, at the density of the fullest
+// cell, or at the average density if the map gives the fullest cell.
 Scatter cell_scatter(const Case& c, const Cut& cut) {
   return scatter_of(c, cut.share, fullest_density(c, cut), cut.parts.g * cut.parts.x * cut.parts.y);
 }
 
-// What the cells of a cut hold: blocks that a cell needs room for so that most likely nothing
-// spills (0 when slack alone decides), and of the fullest one.
+// The blocks in the cells of a cut.
 struct CellFill {
-  std::int64_t room = 0;
-  double fullest = 0;
+  std::int64_t room = 0;  // capacity of a cell without spills; 0 if the slack alone decides
+  double fullest = 0;     // blocks of the fullest cell
 };
 
 bool wants_room(const Case& c) {
@@ -93,7 +93,8 @@ CellFill random_fill(const Case& c, const Scatter& scatter) {
   return fill;
 }
 
-// From the pattern's own map. What lies in bins that are cut is allowed for by so many spreads.
+// Returns the fill from the pattern's map. A number of standard deviations is added for the blocks
+// in bins that edges of cells cut.
 CellFill mapped_fill(const Case& c, const Cut& cut) {
   constexpr double kSpreadsOfRoom = 4.5, kSpreadsOfFullest = 1;
   const FullestCell cell = c.pattern->map.fullest(cut.parts.x, cut.parts.y);
@@ -109,8 +110,8 @@ struct WordsOf {
   const UniformCounts& cell;
   bool grad_w;
   std::int64_t per_block;
-  std::int64_t room = 0;       // blocks of a whole cell, see cell_room
-  std::int64_t row_count = 0;  // of a cell
+  std::int64_t room = 0;       // capacity of a whole cell in blocks, see CellFill
+  std::int64_t row_count = 0;  // rows of a cell
 };
 
 std::int64_t bucket_words(const Case& c, const Cut& cut, const WordsOf& of, SizeRule rule) {
@@ -122,7 +123,7 @@ std::int64_t bucket_words(const Case& c, const Cut& cut, const WordsOf& of, Size
   if (c.pattern != nullptr) {
     const std::int64_t tiles = cut.parts.product();
     const auto y_parts = static_cast<std::size_t>(cut.parts.y);
-    const std::int64_t cut_rows = 1;  // a cut through a row repeats its two words
+    const std::int64_t cut_rows = 1;  // a row that is cut repeats its two words
     const std::int64_t rows = cut_rows + ceil_div(c.pattern->cell_rows[y_parts], tiles);
     words = std::max(words, 2 * rows + of.per_block * ceil_div(c.pattern->blocks, tiles));
   }
@@ -141,7 +142,8 @@ std::int64_t bucket_blocks(const Case& c, const Cut& cut, std::int64_t room) {
   return round_up(std::max(blocks, ceil_div(room, cut.parts.z)), step);
 }
 
-// Running sums of counts, each split into `parts` rows (columns) that hold count * times.
+// Returns running sums of counts, where each count is split into `parts` rows (columns) of
+// count * times.
 std::vector<std::int64_t> running_sums(const std::vector<std::int32_t>& counts, std::int64_t parts,
                                        std::int64_t times) {
   std::vector<std::int64_t> sums = {0};
@@ -165,8 +167,8 @@ PatternSize pattern_size(const PatternStats& stats, BlockShape used, std::int64_
     const std::int64_t parts = std::min(count * across, most_y_parts);
     if (parts > 0) size.cell_rows[static_cast<std::size_t>(parts)] += down;
   }
-  // Now [p] is the number of rows that touch p cells at most; sum twice to get sum of min(count,
-  // p).
+  // Now cell_rows[p] is the number of rows with p blocks (or more, for the last p), which touch at
+  // most p cells. Two summations turn it into the sum of min(count, p).
   for (std::size_t p = size.cell_rows.size() - 1; p-- > 0;)
     size.cell_rows[p] += size.cell_rows[p + 1];
   if (!size.cell_rows.empty()) size.cell_rows[0] = 0;
@@ -208,7 +210,7 @@ UniformCounts uniform_counts(std::int64_t rows, std::int64_t cols, double densit
   UniformCounts counts;
   counts.rows = round_up_to_double(static_cast<double>(rows) * (1.0 - row_is_empty));
   counts.total = round_up_to_double(static_cast<double>(rows * cols) * density);
-  // Densities so small that the chance of a row rounds to 0 still have a non-zero somewhere.
+  // If the density is so small that the chance of a row rounds to 0, there still is a non-zero.
   if (counts.total > 0) counts.rows = std::max<std::int64_t>(counts.rows, 1);
   counts.per_row = counts.rows == 0 ? 0 : ceil_div(counts.total, counts.rows);
   return counts;
@@ -226,7 +228,7 @@ BucketSize bucket_size(const Case& c, const Cut& cut, SizeRule rule) {
   const std::int64_t room = fill.room;
   size.blocks = bucket_blocks(c, cut, room);
   if (exact && !c.quirks().average_tile) size.fullest = cell_load(cut.share, fill.fullest, scatter);
-  if (mapped) {  // the very cell, not the luckiest of many
+  if (mapped) {  // the map gives the fullest cell, not the fullest of many random ones
     size.fullest.mean = size.fullest.nonzeros;
     size.fullest.cells = 1;
   }

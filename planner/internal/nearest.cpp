@@ -30,7 +30,7 @@ LargestStep largest_step(const Estimate& e) {
 
 namespace {
 
-// Needs as multiples of what there is; above 1 the limit is broken.
+// The needs of a partition as multiples of what is available. A limit is broken above 1.
 struct Excess {
   double words = 0, temp = 0, tile = 0;
   double worst() const { return std::max({words, temp, tile}); }
@@ -73,7 +73,7 @@ Nearness nearness(const Case& c, std::int64_t temp_bound) {
     const Cut cut = make_cut(c, parts);
     const BucketSize bucket = bucket_size(c, cut);
     const bool fit = words_fit(c, cut, bucket);
-    // Most partitions of a large layer are far off by their words alone: no need to price them.
+    // Most partitions of a large layer are too far off by their words alone to be worth pricing.
     if (!fit && near.parts && words_excess(c, cut, bucket) > near.excess) return;
     const Estimate e = estimate(c, cut, bucket);
     const Sight s{c, parts, cut, e, fit};

@@ -10,7 +10,7 @@
 
 namespace tessera::planner::internal {
 
-// One legal partition with its cost, whatever limits it breaks.
+// A legal partition with its cost, whatever limits it breaks.
 struct Sight {
   const Case& c;
   Dims parts;
@@ -24,33 +24,33 @@ struct Sight {
   }
 };
 
-// Calls visit(sight) for every legal partition in ascending order of x, y, z: some microseconds
-// each, up to some ten thousand partitions for a chip of 1472 tiles.
+// Calls visit(sight) for every legal partition in ascending order of x, y, z. Each costs some
+// microseconds; a chip of 1472 tiles has up to some ten thousand partitions.
 void survey(const Case& c, const std::function<void(const Sight&)>& visit);
 
-// How near the legal partitions of a case come to a plan.
+// The distance of the legal partitions of a case from a plan.
 struct Nearness {
-  std::optional<Dims> parts;                     // the nearest; empty when no partition is legal
-  double excess = 0;                             // its worst need as a multiple of what there is
-  std::int64_t cycles = 0;                       // at `parts`
-  bool any_words_fit = false;                    // any partition has words that are wide enough
-  std::int64_t least_temp = kUnbounded;          // temporary bytes of any of these
-  std::int64_t least_temp_in_tile = kUnbounded;  // of those that the tile can hold as well
+  std::optional<Dims> parts;             // the nearest; empty if no partition is legal
+  double excess = 0;                     // its worst need as a multiple of what is available
+  std::int64_t cycles = 0;               // at `parts`
+  bool any_words_fit = false;            // true if words are wide enough for any partition
+  std::int64_t least_temp = kUnbounded;  // temporary bytes of any such partition
+  std::int64_t least_temp_in_tile = kUnbounded;  // of those that the tile can also hold
 };
 Nearness nearness(const Case& c, std::int64_t temp_bound);
 
-// The limit that rules out the case at its nearest partition.
+// Returns the limit that rules out the case at its nearest partition.
 Obstacle obstacle_of(const Case& c, const Nearness& near, std::int64_t temp_bound);
 
-// The index of the nearest of all; `nears` is not empty.
+// Returns the index of the nearest of all; `nears` must not be empty.
 std::size_t nearest_of(const std::vector<Nearness>& nears);
 
 MethodChoice choice_of(const Case& c);
 
-// "<the layer> on gc200 (1472 tiles of 638976 bytes)"
+// Returns for example "<the layer> on gc200 (1472 tiles of 638976 bytes)".
 std::string request_text(const Problem& problem, const device::Machine& machine);
 
-// "pass, step" of the step with most temporary memory.
+// The step with the most temporary memory.
 struct LargestStep {
   Pass pass = Pass::Fwd;
   const char* name = "";

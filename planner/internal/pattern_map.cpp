@@ -61,13 +61,14 @@ PatternMap::Edges PatternMap::edges(std::int64_t count, std::int64_t bin,
     result.part.push_back(static_cast<double>(at - b * bin) / static_cast<double>(length));
     cut += at % bin != 0 && at != count;
   }
-  // Both edges of a cell are cut where all are.
+  // Every cut is an edge of two cells.
   const double ends = 2.0 * static_cast<double>(cut) / static_cast<double>(parts);
   result.uncertain = ends * static_cast<double>(bin * parts) / static_cast<double>(count);
   return result;
 }
 
-// Between the corners of a bin blocks are taken to lie evenly.
+// Returns the blocks in the first i shares of rows and j shares of columns. Blocks are assumed to
+// be spread evenly within a bin.
 double PatternMap::before(const Edges& rows, std::int64_t i, const Edges& cols,
                           std::int64_t j) const {
   const std::int64_t width = bin_cols_ + 1, r = rows.bin[std::size_t(i)];
@@ -94,7 +95,8 @@ FullestCell PatternMap::fullest(std::int64_t x_parts, std::int64_t y_parts) {
       most = std::max(most, here[j] - here[j - 1] - above[j] + above[j - 1]);
     above.swap(here);
   }
-  // A block in a bin that is cut is in the cell or not: at most a quarter of a block's variance.
+  // A block of a bin that is cut is either in the cell or not, so its variance is at most a
+  // quarter.
   const double doubtful = std::min(1.0, rows.uncertain + cols.uncertain) * most;
   cell = {most * together_, together_ * std::sqrt(doubtful * unevenness_ / 4),
           together_ * static_cast<double>(most_in_bins(rows, cols))};

@@ -10,7 +10,7 @@ namespace tessera::planner::internal {
 
 using Search = SearchOutcome (*)(const Case&, const SearchBounds&);
 
-// What is asked of the planner.
+// A request to the planner.
 struct Asked {
   Problem problem;
   device::Machine machine;
@@ -18,36 +18,38 @@ struct Asked {
   const PatternStats* stats = nullptr;
 };
 
-// plan() with a search of the caller's choice: the tests put both searches behind the same door.
+// Does the work of plan() for one layout, with a given search, so that tests can compare the two
+// searches.
 PlanResult plan_with(const Problem& problem, const device::Machine& machine, const Options& options,
                      const PatternStats* stats, Search search);
 
-// Every combination of methods of one request, in the order they are tried.
+// Every combination of methods of one request, in the order in which they are tried.
 struct CaseSet {
-  std::unique_ptr<PatternSize> pattern;  // the cases point to it; empty without statistics
+  std::unique_ptr<PatternSize> pattern;  // the cases point to it; null without statistics
   std::vector<Case> cases;               // never empty
 };
 
-// Errors as plan().
+// Checks a request and returns its cases. Throws the errors of plan().
 CaseSet make_cases(const Problem& problem, const device::Machine& machine, const Options& options,
                    const PatternStats* stats);
 
-// The cheapest plan of all cases; without `reason` and `least_temp` when there is none.
-// `fewer_than`: only plans that cost less are of interest.
+// Returns the cheapest plan of all cases that costs fewer than `fewer_than` cycles. If there is
+// none, `reason` and `least_temp` stay empty.
 PlanResult find_plan(const std::vector<Case>& cases, Search search,
                      std::int64_t fewer_than = kUnbounded);
 
-// The plan of a case at one partition, whatever limits that breaks.
+// Returns the plan of a case at one partition, even if it breaks limits.
 Plan make_plan(const Case& c, Dims parts);
 
-// The bounds on temporary bytes that are tried one after the other until there is a plan.
+// Returns the upper bounds on temporary bytes that are tried one after the other until there is a
+// plan: one bound, or several under PopLibsQuirks::double_memory_bound.
 std::vector<std::int64_t> temp_bounds(const device::Machine& machine, const Options& options);
 
-// Error{InvalidArgument} for a request that cannot be.
+// Throws Error{InvalidArgument} if the request is invalid.
 void check_request(const Problem& problem, const device::Machine& machine, const Options& options,
                    const PatternStats* stats);
 
-// Error{InvalidArgument} for a pinned count that no candidate can have.
+// Throws Error{InvalidArgument} for a pinned count that no candidate can have.
 void check_pins(const std::vector<Case>& cases);
 
 }  // namespace tessera::planner::internal

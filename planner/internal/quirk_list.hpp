@@ -7,7 +7,7 @@
 
 namespace tessera::planner::internal {
 
-// Every quirk with its key in option text. A test checks that the list is complete.
+// All quirks with their keys in option text. A test checks that the list is complete.
 inline constexpr std::pair<std::string_view, bool PopLibsQuirks::*> kQuirks[] = {
     {"zeroCyclesPerPartial", &PopLibsQuirks::zero_cycles_per_partial},
     {"reductionMemoryTestsZ", &PopLibsQuirks::reduction_memory_tests_z},

@@ -10,7 +10,7 @@
 namespace tessera::planner::internal {
 namespace {
 
-constexpr std::int64_t kMostTiles = 1'048'576;  // see device::Machine
+constexpr std::int64_t kMostTiles = 1'048'576;  // the most that device::Machine allows
 
 }  // namespace
 
@@ -38,7 +38,7 @@ bool Relaxer::fits(const Asked& asked) {
     const CaseSet set = make_cases(asked.problem, asked.machine, options, asked.stats);
     return find_plan(set.cases, search_with_solver).has_plan;
   } catch (const Error& error) {
-    // A pinned count may not suit another batch or block: then that one is no way out.
+    // A pinned count may not suit another batch or block, which then does not help.
     if (error.code() != ErrorCode::InvalidArgument) throw;
     return false;
   }
@@ -60,7 +60,7 @@ std::optional<Relaxation> Relaxer::planned(RelaxationKind kind, const Asked& ask
   return r;
 }
 
-// The finest grain of any combination of methods.
+// Returns the finest batch grain of any combination of methods.
 std::int64_t Relaxer::z_grain() const {
   std::int64_t finest = asked_.problem.size.z;
   for (const Candidate& c : candidates(asked_.problem, asked_.machine, asked_.options))
@@ -88,7 +88,9 @@ std::optional<Relaxation> Relaxer::more_tiles() {
 std::optional<Relaxation> Relaxer::smaller_batch() {
   const std::int64_t all = batch_grains();
   const auto fits_of = [&](std::int64_t grains) { return fits(with_batch_of(grains)); };
-  // The largest multiple of every power of two; what is not above the largest so far is not tried.
+  // Finds the largest multiple of every power of two that fits. Only batches above the largest so
+  // far
+  // are tried.
   std::int64_t largest = 0;
   for (std::int64_t step = 1; step < all; step *= 2) {
     const std::int64_t most = (all - 1) / step;
@@ -108,7 +110,7 @@ std::optional<Relaxation> Relaxer::more_memory(Bytes least_temp_in_tile) {
   const auto tile = static_cast<double>(asked_.machine.tile_memory.value);
   const auto least = static_cast<double>(least_temp_in_tile.value);
   if (least > tile) return {};
-  // From below, asking as plan() does: the quotient may be rounded either way.
+  // Starts below the quotient, which may be rounded either way, and tests as plan() does.
   double steps = std::max(1.0, std::floor(least / tile * kSteps) - 1);
   while (steps < kSteps && std::floor(tile * (steps / kSteps)) < least) ++steps;
   Asked asked = asked_;

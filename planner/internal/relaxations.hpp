@@ -9,14 +9,16 @@
 
 namespace tessera::planner::internal {
 
-// Values next to one that fits which are tried one by one, because divisors matter.
+// Number of neighbours of a value that are tried one by one, because divisors matter.
 inline constexpr std::int64_t kScan = 64;
-// Examined partitions and boxes after which a try counts as not fitting. Plans for chips of 1472
-// tiles take some thousand.
+
+// Number of examined partitions and boxes after which a trial counts as not fitting. Plans for
+// chips of 1472 tiles take some thousand.
 inline constexpr std::int64_t kTrySearch = 20'000;
 
-// Tries changes of a request that has no plan, one kind at a time. Each answer is a change that was
-// planned, or nothing when no value was found that fits. See explain_no_fit for the rules.
+// Tries changes of a request that has no plan, one kind at a time. Each function returns a change
+// that has been planned, or nullopt if no value fits. The comment of explain_no_fit() gives the
+// rules.
 class Relaxer {
  public:
   explicit Relaxer(Asked asked) : asked_(std::move(asked)) {}
@@ -37,7 +39,8 @@ class Relaxer {
   Asked with_batch_of(std::int64_t grains) const;
   std::int64_t z_grain() const;
   std::int64_t batch_grains() const { return ceil_div(asked_.problem.size.z, z_grain()); }
-  // Fewest even parts of the batch that fit.
+
+  // Returns the fewest even parts of the batch that fit.
   std::optional<std::int64_t> fewest_parts(const Options& options);
   std::optional<Relaxation> in_parts(RelaxationKind kind, const Options& options);
 
@@ -45,8 +48,9 @@ class Relaxer {
   std::int64_t plans_made_ = 0;
 };
 
-// The least value in (none, most] that fits, when all above a fitting one fit too and `none` does
-// not. Steps double until one fits; then bisection: 2 * log2(answer - none) calls.
+// Returns the least value in (none, most] that fits, or nullopt if none does. Requires that all
+// values above a fitting one fit and that `none` does not. Steps double until a value fits; then
+// the range is bisected. Calls `fits` about 2 * log2(answer - none) times.
 std::optional<std::int64_t> least_fitting(std::int64_t none, std::int64_t most,
                                           const std::function<bool(std::int64_t)>& fits);
 

@@ -5,11 +5,11 @@
 
 namespace tessera::planner::internal {
 
-// All fields of a machine. Error{InvalidArgument} when its name is not UTF-8: in JSON two such
-// names could be one.
+// Returns all fields of a machine. Throws Error{InvalidArgument} if its name is not UTF-8, because
+// two such names could become equal in JSON.
 Json machine_json(const device::Machine& machine);
 
-// {"problem", "machine", "options"}: what is asked of the planner, every field of it.
+// Returns a request to the planner with all its fields: {"problem", "machine", "options"}.
 Json request_json(const Problem& problem, const device::Machine& machine, const Options& options);
 
 }  // namespace tessera::planner::internal

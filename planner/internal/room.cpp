@@ -7,8 +7,8 @@
 namespace tessera::planner::internal {
 namespace {
 
-// log(n!), Stirling's series from 16 on: the next term is below 1e-10 there. std::lgamma writes a
-// global.
+// Returns log(n!). Uses Stirling's series from 16 on, where the next term is below 1e-10.
+// std::lgamma is not used because it writes a global.
 double log_factorial(std::int64_t n) {
   if (n < 16) {
     double product = 1;
@@ -20,7 +20,7 @@ double log_factorial(std::int64_t n) {
   return (x + 0.5) * std::log(x) - x + kHalfLogTwoPi + 1 / (12 * x) - 1 / (360 * x * x * x);
 }
 
-// log of a bound on P(more than n are filled), for n at or above the mean.
+// The logarithm of an upper bound of P(more than n are filled), for n at or above the mean.
 class Tail {
  public:
   explicit Tail(const Scatter& s)
@@ -45,8 +45,9 @@ class Tail {
   double odds_, log_filled_, log_empty_, log_orders_;
 };
 
-// Answers by scatter: a search asks for the same cells with every cut of the batch and for every
-// method. Filled by the asking thread alone; what is in it never changes an answer.
+// Returns a remembered answer, or computes and keeps it. A search asks for the same cells with
+// every cut of the batch and for every method. The table belongs to the thread, and its contents
+// never change an answer.
 template <class Value, class Compute>
 Value remembered(const Scatter& s, Compute&& compute) {
   struct Entry {
@@ -64,7 +65,8 @@ Value remembered(const Scatter& s, Compute&& compute) {
   return entry.value;
 }
 
-// Mean of the largest of n standard normal numbers: exact for none and one, to 0.02 from 6 on.
+// Returns the mean of the largest of n standard normal numbers: exact for 0 and 1, accurate to 0.02
+// from 6 on.
 double mean_of_largest_normal(double n) {
   if (n < 2) return 0;
   constexpr double kLogFourPi = 2.5310242469692907, kEulerGamma = 0.5772156649015329;
@@ -78,7 +80,7 @@ std::int64_t least_room(const Scatter& s) {
   const Tail tail(s);
   const auto enough = [&](std::int64_t n) { return tail.log_of(n) <= allowed; };
   const double mean = static_cast<double>(s.places) * s.density;
-  auto low = static_cast<std::int64_t>(std::floor(mean)) - 1;  // taken as not enough
+  auto low = static_cast<std::int64_t>(std::floor(mean)) - 1;  // assumed to be too small
   auto step = std::max<std::int64_t>(1, std::llround(2 * std::sqrt(mean)));
   while (low + step < s.places && !enough(low + step)) {
     low += step;
@@ -92,7 +94,8 @@ std::int64_t least_room(const Scatter& s) {
   return std::max<std::int64_t>(high, 0);
 }
 
-// Sums the chances that the fullest has more than n, up and down from its median.
+// Returns the mean of the fullest cell: sums the chances that it holds more than n, upwards and
+// downwards from its median.
 double mean_by_tails(const Scatter& s, double mean) {
   Scatter median = s;
   median.confidence = 0.5;
@@ -101,7 +104,7 @@ double mean_by_tails(const Scatter& s, double mean) {
   const auto some_has_more = [&](std::int64_t n) {
     return -std::expm1(-static_cast<double>(s.cells) * std::exp(std::min(0.0, tail.log_of(n))));
   };
-  // The distribution of the largest of many is narrow: a few steps to either side hold all of it.
+  // The distribution of the largest of many is narrow, so a few steps to either side cover it.
   constexpr double kNothing = 1e-2;
   double sum = static_cast<double>(middle);
   double more = 1;
@@ -120,8 +123,8 @@ double mean_of_fullest(const Scatter& s) {
   if (s.density <= 0 || s.places == 0) return 0;
   const auto whole = static_cast<double>(s.size), most = static_cast<double>(s.most);
   if (s.density >= 1 || s.cells == 1) return std::min(most, whole * mean);
-  // Many in a cell scatter normally, and adding up their tails would take as many steps as they
-  // spread.
+  // The count of a large cell is nearly normal, and the sum of its tails would take as many steps
+  // as its spread.
   constexpr double kNormalVariance = 100;
   const double variance = mean * (1 - s.density);
   if (variance > kNormalVariance) {

@@ -19,7 +19,7 @@ bool obeys(const std::optional<std::int64_t>& pin, std::int64_t value) {
   return !pin || *pin == value;
 }
 
-// Calls visit(parts) for every legal partition until it says false.
+// Calls visit(parts) for every legal partition until it returns false.
 template <class Visit>
 void for_each_partition(const Case& c, Visit&& visit) {
   const std::int64_t g = c.grains.g, tiles = c.machine.tiles;

@@ -10,12 +10,12 @@ namespace tessera::planner::internal {
 
 inline constexpr std::int64_t kUnbounded = std::numeric_limits<std::int64_t>::max();
 
-// What a search must stay below.
+// The limits within which a search looks for a partition.
 struct SearchBounds {
   std::int64_t temp = kUnbounded;       // bytes, inclusive
-  std::int64_t cycles = kUnbounded;     // of the best plan so far: only a better one is wanted,
-  std::int64_t best_temp = kUnbounded;  // fewer cycles or as many and less temporary memory
-  std::int64_t examined = kUnbounded;   // limit
+  std::int64_t cycles = kUnbounded;     // of the best plan so far; a better one has fewer
+  std::int64_t best_temp = kUnbounded;  // cycles, or as many and less temporary memory
+  std::int64_t examined = kUnbounded;   // largest number of examined partitions and boxes
 };
 
 struct SearchOutcome {
@@ -23,25 +23,27 @@ struct SearchOutcome {
   Dims parts;
   std::int64_t cycles = 0, temp = 0;
   std::int64_t evaluations = 0;  // partitions whose cost was computed
-  std::int64_t examined = 0;     // partitions and boxes of partitions: what the limit counts
+  std::int64_t examined = 0;     // partitions and boxes of partitions, as counted by the limit
 };
 
-// Cost of one partition, or nothing when a limit other than the temporary memory is broken.
+// The cost of one partition. `legal` is false if it breaks a limit other than that on temporary
+// memory; the costs are then 0.
 struct PartsCost {
   bool legal = false;
   std::int64_t cycles = 0, temp = 0;
 };
 PartsCost cost_of(const Case& c, Dims parts);
 
-// True when `parts` is a partition the search may choose: every share as small as the counts
-// promise, z in equal shares, all on the machine's tiles, pins obeyed.
+// Returns true if the search may choose `parts`: every count is the smallest for its share size,
+// the counts obey the pins, and the partition fits on the machine's tiles. Under
+// PopLibsQuirks::even_batch_parts the count of z also divides the grains of the batch.
 bool partition_is_legal(const Case& c, Dims parts);
 
-// Every legal partition in ascending order of x, y, z. The truth the other search is tested
-// against.
+// Searches every legal partition in ascending order of x, y, z. Tests compare the other search with
+// this one.
 SearchOutcome search_exhaustively(const Case& c, const SearchBounds& bounds);
 
-// The same answer from the constraint solver with lower bounds.
+// Finds the same answer with the constraint solver and lower bounds.
 SearchOutcome search_with_solver(const Case& c, const SearchBounds& bounds);
 
 // Calls visit(parts) for every legal partition, in ascending order of x, y, z.

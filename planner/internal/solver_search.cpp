@@ -15,7 +15,8 @@ using solver::Interval;
 using solver::Value;
 using solver::VarId;
 
-// Cycles and memory are asked for one after the other with the same arguments: compute both once.
+// The costs of a case. The solver asks for cycles and memory one after the other with the same
+// arguments, so both are computed once.
 class Costs {
  public:
   explicit Costs(const Case& c) : case_(&c) {}
@@ -100,7 +101,7 @@ void post_costs(Costs& costs, PartitionModel& m) {
 SearchOutcome search_with_solver(const Case& c, const SearchBounds& bounds) {
   Costs costs(c);
   PartitionModel m;
-  // The counts come first and in this order: equal costs are decided by them.
+  // The counts come first and in this order, because they decide between equal costs.
   const solver::GroupId counts_first = m.model.add_priority_group("partition");
   post_partition(c, m);
   for (const VarId count : m.parts) m.model.set_priority(count, counts_first);

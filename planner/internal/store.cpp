@@ -18,7 +18,7 @@
 namespace tessera::planner::internal {
 namespace {
 
-// FNV-1a of 64 bits: the same on every computer, which std::hash does not promise.
+// Returns the 64-bit FNV-1a hash, which is the same on every computer, unlike std::hash.
 std::uint64_t hash_of(std::string_view text) {
   std::uint64_t hash = 14695981039346656037u;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
@@ -39,9 +39,9 @@ struct Close {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 
-// A file that nobody else has open, and its name.
+// Creates a file that no other process has open, and sets its name. Returns null if that fails.
 std::unique_ptr<std::FILE, Close> open_new(const std::string& path, std::string& name) {
-  // A process that was killed may have left a file with this one's number behind.
+  // An earlier process with the same id may have been killed and have left its file.
   constexpr int kMostAttempts = 1000;
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
     name = fmt::format("{}.{}-{}.new", path, ::getpid(), attempt);

@@ -3,23 +3,27 @@
 #include <optional>
 #include <string>
 
-// Texts under keys in a folder that any number of processes share. Neither a key nor a text has a
-// line break. A file has three lines: the key, the text, and a checksum of both.
+// A store keeps texts by key in a folder that any number of processes may share. Neither a key nor
+// a text may contain a line break. A file has three lines: the key, the text, and a checksum of
+// both.
 namespace tessera::planner::internal {
 
-// Makes the folder if it is not there. Error{InvalidArgument} names it when that fails.
+// Creates the folder if it does not exist. Throws Error{InvalidArgument} that names it if that
+// fails.
 void make_store(const std::string& folder);
 
-// The text under the key; nothing when there is no file, or one that is not whole, was changed or
-// belongs to another key.
+// Returns the text of the key, or nullopt if there is no file or if the file is truncated, altered
+// or of another key.
 std::optional<std::string> load(const std::string& folder, const std::string& key);
 
-// Puts the text under the key: under a name of this process's own first, then renamed, so that
-// readers see the old file or the whole new one. Not forced to disk: what a crash cuts short is
-// found out by load. Error{InvalidArgument} with path and reason when it cannot be written.
+// Stores the text of the key. Writes a file under a name that only this process uses and renames
+// it, so that readers see either the old file or the complete new one. The file is not forced to
+// disk; load() detects one that a crash truncated. Throws Error{InvalidArgument} with the path and
+// the reason if the file cannot be written.
 void store(const std::string& folder, const std::string& key, const std::string& text);
 
-// The file of a key: keys of one hash share it, and the last one stored is there.
+// Returns the path of a key's file. Keys with the same hash share one file, which holds the key
+// that was stored last.
 std::string store_path(const std::string& folder, const std::string& key);
 
 }  // namespace tessera::planner::internal

@@ -16,7 +16,8 @@ double filled(double lines, double density, double places) {
   return -lines * std::expm1(places * std::log1p(-std::min(density, 1 - 1e-12)));
 }
 
-// Median of the largest of n standard normal numbers, to 0.02 from n = 6 on; 0 for one.
+// Returns the median of the largest of n standard normal numbers, accurate to 0.02 from n = 6 on; 0
+// for one.
 double largest_of(double n) {
   if (n < 2) return 0;
   constexpr double kLogFourPi = 2.5310242469692907;
@@ -25,8 +26,9 @@ double largest_of(double n) {
   return root - (std::log(root * root / 2) + kLogFourPi - 2 * kMedian) / (2 * root);
 }
 
-// Rows are cut where the running sum of non-zeros passes equal shares. By so many rows the worst of
-// six workers is beyond its share: mean and spread for uniform ends inside the cut rows.
+// Rows are divided where the running sum of non-zeros passes equal shares. These are the mean and
+// the spread, in rows, by which the worst of six workers exceeds its share, if the ends of the
+// shares are uniform within the rows.
 constexpr double kRowsBeyondShare = 0.6, kSpreadBeyondShare = 0.15;
 
 struct Share {
@@ -34,19 +36,20 @@ struct Share {
   double rows = 0, nonzeros = 0;
 };
 
-// Records list their fullest rows first, so the last worker's even share of the non-zeros has the
-// most rows. How many of the rows that are not empty: binomial rows, walked from the shortest up.
+// Returns the share of the non-empty rows that the last worker gets. Records list their fullest
+// rows first, so the last worker's even share of the non-zeros has the most rows. Row lengths are
+// binomial and are counted from the shortest up.
 double last_share_of_rows(const TileLoad& load, double workers) {
   const double density = std::min(load.density(), 1 - 1e-12), columns = load.columns;
   const double mean = columns * density;
   constexpr double kManyPerRow = 30;
   if (mean > kManyPerRow) {
-    // Normal rows: the shortest rows with a sixth of the non-zeros are a sixth of all and so much
-    // more, the density of the normal distribution at its lower sixth.
+    // Long rows are nearly normal. The shortest rows that hold a sixth of the non-zeros are more
+    // than a sixth of all rows, by the density of the normal distribution at its lower sixth.
     constexpr double kNormalAtSixth = 0.25;
     return 1 / workers + kNormalAtSixth * std::sqrt((1 - density) / mean);
   }
-  double chance = std::exp(columns * std::log1p(-density));  // of exactly k
+  double chance = std::exp(columns * std::log1p(-density));  // of exactly k non-zeros in a row
   const double any = 1 - chance;
   double rows = 0, missing = mean / workers;
   for (double k = 1; k <= columns; ++k) {
@@ -58,7 +61,8 @@ double last_share_of_rows(const TileLoad& load, double workers) {
   return 1;
 }
 
-// Whole rows by weight: the worker with the most rows, and the one whose rows are cut worst.
+// Returns two shares of whole rows by weight: that of the worker with the most rows, and that of
+// the worker whose rows are divided worst.
 std::array<Share, 2> weighted_shares(const WorkersJob& job, double rows, double nonzeros) {
   const TileLoad& load = job.load;
   const auto workers = static_cast<double>(job.kernel.workers);
@@ -75,7 +79,8 @@ std::array<Share, 2> weighted_shares(const WorkersJob& job, double rows, double 
   return {last, Share{job.z, std::ceil(mine / per_row), mine}};
 }
 
-// Equal rectangles of rows x batch: nothing evens out the rows.
+// Returns the share if workers get equal rectangles of rows x batch. Nothing then evens out the
+// rows.
 Share rectangle_share(const WorkersJob& job, std::int64_t rows) {
   thread_local std::vector<codelets::WorkShare> shares;
   const TileLoad& load = job.load;
@@ -92,7 +97,8 @@ Share rectangle_share(const WorkersJob& job, std::int64_t rows) {
   return {most->cols.size(), mine, mine * per_row + largest_of(draws) * spread};
 }
 
-// The slowest worker of one record of an element kernel that shares out rows and the batch.
+// Returns the cycles of the slowest worker in one record, for an element kernel that divides rows
+// and the batch.
 double slowest_share(const WorkersJob& job, double rows, double nonzeros) {
   const auto whole_rows = static_cast<std::int64_t>(std::ceil(rows));
   const auto cost = [&](const Share& share) {
@@ -144,7 +150,7 @@ TileLoad cell_load(Dims share, double blocks, const Scatter& scatter) {
   const double average = rows * columns * scatter.density;
   const double most = std::max(std::ceil(average), blocks);
   const double density = std::min(1.0, most / (rows * columns));
-  // Blocks that come together leave more rows empty: count as many columns fewer.
+  // Blocks that come together leave more rows empty, which fewer columns model.
   const double together = std::sqrt(static_cast<double>(scatter.size));
   const double filled_rows = std::ceil(filled(rows, density, columns / together));
   return {.lines = rows,
@@ -165,7 +171,7 @@ TileLoad swapped(const TileLoad& load) {
 
 std::int64_t workers_cycles(const WorkersJob& job) {
   if (job.load.nonzeros <= 0) return 0;  // no worker is started
-  // Pieces of at least one; a row that is cut belongs to two.
+  // A piece has at least one non-zero. A row that is cut belongs to two pieces.
   const double records = std::min(static_cast<double>(job.records), job.load.nonzeros);
   const double nonzeros = job.load.nonzeros / records;
   const double rows = std::min(nonzeros, (job.load.rows - 1) / records + 1);
@@ -183,9 +189,9 @@ std::int64_t cycles_at(const codelets::LinearCycles& formula, const TileLoad& lo
 double mean_hand(double columns, double density, std::int64_t hands) {
   const double mean = columns * density, h = static_cast<double>(hands);
   if (density >= 1) return std::ceil(columns / h);
-  // So many that the remainder is any of 0 .. hands - 1.
+  // With so many non-zeros, each remainder 0 .. hands - 1 is equally likely.
   if (mean > 4 * h) return mean / h + (h - 1) / (2 * h);
-  double chance = std::exp(columns * std::log1p(-density));  // of exactly k
+  double chance = std::exp(columns * std::log1p(-density));  // of exactly k non-zeros in a row
   double sum = 0;
   const double last = std::min(columns, mean + 8 * std::sqrt(mean) + 8);
   for (double k = 0; k < last;) {

@@ -21,18 +21,19 @@ PassCost grad_a_cost(const Plan& forward, const Plan& backward, const Problem& p
   cost.pass = Pass::GradA;
   const RehomeCost move = rehome_cost(forward, backward, problem.data_type, machine);
   cost.terms.insert(cost.terms.begin(), {"re-home values", move.cycles, move.temp});
-  cost.terms.back().cycles += move.overhead;  // barriers and launches
+  cost.terms.back().cycles += move.overhead;  // the last term is barriers and launches
   return cost;
 }
 
-// Bytes of the buckets alone: what the other layout adds to a tile.
+// Returns the bytes of the buckets alone, which one layout adds to the tiles of the other.
 Bytes bucket_bytes(const Plan& plan, const Problem& problem, const device::Machine& machine) {
   const std::int64_t words = plan.fwd_meta_words.value + plan.grad_a_meta_words.value;
   const std::int64_t values = plan.nonzeros_per_bucket * bytes_of(problem.data_type);
   return Bytes(words * machine.word_bits / 8 + values * (1 + problem.grad_w));
 }
 
-// Nothing when a tile cannot hold both, or temporary memory passes its bound.
+// Joins the plans of two layouts. Returns nullopt if a tile cannot hold both or if temporary memory
+// exceeds its bound.
 std::optional<Plan> joined(Plan forward, const Plan& backward, const Problem& problem,
                            const device::Machine& machine, Bytes temp_bound) {
   PlanCost cost{{}, {}, {}, {forward.cost.passes.front()}};
@@ -60,7 +61,7 @@ PlanResult plan_two_layouts(const Asked& asked, std::int64_t fewer_than, Search 
   if (!may_split(asked.problem, asked.options)) return best;
   std::optional<PatternStats> turned;
   if (asked.stats != nullptr) turned = transposed(*asked.stats);
-  // Each side is searched for less than what is left for it.
+  // Each layout is searched only for plans with fewer cycles than are left for it.
   const auto find = [&](const Problem& problem, const PatternStats* stats, std::int64_t less) {
     const CaseSet set = make_cases(problem, asked.machine, asked.options, stats);
     PlanResult result = find_plan(set.cases, search, less);

@@ -4,10 +4,10 @@
 
 namespace tessera::planner::internal {
 
-// The cheapest plan with a layout of its own for GradA: R in its buckets for Fwd, transpose(R) in
-// others for GradA, and values that go from one to the other once a training step; GradW on either
-// side. NoPlan when none costs less than `fewer_than` cycles, when a tile cannot hold both, or when
-// the request speaks of one layout.
+// Returns the cheapest plan with a separate layout for GradA: R in the buckets of Fwd, transpose(R)
+// in those of GradA, and a move of the values from one to the other once per training step. GradW
+// runs on either layout. The status is NoPlan if no such plan costs fewer than `fewer_than` cycles,
+// if a tile cannot hold both layouts, or if the request allows only one layout.
 PlanResult plan_two_layouts(const Asked& asked, std::int64_t fewer_than, Search search);
 
 }  // namespace tessera::planner::internal
