@@ -41,7 +41,7 @@ struct TermShare {
 struct TermChange {
   Pass pass = Pass::Fwd;
   std::string name;
-  Cycles more;  // negative if the other plan is cheaper in this term
+  Cycles more;  // negative: the other plan is cheaper here
 
   friend bool operator==(const TermChange&, const TermChange&) = default;
 };

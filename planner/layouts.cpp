@@ -37,7 +37,7 @@ TwoProblems two_problems(const Problem& problem, bool grad_w_there) {
 }
 
 std::int64_t rehome_senders(Dims from, Dims to, std::int64_t values) {
-  // Of `parts` equal parts of a side, those that one of `others` parts touches.
+  // Returns how many of `parts` equal parts of a side one of `others` equal parts may touch.
   const auto touched = [](std::int64_t parts, std::int64_t others) {
     return std::min(parts, ceil_div(parts, others) + (parts % others != 0));
   };
@@ -46,7 +46,8 @@ std::int64_t rehome_senders(Dims from, Dims to, std::int64_t values) {
 }
 
 Cycles pack_cycles(std::int64_t values, const device::Machine& machine) {
-  // A worker issues every `workers` cycles; starting costs as much as in the vector kernels.
+  // A worker issues an instruction every `workers` cycles. Its start costs as much as in the vector
+  // kernels.
   constexpr std::int64_t kInstructions = 3, kStart = 20;
   if (values == 0) return Cycles(0);
   return Cycles(machine.workers * (kStart + kInstructions * ceil_div(values, machine.workers)));

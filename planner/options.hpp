@@ -6,17 +6,18 @@
 
 namespace tessera::planner {
 
-// Parts of a plan that the caller fixes; what is left empty is searched.
+// The parts of a plan that the caller fixes (pins). The planner searches those that are empty.
 struct PlanConstraints {
-  std::optional<std::int64_t> x, y, z;          // partition counts, 1 .. tiles
+  std::optional<std::int64_t> x, y, z;          // counts of parts, 1 .. tiles
   std::optional<bool> grad_w_exchange_buckets;  // true: buckets travel in GradW, false: operands
-  std::optional<bool> use_dense;  // true: all of R as dense blocks, false: sparse; open: cheaper
+  std::optional<bool> use_dense;  // true: all of R as dense blocks; false: sparse; open: cheaper
 
   friend bool operator==(const PlanConstraints&, const PlanConstraints&) = default;
 };
 
-// PopSparse (PopLibs 3.4) does these things otherwise than it says or means to. Each switch brings
-// one of them back; with all on, plans equal PopSparse's in every number. All are off by default.
+// Switches for the behaviour of PopSparse (PopLibs 3.4) that differs from its documentation or its
+// intention. Each switch restores one of these differences. All are off by default; with all on,
+// plans equal PopSparse's in every number.
 struct PopLibsQuirks {
   bool zero_cycles_per_partial = false;   // clearing sums costs 1 cycle each, not 1 per 64 bits
   bool reduction_memory_tests_z = false;  // partial sums count when z is split, not when y is
@@ -27,13 +28,13 @@ struct PopLibsQuirks {
   bool second_operands_if_fetched = false;  // GradW: no second buffer for operands that are at home
   bool five_words_per_grad_w_worker = false;  // element meta-info: 5 words per GradW worker, not 4
   bool align_meta_words_as_bytes = false;     // bucket meta-info rounded up to 4 words, not 4 bytes
-  bool meta_not_divided_by_z = false;         // every bucket has room for the whole (x, y) cell
+  bool meta_not_divided_by_z = false;         // every bucket has capacity for the whole (x, y) cell
   bool no_end_marker_room = false;            // capacity does not count the end marker
   bool double_memory_bound = false;           // no plan: bound doubled up to the tile, then dropped
-  bool room_ignores_scatter = false;          // bucket room from the average alone
+  bool room_ignores_scatter = false;          // bucket capacity from the average alone
   bool ignore_resident_memory = false;        // only temporary memory is bounded
   bool free_steps = false;                    // barriers, launches, new senders: free
-  bool free_propagation = false;              // spills are taken to cost nothing
+  bool free_propagation = false;              // spills are assumed to cost nothing
   bool average_tile = false;        // work of the average tile, rows rounded up, not of the fullest
   bool receives_own_parts = false;  // a tile's own bucket and sums travel like the others'
   bool never_chooses_dense = false;  // useDense changes nothing but the flag in the plan
@@ -42,33 +43,37 @@ struct PopLibsQuirks {
   bool check_element_offsets_only = false;  // block word limits are found out while encoding
 
   friend bool operator==(const PopLibsQuirks&, const PopLibsQuirks&) = default;
+
+  // Returns the quirks with all switches on.
   static PopLibsQuirks all();
 };
 
-// Everything a caller can turn. Text keys are PopSparse's names in camelCase.
+// The options of a request. Their keys in text are PopSparse's names in camelCase.
 struct Options {
-  // Share of a tile's memory that temporary data may take. (0, 1]; PopSparse's tools use 1.
-  // Raise it when there is no plan, lower it to leave room for other layers.
+  // The share of a tile's memory that temporary data may take, in (0, 1]. PopSparse's tools use 1.
+  // Raise it if there is no plan; lower it to leave memory to other layers.
   double available_memory_proportion = 0.6;
 
-  // Extra room in each bucket, of values and of meta-information. [0, 1000]. Raise it for patterns
-  // that are far from uniform: less spills, more memory and more bytes to move.
+  // The extra capacity of each bucket for values and meta-information, as a proportion from 0 to
+  // 1000. Raise it for patterns that are far from uniform: there are fewer spills, but buckets take
+  // more memory and more bytes move.
   double meta_info_bucket_oversize_proportion = 0.3;
 
-  // Chance that a pattern scattered as the planner expects needs no spill at all: buckets get at
-  // least the room for that. [0, 1); 0: the proportion above alone decides, as in PopSparse. Text
-  // that sets the proportion and not this one means 0. A spilled block costs every tile a barrier
-  // and a visit, room costs a few bytes to move.
+  // The chance, in [0, 1), that a random pattern as the planner expects it needs no spill. Buckets
+  // get at least the capacity for that. With 0, the proportion above alone decides, as in
+  // PopSparse; an option text that sets the proportion but not the confidence means 0. A spilled
+  // block costs every tile a barrier and a visit; capacity costs a few bytes to move.
   double bucket_confidence = 0.999;
 
-  // Element-wise GradA: read the forward meta-information transposed (true) or keep separate
-  // meta-information (false: faster, more memory); left open, what is cheaper. PopSparse's default,
-  // and so that of any quirk, is true. Block layers always share.
+  // GradA of element-wise layers. True: it reads the forward meta-information transposed. False: it
+  // has separate meta-information, which is faster and takes more memory. Open: the cheaper of the
+  // two. PopSparse's default is true, so with any quirk an open option means true. Block layers
+  // always share.
   std::optional<bool> shared_buckets;
 
-  // May GradA have a layout of its own, with transpose(R) in other buckets, where that is cheaper
-  // with the values' way from one to the other? Never with pinned counts, given shared_buckets or
-  // quirks: those speak of one layout.
+  // True: GradA may have a separate layout, with transpose(R) in other buckets, if that is cheaper
+  // including the move of the values from one layout to the other. Has no effect with pinned
+  // counts, a given shared_buckets or quirks, because these refer to a single layout.
   bool per_pass_plans = true;
 
   // GradW: bring operands into block order with a kernel (true) or with copies (false).
@@ -92,7 +97,8 @@ struct Options {
   friend bool operator==(const Options&, const Options&) = default;
 };
 
-// Options from JSON text, laid over `base`. `where` names the text in messages.
+// Parses options from JSON text; keys that it lacks keep their values in `base`. `where` names the
+// text in messages.
 // Keys: availableMemoryProportion, metaInfoBucketOversizeProportion, bucketConfidence,
 // sharedBuckets, perPassPlans, enableStructuredRearrangements, partitioner.optimiseForSpeed,
 // partitioner.forceBucketSpills, partitioner.useActualWorkerSplitCosts, searchLimit,
@@ -103,7 +109,8 @@ struct Options {
 // Error{InvalidArgument} names an unknown key, a wrong type, or a value and its legal range.
 Options parse_options(std::string_view json, std::string_view where, const Options& base = {});
 
-// The planConstraints object alone, as the tools take it.
+// Parses a planConstraints object alone, as the tools take it. Throws Error{InvalidArgument} as
+// parse_options().
 PlanConstraints parse_plan_constraints(std::string_view json, std::string_view where);
 
 // Throws Error{InvalidArgument} naming the option, its value and the legal range.

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// One value with its place in the text: everything a message needs.
+// A value with its place in the text, as messages need it.
 struct Entry {
   std::string_view where;
   std::string key;  // path of keys
@@ -72,7 +72,7 @@ std::int64_t read_count(const Entry& entry) {
   return count;
 }
 
-// Calls read(key, entry) for every member; read says whether it knows the key.
+// Calls read(key, entry) for every member. `read` returns false if it does not know the key.
 template <class Read>
 void read_object(const Entry& object, const std::vector<std::string_view>& legal, Read&& read) {
   if (!object.value.is_object()) throw_wrong(object, "an object");
@@ -147,7 +147,7 @@ Json parse_json(std::string_view text, std::string_view where) {
   }
 }
 
-// PopSparse keeps its constraints as JSON inside a string.
+// Reads constraints as an object or, as PopSparse has them, as JSON inside a string.
 PlanConstraints read_constraints_or_text(const Entry& entry) {
   if (!entry.value.is_string()) return read_constraints(entry);
   const Json inner = parse_json(entry.value.get_ref<const std::string&>(), entry.where);
@@ -204,7 +204,7 @@ Options parse_options(std::string_view json, std::string_view where, const Optio
   read_object({where, "", document}, legal, [&](std::string_view key, const Entry& entry) {
     return read_option(key, entry, options);
   });
-  // Whoever asks for a slack gets that slack.
+  // A caller who sets the slack alone gets exactly that slack.
   if (document.contains("metaInfoBucketOversizeProportion") &&
       !document.contains("bucketConfidence"))
     options.bucket_confidence = 0;

@@ -9,7 +9,7 @@ namespace {
 
 using internal::Json;
 
-// Reads the machine with the reader of machine files, which knows the fields and their ranges.
+// Machine files have their own reader, which knows the fields and their ranges.
 device::Machine read_machine(const Json* machine, std::string_view where) {
   const internal::Place place{where, "machine"};
   if (machine == nullptr) internal::throw_missing(place);

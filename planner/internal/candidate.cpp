@@ -23,7 +23,7 @@ Candidate block_candidate(BlockShape block, bool dense) {
 std::int64_t amp_grain(DataType type) { return type == DataType::Float ? 8 : 16; }
 
 bool amp_fits(const Problem& problem, BlockShape block, const Options& options) {
-  // PopSparse tries the coarser batch grain even if GradW, which alone uses it, is not planned.
+  // PopSparse tries the coarser batch grain even where its only use, GradW, is not planned.
   if (!problem.grad_w && options.quirks == PopLibsQuirks{}) return false;
   const bool whole = problem.size.z % amp_grain(problem.data_type) == 0;
   return (whole || !options.quirks.even_batch_parts) && block.rows % 4 == 0 && block.cols % 4 == 0;

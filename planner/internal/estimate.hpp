@@ -17,7 +17,8 @@ struct Step {
   std::int64_t cycles = 0, temp = 0;
 };
 
-// The steps of one pass in running order. Fixed room: filled in the innermost loop of the search.
+// The steps of one pass in running order. The array has a fixed size because the innermost loop of
+// the search fills it.
 struct PassEstimate {
   Pass pass = Pass::Fwd;
   std::array<Step, 10> steps;
@@ -45,39 +46,47 @@ struct Estimate {
   std::int64_t cycles = 0, temp = 0, resident = 0;
 };
 
-// What every step of one cut costs. Pure; never allocates after the first few calls per thread.
+// Returns the cost of every step of one cut. Pure; never allocates after the first few calls of a
+// thread.
 Estimate estimate(const Case& c, const Cut& cut, const BucketSize& bucket);
 
-// The parts of estimate: a pass each.
+// The parts of estimate(), one for each pass.
 PassEstimate estimate_fwd(const Case& c, const Cut& cut, const BucketSize& bucket);
 PassEstimate estimate_grad_a(const Case& c, const Cut& cut, const BucketSize& bucket);
 PassEstimate estimate_grad_w(const Case& c, const Cut& cut, const BucketSize& bucket);
 
-// Bytes that lie on a tile all the time: its bucket and its even share of the dense operands.
+// Returns the bytes that stay on a tile all the time: its bucket and its even share of the dense
+// operands.
 std::int64_t resident_bytes(const Case& c, const Cut& cut, const BucketSize& bucket);
 
-// Expected cycles of propagation: `steps` exchanges of `bytes` to every tile, each with a compute
-// step in which most tiles only look for records, and one question, in case anything spills. A
-// spill almost always finds room one step away.
+// Returns the expected cycles of propagation: if anything spills, `steps` exchanges of `bytes` to
+// every tile, each with a compute step in which most tiles only look for records, and one question.
+// A spilled block almost always fits in a bucket one step away.
 std::int64_t propagation_cycles(const Case& c, double spill_chance, std::int64_t steps,
                                 std::int64_t bytes);
 
 // Helpers that more than one pass uses.
 // Cycles until a tile has begun to receive from `senders` others in one exchange.
 std::int64_t receive_starts(const Case& c, std::int64_t senders);
-// Working out one question and telling all tiles, without its barrier and launch.
+
+// Returns the cycles to answer one question and to broadcast the answer to all tiles, without its
+// barrier and launch.
 std::int64_t control_cycles(const device::Machine& machine);
-// Of `tiles` that hold equal shares of `rows`, those that send to one that needs all rows: the
-// others, or all with a share when somebody has none.
+
+// Returns the number of tiles that send to a tile that needs all `rows`, of which `tiles` tiles
+// hold equal shares: all others, or all that have a share if there are fewer rows than tiles.
 std::int64_t other_sharers(std::int64_t tiles, std::int64_t rows);
 codelets::MatMulKernel kernel_of(const Case& c, Method method, BlockShape block);
 std::int64_t zeroing_cycles(const Case& c, std::int64_t partials);
-// A dense operand before a pass: a tile needs `needed` grains of the `all` there are.
+
+// The fetch of a dense operand before a pass: a tile needs `needed` of all `all` grains.
 struct Fetch {
   std::int64_t needed = 0, all = 0, tiles = 0, grain_bytes = 0;
-  bool at_home = false;  // the tile alone takes these, and holds them
+  bool at_home = false;  // the tile holds all that it needs
 };
-// Bytes that a tile must fetch. Upstream: none when its even share of the operand is as large.
+
+// Returns the bytes that a tile must fetch. Under even_operand_shares these are 0 if an even share
+// of the operand is at least as large as the need, as in PopSparse.
 std::int64_t fetched_bytes(const Case& c, const Fetch& fetch);
 
 }  // namespace tessera::planner::internal

@@ -8,7 +8,7 @@
 #include "tessera/planner/internal/estimate.hpp"
 #include "tessera/planner/internal/tile_load.hpp"
 
-// GradW: dR[x][y] += dQ[x][z] * S[y][z] at R's non-zeros, in forward naming.
+// The estimate of GradW: dR[x][y] += dQ[x][z] * S[y][z] at R's non-zeros, in forward naming.
 namespace tessera::planner::internal {
 namespace {
 
@@ -20,8 +20,9 @@ struct GradWView {
   codelets::ExchangeWidth width;
 };
 
-// Order of dimensions on the tiles, outer to inner: y z x when buckets travel, else x y z. Parts
-// along a dimension are neighbours when nothing inside it is cut.
+// The number of neighbouring tiles that take the same data, along each dimension. The dimensions
+// are mapped to tiles in the order y z x, outer to inner, if buckets travel, otherwise x y z. Parts
+// along a dimension are neighbours if no dimension inside it is cut.
 struct Consecutive {
   std::int64_t x, y, z;  // tiles in a row that take the same data
 };
@@ -58,7 +59,7 @@ OperandBytes fetch_operands(const GradWView& v, PassEstimate& pass) {
   const Case& c = v.c;
   const Dims share = v.cut.share, all = c.grains, grain = c.candidate.grain;
   const Consecutive row = consecutive(c, v.cut.parts);
-  // Where operands travel, tiles do not stand where Fwd has them: nothing is at home.
+  // If operands travel, GradW orders the tiles differently from Fwd, so no operand is at home.
   const Dims parts = v.cut.parts;
   const bool moved = !c.candidate.exchange_buckets &&
                      parts.x * parts.y * parts.z > std::max({parts.x, parts.y, parts.z});
@@ -86,7 +87,8 @@ OperandBytes fetch_operands(const GradWView& v, PassEstimate& pass) {
   return bytes;
 }
 
-// After this step the rearranged copies are what is held.
+// Adds the step that rearranges the operands. Returns the bytes held after it: those of the
+// rearranged copies if the method rearranges.
 OperandBytes rearrange_operands(const GradWView& v, OperandBytes held, PassEstimate& pass) {
   const Case& c = v.c;
   if (c.candidate.grad_w != Method::BlockGradWAmp) {
@@ -103,7 +105,7 @@ OperandBytes rearrange_operands(const GradWView& v, OperandBytes held, PassEstim
   return {v.q_bytes, v.s_bytes};
 }
 
-// A full circle along z, so that every bucket meets every part of the batch.
+// Adds the exchanges along z: a full cycle, so that every bucket meets every part of the batch.
 void exchange_along_z(const GradWView& v, PassEstimate& pass) {
   const std::int64_t rounds = v.cut.parts.z;
   if (rounds == 1) return pass.add("exchange along z", 0, 0);
@@ -119,7 +121,8 @@ void exchange_along_z(const GradWView& v, PassEstimate& pass) {
   pass.barriers += rounds;
 }
 
-// Worker k of the plain kernels has the non-zeros [lo, hi) of all rows laid end to end.
+// Returns the cycles of the busiest worker of the plain kernels. Each worker has a range [lo, hi)
+// of the non-zeros of all rows in order.
 std::int64_t busiest_run(const Case& c, const codelets::MatMulKernel& kernel, std::int64_t z,
                          const UniformCounts& counts) {
   const codelets::LinearCycles cycles = codelets::worker_cycles(kernel, z);
@@ -133,7 +136,7 @@ std::int64_t busiest_run(const Case& c, const codelets::MatMulKernel& kernel, st
       most = std::max(most, scan + kernel.workers * cycles(rows, nonzeros).value);
       continue;
     }
-    // Upstream gives every row all non-zeros and then divides everything by the number of rows.
+    // PopSparse gives every row all non-zeros and then divides everything by the number of rows.
     const std::int64_t listed_rows = ceil_div(nonzeros, counts.per_row);
     const std::int64_t sum = scan + kernel.workers * cycles(rows, rows * nonzeros).value;
     most = std::max(most, ceil_div(sum, listed_rows));
@@ -155,8 +158,8 @@ std::int64_t one_round_cycles(const GradWView& v) {
          kernel.workers * codelets::worker_cycles(kernel, z)(counts.rows, blocks).value;
 }
 
-// The fullest tile: in every round its own bucket's piece of the cell, or an even part of
-// another's.
+// Returns the cycles of one round on the fullest tile, which works on the piece of the cell in its
+// own bucket or on an even piece in another bucket.
 std::int64_t fullest_round_cycles(const GradWView& v, const BucketSize& bucket) {
   const Case& c = v.c;
   const codelets::MatMulKernel kernel = kernel_of(c, c.candidate.grad_w, c.problem.block);
@@ -171,7 +174,8 @@ std::int64_t fullest_round_cycles(const GradWView& v, const BucketSize& bucket) 
   return scan + cycles_at(load, piece) + workers_cycles({kernel, piece, 1, v.cut.share.z, grain});
 }
 
-// Buckets make one step and come all the way home, or operands go to where the spilled are.
+// Returns the expected cycles of propagation. Either buckets make one step and then return to their
+// own tiles, or operands travel to the tiles of the spilled blocks.
 std::int64_t propagation(const GradWView& v, const BucketSize& bucket) {
   const Dims parts = v.cut.parts;
   if (v.c.candidate.exchange_buckets)
@@ -181,7 +185,8 @@ std::int64_t propagation(const GradWView& v, const BucketSize& bucket) {
   return propagation_cycles(v.c, bucket.spill_chance, parts.z, bytes);
 }
 
-// Travelling operands land beside those that are there, in a shift as in a round over z.
+// Returns the bytes of a second buffer for operands: operands that arrive, in a shift or in a round
+// over z, are stored beside those that are in use.
 std::int64_t second_operands(const GradWView& v, OperandBytes held) {
   if (v.c.quirks().second_operands_if_fetched) return held.sum();
   const Dims parts = v.cut.parts;

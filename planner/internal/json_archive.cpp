@@ -7,7 +7,7 @@
 namespace tessera::planner::internal {
 namespace {
 
-// A value as a message shows it: short, whatever a file holds.
+// Returns a value in the short form in which messages show it.
 std::string shown(const Json& value) {
   if (value.is_structured()) return value.is_array() ? "an array" : "an object";
   constexpr std::size_t kLongest = 60;
@@ -16,7 +16,7 @@ std::string shown(const Json& value) {
   return text;
 }
 
-// Which of two equal keys wins is nobody's guess.
+// Refuses a key that occurs twice in one object, because it is not defined which value would count.
 class TwinKeys {
  public:
   explicit TwinKeys(std::string_view where) : where_(where) {}

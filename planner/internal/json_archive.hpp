@@ -17,11 +17,12 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/units.hpp"
 
-// Values to JSON and back from one list of fields. A type is described once,
+// The archive writes values to JSON and reads them back from one list of fields. A type is
+// described once,
 //   void describe(auto& fields, MaybeConst<Dims> auto& dims) { fields("x", dims.x, kCounts); ... }
-// and JsonWriter and JsonReader are the two things that `fields` may be. The reader trusts nothing:
-// Error{BadInput} names the place, the value and the legal range; a missing key is an error, but
-// for an optional value; so is a key that no field has.
+// and `fields` is a JsonWriter or a JsonReader. The reader does not trust its input: it throws
+// Error{BadInput} that names the place, the value and the legal range. A missing key is an error,
+// except for an optional value; a key that no field has is an error too.
 namespace tessera::planner::internal {
 
 using Json = nlohmann::ordered_json;
@@ -29,7 +30,7 @@ using Json = nlohmann::ordered_json;
 template <class Given, class T>
 concept MaybeConst = std::same_as<std::remove_const_t<Given>, T>;
 
-// A list of described values is written by the overloads for lists, never as a described value.
+// True for std::vector, which the overloads for lists write and read, and not describe().
 template <class T>
 inline constexpr bool kIsList = false;
 template <class T>
@@ -39,11 +40,11 @@ struct WholeRange {
   std::int64_t least = 0, most = 0;
 };
 
-// Every enumerator of a type with its name in JSON.
+// All enumerators of a type with their names in JSON.
 template <class E>
 using Names = std::vector<std::pair<E, std::string>>;
 
-// Names that to_string gives.
+// Returns the enumerators with their names by to_string().
 template <class E>
 Names<E> names_of(std::initializer_list<E> all) {
   Names<E> names;
@@ -51,7 +52,7 @@ Names<E> names_of(std::initializer_list<E> all) {
   return names;
 }
 
-// Where a value stands: the text's name and the path of keys in it.
+// The place of a value: the name of the text and the path of keys in it.
 struct Place {
   std::string_view where;
   std::string path;
@@ -62,15 +63,15 @@ struct Place {
   Place item(std::size_t i) const { return {where, fmt::format("{}[{}]", path, i)}; }
 };
 
-// Error{BadInput} "<where>: <path> is <value>; it must be <legal>".
+// Throws Error{BadInput} "<where>: <path> is <value>; it must be <legal>".
 [[noreturn]] void throw_bad(const Place& place, std::string_view value, std::string_view legal);
 [[noreturn]] void throw_bad_value(const Place& place, const Json& value, std::string_view legal);
 [[noreturn]] void throw_missing(const Place& place);
 
-// The text as JSON; Error{BadInput} for what is not JSON or has a key twice in one object.
+// Parses JSON. Throws Error{BadInput} if the text is not JSON or has a key twice in one object.
 Json parse_strict(std::string_view text, std::string_view where);
 
-// JSON text that keeps every number and has a line for each member.
+// Returns JSON text that keeps every number and has one line for each member.
 std::string to_text(const Json& json);
 
 class JsonWriter {
@@ -85,7 +86,8 @@ class JsonWriter {
   void operator()(std::string_view key, const std::optional<T>& value, const Legal&... legal) {
     if (value) (*this)(key, *value, legal...);
   }
-  // A nested object whose fields belong to the described value itself.
+
+  // Writes a nested object whose fields belong to the described value itself.
   template <class Describe>
   void group(std::string_view key, Describe&& describe_members) {
     JsonWriter members(object_[std::string(key)]);
@@ -155,7 +157,7 @@ class JsonReader {
     members.finish();
   }
 
-  // Call when all fields were read: refuses keys that nothing asked for.
+  // Throws Error{BadInput} for keys that no field has. Call it after all fields were read.
   void finish() const;
 
  private:
@@ -203,7 +205,7 @@ class JsonReader {
   std::vector<std::string_view> asked_;
 };
 
-// A described value as a JSON object.
+// Returns a described value as a JSON object.
 template <class T>
 Json to_json_object(const T& value) {
   Json object;

@@ -12,14 +12,14 @@
 #include "tessera/planner/internal/tile_load.hpp"
 
 // Nearly every cost falls when shares get smaller, and shares are smallest where counts are
-// largest; what grows with a count itself (rounds, depth of a reduction) is least at the smallest
-// count. Taking each term at its own best corner is a bound for the whole box.
+// largest. Costs that grow with a count (rounds, depth of a reduction) are least at the smallest
+// count. The sum of all terms, each at its own best corner, is therefore a bound for the whole box.
 namespace tessera::planner::internal {
 namespace {
 
 Dims swap_xy(Dims d) { return {d.g, d.y, d.x, d.z}; }
 
-// A box in one pass's naming, with the least sizes anywhere in it.
+// A box in the naming of one pass, with the least sizes anywhere in it.
 struct Least {
   Dims lo, hi;              // partition counts
   Dims grain;               // of the pass
@@ -36,8 +36,8 @@ struct Terms {
   void hold(std::int64_t bytes) { temp = std::max(temp, bytes); }
 };
 
-// The methods' formulas rise with z in steps of two grains, except that one and two grains have
-// their own, cheaper loops: the least of four neighbours bounds everything above.
+// The formulas of the methods rise with z in steps of two grains, but one and two grains have
+// separate, cheaper loops. The least of four neighbours therefore bounds all larger counts.
 constexpr std::int64_t kNeighbours = 4;
 
 codelets::LinearCycles least_worker(const codelets::MatMulKernel& kernel, std::int64_t least_grains,
@@ -53,8 +53,9 @@ codelets::LinearCycles least_worker(const codelets::MatMulKernel& kernel, std::i
   return least;
 }
 
-// workers * busiest worker, where rows x z grains are shared: at least the sum over all workers.
-// No loop treats a non-zero cheaper per grain of z than the loop of one or of two grains.
+// Returns a bound of workers * busiest worker, where workers divide rows x z grains: the sum over
+// all workers. Per grain of z, no loop is cheaper for a non-zero than the loops of one and two
+// grains.
 std::int64_t shared_rows(const codelets::MatMulKernel& kernel, const Least& v,
                          std::int64_t blocks) {
   if (v.counts.rows == 0) return 0;  // no worker is started
@@ -67,7 +68,8 @@ std::int64_t shared_rows(const codelets::MatMulKernel& kernel, const Least& v,
          v.counts.rows * std::min(one.per_row, two.per_row) + blocks * v.share.z * per_two / 2;
 }
 
-// R's rows of the swapped cell are not walked: upstream takes average columns times all rows.
+// Returns a bound for ElementTranspose, which deals each row's non-zeros to the workers. Under
+// transpose_from_swapped_counts it takes average columns times all rows, as PopSparse does.
 std::int64_t dealt_rows(const Case& c, const codelets::MatMulKernel& kernel, const Least& v) {
   const auto worker = least_worker(kernel, v.share.z, v.most_z, v.grain.z);
   std::int64_t rows = v.counts.rows, dealt = std::max(rows, v.counts.total / kernel.workers);
@@ -98,8 +100,8 @@ std::int64_t least_multiply(const Case& c, Method method, const Least& v) {
   return scan + loads + kernel.workers * worker(0, blocks).value;
 }
 
-// Whether every partition of the box fetches a dense operand of which `needed` grains are the least
-// a tile uses: certain when it is also taken by another tile, which has its own even share.
+// Returns true if every partition of the box must fetch a dense operand of which a tile uses at
+// least `needed` grains. This is certain if another tile takes it too and has a share of it.
 bool must_fetch(const Case& c, std::int64_t needed, std::int64_t takers) {
   return takers > 1 && (needed > 1 || !c.quirks().even_operand_shares);
 }
@@ -117,7 +119,8 @@ std::int64_t least_reduce(const Case& c, const Least& v, std::int64_t sums) {
     if (v.hi.y > 1 || !c.types_differ()) return 0;
     return codelets::cast_cycles(own, from, to, workers).value;
   }
-  // Whole turns of the loop only: a remainder may be cheaper than the turn it replaces.
+  // Counts whole turns of the loop only, because a remainder may be cheaper than the turn it
+  // replaces.
   const std::int64_t turns = workers * 16 / bytes_of(from);
   return codelets::reduce_cycles(own / turns * turns, v.lo.y, from, to, workers).value;
 }
@@ -170,7 +173,7 @@ std::int64_t least_grad_w_multiply(const Case& c, const Least& v) {
     return rounds * (scan + kernel.workers * worker.start) +
            total * (load.per_nonzero + kernel.workers * worker.per_nonzero);
   }
-  // The busiest worker of each round has at least an even part of the round's non-zeros.
+  // The busiest worker of a round has at least an even part of the round's non-zeros.
   const std::int64_t started = total > 0 ? kernel.workers * worker.start : 0;
   const std::int64_t start = c.quirks().divide_grad_w_overheads ? 0 : rounds * (scan + started);
   return start + total * worker.per_nonzero;
@@ -227,7 +230,8 @@ Least least_fwd(const Case& c, const Box& box, const BucketSize& bucket) {
   v.most_z = ceil_div(c.grains.z, box.lo.z);
   v.counts = bucket.cell;
   if (!c.quirks().average_tile) {
-    // Fewer cells than anywhere in the box, as small as anywhere: not fuller than any cut's.
+    // The fewest and smallest cells in the box: their fullest is no fuller than that of any
+    // partition.
     const Scatter scatter =
         scatter_of(c, v.share, c.problem.density, box.lo.g * box.lo.x * box.lo.y);
     const TileLoad load = cell_load(v.share, c.has_map() ? 0 : mean_of_fullest(scatter), scatter);
@@ -253,7 +257,8 @@ Least swapped(const Case& c, const Least& fwd, const BucketSize& bucket) {
 
 Bound lower_bound(const Case& c, const Box& box) {
   Box cut = box;
-  // Counts at the far corner may be more than there are tiles; the sizes there are still a bound.
+  // The counts at the far corner may exceed the number of tiles, but the sizes there are still a
+  // bound.
   cut.lo.g = cut.hi.g = c.grains.g;
   const BucketSize bucket = bucket_size(c, make_cut(c, cut.hi), SizeRule::LowerBound);
   Bound bound;

@@ -6,14 +6,15 @@
 
 namespace tessera::planner::internal {
 
-// All partitions with counts in lo .. hi in every dimension.
+// The box of all partitions with counts in lo .. hi in every dimension.
 struct Box {
   Dims lo, hi;
 };
 
-// What no legal partition of the box undercuts. `possible` false: no partition of the box is legal.
-// Made of sums of bounds that each hold on their own, so it is not tight; a box of one partition
-// comes close. Pure, O(1), never allocates.
+// A lower bound of the costs of all legal partitions of a box. If `possible` is false, no partition
+// of the box is legal. The bound is a sum of bounds that each hold alone, so it is not tight; for a
+// box of one partition it is close to the cost. The function is pure, costs O(1) and never
+// allocates.
 struct Bound {
   bool possible = true;
   std::int64_t cycles = 0, temp = 0;

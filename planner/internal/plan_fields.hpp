@@ -5,10 +5,10 @@
 #include "tessera/planner/internal/quirk_list.hpp"
 #include "tessera/planner/planner.hpp"
 
-// The one list of what a plan and a request look like as JSON. A new field is one line here; a plan
-// that misses one does not load back as it was, which tests see. The inputs of the planner are
-// taken apart with structured bindings, because a plan cache that misses one of them answers
-// wrongly: a field that is not listed does not compile.
+// The one list of the fields of a plan and of a request in JSON. A new field takes one line here;
+// if it is missing, a plan does not load back unchanged, which a test detects. The inputs of the
+// planner are listed with structured bindings, so that a missing field does not compile, because a
+// plan cache without it would give wrong answers.
 namespace tessera::planner::internal {
 
 inline constexpr WholeRange kSizes{1, 2147483647};
@@ -82,7 +82,7 @@ void describe(auto& fields, MaybeConst<PopLibsQuirks> auto& quirks) {
   for (const auto& [key, member] : kQuirks) fields(key, quirks.*member);
 }
 
-// The keys of option text, so that this part of a file may be given as options again.
+// Uses the keys of option text, so that this part of a file can be given as options.
 void describe(auto& fields, MaybeConst<Options> auto& options) {
   auto& [memory, oversize, confidence, shared, per_pass, rearrangements, for_speed, force_spills,
          worker_costs, search_limit, constraints, quirks] = options;
@@ -143,7 +143,8 @@ void describe(auto& fields, MaybeConst<Plan> auto& plan) {
   fields("backward", plan.backward);
 }
 
-// Taken apart too: results have no ==, so no test would miss a field that a file forgets.
+// Also uses structured bindings, because results have no == with which a test could detect a
+// missing field.
 void describe(auto& fields, MaybeConst<PlanResult> auto& result) {
   auto& [status, has_plan, plan, memory_bound, least_temp, evaluations, reason] = result;
   fields("status", status, status_names());

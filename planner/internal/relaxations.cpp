@@ -89,8 +89,7 @@ std::optional<Relaxation> Relaxer::smaller_batch() {
   const std::int64_t all = batch_grains();
   const auto fits_of = [&](std::int64_t grains) { return fits(with_batch_of(grains)); };
   // Finds the largest multiple of every power of two that fits. Only batches above the largest so
-  // far
-  // are tried.
+  // far are tried.
   std::int64_t largest = 0;
   for (std::int64_t step = 1; step < all; step *= 2) {
     const std::int64_t most = (all - 1) / step;

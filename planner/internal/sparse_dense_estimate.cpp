@@ -9,21 +9,21 @@
 #include "tessera/planner/internal/estimate.hpp"
 #include "tessera/planner/internal/tile_load.hpp"
 
-// Fwd and GradA: a sparse operand times a dense one. GradA is Fwd with x and y swapped, so both are
-// told here in the pass's own naming: Q[x][z] = R[x][y] * S[y][z].
+// The estimate of Fwd and GradA, which multiply a sparse operand by a dense one. GradA is Fwd with
+// x and y swapped, so both are described in the naming of the pass: Q[x][z] = R[x][y] * S[y][z].
 namespace tessera::planner::internal {
 namespace {
 
 struct PassView {
   Pass pass;
   Method method;
-  Dims grain, grains, parts, share;  // of the pass's own dimensions
+  Dims grain, grains, parts, share;  // in the naming of the pass
   UniformCounts counts;              // of R as the kernel reads it, rows x columns
-  TileLoad load;                     // the same of the fullest cell
-  BlockShape block;                  // as the bucket holds it
+  TileLoad load;                     // of the fullest cell
+  BlockShape block;                  // as stored in the bucket
   std::int64_t bucket_bytes;
   double spill_chance;
-  bool x_consecutive, z_consecutive;  // parts along that dimension lie on neighbouring tiles
+  bool x_consecutive, z_consecutive;  // parts along that dimension are on neighbouring tiles
 };
 
 Dims swap_xy(Dims d) { return {d.g, d.y, d.x, d.z}; }
@@ -32,7 +32,7 @@ std::int64_t bucket_bytes(const Case& c, const BucketSize& bucket, std::int64_t 
   return bucket.blocks * c.problem.block.area() * c.input_bytes() + words * c.word_bytes();
 }
 
-// The busiest worker's share of rows x z grains, by the split the encoder uses.
+// Returns the cycles of the busiest worker, by the split of rows x z grains that the encoder uses.
 std::int64_t busiest_worker(const codelets::MatMulKernel& kernel, const PassView& v) {
   thread_local std::vector<codelets::WorkShare> shares;
   const bool rows_split =
@@ -48,7 +48,8 @@ std::int64_t busiest_worker(const codelets::MatMulKernel& kernel, const PassView
   return most.value;
 }
 
-// Each row's non-zeros are dealt to the workers in turn; all workers do all of z.
+// Returns the cycles of a worker if each row's non-zeros are dealt to the workers in turn and every
+// worker computes all of z.
 std::int64_t dealt_rows(const codelets::MatMulKernel& kernel, const PassView& v) {
   const std::int64_t dealt = v.counts.rows * ceil_div(v.counts.per_row, kernel.workers);
   return codelets::worker_cycles(kernel, v.share.z * v.grain.z)(v.counts.rows, dealt).value;
@@ -56,7 +57,7 @@ std::int64_t dealt_rows(const codelets::MatMulKernel& kernel, const PassView& v)
 
 std::int64_t fullest_tile_cycles(const Case& c, const PassView& v) {
   const codelets::MatMulKernel kernel = kernel_of(c, v.method, v.block);
-  // Each of the cell's buckets holds a piece of it, as far as there are non-zeros.
+  // Each of the cell's buckets holds a piece of it, unless there are fewer non-zeros than buckets.
   const std::int64_t pieces = std::min<std::int64_t>(v.parts.z, std::llround(v.load.nonzeros));
   const std::int64_t scan = codelets::expected_scan_cycles(v.method, v.parts.z, pieces, 1).value;
   if (v.load.nonzeros <= 0) return scan;
@@ -76,7 +77,8 @@ std::int64_t multiply_cycles(const Case& c, const PassView& v) {
   return scan + load + kernel.workers * worker;
 }
 
-// Values come row by row of blocks as the forward pass wants them.
+// Adds the step that transposes the values of blocks for GradA, because they are stored row by row
+// for Fwd. Returns its temporary bytes.
 std::int64_t turn_values(const Case& c, const PassView& v, const BucketSize& bucket,
                          PassEstimate& pass) {
   const BlockShape block = c.problem.block;
@@ -93,7 +95,7 @@ std::int64_t turn_values(const Case& c, const PassView& v, const BucketSize& buc
   return bytes;
 }
 
-// What a pass keeps in temporary memory from step to step.
+// The bytes that a pass keeps in temporary memory from step to step.
 struct Held {
   std::int64_t turned = 0, dense = 0, buckets = 0, sums = 0;
 };
@@ -166,7 +168,7 @@ PassEstimate estimate_pass(const Case& c, const PassView& v, const BucketSize& b
   return pass;
 }
 
-// The transposing kernels walk the forward rows.
+// Returns the counts that GradA's kernel walks. The transposing kernels walk the forward rows.
 UniformCounts grad_a_counts(const Case& c, const Cut& cut, const BucketSize& bucket) {
   if (c.candidate.grad_a == Method::ElementGradA) return bucket.cell_swapped;
   if (!c.quirks().transpose_from_swapped_counts) return bucket.cell;

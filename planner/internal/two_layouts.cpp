@@ -21,7 +21,7 @@ PassCost grad_a_cost(const Plan& forward, const Plan& backward, const Problem& p
   cost.pass = Pass::GradA;
   const RehomeCost move = rehome_cost(forward, backward, problem.data_type, machine);
   cost.terms.insert(cost.terms.begin(), {"re-home values", move.cycles, move.temp});
-  cost.terms.back().cycles += move.overhead;  // the last term is barriers and launches
+  cost.terms.back().cycles += move.overhead;  // barriers and launches
   return cost;
 }
 
