@@ -56,6 +56,7 @@ Compressed as_compressed(const Csr<T>& m) {
           .index = m.col};
 }
 
+// The same for a column-compressed matrix.
 template <class T>
 Compressed as_compressed(const Csc<T>& m) {
   return {.line = "column",

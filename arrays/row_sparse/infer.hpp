@@ -48,6 +48,7 @@ enum class Unary {
   Arccos
 };
 
+// The number of values of Unary.
 inline constexpr int kUnaryCount = int(Unary::Arccos) + 1;
 
 // Returns true if f(0) = 0.
