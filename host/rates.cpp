@@ -14,8 +14,6 @@
 #include "tessera/host/cpu.hpp"
 #include "tessera/host/internal/default_rates.hpp"
 #include "tessera/host/internal/dense_library.hpp"
-#include "tessera/io/read.hpp"
-#include "tessera/io/write.hpp"
 
 namespace tessera::host {
 namespace {

@@ -36,6 +36,19 @@ void expect_numpys_layers(const Outcome& outcome) {
   EXPECT_THAT(outcome.out, HasSubstr("PASS"));
 }
 
+// The digits before " cycles,".
+std::string cycles_of(const std::string& output) {
+  const std::size_t end = output.find(" cycles,");
+  const std::size_t begin = output.find_last_not_of("0123456789", end - 1) + 1;
+  return output.substr(begin, end - begin);
+}
+
+// "1810878" -> "1,810,878"
+std::string with_commas(std::string digits) {
+  for (auto at = std::ssize(digits) - 3; at > 0; at -= 3) digits.insert(std::size_t(at), ",");
+  return digits;
+}
+
 void expect_published_answer(const std::string& network, const std::string& machine,
                              const std::string& type) {
   SCOPED_TRACE(machine + ", " + type);
@@ -43,6 +56,9 @@ void expect_published_answer(const std::string& network, const std::string& mach
       run({TESSERA_GRAPH_CHALLENGE, network, "--machine", machine, "--data-type", type});
   expect_numpys_layers(outcome);
   EXPECT_THAT(outcome.out, ContainsRegex("[0-9]+ cycles, .* edges/s \\(modelled\\)"));
+  EXPECT_THAT(read_file(TESSERA_SOURCE_DIR "/bench/results/graph_challenge.md"),
+              HasSubstr("| " + with_commas(cycles_of(outcome.out)) + " |"))
+      << "the table of results has another figure";
 }
 
 TEST(GraphChallenge, GivesThePublishedImagesOnBothMachinesInFloatAndHalf) {

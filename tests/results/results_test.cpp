@@ -1,0 +1,58 @@
+// Modelled figures are the same on every computer, so the tables in bench/results/ must be those of
+// the code. Each test repeats some rows of a table; `./dev results` makes the tables again.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tessera/base/file.hpp"
+#include "tessera/bench/planner/quality.hpp"
+#include "tessera/device/machine.hpp"
+#include "tessera/tools/published/published.hpp"
+
+namespace tessera {
+namespace {
+
+std::string page(const std::string& name) {
+  return read_file(TESSERA_SOURCE_DIR "/bench/results/" + name);
+}
+
+// Expects every line of `text` that begins with one of `beginnings` in the page, and as many such
+// lines as there are beginnings, so that the test cannot pass without looking at a row.
+void expect_rows(const std::string& text, const std::vector<std::string>& beginnings,
+                 const std::string& name) {
+  const std::string all = page(name);
+  std::size_t found = 0;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);)
+    for (const std::string& beginning : beginnings)
+      if (line.starts_with(beginning)) {
+        ++found;
+        EXPECT_THAT(all, testing::HasSubstr("\n" + line + "\n"))
+            << "bench/results/" << name << " has another row; run ./dev results";
+      }
+  EXPECT_EQ(found, beginnings.size());
+}
+
+TEST(Results, OfPublishedRunsAreThoseOfTheModel) {
+  std::vector<tools::PublishedPoint> points = tools::published_points();
+  std::erase_if(points, [](const auto& p) { return p.side > 2048; });
+  const tools::Repetition how{device::machine_preset("bow"),
+                              {4, 16, 64, 256, 1024, 4096, 16384, 65536}};
+  const auto executor = make_executor();
+  std::vector<tools::Repeated> repeated;
+  for (const auto& point : points) repeated.push_back(tools::repeat(point, how, *executor));
+  expect_rows(to_text(repeated, how), {" 2048   16", "  512   16"}, "published.md");
+}
+
+TEST(Results, OfThePlannersQualityAreThoseOfTheEngine) {
+  const auto executor = make_executor();
+  const std::vector<std::string> rows = {"g0834", "p2567", "g0918"};
+  expect_rows(to_text(bench::compare_uniform({.rows = rows}, *executor), /*verbose=*/false), rows,
+              "planner.md");
+}
+
+}  // namespace
+}  // namespace tessera
