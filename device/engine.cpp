@@ -194,7 +194,6 @@ void Engine::control(std::string_view phase, TileId tile) {
   const Cycles told(ceil_div(kWordBytes, machine.exchange_bytes_per_cycle));
   const Cycles cycles = machine.control + told;
   const std::int64_t others = machine.tiles - 1;
-  begin_step();
   state_->ledger.steps.push_back({std::string(phase), StepKind::Control, cycles,
                                   machine.sync + machine.launch, tile, cycles,
                                   Bytes(kWordBytes * others), 1});

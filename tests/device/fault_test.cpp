@@ -60,6 +60,23 @@ TEST_F(Faulty, TheProgramAfterIsWithoutIt) {
   EXPECT_FALSE(engine_.is_faulty());
 }
 
+// A step of control begins once, like every other: a second flip would take back the first.
+TEST_F(Faulty, ABitStaysFlippedAfterAStepOfControl) {
+  std::optional<Struck> struck;
+  engine_.inject({TileId(1), 1, 0}, &struck);
+  engine_.begin_program();
+  std::byte& first = *engine_.view(first_).data;
+  first = std::byte{0};
+  engine_.control("control", TileId(0));
+  EXPECT_EQ(int(first), 0);
+  EXPECT_FALSE(struck);
+  engine_.control("control", TileId(0));
+  EXPECT_EQ(int(first), 1);
+  ASSERT_TRUE(struck);
+  EXPECT_EQ(struck->slot, "first");
+  EXPECT_EQ(std::ssize(engine_.ledger().steps), 2);
+}
+
 TEST_F(Faulty, NothingIsStruckBehindTheLastByteOrTheLastStep) {
   for (const Fault& fault : {Fault{TileId(1), 0, 32}, Fault{TileId(1), 3, 0}}) {
     std::optional<Struck> struck;
