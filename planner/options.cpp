@@ -36,6 +36,11 @@ void check_options(const Options& options) {
     throw_range("bucketConfidence", fmt::format("{}", options.bucket_confidence), "[0, 1)");
   if (options.search_limit < 1 || options.search_limit > kMostSearch)
     throw_range("searchLimit", fmt::format("{}", options.search_limit), "1..2^62");
+  if (!options.enable_structured_rearrangements && options.quirks != PopLibsQuirks{})
+    throw Error(
+        ErrorCode::InvalidArgument,
+        "enableStructuredRearrangements is false; with PopLibs' cost model it must be true, "
+        "because PopLibs plans the same for both; leave one of the two out");
 }
 
 }  // namespace tessera::planner

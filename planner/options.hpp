@@ -76,17 +76,13 @@ struct Options {
   // counts, a given shared_buckets or quirks, because these refer to a single layout.
   bool per_pass_plans = true;
 
-  // GradW: bring operands into block order with a kernel (true) or with copies (false).
+  // GradW of block layers: may the planner choose the method that first brings both operands into
+  // block order with a kernel? PopSparse copies the operands where the kernel is off; this machine
+  // has no such copies, so that false leaves the other method.
   bool enable_structured_rearrangements = true;
-
-  // Partitioner: spilled pieces are sent the shortest way (true) or to the emptiest bucket (false).
-  bool partitioner_optimise_for_speed = true;
 
   // Partitioner, for tests: everything is placed away from its home.
   bool partitioner_force_bucket_spills = false;
-
-  // Partitioner: a record is charged for the workers it uses (true) or for all (false).
-  bool partitioner_use_actual_worker_split_costs = false;
 
   // Search stops after so many examined partitions and boxes of partitions, and says so. 1 .. 2^62.
   std::int64_t search_limit = 20'000'000;
@@ -100,13 +96,14 @@ struct Options {
 // Parses options from JSON text; keys that it lacks keep their values in `base`. `where` names the
 // text in messages.
 // Keys: availableMemoryProportion, metaInfoBucketOversizeProportion, bucketConfidence,
-// sharedBuckets, perPassPlans, enableStructuredRearrangements, partitioner.optimiseForSpeed,
-// partitioner.forceBucketSpills, partitioner.useActualWorkerSplitCosts, searchLimit,
-// planConstraints {partition {x, y, z}, exchange {gradWExchangeBuckets}, useDense},
+// sharedBuckets, perPassPlans, enableStructuredRearrangements, partitioner.forceBucketSpills,
+// searchLimit, planConstraints {partition {x, y, z}, exchange {gradWExchangeBuckets}, useDense},
 // popLibsQuirks: true, false or an object of switches in camelCase.
 // doGradAPass, doGradWPass and partialsType belong to the problem and are refused here by name.
-// Numbers and switches may also be strings holding them, as PopSparse's own options are.
-// Error{InvalidArgument} names an unknown key, a wrong type, or a value and its legal range.
+// partitioner.optimiseForSpeed must be true and partitioner.useActualWorkerSplitCosts false: that
+// is what the partitioner does, and PopSparse's default. Numbers and switches may also be strings
+// holding them, as PopSparse's own options are. Error{InvalidArgument} names an unknown key, a
+// wrong type, or a value and its legal range.
 Options parse_options(std::string_view json, std::string_view where, const Options& base = {});
 
 // Parses a planConstraints object alone, as the tools take it. Throws Error{InvalidArgument} as

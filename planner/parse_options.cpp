@@ -173,19 +173,39 @@ const OptionKey kOptionKeys[] = {
     {"sharedBuckets", [](const Entry& e, Options& o) { o.shared_buckets = read_bool(e); }},
     {"perPassPlans", read_flag<&Options::per_pass_plans>},
     {"enableStructuredRearrangements", read_flag<&Options::enable_structured_rearrangements>},
-    {"partitioner.optimiseForSpeed", read_flag<&Options::partitioner_optimise_for_speed>},
     {"partitioner.forceBucketSpills", read_flag<&Options::partitioner_force_bucket_spills>},
-    {"partitioner.useActualWorkerSplitCosts",
-     read_flag<&Options::partitioner_use_actual_worker_split_costs>},
     {"searchLimit", [](const Entry& e, Options& o) { o.search_limit = read_count(e); }},
     {"planConstraints",
      [](const Entry& e, Options& o) { o.constraints = read_constraints_or_text(e); }},
     {"popLibsQuirks", [](const Entry& e, Options& o) { o.quirks = read_quirks(e); }},
 };
 
+// PopSparse's options of which this library has one side only.
+struct FixedKey {
+  std::string_view key;
+  bool value;  // the only one that is accepted
+  std::string_view reason;
+};
+
+constexpr FixedKey kFixedKeys[] = {
+    {"partitioner.optimiseForSpeed", true,
+     "whether a pattern fits does not depend on where its spilled pieces go, so that they always "
+     "take the fewest steps"},
+    {"partitioner.useActualWorkerSplitCosts", false,
+     "planner and partitioner size every record for all workers, so that what fits can always be "
+     "encoded; lower metaInfoBucketOversizeProportion or bucketConfidence for smaller buckets"},
+};
+
+void check_fixed(const FixedKey& fixed, const Entry& entry) {
+  if (read_bool(entry) == fixed.value) return;
+  throw_wrong(entry, fmt::format("{} or be left out: {}", fixed.value, fixed.reason));
+}
+
 bool read_option(std::string_view key, const Entry& entry, Options& options) {
   for (const auto& [name, read] : kOptionKeys)
     if (name == key) return read(entry, options), true;
+  for (const FixedKey& fixed : kFixedKeys)
+    if (fixed.key == key) return check_fixed(fixed, entry), true;
   for (const std::string_view of_problem : {"doGradAPass", "doGradWPass", "partialsType"})
     if (key == of_problem)
       throw_invalid(
@@ -201,6 +221,7 @@ Options parse_options(std::string_view json, std::string_view where, const Optio
   const Json document = parse_json(json, where);
   std::vector<std::string_view> legal;
   for (const auto& [name, read] : kOptionKeys) legal.push_back(name);
+  for (const FixedKey& fixed : kFixedKeys) legal.push_back(fixed.key);
   read_object({where, "", document}, legal, [&](std::string_view key, const Entry& entry) {
     return read_option(key, entry, options);
   });

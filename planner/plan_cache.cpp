@@ -15,7 +15,7 @@ namespace {
 
 using internal::Json;
 
-constexpr std::int64_t kFormatVersion = 1;  // of keys and answers as text
+constexpr std::int64_t kFormatVersion = 2;  // of keys and answers as text
 
 std::string key_of(const Problem& problem, const device::Machine& machine, const Options& options,
                    const PatternStats* stats) {

@@ -9,6 +9,16 @@ namespace {
 
 using internal::Json;
 
+// Files of other versions have other keys, so this comes first.
+void read_version(internal::JsonReader& fields, std::string_view where) {
+  std::int64_t version = 0;
+  fields("schema_version", version, internal::kAnyWhole);
+  if (version != kPlanSchemaVersion)
+    internal::throw_bad(
+        {where, "schema_version"}, fmt::format("{}", version),
+        fmt::format("{}, the one this version reads; plan the layer again", kPlanSchemaVersion));
+}
+
 // Machine files have their own reader, which knows the fields and their ranges.
 device::Machine read_machine(const Json* machine, std::string_view where) {
   const internal::Place place{where, "machine"};
@@ -55,14 +65,11 @@ std::string plan_to_json(const PlannedLayer& layer) {
 PlannedLayer plan_from_json(std::string_view text, std::string_view where) {
   Json document = internal::parse_strict(text, where);
   PlannedLayer layer;
-  if (document.is_object()) {
-    layer.machine =
-        read_machine(document.contains("machine") ? &document["machine"] : nullptr, where);
-    document.erase("machine");
-  }
   internal::JsonReader fields(document, {where, ""});
-  std::int64_t version = 0;
-  fields("schema_version", version, internal::WholeRange{kPlanSchemaVersion, kPlanSchemaVersion});
+  read_version(fields, where);
+  layer.machine =
+      read_machine(document.contains("machine") ? &document["machine"] : nullptr, where);
+  document.erase("machine");
   fields("problem", layer.problem);
   fields("options", layer.options);
   fields("plan", layer.plan);

@@ -13,7 +13,7 @@ namespace tessera::planner {
 
 // The version of the JSON below. It is raised with every change after which a reader of the old
 // form would misread the new one.
-inline constexpr std::int64_t kPlanSchemaVersion = 1;
+inline constexpr std::int64_t kPlanSchemaVersion = 2;
 
 // A plan together with its request; the content of a plan file. Pattern statistics are not part of
 // it. The encoder finds out if a pattern fits in the plan's buckets.
@@ -26,7 +26,7 @@ struct PlannedLayer {
   friend bool operator==(const PlannedLayer&, const PlannedLayer&) = default;
 };
 
-// Returns {"schema_version": 1, "problem": .., "machine": .., "options": .., "plan": ..} with every
+// Returns {"schema_version": 2, "problem": .., "machine": .., "options": .., "plan": ..} with every
 // field by its name and the cost by pass and term. All numbers read back as the same numbers. The
 // machine is written in full, the options with the keys of option text. Throws
 // Error{InvalidArgument} if a string in it is not UTF-8. Allocates. Any number of threads may call
@@ -40,8 +40,8 @@ std::string plan_to_json(const PlannedLayer& layer);
 // value of the wrong type, or of a value outside its range, and with that range. Also throws it for
 // a plan that is impossible for this problem on this machine: methods, block and grain that do not
 // belong together, more tiles than the machine has, empty shares, a partition other than the
-// options pin, buckets that exceed a tile, totals that are not the sum of their terms. Linear in
-// the text. Any number of threads may call it.
+// options pin, buckets that exceed a tile, totals that are not the sum of their terms. A file of another version is refused
+// before anything else of it is read. Linear in the text. Any number of threads may call it.
 PlannedLayer plan_from_json(std::string_view text, std::string_view where);
 
 // Checks that a plan was made for this problem and machine. Throws Error{InvalidArgument} that

@@ -23,6 +23,7 @@ Candidate block_candidate(BlockShape block, bool dense) {
 std::int64_t amp_grain(DataType type) { return type == DataType::Float ? 8 : 16; }
 
 bool amp_fits(const Problem& problem, BlockShape block, const Options& options) {
+  if (!options.enable_structured_rearrangements) return false;  // the method's first step
   // PopSparse tries the coarser batch grain even where its only use, GradW, is not planned.
   if (!problem.grad_w && options.quirks == PopLibsQuirks{}) return false;
   const bool whole = problem.size.z % amp_grain(problem.data_type) == 0;

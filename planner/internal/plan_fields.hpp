@@ -84,17 +84,15 @@ void describe(auto& fields, MaybeConst<PopLibsQuirks> auto& quirks) {
 
 // Uses the keys of option text, so that this part of a file can be given as options.
 void describe(auto& fields, MaybeConst<Options> auto& options) {
-  auto& [memory, oversize, confidence, shared, per_pass, rearrangements, for_speed, force_spills,
-         worker_costs, search_limit, constraints, quirks] = options;
+  auto& [memory, oversize, confidence, shared, per_pass, rearrangements, force_spills, search_limit,
+         constraints, quirks] = options;
   fields("availableMemoryProportion", memory);
   fields("metaInfoBucketOversizeProportion", oversize);
   fields("bucketConfidence", confidence);
   fields("sharedBuckets", shared);
   fields("perPassPlans", per_pass);
   fields("enableStructuredRearrangements", rearrangements);
-  fields("partitioner.optimiseForSpeed", for_speed);
   fields("partitioner.forceBucketSpills", force_spills);
-  fields("partitioner.useActualWorkerSplitCosts", worker_costs);
   fields("searchLimit", search_limit, kAnyWhole);
   fields("planConstraints", constraints);
   fields("popLibsQuirks", quirks);

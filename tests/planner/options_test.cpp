@@ -34,11 +34,10 @@ TEST(ParseOptions, ReadsEveryKey) {
   const Options o = parse_options(
       R"({"availableMemoryProportion": 1, "metaInfoBucketOversizeProportion": 0.5,
           "bucketConfidence": 0.75, "sharedBuckets": false, "enableStructuredRearrangements": false,
-          "partitioner.optimiseForSpeed": false, "partitioner.forceBucketSpills": true,
-          "partitioner.useActualWorkerSplitCosts": true, "searchLimit": 7,
+          "partitioner.optimiseForSpeed": true, "partitioner.forceBucketSpills": true,
+          "partitioner.useActualWorkerSplitCosts": false, "searchLimit": 7,
           "planConstraints": {"partition": {"x": 6, "y": 4, "z": 2},
-                              "exchange": {"gradWExchangeBuckets": true}, "useDense": true},
-          "popLibsQuirks": {"freeSteps": true}})",
+                              "exchange": {"gradWExchangeBuckets": true}, "useDense": true}})",
       "test");
   Options expected;
   expected.available_memory_proportion = 1;
@@ -46,13 +45,29 @@ TEST(ParseOptions, ReadsEveryKey) {
   expected.bucket_confidence = 0.75;
   expected.shared_buckets = false;
   expected.enable_structured_rearrangements = false;
-  expected.partitioner_optimise_for_speed = false;
   expected.partitioner_force_bucket_spills = true;
-  expected.partitioner_use_actual_worker_split_costs = true;
   expected.search_limit = 7;
   expected.constraints = {6, 4, 2, true, true};
-  expected.quirks.free_steps = true;
   EXPECT_EQ(o, expected);
+}
+
+TEST(ParseOptions, RefusesTheSideOfAnOptionThatWouldChangeNothing) {
+  EXPECT_EQ(parse_options(R"({"partitioner.optimiseForSpeed": "true",
+                              "partitioner.useActualWorkerSplitCosts": "false"})",
+                          "test"),
+            Options{});
+  EXPECT_THAT(
+      message_of(R"({"partitioner.optimiseForSpeed": "false"})"),
+      AllOf(HasSubstr("--matmul-options: partitioner.optimiseForSpeed is \"false\"; it must "
+                      "be true or be left out: "),
+            HasSubstr("fewest steps")));
+  EXPECT_THAT(message_of(R"({"partitioner.useActualWorkerSplitCosts": true})"),
+              AllOf(HasSubstr("partitioner.useActualWorkerSplitCosts is true; it must be false or "
+                              "be left out: "),
+                    HasSubstr("metaInfoBucketOversizeProportion")));
+  EXPECT_THAT(message_of(R"({"partitioner.optimiseForSpeed": 1})"), HasSubstr("true or false"));
+  EXPECT_THAT(message_of(R"({"enableStructuredRearrangements": false, "popLibsQuirks": true})"),
+              HasSubstr("enableStructuredRearrangements is false; with PopLibs' cost model"));
 }
 
 TEST(ParseOptions, AGivenSlackAloneDecidesUnlessAConfidenceIsGivenToo) {

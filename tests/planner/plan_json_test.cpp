@@ -87,16 +87,13 @@ TEST(PlanJson, KeepsEveryOption) {
        .bucket_confidence = 0.75,
        .shared_buckets = false,
        .enable_structured_rearrangements = false,
-       .partitioner_optimise_for_speed = false,
        .partitioner_force_bucket_spills = true,
-       .partitioner_use_actual_worker_split_costs = true,
        .search_limit = std::int64_t{1} << 62,
        .constraints = {},
        .quirks = {}};
   o.constraints.x = layer.plan.partition.x;
   o.constraints.grad_w_exchange_buckets = false;
   o.constraints.use_dense = false;
-  o.quirks.free_steps = true;
   layer.plan = plan_or_throw(layer.problem, layer.machine, o);
   expect_round_trip(layer);
 }
@@ -168,8 +165,21 @@ TEST(PlanJson, RefusesWrongTypesAndRangesByPathValueAndRange) {
               HasSubstr("my.json: tiles is 0; it must be a whole number in 1..1048576"));
   EXPECT_THAT(message_with("/machine", 0), HasSubstr("my.json"));
   EXPECT_THAT(message_with("/options/availableMemoryProportion", 1.5), HasSubstr("(0, 1]"));
-  EXPECT_EQ(message_with("/schema_version", 2),
-            "my.json: schema_version is 2; it must be a whole number in 1..1");
+  EXPECT_EQ(message_with("/schema_version", "2"),
+            "my.json: schema_version is \"2\"; it must be a whole number in "
+            "-9223372036854775808..9223372036854775807");
+}
+
+// As the first version wrote it: with options that this one does not have.
+TEST(PlanJson, RefusesFilesOfOtherVersionsBeforeItReadsTheirKeys) {
+  for (const int version : {1, 3})
+    EXPECT_EQ(message_after([&](Json& j) {
+                j["schema_version"] = version;
+                j["options"]["partitioner.optimiseForSpeed"] = true;
+                j["machine"]["voltage"] = 1;
+              }),
+              "my.json: schema_version is " + std::to_string(version) +
+                  "; it must be 2, the one this version reads; plan the layer again");
 }
 
 TEST(PlanJson, RefusesUnknownMissingAndDoubleKeysByPath) {

@@ -194,6 +194,18 @@ TEST(Plan, ObeysPins) {
   EXPECT_TRUE(pinned.use_dense);
 }
 
+TEST(Plan, LeavesTheRearrangingMethodOutWhereItsKernelIsOff) {
+  Problem p = all_passes(layer({1, 544, 512, 16}, {16, 16}, 0.1));
+  p.data_type = DataType::Half;
+  Options off;
+  off.enable_structured_rearrangements = false;
+  EXPECT_EQ(plan(p, gc200(24)).plan.grad_w, Method::BlockGradWAmp);
+  const Plan without = plan(p, gc200(24), off).plan;
+  EXPECT_EQ(without.grad_w, Method::BlockGradW);
+  EXPECT_EQ(without.cost.find(Pass::GradW)->terms[1].name, "rearrange operands");
+  EXPECT_EQ(without.cost.find(Pass::GradW)->terms[1].cycles, Cycles(0));
+}
+
 std::string message_of(const Problem& p, const device::Machine& m, const Options& o = {}) {
   try {
     plan(p, m, o);
