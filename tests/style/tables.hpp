@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/tests/style/option_fields.hpp"
 #include "tessera/tests/style/rules.hpp"
 
 namespace tessera::style {
@@ -49,6 +50,11 @@ inline const std::vector<std::string>& folders_with_a_page() {
 inline const LongFiles& long_files() {
   static const LongFiles files = {};
   return files;
+}
+
+inline const UnreadFields& unread_option_fields() {
+  static const UnreadFields fields = {};
+  return fields;
 }
 
 }  // namespace tessera::style

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/tests/style/option_fields.hpp"
 #include "tessera/tests/style/rules.hpp"
 #include "tessera/tests/style/source_tree.hpp"
 #include "tessera/tests/style/tables.hpp"
@@ -78,6 +79,16 @@ TEST(Files, NameNoFolderOfSomebodysComputer) {
 }
 
 TEST(Files, StayShort) { expect_none(check_length(tree(), long_files())); }
+
+TEST(Options, AreReadByMoreThanTheirParsers) {
+  std::vector<std::string> owners;
+  for (const SourceFile& file : tree())
+    for (const OptionField& field : option_fields(file)) owners.push_back(field.owner);
+  for (const char* owner :
+       {"Options", "PlanConstraints", "EncodeOptions", "RunOptions", "HostOptions"})
+    EXPECT_NE(std::find(owners.begin(), owners.end(), owner), owners.end()) << owner;
+  expect_none(check_options_read(tree(), unread_option_fields()));
+}
 
 TEST(Pages, EveryFolderHasOneThatNamesItsPublicHeaders) {
   for (const std::string& folder : folders_with_a_page())
