@@ -81,13 +81,11 @@ std::string to_string(LiftedLimit limit);
 // The best plan without one limit. A limit binds if lifting it gains cycles.
 struct Lifted {
   LiftedLimit limit = LiftedLimit::OneMoreTile;
-
-  // The winner's cycles minus those of the best plan without the limit. Negative only if
-  // PopLibsQuirks::double_memory_bound stops at a smaller bound on the larger machine.
-  Cycles gain;
-
-  MethodChoice methods;  // of the best plan without the limit
-  Dims partition;        // of the same plan
+  Cycles gain;  // winner - best. Negative only where
+                // the doubling of Options::poplibs_parity ends at a smaller bound on the larger
+                // machine
+  MethodChoice methods;
+  Dims partition;  // of that best plan
 
   friend bool operator==(const Lifted&, const Lifted&) = default;
   bool binds() const { return gain.value > 0; }

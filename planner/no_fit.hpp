@@ -151,16 +151,13 @@ struct BestEffort {
   Options options;                       // of the request, with the relaxation applied
 };
 
-// Plans the request or, if it has no plan, its cheapest relaxation of those that the planner may
-// apply by itself: more of the tile's memory for temporary data, or the batch in parts; both
-// together only if neither helps alone. It never uses more tiles, another block or other pins,
-// which are the caller's choice.
-//
-// The status of a relaxed plan is BestEffort, and `reason` names the change in one line. A layer
-// whose batch is in parts must be run `relaxation->runs` times. The plan never exceeds the tile,
-// unless PopLibsQuirks::ignore_resident_memory switches that check off. If nothing helps, `result`
-// is the result of plan(). Cost and errors are those of plan() if it finds a plan, otherwise those
-// of explain_no_fit().
+// The plan of the request; or, when nothing fits, the plan under the cheapest relaxation that the
+// planner can apply by itself: more of the tile's memory for temporary data, or the batch in parts;
+// only when neither helps alone, both. Then the status is BestEffort and `reason` names the change
+// in one line; a layer in parts is run `relaxation->runs` times. A plan that is found like this
+// never exceeds the tile (unless Options::poplibs_parity is set, which does not look). When
+// nothing helps, `result` is what plan() returned. Cost and errors as plan() when that finds a
+// plan, else as explain_no_fit.
 BestEffort plan_best_effort(const Problem& problem, const device::Machine& machine,
                             const Options& options = {}, const PatternStats* stats = nullptr);
 

@@ -3,15 +3,8 @@
 #include <fmt/format.h>
 
 #include "tessera/base/error.hpp"
-#include "tessera/planner/internal/quirk_list.hpp"
 
 namespace tessera::planner {
-
-PopLibsQuirks PopLibsQuirks::all() {
-  PopLibsQuirks quirks;
-  for (const auto& [key, member] : internal::kQuirks) quirks.*member = true;
-  return quirks;
-}
 
 namespace {
 
@@ -36,7 +29,7 @@ void check_options(const Options& options) {
     throw_range("bucketConfidence", fmt::format("{}", options.bucket_confidence), "[0, 1)");
   if (options.search_limit < 1 || options.search_limit > kMostSearch)
     throw_range("searchLimit", fmt::format("{}", options.search_limit), "1..2^62");
-  if (!options.enable_structured_rearrangements && options.quirks != PopLibsQuirks{})
+  if (!options.enable_structured_rearrangements && options.poplibs_parity)
     throw Error(
         ErrorCode::InvalidArgument,
         "enableStructuredRearrangements is false; with PopLibs' cost model it must be true, "

@@ -15,40 +15,7 @@ struct PlanConstraints {
   friend bool operator==(const PlanConstraints&, const PlanConstraints&) = default;
 };
 
-// Switches for the behaviour of PopSparse (PopLibs 3.4) that differs from its documentation or its
-// intention. Each switch restores one of these differences. All are off by default; with all on,
-// plans equal PopSparse's in every number.
-struct PopLibsQuirks {
-  bool zero_cycles_per_partial = false;   // clearing sums costs 1 cycle each, not 1 per 64 bits
-  bool reduction_memory_tests_z = false;  // partial sums count when z is split, not when y is
-  bool divide_grad_w_overheads = false;   // GradW: fixed cycles divided by the number of rows
-  bool grad_w_swapped_bytes = false;      // GradW: meta-info counted where partial sums are meant
-  bool repeat_float_pair_loop = false;    // element: float z % 4 == 2 costs z/2 pairs, not one
-  bool transpose_from_swapped_counts = false;  // Transpose: rows and columns of R not re-derived
-  bool second_operands_if_fetched = false;  // GradW: no second buffer for operands that are at home
-  bool five_words_per_grad_w_worker = false;  // element meta-info: 5 words per GradW worker, not 4
-  bool align_meta_words_as_bytes = false;     // bucket meta-info rounded up to 4 words, not 4 bytes
-  bool meta_not_divided_by_z = false;         // every bucket has capacity for the whole (x, y) cell
-  bool no_end_marker_room = false;            // capacity does not count the end marker
-  bool double_memory_bound = false;           // no plan: bound doubled up to the tile, then dropped
-  bool room_ignores_scatter = false;          // bucket capacity from the average alone
-  bool ignore_resident_memory = false;        // only temporary memory is bounded
-  bool free_steps = false;                    // barriers, launches, new senders: free
-  bool free_propagation = false;              // spills are assumed to cost nothing
-  bool average_tile = false;        // work of the average tile, rows rounded up, not of the fullest
-  bool receives_own_parts = false;  // a tile's own bucket and sums travel like the others'
-  bool never_chooses_dense = false;  // useDense changes nothing but the flag in the plan
-  bool even_operand_shares = false;  // operands are at home where an even share is large enough
-  bool even_batch_parts = false;     // batch parts divide the batch; no padding to whole grains
-  bool check_element_offsets_only = false;  // block word limits are found out while encoding
-
-  friend bool operator==(const PopLibsQuirks&, const PopLibsQuirks&) = default;
-
-  // Returns the quirks with all switches on.
-  static PopLibsQuirks all();
-};
-
-// The options of a request. Their keys in text are PopSparse's names in camelCase.
+// Everything a caller can turn. Text keys are PopSparse's names in camelCase.
 struct Options {
   // The share of a tile's memory that temporary data may take, in (0, 1]. PopSparse's tools use 1.
   // Raise it if there is no plan; lower it to leave memory to other layers.
@@ -65,15 +32,14 @@ struct Options {
   // block costs every tile a barrier and a visit; capacity costs a few bytes to move.
   double bucket_confidence = 0.999;
 
-  // GradA of element-wise layers. True: it reads the forward meta-information transposed. False: it
-  // has separate meta-information, which is faster and takes more memory. Open: the cheaper of the
-  // two. PopSparse's default is true, so with any quirk an open option means true. Block layers
-  // always share.
+  // Element-wise GradA: read the forward meta-information transposed (true) or keep separate
+  // meta-information (false: faster, more memory); left open, what is cheaper. PopSparse's default,
+  // and so that of poplibs_parity, is true. Block layers always share.
   std::optional<bool> shared_buckets;
 
-  // True: GradA may have a separate layout, with transpose(R) in other buckets, if that is cheaper
-  // including the move of the values from one layout to the other. Has no effect with pinned
-  // counts, a given shared_buckets or quirks, because these refer to a single layout.
+  // May GradA have a layout of its own, with transpose(R) in other buckets, where that is cheaper
+  // with the values' way from one to the other? Never with pinned counts, given shared_buckets or
+  // poplibs_parity: those speak of one layout.
   bool per_pass_plans = true;
 
   // GradW of block layers: may the planner choose the method that first brings both operands into
@@ -88,7 +54,11 @@ struct Options {
   std::int64_t search_limit = 20'000'000;
 
   PlanConstraints constraints;
-  PopLibsQuirks quirks;
+
+  // Plans as PopLibs 3.4 makes them, equal in every number: with its cost model, which does some
+  // things otherwise than it says or means to and leaves barriers, spills and skew unpriced.
+  // docs/cost-model.md lists the differences. For comparisons; such a plan is never cheaper here.
+  bool poplibs_parity = false;
 
   friend bool operator==(const Options&, const Options&) = default;
 };
@@ -98,7 +68,7 @@ struct Options {
 // Keys: availableMemoryProportion, metaInfoBucketOversizeProportion, bucketConfidence,
 // sharedBuckets, perPassPlans, enableStructuredRearrangements, partitioner.forceBucketSpills,
 // searchLimit, planConstraints {partition {x, y, z}, exchange {gradWExchangeBuckets}, useDense},
-// popLibsQuirks: true, false or an object of switches in camelCase.
+// popLibsParity.
 // doGradAPass, doGradWPass and partialsType belong to the problem and are refused here by name.
 // partitioner.optimiseForSpeed must be true and partitioner.useActualWorkerSplitCosts false: that
 // is what the partitioner does, and PopSparse's default. Numbers and switches may also be strings

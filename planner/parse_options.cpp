@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "tessera/base/error.hpp"
-#include "tessera/planner/internal/quirk_list.hpp"
 #include "tessera/planner/options.hpp"
 
 namespace tessera::planner {
@@ -123,22 +122,6 @@ PlanConstraints read_constraints(const Entry& entry) {
   return pins;
 }
 
-PopLibsQuirks read_quirks(const Entry& entry) {
-  if (entry.value.is_boolean()) return read_bool(entry) ? PopLibsQuirks::all() : PopLibsQuirks{};
-  PopLibsQuirks quirks;
-  std::vector<std::string_view> legal;
-  for (const auto& [name, member] : internal::kQuirks) legal.push_back(name);
-  read_object(entry, legal, [&](std::string_view key, const Entry& value) {
-    for (const auto& [name, member] : internal::kQuirks) {
-      if (name != key) continue;
-      quirks.*member = read_bool(value);
-      return true;
-    }
-    return false;
-  });
-  return quirks;
-}
-
 Json parse_json(std::string_view text, std::string_view where) {
   try {
     return Json::parse(text);
@@ -177,7 +160,7 @@ const OptionKey kOptionKeys[] = {
     {"searchLimit", [](const Entry& e, Options& o) { o.search_limit = read_count(e); }},
     {"planConstraints",
      [](const Entry& e, Options& o) { o.constraints = read_constraints_or_text(e); }},
-    {"popLibsQuirks", [](const Entry& e, Options& o) { o.quirks = read_quirks(e); }},
+    {"popLibsParity", read_flag<&Options::poplibs_parity>},
 };
 
 // PopSparse's options of which this library has one side only.

@@ -42,8 +42,8 @@ Plan make_plan(const Case& c, Dims parts) {
   plan.grain = c.candidate.grain;
   plan.partition = parts;
   plan.grad_w_exchange_buckets = c.candidate.exchange_buckets;
-  plan.use_dense = c.candidate.dense || (c.quirks().never_chooses_dense &&
-                                         c.options.constraints.use_dense.value_or(false));
+  plan.use_dense =
+      c.candidate.dense || (c.parity() && c.options.constraints.use_dense.value_or(false));
   plan.nonzeros_per_bucket = bucket.values;
   plan.fwd_meta_words = Words(bucket.fwd_words);
   plan.grad_a_meta_words = Words(bucket.grad_a_words);
@@ -89,7 +89,7 @@ std::vector<std::int64_t> temp_bounds(const device::Machine& machine, const Opti
   const std::int64_t tile = machine.tile_memory.value;
   auto bound = static_cast<std::int64_t>(
       std::floor(static_cast<double>(tile) * options.available_memory_proportion));
-  if (!options.quirks.double_memory_bound) return {bound};
+  if (!options.poplibs_parity) return {bound};
   std::vector<std::int64_t> bounds;
   do bounds.push_back(bound);
   while ((bound *= 2) < 2 * tile);

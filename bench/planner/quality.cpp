@@ -61,15 +61,6 @@ planner::Options pinned_to(const planner::Plan& plan, const Problem& problem) {
   return options;
 }
 
-// Bucket sizes as PopLibs has them, everything else priced in full.
-void size_buckets_as_poplibs(planner::PopLibsQuirks& quirks) {
-  quirks.room_ignores_scatter = true;
-  quirks.meta_not_divided_by_z = true;
-  quirks.five_words_per_grad_w_worker = true;
-  quirks.align_meta_words_as_bytes = true;
-  quirks.no_end_marker_room = true;
-}
-
 std::optional<double> quotient(std::optional<Cycles> a, std::optional<Cycles> b) {
   if (!a || !b) return std::nullopt;
   return double(a->value) / double(b->value);
@@ -83,19 +74,17 @@ planner::Plan poplibs_plan(const RecordedPlan& row, const device::Machine& machi
   return planner::plan_or_throw(row.problem(), machine, planner::parity_options());
 }
 
-// Ours, PopLibs' partition in our buckets, and in its own.
+// Ours, PopLibs' partition in our buckets, and PopLibs' plan as it is.
 Comparison compare(const Layer& layer, const RecordedPlan& row, const PatternStats* stats,
                    Executor& executor) {
   const planner::Plan poplibs = poplibs_plan(row, layer.machine);
   const planner::Options pinned = pinned_to(poplibs, layer.problem);
-  planner::Options as_poplibs = pinned;
-  size_buckets_as_poplibs(as_poplibs.quirks);
   return {layer.name,
           layer.problem,
           poplibs.partition,
           simulate(layer, {}, stats, executor),
           simulate(layer, pinned, stats, executor),
-          simulate(layer, as_poplibs, nullptr, executor),
+          simulate(layer, planner::parity_options(), nullptr, executor),
           std::nullopt};
 }
 

@@ -26,7 +26,7 @@ struct Comparison {
   Problem problem;
   Dims poplibs_partition;
   Run ours, pinned;  // buckets sized by our planner, knowing as much of the pattern as each other
-  Run as_poplibs;    // pinned, with PopLibs' bucket sizes, which know nothing of the pattern
+  Run as_poplibs;    // PopLibs' plan as it is; its buckets know nothing of the pattern
   // The least simulated cycles of ours, the pinned and `nearby` partitions, whichever knew it.
   std::optional<Cycles> best_nearby;
 

@@ -119,12 +119,12 @@ std::string to_text(const std::vector<Comparison>& comparisons, bool verbose) {
   write_table(comparisons, out);
   write_summary("ratio", comparisons, &Comparison::to_pinned, out);
   write_summary("ratio, planned", comparisons, &Comparison::planned_to_pinned, out);
-  write_summary("ratio, PopLibs' buckets", comparisons, &Comparison::to_poplibs, out);
+  write_summary("ratio, PopLibs' plan", comparisons, &Comparison::to_poplibs, out);
   write_summary("ratio, nearby", comparisons, &Comparison::nearby_to_pinned, out);
   for (const Comparison& c : comparisons) {
     write_run(c.name, "ours", c.ours, verbose, out);
     write_run(c.name, "PopLibs' partition", c.pinned, verbose, out);
-    write_run(c.name, "PopLibs' partition and bucket sizes", c.as_poplibs, verbose, out);
+    write_run(c.name, "PopLibs' plan", c.as_poplibs, verbose, out);
   }
   return text;
 }

@@ -24,17 +24,18 @@ std::int64_t amp_grain(DataType type) { return type == DataType::Float ? 8 : 16;
 
 bool amp_fits(const Problem& problem, BlockShape block, const Options& options) {
   if (!options.enable_structured_rearrangements) return false;  // the method's first step
-  // PopSparse tries the coarser batch grain even where its only use, GradW, is not planned.
-  if (!problem.grad_w && options.quirks == PopLibsQuirks{}) return false;
+  // PopLibs tries the coarser batch grain even where its only use, GradW, is not planned, and only
+  // where it divides the batch.
+  if (!problem.grad_w && !options.poplibs_parity) return false;
   const bool whole = problem.size.z % amp_grain(problem.data_type) == 0;
-  return (whole || !options.quirks.even_batch_parts) && block.rows % 4 == 0 && block.cols % 4 == 0;
+  return (whole || !options.poplibs_parity) && block.rows % 4 == 0 && block.cols % 4 == 0;
 }
 
 // Adds GradA on the forward words, or on separate words, which is faster and takes more memory. If
 // the caller left this open, the planner tries both.
 void add_element_methods(std::vector<Candidate>& methods, const Problem& problem,
                          const device::Machine& machine, const Options& options) {
-  const bool open = problem.grad_a && options.quirks == PopLibsQuirks{};
+  const bool open = problem.grad_a && !options.poplibs_parity;
   const bool shared = options.shared_buckets.value_or(true);
   const Method first = shared ? Method::ElementTranspose : Method::ElementGradA;
   methods.push_back(element_candidate(problem, machine, first));
@@ -68,7 +69,7 @@ BlockShape block_to_use(BlockShape block, DataType type) {
 std::vector<Candidate> candidates(const Problem& problem, const device::Machine& machine,
                                   const Options& options) {
   std::vector<Candidate> methods;
-  const bool sparse_only = options.quirks.never_chooses_dense;
+  const bool sparse_only = options.poplibs_parity;  // PopLibs never chooses dense blocks
   const std::optional<bool> dense = options.constraints.use_dense;
   if (sparse_only || !dense.value_or(false)) {
     if (problem.is_element_wise())

@@ -106,7 +106,7 @@ void check_partition(const Plan& plan, const Request& request, const Place& plac
 
 // Refuses buckets that no tile could hold, because a loaded plan allocates its buckets.
 void check_buckets(const Plan& plan, const Request& request, const Place& place) {
-  if (request.options.quirks.ignore_resident_memory) return;
+  if (request.options.poplibs_parity) return;  // PopLibs bounds temporary memory only
   const std::int64_t values = plan.nonzeros_per_bucket * bytes_of(request.problem.data_type);
   const std::int64_t words = plan.fwd_meta_words.value + plan.grad_a_meta_words.value;
   const std::int64_t bytes = values + words * request.machine.word_bits / 8;

@@ -162,7 +162,7 @@ void check_pins(const std::vector<Case>& cases) {
                               c.machine.name, c.machine.tiles));
   check_share_pin("x", pins.x, cases, &Dims::x);
   check_share_pin("y", pins.y, cases, &Dims::y);
-  if (c.quirks().even_batch_parts) return check_batch_pin(cases, pins.z);
+  if (c.parity()) return check_batch_pin(cases, pins.z);
   check_share_pin("z", pins.z, cases, &Dims::z);
 }
 

@@ -9,7 +9,7 @@ namespace tessera::planner::internal {
 namespace {
 
 void finish_pass(const Case& c, Estimate& total, PassEstimate pass) {
-  if (!c.quirks().free_steps) {
+  if (!c.parity()) {  // free in PopLibs
     if (pass.questions > 0) pass.add("control", pass.questions * control_cycles(c.machine), 0);
     pass.add("barriers and launches",
              (pass.barriers + pass.questions) * c.machine.sync.value +
@@ -31,17 +31,17 @@ codelets::MatMulKernel kernel_of(const Case& c, Method method, BlockShape block)
           block,
           c.machine.workers,
           c.machine.conv_units(in, sums),
-          c.quirks().repeat_float_pair_loop};
+          /*repeat_float_pair_loop=*/c.parity()};
 }
 
 std::int64_t zeroing_cycles(const Case& c, std::int64_t partials) {
   const std::int64_t workers = c.machine.workers;
-  if (c.quirks().zero_cycles_per_partial) return round_up(partials, workers);
+  if (c.parity()) return round_up(partials, workers);  // a cycle each
   return codelets::zero_cycles(partials * c.partials_bytes(), workers).value;
 }
 
 std::int64_t receive_starts(const Case& c, std::int64_t senders) {
-  return c.quirks().free_steps ? 0 : senders * c.machine.receive_start.value;
+  return c.parity() ? 0 : senders * c.machine.receive_start.value;
 }
 
 std::int64_t control_cycles(const device::Machine& machine) {
@@ -58,7 +58,7 @@ std::int64_t propagation_cycles(const Case& c, double spill_chance, std::int64_t
   const codelets::ExchangeWidth width{c.machine.exchange_bytes_per_cycle, 1};
   const Cycles scan = codelets::expected_scan_cycles(c.candidate.fwd, 1, 0, 1);
   Cycles step = codelets::exchange_cycles(bytes, width) + scan, question;
-  if (!c.quirks().free_steps) {
+  if (!c.parity()) {
     step += c.machine.sync + c.machine.launch + c.machine.receive_start;
     question = c.machine.sync + c.machine.launch + Cycles(control_cycles(c.machine));
   }
@@ -67,8 +67,8 @@ std::int64_t propagation_cycles(const Case& c, double spill_chance, std::int64_t
 }
 
 std::int64_t fetched_bytes(const Case& c, const Fetch& f) {
-  const bool here =
-      c.quirks().even_operand_shares ? f.needed <= ceil_div(f.all, f.tiles) : f.at_home;
+  // In PopLibs operands are at home wherever an even share is large enough.
+  const bool here = c.parity() ? f.needed <= ceil_div(f.all, f.tiles) : f.at_home;
   return here ? 0 : f.needed * f.grain_bytes;
 }
 

@@ -73,7 +73,8 @@ OperandBytes fetch_operands(const GradWView& v, PassEstimate& pass) {
                                                 .tiles = v.tiles,
                                                 .grain_bytes = grain.y * grain.z * c.input_bytes(),
                                                 .at_home = parts.x == 1 && !moved})};
-  const std::int64_t words = moved && !c.quirks().even_operand_shares ? v.meta_bytes : 0;
+  // PopLibs takes words to be at home.
+  const std::int64_t words = moved && !c.parity() ? v.meta_bytes : 0;
   // Tiles that hold both operands send both at once; the words come from one of these.
   const std::int64_t senders = (bytes.q > 0 ? other_sharers(parts.y, share.x * grain.x) : 0) +
                                (bytes.s > 0 ? other_sharers(parts.x, share.y * grain.y) : 0) +
@@ -132,11 +133,11 @@ std::int64_t busiest_run(const Case& c, const codelets::MatMulKernel& kernel, st
   for (std::int64_t lo = 0; lo < all; lo += per_worker) {
     const std::int64_t hi = std::min(all, lo + per_worker), nonzeros = hi - lo;
     const std::int64_t rows = ceil_div(hi, counts.per_row) - lo / counts.per_row;
-    if (!c.quirks().divide_grad_w_overheads) {
+    if (!c.parity()) {
       most = std::max(most, scan + kernel.workers * cycles(rows, nonzeros).value);
       continue;
     }
-    // PopSparse gives every row all non-zeros and then divides everything by the number of rows.
+    // PopLibs gives every row all non-zeros and then divides everything by the number of rows.
     const std::int64_t listed_rows = ceil_div(nonzeros, counts.per_row);
     const std::int64_t sum = scan + kernel.workers * cycles(rows, rows * nonzeros).value;
     most = std::max(most, ceil_div(sum, listed_rows));
@@ -188,7 +189,7 @@ std::int64_t propagation(const GradWView& v, const BucketSize& bucket) {
 // Returns the bytes of a second buffer for operands: operands that arrive, in a shift or in a round
 // over z, are stored beside those that are in use.
 std::int64_t second_operands(const GradWView& v, OperandBytes held) {
-  if (v.c.quirks().second_operands_if_fetched) return held.sum();
+  if (v.c.parity()) return held.sum();  // none for operands that are at home
   const Dims parts = v.cut.parts;
   return (parts.x > 1 || parts.z > 1 ? v.q_bytes : 0) +
          (parts.y > 1 || parts.z > 1 ? v.s_bytes : 0);
@@ -205,8 +206,7 @@ PassEstimate estimate_grad_w(const Case& c, const Cut& cut, const BucketSize& bu
   exchange_along_z(v, pass);
 
   const std::int64_t values = bucket.blocks * c.problem.block.area();
-  const std::int64_t round =
-      c.quirks().average_tile ? one_round_cycles(v) : fullest_round_cycles(v, bucket);
+  const std::int64_t round = c.parity() ? one_round_cycles(v) : fullest_round_cycles(v, bucket);
   pass.add("multiply", zeroing_cycles(c, values) + cut.parts.z * round, 0);
   pass.note_compute(cut.parts.z);
 
@@ -214,7 +214,8 @@ PassEstimate estimate_grad_w(const Case& c, const Cut& cut, const BucketSize& bu
   // Buckets that travel begin a turn through z, which is as long as it is, and stop.
   pass.questions = c.candidate.exchange_buckets ? (parts.x * parts.y * parts.z > 1) + (parts.z > 1)
                                                 : parts.x * parts.y > 1;
-  const std::int64_t kept_sums = c.quirks().grad_w_swapped_bytes ? v.meta_bytes : v.sum_bytes;
+  // PopLibs swaps the two.
+  const std::int64_t kept_sums = c.parity() ? v.meta_bytes : v.sum_bytes;
   const std::int64_t sums = c.types_differ() ? kept_sums : 0;
   pass.add("propagate", propagation(v, bucket),
            c.candidate.exchange_buckets ? held.sum() + 2 * (v.meta_bytes + v.sum_bytes)

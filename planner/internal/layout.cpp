@@ -21,14 +21,15 @@ constexpr std::int64_t kRecordsPerBucket = 2;
 std::int64_t fixed_words(const Case& c, bool grad_w) {
   const bool element = c.problem.is_element_wise();
   const std::int64_t words = codelets::fixed_record_words({element, grad_w, c.machine.workers});
-  if (!c.quirks().five_words_per_grad_w_worker || !element || !grad_w) return words;
-  // 5 words per worker instead of 4, and no word for the count.
+  if (!c.parity() || !element || !grad_w) return words;
+  // PopLibs counts 5 words instead of 4 for each worker, and none for their number.
   return words + c.machine.workers - 1;
 }
 
 std::int64_t align_words(const Case& c, std::int64_t words) {
   const std::int64_t bytes = std::lcm(c.word_bytes(), c.machine.exchange_bytes_per_cycle);
-  return round_up(words, c.quirks().align_meta_words_as_bytes ? bytes : bytes / c.word_bytes());
+  // PopLibs takes these bytes for a count of words.
+  return round_up(words, c.parity() ? bytes : bytes / c.word_bytes());
 }
 
 // Returns the counts of one of the z pieces of a cell. Pieces are cut from the list of non-zeros
@@ -36,13 +37,14 @@ std::int64_t align_words(const Case& c, std::int64_t words) {
 UniformCounts piece_of(const Case& c, const UniformCounts& cell, std::int64_t z_parts,
                        SizeRule rule) {
   if (rule == SizeRule::LowerBound) {
-    // The averages per row are left out: they are rounded up, so a smaller share may have a larger
-    // one.
-    if (c.quirks().meta_not_divided_by_z) return cell;
+    // PopLibs gives every bucket the words of its whole cell.
+    if (c.parity()) return cell;
+    // Averages per row are rounded up and do not fall everywhere when shares shrink: leave them
+    // out.
     const std::int64_t total = ceil_div(cell.total, z_parts);
     return {z_parts == 1 ? cell.rows : std::min<std::int64_t>(cell.rows, 1), 0, total};
   }
-  if (c.quirks().meta_not_divided_by_z) return {cell.rows, cell.per_row, cell.rows * cell.per_row};
+  if (c.parity()) return {cell.rows, cell.per_row, cell.rows * cell.per_row};
   if (z_parts == 1 || cell.total == 0) return cell;
   const std::int64_t total = ceil_div(cell.total, z_parts);
   return {std::min(cell.rows, ceil_div(total, cell.per_row) + 1), cell.per_row, total};
@@ -82,9 +84,8 @@ struct CellFill {
   double fullest = 0;     // blocks of the fullest cell
 };
 
-bool wants_room(const Case& c) {
-  return !c.quirks().room_ignores_scatter && c.options.bucket_confidence > 0;
-}
+// PopLibs takes the average cell and the oversize proportion.
+bool wants_room(const Case& c) { return !c.parity() && c.options.bucket_confidence > 0; }
 
 CellFill random_fill(const Case& c, const Scatter& scatter) {
   CellFill fill;
@@ -128,7 +129,7 @@ std::int64_t bucket_words(const Case& c, const Cut& cut, const WordsOf& of, Size
     words = std::max(words, 2 * rows + of.per_block * ceil_div(c.pattern->blocks, tiles));
   }
   words += kRecordsPerBucket * fixed_words(c, of.grad_w);
-  if (!c.quirks().no_end_marker_room) words += codelets::kEndMarkerWords;
+  if (!c.parity()) words += codelets::kEndMarkerWords;  // PopLibs forgets it
   return align_words(c, words);
 }
 
@@ -227,12 +228,13 @@ BucketSize bucket_size(const Case& c, const Cut& cut, SizeRule rule) {
   const CellFill fill = mapped ? mapped_fill(c, cut) : random_fill(c, scatter);
   const std::int64_t room = fill.room;
   size.blocks = bucket_blocks(c, cut, room);
-  if (exact && !c.quirks().average_tile) size.fullest = cell_load(cut.share, fill.fullest, scatter);
-  if (mapped) {  // the map gives the fullest cell, not the fullest of many random ones
+  // PopLibs prices the average tile, and spills at nothing.
+  if (exact && !c.parity()) size.fullest = cell_load(cut.share, fill.fullest, scatter);
+  if (mapped) {  // the very cell, not the luckiest of many
     size.fullest.mean = size.fullest.nonzeros;
     size.fullest.cells = 1;
   }
-  if (exact && !c.quirks().free_propagation) {
+  if (exact && !c.parity()) {
     const std::int64_t capacity = size.blocks * cut.parts.z;
     size.spill_chance = mapped ? static_cast<double>(capacity) < fill.fullest
                                : chance_of_more_than(scatter, capacity);
@@ -264,7 +266,7 @@ StoredNumber largest_stored(const Case& c, const Cut& cut, const BucketSize& buc
       stored("column of a cell", e.y - 1);
     }
   }
-  if (c.quirks().check_element_offsets_only) return largest;
+  if (c.parity()) return largest;  // PopLibs meets the other limits while it encodes
   if (own_grad_a) stored("offset of a value in the bucket", bucket.values * factor);
   stored("row of a cell", e.x - 1);
   stored("column of a cell", e.y - 1);

@@ -40,10 +40,9 @@ struct Case {
   Dims clump{1, 1, 1, 1};   // tile blocks in a block of the layer, x and y; non-zero together
   const PatternSize* pattern = nullptr;
 
-  const PopLibsQuirks& quirks() const { return options.quirks; }
-
-  // Returns true if the map gives the fullest cell. With several groups it cannot, because it does
-  // not distinguish the groups, each of which has its own cells.
+  // Whether to price and bound as PopLibs does, see docs/cost-model.md.
+  bool parity() const { return options.poplibs_parity; }
+  // Groups have cells of their own, which a map of all rows and columns does not tell apart.
   bool has_map() const { return pattern != nullptr && grains.g == 1 && pattern->map.known(); }
   std::int64_t word_bytes() const { return machine.word_bits / 8; }
   std::int64_t input_bytes() const { return bytes_of(problem.data_type); }
@@ -86,8 +85,8 @@ struct BucketSize {
   std::int64_t blocks = 0;     // capacity in non-zero blocks
   std::int64_t values = 0;     // capacity in elements, padding included
   std::int64_t fwd_words = 0, grad_a_words = 0;
-  TileLoad fullest;         // not set for a lower bound or under average_tile
-  double spill_chance = 0;  // upper bound; 0 for a lower bound or under free_propagation
+  TileLoad fullest;         // not for a lower bound, nor in parity
+  double spill_chance = 0;  // a bound; 0 where `fullest` is not set
 };
 
 // One partition of the layer.

@@ -73,7 +73,7 @@ std::int64_t shared_rows(const codelets::MatMulKernel& kernel, const Least& v,
 std::int64_t dealt_rows(const Case& c, const codelets::MatMulKernel& kernel, const Least& v) {
   const auto worker = least_worker(kernel, v.share.z, v.most_z, v.grain.z);
   std::int64_t rows = v.counts.rows, dealt = std::max(rows, v.counts.total / kernel.workers);
-  if (c.quirks().transpose_from_swapped_counts) {
+  if (c.parity()) {
     rows = v.counts.total == 0 ? 0 : 1;
     const auto average =
         static_cast<std::int64_t>(static_cast<double>(v.share.y) * c.problem.density);
@@ -86,15 +86,15 @@ std::int64_t dealt_rows(const Case& c, const codelets::MatMulKernel& kernel, con
 std::int64_t least_multiply(const Case& c, Method method, const Least& v) {
   const codelets::MatMulKernel kernel = kernel_of(c, method, c.problem.block);
   const std::int64_t blocks = v.counts.total;
-  const std::int64_t pieces = c.quirks().average_tile ? v.lo.z : std::min(v.lo.z, blocks);
+  const std::int64_t pieces = c.parity() ? v.lo.z : std::min(v.lo.z, blocks);
   const std::int64_t scan = codelets::expected_scan_cycles(method, v.lo.z, pieces, 1).value;
-  if (blocks == 0 && !c.quirks().average_tile) return scan;
+  if (blocks == 0 && !c.parity()) return scan;
   const auto load = codelets::supervisor_load_cycles(kernel, v.grain.z);
   const std::int64_t loads = load(v.counts.rows, blocks).value;
   if (method == Method::ElementTranspose) return scan + dealt_rows(c, kernel, v);
   if (c.problem.is_element_wise()) return scan + shared_rows(kernel, v, blocks);
   // Workers share columns of the batch; PopSparse's shares are whole grains.
-  const std::int64_t unit = c.quirks().average_tile ? v.grain.z : 1, units = v.grain.z / unit;
+  const std::int64_t unit = c.parity() ? v.grain.z : 1, units = v.grain.z / unit;
   const std::int64_t z = ceil_div(v.share.z * units, kernel.workers);
   const auto worker = least_worker(kernel, z, v.most_z * units, unit);
   return scan + loads + kernel.workers * worker(0, blocks).value;
@@ -103,7 +103,7 @@ std::int64_t least_multiply(const Case& c, Method method, const Least& v) {
 // Returns true if every partition of the box must fetch a dense operand of which a tile uses at
 // least `needed` grains. This is certain if another tile takes it too and has a share of it.
 bool must_fetch(const Case& c, std::int64_t needed, std::int64_t takers) {
-  return takers > 1 && (needed > 1 || !c.quirks().even_operand_shares);
+  return takers > 1 && (needed > 1 || !c.parity());
 }
 
 std::int64_t least_exchange(const Case& c, std::int64_t bytes, bool may_share_bus) {
@@ -139,14 +139,13 @@ Terms least_pass(const Case& c, Pass pass, Method method, const Least& v) {
   const std::int64_t dense =
       must_fetch(c, needed, v.lo.x) ? needed * v.grain.y * v.grain.z * c.input_bytes() : 0;
   t.cycles += least_exchange(c, dense, true);
-  const bool own_too = c.quirks().receives_own_parts;
   if (v.lo.z > 1)
-    t.cycles += least_exchange(c, (v.lo.z - (own_too ? 0 : 1)) * v.bucket_bytes, true);
+    t.cycles += least_exchange(c, (v.lo.z - (c.parity() ? 0 : 1)) * v.bucket_bytes, true);
 
   const std::int64_t sums = v.share.x * v.share.z * v.grain.x * v.grain.z;
-  const bool cut = c.quirks().reduction_memory_tests_z ? v.lo.z > 1 : v.lo.y > 1;
+  const bool cut = (c.parity() ? v.lo.z : v.lo.y) > 1;
   const std::int64_t held = c.types_differ() || cut ? sums * c.partials_bytes() : 0;
-  const std::int64_t others = own_too ? sums : ceil_div(sums, v.hi.y) * (v.lo.y - 1);
+  const std::int64_t others = c.parity() ? sums : ceil_div(sums, v.hi.y) * (v.lo.y - 1);
   const std::int64_t received = v.lo.y > 1 ? others * c.partials_bytes() : 0;
   t.cycles += zeroing_cycles(c, sums) + least_multiply(c, method, v) +
               least_exchange(c, received, false) + least_reduce(c, v, sums);
@@ -166,7 +165,7 @@ std::int64_t least_grad_w_multiply(const Case& c, const Least& v) {
   const std::int64_t scan = codelets::expected_scan_cycles(kernel.method, 1, 1, 1).value;
   const std::int64_t rounds = v.lo.z, total = v.counts.total;
   const std::int64_t z = v.share.z * v.grain.z;
-  if (total == 0 && !c.quirks().average_tile) return rounds * scan;
+  if (total == 0 && !c.parity()) return rounds * scan;
   const auto worker = least_worker(kernel, v.share.z, v.most_z, v.grain.z);
   if (kernel.method == Method::BlockGradWAmp) {
     const auto load = codelets::supervisor_load_cycles(kernel, z);
@@ -175,7 +174,7 @@ std::int64_t least_grad_w_multiply(const Case& c, const Least& v) {
   }
   // The busiest worker of a round has at least an even part of the round's non-zeros.
   const std::int64_t started = total > 0 ? kernel.workers * worker.start : 0;
-  const std::int64_t start = c.quirks().divide_grad_w_overheads ? 0 : rounds * (scan + started);
+  const std::int64_t start = c.parity() ? 0 : rounds * (scan + started);
   return start + total * worker.per_nonzero;
 }
 
@@ -207,7 +206,7 @@ Terms least_grad_w(const Case& c, const Least& v) {
   t.cycles += zeroing_cycles(c, values) + least_grad_w_multiply(c, v);
   if (buckets)
     t.hold(held + 2 * travelling);
-  else if (c.quirks().second_operands_if_fetched)
+  else if (c.parity())
     t.hold(2 * held);
   else
     t.hold(held + (v.lo.z > 1 ? q_bytes + s_bytes : 0));
@@ -229,9 +228,8 @@ Least least_fwd(const Case& c, const Box& box, const BucketSize& bucket) {
   v.share = ceil_div(c.grains, box.hi);
   v.most_z = ceil_div(c.grains.z, box.lo.z);
   v.counts = bucket.cell;
-  if (!c.quirks().average_tile) {
-    // The fewest and smallest cells in the box: their fullest is no fuller than that of any
-    // partition.
+  if (!c.parity()) {
+    // Fewer cells than anywhere in the box, as small as anywhere: not fuller than any cut's.
     const Scatter scatter =
         scatter_of(c, v.share, c.problem.density, box.lo.g * box.lo.x * box.lo.y);
     const TileLoad load = cell_load(v.share, c.has_map() ? 0 : mean_of_fullest(scatter), scatter);
@@ -272,15 +270,14 @@ Bound lower_bound(const Case& c, const Box& box) {
   if (c.problem.grad_w) passes[2] = least_grad_w(c, fwd);
   for (const Terms& t : passes) {
     bound.cycles += t.cycles;
-    if (!c.quirks().free_steps)
+    if (!c.parity())
       bound.cycles += (t.barriers + t.questions) * c.machine.sync.value +
                       (t.launches + t.questions) * c.machine.launch.value +
                       t.questions * control_cycles(c.machine);
     bound.temp = std::max(bound.temp, t.temp);
   }
   const std::int64_t resident = resident_bytes(c, make_cut(c, cut.hi), bucket);
-  bound.possible =
-      c.quirks().ignore_resident_memory || bound.temp + resident <= c.machine.tile_memory.value;
+  bound.possible = c.parity() || bound.temp + resident <= c.machine.tile_memory.value;
   return bound;
 }
 

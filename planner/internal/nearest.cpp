@@ -48,8 +48,7 @@ Excess excess_of(const Sight& s, std::int64_t temp_bound) {
   Excess excess;
   excess.words = words_excess(s.c, s.cut, s.e.bucket);
   excess.temp = ratio(s.e.temp, temp_bound);
-  if (!s.c.quirks().ignore_resident_memory)
-    excess.tile = ratio(s.total(), s.c.machine.tile_memory.value);
+  if (!s.c.parity()) excess.tile = ratio(s.total(), s.c.machine.tile_memory.value);
   return excess;
 }
 

@@ -19,9 +19,7 @@ struct Sight {
   bool words_fit;
 
   std::int64_t total() const { return e.temp + e.resident; }
-  bool tile_holds() const {
-    return c.quirks().ignore_resident_memory || total() <= c.machine.tile_memory.value;
-  }
+  bool tile_holds() const { return c.parity() || total() <= c.machine.tile_memory.value; }
 };
 
 // Calls visit(sight) for every legal partition in ascending order of x, y, z. Each costs some

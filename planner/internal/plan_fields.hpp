@@ -2,7 +2,6 @@
 
 #include "tessera/base/pattern_stats.hpp"
 #include "tessera/planner/internal/json_archive.hpp"
-#include "tessera/planner/internal/quirk_list.hpp"
 #include "tessera/planner/planner.hpp"
 
 // The one list of the fields of a plan and of a request in JSON. A new field takes one line here;
@@ -78,14 +77,10 @@ void describe(auto& fields, MaybeConst<PlanConstraints> auto& pins) {
   fields("useDense", use_dense);
 }
 
-void describe(auto& fields, MaybeConst<PopLibsQuirks> auto& quirks) {
-  for (const auto& [key, member] : kQuirks) fields(key, quirks.*member);
-}
-
-// Uses the keys of option text, so that this part of a file can be given as options.
+// The keys of option text, so that this part of a file may be given as options again.
 void describe(auto& fields, MaybeConst<Options> auto& options) {
   auto& [memory, oversize, confidence, shared, per_pass, rearrangements, force_spills, search_limit,
-         constraints, quirks] = options;
+         constraints, parity] = options;
   fields("availableMemoryProportion", memory);
   fields("metaInfoBucketOversizeProportion", oversize);
   fields("bucketConfidence", confidence);
@@ -95,7 +90,7 @@ void describe(auto& fields, MaybeConst<Options> auto& options) {
   fields("partitioner.forceBucketSpills", force_spills);
   fields("searchLimit", search_limit, kAnyWhole);
   fields("planConstraints", constraints);
-  fields("popLibsQuirks", quirks);
+  fields("popLibsParity", parity);
 }
 
 void describe(auto& fields, MaybeConst<PatternStats> auto& stats) {

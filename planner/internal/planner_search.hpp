@@ -42,7 +42,7 @@ PlanResult find_plan(const std::vector<Case>& cases, Search search,
 Plan make_plan(const Case& c, Dims parts);
 
 // Returns the upper bounds on temporary bytes that are tried one after the other until there is a
-// plan: one bound, or several under PopLibsQuirks::double_memory_bound.
+// plan: one bound, or several under Options::poplibs_parity.
 std::vector<std::int64_t> temp_bounds(const device::Machine& machine, const Options& options);
 
 // Throws Error{InvalidArgument} if the request is invalid.

@@ -12,7 +12,7 @@ bool is_minimal_divisor(std::int64_t n, std::int64_t d) {
 }
 
 bool is_batch_count(const Case& c, std::int64_t z) {
-  return c.quirks().even_batch_parts ? c.grains.z % z == 0 : is_minimal_divisor(c.grains.z, z);
+  return c.parity() ? c.grains.z % z == 0 : is_minimal_divisor(c.grains.z, z);
 }
 
 bool obeys(const std::optional<std::int64_t>& pin, std::int64_t value) {
@@ -51,8 +51,7 @@ PartsCost cost_of(const Case& c, Dims parts) {
   const BucketSize bucket = bucket_size(c, cut);
   if (!words_fit(c, cut, bucket)) return {};
   const Estimate e = estimate(c, cut, bucket);
-  if (!c.quirks().ignore_resident_memory && e.temp + e.resident > c.machine.tile_memory.value)
-    return {};
+  if (!c.parity() && e.temp + e.resident > c.machine.tile_memory.value) return {};
   return {true, e.cycles, e.temp};
 }
 

@@ -36,7 +36,7 @@ PartsCost cost_of(const Case& c, Dims parts);
 
 // Returns true if the search may choose `parts`: every count is the smallest for its share size,
 // the counts obey the pins, and the partition fits on the machine's tiles. Under
-// PopLibsQuirks::even_batch_parts the count of z also divides the grains of the batch.
+// Options::poplibs_parity the count of z also divides the grains of the batch.
 bool partition_is_legal(const Case& c, Dims parts);
 
 // Searches every legal partition in ascending order of x, y, z. Tests compare the other search with

@@ -70,7 +70,7 @@ void post_partition(const Case& c, PartitionModel& m) {
   const auto [x, y, z] = m.parts;
   m.model.ceil_div_minimal_divisor(m.model.constant(c.grains.x), x);
   m.model.ceil_div_minimal_divisor(m.model.constant(c.grains.y), y);
-  if (c.quirks().even_batch_parts)
+  if (c.parity())
     m.model.factor_of(m.model.constant(c.grains.z), z);
   else
     m.model.ceil_div_minimal_divisor(m.model.constant(c.grains.z), z);

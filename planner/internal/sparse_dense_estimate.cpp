@@ -67,7 +67,7 @@ std::int64_t fullest_tile_cycles(const Case& c, const PassView& v) {
 }
 
 std::int64_t multiply_cycles(const Case& c, const PassView& v) {
-  if (!c.quirks().average_tile) return fullest_tile_cycles(c, v);
+  if (!c.parity()) return fullest_tile_cycles(c, v);
   const codelets::MatMulKernel kernel = kernel_of(c, v.method, v.block);
   const std::int64_t rows = v.counts.rows, blocks = rows * v.counts.per_row;
   const std::int64_t scan = codelets::expected_scan_cycles(v.method, v.parts.z, v.parts.z, 1).value;
@@ -109,7 +109,8 @@ void exchange_operands(const Case& c, const PassView& v, Held& held, PassEstimat
                                  .tiles = tiles,
                                  .grain_bytes = v.grain.y * v.grain.z * c.input_bytes(),
                                  .at_home = v.parts.x == 1});
-  const std::int64_t fetched = v.parts.z - (c.quirks().receives_own_parts && v.parts.z > 1 ? 0 : 1);
+  // In PopLibs a tile's own bucket and sums travel like the others'.
+  const std::int64_t fetched = v.parts.z - (c.parity() && v.parts.z > 1 ? 0 : 1);
   const std::int64_t visited = fetched * v.bucket_bytes;
   held.buckets = (v.parts.z - 1) * v.bucket_bytes;
   const std::int64_t sharers = other_sharers(v.parts.x, v.share.y * v.grain.y);
@@ -123,8 +124,9 @@ void exchange_operands(const Case& c, const PassView& v, Held& held, PassEstimat
 
 void multiply(const Case& c, const PassView& v, Held& held, PassEstimate& pass) {
   const std::int64_t sums = v.share.x * v.share.z * v.grain.x * v.grain.z;
-  const bool z_cut = c.quirks().reduction_memory_tests_z ? v.parts.z > 1 : v.parts.y > 1;
-  held.sums = c.types_differ() || z_cut ? sums * c.partials_bytes() : 0;
+  // PopLibs tests z where y decides whether sums are kept.
+  const bool is_cut = (c.parity() ? v.parts.z : v.parts.y) > 1;
+  held.sums = c.types_differ() || is_cut ? sums * c.partials_bytes() : 0;
   pass.add("multiply", zeroing_cycles(c, sums) + multiply_cycles(c, v),
            held.turned + held.dense + held.buckets + held.sums);
   pass.note_compute();
@@ -139,7 +141,7 @@ void reduce(const Case& c, const PassView& v, const Held& held, PassEstimate& pa
   const std::int64_t sums = v.share.x * v.share.z * v.grain.x * v.grain.z;
   const bool cut = v.parts.y > 1;
   const std::int64_t own = ceil_div(sums, v.parts.y);
-  const std::int64_t others = c.quirks().receives_own_parts ? sums : own * (v.parts.y - 1);
+  const std::int64_t others = c.parity() ? sums : own * (v.parts.y - 1);
   const std::int64_t received = cut ? others * c.partials_bytes() : 0;
   const std::int64_t exchange = codelets::exchange_cycles(received, width).value +
                                 receive_starts(c, other_sharers(v.parts.y, sums));
@@ -171,7 +173,7 @@ PassEstimate estimate_pass(const Case& c, const PassView& v, const BucketSize& b
 // Returns the counts that GradA's kernel walks. The transposing kernels walk the forward rows.
 UniformCounts grad_a_counts(const Case& c, const Cut& cut, const BucketSize& bucket) {
   if (c.candidate.grad_a == Method::ElementGradA) return bucket.cell_swapped;
-  if (!c.quirks().transpose_from_swapped_counts) return bucket.cell;
+  if (!c.parity()) return bucket.cell;
   if (c.candidate.grad_a == Method::ElementTranspose)
     return {bucket.cell_swapped.per_row, cut.share.y, 0};
   return {bucket.cell_swapped.per_row, bucket.cell_swapped.rows, 0};

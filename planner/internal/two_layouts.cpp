@@ -12,7 +12,7 @@ namespace {
 bool may_split(const Problem& problem, const Options& options) {
   const PlanConstraints& pins = options.constraints;
   const bool pinned = pins.x || pins.y || pins.z || options.shared_buckets;
-  return problem.grad_a && !pinned && options.quirks == PopLibsQuirks{} && options.per_pass_plans;
+  return problem.grad_a && !pinned && !options.poplibs_parity && options.per_pass_plans;
 }
 
 PassCost grad_a_cost(const Plan& forward, const Plan& backward, const Problem& problem,

@@ -11,7 +11,6 @@
 
 #include "tessera/codelets/cost/matmul_cycles.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
-#include "tessera/planner/internal/quirk_list.hpp"
 #include "tessera/tests/docs/formula.hpp"
 #include "tessera/tests/docs/page.hpp"
 
@@ -209,13 +208,6 @@ TEST(CostModelPage, QuotesConstantsAsTheCodeHasThem) {
     EXPECT_TRUE(std::regex_search(page_text(row[2]), assignment))
         << row[2] << " has no " << row[0] << " = " << row[1];
   }
-}
-
-TEST(CostModelPage, ListsEverySwitchOfPopSparsesModel) {
-  std::set<std::string> told, coded;
-  for (const Row& row : table_rows(page(), "switch")) told.insert(row[0]);
-  for (const auto& [key, member] : planner::internal::kQuirks) coded.emplace(key);
-  EXPECT_EQ(told, coded);
 }
 
 TEST(Formula, ComputesAndRefuses) {

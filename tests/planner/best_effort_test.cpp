@@ -68,7 +68,7 @@ std::string message_of(const Request& r, const PatternStats* stats = nullptr) {
 TEST(BadRequest, NamesWhatCannotBeAndTheLegalRange) {
   Request r;
   r.problem.size = {1, 64, 64, 48};
-  r.options.quirks.even_batch_parts = true;
+  r.options.poplibs_parity = true;
   r.options.constraints.use_dense = false;
   r.options.constraints.z = 5;  // of 12 grains
   EXPECT_THAT(message_of(r), HasSubstr("partition.z is 5"));

@@ -46,7 +46,7 @@ Request random_request(Random& random) {
   r.options.available_memory_proportion = proportions[random.below(3)];
   r.options.shared_buckets = random.below(2) == 0;
   if (random.below(4) == 0) r.options.constraints.x = 1;
-  if (random.below(6) == 0) r.options.quirks = PopLibsQuirks::all();
+  if (random.below(6) == 0) r.options.poplibs_parity = true;
   return r;
 }
 
@@ -92,7 +92,7 @@ std::vector<Point> all_points(const Request& r, const std::vector<Case>& cases, 
           Point p{i, internal::make_plan(cases[i], parts)};
           p.words = internal::words_fit(cases[i], cut, internal::bucket_size(cases[i], cut));
           p.temp = p.plan.cost.temp <= bound;
-          p.tile = r.options.quirks.ignore_resident_memory ||
+          p.tile = r.options.poplibs_parity ||
                    p.plan.cost.temp + p.plan.cost.resident <= r.machine.tile_memory;
           points.push_back(p);
         }
@@ -207,7 +207,7 @@ TEST(Explain, MeasuresWhatEveryLimitCosts) {
     tile += find(e, LiftedLimit::TileMemory)->binds();
     // PopSparse's doubling of the bound finds worse plans where a smaller bound holds one.
     for (const Lifted& l : e.limits)
-      if (!r.options.quirks.double_memory_bound) {
+      if (!r.options.poplibs_parity) {
         EXPECT_GE(l.gain, Cycles(0)) << to_string(l.limit);
       }
   });
@@ -277,11 +277,10 @@ TEST(Explain, SharesOutAllCyclesAndTellsWhatAFinerCutWouldChange) {
             EXPECT_EQ(cut.change, term.cycles - t.cycles);
           }
         for (std::int64_t skipped = cut.from + 1; skipped <= cut.to; ++skipped) {
-          const bool legal = cut.axis == Axis::X   ? shares_are_not_empty(grains.x, skipped)
-                             : cut.axis == Axis::Y ? shares_are_not_empty(grains.y, skipped)
-                             : r.options.quirks.even_batch_parts
-                                 ? grains.z % skipped == 0
-                                 : shares_are_not_empty(grains.z, skipped);
+          const bool legal = cut.axis == Axis::X        ? shares_are_not_empty(grains.x, skipped)
+                             : cut.axis == Axis::Y      ? shares_are_not_empty(grains.y, skipped)
+                             : r.options.poplibs_parity ? grains.z % skipped == 0
+                                                        : shares_are_not_empty(grains.z, skipped);
           EXPECT_EQ(legal, skipped == cut.to);
         }
       }

@@ -46,7 +46,7 @@ PlanResult parity_plan(const Layer& layer, const Setting& setting) {
   options.meta_info_bucket_oversize_proportion = setting.oversize;
   options.shared_buckets = setting.shared;
   options.constraints = setting.pins;
-  options.quirks = PopLibsQuirks::all();
+  options.poplibs_parity = true;
   return plan({layer.size,
                {layer.block, layer.block},
                layer.density,

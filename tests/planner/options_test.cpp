@@ -5,7 +5,6 @@
 #include <string>
 
 #include "tessera/base/error.hpp"
-#include "tessera/planner/internal/quirk_list.hpp"
 
 namespace tessera::planner {
 namespace {
@@ -66,8 +65,8 @@ TEST(ParseOptions, RefusesTheSideOfAnOptionThatWouldChangeNothing) {
                               "be left out: "),
                     HasSubstr("metaInfoBucketOversizeProportion")));
   EXPECT_THAT(message_of(R"({"partitioner.optimiseForSpeed": 1})"), HasSubstr("true or false"));
-  EXPECT_THAT(message_of(R"({"enableStructuredRearrangements": false, "popLibsQuirks": true})"),
-              HasSubstr("enableStructuredRearrangements is false; with PopLibs' cost model"));
+  EXPECT_THAT(message_of(R"({"enableStructuredRearrangements": false, "popLibsParity": true})"),
+              HasSubstr("enableStructuredRearrangements is false; with popLibsParity it must"));
 }
 
 TEST(ParseOptions, AGivenSlackAloneDecidesUnlessAConfidenceIsGivenToo) {
@@ -116,8 +115,8 @@ TEST(ParseOptions, NamesWhatIsWrong) {
   EXPECT_THAT(message_of(R"({"planConstraints": {"partition": {"g": 1}}})"),
               HasSubstr("planConstraints.partition.g is not known; the keys are x, y, z"));
   EXPECT_THAT(message_of(R"({"planConstraints": {"exchange": true}})"), HasSubstr("an object"));
-  EXPECT_THAT(message_of(R"({"popLibsQuirks": {"fast": true}})"),
-              HasSubstr("zeroCyclesPerPartial"));
+  EXPECT_THAT(message_of(R"({"popLibsParity": {"freeSteps": true}})"),
+              HasSubstr("popLibsParity is {\"freeSteps\":true}; it must be true or false"));
   EXPECT_THAT(message_of(R"({"doGradAPass": true})"), HasSubstr("part of the layer"));
   EXPECT_THAT(message_of(R"({"sharedBuckets")"), HasSubstr("not JSON"));
   EXPECT_THAT(message_of("[]"), HasSubstr("an object"));
@@ -128,15 +127,9 @@ TEST(ParsePlanConstraints, ReadsTheObjectAlone) {
   EXPECT_EQ(pins, (PlanConstraints{{}, 3, {}, {}, {}}));
 }
 
-TEST(Quirks, AreAllOffByDefaultAndAllOnInParityMode) {
-  const PopLibsQuirks off, on = PopLibsQuirks::all();
-  for (const auto& [key, member] : internal::kQuirks) {
-    EXPECT_FALSE(off.*member) << key;
-    EXPECT_TRUE(on.*member) << key;
-  }
-  // Every switch is in the list: the struct is nothing but switches.
-  EXPECT_EQ(std::size(internal::kQuirks), sizeof(PopLibsQuirks) / sizeof(bool));
-  EXPECT_EQ(parse_options(R"({"popLibsQuirks": true})", "test").quirks, on);
+TEST(ParseOptions, ReadsTheOneSwitchForPopLibsPlans) {
+  EXPECT_FALSE(Options{}.poplibs_parity);
+  EXPECT_TRUE(parse_options(R"({"popLibsParity": "true"})", "test").poplibs_parity);
 }
 
 }  // namespace

@@ -6,8 +6,8 @@
 #include "tessera/planner/planner.hpp"
 #include "tessera/tests/planner/recorded_plans.hpp"
 
-// PopSparse's own plans (PopLibs 3.4), made with the figures of GC200 and its defaults. With all
-// quirks on, ours must equal them in every recorded number.
+// PopSparse's own plans (PopLibs 3.4), made with the figures of GC200 and its defaults. With
+// poplibs_parity ours must equal them in every recorded number.
 namespace tessera::planner {
 namespace {
 

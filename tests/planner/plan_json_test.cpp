@@ -90,7 +90,7 @@ TEST(PlanJson, KeepsEveryOption) {
        .partitioner_force_bucket_spills = true,
        .search_limit = std::int64_t{1} << 62,
        .constraints = {},
-       .quirks = {}};
+       .poplibs_parity = false};
   o.constraints.x = layer.plan.partition.x;
   o.constraints.grad_w_exchange_buckets = false;
   o.constraints.use_dense = false;
@@ -100,7 +100,7 @@ TEST(PlanJson, KeepsEveryOption) {
 
 TEST(PlanJson, WritesOptionsAsOptionTextHasThem) {
   PlannedLayer layer = small_layer();
-  layer.options.quirks = PopLibsQuirks::all();
+  layer.options.poplibs_parity = true;
   layer.options.search_limit = 12345;
   layer.options.constraints.y = 1;
   layer.options.constraints.grad_w_exchange_buckets = true;

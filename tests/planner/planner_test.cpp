@@ -8,7 +8,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/planner/internal/planner_search.hpp"
 
-// The default mode: everything priced, nothing of PopSparse's quirks.
+// The default mode: everything priced, nothing as PopLibs does it.
 namespace tessera::planner {
 namespace {
 
@@ -111,7 +111,7 @@ TEST(Plan, WorksForALayerWithoutNonZeros) {
     ASSERT_EQ(result.status, PlanStatus::Found) << result.reason;
     EXPECT_GE(result.plan.fwd_meta_words.value, 1);  // the end marker
     Options parity;
-    parity.quirks = PopLibsQuirks::all();
+    parity.poplibs_parity = true;
     EXPECT_TRUE(plan(p, gc200(), parity).has_plan);
   }
 }
@@ -255,7 +255,7 @@ TEST(Plan, PricesBarriersAndLaunches) {
   const Problem p = layer({1, 256, 256, 64});
   EXPECT_GT(plan(p, slow).plan.cost.cycles, plan(p, gc200()).plan.cost.cycles + Cycles(99'000));
   Options free;
-  free.quirks.free_steps = true;
+  free.poplibs_parity = true;
   EXPECT_EQ(plan(p, slow, free).plan.cost.cycles, plan(p, gc200(), free).plan.cost.cycles);
 }
 

@@ -63,7 +63,7 @@ std::vector<RecordedPlan> read_recorded_plans(const std::vector<std::string>& id
 
 Options parity_options() {
   Options o;
-  o.quirks = PopLibsQuirks::all();
+  o.poplibs_parity = true;
   return o;
 }
 

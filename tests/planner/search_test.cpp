@@ -44,7 +44,7 @@ Request random_request(Random& random) {
   const double memory[] = {0.001, 0.01, 0.1, 0.6};
   r.options.available_memory_proportion = memory[random.below(4)];
   r.options.shared_buckets = random.below(2) == 0;
-  if (random.below(2) == 0) r.options.quirks = PopLibsQuirks::all();
+  if (random.below(2) == 0) r.options.poplibs_parity = true;
   return r;
 }
 

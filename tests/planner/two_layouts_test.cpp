@@ -65,11 +65,11 @@ TEST(TwoLayouts, CostWhatTheirPartsCostAndTheWayOfTheValues) {
 TEST(TwoLayouts, AreNotTriedWhereTheRequestSpeaksOfOne) {
   const Problem p = training({1, 2048, 2048, 2}, {1, 1}, 0.05);
   const auto machine = free_starts();
-  Options pinned, shared, quirk;
+  Options pinned, shared, parity;
   pinned.constraints.x = 128;
   shared.shared_buckets = false;
-  quirk.quirks.free_steps = true;
-  for (const Options& o : {pinned, shared, quirk})
+  parity.poplibs_parity = true;
+  for (const Options& o : {pinned, shared, parity})
     EXPECT_TRUE(plan_or_throw(p, machine, o).backward.empty());
   Problem forward_only = p;
   forward_only.grad_a = false;

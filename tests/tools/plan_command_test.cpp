@@ -79,7 +79,7 @@ TEST(TesseraPlan, TakesEveryOptionIntoTheProblemAndTheOptions) {
   options.available_memory_proportion = 0.5;
   options.search_limit = 1'000'000;
   options.constraints.x = 2;
-  options.quirks = planner::PopLibsQuirks::all();
+  options.poplibs_parity = true;
   EXPECT_EQ(layer.options, options);
   EXPECT_EQ(layer.plan.partition.x, 2);
 }

@@ -44,13 +44,13 @@ void expect_recorded_figures(const std::string& text) {
 
 TEST(PlanTable, GivesPopSparsesFiguresWithItsCostModel) {
   planner::Options options;
-  options.quirks = planner::PopLibsQuirks::all();
+  options.poplibs_parity = true;
   expect_recorded_figures(planned(recorded_table(), options));
 }
 
 TEST(PlanTable, KeepsEveryLineAsItWasAndAddsTheColumns) {
   planner::Options quick;
-  quick.quirks = planner::PopLibsQuirks::all();
+  quick.poplibs_parity = true;
   const std::string text = recorded_table(), result = planned(text, quick);
   const Table before = read_table(text, "before"), after = read_table(result, "after");
   ASSERT_EQ(after.rows.size(), before.rows.size());

@@ -65,13 +65,14 @@ Problem problem_of(const PublishedPoint& p, std::int64_t batch) {
           .grad_a = true};
 }
 
+constexpr double kTemporaryShare = 0.6;  // of a tile; the rest holds what no plan counts
+
 planner::Options measured_options() {
   planner::Options o;
-  o.available_memory_proportion = 0.6;
+  o.available_memory_proportion = kTemporaryShare;
   o.meta_info_bucket_oversize_proportion = 0.3;
   o.bucket_confidence = 0;
-  o.quirks = planner::PopLibsQuirks::all();
-  o.quirks.double_memory_bound = false;  // a plan beyond 60 % does not fit beside the program
+  o.poplibs_parity = true;
   return o;
 }
 
@@ -131,7 +132,9 @@ std::unique_ptr<Bench> bench_of(const PublishedPoint& point, std::int64_t batch,
                                 const Repetition& how, Executor& executor) {
   const planner::PlanResult planned =
       planner::plan(problem_of(point, batch), how.machine, measured_options());
-  if (!planned.has_plan) return nullptr;
+  // PopLibs raises the bound where it has no plan; such a plan does not fit beside the program.
+  const double bound = kTemporaryShare * double(how.machine.tile_memory.value);
+  if (!planned.has_plan || double(planned.plan.cost.temp.value) > bound) return nullptr;
   try {
     return std::make_unique<Bench>(point, batch, planned.plan, how.machine, executor);
   } catch (const Error& error) {

@@ -60,10 +60,10 @@ struct Repeated {
   double error() const { return mean_teraflops() / point.teraflops - 1; }
 };
 
-// Runs a point the way it was measured: PopLibs' planner (all quirks) for Fwd and GradA together,
-// bucket room of 30 %, temporary memory within 60 % of a tile (the other 40 % hold what no plan
-// counts: the program, exchange tables, the caller's tensors), PopLibs' order of spilling, operands
-// spread linearly over all tiles; Fwd is timed. Computes every product for real.
+// Runs a point the way it was measured: PopLibs' planner (poplibs_parity) for Fwd and GradA
+// together, bucket room of 30 %, temporary memory within 60 % of a tile (the other 40 % hold what
+// no plan counts: the program, exchange tables, the caller's tensors), PopLibs' order of spilling,
+// operands spread linearly over all tiles; Fwd is timed. Computes every product for real.
 Repeated repeat(const PublishedPoint& point, const Repetition& how, Executor& executor);
 
 // A table with terms, and the median and worst error. <= 100 columns.

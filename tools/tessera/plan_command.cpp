@@ -96,7 +96,7 @@ void check_together(const CLI::App& app, PlanArguments& a) {
 
 planner::Options options_of(const PlanArguments& a) {
   planner::Options base;
-  if (a.cost_model == CostModel::PopSparse) base.quirks = planner::PopLibsQuirks::all();
+  if (a.cost_model == CostModel::PopSparse) base.poplibs_parity = true;
   return make_options(a, base);
 }
 
