@@ -32,25 +32,26 @@ struct Options {
   // block costs every tile a barrier and a visit; capacity costs a few bytes to move.
   double bucket_confidence = 0.999;
 
-  // Element-wise GradA: read the forward meta-information transposed (true) or keep separate
-  // meta-information (false: faster, more memory); left open, what is cheaper. PopSparse's default,
-  // and so that of poplibs_parity, is true. Block layers always share.
+  // GradA of element-wise layers. True: it reads the forward meta-information transposed. False: it
+  // has separate meta-information, which is faster and takes more memory. Open: the cheaper of the
+  // two, or, with poplibs_parity, PopSparse's default, which is true. Block layers always share.
   std::optional<bool> shared_buckets;
 
-  // May GradA have a layout of its own, with transpose(R) in other buckets, where that is cheaper
-  // with the values' way from one to the other? Never with pinned counts, given shared_buckets or
-  // poplibs_parity: those speak of one layout.
+  // True: GradA may have a separate layout, with transpose(R) in other buckets, if that is cheaper
+  // including the move of the values from one layout to the other. Has no effect with pinned
+  // counts, a given shared_buckets or poplibs_parity, because these refer to a single layout.
   bool per_pass_plans = true;
 
-  // GradW of block layers: may the planner choose the method that first brings both operands into
-  // block order with a kernel? PopSparse copies the operands where the kernel is off; this machine
-  // has no such copies, so that false leaves the other method.
+  // GradW of block layers. True: the planner may choose the method that first brings both operands
+  // into block order with a kernel. False: it may not, and the other method remains. (PopSparse then
+  // copies the operands instead; the modelled machine has no such copies.)
   bool enable_structured_rearrangements = true;
 
-  // Partitioner, for tests: everything is placed away from its home.
+  // For tests of the partitioner: every block is placed in another bucket than its home.
   bool partitioner_force_bucket_spills = false;
 
-  // Search stops after so many examined partitions and boxes of partitions, and says so. 1 .. 2^62.
+  // The number of partitions and boxes of partitions after which the search stops with a status
+  // that says so, 1 .. 2^62.
   std::int64_t search_limit = 20'000'000;
 
   PlanConstraints constraints;
