@@ -43,8 +43,8 @@ struct Options {
   bool per_pass_plans = true;
 
   // GradW of block layers. True: the planner may choose the method that first brings both operands
-  // into block order with a kernel. False: it may not, and the other method remains. (PopSparse then
-  // copies the operands instead; the modelled machine has no such copies.)
+  // into block order with a kernel. False: it may not, and the other method remains. (PopSparse
+  // then copies the operands instead; the modelled machine has no such copies.)
   bool enable_structured_rearrangements = true;
 
   // For tests of the partitioner: every block is placed in another bucket than its home.
