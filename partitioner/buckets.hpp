@@ -51,7 +51,7 @@ struct SpillStats {
 
   std::int64_t steps = 0;
 
-  // Steps that Spilling::Greedy needs for the same pattern.
+  // Steps that Spilling::Greedy needs for the same pattern; 0 if nothing was searched.
   std::int64_t greedy_steps = 0;
 
   // No placement has fewer steps than this; 0 if nothing was searched.

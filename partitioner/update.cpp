@@ -67,7 +67,10 @@ class Updater {
       if (touched_[b]) changed.push_back(static_cast<std::int64_t>(b));
     if (!rewrite(changed)) return std::nullopt;
     if (!buckets_.travel.stays_home()) buckets_.travel = internal::travel_of(grid_, lists_.meta);
-    buckets_.stats.steps = buckets_.travel.steps();
+    SpillStats& stats = buckets_.stats;
+    stats.steps = buckets_.travel.steps();
+    // These two were found for the pattern before the change.
+    stats.lower_bound_steps = stats.greedy_steps = 0;
     return changed;
   }
 

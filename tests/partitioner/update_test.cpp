@@ -53,6 +53,9 @@ std::string fault_after(const Buckets& buckets, const sparse::Csr<float>& matrix
   const std::string fault = test::find_fault(buckets, matrix);
   if (!fault.empty()) return fault;
   if (buckets.stats.blocks != matrix.blocks()) return "blocks are not counted right";
+  if (buckets.stats.exact() && buckets.stats.steps > 0 &&
+      encode(matrix, buckets.grid).buckets->stats.steps < buckets.stats.steps)
+    return "calls steps the fewest that are not";
   const auto values = to_bucket_order<float, float>(buckets, matrix.values);
   return decode(buckets, std::span<const float>(values)) == matrix ? "" : "decodes differently";
 }
