@@ -34,9 +34,7 @@ Survey survey_of(const Asked& asked, const std::vector<Case>& cases) {
   return survey;
 }
 
-bool has_pins(const PlanConstraints& pins) {
-  return pins.x || pins.y || pins.z || pins.grad_w_exchange_buckets;
-}
+bool has_pins(const PlanConstraints& pins) { return pins != PlanConstraints{}; }
 
 void add_relaxations(Relaxer& relaxer, const Asked& asked, Bytes least_temp_in_tile, NoFit& out) {
   const auto add = [&out](RelaxationKind kind, const std::optional<Relaxation>& found) {

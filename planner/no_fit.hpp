@@ -123,7 +123,7 @@ struct NoFit {
 //                 fit are returned. They are planned without `stats`, which count other blocks.
 //   BatchInParts  2, 3, ... 64 even parts are tried one by one; then steps double and the count is
 //                 bisected. A part is a whole number of grains.
-//   NoPins        Tried only if a count or the exchange of GradW is pinned.
+//   NoPins        Tried only if the options pin something.
 // The cheapest relaxation has the fewest total_cycles; of equal ones, it is the first.
 //
 // Cost: one survey of all partitions and at most some hundred searches (`plans_made`). A trial

@@ -43,14 +43,21 @@ std::optional<PlanResult> answer_of(const std::string& text, const internal::Req
   }
 }
 
-// Returns roughly the bytes of an entry: the key, the answer with its terms, and a fixed amount for
-// the map and the list.
+// Returns roughly the bytes that a plan has on the heap: its terms, and the plan of another layout.
+std::size_t heap_bytes(const Plan& plan) {
+  constexpr std::size_t kTerm = sizeof(CostTerm) + 32;
+  std::size_t bytes = 0;
+  for (const PassCost& pass : plan.cost.passes) bytes += pass.terms.size() * kTerm;
+  for (const Plan& other : plan.backward) bytes += sizeof(Plan) + heap_bytes(other);
+  return bytes;
+}
+
+// Returns roughly the bytes of an entry: the key, the answer, and a fixed amount for the map and
+// the list.
 std::int64_t size_of(const std::string& key, const PlanResult& answer) {
-  constexpr std::size_t kFixed = 512, kTerm = sizeof(CostTerm) + 32;
-  std::size_t terms = 0;
-  for (const PassCost& pass : answer.plan.cost.passes) terms += pass.terms.size();
+  constexpr std::size_t kFixed = 512;
   return static_cast<std::int64_t>(key.size() + sizeof(PlanResult) + answer.reason.size() +
-                                   terms * kTerm + kFixed);
+                                   heap_bytes(answer.plan) + kFixed);
 }
 
 }  // namespace

@@ -280,6 +280,18 @@ TEST(NoFit, LeavesOutPinsWhenTheyAreInTheWay) {
   EXPECT_EQ(find(explain_no_fit(r.problem, r.machine), RelaxationKind::NoPins), nullptr);
 }
 
+// A sparse layer that fits is pinned to dense blocks, which do not.
+TEST(NoFit, TriesARequestThatPinsOnlyDenseBlocksWithoutThatPin) {
+  Request r;
+  r.problem = {.size = {1, 4096, 4096, 16}, .density = 0.01};
+  r.machine.tiles = 16;
+  r.options.constraints.use_dense = true;
+  const NoFit n = explain_no_fit(r.problem, r.machine, r.options);
+  ASSERT_NE(find(n, RelaxationKind::NoPins), nullptr);
+  EXPECT_EQ(find(n, RelaxationKind::NoPins)->total_cycles,
+            plan(r.problem, r.machine).plan.cost.cycles);
+}
+
 TEST(NoFit, IsRefusedWhenThereIsAPlan) {
   Request r;
   r.problem.size = {1, 64, 64, 8};
