@@ -23,7 +23,7 @@ std::vector<BlockAt> sorted(std::vector<BlockAt> places, const Csr<T>& m) {
   for (std::size_t i = 0; i < places.size(); ++i) {
     const BlockAt at = places[i];
     if (at.row < 0 || at.row >= m.block_rows() || at.col < 0 || at.col >= m.block_cols())
-      reject(at, "lies outside the matrix");
+      reject(at, "is outside the matrix");
     if (i > 0 && at == places[i - 1]) reject(at, "is given twice");
   }
   return places;
@@ -70,7 +70,7 @@ class Changer {
 
   bool is_removed(BlockAt stored) {
     if (next_added_ < added_.size() && added_[next_added_] == stored)
-      reject(stored, "is to be added but stored already");
+      reject(stored, "is to be added but is already stored");
     if (next_removed_ == removed_.size() || stored < removed_[next_removed_]) return false;
     if (removed_[next_removed_] < stored) reject(removed_[next_removed_], "is not stored");
     ++next_removed_;

@@ -19,7 +19,7 @@ using Shape = std::vector<std::int64_t>;
 std::int64_t product(const Shape& shape) {
   std::int64_t result = 1;
   for (const std::int64_t length : shape) {
-    if (length < 0) refuse(fmt::format("a dimension is {}; the least is 0", length));
+    if (length < 0) refuse(fmt::format("a dimension is {}; the minimum is 0", length));
     result = checked_mul(result, length, "elements of compressed arrays");
   }
   return result;
@@ -42,9 +42,10 @@ void check_types(const CompressedArrays& a) {
 
 void check_sizes(const CompressedArrays& a) {
   if (a.block.rows < 1 || a.block.cols < 1)
-    refuse(fmt::format("blocks of {} x {}; sides are at least 1", a.block.rows, a.block.cols));
+    refuse(
+        fmt::format("blocks of {} x {}; the sides must be at least 1", a.block.rows, a.block.cols));
   if (a.rows < 0 || a.cols < 0)
-    refuse(fmt::format("a matrix of {} x {}; sizes are at least 0", a.rows, a.cols));
+    refuse(fmt::format("a matrix of {} x {}; the sizes must be at least 0", a.rows, a.cols));
   if (a.rows % a.block.rows != 0 || a.cols % a.block.cols != 0)
     refuse(fmt::format("a matrix of {} x {} must be divisible by blocks of {} x {}", a.rows, a.cols,
                        a.block.rows, a.block.cols));
@@ -141,7 +142,7 @@ void check_matrices(const CompressedArrays& a, std::int64_t nnz) {
 }  // namespace
 
 std::vector<std::int64_t> compress_indices(std::span<const std::int64_t> rows, std::int64_t lines) {
-  if (lines < 0) refuse(fmt::format("compress_indices: {} rows; the least is 0", lines));
+  if (lines < 0) refuse(fmt::format("compress_indices: {} rows; the minimum is 0", lines));
   checked_int32(lines, "rows of compressed indices");
   std::vector<std::int64_t> begin(1, 0);
   begin.reserve(std::size_t(lines) + 1);
@@ -150,8 +151,8 @@ std::vector<std::int64_t> compress_indices(std::span<const std::int64_t> rows, s
       refuse(fmt::format("compress_indices: rows[{}] is {}; it must be in 0..{}", i, rows[i],
                          lines - 1));
     if (i > 0 && rows[i] < rows[i - 1])
-      refuse(fmt::format("compress_indices: rows[{}] is {} and stands after {}; rows must ascend",
-                         i, rows[i], rows[i - 1]));
+      refuse(fmt::format("compress_indices: rows[{}] is {} and comes after {}; rows must ascend", i,
+                         rows[i], rows[i - 1]));
     while (std::ssize(begin) <= rows[i]) begin.push_back(std::int64_t(i));
   }
   begin.resize(std::size_t(lines) + 1, std::ssize(rows));

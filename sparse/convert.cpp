@@ -173,7 +173,8 @@ Csr<T> with_shape(const Csr<T>& matrix, std::int64_t rows, std::int64_t cols) {
   check(matrix);
   if (rows < matrix.rows || cols < matrix.cols)
     throw Error(ErrorCode::InvalidArgument,
-                fmt::format("with_shape: {} x {} cannot hold a matrix of {} x {}; it only grows",
+                fmt::format("with_shape: {} x {} cannot hold a matrix of {} x {}; the new sizes "
+                            "must not be smaller",
                             rows, cols, matrix.rows, matrix.cols));
   const std::string problem = size_problem(rows, cols, matrix.block);
   if (!problem.empty()) throw Error(ErrorCode::InvalidArgument, "with_shape: " + problem);

@@ -149,8 +149,8 @@ Csr<T> inflate(const Csr<T>& matrix, BlockShape block) {
   check(matrix);
   if (!matrix.block.is_element() || block.rows < 1 || block.cols < 1)
     throw Error(ErrorCode::InvalidArgument,
-                fmt::format("inflate: blocks of {} x {} cannot become {} x {}; it makes elements "
-                            "into blocks with sides of 1 or more",
+                fmt::format("inflate: blocks of {} x {} cannot become {} x {}; it turns elements "
+                            "into blocks with sides of at least 1",
                             matrix.block.rows, matrix.block.cols, block.rows, block.cols));
   Csr<T> result{checked_mul(matrix.rows, block.rows, "inflate: rows"),
                 checked_mul(matrix.cols, block.cols, "inflate: columns"),

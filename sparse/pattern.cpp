@@ -153,11 +153,11 @@ void check_area(const WeightedArea& area, std::int64_t rows, std::int64_t cols) 
   };
   if (!inside(area.rows, rows) || !inside(area.cols, cols))
     refuse(
-        fmt::format("the weighted area {{{},{}}} .. {{{},{}}} must lie inside {{0,0}} .. "
-                    "{{{},{}}} and not end before it begins",
+        fmt::format("the weighted area {{{},{}}} .. {{{},{}}} must be inside {{0,0}} .. {{{},{}}} "
+                    "and must not end before it begins",
                     area.rows.begin, area.cols.begin, area.rows.end, area.cols.end, rows, cols));
   if (!(area.weight >= 0 && std::isfinite(area.weight)))
-    refuse(fmt::format("the weight of an area is {}; it must be 0 or more", area.weight));
+    refuse(fmt::format("the weight of an area is {}; it must be at least 0", area.weight));
 }
 
 void check_spec(const PatternSpec& spec, std::int64_t rows, std::int64_t cols) {
@@ -165,7 +165,7 @@ void check_spec(const PatternSpec& spec, std::int64_t rows, std::int64_t cols) {
     refuse(fmt::format("{}:{} must be n:m with 1 <= n <= m", spec.n, spec.m));
   if (!spec.area) return;
   if (spec.kind != PatternKind::Uniform)
-    refuse("a weighted area goes with uniform only; leave one of the two out");
+    refuse("a weighted area needs a uniform pattern; omit one of the two");
   check_area(*spec.area, rows, cols);
 }
 

@@ -16,14 +16,15 @@ namespace {
 
 void check_arguments(std::int64_t rows, std::int64_t cols, BlockShape block, double density) {
   if (rows < 1 || cols < 1)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("random_pattern: {} rows and {} columns; the least is 1", rows, cols));
+    throw Error(
+        ErrorCode::InvalidArgument,
+        fmt::format("random_pattern: {} rows and {} columns; the minimum is 1", rows, cols));
   const std::string problem = size_problem(rows, cols, block);
   if (!problem.empty()) throw Error(ErrorCode::InvalidArgument, "random_pattern: " + problem);
   if (!(density >= 0 && density <= 1))
     throw Error(ErrorCode::InvalidArgument,
-                fmt::format("random_pattern: density {} is outside 0..1; it is stored / all, that "
-                            "is 1 - sparsity",
+                fmt::format("random_pattern: density {} is outside 0..1; density is stored / all, "
+                            "which is 1 - sparsity",
                             density));
 }
 

@@ -75,12 +75,11 @@ Csr<T> cropped(const Csr<T>& elements, std::int64_t rows, std::int64_t cols) {
   check(elements);
   if (!elements.block.is_element() || rows < 0 || cols < 0 || rows > elements.rows ||
       cols > elements.cols)
-    throw Error(
-        ErrorCode::InvalidArgument,
-        fmt::format("cropped: {} x {} of a matrix of {} x {} in {} x {} blocks; it takes an "
-                    "element matrix at least as large",
-                    rows, cols, elements.rows, elements.cols, elements.block.rows,
-                    elements.block.cols));
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("cropped: {} x {} of a matrix of {} x {} in {} x {} blocks; the matrix "
+                            "must be at least as large and stored as elements",
+                            rows, cols, elements.rows, elements.cols, elements.block.rows,
+                            elements.block.cols));
   Csr<T> result;
   result.rows = rows, result.cols = cols;
   for (std::int64_t row = 0; row < rows; ++row) {

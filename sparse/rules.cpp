@@ -7,7 +7,7 @@ namespace {
 
 // `along` is "rows" or "columns".
 std::string side_problem(std::string_view along, std::int64_t size, std::int64_t side) {
-  if (size < 0) return fmt::format("the matrix has {} {}; the least is 0", size, along);
+  if (size < 0) return fmt::format("the matrix has {} {}; the minimum is 0", size, along);
   if (size % side != 0)
     return fmt::format(
         "{} {} are not a multiple of the {} {} of a block; pad the matrix to {} (with_shape) or "
@@ -23,7 +23,7 @@ std::string side_problem(std::string_view along, std::int64_t size, std::int64_t
 
 std::string size_problem(std::int64_t rows, std::int64_t cols, BlockShape block) {
   if (block.rows < 1 || block.cols < 1)
-    return fmt::format("a block has {} rows and {} columns; the least is 1 each", block.rows,
+    return fmt::format("a block has {} rows and {} columns; the minimum is 1 each", block.rows,
                        block.cols);
   std::int64_t area = 0;
   if (__builtin_mul_overflow(block.rows, block.cols, &area))
@@ -75,8 +75,8 @@ std::string order_problem(const Compressed& p) {
             p.line, i, p.cross, p.index[k], p.index_name, k - 1, k);
       if (p.index[k] < p.index[k - 1])
         return fmt::format(
-            "{}[{}] in block {} {}: block {} {} stands after {}; they must ascend "
-            "(sort_columns puts a CSR in order)",
+            "{}[{}] in block {} {}: block {} {} comes after {}; they must ascend (sort_columns "
+            "puts a CSR in order)",
             p.index_name, k, p.line, i, p.cross, p.index[k], p.index[k - 1]);
     }
   return {};
@@ -88,7 +88,7 @@ std::string value_problem(std::int64_t blocks, BlockShape block, std::int64_t va
   if (!overflows && needed == values) return {};
   return fmt::format("there are {} values; {} blocks of {} rows and {} columns need {}", values,
                      blocks, block.rows, block.cols,
-                     overflows ? "more than 64 bits can count" : std::to_string(needed));
+                     overflows ? "more values than 64 bits can count" : std::to_string(needed));
 }
 
 }  // namespace tessera::sparse

@@ -75,7 +75,7 @@ TEST(ReadSmtx, RefusesOffsetsAndIndicesThatCannotBe) {
   EXPECT_TRUE(refused("4 6 5\n0 2 2 4 5\n1 -1 0 5 2\n", {"w.smtx:3:", "\"-1\""}));
   EXPECT_TRUE(refused("4 6 5\n0 2 2 4 5\n4 4 0 5 2\n", {"w.smtx:3:", "row 0", "column 4 twice"}));
   EXPECT_TRUE(
-      refused("4 6 5\n0 2 2 4 5\n1 4 5 0 2\n", {"w.smtx:3:", "row 2", "column 0 stands after 5"}));
+      refused("4 6 5\n0 2 2 4 5\n1 4 5 0 2\n", {"w.smtx:3:", "row 2", "column 0 comes after 5"}));
 }
 
 TEST(ReadSmtx, SetsNoMemoryAsideForWhatAFileCannotHold) {

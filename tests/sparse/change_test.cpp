@@ -43,11 +43,11 @@ TEST(WithChange, RefusesWhatCannotBeDone) {
   };
   EXPECT_THAT(text_of({{{0, 1}}, {}}), HasSubstr("block row 0, block column 1 is not stored"));
   EXPECT_THAT(text_of({{{2, 3}}, {}}), HasSubstr("block row 2, block column 3 is not stored"));
-  EXPECT_THAT(text_of({{}, {{0, 2}}}), HasSubstr("stored already"));
-  EXPECT_THAT(text_of({{{0, 2}}, {{0, 2}}}), HasSubstr("stored already"));
+  EXPECT_THAT(text_of({{}, {{0, 2}}}), HasSubstr("already stored"));
+  EXPECT_THAT(text_of({{{0, 2}}, {{0, 2}}}), HasSubstr("already stored"));
   EXPECT_THAT(text_of({{}, {{1, 1}, {1, 1}}}), HasSubstr("is given twice"));
-  EXPECT_THAT(text_of({{}, {{3, 0}}}), HasSubstr("lies outside"));
-  EXPECT_THAT(text_of({{{0, -1}}, {}}), HasSubstr("lies outside"));
+  EXPECT_THAT(text_of({{}, {{3, 0}}}), HasSubstr("is outside"));
+  EXPECT_THAT(text_of({{{0, -1}}, {}}), HasSubstr("is outside"));
 }
 
 TEST(Difference, IsWhatMakesOnePatternOfTheOther) {

@@ -136,7 +136,7 @@ TEST(CheckCsr, RefusesIndicesThatCannotBe) {
   EXPECT_TRUE(bad({"col[0]", "block row 0", "block column -1"}, [](auto& m) { m.col[0] = -1; }));
   EXPECT_TRUE(
       bad({"block row 0 holds block column 1 twice", "[0]", "[1]"}, [](auto& m) { m.col[0] = 1; }));
-  EXPECT_TRUE(bad({"block row 0", "block column 0 stands after 1", "ascend"}, [](auto& m) {
+  EXPECT_TRUE(bad({"block row 0", "block column 0 comes after 1", "ascend"}, [](auto& m) {
     m.col = {1, 0, 1};
   }));
 }
@@ -171,7 +171,7 @@ TEST(CheckCsc, SpeaksOfColumnsWhereACsrSpeaksOfRows) {
   EXPECT_TRUE(bad({"row[0]", "block column 0", "block row 2", "2 block rows"},
                   [](auto& m) { m.row[0] = 2; }));
   EXPECT_TRUE(bad({"block column 1 holds block row 0 twice"}, [](auto& m) { m.row[2] = 0; }));
-  EXPECT_TRUE(bad({"block column 1", "block row 0 stands after 1"}, [](auto& m) {
+  EXPECT_TRUE(bad({"block column 1", "block row 0 comes after 1"}, [](auto& m) {
     m.row = {0, 1, 0};
   }));
   EXPECT_TRUE(bad({"17 values"}, [](auto& m) { m.values.pop_back(); }));

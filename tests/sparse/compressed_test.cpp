@@ -31,7 +31,7 @@ TEST(CompressIndices, RefusesRowsOutsideAndOutOfOrder) {
   }));
   EXPECT_TRUE(
       raises(ErrorCode::BadInput, {"rows[0] is -1"}, [] { compress_indices(Indices{-1}, 3); }));
-  EXPECT_TRUE(raises(ErrorCode::BadInput, {"rows[1] is 0", "stands after 1"}, [] {
+  EXPECT_TRUE(raises(ErrorCode::BadInput, {"rows[1] is 0", "comes after 1"}, [] {
     compress_indices(Indices{1, 0}, 3);
   }));
   EXPECT_TRUE(raises(ErrorCode::BadInput, {"-1 rows"}, [] { compress_indices(Indices{}, -1); }));
