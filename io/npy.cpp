@@ -82,7 +82,8 @@ class HeaderReader {
     return text;
   }
   std::string descr() {
-    if (next_is('[')) fail("elements are records of several fields; only plain numbers are read");
+    if (next_is('['))
+      fail("elements are records of several fields; only plain numbers can be read");
     return quoted_text();
   }
   bool truth() {
@@ -101,7 +102,8 @@ class HeaderReader {
       std::int64_t side = 0;
       const char* const begin = text_.data() + at_;
       const auto [end, error] = std::from_chars(begin, text_.data() + text_.size(), side);
-      if (error != std::errc{} || sides.size() == 32) fail("shape must be up to 32 whole numbers");
+      if (error != std::errc{} || sides.size() == 32)
+        fail("shape must have at most 32 whole numbers");
       at_ += std::size_t(end - begin);
       sides.push_back(side);
       if (!next_is(')')) expect(',');
@@ -141,11 +143,12 @@ Element parse_descr(const std::string& descr, std::string_view name) {
     return {{ElementType::Text, big_endian}, kind[0] == 'S' ? letters : 4 * letters};
   const char* why = kind.substr(0, 1) == "O"   ? "Python objects, which are never loaded"
                     : kind.substr(0, 1) == "c" ? "complex numbers"
-                                               : "of a type that is not read";
-  fail_at(name, 10,
-          fmt::format("elements {} are {}; legal are f2 f4 f8, i1 to i8, u1 to u8, b1 and "
-                      "S or U text",
-                      internal::quoted(descr), why));
+                                               : "of an unsupported type";
+  fail_at(
+      name, 10,
+      fmt::format(
+          "elements {} are {}; legal types are f2, f4, f8, i1 to i8, u1 to u8, b1 and S or U text",
+          internal::quoted(descr), why));
 }
 
 // Returns the letters up to the first zero. The letters of U text take four bytes each; only the
@@ -180,19 +183,20 @@ std::vector<double> to_row_major(const std::vector<double>& values,
 // Returns the range of the header's text in the file.
 Range header_range(std::string_view bytes, std::string_view name) {
   if (bytes.size() < 10 || bytes.substr(0, 6) != kMagic)
-    fail_at(name, 0, "is no .npy array: it must begin with \\x93NUMPY and a version");
+    fail_at(name, 0, "this is not a .npy array, which must begin with \\x93NUMPY and a version");
   const int version = bytes[6];
   if (version < 1 || version > 3)
-    fail_at(name, 6, fmt::format("format {} is not known; legal are 1 to 3", version));
+    fail_at(name, 6,
+            fmt::format("format version {} is not known; legal versions are 1 to 3", version));
   const std::size_t begin = version == 1 ? 10 : 12;
   std::size_t length = 0;
   for (std::size_t i = begin; i-- > 8;)
     length = length << 8 | (i < bytes.size() ? static_cast<unsigned char>(bytes[i]) : 0u);
   if (length > kLongestHeader || begin + length > bytes.size())
     fail_at(name, 8,
-            fmt::format("the header is said to have {} bytes; the file has {} in all, and {} are "
-                        "the most",
-                        length, bytes.size(), kLongestHeader));
+            fmt::format(
+                "the header claims to have {} bytes; the file has {} in all, and the limit is {}",
+                length, bytes.size(), kLongestHeader));
   return {std::int64_t(begin), std::int64_t(begin + length)};
 }
 

@@ -36,14 +36,14 @@ class Arrays {
   const Array& at(const std::string& key) const {
     const auto found = arrays_.find(key);
     if (found == arrays_.end())
-      fail("there is no array " + key + "; is it of scipy.sparse.save_npz?");
+      fail("the archive has no array " + key + "; was it written by scipy.sparse.save_npz?");
     return found->second;
   }
   // Returns the values of an array, which must have one dimension and contain numbers.
   const std::vector<double>& line(const std::string& key) const {
     const Array& array = at(key);
     if (array.shape.size() != 1 || array.type == ElementType::Text)
-      fail(key + " must be a line of numbers");
+      fail(key + " must be a one-dimensional array of numbers");
     return array.values;
   }
   // Returns entry i of an array, which must be a whole number in [0, most].
@@ -72,11 +72,14 @@ sparse::Coo<double> entries(const Arrays& a, const std::string& format,
   const std::int64_t crosses = by_column ? matrix.rows : matrix.block_cols();
   const auto& begin = a.line("indptr");
   if (std::int64_t(begin.size()) != lines + 1)
-    a.fail(fmt::format("indptr has {} entries; {} lines need {}", begin.size(), lines, lines + 1));
+    a.fail(fmt::format("indptr has {} entries; {} compressed rows or columns need {}", begin.size(),
+                       lines, lines + 1));
   if (std::int64_t(a.line("indices").size()) < blocks || a.whole("indptr", 0, blocks) != 0 ||
       a.whole("indptr", std::size_t(lines), blocks) != blocks)
-    a.fail(fmt::format("indptr must go from 0 to the {} entries of data, and indices have as many",
-                       blocks));
+    a.fail(
+        fmt::format("indptr must run from 0 to {}, the number of entries of data, and indices must "
+                    "have that many entries",
+                    blocks));
   for (std::int64_t l = 0; l < lines; ++l) {
     const std::int64_t first = a.whole("indptr", std::size_t(l), blocks),
                        end = a.whole("indptr", std::size_t(l) + 1, blocks);
@@ -97,7 +100,7 @@ sparse::Coo<double> coordinates(const Arrays& a, sparse::Coo<double> matrix) {
   if (together && (a.at("coords").shape != std::vector<std::int64_t>{2, std::int64_t(n)}))
     a.fail(fmt::format("coords must be 2 x {}", n));
   if (!together && (a.line("row").size() != n || a.line("col").size() != n))
-    a.fail(fmt::format("row and col must have {} entries, as data", n));
+    a.fail(fmt::format("row and col must have {} entries, like data", n));
   const auto place = [&](const char* key, std::size_t i, std::int64_t size) {
     if (!together) return std::int32_t(a.whole(key, i, size - 1));
     const double value = a.at("coords").values[i];
@@ -119,7 +122,7 @@ BlockShape block_of(const Arrays& a, const std::string& format) {
     return {1, 1};
   }
   if (shape.size() != 3 || shape[1] < 1 || shape[2] < 1)
-    a.fail("data of a bsr must be [blocks][rows][columns]");
+    a.fail("data of a bsr matrix must be [blocks][rows][columns]");
   return {shape[1], shape[2]};
 }
 

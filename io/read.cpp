@@ -41,8 +41,8 @@ ReadMatrix read_matrix(const std::string& path) {
   if (ending == ".safetensors")
     return {to_csr(read_safetensors(read_file(path), path, ""), path), true};
   refuse(path,
-         "the ending of its name must be .smtx (pattern), .mtx (Matrix Market), .npz (SciPy), "
-         ".npy, .safetensors (dense) or .txt (a mask of 0 and 1)");
+         "the file name must end in .smtx (pattern), .mtx (Matrix Market), .npz (SciPy), .npy, "
+         ".safetensors (dense) or .txt (a mask of 0 and 1)");
 }
 
 }  // namespace tessera::io

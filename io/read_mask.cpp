@@ -31,7 +31,8 @@ class Words {
                                std::int64_t col) {
   const std::string found =
       word.empty() ? "is missing: the file ends too early" : "is " + internal::quoted(word);
-  lines.fail(fmt::format("the place at row {}, column {} {}; it must be 0 or 1", row, col, found));
+  lines.fail(
+      fmt::format("the element at row {}, column {} {}; it must be 0 or 1", row, col, found));
 }
 
 }  // namespace
@@ -47,8 +48,8 @@ ReadMatrix read_mask(std::string_view text, std::string_view name) {
   // Every place takes a digit and a blank, except that the last one may have no blank.
   if (matrix.rows * matrix.cols > lines.bytes() / 2 + 1)
     lines.fail(
-        fmt::format("{} rows and {} columns need {} places; a file of {} bytes cannot hold "
-                    "them: it was cut off or its sizes are wrong",
+        fmt::format("{} rows and {} columns need {} elements; a file of {} bytes cannot hold them: "
+                    "it was cut off or its sizes are wrong",
                     matrix.rows, matrix.cols, matrix.rows * matrix.cols, lines.bytes()));
   matrix.row_begin.reserve(static_cast<std::size_t>(matrix.rows) + 1);
   for (std::int64_t row = 0; row < matrix.rows; ++row) {

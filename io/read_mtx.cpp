@@ -75,8 +75,7 @@ Symmetry parse_symmetry(const Lines& lines, std::string_view word) {
 
 void refuse_extra(const Lines& lines, std::string_view rest, std::string_view after) {
   const std::string_view extra = take_word(rest);
-  if (!extra.empty())
-    lines.fail(fmt::format("{} follows {}; nothing may stand there", quoted(extra), after));
+  if (!extra.empty()) lines.fail(fmt::format("{} follows {}; remove it", quoted(extra), after));
 }
 
 Header read_banner(Lines& lines) {
@@ -196,8 +195,8 @@ Entries read_coordinates(Lines& lines, const Header& header) {
     refuse_extra(lines, rest, "the entry");
     if (header.symmetry == Symmetry::Skew && row == col)
       lines.fail(
-          fmt::format("row {}, column {} lies on the diagonal, which a skew-symmetric file "
-                      "must not store: it is zero",
+          fmt::format("row {}, column {} is on the diagonal, which is zero and which a "
+                      "skew-symmetric file must not store",
                       row + 1, col + 1));
     add_entry(entries, header.symmetry, row, col, {value, lines.number()});
   }

@@ -52,7 +52,7 @@ Sizes read_sizes(Lines& lines) {
                      blocks = take("number of non-zeros");
   const std::string_view extra = take_word(rest, kCommasToo);
   if (!extra.empty())
-    lines.fail(fmt::format("{} follows the three sizes; they must stand alone on their line",
+    lines.fail(fmt::format("{} follows the three sizes; they must be alone on their line",
                            internal::quoted(extra)));
   internal::check_sizes_against_file(lines, rows, cols);
   if (blocks > rows * cols)

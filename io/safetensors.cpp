@@ -29,13 +29,14 @@ constexpr std::pair<std::string_view, ElementType> kTypes[] = {
 
 std::int64_t header_length(std::string_view bytes, std::string_view name) {
   if (bytes.size() < std::size_t(kLengthBytes))
-    fail_at(name, 0, fmt::format("{} bytes cannot hold the 8 of a header's length", bytes.size()));
+    fail_at(name, 0,
+            fmt::format("{} bytes are fewer than the 8 bytes of the header length", bytes.size()));
   std::uint64_t length = 0;
   for (std::size_t i = std::size_t(kLengthBytes); i-- > 0;)
     length = length << 8 | static_cast<unsigned char>(bytes[i]);
   if (length > kLongestHeader || length > bytes.size() - std::size_t(kLengthBytes))
     fail_at(name, 0,
-            fmt::format("the header is said to have {} bytes; {} follow, and {} are the most",
+            fmt::format("the header claims to have {} bytes; {} follow, and the limit is {}",
                         length, bytes.size() - std::size_t(kLengthBytes), kLongestHeader));
   return std::int64_t(length);
 }
@@ -45,7 +46,7 @@ std::int64_t header_length(std::string_view bytes, std::string_view name) {
 Json parse_header(std::string_view text, std::string_view name) {
   std::vector<std::set<std::string>> open;
   const auto watch = [&](int depth, Json::parse_event_t event, Json& value) {
-    if (depth > kDeepest) fail_at(name, kLengthBytes, "the header nests too deep");
+    if (depth > kDeepest) fail_at(name, kLengthBytes, "the header is nested too deeply");
     if (event == Json::parse_event_t::object_start) open.emplace_back();
     if (event == Json::parse_event_t::object_end) open.pop_back();
     if (event == Json::parse_event_t::key && !open.back().insert(value.get<std::string>()).second)
@@ -66,7 +67,7 @@ Json parse_header(std::string_view text, std::string_view name) {
 std::int64_t whole(const Json& value, std::string_view name, const std::string& what) {
   if (value.is_number_unsigned() && value.get<std::uint64_t>() <= std::uint64_t(INT64_MAX))
     return value.get<std::int64_t>();
-  fail_at(name, kLengthBytes, what + " must be whole numbers from 0");
+  fail_at(name, kLengthBytes, what + " must be whole numbers of at least 0");
 }
 
 const Json& member(const Json& tensor, const char* key, std::string_view name,
@@ -87,7 +88,7 @@ TensorInfo read_info(const std::string& key, const Json& tensor, std::int64_t da
   });
   if (found == std::end(kTypes))
     fail_at(name, kLengthBytes,
-            fmt::format("tensor {}: dtype {} is not read", quoted,
+            fmt::format("tensor {}: dtype {} is not supported", quoted,
                         internal::quoted(type.dump(-1, ' ', true))));
   info.type = found->second;
   const Json& offsets = member(tensor, "data_offsets", name, quoted);
@@ -100,15 +101,15 @@ TensorInfo read_info(const std::string& key, const Json& tensor, std::int64_t da
   info.end = whole(offsets[1], name, "data_offsets");
   if (info.begin > info.end || info.end > data_bytes)
     fail_at(name, kLengthBytes,
-            fmt::format("tensor {}: data_offsets {}..{} must lie inside 0..{}", quoted, info.begin,
+            fmt::format("tensor {}: data_offsets {}..{} must be inside 0..{}", quoted, info.begin,
                         info.end, data_bytes));
   const std::int64_t most = data_bytes / bytes_of(info.type);
   const std::int64_t bytes =
       internal::count_elements(info.shape, most, name, kLengthBytes) * bytes_of(info.type);
   if (bytes != info.end - info.begin)
     fail_at(name, kLengthBytes,
-            fmt::format("tensor {}: shape and dtype make {} bytes, data_offsets {}", quoted, bytes,
-                        info.end - info.begin));
+            fmt::format("tensor {}: shape and dtype need {} bytes, but data_offsets span {}",
+                        quoted, bytes, info.end - info.begin));
   return info;
 }
 
@@ -129,7 +130,7 @@ std::vector<TensorInfo> list_safetensors(std::string_view bytes, std::string_vie
   for (const TensorInfo& t : tensors) {
     if (t.begin != covered)
       fail_at(name, kLengthBytes + length + covered,
-              fmt::format("tensor {} begins at {} of the data; the one before ends at {}",
+              fmt::format("tensor {} begins at {} of the data; the tensor before it ends at {}",
                           internal::quoted(t.name), t.begin, covered));
     covered = t.end;
   }
@@ -150,7 +151,7 @@ Array read_safetensors(std::string_view bytes, std::string_view name, std::strin
   if (meant.size() != 1)
     throw Error(
         ErrorCode::BadInput,
-        fmt::format("{}: {}; name one as FILE.safetensors#TENSOR; there are {}", name,
+        fmt::format("{}: {}; name one as FILE.safetensors#TENSOR; tensors in the file: {}", name,
                     tensor.empty() ? fmt::format("{} tensors have two dimensions", meant.size())
                                    : "there is no tensor " + internal::quoted(tensor),
                     names.empty() ? "none" : names));
@@ -186,9 +187,11 @@ template std::string write_safetensors(MatrixView<const Half>, std::string_view)
 
 sparse::Csr<double> to_csr(const Array& array, std::string_view name) {
   if (array.shape.size() != 2 || array.type == ElementType::Text)
-    throw Error(ErrorCode::BadInput,
-                fmt::format("{}: a matrix has two dimensions of numbers; this array has {}", name,
-                            array.shape.size()));
+    throw Error(
+        ErrorCode::BadInput,
+        fmt::format(
+            "{}: a matrix must have two dimensions of numbers; this array has {} dimensions", name,
+            array.shape.size()));
   sparse::Csr<double> matrix;
   matrix.rows = array.shape[0], matrix.cols = array.shape[1];
   if (std::max(matrix.rows, matrix.cols) > INT32_MAX)

@@ -22,7 +22,7 @@ namespace {
 [[noreturn]] void refuse() {
   throw Error(
       ErrorCode::InvalidArgument,
-      ".npz files need libzip, and this build has none; install libzip-dev and build again");
+      ".npz files need libzip, which this build does not have; install libzip-dev and build again");
 }
 
 }  // namespace
@@ -56,7 +56,7 @@ class Unpacker {
     if (archive_ == nullptr && source != nullptr) zip_source_free(source);
     const std::string why = zip_error_strerror(&error);
     zip_error_fini(&error);
-    if (archive_ == nullptr) fail("is no zip archive: " + why);
+    if (archive_ == nullptr) fail("this is not a zip archive: " + why);
   }
 
   Members all() {
@@ -67,7 +67,7 @@ class Unpacker {
       zip_stat_t stat;
       if (zip_stat_index(archive_.get(), i, 0, &stat) != 0) fail("its table cannot be read");
       const std::string member = stat.name;
-      if (!names.insert(member).second) fail(member + " is there twice");
+      if (!names.insert(member).second) fail(member + " appears twice");
       members.emplace_back(member, content(i, stat, member));
     }
     return members;
@@ -79,8 +79,8 @@ class Unpacker {
   }
   void check(zip_uint64_t size, zip_uint64_t packed, const std::string& member) const {
     if (size > kMostBytes - total_ || size > kMostRatio * packed + 1024)
-      fail(fmt::format("{} unpacks to more than {} bytes, from {}; 4 GiB in all and {} times the "
-                       "packed length are the most",
+      fail(fmt::format("{} unpacks to more than {} bytes from {} packed bytes; the limits are 4 "
+                       "GiB in all and {} times the packed length",
                        member, size, packed, kMostRatio),
            ErrorCode::LimitExceeded);
   }

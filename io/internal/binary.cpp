@@ -39,7 +39,8 @@ std::int64_t bytes_of(ElementType type) {
 namespace internal {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "bytes are copied as they lie");
+static_assert(std::endian::native == std::endian::little,
+              "numbers are copied byte by byte, which needs a little-endian machine");
 
 template <class T>
 T take(const char* at, bool big_endian) {

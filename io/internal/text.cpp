@@ -73,7 +73,7 @@ std::int64_t whole_number(const Lines& lines, std::string_view word, const Whole
     return value;
   const std::string range =
       expected.least > expected.most
-          ? "there is no legal one: the matrix has none"
+          ? "no value is legal: the matrix has none"
           : fmt::format("it must be a whole number in {}..{}", expected.least, expected.most);
   if (word.empty()) lines.fail(fmt::format("{} is missing; {}", expected.what, range));
   lines.fail(fmt::format("{} is {}; {}", expected.what, quoted(word), range));
@@ -84,7 +84,7 @@ double real_number(const Lines& lines, std::string_view word, std::string_view w
   double value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (error == std::errc() && end == digits.data() + digits.size()) return value;
-  if (word.empty()) lines.fail(fmt::format("{} is missing; a number must stand here", what));
+  if (word.empty()) lines.fail(fmt::format("{} is missing; a number is needed here", what));
   if (error == std::errc::result_out_of_range)
     lines.fail(fmt::format("{} is {}; it must be 0 or have a magnitude in 4.9e-324..1.8e308", what,
                            quoted(word)));

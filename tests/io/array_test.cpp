@@ -86,12 +86,12 @@ TEST(Npy, EveryDefectIsNamedWithItsPlace) {
   const std::string two = bytes({1, 2});
   fails("", "a.npy: byte 0: ");
   fails("PK\x03\x04 and more", "must begin with");
-  fails(std::string("\x93NUMPY\x09\x00\x76\x00", 10), "byte 6: format 9");
-  fails(std::string("\x93NUMPY\x01\x00\xff\xff", 10), "byte 8: the header is said to have 65535");
+  fails(std::string("\x93NUMPY\x09\x00\x76\x00", 10), "byte 6: format version 9");
+  fails(std::string("\x93NUMPY\x01\x00\xff\xff", 10), "byte 8: the header claims to have 65535");
   fails(std::string("\x93NUMPY\x02\x00\xff\xff\xff\xff", 12), "4294967295");
   fails(npy(dict("|O", "False", "(1,)"), two), "never loaded");
   fails(npy(dict("<c8", "False", "(1,)"), two), "complex");
-  fails(npy(dict("<f3", "False", "(1,)"), two), "legal are");
+  fails(npy(dict("<f3", "False", "(1,)"), two), "legal types are");
   fails(npy("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", two), "records");
   fails(npy("{'descr': '|u1', 'fortran_order': False}", two), "must have descr");
   fails(npy("{'descr': '|u1', 'descr': '|u1', 'fortran_order': False, 'shape': (1,)}", two),
@@ -166,17 +166,17 @@ TEST(Safetensors, EveryAttackOnTheHeaderIsRefused) {
         ~std::uint64_t{0} - 4}) {
     std::string file(8, '\0');
     for (int i = 0; i < 8; ++i) file[std::size_t(i)] = char(length >> (8 * i));
-    fails(file + "{}", "the header is said to have");
+    fails(file + "{}", "the header claims to have");
   }
   fails(safetensors("{]", ""), "not JSON");
   fails(safetensors("[]", ""), "must be a JSON object");
-  fails(safetensors(std::string(50000, '['), ""), "nests too deep");
+  fails(safetensors(std::string(50000, '['), ""), "nested too deeply");
   fails(safetensors(R"({"w":{},"w":{}})", ""), "twice");
   fails(safetensors(R"({"w":{"dtype":"F4","shape":[],"data_offsets":[0,0]}})", ""), "dtype");
   fails(safetensors(tensor("[2]", "[0,1]"), "a"), "more than the 1 elements");
   fails(safetensors(tensor("[4294967296,4294967296]", "[0,0]"), "a"), "more than");
-  fails(safetensors(tensor("[1,1]", "[1,0]"), "a"), "must lie inside");
-  fails(safetensors(tensor("[1,1]", "[0,9223372036854775807]"), "a"), "must lie inside");
+  fails(safetensors(tensor("[1,1]", "[1,0]"), "a"), "must be inside");
+  fails(safetensors(tensor("[1,1]", "[0,9223372036854775807]"), "a"), "must be inside");
   fails(safetensors(tensor("[1,1]", "[-1,0]"), "a"), "whole numbers");
   fails(safetensors(tensor("[1,1]", "[1,2]"), "ab"), "begins at 1");
   fails(safetensors(tensor("[1,1]", "[0,1]"), "ab"), "1 bytes belong to no tensor");

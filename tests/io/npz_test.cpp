@@ -40,7 +40,7 @@ TEST(NpzArchive, EveryDefectNamesTheFileAndTheArray) {
       EXPECT_THAT(error.what(), HasSubstr(part));
     }
   };
-  fails("no archive at all", "is no zip archive");
+  fails("no archive at all", "is not a zip archive");
   fails(file(archives::kIndexTooLarge), "indices[2] is 7; it must be a whole number in 0..1");
   fails(file(archives::kPointerFalls), "indptr falls from 2 to 1");
   fails(file(archives::kObjects), "never loaded");

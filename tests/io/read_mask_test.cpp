@@ -40,7 +40,7 @@ TEST(ReadMask, RefusesMasksThatCannotBe) {
 }
 
 TEST(ReadMask, SetsNoMemoryAsideForWhatAFileCannotHold) {
-  EXPECT_TRUE(refused("1000000 1000000\n0 1\n", {"1000000000000 places", "20 bytes"}));
+  EXPECT_TRUE(refused("1000000 1000000\n0 1\n", {"1000000000000 elements", "20 bytes"}));
   EXPECT_TRUE(refused("1000000000000 0\n", {"1000000000000 rows"}, ErrorCode::LimitExceeded));
   EXPECT_TRUE(refused("99999999999999999999 1\n", {"number of rows"}));
 }
