@@ -50,7 +50,7 @@ const Field kFields[] = {
 constexpr double kLeastClock = 1, kMostClock = 1e12;
 constexpr const char* kClockRange = "a number in 1..1e12 (hertz)";
 constexpr std::size_t kLongestName = 100;
-constexpr const char* kNameRange = "a text of 1..100 bytes";
+constexpr const char* kNameRange = "a string of 1..100 bytes";
 
 std::int64_t& number(Machine& machine, const Field& field) {
   if (const auto* bytes = std::get_if<Bytes Machine::*>(&field.member))
@@ -161,7 +161,7 @@ const Json* value_of(const Json& object, const char* key, std::string_view where
   if (found != object.end()) return &*found;
   if (optional || object.contains("base")) return nullptr;
   throw_bad(where, key, "missing",
-            fmt::format("{}, or left to a \"base\" ({})", legal, preset_list()));
+            fmt::format("{}, or inherited from a \"base\" ({})", legal, preset_list()));
 }
 
 std::int64_t whole_number(const Json& value, const Field& field, std::string_view where) {
@@ -219,8 +219,8 @@ Machine load_machine(const std::string& name_or_path) {
     return machine_preset(name_or_path);
   if (name_or_path == kHostMachine)
     throw Error(ErrorCode::InvalidArgument,
-                "machine \"host\" is this computer, which is not made of tiles; it runs, plans and "
-                "measures layers, but nothing that asks for tiles");
+                "machine \"host\" is this computer, which has no tiles; layers can be planned, run "
+                "and measured on it, but nothing that needs tiles");
   std::error_code ignored;  // a path that cannot be asked about is no file
   const bool is_path =
       name_or_path.ends_with(".json") || std::filesystem::exists(name_or_path, ignored);

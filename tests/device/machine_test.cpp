@@ -134,7 +134,7 @@ TEST(MachineJson, AcceptsAWholeClock) {
 TEST(MachineJson, NeedsEveryKeyWithoutABase) {
   EXPECT_EQ(refusal(R"({"name": "n", "clock_hz": 1e9, "tiles": 4})"),
             "machine m.json: tile_memory is missing; it must be a whole number in "
-            "1024..1099511627776, or left to a \"base\" (gc200, bow, mk1)");
+            "1024..1099511627776, or inherited from a \"base\" (gc200, bow, mk1)");
   EXPECT_THAT(refusal("{}"), HasSubstr("name is missing"));
 }
 
