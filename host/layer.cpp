@@ -72,7 +72,7 @@ std::vector<Passes<T>>& HostLayer::State::checked_groups(bool has_pass, const ch
                             to_string(data_type_of<T>()), to_string(problem.data_type)));
   if (!has_pass)
     throw Error(ErrorCode::InvalidArgument,
-                fmt::format("{}: the problem was given without this pass", pass));
+                fmt::format("{}: the problem does not include this pass", pass));
   if (values.empty())
     throw Error(ErrorCode::InvalidArgument, fmt::format("{}: call set_weights first", pass));
   return std::get<std::vector<Passes<T>>>(groups);
@@ -92,7 +92,7 @@ MatrixView<T> HostLayer::State::part(const char* name, MatrixView<T> view, std::
 void HostLayer::State::check_weights(std::span<const sparse::Csr<float>> weights) const {
   if (std::ssize(weights) != problem.size.g)
     throw Error(ErrorCode::InvalidArgument,
-                fmt::format("{} matrices are given; this layer has {} groups", weights.size(),
+                fmt::format("{} matrices were given; this layer has {} groups", weights.size(),
                             problem.size.g));
   const Dims size = problem.size_in_blocks();
   for (const sparse::Csr<float>& w : weights)
@@ -177,8 +177,9 @@ HostLayer::HostLayer(const Problem& problem, const host::HostCpu& cpu, Executor&
                      const HostOptions& options) {
   check_problem(problem);
   if (problem.partials_type != DataType::Float)
-    throw Error(ErrorCode::InvalidArgument,
-                "host layer: sums are half; this computer adds in float only, so ask for that");
+    throw Error(
+        ErrorCode::InvalidArgument,
+        "host layer: partial sums of type half are not supported on this computer; use float");
   state_ = std::make_unique<State>();
   state_->problem = problem;
   state_->cpu = cpu;
@@ -222,8 +223,8 @@ void HostLayer::set_values(std::span<const float> values, std::int64_t group) {
   if (group < 0 || group >= std::ssize(state.values) ||
       std::ssize(values) != state.values[std::size_t(group)])
     throw Error(ErrorCode::InvalidArgument,
-                fmt::format("set_values: {} values for group {}; this layer has {} groups, and a "
-                            "group as many values as set_weights gave it",
+                fmt::format("set_values: {} values for group {}; this layer has {} groups, and "
+                            "each needs as many values as set_weights stored",
                             values.size(), group, state.values.size()));
   state_->set_values(values, group);
 }
@@ -293,9 +294,10 @@ HostTimes HostLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
   HostTimes times;
   auto& groups = state_->checked_groups<T>(state_->problem.grad_w, "grad_w");
   if (std::ssize(gradients) != values())
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("grad_w: room for {} gradients; this layer has {} values",
-                            gradients.size(), values()));
+    throw Error(
+        ErrorCode::InvalidArgument,
+        fmt::format("grad_w: the output has space for {} gradients; this layer has {} values",
+                    gradients.size(), values()));
   std::size_t first = 0;
   for (std::int64_t g = 0; g < std::ssize(groups); ++g) {
     const auto count = std::size_t(state_->values[std::size_t(g)]);

@@ -64,7 +64,7 @@ Pass pass_of(const std::string& name) {
 HostRates read_rates(const Json& json) {
   if (json.at("version") != kHostRatesVersion)
     throw std::invalid_argument(
-        fmt::format("it is of version {}, not {}", json.at("version").dump(), kHostRatesVersion));
+        fmt::format("its version is {}, not {}", json.at("version").dump(), kHostRatesVersion));
   HostRates rates;
   rates.cpu_model = json.at("cpu_model");
   rates.dense_kernel = json.at("dense_kernel");
@@ -80,7 +80,7 @@ HostRates read_rates(const Json& json) {
 }
 
 FoundRates measured_anew(const std::string& path, HostRates rates, const std::string& why) {
-  FoundRates found{std::move(rates), fmt::format("{}: {}; measured anew", path, why),
+  FoundRates found{std::move(rates), fmt::format("{}: {}; measured again", path, why),
                    RatesOrigin::Measured};
   write_file(path, to_json(found.rates));
   return found;
@@ -159,7 +159,7 @@ HostRates host_rates_from_json(std::string_view text, std::string_view where) {
     return read_rates(Json::parse(text));
   } catch (const std::exception& error) {
     throw Error(ErrorCode::BadInput,
-                fmt::format("{}: is no file of measured rates: {}", where, error.what()));
+                fmt::format("{}: this is not a file of measured rates: {}", where, error.what()));
   }
 }
 
@@ -179,22 +179,24 @@ FoundRates find_host_rates(const std::string& path, const std::function<HostRate
   const std::string model = host::host_cpu_model();
   std::error_code ignored;
   if (path.empty() || !std::filesystem::exists(path, ignored))
-    return {default_host_rates(),
-            fmt::format("rates are the default ones, of {}; tessera machine calibrate measures "
-                        "this computer's",
-                        default_host_rates().cpu_model),
-            RatesOrigin::Default};
+    return {
+        default_host_rates(),
+        fmt::format(
+            "using default rates for {}; run tessera machine calibrate to measure this computer",
+            default_host_rates().cpu_model),
+        RatesOrigin::Default};
   HostRates rates;
   try {
     rates = host_rates_from_json(read_file(path), path);
   } catch (const Error&) {
-    return measured_anew(path, measure(), "damaged, or of another version");
+    return measured_anew(path, measure(), "the file is damaged or has another version");
   }
   if (rates.cpu_model != model)
-    return measured_anew(path, measure(), fmt::format("of another processor, {}", rates.cpu_model));
+    return measured_anew(path, measure(),
+                         fmt::format("measured on another processor, {}", rates.cpu_model));
   if (rates.dense_kernel != dense_kernel_name())
     return measured_anew(path, measure(),
-                         fmt::format("of another dense kernel, {}", rates.dense_kernel));
+                         fmt::format("measured with another dense kernel, {}", rates.dense_kernel));
   return {rates, "", RatesOrigin::File};
 }
 

@@ -165,7 +165,7 @@ TEST(HostRatesFile, IsMeasuredAnewWhenDamagedOrOfAnotherProcessorAndKeptThen) {
     const std::string path = folder.write("rates.json", text);
     const FoundRates found = find_host_rates(path, [&] { return own; });
     EXPECT_NE(found.note.find(path), std::string::npos) << found.note;
-    EXPECT_NE(found.note.find("measured anew"), std::string::npos) << found.note;
+    EXPECT_NE(found.note.find("measured again"), std::string::npos) << found.note;
     EXPECT_EQ(found.rates, own);
     EXPECT_EQ(found.origin, RatesOrigin::Measured);
     EXPECT_EQ(find_host_rates(path).note, "");

@@ -288,7 +288,7 @@ TEST(HostLayer, RefusesWhatCannotBeAndSaysWhy) {
   forward_only.set_weights(run.weights);
   EXPECT_EQ(
       refusal([&] { forward_only.grad_a<float>(std::as_const(run.q_grad).view(), run.s.view()); }),
-      "grad_a: the problem was given without this pass");
+      "grad_a: the problem does not include this pass");
 }
 
 TEST(HostCells, AreWholeBlocksInsideTheLayerAndKeepTheirSliceInACache) {

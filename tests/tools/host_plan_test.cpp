@@ -32,7 +32,7 @@ TEST(HostRates, AreTheDefaultUntilCalibratedAndThenThisComputersOwn) {
   const TemporaryFolder folder;
   const std::string plan =
       "plan --machine host --input-size 512 --output-size 256 --density 0.1 --batch-size 64";
-  EXPECT_THAT(with_cache(folder, plan).out, HasSubstr("note       rates are the default ones"));
+  EXPECT_THAT(with_cache(folder, plan).out, HasSubstr("note       using default rates"));
   const auto reported = [&] {
     return json::parse(with_cache(folder,
                                   "run --machine host --input-size 20 --output-size 20 "

@@ -182,7 +182,7 @@ TEST(HostRun, SaysWhichTypesThisComputerTakes) {
   }
   const Outcome sums = run(on_host({"--partials-type=half", "--block-size=4"}));
   EXPECT_EQ(sums.exit, 2);
-  EXPECT_THAT(sums.err, HasSubstr("adds in float only"));
+  EXPECT_THAT(sums.err, HasSubstr("partial sums of type half are not supported"));
 }
 
 TEST(HostRun, GivesTheResultsOfTheModelledMachineFromFiles) {

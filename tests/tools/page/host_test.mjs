@@ -73,7 +73,7 @@ async function checkRun(page, data, {width, colorScheme}) {
 
 await visitHost('host', ['--self-check'], async (page, data, view) => {
   equal(data.notes.filter((n) => n.startsWith('self-check')).length, 3);
-  check(data.notes.some((n) => n.startsWith('rates are the default ones')), 'rates of another computer are not told');
+  check(data.notes.some((n) => n.startsWith('using default rates')), 'rates of another computer are not told');
   await checkRun(page, data, view);
 }, {views: everyView});
 execFileSync(tool, ['machine', 'calibrate'], {env: withCache});
