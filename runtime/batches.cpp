@@ -13,8 +13,8 @@ namespace {
 void check_columns(std::int64_t first, std::int64_t second) {
   if (first != second)
     throw Error(ErrorCode::InvalidArgument,
-                fmt::format("the operands have {} and {} columns; a batch has one number of "
-                            "columns",
+                fmt::format("the operands have {} and {} columns; all operands of a batch must "
+                            "have the same number",
                             first, second));
 }
 

@@ -10,7 +10,7 @@ void DensePass::State::declare_buffers() {
   use.partial = bound.add_buffer("partial sums");
   if (spec.grid.splits.z > 1)
     use.arrived = {bound.add_buffer("words of the cell"), bound.add_buffer("values of the cell")};
-  if (turns_blocks()) use.turned = bound.add_buffer("turned values");
+  if (turns_blocks()) use.turned = bound.add_buffer("transposed values");
   travelling.declare_buffers(bound);
   loop.declare(bound);
 }

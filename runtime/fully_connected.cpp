@@ -52,7 +52,7 @@ struct FullyConnected::State {
                               to_string(data_type_of<T>()), to_string(problem.data_type)));
     if (!has_pass)
       throw Error(ErrorCode::InvalidArgument,
-                  fmt::format("{}: the layer was planned without this pass", pass));
+                  fmt::format("{}: the plan of this layer does not include this pass", pass));
     if (here.weights().empty())
       throw Error(ErrorCode::InvalidArgument, fmt::format("{}: call set_weights first", pass));
   }
@@ -91,8 +91,8 @@ FullyConnected::FullyConnected(const Problem& problem, const planner::Plan& plan
       internal::OtherLayout({there, plan.backward.front(), machine, mode, executor}, machine)});
   if (const Bytes most = state_->high_water(); most > machine.tile_memory)
     throw Error(ErrorCode::LimitExceeded,
-                fmt::format("a tile needs {} bytes with the buckets of both layouts but {} has {} "
-                            "a tile; plan with perPassPlans false",
+                fmt::format("a tile needs {} bytes for the buckets of both layouts, but {} has {} "
+                            "per tile; plan with perPassPlans false",
                             most.value, machine.name, machine.tile_memory.value));
 }
 

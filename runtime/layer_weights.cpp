@@ -30,10 +30,10 @@ LayerWeights::LayerWeights(const Problem& problem, const partitioner::TileGrid& 
 
 void LayerWeights::check(std::span<const sparse::Csr<float>> weights) const {
   if (std::ssize(weights) != problem_.size.g)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("{} weight matrices are given; this layer needs one for each of its {} "
-                            "groups",
-                            weights.size(), problem_.size.g));
+    throw Error(
+        ErrorCode::InvalidArgument,
+        fmt::format("{} weight matrices were given; this layer needs one for each of its {} groups",
+                    weights.size(), problem_.size.g));
   for (const sparse::Csr<float>& matrix : weights) check_weights(matrix);
 }
 
@@ -90,7 +90,7 @@ void LayerWeights::set_values(std::span<const float> values, std::int64_t group)
   check_group(group);
   const auto g = std::size_t(group);
   if (values.size() != given_[g].values.size())
-    throw Error(ErrorCode::InvalidArgument, fmt::format("{} values are given; the pattern has {}",
+    throw Error(ErrorCode::InvalidArgument, fmt::format("{} values were given; the pattern has {}",
                                                         values.size(), given_[g].values.size()));
   std::copy(values.begin(), values.end(), given_[g].values.begin());
   if (in_grid_[g]) in_grid_[g] = in_grid(given_[g], grid_);

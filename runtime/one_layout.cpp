@@ -29,7 +29,7 @@ partitioner::TileGrid checked_grid(const Problem& problem, const planner::Plan& 
   check_problem(problem);
   if (plan.partition.g != problem.size.g)
     throw Error(ErrorCode::InvalidArgument,
-                fmt::format("the plan is for {} groups, the layer has {}; plan it anew",
+                fmt::format("the plan is for {} groups, but the layer has {}; plan it again",
                             plan.partition.g, problem.size.g));
   const partitioner::TileGrid grid = tile_grid(problem, plan, machine);
   partitioner::check(grid);
@@ -39,8 +39,9 @@ partitioner::TileGrid checked_grid(const Problem& problem, const planner::Plan& 
 }  // namespace
 
 void throw_no_pass(Pass pass) {
-  throw Error(ErrorCode::InvalidArgument,
-              fmt::format("{}: the layer was planned without this pass", to_string(pass)));
+  throw Error(
+      ErrorCode::InvalidArgument,
+      fmt::format("{}: the plan of this layer does not include this pass", to_string(pass)));
 }
 
 void check_operand(const char* name, std::int64_t rows, std::int64_t cols, const Problem& problem,
@@ -104,10 +105,10 @@ bool OneLayout::gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
                          device::Ledger& ledger) {
   const std::int64_t groups = problem_.size.g;
   if (std::ssize(gradients) != groups)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("{} gradients are asked for; this layer has one for each of its {} "
-                            "groups",
-                            gradients.size(), groups));
+    throw Error(
+        ErrorCode::InvalidArgument,
+        fmt::format("{} gradients were requested; this layer has one for each of its {} groups",
+                    gradients.size(), groups));
   auto q_in = operand("q_grad", q_grad, &Dims::x), s_in = operand("s", s, &Dims::y);
   q_in.read();
   s_in.read();

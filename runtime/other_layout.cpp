@@ -15,7 +15,7 @@ namespace {
 // This layout counts cells and tiles of the transpose.
 std::optional<partitioner::Misfit> turned_name(std::optional<partitioner::Misfit> misfit) {
   if (misfit)
-    misfit->message = "in GradA's own layout, where x and y have changed over: " + misfit->message;
+    misfit->message = "in GradA's own layout, where x and y are exchanged: " + misfit->message;
   return misfit;
 }
 
