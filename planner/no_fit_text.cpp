@@ -28,7 +28,7 @@ std::string change_of(const Relaxation& r) {
     case RelaxationKind::MemoryAndParts:
       return fmt::format("availableMemoryProportion 1 and batch in {} runs of {}", r.runs, r.batch);
   }
-  assertion_failed("every relaxation is told", __FILE__, __LINE__);
+  assertion_failed("every relaxation has a text", __FILE__, __LINE__);
 }
 
 Json json_of(const Dims& d) { return {{"g", d.g}, {"x", d.x}, {"y", d.y}, {"z", d.z}}; }
@@ -130,10 +130,10 @@ std::string to_string(const Obstacle& o) {
       return fmt::format("{}: {} takes {} temporary bytes a tile, {} are allowed", at, o.what,
                          o.needed, o.available);
     case LimitKind::TileMemory:
-      return fmt::format("{}: {} bytes lie on a tile in {}, it has {}", at, o.needed, o.what,
+      return fmt::format("{}: a tile needs {} bytes in {}, but has {}", at, o.needed, o.what,
                          o.available);
   }
-  assertion_failed("every limit is told", __FILE__, __LINE__);
+  assertion_failed("every limit has a text", __FILE__, __LINE__);
 }
 
 std::string to_string(const Relaxation& r) {

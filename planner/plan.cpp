@@ -65,7 +65,7 @@ std::string methods_text(const Plan& plan) {
 std::string to_string(const Plan& plan) {
   std::string text = methods_text(plan) + layout_text(plan);
   for (const Plan& other : plan.backward)
-    text += "GradA's own layout, x and y changed over\n" + layout_text(other);
+    text += "GradA's own layout, x and y exchanged\n" + layout_text(other);
   text += fmt::format("cost       {} cycles, {} bytes temporary, {} bytes resident per tile\n",
                       plan.cost.cycles.value, plan.cost.temp.value, plan.cost.resident.value);
   for (const PassCost& pass : plan.cost.passes) {
