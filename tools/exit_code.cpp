@@ -46,7 +46,7 @@ int guarded_main(const char* program, const std::function<int()>& body) {
   } catch (const Error& error) {
     return fail(program, error.what(), exit_code_of(error.code()));
   } catch (const std::bad_alloc&) {
-    return fail(program, "this computer has not enough memory for the run", kInternal);
+    return fail(program, "this computer does not have enough memory for the run", kInternal);
   } catch (const std::exception& error) {
     return fail(program, error.what(), kInternal);
   }
@@ -75,7 +75,7 @@ void write_folder(const std::string& folder,
   std::filesystem::create_directories(folder, failed);
   if (failed)
     throw Error(ErrorCode::InvalidArgument,
-                fmt::format("{}: the folder cannot be made: {}", folder, failed.message()));
+                fmt::format("{}: the folder cannot be created: {}", folder, failed.message()));
   for (const auto& [name, bytes] : files)
     write_file((std::filesystem::path(folder) / name).string(), bytes);
 }

@@ -49,7 +49,7 @@ io::ReadMatrix load_weights(const std::string& path) {
     io::ReadMatrix file = io::read_matrix(path);
     if (file.matrix.rows != 0 && file.matrix.cols != 0) return file;
     throw Error(ErrorCode::BadInput,
-                fmt::format("{}: the matrix is {} x {}; a layer needs 1 x 1 at least", path,
+                fmt::format("{}: the matrix is {} x {}; a layer needs at least 1 x 1", path,
                             file.matrix.rows, file.matrix.cols));
   } catch (const Error& error) {
     if (error.code() == ErrorCode::Internal) throw;
@@ -64,7 +64,7 @@ std::string load_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   // A directory opens like a file, and throws only when it is read.
   if (!file || std::filesystem::is_directory(path, ignored))
-    throw Error(ErrorCode::BadInput, fmt::format("{}: is no file that can be read", path));
+    throw Error(ErrorCode::BadInput, fmt::format("{}: the file cannot be read", path));
   return {Bytes(file), Bytes()};
 }
 

@@ -12,8 +12,8 @@ namespace tessera::tools {
 device::Machine with_tiles(device::Machine machine, std::int64_t tiles, const std::string& name) {
   if (tiles < 1 || tiles > machine.tiles)
     throw Error(ErrorCode::InvalidArgument,
-                fmt::format("{} is {}; {} has 1..{} (describe a larger machine in a JSON file for "
-                            "--machine)",
+                fmt::format("{} is {}; on {} it must be in 1..{} (describe a larger machine in a "
+                            "JSON file for --machine)",
                             name, tiles, machine.name, machine.tiles));
   machine.tiles = tiles;
   return machine;

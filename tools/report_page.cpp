@@ -27,9 +27,9 @@ std::string for_script(const std::string& json) {
 
 std::string page_of(const Json& document) {
   if (!can_make_pages())
-    throw Error(ErrorCode::InvalidArgument,
-                "--html: the chart library was not there when this program was built; install npm "
-                "and build again");
+    throw Error(
+        ErrorCode::InvalidArgument,
+        "--html: this program was built without the chart library; install npm and build again");
   std::string page(internal::page_template());
   put(page, "/*STYLE*/", internal::page_style());
   put(page, "/*SCRIPT*/", internal::page_script());

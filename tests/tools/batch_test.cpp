@@ -137,7 +137,7 @@ TEST_F(BenchCommand, FilesThatNameEachOtherEndInAnError) {
   write("loop", "--batch loop\n");
   const Outcome outcome = tessera({"bench", "--mode=list", "--batch", folder_ / "loop"});
   EXPECT_EQ(outcome.exit, 3);
-  EXPECT_THAT(outcome.err, HasSubstr("8 deep"));
+  EXPECT_THAT(outcome.err, HasSubstr("8 levels deep"));
 }
 
 TEST_F(BenchCommand, StartLeavesOutWhatStandsBefore) {

@@ -148,7 +148,7 @@ TEST(HostCrossover, MeasuresADensityForEveryBlock) {
   const Outcome page = run({TESSERA_TOOL, "crossover", "--machine", "host", "--input-size=96",
                             "--output-size=64", "--json"});
   EXPECT_EQ(page.exit, 2);
-  EXPECT_THAT(page.out + page.err, HasSubstr("--json: shows cycles that a planner counts"));
+  EXPECT_THAT(page.out + page.err, HasSubstr("--json: shows planned cycles"));
   for (const char* block : {"\n1x1 ", "\n4x4 ", "\n8x8 ", "\n16x16 "})
     EXPECT_THAT(outcome.out, HasSubstr(block));
 }

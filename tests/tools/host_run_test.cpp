@@ -134,7 +134,7 @@ TEST(HostRun, RefusesWhatOnlyTilesHaveAndSaysSo) {
       const Outcome outcome = run(words);
       EXPECT_EQ(outcome.exit, 2) << option;
       EXPECT_THAT(outcome.out + outcome.err,
-                  HasSubstr(name + ": is about machines made of tiles; leave it out"))
+                  HasSubstr(name + ": applies only to modelled machines with tiles; omit it"))
           << option;
     }
   }
@@ -261,7 +261,7 @@ TEST(HostRun, DenseIsRightAndSaidInTheReport) {
   const Outcome modelled = run({TESSERA_SPARSE_FC_LAYER, "--input-size=8", "--output-size=8",
                                 "--density=0.5", "--dense=auto"});
   EXPECT_EQ(modelled.exit, 2);
-  EXPECT_THAT(modelled.err + modelled.out, HasSubstr("give --machine host"));
+  EXPECT_THAT(modelled.err + modelled.out, HasSubstr("applies only with --machine host"));
 }
 
 TEST(HostBatch, RunsProblemsOfThisComputerToo) {

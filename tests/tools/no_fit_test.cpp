@@ -118,7 +118,7 @@ TEST(NoFit, BestEffortRunsWithMoreMemory) {
            "--batch-size=8", "--tiles-per-ipu=8", kNoMemory, "--on-no-fit=best-effort"});
   EXPECT_EQ(outcome.exit, 0) << outcome.err;
   EXPECT_THAT(outcome.out, StartsWith("note      best effort, availableMemoryProportion 0."));
-  EXPECT_THAT(outcome.out, Not(HasSubstr("those of one run")));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("for one run")));
 }
 
 TEST(NoFit, BestEffortStillFailsWhenNothingHelps) {

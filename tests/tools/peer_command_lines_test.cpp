@@ -147,7 +147,7 @@ TEST(WordsOfTheCommandLine, UniqueStartsOfNamesServeAndOthersAreNamed) {
   const Outcome several = tool(small({"--weighted-area=3"}));
   EXPECT_EQ(several.exit, 2);
   EXPECT_THAT(several.err, HasSubstr("--weighted-area-begin or --weighted-area-end"));
-  EXPECT_THAT(tool(small({"--bach-size=2"})).err, HasSubstr("hint: is --batch-size meant?"));
+  EXPECT_THAT(tool(small({"--bach-size=2"})).err, HasSubstr("hint: did you mean --batch-size?"));
 }
 
 TEST(WordsOfTheCommandLine, AFileOfOptionsStandsForItsWords) {

@@ -154,18 +154,18 @@ TEST(PlanTable, RefusesABadRowByPlaceColumnValueAndRange) {
               HasSubstr("type is \"int\"; it must be float or half"));
   EXPECT_THAT(message_of_row("64\t48\t8\t4\t1\thalf\tsome"), HasSubstr("all, fwd, bwd or wu"));
   EXPECT_EQ(message_of_row("64\t48"),
-            "my.tsv:3: the row has 2 cells; it must have 7, as the header");
+            "my.tsv:3: the row has 2 cells; it must have 7, like the header");
   EXPECT_THAT(message_of_row(""), HasSubstr("my.tsv:3: the row has 1 cells"));
   EXPECT_THAT(message_of(kHeader + "\ttiles\n" + kRow + "\t1473\n"),
               HasSubstr("my.tsv:2: tiles is \"1473\"; it must be a whole number in 1..1472"));
 }
 
 TEST(PlanTable, RefusesABadHeader) {
-  EXPECT_THAT(message_of(""), HasSubstr("my.tsv:1: there is no header line"));
+  EXPECT_THAT(message_of(""), HasSubstr("my.tsv:1: the header line is missing"));
   EXPECT_THAT(message_of("output_size\tbatch\n"),
-              HasSubstr("my.tsv:1: there is no column input_size; the columns are output_size, b"));
-  EXPECT_THAT(message_of(kHeader + "\tnote\tnote\n"), HasSubstr("column note is there twice"));
-  EXPECT_THAT(message_of(kHeader + "\tour_nz\n"), HasSubstr("there is a column our_nz already"));
+              HasSubstr("my.tsv:1: column input_size is missing; the columns are output_size, b"));
+  EXPECT_THAT(message_of(kHeader + "\tnote\tnote\n"), HasSubstr("column note appears twice"));
+  EXPECT_THAT(message_of(kHeader + "\tour_nz\n"), HasSubstr("already has a column our_nz"));
 }
 
 TEST(PlanTable, PutsThePlaceBeforeWhatTheOptionsMakeImpossible) {

@@ -45,8 +45,8 @@ TEST(Published, RefusesABadRowByPlaceColumnValueAndRange) {
   EXPECT_THAT(refusal(head + "64\t16\t2/1\t1\n"), HasSubstr("density is \"2/1\""));
   EXPECT_THAT(refusal(head + "64\t16\t0\t1\n"), HasSubstr("density is \"0\"; it must be above 0"));
   EXPECT_THAT(refusal(head + "64\t16\t1\t-1\n"), HasSubstr("tflops is \"-1\""));
-  EXPECT_THAT(refusal("# only\n"), HasSubstr("p.tsv:2: there is no header"));
-  EXPECT_THAT(refusal("m_eq_k\tblock\tdensity\n"), HasSubstr("no column tflops"));
+  EXPECT_THAT(refusal("# only\n"), HasSubstr("p.tsv:2: the header line is missing"));
+  EXPECT_THAT(refusal("m_eq_k\tblock\tdensity\n"), HasSubstr("column tflops is missing"));
 }
 
 Repetition small() {

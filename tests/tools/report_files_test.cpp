@@ -198,7 +198,7 @@ TEST(ValuesOfAFile, StandForThePatternsAndMustBeAsMany) {
             cycles({"--matrix", folder / "w.mtx"}));
   write_file(folder / "v.npy", io::write_npy(std::vector<float>{1, 2}));
   EXPECT_THAT(cycles({"--matrix", folder / "w.smtx", "--values", folder / "v.npy"}),
-              HasSubstr("has 2 values; the pattern has 64 places"));
+              HasSubstr("has 2 values; the pattern needs 64"));
 }
 
 TEST(Quiet, PrintsNothingAndVerboseNamesEveryOption) {

@@ -40,7 +40,7 @@ TEST(SparseFcLayer, HelpNamesEveryOptionAndExitCode) {
   for (const char* word :
        {"--matrix", "--batch-size", "--single-phase", "--block-size", "--machine",
         "--tiles-per-ipu", "--data-type", "--seed", "--input-size", "--output-size", "--density",
-        "--sparsity-factor", "Exit codes: 0 all right, 1 a check failed, 2 usage"})
+        "--sparsity-factor", "Exit codes: 0 success, 1 a check failed, 2 wrong usage"})
     EXPECT_THAT(outcome.out, HasSubstr(word));
 }
 
@@ -108,14 +108,14 @@ TEST(SparseFcLayer, UsageErrorsNameTheOption) {
   expect_usage_error(small({"--single-phase=up"}), "--single-phase");
   expect_usage_error(small({"--block-size=0"}), "--block-size");
   expect_usage_error(small({"--on-no-fit=pray"}), "--on-no-fit");
-  expect_usage_error(small({"--seed=-1"}), "--seed: Value -1 is no whole number in 0 .. 2^64 - 1");
+  expect_usage_error(small({"--seed=-1"}), "--seed: Value -1 is not a whole number in 0..2^64 - 1");
   expect_usage_error(small({"--seed=18446744073709551616"}),
-                     "--seed: Value 18446744073709551616 is no");
+                     "--seed: Value 18446744073709551616 is not");
   expect_usage_error(small({"--matrix=x.mtx"}), "--matrix");
   expect_usage_error(small({"--sparsity-factor=0.5"}), "--sparsity-factor");
   expect_usage_error({"--input-size=48", "--output-size=32", "--density=1.5"}, "--density");
   expect_usage_error({"--input-size=48", "--output-size=32", "--density=0.1", "--tiles-per-ipu=0"},
-                     "--tiles-per-ipu is 0; gc200 has 1..1472");
+                     "--tiles-per-ipu is 0; on gc200 it must be in 1..1472");
   expect_usage_error(
       {"--input-size=48", "--output-size=32", "--density=0.1", "--tiles-per-ipu=1473"}, "1..1472");
   expect_usage_error(small({"--machine=gc201"}), "gc201");

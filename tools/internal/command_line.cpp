@@ -79,8 +79,9 @@ std::string full_name(const CLI::App& app, const std::string& start) {
   }
   if (candidates.empty()) return start;
   if (candidates.size() == 1) return candidates[0];
-  throw Error(ErrorCode::InvalidArgument, fmt::format("--{} could be --{}; give more of the name",
-                                                      start, fmt::join(candidates, " or --")));
+  throw Error(ErrorCode::InvalidArgument,
+              fmt::format("--{} is ambiguous: it could be --{}; write more of the name", start,
+                          fmt::join(candidates, " or --")));
 }
 
 class Expander {
@@ -113,7 +114,8 @@ class Expander {
   void add_file(const std::string& path, int depth) {
     if (depth == kDeepestFile)
       throw Error(ErrorCode::BadInput,
-                  fmt::format("{}: files of options may name others {} deep", path, kDeepestFile));
+                  fmt::format("{}: option files may include other files at most {} levels deep",
+                              path, kDeepestFile));
     const std::string text = load_text(path);
     add(split_words(text, path), depth + 1);
   }
@@ -163,7 +165,7 @@ std::string hint(const CLI::App& app, const std::vector<std::string>& words) {
         names.begin(), names.end(),
         [&](const auto& a, const auto& b) { return distance(a, name) < distance(b, name); });
     if (distance(*nearest, name) <= 1 + name.size() / 3)
-      return fmt::format("hint: is --{} meant?\n", *nearest);
+      return fmt::format("hint: did you mean --{}?\n", *nearest);
   }
   return {};
 }
@@ -181,7 +183,7 @@ std::vector<std::string> expand_words(const CLI::App& app, const std::vector<std
 }
 
 std::optional<int> parse_command_line(CLI::App& app, int argc, const char* const* argv) {
-  app.set_version_flag("--version", "tessera " TESSERA_VERSION, "print the version and stop");
+  app.set_version_flag("--version", "tessera " TESSERA_VERSION, "print the version and exit");
   if (argc == 3 && std::string_view(argv[1]) == "--generate")
     if (const auto page = generated_page(app, app.get_name(), argv[2])) {
       print_results(*page);
@@ -203,7 +205,8 @@ std::optional<int> parse_command_line(CLI::App& app, int argc, const char* const
 }
 
 void add_config_option(CLI::App& app) {
-  app.set_config("--config", "", "options as lines \"name = value\"; the command line goes before")
+  app.set_config("--config", "",
+                 "file of options, one \"name = value\" per line; the command line overrides it")
       ->type_name("FILE");
   app.allow_config_extras(CLI::config_extras_mode::error);
 }

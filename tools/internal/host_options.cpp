@@ -8,7 +8,7 @@ namespace {
 
 [[noreturn]] void refuse(const RefusedOption& option) {
   throw CLI::ValidationError(option.name,
-                             std::string(option.why) + "; leave it out with --machine host");
+                             std::string(option.why) + "; omit it with --machine host");
 }
 
 }  // namespace
@@ -17,10 +17,9 @@ void add_host_options(CLI::App& app, LayerArguments& a) {
   using host::DenseChoice;
   static const std::map<std::string, DenseChoice> choices{
       {"never", DenseChoice::Never}, {"always", DenseChoice::Always}, {"auto", DenseChoice::Auto}};
-  app.add_option(
-         "--dense", a.dense,
-         "with --machine host, multiply R with its zeros: never, always, or auto: where the "
-         "forecast says that it is faster")
+  app.add_option("--dense", a.dense,
+                 "with --machine host, use of dense kernels for R: never, always or auto (for "
+                 "passes whose forecast is faster)")
       ->transform(CLI::CheckedTransformer(choices))
       ->type_name("CHOICE")
       ->default_str("never");
@@ -29,7 +28,7 @@ void add_host_options(CLI::App& app, LayerArguments& a) {
 void refuse_tile_options(const CLI::App& app, const LayerArguments& a,
                          std::initializer_list<RefusedOption> options) {
   if (!is_host(a) && a.dense != host::DenseChoice::Never)
-    throw CLI::ValidationError("--dense", "is about this computer; give --machine host with it");
+    throw CLI::ValidationError("--dense", "applies only with --machine host");
   if (!is_host(a)) return;
   for (const RefusedOption& option : options)
     if (app.count(option.name) > 0) refuse(option);

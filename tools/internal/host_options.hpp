@@ -20,7 +20,7 @@ struct RefusedOption {
   RefusedOption(const char* option, const char* reason) : name(option), why(reason) {}
 
   const char* name;
-  const char* why = "is about machines made of tiles";
+  const char* why = "applies only to modelled machines with tiles";
 };
 
 // Where the machine is this computer: CLI::ValidationError for the first of these options that the

@@ -21,30 +21,32 @@ BlockShape parse_block(const std::string& text) {
   const auto sides = parse_pair(text);
   const auto is_side = [](std::int64_t side) { return 1 <= side && side <= kLargestSide; };
   if (!sides || !is_side(sides->first) || !is_side(sides->second))
-    throw CLI::ValidationError("--block-size", "is " + text +
-                                                   "; it must be a side, or {rows,columns}, of "
-                                                   "1 to 4096");
+    throw CLI::ValidationError(
+        "--block-size",
+        "the value is " + text + "; it must be one side or {rows,columns}, each in 1..4096");
   return {sides->first, sides->second};
 }
 
 }  // namespace
 
 const char* const kExitCodes =
-    "Exit codes: 0 all right, 1 a check failed, 2 usage, 3 bad input file, 4 nothing fits, "
-    "6 internal, 130 interrupted.";
+    "Exit codes: 0 success, 1 a check failed, 2 wrong usage, 3 bad input file, 4 the layer does "
+    "not fit, 6 internal error, 130 interrupted.";
 
 void add_weights_options(CLI::App& app, LayerArguments& a) {
   auto* matrix = app.add_option("--matrix", a.matrix,
-                                "weights: FILE.smtx, FILE.mtx or a 0/1 mask FILE.txt; rows are "
-                                "outputs, columns inputs")
+                                "file of weights: .smtx, .mtx, .npz, .npy, .safetensors or a 0/1 "
+                                "mask .txt; rows are outputs, columns are inputs")
                      ->type_name("FILE");
-  auto* input = app.add_option("--input-size", a.input_size, "inputs of a random pattern");
-  auto* output = app.add_option("--output-size", a.output_size, "outputs of a random pattern");
+  auto* input = app.add_option("--input-size", a.input_size,
+                               "number of inputs (columns) of the random pattern");
+  auto* output = app.add_option("--output-size", a.output_size,
+                                "number of outputs (rows) of the random pattern");
   auto* density =
-      app.add_option("--density", a.density, "non-zeros / all of a random pattern, 0 .. 1");
-  auto* factor = app.add_option("--sparsity-factor", a.density,
-                                "the same as --density: PopSparse's name for the share of "
-                                "NON-zeros");
+      app.add_option("--density", a.density, "share of non-zeros in the random pattern");
+  auto* factor =
+      app.add_option("--sparsity-factor", a.density,
+                     "same as --density, under PopSparse's name; it is the share of NON-zeros");
   for (CLI::Option* size : {input, output}) size->check(size_range())->excludes(matrix);
   for (CLI::Option* share : {density, factor}) share->check(CLI::Range(0.0, 1.0))->excludes(matrix);
   density->excludes(factor);
@@ -62,14 +64,16 @@ void require_weights(const CLI::App& app, const LayerArguments& a) {
 void add_block_option(CLI::App& app, BlockShape& block) {
   app.add_option_function<std::string>(
          "--block-size", [&block](const std::string& text) { block = parse_block(text); },
-         "rows and columns of the non-zero blocks, 4 or {4,8}; sizes need not be multiples; a "
-         "matrix of elements is cut into blocks, gaps filled with zeros")
+         "sides of the non-zero blocks: one number or {rows,columns}, each 1 to 4096; layer sizes "
+         "need not be multiples of them; weights given as elements are grouped into blocks, and "
+         "gaps are filled with zeros")
       ->type_name("BLOCK")
       ->default_str("1");
 }
 
 void add_layer_options(CLI::App& app, LayerArguments& a) {
-  app.add_option("--batch-size", a.batch_size, "columns of S and Q")
+  app.add_option("--batch-size", a.batch_size,
+                 "batch size: number of columns of the input S and the output Q")
       ->check(size_range())
       ->capture_default_str();
   add_block_option(app, a.block);
@@ -78,51 +82,57 @@ void add_layer_options(CLI::App& app, LayerArguments& a) {
                                                          {"bwd", PhaseChoice::Bwd},
                                                          {"wu", PhaseChoice::Wu}};
   app.add_option("--single-phase", a.phase,
-                 "all: forward, input gradient, weight gradient; fwd; bwd: forward and input "
-                 "gradient; wu: forward and weight gradient")
+                 "passes of the layer: all (forward, input gradient and weight gradient), fwd "
+                 "(forward), bwd (forward and input gradient) or wu (forward and weight gradient)")
       ->transform(CLI::CheckedTransformer(phases).description(""))
       ->type_name("PHASE")
       ->default_str("all");
   static const std::map<std::string, DataType> types{
       {"float", DataType::Float}, {"half", DataType::Half}, {"bfloat16", DataType::BFloat16}};
-  app.add_option("--data-type", a.data_type, "of R, S and Q: float, half or bfloat16")
+  app.add_option(
+         "--data-type", a.data_type,
+         "element type of the weights R, the input S and the output Q: float, half or bfloat16")
       ->transform(CLI::CheckedTransformer(types).description(""))
       ->type_name("TYPE")
       ->default_str("half");
-  app.add_option("--partials-type", a.partials_type, "of sums: float, or half for half blocks")
+  app.add_option("--partials-type", a.partials_type,
+                 "type of partial sums: float, or half (only for half data in blocks)")
       ->transform(CLI::CheckedTransformer(types).description(""))
       ->type_name("TYPE")
       ->default_str("float");
 }
 
 void add_machine_options(CLI::App& app, LayerArguments& a) {
-  app.add_option("--machine", a.machine, "gc200, bow, mk1, FILE.json, or host: this computer")
+  app.add_option("--machine", a.machine,
+                 "machine to model: gc200, bow, mk1 or FILE.json; host means this computer")
       ->capture_default_str();
-  app.add_option("--tiles-per-ipu", a.tiles, "tiles to use; default: all the machine has");
+  app.add_option("--tiles-per-ipu", a.tiles,
+                 "number of tiles to use; default: all tiles of the machine");
 }
 
 void add_planner_options(CLI::App& app, LayerArguments& a) {
   auto* options = app.add_option("--matmul-options", a.matmul_options,
-                                 "planner options as JSON, for example "
+                                 "planner options as a JSON object, for example "
                                  "{\"metaInfoBucketOversizeProportion\": 0.5}")
                       ->type_name("JSON");
   auto* constraints =
-      app.add_option("--plan-constraints", a.plan_constraints,
-                     "parts of the plan to fix, for example {\"partition\": {\"x\": 4}}")
+      app.add_option(
+             "--plan-constraints", a.plan_constraints,
+             "parts of the plan to fix, as a JSON object, for example {\"partition\": {\"x\": 4}}")
           ->type_name("JSON");
   auto* cache =
-      app.add_option("--plan-cache", a.plan_cache, "folder of plans made before, read and added to")
+      app.add_option("--plan-cache", a.plan_cache,
+                     "folder that stores plans; plans found there are reused, new plans are added")
           ->type_name("DIR");
   static const std::map<std::string, OnNoFit> no_fit{{"fail", OnNoFit::Fail},
                                                      {"best-effort", OnNoFit::BestEffort}};
   app.add_option("--on-no-fit", a.on_no_fit,
-                 "without a plan: fail, and say what would help; or best-effort: take more of the "
-                 "tiles' memory or cut the batch into parts, and say so")
+                 "action if no plan fits: fail (report which changes would help) or best-effort "
+                 "(use more memory of each tile or split the batch, and report it)")
       ->transform(CLI::CheckedTransformer(no_fit).description(""))
       ->type_name("CHOICE")
       ->default_str("fail");
-  app.add_option("--plan", a.plan_file,
-                 "take the plan of this file, as tessera plan --json writes it")
+  app.add_option("--plan", a.plan_file, "use the plan in this file, written by tessera plan --json")
       ->type_name("FILE")
       ->excludes(options)
       ->excludes(constraints)

@@ -18,7 +18,7 @@ std::string layer_words(const Problem& p) {
 
 void add_study_options(CLI::App& app, StudyOutput& output) {
   app.add_flag("--json", output.json, "print the figures as JSON");
-  app.add_option("--html", output.html, "write table and chart as one HTML page")
+  app.add_option("--html", output.html, "write the table and the chart as one HTML page")
       ->type_name("FILE");
 }
 
@@ -26,7 +26,7 @@ int write_study(const StudyOutput& output, const std::string& text, const std::s
   if (!output.html.empty()) write_results(output.html, study_page(json));
   print_results(output.json ? json : text);
   if (!is_interrupted()) return kOk;
-  fmt::print(stderr, "tessera: interrupted; what was done by then is reported\n");
+  fmt::print(stderr, "tessera: interrupted; the results so far are reported\n");
   return kInterrupted;
 }
 

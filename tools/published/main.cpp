@@ -19,18 +19,22 @@ struct Arguments {
 
 void add_options(CLI::App& app, Arguments& a) {
   app.add_option("--table", a.table,
-                 "tab-separated: m_eq_k block density tflops; -: standard input")
+                 "tab-separated table with columns m_eq_k, block, density and tflops; - reads "
+                 "standard input; default: seven points of one Bow IPU")
       ->type_name("FILE.tsv");
-  app.add_option("--machine", a.machine, "a preset or a JSON file")->capture_default_str();
-  app.add_option("--batches", a.batches, "batches to take the best of")
+  app.add_option("--machine", a.machine, "machine to model: gc200, bow, mk1 or FILE.json")
+      ->capture_default_str();
+  app.add_option("--batches", a.batches, "batch sizes to try; the best result counts")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
       ->capture_default_str();
-  app.add_option("--patterns", a.patterns, "random patterns a point")
+  app.add_option("--patterns", a.patterns, "number of random patterns per point")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1000}))
       ->capture_default_str();
-  app.add_option("--threads", a.threads, "0: all")->check(CLI::Range(0, 1024));
-  app.add_flag("--tsv", a.tsv, "print a tab-separated table, cycles by term");
-  app.add_option("--output", a.output, "write there instead of standard output")->type_name("FILE");
+  app.add_option("--threads", a.threads, "number of threads on this computer; 0 uses all")
+      ->check(CLI::Range(0, 1024));
+  app.add_flag("--tsv", a.tsv, "print a tab-separated table of the cycles by term");
+  app.add_option("--output", a.output, "file to write instead of standard output")
+      ->type_name("FILE");
 }
 
 int run(const Arguments& a) {
@@ -51,7 +55,7 @@ int run(const Arguments& a) {
 int main(int argc, char** argv) {
   using namespace tessera::tools;
   return guarded_main("published", [&] {
-    CLI::App app("Repeats published runs of PopSparse on the modelled machine.");
+    CLI::App app("Repeats published PopSparse measurements on a modelled machine.");
     app.footer(internal::kExitCodes);
     Arguments arguments;
     add_options(app, arguments);

@@ -22,9 +22,9 @@ CLI::Validator is_seed() {
             const auto read = std::from_chars(text.data(), end, seed);
             return read.ec == std::errc() && read.ptr == end
                        ? std::string()
-                       : "Value " + text + " is no whole number in 0 .. 2^64 - 1";
+                       : "Value " + text + " is not a whole number in 0..2^64 - 1";
           },
-          "0 .. 2^64 - 1"};
+          "0..2^64 - 1"};
 }
 
 Range range_of(std::int64_t begin, std::int64_t end) { return {begin, end}; }
@@ -32,7 +32,7 @@ Range range_of(std::int64_t begin, std::int64_t end) { return {begin, end}; }
 std::pair<std::int64_t, std::int64_t> corner(const std::string& option, const std::string& text) {
   const auto pair = internal::parse_pair(text);
   if (!pair)
-    throw CLI::ValidationError(option, "is " + text +
+    throw CLI::ValidationError(option, "the value is " + text +
                                            "; it must be {output,input}, for example "
                                            "{384,128}");
   return *pair;
@@ -47,17 +47,19 @@ struct AreaText {
 void add_pattern_options(CLI::App& app, Arguments& a, AreaText& area) {
   app.add_option_function<std::string>(
          "--pattern", [&a](const std::string& text) { a.pattern = sparse::parse_pattern(text); },
-         "of a random pattern: uniform, banded, rowwise, power-law, saw-tooth, or n:m as 2:4, "
-         "which says the density too")
+         "kind of random pattern: uniform, banded, rowwise, power-law, saw-tooth, or n:m such as "
+         "2:4, which also sets the density")
       ->type_name("KIND")
       ->default_str("uniform")
       ->excludes("--matrix");
-  const char* const corners = "element {output,input} where an area of other density begins";
+  const char* const corners =
+      "first element {output,input} of an area of a uniform pattern that has another density";
   auto* begin = app.add_option("--weighted-area-begin", area.begin, corners);
-  auto* end = app.add_option("--weighted-area-end", area.end, "element after its last");
+  auto* end = app.add_option("--weighted-area-end", area.end,
+                             "element {output,input} just past the last element of that area");
   for (auto* option : {begin, end}) option->type_name("CORNER")->excludes("--matrix");
   app.add_option("--weighted-area-weighting", area.weight,
-                 "its density in units of that of the whole")
+                 "density of that area as a multiple of the density of the whole pattern")
       ->check(CLI::NonNegativeNumber)
       ->excludes("--matrix")
       ->capture_default_str();
@@ -73,87 +75,92 @@ void read_area(const AreaText& text, Arguments& a) {
 
 void add_stop_options(CLI::App& app, Arguments& a) {
   const auto stop = [&a](StopAfter after) { return [&a, after] { a.stop = after; }; };
-  auto* plan = app.add_flag_callback("--plan-only", stop(StopAfter::Plan),
-                                     "stop when planned and encoded: print plan and buckets");
-  auto* build = app.add_flag_callback("--compile-only", stop(StopAfter::Build),
-                                      "stop when the programs are built and fit the tiles");
+  auto* plan =
+      app.add_flag_callback("--plan-only", stop(StopAfter::Plan),
+                            "stop after planning and encoding; print the plan and the buckets");
+  auto* build = app.add_flag_callback(
+      "--compile-only", stop(StopAfter::Build),
+      "stop after building the programs and checking that they fit the tiles");
   auto* run = app.add_flag_callback("--ignore-data", stop(StopAfter::Passes),
-                                    "run, but do not check the results");
+                                    "run without checking the results");
   plan->excludes(build)->excludes(run);
   build->excludes(run);
 }
 
 void add_report_options(CLI::App& app, Arguments& a) {
-  app.add_flag("--report-plan", a.report_plan, "print the plan in full, cost by term");
-  app.add_flag("--report-total-cycle-counts", a.report_cycles, "print the cycles of each pass");
+  app.add_flag("--report-plan", a.report_plan, "print the complete plan and its cost by term");
+  app.add_flag("--report-total-cycle-counts", a.report_cycles,
+               "print the modelled cycles of each pass");
   app.add_flag("--report-dense-gradw-serial-splits", a.report_serial_splits,
-               "print in how many parts a dense weight gradient would have to be made");
+               "print the number of serial parts that a dense weight gradient would need");
   app.add_flag("--report-tiles", a.report_tiles,
-               "let --json say what each tile did and held in each pass");
-  app.add_flag("--profile", a.profile, "print every step: cycles, slowest tile, bytes");
+               "add the work and the memory of each tile in each pass to the --json report");
+  app.add_flag("--profile", a.profile,
+               "print the cycles, the slowest tile and the bytes moved of every step");
 }
 
 void add_seed_options(CLI::App& app, Arguments& a) {
-  auto* seed = app.add_option("--seed", a.seed,
-                              "of the pattern, of values a file does not hold, of operands")
-                   ->check(is_seed())
-                   ->capture_default_str();
+  auto* seed =
+      app.add_option("--seed", a.seed, "random seed for patterns, missing values and operands")
+          ->check(is_seed())
+          ->capture_default_str();
   app.add_flag_callback(
          "--variable-seed",
          [&a] {
            a.seed = std::uint64_t(std::chrono::system_clock::now().time_since_epoch().count());
          },
-         "a seed from the clock; the report says which")
+         "take the seed from the clock; the report states it")
       ->excludes(seed);
 }
 
 void add_computer_options(CLI::App& app, Arguments& a) {
-  app.add_flag("--isolate", a.isolate,
-               "give every tile its own memory and copy between them: slower, same results");
+  app.add_flag(
+      "--isolate", a.isolate,
+      "give every tile separate memory and copy data between tiles; slower, with the same results");
   app.add_flag("--self-check", a.self_check,
-               "compare results with checksums of rows and columns as well");
+               "also verify the results with row and column checksums");
   app.add_option_function<std::string>(
          "--inject", [&a](const std::string& text) { a.fault = parse_fault(text); },
-         "flip a bit of a tile's memory before a step of a pass, to see what becomes of it: "
-         "tile=5,step=3,bit=17, and pass=bwd or wu where it is not fwd; implies --isolate")
+         "flip one bit of a tile's memory before a step and report the effect: "
+         "tile=5,step=3,bit=17, optionally with pass=fwd, bwd or wu (default: fwd); implies "
+         "--isolate")
       ->type_name("FAULT");
-  app.add_option("--threads", a.threads, "threads of this computer; 0: all")
+  app.add_option("--threads", a.threads, "number of threads on this computer; 0 uses all")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
 }
 
 void add_file_options(CLI::App& app, Arguments& a) {
   app.add_option("--values", a.values,
-                 "values of the pattern's non-zeros in the order they are "
-                 "stored: FILE.npy")
+                 "FILE.npy with the values of the pattern's non-zeros, in stored order")
       ->type_name("FILE");
-  app.add_option("--input", a.input, "S, [inputs][batch] numbers: FILE.npy; the batch is its own")
+  app.add_option("--input", a.input,
+                 "FILE.npy with the input S as [inputs][batch]; it sets the batch size")
       ->type_name("FILE")
       ->excludes("--batch-size");
   app.add_option("--output-dir", a.output_dir,
-                 "folder for results (.npy, .npz), the plan and the reports")
+                 "folder to write the results (.npy, .npz), the plan and the reports to")
       ->type_name("DIR");
-  app.add_option("--profile-dir", a.output_dir, "the same as --output-dir")
+  app.add_option("--profile-dir", a.output_dir, "same as --output-dir")
       ->type_name("DIR")
       ->excludes("--output-dir");
-  app.add_option(
-         "--trace", a.trace,
-         "write what every tile did in each pass, for Perfetto; of several passes each into "
-         "a file with its name before the ending")
+  app.add_option("--trace", a.trace,
+                 "write the activity of every tile as a trace for Perfetto; several passes give "
+                 "one file each, for example FILE.GradA.json")
       ->type_name("FILE.json");
   app.add_option("--html", a.html, "write the report as one HTML page")->type_name("FILE");
   auto* json = app.add_flag("--json", a.json, "print the report as JSON");
-  auto* csv = app.add_flag("--csv", a.csv, "print the report as CSV, a row a pass and phase");
+  auto* csv = app.add_flag("--csv", a.csv, "print the report as CSV, one row per pass and phase");
   json->excludes(csv);
-  app.add_flag("-q,--quiet", a.quiet, "print nothing but errors and what --json or --csv ask for");
-  app.add_flag("-v,--verbose", a.verbose, "say on stderr what each option is");
+  app.add_flag("-q,--quiet", a.quiet, "print only errors and what --json or --csv request");
+  app.add_flag("-v,--verbose", a.verbose, "print the value of every option on stderr");
 }
 
 // What cannot be told option by option.
 void read_together(const CLI::App& app, const AreaText& area, Arguments& a) {
   if (a.pattern.kind == sparse::PatternKind::NOfM) {
     if (app.count("--density") + app.count("--sparsity-factor") > 0)
-      throw CLI::ValidationError("--pattern", "n:m says the density; leave --density out");
+      throw CLI::ValidationError("--pattern", "n:m sets the density; omit --density");
     a.density = double(a.pattern.n) / double(a.pattern.m);
   }
   internal::require_weights(app, a);

@@ -62,8 +62,9 @@ std::vector<std::string> notes_of(const planner::BestEffort& planned) {
   std::vector<std::string> notes;
   if (planned.relaxation) notes.push_back(planned.result.reason);
   if (planned.relaxation && planned.relaxation->runs > 1)
-    notes.push_back(fmt::format("cycles below are those of one run; results of all {} are checked",
-                                planned.relaxation->runs));
+    notes.push_back(
+        fmt::format("the cycles below are for one run; the results of all {} runs are checked",
+                    planned.relaxation->runs));
   const planner::Plan& plan = planned.result.plan;
   if (plan.use_dense)
     notes.push_back(fmt::format("R dense in {}x{} blocks", plan.block.rows, plan.block.cols));

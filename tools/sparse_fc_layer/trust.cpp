@@ -12,11 +12,10 @@ namespace tessera::tools {
 namespace {
 
 [[noreturn]] void throw_bad_fault(const std::string& text) {
-  throw Error(
-      ErrorCode::InvalidArgument,
-      fmt::format("--inject is {}; it must be tile=T,step=S,bit=B with whole numbers from 0 "
-                  "on, and may say pass=fwd, bwd or wu",
-                  text));
+  throw Error(ErrorCode::InvalidArgument,
+              fmt::format("--inject is {}; it must be tile=T,step=S,bit=B with whole numbers from "
+                          "0, optionally with pass=fwd, bwd or wu",
+                          text));
 }
 
 bool read_number(const std::string& text, std::int64_t& number) {
@@ -67,9 +66,10 @@ runtime::RunOptions Trust::options() {
 std::vector<std::string> Trust::notes(bool changed) const {
   std::vector<std::string> notes;
   if (has_fault() && !struck_)
-    notes.push_back("fault: the pass has no such step, or the tile no such bit in use then");
+    notes.push_back(
+        "fault: no bit was flipped; the pass has no such step, or the tile uses no such bit in it");
   if (has_fault() && struck_)
-    notes.push_back(fmt::format("fault: a bit of byte {} of \"{}\" flipped; results {}",
+    notes.push_back(fmt::format("fault: one bit of byte {} of \"{}\" was flipped; the results {}",
                                 struck_->byte, struck_->slot,
                                 changed ? "changed" : "did not change: harmless"));
   if (arguments_.self_check) notes.push_back(self_check_note(pass_, checksums_));

@@ -18,7 +18,7 @@ double largest_magnitude(const sparse::Csr<double>& matrix, const std::string& w
     if (!std::isfinite(v))
       throw Error(
           ErrorCode::BadInput,
-          fmt::format("{}: holds a value that is not finite; results could not be checked", where));
+          fmt::format("{}: a value is not finite, so the results could not be checked", where));
     largest = std::max(largest, std::abs(v));
   }
   return largest;

@@ -33,7 +33,7 @@ std::string note_of(const RangeFit& fit) {
 std::vector<double> read_values(const Arguments& a, std::size_t places) {
   io::Array file = io::read_npy(read_file(a.values), a.values);
   if (file.values.size() != places)
-    throw Error(ErrorCode::BadInput, fmt::format("{}: has {} values; the pattern has {} places",
+    throw Error(ErrorCode::BadInput, fmt::format("{}: the file has {} values; the pattern needs {}",
                                                  a.values, file.values.size(), places));
   return std::move(file.values);
 }

@@ -67,7 +67,8 @@ class BatchReader {
   void add_file(const std::string& path, int depth) {
     if (depth == kDeepestFile)
       throw Error(ErrorCode::BadInput,
-                  fmt::format("{}: files of problems may name others {} deep", path, kDeepestFile));
+                  fmt::format("{}: problem files may include other files at most {} levels deep",
+                              path, kDeepestFile));
     std::istringstream lines(load_text(path));
     std::int64_t number = 0;
     for (std::string line; std::getline(lines, line);)
@@ -103,7 +104,7 @@ class BatchReader {
       hold();
       const std::size_t equals = words[i].find('=');
       if (equals == std::string::npos && i + 1 == words.size())
-        throw Error(ErrorCode::BadInput, path + ": --batch needs the name of a file");
+        throw Error(ErrorCode::BadInput, path + ": --batch needs a file name");
       const std::string file =
           equals == std::string::npos ? words[++i] : words[i].substr(equals + 1);
       add_file((std::filesystem::path(path).parent_path() / file).string(), depth + 1);
@@ -132,7 +133,7 @@ Arguments arguments_of(const std::vector<std::string>& words) {
 
 void mistrust(double empty_outputs, BatchResult& result) {
   result.status = BatchStatus::Mistrusted;
-  result.message = fmt::format("{:.0f} % of the outputs have no term", 100 * empty_outputs);
+  result.message = fmt::format("{:.0f} % of the outputs have no weights", 100 * empty_outputs);
 }
 
 void add_verdict(Pass pass, const std::optional<verify::Verdict>& verdict, BatchResult& result) {
@@ -261,8 +262,9 @@ BatchResults::BatchResults(std::string path) : path_(std::move(path)) {
       known_[{json.at("repro"), json.at("mode")}] = result_of(json);
     } catch (const std::exception& error) {
       if (!is_cut_off)
-        throw Error(ErrorCode::BadInput, fmt::format("{}:{}: is no result of tessera bench: {}",
-                                                     path_, number, error.what()));
+        throw Error(ErrorCode::BadInput,
+                    fmt::format("{}:{}: this is not a result of tessera bench: {}", path_, number,
+                                error.what()));
     }
   }
 }

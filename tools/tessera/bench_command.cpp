@@ -28,7 +28,8 @@ std::pair<std::int64_t, std::int64_t> shard_of(std::string text) {
   std::replace(text.begin(), text.end(), '/', ',');
   const auto pair = internal::parse_pair(text);
   if (!pair || text.find(',') == text.npos || pair->first < 1 || pair->first > pair->second)
-    throw Error(ErrorCode::InvalidArgument, "--shard must be i/n with 1 <= i <= n, as 2/4");
+    throw Error(ErrorCode::InvalidArgument,
+                "--shard must be i/n with 1 <= i <= n, for example 2/4");
   return *pair;
 }
 
@@ -70,14 +71,14 @@ int bench(const BenchArguments& a) {
 void add_bench_command(CLI::App& app, std::function<int()>& run) {
   CLI::App* command = app.add_subcommand(
       "bench",
-      "Runs many problems, one a line: the options of tessera run. A line --batch FILE "
-      "takes in another file, '#' starts a comment. Options on a line with --batch or --reset hold "
-      "for the problems after it, until --reset.");
+      "Runs many problems, one per line, each written as options of tessera run. A line --batch "
+      "FILE includes another file; '#' starts a comment. Options on a line with --batch or --reset "
+      "apply to all problems after it, until the next --reset.");
   command->footer(std::string(internal::kExitCodes) +
                   "\nExamples: tessera bench --mode plan --batch problems.txt --shard 1/4\n"
                   "          tessera bench --batch problems.txt --output results.jsonl");
   const auto a = std::make_shared<BenchArguments>();
-  command->add_option("--batch", a->files, "file of problems; may be given often")
+  command->add_option("--batch", a->files, "file of problems; may be given more than once")
       ->type_name("FILE");
   static const std::map<std::string, BatchMode> modes{{"correctness", BatchMode::Correctness},
                                                       {"performance", BatchMode::Performance},
@@ -85,28 +86,31 @@ void add_bench_command(CLI::App& app, std::function<int()>& run) {
                                                       {"list", BatchMode::List}};
   command
       ->add_option("--mode", a->mode,
-                   "correctness: run and check; performance: run only; plan: plan and encode; "
-                   "list: only name them")
+                   "work per problem: correctness (run and check), performance (run only), plan "
+                   "(plan and encode) or list (print the problem only)")
       ->transform(CLI::CheckedTransformer(modes, CLI::ignore_case).description(""))
       ->type_name("MODE")
       ->default_str("correctness");
-  command->add_option("--shard", a->shard, "every n-th problem from the i-th: i/n")
+  command
+      ->add_option(
+          "--shard", a->shard,
+          "share of the problems to run, as i/n: every n-th problem, starting with the i-th")
       ->capture_default_str();
-  command->add_option("--start", a->start, "number of the first problem")
+  command->add_option("--start", a->start, "number of the first problem to run, counted from 0")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command
       ->add_option("--output", a->output,
-                   "file of JSON lines, added to; problems it has already are not run again")
+                   "file of JSON lines to append the results to; problems that it already has are "
+                   "not run again")
       ->type_name("FILE.jsonl");
   command
-      ->add_option(
-          "--max-ms-per-prb", a->limit_milliseconds,
-          "milliseconds after which a problem begins no further step and is SKIPPED; 0: no "
-          "limit")
+      ->add_option("--max-ms-per-prb", a->limit_milliseconds,
+                   "time limit per problem in milliseconds; a problem that exceeds it stops before "
+                   "its next step and is SKIPPED; 0 means no limit")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command->add_flag("-q,--quiet", a->quiet, "print failures and the summary only");
+  command->add_flag("-q,--quiet", a->quiet, "print only failures and the summary");
   command->add_option("problem", a->problem, "options of one more problem, after --");
   command->callback([a, &run] {
     if (a->files.empty() && a->problem.empty())

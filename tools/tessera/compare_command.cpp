@@ -72,7 +72,7 @@ Report read_report(const std::string& path) {
     return read;
   } catch (const Json::exception&) {
     throw Error(ErrorCode::BadInput,
-                path + ": is no report; write one with sparse_fc_layer --json");
+                path + ": this is not a report; write one with sparse_fc_layer --json");
   }
 }
 
@@ -128,16 +128,18 @@ int compare(const CompareArguments& a) {
 }  // namespace
 
 void add_compare_command(CLI::App& app, std::function<int()>& run) {
-  CLI::App* command = app.add_subcommand(
-      "compare",
-      "Two reports in JSON: what changed. Exit 1 when total cycles or bytes grew more "
-      "than the threshold; of reports of this computer (--machine host), total time.");
+  CLI::App* command =
+      app.add_subcommand("compare",
+                         "Compares two JSON reports and prints what changed. Exits with 1 if the "
+                         "total cycles or bytes grew by more than the threshold; for reports of "
+                         "this computer (--machine host), if the total time did.");
   command->footer(std::string(internal::kExitCodes) +
                   "\nExample: tessera compare before.json after.json --threshold 2");
   const auto a = std::make_shared<CompareArguments>();
-  command->add_option("before", a->before, "report of sparse_fc_layer --json")->required();
-  command->add_option("after", a->after, "the other report")->required();
-  command->add_option("--threshold", a->threshold, "growth in % that is accepted")
+  command->add_option("before", a->before, "first report, written by sparse_fc_layer --json")
+      ->required();
+  command->add_option("after", a->after, "second report, compared with the first")->required();
+  command->add_option("--threshold", a->threshold, "accepted growth in percent")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   command->callback([a, &run] { run = [a] { return compare(*a); }; });

@@ -29,8 +29,8 @@ constexpr std::int64_t kMostPlaces = std::int64_t{1} << 28;
 Matrix<double> dense(const sparse::Csr<double>& matrix) {
   if (matrix.cols != 0 && matrix.rows > kMostPlaces / matrix.cols)
     throw Error(ErrorCode::InvalidArgument,
-                fmt::format("{} x {} is too large for a dense file; {} places are the most; write "
-                            ".npz or .mtx",
+                fmt::format("{} x {} is too large for a dense file, which holds at most {} "
+                            "elements; write .npz or .mtx",
                             matrix.rows, matrix.cols, kMostPlaces));
   return sparse::to_dense(matrix);
 }
@@ -50,10 +50,11 @@ std::string bytes_of(const sparse::Csr<double>& matrix, const ConvertArguments& 
     const Matrix<double> all = dense(matrix);
     return io::write_safetensors(all.view(), a.tensor);
   }
-  throw Error(ErrorCode::InvalidArgument,
-              fmt::format("{}: the ending must be .smtx (pattern only), .mtx, .npz, .npy or "
-                          ".safetensors",
-                          a.to));
+  throw Error(
+      ErrorCode::InvalidArgument,
+      fmt::format(
+          "{}: the file name must end in .smtx (pattern only), .mtx, .npz, .npy or .safetensors",
+          a.to));
 }
 
 int convert(const ConvertArguments& a) {
@@ -61,21 +62,24 @@ int convert(const ConvertArguments& a) {
   write_file(a.to, bytes_of(file.matrix, a));
   print_results(fmt::format("{}: {} x {}, {} stored{}\n", a.to, file.matrix.rows, file.matrix.cols,
                             file.matrix.blocks(),
-                            file.has_values ? "" : "; a pattern: values are 1"));
+                            file.has_values ? "" : "; pattern only: all values are 1"));
   return kOk;
 }
 
 }  // namespace
 
 void add_convert_command(CLI::App& app, std::function<int()>& run) {
-  CLI::App* command = app.add_subcommand("convert", "Weights into another format.");
+  CLI::App* command = app.add_subcommand("convert", "Converts weights to another file format.");
   command->footer(std::string(internal::kExitCodes) +
                   "\nExample: tessera convert weights.smtx weights.npz");
   const auto a = std::make_shared<ConvertArguments>();
-  command->add_option("from", a->from, "file that --matrix reads")->required();
-  command->add_option("to", a->to, "file to write; its ending is the format")->required();
+  command->add_option("from", a->from, "file of weights, in any format that --matrix reads")
+      ->required();
+  command->add_option("to", a->to, "file to write; its name's ending selects the format")
+      ->required();
   internal::add_block_option(*command, a->block);
-  command->add_option("--tensor", a->tensor, "name in a .safetensors file")->capture_default_str();
+  command->add_option("--tensor", a->tensor, "name of the tensor in a .safetensors file")
+      ->capture_default_str();
   command->callback([a, &run] { run = [a] { return convert(*a); }; });
 }
 

@@ -155,7 +155,9 @@ int crossover(const CrossoverArguments& given) {
   internal::Progress progress(false);
   progress.set("planning the dense layer");
   const auto dense = dense_cycles(layer);
-  if (!dense) throw Error(ErrorCode::NoSolution, "the dense layer has no plan; give more memory");
+  if (!dense)
+    throw Error(ErrorCode::NoSolution,
+                "the dense layer has no plan; use a machine with more memory");
   const auto crossings = cross_all(layer, *dense, given.output.wants_data(), progress);
   return internal::write_study(given.output, text_of(*dense, crossings),
                                json_of(layer, a.machine, *dense, crossings));
@@ -165,20 +167,22 @@ int crossover(const CrossoverArguments& given) {
 
 void add_crossover_command(CLI::App& app, std::function<int()>& run) {
   CLI::App* command = app.add_subcommand(
-      "crossover", "The density up to which a sparse layer costs less than the dense one.");
+      "crossover", "Finds the density up to which a sparse layer costs less than a dense one.");
   command->footer(std::string(internal::kExitCodes) +
                   "\nExample: tessera crossover --input-size 1024 --output-size 1024 "
                   "--batch-size 64 --single-phase fwd");
   const auto a = std::make_shared<CrossoverArguments>();
   const CLI::Range sizes(std::int64_t{1}, std::int64_t{INT32_MAX});
-  command->add_option("--input-size", a->input_size, "inputs")->check(sizes)->required();
-  command->add_option("--output-size", a->output_size, "outputs")->check(sizes)->required();
+  command->add_option("--input-size", a->input_size, "number of inputs")->check(sizes)->required();
+  command->add_option("--output-size", a->output_size, "number of outputs")
+      ->check(sizes)
+      ->required();
   internal::add_layer_options(*command, *a);
   internal::add_machine_options(*command, *a);
   internal::add_study_options(*command, a->output);
   command->remove_option(command->get_option("--block-size"));
   command->callback([command, a, &run] {
-    const char* const why = "shows cycles that a planner counts, and here times are measured";
+    const char* const why = "shows planned cycles, but on this computer times are measured";
     internal::refuse_tile_options(*command, *a,
                                   {"--tiles-per-ipu", {"--json", why}, {"--html", why}});
     run = [a] { return crossover(*a); };

@@ -31,8 +31,9 @@ int doctor() {
       line("threads", std::to_string(std::thread::hardware_concurrency())) +
       line(".npz files", io::can_read_npz() ? "yes" : "no: built without libzip-dev") +
       line("--html", can_make_pages() ? "yes" : "no: built without npm, or npm had no network") +
-      line("progress bar",
-           internal::stderr_is_terminal() ? "yes" : "no: stderr is no terminal, or TERM is dumb") +
+      line("progress bar", internal::stderr_is_terminal()
+                               ? "yes"
+                               : "no: stderr is not a terminal, or TERM is dumb") +
       line("temporary folder", no_folder ? "none: " + no_folder.message() : folder));
   return kOk;
 }
@@ -40,7 +41,8 @@ int doctor() {
 }  // namespace
 
 void add_doctor_command(CLI::App& app, std::function<int()>& run) {
-  CLI::App* command = app.add_subcommand("doctor", "What this build and this computer have.");
+  CLI::App* command = app.add_subcommand(
+      "doctor", "Reports what this build supports and what this computer provides.");
   command->footer("Example: tessera doctor");
   command->callback([&run] { run = doctor; });
 }

@@ -90,11 +90,13 @@ int inspect(const LayerArguments& given) {
 
 void add_inspect_command(CLI::App& app, std::function<int()>& run) {
   CLI::App* command = app.add_subcommand(
-      "inspect", "Sizes, density, unevenness and block fill of weights, and what they would cost.");
+      "inspect",
+      "Prints the size, density, balance and block fill of weights, and their planned cost.");
   command->footer(std::string(internal::kExitCodes) +
                   "\nExample: tessera inspect data/face_conv2d_24.mtx --batch-size 64");
   const auto a = std::make_shared<LayerArguments>();
-  command->add_option("file", a->matrix, "file that --matrix reads")->required();
+  command->add_option("file", a->matrix, "file of weights, in any format that --matrix reads")
+      ->required();
   internal::add_layer_options(*command, *a);
   internal::add_machine_options(*command, *a);
   command->callback([a, &run] { run = [a] { return inspect(*a); }; });

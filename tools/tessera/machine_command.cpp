@@ -45,7 +45,7 @@ std::string calibrate() {
   const std::filesystem::path path = host_rates_path();
   if (path.empty())
     throw Error(ErrorCode::InvalidArgument,
-                "there is no folder for the rates; set XDG_CACHE_HOME or HOME");
+                "there is no folder to store the rates in; set XDG_CACHE_HOME or HOME");
   write_folder(path.parent_path().string(), {{path.filename().string(), to_json(rates)}});
   std::string text = fmt::format(
       "computer      {}\npeak          {:.1f} float GFLOP/s a thread\n"
@@ -75,24 +75,23 @@ std::string machine_json(const std::string& name) {
 }  // namespace
 
 void add_machine_command(CLI::App& app, std::function<int()>& run) {
-  CLI::App* command = app.add_subcommand("machine", "The machines there are.");
+  CLI::App* command =
+      app.add_subcommand("machine", "Lists the machines, prints one, or measures this computer.");
   command->require_subcommand(1);
   command->footer("Example: tessera machine show bow > mine.json");
-  command->add_subcommand("list", "A line for each preset.")->callback([&run] {
-    run = [] { return print_results(list()), int(kOk); };
-  });
+  command->add_subcommand("list", "Prints one line for each preset and one for this computer.")
+      ->callback([&run] { run = [] { return print_results(list()), int(kOk); }; });
   command
-      ->add_subcommand(
-          "calibrate",
-          "Measures what this computer does at best, in a few seconds, and keeps it for "
-          "forecasts of --machine host.")
+      ->add_subcommand("calibrate",
+                       "Measures the speed of this computer in a few seconds and saves it for the "
+                       "forecasts of --machine host.")
       ->callback([&run] { run = [] { return print_results(calibrate()), int(kOk); }; });
   CLI::App* show = command->add_subcommand(
       "show",
-      "One machine as JSON, which --machine reads when it is saved to a file; this computer has "
-      "no tiles to describe and is named only.");
+      "Prints one machine as JSON, in the form that --machine FILE.json reads. For host it prints "
+      "the processor, the cores and the caches of this computer, which --machine does not read.");
   const auto name = std::make_shared<std::string>();
-  show->add_option("name", *name, "a preset, FILE.json or host")->required();
+  show->add_option("name", *name, "name of a preset, FILE.json or host")->required();
   show->callback([name, &run] {
     run = [name] {
       print_results(machine_json(*name) + "\n");

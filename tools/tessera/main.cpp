@@ -15,10 +15,11 @@ int main(int argc, char** argv) {
       add_convert_command, add_compare_command, add_sweep_command, add_crossover_command,
       add_machine_command, add_doctor_command};
   return guarded_main("tessera", [&] {
-    CLI::App app("Sparse fully connected layers on tile machines.", "tessera");
+    CLI::App app("Plans, runs and studies sparse fully connected layers on modelled tile machines.",
+                 "tessera");
     app.footer(std::string(internal::kExitCodes) +
                "\nExample: tessera plan --input-size 1024 --output-size 1024 --density 0.1\n"
-               "tessera COMMAND --help says more.");
+               "tessera COMMAND --help lists the options of a command.");
     app.require_subcommand(1);
     std::function<int()> run;
     for (const auto add_command : kCommands) add_command(app, run);

@@ -48,10 +48,13 @@ const char* const kLayerOptions[] = {
 
 void add_shape_options(CLI::App& app, PlanArguments& a) {
   const CLI::Range sides(std::int64_t{1}, std::int64_t{4096});
-  for (auto* side : {app.add_option("--block-rows", a.block_rows, "outputs of a non-zero block"),
-                     app.add_option("--block-cols", a.block_cols, "inputs of a non-zero block")})
+  for (auto* side : {app.add_option("--block-rows", a.block_rows,
+                                    "number of rows (outputs) of a non-zero block"),
+                     app.add_option("--block-cols", a.block_cols,
+                                    "number of columns (inputs) of a non-zero block")})
     side->check(sides)->excludes("--block-size");
-  app.add_option("--groups", a.groups, "independent layers of that size, side by side")
+  app.add_option("--groups", a.groups,
+                 "number of independent layers of this size, planned together")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
       ->excludes("--matrix")
       ->capture_default_str();
@@ -61,19 +64,21 @@ void add_plan_options(CLI::App& app, PlanArguments& a) {
   static const std::map<std::string, CostModel> models{{"default", CostModel::Default},
                                                        {"popsparse", CostModel::PopSparse}};
   app.add_option("--cost-model", a.cost_model,
-                 "default: all that a step costs; popsparse: PopLibs 3.4's figures, slips included")
+                 "cycle model: default (all costs of every step) or popsparse (the formulas of "
+                 "PopLibs 3.4, including their errors)")
       ->transform(CLI::CheckedTransformer(models).description(""))
       ->type_name("MODEL")
       ->default_str("default");
-  auto* json =
-      app.add_flag("--json", a.json, "print JSON; that of a modelled machine is what --plan reads");
+  auto* json = app.add_flag("--json", a.json,
+                            "print JSON; for a modelled machine it can be read again with --plan");
   auto* explain = app.add_flag("--explain", a.explain,
-                               "say what each term of the plan depends on, which plans came next, "
-                               "why each method lost and which limits bind");
-  app.add_option("--output", a.output, "write there instead of standard output")->type_name("FILE");
+                               "explain the plan: what each term depends on, which plans came "
+                               "next, why the other methods lost and which limits bind");
+  app.add_option("--output", a.output, "file to write instead of standard output")
+      ->type_name("FILE");
   auto* table = app.add_option("--table", a.table,
-                               "plan every row of a tab-separated table and print it with our "
-                               "figures beside; -: standard input")
+                               "tab-separated table to plan row by row; it is printed with the "
+                               "planned figures added; - reads standard input")
                     ->type_name("FILE.tsv")
                     ->excludes(json)
                     ->excludes(explain)
@@ -90,7 +95,7 @@ void check_together(const CLI::App& app, PlanArguments& a) {
   for (const char* option : kLayerOptions) a.layer_given |= app.count(option) > 0;
   a.machine_given = app.count("--machine") + app.count("--tiles-per-ipu") > 0;
   if (!a.plan_file.empty() && app.count("--cost-model") > 0)
-    throw CLI::ValidationError("--plan", "the plan is made; --cost-model would change nothing");
+    throw CLI::ValidationError("--plan", "the plan in the file is complete; omit --cost-model");
   if (a.table.empty() && (a.plan_file.empty() || a.layer_given)) internal::require_weights(app, a);
 }
 
@@ -220,7 +225,7 @@ std::string plan_text(const PlanArguments& a) {
 
 void add_plan_command(CLI::App& app, std::function<int()>& run) {
   CLI::App* command = app.add_subcommand(
-      "plan", "Plans one layer, or every layer of a table, and prints what it costs.");
+      "plan", "Plans one layer, or every layer of a table, and prints the cost.");
   command->footer(std::string(internal::kExitCodes) +
                   "\nExamples: tessera plan --input-size 1024 --output-size 1024 --density 0.1\n"
                   "          tessera plan --table popsparse_plans.tsv --cost-model popsparse");

@@ -23,8 +23,9 @@ struct Columns {
 Columns columns_of(const Table& table) {
   for (const char* ours : kOurColumns)
     if (table.find(ours) != Table::kAbsent)
-      throw Error(ErrorCode::BadInput, fmt::format("{}:{}: there is a column {} already; remove it",
-                                                   table.name, table.header_line, ours));
+      throw Error(ErrorCode::BadInput,
+                  fmt::format("{}:{}: the table already has a column {}; remove it", table.name,
+                              table.header_line, ours));
   return {table.need("output_size"), table.need("input_size"), table.need("batch"),
           table.need("block"),       table.need("density"),    table.need("type"),
           table.need("passes"),      table.find("tiles")};

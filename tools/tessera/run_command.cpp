@@ -8,7 +8,7 @@ namespace tessera::tools {
 
 void add_run_command(CLI::App& app, std::function<int()>& run) {
   CLI::App* command = app.add_subcommand(
-      "run", "Plans, encodes and runs one layer and checks every result, as sparse_fc_layer.");
+      "run", "Plans, encodes and runs one layer and checks every result, like sparse_fc_layer.");
   const auto arguments = std::make_shared<Arguments>();
   add_run_options(*command, arguments, [arguments, &run] {
     run = [arguments] { return run_and_print(*arguments, "tessera run"); };

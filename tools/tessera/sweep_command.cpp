@@ -44,7 +44,7 @@ Problem problem_of(const LayerArguments& a) {
 std::int64_t whole(double value, const std::string& what) {
   if (value >= 1 && value <= 1e12 && value == std::floor(value)) return std::int64_t(value);
   throw Error(ErrorCode::InvalidArgument,
-              fmt::format("--values: {} is {}; it must be a whole number from 1", what, value));
+              fmt::format("--values: {} is {}; it must be a whole number in 1..1e12", what, value));
 }
 
 Point point_of(const SweepArguments& a, double value) {
@@ -149,10 +149,10 @@ int sweep(const SweepArguments& given) {
 }  // namespace
 
 void add_sweep_command(CLI::App& app, std::function<int()>& run) {
-  CLI::App* command = app.add_subcommand(
-      "sweep",
-      "Plans one layer while one figure of it or of the machine changes: a table and a "
-      "bar for each value.");
+  CLI::App* command =
+      app.add_subcommand("sweep",
+                         "Plans one layer for several values of one figure of the layer or the "
+                         "machine, and prints a table with a bar for each value.");
   command->footer(
       std::string(internal::kExitCodes) +
       "\nExample: tessera sweep --over tiles --values 368,736,1472 --input-size 1024 \\\n"
@@ -160,12 +160,12 @@ void add_sweep_command(CLI::App& app, std::function<int()>& run) {
   const auto a = std::make_shared<SweepArguments>();
   command
       ->add_option("--over", a->over,
-                   "tiles, memory (bytes of a tile), exchange (bytes received a cycle), density, "
-                   "block or batch")
+                   "figure to vary: tiles, memory (bytes per tile), exchange (bytes received per "
+                   "cycle), density, block or batch")
       ->check(CLI::IsMember({"tiles", "memory", "exchange", "density", "block", "batch"})
                   .description(""))
       ->required();
-  command->add_option("--values", a->values, "what it becomes, between commas")
+  command->add_option("--values", a->values, "values of that figure, separated by commas")
       ->delimiter(',')
       ->required();
   auto* csv = command->add_flag("--csv", a->csv, "print the table as CSV");
@@ -179,7 +179,9 @@ void add_sweep_command(CLI::App& app, std::function<int()>& run) {
   command->remove_option(command->get_option("--on-no-fit"));
   command->callback([command, a, &run] {
     if (!a->matrix.empty())
-      throw CLI::ValidationError("--matrix", "a sweep is of random patterns; give sizes");
+      throw CLI::ValidationError(
+          "--matrix",
+          "sweep plans random patterns only; give --input-size, --output-size and --density");
     if (a->over == "density") a->density = a->values.front();
     internal::require_weights(*command, *a);
     run = [a] { return sweep(*a); };

@@ -45,7 +45,7 @@ std::size_t Table::need(std::string_view column) const {
   const std::size_t place = find(column);
   if (place == kAbsent)
     throw Error(ErrorCode::BadInput,
-                fmt::format("{}:{}: there is no column {}; the columns are {}", name, header_line,
+                fmt::format("{}:{}: column {} is missing; the columns are {}", name, header_line,
                             column, fmt::join(header.cells, ", ")));
   return place;
 }
@@ -56,18 +56,18 @@ Table read_table(std::string_view text, std::string_view name) {
   table.comments.remove_suffix(text.size());
   if (text.empty())
     throw Error(ErrorCode::BadInput,
-                fmt::format("{}:{}: there is no header line", name, table.header_line));
+                fmt::format("{}:{}: the header line is missing", name, table.header_line));
   table.header = next_line(text);
   std::set<std::string_view> columns;
   for (const std::string_view column : table.header.cells)
     if (!columns.insert(column).second)
-      throw Error(ErrorCode::BadInput, fmt::format("{}:{}: column {} is there twice; keep one",
-                                                   name, table.header_line, column));
+      throw Error(ErrorCode::BadInput, fmt::format("{}:{}: column {} appears twice; keep one", name,
+                                                   table.header_line, column));
   while (!text.empty()) {
     table.rows.push_back(next_line(text));
     if (table.rows.back().cells.size() != table.header.cells.size())
       throw Error(ErrorCode::BadInput,
-                  fmt::format("{}:{}: the row has {} cells; it must have {}, as the header", name,
+                  fmt::format("{}:{}: the row has {} cells; it must have {}, like the header", name,
                               table.header_line + table.rows.size(), table.rows.back().cells.size(),
                               table.header.cells.size()));
   }
