@@ -20,7 +20,7 @@ void add_host_options(CLI::App& app, LayerArguments& a) {
   app.add_option("--dense", a.dense,
                  "with --machine host, use of dense kernels for R: never, always or auto (for "
                  "passes whose forecast is faster)")
-      ->transform(CLI::CheckedTransformer(choices))
+      ->transform(CLI::CheckedTransformer(choices).description(""))
       ->type_name("CHOICE")
       ->default_str("never");
 }
