@@ -104,19 +104,9 @@ void HostLayer::State::check_weights(std::span<const sparse::Csr<float>> weights
                               problem.block.rows, problem.block.cols));
 }
 
-// transpose() moves values and does not look at them, so numbers in their place show the way.
-// Blocks are turned too: positions are found value by value.
 void HostLayer::State::set_pattern(const sparse::Csr<float>& weights, std::int64_t group) {
-  sparse::Csr<double> places{weights.rows,      weights.cols, weights.block,
-                             weights.row_begin, weights.col,  {}};
   const auto g = std::size_t(group);
-  if (problem.grad_a) {
-    for (std::size_t i = 0; i < weights.values.size(); ++i) places.values.push_back(double(i));
-    const sparse::Csr<double> back = sparse::transpose(places);
-    turned_at[g].resize(back.values.size());
-    for (std::size_t i = 0; i < back.values.size(); ++i)
-      turned_at[g][i] = static_cast<std::int64_t>(back.values[i]);
-  }
+  if (problem.grad_a) turned_at[g] = sparse::transpose_order(weights);
   std::visit([&](auto& all) { set_passes(weights, all[g]); }, groups);
 }
 

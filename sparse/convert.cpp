@@ -40,30 +40,45 @@ std::vector<std::int32_t> rows_of(const Csr<T>& m) {
   return rows;
 }
 
-// Transposes one block from [rows][cols] to [cols][rows].
-template <class T>
-void transpose_block(const T* from, BlockShape block, T* to) {
+// Calls move(from, to) for every value of a block: its positions in [rows][cols] and [cols][rows].
+template <class Move>
+void transpose_block(BlockShape block, Move&& move) {
   for (std::int64_t r = 0; r < block.rows; ++r)
-    for (std::int64_t c = 0; c < block.cols; ++c) to[c * block.rows + r] = from[r * block.cols + c];
+    for (std::int64_t c = 0; c < block.cols; ++c) move(r * block.cols + c, c * block.rows + r);
 }
 
-template <class T>
-Csr<T> transpose_checked(const Csr<T>& m) {
+// The transposed pattern without values. Calls move(from, to) with the positions of every block in
+// the matrix and in its transpose.
+template <class T, class Move>
+Csr<T> transpose_pattern(const Csr<T>& m, Move&& move) {
   Csr<T> t;
-  t.rows = m.cols, t.cols = m.rows, t.block = m.block.transposed();
+  t.rows = m.cols;
+  t.cols = m.rows;
+  t.block = m.block.transposed();
   t.col.resize(m.col.size());
-  t.values.resize(m.values.size());
   t.row_begin.assign(static_cast<std::size_t>(m.block_cols()) + 1, 0);
   for (const std::int32_t c : m.col) ++t.row_begin[std::size_t(c) + 1];
   for (std::size_t c = 1; c < t.row_begin.size(); ++c) t.row_begin[c] += t.row_begin[c - 1];
   std::vector<std::int64_t> next = t.row_begin;
-  const std::int64_t area = m.block.area();
   for (std::int64_t r = 0; r < m.block_rows(); ++r)
     for (std::int64_t k = m.row_begin[r]; k < m.row_begin[r + 1]; ++k) {
       const std::int64_t to = next[m.col[k]]++;
       t.col[to] = static_cast<std::int32_t>(r);
-      transpose_block(m.values.data() + k * area, m.block, t.values.data() + to * area);
+      move(k, to);
     }
+  return t;
+}
+
+template <class T>
+Csr<T> transpose_checked(const Csr<T>& m) {
+  std::vector<T> values(m.values.size());
+  const std::int64_t area = m.block.area();
+  Csr<T> t = transpose_pattern(m, [&](std::int64_t from_block, std::int64_t to_block) {
+    const T* from = m.values.data() + from_block * area;
+    T* to = values.data() + to_block * area;
+    transpose_block(m.block, [&](std::int64_t i, std::int64_t j) { to[j] = from[i]; });
+  });
+  t.values = std::move(values);
   return t;
 }
 
@@ -152,6 +167,19 @@ template <class T>
 Csr<T> transpose(const Csr<T>& matrix) {
   check(matrix);
   return transpose_checked(matrix);
+}
+
+template <class T>
+std::vector<std::int64_t> transpose_order(const Csr<T>& matrix) {
+  check(matrix);
+  std::vector<std::int64_t> order(matrix.values.size());
+  const std::int64_t area = matrix.block.area();
+  transpose_pattern(matrix, [&](std::int64_t from_block, std::int64_t to_block) {
+    std::int64_t* to = order.data() + to_block * area;
+    transpose_block(matrix.block,
+                    [&](std::int64_t i, std::int64_t j) { to[j] = from_block * area + i; });
+  });
+  return order;
 }
 
 template <class T>
@@ -245,6 +273,8 @@ template Coo<float> to_coo(const Csr<float>&);
 template Coo<double> to_coo(const Csr<double>&);
 template Csr<float> transpose(const Csr<float>&);
 template Csr<double> transpose(const Csr<double>&);
+template std::vector<std::int64_t> transpose_order(const Csr<float>&);
+template std::vector<std::int64_t> transpose_order(const Csr<double>&);
 template Csr<float> sort_columns(const Csr<float>&, Duplicates);
 template Csr<double> sort_columns(const Csr<double>&, Duplicates);
 template Csr<float> with_shape(const Csr<float>&, std::int64_t, std::int64_t);

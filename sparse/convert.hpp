@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "tessera/base/block_shape.hpp"
 #include "tessera/base/matrix.hpp"
@@ -49,6 +50,13 @@ Coo<T> to_coo(const Csc<T>& matrix);
 // O(blocks + rows + cols).
 template <class T>
 Csr<T> transpose(const Csr<T>& matrix);
+
+// Returns the position in the matrix of every value of its transpose: value i of transpose(matrix)
+// is value order[i] of the matrix. New values of the same pattern are transposed by this order
+// alone. Costs as much as transpose(). Example: {10, 20, 30} at (0, 0), (0, 1), (1, 0) becomes {10,
+// 30, 20}; the order is {0, 2, 1}.
+template <class T>
+std::vector<std::int64_t> transpose_order(const Csr<T>& matrix);
 
 // Returns the same matrix with ascending columns in each row; the columns of the input may be in
 // any order. O(blocks + rows) if they ascend already, at worst O(blocks * log(longest row) + rows).

@@ -50,6 +50,14 @@ TEST(Convert, TransposesADrawing) {
                                              "3..7"}));
 }
 
+TEST(Convert, TellsWhereTheTransposeTakesItsValuesFrom) {
+  const Csr<float> elements{2, 2, {1, 1}, {0, 2, 3}, {0, 1, 0}, {10, 20, 30}};
+  EXPECT_EQ(transpose_order(elements), (std::vector<std::int64_t>{0, 2, 1}));
+  const Csr<float> block{2, 3, {2, 3}, {0, 1}, {0}, {1, 2, 3, 4, 5, 6}};
+  EXPECT_EQ(transpose_order(block), (std::vector<std::int64_t>{0, 3, 1, 4, 2, 5}));
+  EXPECT_TRUE(transpose_order(Csr<float>{}).empty());
+}
+
 TEST(Convert, StoresABlockColumnByColumnInACsc) {
   const Csr<float> m{2, 3, {2, 3}, {0, 1}, {0}, {1, 2, 3, 4, 5, 6}};
   const Csc<float> csc = to_csc(m);
@@ -103,6 +111,7 @@ TEST(Convert, RefusesIllegalInputEverywhere) {
   EXPECT_TRUE(raises(kBad, words, [&m] { to_coo(m); }));
   EXPECT_TRUE(raises(kBad, words, [&m] { to_csc(m); }));
   EXPECT_TRUE(raises(kBad, words, [&m] { transpose(m); }));
+  EXPECT_TRUE(raises(kBad, words, [&m] { transpose_order(m); }));
   EXPECT_TRUE(raises(kBad, words, [&m] { sort_columns(m); }));
   EXPECT_TRUE(raises(kBad, words, [&m] { with_block(m, {2, 2}); }));
   EXPECT_TRUE(raises(kBad, words, [&m] { inflate(m, {2, 2}); }));
@@ -146,6 +155,10 @@ TEST(Convert, AgreesWithTheDenseMatrixInEveryFormat) {
     check(transposed);
     EXPECT_EQ(transposed, from_dense(dense.view().transposed(), c.block.transposed()));
     EXPECT_EQ(transpose(transposed), csr);
+    std::vector<double> moved;
+    for (const std::int64_t from : transpose_order(csr))
+      moved.push_back(csr.values[std::size_t(from)]);
+    EXPECT_EQ(moved, transposed.values);
 
     const Coo<double> coo = to_coo(csr);
     check(coo);
