@@ -19,6 +19,16 @@ device::Machine with_tiles(device::Machine machine, std::int64_t tiles, const st
   return machine;
 }
 
+Problem problem_of(const LayerArguments& a) {
+  return {.size = {1, a.output_size, a.input_size, a.batch_size},
+          .block = a.block,
+          .density = a.density,
+          .data_type = a.data_type,
+          .partials_type = a.partials_type,
+          .grad_a = a.grad_a(),
+          .grad_w = a.grad_w()};
+}
+
 bool is_host(const LayerArguments& a) { return a.machine == device::kHostMachine; }
 
 device::Machine make_machine(const LayerArguments& a) {

@@ -6,6 +6,7 @@
 
 #include "tessera/base/block_shape.hpp"
 #include "tessera/base/data_type.hpp"
+#include "tessera/base/problem.hpp"
 #include "tessera/device/machine.hpp"
 #include "tessera/host/layer.hpp"
 #include "tessera/planner/options.hpp"
@@ -49,6 +50,10 @@ struct LayerArguments {
   bool grad_a() const { return phase == PhaseChoice::All || phase == PhaseChoice::Bwd; }
   bool grad_w() const { return phase == PhaseChoice::All || phase == PhaseChoice::Wu; }
 };
+
+// One group of a layer with the arguments' sizes, block and density. Commands that take these from
+// a file or vary them assign to the members of the result.
+Problem problem_of(const LayerArguments& arguments);
 
 // Is the machine this computer, which host::HostLayer serves?
 bool is_host(const LayerArguments& arguments);

@@ -83,13 +83,12 @@ Weights make_weights(const Arguments& a) {
 Problem make_problem(const Arguments& a, const Weights& weights) {
   const sparse::Csr<float>& matrix = weights.matrix;
   const double places = double(matrix.block_rows()) * double(matrix.block_cols());
-  return {.size = {1, weights.rows, weights.cols, a.batch_size},
-          .block = matrix.block,
-          .density = double(matrix.blocks()) / places,
-          .data_type = a.data_type,
-          .partials_type = a.partials_type,
-          .grad_a = a.grad_a(),
-          .grad_w = a.grad_w()};
+  Problem problem = problem_of(a);
+  problem.size.x = weights.rows;
+  problem.size.y = weights.cols;
+  problem.block = matrix.block;
+  problem.density = double(matrix.blocks()) / places;
+  return problem;
 }
 
 sparse::Csr<float> inside(const sparse::Csr<float>& matrix, const Weights& weights) {

@@ -42,13 +42,10 @@ class Layer {
   }
 
   Problem problem(BlockShape block, double density) const {
-    return {.size = {1, a_.output_size, a_.input_size, a_.batch_size},
-            .block = block,
-            .density = density,
-            .data_type = a_.data_type,
-            .partials_type = a_.partials_type,
-            .grad_a = a_.grad_a(),
-            .grad_w = a_.grad_w()};
+    Problem problem = problem_of(a_);
+    problem.block = block;
+    problem.density = density;
+    return problem;
   }
 
  private:

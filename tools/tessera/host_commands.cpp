@@ -29,13 +29,9 @@ class Runs {
 
   // Seconds of all passes, each the median of some runs.
   double seconds(BlockShape block, double density, DenseChoice dense) {
-    const Problem problem{.size = {1, a_.output_size, a_.input_size, a_.batch_size},
-                          .block = block,
-                          .density = density,
-                          .data_type = a_.data_type,
-                          .partials_type = a_.partials_type,
-                          .grad_a = a_.grad_a(),
-                          .grad_w = a_.grad_w()};
+    Problem problem = problem_of(a_);
+    problem.block = block;
+    problem.density = density;
     host::HostLayer layer(problem, host::read_host_cpu(), *executor_, {.dense = dense});
     const Dims whole = problem.size_in_blocks();
     sparse::Csr<float> weights =

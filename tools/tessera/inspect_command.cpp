@@ -40,13 +40,11 @@ std::string block_line(const sparse::Csr<double>& ones, std::int64_t side,
                        const LayerArguments& a) {
   const sparse::Csr<double> blocks = in_whole_blocks(ones, {side, side});
   const double places = double(blocks.block_rows()) * double(blocks.block_cols());
-  const Problem problem{.size = {1, ones.rows, ones.cols, a.batch_size},
-                        .block = {side, side},
-                        .density = double(blocks.blocks()) / places,
-                        .data_type = a.data_type,
-                        .partials_type = a.partials_type,
-                        .grad_a = a.grad_a(),
-                        .grad_w = a.grad_w()};
+  Problem problem = problem_of(a);
+  problem.size.x = ones.rows;
+  problem.size.y = ones.cols;
+  problem.block = {side, side};
+  problem.density = double(blocks.blocks()) / places;
   const PatternStats stats = sparse::pattern_stats(blocks);
   const planner::PlanResult planned =
       PlanSource(a.plan_cache).plan(problem, make_machine(a), make_options(a, {}), &stats);

@@ -115,13 +115,9 @@ struct Asked {
 Asked asked_layer(const PlanArguments& a) {
   Asked asked;
   Problem& p = asked.problem;
-  p = {.size = {a.groups, a.output_size, a.input_size, a.batch_size},
-       .block = a.block_to_plan(),
-       .density = a.density,
-       .data_type = a.data_type,
-       .partials_type = a.partials_type,
-       .grad_a = a.grad_a(),
-       .grad_w = a.grad_w()};
+  p = problem_of(a);
+  p.size.g = a.groups;
+  p.block = a.block_to_plan();
   if (a.matrix.empty()) return asked;
   sparse::Csr<double> pattern = load_weights(a.matrix).matrix;
   p.size.x = pattern.rows;

@@ -31,16 +31,6 @@ struct Point {
   device::Machine machine;
 };
 
-Problem problem_of(const LayerArguments& a) {
-  return {.size = {1, a.output_size, a.input_size, a.batch_size},
-          .block = a.block,
-          .density = a.density,
-          .data_type = a.data_type,
-          .partials_type = a.partials_type,
-          .grad_a = a.grad_a(),
-          .grad_w = a.grad_w()};
-}
-
 std::int64_t whole(double value, const std::string& what) {
   if (value >= 1 && value <= 1e12 && value == std::floor(value)) return std::int64_t(value);
   throw Error(ErrorCode::InvalidArgument,
