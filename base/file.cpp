@@ -49,10 +49,10 @@ class NewFile {
     }
   }
 
-  // Renames the file to its target. The content reaches the disk before the name does, so that
-  // after a crash the target is either the old file or the whole new one.
-  void keep() {
-    if (::fsync(file_) != 0) refuse("cannot be written to disk");
+  // Renames the file to its target. If the content is forced to disk first, the target is either
+  // the old file or the whole new one after a crash of the system.
+  void keep(ForceToDisk force) {
+    if (force == ForceToDisk::Yes && ::fsync(file_) != 0) refuse("cannot be written to disk");
     const int file = file_;
     file_ = -1;
     if (::close(file) != 0) refuse("cannot be closed");
@@ -93,10 +93,10 @@ std::string read_file(const std::string& path) {
   return text;
 }
 
-void write_file(const std::string& path, const std::string& bytes) {
+void write_file(const std::string& path, const std::string& bytes, ForceToDisk force) {
   NewFile file(path);
   file.write(bytes);
-  file.keep();
+  file.keep(force);
 }
 
 }  // namespace tessera

@@ -4,12 +4,12 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <iterator>
 #include <utility>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/file.hpp"
 #include "tessera/tools/plan_notes.hpp"
 
 namespace tessera::tools {
@@ -60,12 +60,7 @@ io::ReadMatrix load_weights(const std::string& path) {
 std::string load_text(const std::string& path) {
   using Bytes = std::istreambuf_iterator<char>;
   if (path == "-") return {Bytes(std::cin), Bytes()};
-  std::error_code ignored;
-  std::ifstream file(path, std::ios::binary);
-  // A directory opens like a file, and throws only when it is read.
-  if (!file || std::filesystem::is_directory(path, ignored))
-    throw Error(ErrorCode::BadInput, fmt::format("{}: the file cannot be read", path));
-  return {Bytes(file), Bytes()};
+  return read_file(path);
 }
 
 std::string host_rates_path() {

@@ -1,19 +1,13 @@
 #include "tessera/planner/internal/store.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <cstdint>
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <memory>
-#include <sstream>
 #include <string_view>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/file.hpp"
 
 namespace tessera::planner::internal {
 namespace {
@@ -30,27 +24,6 @@ std::string file_of(const std::string& key, const std::string& text) {
   return fmt::format("{}{:016x}\n", lines, hash_of(lines));
 }
 
-[[noreturn]] void refuse(const std::string& path, const char* what) {
-  throw Error(ErrorCode::InvalidArgument,
-              fmt::format("plan cache: {} {}: {}", path, what, std::strerror(errno)));
-}
-
-struct Close {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-
-// Creates a file that no other process has open, and sets its name. Returns null if that fails.
-std::unique_ptr<std::FILE, Close> open_new(const std::string& path, std::string& name) {
-  // An earlier process with the same id may have been killed and have left its file.
-  constexpr int kMostAttempts = 1000;
-  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
-    name = fmt::format("{}.{}-{}.new", path, ::getpid(), attempt);
-    std::unique_ptr<std::FILE, Close> file(std::fopen(name.c_str(), "wxb"));
-    if (file != nullptr || errno != EEXIST) return file;
-  }
-  return nullptr;
-}
-
 }  // namespace
 
 void make_store(const std::string& folder) {
@@ -63,11 +36,16 @@ void make_store(const std::string& folder) {
 }
 
 std::optional<std::string> load(const std::string& folder, const std::string& key) {
-  std::ifstream file(store_path(folder, key), std::ios::binary);
-  std::ostringstream read;
-  read << file.rdbuf();
-  if (!file) return std::nullopt;
-  const std::string all = std::move(read).str();
+  const std::string path = store_path(folder, key);
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return std::nullopt;
+  std::string all;
+  try {
+    all = read_file(path);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::BadInput) throw;
+    return std::nullopt;
+  }
   const std::size_t begin = key.size() + 1;
   if (all.size() < begin || std::string_view(all).substr(0, key.size()) != key) return std::nullopt;
   const std::size_t end = all.find('\n', begin);
@@ -78,17 +56,11 @@ std::optional<std::string> load(const std::string& folder, const std::string& ke
 }
 
 void store(const std::string& folder, const std::string& key, const std::string& text) {
-  const std::string path = store_path(folder, key), content = file_of(key, text);
-  std::string name;
-  auto file = open_new(path, name);
-  if (file == nullptr) refuse(name, "cannot be created");
-  const bool written = std::fwrite(content.data(), 1, content.size(), file.get()) == content.size();
-  const bool closed = std::fclose(file.release()) == 0;
-  if (written && closed && std::rename(name.c_str(), path.c_str()) == 0) return;
-  const int reason = errno;
-  std::remove(name.c_str());
-  errno = reason;
-  refuse(path, "cannot be written");
+  try {
+    write_file(store_path(folder, key), file_of(key, text), ForceToDisk::No);
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("plan cache: {}", error.what()));
+  }
 }
 
 std::string store_path(const std::string& folder, const std::string& key) {
