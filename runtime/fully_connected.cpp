@@ -154,7 +154,7 @@ std::optional<partitioner::Misfit> FullyConnected::update_weights(
 void FullyConnected::set_values(std::span<const float> values, std::int64_t group) {
   auto& [problem, here, there] = *state_;
   here.weights().set_values(values, group);
-  if (there) there->set_values(here.weights().given(group), group);
+  if (there) there->set_values(values, group);
 }
 
 template <class T>

@@ -41,9 +41,13 @@ std::optional<partitioner::Misfit> LayerWeights::set(std::span<const sparse::Csr
                                                      const partitioner::EncodeOptions& options) {
   check(weights);
   std::vector<std::optional<sparse::Csr<float>>> converted(weights.size());
+  std::vector<std::vector<std::int64_t>> places(weights.size());
   spare_.resize(weights.size());
   for (std::size_t g = 0; g < weights.size(); ++g) {
-    if (!is_in_grid(weights[g])) converted[g] = in_grid(weights[g], grid_);
+    if (!is_in_grid(weights[g])) {
+      converted[g] = in_grid(weights[g], grid_);
+      places[g] = sparse::positions_on(*converted[g], weights[g]);
+    }
     const sparse::Csr<float>& pattern = converted[g] ? *converted[g] : weights[g];
     auto misfit = partitioner::encode_into(spare_[g], pattern, grid_, executor_, options);
     if (misfit) return named(std::move(misfit), std::int64_t(g));
@@ -51,6 +55,7 @@ std::optional<partitioner::Misfit> LayerWeights::set(std::span<const sparse::Csr
   given_.resize(weights.size());
   std::copy(weights.begin(), weights.end(), given_.begin());
   in_grid_ = std::move(converted);
+  places_ = std::move(places);
   buckets_.swap(spare_);
   values_.resize(std::size_t(problem_.size.g * values_per_group() * bytes_of(problem_.data_type)));
   for (std::int64_t g = 0; g < problem_.size.g; ++g) refill(g);
@@ -64,7 +69,11 @@ std::optional<partitioner::Misfit> LayerWeights::update(const sparse::PatternCha
   const auto g = std::size_t(group);
   sparse::Csr<float> weights = sparse::with_change(given_[g], change);
   std::optional<sparse::Csr<float>> converted;
-  if (in_grid_[g]) converted = in_grid(weights, grid_);
+  std::vector<std::int64_t> places;
+  if (in_grid_[g]) {
+    converted = in_grid(weights, grid_);
+    places = sparse::positions_on(*converted, weights);
+  }
   const bool same_blocks = weights.block == grid_.block;
   const sparse::PatternChange in_blocks =
       same_blocks ? change : sparse::difference(*in_grid_[g], *converted);
@@ -77,7 +86,7 @@ std::optional<partitioner::Misfit> LayerWeights::update(const sparse::PatternCha
   say_travel();
   given_[g] = std::move(weights);
   in_grid_[g] = std::move(converted);
-  places_.clear();
+  places_[g] = std::move(places);
   // A place that goes from inside a larger block changes a value of a block that stays.
   if (same_blocks)
     refill_changed(group, updated.changed);
@@ -93,7 +102,8 @@ void LayerWeights::set_values(std::span<const float> values, std::int64_t group)
     throw Error(ErrorCode::InvalidArgument, fmt::format("{} values were given; the pattern has {}",
                                                         values.size(), given_[g].values.size()));
   std::copy(values.begin(), values.end(), given_[g].values.begin());
-  if (in_grid_[g]) in_grid_[g] = in_grid(given_[g], grid_);
+  for (std::size_t i = 0; i < places_[g].size(); ++i)
+    in_grid_[g]->values[std::size_t(places_[g][i])] = values[i];
   refill(group);
 }
 
@@ -146,24 +156,6 @@ void spread(const partitioner::Buckets& buckets, std::span<const T> in_order,
 
 }  // namespace
 
-std::span<const std::int64_t> LayerWeights::places(std::int64_t group) {
-  const auto g = std::size_t(group);
-  places_.resize(buckets_.size());
-  if (!places_[g].empty()) return places_[g];
-  // Numbers from 1 travel as values: 0 is what on_pattern gives where nothing is stored. A double
-  // holds more of them than there can be blocks.
-  const auto numbered = [](const sparse::Csr<float>& pattern) {
-    sparse::Csr<double> result;
-    result.rows = pattern.rows, result.cols = pattern.cols, result.block = pattern.block;
-    result.row_begin = pattern.row_begin, result.col = pattern.col;
-    for (std::size_t i = 0; i < pattern.values.size(); ++i) result.values.push_back(double(i + 1));
-    return result;
-  };
-  for (const double place : sparse::on_pattern(numbered(*in_grid_[g]), numbered(given_[g])).values)
-    places_[g].push_back(static_cast<std::int64_t>(place) - 1);
-  return places_[g];
-}
-
 template <class T>
 void LayerWeights::to_given(std::span<const T> in_order, std::int64_t group,
                             sparse::Csr<float>& result) {
@@ -173,9 +165,8 @@ void LayerWeights::to_given(std::span<const T> in_order, std::int64_t group,
   if (!in_grid_[g]) return spread(buckets_[g], of_group, result.values);
   in_pattern_.resize(in_grid_[g]->values.size());
   spread(buckets_[g], of_group, in_pattern_);
-  const std::span<const std::int64_t> places = this->places(group);
-  for (std::size_t i = 0; i < places.size(); ++i)
-    result.values[i] = places[i] < 0 ? 0.0f : in_pattern_[std::size_t(places[i])];
+  for (std::size_t i = 0; i < places_[g].size(); ++i)
+    result.values[i] = in_pattern_[std::size_t(places_[g][i])];
 }
 
 void LayerWeights::check_weights(const sparse::Csr<float>& weights) const {
@@ -217,7 +208,6 @@ std::optional<partitioner::Misfit> LayerWeights::named(std::optional<partitioner
 }
 
 void LayerWeights::say_travel() {
-  places_.clear();
   travel_words_ = partitioner::travel_words(image().travel(), grid_.splits.z);
 }
 

@@ -1,7 +1,6 @@
 #include "tessera/runtime/internal/other_layout.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "tessera/base/error.hpp"
@@ -24,48 +23,44 @@ std::optional<partitioner::Misfit> turned_name(std::optional<partitioner::Misfit
 OtherLayout::OtherLayout(OneLayout layout, const device::Machine& machine)
     : layout_(std::move(layout)), machine_(machine) {}
 
-void OtherLayout::forget() {
+// R is the transpose of this layout's weights.
+void OtherLayout::note_pattern(std::int64_t group) {
+  const sparse::Csr<float>& turned = layout_.weights().given(group);
   way_.clear();
-  places_.clear();
+  places_.resize(std::size_t(layout_.problem().size.g));
+  places_[std::size_t(group)] = sparse::transpose_order(turned);
+  turned_values_.resize(std::max(turned_values_.size(), turned.values.size()));
 }
 
 std::optional<partitioner::Misfit> OtherLayout::set(std::span<const sparse::Csr<float>> weights,
                                                     const partitioner::EncodeOptions& options) {
-  forget();
   std::vector<sparse::Csr<float>> turned;
   for (const sparse::Csr<float>& matrix : weights) turned.push_back(sparse::transpose(matrix));
-  return turned_name(layout_.weights().set(turned, options));
+  if (auto misfit = layout_.weights().set(turned, options)) return turned_name(std::move(misfit));
+  for (std::int64_t g = 0; g < std::ssize(turned); ++g) note_pattern(g);
+  return std::nullopt;
 }
 
 std::optional<partitioner::Misfit> OtherLayout::update(const sparse::PatternChange& change,
                                                        std::int64_t group) {
-  forget();
   sparse::PatternChange turned = change;
   for (auto* blocks : {&turned.removed, &turned.added})
     for (sparse::BlockAt& at : *blocks) std::swap(at.row, at.col);
-  return turned_name(layout_.weights().update(turned, group));
+  if (auto misfit = layout_.weights().update(turned, group)) return turned_name(std::move(misfit));
+  note_pattern(group);
+  return std::nullopt;
 }
 
-void OtherLayout::set_values(const sparse::Csr<float>& weights, std::int64_t group) {
-  layout_.weights().set_values(sparse::transpose(weights).values, group);
+void OtherLayout::set_values(std::span<const float> values, std::int64_t group) {
+  const std::vector<std::int64_t>& places = places_[std::size_t(group)];
+  for (std::size_t i = 0; i < places.size(); ++i)
+    turned_values_[std::size_t(places[i])] = values[i];
+  layout_.weights().set_values(std::span(turned_values_).first(places.size()), group);
 }
 
 void OtherLayout::make_way(const LayerWeights& first) {
   if (way_.empty())
     way_ = rehome_steps(first.image().groups, layout_.weights().image().groups, machine_);
-}
-
-void OtherLayout::make_places(const LayerWeights& first) {
-  const std::int64_t groups = layout_.problem().size.g;
-  for (std::int64_t g = std::ssize(places_); g < groups; ++g) {
-    const sparse::Csr<float>& given = first.given(g);
-    sparse::Csr<double> numbered{given.rows,      given.cols, given.block,
-                                 given.row_begin, given.col,  {}};
-    numbered.values.resize(given.values.size());
-    std::iota(numbered.values.begin(), numbered.values.end(), 0.0);  // exact up to 2^53
-    const std::vector<double> turned = sparse::transpose(numbered).values;
-    places_.emplace_back(turned.begin(), turned.end());
-  }
 }
 
 template <class T>
@@ -88,14 +83,13 @@ template <class T>
 bool OtherLayout::grad_w(const LayerWeights& first, MatrixView<const T> q_grad,
                          MatrixView<const T> s, std::span<sparse::Csr<float>> gradients,
                          const RunOptions& options, device::Ledger& ledger) {
-  make_places(first);
   turned_.resize(gradients.size());
   // transpose(dR) = S * transpose(dQ): the other layout's gradient with operands changed over.
   if (!layout_.gradient<T>(s, q_grad, turned_, options, ledger)) return false;
   for (std::size_t g = 0; g < gradients.size(); ++g) {
     gradients[g] = first.given(std::int64_t(g));
     for (std::size_t i = 0; i < places_[g].size(); ++i)
-      gradients[g].values[std::size_t(places_[g][i])] = turned_[g].values[i];
+      gradients[g].values[i] = turned_[g].values[std::size_t(places_[g][i])];
   }
   return true;
 }

@@ -28,12 +28,12 @@ class RowReader {
     mark(block_row_, true);
   }
 
-  T value(std::int64_t col) const {
+  // Where the values have the element of this column.
+  std::int64_t position(std::int64_t col) const {
     const std::int64_t block_col = col / m_.block.cols;
     const std::int64_t at = block_col < m_.block_cols() ? at_[std::size_t(block_col)] : kNone;
-    if (at == kNone) return T{};
-    return m_.values[std::size_t(at * m_.block.area() + in_block_ * m_.block.cols +
-                                 col % m_.block.cols)];
+    if (at == kNone) return kNone;
+    return at * m_.block.area() + in_block_ * m_.block.cols + col % m_.block.cols;
   }
 
  private:
@@ -52,22 +52,22 @@ class RowReader {
 }  // namespace
 
 template <class T>
-Csr<T> on_pattern(const Csr<T>& matrix, const Csr<T>& pattern) {
+std::vector<std::int64_t> positions_on(const Csr<T>& matrix, const Csr<T>& pattern) {
   check(matrix);
   check(pattern);
-  Csr<T> result = pattern;
+  std::vector<std::int64_t> positions(pattern.values.size());
   RowReader<T> reader(matrix);
   const BlockShape block = pattern.block;
   for (std::int64_t row = 0; row < pattern.rows; ++row) {
     reader.go_to(row);
     const auto block_row = std::size_t(row / block.rows);
     for (std::int64_t k = pattern.row_begin[block_row]; k < pattern.row_begin[block_row + 1]; ++k) {
-      T* to = result.values.data() + k * block.area() + row % block.rows * block.cols;
+      std::int64_t* to = positions.data() + k * block.area() + row % block.rows * block.cols;
       const std::int64_t first = pattern.col[std::size_t(k)] * block.cols;
-      for (std::int64_t c = 0; c < block.cols; ++c) to[c] = reader.value(first + c);
+      for (std::int64_t c = 0; c < block.cols; ++c) to[c] = reader.position(first + c);
     }
   }
-  return result;
+  return positions;
 }
 
 template <class T>
@@ -94,8 +94,8 @@ Csr<T> cropped(const Csr<T>& elements, std::int64_t rows, std::int64_t cols) {
   return result;
 }
 
-template Csr<float> on_pattern(const Csr<float>&, const Csr<float>&);
-template Csr<double> on_pattern(const Csr<double>&, const Csr<double>&);
+template std::vector<std::int64_t> positions_on(const Csr<float>&, const Csr<float>&);
+template std::vector<std::int64_t> positions_on(const Csr<double>&, const Csr<double>&);
 template Csr<float> cropped(const Csr<float>&, std::int64_t, std::int64_t);
 template Csr<double> cropped(const Csr<double>&, std::int64_t, std::int64_t);
 

@@ -58,9 +58,6 @@ class LayerWeights {
   std::optional<partitioner::Misfit> named(std::optional<partitioner::Misfit> misfit,
                                            std::int64_t group) const;
   void say_travel();
-  // For each value of the given pattern the place of it in in_grid_, -1 where that stores nothing.
-  // Made when first wanted.
-  std::span<const std::int64_t> places(std::int64_t group);
   // The values of a group's pattern into all its buckets, or into the changed ones.
   void refill(std::int64_t group);
   void refill_changed(std::int64_t group, std::span<const std::int64_t> changed);
@@ -75,10 +72,11 @@ class LayerWeights {
   std::vector<std::optional<sparse::Csr<float>>>
       in_grid_;  // where block or size are not the grid's
   std::vector<partitioner::Buckets> buckets_, spare_;
-  std::vector<std::byte> values_;                  // BucketImage::values
-  std::vector<std::vector<std::int64_t>> places_;  // by group; empty: not made
-  std::vector<float> in_pattern_;                  // values of in_grid_, on their way to given ones
-  std::vector<std::uint32_t> travel_words_;        // BucketImage::travel_words
+  std::vector<std::byte> values_;  // BucketImage::values
+  // [groups][values of the given pattern] position of each value in in_grid_; empty without that.
+  std::vector<std::vector<std::int64_t>> places_;
+  std::vector<float> in_pattern_;            // values of in_grid_, on their way to given ones
+  std::vector<std::uint32_t> travel_words_;  // BucketImage::travel_words
 };
 
 }  // namespace tessera::runtime::internal

@@ -28,8 +28,8 @@ class OtherLayout {
                                          const partitioner::EncodeOptions& options);
   std::optional<partitioner::Misfit> update(const sparse::PatternChange& change,
                                             std::int64_t group);
-  // `weights` is R of that group.
-  void set_values(const sparse::Csr<float>& weights, std::int64_t group);
+  // Values of R in the order of that group's pattern. Allocates nothing.
+  void set_values(std::span<const float> values, std::int64_t group);
 
   // As FullyConnected's; `first` is the layout the values come from. Steps that bring them are
   // charged before those of the pass.
@@ -42,17 +42,18 @@ class OtherLayout {
               device::Ledger& ledger);
 
  private:
-  void forget();  // what was made for the pattern before
   void make_way(const LayerWeights& first);
-  void make_places(const LayerWeights& first);
+  // What follows from the pattern of a group, after that has changed.
+  void note_pattern(std::int64_t group);
 
   OneLayout layout_;
   device::Machine machine_;
-  // Made when first wanted and kept while the pattern stays.
-  std::vector<device::StepRecord> way_;            // of the values, from layout to layout
-  std::vector<std::vector<std::int64_t>> places_;  // by group, of transpose(R)'s values in R
-  device::Ledger own_;                             // of the pass alone
-  std::vector<sparse::Csr<float>> turned_;         // gradients of transpose(R)
+  std::vector<device::StepRecord> way_;  // of the values, from layout to layout; made when wanted
+  // [groups][values of R] position of each value in transpose(R).
+  std::vector<std::vector<std::int64_t>> places_;
+  std::vector<float> turned_values_;        // set_values' own, in the order of transpose(R)
+  device::Ledger own_;                      // of the pass alone
+  std::vector<sparse::Csr<float>> turned_;  // gradients of transpose(R)
 };
 
 }  // namespace tessera::runtime::internal

@@ -94,6 +94,45 @@ TEST(Allocation, ThereIsNoneInASecondCallWhereGradAHasALayoutOfItsOwn) {
     }
 }
 
+// Allocations of a second call of set_values.
+std::int64_t of_new_values(FullyConnected& layer, std::vector<float> values) {
+  layer.set_values(values);
+  for (float& value : values) value += 1;
+  const std::int64_t before = test::allocations();
+  layer.set_values(values);
+  const std::int64_t counted = test::allocations() - before;
+  EXPECT_EQ(layer.weights().values, values);
+  return counted;
+}
+
+TEST(Allocation, ThereIsNoneForNewValues) {
+  for (const LayerCase& c : cases()) {
+    SCOPED_TRACE(c.name());
+    const auto executor = make_executor(ExecutorKind::Threads, 1);
+    FullyConnected layer(c.problem(), c.plan(), c.machine(), device::ExchangeMode::Share,
+                         *executor);
+    ASSERT_FALSE(layer.set_weights(c.weights, {.force_spills = c.force_spills}));
+    EXPECT_EQ(of_new_values(layer, c.weights.values), 0);
+  }
+}
+
+TEST(Allocation, ThereIsNoneForNewValuesWhereGradAHasALayoutOfItsOwn) {
+  const auto executor = make_executor(ExecutorKind::Threads, 1);
+  for (const BlockShape block : {BlockShape{1, 1}, BlockShape{8, 4}}) {
+    const TwoLayouts two = two_layouts(
+        {.size = {1, 64, 96, 8}, .block = block, .density = 0.2, .data_type = DataType::Float},
+        true, 24);
+    FullyConnected layer(two.problem, two.plan, two.machine, device::ExchangeMode::Share,
+                         *executor);
+    const auto weights = sparse::random_pattern(64, 96, block, 0.2, 3);
+    ASSERT_FALSE(layer.set_weights(weights));
+    EXPECT_EQ(of_new_values(layer, weights.values), 0);
+    ASSERT_FALSE(layer.update_weights(
+        sparse::difference(weights, sparse::random_pattern(64, 96, block, 0.2, 4))));
+    EXPECT_EQ(of_new_values(layer, layer.weights().values), 0);
+  }
+}
+
 TEST(Allocation, IsCounted) {
   const std::int64_t before = test::allocations();
   const std::vector<int> some(100);
