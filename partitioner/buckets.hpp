@@ -11,6 +11,7 @@
 #include "tessera/base/units.hpp"
 #include "tessera/codelets/cost/matmul_cycles.hpp"
 #include "tessera/partitioner/tile_grid.hpp"
+#include "tessera/sparse/checked.hpp"
 #include "tessera/sparse/formats.hpp"
 
 namespace tessera::partitioner {
@@ -198,6 +199,10 @@ struct EncodeOptions {
 template <class T>
 EncodeResult encode(const sparse::Csr<T>& matrix, const TileGrid& grid,
                     const EncodeOptions& options = {});
+// The same without the check of the matrix.
+template <class T>
+EncodeResult encode(const sparse::CheckedCsr<T>& matrix, const TileGrid& grid,
+                    const EncodeOptions& options = {});
 
 // Encodes like encode(), on the threads of `executor`, into buckets whose storage is used again:
 // for patterns that change. The result has the same bits for any number of threads and any earlier
@@ -205,6 +210,10 @@ EncodeResult encode(const sparse::Csr<T>& matrix, const TileGrid& grid,
 // exception they may only be encoded into again. The executor must have no other loop running.
 template <class T>
 std::optional<Misfit> encode_into(Buckets& buckets, const sparse::Csr<T>& matrix,
+                                  const TileGrid& grid, Executor& executor,
+                                  const EncodeOptions& options = {});
+template <class T>
+std::optional<Misfit> encode_into(Buckets& buckets, const sparse::CheckedCsr<T>& matrix,
                                   const TileGrid& grid, Executor& executor,
                                   const EncodeOptions& options = {});
 

@@ -142,32 +142,27 @@ bool is_known_to_stay_home(const Pieces& pieces, const TileGrid& grid,
          internal::fits_at_home(pieces, grid);
 }
 
-}  // namespace
-
 template <class T>
-std::optional<Misfit> encode_into(Buckets& buckets, const sparse::Csr<T>& matrix,
-                                  const TileGrid& grid, Executor& executor,
-                                  const EncodeOptions& options) {
+void check_request(const sparse::Csr<T>& matrix, const TileGrid& grid,
+                   const EncodeOptions& options) {
   check(grid);
   internal::check_same_shape(matrix, grid);
   if (options.force_spills && grid.buckets() < 2)
     throw Error(ErrorCode::InvalidArgument,
                 "encode: forced spills need at least two buckets, the grid has one");
-  sparse::check_all_but_columns(matrix);
-  const auto pieces = internal::cut_to_pieces({matrix.row_begin, matrix.col}, grid, executor);
-  if (!pieces) {
-    sparse::check(matrix);  // throws, and says what is wrong
-    TESSERA_ASSERT(pieces.has_value());
-  }
-  if (!is_known_to_stay_home(*pieces, grid, options))
-    return encode_held(*pieces, grid, options, executor, buckets);
-  encode_at_home(*pieces, grid, executor, buckets);
+}
+
+std::optional<Misfit> encode_pieces(Buckets& buckets, const Pieces& pieces, const TileGrid& grid,
+                                    Executor& executor, const EncodeOptions& options) {
+  if (!is_known_to_stay_home(pieces, grid, options))
+    return encode_held(pieces, grid, options, executor, buckets);
+  encode_at_home(pieces, grid, executor, buckets);
   return std::nullopt;
 }
 
-template <class T>
-EncodeResult encode(const sparse::Csr<T>& matrix, const TileGrid& grid,
-                    const EncodeOptions& options) {
+template <class Matrix>
+EncodeResult encode_alone(const Matrix& matrix, const TileGrid& grid,
+                          const EncodeOptions& options) {
   const auto alone = make_executor(ExecutorKind::Threads, 1);
   Buckets buckets;
   EncodeResult result;
@@ -176,9 +171,52 @@ EncodeResult encode(const sparse::Csr<T>& matrix, const TileGrid& grid,
   return result;
 }
 
-#define TESSERA_ENCODE(T)                                                                      \
-  template EncodeResult encode(const sparse::Csr<T>&, const TileGrid&, const EncodeOptions&);  \
-  template std::optional<Misfit> encode_into(Buckets&, const sparse::Csr<T>&, const TileGrid&, \
+}  // namespace
+
+// The rest of the check comes with cutting, which walks over the columns anyway.
+template <class T>
+std::optional<Misfit> encode_into(Buckets& buckets, const sparse::Csr<T>& matrix,
+                                  const TileGrid& grid, Executor& executor,
+                                  const EncodeOptions& options) {
+  check_request(matrix, grid, options);
+  sparse::check_all_but_columns(matrix);
+  const auto pieces = internal::cut_to_pieces({matrix.row_begin, matrix.col}, grid, executor);
+  if (!pieces) {
+    sparse::check(matrix);  // throws, and says what is wrong
+    TESSERA_ASSERT(pieces.has_value());
+  }
+  return encode_pieces(buckets, *pieces, grid, executor, options);
+}
+
+template <class T>
+std::optional<Misfit> encode_into(Buckets& buckets, const sparse::CheckedCsr<T>& matrix,
+                                  const TileGrid& grid, Executor& executor,
+                                  const EncodeOptions& options) {
+  check_request(*matrix, grid, options);
+  const auto pieces = internal::cut_to_pieces({matrix->row_begin, matrix->col}, grid, executor);
+  TESSERA_ASSERT(pieces.has_value());
+  return encode_pieces(buckets, *pieces, grid, executor, options);
+}
+
+template <class T>
+EncodeResult encode(const sparse::Csr<T>& matrix, const TileGrid& grid,
+                    const EncodeOptions& options) {
+  return encode_alone(matrix, grid, options);
+}
+
+template <class T>
+EncodeResult encode(const sparse::CheckedCsr<T>& matrix, const TileGrid& grid,
+                    const EncodeOptions& options) {
+  return encode_alone(matrix, grid, options);
+}
+
+#define TESSERA_ENCODE(T)                                                                       \
+  template EncodeResult encode(const sparse::Csr<T>&, const TileGrid&, const EncodeOptions&);   \
+  template EncodeResult encode(const sparse::CheckedCsr<T>&, const TileGrid&,                   \
+                               const EncodeOptions&);                                           \
+  template std::optional<Misfit> encode_into(Buckets&, const sparse::CheckedCsr<T>&,            \
+                                             const TileGrid&, Executor&, const EncodeOptions&); \
+  template std::optional<Misfit> encode_into(Buckets&, const sparse::Csr<T>&, const TileGrid&,  \
                                              Executor&, const EncodeOptions&);
 TESSERA_ENCODE(float)
 TESSERA_ENCODE(double)

@@ -257,25 +257,21 @@ bool changes_everywhere(const sparse::PatternChange& change, const TileGrid& gri
   return 2 * parts > grid.splits.x && 4 * changes > grid.buckets();
 }
 
-template <class T>
-UpdateResult encode_afresh(Buckets& buckets, const sparse::Csr<T>& matrix, Executor& executor) {
+template <class Matrix>
+UpdateResult encode_afresh(Buckets& buckets, const Matrix& matrix, Executor& executor) {
   const TileGrid grid = buckets.grid;
   UpdateResult result{encode_into(buckets, matrix, grid, executor), true, {}};
   for (std::int64_t b = 0; b < grid.buckets(); ++b) result.changed.push_back(b);
   return result;
 }
 
-}  // namespace
-
-template <class T>
-UpdateResult update(Buckets& buckets, const sparse::Csr<T>& matrix,
-                    const sparse::PatternChange& change, Executor& executor) {
+// `matrix` in either type; `pattern` is its own.
+template <class Matrix>
+UpdateResult update_with(Buckets& buckets, const Matrix& matrix, const Pattern& pattern,
+                         const sparse::PatternChange& change, Executor& executor) {
   const TileGrid grid = buckets.grid;
-  internal::check_same_shape(matrix, grid);
-  sparse::check_all_but_columns(matrix);
   if (all_at_home(buckets) && changes_everywhere(change, grid))
     return encode_afresh(buckets, matrix, executor);
-  const Pattern pattern{matrix.row_begin, matrix.col};
   internal::ChangeByPart by_part(change, pattern, grid);
   if (cheaper_all_afresh(by_part, buckets)) return encode_afresh(buckets, matrix, executor);
   if (!all_at_home(buckets)) by_part.cut_none_again();
@@ -284,6 +280,27 @@ UpdateResult update(Buckets& buckets, const sparse::Csr<T>& matrix,
   return encode_afresh(buckets, matrix, executor);
 }
 
+}  // namespace
+
+template <class T>
+UpdateResult update(Buckets& buckets, const sparse::Csr<T>& matrix,
+                    const sparse::PatternChange& change, Executor& executor) {
+  internal::check_same_shape(matrix, buckets.grid);
+  sparse::check_all_but_columns(matrix);
+  return update_with(buckets, matrix, {matrix.row_begin, matrix.col}, change, executor);
+}
+
+template <class T>
+UpdateResult update(Buckets& buckets, const sparse::CheckedCsr<T>& matrix,
+                    const sparse::PatternChange& change, Executor& executor) {
+  internal::check_same_shape(*matrix, buckets.grid);
+  return update_with(buckets, matrix, {matrix->row_begin, matrix->col}, change, executor);
+}
+
+template UpdateResult update(Buckets&, const sparse::CheckedCsr<float>&,
+                             const sparse::PatternChange&, Executor&);
+template UpdateResult update(Buckets&, const sparse::CheckedCsr<double>&,
+                             const sparse::PatternChange&, Executor&);
 template UpdateResult update(Buckets&, const sparse::Csr<float>&, const sparse::PatternChange&,
                              Executor&);
 template UpdateResult update(Buckets&, const sparse::Csr<double>&, const sparse::PatternChange&,

@@ -46,6 +46,9 @@ struct UpdateResult {
 template <class T>
 UpdateResult update(Buckets& buckets, const sparse::Csr<T>& matrix,
                     const sparse::PatternChange& change, Executor& executor);
+template <class T>
+UpdateResult update(Buckets& buckets, const sparse::CheckedCsr<T>& matrix,
+                    const sparse::PatternChange& change, Executor& executor);
 
 // Does what refill() does for some buckets only: pass the ones that an update changed.
 template <class To, class From>

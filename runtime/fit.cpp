@@ -16,7 +16,7 @@ namespace {
 constexpr std::int64_t kLargestHundredths = 100'000;
 
 bool layout_fits(const Problem& problem, const planner::Plan& layout,
-                 const device::Machine& machine, const sparse::Csr<float>& weights,
+                 const device::Machine& machine, const sparse::CheckedCsr<float>& weights,
                  const partitioner::EncodeOptions& options) {
   const partitioner::TileGrid grid = tile_grid(problem, layout, machine);
   try {
@@ -28,7 +28,7 @@ bool layout_fits(const Problem& problem, const planner::Plan& layout,
 }
 
 bool fits(const Problem& problem, const device::Machine& machine, planner::Options options,
-          std::int64_t hundredths, const sparse::Csr<float>& weights) {
+          std::int64_t hundredths, const sparse::CheckedCsr<float>& weights) {
   options.meta_info_bucket_oversize_proportion = double(hundredths) / 100;
   options.bucket_confidence = 0;  // the proportion alone must do
   const PatternStats stats = sparse::pattern_stats(weights);
@@ -46,7 +46,7 @@ bool fits(const Problem& problem, const device::Machine& machine, planner::Optio
 
 std::optional<double> oversize_that_fits(const Problem& problem, const device::Machine& machine,
                                          const planner::Options& options,
-                                         const sparse::Csr<float>& weights) {
+                                         const sparse::CheckedCsr<float>& weights) {
   const auto try_one = [&](std::int64_t hundredths) {
     return fits(problem, machine, options, hundredths, weights);
   };

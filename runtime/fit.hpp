@@ -5,7 +5,7 @@
 #include "tessera/base/problem.hpp"
 #include "tessera/device/machine.hpp"
 #include "tessera/planner/options.hpp"
-#include "tessera/sparse/formats.hpp"
+#include "tessera/sparse/checked.hpp"
 
 namespace tessera::runtime {
 
@@ -15,6 +15,6 @@ namespace tessera::runtime {
 // the same options with that proportion will do. Up to 34 plans and encodings.
 std::optional<double> oversize_that_fits(const Problem& problem, const device::Machine& machine,
                                          const planner::Options& options,
-                                         const sparse::Csr<float>& weights);
+                                         const sparse::CheckedCsr<float>& weights);
 
 }  // namespace tessera::runtime

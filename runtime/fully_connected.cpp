@@ -100,55 +100,53 @@ FullyConnected::~FullyConnected() = default;
 FullyConnected::FullyConnected(FullyConnected&&) noexcept = default;
 FullyConnected& FullyConnected::operator=(FullyConnected&&) noexcept = default;
 
-namespace {
-
-// Does `first`, then `second`; when the second does not fit or throws, `undo` takes the first back.
-template <class First, class Second, class Undo>
-std::optional<partitioner::Misfit> both(First&& first, Second&& second, Undo&& undo) {
-  if (auto misfit = first()) return misfit;
-  try {
-    auto misfit = second();
-    if (misfit) undo();
-    return misfit;
-  } catch (...) {
-    undo();
-    throw;
-  }
+std::optional<partitioner::Misfit> FullyConnected::set_weights(
+    std::span<const sparse::CheckedCsr<float>> weights, const partitioner::EncodeOptions& options) {
+  auto& [problem, here, there] = *state_;
+  here.weights().check(weights);  // in the caller's words, not the transpose's
+  if (there)
+    if (auto misfit = there->encode(weights, options)) return misfit;
+  if (auto misfit = here.weights().encode(weights, options)) return misfit;
+  if (there) there->take();
+  here.weights().take();
+  return std::nullopt;
 }
 
-}  // namespace
+std::optional<partitioner::Misfit> FullyConnected::set_weights(
+    const sparse::CheckedCsr<float>& weights, const partitioner::EncodeOptions& options) {
+  return set_weights(std::span(&weights, 1), options);
+}
 
 std::optional<partitioner::Misfit> FullyConnected::set_weights(
     std::span<const sparse::Csr<float>> weights, const partitioner::EncodeOptions& options) {
-  auto& [problem, here, there] = *state_;
-  if (!there) return here.weights().set(weights, options);
-  std::vector<sparse::Csr<float>> before;
-  for (std::int64_t g = 0; !here.weights().empty() && g < problem.size.g; ++g)
-    before.push_back(here.weights().given(g));
-  here.weights().check(weights);  // in the caller's words, not the transpose's
-  return both([&] { return there->set(weights, options); },
-              [&] { return here.weights().set(weights, options); },
-              [&] {
-                if (!before.empty()) there->set(before, {});
-              });
+  std::vector<sparse::CheckedCsr<float>> kept;
+  for (const sparse::Csr<float>& matrix : weights) kept.push_back(sparse::checked(matrix));
+  return set_weights(kept, options);
 }
 
 std::optional<partitioner::Misfit> FullyConnected::set_weights(
     const sparse::Csr<float>& weights, const partitioner::EncodeOptions& options) {
-  return set_weights({&weights, 1}, options);
+  return set_weights(sparse::checked(weights), options);
 }
 
 std::optional<partitioner::Misfit> FullyConnected::update_weights(
     const sparse::PatternChange& change, std::int64_t group) {
   auto& [problem, here, there] = *state_;
   if (!there) return here.weights().update(change, group);
-  const std::vector<float> before = here.weights().given(group).values;
-  return both([&] { return here.weights().update(change, group); },
-              [&] { return there->update(change, group); },
-              [&] {
-                here.weights().update({change.added, change.removed}, group);
-                here.weights().set_values(before, group);
-              });
+  const sparse::CheckedCsr<float> before = here.weights().given(group);
+  const auto undo = [&] {
+    here.weights().update({change.added, change.removed}, group);
+    here.weights().set_values(before->values, group);
+  };
+  if (auto misfit = here.weights().update(change, group)) return misfit;
+  try {
+    auto misfit = there->update(change, group);
+    if (misfit) undo();
+    return misfit;
+  } catch (...) {
+    undo();
+    throw;
+  }
 }
 
 void FullyConnected::set_values(std::span<const float> values, std::int64_t group) {
@@ -250,7 +248,7 @@ partitioner::Travel FullyConnected::travel() const {
 }
 
 const sparse::Csr<float>& FullyConnected::weights(std::int64_t group) const {
-  return state_->here.weights().given(group);
+  return *state_->here.weights().given(group);
 }
 
 Bytes FullyConnected::high_water() const { return state_->high_water(); }

@@ -12,6 +12,7 @@
 #include "tessera/runtime/program.hpp"
 #include "tessera/runtime/run_options.hpp"
 #include "tessera/sparse/change.hpp"
+#include "tessera/sparse/checked.hpp"
 #include "tessera/sparse/formats.hpp"
 
 namespace tessera::runtime {
@@ -45,13 +46,20 @@ class FullyConnected {
   FullyConnected(FullyConnected&&) noexcept;
   FullyConnected& operator=(FullyConnected&&) noexcept;
 
-  // Encodes a matrix [x][y] in the problem's block for each group, canonical (sparse::check). What
+  // Encodes a matrix [x][y] in the problem's block for each group. The layer shares the matrices
+  // with the caller until values of either are changed; it copies nothing of them but the transpose
+  // for a layout of GradA's own, and what has to be padded or cut into other blocks. What
   // does not fit the plan's buckets is returned (its cell and tile are those of its group), and the
   // layer keeps the weights it had, as it does when anything is thrown. Values are rounded to the
   // layer's type. Costs partitioner::encode_into and refill; storage is used again.
+  std::optional<partitioner::Misfit> set_weights(std::span<const sparse::CheckedCsr<float>> weights,
+                                                 const partitioner::EncodeOptions& options = {});
+  std::optional<partitioner::Misfit> set_weights(const sparse::CheckedCsr<float>& weights,
+                                                 const partitioner::EncodeOptions& options = {});
+
+  // The same for matrices that are checked (sparse::check, Error{BadInput}) and copied first.
   std::optional<partitioner::Misfit> set_weights(std::span<const sparse::Csr<float>> weights,
                                                  const partitioner::EncodeOptions& options = {});
-  // The same for a layer of one group.
   std::optional<partitioner::Misfit> set_weights(const sparse::Csr<float>& weights,
                                                  const partitioner::EncodeOptions& options = {});
   // Removes and adds blocks of a group's pattern, in blocks of the problem; what stays keeps its
@@ -65,7 +73,7 @@ class FullyConnected {
                                                     std::int64_t group = 0);
   // New values for a group's pattern, in the order of weights(group).values. No meta-information
   // changes. Costs partitioner::refill; where the machine has other blocks or sizes than the
-  // problem, a conversion as well.
+  // problem, a copy to their places as well. Nothing is allocated from the second call on.
   void set_values(std::span<const float> values, std::int64_t group = 0);
 
   // s [g * y][z], q [g * x][z] written.

@@ -36,12 +36,12 @@ void check_layer_product(Pass pass, const LayerWeights& weights, MatrixView<cons
   all = {};
   const std::int64_t groups = std::ssize(weights.image().groups);
   for (std::int64_t g = 0; g < groups; ++g) {
-    const sparse::Csr<float>& given = weights.given(g);
+    const sparse::CheckedCsr<float>& given = weights.given(g);
     const auto in_g = group_of(in, groups, g), out_g = group_of(out, groups, g);
     const bool turned = pass == Pass::GradA;
     add(pass, g,
-        turned ? verify::check_product<T>(sparse::transpose(given), in_g, out_g, rounding)
-               : verify::check_product<T>(given, in_g, out_g, rounding),
+        verify::check_product<T>(turned ? *sparse::transpose(given) : *given, in_g, out_g,
+                                 rounding),
         all);
   }
 }

@@ -7,20 +7,20 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/partitioner/update.hpp"
-#include "tessera/sparse/check.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/restrict.hpp"
 
 namespace tessera::runtime::internal {
 
-sparse::Csr<float> in_grid(const sparse::Csr<float>& weights, const partitioner::TileGrid& grid) {
+sparse::CheckedCsr<float> in_grid(const sparse::CheckedCsr<float>& weights,
+                                  const partitioner::TileGrid& grid) {
   const auto fit = [](std::int64_t a, std::int64_t b) { return a % b == 0 || b % a == 0; };
-  const BlockShape from = weights.block, to = grid.block;
+  const BlockShape from = weights->block, to = grid.block;
   const bool smaller = from.rows % to.rows == 0 && from.cols % to.cols == 0;
   if (smaller) return sparse::with_shape(sparse::with_block(weights, to), grid.size.x, grid.size.y);
   const bool merges = fit(from.rows, to.rows) && fit(from.cols, to.cols) &&
                       grid.size.x % from.rows == 0 && grid.size.y % from.cols == 0;
-  const sparse::Csr<float> parts = merges ? weights : sparse::with_block(weights, BlockShape{1, 1});
+  const auto parts = merges ? weights : sparse::with_block(weights, BlockShape{1, 1});
   return sparse::with_block(sparse::with_shape(parts, grid.size.x, grid.size.y), to);
 }
 
@@ -28,65 +28,66 @@ LayerWeights::LayerWeights(const Problem& problem, const partitioner::TileGrid& 
                            Executor& executor)
     : problem_(problem), grid_(grid), executor_(executor) {}
 
-void LayerWeights::check(std::span<const sparse::Csr<float>> weights) const {
+void LayerWeights::check(std::span<const sparse::CheckedCsr<float>> weights) const {
   if (std::ssize(weights) != problem_.size.g)
     throw Error(
         ErrorCode::InvalidArgument,
-        fmt::format("{} weight matrices were given; this layer needs one for each of its {} groups",
+        fmt::format("{} weight matrices were given; this layer needs one for each of its {} "
+                    "groups",
                     weights.size(), problem_.size.g));
-  for (const sparse::Csr<float>& matrix : weights) check_weights(matrix);
+  for (const sparse::CheckedCsr<float>& matrix : weights) check_weights(*matrix);
 }
 
-std::optional<partitioner::Misfit> LayerWeights::set(std::span<const sparse::Csr<float>> weights,
-                                                     const partitioner::EncodeOptions& options) {
+LayerWeights::Matrix LayerWeights::converted(const sparse::CheckedCsr<float>& weights) const {
+  Matrix matrix{weights, std::nullopt, {}};
+  if (weights->block == grid_.block && weights->rows == grid_.size.x &&
+      weights->cols == grid_.size.y)
+    return matrix;
+  matrix.in_grid = in_grid(weights, grid_);
+  matrix.places = sparse::positions_on(*matrix.in_grid, weights);
+  return matrix;
+}
+
+std::optional<partitioner::Misfit> LayerWeights::encode(
+    std::span<const sparse::CheckedCsr<float>> weights, const partitioner::EncodeOptions& options) {
   check(weights);
-  std::vector<std::optional<sparse::Csr<float>>> converted(weights.size());
-  std::vector<std::vector<std::int64_t>> places(weights.size());
+  next_.clear();
   spare_.resize(weights.size());
   for (std::size_t g = 0; g < weights.size(); ++g) {
-    if (!is_in_grid(weights[g])) {
-      converted[g] = in_grid(weights[g], grid_);
-      places[g] = sparse::positions_on(*converted[g], weights[g]);
-    }
-    const sparse::Csr<float>& pattern = converted[g] ? *converted[g] : weights[g];
+    const Matrix& matrix = next_.emplace_back(converted(weights[g]));
+    const auto& pattern = matrix.in_grid ? *matrix.in_grid : matrix.given;
     auto misfit = partitioner::encode_into(spare_[g], pattern, grid_, executor_, options);
     if (misfit) return named(std::move(misfit), std::int64_t(g));
   }
-  given_.resize(weights.size());
-  std::copy(weights.begin(), weights.end(), given_.begin());
-  in_grid_ = std::move(converted);
-  places_ = std::move(places);
-  buckets_.swap(spare_);
   values_.resize(std::size_t(problem_.size.g * values_per_group() * bytes_of(problem_.data_type)));
+  return std::nullopt;
+}
+
+void LayerWeights::take() {
+  kept_.swap(next_);
+  next_.clear();
+  buckets_.swap(spare_);
   for (std::int64_t g = 0; g < problem_.size.g; ++g) refill(g);
   say_travel();
-  return std::nullopt;
 }
 
 std::optional<partitioner::Misfit> LayerWeights::update(const sparse::PatternChange& change,
                                                         std::int64_t group) {
   check_group(group);
   const auto g = std::size_t(group);
-  sparse::Csr<float> weights = sparse::with_change(given_[g], change);
-  std::optional<sparse::Csr<float>> converted;
-  std::vector<std::int64_t> places;
-  if (in_grid_[g]) {
-    converted = in_grid(weights, grid_);
-    places = sparse::positions_on(*converted, weights);
-  }
-  const bool same_blocks = weights.block == grid_.block;
+  const Matrix& old = kept_[g];
+  Matrix matrix = converted(sparse::with_change(old.given, change));
+  const bool same_blocks = matrix.given->block == grid_.block;
   const sparse::PatternChange in_blocks =
-      same_blocks ? change : sparse::difference(*in_grid_[g], *converted);
+      same_blocks ? change : sparse::difference(*old.in_grid, *matrix.in_grid);
   spare_.resize(buckets_.size());
   spare_[g] = buckets_[g];
-  partitioner::UpdateResult updated =
-      partitioner::update(spare_[g], converted ? *converted : weights, in_blocks, executor_);
+  partitioner::UpdateResult updated = partitioner::update(
+      spare_[g], matrix.in_grid ? *matrix.in_grid : matrix.given, in_blocks, executor_);
   if (updated.misfit) return named(std::move(updated.misfit), group);
   std::swap(buckets_[g], spare_[g]);
+  kept_[g] = std::move(matrix);
   say_travel();
-  given_[g] = std::move(weights);
-  in_grid_[g] = std::move(converted);
-  places_[g] = std::move(places);
   // A place that goes from inside a larger block changes a value of a block that stays.
   if (same_blocks)
     refill_changed(group, updated.changed);
@@ -97,13 +98,17 @@ std::optional<partitioner::Misfit> LayerWeights::update(const sparse::PatternCha
 
 void LayerWeights::set_values(std::span<const float> values, std::int64_t group) {
   check_group(group);
-  const auto g = std::size_t(group);
-  if (values.size() != given_[g].values.size())
-    throw Error(ErrorCode::InvalidArgument, fmt::format("{} values were given; the pattern has {}",
-                                                        values.size(), given_[g].values.size()));
-  std::copy(values.begin(), values.end(), given_[g].values.begin());
-  for (std::size_t i = 0; i < places_[g].size(); ++i)
-    in_grid_[g]->values[std::size_t(places_[g][i])] = values[i];
+  Matrix& matrix = kept_[std::size_t(group)];
+  if (values.size() != matrix.given->values.size())
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("{} values were given; the pattern has {}", values.size(),
+                            matrix.given->values.size()));
+  std::copy(values.begin(), values.end(), matrix.given.mutable_values().begin());
+  if (matrix.in_grid) {
+    const std::span<float> in_grid = matrix.in_grid->mutable_values();
+    for (std::size_t i = 0; i < values.size(); ++i)
+      in_grid[std::size_t(matrix.places[i])] = values[i];
+  }
   refill(group);
 }
 
@@ -134,9 +139,9 @@ partitioner::SpillStats LayerWeights::spill() const {
   return all;
 }
 
-const sparse::Csr<float>& LayerWeights::given(std::int64_t group) const {
+const sparse::CheckedCsr<float>& LayerWeights::given(std::int64_t group) const {
   check_group(group);
-  return given_[std::size_t(group)];
+  return kept_[std::size_t(group)].given;
 }
 
 namespace {
@@ -161,16 +166,16 @@ void LayerWeights::to_given(std::span<const T> in_order, std::int64_t group,
                             sparse::Csr<float>& result) {
   const auto g = std::size_t(group), count = std::size_t(values_per_group());
   const std::span<const T> of_group = in_order.subspan(g * count, count);
-  result = given_[g];
-  if (!in_grid_[g]) return spread(buckets_[g], of_group, result.values);
-  in_pattern_.resize(in_grid_[g]->values.size());
+  const Matrix& matrix = kept_[g];
+  result = *matrix.given;
+  if (!matrix.in_grid) return spread(buckets_[g], of_group, result.values);
+  in_pattern_.resize((*matrix.in_grid)->values.size());
   spread(buckets_[g], of_group, in_pattern_);
-  for (std::size_t i = 0; i < places_[g].size(); ++i)
-    result.values[i] = in_pattern_[std::size_t(places_[g][i])];
+  for (std::size_t i = 0; i < matrix.places.size(); ++i)
+    result.values[i] = in_pattern_[std::size_t(matrix.places[i])];
 }
 
 void LayerWeights::check_weights(const sparse::Csr<float>& weights) const {
-  sparse::check(weights);
   const Dims whole = problem_.size_in_blocks();
   if (weights.rows != whole.x || weights.cols != whole.y)
     throw Error(ErrorCode::InvalidArgument,
@@ -191,14 +196,9 @@ void LayerWeights::check_group(std::int64_t group) const {
                 fmt::format("group is {}; it must be in 0..{}", group, problem_.size.g - 1));
 }
 
-bool LayerWeights::is_in_grid(const sparse::Csr<float>& weights) const {
-  return weights.block == grid_.block && weights.rows == grid_.size.x &&
-         weights.cols == grid_.size.y;
-}
-
-const sparse::Csr<float>& LayerWeights::pattern(std::int64_t group) const {
-  const auto g = std::size_t(group);
-  return in_grid_[g] ? *in_grid_[g] : given_[g];
+const sparse::CheckedCsr<float>& LayerWeights::pattern(std::int64_t group) const {
+  const Matrix& matrix = kept_[std::size_t(group)];
+  return matrix.in_grid ? *matrix.in_grid : matrix.given;
 }
 
 std::optional<partitioner::Misfit> LayerWeights::named(std::optional<partitioner::Misfit> misfit,
@@ -212,7 +212,7 @@ void LayerWeights::say_travel() {
 }
 
 void LayerWeights::refill(std::int64_t group) {
-  const std::span<const float> from = pattern(group).values;
+  const std::span<const float> from = pattern(group)->values;
   const partitioner::Buckets& buckets = buckets_[std::size_t(group)];
   with_type(problem_.data_type, [&](auto zero) {
     using T = decltype(zero);
@@ -221,7 +221,7 @@ void LayerWeights::refill(std::int64_t group) {
 }
 
 void LayerWeights::refill_changed(std::int64_t group, std::span<const std::int64_t> changed) {
-  const std::span<const float> from = pattern(group).values;
+  const std::span<const float> from = pattern(group)->values;
   const partitioner::Buckets& buckets = buckets_[std::size_t(group)];
   with_type(problem_.data_type, [&](auto zero) {
     using T = decltype(zero);

@@ -23,22 +23,21 @@ std::optional<partitioner::Misfit> turned_name(std::optional<partitioner::Misfit
 OtherLayout::OtherLayout(OneLayout layout, const device::Machine& machine)
     : layout_(std::move(layout)), machine_(machine) {}
 
-// R is the transpose of this layout's weights.
-void OtherLayout::note_pattern(std::int64_t group) {
-  const sparse::Csr<float>& turned = layout_.weights().given(group);
-  way_.clear();
-  places_.resize(std::size_t(layout_.problem().size.g));
-  places_[std::size_t(group)] = sparse::transpose_order(turned);
-  turned_values_.resize(std::max(turned_values_.size(), turned.values.size()));
+std::optional<partitioner::Misfit> OtherLayout::encode(
+    std::span<const sparse::CheckedCsr<float>> weights, const partitioner::EncodeOptions& options) {
+  std::vector<sparse::CheckedCsr<float>> turned;
+  next_places_.clear();
+  for (const auto& matrix : weights) {
+    turned.push_back(sparse::transpose(matrix));
+    next_places_.push_back(sparse::transpose_order(turned.back()));
+  }
+  return turned_name(layout_.weights().encode(turned, options));
 }
 
-std::optional<partitioner::Misfit> OtherLayout::set(std::span<const sparse::Csr<float>> weights,
-                                                    const partitioner::EncodeOptions& options) {
-  std::vector<sparse::Csr<float>> turned;
-  for (const sparse::Csr<float>& matrix : weights) turned.push_back(sparse::transpose(matrix));
-  if (auto misfit = layout_.weights().set(turned, options)) return turned_name(std::move(misfit));
-  for (std::int64_t g = 0; g < std::ssize(turned); ++g) note_pattern(g);
-  return std::nullopt;
+void OtherLayout::take() {
+  layout_.weights().take();
+  places_.swap(next_places_);
+  way_.clear();
 }
 
 std::optional<partitioner::Misfit> OtherLayout::update(const sparse::PatternChange& change,
@@ -47,15 +46,17 @@ std::optional<partitioner::Misfit> OtherLayout::update(const sparse::PatternChan
   for (auto* blocks : {&turned.removed, &turned.added})
     for (sparse::BlockAt& at : *blocks) std::swap(at.row, at.col);
   if (auto misfit = layout_.weights().update(turned, group)) return turned_name(std::move(misfit));
-  note_pattern(group);
+  places_[std::size_t(group)] = sparse::transpose_order(layout_.weights().given(group));
+  way_.clear();
   return std::nullopt;
 }
 
 void OtherLayout::set_values(std::span<const float> values, std::int64_t group) {
   const std::vector<std::int64_t>& places = places_[std::size_t(group)];
+  turned_values_.resize(places.size());
   for (std::size_t i = 0; i < places.size(); ++i)
     turned_values_[std::size_t(places[i])] = values[i];
-  layout_.weights().set_values(std::span(turned_values_).first(places.size()), group);
+  layout_.weights().set_values(turned_values_, group);
 }
 
 void OtherLayout::make_way(const LayerWeights& first) {
@@ -87,7 +88,7 @@ bool OtherLayout::grad_w(const LayerWeights& first, MatrixView<const T> q_grad,
   // transpose(dR) = S * transpose(dQ): the other layout's gradient with operands changed over.
   if (!layout_.gradient<T>(s, q_grad, turned_, options, ledger)) return false;
   for (std::size_t g = 0; g < gradients.size(); ++g) {
-    gradients[g] = first.given(std::int64_t(g));
+    gradients[g] = *first.given(std::int64_t(g));
     for (std::size_t i = 0; i < places_[g].size(); ++i)
       gradients[g].values[i] = turned_[g].values[std::size_t(places_[g][i])];
   }

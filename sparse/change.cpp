@@ -7,6 +7,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/sparse/check.hpp"
+#include "tessera/sparse/internal/proven.hpp"
 
 namespace tessera::sparse {
 namespace {
@@ -83,18 +84,8 @@ class Changer {
   Csr<T> result_;
 };
 
-}  // namespace
-
 template <class T>
-Csr<T> with_change(const Csr<T>& matrix, const PatternChange& change) {
-  check(matrix);
-  return Changer<T>(matrix, change).run();
-}
-
-template <class T>
-PatternChange difference(const Csr<T>& before, const Csr<T>& after) {
-  check(before);
-  check(after);
+PatternChange difference_checked(const Csr<T>& before, const Csr<T>& after) {
   if (before.rows != after.rows || before.cols != after.cols || before.block != after.block)
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("difference: {} x {} in blocks of {} x {} and {} x {} in blocks of {} "
@@ -117,6 +108,35 @@ PatternChange difference(const Csr<T>& before, const Csr<T>& after) {
   return change;
 }
 
+}  // namespace
+
+template <class T>
+Csr<T> with_change(const Csr<T>& matrix, const PatternChange& change) {
+  check(matrix);
+  return Changer<T>(matrix, change).run();
+}
+
+template <class T>
+CheckedCsr<T> with_change(const CheckedCsr<T>& matrix, const PatternChange& change) {
+  return internal::proven(Changer<T>(*matrix, change).run());
+}
+
+template <class T>
+PatternChange difference(const Csr<T>& before, const Csr<T>& after) {
+  check(before);
+  check(after);
+  return difference_checked(before, after);
+}
+
+template <class T>
+PatternChange difference(const CheckedCsr<T>& before, const CheckedCsr<T>& after) {
+  return difference_checked(*before, *after);
+}
+
+template CheckedCsr<float> with_change(const CheckedCsr<float>&, const PatternChange&);
+template CheckedCsr<double> with_change(const CheckedCsr<double>&, const PatternChange&);
+template PatternChange difference(const CheckedCsr<float>&, const CheckedCsr<float>&);
+template PatternChange difference(const CheckedCsr<double>&, const CheckedCsr<double>&);
 template Csr<float> with_change(const Csr<float>&, const PatternChange&);
 template Csr<double> with_change(const Csr<double>&, const PatternChange&);
 template PatternChange difference(const Csr<float>&, const Csr<float>&);

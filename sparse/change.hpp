@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "tessera/sparse/checked.hpp"
 #include "tessera/sparse/formats.hpp"
 
 namespace tessera::sparse {
@@ -32,11 +33,15 @@ struct PatternChange {
 // Example: removing (0, 1) and adding (1, 0) moves one block of a 2 x 2 matrix.
 template <class T>
 Csr<T> with_change(const Csr<T>& matrix, const PatternChange& change);
+template <class T>
+CheckedCsr<T> with_change(const CheckedCsr<T>& matrix, const PatternChange& change);
 
 // Returns the change that turns the pattern of `before` into that of `after`; both lists ascend by
 // row, then column. Throws Error{InvalidArgument} unless the two agree in size and block.
 // O(blocks).
 template <class T>
 PatternChange difference(const Csr<T>& before, const Csr<T>& after);
+template <class T>
+PatternChange difference(const CheckedCsr<T>& before, const CheckedCsr<T>& after);
 
 }  // namespace tessera::sparse

@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 #include <vector>
 
 #include "tessera/base/error.hpp"
+#include "tessera/sparse/checked.hpp"
+#include "tessera/sparse/internal/check_count.hpp"
+#include "tessera/sparse/internal/proven.hpp"
 #include "tessera/sparse/rules.hpp"
 
 namespace tessera::sparse {
@@ -18,6 +22,10 @@ void throw_problem(const char* format, std::int64_t rows, std::int64_t cols,
 }
 
 namespace {
+
+std::atomic<std::int64_t> checks = 0;
+
+void count_check() { checks.fetch_add(1, std::memory_order_relaxed); }
 
 std::string count_problem(const auto& m) {
   return value_problem(m.blocks(), m.block, static_cast<std::int64_t>(m.values.size()));
@@ -84,11 +92,13 @@ std::string duplicate_problem(const Coo<T>& m) {
 
 template <class T>
 void check_but_order(const Csr<T>& matrix) {
+  count_check();
   throw_problem("CSR", matrix.rows, matrix.cols, problem_but_order(matrix));
 }
 
 template <class T>
 void check_but_order(const Coo<T>& matrix) {
+  count_check();
   throw_problem("COO", matrix.rows, matrix.cols, problem_but_order(matrix));
 }
 
@@ -105,6 +115,7 @@ void check(const Csr<T>& matrix) {
 
 template <class T>
 void check(const Csc<T>& matrix) {
+  count_check();
   throw_problem("CSC", matrix.rows, matrix.cols, problem_but_order(matrix));
   throw_problem("CSC", matrix.rows, matrix.cols, order_problem(as_compressed(matrix)));
 }
@@ -117,6 +128,7 @@ void check(const Coo<T>& matrix) {
 
 template <class T>
 void check_all_but_columns(const Csr<T>& matrix) {
+  count_check();
   std::string problem = frame_problem(matrix);
   if (problem.empty()) problem = count_problem(matrix);
   throw_problem("CSR", matrix.rows, matrix.cols, problem);
@@ -129,6 +141,16 @@ bool is_legal_row(std::span<const std::int32_t> col, std::int64_t block_cols) {
   return descends == 0 && col.front() >= 0 && col.back() < block_cols;
 }
 
+template <class T>
+CheckedCsr<T> checked(Csr<T> matrix) {
+  check(matrix);
+  return internal::proven(std::move(matrix));
+}
+
+std::int64_t internal::checks_done() { return checks.load(std::memory_order_relaxed); }
+
+template CheckedCsr<float> checked(Csr<float>);
+template CheckedCsr<double> checked(Csr<double>);
 template void check_all_but_columns(const Csr<float>&);
 template void check_all_but_columns(const Csr<double>&);
 template void check(const Csr<float>&);

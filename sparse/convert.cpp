@@ -10,6 +10,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/sparse/check.hpp"
 #include "tessera/sparse/internal/coo_sort.hpp"
+#include "tessera/sparse/internal/proven.hpp"
 #include "tessera/sparse/row_order.hpp"
 #include "tessera/sparse/rules.hpp"
 
@@ -80,6 +81,18 @@ Csr<T> transpose_checked(const Csr<T>& m) {
   });
   t.values = std::move(values);
   return t;
+}
+
+template <class T>
+std::vector<std::int64_t> transpose_order_checked(const Csr<T>& matrix) {
+  std::vector<std::int64_t> order(matrix.values.size());
+  const std::int64_t area = matrix.block.area();
+  transpose_pattern(matrix, [&](std::int64_t from_block, std::int64_t to_block) {
+    std::int64_t* to = order.data() + to_block * area;
+    transpose_block(matrix.block,
+                    [&](std::int64_t i, std::int64_t j) { to[j] = from_block * area + i; });
+  });
+  return order;
 }
 
 // Adds blocks of the same place to the first of them. The blocks of each row must be sorted.
@@ -170,16 +183,19 @@ Csr<T> transpose(const Csr<T>& matrix) {
 }
 
 template <class T>
+CheckedCsr<T> transpose(const CheckedCsr<T>& matrix) {
+  return internal::proven(transpose_checked(*matrix));
+}
+
+template <class T>
 std::vector<std::int64_t> transpose_order(const Csr<T>& matrix) {
   check(matrix);
-  std::vector<std::int64_t> order(matrix.values.size());
-  const std::int64_t area = matrix.block.area();
-  transpose_pattern(matrix, [&](std::int64_t from_block, std::int64_t to_block) {
-    std::int64_t* to = order.data() + to_block * area;
-    transpose_block(matrix.block,
-                    [&](std::int64_t i, std::int64_t j) { to[j] = from_block * area + i; });
-  });
-  return order;
+  return transpose_order_checked(matrix);
+}
+
+template <class T>
+std::vector<std::int64_t> transpose_order(const CheckedCsr<T>& matrix) {
+  return transpose_order_checked(*matrix);
 }
 
 template <class T>
@@ -196,9 +212,10 @@ Csr<T> sort_columns(const Csr<T>& matrix, Duplicates duplicates) {
   return result;
 }
 
+namespace {
+
 template <class T>
-Csr<T> with_shape(const Csr<T>& matrix, std::int64_t rows, std::int64_t cols) {
-  check(matrix);
+Csr<T> with_shape_checked(const Csr<T>& matrix, std::int64_t rows, std::int64_t cols) {
   if (rows < matrix.rows || cols < matrix.cols)
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("with_shape: {} x {} cannot hold a matrix of {} x {}; the new sizes "
@@ -210,6 +227,20 @@ Csr<T> with_shape(const Csr<T>& matrix, std::int64_t rows, std::int64_t cols) {
   result.rows = rows, result.cols = cols;
   result.row_begin.resize(static_cast<std::size_t>(result.block_rows()) + 1, matrix.blocks());
   return result;
+}
+
+}  // namespace
+
+template <class T>
+Csr<T> with_shape(const Csr<T>& matrix, std::int64_t rows, std::int64_t cols) {
+  check(matrix);
+  return with_shape_checked(matrix, rows, cols);
+}
+
+template <class T>
+CheckedCsr<T> with_shape(const CheckedCsr<T>& matrix, std::int64_t rows, std::int64_t cols) {
+  if (matrix->rows == rows && matrix->cols == cols) return matrix;
+  return internal::proven(with_shape_checked(*matrix, rows, cols));
 }
 
 template <class U, class T>
@@ -243,11 +274,8 @@ void fill_map(const Csr<T>& matrix, PatternStats& stats) {
           stats.before[i - 1] + stats.before[i - width] - stats.before[i - width - 1];
 }
 
-}  // namespace
-
 template <class T>
-PatternStats pattern_stats(const Csr<T>& matrix) {
-  check(matrix);
+PatternStats stats_checked(const Csr<T>& matrix) {
   PatternStats stats;
   stats.block = matrix.block;
   stats.row_counts.resize(static_cast<std::size_t>(matrix.block_rows()));
@@ -257,6 +285,19 @@ PatternStats pattern_stats(const Csr<T>& matrix) {
   for (const std::int32_t c : matrix.col) ++stats.col_counts[std::size_t(c)];
   fill_map(matrix, stats);
   return stats;
+}
+
+}  // namespace
+
+template <class T>
+PatternStats pattern_stats(const Csr<T>& matrix) {
+  check(matrix);
+  return stats_checked(matrix);
+}
+
+template <class T>
+PatternStats pattern_stats(const CheckedCsr<T>& matrix) {
+  return stats_checked(*matrix);
 }
 
 template Csr<float> to_csr(const Coo<float>&, Duplicates);
@@ -273,6 +314,14 @@ template Coo<float> to_coo(const Csr<float>&);
 template Coo<double> to_coo(const Csr<double>&);
 template Csr<float> transpose(const Csr<float>&);
 template Csr<double> transpose(const Csr<double>&);
+template CheckedCsr<float> transpose(const CheckedCsr<float>&);
+template CheckedCsr<double> transpose(const CheckedCsr<double>&);
+template std::vector<std::int64_t> transpose_order(const CheckedCsr<float>&);
+template std::vector<std::int64_t> transpose_order(const CheckedCsr<double>&);
+template CheckedCsr<float> with_shape(const CheckedCsr<float>&, std::int64_t, std::int64_t);
+template CheckedCsr<double> with_shape(const CheckedCsr<double>&, std::int64_t, std::int64_t);
+template PatternStats pattern_stats(const CheckedCsr<float>&);
+template PatternStats pattern_stats(const CheckedCsr<double>&);
 template std::vector<std::int64_t> transpose_order(const Csr<float>&);
 template std::vector<std::int64_t> transpose_order(const Csr<double>&);
 template Csr<float> sort_columns(const Csr<float>&, Duplicates);

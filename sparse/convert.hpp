@@ -6,6 +6,7 @@
 #include "tessera/base/block_shape.hpp"
 #include "tessera/base/matrix.hpp"
 #include "tessera/base/pattern_stats.hpp"
+#include "tessera/sparse/checked.hpp"
 #include "tessera/sparse/formats.hpp"
 
 namespace tessera::sparse {
@@ -15,6 +16,9 @@ namespace tessera::sparse {
 // or double. Values are copied and never added or rounded, unless the comment says so. Any number
 // of threads may convert one matrix. Costs count blocks, block rows and block columns; the values
 // add blocks * area to each.
+//
+// The overloads for a CheckedCsr (checked.hpp) do the same without the check, and their results
+// need no check either.
 
 // The treatment of blocks that are given more than once.
 enum class Duplicates {
@@ -50,6 +54,8 @@ Coo<T> to_coo(const Csc<T>& matrix);
 // O(blocks + rows + cols).
 template <class T>
 Csr<T> transpose(const Csr<T>& matrix);
+template <class T>
+CheckedCsr<T> transpose(const CheckedCsr<T>& matrix);
 
 // Returns the position in the matrix of every value of its transpose: value i of transpose(matrix)
 // is value order[i] of the matrix. New values of the same pattern are transposed by this order
@@ -57,6 +63,8 @@ Csr<T> transpose(const Csr<T>& matrix);
 // 30, 20}; the order is {0, 2, 1}.
 template <class T>
 std::vector<std::int64_t> transpose_order(const Csr<T>& matrix);
+template <class T>
+std::vector<std::int64_t> transpose_order(const CheckedCsr<T>& matrix);
 
 // Returns the same matrix with ascending columns in each row; the columns of the input may be in
 // any order. O(blocks + rows) if they ascend already, at worst O(blocks * log(longest row) + rows).
@@ -75,6 +83,10 @@ enum class Incomplete { FillZeros, Refuse };
 template <class T>
 Csr<T> with_block(const Csr<T>& matrix, BlockShape block,
                   Incomplete incomplete = Incomplete::FillZeros);
+// The result shares the matrix if it has that block already.
+template <class T>
+CheckedCsr<T> with_block(const CheckedCsr<T>& matrix, BlockShape block,
+                         Incomplete incomplete = Incomplete::FillZeros);
 
 // Return the same for the other formats; the conversion makes a Csr first. The Coo is sorted by
 // row, then column.
@@ -98,6 +110,9 @@ Csr<T> inflate(const Csr<T>& matrix, BlockShape block);
 // block. O(blocks + rows).
 template <class T>
 Csr<T> with_shape(const Csr<T>& matrix, std::int64_t rows, std::int64_t cols);
+// The result shares the matrix if it has that shape already.
+template <class T>
+CheckedCsr<T> with_shape(const CheckedCsr<T>& matrix, std::int64_t rows, std::int64_t cols);
 
 // Returns the matrix with values of another type, rounded to nearest; values beyond the range of
 // that type become infinite. O(blocks).
@@ -119,5 +134,7 @@ Csr<T> from_dense(MatrixView<const T> matrix, BlockShape block);
 // at most 256 x 256 bins. O(blocks + rows + cols).
 template <class T>
 PatternStats pattern_stats(const Csr<T>& matrix);
+template <class T>
+PatternStats pattern_stats(const CheckedCsr<T>& matrix);
 
 }  // namespace tessera::sparse

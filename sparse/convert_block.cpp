@@ -9,6 +9,7 @@
 #include "tessera/base/int_math.hpp"
 #include "tessera/sparse/check.hpp"
 #include "tessera/sparse/convert.hpp"
+#include "tessera/sparse/internal/proven.hpp"
 #include "tessera/sparse/rules.hpp"
 
 namespace tessera::sparse {
@@ -122,16 +123,27 @@ class Merger {
   Csr<T> result_;
 };
 
-}  // namespace
-
 template <class T>
-Csr<T> with_block(const Csr<T>& matrix, BlockShape block, Incomplete incomplete) {
-  check(matrix);
+Csr<T> with_block_checked(const Csr<T>& matrix, BlockShape block, Incomplete incomplete) {
   check_new_block(matrix.rows, matrix.cols, matrix.block, block);
   const BlockShape small{std::min(matrix.block.rows, block.rows),
                          std::min(matrix.block.cols, block.cols)};
   if (small == matrix.block) return Merger<T>(matrix, block, incomplete).run();
   return Merger<T>(split(matrix, small), block, incomplete).run();
+}
+
+}  // namespace
+
+template <class T>
+Csr<T> with_block(const Csr<T>& matrix, BlockShape block, Incomplete incomplete) {
+  check(matrix);
+  return with_block_checked(matrix, block, incomplete);
+}
+
+template <class T>
+CheckedCsr<T> with_block(const CheckedCsr<T>& matrix, BlockShape block, Incomplete incomplete) {
+  if (matrix->block == block) return matrix;
+  return internal::proven(with_block_checked(*matrix, block, incomplete));
 }
 
 template <class T>
@@ -172,6 +184,8 @@ template Csc<float> with_block(const Csc<float>&, BlockShape, Incomplete);
 template Csc<double> with_block(const Csc<double>&, BlockShape, Incomplete);
 template Coo<float> with_block(const Coo<float>&, BlockShape, Incomplete);
 template Coo<double> with_block(const Coo<double>&, BlockShape, Incomplete);
+template CheckedCsr<float> with_block(const CheckedCsr<float>&, BlockShape, Incomplete);
+template CheckedCsr<double> with_block(const CheckedCsr<double>&, BlockShape, Incomplete);
 template Csr<float> inflate(const Csr<float>&, BlockShape);
 template Csr<double> inflate(const Csr<double>&, BlockShape);
 

@@ -7,6 +7,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/sparse/check.hpp"
+#include "tessera/sparse/internal/proven.hpp"
 
 namespace tessera::sparse {
 namespace {
@@ -52,11 +53,10 @@ class RowReader {
 }  // namespace
 
 template <class T>
-std::vector<std::int64_t> positions_on(const Csr<T>& matrix, const Csr<T>& pattern) {
-  check(matrix);
-  check(pattern);
+std::vector<std::int64_t> positions_on(const CheckedCsr<T>& matrix, const CheckedCsr<T>& on) {
+  const Csr<T>& pattern = *on;
   std::vector<std::int64_t> positions(pattern.values.size());
-  RowReader<T> reader(matrix);
+  RowReader<T> reader(*matrix);
   const BlockShape block = pattern.block;
   for (std::int64_t row = 0; row < pattern.rows; ++row) {
     reader.go_to(row);
@@ -70,9 +70,10 @@ std::vector<std::int64_t> positions_on(const Csr<T>& matrix, const Csr<T>& patte
   return positions;
 }
 
+namespace {
+
 template <class T>
-Csr<T> cropped(const Csr<T>& elements, std::int64_t rows, std::int64_t cols) {
-  check(elements);
+Csr<T> cropped_checked(const Csr<T>& elements, std::int64_t rows, std::int64_t cols) {
   if (!elements.block.is_element() || rows < 0 || cols < 0 || rows > elements.rows ||
       cols > elements.cols)
     throw Error(ErrorCode::InvalidArgument,
@@ -94,8 +95,24 @@ Csr<T> cropped(const Csr<T>& elements, std::int64_t rows, std::int64_t cols) {
   return result;
 }
 
-template std::vector<std::int64_t> positions_on(const Csr<float>&, const Csr<float>&);
-template std::vector<std::int64_t> positions_on(const Csr<double>&, const Csr<double>&);
+}  // namespace
+
+template <class T>
+Csr<T> cropped(const Csr<T>& elements, std::int64_t rows, std::int64_t cols) {
+  check(elements);
+  return cropped_checked(elements, rows, cols);
+}
+
+template <class T>
+CheckedCsr<T> cropped(const CheckedCsr<T>& elements, std::int64_t rows, std::int64_t cols) {
+  return internal::proven(cropped_checked(*elements, rows, cols));
+}
+
+template std::vector<std::int64_t> positions_on(const CheckedCsr<float>&, const CheckedCsr<float>&);
+template std::vector<std::int64_t> positions_on(const CheckedCsr<double>&,
+                                                const CheckedCsr<double>&);
+template CheckedCsr<float> cropped(const CheckedCsr<float>&, std::int64_t, std::int64_t);
+template CheckedCsr<double> cropped(const CheckedCsr<double>&, std::int64_t, std::int64_t);
 template Csr<float> cropped(const Csr<float>&, std::int64_t, std::int64_t);
 template Csr<double> cropped(const Csr<double>&, std::int64_t, std::int64_t);
 

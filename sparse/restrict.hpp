@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "tessera/sparse/checked.hpp"
 #include "tessera/sparse/formats.hpp"
 
 namespace tessera::sparse {
@@ -13,11 +14,13 @@ namespace tessera::sparse {
 // O(values of the pattern + blocks of the matrix).
 // Example: the elements of a pattern in a matrix of dense 16 x 16 blocks that covers it.
 template <class T>
-std::vector<std::int64_t> positions_on(const Csr<T>& matrix, const Csr<T>& pattern);
+std::vector<std::int64_t> positions_on(const CheckedCsr<T>& matrix, const CheckedCsr<T>& pattern);
 
 // Returns the stored elements in the first `rows` rows and the first `cols` columns. Throws
 // Error{InvalidArgument} unless `elements` is an element matrix of at least that size. O(elements).
 template <class T>
 Csr<T> cropped(const Csr<T>& elements, std::int64_t rows, std::int64_t cols);
+template <class T>
+CheckedCsr<T> cropped(const CheckedCsr<T>& elements, std::int64_t rows, std::int64_t cols);
 
 }  // namespace tessera::sparse

@@ -50,6 +50,13 @@ sparse::Csr<T> in_whole_blocks(const sparse::Csr<T>& elements, BlockShape block)
                             block);
 }
 
+template <class T>
+sparse::CheckedCsr<T> in_whole_blocks(const sparse::CheckedCsr<T>& elements, BlockShape block) {
+  return sparse::with_block(sparse::with_shape(elements, round_up(elements->rows, block.rows),
+                                               round_up(elements->cols, block.cols)),
+                            block);
+}
+
 // Where rates of this computer are kept: "tessera/host_rates.json" in $XDG_CACHE_HOME, else in
 // $HOME/.cache; empty when neither is set.
 std::string host_rates_path();

@@ -10,39 +10,46 @@
 #include "tessera/partitioner/buckets.hpp"
 #include "tessera/runtime/pass_spec.hpp"
 #include "tessera/sparse/change.hpp"
+#include "tessera/sparse/checked.hpp"
 #include "tessera/sparse/formats.hpp"
 
 namespace tessera::runtime::internal {
 
-// The weights in the grid's blocks and size, empty blocks not stored. Blocks of which neither
-// divides the other are taken apart first.
-sparse::Csr<float> in_grid(const sparse::Csr<float>& weights, const partitioner::TileGrid& grid);
+// The weights in the grid's blocks and size, empty blocks not stored; shared where they have those
+// already. Blocks of which neither divides the other are taken apart first.
+sparse::CheckedCsr<float> in_grid(const sparse::CheckedCsr<float>& weights,
+                                  const partitioner::TileGrid& grid);
 
 // The weights of a layer, for each group: as they were given, and as the machine holds them.
 // Invariants:
-//   1. Before the first set() there is nothing; then given_, in_grid_ and buckets_ have one entry
-//      for each group and values_ those of all groups, all of the same matrices.
-//   2. Whatever fails leaves these as they were: new buckets are made in spare_, whose contents
-//      mean nothing between calls, and change places with the old ones when all is well.
+//   1. Before the first take() there is nothing; then kept_ and buckets_ have one entry for each
+//      group and values_ those of all groups, all of the same matrices.
+//   2. Whatever fails leaves these as they were: new weights are made in next_ and spare_, which
+//      mean nothing but between encode() and take(), and change places with the old ones when all
+//      is well.
 class LayerWeights {
  public:
   // `grid` is that of one group, checked. The executor must outlive this.
   LayerWeights(const Problem& problem, const partitioner::TileGrid& grid, Executor& executor);
 
-  // Error{InvalidArgument} for weights that are not this layer's, as set() throws it.
-  void check(std::span<const sparse::Csr<float>> weights) const;
+  // Error{InvalidArgument} for weights that are not this layer's.
+  void check(std::span<const sparse::CheckedCsr<float>> weights) const;
+  // FullyConnected::set_weights in two halves: encode() checks that these are the layer's weights
+  // and encodes them, take() makes what was encoded last the layer's weights. What lies between
+  // them may fail without a trace.
+  std::optional<partitioner::Misfit> encode(std::span<const sparse::CheckedCsr<float>> weights,
+                                            const partitioner::EncodeOptions& options);
+  void take();
   // The functions of FullyConnected with these names.
-  std::optional<partitioner::Misfit> set(std::span<const sparse::Csr<float>> weights,
-                                         const partitioner::EncodeOptions& options);
   std::optional<partitioner::Misfit> update(const sparse::PatternChange& change,
                                             std::int64_t group);
   void set_values(std::span<const float> values, std::int64_t group);
 
   bool empty() const { return buckets_.empty(); }
   BucketImage image() const { return {buckets_, values_.data(), travel_words_}; }
-  // Error{InvalidArgument} before set(), and for a group there is not.
+  // Error{InvalidArgument} before take(), and for a group there is not.
   const partitioner::Buckets& buckets(std::int64_t group) const;
-  const sparse::Csr<float>& given(std::int64_t group) const;
+  const sparse::CheckedCsr<float>& given(std::int64_t group) const;
   partitioner::SpillStats spill() const;
   // Values in bucket order, [groups][buckets][values_per_bucket], at the places of the given
   // pattern. T is the C++ type of the layer's data type. Allocates nothing where `result` has room,
@@ -53,8 +60,7 @@ class LayerWeights {
  private:
   void check_weights(const sparse::Csr<float>& weights) const;
   void check_group(std::int64_t group) const;
-  bool is_in_grid(const sparse::Csr<float>& weights) const;
-  const sparse::Csr<float>& pattern(std::int64_t group) const;
+  const sparse::CheckedCsr<float>& pattern(std::int64_t group) const;
   std::optional<partitioner::Misfit> named(std::optional<partitioner::Misfit> misfit,
                                            std::int64_t group) const;
   void say_travel();
@@ -65,17 +71,22 @@ class LayerWeights {
   std::span<T> values_of(std::int64_t group);
   std::int64_t values_per_group() const;
 
+  // Of each group.
+  struct Matrix {
+    sparse::CheckedCsr<float> given;
+    std::optional<sparse::CheckedCsr<float>> in_grid;  // where block or size are not the grid's
+    std::vector<std::int64_t> places;  // position of each value in in_grid; empty without that
+  };
+  using Kept = std::vector<Matrix>;
+  Matrix converted(const sparse::CheckedCsr<float>& weights) const;
+
   Problem problem_;
   partitioner::TileGrid grid_;
   Executor& executor_;
-  std::vector<sparse::Csr<float>> given_;
-  std::vector<std::optional<sparse::Csr<float>>>
-      in_grid_;  // where block or size are not the grid's
+  Kept kept_, next_;  // of the weights as they are, and of those that encode() was given last
   std::vector<partitioner::Buckets> buckets_, spare_;
-  std::vector<std::byte> values_;  // BucketImage::values
-  // [groups][values of the given pattern] position of each value in in_grid_; empty without that.
-  std::vector<std::vector<std::int64_t>> places_;
-  std::vector<float> in_pattern_;            // values of in_grid_, on their way to given ones
+  std::vector<std::byte> values_;            // BucketImage::values
+  std::vector<float> in_pattern_;            // values of in_grid, on their way to given ones
   std::vector<std::uint32_t> travel_words_;  // BucketImage::travel_words
 };
 

@@ -22,10 +22,11 @@ class OtherLayout {
   const OneLayout& layout() const { return layout_; }
   bool runs_grad_w() const { return layout_.has(Pass::GradW); }
 
-  // Weights, changes and values of R; a misfit speaks of this layout, and then, as when anything
-  // is thrown, it holds the weights it had.
-  std::optional<partitioner::Misfit> set(std::span<const sparse::Csr<float>> weights,
-                                         const partitioner::EncodeOptions& options);
+  // Weights, changes and values of R, weights in two halves (layer_weights.hpp); a misfit speaks of
+  // this layout, and then, as when anything is thrown, it holds the weights it had.
+  std::optional<partitioner::Misfit> encode(std::span<const sparse::CheckedCsr<float>> weights,
+                                            const partitioner::EncodeOptions& options);
+  void take();
   std::optional<partitioner::Misfit> update(const sparse::PatternChange& change,
                                             std::int64_t group);
   // Values of R in the order of that group's pattern. Allocates nothing.
@@ -43,14 +44,13 @@ class OtherLayout {
 
  private:
   void make_way(const LayerWeights& first);
-  // What follows from the pattern of a group, after that has changed.
-  void note_pattern(std::int64_t group);
 
   OneLayout layout_;
   device::Machine machine_;
   std::vector<device::StepRecord> way_;  // of the values, from layout to layout; made when wanted
-  // [groups][values of R] position of each value in transpose(R).
-  std::vector<std::vector<std::int64_t>> places_;
+  // [groups][values of R] position of each value in transpose(R), of the weights as they are and of
+  // those that encode() was given last.
+  std::vector<std::vector<std::int64_t>> places_, next_places_;
   std::vector<float> turned_values_;        // set_values' own, in the order of transpose(R)
   device::Ledger own_;                      // of the pass alone
   std::vector<sparse::Csr<float>> turned_;  // gradients of transpose(R)

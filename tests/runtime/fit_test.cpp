@@ -28,7 +28,7 @@ TEST(Fit, NamesTheLeastHundredthThatHolds) {
   options.meta_info_bucket_oversize_proportion = 0;
   ASSERT_FALSE(holds(problem, machine, 0, weights)) << "the case is there not to fit";
 
-  const auto enough = oversize_that_fits(problem, machine, options, weights);
+  const auto enough = oversize_that_fits(problem, machine, options, sparse::checked(weights));
 
   ASSERT_TRUE(enough);
   EXPECT_TRUE(holds(problem, machine, *enough, weights));
@@ -42,7 +42,7 @@ TEST(Fit, TakesBlocksThatAreNoPartOfTheMachines) {
   options.constraints.use_dense = true;
   device::Machine machine = device::machine_preset("gc200");
   machine.tiles = 8;
-  EXPECT_TRUE(oversize_that_fits(problem, machine, options, weights));
+  EXPECT_TRUE(oversize_that_fits(problem, machine, options, sparse::checked(weights)));
 }
 
 TEST(Fit, FindsNoneBeyondTheLegalRange) {
@@ -50,7 +50,8 @@ TEST(Fit, FindsNoneBeyondTheLegalRange) {
   planner::Options options;
   options.meta_info_bucket_oversize_proportion = 1000;
   EXPECT_FALSE(oversize_that_fits({.size = {1, 8, 8, 4}, .density = 0.5},
-                                  device::machine_preset("gc200"), options, weights));
+                                  device::machine_preset("gc200"), options,
+                                  sparse::checked(weights)));
 }
 
 }  // namespace

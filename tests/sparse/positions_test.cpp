@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "tessera/sparse/checked.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/sparse/restrict.hpp"
@@ -36,7 +37,7 @@ TEST(TransposedPositions, SayWhereTheValuesOfTheTransposeComeFrom) {
 TEST(PositionsOn, AreThoseOfTheSameElementInOtherBlocks) {
   const Csr<float> elements = numbered(random_pattern(16, 24, {1, 1}, 0.2, 7));
   const Csr<float> blocks = with_block(with_shape(elements, 32, 32), {8, 4});
-  const Positions positions = positions_on(blocks, elements);
+  const Positions positions = positions_on(checked(blocks), checked(elements));
   ASSERT_EQ(positions.size(), elements.values.size());
   for (std::size_t i = 0; i < positions.size(); ++i)
     EXPECT_EQ(blocks.values[std::size_t(positions[i])], elements.values[i]);
@@ -45,7 +46,7 @@ TEST(PositionsOn, AreThoseOfTheSameElementInOtherBlocks) {
 TEST(PositionsOn, AreMinusOneWhereTheMatrixStoresNothingOrEnds) {
   const Csr<float> matrix{1, 2, {1, 1}, {0, 1}, {1}, {5}};
   const Csr<float> pattern{2, 3, {1, 1}, {0, 3, 4}, {0, 1, 2, 1}, {1, 1, 1, 1}};
-  EXPECT_EQ(positions_on(matrix, pattern), (Positions{-1, 0, -1, -1}));
+  EXPECT_EQ(positions_on(checked(matrix), checked(pattern)), (Positions{-1, 0, -1, -1}));
 }
 
 }  // namespace

@@ -35,16 +35,16 @@ class HostPasses {
         is_checked_(a.stop == StopAfter::Checks),
         is_self_checked_(a.self_check),
         is_kept_(!a.output_dir.empty()),
-        matrix_(inside(weights.matrix, weights)),
+        matrix_(inside(weights)),
         s_(make_s<T>(a, weights)),
         q_grad_(make_q_grad<T>(a, weights)) {}
 
   void go(report::HostPassReport& report) {
     if (report.pass == Pass::GradW) return gradient(report);
     if (report.pass == Pass::Fwd)
-      return product(matrix_, s_, report,
+      return product(*matrix_, s_, report,
                      [this](auto in, auto out) { return layer_.forward<T>(in, out); });
-    product(sparse::transpose(matrix_), q_grad_, report,
+    product(*sparse::transpose(matrix_), q_grad_, report,
             [this](auto in, auto out) { return layer_.grad_a<T>(in, out); });
   }
 
@@ -76,24 +76,24 @@ class HostPasses {
   }
 
   void gradient(report::HostPassReport& report) {
-    sparse::Csr<float> gradient = weights_.matrix;
+    sparse::Csr<float> gradient = *weights_.matrix;
     const auto q_grad = std::as_const(q_grad_).view(), s = std::as_const(s_).view();
     take(internal::measure([&] { return layer_.grad_w<T>(q_grad, s, gradient.values); }), report);
-    const sparse::Csr<float> result = inside(gradient, weights_);
+    const sparse::Csr<float> result = inside(std::move(gradient), weights_);
     if (is_kept_ && io::can_read_npz())
       run_.files.emplace_back("weight_gradient.npz", io::write_npz(result));
     const verify::Rounding rounding = layer_.rounding(report.pass);
     if (is_self_checked_)
       trust(report.pass, verify::check_gradient<T>(result, q_grad, s, rounding));
     if (is_checked_)
-      report.verdict = verify::verify_gradient<T>(matrix_, result, q_grad, s, rounding);
+      report.verdict = verify::verify_gradient<T>(*matrix_, result, q_grad, s, rounding);
   }
 
   host::HostLayer& layer_;
   const Weights& weights_;
   HostRun& run_;
   bool is_checked_, is_self_checked_, is_kept_;
-  sparse::Csr<float> matrix_;  // what of the weights is the layer's
+  sparse::CheckedCsr<float> matrix_;  // what of the weights is the layer's
   Matrix<T> s_, q_grad_;
 };
 
@@ -121,7 +121,7 @@ void encode_and_run(const Arguments& a, const Weights& weights, HostRun& run,
   host::HostLayer layer(report.problem, report.cpu, *executor,
                         {.dense = a.dense, .rates = found.rates});
   const double start = seconds_now();
-  layer.set_weights(weights.matrix);
+  layer.set_weights(*weights.matrix);
   report.encode_seconds = seconds_now() - start;
   report.values = layer.values();
   for (const Pass pass : passes_of(report.problem))
@@ -151,7 +151,7 @@ HostRun run_on_host(const Arguments& given, const char* program) {
                .cpu_model = host::host_cpu_model(),
                .cpu = host::read_host_cpu()},
               {},
-              share_without_blocks(weights.matrix)};
+              share_without_blocks(*weights.matrix)};
   encode_and_run(a, weights, run, progress);
   return run;
 }

@@ -52,12 +52,12 @@ class Passes {
         keeps_tiles_(run.keeps_tiles || !a.trace.empty()),
         width_(run.report.problem.size.z),
         parts_(runtime::batch_parts(a.batch_size, width_)),
-        matrix_(inside(weights.matrix, weights)),
+        matrix_(inside(weights)),
         s_(make_s<T>(a, weights)),
         q_grad_(make_q_grad<T>(a, weights)) {}
 
   void fwd() {
-    product(Pass::Fwd, matrix_, s_,
+    product(Pass::Fwd, *matrix_, s_,
             [this](const Matrix<T>& in, Matrix<T>& out, const runtime::RunOptions& options,
                    device::Ledger& ledger) {
               return layer_.forward<T>(in.view(), out.view(), options, ledger);
@@ -65,7 +65,7 @@ class Passes {
   }
 
   void grad_a() {
-    product(Pass::GradA, sparse::transpose(matrix_), q_grad_,
+    product(Pass::GradA, *sparse::transpose(matrix_), q_grad_,
             [this](const Matrix<T>& in, Matrix<T>& out, const runtime::RunOptions& options,
                    device::Ledger& ledger) {
               return layer_.grad_a<T>(in.view(), out.view(), options, ledger);
@@ -84,12 +84,13 @@ class Passes {
         return gradient.values;
       });
       if (is_cut_) return;
+      gradient = inside(std::move(gradient), weights_);
       // Parts of a batch are not added up here.
       if (is_kept_ && parts_.size() == 1 && io::can_read_npz())
-        files_.emplace_back("weight_gradient.npz", io::write_npz(inside(gradient, weights_)));
+        files_.emplace_back("weight_gradient.npz", io::write_npz(gradient));
       if (!is_checked_ || is_over()) continue;
       if (!pass.verdict) pass.verdict.emplace();
-      add(verify::verify_gradient<T>(matrix_, inside(gradient, weights_), q_grad.view(), s.view(),
+      add(verify::verify_gradient<T>(*matrix_, gradient, q_grad.view(), s.view(),
                                      rounding(Pass::GradW)),
           *pass.verdict);
     }
@@ -181,7 +182,7 @@ class Passes {
   bool is_checked_, is_kept_, keeps_tiles_;
   std::int64_t width_;  // columns of one run
   std::vector<Range> parts_;
-  sparse::Csr<float> matrix_;  // what of the weights is the layer's
+  sparse::CheckedCsr<float> matrix_;  // what of the weights is the layer's
   Matrix<T> s_, q_grad_;
 };
 

@@ -30,7 +30,8 @@ planner::Options options_of(const Arguments& a) {
 }
 
 [[noreturn]] void throw_misfit(const partitioner::Misfit& misfit, const report::LayerReport& report,
-                               const planner::Options& options, const sparse::Csr<float>& weights) {
+                               const planner::Options& options,
+                               const sparse::CheckedCsr<float>& weights) {
   const std::optional<double> enough =
       runtime::oversize_that_fits(report.problem, report.machine, options, weights);
   const std::string remedy =
@@ -239,7 +240,7 @@ LayerRun run_layer(const Arguments& given, const char* program) {
                 .machine = machine,
                 .grid = runtime::tile_grid(planned.problem, planned.result.plan, machine)},
                {},
-               share_without_blocks(weights.matrix),
+               share_without_blocks(*weights.matrix),
                {},
                {},
                a.report_cycles,

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "tessera/base/error.hpp"
-#include "tessera/sparse/convert.hpp"
 
 namespace tessera::tools {
 namespace {
@@ -55,18 +55,19 @@ int range_exponent(const sparse::Csr<double>& matrix, DataType type, double larg
 
 }  // namespace
 
-RangeFit fit_range(const sparse::Csr<double>& matrix, DataType type, const std::string& where) {
+RangeFit fit_range(sparse::Csr<double> matrix, DataType type, const std::string& where) {
   RangeFit fit;
   fit.exponent = range_exponent(matrix, type, largest_magnitude(matrix, where));
-  sparse::Csr<double> scaled = matrix;
-  for (double& v : scaled.values) v = std::ldexp(v, fit.exponent);
-  fit.weights = sparse::cast<float>(scaled);
-  for (std::size_t i = 0; i < matrix.values.size(); ++i) {
-    float& v = fit.weights.values[i];
-    v = with_type(type, [v](auto zero) { return float(decltype(zero)(v)); });
+  fit.weights = {matrix.rows,           matrix.cols, matrix.block, std::move(matrix.row_begin),
+                 std::move(matrix.col), {}};
+  fit.weights.values.reserve(matrix.values.size());
+  for (const double given : matrix.values) {
+    const auto scaled = static_cast<float>(std::ldexp(given, fit.exponent));
+    const float v = with_type(type, [scaled](auto zero) { return float(decltype(zero)(scaled)); });
     TESSERA_ASSERT(std::isfinite(v));
-    fit.nonzeros += matrix.values[i] != 0;
-    fit.lost += matrix.values[i] != 0 && v == 0;
+    fit.nonzeros += given != 0;
+    fit.lost += given != 0 && v == 0;
+    fit.weights.values.push_back(v);
   }
   return fit;
 }

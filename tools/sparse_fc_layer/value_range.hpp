@@ -22,7 +22,8 @@ struct RangeFit {
 //   up    when the largest magnitude is below 2^-10 (half) or 2^-100 (float): into [1, 2), or as
 //   far
 //         as the sums allow
-// Error{BadInput} that names `where` for a value that is not finite. O(values).
-RangeFit fit_range(const sparse::Csr<double>& matrix, DataType type, const std::string& where);
+// Error{BadInput} that names `where` for a value that is not finite. Takes the pattern over as it
+// is. O(values).
+RangeFit fit_range(sparse::Csr<double> matrix, DataType type, const std::string& where);
 
 }  // namespace tessera::tools

@@ -38,6 +38,13 @@ std::vector<double> read_values(const Arguments& a, std::size_t places) {
   return std::move(file.values);
 }
 
+// The matrix without its values.
+template <class To, class From>
+sparse::Csr<To> pattern_of(sparse::Csr<From>&& matrix) {
+  return {matrix.rows,           matrix.cols, matrix.block, std::move(matrix.row_begin),
+          std::move(matrix.col), {}};
+}
+
 Weights read_weights(const Arguments& a, BlockShape block) {
   io::ReadMatrix file = load_weights(a.matrix);
   if (!a.values.empty()) {
@@ -45,16 +52,17 @@ Weights read_weights(const Arguments& a, BlockShape block) {
     file.has_values = true;
   }
   Weights weights{{}, file.matrix.rows, file.matrix.cols, a.matrix};
+  sparse::Csr<float> elements;
   if (file.has_values) {
-    RangeFit fit = fit_range(file.matrix, a.data_type, a.matrix);
+    RangeFit fit = fit_range(std::move(file.matrix), a.data_type, a.matrix);
     weights.source += note_of(fit);
-    weights.matrix = std::move(fit.weights);
+    elements = std::move(fit.weights);
   } else {
-    weights.matrix = sparse::cast<float>(file.matrix);
-    sparse::fill_signs(weights.matrix, a.seed);
+    elements = pattern_of<float>(std::move(file.matrix));
+    sparse::fill_signs(elements, a.seed);
     weights.source += " (a pattern; values are +1 or -1)";
   }
-  weights.matrix = in_whole_blocks(weights.matrix, block);
+  weights.matrix = in_whole_blocks(sparse::checked(std::move(elements)), block);
   return weights;
 }
 
@@ -64,24 +72,29 @@ Weights make_weights(const Arguments& a) {
   const BlockShape block = a.block;
   if (!a.matrix.empty()) return read_weights(a, block);
   const std::string kind = a.pattern == sparse::PatternSpec{} ? "" : to_string(a.pattern) + ", ";
-  Weights weights{
+  Weights weights{{},
+                  a.output_size,
+                  a.input_size,
+                  fmt::format("random pattern, {}seed {}; values ", kind, a.seed)};
+  sparse::Csr<float> drawn =
       sparse::draw_pattern(round_up(a.output_size, block.rows), round_up(a.input_size, block.cols),
-                           block, a.density, a.seed, a.pattern),
-      a.output_size, a.input_size, fmt::format("random pattern, {}seed {}; values ", kind, a.seed)};
+                           block, a.density, a.seed, a.pattern);
   if (a.values.empty()) {
     weights.source += "are +1 or -1";
-    return weights;
+  } else {
+    const std::size_t places = drawn.values.size();
+    sparse::Csr<double> matrix = pattern_of<double>(std::move(drawn));
+    matrix.values = read_values(a, places);
+    RangeFit fit = fit_range(std::move(matrix), a.data_type, a.values);
+    weights.source += "of " + a.values + note_of(fit);
+    drawn = std::move(fit.weights);
   }
-  sparse::Csr<double> matrix = sparse::cast<double>(weights.matrix);
-  matrix.values = read_values(a, matrix.values.size());
-  RangeFit fit = fit_range(matrix, a.data_type, a.values);
-  weights.source += "of " + a.values + note_of(fit);
-  weights.matrix = std::move(fit.weights);
+  weights.matrix = sparse::checked(std::move(drawn));
   return weights;
 }
 
 Problem make_problem(const Arguments& a, const Weights& weights) {
-  const sparse::Csr<float>& matrix = weights.matrix;
+  const sparse::Csr<float>& matrix = *weights.matrix;
   const double places = double(matrix.block_rows()) * double(matrix.block_cols());
   Problem problem = problem_of(a);
   problem.size.x = weights.rows;
@@ -91,9 +104,16 @@ Problem make_problem(const Arguments& a, const Weights& weights) {
   return problem;
 }
 
-sparse::Csr<float> inside(const sparse::Csr<float>& matrix, const Weights& weights) {
-  if (matrix.rows == weights.rows && matrix.cols == weights.cols) return matrix;
+sparse::CheckedCsr<float> inside(const Weights& weights) {
+  const sparse::CheckedCsr<float>& matrix = weights.matrix;
+  if (matrix->rows == weights.rows && matrix->cols == weights.cols) return matrix;
   return sparse::cropped(sparse::with_block(matrix, BlockShape{1, 1}), weights.rows, weights.cols);
+}
+
+sparse::Csr<float> inside(sparse::Csr<float> gradient, const Weights& weights) {
+  if (gradient.rows == weights.rows && gradient.cols == weights.cols) return gradient;
+  return sparse::cropped(sparse::with_block(gradient, BlockShape{1, 1}), weights.rows,
+                         weights.cols);
 }
 
 double share_without_blocks(const sparse::Csr<float>& matrix) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tessera/base/problem.hpp"
+#include "tessera/sparse/checked.hpp"
 #include "tessera/sparse/formats.hpp"
 #include "tessera/tools/sparse_fc_layer/arguments.hpp"
 
@@ -11,8 +12,8 @@ namespace tessera::tools {
 
 // The weights of the layer that the command line asks for.
 struct Weights {
-  sparse::Csr<float> matrix;        // in whole blocks, values as the layer's type holds them
-  std::int64_t rows = 0, cols = 0;  // of the layer; the matrix may reach beyond
+  sparse::CheckedCsr<float> matrix;  // in whole blocks, values as the layer's type holds them
+  std::int64_t rows = 0, cols = 0;   // of the layer; the matrix may reach beyond
   std::string source;
 };
 
@@ -21,9 +22,11 @@ Weights make_weights(const Arguments& arguments);
 
 Problem make_problem(const Arguments& arguments, const Weights& weights);
 
-// What of a matrix in the weights' blocks and size belongs to the layer: the matrix itself when no
-// side is padded, else its elements inside. O(values).
-sparse::Csr<float> inside(const sparse::Csr<float>& matrix, const Weights& weights);
+// What of the weights belongs to the layer: the matrix itself, shared, when no side is padded, else
+// its elements inside, O(values).
+sparse::CheckedCsr<float> inside(const Weights& weights);
+// The same of a gradient in the weights' blocks and size.
+sparse::Csr<float> inside(sparse::Csr<float> gradient, const Weights& weights);
 
 // Block rows that hold nothing / all.
 double share_without_blocks(const sparse::Csr<float>& matrix);

@@ -1,0 +1,46 @@
+#include <gtest/gtest.h>
+
+#include "tessera/sparse/internal/check_count.hpp"
+#include "tessera/tests/runtime/counted_allocations.hpp"
+#include "tessera/tools/sparse_fc_layer/arguments.hpp"
+#include "tessera/tools/sparse_fc_layer/run.hpp"
+#include "tessera/tools/sparse_fc_layer/weights.hpp"
+
+// How often the README's demo checks and copies its weights.
+namespace tessera::tools {
+namespace {
+
+Arguments demo() {
+  const char* const words[] = {
+      "sparse_fc_layer", "--matrix", TESSERA_SOURCE_DIR "/data/face_conv2d_24.mtx",
+      "--batch-size",    "64",       "--quiet"};
+  return parse_arguments(6, words).arguments;
+}
+
+// A Csr<float> of this many elements has two arrays of this many bytes.
+long bytes_of_one_array(const Arguments& arguments) {
+  return long(4 * make_weights(arguments).matrix->blocks());
+}
+
+TEST(Demo, ChecksItsWeightsOnce) {
+  const Arguments arguments = demo();
+  const std::int64_t before = sparse::internal::checks_done();
+  const LayerRun run = run_layer(arguments, "test");
+  EXPECT_EQ(sparse::internal::checks_done() - before, 1);
+  EXPECT_EQ(run.report.passes.size(), 3u);
+}
+
+TEST(Demo, CopiesItsWeightsAtMostThreeTimes) {
+  const Arguments arguments = demo();
+  test::count_allocations_of(bytes_of_one_array(arguments));
+  const LayerRun run = run_layer(arguments, "test");
+  // The layer's own transpose and the one its results are compared with, beside what was read; and
+  // the gradient, in both layouts, which has the size of the weights.
+  constexpr long kWeights = 3, kGradients = 2, kArrays = 2;
+  EXPECT_LE(test::allocations_of_that_size(), kArrays * (kWeights + kGradients));
+  EXPECT_GE(test::allocations_of_that_size(), kArrays * 2) << "the counter counts";
+  EXPECT_FALSE(run.report.plan.backward.empty()) << "the demo has two layouts";
+}
+
+}  // namespace
+}  // namespace tessera::tools
