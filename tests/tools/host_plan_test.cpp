@@ -139,18 +139,24 @@ TEST(HostPlanJson, GoesWhereOutputSays) {
             "");
 }
 
-TEST(HostCrossover, MeasuresADensityForEveryBlock) {
-  const Outcome outcome =
-      run({TESSERA_TOOL, "crossover", "--machine", "host", "--input-size=96", "--output-size=64",
-           "--batch-size=8", "--single-phase=fwd", "--data-type=float"});
-  EXPECT_EQ(outcome.exit, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("measured"));
+TEST(HostCrossover, MeasuresADensityForEveryBlockAndType) {
+  for (const std::string type : {"float", "half", "bfloat16"}) {
+    SCOPED_TRACE(type);
+    const Outcome outcome =
+        run({TESSERA_TOOL, "crossover", "--machine", "host", "--input-size=96", "--output-size=64",
+             "--batch-size=8", "--single-phase=fwd", "--data-type=" + type});
+    EXPECT_EQ(outcome.exit, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr("measured"));
+    for (const char* block : {"\n1x1 ", "\n4x4 ", "\n8x8 ", "\n16x16 "})
+      EXPECT_THAT(outcome.out, HasSubstr(block));
+  }
+}
+
+TEST(HostCrossover, RefusesDataOfModelledCycles) {
   const Outcome page = run({TESSERA_TOOL, "crossover", "--machine", "host", "--input-size=96",
                             "--output-size=64", "--json"});
   EXPECT_EQ(page.exit, 2);
   EXPECT_THAT(page.out + page.err, HasSubstr("--json: shows planned cycles"));
-  for (const char* block : {"\n1x1 ", "\n4x4 ", "\n8x8 ", "\n16x16 "})
-    EXPECT_THAT(outcome.out, HasSubstr(block));
 }
 
 }  // namespace

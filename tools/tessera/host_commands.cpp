@@ -94,7 +94,7 @@ report::HostPlan host_plan(const Problem& problem,
 }
 
 std::string host_crossover(const LayerArguments& a) {
-  return a.data_type == DataType::Half ? crossover_text<Half>(a) : crossover_text<float>(a);
+  return with_type(a.data_type, [&]<class T>(T) { return crossover_text<T>(a); });
 }
 
 }  // namespace tessera::tools
