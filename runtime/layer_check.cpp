@@ -1,7 +1,5 @@
 #include "tessera/runtime/internal/layer_check.hpp"
 
-#include <algorithm>
-
 #include "tessera/base/pass.hpp"
 #include "tessera/sparse/convert.hpp"
 
@@ -14,35 +12,21 @@ MatrixView<T> group_of(MatrixView<T> all, std::int64_t groups, std::int64_t g) {
   return all.sub({g * rows, (g + 1) * rows}, {0, all.cols});
 }
 
-void add(Pass pass, std::int64_t group, const verify::Checksums& checksums,
-         verify::Checksums& all) {
-  all.exact = checksums.exact && (group == 0 || all.exact);
-  all.compared += checksums.compared;
-  all.wrong_rows += checksums.wrong_rows;
-  all.wrong_cols += checksums.wrong_cols;
-  all.worst = std::max(all.worst, checksums.worst);
-  if (checksums.ok()) return;
-  all.first_wrong_row = checksums.first_wrong_row;
-  all.first_wrong_col = checksums.first_wrong_col;
-  verify::require_agreement(pass, group, checksums);
-}
-
 }  // namespace
 
 template <class T>
 void check_layer_product(Pass pass, const LayerWeights& weights, MatrixView<const T> in,
                          MatrixView<const T> out, const verify::Rounding& rounding,
                          verify::Checksums& all) {
-  all = {};
   const std::int64_t groups = std::ssize(weights.image().groups);
   for (std::int64_t g = 0; g < groups; ++g) {
     const sparse::CheckedCsr<float>& given = weights.given(g);
     const auto in_g = group_of(in, groups, g), out_g = group_of(out, groups, g);
     const bool turned = pass == Pass::GradA;
-    add(pass, g,
-        verify::check_product<T>(turned ? *sparse::transpose(given) : *given, in_g, out_g,
-                                 rounding),
-        all);
+    verify::add_group(pass, g,
+                      verify::check_product<T>(turned ? *sparse::transpose(given) : *given, in_g,
+                                               out_g, rounding),
+                      all);
   }
 }
 
@@ -50,10 +34,10 @@ template <class T>
 void check_layer_gradient(std::span<const sparse::Csr<float>> gradients, MatrixView<const T> q_grad,
                           MatrixView<const T> s, const verify::Rounding& rounding,
                           verify::Checksums& all) {
-  all = {};
   const std::int64_t groups = std::ssize(gradients);
   for (std::int64_t g = 0; g < groups; ++g)
-    add(Pass::GradW, g,
+    verify::add_group(
+        Pass::GradW, g,
         verify::check_gradient<T>(gradients[std::size_t(g)], group_of(q_grad, groups, g),
                                   group_of(s, groups, g), rounding),
         all);

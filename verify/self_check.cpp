@@ -256,6 +256,19 @@ void require_agreement(Pass pass, std::int64_t group, const Checksums& checksums
                           to_string(pass), group, to_string(checksums)));
 }
 
+void add_group(Pass pass, std::int64_t group, const Checksums& of_group, Checksums& all) {
+  if (group == 0) all = {};
+  all.exact = of_group.exact && (group == 0 || all.exact);
+  all.compared += of_group.compared;
+  all.wrong_rows += of_group.wrong_rows;
+  all.wrong_cols += of_group.wrong_cols;
+  all.worst = std::max(all.worst, of_group.worst);
+  if (of_group.ok()) return;
+  all.first_wrong_row = of_group.first_wrong_row;
+  all.first_wrong_col = of_group.first_wrong_col;
+  require_agreement(pass, group, of_group);
+}
+
 #define TESSERA_SELF_CHECK(T)                                                       \
   template Checksums check_product(const sparse::Csr<float>&, MatrixView<const T>,  \
                                    MatrixView<const T>, const Rounding&);           \

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <stop_token>
+#include <string_view>
+
+#include "tessera/verify/self_check.hpp"
+
+namespace tessera::verify {
+
+// The position of a pass just before one of its steps begins.
+struct Progress {
+  std::string_view step;   // valid during the call
+  std::int64_t begun = 0;  // steps of this pass that have begun before this one
+};
+
+// Options of one pass that every layer takes, whatever computes it. They change no result.
+struct RunOptions {
+  // Is asked before every step. A pass that is stopped returns false; its results and its cost are
+  // then what the steps that ran have left there, and the layer itself is unchanged.
+  std::stop_token stop = {};
+
+  // Is called on the calling thread before every step. An exception it throws ends the pass as
+  // `stop` does and reaches the caller.
+  std::function<void(const Progress&)> progress = {};
+
+  // Where it is not null, results are compared with checksums (self_check.hpp) of all groups, which
+  // are left there. Results that do not add up are Error{CheckFailed} naming pass, group, row and
+  // column; they are kept as computed. The sums use the caller's weights and operands, so a change
+  // in the layer's own copies is seen.
+  Checksums* self_check = nullptr;
+};
+
+}  // namespace tessera::verify
