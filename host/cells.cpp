@@ -9,24 +9,24 @@ namespace {
 
 constexpr std::int64_t kVector = 16;  // floats of the widest vectors: panels are whole ones
 
-// Panels of equal width, so that none is much narrower than the others.
+// Returns the width of panels of equal width: none is then much narrower than the others.
 std::int64_t panel_width(std::int64_t z, std::int64_t most) {
   if (z <= most) return std::max<std::int64_t>(z, 1);
   return round_up(ceil_div(z, ceil_div(z, most)), kVector);
 }
 
-// `rows` as whole blocks, and not more than there are.
+// Returns `rows` in whole blocks, at most those that the layer has.
 std::int64_t whole_blocks(std::int64_t rows, std::int64_t block, std::int64_t size) {
   return std::clamp(rows / block * block, block, std::max(block, round_up(size, block)));
 }
 
-// Rows of more bytes than this lie so far apart that neighbours fall into one set of L1 and each
-// into another page: an operand of such rows is copied, in panels of so many columns.
+// Neighbouring rows of more bytes than this fall into one set of L1 and each into another page, so
+// an operand of such rows is copied, in panels of so many columns.
 constexpr std::int64_t kLongestRow = 2048, kCopiedColumns = 128;
 
-// Blocks: an input row serves all rows of a block, so it may come from where it lies, in L3 or
-// beyond; and the longer a block row, the seldomer its sums are read and written. So cells have all
-// of y, and panels are as wide as a quarter of a shared cache takes.
+// An input row serves all rows of a block, so it may be read from L3 or memory; and sums are read
+// and written once for each block row of a cell. So cells have all of y, and panels are as wide as
+// a quarter of a shared cache holds.
 HostCells block_cells(const HostProblem& problem, const host::HostCpu& cpu) {
   constexpr std::int64_t kFewestColumns = 64, kFewestUnits = 16;
   const auto [g, x, y, z] = problem.size;
@@ -63,7 +63,7 @@ HostCells element_cells(const HostProblem& problem, const host::HostCpu& cpu) {
   const auto counted =
       static_cast<std::int64_t>(kCounted / std::max(density * double(cells.y), 1.0));
   cells.pack = cells.z < z;
-  // With few cells along y the sums are seldom read again, and a copy would cost more.
+  // With few cells along y the sums are rarely read again, and a copy would cost more.
   constexpr std::int64_t kFewCells = 4;
   cells.gather = kFewCells * cells.y < y && cells.z < z;
   // A slice of S in L2 serves all rows of a cell before the next slice takes its place.

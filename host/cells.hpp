@@ -9,36 +9,39 @@
 
 namespace tessera::host {
 
-// How the host cuts one product: cells of R with their slice of the dense operands, so large that
-// what a cell reads again and again stays in a cache. Sizes in elements.
+// The cut of one product on the host: cells of R with their slice of the dense operands, as large
+// as the data that a cell reads repeatedly may be to stay in a cache. Sizes in elements.
 struct HostCells {
   std::int64_t x = 1, y = 1;  // rows and columns of R in a cell, whole blocks
-  std::int64_t z = 1;         // columns of a panel: what a cell is multiplied with at a time
-  // Is the operand copied, panel by panel, so that a panel's rows follow each other? What is not
-  // copied has one panel or is read with gaps.
+  std::int64_t z = 1;         // columns of a panel: a cell is multiplied with one at a time
+
+  // True: each panel of the operand is copied to contiguous memory first. False: the operand is
+  // read in place.
   bool pack = false;
-  // Are sums kept in a buffer of their own until they are complete?
+
+  // True: sums are kept in a per-thread scratch buffer until they are complete. False: they are
+  // added up in the result.
   bool gather = false;
 
   friend bool operator==(const HostCells&, const HostCells&) = default;
 };
 
-// What the cells of a product depend on: size (g apart), block, blocks stored, element type.
+// The properties of a layer that determine the cells of a product.
 struct HostProblem {
-  Dims size;
+  Dims size;  // g is not used
   BlockShape block;
-  std::int64_t blocks = 0;
+  std::int64_t blocks = 0;  // stored
   DataType type = DataType::Float;
 };
 
-// Q = R * S, where sums stay in registers over the non-zeros of a row in a cell. Elements: a cell's
-// slice of S lies in L1, unless a row then had so few non-zeros that loading and storing its sums
-// would dominate, and a panel has 64 columns at most. Blocks: a cell has all of y, and S is read
-// where the caller has it.
+// Returns the cells of Q = R * S, where sums stay in registers over the non-zeros of a row in a
+// cell. With elements, a cell's slice of S fits in L1, unless a row then had so few non-zeros that
+// loading and storing its sums would dominate, and a panel has 64 columns at most. With blocks, a
+// cell has all of y, and S is read in place.
 HostCells product_cells(const HostProblem& problem, const host::HostCpu& cpu);
 
-// dR = dQ * transpose(S) where R is: a cell's slice of S lies in L2, and a panel has 256 columns at
-// most, so that a row is worth the addition of its lanes.
+// Returns the cells of dR = dQ * transpose(S) where R is. A cell's slice of S fits in L2, and a
+// panel has 256 columns at most: enough to make up for adding the lanes of each sum.
 HostCells gradient_cells(const HostProblem& problem, const host::HostCpu& cpu);
 
 }  // namespace tessera::host

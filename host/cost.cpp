@@ -12,7 +12,7 @@ namespace {
 // Words of meta-information take about half of what a float does.
 constexpr double kWordBytes = 2;
 
-HostProblem turned(HostProblem p) {
+HostProblem transposed(HostProblem p) {
   std::swap(p.size.x, p.size.y);
   std::swap(p.block.rows, p.block.cols);
   return p;
@@ -46,11 +46,11 @@ double HostForecast::seconds() const {
 
 HostCells cells_of(Pass pass, const HostProblem& p, const host::HostCpu& cpu) {
   if (pass == Pass::GradW) return gradient_cells(p, cpu);
-  return product_cells(pass == Pass::GradA ? turned(p) : p, cpu);
+  return product_cells(pass == Pass::GradA ? transposed(p) : p, cpu);
 }
 
 HostForecast forecast_sparse(Pass pass, const HostProblem& given, const HostSetting& setting) {
-  const HostProblem p = pass == Pass::GradA ? turned(given) : given;
+  const HostProblem p = pass == Pass::GradA ? transposed(given) : given;
   const bool gradient = pass == Pass::GradW;
   const HostCells cells = cells_of(pass, given, setting.cpu);
   const double values = values_of(p), z = double(p.size.z), y = double(p.size.y);

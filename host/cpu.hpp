@@ -7,7 +7,8 @@
 
 namespace tessera::host {
 
-// The computer we run on, as far as cutting a layer into cells depends on it. A plain value.
+// The cores and caches of a computer, on which the cut of a layer into cells depends. A plain
+// value.
 struct HostCpu {
   std::int64_t cores = 1;  // hardware threads this process may run on
   Bytes l1_data, l2;       // of one core
@@ -16,13 +17,13 @@ struct HostCpu {
   friend bool operator==(const HostCpu&, const HostCpu&) = default;
 };
 
-// What the operating system says. A cache it does not name is taken to be of 32 KiB, 1 MiB and 16
-// MiB. Some file reads; thread-safe. Results of a layer do not depend on it but for how sums over
-// z panels of GradW are split (HostCells).
+// Returns the figures of this computer as the operating system gives them. Caches that it does not
+// name count as 32 KiB, 1 MiB and 16 MiB. Reads some files; thread-safe. Results of a layer depend
+// on the figures only in the order of the sums (HostCells).
 HostCpu read_host_cpu();
 
-// "AMD EPYC-Genoa", as the operating system calls the processor; "unknown" when it does not.
-// Thread-safe; reads a file.
+// Returns the processor's name as the operating system gives it, for example "AMD EPYC-Genoa", or
+// "unknown". Reads a file; thread-safe.
 std::string host_cpu_model();
 
 }  // namespace tessera::host

@@ -13,7 +13,8 @@ namespace {
 constexpr std::int64_t kSide = 16;    // of the blocks our own kernel is fastest with
 constexpr std::int64_t kSlice = 256;  // rows: enough to make up for the library's own packing
 
-// Rows one after the other, each in one piece: what the library takes as it lies.
+// True: the library can read the operand in place, because each row is contiguous and rows do not
+// overlap.
 template <class T>
 bool is_plain(MatrixView<T> view) {
   return view.rows_are_contiguous() && view.row_stride >= std::max<std::int64_t>(view.cols, 1);
@@ -22,9 +23,10 @@ bool is_plain(MatrixView<T> view) {
 }  // namespace
 
 template <class T>
-HostDense<T>::HostDense(std::int64_t z, const host::HostCpu& cpu, Executor& executor,
+HostDense<T>::HostDense(Use use, std::int64_t z, const host::HostCpu& cpu, Executor& executor,
                         bool own_kernel)
-    : executor_(&executor),
+    : use_(use),
+      executor_(&executor),
       own_kernel_(own_kernel || dense_library() == nullptr),
       own_product_(z, cpu, executor),
       own_gradient_(z, cpu, executor) {}
@@ -59,13 +61,13 @@ sparse::Csr<float> HostDense<T>::all_blocks() const {
 }
 
 template <class T>
-void HostDense<T>::set_pattern(const sparse::Csr<float>& matrix, bool for_gradient) {
+void HostDense<T>::set_pattern(const sparse::Csr<float>& matrix) {
   rows_ = round_up(matrix.rows, kSide);
   cols_ = round_up(matrix.cols, kSide);
   find_places(matrix);
   dense_.assign(std::size_t(checked_mul(rows_, cols_, "elements of a dense layer")), 0.0f);
   if (!own_kernel_) return;
-  if (for_gradient)
+  if (use_ == Use::Gradient)
     own_gradient_.set_pattern(all_blocks());
   else
     own_product_.set_pattern(all_blocks());
@@ -101,19 +103,17 @@ void HostDense<T>::multiply_slices(MatrixView<const float> in, MatrixView<float>
               .lda = cols_,
               .b = in.data,
               .ldb = in.row_stride,
-              .b_is_turned = false,
+              .b_is_transposed = false,
               .c = out.row(first),
               .ldc = out.row_stride});
   });
 }
 
 template <class T>
-HostTimes HostDense<T>::product(MatrixView<const T> in, MatrixView<T> out) {
-  if (own_kernel_) return own_product_.run(in, out);
-  HostTimes times;
-  const Stopwatch all;
+void HostDense<T>::library_product(MatrixView<const T> in, MatrixView<T> out, HostTimes& times) {
+  const Stopwatch copies;
   const MatrixView<const float> in_float = as_float(in, in_);
-  times.copy_seconds = all.seconds();
+  times.copy_seconds += copies.seconds();
   const Stopwatch kernels;
   bool in_place = false;
   if constexpr (std::is_same_v<T, float>)
@@ -122,46 +122,63 @@ HostTimes HostDense<T>::product(MatrixView<const T> in, MatrixView<T> out) {
     out_.resize(std::size_t(out.rows * out.cols));
     multiply_slices(in_float, {out_.data(), out.rows, out.cols, out.cols, 1});
   }
-  times.kernel_seconds = kernels.seconds() * executor_->threads();
+  times.kernel_seconds += kernels.seconds() * executor_->threads();
   if (!in_place)
     executor_->for_each(out.rows, [&](std::int64_t r) {
       for (std::int64_t c = 0; c < out.cols; ++c)
         out(r, c) = T(out_[std::size_t(r * out.cols + c)]);
     });
-  times.seconds = all.seconds();
-  return times;
 }
 
 template <class T>
-HostTimes HostDense<T>::gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
-                                 std::span<float> gradients) {
-  HostTimes times;
+bool HostDense<T>::product(MatrixView<const T> in, MatrixView<T> out, PassControl& control,
+                           HostTimes& times) {
+  if (own_kernel_) return own_product_.product(in, out, control, times);
+  if (!control.begin("dense product")) return false;
+  const Stopwatch all;
+  library_product(in, out, times);
+  times.seconds += all.seconds();
+  return true;
+}
+
+template <class T>
+void HostDense<T>::multiply_gradient(MatrixView<const float> q_grad, MatrixView<const float> s) {
+  executor_->for_each(ceil_div(q_grad.rows, kSlice), [&](std::int64_t slice) {
+    const std::int64_t first = slice * kSlice;
+    multiply({.m = std::min(kSlice, q_grad.rows - first),
+              .n = s.rows,
+              .k = q_grad.cols,
+              .a = q_grad.row(first),
+              .lda = q_grad.row_stride,
+              .b = s.data,
+              .ldb = s.row_stride,
+              .b_is_transposed = true,
+              .c = dense_.data() + first * cols_,
+              .ldc = cols_});
+  });
+}
+
+template <class T>
+bool HostDense<T>::gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
+                            std::span<float> gradients, PassControl& control, HostTimes& times) {
   const Stopwatch all;
   if (own_kernel_) {
-    times = own_gradient_.run(q_grad, s, dense_);
+    HostTimes inside;  // whose seconds are part of those taken here
+    if (!own_gradient_.gradient(q_grad, s, dense_, control, inside)) return false;
+    times.copy_seconds += inside.copy_seconds;
+    times.kernel_seconds += inside.kernel_seconds;
   } else {
+    if (!control.begin("dense product")) return false;
     const MatrixView<const float> q = as_float(q_grad, in_), in_s = as_float(s, in_s_);
-    times.copy_seconds = all.seconds();
+    times.copy_seconds += all.seconds();
     const Stopwatch kernels;
-    executor_->for_each(ceil_div(q.rows, kSlice), [&](std::int64_t slice) {
-      const std::int64_t first = slice * kSlice;
-      multiply({.m = std::min(kSlice, q.rows - first),
-                .n = in_s.rows,
-                .k = q.cols,
-                .a = q.row(first),
-                .lda = q.row_stride,
-                .b = in_s.data,
-                .ldb = in_s.row_stride,
-                .b_is_turned = true,
-                .c = dense_.data() + first * cols_,
-                .ldc = cols_});
-    });
-    times.kernel_seconds = kernels.seconds() * executor_->threads();
+    multiply_gradient(q, in_s);
+    times.kernel_seconds += kernels.seconds() * executor_->threads();
   }
   // Rows and columns beyond the operands keep the zero they began with.
   for (std::size_t i = 0; i < gradients.size(); ++i) gradients[i] = dense_[std::size_t(at_[i])];
-  times.seconds = all.seconds();
-  return times;
+  times.seconds += all.seconds();
+  return true;
 }
 
 template class HostDense<float>;

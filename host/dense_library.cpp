@@ -16,7 +16,7 @@ const char* dense_library() { return "oneDNN"; }
 void multiply(const DenseProduct& p) {
   // The library's threads would come on top of ours. The setting is this thread's own.
   omp_set_num_threads(1);
-  const dnnl_status_t status = dnnl_sgemm('N', p.b_is_turned ? 'T' : 'N', p.m, p.n, p.k, 1, p.a,
+  const dnnl_status_t status = dnnl_sgemm('N', p.b_is_transposed ? 'T' : 'N', p.m, p.n, p.k, 1, p.a,
                                           p.lda, p.b, p.ldb, 0, p.c, p.ldc);
   TESSERA_ASSERT(status == dnnl_success);
 }

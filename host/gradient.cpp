@@ -25,8 +25,8 @@ void HostGradient<T>::set_pattern(const sparse::Csr<float>& matrix) {
   s_.set_shape(matrix.cols, z_, cells_.z);
   find_runs();
   const std::int64_t sums = matrix_.grid().splits.y * matrix_.buckets().values_per_bucket();
-  rooms_.resize(std::size_t(executor_->threads()));
-  for (Room& room : rooms_) room.sums.resize(std::size_t(sums));
+  scratch_.resize(std::size_t(executor_->threads()));
+  for (Scratch& scratch : scratch_) scratch.sums.resize(std::size_t(sums));
 }
 
 template <class T>
@@ -77,39 +77,45 @@ void HostGradient<T>::add_cells(std::int64_t x, float* sums) {
 }
 
 template <class T>
-void HostGradient<T>::run_unit(std::int64_t x, std::span<float> gradients, Room& room) {
+void HostGradient<T>::run_unit(std::int64_t x, std::span<float> gradients, Scratch& scratch) {
   const std::int64_t area = matrix_.grid().block.area();
   const std::span<const Run> parts = runs(x);
   const bool in_place = parts.size() == 1 && parts.front().slot == 0;
   const Stopwatch kernels;
-  add_cells(x, in_place ? gradients.data() + parts.front().source * area : room.sums.data());
-  room.kernel_seconds += kernels.seconds();
+  add_cells(x, in_place ? gradients.data() + parts.front().source * area : scratch.sums.data());
+  scratch.kernel_seconds += kernels.seconds();
   if (in_place) return;
   for (const Run& run : parts)
-    std::copy_n(room.sums.data() + run.slot * area, run.blocks * area,
+    std::copy_n(scratch.sums.data() + run.slot * area, run.blocks * area,
                 gradients.data() + run.source * area);
 }
 
 template <class T>
-HostTimes HostGradient<T>::run(MatrixView<const T> q_grad, MatrixView<const T> s,
-                               std::span<float> gradients) {
-  HostTimes times;
+void HostGradient<T>::run_units(std::span<float> gradients) {
+  const auto& order = matrix_.heaviest_first();
+  std::atomic<std::int64_t> next = 0;
+  executor_->for_each(std::ssize(scratch_), [&](std::int64_t thread) {
+    for (std::int64_t unit = next++; unit < std::ssize(order); unit = next++)
+      run_unit(order[std::size_t(unit)], gradients, scratch_[std::size_t(thread)]);
+  });
+}
+
+template <class T>
+bool HostGradient<T>::gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
+                               std::span<float> gradients, PassControl& control, HostTimes& times) {
   const Stopwatch all;
+  if (!control.begin("copies of operands")) return false;
   q_grad_.begin(q_grad, false);
   s_.begin(s, cells_.pack);
   q_grad_.read({0, q_grad_.count()}, *executor_);
   s_.read({0, s_.count()}, *executor_);
-  times.copy_seconds = all.seconds();
-  const auto& order = matrix_.heaviest_first();
-  for (Room& room : rooms_) room.kernel_seconds = 0;
-  std::atomic<std::int64_t> next = 0;
-  executor_->for_each(std::ssize(rooms_), [&](std::int64_t thread) {
-    for (std::int64_t unit = next++; unit < std::ssize(order); unit = next++)
-      run_unit(order[std::size_t(unit)], gradients, rooms_[std::size_t(thread)]);
-  });
-  for (const Room& room : rooms_) times.kernel_seconds += room.kernel_seconds;
-  times.seconds = all.seconds();
-  return times;
+  times.copy_seconds += all.seconds();
+  const bool runs = control.begin("products");
+  for (Scratch& scratch : scratch_) scratch.kernel_seconds = 0;
+  if (runs) run_units(gradients);
+  for (const Scratch& scratch : scratch_) times.kernel_seconds += scratch.kernel_seconds;
+  times.seconds += all.seconds();
+  return runs;
 }
 
 template class HostGradient<float>;

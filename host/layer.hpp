@@ -7,25 +7,29 @@
 
 #include "tessera/base/executor.hpp"
 #include "tessera/base/matrix.hpp"
+#include "tessera/base/pass.hpp"
 #include "tessera/base/problem.hpp"
 #include "tessera/host/cells.hpp"
 #include "tessera/host/cost.hpp"
 #include "tessera/host/cpu.hpp"
 #include "tessera/host/rates.hpp"
 #include "tessera/host/times.hpp"
+#include "tessera/partitioner/buckets.hpp"
+#include "tessera/sparse/change.hpp"
 #include "tessera/sparse/formats.hpp"
+#include "tessera/verify/run_options.hpp"
 #include "tessera/verify/verify.hpp"
 
 namespace tessera::host {
 
-// Is R multiplied with its zeros?
+// Which passes multiply R with its zeros.
 enum class DenseChoice {
   Never,
   Always,
-  Auto  // for each pass, where the forecast (host_cost.hpp) says that it is faster
+  Auto  // each pass whose forecast (cost.hpp) is faster that way
 };
 
-// How a layer runs on this computer; its results are right in every case.
+// Options of a layer on this computer; its results are right with any of them.
 struct HostOptions {
   DenseChoice dense = DenseChoice::Never;
   bool own_dense_kernel = false;   // even where a library was built in: to compare them
@@ -33,20 +37,27 @@ struct HostOptions {
 };
 
 // A sparse fully connected layer on this computer, as fast as it can: the buckets, words and
-// kernels of the modelled machines, with cells that suit the caches (host_cells.hpp).
+// kernels of the modelled machines, with cells that suit the caches (cells.hpp).
 //
 //   Q[g][x][z] = R[g][x][y] * S[g][y][z],   dS = transpose(R) * dQ,   dR = dQ * transpose(S) where
 //   R is
 //
-// Operands as FullyConnected has them: groups one below the other, strided views, T float for
-// DataType::Float, Half or BFloat16 for the types named so, sums in float. An operand of another
-// shape or type, a pass that was not planned and a call before the first set_weights are
-// Error{InvalidArgument}. Results have the same bits for any number of threads, but Auto may choose
-// otherwise for another. Passes allocate nothing but in the first call after set_weights, and what
-// a dense library does. One thread at a time per layer. Example: layer.set_weights(weights);
-// layer.forward<float>(s.view(), q.view()).
+// The interface is that of the modelled machine's layer (runtime::FullyConnected) as far as both
+// have the same; train::Layer is the concept. Operands of all groups are stored one below the
+// other in strided views: S is [g * y][z], Q [g * x][z]. T is float for DataType::Float, Half or
+// BFloat16 for the types of these names; sums are float. An operand of another shape or type, a
+// group the layer does not have, a pass that is not in the problem and a call that needs weights
+// before the first set_weights are Error{InvalidArgument}.
+//
+// Results have the same bits for any number of threads, but Auto may choose otherwise for another
+// number. Passes allocate nothing but in the first call after set_weights and update_weights, and
+// what a dense library does. One thread at a time may use a layer.
+// Example: layer.set_weights(weights); layer.forward<float>(s.view(), q.view()).
 class HostLayer {
  public:
+  // The cost of a pass: measured seconds.
+  using Cost = HostTimes;
+
   // Error{InvalidArgument} for a problem that cannot be or whose sums are not float. The executor
   // must outlive the layer.
   HostLayer(const Problem& problem, const host::HostCpu& cpu, Executor& executor,
@@ -55,33 +66,99 @@ class HostLayer {
   HostLayer(HostLayer&&) noexcept;
   HostLayer& operator=(HostLayer&&) noexcept;
 
-  // A matrix [x][y] in the problem's block for each group, canonical (sparse::check), rows and
-  // columns in whole blocks (Problem::size_in_blocks). Encodes it once for each pass of the
-  // problem: GradA is Fwd of the transpose, GradW has cells of its own. Every pattern fits.
-  void set_weights(std::span<const sparse::Csr<float>> weights);
-  void set_weights(const sparse::Csr<float>& weights);
-  // New values for a group's pattern, in the order of its values. O(values).
+  // Takes a matrix [x][y] in the problem's block for each group, canonical (sparse::check), rows
+  // and columns in whole blocks (Problem::size_in_blocks). Encodes it once for each pass of the
+  // problem: GradA is Fwd of the transpose, GradW has cells of its own. Every pattern fits, so
+  // nothing is returned; the type is that of layers with less memory. Values are rounded to the
+  // layer's type. Error{InvalidArgument} for matrices of another number, shape or block,
+  // Error{BadInput} for one that is not canonical. After any exception the layer has the weights it
+  // had before; it has none if memory does not suffice to encode those again. Keeps a copy of the
+  // matrices.
+  std::optional<partitioner::Misfit> set_weights(std::span<const sparse::Csr<float>> weights);
+
+  // The same for a layer of one group.
+  std::optional<partitioner::Misfit> set_weights(const sparse::Csr<float>& weights);
+
+  // Removes and adds blocks of a group's pattern, in blocks of the problem. Remaining blocks keep
+  // their values and added ones are 0. The layer is then as after set_weights with
+  // sparse::with_change(weights(group), change), bit for bit, and DenseChoice::Auto decides again.
+  // Error{InvalidArgument} as with_change; exceptions and the result as set_weights. Encodes the
+  // group again; all groups where the decision changes.
+  std::optional<partitioner::Misfit> update_weights(const sparse::PatternChange& change,
+                                                    std::int64_t group = 0);
+
+  // Sets new values for a group's pattern, in the order of weights(group).values.
+  // Error{InvalidArgument} for another number of values. O(values), allocates nothing.
   void set_values(std::span<const float> values, std::int64_t group = 0);
 
-  // s [g * y][z], q [g * x][z] written.
+  // Writes q [g * x][z] from s [g * y][z].
   template <class T>
   HostTimes forward(MatrixView<const T> s, MatrixView<T> q);
-  // q_grad [g * x][z], s_grad [g * y][z] written.
+
+  // Writes s_grad [g * y][z] from q_grad [g * x][z]. Needs a problem with grad_a.
   template <class T>
   HostTimes grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad);
-  // q_grad [g * x][z], s [g * y][z]; gradients of all groups' values, group after group, each in
-  // the order of its weights.
+
+  // Writes the gradients of all groups' values from q_grad [g * x][z] and s [g * y][z]: group after
+  // group, each in the order of its weights, values() in all. Needs a problem with grad_w.
   template <class T>
   HostTimes grad_w(MatrixView<const T> q_grad, MatrixView<const T> s, std::span<float> gradients);
 
-  std::int64_t values() const;  // of all groups
-  // How a pass is cut, after set_weights; of the first group. GradA's x is the layer's y.
+  // The same with options; false when options.stop ended the pass. `times` is overwritten. A step
+  // is a panel of columns, the copy of GradW's operands or its products, or a dense product, of one
+  // group. With self_check the results are compared with the copy of the weights; GradA transposes
+  // that for each call.
+  template <class T>
+  [[nodiscard]] bool forward(MatrixView<const T> s, MatrixView<T> q,
+                             const verify::RunOptions& options, HostTimes& times);
+  template <class T>
+  [[nodiscard]] bool grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
+                            const verify::RunOptions& options, HostTimes& times);
+  template <class T>
+  [[nodiscard]] bool grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
+                            std::span<float> gradients, const verify::RunOptions& options,
+                            HostTimes& times);
+
+  // The number of columns of the operands.
+  std::int64_t batch() const;
+
+  // The number of values of all groups.
+  std::int64_t values() const;
+
+  // The weights as they were given and changed since, not rounded.
+  const sparse::Csr<float>& weights(std::int64_t group = 0) const;
+
+  // The cells of a group that Fwd reads; their `source` is the order of encoded values. The
+  // capacity is that of the fullest cell. Here and below Error{InvalidArgument} where Fwd is dense.
+  const partitioner::Buckets& buckets(std::int64_t group = 0) const;
+
+  // The values of a group as Fwd reads them: [buckets][values_per_bucket], 0 in padding, in the
+  // layer's type. Valid until the weights or values change.
+  template <class T>
+  std::span<const T> encoded_values(std::int64_t group = 0) const;
+
+  // Gradients of a group, given in the order of its values (as grad_w writes them), in the order of
+  // encoded_values and rounded to the layer's type. GradW has cells of its own, so this is a copy.
+  // O(values); valid until the next call for the group.
+  template <class T>
+  std::span<const T> encoded_gradients(std::span<const float> gradients, std::int64_t group = 0);
+
+  // set_values with values in the order of encoded_values; padding is passed over. O(values), and a
+  // list of all values is allocated.
+  template <class T>
+  void set_encoded_values(std::span<const T> values, std::int64_t group = 0);
+
+  // The cut of a pass of the first group, after set_weights. GradA's x is the layer's y.
   HostCells cells(Pass pass) const;
-  // Is R multiplied with its zeros in a pass, after set_weights? Groups are all alike.
+
+  // True: the pass multiplies R with its zeros, after set_weights. All groups do the same.
   bool is_dense(Pass pass) const;
-  // What rounding may do to a pass's results (verify.hpp, self_check.hpp), after set_weights.
+
+  // The rounding that a pass's results may have (verify.hpp, self_check.hpp), after set_weights.
   verify::Rounding rounding(Pass pass) const;
-  // Of a pass over all groups as it was chosen, after set_weights, by the options' rates.
+
+  // Predicted time of one pass over all groups, by the options' rates and for the representation
+  // that set_weights chose.
   HostForecast forecast(Pass pass) const;
 
  private:

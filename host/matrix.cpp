@@ -33,8 +33,8 @@ partitioner::TileGrid grid_of(const sparse::Csr<float>& matrix, const HostCells&
           .blocks = 0};
 }
 
-// Are all fields of the records below 2^16? What a record's fields count is no more than the bucket
-// has room for, but for the largest column word, the largest row and the number of the cell.
+// True: all fields of the records are below 2^16. No field counts more than the capacity of a
+// bucket, but for the largest column word, the largest row and the number of the cell.
 bool fits_16_bits(const partitioner::TileGrid& grid) {
   const std::int64_t scale = grid.block.is_element() ? bytes_of(grid.data_type) * grid.size.z : 1;
   return std::max({grid.meta_words, grid.blocks * grid.block.area(), grid.size.z,

@@ -45,8 +45,8 @@ void HostProduct<T>::set_pattern(const sparse::Csr<float>& matrix) {
   values_.resize(std::size_t(matrix_.grid().buckets() * matrix_.buckets().values_per_bucket()));
   in_.set_shape(matrix.cols, z_, cells_.z);
   const std::int64_t x_rows = matrix_.x_range(0).size();
-  rooms_.resize(std::size_t(executor_->threads()));
-  for (Room& room : rooms_) room.sums.resize(std::size_t(x_rows * cells_.z));
+  scratch_.resize(std::size_t(executor_->threads()));
+  for (Scratch& scratch : scratch_) scratch.sums.resize(std::size_t(x_rows * cells_.z));
 }
 
 template <class T>
@@ -74,11 +74,12 @@ void HostProduct<T>::add_cells(std::int64_t x, std::int64_t panel, codelets::Res
 }
 
 template <class T>
-void HostProduct<T>::run_unit(std::int64_t x, std::int64_t panel, MatrixView<T> out, Room& room) {
+void HostProduct<T>::run_unit(std::int64_t x, std::int64_t panel, MatrixView<T> out,
+                              Scratch& scratch) {
   const Range rows = matrix_.x_range(x), cols = in_.columns(panel);
   const Range own{std::min(rows.begin, out.rows), std::min(rows.end, out.rows)};
   const MatrixView<T> part = out.sub(own, cols);
-  codelets::Result result{room.sums.data(), rows.size(), cols.size(), cells_.z};
+  codelets::Result result{scratch.sums.data(), rows.size(), cols.size(), cells_.z};
   bool in_place = false;
   if constexpr (std::is_same_v<T, float>) {
     in_place = !cells_.gather && part.rows_are_contiguous() && own == rows;
@@ -89,35 +90,38 @@ void HostProduct<T>::run_unit(std::int64_t x, std::int64_t panel, MatrixView<T> 
       std::fill_n(static_cast<float*>(result.data) + r * result.row_stride, cols.size(), 0.0f);
   const Stopwatch kernels;
   add_cells(x, panel, result);
-  room.kernel_seconds += kernels.seconds();
-  if (!in_place) write_rows(room.sums.data(), cells_.z, part);
+  scratch.kernel_seconds += kernels.seconds();
+  if (!in_place) write_rows(scratch.sums.data(), cells_.z, part);
 }
 
 template <class T>
 void HostProduct<T>::run_units(std::int64_t panel, MatrixView<T> out) {
   const auto& order = matrix_.heaviest_first();
   std::atomic<std::int64_t> next = 0;
-  executor_->for_each(std::ssize(rooms_), [&](std::int64_t thread) {
+  executor_->for_each(std::ssize(scratch_), [&](std::int64_t thread) {
     for (std::int64_t unit = next++; unit < std::ssize(order); unit = next++)
-      run_unit(order[std::size_t(unit)], panel, out, rooms_[std::size_t(thread)]);
+      run_unit(order[std::size_t(unit)], panel, out, scratch_[std::size_t(thread)]);
   });
 }
 
 template <class T>
-HostTimes HostProduct<T>::run(MatrixView<const T> in, MatrixView<T> out) {
-  HostTimes times;
+bool HostProduct<T>::product(MatrixView<const T> in, MatrixView<T> out, PassControl& control,
+                             HostTimes& times) {
   const Stopwatch all;
-  for (Room& room : rooms_) room.kernel_seconds = 0;
+  for (Scratch& scratch : scratch_) scratch.kernel_seconds = 0;
   in_.begin(in, cells_.pack);
+  bool runs = true;
   for (std::int64_t panel = 0; panel < in_.count(); ++panel) {
+    runs = control.begin("panel of columns");
+    if (!runs) break;
     const Stopwatch copies;
     in_.read({panel, panel + 1}, *executor_);
     times.copy_seconds += copies.seconds();
     run_units(panel, out);
   }
-  for (const Room& room : rooms_) times.kernel_seconds += room.kernel_seconds;
-  times.seconds = all.seconds();
-  return times;
+  for (const Scratch& scratch : scratch_) times.kernel_seconds += scratch.kernel_seconds;
+  times.seconds += all.seconds();
+  return runs;
 }
 
 template class HostProduct<float>;

@@ -79,7 +79,7 @@ HostRates read_rates(const Json& json) {
   return rates;
 }
 
-FoundRates measured_anew(const std::string& path, HostRates rates, const std::string& why) {
+FoundRates measured_again(const std::string& path, HostRates rates, const std::string& why) {
   FoundRates found{std::move(rates), fmt::format("{}: {}; measured again", path, why),
                    RatesOrigin::Measured};
   write_file(path, to_json(found.rates));
@@ -189,14 +189,14 @@ FoundRates find_host_rates(const std::string& path, const std::function<HostRate
   try {
     rates = host_rates_from_json(read_file(path), path);
   } catch (const Error&) {
-    return measured_anew(path, measure(), "the file is damaged or has another version");
+    return measured_again(path, measure(), "the file is damaged or has another version");
   }
   if (rates.cpu_model != model)
-    return measured_anew(path, measure(),
-                         fmt::format("measured on another processor, {}", rates.cpu_model));
+    return measured_again(path, measure(),
+                          fmt::format("measured on another processor, {}", rates.cpu_model));
   if (rates.dense_kernel != dense_kernel_name())
-    return measured_anew(path, measure(),
-                         fmt::format("measured with another dense kernel, {}", rates.dense_kernel));
+    return measured_again(
+        path, measure(), fmt::format("measured with another dense kernel, {}", rates.dense_kernel));
   return {rates, "", RatesOrigin::File};
 }
 

@@ -11,7 +11,7 @@
 
 namespace tessera::host {
 
-// Of the figures below; raised when kernels change so much that old ones mislead.
+// Version of the figures below. It is raised when kernels change so much that old ones mislead.
 inline constexpr std::int64_t kHostRatesVersion = 1;
 
 // Useful flops per second of one thread in a sparse kernel.
@@ -36,40 +36,43 @@ struct DenseRate {
   friend bool operator==(const DenseRate&, const DenseRate&) = default;
 };
 
-// How fast a computer does what a layer is made of; all rates of one thread. A plain value.
+// The rates of a computer in the operations that a layer consists of, for one thread. A plain
+// value.
 struct HostRates {
-  std::string cpu_model;     // they were measured on
-  std::string dense_kernel;  // that was measured: dense_kernel_name()
+  std::string cpu_model;     // the processor they were measured on
+  std::string dense_kernel;  // dense_kernel_name() of the build that measured them
   double peak_flops = 0;     // float, fused multiply-add
   double l1_bytes_per_second = 0, l2_bytes_per_second = 0, memory_bytes_per_second = 0;  // read
-  double copy_seconds = 0;  // of an operand's element on its way into panels
-  double float_result_seconds = 0, half_result_seconds = 0;  // of a result's element: clear, write
+  double copy_seconds = 0;  // for each element of an operand that is copied into panels
+  double float_result_seconds = 0, half_result_seconds = 0;  // for each element: clear, write
   std::vector<KernelRate> kernels;
   std::vector<DenseRate> dense;
 
   friend bool operator==(const HostRates&, const HostRates&) = default;
 
-  // Interpolated between the logarithms of what was measured, the nearest beyond. A block that is
-  // no square counts as the largest measured one inside it, bfloat16 as half.
+  // Interpolates between the logarithms of the measured rates and takes the nearest one outside
+  // their range. A block that is no square counts as the largest measured square inside it, and
+  // bfloat16 counts as half.
   double kernel_flops(const KernelRate& of) const;
   double dense_flops(const DenseRate& of) const;
 };
 
-// "oneDNN", or "blocks of 16" where no library was built in.
+// Returns "oneDNN", or "blocks of 16" where no library was built in.
 std::string dense_kernel_name();
 
-// Of the computer named in them: good enough to choose by, not to forecast with.
+// Returns the rates of the computer that they name: good enough to choose by, not to forecast with.
 const HostRates& default_host_rates();
 
-// As JSON with a version; deterministic. Error{BadInput} with `where` for a text that is damaged or
-// of another version.
+// Writes and reads rates as JSON with a version; deterministic. Error{BadInput} with `where` for a
+// text that is damaged or of another version.
 std::string to_json(const HostRates& rates);
 HostRates host_rates_from_json(std::string_view text, std::string_view where);
 
-// Runs small layers on one thread for two or three seconds, and up to five on a busy computer.
+// Measures this computer. Runs small layers on one thread for two or three seconds, and up to five
+// on a busy computer.
 HostRates measure_host_rates();
 
-// Where rates come from.
+// The origin of rates.
 enum class RatesOrigin {
   Default,  // measured on the computer they name, not on this one
   File,     // measured on this computer before
@@ -77,14 +80,16 @@ enum class RatesOrigin {
 };
 std::string to_string(RatesOrigin origin);  // "default", "file", "measured"
 
-// Rates, and what is to be said about them.
+// Rates, and a note about them for the user.
 struct FoundRates {
   HostRates rates;
   std::string note;
   RatesOrigin origin = RatesOrigin::Default;
 };
-// No file, or no path: the default, which the note says. A file that is damaged, or of another
-// processor, version or dense kernel: measured anew and written over it, which the note says.
+
+// Reads rates from a file. Without a file or a path they are the default ones. A file that is
+// damaged, or of another processor, version or dense kernel, is replaced by a new measurement. The
+// note says either.
 FoundRates find_host_rates(const std::string& path,
                            const std::function<HostRates()>& measure = measure_host_rates);
 

@@ -2,11 +2,18 @@
 
 namespace tessera::host {
 
-// What a pass on this computer took, by its clock: measured, so never the same twice.
+// Measured times of a pass on this computer, by its clock: they differ from run to run.
 struct HostTimes {
   double seconds = 0;         // from call to return
-  double copy_seconds = 0;    // of these, bringing an operand into panels
+  double copy_seconds = 0;    // part of `seconds` that copies an operand into panels
   double kernel_seconds = 0;  // in kernels, all threads together
+
+  HostTimes& operator+=(const HostTimes& more) {
+    seconds += more.seconds;
+    copy_seconds += more.copy_seconds;
+    kernel_seconds += more.kernel_seconds;
+    return *this;
+  }
 };
 
 }  // namespace tessera::host

@@ -2,7 +2,7 @@
 
 namespace tessera::host::internal {
 
-// What `tessera machine calibrate` found on 2026-11-21 on the processor it names.
+// The result of `tessera machine calibrate` on 2026-11-21, on the processor that it names.
 extern const char* const kDefaultRates;
 
 }  // namespace tessera::host::internal

@@ -10,14 +10,16 @@
 #include "tessera/host/cpu.hpp"
 #include "tessera/host/internal/matrix.hpp"
 #include "tessera/host/internal/panels.hpp"
+#include "tessera/host/internal/pass_control.hpp"
 #include "tessera/host/times.hpp"
 
 namespace tessera::host::internal {
 
 // dR = dQ * transpose(S) where R has non-zeros, on this computer. A unit of work is a block row of
-// cells; it adds its gradients up panel after panel of z: where they belong if the unit holds its
-// blocks in their order, else in a room of its thread, which is copied when it is complete. T is
-// float, Half or BFloat16; sums are float.
+// cells; it adds its gradients up panel after panel of z, in place if the unit holds its blocks in
+// the pattern's order, else in a per-thread scratch buffer that is copied when it is complete. The
+// steps of the pass are the copies of the operands and the products. T is float, Half or BFloat16;
+// sums are float.
 template <class T>
 class HostGradient {
  public:
@@ -25,22 +27,24 @@ class HostGradient {
       : z_(z), cpu_(cpu), executor_(&executor) {}
 
   void set_pattern(const sparse::Csr<float>& matrix);
-  // gradients: [blocks][area] in the order of the pattern's values. Allocates the first time after
-  // a change of pattern.
-  HostTimes run(MatrixView<const T> q_grad, MatrixView<const T> s, std::span<float> gradients);
+  // gradients: [blocks][area] in the order of the pattern's values. Adds its times to `times`;
+  // false when the caller stopped the pass. Allocates the first time after a change of pattern.
+  [[nodiscard]] bool gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
+                              std::span<float> gradients, PassControl& control, HostTimes& times);
 
  private:
   // Blocks of a unit that follow each other in its buckets as well as in the pattern.
   struct Run {
     std::int32_t slot, source, blocks;
   };
-  struct Room {                 // of one thread
+  struct Scratch {              // of one thread
     AlignedVector<float> sums;  // of one unit
     double kernel_seconds = 0;
   };
   void find_runs();
   std::span<const Run> runs(std::int64_t x) const;
-  void run_unit(std::int64_t x, std::span<float> gradients, Room& room);
+  void run_units(std::span<float> gradients);
+  void run_unit(std::int64_t x, std::span<float> gradients, Scratch& scratch);
   void add_cells(std::int64_t x, float* sums);
 
   std::int64_t z_;
@@ -52,7 +56,7 @@ class HostGradient {
   HostPanels<T> q_grad_{HostPanels<T>::Kept::All}, s_{HostPanels<T>::Kept::All};
   std::vector<Run> runs_;                // unit after unit
   std::vector<std::size_t> runs_begin_;  // of each unit, and the end
-  std::vector<Room> rooms_;
+  std::vector<Scratch> scratch_;
 };
 
 }  // namespace tessera::host::internal

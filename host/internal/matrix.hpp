@@ -11,12 +11,12 @@
 
 namespace tessera::host::internal {
 
-// A pattern in buckets for the host: one bucket a cell, with exactly the room the fullest one
-// needs, one worker, nothing spilled. Words of 16 bits where all fit, which halves what is read of
-// them, else of 32.
+// A pattern in buckets for the host: one bucket a cell, with exactly the capacity that the fullest
+// one needs, one worker, nothing spilled. Words have 16 bits where all fit, which halves the bytes
+// that kernels read, else 32.
 class HostMatrix {
  public:
-  // Encodes; storage is used again. Errors as partitioner::encode.
+  // Encodes a checked matrix (sparse::check); storage is used again. Errors as partitioner::encode.
   void set(const sparse::Csr<float>& matrix, const HostCells& cells, DataType type,
            Executor& executor);
 
@@ -24,10 +24,10 @@ class HostMatrix {
   const partitioner::TileGrid& grid() const { return buckets_.grid; }
   Range x_range(std::int64_t x) const { return grid().x_range(x); }
   Range y_range(std::int64_t y) const { return grid().y_range(y); }
-  // Block rows of cells, the one with the most non-zeros first: who takes from the front never
-  // waits long for the last.
+  // Block rows of cells, the one with the most non-zeros first: threads that take them in this
+  // order finish at about the same time.
   const std::vector<std::int64_t>& heaviest_first() const { return order_; }
-  // Does a cell hold anything?
+  // True: the cell holds nothing.
   bool is_empty(std::int64_t bucket) const { return blocks_[std::size_t(bucket)] == 0; }
   // First rows of the block rows of `x`, counted from its first row, that its cell 0 does not name.
   std::span<const std::int64_t> unnamed_rows(std::int64_t x) const {

@@ -11,14 +11,15 @@
 #include "tessera/host/cpu.hpp"
 #include "tessera/host/internal/matrix.hpp"
 #include "tessera/host/internal/panels.hpp"
+#include "tessera/host/internal/pass_control.hpp"
 #include "tessera/host/times.hpp"
 
 namespace tessera::host::internal {
 
-// out = R * in on this computer. A unit of work is a block row of cells and a panel of columns: it
-// adds up its part of the output alone, cell after cell, so the bits are those of one thread.
-// Panel after panel, threads take its units, the heaviest first. T is float, Half or BFloat16; sums
-// are float.
+// out = R * in on this computer. A unit of work is a block row of cells and a panel of columns. One
+// thread adds up a unit's part of the output, cell after cell, so the bits do not depend on the
+// number of threads. A step of the pass is one panel; threads take its units, the heaviest first.
+// T is float, Half or BFloat16; sums are float.
 template <class T>
 class HostProduct {
  public:
@@ -27,17 +28,21 @@ class HostProduct {
 
   void set_pattern(const sparse::Csr<float>& matrix);
   void set_values(std::span<const float> values);
-  // Allocates the first time after a change of pattern.
-  HostTimes run(MatrixView<const T> in, MatrixView<T> out);
-  const HostCells& cells() const { return cells_; }
+  // Adds its times to `times`; false when the caller stopped the pass. Allocates the first time
+  // after a change of pattern.
+  [[nodiscard]] bool product(MatrixView<const T> in, MatrixView<T> out, PassControl& control,
+                             HostTimes& times);
+
+  const partitioner::Buckets& buckets() const { return matrix_.buckets(); }
+  std::span<const T> values() const { return values_; }  // [buckets][values_per_bucket]
 
  private:
-  struct Room {  // of one thread
+  struct Scratch {  // of one thread
     AlignedVector<float> sums;
     double kernel_seconds = 0;
   };
   void run_units(std::int64_t panel, MatrixView<T> out);
-  void run_unit(std::int64_t x, std::int64_t panel, MatrixView<T> out, Room& room);
+  void run_unit(std::int64_t x, std::int64_t panel, MatrixView<T> out, Scratch& scratch);
   void add_cells(std::int64_t x, std::int64_t panel, codelets::Result result);
 
   std::int64_t z_;
@@ -48,7 +53,7 @@ class HostProduct {
   codelets::Kernel kernel_ = nullptr;
   AlignedVector<T> values_;  // [buckets][values_per_bucket]
   HostPanels<T> in_{HostPanels<T>::Kept::One};
-  std::vector<Room> rooms_;
+  std::vector<Scratch> scratch_;
 };
 
 }  // namespace tessera::host::internal

@@ -4,7 +4,7 @@
 
 namespace tessera::host::internal {
 
-// Seconds since it was made.
+// Counts the seconds since it was made.
 class Stopwatch {
  public:
   double seconds() const {

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "tessera/base/executor.hpp"
+#include "tessera/base/matrix.hpp"
+#include "tessera/base/problem.hpp"
+#include "tessera/host/internal/dense.hpp"
+#include "tessera/host/internal/gradient.hpp"
+#include "tessera/host/internal/product.hpp"
+
+namespace tessera::host::internal {
+
+// Whether each pass multiplies R with its zeros.
+class DensePasses {
+ public:
+  bool& operator[](Pass pass) { return dense_[std::size_t(pass)]; }
+  bool operator[](Pass pass) const { return dense_[std::size_t(pass)]; }
+  friend bool operator==(const DensePasses&, const DensePasses&) = default;
+
+ private:
+  std::array<bool, 3> dense_{};
+};
+
+// What every group of a layer is made with. The executor must outlive the group.
+struct GroupSetting {
+  Problem problem;
+  HostCpu cpu;
+  Executor* executor = nullptr;
+  bool own_dense_kernel = false;
+};
+
+// The weights of one group in the form that each pass of the problem reads: cells of R for Fwd,
+// cells of transpose(R) for GradA, cells of R with another cut for GradW, or R with its zeros.
+template <class T>
+class HostGroup {
+ public:
+  explicit HostGroup(const GroupSetting& setting);
+
+  // Pattern and values. `weights` is checked (sparse::check) and of the layer's shape. After an
+  // exception the group may only be set.
+  void set(const sparse::Csr<float>& weights, const DensePasses& dense);
+  // New values for the pattern. O(values) on all threads; neither allocates nor throws.
+  void set_values(std::span<const float> values);
+
+  // The passes of HostLayer. They add their times to `times` and return false when the caller
+  // stopped them.
+  [[nodiscard]] bool forward(MatrixView<const T> s, MatrixView<T> q, PassControl& control,
+                             HostTimes& times);
+  [[nodiscard]] bool grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad, PassControl& control,
+                            HostTimes& times);
+  [[nodiscard]] bool grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
+                            std::span<float> gradients, PassControl& control, HostTimes& times);
+
+  // The cells and values that Fwd reads, null where Fwd is dense.
+  const HostProduct<T>* forward_cells() const { return std::get_if<HostProduct<T>>(&fwd_); }
+  // Gradients, given in the pattern's order, in the order of forward_cells()->values(); Fwd is not
+  // dense. Valid until the next call.
+  std::span<const T> encode_gradients(std::span<const float> gradients);
+
+ private:
+  using Product = std::variant<HostProduct<T>, HostDense<T>>;
+  using Gradient = std::variant<HostGradient<T>, HostDense<T>>;
+
+  void set_product(Product& product, const sparse::Csr<float>& matrix, bool dense);
+  void set_gradient(const sparse::Csr<float>& matrix, bool dense);
+  void transpose_values(std::span<const float> values);
+
+  GroupSetting setting_;
+  Product fwd_, grad_a_;
+  Gradient grad_w_;
+  // For GradA, by block of transpose(R): the block of R with the same values.
+  std::vector<std::int32_t> block_of_;
+  std::vector<float> transposed_;  // values of transpose(R), on their way into its cells
+  AlignedVector<T> encoded_gradients_;
+};
+
+}  // namespace tessera::host::internal

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "tessera/verify/run_options.hpp"
+
+namespace tessera::host::internal {
+
+// Counts the steps of one pass over all groups, and asks the caller's options before each of them.
+class PassControl {
+ public:
+  // The options must outlive this.
+  explicit PassControl(const verify::RunOptions& options) : options_(options) {}
+
+  // False: the caller stops the pass, and the step must not run. An exception of the caller's
+  // progress function passes through.
+  [[nodiscard]] bool begin(std::string_view step) {
+    if (options_.stop.stop_requested()) return false;
+    if (options_.progress) options_.progress({step, begun_});
+    ++begun_;
+    return true;
+  }
+
+ private:
+  const verify::RunOptions& options_;
+  std::int64_t begun_ = 0;
+};
+
+}  // namespace tessera::host::internal

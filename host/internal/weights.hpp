@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "tessera/host/internal/group.hpp"
+#include "tessera/host/layer.hpp"
+
+namespace tessera::host::internal {
+
+// The weights of a layer, for each group: as they were given, and in the form each pass reads.
+// Invariants:
+//   1. given_ is empty before the first set(); then it has one matrix for each group, and groups_
+//      hold the same patterns and values.
+//   2. dense_ is the choice for given_[0], and all groups follow it.
+//   3. A function that throws leaves these as they were, but for memory that does not suffice to
+//      encode the old weights again: then given_ is empty.
+class HostWeights {
+ public:
+  // The executor must outlive this.
+  HostWeights(const Problem& problem, const HostCpu& cpu, Executor& executor,
+              const HostOptions& options);
+
+  // The functions of HostLayer with these names.
+  void set(std::span<const sparse::Csr<float>> weights);
+  void update(const sparse::PatternChange& change, std::int64_t group);
+  void set_values(std::span<const float> values, std::int64_t group);
+  HostForecast forecast(Pass pass) const;
+  HostCells cells(Pass pass) const;
+
+  bool empty() const { return given_.empty(); }
+  bool is_dense(Pass pass) const { return dense_[pass]; }
+  // Error{InvalidArgument} before set(), and for a group the layer does not have.
+  const sparse::Csr<float>& given(std::int64_t group) const;
+  std::int64_t values() const;
+  template <class T>
+  std::vector<HostGroup<T>>& groups() {
+    return std::get<std::vector<HostGroup<T>>>(groups_);
+  }
+  // run(group) with the HostGroup of the layer's type.
+  template <class Run>
+  decltype(auto) visit(std::int64_t group, Run&& run) {
+    return std::visit([&](auto& all) -> decltype(auto) { return run(all[std::size_t(group)]); },
+                      groups_);
+  }
+
+ private:
+  void check(std::span<const sparse::Csr<float>> weights) const;
+  void check_group(std::int64_t group) const;
+  HostProblem host_problem(std::int64_t blocks) const;  // of one group
+  HostSetting forecast_setting() const;
+  DensePasses choose_dense(std::int64_t blocks) const;
+  void encode(std::span<const sparse::Csr<float>> weights);
+  void encode_group(const sparse::Csr<float>& weights, std::int64_t group);
+  // Calls `change`; where that throws, encodes what is given again.
+  template <class Change>
+  void change_or_restore(Change&& change);
+
+  GroupSetting setting_;
+  HostOptions options_;
+  int threads_;
+  DensePasses dense_;
+  std::variant<std::vector<HostGroup<float>>, std::vector<HostGroup<Half>>,
+               std::vector<HostGroup<BFloat16>>>
+      groups_;
+  std::vector<sparse::Csr<float>> given_;
+};
+
+}  // namespace tessera::host::internal

@@ -1,0 +1,164 @@
+#include "tessera/host/internal/weights.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "tessera/base/error.hpp"
+#include "tessera/sparse/check.hpp"
+
+namespace tessera::host::internal {
+
+HostWeights::HostWeights(const Problem& problem, const HostCpu& cpu, Executor& executor,
+                         const HostOptions& options)
+    : setting_{problem, cpu, &executor, options.own_dense_kernel},
+      options_(options),
+      threads_(executor.threads()) {
+  with_type(problem.data_type, [&]<class T>(T) {
+    std::vector<HostGroup<T>> all;
+    for (std::int64_t g = 0; g < problem.size.g; ++g) all.emplace_back(setting_);
+    groups_ = std::move(all);
+  });
+}
+
+void HostWeights::check(std::span<const sparse::Csr<float>> weights) const {
+  const Problem& problem = setting_.problem;
+  if (std::ssize(weights) != problem.size.g)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("{} matrices were given; this layer has {} groups", weights.size(),
+                            problem.size.g));
+  const Dims size = problem.size_in_blocks();
+  for (const sparse::Csr<float>& w : weights) {
+    if (w.rows != size.x || w.cols != size.y || w.block != problem.block)
+      throw Error(ErrorCode::InvalidArgument,
+                  fmt::format("the weights are {} x {} in blocks of {} x {}; this layer needs {} x "
+                              "{} in blocks of {} x {}",
+                              w.rows, w.cols, w.block.rows, w.block.cols, size.x, size.y,
+                              problem.block.rows, problem.block.cols));
+    sparse::check(w);
+  }
+}
+
+void HostWeights::check_group(std::int64_t group) const {
+  if (empty())
+    throw Error(ErrorCode::InvalidArgument, "the layer has no weights yet; call set_weights first");
+  if (group < 0 || group >= std::ssize(given_))
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("group is {}; it must be in 0..{}", group, given_.size() - 1));
+}
+
+HostProblem HostWeights::host_problem(std::int64_t blocks) const {
+  const Problem& problem = setting_.problem;
+  HostProblem one{problem.size_in_blocks(), problem.block, blocks, problem.data_type};
+  one.size.g = 1;
+  return one;
+}
+
+HostSetting HostWeights::forecast_setting() const {
+  return {setting_.cpu, threads_, options_.rates ? *options_.rates : default_host_rates()};
+}
+
+DensePasses HostWeights::choose_dense(std::int64_t blocks) const {
+  const HostProblem one = host_problem(blocks);
+  DensePasses dense;
+  for (const Pass pass : {Pass::Fwd, Pass::GradA, Pass::GradW})
+    dense[pass] = options_.dense == DenseChoice::Always ||
+                  (options_.dense == DenseChoice::Auto &&
+                   forecast_dense(pass, one, forecast_setting()).seconds() <
+                       forecast_sparse(pass, one, forecast_setting()).seconds());
+  return dense;
+}
+
+void HostWeights::encode_group(const sparse::Csr<float>& weights, std::int64_t group) {
+  visit(group, [&](auto& one) { one.set(weights, dense_); });
+}
+
+// The first group's blocks decide for all groups, so that a report has one answer.
+void HostWeights::encode(std::span<const sparse::Csr<float>> weights) {
+  dense_ = choose_dense(weights[0].blocks());
+  for (std::int64_t g = 0; g < std::ssize(weights); ++g) encode_group(weights[std::size_t(g)], g);
+}
+
+template <class Change>
+void HostWeights::change_or_restore(Change&& change) {
+  try {
+    change();
+  } catch (...) {
+    dense_ = {};
+    try {
+      if (!empty()) encode(given_);
+    } catch (...) {
+      given_.clear();
+    }
+    throw;
+  }
+}
+
+void HostWeights::set(std::span<const sparse::Csr<float>> weights) {
+  check(weights);
+  std::vector<sparse::Csr<float>> copies;
+  if (empty())
+    copies.assign(weights.begin(), weights.end());
+  else
+    for (std::size_t g = 0; g < given_.size(); ++g) {  // so that the copies below cannot fail
+      given_[g].row_begin.reserve(weights[g].row_begin.size());
+      given_[g].col.reserve(weights[g].col.size());
+      given_[g].values.reserve(weights[g].values.size());
+    }
+  change_or_restore([&] { encode(weights); });
+  if (empty())
+    given_ = std::move(copies);
+  else
+    std::copy(weights.begin(), weights.end(), given_.begin());
+}
+
+void HostWeights::update(const sparse::PatternChange& change, std::int64_t group) {
+  check_group(group);
+  const auto g = std::size_t(group);
+  sparse::Csr<float> changed = sparse::with_change(given_[g], change);
+  const DensePasses before = dense_;
+  const DensePasses after = group == 0 ? choose_dense(changed.blocks()) : before;
+  change_or_restore([&] {
+    dense_ = after;
+    encode_group(changed, group);
+    for (std::int64_t other = 0; after != before && other < std::ssize(given_); ++other)
+      if (other != group) encode_group(given_[std::size_t(other)], other);
+  });
+  given_[g] = std::move(changed);
+}
+
+void HostWeights::set_values(std::span<const float> values, std::int64_t group) {
+  if (group < 0 || group >= std::ssize(given_) ||
+      values.size() != given_[std::size_t(group)].values.size())
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("set_values: {} values for group {}; this layer has {} groups, and "
+                            "each needs as many values as set_weights stored",
+                            values.size(), group, given_.size()));
+  std::copy(values.begin(), values.end(), given_[std::size_t(group)].values.begin());
+  visit(group, [&](auto& one) { one.set_values(values); });
+}
+
+const sparse::Csr<float>& HostWeights::given(std::int64_t group) const {
+  check_group(group);
+  return given_[std::size_t(group)];
+}
+
+std::int64_t HostWeights::values() const {
+  std::int64_t sum = 0;
+  for (const sparse::Csr<float>& weights : given_) sum += std::ssize(weights.values);
+  return sum;
+}
+
+HostForecast HostWeights::forecast(Pass pass) const {
+  const HostProblem one = host_problem(empty() ? 0 : given_[0].blocks());
+  const HostForecast seconds = is_dense(pass) ? forecast_dense(pass, one, forecast_setting())
+                                              : forecast_sparse(pass, one, forecast_setting());
+  return double(setting_.problem.size.g) * seconds;
+}
+
+HostCells HostWeights::cells(Pass pass) const {
+  return cells_of(pass, host_problem(empty() ? 0 : given_[0].blocks()), setting_.cpu);
+}
+
+}  // namespace tessera::host::internal

@@ -1,0 +1,217 @@
+// HostLayer::update_weights and what is left after a call that fails.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "tessera/base/error.hpp"
+#include "tessera/base/random_matrix.hpp"
+#include "tessera/host/layer.hpp"
+#include "tessera/sparse/random.hpp"
+#include "tessera/tests/host/failing_allocations.hpp"
+
+namespace tessera::host {
+namespace {
+
+const HostCpu kTiny{.cores = 2, .l1_data = Bytes(2048), .l2 = Bytes(16384), .l3 = Bytes()};
+
+template <class T>
+struct Results {
+  Matrix<T> q, s_grad;
+  std::vector<float> gradients;
+  friend bool operator==(const Results&, const Results&) = default;
+};
+
+// A layer with operands.
+template <class T>
+struct Case {
+  Problem problem;
+  HostOptions options;
+  std::unique_ptr<Executor> executor = make_executor(2);
+  HostLayer layer{problem, kTiny, *executor, options};
+  Matrix<T> s = random_matrix<T>(problem.size.g * problem.size.y, problem.size.z, 5);
+  Matrix<T> q_grad = random_matrix<T>(problem.size.g * problem.size.x, problem.size.z, 6);
+
+  Results<T> run() {
+    Results<T> r{Matrix<T>(q_grad.rows(), q_grad.cols()), Matrix<T>(s.rows(), s.cols()),
+                 std::vector<float>(std::size_t(layer.values()))};
+    layer.forward<T>(std::as_const(s).view(), r.q.view());
+    layer.grad_a<T>(std::as_const(q_grad).view(), r.s_grad.view());
+    layer.grad_w<T>(std::as_const(q_grad).view(), std::as_const(s).view(), r.gradients);
+    return r;
+  }
+};
+
+template <class T>
+Problem problem_of(Dims size, BlockShape block) {
+  return {.size = size,
+          .block = block,
+          .density = 0.2,
+          .data_type = data_type_of<T>(),
+          .grad_a = true,
+          .grad_w = true};
+}
+
+std::vector<sparse::Csr<float>> weights_of(const Problem& problem, double density,
+                                           std::uint64_t seed) {
+  const Dims whole = problem.size_in_blocks();
+  std::vector<sparse::Csr<float>> all;
+  for (std::int64_t g = 0; g < whole.g; ++g)
+    all.push_back(
+        sparse::random_pattern(whole.x, whole.y, problem.block, density, seed + std::uint64_t(g)));
+  return all;
+}
+
+// The change that makes `from` as sparse as `share` of it, plus some new blocks.
+sparse::PatternChange change_to(const sparse::Csr<float>& from, double density,
+                                std::uint64_t seed) {
+  return sparse::difference(
+      from, sparse::random_pattern(from.rows, from.cols, from.block, density, seed));
+}
+
+template <class T>
+void expect_update_as_set(BlockShape block, double before, double after, DenseChoice dense) {
+  SCOPED_TRACE(testing::Message() << block.rows << "x" << block.cols << " from " << before << " to "
+                                  << after << " dense " << int(dense));
+  const Problem problem = problem_of<T>({2, 70, 90, 40}, block);
+  Case<T> updated{problem, {.dense = dense}}, set{problem, {.dense = dense}};
+  std::vector<sparse::Csr<float>> weights = weights_of(problem, before, 3);
+  updated.layer.set_weights(weights);
+  updated.run();
+  for (const std::int64_t group : {1, 0}) {
+    sparse::Csr<float>& own = weights[std::size_t(group)];
+    const sparse::PatternChange change = change_to(own, after, 20);
+    ASSERT_FALSE(change.removed.empty() && change.added.empty());
+    EXPECT_FALSE(updated.layer.update_weights(change, group));
+    own = sparse::with_change(own, change);
+    EXPECT_EQ(updated.layer.weights(group), own);
+    set.layer.set_weights(weights);
+    EXPECT_EQ(updated.run(), set.run());
+    for (const Pass pass : {Pass::Fwd, Pass::GradA, Pass::GradW}) {
+      EXPECT_EQ(updated.layer.is_dense(pass), set.layer.is_dense(pass));
+      EXPECT_EQ(updated.layer.cells(pass), set.layer.cells(pass));
+    }
+  }
+  for (float& v : weights[1].values) v *= 0.5f;
+  updated.layer.set_values(weights[1].values, 1);
+  set.layer.set_weights(weights);
+  EXPECT_EQ(updated.run(), set.run());
+}
+
+TEST(HostChange, HasTheBitsOfSettingTheChangedWeights) {
+  for (const DenseChoice dense : {DenseChoice::Never, DenseChoice::Always, DenseChoice::Auto})
+    for (const BlockShape block : {BlockShape{1, 1}, {4, 4}, {3, 5}})
+      for (const double after : {0.0, 0.02, 0.25, 1.0}) {
+        expect_update_as_set<float>(block, 0.2, after, dense);
+        expect_update_as_set<Half>(block, 0.2, after, dense);
+      }
+}
+
+TEST(HostChange, DecidesAgainWhichPassesAreDense) {
+  const Problem problem = problem_of<float>({2, 256, 256, 64}, {1, 1});
+  Case<float> c{problem, {.dense = DenseChoice::Auto}};
+  const auto weights = weights_of(problem, 0.01, 3);
+  c.layer.set_weights(weights);
+  ASSERT_FALSE(c.layer.is_dense(Pass::Fwd));
+  const Results<float> sparse_results = c.run();
+  const sparse::PatternChange change = change_to(weights[0], 1.0, 1);
+  c.layer.update_weights(change, 0);
+  EXPECT_TRUE(c.layer.is_dense(Pass::Fwd));
+  c.layer.update_weights({change.added, change.removed}, 0);
+  EXPECT_FALSE(c.layer.is_dense(Pass::Fwd));
+  EXPECT_EQ(c.run(), sparse_results);
+}
+
+template <class Call>
+ErrorCode code_of(Call&& call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    return e.code();
+  }
+  ADD_FAILURE() << "nothing is thrown";
+  return ErrorCode::Internal;
+}
+
+TEST(HostChange, LeavesTheLayerAsItWasWhenItIsRefused) {
+  const Problem problem = problem_of<float>({2, 30, 40, 9}, {1, 1});
+  for (const DenseChoice dense : {DenseChoice::Never, DenseChoice::Always}) {
+    Case<float> c{problem, {.dense = dense}};
+    const auto weights = weights_of(problem, 0.3, 3);
+    EXPECT_EQ(code_of([&] { c.layer.update_weights({}); }), ErrorCode::InvalidArgument);
+    c.layer.set_weights(weights);
+    const Results<float> before = c.run();
+    const sparse::BlockAt stored{0, weights[0].col[0]};
+    EXPECT_EQ(code_of([&] { c.layer.update_weights({{}, {stored}}); }), ErrorCode::InvalidArgument);
+    EXPECT_EQ(code_of([&] {
+                c.layer.update_weights({{}, {{5, 40}}});
+              }),
+              ErrorCode::InvalidArgument);
+    EXPECT_EQ(code_of([&] { c.layer.update_weights({}, 2); }), ErrorCode::InvalidArgument);
+    auto outside = weights;
+    outside[1].col.back() = 4000;  // must not be read as a place
+    EXPECT_EQ(code_of([&] { c.layer.set_weights(outside); }), ErrorCode::BadInput);
+    auto unsorted = weights;
+    std::swap(unsorted[1].col[0], unsorted[1].col[1]);
+    EXPECT_EQ(code_of([&] { c.layer.set_weights(unsorted); }), ErrorCode::BadInput);
+    EXPECT_EQ(c.layer.weights(1), weights[1]);
+    EXPECT_EQ(c.run(), before);
+  }
+}
+
+// Every allocation of the call fails once: the layer must then be as it was.
+template <class Call>
+void expect_all_or_nothing(Case<float>& c, const Call& call) {
+  const Results<float> before = c.run();
+  const std::vector<sparse::Csr<float>> weights{c.layer.weights(0), c.layer.weights(1)};
+  long failed = 0;
+  for (bool throws = true; throws;) {
+    try {
+      test::fail_allocation(failed);
+      call();
+      throws = false;
+      test::fail_allocation(-1);
+    } catch (const std::bad_alloc&) {
+      test::fail_allocation(-1);
+      ++failed;
+      ASSERT_EQ(c.layer.weights(0), weights[0]);
+      ASSERT_EQ(c.layer.weights(1), weights[1]);
+      ASSERT_EQ(c.run(), before) << "after allocation " << failed;
+    }
+  }
+  EXPECT_GT(failed, 10);
+}
+
+TEST(HostChange, LeavesTheLayerAsItWasWhenMemoryRunsOut) {
+  const Problem problem = problem_of<float>({2, 40, 48, 9}, {1, 1});
+  for (const DenseChoice dense : {DenseChoice::Never, DenseChoice::Auto}) {
+    Case<float> c{problem, {.dense = dense}};
+    const auto weights = weights_of(problem, 0.1, 3), others = weights_of(problem, 0.9, 9);
+    c.layer.set_weights(weights);
+    expect_all_or_nothing(c, [&] { c.layer.set_weights(others); });
+    EXPECT_EQ(c.layer.weights(1), others[1]);
+    c.layer.set_weights(weights);
+    const sparse::PatternChange change = change_to(weights[0], 0.9, 7);
+    expect_all_or_nothing(c, [&] { c.layer.update_weights(change, 0); });
+    EXPECT_EQ(c.layer.weights(0), sparse::with_change(weights[0], change));
+  }
+}
+
+TEST(HostChange, TakesNewValuesWithoutAllocating) {
+  for (const DenseChoice dense : {DenseChoice::Never, DenseChoice::Always})
+    for (const BlockShape block : {BlockShape{1, 1}, {4, 4}}) {
+      Case<float> c{problem_of<float>({1, 96, 80, 17}, block), {.dense = dense}};
+      const auto weights = weights_of(c.problem, 0.3, 3);
+      c.layer.set_weights(weights);
+      const long before = test::allocations();
+      c.layer.set_values(weights[0].values);
+      EXPECT_EQ(test::allocations() - before, 0);
+    }
+}
+
+}  // namespace
+}  // namespace tessera::host
