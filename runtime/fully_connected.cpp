@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -38,10 +39,21 @@ struct FullyConnected::State {
   Problem problem;
   internal::OneLayout here;
   std::optional<internal::OtherLayout> there;  // GradA's own
+  Executor* executor = nullptr;
+  // Kept from call to call: gradients, and weights with values that were given in bucket order.
+  std::vector<sparse::Csr<float>> gradients = {};
+  std::vector<std::byte> encoded = {};
 
   // Which of the two runs a pass, and as which of its own.
   std::pair<const internal::OneLayout*, Pass> runs(Pass pass) const;
   Bytes high_water() const;
+
+  // `encoded` as a list of `count` values.
+  template <class T>
+  std::span<T> encoded_as(std::int64_t count) {
+    encoded.resize(std::size_t(count) * sizeof(T));
+    return {reinterpret_cast<T*>(encoded.data()), std::size_t(count)};
+  }
 
   // Refuses a call of a pass that is not there, of another type, or before there are weights.
   template <class T>
@@ -81,14 +93,15 @@ FullyConnected::FullyConnected(const Problem& problem, const planner::Plan& plan
   check_problem(problem);
   if (plan.backward.empty()) {
     state_ = std::make_unique<State>(
-        State{problem, {problem, plan, machine, mode, executor}, std::nullopt});
+        State{problem, {problem, plan, machine, mode, executor}, std::nullopt, &executor});
     return;
   }
   const auto [here, there] = planner::two_problems(problem, plan.runs_transposed(Pass::GradW));
-  state_ = std::make_unique<State>(State{
-      problem,
-      {here, plan, machine, mode, executor},
-      internal::OtherLayout({there, plan.backward.front(), machine, mode, executor}, machine)});
+  state_ = std::make_unique<State>(
+      State{problem,
+            {here, plan, machine, mode, executor},
+            internal::OtherLayout({there, plan.backward.front(), machine, mode, executor}, machine),
+            &executor});
   if (const Bytes most = state_->high_water(); most > machine.tile_memory)
     throw Error(ErrorCode::LimitExceeded,
                 fmt::format("a tile needs {} bytes for the buckets of both layouts, but {} has {} "
@@ -102,7 +115,8 @@ FullyConnected& FullyConnected::operator=(FullyConnected&&) noexcept = default;
 
 std::optional<partitioner::Misfit> FullyConnected::set_weights(
     std::span<const sparse::CheckedCsr<float>> weights, const partitioner::EncodeOptions& options) {
-  auto& [problem, here, there] = *state_;
+  auto& here = state_->here;
+  auto& there = state_->there;
   here.weights().check(weights);  // in the caller's words, not the transpose's
   if (there)
     if (auto misfit = there->encode(weights, options)) return misfit;
@@ -131,7 +145,8 @@ std::optional<partitioner::Misfit> FullyConnected::set_weights(
 
 std::optional<partitioner::Misfit> FullyConnected::update_weights(
     const sparse::PatternChange& change, std::int64_t group) {
-  auto& [problem, here, there] = *state_;
+  auto& here = state_->here;
+  auto& there = state_->there;
   if (!there) return here.weights().update(change, group);
   const sparse::CheckedCsr<float> before = here.weights().given(group);
   const auto undo = [&] {
@@ -150,7 +165,8 @@ std::optional<partitioner::Misfit> FullyConnected::update_weights(
 }
 
 void FullyConnected::set_values(std::span<const float> values, std::int64_t group) {
-  auto& [problem, here, there] = *state_;
+  auto& here = state_->here;
+  auto& there = state_->there;
   here.weights().set_values(values, group);
   if (there) there->set_values(values, group);
 }
@@ -187,6 +203,23 @@ bool FullyConnected::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
 }
 
 template <class T>
+bool FullyConnected::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
+                            std::span<float> gradients, const RunOptions& options,
+                            device::Ledger& ledger) {
+  State& state = *state_;
+  if (std::ssize(gradients) != values())
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("grad_w: there is space for {} gradients; this layer has {} values",
+                            gradients.size(), values()));
+  state.gradients.resize(std::size_t(state.problem.size.g));
+  if (!grad_w<T>(q_grad, s, std::span(state.gradients), options, ledger)) return false;
+  auto to = gradients.begin();
+  for (const sparse::Csr<float>& of_group : state.gradients)
+    to = std::copy(of_group.values.begin(), of_group.values.end(), to);
+  return true;
+}
+
+template <class T>
 device::Ledger FullyConnected::forward(MatrixView<const T> s, MatrixView<T> q) {
   device::Ledger ledger;
   static_cast<void>(forward<T>(s, q, {}, ledger));  // nobody asks it to stop
@@ -203,6 +236,14 @@ device::Ledger FullyConnected::grad_a(MatrixView<const T> q_grad, MatrixView<T> 
 template <class T>
 device::Ledger FullyConnected::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
                                       std::span<sparse::Csr<float>> gradients) {
+  device::Ledger ledger;
+  static_cast<void>(grad_w<T>(q_grad, s, gradients, {}, ledger));
+  return ledger;
+}
+
+template <class T>
+device::Ledger FullyConnected::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
+                                      std::span<float> gradients) {
   device::Ledger ledger;
   static_cast<void>(grad_w<T>(q_grad, s, gradients, {}, ledger));
   return ledger;
@@ -236,6 +277,60 @@ device::MemoryUse memory_use(const Problem& problem, const planner::Plan& plan,
 
 std::int64_t FullyConnected::batch() const { return state_->problem.size.z; }
 
+std::int64_t FullyConnected::values() const {
+  const internal::LayerWeights& weights = state_->here.weights();
+  std::int64_t sum = 0;
+  for (std::int64_t g = 0; !weights.empty() && g < state_->problem.size.g; ++g)
+    sum += std::ssize(weights.given(g)->values);
+  return sum;
+}
+
+template <class T>
+std::span<const T> FullyConnected::encoded_values(std::int64_t group) const {
+  state_->check_call<T>(true, "encoded_values");
+  const partitioner::Buckets& of_group = buckets(group);
+  const std::int64_t count = of_group.grid.buckets() * of_group.values_per_bucket();
+  const auto* const all = reinterpret_cast<const T*>(state_->here.weights().image().values);
+  return {all + group * count, std::size_t(count)};
+}
+
+template <class T>
+std::span<const T> FullyConnected::encoded_gradients(std::span<const float> gradients,
+                                                     std::int64_t group) {
+  const std::span<T> encoded = state_->encoded_as<T>(std::ssize(encoded_values<T>(group)));
+  const partitioner::Buckets& order = buckets(group);
+  const partitioner::TileGrid& grid = order.grid;
+  const sparse::Csr<float>& given = weights(group);
+  if (gradients.size() != given.values.size())
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("encoded_gradients: {} gradients are given; group {} has {} values",
+                            gradients.size(), group, given.values.size()));
+  if (given.block == grid.block && given.rows == grid.size.x && given.cols == grid.size.y) {
+    partitioner::refill<T, float>(order, gradients, encoded, *state_->executor);
+    return encoded;
+  }
+  sparse::CheckedCsr<float> matrix = state_->here.weights().given(group);
+  std::copy(gradients.begin(), gradients.end(), matrix.mutable_values().begin());
+  matrix = internal::in_grid(matrix, grid);
+  partitioner::refill<T, float>(order, matrix->values, encoded, *state_->executor);
+  return encoded;
+}
+
+template <class T>
+void FullyConnected::set_encoded_values(std::span<const T> values, std::int64_t group) {
+  const std::int64_t count = std::ssize(encoded_values<T>(group));
+  if (std::ssize(values) != count)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("set_encoded_values: {} values are given; the buckets of a group hold "
+                            "{} with padding",
+                            values.size(), count));
+  const std::span<T> all = state_->encoded_as<T>((group + 1) * count);
+  std::copy(values.begin(), values.end(), all.begin() + group * count);
+  sparse::Csr<float> decoded;
+  state_->here.weights().to_given<T>(all, group, decoded);
+  set_values(decoded.values, group);
+}
+
 const partitioner::Buckets& FullyConnected::buckets(std::int64_t group) const {
   return state_->here.weights().buckets(group);
 }
@@ -253,19 +348,27 @@ const sparse::Csr<float>& FullyConnected::weights(std::int64_t group) const {
 
 Bytes FullyConnected::high_water() const { return state_->high_water(); }
 
-#define TESSERA_PASSES(T)                                                                      \
-  template device::Ledger FullyConnected::forward(MatrixView<const T>, MatrixView<T>);         \
-  template device::Ledger FullyConnected::grad_a(MatrixView<const T>, MatrixView<T>);          \
-  template device::Ledger FullyConnected::grad_w(MatrixView<const T>, MatrixView<const T>,     \
-                                                 sparse::Csr<float>&);                         \
-  template device::Ledger FullyConnected::grad_w(MatrixView<const T>, MatrixView<const T>,     \
-                                                 std::span<sparse::Csr<float>>);               \
-  template bool FullyConnected::forward(MatrixView<const T>, MatrixView<T>, const RunOptions&, \
-                                        device::Ledger&);                                      \
-  template bool FullyConnected::grad_a(MatrixView<const T>, MatrixView<T>, const RunOptions&,  \
-                                       device::Ledger&);                                       \
-  template bool FullyConnected::grad_w(MatrixView<const T>, MatrixView<const T>,               \
-                                       std::span<sparse::Csr<float>>, const RunOptions&,       \
+#define TESSERA_PASSES(T)                                                                          \
+  template device::Ledger FullyConnected::forward(MatrixView<const T>, MatrixView<T>);             \
+  template device::Ledger FullyConnected::grad_a(MatrixView<const T>, MatrixView<T>);              \
+  template device::Ledger FullyConnected::grad_w(MatrixView<const T>, MatrixView<const T>,         \
+                                                 sparse::Csr<float>&);                             \
+  template device::Ledger FullyConnected::grad_w(MatrixView<const T>, MatrixView<const T>,         \
+                                                 std::span<sparse::Csr<float>>);                   \
+  template device::Ledger FullyConnected::grad_w(MatrixView<const T>, MatrixView<const T>,         \
+                                                 std::span<float>);                                \
+  template std::span<const T> FullyConnected::encoded_values(std::int64_t) const;                  \
+  template std::span<const T> FullyConnected::encoded_gradients(std::span<const float>,            \
+                                                                std::int64_t);                     \
+  template void FullyConnected::set_encoded_values(std::span<const T>, std::int64_t);              \
+  template bool FullyConnected::grad_w(MatrixView<const T>, MatrixView<const T>, std::span<float>, \
+                                       const RunOptions&, device::Ledger&);                        \
+  template bool FullyConnected::forward(MatrixView<const T>, MatrixView<T>, const RunOptions&,     \
+                                        device::Ledger&);                                          \
+  template bool FullyConnected::grad_a(MatrixView<const T>, MatrixView<T>, const RunOptions&,      \
+                                       device::Ledger&);                                           \
+  template bool FullyConnected::grad_w(MatrixView<const T>, MatrixView<const T>,                   \
+                                       std::span<sparse::Csr<float>>, const RunOptions&,           \
                                        device::Ledger&);
 TESSERA_PASSES(float)
 TESSERA_PASSES(Half)

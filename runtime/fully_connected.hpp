@@ -1,5 +1,7 @@
 #pragma once
 
+#include <concepts>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -14,6 +16,7 @@
 #include "tessera/sparse/change.hpp"
 #include "tessera/sparse/checked.hpp"
 #include "tessera/sparse/formats.hpp"
+#include "tessera/verify/run_options.hpp"
 
 namespace tessera::runtime {
 
@@ -38,6 +41,9 @@ namespace tessera::runtime {
 // executor.
 class FullyConnected {
  public:
+  // The cost of a pass: modelled cycles and counted bytes.
+  using Cost = device::Ledger;
+
   // The plan must be one for this problem and machine (planner::plan). The executor must outlive
   // the layer. Error{LimitExceeded} when a tile's memory cannot hold one of the passes.
   FullyConnected(const Problem& problem, const planner::Plan& plan, const device::Machine& machine,
@@ -82,8 +88,13 @@ class FullyConnected {
   // q_grad [g * x][z], s_grad [g * y][z] written. Needs a problem with grad_a.
   template <class T>
   device::Ledger grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad);
-  // q_grad [g * x][z], s [g * y][z]; `gradients`, one for each group, get the patterns of the
-  // weights, values in the layer's type widened to float. Needs a problem with grad_w.
+  // q_grad [g * x][z], s [g * y][z]; `gradients` get those of all groups' values, group after
+  // group, each in the order of its weights, in the layer's type widened to float. Needs a problem
+  // with grad_w.
+  template <class T>
+  device::Ledger grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
+                        std::span<float> gradients);
+  // The same as a matrix for each group, with the pattern of its weights.
   template <class T>
   device::Ledger grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
                         std::span<sparse::Csr<float>> gradients);
@@ -105,8 +116,30 @@ class FullyConnected {
                             const RunOptions& options, device::Ledger& ledger);
   template <class T>
   [[nodiscard]] bool grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
+                            std::span<float> gradients, const RunOptions& options,
+                            device::Ledger& ledger);
+  template <class T>
+  [[nodiscard]] bool grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
                             std::span<sparse::Csr<float>> gradients, const RunOptions& options,
                             device::Ledger& ledger);
+
+  // The same with the options that every layer takes, for code that runs on any of them.
+  template <class T, std::same_as<verify::RunOptions> Options>
+  [[nodiscard]] bool forward(MatrixView<const T> s, MatrixView<T> q, const Options& options,
+                             device::Ledger& ledger) {
+    return forward<T>(s, q, on_tiles(options), ledger);
+  }
+  template <class T, std::same_as<verify::RunOptions> Options>
+  [[nodiscard]] bool grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
+                            const Options& options, device::Ledger& ledger) {
+    return grad_a<T>(q_grad, s_grad, on_tiles(options), ledger);
+  }
+  template <class T, std::same_as<verify::RunOptions> Options>
+  [[nodiscard]] bool grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
+                            std::span<float> gradients, const Options& options,
+                            device::Ledger& ledger) {
+    return grad_w<T>(q_grad, s, gradients, on_tiles(options), ledger);
+  }
 
   // What runs when a pass is called. With a layout of its own GradA is the Fwd of transpose(R).
   // Error{InvalidArgument} for a pass the layer was planned without.
@@ -116,7 +149,24 @@ class FullyConnected {
 
   // The columns of its operands; batches.hpp takes others.
   std::int64_t batch() const;
+  // Values of all groups; 0 before the first set_weights.
+  std::int64_t values() const;
   const partitioner::Buckets& buckets(std::int64_t group = 0) const;
+  // The values of a group as the forward buckets hold them: [buckets][values_per_bucket], in the
+  // layer's type; buckets().source is their order. Where the machine has other blocks or sizes than
+  // the problem they have places that the weights do not store. Valid until weights or values
+  // change. O(1).
+  template <class T>
+  std::span<const T> encoded_values(std::int64_t group = 0) const;
+  // Gradients of a group, given in the order of its values (as grad_w writes them), in the order of
+  // encoded_values and rounded to the layer's type. O(values), and a conversion where the machine
+  // has other blocks or sizes than the problem; valid until the next call.
+  template <class T>
+  std::span<const T> encoded_gradients(std::span<const float> gradients, std::int64_t group = 0);
+  // set_values with values in the order of encoded_values; padding, and places that the weights do
+  // not store, are passed over. Costs set_values and O(values).
+  template <class T>
+  void set_encoded_values(std::span<const T> values, std::int64_t group = 0);
   // Of all groups, for a report: counts are sums, the fullest and the steps those of the group that
   // has most. A pass moves buckets as far as travel() says.
   partitioner::SpillStats spill() const;
@@ -128,6 +178,10 @@ class FullyConnected {
 
  private:
   struct State;
+  static RunOptions on_tiles(const verify::RunOptions& options) {
+    return {.stop = options.stop, .progress = options.progress, .self_check = options.self_check};
+  }
+
   std::unique_ptr<State> state_;
 };
 
