@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "tessera/base/random.hpp"
+#include "tessera/base/random_matrix.hpp"
+#include "tessera/host/layer.hpp"
+#include "tessera/planner/planner.hpp"
+#include "tessera/runtime/fully_connected.hpp"
+#include "tessera/sparse/random.hpp"
+#include "tessera/tests/runtime/two_layouts.hpp"
+#include "tessera/train/layer.hpp"
+
+namespace tessera::test {
+
+// Each backend makes a layer for a problem; the test of the concept runs on all of them.
+
+// This computer, with caches so small that little layers have many cells.
+struct OnHost {
+  using Layer = host::HostLayer;
+  static constexpr bool kSameBitsAfterUpdate = true;
+  static Layer make(const Problem& problem, Executor& executor) {
+    return {
+        problem, {.cores = 2, .l1_data = Bytes(2048), .l2 = Bytes(16384), .l3 = Bytes()}, executor};
+  }
+};
+
+// A modelled machine whose passes share one layout of the weights.
+struct OnTiles {
+  using Layer = runtime::FullyConnected;
+  static constexpr bool kSameBitsAfterUpdate = false;
+  static Layer make(const Problem& problem, Executor& executor) {
+    device::Machine machine = device::machine_preset("gc200");
+    machine.tiles = 8 * problem.size.g;
+    planner::Options options;
+    options.per_pass_plans = false;
+    return {problem, planner::plan_or_throw(problem, machine, options), machine,
+            device::ExchangeMode::Share, executor};
+  }
+};
+
+// A modelled machine with a second layout, in which GradA and GradW run.
+struct OnTwoLayouts {
+  using Layer = runtime::FullyConnected;
+  static constexpr bool kSameBitsAfterUpdate = false;
+  static Layer make(const Problem& problem, Executor& executor) {
+    const runtime::TwoLayouts two = runtime::two_layouts(problem, true, 8 * problem.size.g);
+    return {problem, two.plan, two.machine, device::ExchangeMode::Share, executor};
+  }
+};
+
+// A backend with the type of its operands.
+template <class B, class Element>
+struct Setting {
+  using Backend = B;
+  using T = Element;
+};
+
+inline Problem problem_of(DataType type, Dims size, BlockShape block) {
+  return {.size = size,
+          .block = block,
+          .density = 0.6,  // more than is stored, so that changed patterns fit, too
+          .data_type = type,
+          .grad_a = true,
+          .grad_w = true};
+}
+
+// A matrix for each group, with values that are not round numbers.
+inline std::vector<sparse::Csr<float>> random_weights(const Problem& problem, double density,
+                                                      std::uint64_t seed) {
+  const Dims whole = problem.size_in_blocks();
+  std::vector<sparse::Csr<float>> all;
+  Random random(seed + 100);
+  for (std::int64_t g = 0; g < whole.g; ++g) {
+    all.push_back(
+        sparse::random_pattern(whole.x, whole.y, problem.block, density, seed + std::uint64_t(g)));
+    for (float& v : all.back().values) v = float(2 * random.unit() - 1);
+  }
+  return all;
+}
+
+}  // namespace tessera::test

@@ -1,0 +1,292 @@
+// What every layer does, whatever computes it (train/layer.hpp).
+
+#include "tessera/train/layer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <stdexcept>
+#include <stop_token>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "tessera/base/error.hpp"
+#include "tessera/sparse/convert.hpp"
+#include "tessera/sparse/restrict.hpp"
+#include "tessera/tests/layers/backends.hpp"
+#include "tessera/verify/verify.hpp"
+
+namespace tessera::test {
+namespace {
+
+template <class T>
+struct Results {
+  Matrix<T> q, s_grad;
+  std::vector<float> gradients;
+  friend bool operator==(const Results&, const Results&) = default;
+};
+
+template <class Setting>
+class AnyLayer : public testing::Test {
+ protected:
+  using Backend = typename Setting::Backend;
+  using Element = typename Setting::T;
+  using L = typename Backend::Layer;
+  static_assert(train::Layer<L, Element>);
+
+  // Two groups; the sides are no multiples of the larger block.
+  static Problem problem(BlockShape block = {1, 1}) {
+    return problem_of(data_type_of<Element>(), {2, 21, 26, 12}, block);
+  }
+
+  explicit AnyLayer() : layer_(Backend::make(problem_, *executor_)) {}
+
+  void use(const Problem& problem) {
+    problem_ = problem;
+    layer_ = Backend::make(problem_, *executor_);
+  }
+  void set(const std::vector<sparse::Csr<float>>& weights) {
+    const auto misfit = layer_.set_weights(weights);
+    ASSERT_FALSE(misfit) << misfit->message;
+  }
+
+  Results<Element> zeros() const {
+    return {Matrix<Element>(q_grad_.rows(), q_grad_.cols()), Matrix<Element>(s_.rows(), s_.cols()),
+            std::vector<float>(std::size_t(layer_.values()))};
+  }
+  Results<Element> run() {
+    Results<Element> r = zeros();
+    layer_.template forward<Element>(s(), r.q.view());
+    layer_.template grad_a<Element>(q_grad(), r.s_grad.view());
+    layer_.template grad_w<Element>(q_grad(), s(), r.gradients);
+    return r;
+  }
+  MatrixView<const Element> s() const { return s_.view(); }
+  MatrixView<const Element> q_grad() const { return q_grad_.view(); }
+
+  // All three passes within the bounds of rounding, for these weights.
+  void expect_right(const std::vector<sparse::Csr<float>>& weights,
+                    const Results<Element>& results) {
+    const verify::Rounding product{data_type_of<Element>(), DataType::Float, kPartials};
+    const auto& [groups, x, y, z] = problem_.size;
+    std::size_t first = 0;
+    for (std::int64_t g = 0; g < groups; ++g) {
+      const Range xs{g * x, (g + 1) * x}, ys{g * y, (g + 1) * y}, zs{0, z};
+      const sparse::Csr<float>& given = weights[std::size_t(g)];
+      const sparse::Csr<float> r = as_used(given);
+      const auto s_g = s().sub(ys, zs), q_grad_g = q_grad().sub(xs, zs);
+      expect_ok(verify::verify_product<Element>(r, s_g, results.q.view().sub(xs, zs), product));
+      expect_ok(verify::verify_product<Element>(sparse::transpose(r), q_grad_g,
+                                                results.s_grad.view().sub(ys, zs), product));
+      sparse::Csr<float> gradient = given;
+      std::copy_n(results.gradients.begin() + std::ptrdiff_t(first), given.values.size(),
+                  gradient.values.begin());
+      first += given.values.size();
+      expect_ok(verify::verify_gradient<Element>(r, as_elements(gradient), q_grad_g, s_g,
+                                                 {gradient_type(), DataType::Float, kPartials}));
+    }
+  }
+
+  static constexpr std::int64_t kPartials = 64;  // more than any of these layers adds up
+
+  std::unique_ptr<Executor> executor_ = make_executor(2);
+  Problem problem_ = problem();
+  L layer_;
+  Matrix<Element> s_ = random_matrix<Element>(52, 12, 5),
+                  q_grad_ = random_matrix<Element>(42, 12, 6);
+
+ private:
+  // This computer's gradients are float, a machine's have the type of the layer.
+  static DataType gradient_type() {
+    return Backend::kSameBitsAfterUpdate ? DataType::Float : data_type_of<Element>();
+  }
+  static void expect_ok(const verify::Verdict& verdict) {
+    EXPECT_TRUE(verdict.ok()) << to_string(verdict);
+  }
+  sparse::Csr<float> as_elements(const sparse::Csr<float>& matrix) const {
+    return sparse::cropped(sparse::with_block(matrix, {1, 1}), problem_.size.x, problem_.size.y);
+  }
+  sparse::Csr<float> as_used(const sparse::Csr<float>& given) const {
+    sparse::Csr<float> rounded = as_elements(given);
+    for (float& v : rounded.values) v = float(Element(v));
+    return rounded;
+  }
+};
+
+using Settings =
+    testing::Types<Setting<OnHost, float>, Setting<OnHost, Half>, Setting<OnHost, BFloat16>,
+                   Setting<OnTiles, float>, Setting<OnTiles, Half>, Setting<OnTiles, BFloat16>,
+                   Setting<OnTwoLayouts, float>, Setting<OnTwoLayouts, Half>>;
+TYPED_TEST_SUITE(AnyLayer, Settings);
+
+TYPED_TEST(AnyLayer, ComputesThePassesOfItsGroups) {
+  for (const BlockShape block : {BlockShape{1, 1}, {4, 4}}) {
+    SCOPED_TRACE(block.rows);
+    this->use(this->problem(block));
+    const auto weights = random_weights(this->problem_, 0.3, 3);
+    this->set(weights);
+    EXPECT_EQ(this->layer_.batch(), 12);
+    EXPECT_EQ(this->layer_.values(), std::ssize(weights[0].values) + std::ssize(weights[1].values));
+    EXPECT_EQ(this->layer_.weights(1), weights[1]);
+    this->expect_right(weights, this->run());
+  }
+}
+
+TYPED_TEST(AnyLayer, TakesNewWeightsAndNewValues) {
+  this->set(random_weights(this->problem_, 0.5, 3));
+  this->run();
+  auto weights = random_weights(this->problem_, 0.2, 8);
+  this->set(weights);
+  this->expect_right(weights, this->run());
+  for (float& v : weights[1].values) v = 0.5f - v;
+  this->layer_.set_values(weights[1].values, 1);
+  EXPECT_EQ(this->layer_.weights(1), weights[1]);
+  this->expect_right(weights, this->run());
+}
+
+TYPED_TEST(AnyLayer, TakesAChangeOfPattern) {
+  for (const BlockShape block : {BlockShape{1, 1}, {4, 4}}) {
+    SCOPED_TRACE(block.rows);
+    this->use(this->problem(block));
+    auto weights = random_weights(this->problem_, 0.3, 3);
+    this->set(weights);
+    for (const std::int64_t group : {1, 0, 1}) {
+      sparse::Csr<float>& own = weights[std::size_t(group)];
+      const auto change =
+          sparse::difference(own, random_weights(this->problem_, 0.3, 40 + own.blocks())[0]);
+      const auto misfit = this->layer_.update_weights(change, group);
+      ASSERT_FALSE(misfit) << misfit->message;
+      own = sparse::with_change(own, change);
+      EXPECT_EQ(this->layer_.weights(group), own);
+      this->expect_right(weights, this->run());
+    }
+    const Results<typename TypeParam::T> updated = this->run();
+    this->set(weights);
+    if (TypeParam::Backend::kSameBitsAfterUpdate) {
+      EXPECT_EQ(this->run(), updated);
+    }
+  }
+}
+
+template <class Call>
+ErrorCode code_of(Call&& call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    return e.code();
+  }
+  ADD_FAILURE() << "nothing is thrown";
+  return ErrorCode::Internal;
+}
+
+TYPED_TEST(AnyLayer, RefusesCallsBeforeThereAreWeights) {
+  using T = typename TypeParam::T;
+  auto& layer = this->layer_;
+  Results<T> r = this->zeros();
+  for (const auto& call : std::vector<std::function<void()>>{
+           [&] { layer.template forward<T>(this->s(), r.q.view()); },
+           [&] { layer.template grad_a<T>(this->q_grad(), r.s_grad.view()); },
+           [&] { layer.template grad_w<T>(this->q_grad(), this->s(), r.gradients); },
+           [&] { layer.set_values({}); }, [&] { layer.update_weights({}); },
+           [&] { layer.weights(); }, [&] { layer.buckets(); },
+           [&] { layer.template encoded_values<T>(); }})
+    EXPECT_EQ(code_of(call), ErrorCode::InvalidArgument);
+  EXPECT_EQ(layer.values(), 0);
+}
+
+TYPED_TEST(AnyLayer, RefusesWhatIsNotItsOwnAndStaysAsItWas) {
+  using T = typename TypeParam::T;
+  auto& layer = this->layer_;
+  const auto weights = random_weights(this->problem_, 0.3, 3);
+  this->set(weights);
+  const Results<T> before = this->run();
+  Results<T> r = before;
+  std::vector<float> few(3);
+  const auto narrow = this->s().sub({0, 52}, {0, 11});
+  const sparse::PatternChange stored{{}, {{0, weights[0].col[0]}}};
+  for (const auto& call : std::vector<std::function<void()>>{
+           [&] { layer.set_weights(weights[0]); },
+           [&] {
+             layer.set_weights(random_weights(this->problem({2, 2}), 0.3, 3));
+           },
+           [&] { layer.template forward<T>(narrow, r.q.view()); },
+           [&] { layer.template grad_a<T>(this->s(), r.s_grad.view()); },
+           [&] { layer.template grad_w<T>(this->q_grad(), narrow, r.gradients); },
+           [&] { layer.template grad_w<T>(this->q_grad(), this->s(), few); },
+           [&] { layer.set_values(few); }, [&] { layer.set_values(weights[0].values, 2); },
+           [&] { layer.set_values(weights[0].values, -1); }, [&] { layer.weights(2); },
+           [&] { layer.update_weights(stored); }, [&] { layer.update_weights({}, 2); },
+           [&] { layer.template encoded_gradients<T>(few); }, [&] { layer.buckets(-1); },
+           [&] { layer.template set_encoded_values<T>(std::vector<T>(3)); }})
+    EXPECT_EQ(code_of(call), ErrorCode::InvalidArgument);
+  auto outside = weights;
+  outside[1].col.back() = 4000;
+  EXPECT_EQ(code_of([&] { layer.set_weights(outside); }), ErrorCode::BadInput);
+  EXPECT_EQ(layer.weights(1), weights[1]);
+  EXPECT_EQ(this->run(), before);
+}
+
+TYPED_TEST(AnyLayer, RefusesOperandsOfAnotherType) {
+  using T = typename TypeParam::T;
+  using Other = std::conditional_t<std::is_same_v<T, float>, Half, float>;
+  this->set(random_weights(this->problem_, 0.3, 3));
+  const Matrix<Other> s(52, 12);
+  Matrix<Other> q(42, 12);
+  EXPECT_EQ(code_of([&] { this->layer_.template forward<Other>(s.view(), q.view()); }),
+            ErrorCode::InvalidArgument);
+}
+
+TYPED_TEST(AnyLayer, ChecksItselfAndReportsItsSteps) {
+  using T = typename TypeParam::T;
+  auto& layer = this->layer_;
+  this->set(random_weights(this->problem_, 0.3, 3));
+  Results<T> r = this->zeros();
+  verify::Checksums checksums;
+  std::int64_t steps = 0;
+  const verify::RunOptions options{
+      .progress = [&](const verify::Progress& at) { EXPECT_EQ(at.begun, steps++); },
+      .self_check = &checksums};
+  typename TestFixture::L::Cost cost;
+  const auto expect_checked = [&](bool finished) {
+    EXPECT_TRUE(finished);
+    EXPECT_TRUE(checksums.ok());
+    EXPECT_GT(checksums.compared, 40) << "both groups";
+    EXPECT_GT(steps, 0);
+    steps = 0;
+    checksums = {};
+  };
+  expect_checked(layer.template forward<T>(this->s(), r.q.view(), options, cost));
+  expect_checked(layer.template grad_a<T>(this->q_grad(), r.s_grad.view(), options, cost));
+  expect_checked(layer.template grad_w<T>(this->q_grad(), this->s(), r.gradients, options, cost));
+  EXPECT_EQ(this->run(), r);
+}
+
+TYPED_TEST(AnyLayer, StopsBeforeAnyStep) {
+  using T = typename TypeParam::T;
+  auto& layer = this->layer_;
+  const auto weights = random_weights(this->problem_, 0.3, 3);
+  this->set(weights);
+  Results<T> r = this->zeros();
+  typename TestFixture::L::Cost cost;
+  std::stop_source stop;
+  std::int64_t steps = 0;
+  const verify::RunOptions options{.stop = stop.get_token(), .progress = [&](const auto&) {
+                                     ++steps;
+                                     stop.request_stop();
+                                   }};
+  EXPECT_FALSE(layer.template forward<T>(this->s(), r.q.view(), options, cost));
+  EXPECT_EQ(steps, 1) << "the step before which the caller asks still runs, the next does not";
+  EXPECT_FALSE(layer.template grad_a<T>(this->q_grad(), r.s_grad.view(), options, cost));
+  EXPECT_FALSE(layer.template grad_w<T>(this->q_grad(), this->s(), r.gradients, options, cost));
+  EXPECT_EQ(steps, 1) << "a pass that is stopped already begins no step";
+  const verify::RunOptions throwing{
+      .progress = [](const auto&) { throw std::runtime_error("enough"); }};
+  EXPECT_THROW(static_cast<void>(layer.template forward<T>(this->s(), r.q.view(), throwing, cost)),
+               std::runtime_error);
+  this->expect_right(weights, this->run());
+}
+
+}  // namespace
+}  // namespace tessera::test

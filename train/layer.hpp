@@ -1,0 +1,59 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "tessera/base/matrix.hpp"
+#include "tessera/partitioner/buckets.hpp"
+#include "tessera/sparse/change.hpp"
+#include "tessera/sparse/formats.hpp"
+#include "tessera/verify/run_options.hpp"
+
+namespace tessera::train {
+
+// A sparse fully connected layer whose pattern may change, with operands of type T: float, Half or
+// BFloat16. host::HostLayer computes it on this computer and runtime::FullyConnected on a modelled
+// machine; a training loop that is written for the concept compiles for both. Their headers say
+// what each function costs. All layers agree in this:
+//   * An argument that does not belong to the layer is Error{InvalidArgument}, a matrix that is not
+//     canonical Error{BadInput}; the layer is then as it was before the call.
+//   * set_weights and update_weights return what did not fit; the layer then has its old weights.
+//     On this computer every pattern fits.
+//   * Gradients and values are lists in the order of weights(group).values; grad_w writes those of
+//     all groups, one group after the other.
+//   * encoded_values and encoded_gradients are in the order of buckets(group), which
+//     step() of encoded.hpp takes.
+//   * Passes that take options overwrite `cost`, and return false when they were stopped.
+template <class L, class T = float>
+concept Layer = requires(L layer, const L& constant, std::span<const sparse::Csr<float>> weights,
+                         const sparse::Csr<float>& matrix, const sparse::PatternChange& change,
+                         std::span<const float> values, std::span<float> gradients,
+                         MatrixView<const T> in, MatrixView<T> out,
+                         const verify::RunOptions& options, typename L::Cost& cost,
+                         std::span<const T> encoded, std::int64_t group) {
+  { layer.set_weights(weights) } -> std::same_as<std::optional<partitioner::Misfit>>;
+  { layer.set_weights(matrix) } -> std::same_as<std::optional<partitioner::Misfit>>;
+  { layer.update_weights(change) } -> std::same_as<std::optional<partitioner::Misfit>>;
+  { layer.update_weights(change, group) } -> std::same_as<std::optional<partitioner::Misfit>>;
+  { layer.set_values(values) } -> std::same_as<void>;
+  { layer.set_values(values, group) } -> std::same_as<void>;
+
+  { layer.template forward<T>(in, out) } -> std::same_as<typename L::Cost>;
+  { layer.template grad_a<T>(in, out) } -> std::same_as<typename L::Cost>;
+  { layer.template grad_w<T>(in, in, gradients) } -> std::same_as<typename L::Cost>;
+  { layer.template forward<T>(in, out, options, cost) } -> std::same_as<bool>;
+  { layer.template grad_a<T>(in, out, options, cost) } -> std::same_as<bool>;
+  { layer.template grad_w<T>(in, in, gradients, options, cost) } -> std::same_as<bool>;
+
+  { constant.batch() } -> std::same_as<std::int64_t>;
+  { constant.values() } -> std::same_as<std::int64_t>;
+  { constant.weights(group) } -> std::same_as<const sparse::Csr<float>&>;
+  { constant.buckets(group) } -> std::same_as<const partitioner::Buckets&>;
+  { constant.template encoded_values<T>(group) } -> std::same_as<std::span<const T>>;
+  { layer.template encoded_gradients<T>(values, group) } -> std::same_as<std::span<const T>>;
+  { layer.template set_encoded_values<T>(encoded, group) } -> std::same_as<void>;
+};
+
+}  // namespace tessera::train
