@@ -30,10 +30,9 @@ void check_options(const Options& options) {
   if (options.search_limit < 1 || options.search_limit > kMostSearch)
     throw_range("searchLimit", fmt::format("{}", options.search_limit), "1..2^62");
   if (!options.enable_structured_rearrangements && options.poplibs_parity)
-    throw Error(
-        ErrorCode::InvalidArgument,
-        "enableStructuredRearrangements is false; with PopLibs' cost model it must be true, "
-        "because PopLibs plans the same for both; leave one of the two out");
+    throw Error(ErrorCode::InvalidArgument,
+                "enableStructuredRearrangements is false; with popLibsParity it must be true, "
+                "because PopLibs plans the same for both; leave one of the two out");
 }
 
 }  // namespace tessera::planner
