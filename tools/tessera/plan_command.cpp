@@ -9,7 +9,9 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
+#include "tessera/partitioner/forecast.hpp"
 #include "tessera/planner/explain.hpp"
+#include "tessera/runtime/fully_connected.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/inputs.hpp"
@@ -170,6 +172,24 @@ planner::Explanation explanation_of(const Answer& answer) {
                           answer.stats ? &*answer.stats : nullptr, layer.plan);
 }
 
+// The probability that a pattern nobody has seen yet spills, and the capacity that makes spills
+// rare. Patterns that are given were counted by the planner, and dense buckets hold every block.
+std::string spill_text(const Answer& answer) {
+  const planner::PlannedLayer& layer = answer.layer;
+  if (answer.stats || layer.plan.use_dense) return {};
+  constexpr double kRare = 0.001;
+  const partitioner::TileGrid grid = runtime::tile_grid(layer.problem, layer.plan, layer.machine);
+  const double density = layer.problem.density;
+  const double probability = partitioner::spill_probability(grid, density);
+  std::string text = fmt::format(
+      "spilling   a uniform random pattern of this density spills with probability {:.2g}",
+      probability);
+  if (probability > kRare)
+    text += fmt::format("; with {:.2f} times the capacity of every bucket, {:g}",
+                        partitioner::capacity_factor_for(grid, density, kRare), kRare);
+  return text + "\n";
+}
+
 std::string to_json(const Answer& answer, bool explain) {
   return with_notes(planner::plan_to_json(answer.layer),
                     {.relaxation = answer.relaxation,
@@ -183,7 +203,7 @@ std::string to_text(const Answer& answer, bool explain) {
   text += fmt::format("layer      {}\nmachine    {}: {} tiles of {} bytes\n{}",
                       to_string(layer.problem), layer.machine.name, layer.machine.tiles,
                       layer.machine.tile_memory.value, to_string(layer.plan));
-  if (explain) text += "\n" + to_text(explanation_of(answer));
+  if (explain) text += "\n" + to_text(explanation_of(answer)) + spill_text(answer);
   return internal::wrapped(text, /*indented=*/6, /*flush=*/11);
 }
 
