@@ -7,13 +7,14 @@
 namespace tessera::host {
 
 // The most floating point operations per second that one thread does at present, in registers alone
-// and with the widest vectors that Highway finds. Takes about 0.1 s for each figure.
+// and with the widest vectors that Highway finds.
 struct FloatPeak {
   std::string target;   // the instruction set
   double fused = 0;     // multiply and add in one instruction: the peak as it is usually given
   double separate = 0;  // a multiplication and an addition, each rounded
 };
 
+// Measures them. Takes about 0.1 s for each figure.
 FloatPeak measure_float_peak();
 
 // Returns the bytes per second that one thread reads repeatedly from memory of this size: the rate
