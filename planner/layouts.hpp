@@ -28,27 +28,27 @@ TwoProblems two_problems(const Problem& problem, bool grad_w_there);
 std::int64_t partial_sums(const Plan& plan, Pass pass);
 
 // The cost of moving R's values once per training step from the buckets of one layout to those of
-// another. Every tile packs the values that leave it, one exchange moves them, and every tile puts
-// the values that it received in place.
+// another, for a pattern that does not spill. Every tile receives the value buckets of all cells
+// that its own cell meets, in one exchange that depends on the plan alone. It then copies the
+// values that its index table names.
 struct RehomeCost {
-  Cycles cycles;    // packing, exchange and putting in place
-  Cycles overhead;  // the barrier and both launches
-  Bytes temp;       // of one tile: the packed values that leave and those received
+  Cycles cycles;    // exchange and copying
+  Cycles overhead;  // the barrier and the launch
+  Bytes temp;       // of one tile: the received buckets, or the buckets that pass by if some spill
+  Bytes table;      // of one tile, resident
 };
 
 // Returns the cost of the move from the layout `from` to the layout `to`.
-RehomeCost rehome_cost(const Plan& from, const Plan& to, DataType type,
+RehomeCost rehome_cost(const Plan& from, const Plan& to, const Problem& problem,
                        const device::Machine& machine);
 
-// Returns the number of tiles from which a tile of the layout `to` receives its `values`. `from`
-// and `to` are partition counts, those of `to` in the naming of the transposed layer. The number
-// follows from geometry: the pieces of a cell are consecutive ranges of its rows, and cuts at
-// different places cross.
-std::int64_t rehome_senders(Dims from, Dims to, std::int64_t values);
+// Returns the largest number of tiles whose value buckets one tile of the layout `to`, which is
+// planned for the transpose, receives.
+std::int64_t rehome_senders(const Plan& from, const Plan& to, const Problem& problem);
 
-// Returns the cycles of packing or unpacking that many values on one tile. Each value takes three
-// instructions of a worker, for a load, a store and the list of places; the values are divided
-// between the workers.
-Cycles pack_cycles(std::int64_t values, const device::Machine& machine);
+// Returns the cycles of copying that many values of a bucket by an index table on one tile. Each
+// value takes three instructions of a worker, for the word of the table, a load and a store; the
+// values are divided between the workers.
+Cycles unpack_cycles(std::int64_t values, const device::Machine& machine);
 
 }  // namespace tessera::planner

@@ -40,8 +40,9 @@ std::string plan_to_json(const PlannedLayer& layer);
 // value of the wrong type, or of a value outside its range, and with that range. Also throws it for
 // a plan that is impossible for this problem on this machine: methods, block and grain that do not
 // belong together, more tiles than the machine has, empty shares, a partition other than the
-// options pin, buckets that exceed a tile, totals that are not the sum of their terms. A file of another version is refused
-// before anything else of it is read. Linear in the text. Any number of threads may call it.
+// options pin, buckets that exceed a tile, totals that are not the sum of their terms. A file of
+// another version is refused before anything else of it is read. Linear in the text. Any number of
+// threads may call it.
 PlannedLayer plan_from_json(std::string_view text, std::string_view where);
 
 // Checks that a plan was made for this problem and machine. Throws Error{InvalidArgument} that

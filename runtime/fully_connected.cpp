@@ -80,11 +80,15 @@ std::pair<const internal::OneLayout*, Pass> FullyConnected::State::runs(Pass pas
   return {&here, pass};
 }
 
-// Both layouts' buckets lie on a tile all the time.
+// Both layouts' buckets are on a tile all the time, and the table by which values go from one to
+// the other.
 Bytes FullyConnected::State::high_water() const {
   if (!there) return here.high_water();
-  return std::max(here.high_water() + there->layout().bucket_bytes(),
-                  there->layout().high_water() + here.bucket_bytes());
+  const internal::OneLayout& other = there->layout();
+  const Bytes table = there->rehome().table_bytes();
+  return std::max({here.high_water() + other.bucket_bytes() + table,
+                   other.high_water() + here.bucket_bytes() + table,
+                   there->rehome().high_water() + here.word_bytes() + other.word_bytes()});
 }
 
 FullyConnected::FullyConnected(const Problem& problem, const planner::Plan& plan,
@@ -97,11 +101,13 @@ FullyConnected::FullyConnected(const Problem& problem, const planner::Plan& plan
     return;
   }
   const auto [here, there] = planner::two_problems(problem, plan.runs_transposed(Pass::GradW));
-  state_ = std::make_unique<State>(
-      State{problem,
-            {here, plan, machine, mode, executor},
-            internal::OtherLayout({there, plan.backward.front(), machine, mode, executor}, machine),
-            &executor});
+  internal::OneLayout forward(here, plan, machine, mode, executor);
+  internal::OneLayout own(there, plan.backward.front(), machine, mode, executor);
+  internal::RehomePass rehome({forward.grid(), own.grid(), problem.size.g}, machine, mode,
+                              executor);
+  state_ = std::make_unique<State>(State{problem, std::move(forward),
+                                         internal::OtherLayout(std::move(own), std::move(rehome)),
+                                         &executor});
   if (const Bytes most = state_->high_water(); most > machine.tile_memory)
     throw Error(ErrorCode::LimitExceeded,
                 fmt::format("a tile needs {} bytes for the buckets of both layouts, but {} has {} "

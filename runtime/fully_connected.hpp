@@ -106,8 +106,8 @@ class FullyConnected {
   // The same with a say in how the pass runs; false when options.stop ended it, and then what is
   // written is undefined but the layer is as before. The ledger, the caller's or kept from call to
   // call, is overwritten. From the second call on the same weights and operands of the same shape
-  // nothing is allocated in Share mode. With GradA's own layout the steps of the values' way are
-  // charged before the pass begins.
+  // nothing is allocated in Share mode. With GradA's own layout the steps that bring the values
+  // there run, and are counted, before those of the pass.
   template <class T>
   [[nodiscard]] bool forward(MatrixView<const T> s, MatrixView<T> q, const RunOptions& options,
                              device::Ledger& ledger);

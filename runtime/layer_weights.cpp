@@ -144,6 +144,24 @@ const sparse::CheckedCsr<float>& LayerWeights::given(std::int64_t group) const {
   return kept_[std::size_t(group)].given;
 }
 
+std::vector<std::int64_t> LayerWeights::bucket_positions(std::int64_t group) const {
+  const Matrix& matrix = kept_[std::size_t(group)];
+  const partitioner::Buckets& buckets = buckets_[std::size_t(group)];
+  const std::int64_t area = grid_.block.area();
+  std::vector<std::int64_t> in_pattern(pattern(group)->values.size());
+  for (std::size_t slot = 0; slot < buckets.source.size(); ++slot) {
+    const std::int64_t block = buckets.source[slot];
+    for (std::int64_t i = 0; block >= 0 && i < area; ++i)
+      in_pattern[std::size_t(block * area + i)] = std::int64_t(slot) * area + i;
+  }
+  if (!matrix.in_grid) return in_pattern;
+  std::vector<std::int64_t> positions;
+  positions.reserve(matrix.places.size());
+  for (const std::int64_t place : matrix.places)
+    positions.push_back(in_pattern[std::size_t(place)]);
+  return positions;
+}
+
 namespace {
 
 // Values in bucket order to their places in the pattern that was encoded; padding is left out.

@@ -86,13 +86,16 @@ Padded<T> OneLayout::operand(const char* name, MatrixView<T> view, std::int64_t 
 
 template <class T>
 bool OneLayout::product(Pass pass, MatrixView<const T> in, MatrixView<T> out,
-                        const RunOptions& options, device::Ledger& ledger) {
+                        const RunOptions& options, device::Ledger& ledger,
+                        const std::byte* values) {
   const bool forward = pass == Pass::Fwd;
   auto from = operand(forward ? "s" : "q_grad", in, forward ? &Dims::y : &Dims::x);
   auto to = operand(forward ? "q" : "s_grad", out, forward ? &Dims::x : &Dims::y);
   from.read();
   DensePass& program = forward ? *fwd_ : *grad_a_;
-  if (!program.run(weights_.image(), from.bytes(), to.bytes(), options, ledger)) return false;
+  BucketImage image = weights_.image();
+  if (values != nullptr) image.values = values;
+  if (!program.run(image, from.bytes(), to.bytes(), options, ledger)) return false;
   to.write_back();
   if (options.self_check != nullptr)
     check_layer_product<T>(pass, weights_, in, out, rounding(pass), *options.self_check);
@@ -148,10 +151,12 @@ Bytes OneLayout::high_water() const {
   return most;
 }
 
+Bytes OneLayout::word_bytes() const {
+  return Bytes((grid_.meta_words + grid_.grad_a_words) * grid_.word_bits / 8);
+}
+
 Bytes OneLayout::bucket_bytes() const {
-  const std::int64_t words = grid_.meta_words + grid_.grad_a_words;
-  return Bytes(words * grid_.word_bits / 8 +
-               grid_.blocks * grid_.block.area() * bytes_of(grid_.data_type));
+  return word_bytes() + Bytes(grid_.blocks * grid_.block.area() * bytes_of(grid_.data_type));
 }
 
 device::MemoryUse memory_of_one(const Problem& problem, const planner::Plan& plan,
@@ -166,7 +171,7 @@ device::MemoryUse memory_of_one(const Problem& problem, const planner::Plan& pla
 
 #define TESSERA_ONE_LAYOUT(T)                                                                   \
   template bool OneLayout::product(Pass, MatrixView<const T>, MatrixView<T>, const RunOptions&, \
-                                   device::Ledger&);                                            \
+                                   device::Ledger&, const std::byte*);                          \
   template bool OneLayout::gradient(MatrixView<const T>, MatrixView<const T>,                   \
                                     std::span<sparse::Csr<float>>, const RunOptions&,           \
                                     device::Ledger&);

@@ -5,7 +5,6 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/pass.hpp"
-#include "tessera/runtime/internal/rehome.hpp"
 #include "tessera/sparse/convert.hpp"
 
 namespace tessera::runtime::internal {
@@ -20,8 +19,8 @@ std::optional<partitioner::Misfit> turned_name(std::optional<partitioner::Misfit
 
 }  // namespace
 
-OtherLayout::OtherLayout(OneLayout layout, const device::Machine& machine)
-    : layout_(std::move(layout)), machine_(machine) {}
+OtherLayout::OtherLayout(OneLayout layout, RehomePass rehome)
+    : layout_(std::move(layout)), rehome_(std::move(rehome)) {}
 
 std::optional<partitioner::Misfit> OtherLayout::encode(
     std::span<const sparse::CheckedCsr<float>> weights, const partitioner::EncodeOptions& options) {
@@ -37,7 +36,7 @@ std::optional<partitioner::Misfit> OtherLayout::encode(
 void OtherLayout::take() {
   layout_.weights().take();
   places_.swap(next_places_);
-  way_.clear();
+  has_tables_ = false;
 }
 
 std::optional<partitioner::Misfit> OtherLayout::update(const sparse::PatternChange& change,
@@ -47,7 +46,7 @@ std::optional<partitioner::Misfit> OtherLayout::update(const sparse::PatternChan
     for (sparse::BlockAt& at : *blocks) std::swap(at.row, at.col);
   if (auto misfit = layout_.weights().update(turned, group)) return turned_name(std::move(misfit));
   places_[std::size_t(group)] = sparse::transpose_order(layout_.weights().given(group));
-  way_.clear();
+  has_tables_ = false;
   return std::nullopt;
 }
 
@@ -59,23 +58,74 @@ void OtherLayout::set_values(std::span<const float> values, std::int64_t group) 
   layout_.weights().set_values(turned_values_, group);
 }
 
-void OtherLayout::make_way(const LayerWeights& first) {
-  if (way_.empty())
-    way_ = rehome_steps(first.image().groups, layout_.weights().image().groups, machine_);
+void OtherLayout::make_tables(const LayerWeights& first) {
+  if (has_tables_) return;
+  for (std::size_t g = 0; g < places_.size(); ++g) {
+    const auto group = std::int64_t(g);
+    const std::vector<std::int64_t> from = first.bucket_positions(group);
+    const std::vector<std::int64_t> turned = layout_.weights().bucket_positions(group);
+    std::vector<std::int64_t> to(from.size());
+    for (std::size_t i = 0; i < to.size(); ++i) to[i] = turned[std::size_t(places_[g][i])];
+    rehome_.set_pattern(group, from, to);
+  }
+  has_tables_ = true;
 }
+
+// A fault of a later step is none of these.
+bool OtherLayout::bring_values(const LayerWeights& first, const RunOptions& options) {
+  make_tables(first);
+  RunOptions own{.stop = options.stop, .progress = options.progress};
+  if (options.tiles != nullptr) own.tiles = &way_tiles_;
+  if (options.fault && options.fault->step < rehome_.steps()) {
+    own.fault = options.fault;
+    own.struck = options.struck;
+  }
+  return rehome_.run(first.image().values, own, way_);
+}
+
+namespace {
+
+// The options of the pass whose first steps, so many of them, have run already.
+RunOptions without_steps(const RunOptions& options, std::int64_t steps) {
+  RunOptions rest = options;
+  if (options.progress)
+    rest.progress = [&options, steps](const Progress& at) {
+      options.progress({at.step, at.begun + steps});
+    };
+  if (!options.fault) return rest;
+  if (options.fault->step >= steps) {
+    rest.fault->step -= steps;
+  } else {
+    rest.fault.reset();
+    rest.struck = nullptr;
+  }
+  return rest;
+}
+
+// Copied step onto the same step as last time, whose names then have room.
+void join(const device::Ledger& first, const device::Ledger& second, device::Ledger& all) {
+  all.steps.resize(first.steps.size() + second.steps.size());
+  std::copy(second.steps.begin(), second.steps.end(),
+            std::copy(first.steps.begin(), first.steps.end(), all.steps.begin()));
+}
+
+}  // namespace
 
 template <class T>
 bool OtherLayout::grad_a(const LayerWeights& first, MatrixView<const T> q_grad,
                          MatrixView<T> s_grad, const RunOptions& options, device::Ledger& ledger) {
-  make_way(first);
-  const bool finished = layout_.product<T>(Pass::Fwd, q_grad, s_grad, options, own_);
-  // Copied step onto the same step as last time, whose names then have room.
-  ledger.steps.resize(way_.size() + own_.steps.size());
-  std::copy(own_.steps.begin(), own_.steps.end(),
-            std::copy(way_.begin(), way_.end(), ledger.steps.begin()));
-  if (options.tiles != nullptr) {  // only charged: nothing is known tile by tile
-    options.tiles->steps.insert(options.tiles->steps.begin(), way_.size(), {});
-    options.tiles->phases.insert(options.tiles->phases.begin(), way_.size(), -1);
+  own_.steps.clear();
+  if (options.tiles != nullptr) *options.tiles = {};
+  bool finished = bring_values(first, options);
+  const RunOptions rest = without_steps(options, rehome_.steps());
+  finished =
+      finished && layout_.product<T>(Pass::Fwd, q_grad, s_grad, rest, own_, rehome_.values());
+  join(way_, own_, ledger);
+  if (options.tiles != nullptr) {
+    // Their phases are not those of the program that the pass is described by.
+    auto& [steps, phases] = *options.tiles;
+    steps.insert(steps.begin(), way_tiles_.steps.begin(), way_tiles_.steps.end());
+    phases.insert(phases.begin(), way_tiles_.steps.size(), -1);
   }
   return finished;
 }

@@ -1,70 +1,341 @@
 #include "tessera/runtime/internal/rehome.hpp"
 
-#include <algorithm>
+#include <fmt/format.h>
 
-#include "tessera/codelets/cost/vector_cycles.hpp"
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "tessera/base/error.hpp"
 #include "tessera/planner/layouts.hpp"
-#include "tessera/runtime/tile_map.hpp"
+#include "tessera/runtime/internal/bound_program.hpp"
+#include "tessera/runtime/internal/home_buckets.hpp"
+#include "tessera/runtime/internal/rehome_tables.hpp"
 
 namespace tessera::runtime::internal {
 namespace {
 
+using device::SlotId;
+using device::SlotKind;
+
 constexpr const char* kPhase = "re-home values";
+constexpr std::int64_t kWordBytes = sizeof(std::uint32_t);
 
-// Values stored on each tile.
-std::vector<std::int64_t> values_of_tiles(std::span<const partitioner::Buckets> groups) {
-  const partitioner::TileGrid& grid = groups.front().grid;
-  Dims splits = grid.splits;
-  splits.g = std::ssize(groups);
-  const TileMap map(splits, TileOrder::Yzx);
-  std::vector<std::int64_t> values;
-  for (const TileId tile : map.all()) {
-    const Cell c = map.cell(tile);
-    const auto& source = groups[std::size_t(c.g)].source;
-    const auto first = source.begin() + grid.bucket_index(c.x, c.y, c.z) * grid.blocks;
-    const auto stored =
-        std::count_if(first, first + grid.blocks, [](std::int64_t at) { return at >= 0; });
-    values.push_back(stored * grid.block.area());
-  }
-  return values;
-}
-
-// A step of every tile; `cycles` of a tile by its values.
-template <class CyclesOf>
-device::StepRecord step_of(std::span<const std::int64_t> values, CyclesOf&& cycles) {
-  device::StepRecord step;
-  step.phase = kPhase;
-  step.tiles = std::ssize(values);
-  for (std::size_t tile = 0; tile < values.size(); ++tile) {
-    const Cycles here = cycles(values[tile]);
-    step.tile_sum += here;
-    if (here <= step.cycles) continue;
-    step.cycles = here;
-    step.critical_tile = TileId(static_cast<std::int32_t>(tile));
-  }
-  return step;
+// Values of `Element`'s size, from places that need not be aligned.
+template <class Element>
+void copy_value(const std::byte* from, std::byte* to) {
+  std::memcpy(to, from, sizeof(Element));
 }
 
 }  // namespace
 
-std::vector<device::StepRecord> rehome_steps(std::span<const partitioner::Buckets> from,
-                                             std::span<const partitioner::Buckets> to,
-                                             const device::Machine& machine) {
-  const std::int64_t bytes = bytes_of(from.front().grid.data_type);
-  const auto out = values_of_tiles(from), in = values_of_tiles(to);
-  const auto pack = [&](std::int64_t values) { return planner::pack_cycles(values, machine); };
-  const codelets::ExchangeWidth width{machine.exchange_bytes_per_cycle, 1};
-  device::StepRecord packing = step_of(out, pack), placing = step_of(in, pack);
-  packing.overhead = placing.overhead = machine.launch;
-  const Dims from_parts = from.front().grid.splits, to_parts = to.front().grid.splits;
-  device::StepRecord exchange = step_of(in, [&](std::int64_t values) {
-    return codelets::exchange_cycles(values * bytes, width) +
-           planner::rehome_senders(from_parts, to_parts, values) * machine.receive_start;
-  });
-  exchange.kind = device::StepKind::Exchange;
-  exchange.overhead = machine.sync;
-  for (const std::int64_t values : in) exchange.moved += Bytes(values * bytes);
-  return {packing, exchange, placing};
+struct RehomePass::State {
+  // What a tile of the second layout has.
+  struct Receiver {
+    std::vector<SlotId> met;  // a slot for each cell it meets
+    SlotId table, result;
+  };
+  struct Buffers {
+    BufferId home, nothing, table, gathered, result;
+    std::array<BufferId, 2> passing;
+  };
+
+  RehomeSpec spec;
+  RehomeTables tables;
+  BoundProgram bound{"re-home values"};
+  device::Engine engine;
+  Buffers use;
+  std::vector<SlotId> homes;  // by tile of the ring
+  std::vector<Receiver> receivers;
+  std::vector<TileId> tiles;  // that receive
+  std::array<std::vector<SlotId>, 2> passing;
+  device::Exchange gather;
+  // [far][from home, then from either buffer to the other]
+  std::array<std::array<device::Exchange, 3>, 2> pass_on;
+  int gather_node = 0;
+  std::size_t moved = 0;  // moves that have begun
+  const std::byte* from = nullptr;
+  std::vector<std::byte> result, zeros;
+
+  State(const RehomeSpec& s, const device::Machine& machine, device::ExchangeMode mode,
+        Executor& executor)
+      : spec(s),
+        tables(s.from, s.to, s.groups),
+        engine(machine, mode, executor),
+        tiles(tables.to_map().all()),
+        result(std::size_t(s.groups * s.to.buckets() * to_bytes())),
+        zeros(std::size_t(from_bytes())) {
+    declare();
+    bound.finish();
+    add_slots();
+    bound.seal(engine);
+    prepare();
+  }
+
+  std::int64_t element() const { return bytes_of(spec.from.data_type); }
+  std::int64_t from_bytes() const { return tables.from_values() * element(); }
+  std::int64_t to_bytes() const { return tables.to_values() * element(); }
+  bool passes() const { return tables.ring() > 1; }
+  MetCells met(TileId tile) const {
+    return met_cells(spec.from, spec.to, tables.to_map().cell(tile));
+  }
+
+  void declare();
+  void declare_passing();
+  void declare_picking();
+  void add_slots();
+  void prepare();
+  std::vector<device::Gather> cells_to_receivers() const;
+  std::vector<device::Gather> further(std::int64_t by, const std::vector<SlotId>& from_slots,
+                                      int into) const;
+  const PassingMove& move() const { return tables.moves()[moved - 1]; }
+  void load();
+  const std::byte* gathered_value(const device::Tile& tile, std::uint32_t entry) const;
+  template <class Element, class Put>
+  Cycles walk_table(const device::Tile& tile, Put&& put) const;
+  template <class Element>
+  Cycles unpack(const device::Tile& tile) const;
+  template <class Element>
+  Cycles pick(const device::Tile& tile) const;
+  template <class Step>
+  void compute(Step&& step);
+  void collect();
+};
+
+void RehomePass::State::declare() {
+  use.home = bound.add_buffer("values of the first layout", /*resident=*/true);
+  if (passes()) use.nothing = bound.add_buffer("no values");
+  use.table = bound.add_buffer("re-home table", /*resident=*/true);
+  use.gathered = bound.add_buffer("gathered values");
+  use.result = bound.add_buffer("bucket values", /*resident=*/true);
+  Uses loaded{{}, {use.home, use.table}};
+  if (passes()) loaded.writes.push_back(use.nothing);
+  bound.step(NodeKind::Load, "", loaded, [this] { load(); });
+  gather_node = bound.step(NodeKind::Exchange, kPhase, {{use.home}, {use.gathered}},
+                           [this] { engine.exchange(kPhase, gather); });
+  Uses unpacked{{use.home, use.gathered, use.table}, {use.result}};
+  if (passes()) unpacked.reads.push_back(use.nothing);
+  bound.step(
+      NodeKind::Compute, kPhase, unpacked,
+      [this] {
+        compute([this]<class Element>(Element, const device::Tile& tile) {
+          return unpack<Element>(tile);
+        });
+      },
+      tables.to_map().tiles());
+  if (passes()) declare_passing();
+  bound.step(NodeKind::Collect, "", {{use.result}, {}}, [this] { collect(); });
 }
+
+void RehomePass::State::declare_passing() {
+  use.passing = {bound.add_buffer("passing values"), bound.add_buffer("other passing values")};
+  bound.repeat(
+      "a spilled value has not passed yet", [this] { return moved++ < tables.moves().size(); },
+      [this] {
+        bound.step(NodeKind::Exchange, kPhase,
+                   {{use.home, use.nothing, use.passing[0], use.passing[1]},
+                    {use.passing[0], use.passing[1]}},
+                   [this] {
+                     const std::size_t way = moved == 1 ? 0 : 1 + moved % 2;
+                     engine.exchange(kPhase, pass_on[move().far][way]);
+                   });
+        bound.when(
+            "a tile picks a value at this distance", [this] { return move().wanted; },
+            [this] { declare_picking(); });
+      });
+}
+
+void RehomePass::State::declare_picking() {
+  bound.step(
+      NodeKind::Compute, kPhase, {{use.passing[0], use.passing[1], use.table}, {use.result}},
+      [this] {
+        compute([this]<class Element>(Element, const device::Tile& tile) {
+          return pick<Element>(tile);
+        });
+      },
+      tables.to_map().tiles());
+}
+
+void RehomePass::State::add_slots() {
+  const std::int64_t holders = tables.from_map().tiles();
+  for (std::int64_t t = 0; t < tables.ring(); ++t)
+    homes.push_back(engine.add_slot(
+        bound.slot(t < holders ? use.home : use.nothing, TileId(t), 1, from_bytes())));
+  for (const TileId tile : tiles) {
+    Receiver receiver;
+    for (std::int64_t k = 0; k < met(tile).count(); ++k)
+      receiver.met.push_back(
+          engine.add_slot(bound.slot(use.gathered, tile, spec.from.splits.z, from_bytes())));
+    receiver.table =
+        engine.add_slot(bound.slot(use.table, tile, 1, tables.to_values() * kWordBytes));
+    receiver.result = engine.add_slot(bound.slot(use.result, tile, 1, to_bytes(), SlotKind::Owned));
+    receivers.push_back(std::move(receiver));
+  }
+  for (int buffer = 0; passes() && buffer < 2; ++buffer)
+    for (std::int64_t t = 0; t < tables.ring(); ++t)
+      passing[std::size_t(buffer)].push_back(engine.add_slot(
+          bound.slot(use.passing[std::size_t(buffer)], TileId(t), 1, from_bytes())));
+}
+
+// The buckets of a cell to all tiles whose cells it meets.
+std::vector<device::Gather> RehomePass::State::cells_to_receivers() const {
+  const Dims& splits = spec.from.splits;
+  const std::int64_t cells = splits.x * splits.y;
+  std::vector<device::Gather> gathers(std::size_t(spec.groups * cells));
+  for (std::int64_t g = 0; g < spec.groups; ++g)
+    for (std::int64_t x = 0; x < splits.x; ++x)
+      for (std::int64_t y = 0; y < splits.y; ++y)
+        for (std::int64_t z = 0; z < splits.z; ++z) {
+          const TileId tile = tables.from_map().tile({x, y, z, g});
+          gathers[std::size_t(g * cells + x * splits.y + y)].pieces.push_back(
+              {homes[std::size_t(tile.value)], {0, 1}});
+        }
+  for (const TileId tile : tiles) {
+    const MetCells cells_met = met(tile);
+    const std::int64_t g = tables.to_map().cell(tile).g;
+    for (std::int64_t x = cells_met.x.begin; x < cells_met.x.end; ++x)
+      for (std::int64_t y = cells_met.y.begin; y < cells_met.y.end; ++y)
+        gathers[std::size_t(g * cells + x * splits.y + y)].destinations.push_back(
+            receivers[std::size_t(tile.value)].met[std::size_t(cells_met.index(x, y))]);
+  }
+  std::erase_if(gathers, [](const device::Gather& g) { return g.destinations.empty(); });
+  return gathers;
+}
+
+std::vector<device::Gather> RehomePass::State::further(std::int64_t by,
+                                                       const std::vector<SlotId>& from_slots,
+                                                       int into) const {
+  std::vector<device::Gather> gathers;
+  for (std::int64_t t = 0; t < tables.ring(); ++t)
+    gathers.push_back({{{from_slots[std::size_t(t)], {0, 1}}},
+                       {passing[std::size_t(into)][std::size_t((t + by) % tables.ring())]}});
+  return gathers;
+}
+
+void RehomePass::State::prepare() {
+  gather = engine.prepare(cells_to_receivers());
+  bound.set_moves(gather_node, gather.moved);
+  if (!passes()) return;
+  for (const bool far : {false, true}) {
+    const std::int64_t by = far ? tables.stride() : 1;
+    pass_on[far] = {engine.prepare(further(by, homes, 0)),
+                    engine.prepare(further(by, passing[0], 1)),
+                    engine.prepare(further(by, passing[1], 0))};
+  }
+}
+
+void RehomePass::State::load() {
+  moved = 0;
+  for (std::size_t t = 0; t < homes.size(); ++t) {
+    const std::byte* values = zeros.data();
+    if (std::int64_t(t) < tables.from_map().tiles()) {
+      const Cell c = tables.from_map().cell(TileId(std::int64_t(t)));
+      const std::int64_t bucket = c.g * spec.from.buckets() + spec.from.bucket_index(c.x, c.y, c.z);
+      values = from + bucket * from_bytes();
+    }
+    engine.load(homes[t], one_row(values, from_bytes()));
+  }
+  for (const TileId tile : tiles)
+    engine.load(receivers[std::size_t(tile.value)].table,
+                one_row(tables.of_tile(tile).data(), tables.to_values() * kWordBytes));
+}
+
+template <class Step>
+void RehomePass::State::compute(Step&& step) {
+  engine.compute(kPhase, tiles, [&](const device::Tile& tile) {
+    return element() == 2 ? step(std::uint16_t{}, tile) : step(std::uint32_t{}, tile);
+  });
+}
+
+// Where the value of an entry below reach() is.
+const std::byte* RehomePass::State::gathered_value(const device::Tile& tile,
+                                                   std::uint32_t entry) const {
+  const Receiver& receiver = receivers[std::size_t(tile.id().value)];
+  const std::int64_t a_cell = spec.from.splits.z * tables.from_values(), cell = entry / a_cell;
+  if (cell >= std::ssize(receiver.met))  // only memory that changed by itself says so
+    throw Error(ErrorCode::CheckFailed,
+                fmt::format("self-check: a word of the re-home table of tile {} is {}; the tile "
+                            "has gathered {} values",
+                            tile.id().value, entry, std::ssize(receiver.met) * a_cell));
+  return tile.view(receiver.met[std::size_t(cell)]).data + entry % a_cell * element();
+}
+
+// Calls put(entry, place) for each value of the tile's bucket.
+template <class Element, class Put>
+Cycles RehomePass::State::walk_table(const device::Tile& tile, Put&& put) const {
+  const Receiver& receiver = receivers[std::size_t(tile.id().value)];
+  const std::byte* table = tile.view(receiver.table).data;
+  std::byte* to = tile.view(receiver.result).data;
+  for (std::int64_t i = 0; i < tables.to_values(); ++i) {
+    std::uint32_t entry = 0;
+    std::memcpy(&entry, table + i * kWordBytes, sizeof(entry));
+    put(entry, to + i * std::int64_t(sizeof(Element)));
+  }
+  return planner::unpack_cycles(tables.to_values(), engine.machine());
+}
+
+template <class Element>
+Cycles RehomePass::State::unpack(const device::Tile& tile) const {
+  const std::byte* own = tile.view(homes[std::size_t(tile.id().value)]).data;
+  return walk_table<Element>(tile, [&](std::uint32_t entry, std::byte* to) {
+    const std::int64_t at = entry - tables.reach();  // in the tile's own bucket
+    if (at < 0)
+      copy_value<Element>(gathered_value(tile, entry), to);
+    else if (at < tables.from_values())
+      copy_value<Element>(own + at * std::int64_t(sizeof(Element)), to);
+    else
+      std::memset(to, 0, sizeof(Element));
+  });
+}
+
+template <class Element>
+Cycles RehomePass::State::pick(const device::Tile& tile) const {
+  const auto& slots = passing[1 - moved % 2];
+  const std::byte* values = tile.view(slots[std::size_t(tile.id().value)]).data;
+  const std::int64_t begin = tables.reach() + move().distance * tables.from_values();
+  return walk_table<Element>(tile, [&](std::uint32_t entry, std::byte* to) {
+    const std::int64_t at = entry - begin;
+    if (at >= 0 && at < tables.from_values())
+      copy_value<Element>(values + at * std::int64_t(sizeof(Element)), to);
+  });
+}
+
+void RehomePass::State::collect() {
+  for (const TileId tile : tiles) {
+    const Cell c = tables.to_map().cell(tile);
+    const std::int64_t bucket = c.g * spec.to.buckets() + spec.to.bucket_index(c.x, c.y, c.z);
+    std::memcpy(result.data() + bucket * to_bytes(),
+                engine.view(receivers[std::size_t(tile.value)].result).data,
+                std::size_t(to_bytes()));
+  }
+}
+
+RehomePass::RehomePass(const RehomeSpec& spec, const device::Machine& machine,
+                       device::ExchangeMode mode, Executor& executor)
+    : state_(std::make_unique<State>(spec, machine, mode, executor)) {}
+RehomePass::~RehomePass() = default;
+RehomePass::RehomePass(RehomePass&&) noexcept = default;
+
+void RehomePass::set_pattern(std::int64_t group, std::span<const std::int64_t> from,
+                             std::span<const std::int64_t> to) {
+  state_->tables.set_pattern(group, from, to);
+}
+
+bool RehomePass::run(const std::byte* from, const RunOptions& options, device::Ledger& ledger) {
+  state_->from = from;
+  const bool finished = state_->bound.run(state_->engine, options);
+  ledger = state_->engine.ledger();
+  return finished;
+}
+
+const std::byte* RehomePass::values() const { return state_->result.data(); }
+std::int64_t RehomePass::steps() const {
+  std::int64_t steps = 2;
+  for (const PassingMove& move : state_->tables.moves()) steps += 1 + move.wanted;
+  return steps;
+}
+Bytes RehomePass::high_water() const { return state_->engine.high_water(); }
+Bytes RehomePass::table_bytes() const { return Bytes(state_->tables.to_values() * kWordBytes); }
 
 }  // namespace tessera::runtime::internal

@@ -18,14 +18,13 @@ struct RunOptions {
   // As verify::RunOptions has them.
   std::stop_token stop = {};
   std::function<void(const Progress&)> progress = {};
-  // Overwritten with what every tile did in every step of the pass; costs memory and time. Steps
-  // that are only charged (values on their way to another layout) have no tiles.
+  // Overwritten with what every tile did in every step of the pass; costs memory and time.
   device::TileLedger* tiles = nullptr;
   verify::Checksums* self_check = nullptr;  // as verify::RunOptions has it
   // For trying self_check out: this bit flips in this run. Only in Isolate mode, else
-  // Error{InvalidArgument}. Steps are those of the pass's program: a layout of GradA's own has some
-  // before it that only bring values there. Words of a bucket that lead a tile astray are
-  // Error{CheckFailed}, with or without self_check.
+  // Error{InvalidArgument}. Steps are those of the ledger; with a layout of GradA's own the first
+  // of them bring the values there. Words of a bucket or of a re-home table that lead a tile astray
+  // are Error{CheckFailed}, with or without self_check.
   std::optional<device::Fault> fault = {};
   // Where it is not null: where the fault struck; none where the program has no such step, or the
   // tile not that much memory in use then.

@@ -19,7 +19,7 @@ PassCost grad_a_cost(const Plan& forward, const Plan& backward, const Problem& p
                      const device::Machine& machine) {
   PassCost cost = backward.cost.passes.front();
   cost.pass = Pass::GradA;
-  const RehomeCost move = rehome_cost(forward, backward, problem.data_type, machine);
+  const RehomeCost move = rehome_cost(forward, backward, problem, machine);
   cost.terms.insert(cost.terms.begin(), {"re-home values", move.cycles, move.temp});
   cost.terms.back().cycles += move.overhead;  // barriers and launches
   return cost;
@@ -47,7 +47,8 @@ std::optional<Plan> joined(Plan forward, const Plan& backward, const Problem& pr
     cost.temp = std::max(cost.temp, pass.temp());
   }
   cost.resident = std::max(forward.cost.resident + bucket_bytes(backward, problem, machine),
-                           backward.cost.resident + bucket_bytes(forward, problem, machine));
+                           backward.cost.resident + bucket_bytes(forward, problem, machine)) +
+                  rehome_cost(forward, backward, problem, machine).table;
   if (cost.temp > temp_bound || cost.temp + cost.resident > machine.tile_memory) return {};
   forward.cost = std::move(cost);
   forward.backward = {backward};

@@ -50,6 +50,8 @@ class LayerWeights {
   // Error{InvalidArgument} before take(), and for a group there is not.
   const partitioner::Buckets& buckets(std::int64_t group) const;
   const sparse::CheckedCsr<float>& given(std::int64_t group) const;
+  // For each value of the given pattern its position in the buckets, [buckets][values_per_bucket].
+  std::vector<std::int64_t> bucket_positions(std::int64_t group) const;
   partitioner::SpillStats spill() const;
   // Values in bucket order, [groups][buckets][values_per_bucket], at the places of the given
   // pattern. T is the C++ type of the layer's data type. Allocates nothing where `result` has room,

@@ -31,14 +31,16 @@ class OneLayout {
             device::ExchangeMode mode, Executor& executor);
 
   const Problem& problem() const { return problem_; }
+  const partitioner::TileGrid& grid() const { return grid_; }
   LayerWeights& weights() { return weights_; }
   const LayerWeights& weights() const { return weights_; }
   bool has(Pass pass) const;
 
-  // Fwd or GradA. The functions of FullyConnected that take RunOptions say the rest.
+  // Fwd or GradA. The functions of FullyConnected that take RunOptions say the rest. Where `values`
+  // is not null, they are used instead of the weights' own: in bucket order, as BucketImage's.
   template <class T>
   bool product(Pass pass, MatrixView<const T> in, MatrixView<T> out, const RunOptions& options,
-               device::Ledger& ledger);
+               device::Ledger& ledger, const std::byte* values = nullptr);
   template <class T>
   bool gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
                 std::span<sparse::Csr<float>> gradients, const RunOptions& options,
@@ -50,6 +52,7 @@ class OneLayout {
   // The most memory any tile needs in any pass, and what its buckets need of it at any time.
   Bytes high_water() const;
   Bytes bucket_bytes() const;
+  Bytes word_bytes() const;  // of those the words alone
 
  private:
   // Calls `ask` with the pass that runs this.
