@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "tessera/base/int_math.hpp"
 
@@ -32,6 +33,9 @@ std::string to_string(const Dims& dims);
 
 // The axes along which a partition index can move.
 enum class Axis { X, Y, Z };
+
+// Returns "x", "y" or "z"; the text is valid as long as the program.
+std::string_view to_string(Axis axis);
 
 // A half-open range of indices along one axis, for example one share of a partition.
 struct Range {

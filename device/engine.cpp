@@ -158,7 +158,7 @@ void Engine::begin_step() {
   if (state_->struck != nullptr) *state_->struck = struck;
 }
 
-void Engine::exchange(std::string_view phase, const Exchange& exchange) {
+void Engine::exchange(Phase phase, const Exchange& exchange) {
   begin_step();
   const auto count = static_cast<std::int64_t>(exchange.gathers.size());
   if (state_->mode == ExchangeMode::Isolate) {
@@ -170,7 +170,7 @@ void Engine::exchange(std::string_view phase, const Exchange& exchange) {
   }
   // Where nothing crosses between tiles there is nothing to wait for.
   const Cycles sync = exchange.moved > Bytes() ? state_->machine.sync : Cycles();
-  state_->ledger.steps.push_back({std::string(phase), StepKind::Exchange, exchange.cycles, sync,
+  state_->ledger.steps.push_back({phase, StepKind::Exchange, exchange.cycles, sync,
                                   exchange.critical_tile, exchange.tile_sum, exchange.moved,
                                   exchange.tiles});
   if (state_->kept != nullptr) keep_exchange(exchange);
@@ -187,16 +187,15 @@ void Engine::keep_exchange(const Exchange& exchange) {
                        Bytes(traffic.sent[std::size_t(tile)]), traffic.bytes_received(tile)});
 }
 
-void Engine::control(std::string_view phase, TileId tile) {
+void Engine::control(Phase phase, TileId tile) {
   begin_step();
   constexpr std::int64_t kWordBytes = 4;
   const Machine& machine = state_->machine;
   const Cycles told(ceil_div(kWordBytes, machine.exchange_bytes_per_cycle));
   const Cycles cycles = machine.control + told;
   const std::int64_t others = machine.tiles - 1;
-  state_->ledger.steps.push_back({std::string(phase), StepKind::Control, cycles,
-                                  machine.sync + machine.launch, tile, cycles,
-                                  Bytes(kWordBytes * others), 1});
+  state_->ledger.steps.push_back({phase, StepKind::Control, cycles, machine.sync + machine.launch,
+                                  tile, cycles, Bytes(kWordBytes * others), 1});
   if (state_->kept == nullptr) return;
   std::vector<TileFigures>& figures = state_->keep_step();
   figures.assign(std::size_t(machine.tiles), {Cycles(), Bytes(), Bytes(kWordBytes)});
@@ -225,8 +224,8 @@ void Engine::run_vertices(std::span<const TileId> tiles, Vertex vertex, void* ob
   });
 }
 
-void Engine::close_compute(std::string_view phase, std::span<const TileId> tiles) {
-  StepRecord record{.phase = std::string(phase), .kind = StepKind::Compute};
+void Engine::close_compute(Phase phase, std::span<const TileId> tiles) {
+  StepRecord record{.phase = phase, .kind = StepKind::Compute};
   record.overhead = state_->machine.launch;
   record.tiles = std::ssize(tiles);
   for (std::size_t i = 0; i < tiles.size(); ++i) {

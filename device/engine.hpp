@@ -12,6 +12,7 @@
 
 #include "tessera/base/dims.hpp"
 #include "tessera/base/executor.hpp"
+#include "tessera/base/phase.hpp"
 #include "tessera/base/units.hpp"
 #include "tessera/device/ledger.hpp"
 #include "tessera/device/machine.hpp"
@@ -190,11 +191,11 @@ class Engine {
   // The same for gathers that were changed in place; allocates nothing that an earlier call has
   // already.
   void prepare_again(Exchange& exchange) const;
-  void exchange(std::string_view phase, const Exchange& exchange);
+  void exchange(Phase phase, const Exchange& exchange);
 
   // Runs body(tile) -> Cycles on each of `tiles`, in any order; Error{Internal} for a tile twice.
   template <class Body>
-  void compute(std::string_view phase, std::span<const TileId> tiles, Body&& body) {
+  void compute(Phase phase, std::span<const TileId> tiles, Body&& body) {
     run_vertices(
         tiles,
         [](void* object, const Tile& tile) {
@@ -214,7 +215,7 @@ class Engine {
 
   // A decision: `tile` works it out from what it holds, and every other tile of the machine
   // receives it as one word of 4 bytes. Only charged; the caller goes on as it likes.
-  void control(std::string_view phase, TileId tile);
+  void control(Phase phase, TileId tile);
 
   // From here on every step is also written down tile by tile, until begin_program() or
   // keep_tiles(nullptr). Costs O(tiles) memory and time a step.
@@ -227,7 +228,7 @@ class Engine {
   using Vertex = Cycles (*)(void* object, const Tile& tile);
   void begin_step();
   void run_vertices(std::span<const TileId> tiles, Vertex vertex, void* object);
-  void close_compute(std::string_view phase, std::span<const TileId> tiles);
+  void close_compute(Phase phase, std::span<const TileId> tiles);
   void keep_exchange(const Exchange& exchange);
 
   struct State;

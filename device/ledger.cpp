@@ -2,20 +2,36 @@
 
 #include <algorithm>
 
+#include "tessera/base/error.hpp"
+
 namespace tessera::device {
 
 namespace {
 
 Cycles& cycles_of(PhaseTotal& total, StepKind kind) {
-  if (kind == StepKind::Compute) return total.compute;
-  return kind == StepKind::Exchange ? total.exchange : total.control;
+  switch (kind) {
+    case StepKind::Compute:
+      return total.compute;
+    case StepKind::Exchange:
+      return total.exchange;
+    case StepKind::Control:
+      return total.control;
+  }
+  assertion_failed("every kind of step has its column", __FILE__, __LINE__);
 }
 
 }  // namespace
 
 std::string to_string(Origin origin) {
-  if (origin == Origin::Counted) return "counted";
-  return origin == Origin::Modelled ? "modelled" : "measured";
+  switch (origin) {
+    case Origin::Counted:
+      return "counted";
+    case Origin::Modelled:
+      return "modelled";
+    case Origin::Measured:
+      return "measured";
+  }
+  assertion_failed("every origin has a name", __FILE__, __LINE__);
 }
 
 double StepRecord::imbalance() const {

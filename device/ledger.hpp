@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/phase.hpp"
 #include "tessera/base/units.hpp"
 
 namespace tessera::device {
 
-// Control: one tile decides how the program goes on and tells all others.
-enum class StepKind { Compute, Exchange, Control };
+using tessera::StepKind;
 
 // How a figure came about: from the real data, from a formula fed with them, or by a clock.
 enum class Origin { Counted, Modelled, Measured };
@@ -20,7 +20,7 @@ struct StepRecord {
   static constexpr Origin kCyclesOrigin = Origin::Modelled;  // of everything in cycles
   static constexpr Origin kBytesOrigin = Origin::Counted;    // of everything in bytes
 
-  std::string phase;
+  Phase phase = Phase::Distribute;
   StepKind kind = StepKind::Compute;
   Cycles cycles;           // of the slowest tile, without sync and launch
   Cycles overhead;         // sync before an exchange, launch of a compute step, both for control
@@ -52,7 +52,7 @@ struct TileLedger {
 
 // One row of a report: the steps of a phase added up.
 struct PhaseTotal {
-  std::string phase;
+  Phase phase = Phase::Distribute;
   std::int64_t steps = 0;
   Cycles compute, exchange, control, overhead;
   Cycles tile_sum;  // of compute steps

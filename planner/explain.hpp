@@ -24,7 +24,7 @@ struct FinerCut {
 // One term of the plan, together with its response to finer cuts.
 struct TermShare {
   Pass pass = Pass::Fwd;
-  std::string name;
+  Term name = Term::Multiply;
   Cycles cycles;
   double share = 0;                 // of the plan's cycles, 0 .. 1; 0 if the plan has none
   Bytes temp;                       // of one tile while the step runs
@@ -40,7 +40,7 @@ struct TermShare {
 // The difference between a term of another plan and the same term of the winner.
 struct TermChange {
   Pass pass = Pass::Fwd;
-  std::string name;
+  Term name = Term::Multiply;
   Cycles more;  // negative: the other plan is cheaper here
 
   friend bool operator==(const TermChange&, const TermChange&) = default;

@@ -11,8 +11,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-char letter(Axis axis) { return "xyz"[static_cast<int>(axis)]; }
-
 double percent(Cycles part, Cycles whole) {
   if (whole.value == 0) return 0;
   return 100 * static_cast<double>(part.value) / static_cast<double>(whole.value);
@@ -21,7 +19,7 @@ double percent(Cycles part, Cycles whole) {
 std::string driver_text(const TermShare& t) {
   const FinerCut* d = t.driver();
   if (d == nullptr) return "no finer cut changes it";
-  return fmt::format("{:+} with {} cut into {}, not {}", d->change.value, letter(d->axis), d->to,
+  return fmt::format("{:+} with {} cut into {}, not {}", d->change.value, to_string(d->axis), d->to,
                      d->from);
 }
 
@@ -34,7 +32,7 @@ std::string terms_text(const Explanation& e) {
     for (const TermShare& t : e.terms)
       if (t.pass == pass.pass && (t.cycles.value != 0 || t.temp.value != 0))
         text +=
-            fmt::format("    {:<29} {:>12} cycles {:5.1f} %  {} bytes{}{}\n", t.name,
+            fmt::format("    {:<29} {:>12} cycles {:5.1f} %  {} bytes{}{}\n", to_string(t.name),
                         t.cycles.value, 100 * t.share, t.temp.value,
                         t.cycles.value == 0 ? "" : "; ", t.cycles.value == 0 ? "" : driver_text(t));
   }
@@ -46,10 +44,10 @@ std::string loss_text(const Alternative& a, Cycles winner) {
                                  percent(a.loses, winner), to_string(a.plan.partition));
   if (!a.terms.empty() && a.terms.front().more.value > 0)
     text += fmt::format(", most in {}, {} ({:+})", to_string(a.terms.front().pass),
-                        a.terms.front().name, a.terms.front().more.value);
+                        to_string(a.terms.front().name), a.terms.front().more.value);
   if (!a.terms.empty() && a.terms.back().more.value < 0)
     text += fmt::format("; gains most in {}, {} ({:+})", to_string(a.terms.back().pass),
-                        a.terms.back().name, a.terms.back().more.value);
+                        to_string(a.terms.back().name), a.terms.back().more.value);
   if (a.loses.value == 0) text += "; as many cycles, decided by temporary memory and order";
   return text;
 }
@@ -83,13 +81,13 @@ Json json_of(const Dims& d) { return {{"g", d.g}, {"x", d.x}, {"y", d.y}, {"z", 
 
 Json json_of(const TermShare& t) {
   Json json = {{"pass", to_string(t.pass)},
-               {"name", t.name},
+               {"name", to_string(t.name)},
                {"cycles", t.cycles.value},
                {"share", t.share},
                {"tempBytes", t.temp.value}};
   json["finerCut"] = Json::array();
   for (const FinerCut& cut : t.finer_cut)
-    json["finerCut"].push_back({{"axis", std::string(1, letter(cut.axis))},
+    json["finerCut"].push_back({{"axis", to_string(cut.axis)},
                                 {"from", cut.from},
                                 {"to", cut.to},
                                 {"change", cut.change.value}});
@@ -105,7 +103,7 @@ Json json_of(const Alternative& a) {
   json["terms"] = Json::array();
   for (const TermChange& t : a.terms)
     json["terms"].push_back(
-        {{"pass", to_string(t.pass)}, {"name", t.name}, {"more", t.more.value}});
+        {{"pass", to_string(t.pass)}, {"name", to_string(t.name)}, {"more", t.more.value}});
   return json;
 }
 

@@ -42,7 +42,7 @@ struct TileNeed {
   Bytes operands;   // even shares of the dense operands and of their gradients
   Bytes step;       // temporary buffers of the step named below
   Pass pass = Pass::Fwd;
-  std::string step_name;
+  Term step_term = Term::Multiply;
 
   friend bool operator==(const TileNeed&, const TileNeed&) = default;
   Bytes total() const { return values + meta_info + operands + step; }

@@ -34,12 +34,9 @@ std::string change_of(const Relaxation& r) {
 Json json_of(const Dims& d) { return {{"g", d.g}, {"x", d.x}, {"y", d.y}, {"z", d.z}}; }
 
 Json json_of(const TileNeed& t) {
-  return {{"bucketValues", t.values.value},
-          {"bucketMetaInfo", t.meta_info.value},
-          {"operands", t.operands.value},
-          {"pass", to_string(t.pass)},
-          {"step", t.step_name},
-          {"stepBytes", t.step.value}};
+  return {{"bucketValues", t.values.value}, {"bucketMetaInfo", t.meta_info.value},
+          {"operands", t.operands.value},   {"pass", to_string(t.pass)},
+          {"step", to_string(t.step_term)}, {"stepBytes", t.step.value}};
 }
 
 Json json_of(const Obstacle& o) {
@@ -70,7 +67,7 @@ std::string breakdown(const TileNeed& t) {
       "  on a tile: {} bytes bucket values, {} meta-information, {} operands, {} in {}, {}; {} in "
       "all\n",
       t.values.value, t.meta_info.value, t.operands.value, t.step.value, to_string(t.pass),
-      t.step_name, t.total().value);
+      to_string(t.step_term), t.total().value);
 }
 
 }  // namespace

@@ -73,8 +73,8 @@ std::string to_string(const Plan& plan) {
                         pass.temp().value);
     for (const CostTerm& term : pass.terms)
       if (term.cycles.value != 0 || term.temp.value != 0)
-        text += fmt::format("  {:<29} {:>12} cycles {:>12} bytes\n", term.name, term.cycles.value,
-                            term.temp.value);
+        text += fmt::format("  {:<29} {:>12} cycles {:>12} bytes\n", to_string(term.name),
+                            term.cycles.value, term.temp.value);
   }
   return text;
 }

@@ -9,6 +9,7 @@
 #include "tessera/base/pass.hpp"
 #include "tessera/base/units.hpp"
 #include "tessera/codelets/cost/method.hpp"
+#include "tessera/planner/cost_term.hpp"
 
 namespace tessera::planner {
 
@@ -17,7 +18,7 @@ using codelets::Method;
 // One step of a pass in an estimate. `cycles` are those of the slowest tile; `temp` is the
 // temporary memory of one tile while the step runs.
 struct CostTerm {
-  std::string name;
+  Term name = Term::Multiply;
   Cycles cycles;
   Bytes temp;
 

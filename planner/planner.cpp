@@ -22,7 +22,7 @@ PlanCost plan_cost(const Estimate& e) {
     PassCost pass{e.passes[p].pass, {}};
     for (std::size_t s = 0; s < e.passes[p].count; ++s) {
       const Step& step = e.passes[p].steps[s];
-      pass.terms.push_back({step.name, Cycles(step.cycles), Bytes(step.temp)});
+      pass.terms.push_back({step.term, Cycles(step.cycles), Bytes(step.temp)});
     }
     cost.passes.push_back(std::move(pass));
   }

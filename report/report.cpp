@@ -18,8 +18,6 @@ namespace {
 using internal::binary_size, internal::block_name, internal::grouped, internal::write_parts;
 using Out = internal::TextOut;
 
-constexpr std::string_view kOverhead = "sync, launch";
-
 void write_machine(const LayerReport& report, Out out) {
   const device::Machine& m = report.machine;
   fmt::format_to(out, "machine   {}: {} tiles of {}, {:.3f} GHz\n", m.name, grouped(m.tiles),
@@ -108,31 +106,6 @@ void write_buckets(const LayerReport& report, Out out) {
   write_parts("spilled", parts, out);
 }
 
-// Under which phase of a run a term of the plan's cost belongs; terms of memory alone belong
-// nowhere.
-std::string_view phase_of(Pass pass, std::string_view term, bool buckets_travel) {
-  if (term == "exchange operands") return "pre-arrange";
-  if (term == "transpose values") return "transpose";
-  if (term == "rearrange operands") return "rearrange";
-  if (term == "multiply") return "distribute";
-  if (term == "exchange along z") return buckets_travel ? "propagate" : "distribute";
-  if (term == "exchange sums" || term == "reduce sums") return "reduce";
-  if (term == "cast sums") return pass == Pass::GradW ? "cast" : "reduce";
-  if (term == "re-home values") return "re-home values";
-  if (term == "propagate" || term == "control") return term;
-  if (term == "barriers and launches") return kOverhead;
-  return {};
-}
-
-Cycles planned_for(const LayerReport& report, Pass pass, std::string_view phase) {
-  Cycles sum;
-  if (const planner::PassCost* cost = report.plan.cost.find(pass))
-    for (const planner::CostTerm& term : cost->terms)
-      if (phase_of(pass, term.name, report.plan.layout_of(pass).grad_w_exchange_buckets) == phase)
-        sum += term.cycles;
-  return sum;
-}
-
 // A line of the table; figures of a row that has none are empty.
 struct Row {
   std::string pass, phase, steps, compute, exchange, cycles, planned, moved;
@@ -147,15 +120,15 @@ void write_pass(const LayerReport& report, const PassReport& pass, Out out) {
   Cycles overhead;
   for (const device::PhaseTotal& phase : pass.ledger.phases()) {
     write_row(
-        {name, phase.phase, std::to_string(phase.steps), grouped(phase.compute.value),
-         grouped(phase.exchange.value), grouped(phase.busy().value),
-         grouped(planned_for(report, pass.pass, phase.phase).value), binary_size(phase.moved)},
+        {name, std::string(to_string(phase.phase)), std::to_string(phase.steps),
+         grouped(phase.compute.value), grouped(phase.exchange.value), grouped(phase.busy().value),
+         grouped(planned_cycles(report, pass.pass, phase.phase).value), binary_size(phase.moved)},
         out);
     overhead += phase.overhead;
     name.clear();
   }
-  write_row({"", std::string(kOverhead), "", "", "", grouped(overhead.value),
-             grouped(planned_for(report, pass.pass, kOverhead).value), ""},
+  write_row({"", std::string(to_string(Phase::Overhead)), "", "", "", grouped(overhead.value),
+             grouped(planned_cycles(report, pass.pass, Phase::Overhead).value), ""},
             out);
   const planner::PassCost* planned = report.plan.cost.find(pass.pass);
   write_row({"", "total", std::to_string(pass.ledger.steps.size()), "", "",
@@ -174,7 +147,7 @@ void write_imbalance(const LayerReport& report, Out out) {
     if (uneven.longest_step < 0) continue;
     const device::StepRecord& step = pass.ledger.steps[std::size_t(uneven.longest_step)];
     fmt::format_to(out, "{:<8}{:<20}{:>12}{:>14}{:>16.2f}{:>22.2f}\n", to_string(pass.pass),
-                   fmt::format("{} {}", uneven.longest_step + 1, step.phase),
+                   fmt::format("{} {}", uneven.longest_step + 1, to_string(step.phase)),
                    grouped(step.cycles.value), step.critical_tile.value, uneven.of_longest,
                    uneven.of_compute);
   }
@@ -206,8 +179,13 @@ void write_verdicts(const LayerReport& report, Out out) {
 
 }  // namespace
 
-Cycles planned_cycles(const LayerReport& report, Pass pass, const std::string& phase) {
-  return planned_for(report, pass, phase);
+Cycles planned_cycles(const LayerReport& report, Pass pass, Phase phase) {
+  Cycles sum;
+  const bool buckets_travel = report.plan.layout_of(pass).grad_w_exchange_buckets;
+  if (const planner::PassCost* cost = report.plan.cost.find(pass))
+    for (const planner::CostTerm& term : cost->terms)
+      if (planner::phase_of(term.name, pass, buckets_travel) == phase) sum += term.cycles;
+  return sum;
 }
 
 std::optional<Cycles> dense_bound(const Problem& problem, const device::Machine& machine) {

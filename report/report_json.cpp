@@ -14,11 +14,9 @@ namespace {
 
 using internal::Json;
 
-constexpr const char* kOverhead = "sync, launch";
-
 Json to_json(const device::PhaseTotal& phase, const LayerReport& report, Pass pass) {
   return {
-      {"phase", phase.phase},
+      {"phase", to_string(phase.phase)},
       {"steps", phase.steps},
       {"compute_cycles", phase.compute.value},
       {"exchange_cycles", phase.exchange.value},
@@ -29,14 +27,9 @@ Json to_json(const device::PhaseTotal& phase, const LayerReport& report, Pass pa
       {"mean_tile_compute_cycles", double(phase.tile_sum.value) / double(report.machine.tiles)}};
 }
 
-const char* name_of(device::StepKind kind) {
-  if (kind == device::StepKind::Compute) return "compute";
-  return kind == device::StepKind::Exchange ? "exchange" : "control";
-}
-
 Json to_json(const device::StepRecord& step) {
-  return {{"phase", step.phase},
-          {"kind", name_of(step.kind)},
+  return {{"phase", to_string(step.phase)},
+          {"kind", to_string(step.kind)},
           {"cycles", step.cycles.value},
           {"overhead_cycles", step.overhead.value},
           {"slowest_tile", step.critical_tile.value},
@@ -50,7 +43,7 @@ Json to_json(const Imbalance& imbalance, const device::Ledger& ledger) {
   if (imbalance.longest_step < 0) return nullptr;
   const device::StepRecord& step = ledger.steps[std::size_t(imbalance.longest_step)];
   return {{"longest_step", imbalance.longest_step + 1},
-          {"phase", step.phase},
+          {"phase", to_string(step.phase)},
           {"cycles", step.cycles.value},
           {"slowest_tile", step.critical_tile.value},
           {"slowest_over_mean", imbalance.of_longest},
@@ -106,15 +99,16 @@ Json to_json(const LayerReport& report, const PassReport& pass, bool with_tiles)
   for (const device::PhaseTotal& phase : pass.ledger.phases())
     phases.push_back(to_json(phase, report, pass.pass));
   for (const device::StepRecord& step : pass.ledger.steps) steps.push_back(to_json(step));
-  Json json = {{"pass", to_string(pass.pass)},
-               {"cycles", pass.ledger.total().value},
-               {"planned_cycles", planned != nullptr ? planned->cycles().value : 0},
-               {"planned_overhead_cycles", planned_cycles(report, pass.pass, kOverhead).value},
-               {"moved_bytes", pass.ledger.moved().value},
-               {"phases", std::move(phases)},
-               {"steps", std::move(steps)},
-               {"imbalance", to_json(imbalance(pass.ledger), pass.ledger)},
-               {"check", internal::verdict_json(pass.verdict)}};
+  Json json = {
+      {"pass", to_string(pass.pass)},
+      {"cycles", pass.ledger.total().value},
+      {"planned_cycles", planned != nullptr ? planned->cycles().value : 0},
+      {"planned_overhead_cycles", planned_cycles(report, pass.pass, Phase::Overhead).value},
+      {"moved_bytes", pass.ledger.moved().value},
+      {"phases", std::move(phases)},
+      {"steps", std::move(steps)},
+      {"imbalance", to_json(imbalance(pass.ledger), pass.ledger)},
+      {"check", internal::verdict_json(pass.verdict)}};
   if (with_tiles && pass.tiles) json["tiles"] = to_json(*pass.tiles);
   return json;
 }
@@ -199,7 +193,8 @@ std::string to_csv(const LayerReport& report, const ReportContext& context) {
   for (const PassReport& pass : report.passes)
     for (const device::PhaseTotal& phase : pass.ledger.phases())
       text += fmt::format("{},{},{},{},{},{},{},{},{},{},{:.9g},modelled\n", problem,
-                          to_string(pass.pass), internal::csv_quoted(phase.phase), phase.steps,
+                          to_string(pass.pass),
+                          internal::csv_quoted(std::string(to_string(phase.phase))), phase.steps,
                           phase.compute.value, phase.exchange.value, phase.overhead.value,
                           (phase.compute + phase.exchange).value,
                           planned_cycles(report, pass.pass, phase.phase).value, phase.moved.value,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tessera/base/pass.hpp"
+#include "tessera/base/phase.hpp"
 #include "tessera/planner/options.hpp"
 #include "tessera/report/report.hpp"
 
@@ -29,9 +30,8 @@ struct ReportContext {
 // "passed", "failed", "unchecked" (nothing was compared), "planned" (nothing ran) or "partial".
 std::string status_of(const LayerReport& report, const ReportContext& context);
 
-// Cycles the plan has for a phase of a pass, as the table of to_text shows them; "sync, launch" is
-// the phase of barriers and launches.
-Cycles planned_cycles(const LayerReport& report, Pass pass, const std::string& phase);
+// The cycles that the plan expects of a phase of a pass, as the table of to_text shows them.
+Cycles planned_cycles(const LayerReport& report, Pass pass, Phase phase);
 
 // The report as JSON, as docs/report.schema.json says: keys in snake_case with the unit at their
 // end, cycles and bytes whole numbers, and "how" tells which figures are counted, modelled or

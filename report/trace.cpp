@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
 
 #include "tessera/base/error.hpp"
@@ -17,15 +18,10 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t kHeadEvents = 2;   // names of the process and of the machine's track
 constexpr std::int64_t kStepEvents = 3;   // overhead, step, memory
-constexpr std::size_t kLongestName = 60;  // of a phase; ours are shorter
+constexpr std::size_t kLongestName = 60;  // of a run or a machine
 constexpr int kMachineTrack = 0;
 
 std::string shown(const std::string& name) { return name.substr(0, kLongestName); }
-
-const char* kind_name(StepKind kind) {
-  if (kind == StepKind::Compute) return "compute";
-  return kind == StepKind::Exchange ? "exchange" : "control";
-}
 
 class Tracer {
  public:
@@ -78,7 +74,7 @@ class Tracer {
              first == last ? fmt::format("tile {}", first)
                            : fmt::format("slowest of tiles {}..{}", first, last));
   }
-  void add_span(const std::string& name, const char* category, std::int64_t track, Cycles length,
+  void add_span(std::string_view name, std::string_view category, std::int64_t track, Cycles length,
                 Json args) {
     args["cycles"] = length.value;
     args["origin"] = to_string(device::StepRecord::kCyclesOrigin);
@@ -108,7 +104,7 @@ class Tracer {
     if (step.overhead > Cycles())
       add_span(launches ? "launch" : "sync", "sync", kMachineTrack, step.overhead, Json::object());
     now_ += step.overhead;
-    add_span(shown(step.phase), kind_name(step.kind), kMachineTrack, step.cycles,
+    add_span(to_string(step.phase), to_string(step.kind), kMachineTrack, step.cycles,
              {{"slowest tile", step.critical_tile.value}, {"moved bytes", step.moved.value}});
     if (i < run_.tiles.steps.size() && !run_.tiles.steps[i].empty())
       for (std::int64_t track = 0; track < tracks(); ++track) add_tiles(i, track);
@@ -124,7 +120,7 @@ class Tracer {
         first, last, [](const auto& a, const auto& b) { return a.cycles < b.cycles; });
     if (slowest->cycles == Cycles()) return;
     const device::StepRecord& step = run_.ledger.steps[i];
-    add_span(shown(step.phase), kind_name(step.kind), track + 1, slowest->cycles,
+    add_span(to_string(step.phase), to_string(step.kind), track + 1, slowest->cycles,
              {{"tile", slowest - figures.begin()},
               {"sent bytes", slowest->sent.value},
               {"received bytes", slowest->received.value}});

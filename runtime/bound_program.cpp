@@ -54,9 +54,10 @@ Node& BoundProgram::add(Node node, Action action, Question question) {
   return open_->back();
 }
 
-int BoundProgram::step(NodeKind kind, std::string name, Uses uses, Action action,
+int BoundProgram::step(NodeKind kind, std::optional<Phase> phase, Uses uses, Action action,
                        std::int64_t tiles) {
-  Node node{.kind = kind, .name = std::move(name)};
+  TESSERA_ASSERT(phase.has_value() == (kind == NodeKind::Exchange || kind == NodeKind::Compute));
+  Node node{.kind = kind, .phase = phase};
   node.tiles = tiles;
   node.reads = std::move(uses.reads);
   node.writes = std::move(uses.writes);
@@ -74,16 +75,16 @@ void BoundProgram::nest(Node node, Question question, const std::function<void()
 }
 
 void BoundProgram::repeat(std::string text, Question question, const std::function<void()>& body) {
-  nest({.kind = NodeKind::Repeat, .name = std::move(text)}, std::move(question), body);
+  nest({.kind = NodeKind::Repeat, .question = std::move(text)}, std::move(question), body);
 }
 
 void BoundProgram::when(std::string text, Question question, const std::function<void()>& body) {
-  nest({.kind = NodeKind::If, .name = std::move(text)}, std::move(question), body);
+  nest({.kind = NodeKind::If, .question = std::move(text)}, std::move(question), body);
 }
 
 void BoundProgram::controlled_repeat(std::string text, std::vector<BufferId> reads,
                                      Question question, const std::function<void()>& body) {
-  Node node{.kind = NodeKind::Repeat, .name = std::move(text)};
+  Node node{.kind = NodeKind::Repeat, .question = std::move(text)};
   node.reads = std::move(reads);
   node.controlled = true;
   nest(std::move(node), std::move(question), body);
@@ -93,6 +94,10 @@ void BoundProgram::finish() {
   live_ = liveness(program_);
   access_.assign(actions_.size(), std::vector<Access>(program_.buffers.size(), Access::None));
   note_access(program_.nodes, access_);
+}
+
+void BoundProgram::check_steps(const PassForm& form) const {
+  TESSERA_ASSERT(step_order(program_) == step_order(form));
 }
 
 device::SlotSpec BoundProgram::slot(BufferId buffer, TileId tile, std::int64_t rows,
@@ -117,14 +122,14 @@ void BoundProgram::enter(const Node& node, Walk& state) const {
   const int phase = live_.phase_of[std::size_t(node.number)];
   if (phase != state.phase) state.engine.begin_phase(phase);
   state.phase = phase;
-  state.engine.allow(node.name, access_[std::size_t(node.number)]);
+  state.engine.allow(node.label(), access_[std::size_t(node.number)]);
 }
 
 bool BoundProgram::walk(const std::vector<Node>& nodes, Walk& state) const {
   for (const Node& node : nodes) {
     const auto ask = [&] {
       enter(node, state);
-      if (node.controlled) state.engine.control("control", control_tile_);
+      if (node.controlled) state.engine.control(Phase::Control, control_tile_);
       return questions_[std::size_t(node.number)]();
     };
     if (node.kind == NodeKind::Repeat) {
@@ -134,7 +139,7 @@ bool BoundProgram::walk(const std::vector<Node>& nodes, Walk& state) const {
       if (ask() && !walk(node.body, state)) return false;
     } else {
       if (state.options.stop.stop_requested()) return false;
-      if (state.options.progress) state.options.progress({node.name, state.begun});
+      if (state.options.progress) state.options.progress({node.label(), state.begun});
       ++state.begun;
       enter(node, state);
       actions_[std::size_t(node.number)]();

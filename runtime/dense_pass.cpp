@@ -24,7 +24,7 @@ DensePass::State::State(const PassSpec& s, const device::Machine& machine,
     : spec(s),
       operands(homes_of_operands),
       role{s.method == codelets::Method::ElementFwd || s.method == codelets::Method::BlockFwd},
-      bound(role.forward ? "Fwd" : "GradA"),
+      bound(to_string(role.forward ? Pass::Fwd : Pass::GradA)),
       engine(machine, mode, executor),
       map(s.parts(), TileOrder::Yzx),
       shape(internal::values_shape(s)),
@@ -35,8 +35,18 @@ DensePass::State::State(const PassSpec& s, const device::Machine& machine,
       other_words(bound, s),
       kernel(codelets::find_kernel(internal::kernel_key(s)).run) {
   declare();
+  bound.check_steps(form());
   bound.finish();
   add_slots();
+}
+
+PassForm DensePass::State::form() const {
+  const Dims& splits = spec.grid.splits;
+  return {.pass = role.forward ? Pass::Fwd : Pass::GradA,
+          .parts = {spec.groups, role.out_parts(splits), role.in_parts(splits), splits.z},
+          .transposes = turns_blocks(),
+          .fetches = !in_is_here() || splits.z > 1,
+          .casts = spec.partials_type != spec.data_type()};
 }
 
 void DensePass::State::seal() {
@@ -171,7 +181,7 @@ void DensePass::State::load() {
 // The machine turns the blocks of its own bucket over before they travel; our kernels read them
 // transposed where they lie, so only cycles and memory are charged.
 void DensePass::State::transpose() {
-  engine.compute("transpose", all, [&](const device::Tile&) {
+  engine.compute(Phase::Transpose, all, [&](const device::Tile&) {
     return codelets::transpose_blocks_cycles(spec.grid.blocks, spec.grid.block, spec.data_type(),
                                              engine.machine().workers);
   });
@@ -199,7 +209,7 @@ Cycles DensePass::State::visit(const device::Tile& tile,
 }
 
 void DensePass::State::distribute() {
-  engine.compute("distribute", all, [&](const device::Tile& tile) {
+  engine.compute(Phase::Distribute, all, [&](const device::Tile& tile) {
     const TileSlots& slots = tiles[std::size_t(tile.id().value)];
     const device::ByteRows partial = tile.view(slots.partial);
     std::memset(partial.data, 0, std::size_t(partial.bytes()));
@@ -209,7 +219,7 @@ void DensePass::State::distribute() {
 }
 
 void DensePass::State::visit_arrived() {
-  engine.compute("propagate", all, [&](const device::Tile& tile) {
+  engine.compute(Phase::Propagate, all, [&](const device::Tile& tile) {
     const BucketSlots arrived = travelling.current(tile.id());
     return visit(tile, {&arrived, 1});
   });

@@ -33,7 +33,7 @@ void DensePass::State::declare_propagation() {
         "this displacement holds something", [this] { return loop.now().compute; },
         [&] {
           bound.step(
-              NodeKind::Compute, "propagate", uses, [this] { visit_arrived(); }, map.tiles());
+              NodeKind::Compute, Phase::Propagate, uses, [this] { visit_arrived(); }, map.tiles());
         });
   });
 }
@@ -43,11 +43,11 @@ void DensePass::State::declare() {
   const bool shares = !in_is_here(), copies = spec.grid.splits.z > 1;
   internal::Uses loaded{{}, {use.home.words, use.home.payload, shares ? use.in_home : use.in}};
   if (loop.possible()) loaded.writes.push_back(loop.words());
-  bound.step(NodeKind::Load, "", loaded, [this] { load(); });
+  bound.step(NodeKind::Load, {}, loaded, [this] { load(); });
   if (turns_blocks())
     bound.step(
-        NodeKind::Compute, "transpose", {{use.home.payload}, {use.turned}}, [this] { transpose(); },
-        map.tiles());
+        NodeKind::Compute, Phase::Transpose, {{use.home.payload}, {use.turned}},
+        [this] { transpose(); }, map.tiles());
 
   internal::Uses moved;
   if (shares) moved = {{use.in_home}, {use.in}};
@@ -56,8 +56,8 @@ void DensePass::State::declare() {
     moved.reads.insert(moved.reads.end(), buckets.begin(), buckets.end());
     moved.writes.insert(moved.writes.end(), {use.arrived.words, use.arrived.payload});
   }
-  prearrange_node = bound.step(NodeKind::Exchange, "pre-arrange", moved,
-                               [this] { engine.exchange("pre-arrange", prearrange); });
+  prearrange_node = bound.step(NodeKind::Exchange, Phase::PreArrange, moved,
+                               [this] { engine.exchange(Phase::PreArrange, prearrange); });
 
   internal::Uses multiplied{{use.in}, {use.partial}};
   const auto buckets = visited_buckets();
@@ -65,10 +65,10 @@ void DensePass::State::declare() {
   if (copies)
     multiplied.reads.insert(multiplied.reads.end(), {use.arrived.words, use.arrived.payload});
   bound.step(
-      NodeKind::Compute, "distribute", multiplied, [this] { distribute(); }, map.tiles());
+      NodeKind::Compute, Phase::Distribute, multiplied, [this] { distribute(); }, map.tiles());
   declare_propagation();
   reduction.declare(bound, engine, use.partial);
-  bound.step(NodeKind::Collect, "", {{reduction.result()}, {}}, [this] { collect(); });
+  bound.step(NodeKind::Collect, {}, {{reduction.result()}, {}}, [this] { collect(); });
 }
 
 }  // namespace tessera::runtime

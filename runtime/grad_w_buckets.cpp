@@ -18,7 +18,7 @@ class GradWBuckets final : public GradWPass::Base {
   void declare_buffers() override { travelling_.declare_buffers(bound); }
 
   void declare_work() override {
-    compute("distribute", {{use.words, use.q, use.s}, {use.sums}}, [this] { distribute(); });
+    compute(Phase::Distribute, {{use.words, use.q, use.s}, {use.sums}}, [this] { distribute(); });
     if (!loop.possible()) return;
     loop.declare_loops(bound, engine, [this] { declare_turn(); });
     bound.when(
@@ -40,7 +40,7 @@ class GradWBuckets final : public GradWPass::Base {
     travelling_.add_payloads(uses.writes);
     bound.when(
         "this displacement holds something", [this] { return loop.now().compute; },
-        [&] { compute("propagate", uses, [this] { visit_arrived(); }); });
+        [&] { compute(Phase::Propagate, uses, [this] { visit_arrived(); }); });
   }
 
   void declare_way_home() {
@@ -56,13 +56,13 @@ class GradWBuckets final : public GradWPass::Base {
     return visit(tile, {bucket.meta, bucket.payload, own.q, own.s, map.cell(tile.id())});
   }
   void distribute() {
-    engine.compute("distribute", all, [&](const device::Tile& tile) {
+    engine.compute(Phase::Distribute, all, [&](const device::Tile& tile) {
       const Cycles cleared = clear_sums(tile);
       return cleared + visit_here(tile, homes_[std::size_t(tile.id().value)]);
     });
   }
   void visit_arrived() {
-    engine.compute("propagate", all, [&](const device::Tile& tile) {
+    engine.compute(Phase::Propagate, all, [&](const device::Tile& tile) {
       return visit_here(tile, travelling_.current(tile.id()));
     });
   }

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <array>
 #include <utility>
 #include <vector>
@@ -40,14 +42,14 @@ class GradWInputs final : public GradWPass::Base {
   }
 
   void declare_work() override {
-    declare_rounds("distribute", /*moved=*/false);
+    declare_rounds(Phase::Distribute, /*moved=*/false);
     if (!loop.possible()) return;
     loop.declare_loops(bound, engine, [this] {
-      declare_moves(q_, Axis::X, "x");
-      declare_moves(s_, Axis::Y, "y");
+      declare_moves(q_, Axis::X);
+      declare_moves(s_, Axis::Y);
       bound.when(
           "this displacement holds something", [this] { return loop.now().compute; },
-          [this] { declare_rounds("propagate", /*moved=*/true); });
+          [this] { declare_rounds(Phase::Propagate, /*moved=*/true); });
     });
   }
 
@@ -99,7 +101,7 @@ class GradWInputs final : public GradWPass::Base {
 
   // One round for every z: the operands of that z to all tiles of the cell, then compute. Where z
   // is not cut a tile has its operands already. A move leaves an operand in either buffer.
-  void declare_rounds(const char* phase, bool moved) {
+  void declare_rounds(Phase phase, bool moved) {
     const auto [q0, q1] = q_.buffers;
     const auto [s0, s1] = s_.buffers;
     const std::vector<BufferId> all_four{q0, s0, q1, s1};
@@ -121,17 +123,17 @@ class GradWInputs final : public GradWPass::Base {
   }
 
   // dQ varies along x and S along y, so a move along one of them takes only one operand with it.
-  void declare_moves(TravellingOperand& operand, Axis axis, const char* name) {
+  void declare_moves(TravellingOperand& operand, Axis axis) {
     const bool x = axis == Axis::X;
     if ((x ? spec.grid.splits.x : spec.grid.splits.y) == 1) return;
     for (std::size_t into = 0; into < 2; ++into)
       bound.when(
-          std::string("the next move is along ") + name + ", into the " +
-              (into == 0 ? "first" : "second") + " buffer",
+          fmt::format("the next move is along {}, into the {} buffer", to_string(axis),
+                      into == 0 ? "first" : "second"),
           [this, x, into, &operand] { return is_due(x) && operand.at != into; },
           [&] {
             move_nodes_[x ? 0 : 1].push_back(
-                bound.step(NodeKind::Exchange, "propagate",
+                bound.step(NodeKind::Exchange, Phase::Propagate,
                            {{operand.buffers[1 - into]}, {operand.buffers[into]}},
                            [this, x, &operand] { move(operand, x); }));
           });
@@ -149,7 +151,7 @@ class GradWInputs final : public GradWPass::Base {
     return true;
   }
 
-  void visit_all(const char* phase, const std::vector<SlotId>& q, const std::vector<SlotId>& s) {
+  void visit_all(Phase phase, const std::vector<SlotId>& q, const std::vector<SlotId>& s) {
     const bool clear = std::exchange(clear_first_, false);
     engine.compute(phase, all, [&](const device::Tile& tile) {
       const auto t = std::size_t(tile.id().value);
@@ -198,7 +200,7 @@ class GradWInputs final : public GradWPass::Base {
     TESSERA_ASSERT((to.x != from.x) != (to.y != from.y));
     at_ = {to.x, to.y, 0};
     fill_move(operand, x, {to.x - from.x, to.y - from.y, 0});
-    engine.exchange("propagate", move_);
+    engine.exchange(Phase::Propagate, move_);
     operand.at = 1 - operand.at;
   }
 

@@ -26,14 +26,26 @@ GradWPass::Base::Base(const PassSpec& s, GradWExchange exchange, const device::M
       all(map.all()),
       loop(s, exchange == GradWExchange::Inputs ? Served::NoZ : Served::OwnZ),
       other_words(bound, s),
-      kernel(codelets::find_kernel(internal::kernel_key(s)).run) {}
+      kernel(codelets::find_kernel(internal::kernel_key(s)).run),
+      exchange_(exchange) {}
 
 void GradWPass::Base::build() {
   declare();
+  bound.check_steps(form());
   bound.finish();
   add_tiles();
   loop.add_slots(bound, engine);
   add_own_slots();
+}
+
+PassForm GradWPass::Base::form() const {
+  const Dims& splits = spec.grid.splits;
+  return {.pass = Pass::GradW,
+          .parts = spec.parts(),
+          .fetches = splits.x * splits.y > 1,
+          .rearranges = rearranges(),
+          .buckets_travel = exchange_ == GradWExchange::Buckets,
+          .casts = casts()};
 }
 
 bool GradWPass::Base::cells_move() const {
@@ -149,7 +161,7 @@ void GradWPass::Base::load() {
 // cycles and memory are charged.
 void GradWPass::Base::rearrange() {
   const BlockShape block = spec.grid.block;
-  engine.compute("rearrange", all, [&](const device::Tile& tile) {
+  engine.compute(Phase::Rearrange, all, [&](const device::Tile& tile) {
     const Cell c = map.cell(tile.id());
     const auto side = [&](Range rows, std::int64_t length) {
       return codelets::rearrange_cycles(rows.size() / length, length, z(), spec.data_type(),
@@ -181,7 +193,7 @@ Cycles GradWPass::Base::visit(const device::Tile& tile, const Visit& v) const {
 
 void GradWPass::Base::cast() {
   TESSERA_ASSERT(spec.partials_type == DataType::Float);
-  engine.compute("cast", all, [&](const device::Tile& tile) {
+  engine.compute(Phase::Cast, all, [&](const device::Tile& tile) {
     const TileSlots& slots = slots_of(tile.id());
     const auto* from = reinterpret_cast<const float*>(tile.view(slots.sums).data);
     std::byte* result = tile.view(slots.result).data;

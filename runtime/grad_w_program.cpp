@@ -27,7 +27,7 @@ void GradWPass::Base::declare_load() {
   if (splits.x == 1) loaded.writes.push_back(use.s);
   if (splits.x > 1 || moves) loaded.writes.push_back(use.s_home);
   if (loop.possible()) loaded.writes.push_back(loop.words());
-  bound.step(NodeKind::Load, "", loaded, [this] { load(); });
+  bound.step(NodeKind::Load, {}, loaded, [this] { load(); });
 }
 
 void GradWPass::Base::declare_prearrange() {
@@ -41,11 +41,12 @@ void GradWPass::Base::declare_prearrange() {
   if (splits.y > 1 || moves) add(use.q_home, use.q);
   if (splits.x > 1 || moves) add(use.s_home, use.s);
   if (moves) add(use.words, use.words_here);
-  prearrange_node_ = bound.step(NodeKind::Exchange, "pre-arrange", moved,
-                                [this] { engine.exchange("pre-arrange", prearrange); });
+  prearrange_node_ = bound.step(NodeKind::Exchange, Phase::PreArrange, moved,
+                                [this] { engine.exchange(Phase::PreArrange, prearrange); });
   if (!rearranges()) return;
   // Into block order and back in place: our kernels read operands where they lie.
-  compute("rearrange", {{use.q, use.s}, {use.q_blocks, use.s_blocks}}, [this] { rearrange(); });
+  compute(Phase::Rearrange, {{use.q, use.s}, {use.q_blocks, use.s_blocks}},
+          [this] { rearrange(); });
 }
 
 void GradWPass::Base::declare() {
@@ -55,8 +56,8 @@ void GradWPass::Base::declare() {
   declare_load();
   declare_prearrange();
   declare_work();
-  if (casts()) compute("cast", {{use.sums}, {use.result}}, [this] { cast(); });
-  bound.step(NodeKind::Collect, "", {{use.result}, {}}, [this] { collect(); });
+  if (casts()) compute(Phase::Cast, {{use.sums}, {use.result}}, [this] { cast(); });
+  bound.step(NodeKind::Collect, {}, {{use.result}, {}}, [this] { collect(); });
 }
 
 }  // namespace tessera::runtime

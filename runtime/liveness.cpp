@@ -61,30 +61,17 @@ std::vector<int> phases_of(const Program& program, std::size_t count) {
   return component;
 }
 
-std::string kind_and_name(const Node& node) {
-  switch (node.kind) {
-    case NodeKind::Load:
-      return "load";
-    case NodeKind::Exchange:
-      return "exchange " + node.name;
-    case NodeKind::Compute:
-      return "compute " + node.name;
-    case NodeKind::Collect:
-      return "collect";
-    case NodeKind::Repeat:
-      return "loop";
-    case NodeKind::If:
-      return "if " + node.name;
-  }
-  return {};
+std::string kind_and_label(const Node& node) {
+  const std::string kind(to_string(node.kind)), label(node.label());
+  return label.empty() ? kind : kind + " " + label;
 }
 
 // A loop is called after its first step.
 std::string phase_name(const Node& node, const std::vector<const Node*>& flat) {
-  if (node.kind != NodeKind::Repeat) return kind_and_name(node);
+  if (node.kind != NodeKind::Repeat) return kind_and_label(node);
   for (std::size_t i = std::size_t(node.number); i < flat.size(); ++i)
-    if (flat[i]->is_step()) return "loop " + flat[i]->name;
-  return kind_and_name(node);
+    if (flat[i]->is_step()) return "loop " + std::string(flat[i]->label());
+  return "loop";
 }
 
 }  // namespace

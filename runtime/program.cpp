@@ -4,28 +4,12 @@
 
 #include <algorithm>
 
+#include "tessera/base/error.hpp"
+
 namespace tessera::runtime {
 namespace {
 
 constexpr std::size_t kColumns = 100;
-
-std::string kind_name(NodeKind kind) {
-  switch (kind) {
-    case NodeKind::Load:
-      return "load";
-    case NodeKind::Exchange:
-      return "exchange";
-    case NodeKind::Compute:
-      return "compute";
-    case NodeKind::Collect:
-      return "collect";
-    case NodeKind::Repeat:
-      return "repeat while";
-    case NodeKind::If:
-      return "if";
-  }
-  return {};
-}
 
 std::string names_of(const Program& program, const std::vector<BufferId>& ids) {
   std::string text;
@@ -73,13 +57,13 @@ void write_nodes(std::string& out, const Program& program, const Liveness& live,
           node.tiles > 0 ? fmt::format(" on {} tile{}", node.tiles, node.tiles == 1 ? "" : "s")
                          : "";
       write_wrapped(out,
-                    fmt::format("{}{}{}{}: {}", kind_name(node.kind), node.name.empty() ? "" : " ",
-                                node.name, on, uses_of(program, node)),
+                    fmt::format("{}{}{}{}: {}", to_string(node.kind), node.phase ? " " : "",
+                                node.label(), on, uses_of(program, node)),
                     indent);
       continue;
     }
     write_wrapped(out,
-                  fmt::format("{} {}{}", kind_name(node.kind), node.name,
+                  fmt::format("{} {}{}", to_string(node.kind), node.question,
                               node.controlled ? fmt::format(" (control reads {})",
                                                             names_of(program, node.reads))
                                               : ""),
@@ -88,7 +72,40 @@ void write_nodes(std::string& out, const Program& program, const Liveness& live,
   }
 }
 
+void append_steps(const std::vector<Node>& nodes, StepOrder& order) {
+  for (const Node& node : nodes) {
+    if (node.controlled) append_step(order, Phase::Control, StepKind::Control);
+    if (node.kind == NodeKind::Exchange) append_step(order, *node.phase, StepKind::Exchange);
+    if (node.kind == NodeKind::Compute) append_step(order, *node.phase, StepKind::Compute);
+    append_steps(node.body, order);
+  }
+}
+
 }  // namespace
+
+std::string_view to_string(NodeKind kind) {
+  switch (kind) {
+    case NodeKind::Load:
+      return "load";
+    case NodeKind::Exchange:
+      return "exchange";
+    case NodeKind::Compute:
+      return "compute";
+    case NodeKind::Collect:
+      return "collect";
+    case NodeKind::Repeat:
+      return "repeat while";
+    case NodeKind::If:
+      return "if";
+  }
+  assertion_failed("every kind of node has a name", __FILE__, __LINE__);
+}
+
+StepOrder step_order(const Program& program) {
+  StepOrder order;
+  append_steps(program.nodes, order);
+  return order;
+}
 
 std::string to_string(const Program& program) {
   const Liveness live = liveness(program);

@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "tessera/base/pass_steps.hpp"
 #include "tessera/base/units.hpp"
 
 namespace tessera::runtime {
@@ -27,11 +30,14 @@ struct Buffer {
 //   Repeat    asks, and runs its body as long as the answer is yes
 //   If        asks, and runs its body when the answer is yes
 enum class NodeKind { Load, Exchange, Compute, Collect, Repeat, If };
+// "load", "repeat while"; the text is valid as long as the program.
+std::string_view to_string(NodeKind kind);
 
 // Steps are leaves; Repeat and If have a body.
 struct Node {
   NodeKind kind = NodeKind::Compute;
-  std::string name;  // of a step: the phase its cost is booked under; else what is asked
+  std::optional<Phase> phase;  // of an exchange or compute step: the row its cost is booked under
+  std::string question;        // that Repeat or If asks
   std::vector<BufferId> reads, writes;
   Bytes moves;              // of an exchange: what all tiles receive together, at most
   std::int64_t tiles = 0;   // that take part in a step
@@ -41,6 +47,8 @@ struct Node {
 
   friend bool operator==(const Node&, const Node&) = default;
   bool is_step() const { return kind != NodeKind::Repeat && kind != NodeKind::If; }
+  // The name of the phase, else the question; empty for Load and Collect.
+  std::string_view label() const { return phase ? to_string(*phase) : question; }
 };
 
 // What a pass does, as a value: the tree that is walked when the pass runs. While a node runs the
@@ -72,6 +80,9 @@ struct Liveness {
 // From the first phase that reads or writes a buffer to the last; resident buffers live in all. A
 // buffer that no node names is Error{Internal}. O(nodes + accesses).
 Liveness liveness(const Program& program);
+
+// The steps of the program as they are written, a loop that costs control as a step of its own.
+StepOrder step_order(const Program& program);
 
 // The tree, a node a line, at most 100 columns wide: phase of liveness, kind and name, what is read
 // and written and what moves; then the buffers with their lives.

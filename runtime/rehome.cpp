@@ -19,7 +19,7 @@ namespace {
 using device::SlotId;
 using device::SlotKind;
 
-constexpr const char* kPhase = "re-home values";
+constexpr Phase kPhase = Phase::RehomeValues;
 constexpr std::int64_t kWordBytes = sizeof(std::uint32_t);
 
 // Values of `Element`'s size, from places that need not be aligned.
@@ -111,7 +111,7 @@ void RehomePass::State::declare() {
   use.result = bound.add_buffer("bucket values", /*resident=*/true);
   Uses loaded{{}, {use.home, use.table}};
   if (passes()) loaded.writes.push_back(use.nothing);
-  bound.step(NodeKind::Load, "", loaded, [this] { load(); });
+  bound.step(NodeKind::Load, std::nullopt, loaded, [this] { load(); });
   gather_node = bound.step(NodeKind::Exchange, kPhase, {{use.home}, {use.gathered}},
                            [this] { engine.exchange(kPhase, gather); });
   Uses unpacked{{use.home, use.gathered, use.table}, {use.result}};
@@ -125,7 +125,7 @@ void RehomePass::State::declare() {
       },
       tables.to_map().tiles());
   if (passes()) declare_passing();
-  bound.step(NodeKind::Collect, "", {{use.result}, {}}, [this] { collect(); });
+  bound.step(NodeKind::Collect, std::nullopt, {{use.result}, {}}, [this] { collect(); });
 }
 
 void RehomePass::State::declare_passing() {

@@ -1,5 +1,7 @@
 #include "tessera/runtime/internal/travelling_buckets.hpp"
 
+#include <fmt/format.h>
+
 #include <string>
 
 #include "tessera/base/error.hpp"
@@ -7,9 +9,8 @@
 namespace tessera::runtime::internal {
 namespace {
 
-constexpr const char* kName = "propagate";
+constexpr Phase kPhase = Phase::Propagate;
 constexpr Axis kAxes[] = {Axis::X, Axis::Y, Axis::Z};
-constexpr const char* kAxisNames[] = {"x", "y", "z"};
 constexpr const char* kBufferNames[] = {"first", "second"};
 
 std::int64_t count_along(const Dims& splits, Axis axis) {
@@ -31,7 +32,7 @@ void TravellingBuckets::declare_move(BoundProgram& program, device::Engine& engi
       "nothing has left home", [this] { return loop_.first(); },
       [&] {
         nodes_.emplace_back(
-            program.step(NodeKind::Exchange, kName, {homes, {uses_[0].words, uses_[0].payload}},
+            program.step(NodeKind::Exchange, kPhase, {homes, {uses_[0].words, uses_[0].payload}},
                          [this, &engine] { load(engine); }),
             &load_);
       });
@@ -45,14 +46,14 @@ void TravellingBuckets::declare_shifts(BoundProgram& program, device::Engine& en
       const auto a = static_cast<std::size_t>(axis);
       const BucketUse from = uses_[1 - into], to = uses_[into];
       program.when(
-          std::string("the next move is along ") + kAxisNames[a] + ", into the " +
-              kBufferNames[into] + " buffer",
+          fmt::format("the next move is along {}, into the {} buffer", to_string(axis),
+                      kBufferNames[into]),
           [this, axis, into] { return loop_.shifts(axis) && loop_.into() == into; },
           [&] {
             const device::Exchange* const shift = &shifts_[a][into];
-            nodes_.emplace_back(program.step(NodeKind::Exchange, kName,
+            nodes_.emplace_back(program.step(NodeKind::Exchange, kPhase,
                                              {{from.words, from.payload}, {to.words, to.payload}},
-                                             [&engine, shift] { engine.exchange(kName, *shift); }),
+                                             [&engine, shift] { engine.exchange(kPhase, *shift); }),
                                 shift);
           });
     }
@@ -67,8 +68,8 @@ void TravellingBuckets::declare_return(BoundProgram& program, device::Engine& en
         [&] {
           const device::Exchange* const back = &returns_[from];
           nodes_.emplace_back(
-              program.step(NodeKind::Exchange, kName, {{uses_[from].payload}, {homes}},
-                           [&engine, back] { engine.exchange(kName, *back); }),
+              program.step(NodeKind::Exchange, kPhase, {{uses_[from].payload}, {homes}},
+                           [&engine, back] { engine.exchange(kPhase, *back); }),
               back);
         });
 }
@@ -110,7 +111,7 @@ void TravellingBuckets::load(device::Engine& engine) {
     load_ = load_by(engine, by);
     loaded_by_ = by;
   }
-  engine.exchange(kName, load_);
+  engine.exchange(kPhase, load_);
 }
 
 device::Exchange TravellingBuckets::load_by(const device::Engine& engine, Displacement by) const {

@@ -10,11 +10,9 @@ namespace {
 
 void finish_pass(const Case& c, Estimate& total, PassEstimate pass) {
   if (!c.parity()) {  // free in PopLibs
-    if (pass.questions > 0) pass.add("control", pass.questions * control_cycles(c.machine), 0);
-    pass.add("barriers and launches",
-             (pass.barriers + pass.questions) * c.machine.sync.value +
-                 (pass.launches + pass.questions) * c.machine.launch.value,
-             0);
+    if (pass.counts.questions > 0)
+      pass.add(Term::Control, asking_cycles(c.machine, pass.counts), 0);
+    pass.add(Term::BarriersAndLaunches, waiting_cycles(c.machine, pass.counts), 0);
   }
   total.cycles += pass.cycles;
   total.temp = std::max(total.temp, pass.temp);
@@ -47,6 +45,15 @@ std::int64_t receive_starts(const Case& c, std::int64_t senders) {
 std::int64_t control_cycles(const device::Machine& machine) {
   constexpr std::int64_t kWordBytes = 4;
   return machine.control.value + ceil_div(kWordBytes, machine.exchange_bytes_per_cycle);
+}
+
+std::int64_t asking_cycles(const device::Machine& machine, const StepCounts& counts) {
+  return counts.questions * control_cycles(machine);
+}
+
+std::int64_t waiting_cycles(const device::Machine& machine, const StepCounts& counts) {
+  return (counts.barriers + counts.questions) * machine.sync.value +
+         (counts.launches + counts.questions) * machine.launch.value;
 }
 
 std::int64_t other_sharers(std::int64_t tiles, std::int64_t rows) {

@@ -6,14 +6,16 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/pass.hpp"
+#include "tessera/base/pass_steps.hpp"
 #include "tessera/codelets/cost/matmul_cycles.hpp"
+#include "tessera/planner/cost_term.hpp"
 #include "tessera/planner/internal/layout.hpp"
 
 namespace tessera::planner::internal {
 
 // Cycles and temporary bytes of one step of a pass.
 struct Step {
-  const char* name = nullptr;
+  Term term = Term::Multiply;
   std::int64_t cycles = 0, temp = 0;
 };
 
@@ -25,18 +27,14 @@ struct PassEstimate {
   std::size_t count = 0;
   std::int64_t cycles = 0;  // sum
   std::int64_t temp = 0;    // largest
-  std::int64_t barriers = 0, launches = 0;
-  std::int64_t questions = 0;  // whether anything has to travel
+  StepCounts counts;        // by the table of steps
 
-  void add(const char* name, std::int64_t step_cycles, std::int64_t step_temp) {
+  void add(Term term, std::int64_t step_cycles, std::int64_t step_temp) {
     TESSERA_ASSERT(count < steps.size());
-    steps[count++] = {name, step_cycles, step_temp};
+    steps[count++] = {term, step_cycles, step_temp};
     cycles += step_cycles;
     temp = std::max(temp, step_temp);
   }
-  // One exchange step and the barrier before it, when it moves anything.
-  void note_exchange(std::int64_t step_cycles) { barriers += step_cycles > 0; }
-  void note_compute(std::int64_t times = 1) { launches += times; }
 };
 
 struct Estimate {
@@ -66,6 +64,10 @@ std::int64_t propagation_cycles(const Case& c, double spill_chance, std::int64_t
                                 std::int64_t bytes);
 
 // Helpers that more than one pass uses.
+// Cycles of the steps of control and of all waiting besides the steps; all steps are free in
+// PopSparse's model, which callers test.
+std::int64_t asking_cycles(const device::Machine& machine, const StepCounts& counts);
+std::int64_t waiting_cycles(const device::Machine& machine, const StepCounts& counts);
 // Cycles until a tile has begun to receive from `senders` others in one exchange.
 std::int64_t receive_starts(const Case& c, std::int64_t senders);
 

@@ -55,7 +55,7 @@ struct OperandBytes {
   std::int64_t sum() const { return q + s; }
 };
 
-OperandBytes fetch_operands(const GradWView& v, PassEstimate& pass) {
+OperandBytes fetch_operands(const GradWView& v, PassEstimate& pass, PassForm& form) {
   const Case& c = v.c;
   const Dims share = v.cut.share, all = c.grains, grain = c.candidate.grain;
   const Consecutive row = consecutive(c, v.cut.parts);
@@ -83,8 +83,8 @@ OperandBytes fetch_operands(const GradWView& v, PassEstimate& pass) {
                         codelets::broadcast_cycles(bytes.s, row.x, v.tiles, v.width) +
                         codelets::exchange_cycles(words, v.width) +
                         Cycles(receive_starts(c, senders));
-  pass.add("exchange operands", cycles.value, bytes.sum());
-  pass.note_exchange(cycles.value);
+  pass.add(Term::ExchangeOperands, cycles.value, bytes.sum());
+  form.fetches = cycles.value > 0;
   return bytes;
 }
 
@@ -93,7 +93,7 @@ OperandBytes fetch_operands(const GradWView& v, PassEstimate& pass) {
 OperandBytes rearrange_operands(const GradWView& v, OperandBytes held, PassEstimate& pass) {
   const Case& c = v.c;
   if (c.candidate.grad_w != Method::BlockGradWAmp) {
-    pass.add("rearrange operands", 0, 0);
+    pass.add(Term::RearrangeOperands, 0, 0);
     return held;
   }
   const Dims share = v.cut.share, grain = c.candidate.grain;
@@ -101,15 +101,14 @@ OperandBytes rearrange_operands(const GradWView& v, OperandBytes held, PassEstim
   const Cycles cycles =
       codelets::rearrange_cycles(share.x, grain.x, z, c.problem.data_type, workers) +
       codelets::rearrange_cycles(share.y, grain.y, z, c.problem.data_type, workers);
-  pass.add("rearrange operands", cycles.value, held.sum() + v.q_bytes + v.s_bytes);
-  pass.note_compute();
+  pass.add(Term::RearrangeOperands, cycles.value, held.sum() + v.q_bytes + v.s_bytes);
   return {v.q_bytes, v.s_bytes};
 }
 
 // Adds the exchanges along z: a full cycle, so that every bucket meets every part of the batch.
 void exchange_along_z(const GradWView& v, PassEstimate& pass) {
   const std::int64_t rounds = v.cut.parts.z;
-  if (rounds == 1) return pass.add("exchange along z", 0, 0);
+  if (rounds == 1) return pass.add(Term::ExchangeAlongZ, 0, 0);
   Cycles cycles;
   if (v.c.candidate.exchange_buckets) {
     cycles = codelets::exchange_cycles(v.meta_bytes + v.sum_bytes, v.width);
@@ -118,8 +117,7 @@ void exchange_along_z(const GradWView& v, PassEstimate& pass) {
     cycles = codelets::broadcast_cycles(v.q_bytes, row, v.tiles, v.width) +
              codelets::broadcast_cycles(v.s_bytes, row, v.tiles, v.width);
   }
-  pass.add("exchange along z", rounds * (cycles.value + receive_starts(v.c, 1)), 0);
-  pass.barriers += rounds;
+  pass.add(Term::ExchangeAlongZ, rounds * (cycles.value + receive_starts(v.c, 1)), 0);
 }
 
 // Returns the cycles of the busiest worker of the plain kernels. Each worker has a range [lo, hi)
@@ -201,23 +199,23 @@ PassEstimate estimate_grad_w(const Case& c, const Cut& cut, const BucketSize& bu
   const GradWView v = make_view(c, cut, bucket);
   PassEstimate pass;
   pass.pass = Pass::GradW;
-  const OperandBytes fetched = fetch_operands(v, pass);
+  PassForm form{.pass = Pass::GradW,
+                .parts = cut.parts,
+                .rearranges = c.candidate.grad_w == Method::BlockGradWAmp,
+                .buckets_travel = c.candidate.exchange_buckets,
+                .casts = c.types_differ()};
+  const OperandBytes fetched = fetch_operands(v, pass, form);
   const OperandBytes held = rearrange_operands(v, fetched, pass);
   exchange_along_z(v, pass);
 
   const std::int64_t values = bucket.blocks * c.problem.block.area();
   const std::int64_t round = c.parity() ? one_round_cycles(v) : fullest_round_cycles(v, bucket);
-  pass.add("multiply", zeroing_cycles(c, values) + cut.parts.z * round, 0);
-  pass.note_compute(cut.parts.z);
+  pass.add(Term::Multiply, zeroing_cycles(c, values) + cut.parts.z * round, 0);
 
-  const Dims parts = cut.parts;
-  // Buckets that travel begin a turn through z, which is as long as it is, and stop.
-  pass.questions = c.candidate.exchange_buckets ? (parts.x * parts.y * parts.z > 1) + (parts.z > 1)
-                                                : parts.x * parts.y > 1;
   // PopLibs swaps the two.
   const std::int64_t kept_sums = c.parity() ? v.meta_bytes : v.sum_bytes;
   const std::int64_t sums = c.types_differ() ? kept_sums : 0;
-  pass.add("propagate", propagation(v, bucket),
+  pass.add(Term::Propagate, propagation(v, bucket),
            c.candidate.exchange_buckets ? held.sum() + 2 * (v.meta_bytes + v.sum_bytes)
                                         : sums + held.sum() + second_operands(v, held));
 
@@ -225,9 +223,9 @@ PassEstimate estimate_grad_w(const Case& c, const Cut& cut, const BucketSize& bu
   const Cycles cycles = cast ? codelets::cast_cycles(values, c.problem.partials_type,
                                                      c.problem.data_type, c.machine.workers)
                              : Cycles{};
-  pass.add("room for sums", 0, sums);
-  pass.add("cast sums", cycles.value, sums + (cast ? values * c.input_bytes() : 0));
-  if (cast) pass.note_compute();
+  pass.add(Term::RoomForSums, 0, sums);
+  pass.add(Term::CastSums, cycles.value, sums + (cast ? values * c.input_bytes() : 0));
+  pass.counts = counts_of(form);
   return pass;
 }
 

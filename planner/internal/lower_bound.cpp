@@ -31,7 +31,7 @@ struct Least {
 
 struct Terms {
   std::int64_t cycles = 0, temp = 0;
-  std::int64_t barriers = 0, launches = 0, questions = 0;
+  StepCounts counts;  // of a form that has fewer steps than any in the box
 
   void hold(std::int64_t bytes) { temp = std::max(temp, bytes); }
 };
@@ -129,7 +129,8 @@ Terms least_pass(const Case& c, Pass pass, Method method, const Least& v) {
   Terms t;
   const BlockShape block = c.problem.block;
   std::int64_t turned = 0;
-  if (pass == Pass::GradA && block.area() >= block.rows + block.cols) {
+  const bool transposes = pass == Pass::GradA && block.area() >= block.rows + block.cols;
+  if (transposes) {
     turned = v.bucket_blocks * block.area() * c.input_bytes();
     t.cycles += codelets::transpose_blocks_cycles(v.bucket_blocks, block, c.problem.data_type,
                                                   c.machine.workers)
@@ -154,9 +155,11 @@ Terms least_pass(const Case& c, Pass pass, Method method, const Least& v) {
   t.hold(held + received);
   const std::int64_t sharers = dense > 0 ? std::min(v.lo.x, v.share.y * v.grain.y) : 1;
   t.cycles += receive_starts(c, sharers - 1 + v.lo.z - 1 + std::min(v.lo.y, sums) - 1);
-  t.barriers = (dense > 0 || v.lo.z > 1) + (v.lo.y > 1);
-  t.launches = 1 + (v.lo.y > 1);
-  t.questions = v.lo.x * v.lo.y > 1;
+  t.counts = counts_of({.pass = pass,
+                        .parts = v.lo,
+                        .transposes = transposes,
+                        .fetches = dense > 0 || v.lo.z > 1,
+                        .casts = c.types_differ()});
   return t;
 }
 
@@ -213,10 +216,12 @@ Terms least_grad_w(const Case& c, const Least& v) {
   if (c.types_differ())
     t.cycles += codelets::cast_cycles(values, c.problem.partials_type, type, workers).value;
   t.cycles += receive_starts(c, v.lo.z > 1 ? v.lo.z : 0);
-  t.barriers = v.lo.z > 1 ? v.lo.z : 0;
-  t.launches = v.lo.z + amp;
-  t.questions = v.lo.x * v.lo.y > 1;
-  if (buckets) t.questions = (v.lo.x * v.lo.y * v.lo.z > 1) + (v.lo.z > 1);
+  t.counts = counts_of({.pass = Pass::GradW,
+                        .parts = v.lo,
+                        .fetches = q + s > 0,
+                        .rearranges = amp,
+                        .buckets_travel = buckets,
+                        .casts = c.types_differ()});
   return t;
 }
 
@@ -271,9 +276,7 @@ Bound lower_bound(const Case& c, const Box& box) {
   for (const Terms& t : passes) {
     bound.cycles += t.cycles;
     if (!c.parity())
-      bound.cycles += (t.barriers + t.questions) * c.machine.sync.value +
-                      (t.launches + t.questions) * c.machine.launch.value +
-                      t.questions * control_cycles(c.machine);
+      bound.cycles += waiting_cycles(c.machine, t.counts) + asking_cycles(c.machine, t.counts);
     bound.temp = std::max(bound.temp, t.temp);
   }
   const std::int64_t resident = resident_bytes(c, make_cut(c, cut.hi), bucket);

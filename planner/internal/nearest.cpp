@@ -23,7 +23,7 @@ LargestStep largest_step(const Estimate& e) {
     for (std::size_t s = 0; s < e.passes[p].count; ++s) {
       const Step& step = e.passes[p].steps[s];
       if (step.temp > largest.temp || s + p == 0)
-        largest = {e.passes[p].pass, step.name, step.temp};
+        largest = {e.passes[p].pass, step.term, step.temp};
     }
   return largest;
 }
@@ -60,7 +60,7 @@ TileNeed tile_need(const Case& c, const Estimate& e) {
   const LargestStep largest = largest_step(e);
   need.step = Bytes(largest.temp);
   need.pass = largest.pass;
-  need.step_name = largest.name;
+  need.step_term = largest.term;
   return need;
 }
 
@@ -103,7 +103,7 @@ Obstacle obstacle_of(const Case& c, const Nearness& near, std::int64_t temp_boun
   const Excess excess = excess_of({c, *near.parts, cut, e, true}, temp_bound);
   o.partition = *near.parts;
   o.tile = tile_need(c, e);
-  o.what = fmt::format("{}, {}", to_string(o.tile.pass), o.tile.step_name);
+  o.what = fmt::format("{}, {}", to_string(o.tile.pass), to_string(o.tile.step_term));
   if (excess.words == excess.worst()) {
     const StoredNumber largest = largest_stored(c, cut, e.bucket);
     o.limit = LimitKind::Words;

@@ -51,7 +51,7 @@ std::string request_text(const Problem& problem, const device::Machine& machine)
 // The step with the most temporary memory.
 struct LargestStep {
   Pass pass = Pass::Fwd;
-  const char* name = "";
+  Term term = Term::Multiply;
   std::int64_t temp = 0;
 };
 LargestStep largest_step(const Estimate& e);

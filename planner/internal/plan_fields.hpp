@@ -32,6 +32,15 @@ inline const Names<Method>& method_names() {
   return names;
 }
 
+inline const Names<Term>& term_names() {
+  static const Names<Term> names = [] {
+    Names<Term> all;
+    for (const Term term : kTerms) all.emplace_back(term, to_string(term));
+    return all;
+  }();
+  return names;
+}
+
 inline const Names<PlanStatus>& status_names() {
   static const Names<PlanStatus> names{{PlanStatus::Found, "found"},
                                        {PlanStatus::NoPlan, "no plan"},
@@ -103,7 +112,7 @@ void describe(auto& fields, MaybeConst<PatternStats> auto& stats) {
 }
 
 void describe(auto& fields, MaybeConst<CostTerm> auto& term) {
-  fields("name", term.name);
+  fields("name", term.name, term_names());
   fields("cycles", term.cycles, kFigures);
   fields("temp", term.temp, kFigures);
 }

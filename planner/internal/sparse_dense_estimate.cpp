@@ -80,7 +80,7 @@ std::int64_t multiply_cycles(const Case& c, const PassView& v) {
 // Adds the step that transposes the values of blocks for GradA, because they are stored row by row
 // for Fwd. Returns its temporary bytes.
 std::int64_t turn_values(const Case& c, const PassView& v, const BucketSize& bucket,
-                         PassEstimate& pass) {
+                         PassEstimate& pass, PassForm& form) {
   const BlockShape block = c.problem.block;
   const bool needed = v.pass == Pass::GradA && block.area() >= block.rows + block.cols;
   if (v.pass != Pass::GradA) return 0;
@@ -90,8 +90,8 @@ std::int64_t turn_values(const Case& c, const PassView& v, const BucketSize& buc
                                                  c.machine.workers)
                    .value
              : 0;
-  pass.add("transpose values", cycles, bytes);
-  if (needed) pass.note_compute();
+  pass.add(Term::TransposeValues, cycles, bytes);
+  form.transposes = needed;
   return bytes;
 }
 
@@ -100,7 +100,8 @@ struct Held {
   std::int64_t turned = 0, dense = 0, buckets = 0, sums = 0;
 };
 
-void exchange_operands(const Case& c, const PassView& v, Held& held, PassEstimate& pass) {
+void exchange_operands(const Case& c, const PassView& v, Held& held, PassEstimate& pass,
+                       PassForm& form) {
   const codelets::ExchangeWidth width{c.machine.exchange_bytes_per_cycle,
                                       c.machine.tiles_per_exchange_bus};
   const std::int64_t tiles = v.parts.product();
@@ -118,8 +119,8 @@ void exchange_operands(const Case& c, const PassView& v, Held& held, PassEstimat
       codelets::broadcast_cycles(held.dense, v.x_consecutive ? v.parts.x : 1, tiles, width) +
       codelets::broadcast_cycles(visited, v.z_consecutive ? v.parts.z : 1, tiles, width) +
       Cycles(receive_starts(c, (held.dense > 0 ? sharers : 0) + v.parts.z - 1));
-  pass.add("exchange operands", cycles.value, held.turned + held.dense + held.buckets);
-  pass.note_exchange(cycles.value);
+  pass.add(Term::ExchangeOperands, cycles.value, held.turned + held.dense + held.buckets);
+  form.fetches = cycles.value > 0;
 }
 
 void multiply(const Case& c, const PassView& v, Held& held, PassEstimate& pass) {
@@ -127,11 +128,9 @@ void multiply(const Case& c, const PassView& v, Held& held, PassEstimate& pass) 
   // PopLibs tests z where y decides whether sums are kept.
   const bool is_cut = (c.parity() ? v.parts.z : v.parts.y) > 1;
   held.sums = c.types_differ() || is_cut ? sums * c.partials_bytes() : 0;
-  pass.add("multiply", zeroing_cycles(c, sums) + multiply_cycles(c, v),
+  pass.add(Term::Multiply, zeroing_cycles(c, sums) + multiply_cycles(c, v),
            held.turned + held.dense + held.buckets + held.sums);
-  pass.note_compute();
-  pass.questions = v.parts.x * v.parts.y > 1;
-  pass.add("propagate", propagation_cycles(c, v.spill_chance, v.parts.z, v.bucket_bytes),
+  pass.add(Term::Propagate, propagation_cycles(c, v.spill_chance, v.parts.z, v.bucket_bytes),
            held.turned + 2 * v.bucket_bytes + held.dense + held.sums);
 }
 
@@ -145,8 +144,7 @@ void reduce(const Case& c, const PassView& v, const Held& held, PassEstimate& pa
   const std::int64_t received = cut ? others * c.partials_bytes() : 0;
   const std::int64_t exchange = codelets::exchange_cycles(received, width).value +
                                 receive_starts(c, other_sharers(v.parts.y, sums));
-  pass.add("exchange sums", exchange, held.sums + received);
-  pass.note_exchange(exchange);
+  pass.add(Term::ExchangeSums, exchange, held.sums + received);
 
   Cycles cycles;
   if (cut)
@@ -154,8 +152,7 @@ void reduce(const Case& c, const PassView& v, const Held& held, PassEstimate& pa
   else if (c.types_differ())
     cycles = codelets::cast_cycles(own, from, to, c.machine.workers);
   const bool needed = cut || c.types_differ();
-  if (needed) pass.note_compute();
-  pass.add(cut ? "reduce sums" : "cast sums", cycles.value,
+  pass.add(cut ? Term::ReduceSums : Term::CastSums, cycles.value,
            held.sums + received + (needed ? own * c.input_bytes() : 0));
 }
 
@@ -163,10 +160,12 @@ PassEstimate estimate_pass(const Case& c, const PassView& v, const BucketSize& b
   PassEstimate pass;
   pass.pass = v.pass;
   Held held;
-  held.turned = turn_values(c, v, bucket, pass);
-  exchange_operands(c, v, held, pass);
+  PassForm form{.pass = v.pass, .parts = v.parts, .casts = c.types_differ()};
+  held.turned = turn_values(c, v, bucket, pass, form);
+  exchange_operands(c, v, held, pass, form);
   multiply(c, v, held, pass);
   reduce(c, v, held, pass);
+  pass.counts = counts_of(form);
   return pass;
 }
 

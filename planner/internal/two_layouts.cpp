@@ -20,7 +20,7 @@ PassCost grad_a_cost(const Plan& forward, const Plan& backward, const Problem& p
   PassCost cost = backward.cost.passes.front();
   cost.pass = Pass::GradA;
   const RehomeCost move = rehome_cost(forward, backward, problem, machine);
-  cost.terms.insert(cost.terms.begin(), {"re-home values", move.cycles, move.temp});
+  cost.terms.insert(cost.terms.begin(), {Term::RehomeValues, move.cycles, move.temp});
   cost.terms.back().cycles += move.overhead;  // barriers and launches
   return cost;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,8 +33,9 @@ class BoundProgram {
   BoundProgram& operator=(const BoundProgram&) = delete;
 
   BufferId add_buffer(std::string name, bool resident = false);
-  // Returns the number of the node. `tiles` take part.
-  int step(NodeKind kind, std::string name, Uses uses, Action action, std::int64_t tiles = 0);
+  // Returns the number of the node. Load and Collect have no phase. `tiles` take part.
+  int step(NodeKind kind, std::optional<Phase> phase, Uses uses, Action action,
+           std::int64_t tiles = 0);
   // body() adds the nodes inside.
   void repeat(std::string text, Question question, const std::function<void()>& body);
   void when(std::string text, Question question, const std::function<void()>& body);
@@ -44,6 +46,8 @@ class BoundProgram {
                          const std::function<void()>& body);
 
   void finish();
+  // Error{Internal} unless the nodes are the steps of the table, in its order.
+  void check_steps(const PassForm& form) const;
   device::SlotSpec slot(BufferId buffer, TileId tile, std::int64_t rows, std::int64_t row_bytes,
                         device::SlotKind kind = device::SlotKind::Landing);
   void seal(device::Engine& engine) const { engine.seal(live_.phases); }

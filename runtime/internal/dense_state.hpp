@@ -40,6 +40,8 @@ struct DensePass::State {
   bool in_is_here() const { return operands == OperandHomes::Sharers && sharers() == 1; }
   bool turns_blocks() const;
 
+  PassForm form() const;
+
   // Buffers and nodes: dense_program.cpp.
   void declare();
   void declare_buffers();

@@ -61,8 +61,8 @@ struct GradWPass::Base {
   };
   Cycles visit(const device::Tile& tile, const Visit& visit) const;
   // A compute step on all tiles.
-  void compute(std::string name, internal::Uses uses, internal::BoundProgram::Action action) {
-    bound.step(NodeKind::Compute, std::move(name), std::move(uses), std::move(action), map.tiles());
+  void compute(Phase phase, internal::Uses uses, internal::BoundProgram::Action action) {
+    bound.step(NodeKind::Compute, phase, std::move(uses), std::move(action), map.tiles());
   }
 
   PassSpec spec;
@@ -80,6 +80,7 @@ struct GradWPass::Base {
   codelets::Kernel kernel;
 
  private:
+  PassForm form() const;
   // grad_w_program.cpp
   void declare();
   void declare_common_buffers();
@@ -98,6 +99,7 @@ struct GradWPass::Base {
   void cast();
   void collect() const;
 
+  GradWExchange exchange_;
   int prearrange_node_ = 0;
   // Of the run that is going on.
   BucketImage image_;

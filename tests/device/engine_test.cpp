@@ -14,6 +14,8 @@
 namespace tessera::device {
 namespace {
 
+constexpr Phase kMove = Phase::PreArrange, kWork = Phase::Distribute;
+
 Machine small_machine(std::int64_t tiles = 4) {
   Machine machine = machine_preset("gc200");
   machine.tiles = tiles;
@@ -78,7 +80,7 @@ TEST_P(BothModes, AGatherPutsPiecesBelowEachOtherAtEveryDestination) {
   engine_.load(a, host.rows.sub({0, 2}));
   engine_.load(b, host.rows.sub({2, 3}));
 
-  engine_.exchange("x", engine_.prepare({{{{a, {0, 2}}, {b, {0, 1}}}, {to0, to2}}}));
+  engine_.exchange(kMove, engine_.prepare({{{{a, {0, 2}}, {b, {0, 1}}}, {to0, to2}}}));
 
   EXPECT_EQ(contents(engine_.view(to0)), contents(host.rows));
   EXPECT_EQ(contents(engine_.view(to2)), contents(host.rows));
@@ -93,7 +95,7 @@ TEST_P(BothModes, ARingShiftReadsEverySourceBeforeAnyIsReplaced) {
   std::vector<Gather> gathers;
   for (std::size_t t = 0; t < 4; ++t) gathers.push_back({{{now[(t + 3) % 4], {0, 1}}}, {next[t]}});
 
-  engine_.exchange("shift", engine_.prepare(gathers));
+  engine_.exchange(kMove, engine_.prepare(gathers));
 
   for (int t = 0; t < 4; ++t)
     EXPECT_EQ(contents(engine_.view(next[std::size_t(t)])), std::vector<int>{(t + 3) % 4});
@@ -104,7 +106,7 @@ TEST_P(BothModes, AVertexWritesItsOwnedSlotAndIsChargedTheSlowestTile) {
   engine_.seal();
   const std::vector<TileId> tiles{TileId(1), TileId(3)};
 
-  engine_.compute("work", tiles, [&](const Tile& tile) {
+  engine_.compute(kWork, tiles, [&](const Tile& tile) {
     tile.view(tile.id() == TileId(1) ? s1 : s3).data[0] = std::byte(tile.id().value);
     return Cycles(10 * tile.id().value);
   });
@@ -122,14 +124,14 @@ TEST_P(BothModes, AVertexWritesItsOwnedSlotAndIsChargedTheSlowestTile) {
 TEST_P(BothModes, OfEquallySlowTilesTheLowestIsNamedInWhateverOrderTheyWereGiven) {
   engine_.seal();
   const std::vector<TileId> tiles{TileId(3), TileId(1), TileId(0), TileId(2)};
-  engine_.compute("work", tiles, [](const Tile& tile) { return Cycles(tile.id().value ? 7 : 6); });
+  engine_.compute(kWork, tiles, [](const Tile& tile) { return Cycles(tile.id().value ? 7 : 6); });
   EXPECT_EQ(engine_.ledger().steps[0].critical_tile, TileId(1));
 }
 
 TEST_P(BothModes, ATileTwiceInAStepIsRefusedAndInTwoStepsIsNot) {
   engine_.seal();
   const auto run = [&](std::vector<TileId> tiles) {
-    engine_.compute("work", tiles, [](const Tile&) { return Cycles(); });
+    engine_.compute(kWork, tiles, [](const Tile&) { return Cycles(); });
   };
   run({TileId(2), TileId(1)});
   run({TileId(1), TileId(2)});
@@ -152,7 +154,7 @@ TEST_P(BothModes, AnotherTilesSlotIsOutOfReach) {
   const std::vector<TileId> tiles{TileId(1)};
 
   const ErrorCode code = code_of([&] {
-    engine_.compute("peek", tiles, [&](const Tile& tile) {
+    engine_.compute(kWork, tiles, [&](const Tile& tile) {
       (void)tile.view(other);
       return Cycles(1);
     });
@@ -167,7 +169,7 @@ TEST_P(BothModes, WritingBehindASlotIsFound) {
   const std::vector<TileId> tiles{TileId(0)};
 
   const ErrorCode code = code_of([&] {
-    engine_.compute("overrun", tiles, [&](const Tile& tile) {
+    engine_.compute(kWork, tiles, [&](const Tile& tile) {
       tile.view(slot).data[16] = std::byte{0};
       return Cycles(1);
     });
@@ -293,8 +295,8 @@ TEST_P(BothModes, ASlotIsRefusedOnePhaseEarlyAndOnePhaseLate) {
   const Exchange out = engine_.prepare({{{{slot, {0, 1}}}, {always}}});
   const Exchange in = engine_.prepare({{{{always, {0, 1}}}, {slot}}});
   const std::vector<std::function<void()>> touches{
-      [&] { engine_.load(slot, host.rows); }, [&] { engine_.exchange("out", out); },
-      [&] { engine_.exchange("in", in); }, [&] { engine_.compute("peek", tiles, peek); },
+      [&] { engine_.load(slot, host.rows); }, [&] { engine_.exchange(kMove, out); },
+      [&] { engine_.exchange(kMove, in); }, [&] { engine_.compute(kWork, tiles, peek); },
       [&] { (void)engine_.view(slot); }};
 
   engine_.begin_program();
@@ -362,8 +364,8 @@ TEST_P(BothModes, AProgramBeginsWithAnEmptyLedgerEvenAfterOneThatFailed) {
   const std::vector<TileId> tiles{TileId(0)};
   auto works = [](const Tile&) { return Cycles(4); };
   auto fails = [](const Tile&) -> Cycles { throw Error(ErrorCode::BadInput, "no"); };
-  engine_.compute("work", tiles, works);
-  EXPECT_EQ(code_of([&] { engine_.compute("work", tiles, fails); }), ErrorCode::BadInput);
+  engine_.compute(kWork, tiles, works);
+  EXPECT_EQ(code_of([&] { engine_.compute(kWork, tiles, fails); }), ErrorCode::BadInput);
   ASSERT_EQ(engine_.ledger().steps.size(), 1u);
   engine_.begin_program();
   EXPECT_TRUE(engine_.ledger().steps.empty());
@@ -384,10 +386,8 @@ TEST(ShareMode, PiecesThatDoNotLieSideBySideAreRefused) {
   HostRows host(3, 4, 0);
   engine.load(a, host.rows.sub({0, 1}));
   engine.load(b, host.rows.sub({2, 3}));
-  EXPECT_EQ(code_of([&] {
-              engine.exchange("x", engine.prepare({{{{a, {0, 1}}, {b, {0, 1}}}, {to}}}));
-            }),
-            ErrorCode::Internal);
+  const auto both = [&] { return engine.prepare({{{{a, {0, 1}}, {b, {0, 1}}}, {to}}}); };
+  EXPECT_EQ(code_of([&] { engine.exchange(kMove, both()); }), ErrorCode::Internal);
 }
 
 TEST(ShareMode, MovesViewsAndNoBytes) {
@@ -397,7 +397,7 @@ TEST(ShareMode, MovesViewsAndNoBytes) {
   engine.seal();
   HostRows host(1, 4, 0);
   engine.load(a, host.rows);
-  engine.exchange("x", engine.prepare({{{{a, {0, 1}}}, {b}}}));
+  engine.exchange(kMove, engine.prepare({{{{a, {0, 1}}}, {b}}}));
   EXPECT_EQ(engine.view(b).data, host.bytes.data());
 }
 
@@ -408,7 +408,7 @@ TEST(IsolateMode, LaterChangesAtTheSourceAreNotSeen) {
   engine.seal();
   HostRows host(1, 4, 1);
   engine.load(a, host.rows);
-  engine.exchange("x", engine.prepare({{{{a, {0, 1}}}, {b}}}));
+  engine.exchange(kMove, engine.prepare({{{{a, {0, 1}}}, {b}}}));
   host.bytes[0] = std::byte{99};
   EXPECT_EQ(contents(engine.view(b)), (std::vector<int>{1, 2, 3, 4}));
 }
@@ -441,7 +441,7 @@ TEST(IsolateMode, MemoryOfEndedSlotsIsPoisonedUsedAgainAndGuarded) {
 
   const auto write = [&](std::size_t bytes) {
     const std::vector<TileId> tiles{TileId(0)};
-    engine.compute("write", tiles, [&](const Tile& tile) {
+    engine.compute(kWork, tiles, [&](const Tile& tile) {
       std::memset(tile.view(slots[2]).data, 1, bytes);
       return Cycles(1);
     });
@@ -480,14 +480,14 @@ TEST(IsolateMode, LivingSlotsNeverOverlap) {
 
 TEST(Ledger, AddsUpPhasesInTheOrderTheyFirstRan) {
   const Ledger ledger{
-      {{"move", StepKind::Exchange, Cycles(5), Cycles(100), TileId(0), Cycles(5), Bytes(8)},
-       {"work", StepKind::Compute, Cycles(7), Cycles(11), TileId(1), Cycles(12), Bytes()},
-       {"move", StepKind::Exchange, Cycles(6), Cycles(100), TileId(0), Cycles(6), Bytes(4)}}};
+      {{kMove, StepKind::Exchange, Cycles(5), Cycles(100), TileId(0), Cycles(5), Bytes(8)},
+       {kWork, StepKind::Compute, Cycles(7), Cycles(11), TileId(1), Cycles(12), Bytes()},
+       {kMove, StepKind::Exchange, Cycles(6), Cycles(100), TileId(0), Cycles(6), Bytes(4)}}};
 
   const auto phases = ledger.phases();
 
   ASSERT_EQ(phases.size(), 2u);
-  EXPECT_EQ(phases[0].phase, "move");
+  EXPECT_EQ(phases[0].phase, kMove);
   EXPECT_EQ(phases[0].steps, 2);
   EXPECT_EQ(phases[0].exchange, Cycles(11));
   EXPECT_EQ(phases[0].moved, Bytes(12));

@@ -29,7 +29,7 @@ class Faulty : public testing::Test {
       *engine_.view(slot).data = *(engine_.view(slot).data + 1) = std::byte{0};
     const TileId tile(1);
     for (int step = 0; step < 3; ++step) {
-      engine_.compute("step", {&tile, 1}, [](const Tile&) { return Cycles(1); });
+      engine_.compute(Phase::Distribute, {&tile, 1}, [](const Tile&) { return Cycles(1); });
       for (const SlotId slot : {first_, second_})
         for (const int byte : {0, 1}) seen.push_back(int(engine_.view(slot).data[byte]));
     }
@@ -67,10 +67,10 @@ TEST_F(Faulty, ABitStaysFlippedAfterAStepOfControl) {
   engine_.begin_program();
   std::byte& first = *engine_.view(first_).data;
   first = std::byte{0};
-  engine_.control("control", TileId(0));
+  engine_.control(Phase::Control, TileId(0));
   EXPECT_EQ(int(first), 0);
   EXPECT_FALSE(struck);
-  engine_.control("control", TileId(0));
+  engine_.control(Phase::Control, TileId(0));
   EXPECT_EQ(int(first), 1);
   ASSERT_TRUE(struck);
   EXPECT_EQ(struck->slot, "first");

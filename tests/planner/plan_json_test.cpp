@@ -117,7 +117,7 @@ TEST(PlanJson, NamesTheCostByPassAndTerm) {
     const PassCost& pass = layer.plan.cost.passes[i];
     EXPECT_EQ(cost["passes"][i]["pass"], to_string(pass.pass));
     ASSERT_EQ(cost["passes"][i]["terms"].size(), pass.terms.size());
-    EXPECT_EQ(cost["passes"][i]["terms"][0]["name"], pass.terms[0].name);
+    EXPECT_EQ(cost["passes"][i]["terms"][0]["name"], to_string(pass.terms[0].name));
     EXPECT_EQ(cost["passes"][i]["terms"][0]["cycles"], pass.terms[0].cycles.value);
   }
 }
@@ -155,6 +155,8 @@ TEST(PlanJson, RefusesWrongTypesAndRangesByPathValueAndRange) {
               HasSubstr("plan.fwd is \"Fast\"; it must be one of ElementFwd, ElementGradA"));
   EXPECT_THAT(message_with("/plan/cost/passes/1/terms/0/cycles", "x"),
               HasSubstr("plan.cost.passes[1].terms[0].cycles is \"x\""));
+  EXPECT_THAT(message_with("/plan/cost/passes/1/terms/0/name", "sums"),
+              HasSubstr("terms[0].name is \"sums\"; it must be one of re-home values, transpose"));
   EXPECT_THAT(message_with("/plan/cost/passes/0", 3), HasSubstr("passes[0] is 3; it must be an o"));
   EXPECT_THAT(message_with("/plan/cost/passes", 3), HasSubstr("passes is 3; it must be an array"));
   EXPECT_THAT(message_with("/problem/density", 1.5),

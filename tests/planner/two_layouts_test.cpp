@@ -53,7 +53,7 @@ TEST(TwoLayouts, CostWhatTheirPartsCostAndTheWayOfTheValues) {
   EXPECT_EQ(plan.backward[0], b);
   const RehomeCost move = rehome_cost(a, b, p, machine);
   EXPECT_EQ(plan.cost.cycles, a.cost.cycles + b.cost.cycles + move.cycles + move.overhead);
-  EXPECT_EQ(plan.cost.find(Pass::GradA)->terms.front().name, "re-home values");
+  EXPECT_EQ(plan.cost.find(Pass::GradA)->terms.front().name, Term::RehomeValues);
   EXPECT_EQ(plan.cost.passes.size(), 3u);
   EXPECT_GT(plan.cost.resident, std::max(a.cost.resident, b.cost.resident) + move.table);
 }

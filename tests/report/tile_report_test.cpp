@@ -79,8 +79,9 @@ TEST(TileReport, HasALifeForEveryBuffer) {
 
 TEST(TileReport, StepsWithoutTilesAddNothing) {
   SpilledRun run;
-  run.ledger.steps.insert(run.ledger.steps.begin(),
-                          {.phase = "charged", .kind = StepKind::Exchange, .cycles = Cycles(9)});
+  run.ledger.steps.insert(
+      run.ledger.steps.begin(),
+      {.phase = Phase::RehomeValues, .kind = StepKind::Exchange, .cycles = Cycles(9)});
   run.kept.steps.insert(run.kept.steps.begin(), std::vector<device::TileFigures>());
   const TileReport again = tile_report(run.ledger, run.kept, run.report.memory, {"Fwd", {}, {}});
   EXPECT_EQ(again.exchange, run.report.exchange);

@@ -187,7 +187,7 @@ void expect_same_terms(const planner::PassCost& one, const planner::PassCost& ma
   ASSERT_EQ(one.terms.size(), many.terms.size());
   for (std::size_t i = 0; i < one.terms.size(); ++i) {
     const planner::CostTerm &a = one.terms[i], &b = many.terms[i];
-    if (a.name == "multiply")
+    if (a.name == planner::Term::Multiply)
       EXPECT_NEAR(double(a.cycles.value), double(b.cycles.value), 0.03 * double(a.cycles.value));
     else
       EXPECT_EQ(a, b) << a.name;

@@ -10,8 +10,8 @@ namespace {
 
 using device::StepKind;
 
-void expect_step(const device::StepRecord& step, const char* phase, StepKind kind,
-                 std::int64_t cycles, std::int64_t moved) {
+void expect_step(const device::StepRecord& step, Phase phase, StepKind kind, std::int64_t cycles,
+                 std::int64_t moved) {
   EXPECT_EQ(step.phase, phase);
   EXPECT_EQ(step.kind, kind) << phase;
   EXPECT_EQ(step.cycles, Cycles(cycles)) << phase;
@@ -26,8 +26,8 @@ void expect_step(const device::StepRecord& step, const char* phase, StepKind kin
 
 // One question: worked out on one tile, and a word of 4 bytes for each of the others.
 void expect_control(const device::StepRecord& step, std::int64_t tiles) {
-  expect_step(step, "control", StepKind::Control, device::machine_preset("gc200").control.value + 1,
-              4 * (tiles - 1));
+  expect_step(step, Phase::Control, StepKind::Control,
+              device::machine_preset("gc200").control.value + 1, 4 * (tiles - 1));
   EXPECT_EQ(step.critical_tile, TileId(tiles - 1));
 }
 
@@ -58,16 +58,16 @@ TEST(HandCount, ForwardOfAFullLayerOnFourTiles) {
   ASSERT_EQ(steps.size(), 5u);
   // Each tile holds one of the two rows of its slice of S and fetches the other, 4 floats: 4 tiles
   // receive 16 bytes. Neighbours on a bus (x 0 and 1 of a y) swap: each takes what only it lacks.
-  expect_step(steps[0], "pre-arrange", StepKind::Exchange, kStart + 16 / 4, 4 * 16);
+  expect_step(steps[0], Phase::PreArrange, StepKind::Exchange, kStart + 16 / 4, 4 * 16);
   // Clears 2 x 4 floats. Two rows and two z grains of 2 floats go to 6 workers: four work, each one
   // row of two non-zeros and z 2: 6 * (27 + 11 + 2 * 2) by the formulas' table.
   const std::int64_t multiply = scan(codelets::Method::ElementFwd) + 6 * (27 + 1 * (11 + 2 * 2));
-  expect_step(steps[1], "distribute", StepKind::Compute,
+  expect_step(steps[1], Phase::Distribute, StepKind::Compute,
               codelets::zero_cycles(32, 6).value + multiply, 0);
   expect_control(steps[2], 4);  // nothing has spilled
   // Eight sums a tile, each of the two tiles of a column gets four of the other's.
-  expect_step(steps[3], "reduce", StepKind::Exchange, kStart + 16 / 4, 4 * 16);
-  expect_step(steps[4], "reduce", StepKind::Compute,
+  expect_step(steps[3], Phase::Reduce, StepKind::Exchange, kStart + 16 / 4, 4 * 16);
+  expect_step(steps[4], Phase::Reduce, StepKind::Compute,
               codelets::reduce_cycles(4, 2, DataType::Float, DataType::Float, 6).value, 0);
 }
 
@@ -77,10 +77,10 @@ TEST(HandCount, WeightGradientWithTravellingOperandsNeedsNoRoundWhenZIsWhole) {
   const auto& steps = results->ledgers[2].steps;
   ASSERT_EQ(steps.size(), 3u);
   expect_control(steps[2], 4);
-  EXPECT_EQ(steps[0].phase, "pre-arrange");
-  EXPECT_EQ(steps[1].phase, "distribute");
+  EXPECT_EQ(steps[0].phase, Phase::PreArrange);
+  EXPECT_EQ(steps[1].phase, Phase::Distribute);
   // Four values between six workers: four of them do one value of one row, z 4.
-  expect_step(steps[1], "distribute", StepKind::Compute,
+  expect_step(steps[1], Phase::Distribute, StepKind::Compute,
               codelets::zero_cycles(16, 6).value + scan(codelets::Method::ElementGradW) +
                   6 * (30 + 1 * 9 + 1 * 5),
               0);
@@ -97,14 +97,14 @@ TEST(HandCount, WeightGradientWithTravellingBucketsCirclesOnceThroughZ) {
   expect_control(steps[2], 2);  // z 1 is left
   expect_control(steps[5], 2);  // nothing is left; how far home is goes with it
   const std::int64_t bucket = 2 * plan.fwd_meta_words.value + 4 * plan.nonzeros_per_bucket;
-  expect_step(steps[0], "pre-arrange", StepKind::Exchange, 0, 0);  // one tile per slice
+  expect_step(steps[0], Phase::PreArrange, StepKind::Exchange, 0, 0);  // one tile per slice
   EXPECT_EQ(steps[1].kind, StepKind::Compute);
   const std::int64_t travel =
       kStart + ceil_div(2 * plan.fwd_meta_words.value + 4 * plan.nonzeros_per_bucket, 4);
-  expect_step(steps[3], "propagate", StepKind::Exchange, travel, 2 * bucket);
+  expect_step(steps[3], Phase::Propagate, StepKind::Exchange, travel, 2 * bucket);
   EXPECT_EQ(steps[4].kind, StepKind::Compute);
-  expect_step(steps[6], "propagate", StepKind::Exchange, travel, 2 * bucket);  // and back
-  expect_step(steps[7], "propagate", StepKind::Exchange, 0, 0);                // into its home
+  expect_step(steps[6], Phase::Propagate, StepKind::Exchange, travel, 2 * bucket);  // and back
+  expect_step(steps[7], Phase::Propagate, StepKind::Exchange, 0, 0);                // into its home
 }
 
 TEST(HandCount, BlocksAreTurnedOverBeforeTheyTravel) {
@@ -115,11 +115,11 @@ TEST(HandCount, BlocksAreTurnedOverBeforeTheyTravel) {
   ASSERT_TRUE(results);
   const auto& steps = results->ledgers[1].steps;
   expect_step(
-      steps[0], "transpose", StepKind::Compute,
+      steps[0], Phase::Transpose, StepKind::Compute,
       codelets::transpose_blocks_cycles(c.plan().blocks_per_bucket(), {4, 4}, DataType::Float, 6)
           .value,
       0);
-  EXPECT_EQ(steps[1].phase, "pre-arrange");
+  EXPECT_EQ(steps[1].phase, Phase::PreArrange);
 }
 
 TEST(HandCount, OperandsAreRearrangedOnlyForTheAllWorkersMethod) {
@@ -136,7 +136,7 @@ TEST(HandCount, OperandsAreRearrangedOnlyForTheAllWorkersMethod) {
   const auto s = random_matrix<float>(16, 8, 1), q_grad = random_matrix<float>(16, 8, 2);
   sparse::Csr<float> gradient;
   const device::Ledger ledger = layer.grad_w<float>(q_grad.view(), s.view(), gradient);
-  expect_step(ledger.steps[1], "rearrange", StepKind::Compute,
+  expect_step(ledger.steps[1], Phase::Rearrange, StepKind::Compute,
               2 * codelets::rearrange_cycles(2, 8, 8, DataType::Float, 6).value, 0);
   EXPECT_TRUE(
       verify::verify_gradient<float>(c.weights, gradient, q_grad.view(), s.view(), {}).ok());

@@ -20,15 +20,15 @@ Liveness::Life life(int first, int last) { return {first, last}; }
 TEST(Liveness, GoesFromTheFirstStepThatNamesABufferToTheLast) {
   BoundProgram p("line");
   const BufferId a = p.add_buffer("a"), b = p.add_buffer("b"), kept = p.add_buffer("kept", true);
-  p.step(NodeKind::Load, "", {{}, {a}}, nothing);
-  p.step(NodeKind::Compute, "one", {{a}, {b}}, nothing);
-  p.step(NodeKind::Compute, "two", {{}, {}}, nothing);
-  p.step(NodeKind::Collect, "", {{b}, {}}, nothing);
+  p.step(NodeKind::Load, {}, {{}, {a}}, nothing);
+  p.step(NodeKind::Compute, Phase::Distribute, {{a}, {b}}, nothing);
+  p.step(NodeKind::Compute, Phase::Reduce, {{}, {}}, nothing);
+  p.step(NodeKind::Collect, {}, {{b}, {}}, nothing);
   static_cast<void>(kept);
   p.finish();
   const Liveness live = liveness(p.program());
   EXPECT_EQ(live.phases,
-            (std::vector<std::string>{"load", "compute one", "compute two", "collect"}));
+            (std::vector<std::string>{"load", "compute distribute", "compute reduce", "collect"}));
   EXPECT_EQ(live.lives, (std::vector<Liveness::Life>{life(0, 1), life(1, 3), life(0, 3)}));
 }
 
@@ -37,16 +37,18 @@ TEST(Liveness, TakesALoopWithAllThatIsInItForOnePhase) {
   BoundProgram p("loop");
   const BufferId a = p.add_buffer("a"), b = p.add_buffer("b"), c = p.add_buffer("c");
   const auto no = [] { return false; };
-  p.step(NodeKind::Load, "", {{}, {a}}, nothing);
+  p.step(NodeKind::Load, {}, {{}, {a}}, nothing);
   p.repeat("more", no, [&] {
-    p.step(NodeKind::Exchange, "in", {{a}, {b}}, nothing);
-    p.repeat("inner", no, [&] { p.step(NodeKind::Compute, "in", {{b}, {a}}, nothing); });
-    p.when("odd", no, [&] { p.step(NodeKind::Compute, "odd", {{a}, {c}}, nothing); });
+    p.step(NodeKind::Exchange, Phase::Propagate, {{a}, {b}}, nothing);
+    p.repeat("inner", no, [&] {
+      p.step(NodeKind::Compute, Phase::Propagate, {{b}, {a}}, nothing);
+    });
+    p.when("odd", no, [&] { p.step(NodeKind::Compute, Phase::Cast, {{a}, {c}}, nothing); });
   });
-  p.step(NodeKind::Collect, "", {{a}, {}}, nothing);
+  p.step(NodeKind::Collect, {}, {{a}, {}}, nothing);
   p.finish();
   const Liveness live = liveness(p.program());
-  EXPECT_EQ(live.phases, (std::vector<std::string>{"load", "loop in", "collect"}));
+  EXPECT_EQ(live.phases, (std::vector<std::string>{"load", "loop propagate", "collect"}));
   EXPECT_EQ(live.phase_of, (std::vector<int>{0, 1, 1, 1, 1, 1, 1, 2}));
   EXPECT_EQ(live.lives, (std::vector<Liveness::Life>{life(0, 2), life(1, 1), life(1, 1)}));
 }
@@ -57,10 +59,10 @@ TEST(Liveness, TakesTheStepsOfAConditionOneByOne) {
   p.when(
       "some", [] { return true; },
       [&] {
-        p.step(NodeKind::Compute, "one", {{}, {a}}, nothing);
-        p.step(NodeKind::Compute, "two", {{a}, {b}}, nothing);
+        p.step(NodeKind::Compute, Phase::Distribute, {{}, {a}}, nothing);
+        p.step(NodeKind::Compute, Phase::Reduce, {{a}, {b}}, nothing);
       });
-  p.step(NodeKind::Collect, "", {{b}, {}}, nothing);
+  p.step(NodeKind::Collect, {}, {{b}, {}}, nothing);
   p.finish();
   EXPECT_EQ(liveness(p.program()).lives, (std::vector<Liveness::Life>{life(1, 2), life(2, 3)}));
 }
@@ -68,7 +70,7 @@ TEST(Liveness, TakesTheStepsOfAConditionOneByOne) {
 TEST(Liveness, RefusesABufferNobodyNames) {
   BoundProgram p("none");
   p.add_buffer("a");
-  p.step(NodeKind::Compute, "one", {{}, {}}, nothing);
+  p.step(NodeKind::Compute, Phase::Distribute, {{}, {}}, nothing);
   EXPECT_THROW(p.finish(), Error);
 }
 
@@ -84,9 +86,9 @@ std::string refusal(device::Access wanted) {
   device::SlotId mine, other;
   device::Exchange exchange;
   std::byte byte{};
-  p.step(NodeKind::Compute, "step", {{ours}, {ours}}, [&] {
+  p.step(NodeKind::Compute, Phase::Distribute, {{ours}, {ours}}, [&] {
     if (wanted == device::Access::Write) engine.load(other, {&byte, 1, 1, 1});
-    if (wanted == device::Access::Read) engine.exchange("step", exchange);
+    if (wanted == device::Access::Read) engine.exchange(Phase::Distribute, exchange);
     if (wanted == device::Access::ReadWrite) engine.view(other);
   });
   p.finish();
@@ -104,7 +106,7 @@ std::string refusal(device::Access wanted) {
 }
 
 TEST(BoundProgram, RefusesWhatAStepDoesNotName) {
-  const std::string end = " in step \"step\", which does not say so";
+  const std::string end = " in step \"distribute\", which does not say so";
   const std::string slot = "tile 1: slot \"theirs\" was ";
   EXPECT_EQ(refusal(device::Access::Write), slot + "written" + end);
   EXPECT_EQ(refusal(device::Access::Read), slot + "read" + end);

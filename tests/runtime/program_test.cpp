@@ -67,10 +67,10 @@ TEST(Program, IsWhatTheLedgerShowsRan) {
   const Operands<float> in(c);
   Matrix<float> q(8, 8);
   const device::Ledger ledger = layer.forward<float>(in.s.view(), q.view());
-  std::vector<std::string> expected, ran;
+  std::vector<Phase> expected, ran;
   for (const Node& node : layer.program(Pass::Fwd).nodes)
     if (node.kind == NodeKind::Exchange || node.kind == NodeKind::Compute)
-      expected.push_back(node.name);
+      expected.push_back(node.phase.value());
   for (const device::StepRecord& step : ledger.steps)
     if (step.kind != device::StepKind::Control) ran.push_back(step.phase);
   EXPECT_EQ(ran, expected);

@@ -163,7 +163,7 @@ TEST(Rehome, CostsWhatThePlanSays) {
     ++compared;
     const planner::RehomeCost planned =
         planner::rehome_cost(two.plan, two.plan.backward.front(), two.problem, two.machine);
-    EXPECT_EQ(counted.phase, "re-home values");
+    EXPECT_EQ(counted.phase, Phase::RehomeValues);
     EXPECT_EQ(counted.overhead, planned.overhead);
     const double ratio = double(counted.busy().value) / double(planned.cycles.value);
     EXPECT_NEAR(ratio, 1, 0.1) << "seed " << seed;

@@ -42,7 +42,7 @@ TEST(Progress, IsToldBeforeEveryStepInOrder) {
   }}));
   std::vector<std::string> want{""};  // the load
   for (const device::StepRecord& step : run.ledger.steps)
-    if (step.kind != device::StepKind::Control) want.push_back(step.phase);
+    if (step.kind != device::StepKind::Control) want.emplace_back(to_string(step.phase));
   want.emplace_back("");  // collecting
   EXPECT_EQ(steps, want);
 }

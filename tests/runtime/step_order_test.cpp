@@ -84,10 +84,10 @@ TEST(StepOrder, ShowsInAProgramThatBreaksTheRule) {
     engine.seal();
     engine.begin_program();
     *engine.view(written).data = std::byte{1};
-    engine.exchange("x", engine.prepare({{{{written, {0, 1}}}, {view}}}));
+    engine.exchange(Phase::PreArrange, engine.prepare({{{{written, {0, 1}}}, {view}}}));
     int result = 0;
     const TileId tiles[] = {TileId(0), TileId(1)};
-    engine.compute("c", tiles, [&](const device::Tile& tile) {
+    engine.compute(Phase::Distribute, tiles, [&](const device::Tile& tile) {
       if (tile.id() == TileId(0)) *tile.view(written).data = std::byte{2};
       if (tile.id() == TileId(1)) result = int(*tile.view(view).data);
       return Cycles(1);

@@ -88,7 +88,7 @@ TEST(TileLedger, DoesNotDependOnModeOrThreadsAndChangesNoLedger) {
   EXPECT_EQ(run_case(c)->ledgers, one.ledgers);
 }
 
-std::int64_t count_steps(const device::Ledger& ledger, StepKind kind, std::string_view phase) {
+std::int64_t count_steps(const device::Ledger& ledger, StepKind kind, Phase phase) {
   return std::count_if(ledger.steps.begin(), ledger.steps.end(),
                        [&](const auto& step) { return step.kind == kind && step.phase == phase; });
 }
@@ -97,9 +97,9 @@ TEST(TileLedger, ChargesAQuestionForEveryMoveAlongXOrYAndOneToStop) {
   LayerCase c = spilling_case(false);
   c.partition.z = 1;  // forced spills go to another cell, not to another z
   const Kept kept = run_kept(c, device::ExchangeMode::Share, 1);
-  const std::int64_t moves = count_steps(kept.ledgers[0], StepKind::Exchange, "propagate");
+  const std::int64_t moves = count_steps(kept.ledgers[0], StepKind::Exchange, Phase::Propagate);
   EXPECT_GT(moves, 1);
-  EXPECT_EQ(count_steps(kept.ledgers[0], StepKind::Control, "control"), moves + 1);
+  EXPECT_EQ(count_steps(kept.ledgers[0], StepKind::Control, Phase::Control), moves + 1);
 }
 
 TEST(TileLedger, ChargesNoQuestionForMovesAlongZ) {
@@ -108,8 +108,8 @@ TEST(TileLedger, ChargesNoQuestionForMovesAlongZ) {
   c.partition = {1, 1, 1, 4};
   const Kept kept = run_kept(c, device::ExchangeMode::Share, 1);
   const device::Ledger& grad_w = kept.ledgers[2];
-  EXPECT_EQ(count_steps(grad_w, StepKind::Compute, "propagate"), 3);
-  EXPECT_EQ(count_steps(grad_w, StepKind::Control, "control"), 2);  // to begin and to stop
+  EXPECT_EQ(count_steps(grad_w, StepKind::Compute, Phase::Propagate), 3);
+  EXPECT_EQ(count_steps(grad_w, StepKind::Control, Phase::Control), 2);  // to begin and to stop
 }
 
 TEST(Origin, HasANameForEach) {

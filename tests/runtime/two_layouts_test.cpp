@@ -31,7 +31,7 @@ void expect_right(const TwoLayouts& two, FullyConnected& layer) {
                 .substr(0, 2),
             "ok");
   const device::Ledger ledger = layer.grad_a<T>(dq.view(), ds.view());
-  EXPECT_EQ(ledger.phases().front().phase, "re-home values");
+  EXPECT_EQ(ledger.phases().front().phase, Phase::RehomeValues);
   EXPECT_GE(ledger.phases().front().steps, 2);
   EXPECT_GT(ledger.phases().front().moved, Bytes());
   EXPECT_EQ(to_string(verify::verify_product<T>(sparse::transpose(weights), dq.view(),

@@ -147,6 +147,19 @@ Complaints check_namespaces(const SourceFile& file, const Arrows& arrows) {
   return complaints;
 }
 
+Complaints check_text_keys(const SourceFile& file) {
+  static const std::regex kCompared(
+      R"re(\b(phase|term|step)(\.phase|\.name)?(\(\))? *[!=]= *"|" *[!=]= *(phase|term|step)\b)re");
+  static const std::regex kBooked(R"re(\bengine_?(\.|->)(exchange|compute|control)\( *")re");
+  if (is_below(file.path, "tests")) return {};
+  Complaints complaints;
+  for (std::size_t i = 0; i < file.lines.size(); ++i)
+    if (std::regex_search(file.lines[i], kCompared) || std::regex_search(file.lines[i], kBooked))
+      complaints.push_back(file.path + ":" + std::to_string(i + 1) +
+                           " uses text as a key; phases and terms are enums");
+  return complaints;
+}
+
 Complaints check_machine_paths(const SourceFile& file) {
   // Cut in two, so that this file passes its own rule.
   static const std::string kRoots[] = {

@@ -45,6 +45,10 @@ Complaints check_pragma_once(const SourceFile& file);
 // none is inline: tools that read sources without a compiler lose sight of what is in one.
 Complaints check_namespaces(const SourceFile& file, const Arrows& arrows);
 
+// No source tells phases of a run or terms of a cost apart by their text: they are enums. Tests
+// may, as they compare what is printed.
+Complaints check_text_keys(const SourceFile& file);
+
 // No line names a folder of somebody's computer.
 Complaints check_machine_paths(const SourceFile& file);
 

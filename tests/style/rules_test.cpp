@@ -197,6 +197,25 @@ TEST(MachinePaths, RejectsAbsoluteOnes) {
   }
 }
 
+TEST(TextKeys, AcceptsEnumsAndWhatTestsPrint) {
+  EXPECT_THAT(check_text_keys(make_source("report/a.cpp",
+                                          "if (phase.phase == Phase::Cast) x;\n"
+                                          "engine.compute(Phase::Cast, all, run);\n"
+                                          "if (key == \"exchange\") x;")),
+              IsEmpty());
+  EXPECT_THAT(check_text_keys(make_source("tests/a.cpp", "phase == \"cast\"")), IsEmpty());
+}
+
+TEST(TextKeys, RejectsPhasesAndTermsToldApartByText) {
+  for (const char* line :
+       {"if (phase == \"cast\") x;", "if (step.phase != \"cast\") x;", "term == \"cast sums\"",
+        "return term.name == \"cast sums\";", "\"cast\" == phase",
+        "engine.compute(\"cast\", all, run);", "engine_.exchange(\"cast\", x);"})
+    EXPECT_THAT(check_text_keys(make_source("report/a.cpp", std::string("int x;\n") + line)),
+                ElementsAre(HasSubstr("report/a.cpp:2")))
+        << line;
+}
+
 SourceFile lines_of(const std::string& path, std::size_t count) {
   return {path, std::vector<std::string>(count, "x")};
 }

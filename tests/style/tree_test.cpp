@@ -74,6 +74,8 @@ TEST(Namespaces, AreThoseOfTheirFolders) {
   expect_in_every_cpp_file([](const SourceFile& f) { return check_namespaces(f, arrows()); });
 }
 
+TEST(Keys, AreNotText) { expect_in_every_cpp_file(check_text_keys); }
+
 TEST(Files, NameNoFolderOfSomebodysComputer) {
   for (const SourceFile& file : tree()) expect_none(check_machine_paths(file));
 }

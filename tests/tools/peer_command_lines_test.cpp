@@ -130,6 +130,16 @@ TEST(Reports, CyclesStepsPlanAndSerialSplitsComeWhenAskedFor) {
     EXPECT_THAT(outcome.out, HasSubstr(part));
 }
 
+// A cut pass asks once whether anything has spilled.
+TEST(Reports, ProfilesCallStepsOfControlByTheirName) {
+  const Outcome outcome =
+      tool(small({"--profile", "--plan-constraints={\"partition\":{\"x\":2,\"y\":2,\"z\":1}}"}));
+  EXPECT_EQ(outcome.exit, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("        control         control  "));
+  EXPECT_THAT(outcome.out, HasSubstr("        pre-arrange     exchange "));
+  EXPECT_THAT(outcome.out, HasSubstr("        distribute      compute  "));
+}
+
 // 4096 x 4096 float gradients and 8 tiles of 638,976 bytes: 8,388,608 bytes a tile beside
 // 2 * 4096 * 8 * 2 / 8 = 16,384 bytes of operands take 14 parts.
 TEST(Reports, SerialSplitsFollowFromTheMemoryOfATile) {

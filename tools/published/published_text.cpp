@@ -22,11 +22,11 @@ Shares shares_of(const device::Ledger& ledger) {
   Shares s;
   s.total = double(ledger.total().value);
   for (const device::PhaseTotal& phase : ledger.phases()) {
-    if (phase.phase == "propagate") {
+    if (phase.phase == Phase::Propagate) {
       s.propagate += double(phase.total().value);
       continue;
     }
-    (phase.phase == "distribute" ? s.multiply : s.reduce) += double(phase.compute.value);
+    (phase.phase == Phase::Distribute ? s.multiply : s.reduce) += double(phase.compute.value);
     s.exchange += double(phase.exchange.value);
     s.wait += double(phase.overhead.value);
   }

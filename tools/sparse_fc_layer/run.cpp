@@ -143,10 +143,9 @@ std::string cycles_text(const LayerRun& run) {
     text += fmt::format("{:<8}{:<16}{:<9}{:>10}{:>10}{:>9}{:>14}\n", name, "step", "kind", "cycles",
                         "overhead", "slowest", "bytes moved");
     for (const device::StepRecord& step : pass.ledger.steps)
-      text += fmt::format("{:8}{:<16}{:<9}{:>10}{:>10}{:>9}{:>14}\n", "", step.phase,
-                          step.kind == device::StepKind::Compute ? "compute" : "exchange",
-                          step.cycles.value, step.overhead.value, step.critical_tile.value,
-                          step.moved.value);
+      text += fmt::format("{:8}{:<16}{:<9}{:>10}{:>10}{:>9}{:>14}\n", "", to_string(step.phase),
+                          to_string(step.kind), step.cycles.value, step.overhead.value,
+                          step.critical_tile.value, step.moved.value);
   }
   return text.empty() ? text : "\n" + text;
 }

@@ -1,0 +1,50 @@
+#include "tessera/base/phase.hpp"
+
+#include <ostream>
+
+#include "tessera/base/error.hpp"
+
+namespace tessera {
+
+std::string_view to_string(Phase phase) {
+  switch (phase) {
+    case Phase::RehomeValues:
+      return "re-home values";
+    case Phase::Transpose:
+      return "transpose";
+    case Phase::PreArrange:
+      return "pre-arrange";
+    case Phase::Rearrange:
+      return "rearrange";
+    case Phase::Distribute:
+      return "distribute";
+    case Phase::Propagate:
+      return "propagate";
+    case Phase::Control:
+      return "control";
+    case Phase::Reduce:
+      return "reduce";
+    case Phase::Cast:
+      return "cast";
+    case Phase::Overhead:
+      return "sync, launch";
+  }
+  assertion_failed("every phase has a name", __FILE__, __LINE__);
+}
+
+std::string_view to_string(StepKind kind) {
+  switch (kind) {
+    case StepKind::Compute:
+      return "compute";
+    case StepKind::Exchange:
+      return "exchange";
+    case StepKind::Control:
+      return "control";
+  }
+  assertion_failed("every kind of step has a name", __FILE__, __LINE__);
+}
+
+std::ostream& operator<<(std::ostream& out, Phase phase) { return out << to_string(phase); }
+std::ostream& operator<<(std::ostream& out, StepKind kind) { return out << to_string(kind); }
+
+}  // namespace tessera

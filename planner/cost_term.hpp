@@ -1,0 +1,44 @@
+#pragma once
+
+#include <array>
+#include <iosfwd>
+#include <string_view>
+
+#include "tessera/base/pass.hpp"
+#include "tessera/base/phase.hpp"
+
+namespace tessera::planner {
+
+// The terms of a plan's cost. They are finer than the phases of a run: the exchange and the sums of
+// one reduction, for instance, are two terms.
+enum class Term {
+  RehomeValues,
+  TransposeValues,
+  ExchangeOperands,
+  RearrangeOperands,
+  ExchangeAlongZ,
+  Multiply,
+  Propagate,
+  ExchangeSums,
+  ReduceSums,
+  RoomForSums,  // memory alone
+  CastSums,
+  Control,
+  BarriersAndLaunches
+};
+
+inline constexpr std::array kTerms = {
+    Term::RehomeValues,       Term::TransposeValues, Term::ExchangeOperands,
+    Term::RearrangeOperands,  Term::ExchangeAlongZ,  Term::Multiply,
+    Term::Propagate,          Term::ExchangeSums,    Term::ReduceSums,
+    Term::RoomForSums,        Term::CastSums,        Term::Control,
+    Term::BarriersAndLaunches};
+
+// "exchange operands", as reports and plan files show it; valid as long as the program.
+std::string_view to_string(Term term);
+std::ostream& operator<<(std::ostream& out, Term term);
+
+// The phase of a run in which the cost of a term shows. `buckets_travel` matters to GradW alone.
+Phase phase_of(Term term, Pass pass, bool buckets_travel);
+
+}  // namespace tessera::planner

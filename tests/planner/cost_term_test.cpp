@@ -1,0 +1,49 @@
+#include "tessera/planner/cost_term.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "tessera/base/pass_steps.hpp"
+
+namespace tessera::planner {
+namespace {
+
+TEST(Term, HasANameOfItsOwnAndAPlaceInTheList) {
+  std::set<std::string_view> names;
+  for (const Term term : kTerms) names.insert(to_string(term));
+  EXPECT_EQ(names.size(), kTerms.size());
+  for (std::size_t i = 0; i < kTerms.size(); ++i) EXPECT_EQ(std::size_t(kTerms[i]), i);
+  EXPECT_EQ(kTerms.back(), Term::BarriersAndLaunches) << "the last of the enumerators";
+}
+
+// A column of a report adds up the terms of a phase; none may be left without terms.
+TEST(Term, GivesEveryStepOfEveryPassAPlannedFigure) {
+  for (const Pass pass : {Pass::Fwd, Pass::GradA, Pass::GradW})
+    for (const bool buckets : {false, true}) {
+      std::set<Phase> planned;
+      for (const Term term : kTerms) planned.insert(phase_of(term, pass, buckets));
+      EXPECT_TRUE(planned.contains(Phase::Overhead));
+      const PassForm form{.pass = pass,
+                          .parts = {1, 2, 2, 2},
+                          .transposes = pass == Pass::GradA,
+                          .fetches = true,
+                          .rearranges = pass == Pass::GradW,
+                          .buckets_travel = buckets,
+                          .casts = true};
+      for (const auto& [phase, kind] : step_order(form))
+        EXPECT_TRUE(planned.contains(phase)) << to_string(pass) << " " << phase;
+    }
+}
+
+TEST(Term, IsPlannedForThePhaseInWhichItRuns) {
+  EXPECT_EQ(phase_of(Term::ExchangeAlongZ, Pass::GradW, true), Phase::Propagate);
+  EXPECT_EQ(phase_of(Term::ExchangeAlongZ, Pass::GradW, false), Phase::Distribute);
+  EXPECT_EQ(phase_of(Term::CastSums, Pass::GradW, false), Phase::Cast);
+  EXPECT_EQ(phase_of(Term::CastSums, Pass::Fwd, false), Phase::Reduce);
+  EXPECT_EQ(phase_of(Term::ReduceSums, Pass::GradA, false), Phase::Reduce);
+}
+
+}  // namespace
+}  // namespace tessera::planner
