@@ -202,7 +202,7 @@ TEST(Plan, LeavesTheRearrangingMethodOutWhereItsKernelIsOff) {
   EXPECT_EQ(plan(p, gc200(24)).plan.grad_w, Method::BlockGradWAmp);
   const Plan without = plan(p, gc200(24), off).plan;
   EXPECT_EQ(without.grad_w, Method::BlockGradW);
-  EXPECT_EQ(without.cost.find(Pass::GradW)->terms[1].name, "rearrange operands");
+  EXPECT_EQ(without.cost.find(Pass::GradW)->terms[1].name, Term::RearrangeOperands);
   EXPECT_EQ(without.cost.find(Pass::GradW)->terms[1].cycles, Cycles(0));
 }
 
