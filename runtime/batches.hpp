@@ -8,13 +8,14 @@
 
 namespace tessera::runtime {
 
-// Batches of another size than a layer was planned for, in as many runs as it takes: each run
-// serves as many columns as the layer has, the last one is filled up with zeros.
+// Passes over batches of another size than a layer was planned for. The batch is computed in
+// several runs; each run takes as many columns as the layer has, and the last one is filled up with
+// zeros.
 
-// The columns that each run serves. batch >= 0, of_one_run >= 1.
+// Returns the columns that each run takes. Needs batch >= 0 and of_one_run >= 1.
 std::vector<Range> batch_parts(std::int64_t batch, std::int64_t of_one_run);
 
-// These columns, and zeros up to `width`.
+// Returns a copy of columns `part`, with zero columns up to `width`.
 template <class T>
 Matrix<T> batch_columns(MatrixView<const T> whole, Range part, std::int64_t width) {
   Matrix<T> result(whole.rows, width);
@@ -23,22 +24,26 @@ Matrix<T> batch_columns(MatrixView<const T> whole, Range part, std::int64_t widt
   return result;
 }
 
-// The first columns of a run's result to their place.
+// Copies the first columns of a run's result to columns `part` of `whole`.
 template <class T>
 void put_columns(const Matrix<T>& run, Range part, MatrixView<T> whole) {
   for (std::int64_t r = 0; r < whole.rows; ++r)
     for (std::int64_t c = 0; c < part.size(); ++c) whole(r, part.begin + c) = run(r, c);
 }
 
-// As the layer's own, for operands with any number of columns, the same in both; strided views of
-// the caller's memory. The ledger is that of all runs, one after the other. Copies operands and
-// results once. Other errors as the layer's; nothing is run for a batch of 0.
+// Runs FullyConnected::forward, or below grad_a, on operands with any number of columns. Both are
+// strided views of the caller's memory and must have the same number of columns, else
+// Error{InvalidArgument}; other errors are those of the layer. Returns the ledger of all runs, one
+// after the other; it is empty for a batch of 0. Operands and results are copied once.
 template <class T>
 device::Ledger forward_batch(FullyConnected& layer, MatrixView<const T> s, MatrixView<T> q);
+
 template <class T>
 device::Ledger grad_a_batch(FullyConnected& layer, MatrixView<const T> q_grad,
                             MatrixView<T> s_grad);
-// Gradients of the runs are added up in float, in the order of the batch.
+
+// Does the same for FullyConnected::grad_w. The gradients of the runs are added up in float, in the
+// order of the batch. For a batch of 0 nothing is written.
 template <class T>
 device::Ledger grad_w_batch(FullyConnected& layer, MatrixView<const T> q_grad,
                             MatrixView<const T> s, std::span<sparse::Csr<float>> gradients);

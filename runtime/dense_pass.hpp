@@ -9,44 +9,57 @@
 
 namespace tessera::runtime {
 
-// Where an operand lies before a pass.
-//   Sharers  each of the tiles that need a slice holds an equal share of its rows
-//   Linear   spread over all tiles of the machine, batch column by batch column, whatever the plan:
-//            how PopSparse makes its tensors. Who sends and how many do is modelled; a tile's
-//            memory is that of Sharers.
+// The tiles that hold an operand before a pass.
+//   Sharers  Each of the tiles that need a slice holds an equal share of its rows.
+//   Linear   The operand is spread over all tiles of the machine, batch column by batch column,
+//            independently of the plan, as PopSparse allocates its tensors. Only the senders and
+//            their number are modelled; the memory of a tile is that of Sharers.
 enum class OperandHomes { Sharers, Linear };
 
-// The two passes with a dense result, as one program each:
+// One of the two passes with a dense result, as one program:
 //   Fwd    Q[x][z]  = R * S[y][z]                   partial sums over y
 //   GradA  dS[y][z] = transpose(R) * dQ[x][z]       partial sums over x
-// for each group; all groups take every step together, each on tiles of its own.
-// Phases, in order (shapes are those of one tile; `in` is y for Fwd and x for GradA, `out` the
-// other; program() says what each reads and writes):
-//   transpose    GradA of blocks: turns the values of its bucket over        one compute step
-//   pre-arrange  in [in rows][z] and the Pz - 1 other buckets of its cell    one exchange
-//   distribute   partial [out rows][z] from `in` and the Pz buckets          one compute step
-//   propagate    adds to partial what the bucket that arrived holds for the tile's cell; as many
-//                exchanges and compute steps as the pattern needs (propagation.hpp)
-//   reduce       out, in the layer's type, from everybody's partials of the own share, in tile
-//                order                                            one exchange, one compute step
-// Built once for a plan; runs any pattern encoded for the same grid. One run at a time.
+// for each group. Every group has tiles of its own, and all groups take every step together.
+//
+// The program has these phases, in this order. Shapes are those of one tile; `in` is y for Fwd and
+// x for GradA, and `out` is the other. program() lists the buffers that each step reads and writes.
+//   transpose    GradA of blocks only: transposes the blocks of the tile's own bucket. One compute
+//                step.
+//   pre-arrange  brings `in` [in rows][z] and the Pz - 1 other buckets of the tile's cell. One
+//                exchange.
+//   distribute   computes partials [out rows][z] from `in` and the Pz buckets. One compute step.
+//   propagate    adds to the partials the products of the non-zeros that an arriving bucket holds
+//                for the tile's cell. As many exchanges and compute steps as the pattern needs
+//                (propagation.hpp).
+//   reduce       adds up the partials of all sharing tiles for the tile's own share, in tile order,
+//                and casts them to the layer's type. One exchange and one compute step.
+//
+// A DensePass is built once for a plan and runs any pattern encoded for the same grid. Only one run
+// may be active at a time.
 class DensePass {
  public:
-  // Error{LimitExceeded} when a tile's memory cannot hold the program.
+  // Throws Error{LimitExceeded} if the memory of a tile cannot hold the program. The executor must
+  // outlive the pass.
   DensePass(const PassSpec& spec, const device::Machine& machine, device::ExchangeMode mode,
             Executor& executor, OperandHomes homes = OperandHomes::Sharers);
   ~DensePass();
   DensePass(DensePass&&) noexcept;
 
-  // in [groups * in rows][z] and out [groups * out rows][z] in the layer's type, sizes of the grid,
-  // z contiguous. False when options.stop said so. The ledger is that of the steps that ran.
+  // Computes `out` [groups * out rows][z] from `in` [groups * in rows][z]. Both are in the layer's
+  // type, have the padded sizes of the grid and are contiguous along z. Returns false if
+  // options.stop ended the run. `ledger` is overwritten with the steps that ran.
   bool run(const BucketImage& image, device::ByteRows in, device::ByteRows out,
            const RunOptions& options, device::Ledger& ledger);
+
+  // Returns the most memory that any tile needs.
   Bytes high_water() const;
+
+  // Returns the memory that the program needs, by phase and buffer.
   device::MemoryUse memory() const;
+
   const Program& program() const;
 
-  // What a tile needs, without the check that it has that.
+  // Returns memory() of such a pass without the check that a tile can hold it.
   static device::MemoryUse memory_of(const PassSpec& spec, const device::Machine& machine);
 
  private:

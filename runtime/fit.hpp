@@ -9,10 +9,12 @@
 
 namespace tessera::runtime {
 
-// The least metaInfoBucketOversizeProportion, in hundredths, with which the planner finds a plan
-// whose buckets hold these weights; none when none up to 1000 does. bucketConfidence counts as 0:
-// the proportion alone must do, as for a caller who gives it. Found by planning and encoding, so
-// the same options with that proportion will do. Up to 34 plans and encodings.
+// Returns a metaInfoBucketOversizeProportion, in whole hundredths, with which the planner finds a
+// plan whose buckets hold these weights, or nothing if it finds none up to 1000. The search starts
+// above the proportion in `options`, doubles its steps until a plan fits, and bisects to the
+// smallest proportion from there on. Each trial plans and encodes with bucketConfidence 0, as for a
+// caller who gives the proportion, so the same options with the result will do. Costs up to 34
+// plans and encodings.
 std::optional<double> oversize_that_fits(const Problem& problem, const device::Machine& machine,
                                          const planner::Options& options,
                                          const sparse::CheckedCsr<float>& weights);

@@ -9,48 +9,61 @@
 
 namespace tessera::runtime {
 
-// What moves so that every non-zero meets every z.
+// The data that move so that every non-zero meets every z.
 enum class GradWExchange {
   Inputs,  // the dense operands travel; words and sums stay on their tile
-  Buckets  // words and sums travel together and come home at the end
+  Buckets  // words and sums travel together and return to their home tile at the end
 };
 
-// GradW: dR = (dQ[x][z] * transpose(S[y][z])) at the places of R, for each group, as one program:
-// all groups take every step together, each on tiles of its own.
-// Phases, in order (shapes are those of one tile):
-//   pre-arrange  writes  q [x rows][z], s [y rows][z] from the home shares; with Inputs also the
-//                        words on the tile that works on them            one exchange
-//   rearrange    only where the method wants operands in block order             one compute step
-//   distribute   reads   words, q, s; writes sums [values], cleared first
-//                Buckets: the own z, one compute step. Inputs: a round for every z of the cell, an
-//                exchange (the operands of that z) and a compute step each
-//   propagate    Buckets: words and sums shift by one, the tile adds what its own operands give;
-//                Inputs: operands shift the other way, again a round for every z
-//   cast         sums to the layer's type                                        one compute step
-// Built once for a plan; runs any pattern encoded for the same grid. One run at a time.
+// GradW as one program: dR = dQ[x][z] * transpose(S[y][z]) at the places of R, for each group.
+// Every group has tiles of its own, and all groups take every step together.
+//
+// The program has these phases, in this order. Shapes are those of one tile.
+//   pre-arrange  writes q [x rows][z] and s [y rows][z] from the home shares; with Inputs also the
+//                words, to the tile that works on them. One exchange.
+//   rearrange    brings the operands into block order, only for the method that needs it. One
+//                compute step.
+//   distribute   clears the sums [values], then reads words, q and s and adds to the sums. Buckets:
+//                the tile's own part of z, in one compute step. Inputs: a round for every part of
+//                z of the cell, each an exchange (the operands of that part) and a compute step.
+//   propagate    Buckets: words and sums shift by one tile, and each tile adds the products of its
+//                own operands. Inputs: the operands shift in the opposite direction, again with a
+//                round for every part of z.
+//   cast         casts the sums to the layer's type, if it is another one. One compute step.
+//
+// A GradWPass is built once for a plan and runs any pattern encoded for the same grid. Only one run
+// may be active at a time.
 class GradWPass {
  public:
-  // Error{LimitExceeded} when a tile's memory cannot hold the program.
+  // Throws Error{LimitExceeded} if the memory of a tile cannot hold the program. The executor must
+  // outlive the pass.
   GradWPass(const PassSpec& spec, GradWExchange exchange, const device::Machine& machine,
             device::ExchangeMode mode, Executor& executor);
   ~GradWPass();
   GradWPass(GradWPass&&) noexcept;
 
-  // q_grad [groups * x][z] and s [groups * y][z] in the layer's type, sizes of the grid, z
-  // contiguous. gradients [groups][buckets][values_per_bucket] in the layer's type, bucket order;
-  // padding becomes 0.
-  // False when options.stop said so. The ledger is that of the steps that ran.
+  // The operands q_grad [groups * x][z] and s [groups * y][z], contiguous along z, in the padded
+  // sizes of the grid; and the result, gradients [groups][buckets][values_per_bucket] in bucket
+  // order, where padding becomes 0. All are in the layer's type.
   struct Operands {
     device::ByteRows q_grad, s;
     std::byte* gradients = nullptr;
   };
+
+  // Computes the gradients. Returns false if options.stop ended the run. `ledger` is overwritten
+  // with the steps that ran.
   bool run(const BucketImage& image, const Operands& operands, const RunOptions& options,
            device::Ledger& ledger);
+
+  // Returns the most memory that any tile needs.
   Bytes high_water() const;
+
+  // Returns the memory that the program needs, by phase and buffer.
   device::MemoryUse memory() const;
+
   const Program& program() const;
 
-  // What a tile needs, without the check that it has that.
+  // Returns memory() of such a pass without the check that a tile can hold it.
   static device::MemoryUse memory_of(const PassSpec& spec, GradWExchange exchange,
                                      const device::Machine& machine);
 

@@ -11,8 +11,8 @@
 
 namespace tessera::runtime {
 
-// What the builder of one pass needs to know. Shapes are those of the grid: padded. All groups are
-// cut alike, run in the same steps and share nothing.
+// The inputs from which the program of one pass is built. Sizes are the padded ones of the grid.
+// All groups are cut alike, run in the same steps and share no data.
 struct PassSpec {
   partitioner::TileGrid grid;  // of one group
   std::int64_t groups = 1;
@@ -20,23 +20,27 @@ struct PassSpec {
   DataType partials_type = DataType::Float;
 
   DataType data_type() const { return grid.data_type; }
+
   std::int64_t word_bytes() const { return grid.word_bits / 8; }
-  // The partition with the groups.
+
+  // Returns the splits of the grid, with the number of groups as g.
   Dims parts() const { return {groups, grid.splits.x, grid.splits.y, grid.splits.z}; }
 };
 
-// Encoded matrices, one of each group, as the machine reads them: the buckets, and their values in
-// the layer's type.
+// The encoded matrices of all groups as the machine reads them: the buckets, and their values in
+// the layer's type. The data are the caller's and must stay valid during a run.
 //   values        [groups][buckets][values_per_bucket]
-//   travel_words  partitioner::travel_words of travel(): what steers propagation
+//   travel_words  partitioner::travel_words of travel(); they steer propagation
 struct BucketImage {
   std::span<const partitioner::Buckets> groups;
   const std::byte* values = nullptr;
   std::span<const std::uint32_t> travel_words;
 
-  // All groups were encoded for the grid, and none is missing.
+  // True: every group is present and was encoded for the grid of `spec`.
   bool fits(const PassSpec& spec) const;
-  // How far the buckets of any group must travel: the machine moves those of all groups at once.
+
+  // Returns the farthest that buckets of any group must travel: the machine moves the buckets of
+  // all groups at once.
   partitioner::Travel travel() const;
 };
 

@@ -12,22 +12,28 @@ namespace tessera::runtime {
 
 using verify::Progress;
 
-// Options of one pass on a modelled machine: those of verify::RunOptions, and what only a machine
-// made of tiles has. Nothing of this changes a result, but for a fault, which may.
+// Options of one pass on a modelled machine: those of verify::RunOptions, and those that need a
+// machine made of tiles. Only a fault may change a result.
 struct RunOptions {
-  // As verify::RunOptions has them.
+  // `stop`, `progress` and `self_check` are those of verify::RunOptions.
   std::stop_token stop = {};
   std::function<void(const Progress&)> progress = {};
-  // Overwritten with what every tile did in every step of the pass; costs memory and time.
+
+  // If it is not null, it is overwritten with the figures of every tile in every step of the pass.
+  // Costs memory and time.
   device::TileLedger* tiles = nullptr;
-  verify::Checksums* self_check = nullptr;  // as verify::RunOptions has it
-  // For trying self_check out: this bit flips in this run. Only in Isolate mode, else
-  // Error{InvalidArgument}. Steps are those of the ledger; with a layout of GradA's own the first
-  // of them bring the values there. Words of a bucket or of a re-home table that lead a tile astray
-  // are Error{CheckFailed}, with or without self_check.
+
+  verify::Checksums* self_check = nullptr;
+
+  // Flips this bit of tile memory in this run, to test self_check. Throws Error{InvalidArgument}
+  // unless the layer was made in Isolate mode. Steps are counted as in the ledger; if GradA has a
+  // layout of its own, the first steps are those that bring the values there. A changed word of a
+  // bucket or of a re-home table that would lead a tile out of bounds is Error{CheckFailed}, with
+  // or without self_check.
   std::optional<device::Fault> fault = {};
-  // Where it is not null: where the fault struck; none where the program has no such step, or the
-  // tile not that much memory in use then.
+
+  // If it is not null, it is set to the place that the fault struck, and to nothing if the program
+  // has no such step or the tile did not use that much memory in it.
   std::optional<device::Struck>* struck = nullptr;
 };
 
