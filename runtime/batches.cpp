@@ -22,7 +22,7 @@ void append(device::Ledger& all, device::Ledger run) {
   std::move(run.steps.begin(), run.steps.end(), std::back_inserter(all.steps));
 }
 
-// `run(in, out)` takes one part through the layer.
+// Calls run(in, out) for each part of the batch and returns the ledger of all runs.
 template <class T, class Run>
 device::Ledger in_parts(FullyConnected& layer, MatrixView<const T> in, MatrixView<T> out,
                         Run&& run) {

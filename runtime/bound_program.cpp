@@ -67,7 +67,7 @@ int BoundProgram::step(NodeKind kind, std::optional<Phase> phase, Uses uses, Act
 void BoundProgram::nest(Node node, Question question, const std::function<void()>& body) {
   std::vector<Node> inside;
   Node& outer = add(std::move(node), {}, std::move(question));
-  // Nothing is added beside `outer` while its body is open, so it stays where it is.
+  // Nodes are added to `inside` while the body is open, so the reference to `outer` stays valid.
   std::vector<Node>* const before = std::exchange(open_, &inside);
   body();
   open_ = before;

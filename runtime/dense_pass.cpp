@@ -73,7 +73,7 @@ void DensePass::State::add_slots() {
     slots.in_home = in_is_here()
                         ? slots.in
                         : engine.add_slot(bound.slot(use.in_home, tile, share, row_bytes()));
-    // One long row of elements: the reduction cuts it anywhere.
+    // Rows of one element, because the reduction cuts the partials at any element.
     slots.partial =
         engine.add_slot(bound.slot(use.partial, tile, role.out_rows(spec.grid, c).size() * z(),
                                    bytes_of(spec.partials_type), SlotKind::Owned));
@@ -90,7 +90,7 @@ void DensePass::State::add_slots() {
   loop.add_slots(bound, engine);
 }
 
-// Tiles that share a part of the result and a z add their partials up.
+// A column has the tiles that share a part of the result and a part of z.
 std::vector<internal::ReductionColumn> DensePass::State::columns() const {
   std::vector<internal::ReductionColumn> result;
   for (const TileId first : all) {
@@ -108,7 +108,8 @@ std::vector<internal::ReductionColumn> DensePass::State::columns() const {
   return result;
 }
 
-// The operand as [group][z][rows], in equal runs on all tiles: how many hold a part of the slice.
+// Returns the number of tiles that hold a part of a slice if the operand [group][z][rows] is spread
+// over all tiles in equal runs.
 std::int64_t DensePass::State::linear_senders(Range rows, Cell c) const {
   const std::int64_t all_rows = role.all_in_rows(spec.grid.size);
   const std::int64_t elements = spec.groups * spec.grid.size.z * all_rows;
@@ -131,7 +132,7 @@ std::vector<Gather> DensePass::State::prearrange_gathers() const {
   for (const TileId first : all) {
     const Cell c = map.cell(first);
     if (in_is_here() || role.out_part(c) != 0) continue;
-    Gather slice;  // every tile of the line holds a share of the slice that all of them need
+    Gather slice;  // each tile of the line holds a share of the slice that all of them need
     const std::int64_t rows = role.in_rows(spec.grid, c).size();
     if (operands == OperandHomes::Linear)
       slice.senders = linear_senders(role.in_rows(spec.grid, c), c);
@@ -147,7 +148,7 @@ std::vector<Gather> DensePass::State::prearrange_gathers() const {
   return gathers;
 }
 
-// A tile's bucket to the other tiles of its cell.
+// Adds the gathers that send a tile's bucket to the other tiles of its cell.
 void DensePass::State::add_bucket_gathers(TileId tile, std::vector<Gather>& gathers) const {
   const Cell c = map.cell(tile);
   const BucketSlots home = homes[std::size_t(tile.value)];
@@ -178,8 +179,8 @@ void DensePass::State::load() {
   }
 }
 
-// The machine turns the blocks of its own bucket over before they travel; our kernels read them
-// transposed where they lie, so only cycles and memory are charged.
+// Each tile transposes the blocks of its own bucket before the buckets travel. This charges the
+// cycles only, because our kernels read the blocks in place.
 void DensePass::State::transpose() {
   engine.compute(Phase::Transpose, all, [&](const device::Tile&) {
     return codelets::transpose_blocks_cycles(spec.grid.blocks, spec.grid.block, spec.data_type(),

@@ -15,8 +15,8 @@ void DensePass::State::declare_buffers() {
   loop.declare(bound);
 }
 
-// Words and values of the own cell. Where blocks are turned over, the turned ones are read, and
-// those at home as well: that is where our kernels find them.
+// Returns the buffers of a tile's own bucket that a visit reads. If blocks are transposed, these
+// are the transposed values, and those at home as well, because our kernels read them there.
 std::vector<BufferId> DensePass::State::visited_buckets() const {
   std::vector<BufferId> ids{use.home.words, use.home.payload};
   if (turns_blocks()) ids.push_back(use.turned);

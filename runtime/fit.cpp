@@ -22,7 +22,8 @@ bool layout_fits(const Problem& problem, const planner::Plan& layout,
   try {
     return !partitioner::encode(internal::in_grid(weights, grid), grid, options).misfit;
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::LimitExceeded) return false;  // a word too wide for the machine
+    if (error.code() == ErrorCode::LimitExceeded)
+      return false;  // a word is too wide for the machine
     throw;
   }
 }
@@ -30,7 +31,7 @@ bool layout_fits(const Problem& problem, const planner::Plan& layout,
 bool fits(const Problem& problem, const device::Machine& machine, planner::Options options,
           std::int64_t hundredths, const sparse::CheckedCsr<float>& weights) {
   options.meta_info_bucket_oversize_proportion = double(hundredths) / 100;
-  options.bucket_confidence = 0;  // the proportion alone must do
+  options.bucket_confidence = 0;  // as for a caller who gives the proportion
   const PatternStats stats = sparse::pattern_stats(weights);
   const planner::PlanResult planned = planner::plan(problem, machine, options, &stats);
   if (planned.status != planner::PlanStatus::Found) return false;

@@ -38,24 +38,25 @@ partitioner::TileGrid tile_grid(const Problem& problem, const planner::Plan& pla
 struct FullyConnected::State {
   Problem problem;
   internal::OneLayout here;
-  std::optional<internal::OtherLayout> there;  // GradA's own
+  std::optional<internal::OtherLayout> there;  // the transposed one, if there is one
   Executor* executor = nullptr;
-  // Kept from call to call: gradients, and weights with values that were given in bucket order.
+  // Scratch that is reused from call to call: gradients, and values or gradients in bucket order.
   std::vector<sparse::Csr<float>> gradients = {};
   std::vector<std::byte> encoded = {};
 
-  // Which of the two runs a pass, and as which of its own.
+  // Returns the layout that runs a pass, and the pass of that layout which it is.
   std::pair<const internal::OneLayout*, Pass> runs(Pass pass) const;
   Bytes high_water() const;
 
-  // `encoded` as a list of `count` values.
+  // Resizes `encoded` to `count` values and returns them.
   template <class T>
   std::span<T> encoded_as(std::int64_t count) {
     encoded.resize(std::size_t(count) * sizeof(T));
     return {reinterpret_cast<T*>(encoded.data()), std::size_t(count)};
   }
 
-  // Refuses a call of a pass that is not there, of another type, or before there are weights.
+  // Throws Error{InvalidArgument} for operands of another type, a pass that the layer was planned
+  // without, and a call before the first set_weights.
   template <class T>
   void check_call(bool has_pass, const char* pass) const {
     if (data_type_of<T>() != problem.data_type)
@@ -80,8 +81,8 @@ std::pair<const internal::OneLayout*, Pass> FullyConnected::State::runs(Pass pas
   return {&here, pass};
 }
 
-// Both layouts' buckets are on a tile all the time, and the table by which values go from one to
-// the other.
+// The buckets of both layouts, and the table by which values move between them, are on a tile all
+// the time.
 Bytes FullyConnected::State::high_water() const {
   if (!there) return here.high_water();
   const internal::OneLayout& other = there->layout();
@@ -123,7 +124,7 @@ std::optional<partitioner::Misfit> FullyConnected::set_weights(
     std::span<const sparse::CheckedCsr<float>> weights, const partitioner::EncodeOptions& options) {
   auto& here = state_->here;
   auto& there = state_->there;
-  here.weights().check(weights);  // in the caller's words, not the transpose's
+  here.weights().check(weights);  // so that messages name rows and columns of R
   if (there)
     if (auto misfit = there->encode(weights, options)) return misfit;
   if (auto misfit = here.weights().encode(weights, options)) return misfit;
@@ -228,7 +229,7 @@ bool FullyConnected::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
 template <class T>
 device::Ledger FullyConnected::forward(MatrixView<const T> s, MatrixView<T> q) {
   device::Ledger ledger;
-  static_cast<void>(forward<T>(s, q, {}, ledger));  // nobody asks it to stop
+  static_cast<void>(forward<T>(s, q, {}, ledger));  // it cannot be stopped
   return ledger;
 }
 
@@ -344,7 +345,7 @@ const partitioner::Buckets& FullyConnected::buckets(std::int64_t group) const {
 partitioner::SpillStats FullyConnected::spill() const { return state_->here.weights().spill(); }
 
 partitioner::Travel FullyConnected::travel() const {
-  buckets(0);  // refuses where there are none
+  buckets(0);  // throws if there are no weights
   return state_->here.weights().image().travel();
 }
 

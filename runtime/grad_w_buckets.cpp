@@ -6,8 +6,8 @@
 namespace tessera::runtime::internal {
 namespace {
 
-// GradW by moving buckets: operands stay, each tile adds what its own (x, y, z) gives to whichever
-// bucket is there.
+// GradW with travelling buckets: operands stay, and each tile adds the products of its own operands
+// to the sums of the bucket that it holds at the time.
 class GradWBuckets final : public GradWPass::Base {
  public:
   GradWBuckets(const PassSpec& pass, const device::Machine& machine, device::ExchangeMode mode,
@@ -44,7 +44,7 @@ class GradWBuckets final : public GradWPass::Base {
   }
 
   void declare_way_home() {
-    // How far that is was told with the word that ended the loop before: no more control.
+    // The distance is known from the step of control that ended the loops, so no other is needed.
     bound.repeat(
         "buckets are away from displacement 0", [this] { return loop.next_home(); },
         [this] { travelling_.declare_shifts(bound, engine); });

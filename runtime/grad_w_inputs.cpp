@@ -13,8 +13,8 @@ namespace {
 using device::SlotId;
 
 // An operand that travels, in two buffers on every tile.
-// Invariant: slots[at] holds, on every tile, the slice that is seen there now, and slots[1 - at] is
-// free: a move or a round writes it.
+// Invariant: on every tile, slots[at] holds the slice that is there now, and slots[1 - at] is free
+// to be written by a move or a round.
 struct TravellingOperand {
   std::array<BufferId, 2> buffers;
   std::array<std::vector<SlotId>, 2> slots;  // by tile
@@ -24,9 +24,10 @@ struct TravellingOperand {
   const std::vector<SlotId>& free() const { return slots[1 - at]; }
 };
 
-// GradW by moving operands: words and sums stay; the operands of the cells whose non-zeros a tile
-// holds come by, one z at a time. Slices at the edge are smaller, so what a move or a round carries
-// depends on where the operands stand: its exchange is made when it runs, in storage that is kept.
+// GradW with travelling operands: words and sums stay, and a tile receives the operands of the
+// cells whose non-zeros it holds, one part of z at a time. Slices at the edge are smaller, so the
+// bytes of a move or a round depend on the displacement of the operands: its exchange is made when
+// it runs, in storage that is reused.
 class GradWInputs final : public GradWPass::Base {
  public:
   GradWInputs(const PassSpec& pass, const device::Machine& machine, device::ExchangeMode mode,
@@ -99,15 +100,16 @@ class GradWInputs final : public GradWPass::Base {
     for (const int node : nodes) bound.set_moves(node, exchange.moved);
   }
 
-  // One round for every z: the operands of that z to all tiles of the cell, then compute. Where z
-  // is not cut a tile has its operands already. A move leaves an operand in either buffer.
+  // Adds a loop of one round for every part of z: an exchange brings the operands of that part to
+  // all tiles of the cell, then tiles compute. If z is not cut, a tile has its operands already.
+  // After a move an operand may be in either buffer.
   void declare_rounds(Phase phase, bool moved) {
     const auto [q0, q1] = q_.buffers;
     const auto [s0, s1] = s_.buffers;
     const std::vector<BufferId> all_four{q0, s0, q1, s1};
     const bool whole = spec.grid.splits.z == 1;
     Uses seen{moved ? all_four : whole ? std::vector{q0, s0} : std::vector{q1, s1}, {use.sums}};
-    // A tile that works on its own cell finds the words at home.
+    // A tile that works on its own cell reads the words in its home slot.
     seen.reads.insert(seen.reads.end(), {use.words, use.words_here});
     if (whole) return compute(phase, seen, [this, phase] { visit_all(phase, q_.now(), s_.now()); });
     const Uses sent = moved ? Uses{all_four, all_four} : Uses{{q0, s0}, {q1, s1}};
@@ -122,7 +124,7 @@ class GradWInputs final : public GradWPass::Base {
         });
   }
 
-  // dQ varies along x and S along y, so a move along one of them takes only one operand with it.
+  // dQ varies along x and S along y, so a move along an axis moves one operand only.
   void declare_moves(TravellingOperand& operand, Axis axis) {
     const bool x = axis == Axis::X;
     if ((x ? spec.grid.splits.x : spec.grid.splits.y) == 1) return;
@@ -139,7 +141,7 @@ class GradWInputs final : public GradWPass::Base {
           });
   }
 
-  // Whose operands a tile sees now: those of the home of the pieces it holds.
+  // Returns the cell whose operands the tile of cell `c` has at present.
   Cell seen(Cell c) const { return map.moved(c, {at_.x, at_.y, 0}); }
 
   bool next_round() {
@@ -161,7 +163,7 @@ class GradWInputs final : public GradWPass::Base {
     });
   }
 
-  // Gather `i`, emptied, with one piece.
+  // Clears gather `i` and gives it one piece.
   static device::Gather& one_piece(device::Exchange& exchange, std::size_t i, device::Piece piece) {
     device::Gather& gather = exchange.gathers[i];
     gather.pieces.assign(1, piece);
@@ -194,7 +196,7 @@ class GradWInputs final : public GradWPass::Base {
     return x ? to.x != at_.x : to.y != at_.y;
   }
 
-  // Operands move against the buckets' direction: towards lower indices.
+  // Operands move towards lower indices, opposite to the direction in which buckets would travel.
   void move(TravellingOperand& operand, bool x) {
     const Displacement to = loop.now().after, from = at_;
     TESSERA_ASSERT((to.x != from.x) != (to.y != from.y));
@@ -204,7 +206,7 @@ class GradWInputs final : public GradWPass::Base {
     operand.at = 1 - operand.at;
   }
 
-  // Tiles get the slice of the cell they are to see: at_ is where they will stand.
+  // Makes the exchange of a move `by`; at_ is the displacement after the move.
   void fill_move(const TravellingOperand& operand, bool x, Cell by) {
     move_.gathers.resize(all.size());
     for (std::size_t t = 0; t < all.size(); ++t) {
@@ -219,7 +221,7 @@ class GradWInputs final : public GradWPass::Base {
 
   TravellingOperand q_, s_;
   Displacement at_;
-  std::int64_t round_z_ = 0;  // rounds begun
+  std::int64_t round_z_ = 0;  // rounds that have begun
   bool clear_first_ = false;
   device::Exchange round_, move_;
   std::vector<int> round_nodes_;

@@ -56,7 +56,7 @@ bool GradWPass::Base::cells_move() const {
 void GradWPass::Base::add_operand_slots(TileId tile, TileSlots& slots) {
   const Dims& splits = spec.grid.splits;
   const Cell home = home_map.cell(tile);
-  // Room for the largest slice: travelling operands change hands.
+  // Slots have the capacity of the largest slice, because travelling operands change tiles.
   const std::int64_t q_rows = spec.grid.x_range(0).size(), s_rows = spec.grid.y_range(0).size();
   const auto add = [&](BufferId buffer, std::int64_t rows) {
     return engine.add_slot(bound.slot(buffer, tile, rows, row_bytes()));
@@ -96,8 +96,8 @@ void GradWPass::Base::add_tiles() {
   }
 }
 
-// A slice of an operand to all tiles that need it: dQ to the tiles of one (x, z), S to those of one
-// (y, z). Each of them holds a share of it at home.
+// Adds the gathers that bring a slice of an operand to all tiles that need it: dQ to the tiles of
+// one (x, z), S to those of one (y, z). Each of these tiles holds a share of the slice at home.
 void GradWPass::Base::add_operand_gathers(std::vector<Gather>& gathers, bool q_side) const {
   const std::int64_t others = q_side ? spec.grid.splits.y : spec.grid.splits.x;
   for (const TileId first : all) {
@@ -135,7 +135,7 @@ void GradWPass::Base::seal() {
 
 void GradWPass::Base::load() {
   const Dims &splits = spec.grid.splits, &size = spec.grid.size;
-  // Rows of a share that begin at `begin`.
+  // Returns the part `k` of z of the rows of a share; the rows of its slice begin at `begin`.
   const auto slice = [&](device::ByteRows rows, std::int64_t begin, Range share, std::int64_t k) {
     device::ByteRows view = rows.sub({begin + share.begin, begin + share.end});
     view.data += k * row_bytes();
@@ -157,8 +157,8 @@ void GradWPass::Base::load() {
   }
 }
 
-// The machine brings both operands into block order; our kernels read them where they lie, so only
-// cycles and memory are charged.
+// Charges the cycles in which the machine brings both operands into block order. No data move,
+// because our kernels read the operands in place.
 void GradWPass::Base::rearrange() {
   const BlockShape block = spec.grid.block;
   engine.compute(Phase::Rearrange, all, [&](const device::Tile& tile) {

@@ -17,7 +17,8 @@ void GradWPass::Base::declare_common_buffers() {
   use.s_blocks = bound.add_buffer("rearranged input");
 }
 
-// A tile that works on its own cell and shares an operand with nobody has it where it is needed.
+// If tiles work on their own cells and an operand's slices are not shared, it is loaded into its
+// final slots at once.
 void GradWPass::Base::declare_load() {
   const Dims& splits = spec.grid.splits;
   const bool moves = cells_move();
@@ -44,7 +45,7 @@ void GradWPass::Base::declare_prearrange() {
   prearrange_node_ = bound.step(NodeKind::Exchange, Phase::PreArrange, moved,
                                 [this] { engine.exchange(Phase::PreArrange, prearrange); });
   if (!rearranges()) return;
-  // Into block order and back in place: our kernels read operands where they lie.
+  // Later steps read the operands in place, not the rearranged ones, as our kernels do.
   compute(Phase::Rearrange, {{use.q, use.s}, {use.q_blocks, use.s_blocks}},
           [this] { rearrange(); });
 }

@@ -88,7 +88,7 @@ std::optional<partitioner::Misfit> LayerWeights::update(const sparse::PatternCha
   std::swap(buckets_[g], spare_[g]);
   kept_[g] = std::move(matrix);
   say_travel();
-  // A place that goes from inside a larger block changes a value of a block that stays.
+  // With larger blocks in the grid, a removed place may change a value of a block that remains.
   if (same_blocks)
     refill_changed(group, updated.changed);
   else
@@ -164,7 +164,7 @@ std::vector<std::int64_t> LayerWeights::bucket_positions(std::int64_t group) con
 
 namespace {
 
-// Values in bucket order to their places in the pattern that was encoded; padding is left out.
+// Copies values in bucket order to their places in the encoded pattern and skips padding.
 template <class T>
 void spread(const partitioner::Buckets& buckets, std::span<const T> in_order,
             std::vector<float>& values) {

@@ -13,7 +13,7 @@ namespace {
 
 using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS>;
 
-// Nodes in the order of their numbers.
+// Appends the nodes in the order of their numbers.
 void flatten(const std::vector<Node>& nodes, std::vector<const Node*>& flat) {
   for (const Node& node : nodes) {
     flat.push_back(&node);
@@ -21,8 +21,8 @@ void flatten(const std::vector<Node>& nodes, std::vector<const Node*>& flat) {
   }
 }
 
-// Edges from every node to those that may run right after it. Takes the nodes before `nodes`,
-// returns those after which the program may go on.
+// Adds edges from every node to the nodes that may run directly after it. `before` are the nodes
+// that may run directly before `nodes`. Returns those that may run last.
 std::vector<int> add_edges(const std::vector<Node>& nodes, std::vector<int> before, Graph& graph) {
   for (const Node& node : nodes) {
     for (const int from : before) add_edge(std::size_t(from), std::size_t(node.number), graph);
@@ -38,8 +38,8 @@ std::vector<int> add_edges(const std::vector<Node>& nodes, std::vector<int> befo
   return before;
 }
 
-// A phase for each node: the strong components of the flow, in topological order. A loop is one
-// component.
+// Returns the position of each node: the strong components of the flow, numbered in topological
+// order. A loop is one component.
 std::vector<int> phases_of(const Program& program, std::size_t count) {
   Graph flow(count);
   add_edges(program.nodes, {}, flow);
@@ -66,7 +66,7 @@ std::string kind_and_label(const Node& node) {
   return label.empty() ? kind : kind + " " + label;
 }
 
-// A loop is called after its first step.
+// A loop is named after its first step.
 std::string phase_name(const Node& node, const std::vector<const Node*>& flat) {
   if (node.kind != NodeKind::Repeat) return kind_and_label(node);
   for (std::size_t i = std::size_t(node.number); i < flat.size(); ++i)

@@ -69,7 +69,7 @@ bool OneLayout::has(Pass pass) const {
   return pass == Pass::Fwd || (pass == Pass::GradA ? grad_a_.has_value() : grad_w_.has_value());
 }
 
-// Cells whose partial sums add up to a result.
+// The number of partial sums of a result is the number of cells along the summed axis.
 verify::Rounding OneLayout::rounding(Pass pass) const {
   const Dims& splits = grid_.splits;
   const std::int64_t partials = pass == Pass::Fwd     ? splits.y

@@ -10,7 +10,7 @@
 namespace tessera::runtime::internal {
 namespace {
 
-// This layout counts cells and tiles of the transpose.
+// Cells and tiles in a misfit of this layout are those of the transpose, and its message says so.
 std::optional<partitioner::Misfit> turned_name(std::optional<partitioner::Misfit> misfit) {
   if (misfit)
     misfit->message = "in GradA's own layout, where x and y are exchanged: " + misfit->message;
@@ -71,7 +71,7 @@ void OtherLayout::make_tables(const LayerWeights& first) {
   has_tables_ = true;
 }
 
-// A fault of a later step is none of these.
+// A fault in a later step is left to the pass.
 bool OtherLayout::bring_values(const LayerWeights& first, const RunOptions& options) {
   make_tables(first);
   RunOptions own{.stop = options.stop, .progress = options.progress};
@@ -85,7 +85,7 @@ bool OtherLayout::bring_values(const LayerWeights& first, const RunOptions& opti
 
 namespace {
 
-// The options of the pass whose first steps, so many of them, have run already.
+// Returns the options for the rest of a pass whose first `steps` steps have run already.
 RunOptions without_steps(const RunOptions& options, std::int64_t steps) {
   RunOptions rest = options;
   if (options.progress)
@@ -102,7 +102,7 @@ RunOptions without_steps(const RunOptions& options, std::int64_t steps) {
   return rest;
 }
 
-// Copied step onto the same step as last time, whose names then have room.
+// Steps are assigned to those of the previous call, so the storage of their names is reused.
 void join(const device::Ledger& first, const device::Ledger& second, device::Ledger& all) {
   all.steps.resize(first.steps.size() + second.steps.size());
   std::copy(second.steps.begin(), second.steps.end(),
@@ -122,7 +122,7 @@ bool OtherLayout::grad_a(const LayerWeights& first, MatrixView<const T> q_grad,
       finished && layout_.product<T>(Pass::Fwd, q_grad, s_grad, rest, own_, rehome_.values());
   join(way_, own_, ledger);
   if (options.tiles != nullptr) {
-    // Their phases are not those of the program that the pass is described by.
+    // The steps that move values are not in program(GradA), so they have no position there.
     auto& [steps, phases] = *options.tiles;
     steps.insert(steps.begin(), way_tiles_.steps.begin(), way_tiles_.steps.end());
     phases.insert(phases.begin(), way_tiles_.steps.size(), -1);
@@ -135,7 +135,7 @@ bool OtherLayout::grad_w(const LayerWeights& first, MatrixView<const T> q_grad,
                          MatrixView<const T> s, std::span<sparse::Csr<float>> gradients,
                          const RunOptions& options, device::Ledger& ledger) {
   turned_.resize(gradients.size());
-  // transpose(dR) = S * transpose(dQ): the other layout's gradient with operands changed over.
+  // transpose(dR) = S * transpose(dQ), so this layout computes its gradient with operands swapped.
   if (!layout_.gradient<T>(s, q_grad, turned_, options, ledger)) return false;
   for (std::size_t g = 0; g < gradients.size(); ++g) {
     gradients[g] = *first.given(std::int64_t(g));

@@ -18,7 +18,8 @@ std::string names_of(const Program& program, const std::vector<BufferId>& ids) {
   return text;
 }
 
-// Words of `text` on lines of at most kColumns, those after the first behind `indent` blanks.
+// Appends `text` in lines of at most kColumns; lines after the first are indented by `indent`
+// blanks.
 void write_wrapped(std::string& out, const std::string& text, std::size_t indent) {
   std::size_t column = out.size() - (out.rfind('\n') + 1);  // npos + 1 is 0
   for (std::size_t at = 0; at < text.size();) {

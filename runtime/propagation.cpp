@@ -3,7 +3,7 @@
 namespace tessera::runtime {
 namespace {
 
-// Records the shifts from where the data stand to where they are wanted.
+// Records the shifts from the current displacement `at` to the wanted one.
 struct Walker {
   Dims splits;
   Displacement at;
@@ -31,7 +31,7 @@ struct Walker {
   }
 };
 
-// All z at one (x, y), beginning where the data stand now: a full turn has splits - 1 shifts.
+// Visits all z at one (x, y), beginning at the current z, so a full turn has z_count - 1 shifts.
 void visit_column(Walker& walker, Displacement to, std::int64_t z_count, bool own_is_served) {
   const std::int64_t begin = walker.at.z;
   for (std::int64_t i = 0; i < z_count; ++i) {

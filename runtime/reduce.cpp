@@ -26,7 +26,7 @@ void add_up_halves(std::span<const std::byte* const> sources, std::int64_t n, st
   }
 }
 
-// What is cast goes through an array of floats, a piece at a time.
+// Sums that are cast afterwards are computed in a buffer of floats, piece by piece.
 template <class Out>
 void add_up_floats(std::span<const std::byte* const> sources, std::int64_t n, std::byte* result) {
   auto* out = reinterpret_cast<Out*>(result);

@@ -22,7 +22,7 @@ using device::SlotKind;
 constexpr Phase kPhase = Phase::RehomeValues;
 constexpr std::int64_t kWordBytes = sizeof(std::uint32_t);
 
-// Values of `Element`'s size, from places that need not be aligned.
+// Copies a value of the size of `Element`. The addresses need not be aligned.
 template <class Element>
 void copy_value(const std::byte* from, std::byte* to) {
   std::memcpy(to, from, sizeof(Element));
@@ -31,9 +31,9 @@ void copy_value(const std::byte* from, std::byte* to) {
 }  // namespace
 
 struct RehomePass::State {
-  // What a tile of the second layout has.
+  // The slots of a tile of the second layout.
   struct Receiver {
-    std::vector<SlotId> met;  // a slot for each cell it meets
+    std::vector<SlotId> met;  // a slot for each cell that its cell overlaps
     SlotId table, result;
   };
   struct Buffers {
@@ -48,7 +48,7 @@ struct RehomePass::State {
   Buffers use;
   std::vector<SlotId> homes;  // by tile of the ring
   std::vector<Receiver> receivers;
-  std::vector<TileId> tiles;  // that receive
+  std::vector<TileId> tiles;  // of the second layout
   std::array<std::vector<SlotId>, 2> passing;
   device::Exchange gather;
   // [far][from home, then from either buffer to the other]
@@ -178,7 +178,7 @@ void RehomePass::State::add_slots() {
           bound.slot(use.passing[std::size_t(buffer)], TileId(t), 1, from_bytes())));
 }
 
-// The buckets of a cell to all tiles whose cells it meets.
+// Returns the gathers that bring the buckets of each cell to all tiles whose cells overlap it.
 std::vector<device::Gather> RehomePass::State::cells_to_receivers() const {
   const Dims& splits = spec.from.splits;
   const std::int64_t cells = splits.x * splits.y;
@@ -248,12 +248,12 @@ void RehomePass::State::compute(Step&& step) {
   });
 }
 
-// Where the value of an entry below reach() is.
+// Returns the address of the value that a table entry below reach() names.
 const std::byte* RehomePass::State::gathered_value(const device::Tile& tile,
                                                    std::uint32_t entry) const {
   const Receiver& receiver = receivers[std::size_t(tile.id().value)];
   const std::int64_t a_cell = spec.from.splits.z * tables.from_values(), cell = entry / a_cell;
-  if (cell >= std::ssize(receiver.met))  // only memory that changed by itself says so
+  if (cell >= std::ssize(receiver.met))  // possible only if memory was damaged
     throw Error(ErrorCode::CheckFailed,
                 fmt::format("self-check: a word of the re-home table of tile {} is {}; the tile "
                             "has gathered {} values",
@@ -279,7 +279,7 @@ template <class Element>
 Cycles RehomePass::State::unpack(const device::Tile& tile) const {
   const std::byte* own = tile.view(homes[std::size_t(tile.id().value)]).data;
   return walk_table<Element>(tile, [&](std::uint32_t entry, std::byte* to) {
-    const std::int64_t at = entry - tables.reach();  // in the tile's own bucket
+    const std::int64_t at = entry - tables.reach();  // position in the tile's own bucket
     if (at < 0)
       copy_value<Element>(gathered_value(tile, entry), to);
     else if (at < tables.from_values())

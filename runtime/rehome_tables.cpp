@@ -14,7 +14,7 @@ TileMap map_of(const partitioner::TileGrid& grid, std::int64_t groups) {
   return {splits, TileOrder::Yzx};
 }
 
-// The parts whose ranges meet `wanted`; ranges ascend.
+// Returns the parts whose ranges overlap `wanted`. The ranges must ascend.
 template <class RangeOf>
 Range meeting(Range wanted, std::int64_t parts, RangeOf&& range_of) {
   Range met;
@@ -62,7 +62,7 @@ std::span<const std::uint32_t> RehomeTables::of_tile(TileId tile) const {
   return std::span(entries_).subspan(std::size_t(bucket * to_values_), std::size_t(to_values_));
 }
 
-// Far moves as long as no wanted distance is skipped, near ones for the rest.
+// Uses far moves as long as no wanted distance is skipped, and near moves for the rest.
 void RehomeTables::find_moves() {
   std::vector<std::int64_t> wanted;
   for (const auto& distances : distances_)

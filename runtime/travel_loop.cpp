@@ -9,7 +9,7 @@
 namespace tessera::runtime::internal {
 namespace {
 
-// travel_words: x_end, largest y_end, z_parts, then y_end of every x distance.
+// The travel words are x_end, the largest y_end and z_parts, then y_end for every x distance.
 constexpr std::int64_t kFirstBound = 3;
 constexpr std::int64_t kWordBytes = sizeof(std::uint32_t);
 
@@ -53,7 +53,7 @@ void TravelLoop::read_bounds(device::ByteRows words) {
     legal = y_end <= splits_.y;
     travel_.y_end.push_back(static_cast<std::int32_t>(y_end));
   }
-  if (!legal)  // only memory that changed by itself holds such words
+  if (!legal)  // possible only if memory was damaged
     throw Error(ErrorCode::CheckFailed, "self-check: travel words beyond the layer's partition");
 }
 

@@ -89,7 +89,7 @@ void TravellingBuckets::prepare(BoundProgram& program, const device::Engine& eng
     for (std::size_t b = 0; b < 2; ++b)
       shifts_[static_cast<std::size_t>(axis)][b] = shift_to(engine, axis, b);
   for (std::size_t b = 0; b < 2; ++b) returns_[b] = return_from(engine, b);
-  // Where everything that spills goes as long as it goes along y; along x where y is not cut.
+  // The first displacement of most patterns that spill: along y, or along x if y is not cut.
   loaded_by_ = map_.splits().y > 1   ? Displacement{0, 1, 0}
                : map_.splits().x > 1 ? Displacement{1, 0, 0}
                                      : Displacement{0, 0, 1};

@@ -12,17 +12,18 @@
 
 namespace tessera::runtime::internal {
 
-// What a step or a question touches.
+// The buffers that a step or a condition reads and writes.
 struct Uses {
   std::vector<BufferId> reads, writes;
 };
 
-// A program and what its nodes do. Made in this order: buffers and nodes; finish(), which works out
-// when buffers live; slots; seal(); run() as often as wanted.
+// A program together with the code of its nodes. It is built in this order: buffers and nodes;
+// finish(), which computes the intervals of the buffers; slots; seal(). After that, run() may be
+// called any number of times.
 // Invariants:
 //   1. actions_[n] and questions_[n] belong to the node of number n; one of them is empty.
-//   2. After finish() neither buffers nor nodes are added, so names stay where slots look at them;
-//      for the same reason a program stays where it is.
+//   2. Slots refer to the names in this object, so neither buffers nor nodes are added after
+//      finish(), and the object is neither copied nor moved.
 class BoundProgram {
  public:
   using Action = std::function<void()>;
@@ -33,15 +34,20 @@ class BoundProgram {
   BoundProgram& operator=(const BoundProgram&) = delete;
 
   BufferId add_buffer(std::string name, bool resident = false);
-  // Returns the number of the node. Load and Collect have no phase. `tiles` take part.
+
+  // Adds a step in which `tiles` tiles take part; Load and Collect have no phase. Returns the number
+  // of its node.
   int step(NodeKind kind, std::optional<Phase> phase, Uses uses, Action action,
            std::int64_t tiles = 0);
-  // body() adds the nodes inside.
+
+  // Adds a loop or a condition; body() adds the nodes inside.
   void repeat(std::string text, Question question, const std::function<void()>& body);
   void when(std::string text, Question question, const std::function<void()>& body);
-  // The tile that answers controlled questions.
+
+  // Sets the tile that answers controlled questions.
   void set_control_tile(TileId tile) { control_tile_ = tile; }
-  // A loop whose question reads words in tile memory: each time a step of control.
+
+  // Adds a loop whose question reads words in tile memory, which costs a step of control each time.
   void controlled_repeat(std::string text, std::vector<BufferId> reads, Question question,
                          const std::function<void()>& body);
 
@@ -54,13 +60,15 @@ class BoundProgram {
   device::MemoryUse memory(const device::Engine& engine) const {
     return engine.memory(live_.phases);
   }
-  // Once all bodies are closed.
+
+  // Set figures of a node. Allowed after the outermost body has been closed.
   void set_moves(int node, Bytes moves);
   void set_tiles(int node, std::int64_t tiles);
 
   const Program& program() const { return program_; }
 
-  // Walks the tree on `engine`; false when options.stop said so. Allocates nothing itself.
+  // Walks the tree on `engine`. Returns false if options.stop ended the run. Allocates nothing
+  // itself.
   bool run(device::Engine& engine, const RunOptions& options) const;
 
  private:
@@ -74,7 +82,7 @@ class BoundProgram {
   Program program_;
   TileId control_tile_;
   Liveness live_;
-  std::vector<Node>* open_ = &program_.nodes;  // where the next node goes
+  std::vector<Node>* open_ = &program_.nodes;  // the list that takes the next node
   std::vector<Action> actions_;
   std::vector<Question> questions_;
   std::vector<std::vector<device::Access>> access_;  // [node][buffer]

@@ -8,7 +8,7 @@
 
 namespace tessera::runtime::internal {
 
-// Which axis the pass reads along and which it writes along.
+// The axes of a dense pass: Fwd reads along y and writes along x, GradA the opposite.
 struct DenseRole {
   bool forward;
 
@@ -23,14 +23,14 @@ struct DenseRole {
   std::int64_t in_part(Cell c) const { return forward ? c.y : c.x; }
   std::int64_t out_part(Cell c) const { return forward ? c.x : c.y; }
   std::int64_t all_in_rows(const Dims& size) const { return forward ? size.y : size.x; }
-  // Where the operand's and the result's rows of a group begin.
+  // The first row of a group's part of the operand and of the result.
   std::int64_t first_in_row(const Dims& size, Cell c) const {
     return c.g * (forward ? size.y : size.x);
   }
   std::int64_t first_out_row(const Dims& size, Cell c) const {
     return c.g * (forward ? size.x : size.y);
   }
-  // The cell with another part along that axis.
+  // Return the cell with `part` along the axis that the pass reads, or that it writes.
   Cell with_in_part(Cell c, std::int64_t part) const {
     (forward ? c.y : c.x) = part;
     return c;

@@ -15,12 +15,12 @@
 namespace tessera::runtime {
 
 // A dense pass on its machine. The constructor declares the program and adds the slots; seal()
-// checks the memory and works out the exchanges.
+// checks the memory and prepares the exchanges.
 struct DensePass::State {
-  // The slots of one tile besides its travelling buckets.
+  // The slots of one tile, without its travelling buckets.
   struct TileSlots {
     device::SlotId in_home, in, partial;
-    // Buckets of the own cell by z; the own one is the home bucket.
+    // Buckets of the tile's cell, by z; for the tile's own z it is the home bucket.
     std::vector<internal::BucketSlots> arrived;
   };
   struct Use {
@@ -34,15 +34,15 @@ struct DensePass::State {
 
   std::int64_t z() const { return spec.grid.z_per_tile(); }
   std::int64_t row_bytes() const { return z() * bytes_of(spec.data_type()); }
-  // Tiles that need the same slice of the operand.
+  // The number of tiles that need the same slice of the operand.
   std::int64_t sharers() const { return role.out_parts(spec.grid.splits); }
-  // A tile alone takes its slice, and holds it.
+  // True: each slice is needed by one tile only, which holds it from the start.
   bool in_is_here() const { return operands == OperandHomes::Sharers && sharers() == 1; }
   bool turns_blocks() const;
 
   PassForm form() const;
 
-  // Buffers and nodes: dense_program.cpp.
+  // These declare buffers and nodes (dense_program.cpp).
   void declare();
   void declare_buffers();
   std::vector<BufferId> visited_buckets() const;
@@ -54,7 +54,7 @@ struct DensePass::State {
   std::vector<device::Gather> prearrange_gathers() const;
   void add_bucket_gathers(TileId tile, std::vector<device::Gather>& gathers) const;
 
-  // What the nodes do.
+  // The code of the nodes.
   void load();
   void transpose();
   void distribute();
@@ -80,7 +80,7 @@ struct DensePass::State {
   std::vector<TileSlots> tiles;
   device::Exchange prearrange;
   int prearrange_node = 0;
-  // Of the run that is going on.
+  // The data of the current run.
   BucketImage image;
   device::ByteRows host_in, host_out;
 };

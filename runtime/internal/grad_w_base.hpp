@@ -15,13 +15,14 @@
 
 namespace tessera::runtime {
 
-// What both ways of running GradW share: operands, words and sums on their tiles, the kernel, the
-// cast. The two ways differ in what moves: work().
+// The part that both kinds of GradW share: operands, words and sums on their tiles, the kernel and
+// the cast. The kinds differ in the data that move (GradWExchange) and override the virtual
+// functions.
 struct GradWPass::Base {
-  // One tile's slots. Operands at home are shares of slices that several tiles need.
+  // The slots of one tile. Operands at home are shares of slices that several tiles need.
   struct TileSlots {
-    device::SlotId q_home, s_home;  // on the tiles of home_map
-    device::SlotId q, s;            // on the tiles of map, as everything below
+    device::SlotId q_home, s_home;  // of the tile's cell by home_map
+    device::SlotId q, s;            // of the tile's cell by map, like the slots below
     device::SlotId meta, sums, result;
   };
 
@@ -33,19 +34,22 @@ struct GradWPass::Base {
        device::ExchangeMode mode, Executor& executor);
   virtual ~Base() = default;
 
-  // Declares the program, adds the slots.
+  // Declares the program and adds the slots.
   void build();
-  // Checks memory, works out the exchanges.
+
+  // Checks the memory and prepares the exchanges.
   void seal();
   bool run(const BucketImage& image, const Operands& operands, const RunOptions& options,
            device::Ledger& ledger);
 
-  // What is the way's own: buffers; the nodes that distribute and propagate; slots; exchanges.
+  // The parts of one kind: its buffers, the nodes that distribute and propagate, its slots, and its
+  // exchanges.
   virtual void declare_buffers() = 0;
   virtual void declare_work() = 0;
   virtual void add_own_slots() = 0;
   virtual void prepare() = 0;
-  // Before the first step of a run.
+
+  // Is called before the first step of a run.
   virtual void start() {}
 
   std::int64_t z() const { return spec.grid.z_per_tile(); }
@@ -54,13 +58,15 @@ struct GradWPass::Base {
   TileSlots& slots_of(TileId tile) { return tiles[std::size_t(tile.value)]; }
   const TileSlots& slots_of(TileId tile) const { return tiles[std::size_t(tile.value)]; }
   Cycles clear_sums(const device::Tile& tile) const;
-  // Adds what operands q and s of cell `of` give to the sums, at the records of that cell.
+
+  // Adds to the sums, at the records of cell `of`, the products of that cell's operands q and s.
   struct Visit {
     device::SlotId meta, sums, q, s;
     Cell of;
   };
   Cycles visit(const device::Tile& tile, const Visit& visit) const;
-  // A compute step on all tiles.
+
+  // Adds a compute step on all tiles.
   void compute(Phase phase, internal::Uses uses, internal::BoundProgram::Action action) {
     bound.step(NodeKind::Compute, phase, std::move(uses), std::move(action), map.tiles());
   }
@@ -81,13 +87,14 @@ struct GradWPass::Base {
 
  private:
   PassForm form() const;
-  // grad_w_program.cpp
+
+  // These are in grad_w_program.cpp.
   void declare();
   void declare_common_buffers();
   void declare_load();
   void declare_prearrange();
 
-  // Does a tile work on another cell than the one it holds at home?
+  // True: some tile works on another cell than the one it holds at home.
   bool cells_move() const;
   bool rearranges() const { return spec.method == codelets::Method::BlockGradWAmp; }
   bool casts() const { return spec.partials_type != spec.data_type(); }
@@ -101,7 +108,7 @@ struct GradWPass::Base {
 
   GradWExchange exchange_;
   int prearrange_node_ = 0;
-  // Of the run that is going on.
+  // The data of the current run.
   BucketImage image_;
   Operands operands_;
 };

@@ -10,35 +10,35 @@
 
 namespace tessera::runtime::internal {
 
-// Two slots that always go together: the words of a bucket and what belongs to them (values, or
-// gradients being summed).
+// The two slots of a bucket on a tile: its words, and its payload (values, or sums of gradients).
 struct BucketSlots {
   device::SlotId meta, payload;
 };
 
-// The buffers they belong to.
+// The buffers of these two slots.
 struct BucketUse {
   BufferId words, payload;
 };
 
-// How a pass sees buckets: which words, and how wide the payload is.
+// The form in which a pass reads buckets: its kind of words, and the sizes of words and payload.
 struct BucketShape {
-  bool grad_a_words = false;  // the separate GradA words instead of the forward ones
+  bool grad_a_words = false;  // True: the separate GradA words. False: the forward words
   std::int64_t meta_bytes = 0;
   std::int64_t payload_bytes = 0;
 };
 
+// Returns the form in which a pass reads buckets whose payload are values.
 BucketShape values_shape(const PassSpec& spec);
 
-// A landing slot of one row looks at these bytes; the engine only reads what is loaded.
+// Returns `bytes` bytes of data as one row, to be loaded into a slot. The engine only reads them.
 device::ByteRows one_row(const void* data, std::int64_t bytes);
 
-// One more pair of slots on a tile for a bucket that arrives there.
+// Adds a pair of slots on a tile, for a bucket.
 BucketSlots add_bucket_slots(BoundProgram& program, device::Engine& engine, TileId tile,
                              const BucketShape& shape, const BucketUse& use);
 
-// Where GradA has buckets of its own, the words this pass does not read are on the tile all the
-// same: memory for them, in all phases.
+// The words of a bucket that this pass does not read, if GradA has words of its own. They stay on
+// the tile, so they need memory during the whole program.
 class OtherWords {
  public:
   OtherWords(BoundProgram& program, const PassSpec& spec);
@@ -49,15 +49,16 @@ class OtherWords {
   BufferId buffer_;
 };
 
-// The bucket that lies on each tile of `map`, in the order of tile numbers.
+// Adds slots for the home bucket of each tile of `map`, in the order of tile numbers.
 std::vector<BucketSlots> add_home_buckets(BoundProgram& program, device::Engine& engine,
                                           const TileMap& map, const BucketShape& shape,
                                           const BucketUse& use);
-// Streams words and values to their home tiles.
+
+// Loads words and values to their home tiles.
 void load_home_buckets(device::Engine& engine, const TileMap& map, const BucketShape& shape,
                        std::span<const BucketSlots> homes, const BucketImage& image);
 
-// The same words and payload on another tile.
+// Adds the gathers that copy a bucket's words and payload to another tile.
 void gather_bucket(std::vector<device::Gather>& gathers, BucketSlots from, BucketSlots to);
 
 }  // namespace tessera::runtime::internal

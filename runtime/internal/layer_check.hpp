@@ -10,13 +10,15 @@
 
 namespace tessera::runtime::internal {
 
-// check_product and check_gradient for a layer: group by group, all of them together in `all`.
-// Operands and results are those of all groups, one below the other. GradA takes the transpose of
-// the weights. Error{CheckFailed} naming pass, group and place when sums do not agree.
+// Runs verify::check_product on every group of a layer and collects the checksums of all groups in
+// `all`. Operands and results of all groups are stored one below the other. For GradA the weights
+// are transposed first. Throws Error{CheckFailed} with pass, group and place if sums do not agree.
 template <class T>
 void check_layer_product(Pass pass, const LayerWeights& weights, MatrixView<const T> in,
                          MatrixView<const T> out, const verify::Rounding& rounding,
                          verify::Checksums& all);
+
+// Does the same with verify::check_gradient.
 template <class T>
 void check_layer_gradient(std::span<const sparse::Csr<float>> gradients, MatrixView<const T> q_grad,
                           MatrixView<const T> s, const verify::Rounding& rounding,

@@ -15,31 +15,34 @@
 
 namespace tessera::runtime::internal {
 
-// The weights in the grid's blocks and size, empty blocks not stored; shared where they have those
-// already. Blocks of which neither divides the other are taken apart first.
+// Returns the weights in the blocks and the size of the grid, without blocks that would be empty.
+// The result shares the matrix of `weights` if that has this block and size already. If neither
+// block divides the other, the weights are cut into single elements first.
 sparse::CheckedCsr<float> in_grid(const sparse::CheckedCsr<float>& weights,
                                   const partitioner::TileGrid& grid);
 
 // The weights of a layer, for each group: as they were given, and as the machine holds them.
 // Invariants:
-//   1. Before the first take() there is nothing; then kept_ and buckets_ have one entry for each
-//      group and values_ those of all groups, all of the same matrices.
-//   2. Whatever fails leaves these as they were: new weights are made in next_ and spare_, which
-//      mean nothing but between encode() and take(), and change places with the old ones when all
-//      is well.
+//   1. Everything is empty before the first take(). After it, kept_ and buckets_ have one entry for
+//      each group and values_ has the values of all groups, all for the same matrices.
+//   2. A call that fails leaves these unchanged: new weights are made in next_ and spare_ and are
+//      swapped with the old ones on success. next_ and spare_ have a meaning between encode() and
+//      take() only.
 class LayerWeights {
  public:
-  // `grid` is that of one group, checked. The executor must outlive this.
+  // `grid` is the checked grid of one group. The executor must outlive this object.
   LayerWeights(const Problem& problem, const partitioner::TileGrid& grid, Executor& executor);
 
-  // Error{InvalidArgument} for weights that are not this layer's.
+  // Throws Error{InvalidArgument} if number, size or block of the matrices are not the layer's.
   void check(std::span<const sparse::CheckedCsr<float>> weights) const;
-  // FullyConnected::set_weights in two halves: encode() checks that these are the layer's weights
-  // and encodes them, take() makes what was encoded last the layer's weights. What lies between
-  // them may fail without a trace.
+
+  // FullyConnected::set_weights in two halves: encode() checks and encodes the weights, and take()
+  // makes the weights that were encoded last the layer's weights. Without take() the layer is
+  // unchanged.
   std::optional<partitioner::Misfit> encode(std::span<const sparse::CheckedCsr<float>> weights,
                                             const partitioner::EncodeOptions& options);
   void take();
+
   // The functions of FullyConnected with these names.
   std::optional<partitioner::Misfit> update(const sparse::PatternChange& change,
                                             std::int64_t group);
@@ -47,15 +50,20 @@ class LayerWeights {
 
   bool empty() const { return buckets_.empty(); }
   BucketImage image() const { return {buckets_, values_.data(), travel_words_}; }
-  // Error{InvalidArgument} before take(), and for a group there is not.
+
+  // Throw Error{InvalidArgument} before take(), and for a group that the layer does not have.
   const partitioner::Buckets& buckets(std::int64_t group) const;
   const sparse::CheckedCsr<float>& given(std::int64_t group) const;
-  // For each value of the given pattern its position in the buckets, [buckets][values_per_bucket].
+
+  // Returns, for each value of the given pattern, its position in the value buckets
+  // [buckets][values_per_bucket].
   std::vector<std::int64_t> bucket_positions(std::int64_t group) const;
+
   partitioner::SpillStats spill() const;
-  // Values in bucket order, [groups][buckets][values_per_bucket], at the places of the given
-  // pattern. T is the C++ type of the layer's data type. Allocates nothing where `result` has room,
-  // from the second call on.
+
+  // Takes values in bucket order, [groups][buckets][values_per_bucket], and writes those of a group
+  // to `result`, in the given pattern. T is the C++ type of the layer's data type. From the second
+  // call on it allocates nothing if `result` has enough capacity.
   template <class T>
   void to_given(std::span<const T> in_order, std::int64_t group, sparse::Csr<float>& result);
 
@@ -66,18 +74,19 @@ class LayerWeights {
   std::optional<partitioner::Misfit> named(std::optional<partitioner::Misfit> misfit,
                                            std::int64_t group) const;
   void say_travel();
-  // The values of a group's pattern into all its buckets, or into the changed ones.
+
+  // Write the values of a group's pattern into all its buckets, or into the changed ones.
   void refill(std::int64_t group);
   void refill_changed(std::int64_t group, std::span<const std::int64_t> changed);
   template <class T>
   std::span<T> values_of(std::int64_t group);
   std::int64_t values_per_group() const;
 
-  // Of each group.
+  // The matrix of a group.
   struct Matrix {
     sparse::CheckedCsr<float> given;
-    std::optional<sparse::CheckedCsr<float>> in_grid;  // where block or size are not the grid's
-    std::vector<std::int64_t> places;  // position of each value in in_grid; empty without that
+    std::optional<sparse::CheckedCsr<float>> in_grid;  // if block or size are not the grid's
+    std::vector<std::int64_t> places;  // position of each value in in_grid; empty without in_grid
   };
   using Kept = std::vector<Matrix>;
   Matrix converted(const sparse::CheckedCsr<float>& weights) const;
@@ -85,10 +94,10 @@ class LayerWeights {
   Problem problem_;
   partitioner::TileGrid grid_;
   Executor& executor_;
-  Kept kept_, next_;  // of the weights as they are, and of those that encode() was given last
+  Kept kept_, next_;  // the current weights, and those given to encode() last
   std::vector<partitioner::Buckets> buckets_, spare_;
   std::vector<std::byte> values_;            // BucketImage::values
-  std::vector<float> in_pattern_;            // values of in_grid, on their way to given ones
+  std::vector<float> in_pattern_;            // scratch of to_given: values of in_grid
   std::vector<std::uint32_t> travel_words_;  // BucketImage::travel_words
 };
 

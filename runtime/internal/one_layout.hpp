@@ -16,17 +16,19 @@
 
 namespace tessera::runtime::internal {
 
-// Error{InvalidArgument}: the layer was planned without this pass.
+// Throws Error{InvalidArgument}: the layer was planned without this pass.
 [[noreturn]] void throw_no_pass(Pass pass);
-// Error{InvalidArgument} unless an operand of x or y rows a group has the layer's shape.
+
+// Throws Error{InvalidArgument} unless the operand has the layer's shape; `side` is the size that
+// gives its rows in each group, x or y.
 void check_operand(const char* name, std::int64_t rows, std::int64_t cols, const Problem& problem,
                    std::int64_t Dims::*side);
 
-// A layer whose passes share one layout of the weights: buckets, and the programs of its passes.
-// FullyConnected is one of these, or two of them (other_layout.hpp).
+// A layer whose passes share one layout of the weights: the buckets, and the programs of its
+// passes. FullyConnected has one of these, or two (other_layout.hpp).
 class OneLayout {
  public:
-  // As FullyConnected's, for a plan with one layout.
+  // The constructor of FullyConnected, for a plan with one layout.
   OneLayout(const Problem& problem, const planner::Plan& plan, const device::Machine& machine,
             device::ExchangeMode mode, Executor& executor);
 
@@ -36,29 +38,36 @@ class OneLayout {
   const LayerWeights& weights() const { return weights_; }
   bool has(Pass pass) const;
 
-  // Fwd or GradA. The functions of FullyConnected that take RunOptions say the rest. Where `values`
-  // is not null, they are used instead of the weights' own: in bucket order, as BucketImage's.
+  // Runs Fwd or GradA, as the functions of FullyConnected that take RunOptions do. If `values` is
+  // not null, they are used instead of the values of weights(); they are in bucket order, as
+  // BucketImage::values.
   template <class T>
   bool product(Pass pass, MatrixView<const T> in, MatrixView<T> out, const RunOptions& options,
                device::Ledger& ledger, const std::byte* values = nullptr);
+
+  // Runs GradW.
   template <class T>
   bool gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
                 std::span<sparse::Csr<float>> gradients, const RunOptions& options,
                 device::Ledger& ledger);
 
-  // Error{InvalidArgument} for a pass there is not.
+  // Throw Error{InvalidArgument} for a pass that the layer was planned without.
   const Program& program(Pass pass) const;
   device::MemoryUse memory(Pass pass) const;
-  // The most memory any tile needs in any pass, and what its buckets need of it at any time.
+
+  // The most memory that any tile needs in any pass.
   Bytes high_water() const;
+
+  // The memory of one bucket, its words and values, and of the words alone.
   Bytes bucket_bytes() const;
-  Bytes word_bytes() const;  // of those the words alone
+  Bytes word_bytes() const;
 
  private:
-  // Calls `ask` with the pass that runs this.
+  // Calls `ask` with the DensePass or GradWPass that runs `pass`.
   template <class Ask>
   auto of(Pass pass, Ask&& ask) const;
-  // An operand of x or y rows a group as programs want it.
+
+  // Checks an operand and returns it in the size that programs read; `side` as in check_operand.
   template <class T>
   Padded<T> operand(const char* name, MatrixView<T> view, std::int64_t Dims::*side);
   verify::Rounding rounding(Pass pass) const;
@@ -68,12 +77,13 @@ class OneLayout {
   LayerWeights weights_;
   std::optional<DensePass> fwd_, grad_a_;
   std::optional<GradWPass> grad_w_;
-  // Kept from call to call: operands in the program's size, by side, and gradients in bucket order.
+  // Reused from call to call: operands in the program's size, by side, and gradients in bucket
+  // order.
   std::array<std::vector<std::byte>, 2> copies_;
   std::vector<std::byte> in_order_;
 };
 
-// What a tile would need for a pass of such a layer, without the check that it has that.
+// Returns OneLayout::memory of such a layer without the check that a tile can hold it.
 device::MemoryUse memory_of_one(const Problem& problem, const planner::Plan& plan,
                                 const device::Machine& machine, Pass pass);
 

@@ -12,13 +12,14 @@
 
 namespace tessera::runtime::internal {
 
-// An operand of all groups, [groups * rows][cols], in the size that programs want: the caller's own
-// memory where it has that size, else a copy in which every group is padded with zeros.
+// An operand of all groups, [groups * rows][cols], in the size that programs read. It is the
+// caller's memory if that has this size and contiguous rows, else a copy in which every group is
+// padded with zeros.
 // T is const for operands that are only read.
 template <class T>
 class Padded {
  public:
-  // The copy lies in `storage`, which must stay as long.
+  // A copy is stored in `storage`, which must outlive this object.
   Padded(MatrixView<T> view, std::int64_t groups, std::int64_t rows, std::int64_t cols,
          std::vector<std::byte>& storage)
       : view_(view), groups_(groups) {
@@ -27,6 +28,7 @@ class Padded {
     storage.resize(std::size_t(groups * rows * cols) * sizeof(T));
     copy_ = {reinterpret_cast<Plain*>(storage.data()), groups * rows, cols, cols, 1};
   }
+
   // Fills the copy, if there is one.
   void read() {
     if (!copy_) return;
@@ -37,11 +39,13 @@ class Padded {
       std::fill_n(copy_->row(r) + cols, copy_->cols - cols, Plain());
     }
   }
-  // What a program has written to the copy goes to the caller.
+
+  // Copies the results that a program has written to the copy, if there is one, to the caller.
   void write_back() {
     if (copy_)
       for (std::int64_t g = 0; g < groups_; ++g) copy_rows(copied(g), given(g));
   }
+
   device::ByteRows bytes() { return copy_ ? bytes_of(*copy_) : bytes_of(view_); }
 
  private:
@@ -68,7 +72,7 @@ class Padded {
   }
   template <class U>
   static device::ByteRows bytes_of(MatrixView<U> view) {
-    // Programs only read what they are given to read.
+    // Casting const away is safe: programs only read the operands that are const here.
     return {reinterpret_cast<std::byte*>(const_cast<Plain*>(view.data)), view.rows,
             view.cols * std::int64_t(sizeof(U)), view.row_stride * std::int64_t(sizeof(U))};
   }

@@ -9,26 +9,26 @@
 
 namespace tessera::runtime::internal {
 
-// Tiles whose partial sums belong to the same part of the result.
+// The tiles whose partial sums belong to the same part of the result.
 struct ReductionColumn {
   std::vector<TileId> tiles;
   std::vector<device::SlotId> partials;  // of each tile: rows of one element
   std::int64_t elements = 0;
 };
 
-// Where a tile's share of the finished result lies.
+// The place of a tile's share of the finished result.
 struct ReducedShare {
   TileId tile;
   device::SlotId slot;  // rows of one element, result type
-  Range elements;       // of its column's part
+  Range elements;       // within its column's part
 };
 
-// Reduce: each tile of a column gets an equal run of elements from all the others and adds them up
-// in the order of the column.
-//   reads    partials of the column     [elements] sums
-//   writes   the own share              [ceil(elements / tiles)] result type
-//   steps    exchange, compute; a column of one tile: only a cast, or nothing when the types agree
-// Sums are taken in the partials' type, so that the bits do not depend on anything but the order.
+// The reduction of partial sums: each tile of a column receives an equal run of elements from all
+// other tiles of the column and adds them up in the order of the column.
+//   reads    the partials of the column   [elements] in the partials' type
+//   writes   the tile's own share         [ceil(elements / tiles)] in the result's type
+//   steps    exchange, compute; for a column of one tile only a cast, or nothing if the types agree
+// Sums are rounded to the partials' type at each addition, so the bits depend on the order only.
 class Reduction {
  public:
   // `depth` tiles share a column.
@@ -36,29 +36,32 @@ class Reduction {
       : depth_(depth), partials_(partials), result_(result) {}
 
   void declare(BoundProgram& program, device::Engine& engine, BufferId partials);
-  // Which buffer the result is in.
+
+  // The buffer that has the result.
   BufferId result() const { return has_work() ? result_buffer_ : partial_buffer_; }
   void add_slots(BoundProgram& program, device::Engine& engine,
                  std::vector<ReductionColumn> columns);
-  // Works out the exchange; call after all slots are added.
+
+  // Prepares the exchange. Must be called after all slots are added.
   void prepare(BoundProgram& program, const device::Engine& engine);
 
   std::span<const ReducedShare> shares() const { return shares_; }
 
  private:
-  // What one tile does.
+  // The work of one tile.
   struct Job {
     TileId tile;
     Range elements;
-    std::vector<device::SlotId> sources;  // in the column's order; the own partials among them
-    std::size_t own = 0;                  // which source that is
+    std::vector<device::SlotId> sources;  // in the column's order, the tile's own partials included
+    std::size_t own = 0;                  // index of the tile's own partials in `sources`
     device::SlotId result;
     std::vector<const std::byte*> views;  // of the sources, while the job runs
   };
   void add_job(BoundProgram& program, device::Engine& engine, const ReductionColumn& column,
                std::size_t i);
   Cycles reduce(const device::Engine& engine, const device::Tile& tile, Job& job) const;
-  // Of one tile: only a cast, or nothing when the types agree.
+
+  // False: a column has one tile and the types agree, so the partials are the result.
   bool has_work() const { return depth_ > 1 || partials_ != result_; }
 
   std::int64_t depth_;

@@ -11,7 +11,7 @@
 
 namespace tessera::runtime::internal {
 
-// The cells of the first layout that a cell of the second meets: a rectangle of them.
+// The cells of the first layout that a cell of the second layout overlaps: a rectangle of cells.
 struct MetCells {
   Range x, y;
 
@@ -23,21 +23,23 @@ struct MetCells {
     return (cx - x.begin) * y.size() + cy - y.begin;
   }
 };
-// `c` is a cell of `to`, the grid of the transpose.
+
+// Returns the cells of `from` that cell `c` of `to` overlaps. `to` is the grid of the transpose.
 MetCells met_cells(const partitioner::TileGrid& from, const partitioner::TileGrid& to, Cell c);
 
-// One move of all buckets to the tile one or stride() further on, around all tiles.
+// One move of all buckets around the ring of tiles.
 struct PassingMove {
-  bool far = false;           // by stride()
+  bool far = false;           // True: by stride() tiles. False: to the next tile
   std::int64_t distance = 0;  // from home, after the move
-  bool wanted = false;        // some tile picks a value there
+  bool wanted = false;        // True: some tile picks a value at this distance
 };
 
-// Where a tile of the second layout finds each value of its bucket:
-//   below reach()          in the buckets it has gathered, [met cells][z][values_per_bucket]
-//   then                   in its own bucket of the first layout, and in those that pass by,
-//                          [distance][values_per_bucket]
-//   kNone                  nowhere: the place holds zero
+// The tables by which tiles of the second layout find each value of their bucket. An entry is
+//   below reach()      a position in the buckets that the tile has gathered,
+//                      [overlapped cells][z][values_per_bucket]
+//   reach() and above  after subtracting reach(), a position in the tile's own bucket of the first
+//                      layout and in the buckets that pass, [distance][values_per_bucket]
+//   kNone              no position: the place holds zero
 class RehomeTables {
  public:
   static constexpr std::uint32_t kNone = 0xffffffffU;
@@ -45,18 +47,23 @@ class RehomeTables {
   RehomeTables(const partitioner::TileGrid& from, const partitioner::TileGrid& to,
                std::int64_t groups);
 
-  // As RehomePass::set_pattern.
+  // See RehomePass::set_pattern.
   void set_pattern(std::int64_t group, std::span<const std::int64_t> from,
                    std::span<const std::int64_t> to);
 
-  // The table of a tile of the second layout.
+  // Returns the table of a tile of the second layout.
   std::span<const std::uint32_t> of_tile(TileId tile) const;
   std::int64_t reach() const { return reach_; }
-  // Tiles that buckets pass when they go round, and how many of them a far move skips.
+
+  // The number of tiles in the ring around which buckets move.
   std::int64_t ring() const { return std::max(from_map_.tiles(), to_map_.tiles()); }
+
+  // The tiles of a far move: the square root of ring(), rounded up.
   std::int64_t stride() const { return stride_; }
-  // The moves that bring every bucket past all tiles that pick from it, in any group; empty where
-  // all values are gathered. At most stride() + ring() / stride() for one distance.
+
+  // Returns the moves that bring every bucket to all tiles that pick values from it, in any group.
+  // The list is empty if all values are gathered. One distance needs at most
+  // stride() + ring() / stride() moves.
   std::span<const PassingMove> moves() const { return moves_; }
 
   std::int64_t from_values() const { return from_values_; }

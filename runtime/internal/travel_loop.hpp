@@ -10,40 +10,47 @@
 
 namespace tessera::runtime::internal {
 
-// Where a propagation loop stands: which way to move next and whether to compute there. The bounds
-// are read from the travel words on the control tile, the first tile no cell is on (the last tile
-// when all are in use); so a program that runs is steered by what was sent to the machine.
+// The position of a propagation loop: the next move, and whether tiles compute after it. The bounds
+// are read from the travel words on the control tile, so the words that were sent to the machine
+// steer a run. The control tile is the first tile that has no cell, or the last tile if all have
+// one.
 class TravelLoop {
  public:
   TravelLoop(const PassSpec& spec, Served served) : splits_(spec.parts()), served_(served) {}
 
-  // Can anything be left to visit at all? If not, none of what follows is needed.
+  // False: no pattern of this partition can leave a visit to propagation, so the functions below
+  // are not needed.
   bool possible() const;
   void declare(BoundProgram& program);
   void add_slots(BoundProgram& program, device::Engine& engine);
   BufferId words() const { return words_; }
-  // Before the program's first step.
+
+  // Loads the travel words. Must be called before the first step of the program.
   void load(device::Engine& engine, std::span<const std::uint32_t> travel_words);
 
-  // Two loops, with `body` for every move. How many moves along z a distance in x and y takes is
-  // known with the plan, so only moves along x and y ask the control tile.
+  // Adds two nested loops, with `body` for every move. The number of moves along z at one distance
+  // in x and y is known with the plan, so only moves along x and y ask the control tile.
   void declare_loops(BoundProgram& program, const device::Engine& engine,
                      const std::function<void()>& body);
-  // The question of the way back from where the loops ended, to displacement 0.
+
+  // The condition of the loop that moves the data back to displacement 0 after these loops.
   bool next_home();
 
-  // Of the move that is due, there or back.
+  // The current move, in either direction.
   const PropagationStep& now() const { return now_; }
   bool first() const { return first_; }
   bool shifts(Axis axis) const { return !first_ && now_.shift == axis; }
-  // Which of two buffers it writes: they take turns, beginning with 0.
+
+  // The buffer that the move writes: 0 for the first move, then 1 and 0 alternately.
   std::size_t into() const { return into_; }
-  // Was there any move?
+
+  // True: there has been a move.
   bool began() const { return began_; }
 
  private:
   void read_bounds(device::ByteRows words);
-  // The questions of the two loops; the second steps on to the next move.
+
+  // The conditions of the two loops; the second one advances to the next move.
   bool next_distance(const device::Engine& engine);
   bool next();
 

@@ -15,9 +15,9 @@ namespace tessera::runtime::internal {
 codelets::KernelKey kernel_key(const PassSpec& spec);
 bool is_block(codelets::Method method);
 
-// Runs the kernel on one bucket of a tile, whose words and values have that room. Where the machine
-// has a fault in it, the words are looked at first, as they may lead the kernel astray: then it is
-// Error{CheckFailed} naming tile, word and what is wrong with it.
+// Runs the kernel on one bucket of a tile; `room` is the capacity of the bucket. If a fault was
+// injected into the machine, the words are checked first, because they may lead the kernel out of
+// bounds. Throws Error{CheckFailed} with the tile, the word and the reason if they do.
 struct CheckedKernel {
   const device::Engine& engine;
   const PassSpec& spec;
@@ -33,10 +33,10 @@ struct CheckedKernel {
   void check(TileId tile, const codelets::KernelArgs& args, const codelets::BucketRoom& room) const;
 };
 
-// [rows][z] elements of `bytes_per_element` as a kernel wants them.
+// Returns rows of bytes as an operand of [rows][z] elements of `bytes_per_element` bytes.
 codelets::Operand operand(device::ByteRows rows, std::int64_t bytes_per_element);
 
-// The words of the buckets a step visits: without allocation as long as they are few.
+// The words of the buckets that a step visits on a tile. Allocates only for more than 64 buckets.
 class VisitedWords {
  public:
   explicit VisitedWords(std::size_t count) {
@@ -58,7 +58,8 @@ class VisitedWords {
   std::vector<const void*> many_;
 };
 
-// What a step over these buckets costs the tile: the formula with the counts of the real words.
+// Returns the cycles of a step over these buckets on a tile: the kernel's formula, with the counts
+// of the real words.
 Cycles visit_cycles(const PassSpec& spec, const device::Machine& machine,
                     std::span<const void* const> buckets, std::int64_t sub_group);
 
