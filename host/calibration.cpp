@@ -17,7 +17,7 @@ namespace {
 constexpr std::int64_t kRows = 512, kCols = 1024;
 constexpr std::int64_t kWidest = 64;  // columns of a product's panel
 
-// The fastest of some runs: what the computer can do when nobody disturbs it.
+// Returns the fastest of some runs, which other work on the computer disturbed least.
 template <class Run>
 HostTimes fastest(const Run& run) {
   constexpr int kFewest = 3, kMost = 9;
@@ -33,7 +33,7 @@ HostTimes fastest(const Run& run) {
   return best;
 }
 
-// One layer of one type on one thread.
+// A layer of one type that runs on one thread.
 template <class T>
 class Sample {
  public:
@@ -93,7 +93,7 @@ void measure_dense(HostRates& rates) {
   }
 }
 
-// Seconds of a result's element around the kernels.
+// Returns the seconds per element of a result that a pass spends outside of copies and kernels.
 template <class T>
 double result_seconds() {
   Sample<T> sample({16, 16}, 0.05, kWidest, {});

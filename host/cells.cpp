@@ -43,7 +43,7 @@ HostCells block_cells(const HostProblem& problem, const host::HostCpu& cpu) {
 }
 
 HostCells element_cells(const HostProblem& problem, const host::HostCpu& cpu) {
-  // A row of fewer non-zeros than this in a cell spends more on its sums and its end than on them.
+  // With fewer non-zeros in a row of a cell, its sums and its end cost more than the non-zeros.
   constexpr double kFewestInRow = 8;
   constexpr std::int64_t kMostColumns = 64;
   const auto [g, x, y, z] = problem.size;
@@ -55,10 +55,11 @@ HostCells element_cells(const HostProblem& problem, const host::HostCpu& cpu) {
   const std::int64_t in_l1 = 3 * cpu.l1_data.value / 4 / row_bytes;
   const std::int64_t in_l2 = cpu.l2.value / 2 / row_bytes;
   const auto enough = static_cast<std::int64_t>(kFewestInRow / std::max(density, 1e-6));
-  // Rows of S in between would leave L1 and still end rows of R often.
+  // A size between these two would not fit in L1 and would still end rows of R often.
   const std::int64_t rows = in_l1 >= enough / 2 ? std::max(in_l1, enough) : in_l2;
   cells.y = whole_blocks(rows, 1, y);
-  // So few values that words of 16 bits can count them: a batch of one waits for words and values.
+  // A cell has so few values that words of 16 bits can count them, because a batch of one waits for
+  // words and values.
   constexpr double kCounted = 50'000;
   const auto counted =
       static_cast<std::int64_t>(kCounted / std::max(density * double(cells.y), 1.0));
@@ -87,8 +88,8 @@ HostCells gradient_cells(const HostProblem& problem, const host::HostCpu& cpu) {
   HostCells cells;
   cells.z = panel_width(z, kMostColumns);
   const std::int64_t row_bytes = cells.z * bytes_of(problem.type);
-  // Rows of S for a block are read once for all its rows, so they may come from L3 or beyond, and
-  // long rows of blocks let them be fetched ahead. Those of elements have to come from L2.
+  // Rows of S for a block are read once for all its rows, so they may come from L3 or memory, and
+  // with long rows of blocks they are fetched ahead. Rows of S for elements have to come from L2.
   const std::int64_t rows = problem.block.is_element() ? cpu.l2.value / 2 / row_bytes : y;
   cells.y = whole_blocks(rows, problem.block.cols, y);
   cells.x = whole_blocks(std::min(std::int64_t{256}, ceil_div(x, 8)), problem.block.rows, x);

@@ -9,7 +9,7 @@
 namespace tessera::host {
 namespace {
 
-// Words of meta-information take about half of what a float does.
+// The words of meta-information of a block take about half the bytes of a float.
 constexpr double kWordBytes = 2;
 
 HostProblem transposed(HostProblem p) {
@@ -24,7 +24,7 @@ double result_seconds(const HostProblem& p, const HostRates& rates) {
   return p.type == DataType::Half ? rates.half_result_seconds : rates.float_result_seconds;
 }
 
-// What no cache keeps from one panel to the next comes from memory each time.
+// Weights that no cache keeps from one panel to the next are read from memory for each panel.
 double stream_seconds(double bytes, std::int64_t panels, const HostSetting& setting) {
   if (bytes < double(setting.cpu.l3.value)) return 0;
   return bytes * double(panels) / setting.rates.memory_bytes_per_second;

@@ -10,14 +10,14 @@
 
 namespace tessera::host {
 
-// The predicted time of a pass on this computer, by rates. README.md has the formulas.
+// The predicted time of a pass on this computer, in seconds. README.md has the formulas.
 struct HostForecast {
   double copy_seconds = 0;    // operands into panels, or into float
-  double kernel_seconds = 0;  // arithmetic at the kernel's rate,
-  double stream_seconds = 0;  // or reading weights that no cache holds, whichever takes longer
+  double kernel_seconds = 0;  // arithmetic at the kernel's rate
+  double stream_seconds = 0;  // reading weights that no cache holds, during the arithmetic
   double result_seconds = 0;  // clearing and writing results
 
-  // The sum, with the longer one of kernel and stream.
+  // Returns copy + result + the longer one of kernel and stream.
   double seconds() const;
 
   friend HostForecast operator*(double times, const HostForecast& f) {
@@ -40,7 +40,7 @@ HostCells cells_of(Pass pass, const HostProblem& problem, const host::HostCpu& c
 // Predicts one pass over one group. `problem` is the layer's, for GradA too. O(rates).
 HostForecast forecast_sparse(Pass pass, const HostProblem& problem, const HostSetting& setting);
 
-// The same for R stored with its zeros.
+// Predicts the same pass for R stored with its zeros.
 HostForecast forecast_dense(Pass pass, const HostProblem& problem, const HostSetting& setting);
 
 }  // namespace tessera::host

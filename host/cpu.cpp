@@ -15,7 +15,8 @@ std::string first_word(const std::string& path) {
   return word;
 }
 
-// "1024K" or "32M" as Linux writes it; 0 for anything else.
+// Returns the bytes of a size such as "1024K" or "32M", as Linux writes it, and 0 for any other
+// text.
 Bytes parse_size(const std::string& text) {
   std::int64_t number = 0;
   std::size_t i = 0;

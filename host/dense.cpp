@@ -10,7 +10,7 @@
 namespace tessera::host::internal {
 namespace {
 
-constexpr std::int64_t kSide = 16;    // of the blocks our own kernel is fastest with
+constexpr std::int64_t kSide = 16;    // side of the blocks that our own kernel is fastest with
 constexpr std::int64_t kSlice = 256;  // rows: enough to make up for the library's own packing
 
 // True: the library can read the operand in place, because each row is contiguous and rows do not
@@ -163,7 +163,7 @@ bool HostDense<T>::gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
                             std::span<float> gradients, PassControl& control, HostTimes& times) {
   const Stopwatch all;
   if (own_kernel_) {
-    HostTimes inside;  // whose seconds are part of those taken here
+    HostTimes inside;  // its `seconds` are part of those that this function measures
     if (!own_gradient_.gradient(q_grad, s, dense_, control, inside)) return false;
     times.copy_seconds += inside.copy_seconds;
     times.kernel_seconds += inside.kernel_seconds;
@@ -175,7 +175,7 @@ bool HostDense<T>::gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
     multiply_gradient(q, in_s);
     times.kernel_seconds += kernels.seconds() * executor_->threads();
   }
-  // Rows and columns beyond the operands keep the zero they began with.
+  // Rows and columns beyond the operands keep their initial zeros.
   for (std::size_t i = 0; i < gradients.size(); ++i) gradients[i] = dense_[std::size_t(at_[i])];
   times.seconds += all.seconds();
   return true;

@@ -4,7 +4,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tessera/host/float_peak.cpp"
 #include <hwy/foreach_target.h>
-// First the list of targets, then what depends on the target.
+// The list of targets must be included first, then the headers that depend on the target.
 #include <hwy/highway.h>
 
 #include <algorithm>
@@ -17,8 +17,8 @@ HWY_BEFORE_NAMESPACE();
 namespace tessera::host::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Twelve sums that do not wait for each other: enough for two units of four cycles and to spare,
-// few enough for 16 registers.
+// Twelve sums do not wait for each other: they are more than two units of four cycles need, and few
+// enough for 16 registers.
 constexpr std::int64_t kSums = 12;
 
 template <class Step>
@@ -30,7 +30,7 @@ double rate_of(const Step& step) {
   double best = 0;
   for (int repeat = 0; repeat < 25; ++repeat) {
     Vector sums[kSums];
-    float start = float(repeat);  // all different, else the compiler computes one of them only
+    float start = float(repeat);  // all differ, else the compiler computes only one of them
     for (Vector& sum : sums) sum = hn::Set(d, start += 1);
     const Vector factor = hn::Set(d, 1 - 0x1p-12f), step_up = hn::Set(d, 0.5f);
     const auto begin = Clock::now();
@@ -53,7 +53,7 @@ double fused() {
 double separate() {
   return rate_of([](auto sum, auto factor, auto up) { return hn::Add(hn::Mul(sum, factor), up); });
 }
-// Eight sums, so that loads do not wait for additions.
+// Eight sums are enough that loads do not wait for additions.
 double read_rate(const float* data, std::size_t count) {
   const hn::ScalableTag<float> d;
   using Clock = std::chrono::steady_clock;

@@ -10,11 +10,11 @@ namespace tessera::host {
 // and with the widest vectors that Highway finds.
 struct FloatPeak {
   std::string target;   // the instruction set
-  double fused = 0;     // multiply and add in one instruction: the peak as it is usually given
+  double fused = 0;     // multiply and add in one instruction: the peak that is usually quoted
   double separate = 0;  // a multiplication and an addition, each rounded
 };
 
-// Measures them. Takes about 0.1 s for each figure.
+// Measures both peaks. Takes about 0.1 s for each.
 FloatPeak measure_float_peak();
 
 // Returns the bytes per second that one thread reads repeatedly from memory of this size: the rate

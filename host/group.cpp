@@ -8,7 +8,7 @@
 namespace tessera::host::internal {
 namespace {
 
-// Blocks of `matrix` in the order of sparse::transpose, which is a counting sort by column.
+// Returns the blocks of `matrix` in the order of sparse::transpose, by a counting sort by column.
 std::vector<std::int32_t> transposed_order(const sparse::Csr<float>& matrix) {
   std::vector<std::int32_t> next(std::size_t(matrix.block_cols()) + 1), order(matrix.col.size());
   for (const std::int32_t col : matrix.col) ++next[std::size_t(col) + 1];

@@ -19,10 +19,10 @@ struct HostLayer::State {
   Problem problem;
   internal::HostWeights weights;
 
-  // The groups, for a pass or another call on T.
+  // Checks a call with operands of type T and returns the groups.
   template <class T>
   std::vector<internal::HostGroup<T>>& checked_groups(std::string_view call, bool has_pass = true);
-  // A group's rows of an operand with `side` rows for each group.
+  // Returns a group's rows of an operand; `side` is the size that gives its rows in each group.
   template <class T>
   MatrixView<T> part(std::string_view name, MatrixView<T> view, std::int64_t Dims::*side,
                      std::int64_t group) const;
@@ -67,7 +67,7 @@ template <class T>
 const internal::HostProduct<T>& HostLayer::State::forward_cells(std::string_view call,
                                                                 std::int64_t group) {
   auto& groups = checked_groups<T>(call);
-  weights.given(group);  // refuses a group there is not
+  weights.given(group);  // throws for a group that the layer does not have
   const internal::HostProduct<T>* const cells = groups[std::size_t(group)].forward_cells();
   if (cells == nullptr)
     throw Error(ErrorCode::InvalidArgument,
@@ -162,8 +162,8 @@ HostCells HostLayer::cells(Pass pass) const { return state_->weights.cells(pass)
 verify::Rounding HostLayer::rounding(Pass pass) const {
   const Dims& size = state_->problem.size;
   const HostCells cut = cells(pass);
-  // One partial sum a cell along the sum; of gradients a panel, and every lane of the widest
-  // vectors.
+  // A result of a product has one partial sum for each cell along the summed axis. A gradient has
+  // one for each panel, and one for each lane of the widest vectors.
   constexpr std::int64_t kLanes = 16;
   if (pass == Pass::GradW)
     return {DataType::Float, DataType::Float, kLanes + ceil_div(size.z, cut.z)};
@@ -232,7 +232,7 @@ bool HostLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
 template <class T>
 HostTimes HostLayer::forward(MatrixView<const T> s, MatrixView<T> q) {
   HostTimes times;
-  static_cast<void>(forward<T>(s, q, {}, times));  // nobody stops it
+  static_cast<void>(forward<T>(s, q, {}, times));  // it cannot be stopped
   return times;
 }
 
@@ -265,7 +265,7 @@ std::span<const T> HostLayer::encoded_values(std::int64_t group) const {
 template <class T>
 std::span<const T> HostLayer::encoded_gradients(std::span<const float> gradients,
                                                 std::int64_t group) {
-  state_->forward_cells<T>("encoded_gradients", group);  // refuses where there are none
+  state_->forward_cells<T>("encoded_gradients", group);  // throws if there are none
   return state_->checked_groups<T>("encoded_gradients")[std::size_t(group)].encode_gradients(
       gradients);
 }

@@ -22,44 +22,47 @@
 
 namespace tessera::host {
 
-// Which passes multiply R with its zeros.
+// The passes that multiply R with its zeros.
 enum class DenseChoice {
   Never,
   Always,
-  Auto  // each pass whose forecast (cost.hpp) is faster that way
+  Auto  // each pass whose forecast (cost.hpp) is faster with the zeros
 };
 
-// Options of a layer on this computer; its results are right with any of them.
+// Options of a layer on this computer. The results are right with any of them.
 struct HostOptions {
   DenseChoice dense = DenseChoice::Never;
-  bool own_dense_kernel = false;   // even where a library was built in: to compare them
-  std::optional<HostRates> rates;  // for Auto; none: default_host_rates()
+  bool own_dense_kernel = false;   // True: used even if a library was built in, to compare them
+  std::optional<HostRates> rates;  // for Auto; default_host_rates() if it is empty
 };
 
-// A sparse fully connected layer on this computer, as fast as it can: the buckets, words and
-// kernels of the modelled machines, with cells that suit the caches (cells.hpp).
+// A sparse fully connected layer that runs on this computer. It uses the buckets, words and kernels
+// of the modelled machines, with cells that suit the caches (cells.hpp). For each group g it
+// computes
 //
-//   Q[g][x][z] = R[g][x][y] * S[g][y][z],   dS = transpose(R) * dQ,   dR = dQ * transpose(S) where
-//   R is
+//   Fwd    Q[x][z]  = R[x][y] * S[y][z]
+//   GradA  dS[y][z] = transpose(R) * dQ[x][z]
+//   GradW  dR       = dQ[x][z] * transpose(S[y][z]), where R has non-zeros
 //
-// The interface is that of the modelled machine's layer (runtime::FullyConnected) as far as both
-// have the same; train::Layer is the concept. Operands of all groups are stored one below the
-// other in strided views: S is [g * y][z], Q [g * x][z]. T is float for DataType::Float, Half or
-// BFloat16 for the types of these names; sums are float. An operand of another shape or type, a
-// group the layer does not have, a pass that is not in the problem and a call that needs weights
-// before the first set_weights are Error{InvalidArgument}.
+// The interface is that of the modelled machine's layer (runtime::FullyConnected) for everything
+// that both have; train::Layer is the concept. Operands of all groups are stored one below the
+// other in strided views: S is [g * y][z], Q is [g * x][z]. T is float for DataType::Float, Half or
+// BFloat16 for the types of these names; sums are float. Throws Error{InvalidArgument} for an
+// operand of another shape or type, for a group that the layer does not have, for a pass that is
+// not in the problem, and for a call that needs weights before the first set_weights.
 //
-// Results have the same bits for any number of threads, but Auto may choose otherwise for another
-// number. Passes allocate nothing but in the first call after set_weights and update_weights, and
-// what a dense library does. One thread at a time may use a layer.
+// Results have the same bits for any number of threads, but Auto may make another choice for
+// another number. Passes allocate only in the first call after set_weights and update_weights; a
+// dense library may allocate in every call. One thread at a time may use a layer.
+//
 // Example: layer.set_weights(weights); layer.forward<float>(s.view(), q.view()).
 class HostLayer {
  public:
   // The cost of a pass: measured seconds.
   using Cost = HostTimes;
 
-  // Error{InvalidArgument} for a problem that cannot be or whose sums are not float. The executor
-  // must outlive the layer.
+  // Throws Error{InvalidArgument} for a problem that is not legal or whose sums are not float. The
+  // executor must outlive the layer.
   HostLayer(const Problem& problem, const host::HostCpu& cpu, Executor& executor,
             const HostOptions& options = {});
   ~HostLayer();
@@ -68,27 +71,28 @@ class HostLayer {
 
   // Takes a matrix [x][y] in the problem's block for each group, canonical (sparse::check), rows
   // and columns in whole blocks (Problem::size_in_blocks). Encodes it once for each pass of the
-  // problem: GradA is Fwd of the transpose, GradW has cells of its own. Every pattern fits, so
-  // nothing is returned; the type is that of layers with less memory. Values are rounded to the
-  // layer's type. Error{InvalidArgument} for matrices of another number, shape or block,
-  // Error{BadInput} for one that is not canonical. After any exception the layer has the weights it
-  // had before; it has none if memory does not suffice to encode those again. Keeps a copy of the
-  // matrices.
+  // problem: GradA is Fwd of the transpose, GradW has separate cells. Every pattern fits, so
+  // nothing is returned; the return type is that of layers with limited memory. Values are rounded
+  // to the layer's type. Throws Error{InvalidArgument} if number, shape or block of the matrices
+  // are not the layer's, and Error{BadInput} if one is not canonical. After any exception the layer
+  // has the weights it had before; it has none if memory does not suffice to encode those again.
+  // Keeps a copy of the matrices.
   std::optional<partitioner::Misfit> set_weights(std::span<const sparse::Csr<float>> weights);
 
-  // The same for a layer of one group.
+  // Does the same for a layer of one group.
   std::optional<partitioner::Misfit> set_weights(const sparse::Csr<float>& weights);
 
   // Removes and adds blocks of a group's pattern, in blocks of the problem. Remaining blocks keep
   // their values and added ones are 0. The layer is then as after set_weights with
   // sparse::with_change(weights(group), change), bit for bit, and DenseChoice::Auto decides again.
-  // Error{InvalidArgument} as with_change; exceptions and the result as set_weights. Encodes the
-  // group again; all groups where the decision changes.
+  // Throws Error{InvalidArgument} as with_change does; the result, and the weights after an
+  // exception, are those of set_weights. Encodes the group again, or all groups if the decision
+  // changes.
   std::optional<partitioner::Misfit> update_weights(const sparse::PatternChange& change,
                                                     std::int64_t group = 0);
 
   // Sets new values for a group's pattern, in the order of weights(group).values.
-  // Error{InvalidArgument} for another number of values. O(values), allocates nothing.
+  // Throws Error{InvalidArgument} for another number of values. O(values), allocates nothing.
   void set_values(std::span<const float> values, std::int64_t group = 0);
 
   // Writes q [g * x][z] from s [g * y][z].
@@ -104,61 +108,66 @@ class HostLayer {
   template <class T>
   HostTimes grad_w(MatrixView<const T> q_grad, MatrixView<const T> s, std::span<float> gradients);
 
-  // The same with options; false when options.stop ended the pass. `times` is overwritten. A step
-  // is a panel of columns, the copy of GradW's operands or its products, or a dense product, of one
-  // group. With self_check the results are compared with the copy of the weights; GradA transposes
-  // that for each call.
+  // The same passes with options. They return false if options.stop ended the pass. `times` is
+  // overwritten. A step is a panel of columns, the copy of GradW's operands or its products, or a
+  // dense product, of one group. With self_check the results are compared with the copy of the
+  // weights, which GradA transposes in each call.
   template <class T>
   [[nodiscard]] bool forward(MatrixView<const T> s, MatrixView<T> q,
                              const verify::RunOptions& options, HostTimes& times);
+
   template <class T>
   [[nodiscard]] bool grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
                             const verify::RunOptions& options, HostTimes& times);
+
   template <class T>
   [[nodiscard]] bool grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
                             std::span<float> gradients, const verify::RunOptions& options,
                             HostTimes& times);
 
-  // The number of columns of the operands.
+  // Returns the number of columns of the operands.
   std::int64_t batch() const;
 
-  // The number of values of all groups.
+  // Returns the number of values of all groups.
   std::int64_t values() const;
 
-  // The weights as they were given and changed since, not rounded.
+  // Returns the weights of a group as they were given and changed since, not rounded.
   const sparse::Csr<float>& weights(std::int64_t group = 0) const;
 
-  // The cells of a group that Fwd reads; their `source` is the order of encoded values. The
-  // capacity is that of the fullest cell. Here and below Error{InvalidArgument} where Fwd is dense.
+  // Returns the cells of a group that Fwd reads; their `source` is the order of encoded values. The
+  // capacity is that of the fullest cell. This function and the three below throw
+  // Error{InvalidArgument} if Fwd is dense.
   const partitioner::Buckets& buckets(std::int64_t group = 0) const;
 
-  // The values of a group as Fwd reads them: [buckets][values_per_bucket], 0 in padding, in the
-  // layer's type. Valid until the weights or values change.
+  // Returns the values of a group as Fwd reads them: [buckets][values_per_bucket], 0 in padding, in
+  // the layer's type. Valid until the weights or values change.
   template <class T>
   std::span<const T> encoded_values(std::int64_t group = 0) const;
 
-  // Gradients of a group, given in the order of its values (as grad_w writes them), in the order of
-  // encoded_values and rounded to the layer's type. GradW has cells of its own, so this is a copy.
-  // O(values); valid until the next call for the group.
+  // Takes the gradients of a group in the order of its values, as grad_w writes them, and returns
+  // them in the order of encoded_values, rounded to the layer's type. GradW has separate cells, so
+  // this is a copy. O(values); valid until the next call for the group.
   template <class T>
   std::span<const T> encoded_gradients(std::span<const float> gradients, std::int64_t group = 0);
 
-  // set_values with values in the order of encoded_values; padding is passed over. O(values), and a
-  // list of all values is allocated.
+  // Does set_values with values in the order of encoded_values. Padding is ignored. O(values);
+  // allocates a list of all values.
   template <class T>
   void set_encoded_values(std::span<const T> values, std::int64_t group = 0);
 
-  // The cut of a pass of the first group, after set_weights. GradA's x is the layer's y.
+  // Returns the cut of a pass of the first group, after set_weights. GradA's x is the layer's y.
   HostCells cells(Pass pass) const;
 
-  // True: the pass multiplies R with its zeros, after set_weights. All groups do the same.
+  // Returns true if the pass multiplies R with its zeros, after set_weights. All groups do the
+  // same.
   bool is_dense(Pass pass) const;
 
-  // The rounding that a pass's results may have (verify.hpp, self_check.hpp), after set_weights.
+  // Returns the rounding that a pass's results may have (verify.hpp, self_check.hpp), after
+  // set_weights.
   verify::Rounding rounding(Pass pass) const;
 
-  // Predicted time of one pass over all groups, by the options' rates and for the representation
-  // that set_weights chose.
+  // Returns the predicted time of one pass over all groups, by the options' rates and for the
+  // representation that set_weights chose.
   HostForecast forecast(Pass pass) const;
 
  private:

@@ -9,7 +9,7 @@
 namespace tessera::host::internal {
 namespace {
 
-// Shares of at most `step` elements, none of them empty.
+// Returns the number of shares of at most `step` elements, none of them empty.
 std::int64_t parts_of(std::int64_t size, std::int64_t block, std::int64_t step) {
   const std::int64_t blocks = std::max<std::int64_t>(size / block, 1);
   const std::int64_t parts = ceil_div(blocks, std::max<std::int64_t>(step / block, 1));
@@ -33,8 +33,8 @@ partitioner::TileGrid grid_of(const sparse::Csr<float>& matrix, const HostCells&
           .blocks = 0};
 }
 
-// True: all fields of the records are below 2^16. No field counts more than the capacity of a
-// bucket, but for the largest column word, the largest row and the number of the cell.
+// Returns true if all fields of the records are below 2^16. No field exceeds the capacity of a
+// bucket, except the largest column word, the largest row and the number of the cell.
 bool fits_16_bits(const partitioner::TileGrid& grid) {
   const std::int64_t scale = grid.block.is_element() ? bytes_of(grid.data_type) * grid.size.z : 1;
   return std::max({grid.meta_words, grid.blocks * grid.block.area(), grid.size.z,

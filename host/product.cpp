@@ -11,7 +11,7 @@
 namespace tessera::host::internal {
 namespace {
 
-// The sums of a unit as the caller's type.
+// Writes the sums of a unit in the caller's type.
 template <class T>
 void write_rows(const float* sums, std::int64_t stride, MatrixView<T> out) {
   for (std::int64_t r = 0; r < out.rows; ++r, sums += stride) {

@@ -24,7 +24,7 @@ struct Point {
   double at, value;
 };
 
-// On a line between logarithms; the nearest point's value beyond them.
+// Interpolates linearly between logarithms; outside the points it returns the nearest one's value.
 double interpolate(std::vector<Point> points, double at) {
   std::sort(points.begin(), points.end(), [](Point a, Point b) { return a.at < b.at; });
   const auto above =
@@ -36,7 +36,7 @@ double interpolate(std::vector<Point> points, double at) {
   return low.value * std::pow(high.value / low.value, share);
 }
 
-// Every scalar of the rates with its key.
+// The scalar fields of the rates, each with its key in the file.
 template <class Rates, class Visit>
 void each_figure(Rates& rates, const Visit& visit) {
   visit("peak_flops", rates.peak_flops);
@@ -86,7 +86,7 @@ FoundRates measured_again(const std::string& path, HostRates rates, const std::s
   return found;
 }
 
-// bfloat16 is as wide as half, and only blocks have an instruction of their own.
+// bfloat16 counts as half: it is as wide, and only its blocks have a separate instruction.
 DataType measured_type(DataType type) { return type == DataType::BFloat16 ? DataType::Half : type; }
 
 }  // namespace
@@ -97,7 +97,7 @@ double HostRates::kernel_flops(const KernelRate& of) const {
   std::int64_t block = 0;
   for (const KernelRate& k : kernels)
     if (fits(k) && k.block <= of.block) block = std::max(block, k.block);
-  if (of.block > 1 && block == 1) {  // between 1 and the smallest block: the kernel of blocks
+  if (of.block > 1 && block == 1) {  // no measured block is so small: take the smallest
     block = of.block * of.block;
     for (const KernelRate& k : kernels)
       if (fits(k) && k.block > 1) block = std::min(block, k.block);

@@ -51,8 +51,8 @@ struct HostRates {
   friend bool operator==(const HostRates&, const HostRates&) = default;
 
   // Interpolates between the logarithms of the measured rates and takes the nearest one outside
-  // their range. A block that is no square counts as the largest measured square inside it, and
-  // bfloat16 counts as half.
+  // their range. A block counts as the largest measured square inside it, or as the
+  // smallest measured one if only 1 x 1 is smaller; bfloat16 counts as half.
   double kernel_flops(const KernelRate& of) const;
   double dense_flops(const DenseRate& of) const;
 };
@@ -63,9 +63,10 @@ std::string dense_kernel_name();
 // Returns the rates of the computer that they name: good enough to choose by, not to forecast with.
 const HostRates& default_host_rates();
 
-// Writes and reads rates as JSON with a version; deterministic. Error{BadInput} with `where` for a
-// text that is damaged or of another version.
+// Returns rates as JSON with a version. The text depends on the rates only.
 std::string to_json(const HostRates& rates);
+
+// Reads such a text. Throws Error{BadInput} with `where` if it is damaged or of another version.
 HostRates host_rates_from_json(std::string_view text, std::string_view where);
 
 // Measures this computer. Runs small layers on one thread for two or three seconds, and up to five
@@ -78,7 +79,9 @@ enum class RatesOrigin {
   File,     // measured on this computer before
   Measured  // measured on this computer just now
 };
-std::string to_string(RatesOrigin origin);  // "default", "file", "measured"
+
+// Returns "default", "file" or "measured".
+std::string to_string(RatesOrigin origin);
 
 // Rates, and a note about them for the user.
 struct FoundRates {
@@ -87,9 +90,10 @@ struct FoundRates {
   RatesOrigin origin = RatesOrigin::Default;
 };
 
-// Reads rates from a file. Without a file or a path they are the default ones. A file that is
-// damaged, or of another processor, version or dense kernel, is replaced by a new measurement. The
-// note says either.
+// Reads rates from a file. Without a path or without the file it returns the default rates. If the
+// file is damaged, or of another processor, version or dense kernel, it measures new rates and
+// replaces the file. The note tells the user why the rates are not those of the file; it is empty
+// if they are.
 FoundRates find_host_rates(const std::string& path,
                            const std::function<HostRates()>& measure = measure_host_rates);
 

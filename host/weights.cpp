@@ -74,7 +74,7 @@ void HostWeights::encode_group(const sparse::Csr<float>& weights, std::int64_t g
   visit(group, [&](auto& one) { one.set(weights, dense_); });
 }
 
-// The first group's blocks decide for all groups, so that a report has one answer.
+// The number of blocks of the first group decides for all groups, so a report has one answer.
 void HostWeights::encode(std::span<const sparse::Csr<float>> weights) {
   dense_ = choose_dense(weights[0].blocks());
   for (std::int64_t g = 0; g < std::ssize(weights); ++g) encode_group(weights[std::size_t(g)], g);
@@ -101,7 +101,7 @@ void HostWeights::set(std::span<const sparse::Csr<float>> weights) {
   if (empty())
     copies.assign(weights.begin(), weights.end());
   else
-    for (std::size_t g = 0; g < given_.size(); ++g) {  // so that the copies below cannot fail
+    for (std::size_t g = 0; g < given_.size(); ++g) {  // then the copies below cannot fail
       given_[g].row_begin.reserve(weights[g].row_begin.size());
       given_[g].col.reserve(weights[g].col.size());
       given_[g].values.reserve(weights[g].values.size());

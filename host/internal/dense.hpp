@@ -13,25 +13,28 @@
 
 namespace tessera::host::internal {
 
-// A pattern held with its zeros for one pass. A library's dense product multiplies it in slices of
-// rows that do not depend on the threads, or our kernels do on blocks of 16. A pass is one step. T
-// is float, Half or BFloat16; sums are float.
+// A pattern stored with its zeros, for one pass. The dense product of a library multiplies it in
+// slices of rows that do not depend on the threads; without a library our kernels multiply it in
+// blocks of 16. A pass is one step. T is float, Half or BFloat16; sums are float.
 template <class T>
 class HostDense {
  public:
   enum class Use { Product, Gradient };
 
-  // `own_kernel`: our kernels run even where a library was built in.
+  // With `own_kernel`, our kernels run even if a library was built in.
   HostDense(Use use, std::int64_t z, const host::HostCpu& cpu, Executor& executor, bool own_kernel);
 
   void set_pattern(const sparse::Csr<float>& matrix);
-  // For Use::Product.
+
+  // Sets the values of the pattern, for Use::Product.
   void set_values(std::span<const float> values);
-  // out = R * in. Rows of R beyond `out` and columns beyond `in` are padding. Adds its times to
-  // `times`; false when the caller stopped the pass.
+
+  // Computes out = R * in. Rows of R beyond `out` and columns beyond `in` are padding. Adds its
+  // times to `times`. Returns false if the caller stopped the pass.
   [[nodiscard]] bool product(MatrixView<const T> in, MatrixView<T> out, PassControl& control,
                              HostTimes& times);
-  // q_grad * transpose(s) at the pattern, in the order of its values.
+
+  // Computes q_grad * transpose(s) at the pattern, in the order of its values.
   [[nodiscard]] bool gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
                               std::span<float> gradients, PassControl& control, HostTimes& times);
 
@@ -39,7 +42,7 @@ class HostDense {
   sparse::Csr<float> all_blocks() const;
   std::int64_t place(std::int64_t row, std::int64_t col) const;
   void find_places(const sparse::Csr<float>& matrix);
-  // The operand as the library reads it: contiguous rows of floats.
+  // Returns the operand as the library reads it, in contiguous rows of floats.
   MatrixView<const float> as_float(MatrixView<const T> from, AlignedVector<float>& copy);
   void multiply_slices(MatrixView<const float> in, MatrixView<float> out);
   void multiply_gradient(MatrixView<const float> q_grad, MatrixView<const float> s);
@@ -51,7 +54,7 @@ class HostDense {
   std::int64_t rows_ = 0, cols_ = 0;      // of R, whole blocks of 16
   std::vector<std::int64_t> at_;          // position of each value of the pattern in dense_
   AlignedVector<float> dense_;            // R or its gradient: [rows][cols], or block by block
-  AlignedVector<float> in_, in_s_, out_;  // operands in float, where the caller's are not
+  AlignedVector<float> in_, in_s_, out_;  // operands in float, if the caller's are not
   HostProduct<T> own_product_;
   HostGradient<T> own_gradient_;
 };

@@ -2,14 +2,14 @@
 
 #include <cstdint>
 
-// The dense product of a library, where one was built in (TESSERA_BLAS).
+// The dense product of a library, if one was built in (TESSERA_BLAS).
 namespace tessera::host::internal {
 
-// Returns "oneDNN", or nullptr where our own kernel does the work.
+// Returns "oneDNN", or nullptr if no library was built in and our own kernel does the work.
 const char* dense_library();
 
-// c [m][n] = a [m][k] * b [k][n], or a * transpose(b [n][k]); lda, ldb and ldc are the distances of
-// rows.
+// The product c [m][n] = a [m][k] * b [k][n], or a * transpose(b [n][k]). lda, ldb and ldc are the
+// distances of rows, in elements.
 struct DenseProduct {
   std::int64_t m, n, k;
   const float* a;

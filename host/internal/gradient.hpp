@@ -15,11 +15,11 @@
 
 namespace tessera::host::internal {
 
-// dR = dQ * transpose(S) where R has non-zeros, on this computer. A unit of work is a block row of
-// cells; it adds its gradients up panel after panel of z, in place if the unit holds its blocks in
-// the pattern's order, else in a per-thread scratch buffer that is copied when it is complete. The
-// steps of the pass are the copies of the operands and the products. T is float, Half or BFloat16;
-// sums are float.
+// Computes dR = dQ * transpose(S) where R has non-zeros, on this computer. A unit of work is a
+// block row of cells; it adds its gradients up panel after panel of z, in place if the unit holds
+// its blocks in the pattern's order, else in a per-thread scratch buffer that is copied when it is
+// complete. The steps of the pass are the copies of the operands and the products. T is float, Half
+// or BFloat16; sums are float.
 template <class T>
 class HostGradient {
  public:
@@ -27,13 +27,15 @@ class HostGradient {
       : z_(z), cpu_(cpu), executor_(&executor) {}
 
   void set_pattern(const sparse::Csr<float>& matrix);
-  // gradients: [blocks][area] in the order of the pattern's values. Adds its times to `times`;
-  // false when the caller stopped the pass. Allocates the first time after a change of pattern.
+
+  // Writes `gradients` [blocks][area] in the order of the pattern's values. Adds its times to
+  // `times`. Returns false if the caller stopped the pass. Allocates in the first call after a
+  // change of pattern.
   [[nodiscard]] bool gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
                               std::span<float> gradients, PassControl& control, HostTimes& times);
 
  private:
-  // Blocks of a unit that follow each other in its buckets as well as in the pattern.
+  // Blocks of a unit that are consecutive in its buckets as well as in the pattern.
   struct Run {
     std::int32_t slot, source, blocks;
   };

@@ -15,7 +15,7 @@
 
 namespace tessera::host::internal {
 
-// Whether each pass multiplies R with its zeros.
+// For each pass: true if it multiplies R with its zeros.
 class DensePasses {
  public:
   bool& operator[](Pass pass) { return dense_[std::size_t(pass)]; }
@@ -26,7 +26,7 @@ class DensePasses {
   std::array<bool, 3> dense_{};
 };
 
-// What every group of a layer is made with. The executor must outlive the group.
+// The inputs that every group of a layer is made from. The executor must outlive the group.
 struct GroupSetting {
   Problem problem;
   HostCpu cpu;
@@ -41,10 +41,11 @@ class HostGroup {
  public:
   explicit HostGroup(const GroupSetting& setting);
 
-  // Pattern and values. `weights` is checked (sparse::check) and of the layer's shape. After an
-  // exception the group may only be set.
+  // Sets pattern and values. `weights` is checked (sparse::check) and has the layer's shape. After
+  // an exception only set() may be called.
   void set(const sparse::Csr<float>& weights, const DensePasses& dense);
-  // New values for the pattern. O(values) on all threads; neither allocates nor throws.
+
+  // Sets new values for the pattern. O(values) on all threads; neither allocates nor throws.
   void set_values(std::span<const float> values);
 
   // The passes of HostLayer. They add their times to `times` and return false when the caller
@@ -56,10 +57,11 @@ class HostGroup {
   [[nodiscard]] bool grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
                             std::span<float> gradients, PassControl& control, HostTimes& times);
 
-  // The cells and values that Fwd reads, null where Fwd is dense.
+  // Returns the cells and values that Fwd reads, or null if Fwd is dense.
   const HostProduct<T>* forward_cells() const { return std::get_if<HostProduct<T>>(&fwd_); }
-  // Gradients, given in the pattern's order, in the order of forward_cells()->values(); Fwd is not
-  // dense. Valid until the next call.
+
+  // Takes gradients in the pattern's order and returns them in the order of
+  // forward_cells()->values(). Fwd must not be dense. Valid until the next call.
   std::span<const T> encode_gradients(std::span<const float> gradients);
 
  private:
@@ -73,9 +75,9 @@ class HostGroup {
   GroupSetting setting_;
   Product fwd_, grad_a_;
   Gradient grad_w_;
-  // For GradA, by block of transpose(R): the block of R with the same values.
+  // For GradA: the block of R that has the values of each block of transpose(R).
   std::vector<std::int32_t> block_of_;
-  std::vector<float> transposed_;  // values of transpose(R), on their way into its cells
+  std::vector<float> transposed_;  // scratch: values of transpose(R), before they are encoded
   AlignedVector<T> encoded_gradients_;
 };
 

@@ -11,12 +11,13 @@
 
 namespace tessera::host::internal {
 
-// A pattern in buckets for the host: one bucket a cell, with exactly the capacity that the fullest
-// one needs, one worker, nothing spilled. Words have 16 bits where all fit, which halves the bytes
-// that kernels read, else 32.
+// A pattern in buckets for the host: one bucket for each cell, with exactly the capacity that the
+// fullest one needs, one worker, and no spilled blocks. Words have 16 bits if all fit, which halves
+// the bytes that kernels read, else 32.
 class HostMatrix {
  public:
-  // Encodes a checked matrix (sparse::check); storage is used again. Errors as partitioner::encode.
+  // Encodes a checked matrix (sparse::check). Storage is reused. Throws as partitioner::encode
+  // does.
   void set(const sparse::Csr<float>& matrix, const HostCells& cells, DataType type,
            Executor& executor);
 
@@ -24,12 +25,16 @@ class HostMatrix {
   const partitioner::TileGrid& grid() const { return buckets_.grid; }
   Range x_range(std::int64_t x) const { return grid().x_range(x); }
   Range y_range(std::int64_t y) const { return grid().y_range(y); }
-  // Block rows of cells, the one with the most non-zeros first: threads that take them in this
-  // order finish at about the same time.
+
+  // Returns the block rows of cells, the one with the most non-zeros first. Threads that take them
+  // in this order finish at about the same time.
   const std::vector<std::int64_t>& heaviest_first() const { return order_; }
-  // True: the cell holds nothing.
+
+  // Returns true if the cell has no non-zeros.
   bool is_empty(std::int64_t bucket) const { return blocks_[std::size_t(bucket)] == 0; }
-  // First rows of the block rows of `x`, counted from its first row, that its cell 0 does not name.
+
+  // Returns the first rows of the block rows in cell row `x` that its first cell does not name,
+  // counted from the first row of `x`.
   std::span<const std::int64_t> unnamed_rows(std::int64_t x) const {
     const auto begin = std::size_t(unnamed_begin_[std::size_t(x)]);
     return {unnamed_.data() + begin, std::size_t(unnamed_begin_[std::size_t(x) + 1]) - begin};

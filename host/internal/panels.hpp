@@ -13,16 +13,17 @@
 namespace tessera::host::internal {
 
 // A dense operand [rows][z] in panels of columns, as kernels read it: in place, or copied so that
-// the rows of a panel follow each other. Rows beyond the caller's are zero. The copies of all
-// panels are kept, or of one only, which is then still in the nearest caches when it is used.
+// the rows of a panel are consecutive. Rows beyond the caller's are zero. Copies are kept of all
+// panels, or of one only, which is then still in the nearest caches when it is used.
 template <class T>
 class HostPanels {
  public:
   enum class Kept { All, One };
 
   explicit HostPanels(Kept kept) : kept_(kept) {}
-  // Kernels may name `rows` rows, which are at least those that begin() is given. Storage of copies
-  // is kept.
+
+  // Sets the number of rows that kernels may read, which must be at least that of the operands, the
+  // number of columns, and the columns of a panel. The storage of copies is kept.
   void set_shape(std::int64_t rows, std::int64_t z, std::int64_t width) {
     rows_ = rows;
     z_ = z;
@@ -33,14 +34,16 @@ class HostPanels {
   Range columns(std::int64_t panel) const {
     return {panel * width_, std::min((panel + 1) * width_, z_)};
   }
-  // Takes an operand. Its panels are copied where `copy` asks for it, and where kernels cannot read
-  // it in place. Allocates the first time, and after a change of shape.
+
+  // Takes an operand. Its panels will be copied if `copy` is true or if kernels cannot read it in
+  // place. Allocates in the first call, and after a change of shape.
   void begin(MatrixView<const T> from, bool copy) {
     from_ = from;
     copied_ = copy || !from.rows_are_contiguous() || from.rows < rows_;
     if (copied_) copy_.resize(std::size_t(rows_ * width_ * (kept_ == Kept::All ? count() : 1)));
   }
-  // Copies these panels where that is needed. Must be called before panel() of them.
+
+  // Copies these panels if they have to be copied. Must be called before panel() of them.
   void read(Range panels, Executor& executor) {
     if (!copied_) return;
     const std::int64_t chunks = ceil_div(rows_, kChunk);
@@ -49,6 +52,7 @@ class HostPanels {
       copy_rows(panels.begin + i / chunks, {first, std::min(first + kChunk, rows_)});
     });
   }
+
   // Returns rows [rows.begin, rows.end) of a panel.
   codelets::Operand panel(std::int64_t panel, Range rows) const {
     const Range cols = columns(panel);

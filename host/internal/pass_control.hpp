@@ -10,11 +10,11 @@ namespace tessera::host::internal {
 // Counts the steps of one pass over all groups, and asks the caller's options before each of them.
 class PassControl {
  public:
-  // The options must outlive this.
+  // The options must outlive this object.
   explicit PassControl(const verify::RunOptions& options) : options_(options) {}
 
-  // False: the caller stops the pass, and the step must not run. An exception of the caller's
-  // progress function passes through.
+  // Must be called before each step. Returns false if the caller stops the pass; the step must not
+  // run then. An exception of the caller's progress function is not caught.
   [[nodiscard]] bool begin(std::string_view step) {
     if (options_.stop.stop_requested()) return false;
     if (options_.progress) options_.progress({step, begun_});

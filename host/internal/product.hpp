@@ -16,10 +16,10 @@
 
 namespace tessera::host::internal {
 
-// out = R * in on this computer. A unit of work is a block row of cells and a panel of columns. One
-// thread adds up a unit's part of the output, cell after cell, so the bits do not depend on the
-// number of threads. A step of the pass is one panel; threads take its units, the heaviest first.
-// T is float, Half or BFloat16; sums are float.
+// Computes out = R * in on this computer. A unit of work is a block row of cells and a panel of
+// columns. One thread adds up a unit's part of the output, cell after cell, so the bits do not
+// depend on the number of threads. A step of the pass is one panel; threads take its units, the
+// heaviest first. T is float, Half or BFloat16; sums are float.
 template <class T>
 class HostProduct {
  public:
@@ -28,8 +28,9 @@ class HostProduct {
 
   void set_pattern(const sparse::Csr<float>& matrix);
   void set_values(std::span<const float> values);
-  // Adds its times to `times`; false when the caller stopped the pass. Allocates the first time
-  // after a change of pattern.
+
+  // Computes `out`. Adds its times to `times`. Returns false if the caller stopped the pass.
+  // Allocates in the first call after a change of pattern.
   [[nodiscard]] bool product(MatrixView<const T> in, MatrixView<T> out, PassControl& control,
                              HostTimes& times);
 

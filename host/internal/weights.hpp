@@ -15,11 +15,11 @@ namespace tessera::host::internal {
 //   1. given_ is empty before the first set(); then it has one matrix for each group, and groups_
 //      hold the same patterns and values.
 //   2. dense_ is the choice for given_[0], and all groups follow it.
-//   3. A function that throws leaves these as they were, but for memory that does not suffice to
-//      encode the old weights again: then given_ is empty.
+//   3. A function that throws leaves these unchanged, unless memory does not suffice to encode the
+//      old weights again: then given_ is empty.
 class HostWeights {
  public:
-  // The executor must outlive this.
+  // The executor must outlive this object.
   HostWeights(const Problem& problem, const HostCpu& cpu, Executor& executor,
               const HostOptions& options);
 
@@ -32,14 +32,16 @@ class HostWeights {
 
   bool empty() const { return given_.empty(); }
   bool is_dense(Pass pass) const { return dense_[pass]; }
-  // Error{InvalidArgument} before set(), and for a group the layer does not have.
+
+  // Throws Error{InvalidArgument} before set(), and for a group that the layer does not have.
   const sparse::Csr<float>& given(std::int64_t group) const;
   std::int64_t values() const;
   template <class T>
   std::vector<HostGroup<T>>& groups() {
     return std::get<std::vector<HostGroup<T>>>(groups_);
   }
-  // run(group) with the HostGroup of the layer's type.
+
+  // Calls run(group) with the HostGroup of the layer's type.
   template <class Run>
   decltype(auto) visit(std::int64_t group, Run&& run) {
     return std::visit([&](auto& all) -> decltype(auto) { return run(all[std::size_t(group)]); },
@@ -54,7 +56,8 @@ class HostWeights {
   DensePasses choose_dense(std::int64_t blocks) const;
   void encode(std::span<const sparse::Csr<float>> weights);
   void encode_group(const sparse::Csr<float>& weights, std::int64_t group);
-  // Calls `change`; where that throws, encodes what is given again.
+
+  // Calls `change`. If that throws, encodes the old weights again.
   template <class Change>
   void change_or_restore(Change&& change);
 
