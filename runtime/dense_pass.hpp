@@ -19,7 +19,7 @@ enum class OperandHomes { Sharers, Linear };
 // One of the two passes with a dense result, as one program:
 //   Fwd    Q[x][z]  = R * S[y][z]                   partial sums over y
 //   GradA  dS[y][z] = transpose(R) * dQ[x][z]       partial sums over x
-// for each group. Every group has tiles of its own, and all groups take every step together.
+// for each group. Every group has separate tiles, and all groups take every step together.
 //
 // The program has these phases, in this order. Shapes are those of one tile; `in` is y for Fwd and
 // x for GradA, and `out` is the other. program() lists the buffers that each step reads and writes.

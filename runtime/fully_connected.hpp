@@ -28,7 +28,7 @@ namespace tessera::runtime {
 //   GradW  dR       = dQ[x][z] * transpose(S[y][z]), where R has non-zeros
 //
 // The operands of all groups are stored one below the other: S is [g * y][z], Q is [g * x][z].
-// Groups share only the plan: each has tiles of its own, and all groups take every step together,
+// Groups share only the plan: each has separate tiles, and all groups take every step together,
 // so a pass takes as long as that of the slowest group. The results of a group have the same bits
 // as those of a layer of that group alone, unless the buckets of another group travel farther: sums
 // are then taken in the order of the farthest.
@@ -125,7 +125,7 @@ class FullyConnected {
   // The same passes with options. They return false if options.stop ended the pass; its results are
   // then undefined, but the layer itself is unchanged. `ledger` is overwritten; the caller may use
   // the same one for every call. In Share mode nothing is allocated from the second call on, as
-  // long as weights and shapes stay the same. If GradA has a layout of its own, the steps that
+  // long as weights and shapes stay the same. If GradA has a separate layout, the steps that
   // bring the values there run, and are counted, before those of the pass.
   template <class T>
   [[nodiscard]] bool forward(MatrixView<const T> s, MatrixView<T> q, const RunOptions& options,
@@ -165,7 +165,7 @@ class FullyConnected {
     return grad_w<T>(q_grad, s, gradients, on_tiles(options), ledger);
   }
 
-  // Returns the program of a pass. If GradA has a layout of its own, its program is the Fwd of
+  // Returns the program of a pass. If GradA has a separate layout, its program is the Fwd of
   // transpose(R). Throws Error{InvalidArgument} for a pass that the layer was planned without.
   const Program& program(Pass pass) const;
 

@@ -16,7 +16,7 @@ enum class GradWExchange {
 };
 
 // GradW as one program: dR = dQ[x][z] * transpose(S[y][z]) at the places of R, for each group.
-// Every group has tiles of its own, and all groups take every step together.
+// Every group has separate tiles, and all groups take every step together.
 //
 // The program has these phases, in this order. Shapes are those of one tile.
 //   pre-arrange  writes q [x rows][z] and s [y rows][z] from the home shares; with Inputs also the

@@ -15,7 +15,7 @@ namespace {
 
 constexpr Phase kPhase = Phase::Reduce;
 
-// result[i] = cast(sum over sources of source[i]), in order, rounded to the partials' type.
+// result[i] = the sum of source[i] over the sources, in order, rounded to Half at each addition.
 void add_up_halves(std::span<const std::byte* const> sources, std::int64_t n, std::byte* result) {
   auto* out = reinterpret_cast<Half*>(result);
   for (std::int64_t i = 0; i < n; ++i) {

@@ -27,7 +27,7 @@ struct RunOptions {
 
   // Flips this bit of tile memory in this run, to test self_check. Throws Error{InvalidArgument}
   // unless the layer was made in Isolate mode. Steps are counted as in the ledger; if GradA has a
-  // layout of its own, the first steps are those that bring the values there. A changed word of a
+  // separate layout, the first steps are those that bring the values there. A changed word of a
   // bucket or of a re-home table that would lead a tile out of bounds is Error{CheckFailed}, with
   // or without self_check.
   std::optional<device::Fault> fault = {};

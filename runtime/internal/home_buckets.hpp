@@ -37,7 +37,7 @@ device::ByteRows one_row(const void* data, std::int64_t bytes);
 BucketSlots add_bucket_slots(BoundProgram& program, device::Engine& engine, TileId tile,
                              const BucketShape& shape, const BucketUse& use);
 
-// The words of a bucket that this pass does not read, if GradA has words of its own. They stay on
+// The words of a bucket that this pass does not read, if GradA has separate words. They stay on
 // the tile, so they need memory during the whole program.
 class OtherWords {
  public:
