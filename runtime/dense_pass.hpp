@@ -12,8 +12,8 @@ namespace tessera::runtime {
 // The tiles that hold an operand before a pass.
 //   Sharers  Each of the tiles that need a slice holds an equal share of its rows.
 //   Linear   The operand is spread over all tiles of the machine, batch column by batch column,
-//            independently of the plan, as PopSparse allocates its tensors. Only the
-//            number of senders is modelled; the memory of a tile is that of Sharers.
+//            independently of the plan, as PopSparse allocates its tensors. Only the number of
+//            senders is modelled; the memory of a tile is that of Sharers.
 enum class OperandHomes { Sharers, Linear };
 
 // One of the two passes with a dense result, as one program:
