@@ -20,8 +20,8 @@ struct Engine::State {
   internal::Slots slots;
   Bytes high_water;
   std::int64_t compute_steps = 0;
-  std::vector<std::int64_t> last_compute_step;  // of each tile, counted from 1; 0: none yet
-  std::vector<Cycles> vertex_cycles;            // of the compute step that runs now
+  std::vector<std::int64_t> last_compute_step;  // [tiles], counted from 1; 0: none yet
+  std::vector<Cycles> vertex_cycles;            // of the current compute step
   internal::ExchangeScratch scratch;
   TileLedger* kept = nullptr;
 
@@ -30,7 +30,7 @@ struct Engine::State {
     return kept->steps.emplace_back();
   }
   Ledger ledger;
-  std::optional<Fault> next_fault, fault;  // of the next program, of the one that runs
+  std::optional<Fault> next_fault, fault;  // of the next program, of the current one
   std::optional<Struck>* struck = nullptr;
 };
 
@@ -168,7 +168,7 @@ void Engine::exchange(Phase phase, const Exchange& exchange) {
   } else {
     for (const Gather& gather : exchange.gathers) internal::share_gather(gather, state_->slots);
   }
-  // Where nothing crosses between tiles there is nothing to wait for.
+  // No tile has to wait if no data move between tiles.
   const Cycles sync = exchange.moved > Bytes() ? state_->machine.sync : Cycles();
   state_->ledger.steps.push_back({phase, StepKind::Exchange, exchange.cycles, sync,
                                   exchange.critical_tile, exchange.tile_sum, exchange.moved,
@@ -176,7 +176,7 @@ void Engine::exchange(Phase phase, const Exchange& exchange) {
   if (state_->kept != nullptr) keep_exchange(exchange);
 }
 
-// What each tile sends and receives is not stored with an exchange: it is worked out again.
+// An exchange does not store the traffic of each tile, so it is computed again.
 void Engine::keep_exchange(const Exchange& exchange) {
   Exchange copy = exchange;
   prepare_again(copy);
@@ -213,7 +213,7 @@ void Engine::run_vertices(std::span<const TileId> tiles, Vertex vertex, void* ob
   for (const TileId tile : tiles) {
     TESSERA_ASSERT(tile.value >= 0 && tile.value < state_->slots.tiles());
     std::int64_t& last_step = state_->last_compute_step[std::size_t(tile.value)];
-    TESSERA_ASSERT(last_step != state_->compute_steps);  // twice: two threads would write its slots
+    TESSERA_ASSERT(last_step != state_->compute_steps);  // else two threads write its slots
     last_step = state_->compute_steps;
   }
   state_->vertex_cycles.resize(tiles.size());

@@ -20,15 +20,15 @@
 
 namespace tessera::device {
 
-// How data gets from tile to tile. Results and ledger are the same in both.
-//   Share    a slice is a view of where the data lie; moving data is a change of view
-//   Isolate  every tile has its own memory and nothing else; bytes are really copied
+// The two ways to move data between tiles. Results and ledgers are the same in both.
+//   Share    a slot is a view of the memory that holds the data; an exchange changes views
+//   Isolate  every tile has its own memory and reaches no other; an exchange copies bytes
 enum class ExchangeMode { Share, Isolate };
 
-// A slot of an engine, in the order they were added.
+// The index of a slot of an engine, in the order in which slots were added.
 using SlotId = Id<struct SlotKindTag>;
 
-// Rows of bytes: row i starts at data + i * stride. In host memory or in a tile's.
+// A view of rows of bytes in host memory or in a tile's memory: row i starts at data + i * stride.
 struct ByteRows {
   std::byte* data = nullptr;
   std::int64_t rows = 0;
@@ -40,76 +40,82 @@ struct ByteRows {
   std::int64_t bytes() const { return rows * row_bytes; }
 };
 
-// A named piece of one tile's memory.
-//   Owned    has memory in both modes: what vertices write
-//   Landing  only receives (by load or exchange): in Share mode a view, without memory of its own
+// The kind of a slot.
+//   Owned    has its own memory in both modes; vertices write to it
+//   Landing  only receives, by load() or exchange(); in Share mode it is a view without memory
 enum class SlotKind { Owned, Landing };
 
-// What the step that runs may do with the slots of a buffer.
+// The access that a step has to the slots of a buffer.
 enum class Access : std::uint8_t { None = 0, Read = 1, Write = 2, ReadWrite = 3 };
 
-// What a tile is asked to hold: rows x row_bytes bytes.
+// The description of a slot: a named piece of one tile's memory with `rows` rows of `row_bytes`
+// bytes. The interval first_phase .. last_phase names the phases of the program, as begin_phase()
+// counts them, that need the memory.
 struct SlotSpec {
   TileId tile;
-  std::string_view name;  // must outlive the engine: a literal
-  std::int64_t rows = 0;  // the most it ever holds
+  std::string_view name;  // must outlive the engine, as a literal does
+  std::int64_t rows = 0;  // the largest number of rows that the slot ever holds
   std::int64_t row_bytes = 0;
   SlotKind kind = SlotKind::Owned;
-  int first_phase = 0, last_phase = 0;  // >= 0: the phases of its program that need the memory
-  int buffer = -1;                      // index for Engine::allow; -1: never refused
+  int first_phase = 0, last_phase = 0;  // 0 <= first_phase <= last_phase
+  int buffer = -1;                      // index for Engine::allow; -1: every access is allowed
 };
 
-// Part of a slot that travels.
+// The part of a slot that an exchange sends.
 struct Piece {
   SlotId slot;
   Range rows;
 };
 
-// Every destination (no two on one tile) receives all pieces, one below the other, in this order. A
-// multicast: each piece is sent once. In Share mode several pieces must lie side by side in host
-// memory already (slices of one operand do); a broken promise is Error{Internal}.
+// A multicast: each piece is sent once, and every destination receives all pieces, one below the
+// other, in this order. No two destinations are on one tile. In Share mode, pieces must already be
+// adjacent in host memory, as slices of one operand are; otherwise Engine::exchange throws
+// Error{Internal}.
 struct Gather {
   std::vector<Piece> pieces;
   std::vector<SlotId> destinations;
-  // Above 0: what is modelled comes from so many tiles that are none of the destinations', wherever
-  // the pieces are held.
+  // If this is above 0, the data are charged as if each destination received them from this many
+  // other tiles, wherever the pieces are held. The sending tiles are then charged nothing.
   std::int64_t senders = 0;
 };
 
 // A checked exchange step with its cost, made by Engine::prepare. No slot is both a source and a
-// destination, so the order of copies cannot matter.
+// destination, so the order of the copies does not matter.
 struct Exchange {
   std::vector<Gather> gathers;
-  Cycles cycles;
-  TileId critical_tile;
-  Cycles tile_sum;
-  Bytes moved;
-  std::int64_t tiles = 0;  // that send or receive
+  Cycles cycles;           // of the slowest tile, without sync
+  TileId critical_tile;    // the slowest tile; the lowest number on ties
+  Cycles tile_sum;         // over all tiles
+  Bytes moved;             // received by all tiles together
+  std::int64_t tiles = 0;  // tiles that send or receive
 };
 
-// One bit of a tile's memory that changes by itself, right before a step.
-//   step  of the program, counted from 0: the step that its ledger lists there
-//   bit   of the memory of the tile's living slots, one behind the other in the order they were
-//         added: bit % 8 (0 the lowest) of byte bit / 8
+// A fault to inject: one bit of a tile's memory flips immediately before a step.
+//   step  of the program, counted from 0; the index of the step's record in the ledger
+//   bit   counts through the memory of the tile's slots whose interval contains the current phase,
+//         in the order in which they were added: bit % 8 (0 is the lowest) of byte bit / 8
 struct Fault {
   TileId tile;
   std::int64_t step = 0, bit = 0;
 
   friend bool operator==(const Fault&, const Fault&) = default;
 };
-// Where it struck.
+
+// The place where a fault flipped a bit.
 struct Struck {
-  std::string_view slot;  // its name
-  std::int64_t byte = 0;  // of the slot
+  std::string_view slot;  // name of the slot
+  std::int64_t byte = 0;  // offset in the slot
 };
 
 class Engine;
 
-// What a vertex sees: the slots of its own tile.
+// The machine as a vertex sees it: the slots of the vertex's own tile.
 class Tile {
  public:
   TileId id() const { return id_; }
-  // Error{Internal} for another tile's slot, and as Engine::view.
+
+  // Returns the contents of a slot of this tile. Throws Error{Internal} if the slot belongs to
+  // another tile, and wherever Engine::view does.
   ByteRows view(SlotId slot) const;
 
  private:
@@ -119,27 +125,34 @@ class Tile {
   TileId id_;
 };
 
-// A bulk-synchronous machine: steps of computing (every tile on its own memory) and of exchange,
-// each behind a barrier. It knows nothing of matrices or codelets: it runs what it is given and
-// charges what that reports.
+// A bulk-synchronous machine. It runs compute steps, in which every tile works on its own memory,
+// and exchange steps, in which tiles send and receive; a barrier separates the steps. The engine
+// knows nothing of matrices or codelets: it runs the vertices that it is given and charges the
+// cycles that they report.
+//
 // Invariants:
-//   1. No slot is added after seal(); only load(), exchange() and begin_phase() change views.
-//   2. A vertex writes only its own tile's slots, so a step never sees what another tile wrote in
-//      the same step, and bits do not depend on the number of threads.
-//   3. Ledger and phase are written by the calling thread alone.
-//   4. Once a phase has begun, a slot is touched only in its phases, first_phase to last_phase.
-//   5. Where a step says what it reads and writes, it touches nothing else.
-// A program is run like this (phases are the numbers that slots were given):
+//   1. No slot is added after seal(). Only load(), exchange() and begin_phase() change views.
+//   2. A vertex writes only to slots of its own tile, so no step sees data that another tile wrote
+//      in the same step, and results do not depend on the number of threads.
+//   3. Only the calling thread writes the ledger and the phase.
+//   4. Once a phase has begun, a slot is touched only in its interval, first_phase to last_phase.
+//   5. If a step has declared its accesses with allow(), it touches nothing else.
+//
+// A program runs like this; the phases are the numbers in which slots count their intervals:
 //   engine.begin_program();
 //   engine.begin_phase(0);   // before the loads: they belong to the first phase
 //   engine.load(...);  engine.exchange(...);
 //   engine.begin_phase(1);
 //   engine.compute(...);
 //   engine.view(...);        // results are read before the next program begins
-// Whatever breaks these rules is Error{Internal}: programs are ours. One thread at a time may call;
-// compute() spreads over the executor.
+//
+// A call that breaks these rules throws Error{Internal}, because programs come from this library
+// and not from its users. Only one thread may call an engine at a time; compute() and the copies
+// of an exchange run on the executor's threads.
 class Engine {
  public:
+  // Makes an engine without slots. The executor must outlive it. Throws Error{BadInput} if
+  // check_machine refuses the machine.
   Engine(const Machine& machine, ExchangeMode mode, Executor& executor);
   ~Engine();
   Engine(const Engine&) = delete;
@@ -148,52 +161,72 @@ class Engine {
   const Machine& machine() const;
   ExchangeMode mode() const;
 
-  // Before seal(). Error{InvalidArgument} for a tile the machine has not.
+  // Adds a slot and returns its index. It must be called before seal(). Throws
+  // Error{InvalidArgument} if the machine does not have the tile.
   SlotId add_slot(const SlotSpec& spec);
-  // Ends adding slots. Error{LimitExceeded} naming tile, phase, bytes and the largest slots when
-  // some tile needs more memory than it has. Phases may have names, for messages and memory().
+
+  // Ends the adding of slots and allocates their memory. Throws Error{LimitExceeded}, which names
+  // the tile, the phase, the bytes and the largest slots, if a tile needs more memory than it has.
+  // Phases may be given names, which appear in that message.
   void seal(std::span<const std::string> phase_names = {});
-  // What every tile holds in its fullest phase, also before seal() and where that is too much.
-  // O(slots * phases).
+
+  // Returns the memory that every tile needs in its fullest phase. It may be called before seal()
+  // and for a program that does not fit. O(slots * phases).
   MemoryUse memory(std::span<const std::string> phase_names = {}) const;
-  // The most memory any tile needs in any phase.
+
+  // Returns the largest number of bytes that any tile needs in any phase; 0 before seal().
   Bytes high_water() const;
 
-  // Starts a run from the beginning: the ledger is empty, whatever an earlier run that failed has
-  // left there, and no phase has begun. O(steps of the last run).
+  // Starts a run from the beginning: the ledger is empty, even if an earlier run failed halfway,
+  // and no phase has begun. O(steps of the last run).
   void begin_program();
-  // Phase `phase` begins. Phases rise within a program, numbers may be left out; the first one
-  // begins before any load or step of the program. From here on
-  //   * load(), exchange(), compute() and view() refuse a slot outside its phases, naming it;
-  //   * slots whose first phase this is, or was left out, hold nothing of earlier phases or runs: a
-  //     landing slot in Share mode is empty; in Isolate mode all bytes are 0xff, and they lie where
-  //     slots lay that have ended. Owned slots in Share mode keep their bytes: clearing costs time.
-  // The first call moves every slot in Isolate mode, so views taken before it are dead; later
-  // programs of this engine must begin a phase too. A program that begins none runs unchecked, with
-  // memory of its own for every slot. O(slots), in Isolate mode also O(bytes that begin).
+
+  // Begins a phase. The numbers of phases increase within a program and may skip some. The first
+  // phase begins before any load or step of the program. From this call on,
+  //   * load(), exchange(), compute() and view() refuse a slot outside its interval and name it;
+  //   * slots whose interval begins here, or began in a skipped phase, hold nothing of earlier
+  //     phases or runs. In Share mode a landing slot is empty, and an owned slot keeps its bytes,
+  //     because clearing costs time. In Isolate mode all bytes of these slots are 0xff, and they
+  //     use the memory of slots whose interval has ended.
+  // In Isolate mode the first call moves every slot, which invalidates views taken before it; later
+  // programs of this engine must begin a phase too. A program that begins no phase is not checked,
+  // and each of its slots has separate memory. O(slots); in Isolate mode also O(bytes of the slots
+  // that begin).
   void begin_phase(int phase);
 
-  // The step that comes next, and by SlotSpec::buffer what it may do; holds until the next call or
-  // the next program. load() and the destinations of an exchange need Write, the sources of an
-  // exchange Read, view() either; what else is touched is Error{Internal} naming slot and step.
-  // Both arguments must live as long.
+  // Names the next step and declares, by SlotSpec::buffer, the accesses that it may make. Holds
+  // until the next call or the next program. load() and the destinations of an exchange need
+  // Write, the sources of an exchange need Read, and view() needs either. Any other access throws
+  // Error{Internal}, which names slot and step. Both arguments must stay valid for as long. An
+  // empty span allows every access.
   void allow(std::string_view step, std::span<const Access> buffers);
 
-  // Host to tile: streamed in before the program's first step, not charged. `rows` must stay in
-  // place as long as the slot is used.
+  // Loads `rows` from the host into a slot. Data are streamed in before the program's first step
+  // and are not charged. `rows` must stay in place for as long as the slot is used. Throws
+  // Error{Internal} if the rows do not fit the slot, or if an access to it is not allowed.
   void load(SlotId slot, ByteRows rows);
-  // Where a slot's contents are now, for the host to read. Error{Internal} outside its phases.
+
+  // Returns the current contents of a slot, for the host to read. Throws Error{Internal} outside
+  // the slot's interval.
   ByteRows view(SlotId slot) const;
+
   TileId tile_of(SlotId slot) const;
 
-  // Checks the gathers and works out what they cost on this machine.
+  // Checks the gathers and computes their cost on this machine. Throws Error{Internal} if rows do
+  // not fit, if a gather has two destinations on one tile, or if a slot is a destination twice or
+  // is both a source and a destination.
   Exchange prepare(std::vector<Gather> gathers) const;
-  // The same for gathers that were changed in place; allocates nothing that an earlier call has
-  // already.
+
+  // Does the same for gathers that were changed in place. It reuses the memory of earlier calls and
+  // allocates only if that is too small.
   void prepare_again(Exchange& exchange) const;
+
+  // Runs an exchange and records it in the ledger under `phase`. A sync is charged only if data
+  // move between tiles.
   void exchange(Phase phase, const Exchange& exchange);
 
-  // Runs body(tile) -> Cycles on each of `tiles`, in any order; Error{Internal} for a tile twice.
+  // Runs body(tile) -> Cycles on each of `tiles`, in any order and on several threads, and records
+  // the step in the ledger under `phase`. Throws Error{Internal} if a tile is named twice.
   template <class Body>
   void compute(Phase phase, std::span<const TileId> tiles, Body&& body) {
     run_vertices(
@@ -205,23 +238,25 @@ class Engine {
     close_compute(phase, tiles);
   }
 
-  // For trying out self-checks: this bit flips in the next program that runs. Only in Isolate mode,
-  // where each tile has memory of its own, else Error{InvalidArgument}, as for a tile there is not.
-  // Costs a comparison a step, whether there is a fault or not. Where it strikes, if it does, is
-  // written to `struck`, which must live as long as the program runs.
+  // Flips one bit in the next program that runs, to try out self-checks. If the fault strikes, its
+  // place is written to `struck`, which must live as long as the program runs. Throws
+  // Error{InvalidArgument} in Share mode, where tiles have no memory of their own, and if the
+  // machine does not have the tile. Every step makes one comparison for this, with or without a
+  // fault.
   void inject(const Fault& fault, std::optional<Struck>* struck = nullptr);
-  // The program that runs has a fault in it, so that what vertices read may be nonsense.
+
+  // Returns true if the current program has a fault, so that vertices may read invalid data.
   bool is_faulty() const;
 
-  // A decision: `tile` works it out from what it holds, and every other tile of the machine
-  // receives it as one word of 4 bytes. Only charged; the caller goes on as it likes.
+  // Charges a decision: `tile` computes it from words in its memory, and every other tile of the
+  // machine receives it as one word of 4 bytes. Nothing is computed here; the caller decides.
   void control(Phase phase, TileId tile);
 
-  // From here on every step is also written down tile by tile, until begin_program() or
-  // keep_tiles(nullptr). Costs O(tiles) memory and time a step.
+  // Records every following step tile by tile as well, until begin_program() or
+  // keep_tiles(nullptr). `tiles` is emptied first. O(tiles) memory and time per step.
   void keep_tiles(TileLedger* tiles);
 
-  // The cycles and bytes of the steps since begin_program().
+  // Returns the cycles and bytes of the steps since begin_program().
   const Ledger& ledger() const;
 
  private:

@@ -13,8 +13,8 @@ std::int64_t bytes_of(const Piece& piece, const Slots& slots) {
   return piece.rows.size() * slots[piece.slot].spec.row_bytes;
 }
 
-// Tiles share their bus for what all of them take. A piece that one of them has already is not
-// taken by that one, so it reaches the others at single width.
+// Data that all tiles of a bus take arrive at the multiple of the width. If one of the tiles
+// already holds a piece, it does not take that piece, so the others receive it at single width.
 void add_traffic(const Gather& gather, const Slots& slots, const Machine& machine,
                  ExchangeScratch& scratch) {
   Traffic& traffic = scratch.traffic;
@@ -38,7 +38,7 @@ void add_traffic(const Gather& gather, const Slots& slots, const Machine& machin
       if (gather.senders == 0 && bytes > 0) traffic.links.emplace_back(tile, from);
     }
   }
-  if (gather.senders > 0) return;  // each sends too little to matter
+  if (gather.senders > 0) return;  // each sender sends too little to matter
   for (const Piece& piece : gather.pieces) {
     const std::int32_t from = slots[piece.slot].spec.tile.value;
     const bool leaves = takers.size() > 1 || (!takers.empty() && takers.front() != from);

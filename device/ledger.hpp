@@ -11,30 +11,36 @@ namespace tessera::device {
 
 using tessera::StepKind;
 
-// How a figure came about: from the real data, from a formula fed with them, or by a clock.
+// The origin of a figure: counted from the real data, computed by a formula from counted work, or
+// read from a clock.
 enum class Origin { Counted, Modelled, Measured };
+
+// Returns "counted", "modelled" or "measured".
 std::string to_string(Origin origin);
 
-// What one step of the whole machine cost.
+// The cost of one step of the whole machine: a row of the ledger.
 struct StepRecord {
-  static constexpr Origin kCyclesOrigin = Origin::Modelled;  // of everything in cycles
-  static constexpr Origin kBytesOrigin = Origin::Counted;    // of everything in bytes
+  static constexpr Origin kCyclesOrigin = Origin::Modelled;  // of all fields in cycles
+  static constexpr Origin kBytesOrigin = Origin::Counted;    // of all fields in bytes
 
   Phase phase = Phase::Distribute;
   StepKind kind = StepKind::Compute;
   Cycles cycles;           // of the slowest tile, without sync and launch
-  Cycles overhead;         // sync before an exchange, launch of a compute step, both for control
-  TileId critical_tile;    // the slowest; the lowest number on ties
-  Cycles tile_sum;         // over all tiles: cycles * tiles - tile_sum is time spent waiting
-  Bytes moved;             // received over the exchange by all tiles together
-  std::int64_t tiles = 0;  // that took part
+  Cycles overhead;         // sync of an exchange that moves data, launch of a compute step, both
+                           // for control
+  TileId critical_tile;    // the slowest tile; the lowest number on ties
+  Cycles tile_sum;         // over all tiles; cycles * tiles - tile_sum is the time spent waiting
+  Bytes moved;             // received by all tiles together over the exchange
+  std::int64_t tiles = 0;  // tiles that took part
 
   friend bool operator==(const StepRecord&, const StepRecord&) = default;
-  // The slowest tile over the mean of those that took part; 1 when nothing was done.
+
+  // Returns the cycles of the slowest tile divided by the mean of the tiles that took part; 1 if no
+  // tile did any work.
   double imbalance() const;
 };
 
-// What one tile did in one step.
+// The work of one tile in one step.
 struct TileFigures {
   Cycles cycles;         // without sync and launch
   Bytes sent, received;  // over the exchange
@@ -42,15 +48,15 @@ struct TileFigures {
   friend bool operator==(const TileFigures&, const TileFigures&) = default;
 };
 
-// A ledger tile by tile, for one who asks for it.
+// A ledger that records every tile, for callers that ask for it with Engine::keep_tiles.
 struct TileLedger {
   std::vector<std::vector<TileFigures>> steps;  // [steps of the ledger][tiles of the machine]
-  std::vector<int> phases;                      // of each step, as slots count them; -1: none
+  std::vector<int> phases;  // [steps] numbers of begin_phase(); -1: no phase had begun
 
   friend bool operator==(const TileLedger&, const TileLedger&) = default;
 };
 
-// One row of a report: the steps of a phase added up.
+// The sum of all steps of one phase: a row of a report.
 struct PhaseTotal {
   Phase phase = Phase::Distribute;
   std::int64_t steps = 0;
@@ -58,20 +64,27 @@ struct PhaseTotal {
   Cycles tile_sum;  // of compute steps
   Bytes moved;
 
-  // Without overhead: what the slowest tiles took.
+  // Returns the cycles of the slowest tiles, without overhead.
   Cycles busy() const { return compute + exchange + control; }
+
+  // Returns the cycles with overhead.
   Cycles total() const { return busy() + overhead; }
 };
 
-// All steps in the order they ran. A plain value; two runs of the same program on the same data
-// have equal ledgers whatever the exchange mode and the number of threads.
+// All steps of a run in order. A plain value. Two runs of the same program on the same data have
+// equal ledgers for every exchange mode and number of threads.
 struct Ledger {
   std::vector<StepRecord> steps;
 
   friend bool operator==(const Ledger&, const Ledger&) = default;
+
+  // Returns the cycles of all steps with their overhead.
   Cycles total() const;
+
+  // Returns the bytes that all tiles received over the exchange.
   Bytes moved() const;
-  // Phases in the order of their first step.
+
+  // Returns one total for each phase, in the order of the first step of each.
   std::vector<PhaseTotal> phases() const;
 };
 

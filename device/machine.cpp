@@ -22,22 +22,23 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Member = std::variant<std::int64_t Machine::*, Bytes Machine::*, Cycles Machine::*>;
 
-// One whole-number field: legal are the multiples of `step` in least..most.
+// A field with a whole number. The legal values are the multiples of `step` in least..most.
 struct Field {
   const char* key;
   Member member;
   std::int64_t least, most, step;
-  bool optional = false;  // left out: the default of Machine
+  bool optional = false;  // may be missing: Machine's default is then used
 };
 
-// The upper ends keep every product of two fields, and tiles * tile_memory, inside 64 bits.
+// The upper limits ensure that tiles * tile_memory, and every product of two other fields, fits
+// 64 bits.
 const Field kFields[] = {
     {"tiles", &Machine::tiles, 1, 1 << 20, 1},
     {"tile_memory", &Machine::tile_memory, 1024, std::int64_t{1} << 40, 1},
     {"workers", &Machine::workers, 1, 1024, 1},
     {"exchange_bytes_per_cycle", &Machine::exchange_bytes_per_cycle, 1, 1 << 20, 1},
     {"tiles_per_exchange_bus", &Machine::tiles_per_exchange_bus, 1, 1024, 1},
-    {"data_path_bits", &Machine::data_path_bits, 32, 1 << 16, 32},  // a float has to fit
+    {"data_path_bits", &Machine::data_path_bits, 32, 1 << 16, 32},  // a float must fit
     {"half_half_conv_units", &Machine::half_half_conv_units, 0, 1 << 16, 1},
     {"half_float_conv_units", &Machine::half_float_conv_units, 0, 1 << 16, 1},
     {"float_float_conv_units", &Machine::float_float_conv_units, 0, 1 << 16, 1},
@@ -73,7 +74,7 @@ std::string preset_list() { return fmt::format("{}", fmt::join(machine_names(), 
               fmt::format("machine {}: {} is {}; it must be {}", where, key, value, legal));
 }
 
-// A value as a message shows it: short, whatever a file holds.
+// Returns a value as text for a message, cut to a short length because a file may hold any text.
 std::string shown(const Json& value) {
   if (value.is_structured()) return value.is_array() ? "an array" : "an object";
   constexpr std::size_t kLongest = 60;
@@ -82,7 +83,7 @@ std::string shown(const Json& value) {
   return text;
 }
 
-// The second generation; sources of the figures stand in README.md.
+// The second generation. README.md lists the sources of the figures.
 Machine mk2(std::string name, double clock_hz) {
   Machine m;
   m.name = std::move(name);
@@ -112,7 +113,8 @@ Machine mk1() {
   return m;
 }
 
-// The text as one object whose keys differ; which of two equal keys wins is nobody's guess.
+// Parses the text as one object. A key that is given twice is refused, because JSON does not say
+// which of the two values counts.
 Json parse_object(std::string_view text, std::string_view where) {
   std::set<std::string> keys;
   const auto refuse_twins = [&](int depth, Json::parse_event_t event, Json& parsed) {
@@ -154,7 +156,7 @@ Machine base_of(const Json& object, std::string_view where) {
   return machine_preset(name);
 }
 
-// The value of a key; nullptr when the base or a default supplies it.
+// Returns the value of a key, or nullptr if the base or a default supplies it.
 const Json* value_of(const Json& object, const char* key, std::string_view where,
                      std::string_view legal, bool optional = false) {
   const auto found = object.find(key);
@@ -221,7 +223,7 @@ Machine load_machine(const std::string& name_or_path) {
     throw Error(ErrorCode::InvalidArgument,
                 "machine \"host\" is this computer, which has no tiles; layers can be planned, run "
                 "and measured on it, but nothing that needs tiles");
-  std::error_code ignored;  // a path that cannot be asked about is no file
+  std::error_code ignored;  // a path whose state cannot be read is no file
   const bool is_path =
       name_or_path.ends_with(".json") || std::filesystem::exists(name_or_path, ignored);
   if (is_path) return machine_from_json(read_file(name_or_path), name_or_path);
@@ -233,7 +235,7 @@ Machine load_machine(const std::string& name_or_path) {
 void check_machine(const Machine& machine, std::string_view where) {
   if (machine.name.empty() || machine.name.size() > kLongestName)
     throw_bad(where, "name", fmt::format("{} bytes long", machine.name.size()), kNameRange);
-  // Written so that a NaN fails too.
+  // The condition is negated as a whole so that it also refuses a NaN.
   if (!(machine.clock_hz >= kLeastClock && machine.clock_hz <= kMostClock))
     throw_bad(where, "clock_hz", fmt::format("{}", machine.clock_hz), kClockRange);
   Machine copy = machine;

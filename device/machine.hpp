@@ -10,55 +10,67 @@
 
 namespace tessera::device {
 
-// The machine name by which tools mean this computer itself; no tile machine may carry it.
+// The machine name that stands for this computer in the tools. load_machine refuses it.
 inline constexpr const char* kHostMachine = "host";
 
-// A tile machine as numbers: everything the planner, the partitioner and the engine know of it.
-// A plain value; sources of the presets' figures stand in device/README.md.
+// The description of a tile machine: all figures that the planner, the partitioner and the engine
+// use. A plain value. device/README.md has the legal ranges, and the sources of the presets'
+// figures.
 struct Machine {
   std::string name;
   std::int64_t tiles = 0;    // 1 .. 1,048,576
-  Bytes tile_memory;         // one tile's own memory
-  double clock_hz = 0;       // only turns cycles into seconds
-  std::int64_t workers = 0;  // hardware threads of a tile, each issues every workers-th cycle
-  std::int64_t exchange_bytes_per_cycle = 0;  // received by one tile
-  std::int64_t tiles_per_exchange_bus = 1;    // tiles that take the same data double that width
-  std::int64_t data_path_bits = 0;            // widest load or store of a worker
-  std::int64_t half_half_conv_units = 0;      // multiply-accumulate units for half in, half sums
-  std::int64_t half_float_conv_units = 0;
-  std::int64_t float_float_conv_units = 0;
-  std::int64_t word_bits = 16;  // of one word of bucket meta-information: 16 or 32
-  Cycles receive_start;         // a tile begins to receive from one more tile in an exchange
-  Cycles sync;                  // one barrier over all tiles
-  Cycles launch;                // starting the workers of a tile for one compute step
-  Cycles control{48};  // working out one decision from words on a tile, without the barrier
+  Bytes tile_memory;         // bytes of one tile
+  double clock_hz = 0;       // cycles per second; only converts cycles to seconds
+  std::int64_t workers = 0;  // hardware threads of a tile; each issues in every workers-th cycle
+  std::int64_t exchange_bytes_per_cycle = 0;  // that one tile receives
+  // Tiles that share an exchange bus. Data that all of them receive arrive at this multiple of the
+  // width.
+  std::int64_t tiles_per_exchange_bus = 1;
+  std::int64_t data_path_bits = 0;          // bits of the widest load or store of a worker
+  std::int64_t half_half_conv_units = 0;    // multiply-accumulate units, half inputs and half sums
+  std::int64_t half_float_conv_units = 0;   // half inputs and float sums
+  std::int64_t float_float_conv_units = 0;  // float inputs and float sums
+  std::int64_t word_bits = 16;              // of a word of bucket meta-information: 16 or 32
+  Cycles receive_start;                     // start of receiving from one more tile in an exchange
+  Cycles sync;                              // one barrier over all tiles
+  Cycles launch;                            // starting the workers of a tile for one compute step
+  Cycles control{48};  // one decision from words on a tile, without the barrier
 
   friend bool operator==(const Machine&, const Machine&) = default;
-  // Multiply-accumulate units for this pair of types.
+
+  // Returns the multiply-accumulate units of a tile for these types of inputs and sums.
   std::int64_t conv_units(DataType in, DataType sum) const {
     if (in == DataType::Float) return float_float_conv_units;
     return sum == DataType::Half ? half_half_conv_units : half_float_conv_units;
   }
-  // Elements of `type` in one data path: float 2, half 4 on a 64-bit path.
+
+  // Returns the elements of `type` that one data path holds: 2 floats or 4 halves on 64 bits.
   std::int64_t vector_width(DataType type) const { return data_path_bits / (8 * bytes_of(type)); }
 };
 
-// "gc200", "bow", "mk1".
+// Returns the names of the presets: "gc200", "bow", "mk1".
 std::vector<std::string> machine_names();
 
-// The preset of that name; Error{InvalidArgument} that lists the names there are.
+// Returns the preset of a name. Throws Error{InvalidArgument}, which lists the names, if there is
+// none.
 Machine machine_preset(std::string_view name);
 
-// A machine from JSON text: an object whose keys are the fields above, with an optional "base"
-// naming a preset that supplies the missing ones. Unknown keys, wrong types and values out of range
-// are Error{BadInput} that names `where`, the key, the value and the legal range.
+// Reads a machine from JSON text: one object whose keys are the fields of Machine. An optional key
+// "base" names a preset that supplies missing keys; `control` may be missing in any case. Throws
+// Error{BadInput}, which names `where`, the key, the value and the legal range, if the text is
+// malformed, a key is unknown or given twice, a type is wrong or a value is out of range.
 Machine machine_from_json(std::string_view text, std::string_view where);
+
+// Returns the machine as JSON text with all keys, which machine_from_json reads back.
 std::string machine_to_json(const Machine& machine);
 
-// A preset's name, or the path of a JSON file.
+// Returns the machine of a preset's name or of the path of a JSON file. Throws
+// Error{InvalidArgument} for "host" and for a text that is neither a preset nor a file, and
+// Error{BadInput} as machine_from_json does.
 Machine load_machine(const std::string& name_or_path);
 
-// Throws as machine_from_json for a machine that cannot be.
+// Checks a machine whose fields were filled in by hand. Throws Error{BadInput}, which names
+// `where`, the field, the value and the legal range, if a field is out of range.
 void check_machine(const Machine& machine, std::string_view where);
 
 }  // namespace tessera::device

@@ -8,7 +8,7 @@
 
 namespace tessera::device {
 
-// The phase in which a tile holds most; the first of equals.
+// The phase in which a tile holds the most bytes; the first one on ties.
 struct TilePeak {
   Bytes bytes;
   int phase = 0;
@@ -16,7 +16,7 @@ struct TilePeak {
   friend bool operator==(const TilePeak&, const TilePeak&) = default;
 };
 
-// The slots of one name that a tile holds at some time.
+// All slots of one name that a tile holds in some phase.
 struct HeldBuffer {
   std::string name;
   Bytes bytes;
@@ -24,24 +24,30 @@ struct HeldBuffer {
   friend bool operator==(const HeldBuffer&, const HeldBuffer&) = default;
 };
 
-// What a program needs of tile memory: counted from its slots and the phases in which they live.
-// A plain value, for a program that fits and for one that does not.
+// The tile memory that a program needs, counted from its slots and their intervals. A plain value,
+// which exists also for a program that does not fit. Phases are the numbers of
+// Engine::begin_phase.
 struct MemoryUse {
-  std::vector<TilePeak> tiles;      // by tile
-  std::vector<std::string> phases;  // names, where the program has given them
-  TileId fullest;                   // the lowest of equals
-  std::vector<Bytes> by_phase;      // what the fullest tile holds
+  std::vector<TilePeak> tiles;      // [tiles]
+  std::vector<std::string> phases;  // names of the phases; empty if the program has none
+  TileId fullest;                   // the lowest number on ties
+  std::vector<Bytes> by_phase;      // [phases] bytes on the fullest tile
   std::vector<HeldBuffer> at_peak;  // on the fullest tile in its fullest phase, largest first
 
   friend bool operator==(const MemoryUse&, const MemoryUse&) = default;
-  // Of the fullest tile.
+
+  // Returns the bytes that the fullest tile holds at its peak; 0 if there are no tiles.
   Bytes high_water() const;
+
+  // Returns true if no tile needs more than `tile_memory`.
   bool fits(Bytes tile_memory) const { return high_water() <= tile_memory; }
-  // Empty where phases have no names.
+
+  // Returns the name of a phase, or an empty string if it has none.
   std::string phase_name(int phase) const;
 };
 
-// The fullest tile, what it holds at its peak, and its bytes phase by phase; a few lines of text.
+// Returns a few lines of text: the fullest tile, the buffers that it holds at its peak, and its
+// bytes in each phase.
 std::string to_string(const MemoryUse& use);
 
 }  // namespace tessera::device

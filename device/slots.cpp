@@ -13,22 +13,22 @@ namespace tessera::device::internal {
 namespace {
 
 constexpr std::byte kUnwritten{0xff};
-constexpr std::int64_t kAlignment = 16;  // of slots: 8-byte paths, with room for 128-bit loads
+constexpr std::int64_t kAlignment = 16;  // of slots: 8-byte data paths and 128-bit loads
 constexpr std::int64_t kGuardBytes = 16;
 
 std::int64_t room_for(const Slot& slot) {
   return round_up(slot.spec.rows * slot.spec.row_bytes, kAlignment) + kGuardBytes;
 }
 
-// A slot's room in its tile's arena, guard included.
+// The part of a tile's arena that a slot occupies, with its guard.
 struct Room {
   const SlotSpec* spec;
   std::int64_t offset, bytes;
   std::int64_t end() const { return offset + bytes; }
 };
 
-// Puts a room at the lowest offset that is free among `placed`, which is sorted by offset and keeps
-// that order. Returns the offset.
+// Inserts `room` into `placed` at the lowest free offset and returns that offset. `placed` is
+// sorted by offset and stays so.
 std::int64_t place_first_fit(std::vector<Room>& placed, Room room) {
   auto next = placed.begin();
   for (; next != placed.end() && next->offset - room.offset < room.bytes; ++next)
@@ -81,8 +81,9 @@ void Slots::allocate() {
   }
 }
 
-// First fit in the order in which slots begin, the longest-lived first: those end up at the bottom
-// and leave one gap above them when the others end. Rooms of slots that have ended are free again.
+// Places slots by first fit in the order in which their intervals begin, the longest interval
+// first. The longest-lived slots are then at the bottom, and the others leave one gap above them
+// when they end. The memory of slots whose interval has ended is free again.
 void Slots::lay_out_by_phases(TileMemory& tile) {
   std::vector<SlotId> order = tile.slots;
   std::stable_sort(order.begin(), order.end(), [this](SlotId a, SlotId b) {
@@ -116,7 +117,7 @@ void Slots::begin_program() {
 
 void Slots::enter_phase(int phase) {
   TESSERA_ASSERT(sealed_ && phase > phase_ && phase >= 0);
-  // What has been loaded in no phase would be lost.
+  // Data that were loaded before any phase would be lost.
   TESSERA_ASSERT(!touched_);
   if (!phased_ && mode_ == ExchangeMode::Isolate)
     for (TileMemory& tile : tiles_) lay_out_by_phases(tile);

@@ -9,41 +9,48 @@
 
 namespace tessera::device::internal {
 
-// Bytes each tile sends and receives in one step.
+// The bytes that each tile sends and receives in one step. All vectors but `links` are [tiles].
 struct Traffic {
-  std::vector<std::int64_t> received;         // alone on its bus
+  std::vector<std::int64_t> received;         // taken by this tile but not by all tiles of its bus
   std::vector<std::int64_t> received_shared;  // while every tile of its bus takes the same
   std::vector<std::int64_t> sent;
-  std::vector<std::int64_t> senders;  // tiles it receives from; after count_senders()
-  std::vector<std::pair<std::int32_t, std::int32_t>> links;  // receiver, sender; with repetitions
+  std::vector<std::int64_t> senders;  // tiles that it receives from; complete after count_senders()
+  std::vector<std::pair<std::int32_t, std::int32_t>> links;  // {receiver, sender}, with repetitions
 
   void clear(std::int64_t tiles);
-  // Adds the links to the senders.
+
+  // Removes repetitions from the links and adds each link to `senders`.
   void count_senders();
-  // A tile sends and receives at the same time.
+
+  // Returns the cycles of one tile: the longer of receiving and sending, which run at the same
+  // time.
   Cycles cycles(std::int64_t tile, const Machine& machine) const;
+
   Bytes bytes_received(std::int64_t tile) const {
     return Bytes(received[std::size_t(tile)] + received_shared[std::size_t(tile)]);
   }
 };
 
-// Storage that preparing an exchange uses again.
+// Scratch memory that is reused from one prepared exchange to the next.
 struct ExchangeScratch {
   Traffic traffic;
   std::vector<std::int32_t> takers;
   std::vector<SlotId> sources, destinations;
 };
 
-// Checks exchange.gathers and works out the rest of the exchange. scratch.traffic is left behind.
+// Checks exchange.gathers and computes the other fields of the exchange. Afterwards scratch.traffic
+// holds the traffic of this exchange. Throws Error{Internal} as Engine::prepare does.
 void prepare_exchange(Exchange& exchange, const Slots& slots, const Machine& machine,
                       ExchangeScratch& scratch);
 
-// The two ways to carry a gather out: copy to the destinations' own memory, or make them look at
-// the sources.
+// Performs a gather in Isolate mode: copies the pieces to the destinations' own memory.
 void copy_gather(const Gather& gather, Slots& slots);
+
+// Performs a gather in Share mode: landing slots become views of the sources, and slots with memory
+// receive a copy. Throws Error{Internal} if the pieces are not adjacent in host memory.
 void share_gather(const Gather& gather, Slots& slots);
 
-// Copies rows to gapless memory.
+// Copies rows to memory without gaps.
 void copy_rows(const ByteRows& from, std::byte* to);
 
 }  // namespace tessera::device::internal

@@ -5,7 +5,7 @@
 
 namespace tessera::device::internal {
 
-// Without names of phases. O(slots * phases).
+// Returns the memory that the slots need; the phases have no names. O(slots * phases).
 MemoryUse memory_use(const Slots& slots);
 
 }  // namespace tessera::device::internal

@@ -7,52 +7,65 @@
 
 namespace tessera::device::internal {
 
+// A slot with its memory.
 struct Slot {
   SlotSpec spec;
-  ByteRows own;       // its own memory; data is null for a landing slot in Share mode
-  ByteRows contents;  // where its contents are now: own memory or, in Share mode, any view
+  ByteRows own;       // its own memory; `data` is null for a landing slot in Share mode
+  ByteRows contents;  // its current contents: `own` or, in Share mode, a view
 };
 
-// All slots of a machine and their memory. Memory is filled with ones, so that a float read before
-// it is written is not a number in both modes. Behind each slot lies a guard that vertices must not
-// touch.
+// All slots of a machine and their memory. New memory has all bits set, so a float that is read
+// before it is written is not a number. After each slot follows a guard that vertices must not
+// touch. A slot is alive if the current phase is in its interval, first_phase to last_phase.
+//
 // Invariants:
-//   1. Slots that live in the same phase never overlap. Until a phase has begun, no two slots do.
-//   2. phase_ is kNoPhase or the phase that runs; phased_ is true once any phase has begun.
-//   3. touched_ is true when a load or step of this program ran in no phase.
-// start_slot, in_use and check_guards may run on many threads, for different slots and tiles; the
-// rest may not.
+//   1. Slots that are alive in the same phase never overlap. Until a phase has begun, no two slots
+//      overlap.
+//   2. phase_ is kNoPhase or the current phase; phased_ is true once any phase has begun.
+//   3. touched_ is true if a load or step of this program ran before any phase.
+//
+// start_slot, in_use and check_guards may run on many threads, for different slots and tiles; no
+// other function may.
 class Slots {
  public:
   Slots(std::int64_t tiles, ExchangeMode mode) : mode_(mode), tiles_(std::size_t(tiles)) {}
 
   SlotId add(const SlotSpec& spec);
-  // Gives memory to those that have their own, side by side. No slot can be added any more.
+
+  // Allocates the memory of all slots that have their own, one after the other. No slot can be
+  // added afterwards.
   void allocate();
 
   void begin_program();
-  // What Engine::begin_phase asks for, together with start_slot on each of starting(). The first
-  // call lays slots out anew in Isolate mode.
+
+  // Implements Engine::begin_phase, together with start_slot on each of starting(). In Isolate mode
+  // the first call gives every slot a new place.
   void enter_phase(int phase);
-  // Flips a bit of what the living slots of a tile hold, as Fault counts it. None where they hold
-  // less.
+
+  // Flips a bit of the memory of a tile's slots that are alive, counted as in Fault. Returns no
+  // value if they hold fewer bits.
   std::optional<Struck> flip(TileId tile, std::int64_t bit);
-  // The slots that live in phase_ but lived in no earlier phase that ran are among these; each is
-  // handed to start_slot.
+
+  // Returns the slots whose interval began after the previous phase and no later than this one.
+  // The caller passes each of them to start_slot, which ignores those that are not alive.
   std::span<const SlotId> starting() const;
   void start_slot(SlotId id);
-  // What Engine::allow asks for.
+
+  // Implements Engine::allow.
   void allow(std::string_view step, std::span<const Access> buffers) {
     step_ = step;
     allowed_ = buffers;
   }
-  // Before every load and step.
+
+  // Must be called before every load and step.
   void note_step();
 
   Slot& operator[](SlotId id) { return slots_[std::size_t(id.value)]; }
   const Slot& operator[](SlotId id) const { return slots_[std::size_t(id.value)]; }
-  // The same for one who touches its contents: Error{Internal} outside the slot's phases, and where
-  // the step that runs has no such access.
+
+  // Returns a slot whose contents are about to be accessed. Throws Error{Internal} outside the
+  // slot's interval, and if the current step has not declared the access. ReadWrite asks for either
+  // of the two.
   Slot& in_use(SlotId id, Access wanted) {
     check_touch((*this)[id], wanted);
     return (*this)[id];
@@ -61,17 +74,20 @@ class Slots {
     check_touch((*this)[id], wanted);
     return (*this)[id];
   }
+
   const std::vector<SlotId>& of_tile(TileId tile) const {
     return tiles_[std::size_t(tile.value)].slots;
   }
-  // The phase that runs; -1 before the first.
+
+  // Returns the current phase; -1 before the first.
   int phase() const { return phase_; }
   std::int64_t tiles() const { return static_cast<std::int64_t>(tiles_.size()); }
   bool has_memory(const Slot& slot) const {
     return slot.spec.kind == SlotKind::Owned || mode_ == ExchangeMode::Isolate;
   }
-  // Error{Internal} naming tile and slot when something was written behind a living slot of this
-  // tile.
+
+  // Throws Error{Internal}, which names tile and slot, if the guard after a slot of this tile that
+  // is alive was overwritten.
   void check_guards(TileId tile) const;
 
  private:
@@ -85,7 +101,7 @@ class Slots {
     if (phase_ == kNoPhase) return !phased_;
     return slot.spec.first_phase <= phase_ && phase_ <= slot.spec.last_phase;
   }
-  // Any of the accesses that `wanted` names will do.
+  // Returns true if the step has declared at least one of the accesses in `wanted`.
   bool allowed(const Slot& slot, Access wanted) const {
     if (allowed_.empty() || slot.spec.buffer < 0) return true;
     const Access has = allowed_[std::size_t(slot.spec.buffer)];
@@ -106,7 +122,7 @@ class Slots {
   std::vector<SlotId> by_first_phase_;
   std::vector<TileMemory> tiles_;
   std::string_view step_;
-  std::span<const Access> allowed_;  // by buffer; empty: all
+  std::span<const Access> allowed_;  // [buffers]; empty: every access is allowed
 };
 
 }  // namespace tessera::device::internal
