@@ -13,7 +13,7 @@ namespace {
 
 using internal::Json;
 
-// `forecast(pass)` is of one group.
+// `forecast(pass)` returns the forecast of one group.
 template <class Forecast>
 HostWay with_forecasts(HostWay way, const Problem& p, const Forecast& forecast) {
   for (const Pass pass : passes_of(p))

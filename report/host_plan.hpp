@@ -16,46 +16,53 @@
 
 namespace tessera::report {
 
-// Of the JSON below; raised when a reader of the old form would misread the new one.
+// The version of the JSON form of HostPlan. It is raised if a reader of the old form would misread
+// the new one.
 inline constexpr std::int64_t kHostPlanSchemaVersion = 1;
 
-// Sides of the square blocks that this computer has kernels for.
+// The sides of the square blocks for which the host has kernels.
 inline constexpr std::int64_t kHostBlockSides[] = {1, 4, 8, 16};
 
-// One way to hold R, and what every pass over all groups is then expected to take.
+// One representation of R, with the forecast of each pass over all groups.
 struct HostWay {
   BlockShape block;
-  bool is_dense = false;  // R with its zeros; the block means nothing
+  bool is_dense = false;  // R is stored with its zeros; `block` is then ignored
   std::vector<std::pair<Pass, host::HostForecast>> passes;
 
-  std::string name() const;  // "4x4" or "dense"
-  double seconds() const;    // of all passes
+  // Returns the name of the representation: "4x4" or "dense".
+  std::string name() const;
+
+  // Returns the forecast of all passes together, in seconds.
+  double seconds() const;
 };
 
-// What is to be expected of a layer on this computer, as data.
+// The forecasts for a layer on this computer, as data.
 struct HostPlan {
   Problem problem;
   std::string cpu_model;
   host::HostCpu cpu;
-  int threads = 1;                                      // that forecasts are for
-  host::FoundRates found;                               // that forecasts are made from
-  std::vector<std::pair<Pass, host::HostCells>> cells;  // of the first group, R as it is
-  std::vector<HostWay> ways;  // as it is, in larger blocks that its own divide, dense
+  int threads = 1;         // the forecasts are for this many
+  host::FoundRates found;  // the rates behind the forecasts
+  std::vector<std::pair<Pass, host::HostCells>>
+      cells;                  // of the first group, with R in its own block
+  std::vector<HostWay> ways;  // R in its own block, in larger blocks that its own divides, dense
 
+  // Returns the representation with the shortest forecast.
   const HostWay& fastest() const;
 };
 
-// For all cores of `cpu`. `blocks_as` tells how many blocks of a shape it takes to hold the
-// pattern. Runs nothing.
+// Forecasts a layer on all cores of `cpu` from the rates `found`. `blocks_as` returns the number of
+// blocks of a shape that the pattern occupies. No pass is run.
 HostPlan plan_on_host(const Problem& problem, const host::HostCpu& cpu,
                       const host::FoundRates& found,
                       const std::function<double(BlockShape)>& blocks_as);
 
-// One screen of text: where the rates come from when they are not this computer's own, layer,
-// computer, cells and forecasts.
+// Returns one screen of text: the source of the rates if they are not this computer's own, the
+// layer, the computer, the cells and the forecasts.
 std::string to_text(const HostPlan& plan);
 
-// The same as JSON, as docs/host_plan.schema.json says. Deterministic; any number of threads.
+// Returns the plan as JSON that obeys docs/host_plan.schema.json. Equal plans give equal bytes.
+// Thread-safe.
 std::string to_json(const HostPlan& plan);
 
 }  // namespace tessera::report

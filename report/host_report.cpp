@@ -20,7 +20,7 @@ double rate(const HostReport& report, const HostPassReport& pass) {
   return share(report.useful_flops(), pass.times.seconds);
 }
 
-// Of the time of all threads.
+// Returns the share of kernels in the time of all threads.
 double kernel_share(const HostReport& report, const HostPassReport& pass) {
   return share(pass.times.kernel_seconds, pass.times.seconds * report.threads);
 }

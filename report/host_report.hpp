@@ -15,44 +15,49 @@
 
 namespace tessera::report {
 
-// One pass on this computer.
+// The figures of one pass on this computer.
 struct HostPassReport {
   Pass pass = Pass::Fwd;
-  bool is_dense = false;  // R multiplied with its zeros; cells are then what they would have been
-  host::HostCells cells;
+  bool is_dense = false;  // R was multiplied with its zeros
+  host::HostCells cells;  // of a dense pass: those that a sparse pass would have
   double forecast_seconds = 0;
-  std::int64_t runs = 0;  // that were measured; 0: planned only
+  std::int64_t runs = 0;  // measured runs; 0: the pass was only planned
   host::HostTimes times;  // of the run whose time is the median
   std::optional<verify::Verdict> verdict;
 };
 
-// Everything a run of a layer on this computer has to say, as data.
+// All figures of a run of a layer on this computer, as data.
 struct HostReport {
-  std::string source;  // where the weights came from
+  std::string source;  // origin of the weights
   Problem problem;
   std::string cpu_model;
   host::HostCpu cpu;
   int threads = 1;
-  double thread_peak_flops = 0;  // a second, of one thread; 0: not measured on this computer
-  std::int64_t values = 0;       // of all groups, zeros in stored blocks included
-  double encode_seconds = 0;     // set_weights, once
+  double thread_peak_flops = 0;  // flops per second of one thread; 0: not measured
+  std::int64_t values = 0;       // of all groups, with the zeros in stored blocks
+  double encode_seconds = 0;     // time of one call of set_weights
   std::vector<HostPassReport> passes;
 
-  // No pass that was checked is wrong.
+  // Returns true if no checked pass is wrong.
   bool ok() const;
+
+  // Returns true if at least one pass was measured.
   bool has_run() const;
-  // Of one pass: 2 * values * z.
+
+  // Returns the useful flops of one pass: 2 * values * z.
   double useful_flops() const;
-  // Of the passes that ran, one run each.
+
+  // Returns the time of one run of each measured pass, in seconds.
   double seconds() const;
 };
 
-// One screen of text: layer, computer, cells and measured times per pass, verdicts, and a last line
-// that says whether all is well.
+// Returns one screen of text: the layer, the computer, cells and measured times of each pass, the
+// verdicts, and a last line with the outcome.
 std::string to_text(const HostReport& report);
 
-// As for LayerReport (report_json.hpp), by the same schema and heading: a row for each pass and
-// phase ("copy", "kernels", "rest", whose seconds add up to the pass's); cells of cycles are empty.
+// Return the same forms as for LayerReport (report_json.hpp), by the same schema and with the same
+// CSV heading. The CSV has one row for each pass and phase; the phases are "copy", "kernels" and
+// "rest", and their seconds add up to those of the pass. Columns of cycles are empty.
 std::string status_of(const HostReport& report, const ReportContext& context);
 std::string to_json(const HostReport& report, const ReportContext& context);
 std::string to_csv(const HostReport& report, const ReportContext& context);

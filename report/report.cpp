@@ -37,7 +37,7 @@ std::string methods(const LayerReport& report) {
   return text;
 }
 
-// GradA's own layout: its x is the layer's y.
+// Writes the transposed layout, whose x is the y of the layer.
 void write_backward(const LayerReport& report, Out out) {
   if (report.plan.backward.empty()) return;
   const planner::Plan& plan = report.plan.backward.front();
@@ -79,7 +79,7 @@ void write_plan(const LayerReport& report, Out out) {
   write_backward(report, out);
 }
 
-// How many steps the spilled take, beside what is known about fewer.
+// Returns the number of steps that spilled blocks need, with the known lower bound.
 std::string spill_steps(const partitioner::SpillStats& s) {
   std::string text = fmt::format("{} steps", s.steps);
   if (s.exact())
@@ -106,7 +106,7 @@ void write_buckets(const LayerReport& report, Out out) {
   write_parts("spilled", parts, out);
 }
 
-// A line of the table; figures of a row that has none are empty.
+// One line of the table. Missing figures are empty.
 struct Row {
   std::string pass, phase, steps, compute, exchange, cycles, planned, moved;
 };
@@ -138,7 +138,7 @@ void write_pass(const LayerReport& report, const PassReport& pass, Out out) {
             out);
 }
 
-// The step of each pass that takes longest, and on which tile.
+// Writes the longest step of each pass and its slowest tile.
 void write_imbalance(const LayerReport& report, Out out) {
   fmt::format_to(out, "\n{:<8}{:<20}{:>12}{:>14}{:>16}{:>22}\n", "pass", "longest step", "cycles",
                  "slowest tile", "slowest / mean", "of all compute steps");
@@ -153,7 +153,7 @@ void write_imbalance(const LayerReport& report, Out out) {
   }
 }
 
-// Nothing passes that was not looked at.
+// Returns PASS only if at least one result was checked.
 std::string_view outcome(const LayerReport& report) {
   const bool checked = std::any_of(report.passes.begin(), report.passes.end(),
                                    [](const PassReport& p) { return p.verdict.has_value(); });

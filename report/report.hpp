@@ -14,38 +14,38 @@
 
 namespace tessera::report {
 
-// One pass as it was planned, as it ran, and whether it was right.
+// One pass that has run: its ledger, the verdict on its result and the figures of its tiles.
 struct PassReport {
   Pass pass = Pass::Fwd;
   device::Ledger ledger;
-  std::optional<verify::Verdict> verdict;  // none: not checked
-  std::optional<TileReport> tiles;         // none: nobody asked for it
+  std::optional<verify::Verdict> verdict;  // no value: not checked
+  std::optional<TileReport> tiles;         // no value: not requested
 };
 
-// Everything a run of a layer has to say, as data.
+// All figures of a run of a layer on a modelled machine, as data.
 struct LayerReport {
-  std::string source;  // where the weights came from
+  std::string source;  // origin of the weights
   Problem problem;
   planner::Plan plan;
   device::Machine machine;
   partitioner::TileGrid grid;     // of one group
-  partitioner::SpillStats spill;  // of all groups, as FullyConnected::spill
+  partitioner::SpillStats spill;  // of all groups, from FullyConnected::spill
   partitioner::Travel travel;
-  Bytes high_water;  // of the fullest tile; 0: the programs were not built
+  Bytes high_water;  // bytes on the fullest tile; 0: the programs were not built
   std::vector<PassReport> passes;
 
-  // No pass that was checked is wrong.
+  // Returns true if no checked pass is wrong.
   bool ok() const;
 };
 
-// Cycles one dense pass of this layer takes at least: every multiply-accumulate unit of every tile
-// busy all the time (4 half or 2 float products a unit and cycle), nothing moved. None for a
-// machine without such units.
+// Returns a lower bound on the cycles of one dense pass of this layer: every multiply-accumulate
+// unit of every tile is busy in every cycle (4 half or 2 float products per unit and cycle), and no
+// data move. Returns no value for a machine without such units.
 std::optional<Cycles> dense_bound(const Problem& problem, const device::Machine& machine);
 
-// One screen of text: layer, machine, plan, buckets and spills, cycles per phase beside the plan's,
-// the slowest tile of each pass, verdicts, and a last line that says whether all is well. Without
-// passes it ends at the buckets.
+// Returns one screen of text: layer, machine, plan, buckets and spills, the cycles of each phase
+// beside those of the plan, the longest step and slowest tile of each pass, the verdicts, and a
+// last line with the outcome. A report without passes ends after the buckets.
 std::string to_text(const LayerReport& report);
 
 }  // namespace tessera::report

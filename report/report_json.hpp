@@ -12,36 +12,40 @@
 
 namespace tessera::report {
 
-// Of the JSON below; raised when a reader of the old form would misread the new one.
+// The version of the JSON form of a report. It is raised if a reader of the old form would misread
+// the new one.
 inline constexpr std::int64_t kReportSchemaVersion = 1;
 
-// What a reader needs to know of a run besides the layer: who made it, from what.
+// Facts about a run besides its layer: the program that made the report, and its settings.
 struct ReportContext {
   std::string tool, version;
   std::uint64_t seed = 0;
-  planner::Options options;                                        // the plan was made with
-  std::vector<std::pair<std::string, std::string>> configuration;  // option, effective value
+  planner::Options options;                                        // of the plan
+  std::vector<std::pair<std::string, std::string>> configuration;  // {option, effective value}
   std::vector<std::string> notes;
-  bool is_partial = false;  // stopped before all passes had run
-  bool with_tiles =
-      false;  // what each tile did too, of passes that have it: some 20 numbers a tile
+  bool is_partial = false;  // the run was stopped before all passes had run
+  bool with_tiles = false;  // adds the figures of each tile, about 20 numbers per tile
 };
 
-// "passed", "failed", "unchecked" (nothing was compared), "planned" (nothing ran) or "partial".
+// Returns "passed", "failed", "unchecked" (no result was compared), "planned" (no pass ran) or
+// "partial".
 std::string status_of(const LayerReport& report, const ReportContext& context);
 
-// The cycles that the plan expects of a phase of a pass, as the table of to_text shows them.
+// Returns the cycles that the plan estimates for a phase of a pass, as in the table of to_text.
+// Phase::Overhead has the barriers and launches.
 Cycles planned_cycles(const LayerReport& report, Pass pass, Phase phase);
 
-// The report as JSON, as docs/report.schema.json says: keys in snake_case with the unit at their
-// end, cycles and bytes whole numbers, and "how" tells which figures are counted, modelled or
-// measured. "planned" holds what `tessera plan --json` writes. Deterministic; any number of
-// threads.
+// Returns the report as JSON that obeys docs/report.schema.json. Keys are in snake_case and end
+// with the unit; cycles and bytes are whole numbers; "how" says which figures are counted, modelled
+// or measured; "planned" has the output of `tessera plan --json`. Equal reports give equal bytes.
+// Thread-safe.
 std::string to_json(const LayerReport& report, const ReportContext& context);
 
-// One row for each pass and phase, under a heading with units. Text is quoted where it must be.
+// Returns one CSV row for each pass and phase, under a heading with units. Text is quoted where CSV
+// requires it.
 std::string to_csv(const LayerReport& report, const ReportContext& context);
-// The heading alone, for files that many reports are added to.
+
+// Returns the heading alone, for files that collect the rows of many reports.
 std::string csv_heading();
 
 }  // namespace tessera::report

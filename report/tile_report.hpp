@@ -10,32 +10,33 @@
 
 namespace tessera::report {
 
-// How unevenly the steps of a pass load the tiles. Ratios are the slowest tile over the mean of
-// those that took part, 1 or more; 1 where nothing was done.
+// A measure of how unevenly the steps of a pass load the tiles. A ratio is the slowest tile divided
+// by the mean of the tiles that took part: at least 1, and 1 if no tile did any work.
 struct Imbalance {
-  std::int64_t longest_step =
-      -1;                 // that takes most cycles, the first of equals; -1: no step at all
-  double of_longest = 1;  // of that step
-  double of_compute = 1;  // of all compute steps together
+  std::int64_t longest_step = -1;  // the step with most cycles, the first on ties; -1: no steps
+  double of_longest = 1;           // ratio of that step
+  double of_compute = 1;           // ratio of all compute steps together
 
   friend bool operator==(const Imbalance&, const Imbalance&) = default;
 };
-// O(steps).
+
+// Returns the imbalance of the steps of a run. O(steps).
 Imbalance imbalance(const device::Ledger& ledger);
 
-// A pass tile by tile: each list has an entry for every tile of the machine.
+// The figures of one pass, tile by tile. The first four vectors are [tiles of the machine].
 struct TileReport {
   std::vector<Cycles> compute, exchange;  // without sync, launch and control
   std::vector<Bytes> sent, received;      // over the exchange
-  device::MemoryUse memory;               // of the pass's program
-  std::vector<runtime::Buffer> buffers;   // of that program,
-  runtime::Liveness liveness;             // and when they live
+  device::MemoryUse memory;               // of the program of the pass
+  std::vector<runtime::Buffer> buffers;   // of that program
+  runtime::Liveness liveness;             // the intervals of those buffers
 
   friend bool operator==(const TileReport&, const TileReport&) = default;
 };
 
-// Adds up what RunOptions::tiles kept, over the steps of the same run's ledger; memory and program
-// are those of the layer. Steps without tiles add nothing. O(steps * tiles).
+// Adds up, over all steps, the figures that RunOptions::tiles kept. `ledger` is of the same run;
+// `memory` and `program` are those of the layer. Throws Error{Internal} if the two ledgers have
+// different numbers of steps. O(steps * tiles).
 TileReport tile_report(const device::Ledger& ledger, const device::TileLedger& kept,
                        device::MemoryUse memory, const runtime::Program& program);
 

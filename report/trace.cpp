@@ -30,7 +30,7 @@ class Tracer {
     const std::int64_t room = limits.events - kHeadEvents;
     steps_ = std::min(steps, room / kStepEvents);
     if (run.tiles.steps.empty() || limits.tracks == 0) return;
-    // A track is a name and an event for each step.
+    // A track consists of its name and one event for each step.
     const std::int64_t tracks =
         std::min(limits.tracks, (room - steps_ * kStepEvents) / (steps_ + 1));
     if (tracks > 0) tiles_of_a_track_ = ceil_div(run.machine.tiles, tracks);
@@ -110,7 +110,7 @@ class Tracer {
       for (std::int64_t track = 0; track < tracks(); ++track) add_tiles(i, track);
     now_ += step.cycles;
   }
-  // The slowest tile of the track, the lowest of equals.
+  // Adds the slowest tile of the track; the lowest number on ties.
   void add_tiles(std::size_t i, std::int64_t track) {
     const auto& figures = run_.tiles.steps[i];
     const auto first = figures.begin() + track * tiles_of_a_track_;

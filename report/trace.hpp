@@ -9,13 +9,18 @@
 
 namespace tessera::report {
 
-// How much of a pass a trace may show.
+// The limits on the size of a trace.
 struct TraceLimits {
-  std::int64_t tracks = 64;       // of tiles; more tiles than that share tracks, in equal groups
-  std::int64_t events = 100'000;  // in all; where they do not do, groups grow, then the tail is cut
+  // The largest number of tracks of tiles. If there are more tiles, equal groups of them share a
+  // track.
+  std::int64_t tracks = 64;
+
+  // The largest number of events. If they do not suffice, groups grow; after that, the last steps
+  // are left out.
+  std::int64_t events = 100'000;
 };
 
-// What a trace shows: one pass.
+// One run of a pass, the input of a trace.
 struct TracedRun {
   std::string name;
   const device::Machine& machine;
@@ -24,16 +29,18 @@ struct TracedRun {
   const device::MemoryUse& memory;  // of the same program
 };
 
-// The run in Chrome's trace format (JSON), for Perfetto or chrome://tracing: a track of the whole
-// machine with every step and the sync or launch before it, whose lengths add up to the ledger's
-// total; a track for each tile, or for the slowest tile of each group; a counter of the bytes that
-// live on the fullest tile. Times are microseconds of the machine's clock, the exact cycles stand
-// in `args` with their origin. Events come in the order of time. At most limits.events events of at
-// most kBytesOfAnEvent bytes each; steps left out are counted in otherData. limits.tracks >= 0 and
-// limits.events >= 100, else Error{InvalidArgument}.
+// Returns a run in Chrome's trace format (JSON), for Perfetto or chrome://tracing. The trace has
+//   * a track of the whole machine with every step and the sync or launch before it; their lengths
+//     add up to the total of the ledger;
+//   * a track for each tile, or for the slowest tile of each group of tiles;
+//   * a counter of the bytes in use on the fullest tile.
+// Times are microseconds of the machine's clock; `args` has the exact cycles with their origin.
+// Events are in the order of time. There are at most limits.events events of at most
+// kBytesOfAnEvent bytes each; otherData counts the steps that were left out. Throws
+// Error{InvalidArgument} if limits.tracks < 0 or limits.events < 100.
 std::string to_trace(const TracedRun& run, const TraceLimits& limits = {});
 
-// The most bytes of text one event of a trace takes.
+// The largest number of bytes that one event of a trace occupies.
 inline constexpr std::int64_t kBytesOfAnEvent = 320;
 
 }  // namespace tessera::report

@@ -8,22 +8,22 @@
 #include "tessera/host/cpu.hpp"
 #include "tessera/report/report_json.hpp"
 
-// What reports of modelled machines and of this computer have in common as JSON and CSV.
+// The JSON and CSV fields that reports of modelled machines and of this computer share.
 namespace tessera::report::internal {
 
 using Json = nlohmann::ordered_json;
 
-// What a report's status depends on besides its context.
+// The facts of a report that, together with its context, determine its status.
 struct Outcome {
   bool is_right = false, has_run = false, is_checked = false;
 };
 std::string status_of(const Outcome& outcome, const ReportContext& context);
 
-// The members every report begins with, from schema_version to source.
+// Returns the members with which every report begins, from schema_version to source.
 Json opening(const std::string& source, const std::string& status, const ReportContext& context);
 Json verdict_json(const std::optional<verify::Verdict>& verdict);
 
-// A layer on this computer.
+// The fields of a report that describe a layer on this computer.
 struct HostFields {
   const Problem& problem;
   const std::string& cpu_model;
@@ -33,7 +33,7 @@ struct HostFields {
 Json host_json(const HostFields& of);
 Json cells_json(const host::HostCells& cells);
 
-// The first cells of a CSV row, up to the status; `tiles` may be empty.
+// The first columns of a CSV row, up to the status. `tiles` may be empty.
 struct CsvProblem {
   std::string source;
   const Problem& problem;

@@ -9,21 +9,25 @@
 #include "tessera/base/problem.hpp"
 #include "tessera/base/units.hpp"
 
-// What the reports of modelled machines and of this computer say in the same words.
+// The lines of text that reports of modelled machines and of this computer share.
 namespace tessera::report::internal {
 
 using TextOut = std::back_insert_iterator<std::string>;
 
-// 1234567 -> "1,234,567", for n >= 0
+// Returns n >= 0 with its digits in groups of three: 1234567 gives "1,234,567".
 std::string grouped(std::int64_t n);
-// "624.0 KiB"
+
+// Returns a size with a binary unit, such as "624.0 KiB".
 std::string binary_size(Bytes bytes);
-// "elements" or "4x4 blocks"
+
+// Returns "elements", or "4x4 blocks" for blocks.
 std::string block_name(BlockShape block);
 
-// "label     part; part; part": whole parts, on lines of at most 100 columns where that can be.
+// Writes "label     part; part; part" on lines of at most 100 columns. A part is never broken, so a
+// long one may exceed that.
 void write_parts(std::string_view label, const std::vector<std::string>& parts, TextOut out);
-// The lines of weights and layer.
+
+// Writes the lines that describe the weights and the layer.
 void write_layer(const std::string& source, const Problem& problem, TextOut out);
 
 }  // namespace tessera::report::internal
