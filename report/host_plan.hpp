@@ -43,9 +43,12 @@ struct HostPlan {
   host::HostCpu cpu;
   int threads = 1;         // the forecasts are for this many
   host::FoundRates found;  // the rates behind the forecasts
-  std::vector<std::pair<Pass, host::HostCells>>
-      cells;                  // of the first group, with R in its own block
-  std::vector<HostWay> ways;  // R in its own block, in larger blocks that its own divides, dense
+
+  // The cells of each pass, for one group with R in its own block.
+  std::vector<std::pair<Pass, host::HostCells>> cells;
+
+  // R in its own block, in larger square blocks that its own divides, and dense.
+  std::vector<HostWay> ways;
 
   // Returns the representation with the shortest forecast.
   const HostWay& fastest() const;

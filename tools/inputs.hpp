@@ -12,21 +12,23 @@
 
 namespace tessera::tools {
 
-// Where a program's plans come from: the planner, behind a cache when a folder for one is given.
+// The source of a program's plans: the planner, with a cache in front of it if a folder is given.
 class PlanSource {
  public:
-  // Error{InvalidArgument} when the folder cannot be made.
+  // An empty `cache_folder` means no cache. Throws Error{InvalidArgument} if the folder cannot be
+  // created.
   explicit PlanSource(const std::string& cache_folder) {
     if (!cache_folder.empty()) cache_.emplace(cache_folder);
   }
 
-  // As planner::plan and PlanCache::plan.
+  // Returns the result of PlanCache::plan if there is a cache, else of planner::plan.
   planner::PlanResult plan(const Problem& problem, const device::Machine& machine,
                            const planner::Options& options, const PatternStats* stats = nullptr);
 
-  // The plan of the request; when nothing fits, that of a relaxed request if `on_no_fit` allows it
-  // and one helps, else Error{NoSolution} with all that planner::explain_no_fit tells. A plan is
-  // there in any case.
+  // Returns the plan of the request. If nothing fits and `on_no_fit` allows it, returns the plan of
+  // a relaxed request. Throws Error{NoSolution} with the text of planner::explain_no_fit if there
+  // is no such plan either, and Error{NoSolution} if the search reached its limit. The result
+  // always has a plan.
   planner::BestEffort plan_or(OnNoFit on_no_fit, const Problem& problem,
                               const device::Machine& machine, const planner::Options& options,
                               const PatternStats* stats);
@@ -35,14 +37,14 @@ class PlanSource {
   std::optional<planner::PlanCache> cache_;
 };
 
-// A plan file, whatever notes stand in it; Error{BadInput} when it is not there or is not sound.
+// Reads a plan file, with or without notes. Throws Error{BadInput} if it is missing or malformed.
 planner::PlannedLayer load_plan(const std::string& path);
 
-// A file with weights: elements, a row and a column at least. Error{BadInput}, whatever the limit
-// it breaks.
+// Reads a file of weights as elements, with at least one row and one column. Throws Error{BadInput}
+// if that fails for any reason, a limit on sizes included.
 io::ReadMatrix load_weights(const std::string& path);
 
-// A matrix of elements in blocks; sides that are no multiple of the block are padded to one.
+// Returns a matrix of elements in blocks. Sides that are not a multiple of the block are padded.
 template <class T>
 sparse::Csr<T> in_whole_blocks(const sparse::Csr<T>& elements, BlockShape block) {
   return sparse::with_block(sparse::with_shape(elements, round_up(elements.rows, block.rows),
@@ -57,11 +59,12 @@ sparse::CheckedCsr<T> in_whole_blocks(const sparse::CheckedCsr<T>& elements, Blo
                             block);
 }
 
-// Where rates of this computer are kept: "tessera/host_rates.json" in $XDG_CACHE_HOME, else in
-// $HOME/.cache; empty when neither is set.
+// Returns the path of the file with the rates of this computer: "tessera/host_rates.json" in
+// $XDG_CACHE_HOME, else in $HOME/.cache; an empty path if neither variable is set.
 std::string host_rates_path();
 
-// A file's bytes; `path` "-" is standard input. Error{BadInput} names what cannot be read.
+// Returns the bytes of a file, or of standard input if `path` is "-". Throws Error{BadInput}, which
+// names the file, if it cannot be read.
 std::string load_text(const std::string& path);
 
 }  // namespace tessera::tools

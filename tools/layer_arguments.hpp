@@ -13,21 +13,22 @@
 
 namespace tessera::tools {
 
+// The passes to run, as --single-phase names them.
 enum class PhaseChoice { All, Fwd, Bwd, Wu };
 
-// What to do about a layer without a plan.
+// The reaction to a layer without a plan.
 enum class OnNoFit {
-  Fail,       // say what is in the way and what would help
-  BestEffort  // plan a request that is relaxed as little as it takes
+  Fail,       // report the limits and the changes that would help
+  BestEffort  // plan the request with the smallest relaxation that helps
 };
 
-// The choice that runs these passes beside the forward one.
+// Returns the choice that runs these passes in addition to the forward pass.
 constexpr PhaseChoice phase_of(bool grad_a, bool grad_w) {
   if (grad_a) return grad_w ? PhaseChoice::All : PhaseChoice::Bwd;
   return grad_w ? PhaseChoice::Wu : PhaseChoice::Fwd;
 }
 
-// What every program that plans a layer is told of it, checked as far as it can be without reading
+// The arguments of every program that plans a layer, checked as far as is possible without reading
 // a file.
 struct LayerArguments {
   std::string matrix;  // path; empty: a random pattern of the sizes below
@@ -39,35 +40,39 @@ struct LayerArguments {
   DataType data_type = DataType::Half;
   DataType partials_type = DataType::Float;
   std::string machine = "gc200";      // a preset, a JSON file or "host"
-  std::optional<std::int64_t> tiles;  // instead of the machine's own number
-  std::string matmul_options;         // JSON text, PopSparse's keys; "@path": of that file
-  std::string plan_constraints;       // likewise
-  std::string plan_file;              // a plan to take instead of making one
+  std::optional<std::int64_t> tiles;  // replaces the machine's own number
+  std::string matmul_options;         // JSON text with PopSparse's keys, or "@path" of a file
+  std::string plan_constraints;       // the same
+  std::string plan_file;              // path of a plan to use; empty: the layer is planned
   std::string plan_cache;             // folder of plans; empty: none
   OnNoFit on_no_fit = OnNoFit::Fail;
-  host::DenseChoice dense = host::DenseChoice::Never;  // on this computer
+  host::DenseChoice dense = host::DenseChoice::Never;  // of the host only
 
   bool grad_a() const { return phase == PhaseChoice::All || phase == PhaseChoice::Bwd; }
   bool grad_w() const { return phase == PhaseChoice::All || phase == PhaseChoice::Wu; }
 };
 
-// One group of a layer with the arguments' sizes, block and density. Commands that take these from
-// a file or vary them assign to the members of the result.
+// Returns the problem of one group with the sizes, block and density of the arguments. Commands
+// that read these from a file, or vary them, assign to the members of the result.
 Problem problem_of(const LayerArguments& arguments);
 
-// Is the machine this computer, which host::HostLayer serves?
+// Returns true if the machine is this computer, for which host::HostLayer runs the layer.
 bool is_host(const LayerArguments& arguments);
 
-// The machine with that many of its tiles. Error{InvalidArgument} for more than it has, under 1, or
-// a name that is not known; Error{BadInput} for a bad file.
+// Returns the machine that the arguments name, with the number of tiles that they ask for. Throws
+// Error{InvalidArgument} for an unknown name and for fewer than 1 or more tiles than the machine
+// has, and Error{BadInput} for a malformed file.
 device::Machine make_machine(const LayerArguments& arguments);
+
+// Returns the machine with only `tiles` of its tiles. `name` names the number in messages. Throws
+// Error{InvalidArgument} for fewer than 1 or more tiles than it has.
 device::Machine with_tiles(device::Machine machine, std::int64_t tiles, const std::string& name);
 
-// The arguments with PopSparse's layer keys moved from the options to where they belong; they go
-// before --single-phase and --partials-type.
+// Moves PopSparse's layer keys from the text of the options to the fields of the arguments. They
+// override --single-phase and --partials-type.
 LayerArguments with_layer_keys(LayerArguments arguments);
 
-// The options and constraints of the command line, laid over `base`.
+// Returns `base` with the options and constraints of the command line applied to it.
 planner::Options make_options(const LayerArguments& arguments, const planner::Options& base);
 
 }  // namespace tessera::tools

@@ -4,17 +4,18 @@
 
 namespace tessera::tools {
 
-// What a plan file may hold beside the plan, for people and scripts. Readers of plans skip it.
+// The notes that a plan file may carry beside the plan, for people and scripts. Readers of plans
+// skip them.
 struct PlanNotes {
-  std::string relaxation;   // how the request was relaxed, in words; empty: it was not
+  std::string relaxation;   // description of the relaxed request; empty: not relaxed
   std::string explanation;  // JSON text; empty: none
 };
 
-// The JSON of a plan with the notes that there are, each a member of its own at the end.
+// Returns the JSON of a plan with each note that is not empty as a member at the end.
 std::string with_notes(const std::string& plan_json, const PlanNotes& notes);
 
-// A plan file's text without these members. A text that holds none, or that is no JSON object,
-// stays as it is: its faults are the plan reader's to name.
+// Returns the text of a plan file without these members. A text without them, or one that is not a
+// JSON object, is not changed; the reader of plans reports its errors.
 std::string without_notes(std::string text);
 
 }  // namespace tessera::tools

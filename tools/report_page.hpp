@@ -6,24 +6,27 @@
 
 namespace tessera::tools {
 
-// Was the chart library there when the programs were built?
+// Returns true if the chart library was available when the programs were built.
 bool can_make_pages();
 
-// What a page shows beside the report; left out where empty.
+// The parts of a page besides the report. An empty part is left out.
 struct PageExtras {
   std::string explanation;  // JSON of planner::to_json(Explanation)
   std::string tiles;        // JSON list of {tile, x, y, z, values, fill}
 };
 
-// The values and the share of its room that each tile's bucket of the layout holds, as JSON.
+// Returns, as JSON, the number of values in each tile's bucket and the share of its capacity that
+// they fill.
 std::string tiles_json(const partitioner::Buckets& buckets);
 
-// The cost report, JSON of runtime::to_json, as one HTML page that needs nothing else, no network
-// either: charts, and a table of the same figures under each. Error{InvalidArgument} that says what
-// is missing when can_make_pages() is false. 1.3 MB and some 150 bytes for each tile of a report
-// with tiles; below 2 MB for 1472. Any number of threads.
+// Returns a report, the JSON of report::to_json, as one HTML page that needs no other file and no
+// network. It has charts, and under each chart a table of the same figures. Throws
+// Error{InvalidArgument}, which says what is missing, if can_make_pages() is false. A page has
+// 1.3 MB, and about 150 bytes more for each tile of a report with tiles: less than 2 MB for 1472
+// tiles. Thread-safe.
 std::string report_page(const std::string& report_json, const PageExtras& extras);
-// The same for what `tessera sweep --json` or `tessera crossover --json` prints.
+
+// Returns the page of the output of `tessera sweep --json` or `tessera crossover --json`.
 std::string study_page(const std::string& study_json);
 
 }  // namespace tessera::tools

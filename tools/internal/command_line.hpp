@@ -11,33 +11,38 @@ namespace CLI {
 class App;
 }
 
-// What is done to a command line before CLI11 reads it, and how it is read.
+// The expansion of command lines before CLI11 reads them, and the reading itself.
 namespace tessera::tools::internal {
 
-// The words with every "@FILE" replaced by the words of that file (between white space; quotes '
-// and " keep it, a backslash takes the next character as it is, '#' starts a comment; such files
-// may name others, 8 deep), and every long option that starts exactly one option's name replaced by
-// that name, as PopSparse's tools allow. A word that an option takes as its value stays. After
-// "--" nothing changes. Error{InvalidArgument} names the options that a start could mean;
-// Error{BadInput} a file that cannot be read or an open quote.
+// Returns the words after two replacements.
+//   * "@FILE" becomes the words of that file. Words are separated by white space, which the quotes
+//   '
+//     and " protect; a backslash protects the next character; '#' starts a comment. Such files may
+//     name other files, up to 8 levels deep.
+//   * A long option that is the start of exactly one option's name becomes that name, as in
+//     PopSparse's tools.
+// A word that is the value of an option is not changed, nor is any word after "--". Throws
+// Error{InvalidArgument}, which names the candidates, for an ambiguous start, and Error{BadInput}
+// for a file that cannot be read and for an open quote.
 std::vector<std::string> expand_words(const CLI::App& app, const std::vector<std::string>& words);
 
-// The words of a text, as in a file above. `name` stands for it in messages.
+// Splits a text into words by the rules for files above. `name` stands for the text in messages.
 std::vector<std::string> split_words(const std::string& text, const std::string& name);
 
-// Parses, and adds --version; "--generate KIND" alone prints a page of manual.hpp; help, version
-// and usage errors are printed and give the exit code, else there is none. A name that does not
-// exist is answered with the nearest that does. Error{Internal} when help could not be written.
+// Adds --version and parses the command line. Prints help, the version, usage errors, and for
+// "--generate KIND" alone a page of manual.hpp, and then returns the exit code; otherwise returns
+// no value. The message for an unknown name suggests the nearest known one. Throws Error{Internal}
+// if help could not be written.
 std::optional<int> parse_command_line(CLI::App& app, int argc, const char* const* argv);
 
-// --config FILE: options as lines "name = value"; the command line goes before them.
+// Adds --config FILE, which reads options as lines "name = value". The command line overrides them.
 void add_config_option(CLI::App& app);
 
-// Two whole numbers from 0 written "a,b" or "{a,b}"; one alone stands for both. Nothing when `text`
-// is none of these.
+// Reads two whole numbers of at least 0, written "a,b" or "{a,b}". A single number is used for
+// both. Returns no value for any other text.
 std::optional<std::pair<std::int64_t, std::int64_t>> parse_pair(std::string text);
 
-// Every option with its effective value, by long name in the order of the help page.
+// Returns every option with its effective value, by its long name, in the order of the help page.
 std::vector<std::pair<std::string, std::string>> effective_configuration(const CLI::App& app);
 
 }  // namespace tessera::tools::internal

@@ -11,10 +11,10 @@ class App;
 
 namespace tessera::tools::internal {
 
-// --dense.
+// Adds --dense.
 void add_host_options(CLI::App& app, LayerArguments& arguments);
 
-// An option that this computer does not take, and why.
+// An option that cannot be used with this computer, and the reason.
 struct RefusedOption {
   RefusedOption(const char* option) : name(option) {}
   RefusedOption(const char* option, const char* reason) : name(option), why(reason) {}
@@ -23,9 +23,10 @@ struct RefusedOption {
   const char* why = "applies only to modelled machines with tiles";
 };
 
-// Where the machine is this computer: CLI::ValidationError for the first of these options that the
-// command line gives, and for planner options, which steer what only tiles have. Keys that
-// belong to the layer may stand among them. On any other machine: for --dense.
+// Throws CLI::ValidationError if the machine is this computer and the command line gives one of
+// `options` or any planner option, because those apply to tiles only. PopSparse's layer keys are
+// allowed among the planner options. For any other machine, throws if
+// --dense asks for dense passes.
 void refuse_tile_options(const CLI::App& app, const LayerArguments& arguments,
                          std::initializer_list<RefusedOption> options);
 

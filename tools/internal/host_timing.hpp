@@ -8,13 +8,14 @@
 
 namespace tessera::tools::internal {
 
+// The result of repeated runs.
 struct MedianTimes {
   host::HostTimes times;  // of the run whose time is the median
-  std::int64_t runs = 0;  // that were measured
+  std::int64_t runs = 0;  // number of measured runs
 };
 
-// `run()` gives HostTimes. Once to allocate and warm the caches, then 3 to 25 times, for a tenth of
-// a second at least where 25 allow it.
+// Measures run(), which returns HostTimes: one run allocates memory and warms the caches, then 3 to
+// 25 runs are measured, until they have taken at least a tenth of a second together.
 template <class Run>
 MedianTimes measure(const Run& run) {
   constexpr int kFewest = 3, kMost = 25;

@@ -6,12 +6,15 @@ namespace CLI {
 class App;
 }
 
-// Options that several programs share. `arguments` must live until `app` has parsed.
+// Options that several programs share. Each function adds the options that it names to `app`;
+// `arguments` must live until `app` has parsed.
 namespace tessera::tools::internal {
 
 // --matrix, or --input-size, --output-size and --density (--sparsity-factor).
 void add_weights_options(CLI::App& app, LayerArguments& arguments);
-// Throws CLI::ValidationError when neither is given in full.
+
+// Throws CLI::ValidationError if the command line gives neither a matrix nor all of the sizes and
+// the density.
 void require_weights(const CLI::App& app, const LayerArguments& arguments);
 
 // --batch-size, --block-size, --single-phase, --data-type, --partials-type.
@@ -26,7 +29,7 @@ void add_machine_options(CLI::App& app, LayerArguments& arguments);
 // --matmul-options, --plan-constraints, --plan, --plan-cache, --on-no-fit.
 void add_planner_options(CLI::App& app, LayerArguments& arguments);
 
-// What the end of every help page says of exit codes.
+// The text about exit codes at the end of every help page.
 extern const char* const kExitCodes;
 
 }  // namespace tessera::tools::internal

@@ -8,21 +8,22 @@ namespace CLI {
 class App;
 }
 
-// Pages made from the one table of options there is: the command line itself.
+// Pages that are generated from the definition of the command line.
 namespace tessera::tools::internal {
 
-// "man": a manual page in roff; "bash", "zsh", "fish": a completion script, sub-commands and their
-// options included. Nothing for another word. `program` is the name it is called by.
+// Returns a generated page: a manual page in roff for the kind "man", a completion script with
+// sub-commands and their options for "bash", "zsh" and "fish", and no value for any other kind.
+// `program` is the name of the program.
 std::optional<std::string> generated_page(const CLI::App& app, const std::string& program,
                                           const std::string& kind);
 
-// The text with no line of more than kColumns columns: longer ones are broken between words, and go
-// on `indented` columns from the left where they begin with two spaces, else `flush`. Lines without
-// a space to break at stay.
+// Returns the text with lines of at most kColumns columns. A longer line is broken between words;
+// it continues `indented` columns from the left if it begins with two spaces, else `flush` columns.
+// A line without a space to break at is not changed.
 inline constexpr std::size_t kColumns = 100;
 std::string wrapped(const std::string& text, std::size_t indented, std::size_t flush);
 
-// Where CLI11 begins descriptions on help pages.
+// The column in which CLI11 begins the descriptions on help pages.
 inline constexpr std::size_t kDescriptions = 30;
 
 }  // namespace tessera::tools::internal

@@ -8,10 +8,11 @@
 
 namespace tessera::tools::internal {
 
-// Says on stderr what is being done, once it has taken two seconds: on a terminal a bar that is
-// written over, kept within its columns and taken away at the end; a line every ten seconds
-// elsewhere, and where TERM is dumb or not set. No colour and no escapes, so NO_COLOR has nothing
-// to take away. One object at a time that is not quiet; any thread may call.
+// Reports on stderr the work that has taken more than two seconds. On a terminal it draws a bar
+// that is overwritten in place, stays within the columns and is erased at the end. Otherwise, and
+// if TERM is dumb or not set, it prints a line every ten seconds. It uses no colours and no escape
+// sequences, so NO_COLOR has no effect. Only one object that is not quiet may exist at a time.
+// Thread-safe.
 class Progress {
  public:
   explicit Progress(bool quiet);
@@ -19,9 +20,11 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // What is done from now on, as `done` of `all` parts; all 0: nobody knows how many.
+  // Sets the current work, of which `done` of `all` parts are finished. `all` 0 means that the
+  // number of parts is unknown.
   void set(const std::string& what, std::int64_t done = 0, std::int64_t all = 0);
-  // Takes the bar away before something is printed; it comes back by itself.
+
+  // Erases the bar before other output is printed. The bar is drawn again by itself.
   void hide();
 
  private:
@@ -34,16 +37,17 @@ class Progress {
   std::int64_t done_ = 0, all_ = 0;
   bool is_over_ = false;
   const bool has_bar_;
-  std::size_t bar_width_ = 0;  // of what stands on the terminal now
+  std::size_t bar_width_ = 0;  // columns of the bar on the terminal now
   std::thread thread_;
 };
 
-// Is stderr a terminal on which a line can be written over?
+// Returns true if stderr is a terminal on which a line can be overwritten.
 bool stderr_is_terminal();
 
-// From the call on, Ctrl-C and SIGTERM are noted instead of ending the program; the second one ends
-// it.
+// From this call on, the first Ctrl-C or SIGTERM is only recorded; the second one ends the program.
 void catch_interrupts();
+
+// Returns true after a recorded Ctrl-C or SIGTERM.
 bool is_interrupted();
 
 }  // namespace tessera::tools::internal

@@ -10,7 +10,7 @@ class App;
 
 namespace tessera::tools::internal {
 
-// Where a table of many plans goes beside the terminal.
+// The output of a study, which is a table of many plans, besides its text.
 struct StudyOutput {
   bool json = false;
   std::string html;  // empty: no page
@@ -18,15 +18,16 @@ struct StudyOutput {
   bool wants_data() const { return json || !html.empty(); }
 };
 
-// Sizes and types, of which a study may change one: "1024 outputs, 768 inputs, batch 4; half, sums
-// float".
+// Returns the sizes and types of the layer, one of which a study may vary: "1024 outputs, 768
+// inputs, batch 4; half, sums float".
 std::string layer_words(const Problem& problem);
 
-// --json and --html.
+// Adds --json and --html.
 void add_study_options(CLI::App& app, StudyOutput& output);
 
-// Prints `text`, or `json` where that is asked for, and writes the page of `json`. What the program
-// answers: 130 after Ctrl-C, and then a line on stderr says that the study is not whole.
+// Prints `text`, or `json` if that was requested, and writes the page of `json`. Returns the exit
+// code of the program: after Ctrl-C it is 130, and a line on stderr says that the study is not
+// complete.
 int write_study(const StudyOutput& output, const std::string& text, const std::string& json);
 
 }  // namespace tessera::tools::internal

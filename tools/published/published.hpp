@@ -13,63 +13,72 @@
 
 namespace tessera::tools {
 
-// A measured layer: dynamic sparse matrix [side][side] times dense [side][batch], half with float
-// sums, the best over batches.
+// A published measurement of a layer: a dynamic sparse matrix [side][side] times a dense matrix
+// [side][batch], in half with float sums; the best over all batches.
 struct PublishedPoint {
   std::int64_t side = 0;
   BlockShape block;
   double density = 0;
-  double teraflops = 0;  // of non-zeros: 2 * side^2 * batch * density / time
+  double teraflops = 0;  // 10^12 flops per second of non-zeros: 2 * side^2 * batch * density / time
 };
 
-// Seven points of PopSparse on one Bow IPU, read off published plots (arXiv 2303.16999), +-3 %.
+// Returns seven points of PopSparse on one Bow IPU. They were read off published plots (arXiv
+// 2303.16999) with an accuracy of +-3 %.
 std::vector<PublishedPoint> published_points();
 
-// Columns m_eq_k, block (side of square blocks), density (a number or a fraction), tflops, in any
-// order; others are skipped. Error{BadInput} with place, value and legal range.
+// Reads points from a tab-separated table with the columns m_eq_k, block (the side of square
+// blocks), density (a number or a fraction) and tflops, in any order. Other columns are ignored.
+// Throws Error{BadInput} with place, value and legal range.
 std::vector<PublishedPoint> read_published(std::string_view text, std::string_view name);
 
-// How the published runs are repeated.
+// The settings for repeating the published runs.
 struct Repetition {
   device::Machine machine;
-  std::vector<std::int64_t> batches;  // the best of these counts
-  std::int64_t patterns = 41;         // random patterns: each gives a best of its own
+  std::vector<std::int64_t> batches;  // the best of these is reported
+  std::int64_t patterns = 41;         // number of random patterns; each has its own best
 };
 
-// One pattern at one batch.
+// A run of one pattern with one batch.
 struct RepeatedRun {
   std::int64_t batch = 0;
   planner::Plan plan;
   device::Ledger ledger;
-  std::int64_t moved_blocks = 0;  // spilled
+  std::int64_t moved_blocks = 0;  // spilled blocks
   double teraflops = 0;
 };
 
-// A point and the bests of all patterns, slowest first; none where no plan fits.
+// A point and the best run of each pattern, slowest first. There are no runs if no plan fits.
 struct Repeated {
   PublishedPoint point;
   std::vector<RepeatedRun> runs;
 
   bool fits() const { return !runs.empty(); }
   const RepeatedRun& median() const { return runs[runs.size() / 2]; }
-  // What a random pattern is expected to reach: where about half of them spill, the runs are of two
-  // kinds with nothing between, and their median is one or the other.
+
+  // Returns the rate that a random pattern is expected to reach. The mean is used because, if about
+  // half of the patterns spill, the runs fall into two separate groups and the median belongs to
+  // one of them.
   double mean_teraflops() const;
-  double spilled_share() const;  // of the runs
-  // Ours over the published, less 1.
+
+  // Returns the share of the runs in which blocks spill.
+  double spilled_share() const;
+
+  // Returns the modelled rate divided by the published one, minus 1.
   double error() const { return mean_teraflops() / point.teraflops - 1; }
 };
 
-// Runs a point the way it was measured: PopLibs' planner (poplibs_parity) for Fwd and GradA
-// together, bucket room of 30 %, temporary memory within 60 % of a tile (the other 40 % hold what
-// no plan counts: the program, exchange tables, the caller's tensors), PopLibs' order of spilling,
-// operands spread linearly over all tiles; Fwd is timed. Computes every product for real.
+// Repeats a point under the conditions of the measurement: PopLibs' planner (poplibs_parity) for
+// Fwd and GradA together, 30 % of extra bucket capacity, temporary memory of at most 60 % of a tile
+// (the other 40 % contain what no plan counts: the program, exchange tables and the caller's
+// tensors), PopLibs' order of spilling, and operands spread linearly over all tiles. Fwd is timed.
+// Every product is really computed.
 Repeated repeat(const PublishedPoint& point, const Repetition& how, Executor& executor);
 
-// A table with terms, and the median and worst error. <= 100 columns.
+// Returns a table of the points with the terms of their cycles, and the median and worst error.
+// Lines have at most 100 columns.
 std::string to_text(const std::vector<Repeated>& points, const Repetition& how);
 
-// Tab-separated: the points' columns, ours beside.
+// Returns a tab-separated table: the columns of the points, and those of the repeated runs.
 std::string to_table(const std::vector<Repeated>& points);
 
 }  // namespace tessera::tools

@@ -19,51 +19,53 @@ class App;
 
 namespace tessera::tools {
 
-// The last thing that is done.
+// The last stage of a run.
 enum class StopAfter {
-  Plan,    // planned, encoded; --plan-only
-  Build,   // the programs of the passes built too, so that they fit the tiles; --compile-only
-  Passes,  // run, results not looked at; --ignore-data
-  Checks
+  Plan,    // plan and encode; --plan-only
+  Build,   // also build the programs, which checks that they fit the tiles; --compile-only
+  Passes,  // also run the passes, without a check of the results; --ignore-data
+  Checks   // also check the results
 };
 
-// A bit that flips in one pass.
+// A request to flip one bit in one pass.
 struct FaultRequest {
   Pass pass = Pass::Fwd;
   device::Fault fault;
 };
 
-// The command line of sparse_fc_layer, checked as far as it can be without reading a file.
+// The command line of sparse_fc_layer, checked as far as is possible without reading a file.
 struct Arguments : LayerArguments {
   sparse::PatternSpec pattern;  // of a random pattern
-  std::uint64_t seed = 1;       // --variable-seed has put the clock's here
+  std::uint64_t seed = 1;       // --variable-seed takes it from the clock
   StopAfter stop = StopAfter::Checks;
-  bool isolate = false;          // copy between tiles instead of sharing memory
+  bool isolate = false;          // ExchangeMode::Isolate instead of Share
   int threads = 0;               // of this computer; 0: all
-  std::string values, input;     // .npy files: of the pattern's non-zeros, of S [inputs][batch]
-  std::string trace;             // where traces go; empty: nowhere
-  std::string output_dir, html;  // where results and reports go; empty: nowhere
+  std::string values, input;     // .npy files with the non-zeros, with S [inputs][batch]
+  std::string trace;             // path for traces; empty: no traces
+  std::string output_dir, html;  // paths for results and the page; empty: none
   bool json = false, csv = false, quiet = false, verbose = false;
-  std::vector<std::pair<std::string, std::string>> configuration;  // every option's value
+  std::vector<std::pair<std::string, std::string>> configuration;  // {option, effective value}
   bool report_plan = false, report_cycles = false, report_serial_splits = false, profile = false;
   bool report_tiles = false;
-  double limit_milliseconds = 0;  // no step begins later than this; 0: no limit
+  double limit_milliseconds = 0;  // no stage begins after this time; 0: no limit
   bool self_check = false;
   std::optional<FaultRequest> fault;
 };
 
-// Adds every option of the program to a command line, whose callback is then taken: `arguments` is
-// filled and checked once it has parsed, then `parsed` is called.
+// Adds every option of the program to a command line and sets the callback of `app`. When `app` has
+// parsed, the callback fills and checks `arguments` and then calls `parsed`.
 void add_run_options(
     CLI::App& app, const std::shared_ptr<Arguments>& arguments,
     const std::function<void()>& parsed = [] {});
 
-// What the command line asks for: a run, or an exit with this code (help or a usage error, already
-// printed). Error{Internal} when help could not be written.
+// A parsed command line. If `exit` has a value, help or a usage error has been printed and the
+// program ends with that code; otherwise `arguments` describe a run.
 struct Parsed {
   Arguments arguments;
   std::optional<int> exit;
 };
+
+// Parses the command line of sparse_fc_layer. Throws Error{Internal} if help could not be written.
 Parsed parse_arguments(int argc, const char* const* argv);
 
 }  // namespace tessera::tools

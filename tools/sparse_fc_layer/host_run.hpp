@@ -10,20 +10,20 @@
 
 namespace tessera::tools {
 
-// What came of a run on this computer.
+// The outcome of a run on this computer.
 struct HostRun {
   report::ReportContext context;
   report::HostReport report;
-  std::vector<std::pair<std::string, std::string>> files;  // results to keep: name, bytes
-  double empty_outputs = 0;  // share of the outputs without a non-zero
+  std::vector<std::pair<std::string, std::string>> files;  // results to store: {name, bytes}
+  double empty_outputs = 0;  // share of the outputs whose row has no non-zero
 };
 
-// Encodes, runs and checks what the arguments ask for on host::HostLayer. Each pass runs once to
-// warm up, then 3 to 25 times, for a tenth of a second at least. An interrupt between two passes
-// leaves the rest out. Throws Error as the stages do.
+// Encodes, runs and checks a layer on host::HostLayer as the arguments ask. Each pass runs once to
+// warm up and is then measured 3 to 25 times, until the runs have taken at least a tenth of a
+// second. After an interrupt the remaining passes are left out. Throws the errors of the stages.
 HostRun run_on_host(const Arguments& arguments, const char* program = "sparse_fc_layer");
 
-// As of a LayerRun (run.hpp).
+// Return the text and the exit code as for a LayerRun (run.hpp).
 std::string to_text(const HostRun& run);
 ExitCode exit_code_of(const HostRun& run);
 

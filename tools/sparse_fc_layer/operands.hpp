@@ -12,10 +12,12 @@
 
 namespace tessera::tools {
 
-// The columns of --input, or --batch-size. Error{BadInput} for a file that does not hold S.
+// Returns the number of columns of the file --input, or --batch-size if there is no file. Throws
+// Error{BadInput} if the file does not contain an S of the right shape.
 std::int64_t batch_of(const Arguments& arguments, const Weights& weights);
 
-// S [inputs][batch] of the file, whose batch is the arguments', or drawn from the seed.
+// Returns S [inputs][batch], read from the file or drawn from the seed. The batch of the file is
+// that of the arguments.
 template <class T>
 Matrix<T> make_s(const Arguments& a, const Weights& weights) {
   if (a.input.empty()) return random_matrix<T>(weights.cols, a.batch_size, a.seed + 1);
@@ -27,7 +29,7 @@ Matrix<T> make_s(const Arguments& a, const Weights& weights) {
   return matrix;
 }
 
-// dQ [outputs][batch], drawn.
+// Returns dQ [outputs][batch], drawn from the seed.
 template <class T>
 Matrix<T> make_q_grad(const Arguments& a, const Weights& weights) {
   return random_matrix<T>(weights.rows, a.batch_size, a.seed + 2);

@@ -10,16 +10,21 @@ class Progress;
 
 namespace tessera::tools {
 
-// Fwd and what the problem has beside it.
+// Returns the number of passes of the problem: Fwd and those that it has besides.
 std::size_t passes_wanted(const Problem& problem);
 
-// Runs the passes of the report's problem for the whole batch of the arguments, on operands of
-// files or drawn from the seed, and adds them to the report, results to the files when they are to
-// be kept. An interrupt between two passes leaves the rest out and makes the report partial. The
-// batch of the problem may be a part of that batch: then the layer runs once a part, the last one
-// filled up with zeros. Ledgers are those of one run (all cost the same: cycles depend on the
-// pattern alone), verdicts cover every result of every run. What self-checks and faults have to say
-// goes to the notes; Error{CheckFailed} where a self-check failed.
+// Runs the passes of the report's problem for the whole batch of the arguments, on operands that
+// are read from files or drawn from the seed. Adds the passes to the report and, if they are to be
+// stored, the results to the files. After an interrupt the remaining passes are left out and the
+// report is partial.
+//
+// The batch of the problem may be a part of the batch of the arguments. The layer then runs once
+// for each part, the last of which is filled up with zeros. The ledgers are those of one run,
+// because cycles depend on the pattern alone and all runs cost the same; the verdicts cover every
+// result of every run.
+//
+// The outcomes of self-checks and faults are added to the notes. Throws Error{CheckFailed} if a
+// self-check failed.
 void run_passes(runtime::FullyConnected& layer, const Weights& weights, const Arguments& arguments,
                 LayerRun& run, internal::Progress& progress);
 

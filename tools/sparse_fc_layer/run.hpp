@@ -11,35 +11,36 @@
 
 namespace tessera::tools {
 
-// What came of a run. When the batch was cut into parts, the problem, the plan and the cycles of
-// the report are those of one run, its verdicts those of all of them.
+// The outcome of a run. If the batch was cut into parts, the problem, the plan and the cycles of
+// the report are those of the run of one part; the verdicts cover all parts.
 struct LayerRun {
-  report::ReportContext context;  // its notes say how the request was relaxed, that R is dense
+  report::ReportContext context;  // its notes name a relaxed request and a dense R
   report::LayerReport report;
-  std::vector<std::pair<std::string, std::string>> files;  // results to keep: name, bytes
-  double empty_outputs = 0;  // share of the outputs without a non-zero
-  PageExtras page;           // empty when no page is asked for
-  std::string extras;        // what was asked for beside the report, as text
-  bool with_cycles = false;  // the text ends with the cycles of each pass,
-  bool with_steps = false;   // with every step
-  bool keeps_tiles = false;  // what each tile did is kept for --report-tiles or a page
+  std::vector<std::pair<std::string, std::string>> files;  // results to store: {name, bytes}
+  double empty_outputs = 0;  // share of the outputs whose row has no non-zero
+  PageExtras page;           // empty if no page is requested
+  std::string extras;        // text that was requested besides the report
+  bool with_cycles = false;  // the text ends with the cycles of each pass
+  bool with_steps = false;   // and with every step
+  bool keeps_tiles = false;  // the figures of tiles are kept for --report-tiles or a page
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
-  std::vector<std::pair<Pass, std::string>> traces;  // for Perfetto
+  std::vector<std::pair<Pass, std::string>> traces;  // {pass, trace for Perfetto}
 };
 
-// Plans, encodes, runs and checks what the arguments ask for. Throws Error as the stages do;
-// Error{NoSolution} when there is no plan or the pattern does not fit its buckets.
-// Progress goes to stderr unless the arguments are quiet.
+// Plans, encodes, runs and checks a layer as the arguments ask. Progress is written to stderr
+// unless the arguments are quiet. Throws the errors of the stages, and Error{NoSolution} if there
+// is no plan or the pattern does not fit its buckets.
 LayerRun run_layer(const Arguments& arguments, const char* program = "sparse_fc_layer");
 
-// The notes, a line each, and the report; a last line says how many passes are missing.
+// Returns the notes, one per line, and the report. If passes are missing, a last line counts them.
 std::string to_text(const LayerRun& run);
 
-// What the program answers to the shell once it has run: kOk, kCheckFailed when a result is wrong,
-// kInterrupted when the report is partial.
+// Returns the exit code of a program after this run: kOk, kCheckFailed if a result is wrong, or
+// kInterrupted if the report is partial.
 ExitCode exit_code_of(const LayerRun& run);
 
-// Runs, prints what the arguments ask for and writes their files. What the program answers.
+// Runs the layer, prints the output and writes the files that the arguments ask for. Returns the
+// exit code of the program.
 int run_and_print(const Arguments& arguments, const char* program);
 
 }  // namespace tessera::tools

@@ -9,22 +9,26 @@
 
 namespace tessera::tools {
 
-// "tile=5,step=3,bit=17", in any order; "pass=fwd", "bwd" or "wu" may be among them (else fwd).
-// Error{InvalidArgument} says what is wrong with it.
+// Reads a text such as "tile=5,step=3,bit=17". The parts may have any order, and "pass=fwd",
+// "pass=bwd" or "pass=wu" may be among them; the default is fwd. Throws Error{InvalidArgument},
+// which names the mistake.
 FaultRequest parse_fault(const std::string& text);
 
-// What a report says of checksums that agree.
+// Returns the note of a report about checksums that agree.
 std::string self_check_note(Pass pass, const verify::Checksums& checksums);
 
-// What --self-check and --inject ask of one pass, and what came of it. One run at a time.
+// The requests of --self-check and --inject for one pass, and their outcome. It serves one run at a
+// time.
 class Trust {
  public:
   Trust(const Arguments& arguments, Pass pass) : arguments_(arguments), pass_(pass) {}
 
-  // For a run of the pass; points into this.
+  // Returns the options for a run of the pass. They point into this object.
   runtime::RunOptions options();
   bool has_fault() const { return arguments_.fault && arguments_.fault->pass == pass_; }
-  // In words, after a run; `changed`: results are others than without the fault.
+
+  // Returns the outcome of a run as sentences. `changed` says whether the results differ from those
+  // without the fault.
   std::vector<std::string> notes(bool changed) const;
 
  private:

@@ -10,25 +10,28 @@
 
 namespace tessera::tools {
 
-// The weights of the layer that the command line asks for.
+// The weights of the layer that the command line describes.
 struct Weights {
-  sparse::CheckedCsr<float> matrix;  // in whole blocks, values as the layer's type holds them
-  std::int64_t rows = 0, cols = 0;   // of the layer; the matrix may reach beyond
-  std::string source;
+  sparse::CheckedCsr<float> matrix;  // in whole blocks, with values rounded to the layer's type
+  std::int64_t rows = 0, cols = 0;   // of the layer; the padded matrix may be larger
+  std::string source;                // description of the origin, for reports
 };
 
-// Reads or draws them. Error{BadInput} as load_weights and fit_range.
+// Reads the weights from a file or draws them from the seed. Throws the errors of load_weights and
+// fit_range.
 Weights make_weights(const Arguments& arguments);
 
+// Returns the problem of the layer with the block and the density of the weights.
 Problem make_problem(const Arguments& arguments, const Weights& weights);
 
-// What of the weights belongs to the layer: the matrix itself, shared, when no side is padded, else
-// its elements inside, O(values).
+// Returns the weights inside the layer: the shared matrix itself if no side is padded, else its
+// elements inside the layer's size. O(values) if a side is padded.
 sparse::CheckedCsr<float> inside(const Weights& weights);
-// The same of a gradient in the weights' blocks and size.
+
+// Returns the same part of a gradient that has the blocks and the size of the weights.
 sparse::Csr<float> inside(sparse::Csr<float> gradient, const Weights& weights);
 
-// Block rows that hold nothing / all.
+// Returns the share of block rows that have no block.
 double share_without_blocks(const sparse::Csr<float>& matrix);
 
 }  // namespace tessera::tools

@@ -8,52 +8,60 @@
 
 namespace tessera::tools {
 
-// What is done with each problem of a batch.
+// The work that is done for each problem of a batch.
 enum class BatchMode { Correctness, Performance, Plan, List };
 
+// The outcome of one problem.
 enum class BatchStatus {
   Passed,
-  Failed,            // a result is wrong, or something of ours broke
-  Mistrusted,        // checked and right, but nine tenths of the outputs have no term to get wrong
-  Skipped,           // nothing fits, as the planner says
-  InvalidArguments,  // no problem at all, or a file that cannot be read
+  Failed,            // a result is wrong, or there was an internal error
+  Mistrusted,        // right, but more than nine tenths of the outputs have no term to check
+  Skipped,           // nothing fits, according to the planner
+  InvalidArguments,  // the options describe no problem, or a file cannot be read
   Listed
 };
 
+// The result of one problem.
 struct BatchResult {
   BatchStatus status = BatchStatus::Listed;
   std::int64_t cycles = 0, planned_cycles = 0;  // modelled
-  double milliseconds = 0;        // measured, of planning, encoding, running, checking
-  std::string message;            // why it is not Passed
-  double limit_milliseconds = 0;  // that it was cut short by; 0: by none
+  double milliseconds = 0;        // measured, for planning, encoding, running and checking
+  std::string message;            // the reason if it is not Passed
+  double limit_milliseconds = 0;  // the limit that stopped it; 0: none did
 };
 
-// The problems of a file, a line each, as words. A line with --batch FILE takes in another file,
-// relative to this one, 8 deep; --reset forgets the options that held so far. Other options on a
-// line with one of the two hold for every problem after it that does not give them itself, also in
-// files taken in, until --reset. Error{BadInput} as for any file of options.
+// Reads the problems of a file, one per line, as words. A line with --batch FILE includes another
+// file, whose path is relative to this one, up to 8 levels deep. Other options on a line with
+// --batch or --reset become defaults: they apply to every later problem, also in included files,
+// that does not give them itself. --reset clears the defaults. Throws Error{BadInput} as for any
+// file of options.
 std::vector<std::vector<std::string>> read_batch(const std::string& path);
 
-// A command that runs the same problem alone, quoted for a shell.
+// Returns a command that runs the same problem alone, quoted for a shell.
 std::string repro_line(const std::vector<std::string>& words);
 
-// Never throws for a problem of its own; what it threw is in the result. A problem that has taken
-// `limit_milliseconds` (0: no limit) begins no further step and is Skipped.
+// Runs one problem. Errors of the problem are reported in the result and not thrown. A problem that
+// has taken `limit_milliseconds` (0: no limit) begins no further stage and is Skipped.
 BatchResult run_problem(const std::vector<std::string>& words, BatchMode mode,
                         double limit_milliseconds = 0);
 
-// "3 PASSED cycles 1577 planned 1559 ms 2.4 : sparse_fc_layer ...", and why.
+// Returns a line such as "3 PASSED cycles 1577 planned 1559 ms 2.4 : sparse_fc_layer ...", with the
+// message of the result.
 std::string to_text(const BatchResult& result, std::int64_t number, const std::string& repro);
 
-// The results of earlier runs by problem and mode, and those of this one, in a file of JSON lines.
+// A file of JSON lines with the results of this run and of earlier ones, by problem and mode.
 class BatchResults {
  public:
-  // An empty path keeps nothing. A last line that was cut off is not counted; another line that
-  // cannot be read is Error{BadInput} with its number.
+  // Reads the file. With an empty path nothing is stored. An incomplete last line is ignored;
+  // throws Error{BadInput} with the line number for any other line that cannot be read.
   explicit BatchResults(std::string path);
-  // None for a problem that was cut short by a smaller limit than this one (0: no limit).
+
+  // Returns the stored result. Returns no value if there is none, or if it was stopped by a smaller
+  // limit than this one (0: no limit).
   std::optional<BatchResult> find(const std::string& repro, BatchMode mode,
                                   double limit_milliseconds = 0) const;
+
+  // Stores a result.
   void add(const std::string& repro, BatchMode mode, const BatchResult& result);
 
  private:
@@ -62,6 +70,7 @@ class BatchResults {
   std::map<std::pair<std::string, std::string>, BatchResult> known_;
 };
 
+// The number of problems with each status.
 class BatchSummary {
  public:
   void add(BatchStatus status) { ++counts_[status]; }
@@ -73,7 +82,9 @@ class BatchSummary {
  private:
   std::map<BatchStatus, std::int64_t> counts_;
 };
-// "tests:9 passed:6 skipped:1 mistrusted:1 invalid_arguments:0 failed:1 listed:0"
+
+// Returns a line such as "tests:9 passed:6 skipped:1 mistrusted:1 invalid_arguments:0 failed:1
+// listed:0".
 std::string to_text(const BatchSummary& summary);
 
 }  // namespace tessera::tools

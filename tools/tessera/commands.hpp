@@ -8,26 +8,34 @@ class App;
 
 namespace tessera::tools {
 
-// Each adds one sub-command; when that is chosen, parsing sets `run` to what it does, which gives
-// the program's exit code.
+// Each function adds one sub-command. If the command line chooses it, parsing sets `run` to a
+// function that performs the command and returns the exit code of the program.
 
-// What sparse_fc_layer does, with its options.
+// Adds `run`: the same as the program sparse_fc_layer, with the same options.
 void add_run_command(CLI::App& app, std::function<int()>& run);
-// Problems of a batch file, one a line.
+
+// Adds `bench`: runs the problems of a batch file.
 void add_bench_command(CLI::App& app, std::function<int()>& run);
-// What is in a file of weights, and what it would cost.
+
+// Adds `inspect`: prints the contents of a file of weights and the cycles it would cost.
 void add_inspect_command(CLI::App& app, std::function<int()>& run);
-// A file of weights in another format.
+
+// Adds `convert`: writes a file of weights in another format.
 void add_convert_command(CLI::App& app, std::function<int()>& run);
-// What changed between two reports.
+
+// Adds `compare`: prints the differences between two reports.
 void add_compare_command(CLI::App& app, std::function<int()>& run);
-// One layer on machines that differ in one figure.
+
+// Adds `sweep`: plans one layer on machines that differ in one figure.
 void add_sweep_command(CLI::App& app, std::function<int()>& run);
-// The density below which sparse kernels beat dense ones.
+
+// Adds `crossover`: finds the density below which sparse kernels are faster than dense ones.
 void add_crossover_command(CLI::App& app, std::function<int()>& run);
-// The machines there are.
+
+// Adds `machine`: prints the known machines.
 void add_machine_command(CLI::App& app, std::function<int()>& run);
-// What this build and this computer have.
+
+// Adds `doctor`: prints the features of this build and of this computer.
 void add_doctor_command(CLI::App& app, std::function<int()>& run);
 
 }  // namespace tessera::tools

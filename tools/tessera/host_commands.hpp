@@ -9,13 +9,13 @@
 
 namespace tessera::tools {
 
-// `tessera plan` for this computer, from the rates that are kept of it. `blocks_as` tells how many
-// blocks of a shape it takes to hold the pattern.
+// Returns the forecast of `tessera plan` for this computer, from its stored rates. `blocks_as`
+// returns the number of blocks of a shape that the pattern occupies.
 report::HostPlan host_plan(const Problem& problem,
                            const std::function<double(BlockShape)>& blocks_as);
 
-// `tessera crossover` for this computer: real runs of random layers of every block size, halving
-// the interval of densities.
+// Returns the text of `tessera crossover` for this computer. It runs random layers of every block
+// size and halves the interval of densities.
 std::string host_crossover(const LayerArguments& arguments);
 
 }  // namespace tessera::tools
