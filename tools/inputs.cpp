@@ -26,7 +26,7 @@ planner::BestEffort PlanSource::plan_or(OnNoFit on_no_fit, const Problem& proble
                                         const PatternStats* stats) {
   planner::PlanResult result = plan(problem, machine, options, stats);
   if (result.has_plan) return {std::move(result), {}, problem, options};
-  // A search that was cut short does not know what fits.
+  // A search that reached its limit does not know whether a plan exists.
   if (result.status == planner::PlanStatus::LimitReached)
     throw Error(ErrorCode::NoSolution,
                 fmt::format("no plan for {} was found within searchLimit {}; raise it",
@@ -36,7 +36,7 @@ planner::BestEffort PlanSource::plan_or(OnNoFit on_no_fit, const Problem& proble
     if (effort.result.has_plan) return effort;
   }
   std::string why = to_text(planner::explain_no_fit(problem, machine, options, stats));
-  why.pop_back();  // its last line end; a message has none
+  why.pop_back();  // a message does not end with a line end
   throw Error(ErrorCode::NoSolution, why);
 }
 

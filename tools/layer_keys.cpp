@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The value that has one of two spellings.
+// Returns the value that has one of two spellings.
 template <class T>
 T one_of(const Json& value, std::initializer_list<std::pair<Json, T>> legal,
          const std::string& place, const char* legal_text) {

@@ -18,7 +18,8 @@ void put(std::string& page, std::string_view mark, std::string_view text) {
   page.replace(at, mark.size(), text);
 }
 
-// JSON that may stand in a script element: no "</" can end it, no "<!--" can hide it.
+// Returns JSON that is safe inside a script element: it has no "</", which would end the element,
+// and no "<!--", which would hide the text.
 std::string for_script(const std::string& json) {
   std::string text;
   for (const char c : json) text += c == '<' ? std::string("\\u003c") : std::string(1, c);
@@ -34,7 +35,8 @@ std::string page_of(const Json& document) {
   put(page, "/*STYLE*/", internal::page_style());
   put(page, "/*SCRIPT*/", internal::page_script());
   put(page, "/*REPORT*/", for_script(document.dump()));
-  put(page, "/*CHARTS*/", internal::chart_library());  // last: no mark is looked for in it
+  put(page, "/*CHARTS*/",
+      internal::chart_library());  // last, because no mark is searched for in it
   return page;
 }
 

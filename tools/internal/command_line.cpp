@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kDeepestFile = 8;
 
-// The words of an @FILE.
+// Splits the text of an @FILE into words.
 class FileWords {
  public:
   FileWords(const std::string& text, const std::string& name) : text_(text), name_(name) {}
@@ -70,7 +70,8 @@ std::vector<std::string> long_names(const CLI::App& app) {
   return names;
 }
 
-// The full name that `start` begins; itself when it is one, or when it begins none.
+// Returns the only long option that begins with `start`, or `start` itself if it is an option or
+// the start of none.
 std::string full_name(const CLI::App& app, const std::string& start) {
   std::vector<std::string> candidates;
   for (const std::string& name : long_names(app)) {
@@ -139,7 +140,7 @@ class Expander {
   bool is_over_ = false, is_value_ = false;
 };
 
-// Letters that are put in, left out or changed between two names.
+// Returns the number of letters to insert, delete or change between two names.
 std::size_t distance(const std::string& a, const std::string& b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
@@ -153,7 +154,7 @@ std::size_t distance(const std::string& a, const std::string& b) {
   return row.back();
 }
 
-// "hint: ..." for the first name on the command line that no option has; else empty.
+// Returns "hint: ..." for the first unknown option on the command line; empty if there is none.
 std::string hint(const CLI::App& app, const std::vector<std::string>& words) {
   const auto used = app.get_subcommands();
   const std::vector<std::string> names = long_names(used.empty() ? app : *used[0]);
@@ -191,7 +192,7 @@ std::optional<int> parse_command_line(CLI::App& app, int argc, const char* const
     }
   std::vector<std::string> words = expand_words(app, {argv + 1, argv + argc});
   const std::vector<std::string> kept = words;
-  std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
+  std::reverse(words.begin(), words.end());  // CLI11 reads them from the back
   try {
     app.parse(std::move(words));
     return std::nullopt;

@@ -15,7 +15,8 @@ std::vector<const CLI::App*> commands_of(const CLI::App& app) {
 
 bool takes_value(const CLI::Option& option) { return option.get_items_expected_min() > 0; }
 
-// Roff takes a backslash, a dot and a quote at the start of a line, and '-' as a hyphen.
+// Escapes text for roff, which interprets a backslash, a dot or a quote at the start of a line, and
+// reads '-' as a hyphen.
 std::string roff(const std::string& text) {
   std::string out;
   for (const char c : text) {

@@ -21,7 +21,8 @@ constexpr Clock::duration kPatience = 2s, kBeat = 10s, kRedraw = 200ms;
 
 constexpr std::int64_t kBarWidth = 30;
 
-// A bar must not run over the end of the line: what is there could then not be written over.
+// Returns the columns of the terminal. A bar must not exceed the line, because it could then not be
+// overwritten.
 std::size_t terminal_columns() {
   winsize size = {};
   const bool is_known = ::ioctl(2, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;

@@ -10,7 +10,7 @@ namespace {
 
 struct Arguments {
   std::string table, machine = "bow", output;
-  // The batches that the published plots have.
+  // The batches of the published plots.
   std::vector<std::int64_t> batches = {4, 16, 64, 256, 1024, 4096, 16384, 65536};
   std::int64_t patterns = 41;
   int threads = 0;

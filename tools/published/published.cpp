@@ -65,7 +65,7 @@ Problem problem_of(const PublishedPoint& p, std::int64_t batch) {
           .grad_a = true};
 }
 
-constexpr double kTemporaryShare = 0.6;  // of a tile; the rest holds what no plan counts
+constexpr double kTemporaryShare = 0.6;  // of a tile; the rest contains what no plan counts
 
 planner::Options measured_options() {
   planner::Options o;
@@ -81,7 +81,7 @@ device::ByteRows bytes(MatrixView<Half> view) {
           view.cols * std::int64_t(sizeof(Half)), view.row_stride * std::int64_t(sizeof(Half))};
 }
 
-// One batch: planned and built once, run for any pattern.
+// A layer with one batch, which is planned and built once and runs any pattern.
 class Bench {
  public:
   Bench(const PublishedPoint& point, std::int64_t batch, planner::Plan plan,
@@ -97,7 +97,7 @@ class Bench {
         in_(grid_.size.y, grid_.size.z),
         out_(grid_.size.x, grid_.size.z) {}
 
-  // Nothing when the pattern does not fit the buckets.
+  // Returns no value if the pattern does not fit the buckets.
   std::optional<RepeatedRun> run(const sparse::Csr<float>& weights) {
     partitioner::EncodeOptions options;
     options.spilling = partitioner::Spilling::Greedy;
@@ -127,12 +127,12 @@ class Bench {
   Matrix<Half> in_, out_;
 };
 
-// Nothing when no plan, or no tile memory, holds that batch.
+// Returns null if there is no plan for that batch or if it does not fit the tile memory.
 std::unique_ptr<Bench> bench_of(const PublishedPoint& point, std::int64_t batch,
                                 const Repetition& how, Executor& executor) {
   const planner::PlanResult planned =
       planner::plan(problem_of(point, batch), how.machine, measured_options());
-  // PopLibs raises the bound where it has no plan; such a plan does not fit beside the program.
+  // PopLibs raises the bound if it finds no plan; such a plan does not fit beside the program.
   const double bound = kTemporaryShare * double(how.machine.tile_memory.value);
   if (!planned.has_plan || double(planned.plan.cost.temp.value) > bound) return nullptr;
   try {

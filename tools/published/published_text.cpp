@@ -13,7 +13,7 @@ std::string partition_of(const planner::Plan& plan) {
   return fmt::format("{}*{}*{}", plan.partition.x, plan.partition.y, plan.partition.z);
 }
 
-// Cycles of a run by what they were spent on.
+// The cycles of a run by their use.
 struct Shares {
   double total = 0, multiply = 0, exchange = 0, propagate = 0, reduce = 0, wait = 0;
 };
@@ -48,7 +48,7 @@ std::string line_of(const Repeated& r) {
                             r.runs.front().teraflops, r.runs.back().teraflops);
 }
 
-// Nothing fitting counts as wholly wrong.
+// Returns the size of the error; a point without a plan has 1.
 double magnitude(const Repeated& r) { return r.fits() ? std::abs(r.error()) : 1; }
 
 }  // namespace

@@ -14,7 +14,7 @@
 namespace tessera::tools {
 namespace {
 
-// The library itself turns -1 into 2^64 - 1, and what is larger too.
+// CLI11 would accept -1, and values that are too large, as 2^64 - 1.
 CLI::Validator is_seed() {
   return {[](std::string& text) {
             std::uint64_t seed = 0;
@@ -38,7 +38,7 @@ std::pair<std::int64_t, std::int64_t> corner(const std::string& option, const st
   return *pair;
 }
 
-// What the three options of a weighted area say, until all are read.
+// The values of the three options of a weighted area, until all options are read.
 struct AreaText {
   std::string begin = "{0,0}", end = "{0,0}";
   double weight = 1;
@@ -156,7 +156,7 @@ void add_file_options(CLI::App& app, Arguments& a) {
   app.add_flag("-v,--verbose", a.verbose, "print the value of every option on stderr");
 }
 
-// What cannot be told option by option.
+// Checks and completes values that depend on several options.
 void read_together(const CLI::App& app, const AreaText& area, Arguments& a) {
   if (a.pattern.kind == sparse::PatternKind::NOfM) {
     if (app.count("--density") + app.count("--sparsity-factor") > 0)

@@ -47,7 +47,7 @@ struct Arguments : LayerArguments {
   std::vector<std::pair<std::string, std::string>> configuration;  // {option, effective value}
   bool report_plan = false, report_cycles = false, report_serial_splits = false, profile = false;
   bool report_tiles = false;
-  double limit_milliseconds = 0;  // no stage begins after this time; 0: no limit
+  double limit_milliseconds = 0;  // no step begins after this time; 0: no limit
   bool self_check = false;
   std::optional<FaultRequest> fault;
 };

@@ -93,7 +93,7 @@ class HostPasses {
   const Weights& weights_;
   HostRun& run_;
   bool is_checked_, is_self_checked_, is_kept_;
-  sparse::CheckedCsr<float> matrix_;  // what of the weights is the layer's
+  sparse::CheckedCsr<float> matrix_;  // the weights inside the layer
   Matrix<T> s_, q_grad_;
 };
 
@@ -112,7 +112,7 @@ void encode_and_run(const Arguments& a, const Weights& weights, HostRun& run,
                     internal::Progress& progress) {
   progress.set("encoding");
   report::HostReport& report = run.report;
-  // Before our threads: measuring has one of its own.
+  // The rates come first, because measuring them uses a thread of its own.
   const host::FoundRates found = host::find_host_rates(host_rates_path());
   if (found.origin != host::RatesOrigin::Default) report.thread_peak_flops = found.rates.peak_flops;
   if (!found.note.empty()) run.context.notes.push_back(found.note);

@@ -72,7 +72,7 @@ class Passes {
             });
   }
 
-  // Every run gives the gradient of its part of the batch.
+  // Each run returns the gradient of its part of the batch.
   void grad_w() {
     report::PassReport pass{Pass::GradW, {}, {}};
     for (const Range part : parts_) {
@@ -85,7 +85,7 @@ class Passes {
       });
       if (is_cut_) return;
       gradient = inside(std::move(gradient), weights_);
-      // Parts of a batch are not added up here.
+      // The gradients of several parts are not added up here, so none is stored.
       if (is_kept_ && parts_.size() == 1 && io::can_read_npz())
         files_.emplace_back("weight_gradient.npz", io::write_npz(gradient));
       if (!is_checked_ || is_over()) continue;
@@ -108,7 +108,7 @@ class Passes {
     return runtime::batch_columns(whole.view(), part, width_);
   }
 
-  // Of the run that the pass's ledger is of.
+  // Adds the figures of the tiles for the run whose ledger the pass has.
   void keep_tiles(report::PassReport& pass) {
     if (!keeps_tiles_) return;
     const device::MemoryUse memory = layer_.memory(pass.pass);
@@ -118,8 +118,8 @@ class Passes {
                                                       pass.ledger, tiles_, memory}));
   }
 
-  // Runs `run(options)`, which gives results, as the arguments ask for it; where a fault strikes,
-  // after a run without it, to compare with.
+  // Calls run(options), which returns results, with the options that the arguments ask for. If a
+  // fault is requested, a run without it comes first, for comparison.
   template <class Run>
   void trusted(Pass pass, Run&& run) {
     Trust trust(arguments_, pass);
@@ -138,7 +138,7 @@ class Passes {
     for (std::string& note : trust.notes(changed)) notes_.push_back(std::move(note));
   }
 
-  // matrix * in for the whole batch; `run` takes one part of it through the layer.
+  // Computes matrix * in for the whole batch; `run` runs the layer on one part of the batch.
   template <class Run>
   void product(Pass pass, const sparse::Csr<float>& matrix, const Matrix<T>& in, Run&& run) {
     Matrix<T> out(matrix.rows, in.cols());
@@ -178,11 +178,11 @@ class Passes {
   report::LayerReport& report_;
   std::vector<std::pair<std::string, std::string>>& files_;
   std::vector<std::pair<Pass, std::string>>& traces_;
-  device::TileLedger tiles_;  // of the last run, when it is kept
+  device::TileLedger tiles_;  // of the last run, if requested
   bool is_checked_, is_kept_, keeps_tiles_;
   std::int64_t width_;  // columns of one run
   std::vector<Range> parts_;
-  sparse::CheckedCsr<float> matrix_;  // what of the weights is the layer's
+  sparse::CheckedCsr<float> matrix_;  // the weights inside the layer
   Matrix<T> s_, q_grad_;
 };
 

@@ -22,7 +22,7 @@
 namespace tessera::tools {
 namespace {
 
-// As PopSparse's tool: the layer has the machine alone.
+// As in PopSparse's tool, the layer may use the whole memory of the machine.
 planner::Options options_of(const Arguments& a) {
   planner::Options base;
   base.available_memory_proportion = 1.0;
@@ -43,7 +43,7 @@ planner::Options options_of(const Arguments& a) {
   throw Error(ErrorCode::NoSolution, fmt::format("{}; {}", misfit.message, remedy));
 }
 
-// The plan of a file, with the options it was made with, or one made for this pattern.
+// Returns the plan of a file with the options of that file, or else a new plan for this pattern.
 planner::BestEffort plan_for(const Arguments& a, const Problem& problem,
                              const device::Machine& machine, const Weights& weights) {
   if (a.plan_file.empty()) {
@@ -51,7 +51,7 @@ planner::BestEffort plan_for(const Arguments& a, const Problem& problem,
     return PlanSource(a.plan_cache).plan_or(a.on_no_fit, problem, machine, options_of(a), &stats);
   }
   planner::PlannedLayer planned = load_plan(a.plan_file);
-  // A plan serves every pattern that fits its buckets, whatever its density.
+  // A plan serves every pattern of any density that fits its buckets.
   planned.problem.density = problem.density;
   planner::check_plan_is_for(planned, problem, machine, a.plan_file);
   planner::BestEffort as_asked{{}, {}, problem, planned.options};
@@ -104,9 +104,9 @@ void build_and_run(const Arguments& a, const Weights& weights, LayerRun& run,
   if (a.stop >= StopAfter::Passes) run_passes(layer, weights, a, run, progress);
 }
 
-// Parts in which a dense dR [x][y] in the type of the sums must be made one after the other, so
-// that each fits, spread over all tiles, beside an even share of its operands: first parts of x,
-// then of y.
+// Returns a line with the number of serial parts in which a dense dR [x][y], in the type of the
+// sums, must be computed. A part that is spread over all tiles must fit beside an even share of its
+// operands. x is cut first, then y.
 std::string serial_splits(const report::LayerReport& report, const planner::Options& options) {
   const Problem& p = report.problem;
   const auto a_tile = [&](std::int64_t elements, DataType type) {
@@ -150,7 +150,7 @@ std::string cycles_text(const LayerRun& run) {
   return text.empty() ? text : "\n" + text;
 }
 
-// "trace.json", or "trace.GradA.json" when there are more passes than one.
+// Returns a path such as "trace.json", or "trace.GradA.json" if there are several passes.
 std::string trace_path(const std::string& path, Pass pass, std::size_t passes) {
   if (passes == 1) return path;
   std::filesystem::path named(path);
@@ -170,7 +170,7 @@ std::string page_of(const HostRun& run) {
 
 using Files = std::vector<std::pair<std::string, std::string>>;
 
-// What --output-dir gets beside the reports.
+// Returns the files that --output-dir receives besides the reports.
 Files results_of(const LayerRun& run) {
   Files files = run.files;
   files.emplace_back("plan.json", planner::plan_to_json({run.report.problem, run.report.machine,

@@ -24,8 +24,8 @@ double largest_magnitude(const sparse::Csr<double>& matrix, const std::string& w
   return largest;
 }
 
-// The largest row or column sum of |value| * 2^shift. The shift keeps it finite: the values
-// themselves may lie near the end of double's range.
+// Returns the largest row or column sum of |value| * 2^shift. The shift keeps the sum finite even
+// if values are near the largest double.
 double largest_sum(const sparse::Csr<double>& matrix, int shift) {
   std::vector<double> rows(std::size_t(matrix.rows)), cols(std::size_t(matrix.cols));
   for (std::int64_t r = 0; r < matrix.rows; ++r)
@@ -43,12 +43,14 @@ double largest_sum(const sparse::Csr<double>& matrix, int shift) {
 
 int range_exponent(const sparse::Csr<double>& matrix, DataType type, double largest) {
   if (largest == 0) return 0;
-  const int most = type == DataType::Half ? 14 : 100;     // of a sum: 2^most
-  const int least = type == DataType::Half ? -10 : -100;  // of the largest value
-  const int to_one = -std::ilogb(largest);                // brings it into [1, 2)
-  const double sum = largest_sum(matrix, to_one);         // 1 .. 2^32
+  const int most = type == DataType::Half ? 14 : 100;  // the limit of a sum is 2^most
+  const int least =
+      type == DataType::Half ? -10 : -100;         // the limit of the largest value is 2^least
+  const int to_one = -std::ilogb(largest);         // scales the largest value into [1, 2)
+  const double sum = largest_sum(matrix, to_one);  // 1 .. 2^32
   TESSERA_ASSERT(sum >= 1 && std::isfinite(sum));
-  const int room = to_one + most - int(std::ceil(std::log2(sum)));  // the most the sums allow
+  const int room =
+      to_one + most - int(std::ceil(std::log2(sum)));  // the largest exponent that the sums allow
   if (room < 0) return room;
   return largest < std::ldexp(1.0, least) ? std::min(to_one, room) : 0;
 }

@@ -19,7 +19,7 @@
 namespace tessera::tools {
 namespace {
 
-// What happened to the values of a file on their way into the layer's type; empty: nothing.
+// Returns a note about the changes to the values of a file; empty if there were none.
 std::string note_of(const RangeFit& fit) {
   std::vector<std::string> notes;
   if (fit.exponent != 0)
@@ -29,7 +29,7 @@ std::string note_of(const RangeFit& fit) {
   return notes.empty() ? std::string() : fmt::format(" ({})", fmt::join(notes, "; "));
 }
 
-// The numbers of --values for so many places.
+// Reads the file --values, which must have `places` numbers.
 std::vector<double> read_values(const Arguments& a, std::size_t places) {
   io::Array file = io::read_npy(read_file(a.values), a.values);
   if (file.values.size() != places)
@@ -38,7 +38,7 @@ std::vector<double> read_values(const Arguments& a, std::size_t places) {
   return std::move(file.values);
 }
 
-// The matrix without its values.
+// Returns the matrix without its values.
 template <class To, class From>
 sparse::Csr<To> pattern_of(sparse::Csr<From>&& matrix) {
   return {matrix.rows,           matrix.cols, matrix.block, std::move(matrix.row_begin),

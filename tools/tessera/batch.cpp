@@ -46,7 +46,7 @@ using Words = std::vector<std::string>;
 
 std::string option_name(const std::string& word) { return word.substr(0, word.find('=')); }
 
-// `words` with those of `defaults` before them that `words` does not give itself.
+// Returns `words`, preceded by the options of `defaults` that `words` does not give itself.
 Words with_defaults(const Words& defaults, const Words& words) {
   Words all;
   bool is_kept = true;
@@ -61,7 +61,7 @@ Words with_defaults(const Words& defaults, const Words& words) {
   return all;
 }
 
-// Takes files in, line by line.
+// Reads files line by line, with the files that they include.
 class BatchReader {
  public:
   void add_file(const std::string& path, int depth) {
@@ -88,7 +88,7 @@ class BatchReader {
       problems.push_back(with_defaults(defaults_, words));
   }
 
-  // What stands before a --batch on the line holds in its file already.
+  // Options before a --batch on the same line already apply to the included file.
   void set(const Words& words, const std::string& path, int depth) {
     Words options;
     const auto hold = [&] { defaults_ = with_defaults(defaults_, std::exchange(options, {})); };
@@ -115,7 +115,7 @@ class BatchReader {
   Words defaults_;
 };
 
-// Parses as sparse_fc_layer does; Error{InvalidArgument} with its complaint.
+// Parses the words as sparse_fc_layer does. Throws Error{InvalidArgument} with the same message.
 Arguments arguments_of(const std::vector<std::string>& words) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App app("", "sparse_fc_layer");
@@ -147,7 +147,7 @@ BatchStatus status_of(ErrorCode code) {
   return code == ErrorCode::Internal ? BatchStatus::Failed : BatchStatus::InvalidArguments;
 }
 
-// On this computer nothing is counted in cycles.
+// Runs a problem on this computer; its result has no cycles.
 BatchResult run_host_problem(const Arguments& a, BatchMode mode) {
   const HostRun run = run_on_host(a);
   BatchResult result;

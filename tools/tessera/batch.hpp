@@ -41,7 +41,7 @@ std::vector<std::vector<std::string>> read_batch(const std::string& path);
 std::string repro_line(const std::vector<std::string>& words);
 
 // Runs one problem. Errors of the problem are reported in the result and not thrown. A problem that
-// has taken `limit_milliseconds` (0: no limit) begins no further stage and is Skipped.
+// has taken `limit_milliseconds` (0: no limit) begins no further step and is Skipped.
 BatchResult run_problem(const std::vector<std::string>& words, BatchMode mode,
                         double limit_milliseconds = 0);
 

@@ -23,7 +23,7 @@ struct BenchArguments {
   bool quiet = false;
 };
 
-// "i/n" with 1 <= i <= n.
+// Reads "i/n" with 1 <= i <= n.
 std::pair<std::int64_t, std::int64_t> shard_of(std::string text) {
   std::replace(text.begin(), text.end(), '/', ',');
   const auto pair = internal::parse_pair(text);
@@ -51,7 +51,7 @@ int bench(const BenchArguments& a) {
     std::optional<BatchResult> result = results.find(repro, a.mode, a.limit_milliseconds);
     const bool is_old = result.has_value();
     if (!is_old) result = run_problem(problems[i], a.mode, a.limit_milliseconds);
-    if (internal::is_interrupted()) break;  // it may be cut short: it is run again next time
+    if (internal::is_interrupted()) break;  // it may be incomplete, so the next call runs it again
     if (!is_old) results.add(repro, a.mode, *result);
     summary.add(result->status);
     progress.hide();

@@ -23,14 +23,14 @@ struct CompareArguments {
   double threshold = 5;  // percent
 };
 
-// Figures of a report by name, in the order of the file.
+// The figures of a report by name, in the order of the file.
 using Figures = std::vector<std::pair<std::string, double>>;
 
 struct Report {
   std::string machine;
-  bool is_measured = false;  // on this or another computer, not modelled
-  Figures figures;           // cycles and bytes; none where it is measured
-  Figures times;             // what every report has
+  bool is_measured = false;  // on a host; else modelled
+  Figures figures;           // cycles and bytes; empty for a measured report
+  Figures times;             // figures that every report has
 };
 
 void read_times(const Json& report, Report& read) {
@@ -81,7 +81,8 @@ double percent(double before, double after) {
   return before == 0 ? 100 : 100 * (after - before) / before;
 }
 
-// Between a measured and a modelled report only times compare, and only as far as the model goes.
+// Returns a line that names the kinds of both reports. A measured and a modelled report can only be
+// compared by their times, and only as far as the model is right.
 std::string kinds(const Report& before, const Report& after) {
   const auto kind = [](const Report& r) {
     return fmt::format("{} on {}", r.is_measured ? "measured" : "modelled", r.machine);

@@ -23,7 +23,7 @@ struct ConvertArguments {
   BlockShape block;
 };
 
-// A dense file takes 8 bytes a place.
+// A dense file has 8 bytes per element.
 constexpr std::int64_t kMostPlaces = std::int64_t{1} << 28;
 
 Matrix<double> dense(const sparse::Csr<double>& matrix) {

@@ -20,14 +20,14 @@ namespace tessera::tools {
 namespace {
 
 constexpr std::int64_t kSides[] = {1, 4, 8, 16};
-// Of the curve: close enough for a line in logarithms.
+// The points of the curve, close enough for a line on a logarithmic axis.
 constexpr double kDensities[] = {0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1};
 
 struct CrossoverArguments : LayerArguments {
   internal::StudyOutput output;
 };
 
-// Cycles the planner expects of a layer at some density, kept sparse or made dense.
+// Plans a layer at different densities, sparse or dense, for the cycles that the planner estimates.
 class Layer {
  public:
   explicit Layer(const LayerArguments& a)
@@ -54,8 +54,8 @@ class Layer {
   device::Machine machine_;
 };
 
-// The largest density, in steps of a thousandth, up to which sparse costs less than dense; by
-// halving, as cycles of sparse plans grow with density.
+// Returns the largest density, in steps of a thousandth, at which sparse costs less than dense. The
+// search halves the interval, because the cycles of sparse plans grow with density.
 double crossover_density(Layer& layer, BlockShape block, std::int64_t dense_cycles) {
   std::int64_t low = 0, high = 1000;
   while (low < high) {
@@ -69,7 +69,8 @@ double crossover_density(Layer& layer, BlockShape block, std::int64_t dense_cycl
   return double(low) / 1000;
 }
 
-// The cheapest way to hold all elements, as a dense plan or as blocks that are all stored.
+// Returns the cycles of the cheapest representation of all elements: a dense plan, or blocks that
+// are all stored.
 std::optional<std::int64_t> dense_cycles(Layer& layer) {
   std::optional<std::int64_t> best;
   for (const std::int64_t side : kSides)
@@ -81,7 +82,7 @@ std::optional<std::int64_t> dense_cycles(Layer& layer) {
 
 using Json = nlohmann::ordered_json;
 
-// Where one block shape crosses, and its curve where a page or JSON shows it.
+// The crossover of one block shape, and its curve if a page or JSON shows it.
 struct Crossing {
   std::string block;
   double density = 0;
@@ -130,7 +131,7 @@ std::string json_of(const Layer& layer, const std::string& machine, std::int64_t
          "\n";
 }
 
-// Block by block, all of them unless Ctrl-C came between.
+// Returns the crossovers of all block shapes; fewer after Ctrl-C.
 std::vector<Crossing> cross_all(Layer& layer, std::int64_t dense, bool with_curve,
                                 internal::Progress& progress) {
   std::vector<Crossing> crossings;

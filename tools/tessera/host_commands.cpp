@@ -21,13 +21,13 @@ using host::DenseChoice;
 
 std::string name_of(BlockShape block) { return fmt::format("{}x{}", block.rows, block.cols); }
 
-// Real runs of one layer size.
+// Measures runs of layers of one size.
 template <class T>
 class Runs {
  public:
   explicit Runs(const LayerArguments& a) : a_(a), executor_(make_executor()) {}
 
-  // Seconds of all passes, each the median of some runs.
+  // Returns the seconds of all passes; the time of each is the median of several runs.
   double seconds(BlockShape block, double density, DenseChoice dense) {
     Problem problem = problem_of(a_);
     problem.block = block;
@@ -62,7 +62,7 @@ class Runs {
 
 template <class T>
 std::string crossover_text(const LayerArguments& a) {
-  constexpr int kHalvings = 5;  // to 1/32
+  constexpr int kHalvings = 5;  // to an accuracy of 1/32
   internal::Progress progress(false);
   progress.set("measuring the dense layer");
   Runs<T> runs(a);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kSides[] = {1, 4, 8, 16};
 
-// Non-zeros of the rows or columns.
+// Returns a line about the distribution of non-zeros over the rows or columns.
 std::string spread(const char* what, const std::vector<std::int64_t>& counts) {
   const auto [least, most] = std::minmax_element(counts.begin(), counts.end());
   double sum = 0, squares = 0;
@@ -35,7 +35,8 @@ std::vector<std::int64_t> row_counts(const sparse::Csr<double>& m) {
   return counts;
 }
 
-// What the pattern takes in blocks of one side, and what the planner expects it to cost.
+// Returns a line with the blocks that the pattern occupies for one block side, and the cycles that
+// the planner estimates for them.
 std::string block_line(const sparse::Csr<double>& ones, std::int64_t side,
                        const LayerArguments& a) {
   const sparse::Csr<double> blocks = in_whole_blocks(ones, {side, side});

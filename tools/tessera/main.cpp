@@ -9,7 +9,7 @@
 
 int main(int argc, char** argv) {
   using namespace tessera::tools;
-  // A sub-command is one file and one entry here.
+  // Each sub-command has one file and one entry here.
   constexpr void (*kCommands[])(CLI::App&, std::function<int()>&) = {
       add_plan_command,    add_run_command,     add_bench_command, add_inspect_command,
       add_convert_command, add_compare_command, add_sweep_command, add_crossover_command,

@@ -32,7 +32,7 @@ struct PlanArguments : LayerArguments {
   std::int64_t block_rows = 0, block_cols = 0;  // 0: --block-size
   std::int64_t groups = 1;
   CostModel cost_model = CostModel::Default;
-  std::string table;   // path of a table to plan, "-": standard input
+  std::string table;   // path of a table to plan; "-": standard input
   std::string output;  // path; empty: standard output
   bool json = false, explain = false;
   bool layer_given = false, machine_given = false;
@@ -42,7 +42,7 @@ struct PlanArguments : LayerArguments {
   }
 };
 
-// Options that say which layer; a table says that itself, and so does a plan file.
+// The options that describe the layer. Tables and plan files describe it themselves.
 const char* const kLayerOptions[] = {
     "--matrix",     "--input-size",      "--output-size", "--density",    "--batch-size",
     "--block-size", "--sparsity-factor", "--block-rows",  "--block-cols", "--groups",
@@ -89,7 +89,7 @@ void add_plan_options(CLI::App& app, PlanArguments& a) {
   for (const char* option : kLayerOptions) table->excludes(option);
 }
 
-// What cannot be told option by option.
+// Checks values that depend on several options.
 void check_together(const CLI::App& app, PlanArguments& a) {
   internal::refuse_tile_options(app, a,
                                 {"--tiles-per-ipu", "--plan-constraints", "--plan", "--plan-cache",
@@ -107,11 +107,11 @@ planner::Options options_of(const PlanArguments& a) {
   return make_options(a, base);
 }
 
-// The layer of the sizes given, or of the file, whose pattern comes with it.
+// The requested layer, from the given sizes or from a file with its pattern.
 struct Asked {
   Problem problem;
   std::optional<PatternStats> stats;
-  sparse::Csr<double> pattern;  // elements; of a file
+  sparse::Csr<double> pattern;  // as elements; empty without a file
 };
 
 Asked asked_layer(const PlanArguments& a) {
@@ -124,7 +124,7 @@ Asked asked_layer(const PlanArguments& a) {
   sparse::Csr<double> pattern = load_weights(a.matrix).matrix;
   p.size.x = pattern.rows;
   p.size.y = pattern.cols;
-  // Explicit zeros stay in the pattern, whatever blocks it is cut into.
+  // All values become 1, so that explicit zeros stay in the pattern for every block shape.
   std::fill(pattern.values.begin(), pattern.values.end(), 1.0);
   const sparse::Csr<double> blocks = in_whole_blocks(pattern, p.block);
   p.density = double(blocks.blocks()) / (double(blocks.block_rows()) * double(blocks.block_cols()));
@@ -133,11 +133,11 @@ Asked asked_layer(const PlanArguments& a) {
   return asked;
 }
 
-// A plan and what it was made from besides.
+// A plan with the facts that it was made from.
 struct Answer {
   planner::PlannedLayer layer;
   std::optional<PatternStats> stats;
-  std::string relaxation;  // how the request was relaxed; empty: it was not
+  std::string relaxation;  // description of the relaxed request; empty: not relaxed
 };
 
 Answer make_plan(const PlanArguments& given) {
@@ -172,8 +172,9 @@ planner::Explanation explanation_of(const Answer& answer) {
                           answer.stats ? &*answer.stats : nullptr, layer.plan);
 }
 
-// The probability that a pattern nobody has seen yet spills, and the capacity that makes spills
-// rare. Patterns that are given were counted by the planner, and dense buckets hold every block.
+// Returns the probability that an unknown pattern spills, and the capacity that makes spills rare.
+// It is empty for a known pattern, which the planner has counted, and for dense buckets, which hold
+// every block.
 std::string spill_text(const Answer& answer) {
   const planner::PlannedLayer& layer = answer.layer;
   if (answer.stats || layer.plan.use_dense) return {};
@@ -207,7 +208,8 @@ std::string to_text(const Answer& answer, bool explain) {
   return internal::wrapped(text, /*indented=*/6, /*flush=*/11);
 }
 
-// Blocks that hold the pattern: of the file, or expected of a uniform one.
+// Returns the number of blocks that the pattern occupies: counted for a file, expected for a
+// uniform random pattern.
 double blocks_as(const Asked& asked, BlockShape block) {
   if (asked.stats) return double(in_whole_blocks(asked.pattern, block).blocks());
   const Problem& p = asked.problem;

@@ -25,7 +25,7 @@ struct SweepArguments : LayerArguments {
   internal::StudyOutput output;
 };
 
-// One layer on one machine.
+// A layer on one machine.
 struct Point {
   Problem problem;
   device::Machine machine;
@@ -58,7 +58,7 @@ std::string bar(std::int64_t cycles, std::int64_t most) {
   return std::string(std::size_t(std::max<std::int64_t>(1, kWidth * cycles / most)), '#');
 }
 
-// The values that were planned, all of them unless Ctrl-C came between.
+// Returns the plans of all values; fewer after Ctrl-C.
 std::vector<planner::PlanResult> plan_all(const SweepArguments& a) {
   PlanSource source(a.plan_cache);
   internal::catch_interrupts();

@@ -22,7 +22,7 @@ std::vector<std::string_view> cells_of(std::string_view line) {
   }
 }
 
-// Takes the first line off `text`.
+// Removes the first line from `text` and returns it.
 TableLine next_line(std::string_view& text) {
   const std::size_t newline = text.find('\n');
   const std::size_t size = newline == std::string_view::npos ? text.size() : newline + 1;
@@ -88,7 +88,7 @@ bool read_fraction(std::string_view text, double& value) {
   std::int64_t over = 0, under = 0;
   if (!read_number(text.substr(0, slash), over) || !read_number(text.substr(slash + 1), under))
     return false;
-  value = double(over) / double(under);  // under 0 gives what is no share
+  value = double(over) / double(under);  // `under` 0 gives a value that share() refuses
   return true;
 }
 

@@ -1,11 +1,11 @@
 'use strict';
-// What every page is made of: elements, tables, charts. A chart has a table of the same figures
-// under it: the table is what a keyboard or a screen reader gets.
+// The elements, tables and charts of every page. Under each chart is a table of the same figures, for
+// keyboards and screen readers.
 const main = document.getElementById('main');
 const charts = [];
 const isNarrow = () => main.clientWidth < 640;
 const number = (n) => typeof n === 'number' ? n.toLocaleString('en-US', {maximumFractionDigits: 4}) : String(n ?? '-');
-// For axes: 12,500 -> 12.5K.
+// Formats a number for an axis: 12,500 -> 12.5K.
 const brief = (n) => n.toLocaleString('en-US', {notation: 'compact', maximumSignificantDigits: 3});
 
 function element(tag, attributes = {}, ...children) {
@@ -33,8 +33,8 @@ function table(label, headings, rows) {
     element('table', {}, element('thead', {}, line(headings, 'th')), element('tbody', {}, ...rows.map((row) => line(row, 'td')))));
 }
 
-// Figures that open: made when first opened, as a thousand rows for each of ten charts are slow.
-// `figures()` gives {headings, rows}.
+// A table that opens. It is built when it is first opened, because a thousand rows for each of ten
+// charts are slow. `figures()` returns {headings, rows}.
 function openTable(label, figures) {
   const details = element('details', {class: 'figures'}, element('summary', {}, 'Figures: ' + label));
   const fill = () => {
@@ -49,7 +49,7 @@ function openTable(label, figures) {
   return details;
 }
 
-// {label, height, option(), figures()}: `option` is made anew when width or colours change.
+// {label, height, option(), figures()}: `option` is called again when width or colours change.
 function chart(into, {label, height = 320, option, figures}) {
   const place = element('div', {class: 'chart', role: 'img', 'aria-label': label});
   const details = openTable(label, figures);
@@ -84,13 +84,13 @@ function draw(entry) {
   entry.shown = echarts.init(entry.place, theme(), {renderer: 'svg'});
   entry.shown.setOption({animation: false, aria: {enabled: false}, ...entry.option()});
   if (zoom) entry.shown.setOption({dataZoom: zoom});
-  // Paper scales what the screen's width was drawn for.
+  // Paper scales the drawing that was made for the width of the screen.
   const svg = entry.place.querySelector('svg');
   svg.setAttribute('viewBox', `0 0 ${svg.getAttribute('width')} ${svg.getAttribute('height')}`);
   entry.drawn?.(entry.shown);
 }
 
-// Buttons of which one is pressed; `choose(key)` is called with it.
+// A group of buttons of which one is pressed; a press calls `choose(key)`.
 function choices(label, names, chosen, choose) {
   const buttons = Object.entries(names).map(([key, name]) => {
     const button = element('button', {type: 'button', 'aria-pressed': String(key === chosen)}, name);
@@ -112,7 +112,7 @@ function zoomButtons(entry, parts) {
   return element('div', {class: 'buttons', role: 'group', 'aria-label': 'Part shown'}, element('span', {}, 'Show'), ...buttons);
 }
 
-// Pixels that a legend of these names takes: as many lines as the width asks for.
+// Returns the height in pixels of a legend with these names, which may need several lines.
 function legendHeight(names) {
   let lines = 1, at = 0;
   for (const name of names) {
@@ -123,7 +123,7 @@ function legendHeight(names) {
   return 10 + 24 * lines;
 }
 
-// Bars that lie: names down the side. Long names are cut on narrow screens; the table has them whole.
+// Horizontal bars with names at the side. Narrow screens cut long names; the table shows them in full.
 const lying = (names, more = {}) => ({
   tooltip: {trigger: 'axis', axisPointer: {type: 'shadow'}, confine: true, valueFormatter: number},
   grid: {left: 4, right: 20, top: more.legend ? legendHeight(more.series.map((s) => s.name)) : 8, bottom: 4, containLabel: true},
@@ -149,7 +149,7 @@ function start() {
     waiting = setTimeout(redraw, 100);
   });
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
-  // Paper is white: charts are drawn in the colours of print, and tables that are not too long for it opened.
+  // For print, charts are drawn in print colours and tables that are not too long are opened.
   matchMedia('print').addEventListener('change', redraw);
   addEventListener('beforeprint', () => document.querySelectorAll('details.figures').forEach((d) => {
     if (d.isLong()) return;

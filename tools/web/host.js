@@ -1,16 +1,16 @@
-// The parts of a page that tell of a run on this computer, whose times are measured.
+// The parts of a page that show a run on this computer, whose times are measured.
 const micro = (seconds) => seconds === undefined ? undefined : 1e6 * seconds;
 const share = (part, whole) => part !== undefined && whole > 0 ? part / whole : undefined;
 const percent = (part, whole) => part !== undefined && whole > 0 ? 100 * part / whole : undefined;
 const ranOf = (report) => report.passes.filter((p) => p.runs > 0);
 
-// Seconds of all threads' kernels are shared out over the threads; what is neither copy nor kernel is waiting.
+// Divides the seconds of all threads' kernels by the threads; time that is neither copy nor kernel is waiting.
 function partsOf(report, pass) {
   const copies = pass.copy_seconds, kernels = pass.kernel_thread_seconds / report.host.threads;
   return {copies, kernels, rest: Math.max(0, pass.seconds - copies - kernels)};
 }
 
-// Flops a second that the threads have together at most; nothing where nobody measured it.
+// Returns the peak flops per second of all threads together; no value if it was not measured.
 const peakOf = ({cores, threads, thread_peak_flops_per_second: one}) => one && one * Math.min(cores, threads);
 
 function hostSummary(report) {
@@ -52,7 +52,7 @@ function forecasts(report) {
       rows: passes.map((p) => [p.pass, micro(p.forecast_seconds), ...(hasRun ? [micro(p.seconds), share(p.seconds, p.forecast_seconds)] : [])])})});
 }
 
-// Of passes that are cut: dense ones are not.
+// Shows the cells of sparse passes; dense passes have none.
 function cells(report) {
   const {l1_bytes, l2_bytes, l3_bytes} = report.host, passes = report.passes.filter((p) => p.method === 'sparse');
   if (!passes.length) return;

@@ -1,12 +1,12 @@
 // The report of one run.
 const kAxes = ['g', 'x', 'y', 'z'];
 const cut = (partition) => kAxes.map((d) => partition[d]).join('×');
-// GradA may have a layout of its own, explained by itself.
+// GradA may have its own layout, which has its own explanation.
 const layoutsOf = (report) => [report.explanation].concat(report.explanation?.backward ?? []).filter((e) => e?.terms);
 const stepsOf = (report) => report.passes.flatMap((p) => p.steps.map((s, i) => ({...s, pass: p.pass, number: i + 1})));
 const overheadOf = (pass) => pass.phases.reduce((sum, f) => sum + f.overhead_cycles, 0);
 
-// What every run has to say first, with cards of its own.
+// The beginning of every report, with the cards of this kind of run.
 function opening(report, {size, density, data_type}, machine, cards) {
   const shape = `${size.x} outputs, ${size.y} inputs, batch ${size.z}`;
   document.getElementById('subtitle').textContent = `${shape}, density ${number(density)}, ${data_type} on ${machine}; ${report.source}`;

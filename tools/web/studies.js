@@ -1,4 +1,4 @@
-// Pages of tessera sweep and tessera crossover, and what starts every page.
+// The pages of tessera sweep and tessera crossover, and the code that starts every page.
 function heading(study, title) {
   document.getElementById('title').textContent = title;
   document.title = `${title}: ${study.layer}`;

@@ -1,12 +1,12 @@
-// The parts of a run's report that show every tile: the map, memory, the lives of buffers.
+// The parts of a report that show every tile: the map, memory, the intervals of buffers.
 const tileFigures = {
   compute_cycles: 'compute, cycles', exchange_cycles: 'exchange, cycles', sent_bytes: 'sent, bytes',
   received_bytes: 'received, bytes', memory_bytes: 'memory, bytes', values: 'bucket, values', fill: 'bucket filled, %',
 };
 const kHeat = ['#440154', '#414487', '#2a788e', '#22a884', '#7ad151', '#fde725'];
 
-// The map's wish for keys: arrows move by a tile, Page keys by five rows, Home and End to the ends,
-// + - 0 zoom.
+// Handles the keys of the map: arrows move by a tile, Page keys by five rows, Home and End to the
+// ends; + - 0 zoom.
 function mapKeys(place, state, tiles, {move, zoom}) {
   const steps = () => ({ArrowLeft: -1, ArrowRight: 1, ArrowUp: -state.columns, ArrowDown: state.columns,
     PageUp: -5 * state.columns, PageDown: 5 * state.columns, Home: -tiles, End: tiles});
@@ -131,7 +131,7 @@ function memory(report) {
       rows: passes[0].tiles.memory_bytes.map((_, t) => [t, ...passes.map((p) => p.tiles.memory_bytes[t]), there])})});
 }
 
-// Rectangles from `from` to `to` (both included) of a category axis in the row of a name.
+// Draws a rectangle from `from` to `to`, both included, on a category axis in the row of a name.
 function lifeBar(params, api) {
   const first = api.coord([api.value(0), api.value(2)]), last = api.coord([api.value(1), api.value(2)]);
   const [width, height] = api.size([1, 1]);
