@@ -19,7 +19,7 @@ CellSides sides_of(const KernelKey& key, const KernelArgs& args) {
 template <class Word>
 class Walk {
  public:
-  Walk(const KernelKey& key, const KernelArgs& args, const BucketRoom& room)
+  Walk(const KernelKey& key, const KernelArgs& args, const BucketCapacity& room)
       : key_(key),
         args_(args),
         room_(room),
@@ -170,7 +170,7 @@ class Walk {
 
   KernelKey key_;
   const KernelArgs& args_;
-  BucketRoom room_;
+  BucketCapacity room_;
   CellSides sides_;
   const Word* words_;
   std::optional<WordsFault> fault_;
@@ -178,7 +178,7 @@ class Walk {
 
 template <class Word>
 std::optional<WordsFault> walk(const KernelKey& key, const KernelArgs& args,
-                               const BucketRoom& room) {
+                               const BucketCapacity& room) {
   Walk<Word> walk(key, args, room);
   return key.format == Format::Element ? walk.template run<ElementHeader>()
                                        : walk.template run<BlockHeader>();
@@ -187,7 +187,7 @@ std::optional<WordsFault> walk(const KernelKey& key, const KernelArgs& args,
 }  // namespace
 
 std::optional<WordsFault> check_words(const KernelKey& key, const KernelArgs& args,
-                                      const BucketRoom& room) {
+                                      const BucketCapacity& room) {
   return key.word_bits == 16 ? walk<std::uint16_t>(key, args, room)
                              : walk<std::uint32_t>(key, args, room);
 }

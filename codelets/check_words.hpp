@@ -9,7 +9,7 @@
 namespace tessera::codelets {
 
 // The sizes of the memory that the words and values of a bucket may use.
-struct BucketRoom {
+struct BucketCapacity {
   std::int64_t words = 0, values = 0;
 };
 
@@ -25,6 +25,6 @@ struct WordsFault {
 // not prove that an encoder wrote the words: a row number that became another row of the cell is
 // accepted. Returns nothing if there is no fault. O(words); allocates nothing; thread-safe.
 std::optional<WordsFault> check_words(const KernelKey& key, const KernelArgs& args,
-                                      const BucketRoom& room);
+                                      const BucketCapacity& room);
 
 }  // namespace tessera::codelets

@@ -21,7 +21,7 @@ std::int64_t room_for(const Slot& slot) {
 }
 
 // The part of a tile's arena that a slot occupies, with its guard.
-struct Room {
+struct Capacity {
   const SlotSpec* spec;
   std::int64_t offset, bytes;
   std::int64_t end() const { return offset + bytes; }
@@ -29,7 +29,7 @@ struct Room {
 
 // Inserts `room` into `placed` at the lowest free offset and returns that offset. `placed` is
 // sorted by offset and stays so.
-std::int64_t place_first_fit(std::vector<Room>& placed, Room room) {
+std::int64_t place_first_fit(std::vector<Capacity>& placed, Capacity room) {
   auto next = placed.begin();
   for (; next != placed.end() && next->offset - room.offset < room.bytes; ++next)
     room.offset = next->end();
@@ -91,13 +91,13 @@ void Slots::lay_out_by_phases(TileMemory& tile) {
     return one.first_phase != other.first_phase ? one.first_phase < other.first_phase
                                                 : one.last_phase > other.last_phase;
   });
-  std::vector<Room> placed;
+  std::vector<Capacity> placed;
   std::vector<std::int64_t> offsets;
   std::int64_t extent = 0;
   for (const SlotId id : order) {
     const Slot& slot = (*this)[id];
     std::erase_if(placed,
-                  [&](const Room& r) { return r.spec->last_phase < slot.spec.first_phase; });
+                  [&](const Capacity& r) { return r.spec->last_phase < slot.spec.first_phase; });
     offsets.push_back(place_first_fit(placed, {&slot.spec, 0, room_for(slot)}));
     extent = std::max(extent, offsets.back() + room_for(slot));
   }

@@ -197,13 +197,15 @@ const FinerCut* TermShare::driver() const {
 namespace {
 
 Explanation explain_two(const Asked& asked, const Plan& plan) {
-  const auto [here, there] = two_problems(asked.problem, plan.runs_transposed(Pass::GradW));
-  const PlanResult forward = planner::plan(here, asked.machine, asked.options, asked.stats);
-  Explanation e = explain(here, asked.machine, asked.options, asked.stats, forward.plan);
+  const auto [forward_problem, transposed_problem] =
+      two_problems(asked.problem, plan.runs_transposed(Pass::GradW));
+  const PlanResult forward =
+      planner::plan(forward_problem, asked.machine, asked.options, asked.stats);
+  Explanation e = explain(forward_problem, asked.machine, asked.options, asked.stats, forward.plan);
   std::optional<PatternStats> turned;
   if (asked.stats != nullptr) turned = transposed(*asked.stats);
-  e.backward.push_back(explain(there, asked.machine, asked.options, turned ? &*turned : nullptr,
-                               plan.backward.front()));
+  e.backward.push_back(explain(transposed_problem, asked.machine, asked.options,
+                               turned ? &*turned : nullptr, plan.backward.front()));
   Options one_layout = asked.options;
   one_layout.per_pass_plans = false;
   const PlanResult one = planner::plan(asked.problem, asked.machine, one_layout, asked.stats);

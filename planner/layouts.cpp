@@ -27,11 +27,11 @@ PatternStats transposed(const PatternStats& stats) {
   return result;
 }
 
-TwoProblems two_problems(const Problem& problem, bool grad_w_there) {
+TwoProblems two_problems(const Problem& problem, bool grad_w_transposed) {
   TwoProblems two{problem, transposed(problem)};
-  two.here.grad_a = two.there.grad_a = false;
-  two.here.grad_w = problem.grad_w && !grad_w_there;
-  two.there.grad_w = problem.grad_w && grad_w_there;
+  two.forward.grad_a = two.transposed.grad_a = false;
+  two.forward.grad_w = problem.grad_w && !grad_w_transposed;
+  two.transposed.grad_w = problem.grad_w && grad_w_transposed;
   return two;
 }
 

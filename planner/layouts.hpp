@@ -17,12 +17,12 @@ PatternStats transposed(const PatternStats& stats);
 
 // The problem of each layout of a plan with two layouts.
 struct TwoProblems {
-  Problem here, there;  // R, transpose(R)
+  Problem forward, transposed;  // R, transpose(R)
 };
 
 // Returns the problems of both layouts. GradW belongs to that of transpose(R) if `grad_w_there` is
 // true, otherwise to that of R.
-TwoProblems two_problems(const Problem& problem, bool grad_w_there);
+TwoProblems two_problems(const Problem& problem, bool grad_w_transposed);
 
 // Returns the number of partial sums that a pass of the plan adds up for each result.
 std::int64_t partial_sums(const Plan& plan, Pass pass);

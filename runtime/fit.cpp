@@ -38,9 +38,11 @@ bool fits(const Problem& problem, const device::Machine& machine, planner::Optio
   const planner::Plan& plan = planned.plan;
   const partitioner::EncodeOptions encode{.force_spills = options.partitioner_force_bucket_spills};
   if (plan.backward.empty()) return layout_fits(problem, plan, machine, weights, encode);
-  const auto [here, there] = planner::two_problems(problem, plan.runs_transposed(Pass::GradW));
-  return layout_fits(here, plan, machine, weights, encode) &&
-         layout_fits(there, plan.backward.front(), machine, sparse::transpose(weights), encode);
+  const auto [forward_problem, transposed_problem] =
+      planner::two_problems(problem, plan.runs_transposed(Pass::GradW));
+  return layout_fits(forward_problem, plan, machine, weights, encode) &&
+         layout_fits(transposed_problem, plan.backward.front(), machine, sparse::transpose(weights),
+                     encode);
 }
 
 }  // namespace

@@ -11,8 +11,8 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/pass.hpp"
 #include "tessera/planner/layouts.hpp"
-#include "tessera/runtime/internal/one_layout.hpp"
-#include "tessera/runtime/internal/other_layout.hpp"
+#include "tessera/runtime/internal/layout_passes.hpp"
+#include "tessera/runtime/internal/transposed_layout.hpp"
 
 namespace tessera::runtime {
 
@@ -37,15 +37,16 @@ partitioner::TileGrid tile_grid(const Problem& problem, const planner::Plan& pla
 
 struct FullyConnected::State {
   Problem problem;
-  internal::OneLayout here;
-  std::optional<internal::OtherLayout> there;  // the transposed one, if there is one
+  internal::LayoutPasses forward_layout;
+  std::optional<internal::TransposedLayout>
+      transposed_layout;  // the transposed one, if there is one
   Executor* executor = nullptr;
   // Scratch that is reused from call to call: gradients, and values or gradients in bucket order.
   std::vector<sparse::Csr<float>> gradients = {};
   std::vector<std::byte> encoded = {};
 
   // Returns the layout that runs a pass, and the pass of that layout which it is.
-  std::pair<const internal::OneLayout*, Pass> runs(Pass pass) const;
+  std::pair<const internal::LayoutPasses*, Pass> runs(Pass pass) const;
   Bytes high_water() const;
 
   // Resizes `encoded` to `count` values and returns them.
@@ -66,7 +67,7 @@ struct FullyConnected::State {
     if (!has_pass)
       throw Error(ErrorCode::InvalidArgument,
                   fmt::format("{}: the plan of this layer does not include this pass", pass));
-    if (here.weights().empty())
+    if (forward_layout.weights().empty())
       throw Error(ErrorCode::InvalidArgument, fmt::format("{}: call set_weights first", pass));
   }
   template <class T>
@@ -75,21 +76,23 @@ struct FullyConnected::State {
   }
 };
 
-std::pair<const internal::OneLayout*, Pass> FullyConnected::State::runs(Pass pass) const {
-  if (there && pass == Pass::GradA) return {&there->layout(), Pass::Fwd};
-  if (there && pass == Pass::GradW && there->runs_grad_w()) return {&there->layout(), pass};
-  return {&here, pass};
+std::pair<const internal::LayoutPasses*, Pass> FullyConnected::State::runs(Pass pass) const {
+  if (transposed_layout && pass == Pass::GradA) return {&transposed_layout->layout(), Pass::Fwd};
+  if (transposed_layout && pass == Pass::GradW && transposed_layout->runs_grad_w())
+    return {&transposed_layout->layout(), pass};
+  return {&forward_layout, pass};
 }
 
 // The buckets of both layouts, and the table by which values move between them, are on a tile all
 // the time.
 Bytes FullyConnected::State::high_water() const {
-  if (!there) return here.high_water();
-  const internal::OneLayout& other = there->layout();
-  const Bytes table = there->rehome().table_bytes();
-  return std::max({here.high_water() + other.bucket_bytes() + table,
-                   other.high_water() + here.bucket_bytes() + table,
-                   there->rehome().high_water() + here.word_bytes() + other.word_bytes()});
+  if (!transposed_layout) return forward_layout.high_water();
+  const internal::LayoutPasses& other = transposed_layout->layout();
+  const Bytes table = transposed_layout->rehome().table_bytes();
+  return std::max({forward_layout.high_water() + other.bucket_bytes() + table,
+                   other.high_water() + forward_layout.bucket_bytes() + table,
+                   transposed_layout->rehome().high_water() + forward_layout.word_bytes() +
+                       other.word_bytes()});
 }
 
 FullyConnected::FullyConnected(const Problem& problem, const planner::Plan& plan,
@@ -101,14 +104,15 @@ FullyConnected::FullyConnected(const Problem& problem, const planner::Plan& plan
         State{problem, {problem, plan, machine, mode, executor}, std::nullopt, &executor});
     return;
   }
-  const auto [here, there] = planner::two_problems(problem, plan.runs_transposed(Pass::GradW));
-  internal::OneLayout forward(here, plan, machine, mode, executor);
-  internal::OneLayout own(there, plan.backward.front(), machine, mode, executor);
+  const auto [forward_layout, transposed_layout] =
+      planner::two_problems(problem, plan.runs_transposed(Pass::GradW));
+  internal::LayoutPasses forward(forward_layout, plan, machine, mode, executor);
+  internal::LayoutPasses own(transposed_layout, plan.backward.front(), machine, mode, executor);
   internal::RehomePass rehome({forward.grid(), own.grid(), problem.size.g}, machine, mode,
                               executor);
-  state_ = std::make_unique<State>(State{problem, std::move(forward),
-                                         internal::OtherLayout(std::move(own), std::move(rehome)),
-                                         &executor});
+  state_ = std::make_unique<State>(
+      State{problem, std::move(forward),
+            internal::TransposedLayout(std::move(own), std::move(rehome)), &executor});
   if (const Bytes most = state_->high_water(); most > machine.tile_memory)
     throw Error(ErrorCode::LimitExceeded,
                 fmt::format("a tile needs {} bytes for the buckets of both layouts, but {} has {} "
@@ -122,14 +126,14 @@ FullyConnected& FullyConnected::operator=(FullyConnected&&) noexcept = default;
 
 std::optional<partitioner::Misfit> FullyConnected::set_weights(
     std::span<const sparse::CheckedCsr<float>> weights, const partitioner::EncodeOptions& options) {
-  auto& here = state_->here;
-  auto& there = state_->there;
-  here.weights().check(weights);  // so that messages name rows and columns of R
-  if (there)
-    if (auto misfit = there->encode(weights, options)) return misfit;
-  if (auto misfit = here.weights().encode(weights, options)) return misfit;
-  if (there) there->take();
-  here.weights().take();
+  auto& forward_layout = state_->forward_layout;
+  auto& transposed_layout = state_->transposed_layout;
+  forward_layout.weights().check(weights);  // so that messages name rows and columns of R
+  if (transposed_layout)
+    if (auto misfit = transposed_layout->encode(weights, options)) return misfit;
+  if (auto misfit = forward_layout.weights().encode(weights, options)) return misfit;
+  if (transposed_layout) transposed_layout->take();
+  forward_layout.weights().take();
   return std::nullopt;
 }
 
@@ -152,17 +156,17 @@ std::optional<partitioner::Misfit> FullyConnected::set_weights(
 
 std::optional<partitioner::Misfit> FullyConnected::update_weights(
     const sparse::PatternChange& change, std::int64_t group) {
-  auto& here = state_->here;
-  auto& there = state_->there;
-  if (!there) return here.weights().update(change, group);
-  const sparse::CheckedCsr<float> before = here.weights().given(group);
+  auto& forward_layout = state_->forward_layout;
+  auto& transposed_layout = state_->transposed_layout;
+  if (!transposed_layout) return forward_layout.weights().update(change, group);
+  const sparse::CheckedCsr<float> before = forward_layout.weights().given(group);
   const auto undo = [&] {
-    here.weights().update({change.added, change.removed}, group);
-    here.weights().set_values(before->values, group);
+    forward_layout.weights().update({change.added, change.removed}, group);
+    forward_layout.weights().set_values(before->values, group);
   };
-  if (auto misfit = here.weights().update(change, group)) return misfit;
+  if (auto misfit = forward_layout.weights().update(change, group)) return misfit;
   try {
-    auto misfit = there->update(change, group);
+    auto misfit = transposed_layout->update(change, group);
     if (misfit) undo();
     return misfit;
   } catch (...) {
@@ -172,28 +176,30 @@ std::optional<partitioner::Misfit> FullyConnected::update_weights(
 }
 
 void FullyConnected::set_values(std::span<const float> values, std::int64_t group) {
-  auto& here = state_->here;
-  auto& there = state_->there;
-  here.weights().set_values(values, group);
-  if (there) there->set_values(values, group);
+  auto& forward_layout = state_->forward_layout;
+  auto& transposed_layout = state_->transposed_layout;
+  forward_layout.weights().set_values(values, group);
+  if (transposed_layout) transposed_layout->set_values(values, group);
 }
 
 template <class T>
 bool FullyConnected::forward(MatrixView<const T> s, MatrixView<T> q, const RunOptions& options,
                              device::Ledger& ledger) {
   state_->check_call<T>(true, "forward");
-  return state_->here.product<T>(Pass::Fwd, s, q, options, ledger);
+  return state_->forward_layout.product<T>(Pass::Fwd, s, q, options, ledger);
 }
 
 template <class T>
 bool FullyConnected::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
                             const RunOptions& options, device::Ledger& ledger) {
   State& state = *state_;
-  state.check_call<T>(state.there || state.here.has(Pass::GradA), "grad_a");
-  if (!state.there) return state.here.product<T>(Pass::GradA, q_grad, s_grad, options, ledger);
+  state.check_call<T>(state.transposed_layout || state.forward_layout.has(Pass::GradA), "grad_a");
+  if (!state.transposed_layout)
+    return state.forward_layout.product<T>(Pass::GradA, q_grad, s_grad, options, ledger);
   state.check_operand("q_grad", q_grad, &Dims::x);
   state.check_operand("s_grad", s_grad, &Dims::y);
-  return state.there->grad_a<T>(state.here.weights(), q_grad, s_grad, options, ledger);
+  return state.transposed_layout->grad_a<T>(state.forward_layout.weights(), q_grad, s_grad, options,
+                                            ledger);
 }
 
 template <class T>
@@ -201,12 +207,13 @@ bool FullyConnected::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
                             std::span<sparse::Csr<float>> gradients, const RunOptions& options,
                             device::Ledger& ledger) {
   State& state = *state_;
-  const bool turned = state.runs(Pass::GradW).first != &state.here;
-  state.check_call<T>(turned || state.here.has(Pass::GradW), "grad_w");
-  if (!turned) return state.here.gradient<T>(q_grad, s, gradients, options, ledger);
+  const bool turned = state.runs(Pass::GradW).first != &state.forward_layout;
+  state.check_call<T>(turned || state.forward_layout.has(Pass::GradW), "grad_w");
+  if (!turned) return state.forward_layout.gradient<T>(q_grad, s, gradients, options, ledger);
   state.check_operand("q_grad", q_grad, &Dims::x);
   state.check_operand("s", s, &Dims::y);
-  return state.there->grad_w<T>(state.here.weights(), q_grad, s, gradients, options, ledger);
+  return state.transposed_layout->grad_w<T>(state.forward_layout.weights(), q_grad, s, gradients,
+                                            options, ledger);
 }
 
 template <class T>
@@ -277,15 +284,16 @@ device::MemoryUse memory_use(const Problem& problem, const planner::Plan& plan,
   check_problem(problem);
   if (plan.backward.empty() || (pass != Pass::GradA && !plan.runs_transposed(pass)))
     return internal::memory_of_one(problem, plan, machine, pass);
-  const auto [here, there] = planner::two_problems(problem, plan.runs_transposed(Pass::GradW));
-  return internal::memory_of_one(there, plan.backward.front(), machine,
+  const auto [forward_layout, transposed_layout] =
+      planner::two_problems(problem, plan.runs_transposed(Pass::GradW));
+  return internal::memory_of_one(transposed_layout, plan.backward.front(), machine,
                                  pass == Pass::GradA ? Pass::Fwd : pass);
 }
 
 std::int64_t FullyConnected::batch() const { return state_->problem.size.z; }
 
 std::int64_t FullyConnected::values() const {
-  const internal::LayerWeights& weights = state_->here.weights();
+  const internal::LayerWeights& weights = state_->forward_layout.weights();
   std::int64_t sum = 0;
   for (std::int64_t g = 0; !weights.empty() && g < state_->problem.size.g; ++g)
     sum += std::ssize(weights.given(g)->values);
@@ -297,7 +305,8 @@ std::span<const T> FullyConnected::encoded_values(std::int64_t group) const {
   state_->check_call<T>(true, "encoded_values");
   const partitioner::Buckets& of_group = buckets(group);
   const std::int64_t count = of_group.grid.buckets() * of_group.values_per_bucket();
-  const auto* const all = reinterpret_cast<const T*>(state_->here.weights().image().values);
+  const auto* const all =
+      reinterpret_cast<const T*>(state_->forward_layout.weights().image().values);
   return {all + group * count, std::size_t(count)};
 }
 
@@ -316,7 +325,7 @@ std::span<const T> FullyConnected::encoded_gradients(std::span<const float> grad
     partitioner::refill<T, float>(order, gradients, encoded, *state_->executor);
     return encoded;
   }
-  sparse::CheckedCsr<float> matrix = state_->here.weights().given(group);
+  sparse::CheckedCsr<float> matrix = state_->forward_layout.weights().given(group);
   std::copy(gradients.begin(), gradients.end(), matrix.mutable_values().begin());
   matrix = internal::in_grid(matrix, grid);
   partitioner::refill<T, float>(order, matrix->values, encoded, *state_->executor);
@@ -334,23 +343,25 @@ void FullyConnected::set_encoded_values(std::span<const T> values, std::int64_t 
   const std::span<T> all = state_->encoded_as<T>((group + 1) * count);
   std::copy(values.begin(), values.end(), all.begin() + group * count);
   sparse::Csr<float> decoded;
-  state_->here.weights().to_given<T>(all, group, decoded);
+  state_->forward_layout.weights().to_given<T>(all, group, decoded);
   set_values(decoded.values, group);
 }
 
 const partitioner::Buckets& FullyConnected::buckets(std::int64_t group) const {
-  return state_->here.weights().buckets(group);
+  return state_->forward_layout.weights().buckets(group);
 }
 
-partitioner::SpillStats FullyConnected::spill() const { return state_->here.weights().spill(); }
+partitioner::SpillStats FullyConnected::spill() const {
+  return state_->forward_layout.weights().spill();
+}
 
 partitioner::Travel FullyConnected::travel() const {
   buckets(0);  // throws if there are no weights
-  return state_->here.weights().image().travel();
+  return state_->forward_layout.weights().image().travel();
 }
 
 const sparse::Csr<float>& FullyConnected::weights(std::int64_t group) const {
-  return *state_->here.weights().given(group);
+  return *state_->forward_layout.weights().given(group);
 }
 
 Bytes FullyConnected::high_water() const { return state_->high_water(); }

@@ -86,8 +86,8 @@ struct Liveness {
 // program. Throws Error{Internal} if no node names a buffer. O(nodes + accesses).
 Liveness liveness(const Program& program);
 
-// Returns the steps of the program in the order in which they are written. A loop that costs control
-// is a step too.
+// Returns the steps of the program in the order in which they are written. A loop that costs
+// control is a step too.
 StepOrder step_order(const Program& program);
 
 // Prints the tree with one node per line, at most 100 columns wide: position (Liveness), kind and

@@ -37,7 +37,7 @@ codelets::KernelKey kernel_key(const PassSpec& spec) {
 }
 
 void CheckedKernel::check(TileId tile, const codelets::KernelArgs& args,
-                          const codelets::BucketRoom& room) const {
+                          const codelets::BucketCapacity& room) const {
   const auto fault = codelets::check_words(kernel_key(spec), args, room);
   if (!fault) return;
   throw Error(ErrorCode::CheckFailed, fmt::format("self-check: tile {}: bucket words, word {}: {}",

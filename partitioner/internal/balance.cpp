@@ -75,7 +75,7 @@ void add_tile(Misfit& misfit, Holdings& holdings, std::int64_t bucket) {
   misfit.z = bucket % grid.splits.z;
   misfit.tile = bucket;
   const auto runs = holdings.pieces().runs_of(bucket);
-  const Room piece = holdings.alone({runs.begin(), runs.end()});
+  const Capacity piece = holdings.alone({runs.begin(), runs.end()});
   misfit.tile_words_needed = piece.words + codelets::kEndMarkerWords;
   misfit.tile_words = grid.meta_words;
   misfit.tile_values_needed = piece.blocks * grid.block.area();

@@ -47,7 +47,7 @@ void add_stats(SpillStats& sum, const SpillStats& more) {
 
 template <class Word>
 template <class T>
-void BucketWriter<Word>::Room<T>::fill_rest(T value) const {
+void BucketWriter<Word>::Capacity<T>::fill_rest(T value) const {
   std::fill(all.begin() + static_cast<std::ptrdiff_t>(used), all.end(), value);
 }
 

@@ -46,7 +46,7 @@ class BucketWriter {
  private:
   // The part of a list that belongs to one bucket. It is written from front to back.
   template <class T>
-  struct Room {
+  struct Capacity {
     std::span<T> all;
     std::size_t used = 0;
 
@@ -61,8 +61,8 @@ class BucketWriter {
   BucketLists<Word> lists_;
   RecordWriter<Word> writer_;
   std::int64_t bucket_ = 0;
-  Room<Word> words_, grad_a_words_;
-  Room<std::int32_t> source_;
+  Capacity<Word> words_, grad_a_words_;
+  Capacity<std::int32_t> source_;
   std::vector<Word> scratch_;
   SpillStats stats_;
 };

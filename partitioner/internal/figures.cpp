@@ -30,7 +30,7 @@ Figures figures_of(const Holdings& holdings) {
   figures.steps = travel_of(holdings).steps();
   for (std::int64_t b = 0; b < holdings.grid().buckets(); ++b) {
     figures.travel += travel_of_guests(holdings, b);
-    const Room used = holdings.used(b);
+    const Capacity used = holdings.used(b);
     const std::int64_t row_words =
         used.words - used.blocks - records_of(holdings, b) * holdings.header().words;
     figures.row_parts += row_words / codelets::kWords<codelets::OutputEntry>;

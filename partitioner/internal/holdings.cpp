@@ -12,7 +12,7 @@ constexpr std::int64_t kRowWords = codelets::kWords<codelets::OutputEntry>;
 // A separate GradA bucket has two words per non-zero: the index of its value and its row.
 constexpr std::int64_t kGradAWordsPerBlock = 2;
 
-Room header_room(const TileGrid& grid) {
+Capacity header_room(const TileGrid& grid) {
   const codelets::RecordShape forward{grid.block.is_element(), grid.grad_w, grid.workers};
   const codelets::RecordShape grad_a{true, false, grid.workers};
   return {codelets::fixed_record_words(forward), 0,
@@ -32,10 +32,10 @@ Holdings::Holdings(const Pieces& pieces, const TileGrid& grid)
   set_capacity(grid);
 }
 
-Room Holdings::home_room(std::int64_t bucket) {
+Capacity Holdings::home_room(std::int64_t bucket) {
   const auto runs = pieces_->runs_of(bucket);
   if (runs.empty()) return {};
-  Room room = header_;
+  Capacity room = header_;
   const std::int64_t blocks = pieces_->blocks_of(bucket);
   room += {kRowWords * static_cast<std::int64_t>(runs.size()) + blocks, blocks, 0};
   room.grad_a_words = grad_a_words_alone(runs);
@@ -55,9 +55,9 @@ std::int64_t Holdings::grad_a_words_alone(std::span<const Run> runs) {
 
 std::int64_t Holdings::least_buckets() const {
   const std::int64_t blocks = pieces_->items();
-  const Room content{blocks + kRowWords * pieces_->row_count(), blocks,
-                     grid_.separate_grad_a ? kGradAWordsPerBlock * blocks : 0};
-  const Room most = capacity_ - header_;
+  const Capacity content{blocks + kRowWords * pieces_->row_count(), blocks,
+                         grid_.separate_grad_a ? kGradAWordsPerBlock * blocks : 0};
+  const Capacity most = capacity_ - header_;
   std::int64_t buckets = 1;
   const auto hold = [&buckets](std::int64_t all, std::int64_t each) {
     if (all > 0 && buckets > 0) buckets = each > 0 ? std::max(buckets, ceil_div(all, each)) : 0;
@@ -92,7 +92,7 @@ bool Holdings::holds(std::int64_t bucket, std::int32_t cell) const {
 }
 
 bool Holdings::may_take(std::int64_t bucket, std::int32_t cell) const {
-  const Room room = free(bucket);
+  const Capacity room = free(bucket);
   if (room.blocks < 1 || room.words < 1) return false;
   return room.words >= header_.words + kRowWords + 1 || holds(bucket, cell);
 }
@@ -123,8 +123,8 @@ std::int64_t Holdings::new_columns(const Run& run) const {
   return count;
 }
 
-Room Holdings::extra(const Run& run) const {
-  Room room = new_record_ ? header_ : Room{};
+Capacity Holdings::extra(const Run& run) const {
+  Capacity room = new_record_ ? header_ : Capacity{};
   room.words += run.count + (row_mark_[index(run.row)] == mark_ ? 0 : kRowWords);
   room.blocks += run.count;
   if (grid_.separate_grad_a)
@@ -134,7 +134,7 @@ Room Holdings::extra(const Run& run) const {
 
 template <class ColumnAt>
 std::int32_t Holdings::fitting(const Run& run, ColumnAt&& column_at) const {
-  const Room room = free(open_bucket_) - extra(run.prefix(0));
+  const Capacity room = free(open_bucket_) - extra(run.prefix(0));
   const auto most =
       std::max<std::int64_t>(0, std::min({std::int64_t{run.count}, room.words, room.blocks}));
   if (!grid_.separate_grad_a) return static_cast<std::int32_t>(most);
@@ -163,9 +163,9 @@ void Holdings::add(const Run& run) {
   mark(run);
 }
 
-Room Holdings::alone(const std::vector<Run>& runs) const {
+Capacity Holdings::alone(const std::vector<Run>& runs) const {
   if (runs.empty()) return {};
-  Room room = header_;
+  Capacity room = header_;
   for (const Run& run : runs) room += {kRowWords + run.count, run.count, 0};
   return room;
 }

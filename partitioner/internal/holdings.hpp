@@ -9,18 +9,18 @@
 
 namespace tessera::partitioner::internal {
 
-// Room is an amount of capacity, used or free. End markers are not counted.
-struct Room {
+// Capacity is an amount of space in a bucket, used or free. End markers are not counted.
+struct Capacity {
   std::int64_t words = 0, blocks = 0, grad_a_words = 0;
 
-  Room& operator+=(const Room& o) {
+  Capacity& operator+=(const Capacity& o) {
     words += o.words, blocks += o.blocks, grad_a_words += o.grad_a_words;
     return *this;
   }
-  friend Room operator-(const Room& a, const Room& b) {
+  friend Capacity operator-(const Capacity& a, const Capacity& b) {
     return {a.words - b.words, a.blocks - b.blocks, a.grad_a_words - b.grad_a_words};
   }
-  bool fits_in(const Room& o) const {
+  bool fits_in(const Capacity& o) const {
     return words <= o.words && blocks <= o.blocks && grad_a_words <= o.grad_a_words;
   }
 };
@@ -50,10 +50,10 @@ class Holdings {
   std::int32_t cell_of(std::int64_t bucket) const {
     return static_cast<std::int32_t>(bucket / grid_.splits.z);
   }
-  Room used(std::int64_t bucket) const { return used_[static_cast<std::size_t>(bucket)]; }
-  Room free(std::int64_t bucket) const { return capacity_ - used(bucket); }
-  Room capacity() const { return capacity_; }
-  Room header() const { return header_; }  // needed by one record without rows
+  Capacity used(std::int64_t bucket) const { return used_[static_cast<std::size_t>(bucket)]; }
+  Capacity free(std::int64_t bucket) const { return capacity_ - used(bucket); }
+  Capacity capacity() const { return capacity_; }
+  Capacity header() const { return header_; }  // needed by one record without rows
   bool overfull(std::int64_t bucket) const { return !used(bucket).fits_in(capacity_); }
   bool whole_home(std::int64_t bucket) const { return whole_[static_cast<std::size_t>(bucket)]; }
   const std::vector<Guest>& guests(std::int64_t bucket) const {
@@ -85,7 +85,7 @@ class Holdings {
 
   // Capacity that a record with exactly these runs needs; the runs must be of different rows. Words
   // and blocks only.
-  Room alone(const std::vector<Run>& runs) const;
+  Capacity alone(const std::vector<Run>& runs) const;
 
   // Separate GradA words that such a record needs, 0 without such buckets. Closes the open record.
   // O(blocks).
@@ -97,9 +97,9 @@ class Holdings {
   std::int64_t least_buckets() const;
 
  private:
-  Room home_room(std::int64_t bucket);
+  Capacity home_room(std::int64_t bucket);
   bool holds(std::int64_t bucket, std::int32_t cell) const;
-  Room extra(const Run& run) const;
+  Capacity extra(const Run& run) const;
   std::int64_t new_columns(const Run& run) const;
   void mark(const Run& run);
   template <class ColumnAt>
@@ -107,9 +107,9 @@ class Holdings {
 
   const Pieces* pieces_;
   TileGrid grid_;
-  Room capacity_;
-  Room header_;
-  std::vector<Room> home_, used_;
+  Capacity capacity_;
+  Capacity header_;
+  std::vector<Capacity> home_, used_;
   std::vector<bool> whole_;
   std::vector<std::vector<Guest>> guests_;
   std::vector<std::vector<std::int32_t>> guest_cells_;  // distinct, by arrival

@@ -169,7 +169,7 @@ class Placing {
 
   // Returns at least one, because separate GradA words are only counted when the rest is put back.
   std::int64_t must_leave(std::int64_t bucket) const {
-    Room room = holdings_.capacity() - holdings_.header();
+    Capacity room = holdings_.capacity() - holdings_.header();
     std::int64_t kept = 0;
     for (const Run& run : holdings_.pieces().runs_of(bucket)) {
       room.words -= kRowWords;

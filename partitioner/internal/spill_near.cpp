@@ -50,7 +50,7 @@ class Spilling {
 
   void sort_biggest_first(std::int64_t range) {
     const auto key = [&](const Leftover& l) {
-      const Room room = holdings_.alone(l.runs);
+      const Capacity room = holdings_.alone(l.runs);
       return std::tuple(l.bucket / range, -room.words, -room.blocks, l.bucket);
     };
     std::sort(left_.begin(), left_.end(),

@@ -40,14 +40,14 @@ std::int64_t most_blocks(const Lengths& lengths, std::int64_t words) {
   return blocks;
 }
 
-struct CellRoom {
-  Room used, free;
+struct CellCapacity {
+  Capacity used, free;
   bool overfull = false;
 };
 
-CellRoom room_of(const Holdings& holdings, std::int64_t cell) {
+CellCapacity room_of(const Holdings& holdings, std::int64_t cell) {
   const std::int64_t z = holdings.grid().splits.z;
-  CellRoom room;
+  CellCapacity room;
   for (std::int64_t b = cell * z; b < (cell + 1) * z; ++b) {
     room.used += holdings.used(b);
     room.free += holdings.free(b);
@@ -60,7 +60,7 @@ CellRoom room_of(const Holdings& holdings, std::int64_t cell) {
 
 Transport optimistic_model(const Holdings& holdings) {
   const TileGrid& grid = holdings.grid();
-  const Room capacity = holdings.capacity();
+  const Capacity capacity = holdings.capacity();
   const std::int64_t row_words =
       std::max<std::int64_t>(0, capacity.words - holdings.header().words);
   const std::int64_t width = grid.y_range(0).size() / grid.block.cols;
@@ -70,7 +70,7 @@ Transport optimistic_model(const Holdings& holdings) {
       std::min(capacity.blocks, full_rows * width + std::max<std::int64_t>(0, rest));
   Transport model{grid.splits, {}, {}, {}};
   for (std::int64_t cell = 0; cell < holdings.cells(); ++cell) {
-    const CellRoom room = room_of(holdings, cell);
+    const CellCapacity room = room_of(holdings, cell);
     std::int64_t most = room.used.blocks;
     if (room.overfull)
       most = std::min({most, grid.splits.z * capacity.blocks,
@@ -87,7 +87,7 @@ Transport likely_model(const Holdings& holdings, const Transport& optimistic) {
   const auto runs = pieces.run_count();
   Transport model = optimistic;
   for (std::size_t cell = 0; cell < model.blocks.size(); ++cell) {
-    const CellRoom room = room_of(holdings, static_cast<std::int64_t>(cell));
+    const CellCapacity room = room_of(holdings, static_cast<std::int64_t>(cell));
     const std::int64_t words = room.free.words - holdings.header().words;
     // A row of average length needs one word per block and kRowWords words.
     const std::int64_t in_words =

@@ -154,8 +154,9 @@ void check_backward(const Plan& plan, const Request& request, const Place& place
   const Plan& other = plan.backward.front();
   const Place item = place.item(0);
   require(other.backward.empty(), item.member("backward"), "a list of plans", "empty");
-  const auto [here, there] = two_problems(request.problem, plan.runs_transposed(Pass::GradW));
-  check_at(other, {there, request.machine, request.options}, item);
+  const auto [forward_problem, transposed_problem] =
+      two_problems(request.problem, plan.runs_transposed(Pass::GradW));
+  check_at(other, {transposed_problem, request.machine, request.options}, item);
 }
 
 void check_at(const Plan& plan, const Request& request, const Place& place) {

@@ -5,8 +5,8 @@
 
 #include "tessera/base/pattern_stats.hpp"
 #include "tessera/planner/internal/candidate.hpp"
+#include "tessera/planner/internal/capacity.hpp"
 #include "tessera/planner/internal/pattern_map.hpp"
-#include "tessera/planner/internal/room.hpp"
 
 namespace tessera::planner::internal {
 

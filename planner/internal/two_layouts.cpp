@@ -69,14 +69,15 @@ PlanResult plan_two_layouts(const Asked& asked, std::int64_t fewer_than, Search 
     best.evaluations += result.evaluations;
     return result;
   };
-  for (const bool grad_w_there : {false, true}) {
-    if (grad_w_there && !asked.problem.grad_w) break;
-    const auto [here, there] = two_problems(asked.problem, grad_w_there);
-    const PlanResult forward = find(here, asked.stats, fewer_than);
+  for (const bool grad_w_transposed : {false, true}) {
+    if (grad_w_transposed && !asked.problem.grad_w) break;
+    const auto [forward_problem, transposed_problem] =
+        two_problems(asked.problem, grad_w_transposed);
+    const PlanResult forward = find(forward_problem, asked.stats, fewer_than);
     if (forward.status != PlanStatus::Found) continue;
     const std::int64_t left =
         fewer_than == kUnbounded ? kUnbounded : fewer_than - forward.plan.cost.cycles.value;
-    const PlanResult backward = find(there, turned ? &*turned : nullptr, left);
+    const PlanResult backward = find(transposed_problem, turned ? &*turned : nullptr, left);
     if (backward.status != PlanStatus::Found) continue;
     auto plan =
         joined(forward.plan, backward.plan, asked.problem, asked.machine, forward.memory_bound);

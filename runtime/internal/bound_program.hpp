@@ -35,8 +35,8 @@ class BoundProgram {
 
   BufferId add_buffer(std::string name, bool resident = false);
 
-  // Adds a step in which `tiles` tiles take part; Load and Collect have no phase. Returns the number
-  // of its node.
+  // Adds a step in which `tiles` tiles take part; Load and Collect have no phase. Returns the
+  // number of its node.
   int step(NodeKind kind, std::optional<Phase> phase, Uses uses, Action action,
            std::int64_t tiles = 0);
 

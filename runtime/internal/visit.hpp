@@ -24,13 +24,14 @@ struct CheckedKernel {
   codelets::Kernel kernel;
 
   void operator()(TileId tile, const codelets::KernelArgs& args,
-                  const codelets::BucketRoom& room) const {
+                  const codelets::BucketCapacity& room) const {
     if (engine.is_faulty()) check(tile, args, room);
     kernel(args);
   }
 
  private:
-  void check(TileId tile, const codelets::KernelArgs& args, const codelets::BucketRoom& room) const;
+  void check(TileId tile, const codelets::KernelArgs& args,
+             const codelets::BucketCapacity& room) const;
 };
 
 // Returns rows of bytes as an operand of [rows][z] elements of `bytes_per_element` bytes.

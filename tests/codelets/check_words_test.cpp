@@ -12,7 +12,7 @@
 namespace tessera::test {
 namespace {
 
-using codelets::BucketRoom;
+using codelets::BucketCapacity;
 using codelets::WordsFault;
 
 // A case with the tables of workers that visits are priced by.
@@ -32,7 +32,7 @@ KernelCase case_with_tables(const KernelKey& key, std::uint64_t seed) {
   return c;
 }
 
-BucketRoom room_of(const KernelCase& c) {
+BucketCapacity room_of(const KernelCase& c) {
   return {std::int64_t(c.words.size()), std::int64_t(c.values.size())};
 }
 

@@ -8,8 +8,8 @@
 #include "tessera/base/matrix.hpp"
 #include "tessera/partitioner/buckets.hpp"
 #include "tessera/planner/planner.hpp"
-#include "tessera/runtime/dense_pass.hpp"
 #include "tessera/runtime/fully_connected.hpp"
+#include "tessera/runtime/spmm_pass.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/tools/tessera/table.hpp"
 
@@ -123,7 +123,7 @@ class Bench {
   const device::Machine& machine_;
   Executor& executor_;
   partitioner::TileGrid grid_;
-  runtime::DensePass pass_;
+  runtime::SpmmPass pass_;
   Matrix<Half> in_, out_;
 };
 

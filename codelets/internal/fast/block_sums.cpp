@@ -240,14 +240,14 @@ HWY_INLINE const float* as_floats(const In* values, std::int64_t count, float* r
 }
 
 template <class In>
-struct Room {
+struct Scratch {
   float floats[std::is_same_v<In, float> ? 1 : kMostBlockValues];
 };
 
 // Returns the blocks from `first` on: at most `most` of them, and no more than fit in `room` as
 // floats.
 template <class In, class Walk>
-HWY_INLINE BlockRun<In, Walk> run_of(const BlockSums<In>& args, const Walk& walk, Room<In>& room,
+HWY_INLINE BlockRun<In, Walk> run_of(const BlockSums<In>& args, const Walk& walk, Scratch<In>& room,
                                      std::int64_t first, std::int64_t most) {
   const std::int64_t area = args.rows * args.cols;
   const std::int64_t known = static_cast<std::int64_t>(args.columns.size()) - first;
@@ -272,7 +272,7 @@ inline constexpr std::int64_t kSharedInputRows = 128;
 // The sums of a block row stay in registers over some of its blocks.
 template <class In, class Walk>
 HWY_INLINE void forward_by(const BlockSums<In>& args, const Walk& walk) {
-  Room<In> room;
+  Scratch<In> room;
   const auto blocks = static_cast<std::int64_t>(args.columns.size());
   const std::int64_t most =
       Walk::kRows > 0 && static_cast<std::size_t>(Walk::kRows) <= square_height(Walk::kRows)
@@ -301,7 +301,7 @@ HWY_INLINE void forward(const BlockSums<In>& args) {
 // The sums of each block stay in registers over its rows.
 template <class In>
 HWY_INLINE void transposed(const BlockSums<In>& args) {
-  Room<In> room;
+  Scratch<In> room;
   const AnyWalk walk{.height = 1, .depth = args.cols, .terms = args.rows};
   const auto in_row = static_cast<std::uint32_t>(args.row);
   const auto blocks = static_cast<std::int64_t>(args.columns.size());

@@ -8,10 +8,10 @@
 
 #include "tessera/base/matrix.hpp"
 #include "tessera/planner/plan.hpp"
-#include "tessera/runtime/dense_pass.hpp"
 #include "tessera/runtime/grad_w_pass.hpp"
 #include "tessera/runtime/internal/layer_weights.hpp"
 #include "tessera/runtime/internal/padded.hpp"
+#include "tessera/runtime/spmm_pass.hpp"
 #include "tessera/verify/verify.hpp"
 
 namespace tessera::runtime::internal {
@@ -25,12 +25,12 @@ void check_operand(const char* name, std::int64_t rows, std::int64_t cols, const
                    std::int64_t Dims::*side);
 
 // A layer whose passes share one layout of the weights: the buckets, and the programs of its
-// passes. FullyConnected has one of these, or two (other_layout.hpp).
-class OneLayout {
+// passes. FullyConnected has one of these, or two (transposed_layout.hpp).
+class LayoutPasses {
  public:
   // The constructor of FullyConnected, for a plan with one layout.
-  OneLayout(const Problem& problem, const planner::Plan& plan, const device::Machine& machine,
-            device::ExchangeMode mode, Executor& executor);
+  LayoutPasses(const Problem& problem, const planner::Plan& plan, const device::Machine& machine,
+               device::ExchangeMode mode, Executor& executor);
 
   const Problem& problem() const { return problem_; }
   const partitioner::TileGrid& grid() const { return grid_; }
@@ -63,7 +63,7 @@ class OneLayout {
   Bytes word_bytes() const;
 
  private:
-  // Calls `ask` with the DensePass or GradWPass that runs `pass`.
+  // Calls `ask` with the SpmmPass or GradWPass that runs `pass`.
   template <class Ask>
   auto of(Pass pass, Ask&& ask) const;
 
@@ -75,7 +75,7 @@ class OneLayout {
   Problem problem_;
   partitioner::TileGrid grid_;  // of one group
   LayerWeights weights_;
-  std::optional<DensePass> fwd_, grad_a_;
+  std::optional<SpmmPass> fwd_, grad_a_;
   std::optional<GradWPass> grad_w_;
   // Reused from call to call: operands in the program's size, by side, and gradients in bucket
   // order.
@@ -83,7 +83,7 @@ class OneLayout {
   std::vector<std::byte> in_order_;
 };
 
-// Returns OneLayout::memory of such a layer without the check that a tile can hold it.
+// Returns LayoutPasses::memory of such a layer without the check that a tile can hold it.
 device::MemoryUse memory_of_one(const Problem& problem, const planner::Plan& plan,
                                 const device::Machine& machine, Pass pass);
 

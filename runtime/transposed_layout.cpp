@@ -1,4 +1,4 @@
-#include "tessera/runtime/internal/other_layout.hpp"
+#include "tessera/runtime/internal/transposed_layout.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -19,10 +19,10 @@ std::optional<partitioner::Misfit> turned_name(std::optional<partitioner::Misfit
 
 }  // namespace
 
-OtherLayout::OtherLayout(OneLayout layout, RehomePass rehome)
+TransposedLayout::TransposedLayout(LayoutPasses layout, RehomePass rehome)
     : layout_(std::move(layout)), rehome_(std::move(rehome)) {}
 
-std::optional<partitioner::Misfit> OtherLayout::encode(
+std::optional<partitioner::Misfit> TransposedLayout::encode(
     std::span<const sparse::CheckedCsr<float>> weights, const partitioner::EncodeOptions& options) {
   std::vector<sparse::CheckedCsr<float>> turned;
   next_places_.clear();
@@ -33,14 +33,14 @@ std::optional<partitioner::Misfit> OtherLayout::encode(
   return turned_name(layout_.weights().encode(turned, options));
 }
 
-void OtherLayout::take() {
+void TransposedLayout::take() {
   layout_.weights().take();
   places_.swap(next_places_);
   has_tables_ = false;
 }
 
-std::optional<partitioner::Misfit> OtherLayout::update(const sparse::PatternChange& change,
-                                                       std::int64_t group) {
+std::optional<partitioner::Misfit> TransposedLayout::update(const sparse::PatternChange& change,
+                                                            std::int64_t group) {
   sparse::PatternChange turned = change;
   for (auto* blocks : {&turned.removed, &turned.added})
     for (sparse::BlockAt& at : *blocks) std::swap(at.row, at.col);
@@ -50,7 +50,7 @@ std::optional<partitioner::Misfit> OtherLayout::update(const sparse::PatternChan
   return std::nullopt;
 }
 
-void OtherLayout::set_values(std::span<const float> values, std::int64_t group) {
+void TransposedLayout::set_values(std::span<const float> values, std::int64_t group) {
   const std::vector<std::int64_t>& places = places_[std::size_t(group)];
   turned_values_.resize(places.size());
   for (std::size_t i = 0; i < places.size(); ++i)
@@ -58,7 +58,7 @@ void OtherLayout::set_values(std::span<const float> values, std::int64_t group) 
   layout_.weights().set_values(turned_values_, group);
 }
 
-void OtherLayout::make_tables(const LayerWeights& first) {
+void TransposedLayout::make_tables(const LayerWeights& first) {
   if (has_tables_) return;
   for (std::size_t g = 0; g < places_.size(); ++g) {
     const auto group = std::int64_t(g);
@@ -72,7 +72,7 @@ void OtherLayout::make_tables(const LayerWeights& first) {
 }
 
 // A fault in a later step is left to the pass.
-bool OtherLayout::bring_values(const LayerWeights& first, const RunOptions& options) {
+bool TransposedLayout::bring_values(const LayerWeights& first, const RunOptions& options) {
   make_tables(first);
   RunOptions own{.stop = options.stop, .progress = options.progress};
   if (options.tiles != nullptr) own.tiles = &way_tiles_;
@@ -112,8 +112,9 @@ void join(const device::Ledger& first, const device::Ledger& second, device::Led
 }  // namespace
 
 template <class T>
-bool OtherLayout::grad_a(const LayerWeights& first, MatrixView<const T> q_grad,
-                         MatrixView<T> s_grad, const RunOptions& options, device::Ledger& ledger) {
+bool TransposedLayout::grad_a(const LayerWeights& first, MatrixView<const T> q_grad,
+                              MatrixView<T> s_grad, const RunOptions& options,
+                              device::Ledger& ledger) {
   own_.steps.clear();
   if (options.tiles != nullptr) *options.tiles = {};
   bool finished = bring_values(first, options);
@@ -131,9 +132,9 @@ bool OtherLayout::grad_a(const LayerWeights& first, MatrixView<const T> q_grad,
 }
 
 template <class T>
-bool OtherLayout::grad_w(const LayerWeights& first, MatrixView<const T> q_grad,
-                         MatrixView<const T> s, std::span<sparse::Csr<float>> gradients,
-                         const RunOptions& options, device::Ledger& ledger) {
+bool TransposedLayout::grad_w(const LayerWeights& first, MatrixView<const T> q_grad,
+                              MatrixView<const T> s, std::span<sparse::Csr<float>> gradients,
+                              const RunOptions& options, device::Ledger& ledger) {
   turned_.resize(gradients.size());
   // transpose(dR) = S * transpose(dQ), so this layout computes its gradient with operands swapped.
   if (!layout_.gradient<T>(s, q_grad, turned_, options, ledger)) return false;
@@ -145,12 +146,12 @@ bool OtherLayout::grad_w(const LayerWeights& first, MatrixView<const T> q_grad,
   return true;
 }
 
-#define TESSERA_OTHER_LAYOUT(T)                                                                    \
-  template bool OtherLayout::grad_a(const LayerWeights&, MatrixView<const T>, MatrixView<T>,       \
-                                    const RunOptions&, device::Ledger&);                           \
-  template bool OtherLayout::grad_w(const LayerWeights&, MatrixView<const T>, MatrixView<const T>, \
-                                    std::span<sparse::Csr<float>>, const RunOptions&,              \
-                                    device::Ledger&);
+#define TESSERA_OTHER_LAYOUT(T)                                                                   \
+  template bool TransposedLayout::grad_a(const LayerWeights&, MatrixView<const T>, MatrixView<T>, \
+                                         const RunOptions&, device::Ledger&);                     \
+  template bool TransposedLayout::grad_w(const LayerWeights&, MatrixView<const T>,                \
+                                         MatrixView<const T>, std::span<sparse::Csr<float>>,      \
+                                         const RunOptions&, device::Ledger&);
 TESSERA_OTHER_LAYOUT(float)
 TESSERA_OTHER_LAYOUT(Half)
 TESSERA_OTHER_LAYOUT(BFloat16)

@@ -1,4 +1,4 @@
-#include "tessera/runtime/dense_pass.hpp"
+#include "tessera/runtime/spmm_pass.hpp"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 #include "tessera/base/int_math.hpp"
 #include "tessera/codelets/bucket_layout.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
-#include "tessera/runtime/internal/dense_state.hpp"
+#include "tessera/runtime/internal/spmm_state.hpp"
 
 namespace tessera::runtime {
 
@@ -18,9 +18,8 @@ using device::Gather;
 using device::SlotKind;
 using internal::BucketSlots;
 
-DensePass::State::State(const PassSpec& s, const device::Machine& machine,
-                        device::ExchangeMode mode, Executor& executor,
-                        OperandHomes homes_of_operands)
+SpmmPass::State::State(const PassSpec& s, const device::Machine& machine, device::ExchangeMode mode,
+                       Executor& executor, OperandHomes homes_of_operands)
     : spec(s),
       operands(homes_of_operands),
       role{s.method == codelets::Method::ElementFwd || s.method == codelets::Method::BlockFwd},
@@ -40,7 +39,7 @@ DensePass::State::State(const PassSpec& s, const device::Machine& machine,
   add_slots();
 }
 
-PassForm DensePass::State::form() const {
+PassForm SpmmPass::State::form() const {
   const Dims& splits = spec.grid.splits;
   return {.pass = role.forward ? Pass::Fwd : Pass::GradA,
           .parts = {spec.groups, role.out_parts(splits), role.in_parts(splits), splits.z},
@@ -49,7 +48,7 @@ PassForm DensePass::State::form() const {
           .casts = spec.partials_type != spec.data_type()};
 }
 
-void DensePass::State::seal() {
+void SpmmPass::State::seal() {
   bound.seal(engine);
   travelling.prepare(bound, engine, homes);
   reduction.prepare(bound, engine);
@@ -57,12 +56,12 @@ void DensePass::State::seal() {
   bound.set_moves(prearrange_node, prearrange.moved);
 }
 
-bool DensePass::State::turns_blocks() const {
+bool SpmmPass::State::turns_blocks() const {
   const BlockShape block = spec.grid.block;
   return spec.method == codelets::Method::BlockTranspose && block.rows > 1 && block.cols > 1;
 }
 
-void DensePass::State::add_slots() {
+void SpmmPass::State::add_slots() {
   homes = internal::add_home_buckets(bound, engine, map, shape, use.home);
   for (const TileId tile : all) {
     const Cell c = map.cell(tile);
@@ -91,7 +90,7 @@ void DensePass::State::add_slots() {
 }
 
 // A column has the tiles that share a part of the result and a part of z.
-std::vector<internal::ReductionColumn> DensePass::State::columns() const {
+std::vector<internal::ReductionColumn> SpmmPass::State::columns() const {
   std::vector<internal::ReductionColumn> result;
   for (const TileId first : all) {
     const Cell c = map.cell(first);
@@ -110,7 +109,7 @@ std::vector<internal::ReductionColumn> DensePass::State::columns() const {
 
 // Returns the number of tiles that hold a part of a slice if the operand [group][z][rows] is spread
 // over all tiles in equal runs.
-std::int64_t DensePass::State::linear_senders(Range rows, Cell c) const {
+std::int64_t SpmmPass::State::linear_senders(Range rows, Cell c) const {
   const std::int64_t all_rows = role.all_in_rows(spec.grid.size);
   const std::int64_t elements = spec.groups * spec.grid.size.z * all_rows;
   constexpr std::int64_t kLeastBytes = 128;  // PopSparse's mapInput
@@ -127,7 +126,7 @@ std::int64_t DensePass::State::linear_senders(Range rows, Cell c) const {
   return senders;
 }
 
-std::vector<Gather> DensePass::State::prearrange_gathers() const {
+std::vector<Gather> SpmmPass::State::prearrange_gathers() const {
   std::vector<Gather> gathers;
   for (const TileId first : all) {
     const Cell c = map.cell(first);
@@ -149,7 +148,7 @@ std::vector<Gather> DensePass::State::prearrange_gathers() const {
 }
 
 // Adds the gathers that send a tile's bucket to the other tiles of its cell.
-void DensePass::State::add_bucket_gathers(TileId tile, std::vector<Gather>& gathers) const {
+void SpmmPass::State::add_bucket_gathers(TileId tile, std::vector<Gather>& gathers) const {
   const Cell c = map.cell(tile);
   const BucketSlots home = homes[std::size_t(tile.value)];
   Gather meta{{{home.meta, {0, 1}}}, {}}, payload{{{home.payload, {0, 1}}}, {}};
@@ -164,7 +163,7 @@ void DensePass::State::add_bucket_gathers(TileId tile, std::vector<Gather>& gath
   gathers.push_back(std::move(payload));
 }
 
-void DensePass::State::load() {
+void SpmmPass::State::load() {
   internal::load_home_buckets(engine, map, shape, homes, image);
   loop.load(engine, image.travel_words);
   for (const TileId tile : all) {
@@ -181,15 +180,15 @@ void DensePass::State::load() {
 
 // Each tile transposes the blocks of its own bucket before the buckets travel. This charges the
 // cycles only, because our kernels read the blocks in place.
-void DensePass::State::transpose() {
+void SpmmPass::State::transpose() {
   engine.compute(Phase::Transpose, all, [&](const device::Tile&) {
     return codelets::transpose_blocks_cycles(spec.grid.blocks, spec.grid.block, spec.data_type(),
                                              engine.machine().workers);
   });
 }
 
-Cycles DensePass::State::visit(const device::Tile& tile,
-                               std::span<const BucketSlots> buckets) const {
+Cycles SpmmPass::State::visit(const device::Tile& tile,
+                              std::span<const BucketSlots> buckets) const {
   const Cell c = map.cell(tile.id());
   const TileSlots& slots = tiles[std::size_t(tile.id().value)];
   codelets::KernelArgs args;
@@ -209,7 +208,7 @@ Cycles DensePass::State::visit(const device::Tile& tile,
   return internal::visit_cycles(spec, engine.machine(), words.all(), args.sub_group);
 }
 
-void DensePass::State::distribute() {
+void SpmmPass::State::distribute() {
   engine.compute(Phase::Distribute, all, [&](const device::Tile& tile) {
     const TileSlots& slots = tiles[std::size_t(tile.id().value)];
     const device::ByteRows partial = tile.view(slots.partial);
@@ -219,14 +218,14 @@ void DensePass::State::distribute() {
   });
 }
 
-void DensePass::State::visit_arrived() {
+void SpmmPass::State::visit_arrived() {
   engine.compute(Phase::Propagate, all, [&](const device::Tile& tile) {
     const BucketSlots arrived = travelling.current(tile.id());
     return visit(tile, {&arrived, 1});
   });
 }
 
-void DensePass::State::collect() const {
+void SpmmPass::State::collect() const {
   const std::int64_t element = bytes_of(spec.data_type());
   for (const internal::ReducedShare& share : reduction.shares()) {
     const Cell c = map.cell(share.tile);
@@ -245,26 +244,26 @@ void DensePass::State::collect() const {
   }
 }
 
-DensePass::DensePass(const PassSpec& spec, const device::Machine& machine,
-                     device::ExchangeMode mode, Executor& executor, OperandHomes homes)
+SpmmPass::SpmmPass(const PassSpec& spec, const device::Machine& machine, device::ExchangeMode mode,
+                   Executor& executor, OperandHomes homes)
     : state_(std::make_unique<State>(spec, machine, mode, executor, homes)) {
   state_->seal();
 }
-DensePass::~DensePass() = default;
-DensePass::DensePass(DensePass&&) noexcept = default;
+SpmmPass::~SpmmPass() = default;
+SpmmPass::SpmmPass(SpmmPass&&) noexcept = default;
 
-Bytes DensePass::high_water() const { return state_->engine.high_water(); }
-device::MemoryUse DensePass::memory() const { return state_->bound.memory(state_->engine); }
-const Program& DensePass::program() const { return state_->bound.program(); }
+Bytes SpmmPass::high_water() const { return state_->engine.high_water(); }
+device::MemoryUse SpmmPass::memory() const { return state_->bound.memory(state_->engine); }
+const Program& SpmmPass::program() const { return state_->bound.program(); }
 
-device::MemoryUse DensePass::memory_of(const PassSpec& spec, const device::Machine& machine) {
+device::MemoryUse SpmmPass::memory_of(const PassSpec& spec, const device::Machine& machine) {
   const auto executor = make_executor(ExecutorKind::Threads, 1);
   const State state(spec, machine, device::ExchangeMode::Share, *executor);
   return state.bound.memory(state.engine);
 }
 
-bool DensePass::run(const BucketImage& image, device::ByteRows in, device::ByteRows out,
-                    const RunOptions& options, device::Ledger& ledger) {
+bool SpmmPass::run(const BucketImage& image, device::ByteRows in, device::ByteRows out,
+                   const RunOptions& options, device::Ledger& ledger) {
   TESSERA_ASSERT(image.fits(state_->spec));
   state_->image = image;
   state_->host_in = in;

@@ -9,7 +9,7 @@
 namespace tessera::runtime::internal {
 
 // The axes of a dense pass: Fwd reads along y and writes along x, GradA the opposite.
-struct DenseRole {
+struct SpmmRole {
   bool forward;
 
   Range in_rows(const partitioner::TileGrid& grid, Cell c) const {

@@ -1,8 +1,8 @@
-#include "tessera/runtime/internal/dense_state.hpp"
+#include "tessera/runtime/internal/spmm_state.hpp"
 
 namespace tessera::runtime {
 
-void DensePass::State::declare_buffers() {
+void SpmmPass::State::declare_buffers() {
   use.home = {bound.add_buffer("bucket words", /*resident=*/true),
               bound.add_buffer("bucket values", /*resident=*/true)};
   use.in = bound.add_buffer("operand");
@@ -17,13 +17,13 @@ void DensePass::State::declare_buffers() {
 
 // Returns the buffers of a tile's own bucket that a visit reads. If blocks are transposed, these
 // are the transposed values, and those at home as well, because our kernels read them there.
-std::vector<BufferId> DensePass::State::visited_buckets() const {
+std::vector<BufferId> SpmmPass::State::visited_buckets() const {
   std::vector<BufferId> ids{use.home.words, use.home.payload};
   if (turns_blocks()) ids.push_back(use.turned);
   return ids;
 }
 
-void DensePass::State::declare_propagation() {
+void SpmmPass::State::declare_propagation() {
   if (!loop.possible()) return;
   loop.declare_loops(bound, engine, [&] {
     travelling.declare_move(bound, engine, visited_buckets());
@@ -38,7 +38,7 @@ void DensePass::State::declare_propagation() {
   });
 }
 
-void DensePass::State::declare() {
+void SpmmPass::State::declare() {
   declare_buffers();
   const bool shares = !in_is_here(), copies = spec.grid.splits.z > 1;
   internal::Uses loaded{{}, {use.home.words, use.home.payload, shares ? use.in_home : use.in}};

@@ -1,4 +1,4 @@
-#include "tessera/runtime/internal/one_layout.hpp"
+#include "tessera/runtime/internal/layout_passes.hpp"
 
 #include <fmt/format.h>
 
@@ -52,8 +52,9 @@ void check_operand(const char* name, std::int64_t rows, std::int64_t cols, const
                                                         name, rows, cols, wanted, problem.size.z));
 }
 
-OneLayout::OneLayout(const Problem& problem, const planner::Plan& plan,
-                     const device::Machine& machine, device::ExchangeMode mode, Executor& executor)
+LayoutPasses::LayoutPasses(const Problem& problem, const planner::Plan& plan,
+                           const device::Machine& machine, device::ExchangeMode mode,
+                           Executor& executor)
     : problem_(problem),
       grid_(checked_grid(problem, plan, machine)),
       weights_(problem, grid_, executor) {
@@ -65,12 +66,12 @@ OneLayout::OneLayout(const Problem& problem, const planner::Plan& plan,
                     mode, executor);
 }
 
-bool OneLayout::has(Pass pass) const {
+bool LayoutPasses::has(Pass pass) const {
   return pass == Pass::Fwd || (pass == Pass::GradA ? grad_a_.has_value() : grad_w_.has_value());
 }
 
 // The number of partial sums of a result is the number of cells along the summed axis.
-verify::Rounding OneLayout::rounding(Pass pass) const {
+verify::Rounding LayoutPasses::rounding(Pass pass) const {
   const Dims& splits = grid_.splits;
   const std::int64_t partials = pass == Pass::Fwd     ? splits.y
                                 : pass == Pass::GradA ? splits.x
@@ -79,20 +80,20 @@ verify::Rounding OneLayout::rounding(Pass pass) const {
 }
 
 template <class T>
-Padded<T> OneLayout::operand(const char* name, MatrixView<T> view, std::int64_t Dims::*side) {
+Padded<T> LayoutPasses::operand(const char* name, MatrixView<T> view, std::int64_t Dims::*side) {
   check_operand(name, view.rows, view.cols, problem_, side);
   return {view, problem_.size.g, grid_.size.*side, grid_.size.z, copies_[side == &Dims::x ? 0 : 1]};
 }
 
 template <class T>
-bool OneLayout::product(Pass pass, MatrixView<const T> in, MatrixView<T> out,
-                        const RunOptions& options, device::Ledger& ledger,
-                        const std::byte* values) {
+bool LayoutPasses::product(Pass pass, MatrixView<const T> in, MatrixView<T> out,
+                           const RunOptions& options, device::Ledger& ledger,
+                           const std::byte* values) {
   const bool forward = pass == Pass::Fwd;
   auto from = operand(forward ? "s" : "q_grad", in, forward ? &Dims::y : &Dims::x);
   auto to = operand(forward ? "q" : "s_grad", out, forward ? &Dims::x : &Dims::y);
   from.read();
-  DensePass& program = forward ? *fwd_ : *grad_a_;
+  SpmmPass& program = forward ? *fwd_ : *grad_a_;
   BucketImage image = weights_.image();
   if (values != nullptr) image.values = values;
   if (!program.run(image, from.bytes(), to.bytes(), options, ledger)) return false;
@@ -103,9 +104,9 @@ bool OneLayout::product(Pass pass, MatrixView<const T> in, MatrixView<T> out,
 }
 
 template <class T>
-bool OneLayout::gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
-                         std::span<sparse::Csr<float>> gradients, const RunOptions& options,
-                         device::Ledger& ledger) {
+bool LayoutPasses::gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
+                            std::span<sparse::Csr<float>> gradients, const RunOptions& options,
+                            device::Ledger& ledger) {
   const std::int64_t groups = problem_.size.g;
   if (std::ssize(gradients) != groups)
     throw Error(
@@ -130,32 +131,32 @@ bool OneLayout::gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
 }
 
 template <class Ask>
-auto OneLayout::of(Pass pass, Ask&& ask) const {
+auto LayoutPasses::of(Pass pass, Ask&& ask) const {
   if (!has(pass)) throw_no_pass(pass);
   if (pass == Pass::GradW) return ask(*grad_w_);
   return ask(pass == Pass::Fwd ? *fwd_ : *grad_a_);
 }
 
-const Program& OneLayout::program(Pass pass) const {
+const Program& LayoutPasses::program(Pass pass) const {
   return *of(pass, [](const auto& p) { return &p.program(); });
 }
 
-device::MemoryUse OneLayout::memory(Pass pass) const {
+device::MemoryUse LayoutPasses::memory(Pass pass) const {
   return of(pass, [](const auto& p) { return p.memory(); });
 }
 
-Bytes OneLayout::high_water() const {
+Bytes LayoutPasses::high_water() const {
   Bytes most;
   for (const Pass pass : {Pass::Fwd, Pass::GradA, Pass::GradW})
     if (has(pass)) most = std::max(most, of(pass, [](const auto& p) { return p.high_water(); }));
   return most;
 }
 
-Bytes OneLayout::word_bytes() const {
+Bytes LayoutPasses::word_bytes() const {
   return Bytes((grid_.meta_words + grid_.grad_a_words) * grid_.word_bits / 8);
 }
 
-Bytes OneLayout::bucket_bytes() const {
+Bytes LayoutPasses::bucket_bytes() const {
   return word_bytes() + Bytes(grid_.blocks * grid_.block.area() * bytes_of(grid_.data_type));
 }
 
@@ -166,15 +167,15 @@ device::MemoryUse memory_of_one(const Problem& problem, const planner::Plan& pla
   if (!has_pass) throw_no_pass(pass);
   const PassSpec spec = spec_of(problem, plan, checked_grid(problem, plan, machine), pass);
   return pass == Pass::GradW ? GradWPass::memory_of(spec, grad_w_exchange(plan), machine)
-                             : DensePass::memory_of(spec, machine);
+                             : SpmmPass::memory_of(spec, machine);
 }
 
-#define TESSERA_ONE_LAYOUT(T)                                                                   \
-  template bool OneLayout::product(Pass, MatrixView<const T>, MatrixView<T>, const RunOptions&, \
-                                   device::Ledger&, const std::byte*);                          \
-  template bool OneLayout::gradient(MatrixView<const T>, MatrixView<const T>,                   \
-                                    std::span<sparse::Csr<float>>, const RunOptions&,           \
-                                    device::Ledger&);
+#define TESSERA_ONE_LAYOUT(T)                                                                      \
+  template bool LayoutPasses::product(Pass, MatrixView<const T>, MatrixView<T>, const RunOptions&, \
+                                      device::Ledger&, const std::byte*);                          \
+  template bool LayoutPasses::gradient(MatrixView<const T>, MatrixView<const T>,                   \
+                                       std::span<sparse::Csr<float>>, const RunOptions&,           \
+                                       device::Ledger&);
 TESSERA_ONE_LAYOUT(float)
 TESSERA_ONE_LAYOUT(Half)
 TESSERA_ONE_LAYOUT(BFloat16)

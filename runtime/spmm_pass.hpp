@@ -34,16 +34,16 @@ enum class OperandHomes { Sharers, Linear };
 //   reduce       adds up the partials of all sharing tiles for the tile's own share, in tile order,
 //                and casts them to the layer's type. One exchange and one compute step.
 //
-// A DensePass is built once for a plan and runs any pattern encoded for the same grid. Only one run
+// A SpmmPass is built once for a plan and runs any pattern encoded for the same grid. Only one run
 // may be active at a time.
-class DensePass {
+class SpmmPass {
  public:
   // Throws Error{LimitExceeded} if the memory of a tile cannot hold the program. The executor must
   // outlive the pass.
-  DensePass(const PassSpec& spec, const device::Machine& machine, device::ExchangeMode mode,
-            Executor& executor, OperandHomes homes = OperandHomes::Sharers);
-  ~DensePass();
-  DensePass(DensePass&&) noexcept;
+  SpmmPass(const PassSpec& spec, const device::Machine& machine, device::ExchangeMode mode,
+           Executor& executor, OperandHomes homes = OperandHomes::Sharers);
+  ~SpmmPass();
+  SpmmPass(SpmmPass&&) noexcept;
 
   // Computes `out` [groups * out rows][z] from `in` [groups * in rows][z]. Both are in the layer's
   // type, have the padded sizes of the grid and are contiguous along z. Returns false if

@@ -7,7 +7,7 @@
 
 #include "tessera/base/pass.hpp"
 #include "tessera/device/ledger.hpp"
-#include "tessera/runtime/internal/one_layout.hpp"
+#include "tessera/runtime/internal/layout_passes.hpp"
 #include "tessera/runtime/internal/rehome.hpp"
 
 namespace tessera::runtime::internal {
@@ -15,14 +15,14 @@ namespace tessera::runtime::internal {
 // The transposed layout, which a layer may have beside its forward layout: it holds transpose(R),
 // its Fwd is the layer's GradA, and it may run GradW too. A caller that changes the weights must
 // change them in both layouts.
-class OtherLayout {
+class TransposedLayout {
  public:
   // `layout` is the layer of the transpose (planner::two_problems); `rehome` moves the values of
   // the forward layout to it.
-  OtherLayout(OneLayout layout, RehomePass rehome);
+  TransposedLayout(LayoutPasses layout, RehomePass rehome);
 
-  OneLayout& layout() { return layout_; }
-  const OneLayout& layout() const { return layout_; }
+  LayoutPasses& layout() { return layout_; }
+  const LayoutPasses& layout() const { return layout_; }
   bool runs_grad_w() const { return layout_.has(Pass::GradW); }
   const RehomePass& rehome() const { return rehome_; }
 
@@ -55,7 +55,7 @@ class OtherLayout {
   void make_tables(const LayerWeights& first);
   bool bring_values(const LayerWeights& first, const RunOptions& options);
 
-  OneLayout layout_;
+  LayoutPasses layout_;
   RehomePass rehome_;
   bool has_tables_ = false;
   // [groups][values of R]: the position of each value in transpose(R), for the current weights and

@@ -3,20 +3,20 @@
 #include <vector>
 
 #include "tessera/codelets/kernel.hpp"
-#include "tessera/runtime/dense_pass.hpp"
 #include "tessera/runtime/internal/bound_program.hpp"
-#include "tessera/runtime/internal/dense_role.hpp"
 #include "tessera/runtime/internal/home_buckets.hpp"
 #include "tessera/runtime/internal/reduce.hpp"
+#include "tessera/runtime/internal/spmm_role.hpp"
 #include "tessera/runtime/internal/travel_loop.hpp"
 #include "tessera/runtime/internal/travelling_buckets.hpp"
 #include "tessera/runtime/internal/visit.hpp"
+#include "tessera/runtime/spmm_pass.hpp"
 
 namespace tessera::runtime {
 
 // A dense pass on its machine. The constructor declares the program and adds the slots; seal()
 // checks the memory and prepares the exchanges.
-struct DensePass::State {
+struct SpmmPass::State {
   // The slots of one tile, without its travelling buckets.
   struct TileSlots {
     device::SlotId in_home, in, partial;
@@ -42,7 +42,7 @@ struct DensePass::State {
 
   PassForm form() const;
 
-  // These declare buffers and nodes (dense_program.cpp).
+  // These declare buffers and nodes (spmm_program.cpp).
   void declare();
   void declare_buffers();
   std::vector<BufferId> visited_buckets() const;
@@ -64,7 +64,7 @@ struct DensePass::State {
 
   PassSpec spec;
   OperandHomes operands;
-  internal::DenseRole role;
+  internal::SpmmRole role;
   internal::BoundProgram bound;
   device::Engine engine;
   TileMap map;

@@ -1,4 +1,4 @@
-#include "tessera/planner/internal/room.hpp"
+#include "tessera/planner/internal/capacity.hpp"
 
 #include <algorithm>
 #include <array>
