@@ -10,7 +10,7 @@
 
 namespace tessera::device {
 
-// The machine name that stands for this computer in the tools. load_machine refuses it.
+// The machine name of this computer in the tools. load_machine refuses it.
 inline constexpr const char* kHostMachine = "host";
 
 // The description of a tile machine: all figures that the planner, the partitioner and the engine

@@ -26,7 +26,7 @@ namespace tessera::tools::internal {
 // for a file that cannot be read and for an open quote.
 std::vector<std::string> expand_words(const CLI::App& app, const std::vector<std::string>& words);
 
-// Splits a text into words by the rules for files above. `name` stands for the text in messages.
+// Splits a text into words by the rules for files above. Messages call the text `name`.
 std::vector<std::string> split_words(const std::string& text, const std::string& name);
 
 // Adds --version and parses the command line. Prints help, the version, usage errors, and for

@@ -112,7 +112,7 @@ void encode_and_run(const Arguments& a, const Weights& weights, HostRun& run,
                     internal::Progress& progress) {
   progress.set("encoding");
   report::HostReport& report = run.report;
-  // The rates come first, because measuring them uses a thread of its own.
+  // The rates come first, because measuring them starts a thread.
   const host::FoundRates found = host::find_host_rates(host_rates_path());
   if (found.origin != host::RatesOrigin::Default) report.thread_peak_flops = found.rates.peak_flops;
   if (!found.note.empty()) run.context.notes.push_back(found.note);
