@@ -136,7 +136,7 @@ double spill_probability(const TileGrid& grid, double density) {
                       grid.y_range(last_y ? grid.splits.y - 1 : 0));
       log_fits += static_cast<double>(x * y) * std::log(cell.fits(places, blocks));
     }
-  return std::clamp(-std::expm1(log_fits), 0.0, 1.0);
+  return std::clamp(std::abs(std::expm1(log_fits)), 0.0, 1.0);
 }
 
 double capacity_factor_for(const TileGrid& grid, double density, double wanted) {

@@ -65,7 +65,18 @@ TEST(PlanExplanation, FollowsThePlan) {
   EXPECT_EQ(with.exit, 0) << with.err;
   // Lines that are too long for a page go on in the next one.
   EXPECT_EQ(std::regex_replace(with.out, std::regex("\n( {6}| {11})(?! )"), " "),
-            plain.out + "\n" + explained(small_layer()));
+            plain.out + "\n" + explained(small_layer()) +
+                "spilling   a uniform random pattern of this density spills with probability 0\n");
+}
+
+TEST(PlanExplanation, SaysHowMuchCapacityMakesSpillsRare) {
+  const test::Outcome tight =
+      test::run({TESSERA_TOOL, "plan", "--input-size=512", "--output-size=512", "--density=0.01",
+                 "--batch-size=64", "--tiles-per-ipu=64", "--single-phase=fwd", "--explain",
+                 "--matmul-options={\"metaInfoBucketOversizeProportion\":0.02}",
+                 "--plan-constraints={\"useDense\":false}"});
+  EXPECT_EQ(tight.exit, 0) << tight.err;
+  EXPECT_THAT(tight.out, HasSubstr("spills with probability 1; with 1.41 times the"));
 }
 
 TEST(PlanExplanation, IsAMemberOfTheJsonThatReadersSkip) {
@@ -89,6 +100,7 @@ TEST(PlanExplanation, KnowsThePatternOfAMatrix) {
       test::run({TESSERA_TOOL, "plan", matrix, "--batch-size=4", "--tiles-per-ipu=4", "--explain"});
   EXPECT_EQ(outcome.exit, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("\nrunners-up\n"));
+  EXPECT_THAT(outcome.out, testing::Not(HasSubstr("\nspilling ")));
 }
 
 TEST(PlanExplanation, GoesWithNoTable) {
