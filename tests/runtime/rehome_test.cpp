@@ -26,10 +26,10 @@ class BothLayouts {
   BothLayouts(const TwoLayouts& two, bool spilled, Executor& executor)
       : two_(two),
         problems_(planner::two_problems(two.problem, false)),
-        from_(tile_grid(problems_.here, two.plan, two.machine)),
-        to_(tile_grid(problems_.there, two.plan.backward.front(), two.machine)),
-        first_(problems_.here, from_, executor),
-        second_(problems_.there, to_, executor),
+        from_(tile_grid(problems_.forward, two.plan, two.machine)),
+        to_(tile_grid(problems_.transposed, two.plan.backward.front(), two.machine)),
+        first_(problems_.forward, from_, executor),
+        second_(problems_.transposed, to_, executor),
         executor_(executor) {
     const Dims size = two.problem.size;
     for (std::int64_t g = 0; g < size.g; ++g) {

@@ -58,11 +58,11 @@ testing::AssertionResult refused(Given<Index> given, const std::string& text) {
 }
 
 template <class Index>
-class sparse::Compressed : public testing::Test {};
+class Compressed : public testing::Test {};
 using IndexTypes = testing::Types<std::int32_t, std::int64_t>;
-TYPED_TEST_SUITE(sparse::Compressed, IndexTypes);
+TYPED_TEST_SUITE(Compressed, IndexTypes);
 
-TYPED_TEST(sparse::Compressed, TC_01_PointersEndAtTheNumberOfEntries) {
+TYPED_TEST(Compressed, TC_01_PointersEndAtTheNumberOfEntries) {
   Given<TypeParam> given;
   EXPECT_NO_THROW(given.check());
   given.crow = {0, 1, 3}, given.col = {0, 1};
@@ -70,7 +70,7 @@ TYPED_TEST(sparse::Compressed, TC_01_PointersEndAtTheNumberOfEntries) {
   EXPECT_TRUE(refused(given, "`crow_indices[..., -1] == nnz` is not satisfied"));
 }
 
-TYPED_TEST(sparse::Compressed, TC_RulesHaveTheMessagesOfTorch) {
+TYPED_TEST(Compressed, TC_RulesHaveTheMessagesOfTorch) {
   const auto with = [](std::vector<TypeParam> crow, std::vector<TypeParam> col) {
     Given<TypeParam> given;
     given.crow = std::move(crow), given.col = std::move(col);
@@ -90,7 +90,7 @@ TYPED_TEST(sparse::Compressed, TC_RulesHaveTheMessagesOfTorch) {
   EXPECT_TRUE(refused(with({0, 1, 3}, {1, 0}), "col_indices have wrong shape"));
 }
 
-TYPED_TEST(sparse::Compressed, TC_02_BlocksCountAsOneEntry) {
+TYPED_TEST(Compressed, TC_02_BlocksCountAsOneEntry) {
   Matrix<float> arange(4, 6);
   for (std::size_t i = 0; i < 24; ++i) arange.elements()[i] = float(i);
   const sparse::Csr<float> bsr = from_dense(std::as_const(arange).view(), {2, 3});
@@ -106,7 +106,7 @@ TYPED_TEST(sparse::Compressed, TC_02_BlocksCountAsOneEntry) {
   EXPECT_TRUE(refused(flat, "values have wrong shape (4); (4, 2, 3)"));
 }
 
-TYPED_TEST(sparse::Compressed, TC_03_AKnownMisprintIsRefused) {
+TYPED_TEST(Compressed, TC_03_AKnownMisprintIsRefused) {
   const sparse::Csr<double> right = to_csr(
       sparse::Coo<double>{4, 6, {}, {0, 1, 2, 2, 3}, {0, 2, 0, 5, 1}, {2.5, 1.5, 1.5, 2.5, 2.0}});
   EXPECT_EQ(right.row_begin, (Indices{0, 1, 2, 4, 5}));
@@ -116,7 +116,7 @@ TYPED_TEST(sparse::Compressed, TC_03_AKnownMisprintIsRefused) {
   EXPECT_TRUE(refused(given, "crow_indices have wrong shape"));
 }
 
-TYPED_TEST(sparse::Compressed, BatchesAndDenseDimensionsAreChecked) {
+TYPED_TEST(Compressed, BatchesAndDenseDimensionsAreChecked) {
   Given<TypeParam> given{{0, 1, 2, 0, 2, 2}, {0, 1, 0, 1}, {{2}, 2, 2, {}, {5}, {}, {}, {2, 2, 5}}};
   EXPECT_NO_THROW(given.check());
   given.crow = {0, 1, 2, 0, 2, 1};
