@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -175,6 +174,15 @@ std::int64_t whole_number(const Json& value, const Field& field, std::string_vie
   return value.get<std::int64_t>();
 }
 
+std::string read_machine_file(const std::string& path) {
+  try {
+    return read_file(path);
+  } catch (const Error& error) {
+    throw Error(ErrorCode::BadInput, fmt::format("machine file {}; give a JSON file or one of {}",
+                                                 error.what(), preset_list()));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> machine_names() { return {"gc200", "bow", "mk1"}; }
@@ -226,7 +234,7 @@ Machine load_machine(const std::string& name_or_path) {
   std::error_code ignored;  // a path whose state cannot be read is no file
   const bool is_path =
       name_or_path.ends_with(".json") || std::filesystem::exists(name_or_path, ignored);
-  if (is_path) return machine_from_json(read_file(name_or_path), name_or_path);
+  if (is_path) return machine_from_json(read_machine_file(name_or_path), name_or_path);
   throw Error(ErrorCode::InvalidArgument,
               fmt::format("machine \"{}\" is neither a preset ({}) nor a JSON file", name_or_path,
                           preset_list()));
