@@ -106,6 +106,7 @@ struct StepCounts {
   friend bool operator==(const StepCounts&, const StepCounts&) = default;
 };
 
+// Returns the barriers, launches and questions of a pass that spills nothing.
 constexpr StepCounts counts_of(const PassForm& form) {
   StepCounts counts;
   for_each_step(form, [&counts](const PassStep& step) {

@@ -27,6 +27,7 @@ enum class Term {
   BarriersAndLaunches
 };
 
+// All terms, in the order of the enum.
 inline constexpr std::array kTerms = {
     Term::RehomeValues,       Term::TransposeValues, Term::ExchangeOperands,
     Term::RearrangeOperands,  Term::ExchangeAlongZ,  Term::Multiply,

@@ -38,6 +38,7 @@ void put_columns(const Matrix<T>& run, Range part, MatrixView<T> whole) {
 template <class T>
 device::Ledger forward_batch(FullyConnected& layer, MatrixView<const T> s, MatrixView<T> q);
 
+// Does the same for FullyConnected::grad_a.
 template <class T>
 device::Ledger grad_a_batch(FullyConnected& layer, MatrixView<const T> q_grad,
                             MatrixView<T> s_grad);

@@ -74,7 +74,13 @@ void TransposedLayout::make_tables(const LayerWeights& first) {
 // A fault in a later step is left to the pass.
 bool TransposedLayout::bring_values(const LayerWeights& first, const RunOptions& options) {
   make_tables(first);
-  RunOptions own{.stop = options.stop, .progress = options.progress};
+  RunOptions own{.stop = options.stop};
+  begun_ = 0;
+  if (options.progress)
+    own.progress = [this, &options](const Progress& at) {
+      begun_ = at.begun + 1;
+      options.progress(at);
+    };
   if (options.tiles != nullptr) own.tiles = &way_tiles_;
   if (options.fault && options.fault->step < rehome_.steps()) {
     own.fault = options.fault;
@@ -85,12 +91,13 @@ bool TransposedLayout::bring_values(const LayerWeights& first, const RunOptions&
 
 namespace {
 
-// Returns the options for the rest of a pass whose first `steps` steps have run already.
-RunOptions without_steps(const RunOptions& options, std::int64_t steps) {
+// Returns the options for the rest of a pass. Its first `steps` steps of the ledger have run
+// already, and `begun` calls of options.progress were made.
+RunOptions without_steps(const RunOptions& options, std::int64_t steps, std::int64_t begun) {
   RunOptions rest = options;
   if (options.progress)
-    rest.progress = [&options, steps](const Progress& at) {
-      options.progress({at.step, at.begun + steps});
+    rest.progress = [&options, begun](const Progress& at) {
+      options.progress({at.step, at.begun + begun});
     };
   if (!options.fault) return rest;
   if (options.fault->step >= steps) {
@@ -118,7 +125,7 @@ bool TransposedLayout::grad_a(const LayerWeights& first, MatrixView<const T> q_g
   own_.steps.clear();
   if (options.tiles != nullptr) *options.tiles = {};
   bool finished = bring_values(first, options);
-  const RunOptions rest = without_steps(options, rehome_.steps());
+  const RunOptions rest = without_steps(options, rehome_.steps(), begun_);
   finished =
       finished && layout_.product<T>(Pass::Fwd, q_grad, s_grad, rest, own_, rehome_.values());
   join(way_, own_, ledger);

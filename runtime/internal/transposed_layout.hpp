@@ -62,6 +62,7 @@ class TransposedLayout {
   // for those given to encode() last.
   std::vector<std::vector<std::int64_t>> places_, next_places_;
   std::vector<float> turned_values_;  // scratch of set_values, in the order of transpose(R)
+  std::int64_t begun_ = 0;            // calls of RunOptions::progress while values moved
   device::Ledger way_, own_;          // of moving the values, and of the pass alone
   device::TileLedger way_tiles_;
   std::vector<sparse::Csr<float>> turned_;  // gradients of transpose(R)
