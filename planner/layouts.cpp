@@ -80,7 +80,8 @@ std::int64_t shared_on_bus(const CutSide& from, const CutSide& to, std::int64_t 
   return std::max<std::int64_t>(shared.size(), 0);
 }
 
-// What the slowest tile takes to receive the buckets of all cells that its own meets.
+// Returns the cycles in which the slowest tile receives the buckets of all cells that its own
+// meets.
 Cycles gather_cycles(const Plan& from, const Plan& to, const Problem& problem,
                      const device::Machine& machine) {
   const Dims size = problem.size_in_blocks();

@@ -29,7 +29,7 @@ class RowReader {
     mark(block_row_, true);
   }
 
-  // Where the values have the element of this column.
+  // The position of this column's element in the values.
   std::int64_t position(std::int64_t col) const {
     const std::int64_t block_col = col / m_.block.cols;
     const std::int64_t at = block_col < m_.block_cols() ? at_[std::size_t(block_col)] : kNone;

@@ -25,7 +25,7 @@ struct RunOptions {
   // `stop` does and reaches the caller.
   std::function<void(const Progress&)> progress = {};
 
-  // Where it is not null, results are compared with checksums (self_check.hpp) of all groups, which
+  // If it is not null, results are compared with checksums (self_check.hpp) of all groups, which
   // are left there. Results that do not add up are Error{CheckFailed} naming pass, group, row and
   // column; they are kept as computed. The sums use the caller's weights and operands, so a change
   // in the layer's own copies is seen.

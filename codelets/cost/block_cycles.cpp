@@ -36,7 +36,8 @@ LoopRow loop_row(const MatMulKernel& kernel, std::int64_t side) {
   return {23, 4, {24, 25, 24}};
 }
 
-// How often the weights of one square are loaded: 16 x 16 needs 16 units to be loaded as a whole.
+// The number of times that the weights of one square are loaded: 16 x 16 needs 16 units to be
+// loaded as a whole.
 std::int64_t weight_loads(const MatMulKernel& kernel, std::int64_t side) {
   return side == 16 && kernel.conv_units < 16 ? 2 : 1;
 }

@@ -35,7 +35,7 @@ Cycles record_cycles(const codelets::MatMulKernel& kernel, std::int64_t z, Count
          kernel.workers * slowest;
 }
 
-// What a bucket holds of each cell.
+// The blocks of each cell that a bucket holds.
 std::map<std::int32_t, Counts> records_of(const Holdings& holdings, std::int64_t bucket) {
   std::map<std::int32_t, Counts> records;
   const auto add = [&records](std::int32_t cell, const Run& run) {

@@ -40,7 +40,7 @@ struct Case {
   Dims clump{1, 1, 1, 1};   // tile blocks in a block of the layer, x and y; non-zero together
   const PatternSize* pattern = nullptr;
 
-  // Whether to price and bound as PopLibs does, see docs/cost-model.md.
+  // True: prices and bounds are those of PopLibs (docs/cost-model.md).
   bool parity() const { return options.poplibs_parity; }
   // Groups have cells of their own, which a map of all rows and columns does not tell apart.
   bool has_map() const { return pattern != nullptr && grains.g == 1 && pattern->map.known(); }

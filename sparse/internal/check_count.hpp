@@ -4,7 +4,7 @@
 
 namespace tessera::sparse::internal {
 
-// How often the whole program has checked a matrix, or all of it but its columns, so far. For tests
+// Counts the checks of matrices, or of all but their columns, in the whole program. For tests
 // of paths on which a matrix shall be checked once.
 std::int64_t checks_done();
 

@@ -1,4 +1,4 @@
-// What every layer does, whatever computes it (train/layer.hpp).
+// Every layer does the same, whatever computes it (train/layer.hpp).
 
 #include "tessera/train/layer.hpp"
 

@@ -10,7 +10,7 @@
 
 namespace tessera::train {
 
-// What an optimiser remembers of encoded weights, in bucket order: states_of() arrays of
+// The state of an optimiser for encoded weights, in bucket order: states_of() arrays of
 // [buckets][values_per_bucket]. C is double for double weights, else float.
 template <class C>
 struct EncodedState {
