@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "tessera/base/error.hpp"
@@ -10,13 +11,13 @@
 namespace tessera {
 namespace {
 
+int cores() { return std::max(static_cast<int>(std::thread::hardware_concurrency()), 1); }
+
 int checked_threads(int threads) {
   if (threads < 0)
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("{} threads; use 1 or more, or 0 for all cores", threads));
-  if (threads > 0) return threads;
-  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
-  return cores > 0 ? cores : 1;
+  return threads > 0 ? threads : cores();
 }
 
 }  // namespace
@@ -43,7 +44,7 @@ std::unique_ptr<Executor> make_executor(ExecutorKind kind, int threads) {
 }
 
 std::unique_ptr<Executor> make_executor(int threads) {
-  const bool tbb = has_executor(ExecutorKind::Tbb);
+  const bool tbb = has_executor(ExecutorKind::Tbb) && threads <= cores();
   return make_executor(tbb ? ExecutorKind::Tbb : ExecutorKind::Threads, threads);
 }
 

@@ -11,7 +11,8 @@ namespace tessera {
 // once. The assignment of indices to threads is unspecified, so a body may write only data that
 // belongs to its index. If bodies throw, the exception of the lowest index is thrown again on the
 // calling thread after all bodies have ended. An executor runs one loop at a time; the calling
-// thread works too. A loop allocates no memory.
+// thread works too. A loop allocates no memory. An executor limits no other executor, and no loop
+// that the caller runs with oneTBB.
 class Executor {
  public:
   virtual ~Executor() = default;
@@ -39,12 +40,14 @@ class Executor {
 // The implementation that runs the loops: oneTBB or std::jthread.
 enum class ExecutorKind { Tbb, Threads };
 
-// Returns an executor of the given kind. `threads` is 1 or more, or 0 for one thread per core.
-// Throws Error{InvalidArgument} if `threads` is negative, or if `kind` is Tbb and the library was
-// built without oneTBB.
+// Returns an executor of the given kind. `threads` is 1 or more, or 0 for one thread per core. The
+// executor has fewer threads if the system refuses to start so many, and one of oneTBB has at most
+// one thread per core; Executor::threads() is the number that it has. Throws Error{InvalidArgument}
+// if `threads` is negative, or if `kind` is Tbb and the library was built without oneTBB.
 std::unique_ptr<Executor> make_executor(ExecutorKind kind, int threads = 0);
 
-// Returns an executor that uses oneTBB if the library was built with it, else std::jthread.
+// Returns an executor that uses oneTBB if the library was built with it and `threads` is not larger
+// than the number of cores, else std::jthread.
 std::unique_ptr<Executor> make_executor(int threads = 0);
 
 // Returns true if the library was built with this kind of executor.

@@ -1,17 +1,26 @@
-#include <oneapi/tbb/global_control.h>
+#include <oneapi/tbb/info.h>
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/task_arena.h>
+
+#include <algorithm>
 
 #include "tessera/base/internal/executors.hpp"
 
 namespace tessera::internal {
 namespace {
 
+// oneTBB starts its threads inside loops, and the process ends if the system refuses one. Therefore
+// an arena asks for no more threads than could be started beforehand, one of which is left to the
+// caller, and for no more than oneTBB would start.
+int arena_threads(int wanted) {
+  const int threads = std::min(wanted, oneapi::tbb::info::default_concurrency());
+  return threads > 1 ? std::clamp(startable_threads(threads), 1, threads) : 1;
+}
+
+// Each executor has an arena, because oneTBB's global limit is the smallest that anyone asks for.
 class TbbExecutor final : public Executor {
  public:
-  explicit TbbExecutor(int threads)
-      : allowed_(oneapi::tbb::global_control::max_allowed_parallelism, std::size_t(threads)),
-        arena_(threads) {}
+  explicit TbbExecutor(int threads) : arena_(arena_threads(threads)) {}
   int threads() const override { return arena_.max_concurrency(); }
 
  protected:
@@ -30,7 +39,6 @@ class TbbExecutor final : public Executor {
   }
 
  private:
-  oneapi::tbb::global_control allowed_;  // some tests ask for more threads than cores
   oneapi::tbb::task_arena arena_;
 };
 

@@ -2,6 +2,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -9,6 +10,16 @@
 
 namespace tessera::internal {
 namespace {
+
+// Appends `count` threads that run `body`, or fewer if the system refuses one.
+template <class Body>
+void start_threads(std::vector<std::jthread>& threads, int count, const Body& body) {
+  threads.reserve(threads.size() + std::size_t(std::max(count, 0)));
+  try {
+    for (int i = 0; i < count; ++i) threads.emplace_back(body);
+  } catch (const std::system_error&) {  // a limit on threads or memory: those that run are enough
+  }
+}
 
 // An executor on std::jthread. Invariants:
 //   1. The caller writes task_, count_ and chunk_ only while no worker is inside a loop, and
@@ -19,8 +30,7 @@ namespace {
 class ThreadExecutor final : public Executor {
  public:
   explicit ThreadExecutor(int threads) {
-    for (int i = 1; i < threads; ++i)
-      workers_.emplace_back([this](const std::stop_token& stop) { work(stop); });
+    start_threads(workers_, threads - 1, [this](const std::stop_token& stop) { work(stop); });
   }
   int threads() const override { return static_cast<int>(workers_.size()) + 1; }
 
@@ -88,6 +98,15 @@ class ThreadExecutor final : public Executor {
 
 std::unique_ptr<Executor> make_thread_executor(int threads) {
   return std::make_unique<ThreadExecutor>(threads);
+}
+
+int startable_threads(int wanted) {
+  std::atomic<bool> over = false;
+  std::vector<std::jthread> threads;
+  start_threads(threads, wanted, [&over] { over.wait(false); });
+  over = true;
+  over.notify_all();
+  return static_cast<int>(threads.size());
 }
 
 }  // namespace tessera::internal

@@ -13,6 +13,9 @@ namespace tessera::internal {
 std::unique_ptr<Executor> make_thread_executor(int threads);
 std::unique_ptr<Executor> make_tbb_executor(int threads);
 
+// Starts up to `wanted` threads, ends them, and returns the number that the system started.
+int startable_threads(int wanted);
+
 // Keeps the exception of the lowest index, so that the exception that a caller sees does not depend
 // on the number of threads. Any thread may call keep.
 class FirstFailure {

@@ -59,8 +59,10 @@ class EachExecutor : public testing::TestWithParam<Setup> {
   std::unique_ptr<Executor> executor_;
 };
 
-TEST_P(EachExecutor, HasTheThreadsItWasAskedFor) {
-  EXPECT_EQ(executor_->threads(), GetParam().threads);
+TEST_P(EachExecutor, HasTheThreadsItWasAskedForButWithTbbAtMostOnePerCore) {
+  const int cores = std::max(static_cast<int>(std::thread::hardware_concurrency()), 1);
+  const bool tbb = GetParam().kind == ExecutorKind::Tbb;
+  EXPECT_EQ(executor_->threads(), tbb ? std::min(GetParam().threads, cores) : GetParam().threads);
 }
 
 TEST_P(EachExecutor, RunsEveryIndexExactlyOnce) {
@@ -157,6 +159,11 @@ TEST(MakeExecutor, TakesAllCoresForZero) {
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   EXPECT_EQ(make_executor(ExecutorKind::Threads, 0)->threads(), std::max(1, cores));
   EXPECT_GE(make_executor()->threads(), 1);
+}
+
+TEST(MakeExecutor, HasMoreThreadsThanCoresIfAskedFor) {
+  const int threads = 2 * std::max(static_cast<int>(std::thread::hardware_concurrency()), 1);
+  EXPECT_EQ(make_executor(threads)->threads(), threads);
 }
 
 TEST(MakeExecutor, HasThreadsAlwaysAndTbbOnlyWhereBuilt) {

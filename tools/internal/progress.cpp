@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <system_error>
 
 namespace tessera::tools::internal {
 namespace {
@@ -42,7 +43,7 @@ bool stderr_is_terminal() {
 
 Progress::Progress(bool quiet) : has_bar_(!quiet && stderr_is_terminal()) {
   if (quiet) return;
-  thread_ = std::thread([this] {
+  const auto show_until_over = [this] {
     const auto start = Clock::now();
     std::unique_lock lock(mutex_);
     auto next = start + kPatience;
@@ -51,7 +52,11 @@ Progress::Progress(bool quiet) : has_bar_(!quiet && stderr_is_terminal()) {
       next = Clock::now() + (has_bar_ ? kRedraw : kBeat);
     }
     erase();
-  });
+  };
+  try {
+    thread_ = std::thread(show_until_over);
+  } catch (const std::system_error&) {  // a limit on threads: the work goes on without a display
+  }
 }
 
 Progress::~Progress() {
