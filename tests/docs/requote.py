@@ -1,0 +1,70 @@
+"""Makes the outputs that the pages quote again.
+
+Each fenced block `console` is replaced by its commands ("$ command") with what they print now, each
+block `text` of README.md by what the example of that place prints, and the figures in README.md's table
+of layers by those of sparse_fc_layer. The test programs in tests/docs compare the same places.
+
+usage: requote.py BUILD_FOLDER
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+EXAMPLES = ["host_layer", "first_layer", "training_step"]  # in the order of README.md
+TABLE_ROW = re.compile(r"\| (\d+) x (\d+) x (\d+) \| (\d+) \| ([0-9.]+) \| [0-9,]+ \| [0-9,]+ \| [0-9,]+ \|")
+
+
+def output_of(command, build):
+    """Returns what a shell command prints at the root of the tree with the built tools on the path."""
+    script = f'PATH="$1/tools:$PATH" && {command}'
+    done = subprocess.run(["/bin/sh", "-c", script, "sh", str(build)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        sys.exit(f"requote.py: exit code {done.returncode}: {command}")
+    return done.stdout
+
+
+def console_block(block, build):
+    """Returns a console block whose commands are followed by their present output."""
+    commands = [line[2:] for line in block.splitlines() if line.startswith("$ ")]
+    return "".join(f"$ {command}\n{output_of(command, build)}" for command in commands)
+
+
+def table_row(row, build):
+    """Returns a row of README.md's table with the planned, simulated and dense cycles of today."""
+    outputs, inputs, batch, block, density = row.groups()
+    out = output_of(
+        f"sparse_fc_layer --single-phase fwd --output-size {outputs} --input-size {inputs}"
+        f" --batch-size {batch} --block-size {block} --density {density}", build)
+    simulated, planned = re.search(r" total +\d+ +([0-9,]+) +([0-9,]+)", out).groups()
+    dense = re.search(r"dense at peak: ([0-9,]+)", out).group(1)
+    return f"| {outputs} x {inputs} x {batch} | {block} | {density} | {planned} | {simulated} | {dense} |"
+
+
+def requote(page, build):
+    """Rewrites one page and says whether it changed."""
+    old = page.read_text()
+    new = re.sub(r"(?<=```console\n)(.*?)(?=```)", lambda m: console_block(m[0], build), old, flags=re.S)
+    if page == ROOT / "README.md":
+        examples = iter(EXAMPLES)
+        new = re.sub(r"(?<=```text\n)(.*?)(?=```)",
+                     lambda _: output_of(str(build / "examples" / next(examples)), build), new, flags=re.S)
+        new = TABLE_ROW.sub(lambda row: table_row(row, build), new)
+    if new != old:
+        page.write_text(new)
+        print(page.relative_to(ROOT))
+
+
+def main():
+    """Requotes every page that tests/docs checks."""
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    build = pathlib.Path(sys.argv[1]).resolve()
+    for page in [ROOT / "README.md", ROOT / "tools/README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        requote(page, build)
+
+
+if __name__ == "__main__":
+    main()
