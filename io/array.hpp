@@ -32,7 +32,8 @@ struct Array {
 };
 
 // Reads a file of NumPy's format 1 to 3: numbers of either byte order, fixed-length text, C or
-// Fortran order. Objects (pickles), complex numbers, records and dates are refused by name.
+// Fortran order. Objects (pickles), complex numbers, records, dates, text of other letters than
+// ASCII and arrays of more than 1024 texts are refused by name.
 Array read_npy(std::string_view bytes, std::string_view name);
 
 // Returns the file of a matrix in C order, little-endian. T is float, double, Half or BFloat16
@@ -68,7 +69,8 @@ template <class T>
 std::string write_safetensors(MatrixView<const T> matrix, std::string_view tensor);
 
 // Returns the non-zero elements of a two-dimensional array. Throws Error{BadInput} for another
-// number of dimensions, for text, and for more than 2^31 - 1 rows or columns.
+// number of dimensions, for text, and for more than 2^31 - 1 rows or columns, and
+// Error{LimitExceeded} for more than 2^20 rows or columns of an array without elements.
 sparse::Csr<double> to_csr(const Array& array, std::string_view name);
 
 }  // namespace tessera::io

@@ -16,6 +16,7 @@ using internal::fail_at;
 
 constexpr std::string_view kMagic("\x93NUMPY", 6);
 constexpr std::size_t kLongestHeader = 65536;  // the header of a plain array has about 100 bytes
+constexpr std::int64_t kMostTexts = 1024;      // a text takes up to 32 times its bytes in memory
 
 struct Header {
   std::string descr;
@@ -121,6 +122,7 @@ class HeaderReader {
 struct Element {
   Encoding encoding;
   std::int64_t bytes = 0;
+  bool is_wide = false;  // text of four bytes a letter
 };
 
 Element parse_descr(const std::string& descr, std::string_view name) {
@@ -131,16 +133,17 @@ Element parse_descr(const std::string& descr, std::string_view name) {
       {"u2", ElementType::U16}, {"u1", ElementType::U8},  {"b1", ElementType::Bool}};
   const bool has_order =
       !descr.empty() && std::string_view("<>|=").find(descr[0]) != std::string_view::npos;
-  const bool big_endian = descr[0] == '>';
+  const bool big_endian = has_order && descr[0] == '>';
   const std::string_view kind = std::string_view(descr).substr(has_order ? 1 : 0);
   for (const auto& [code, type] : kNumbers)
-    if (kind == code) return {{type, big_endian}, bytes_of(type)};
+    if (kind == code) return {{type, big_endian}, bytes_of(type), false};
   std::int64_t letters = 0;
   const auto [end, error] =
       std::from_chars(kind.data() + !kind.empty(), kind.data() + kind.size(), letters);
   if (kind.size() > 1 && (kind[0] == 'S' || kind[0] == 'U') && error == std::errc{} &&
       end == kind.data() + kind.size() && 1 <= letters && letters <= 1024)
-    return {{ElementType::Text, big_endian}, kind[0] == 'S' ? letters : 4 * letters};
+    return {
+        {ElementType::Text, big_endian}, kind[0] == 'S' ? letters : 4 * letters, kind[0] == 'U'};
   const char* why = kind.substr(0, 1) == "O"   ? "Python objects, which are never loaded"
                     : kind.substr(0, 1) == "c" ? "complex numbers"
                                                : "of an unsupported type";
@@ -151,18 +154,43 @@ Element parse_descr(const std::string& descr, std::string_view name) {
           internal::quoted(descr), why));
 }
 
-// Returns the letters up to the first zero. The letters of U text take four bytes each; only the
-// lowest byte of each is used, so they should be ASCII.
-std::string text_at(std::string_view bytes, const Element& element, bool wide) {
+// Returns the code of letter i of U text, whose letters take four bytes each.
+std::uint32_t code_at(std::string_view bytes, std::size_t i, bool big_endian) {
+  std::uint32_t code = 0;
+  for (std::size_t k = 0; k < 4; ++k)
+    code = code << 8 | static_cast<unsigned char>(bytes[4 * i + (big_endian ? k : 3 - k)]);
+  return code;
+}
+
+// Returns the letters up to the first zero. `offset` is the offset of the bytes in the file.
+std::string text_at(std::string_view bytes, const Element& element, std::string_view name,
+                    std::int64_t offset) {
+  const std::string_view letters = bytes.substr(0, std::size_t(element.bytes));
+  if (!element.is_wide) return std::string(letters.substr(0, letters.find('\0')));
   std::string text;
-  const std::int64_t step = wide ? 4 : 1;
-  for (std::int64_t i = 0; i < element.bytes; i += step) {
-    const std::string_view letter = bytes.substr(std::size_t(i), std::size_t(step));
-    const char c = letter[wide && element.encoding.big_endian ? 3 : 0];
-    if (c == 0) break;
-    text += c;
+  for (std::size_t i = 0; i < letters.size() / 4; ++i) {
+    const std::uint32_t code = code_at(letters, i, element.encoding.big_endian);
+    if (code == 0) break;
+    if (code > 127)
+      fail_at(name, offset + std::int64_t(4 * i),
+              fmt::format("letter U+{:04X} is not ASCII, which text must be", code));
+    text += char(code);
   }
   return text;
+}
+
+// Returns the elements of a text array.
+std::vector<std::string> texts(std::string_view data, std::int64_t count, const Element& element,
+                               std::string_view name, std::int64_t offset) {
+  if (count > kMostTexts)
+    fail_at(name, offset,
+            fmt::format("{} elements of text; at most {} are read", count, kMostTexts));
+  std::vector<std::string> result;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t begin = i * element.bytes;
+    result.push_back(text_at(data.substr(std::size_t(begin)), element, name, offset + begin));
+  }
+  return result;
 }
 
 // Reorders the elements of an array from Fortran order (first index fastest) to C order (last index
@@ -239,9 +267,7 @@ Array read_npy(std::string_view bytes, std::string_view name) {
                         count, element.bytes, count * element.bytes));
   Array array{element.encoding.type, header.shape, {}, {}};
   if (array.type == ElementType::Text) {
-    const bool wide = header.descr.find('U') != std::string::npos;
-    for (std::int64_t i = 0; i < count; ++i)
-      array.text.push_back(text_at(data.substr(std::size_t(i * element.bytes)), element, wide));
+    array.text = texts(data, count, element, name, place.end);
     return array;
   }
   array.values = internal::decode_numbers(data, count, element.encoding, name, place.end);

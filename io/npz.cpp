@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "tessera/base/error.hpp"
@@ -16,22 +16,35 @@
 namespace tessera::io {
 namespace {
 
-// The arrays of an archive, with access functions that check them and fail with a message.
+// One array of numbers of an archive, with its name for messages.
+struct Line {
+  std::string_view key;
+  const Array* array;
+
+  std::size_t size() const { return array->values.size(); }
+};
+
+// The arrays that the format of an archive needs, with access functions that check them and fail
+// with a message. Other files of the archive stay packed.
 class Arrays {
  public:
-  Arrays(std::string_view bytes, std::string_view name) : name_(name) {
-    for (const auto& [member, content] : internal::unpack(bytes, name)) {
-      unpacked_ += std::int64_t(content.size());
-      const std::string key = member.size() > 4 && member.ends_with(".npy")
-                                  ? member.substr(0, member.size() - 4)
-                                  : member;
-      arrays_.emplace(key, read_npy(content, fmt::format("{}: {}", name, key)));
-    }
+  Arrays(std::string_view bytes, std::string_view name) : name_(name), archive_(bytes, name) {
+    take("format");
+    const Array& kind = at("format");
+    format_ = kind.text.size() == 1 ? kind.text[0] : "";
+    if (format_ != "csr" && format_ != "csc" && format_ != "bsr" && format_ != "coo")
+      fail(fmt::format("format is {}; it must be csr, csc, bsr or coo", internal::quoted(format_)));
+    for (const char* const key : {"shape", "data"}) take(key);
+    if (format_ != "coo")
+      for (const char* const key : {"indices", "indptr"}) take(key);
+    else if (!take("coords"))
+      for (const char* const key : {"row", "col"}) take(key);
   }
 
-  [[noreturn]] void fail(const std::string& message) const {
-    throw Error(ErrorCode::BadInput, fmt::format("{}: {}", name_, message));
+  [[noreturn]] void fail(const std::string& message, ErrorCode code = ErrorCode::BadInput) const {
+    throw Error(code, fmt::format("{}: {}", name_, message));
   }
+  const std::string& format() const { return format_; }
   bool has(const std::string& key) const { return arrays_.count(key) != 0; }
   const Array& at(const std::string& key) const {
     const auto found = arrays_.find(key);
@@ -39,53 +52,70 @@ class Arrays {
       fail("the archive has no array " + key + "; was it written by scipy.sparse.save_npz?");
     return found->second;
   }
-  // Returns the values of an array, which must have one dimension and contain numbers.
-  const std::vector<double>& line(const std::string& key) const {
-    const Array& array = at(key);
-    if (array.shape.size() != 1 || array.type == ElementType::Text)
-      fail(key + " must be a one-dimensional array of numbers");
-    return array.values;
+  // Returns an array, which must have that many dimensions and contain numbers.
+  Line numbers(std::string_view key, std::size_t dimensions = 1) const {
+    const Array& array = at(std::string(key));
+    if (array.shape.size() != dimensions || array.type == ElementType::Text)
+      fail(fmt::format("{} must be an array of numbers with {} dimension{}", key, dimensions,
+                       dimensions == 1 ? "" : "s"));
+    return {key, &array};
   }
   // Returns entry i of an array, which must be a whole number in [0, most].
-  std::int64_t whole(const std::string& key, std::size_t i, std::int64_t most) const {
-    const double value = line(key)[i];
-    if (!(value >= 0 && value <= double(most)) || value != double(std::int64_t(value)))
-      fail(fmt::format("{}[{}] is {}; it must be a whole number in 0..{}", key, i, value, most));
-    return std::int64_t(value);
+  std::int64_t whole(Line line, std::size_t i, std::int64_t most,
+                     ErrorCode code = ErrorCode::BadInput) const {
+    const double value = line.array->values[i];
+    if (value >= 0 && value <= double(most) && value == double(std::int64_t(value)))
+      return std::int64_t(value);
+    const bool is_above = value > double(most);
+    fail(most < 0 ? fmt::format("{}[{}] is {}; the matrix has none", line.key, i, value)
+                  : fmt::format("{}[{}] is {}; it must be a whole number in 0..{}", line.key, i,
+                                value, most),
+         is_above ? code : ErrorCode::BadInput);
   }
   std::int64_t unpacked_bytes() const { return unpacked_; }
 
  private:
-  std::string name_;
+  // Reads an array; returns false if the archive has none of that name.
+  bool take(const std::string& key) {
+    const std::string member = archive_.has(key) ? key : key + ".npy";
+    if (!archive_.has(member)) return false;
+    const std::string content = archive_.read(member);
+    unpacked_ += std::int64_t(content.size());
+    arrays_.emplace(key, read_npy(content, fmt::format("{}: {}", name_, key)));
+    return true;
+  }
+
+  std::string_view name_;
+  internal::Archive archive_;
+  std::string format_;
   std::int64_t unpacked_ = 0;
   std::map<std::string, Array> arrays_;
 };
 
 // Adds the entries of csr, csc or bsr arrays to an empty matrix; their lines need not be sorted.
-sparse::Coo<double> entries(const Arrays& a, const std::string& format,
-                            sparse::Coo<double> matrix) {
+sparse::Coo<double> entries(const Arrays& a, sparse::Coo<double> matrix) {
   const Array& data = a.at("data");
   matrix.values = data.values;
-  const auto blocks = std::int64_t(data.shape.empty() ? 0 : data.shape[0]);
-  const bool by_column = format == "csc";
+  const std::int64_t blocks = data.shape[0];
+  const bool by_column = a.format() == "csc";
   const std::int64_t lines = by_column ? matrix.cols : matrix.block_rows();
   const std::int64_t crosses = by_column ? matrix.rows : matrix.block_cols();
-  const auto& begin = a.line("indptr");
+  const Line begin = a.numbers("indptr"), indices = a.numbers("indices");
   if (std::int64_t(begin.size()) != lines + 1)
     a.fail(fmt::format("indptr has {} entries; {} compressed rows or columns need {}", begin.size(),
                        lines, lines + 1));
-  if (std::int64_t(a.line("indices").size()) < blocks || a.whole("indptr", 0, blocks) != 0 ||
-      a.whole("indptr", std::size_t(lines), blocks) != blocks)
+  if (std::int64_t(indices.size()) < blocks || a.whole(begin, 0, blocks) != 0 ||
+      a.whole(begin, std::size_t(lines), blocks) != blocks)
     a.fail(
         fmt::format("indptr must run from 0 to {}, the number of entries of data, and indices must "
                     "have that many entries",
                     blocks));
   for (std::int64_t l = 0; l < lines; ++l) {
-    const std::int64_t first = a.whole("indptr", std::size_t(l), blocks),
-                       end = a.whole("indptr", std::size_t(l) + 1, blocks);
+    const std::int64_t first = a.whole(begin, std::size_t(l), blocks),
+                       end = a.whole(begin, std::size_t(l) + 1, blocks);
     if (first > end) a.fail(fmt::format("indptr falls from {} to {} at {}", first, end, l + 1));
     for (std::int64_t i = first; i < end; ++i) {
-      const auto cross = std::int32_t(a.whole("indices", std::size_t(i), crosses - 1));
+      const auto cross = std::int32_t(a.whole(indices, std::size_t(i), crosses - 1));
       matrix.row.push_back(by_column ? cross : std::int32_t(l));
       matrix.col.push_back(by_column ? std::int32_t(l) : cross);
     }
@@ -94,47 +124,42 @@ sparse::Coo<double> entries(const Arrays& a, const std::string& format,
 }
 
 sparse::Coo<double> coordinates(const Arrays& a, sparse::Coo<double> matrix) {
-  matrix.values = a.line("data");
+  matrix.values = a.at("data").values;
   const std::size_t n = matrix.values.size();
   const bool together = a.has("coords");
-  if (together && (a.at("coords").shape != std::vector<std::int64_t>{2, std::int64_t(n)}))
+  const Line row = together ? a.numbers("coords", 2) : a.numbers("row");
+  const Line col = together ? row : a.numbers("col");
+  if (together && row.array->shape != std::vector<std::int64_t>{2, std::int64_t(n)})
     a.fail(fmt::format("coords must be 2 x {}", n));
-  if (!together && (a.line("row").size() != n || a.line("col").size() != n))
+  if (!together && (row.size() != n || col.size() != n))
     a.fail(fmt::format("row and col must have {} entries, like data", n));
-  const auto place = [&](const char* key, std::size_t i, std::int64_t size) {
-    if (!together) return std::int32_t(a.whole(key, i, size - 1));
-    const double value = a.at("coords").values[i];
-    if (!(value >= 0 && value < double(size)) || value != double(std::int64_t(value)))
-      a.fail(fmt::format("coords entry {} is {}; it must be in 0..{}", i, value, size - 1));
-    return std::int32_t(value);
-  };
   for (std::size_t i = 0; i < n; ++i) {
-    matrix.row.push_back(place("row", i, matrix.rows));
-    matrix.col.push_back(place("col", together ? n + i : i, matrix.cols));
+    matrix.row.push_back(std::int32_t(a.whole(row, i, matrix.rows - 1)));
+    matrix.col.push_back(std::int32_t(a.whole(col, together ? n + i : i, matrix.cols - 1)));
   }
   return matrix;
 }
 
-BlockShape block_of(const Arrays& a, const std::string& format) {
-  const std::vector<std::int64_t>& shape = a.at("data").shape;
-  if (format != "bsr") {
-    a.line("data");
+// Checks the shape of the array data and returns the block that it implies.
+BlockShape block_of(const Arrays& a) {
+  if (a.format() != "bsr") {
+    a.numbers("data");
     return {1, 1};
   }
-  if (shape.size() != 3 || shape[1] < 1 || shape[2] < 1)
-    a.fail("data of a bsr matrix must be [blocks][rows][columns]");
+  const std::vector<std::int64_t>& shape = a.numbers("data", 3).array->shape;
+  if (shape[1] < 1 || shape[2] < 1)
+    a.fail("data of a bsr matrix must be [blocks][rows][columns] with at least one row and column");
   return {shape[1], shape[2]};
 }
 
 sparse::Coo<double> empty_matrix(const Arrays& a, BlockShape block) {
   sparse::Coo<double> matrix;
   matrix.block = block;
-  if (a.line("shape").size() != 2) a.fail("shape must be two numbers");
-  // The limit of the text readers: pointer arrays stay below 128 times the unpacked bytes.
-  const std::int64_t most =
-      std::min<std::int64_t>(INT32_MAX, std::max<std::int64_t>(1 << 20, 16 * a.unpacked_bytes()));
-  matrix.rows = a.whole("shape", 0, most);
-  matrix.cols = a.whole("shape", 1, most);
+  const Line shape = a.numbers("shape");
+  if (shape.size() != 2) a.fail("shape must be two numbers");
+  const std::int64_t most = internal::most_lines(a.unpacked_bytes());
+  matrix.rows = a.whole(shape, 0, most, ErrorCode::LimitExceeded);
+  matrix.cols = a.whole(shape, 1, most, ErrorCode::LimitExceeded);
   if (matrix.rows % block.rows != 0 || matrix.cols % block.cols != 0)
     a.fail(fmt::format("blocks of {} x {} do not divide {} x {}", block.rows, block.cols,
                        matrix.rows, matrix.cols));
@@ -147,14 +172,9 @@ bool can_read_npz() { return internal::can_unpack(); }
 
 sparse::Csr<double> read_npz(std::string_view bytes, std::string_view name) {
   const Arrays arrays(bytes, name);
-  const Array& kind = arrays.at("format");
-  const std::string format = kind.text.size() == 1 ? kind.text[0] : "";
-  if (format != "csr" && format != "csc" && format != "bsr" && format != "coo")
-    arrays.fail(
-        fmt::format("format is {}; it must be csr, csc, bsr or coo", internal::quoted(format)));
-  const sparse::Coo<double> empty = empty_matrix(arrays, block_of(arrays, format));
+  const sparse::Coo<double> empty = empty_matrix(arrays, block_of(arrays));
   sparse::Coo<double> matrix =
-      format == "coo" ? coordinates(arrays, empty) : entries(arrays, format, empty);
+      arrays.format() == "coo" ? coordinates(arrays, empty) : entries(arrays, empty);
   try {
     return sparse::with_block(to_csr(matrix), BlockShape{1, 1});
   } catch (const Error& error) {

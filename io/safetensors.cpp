@@ -61,6 +61,8 @@ Json parse_header(std::string_view text, std::string_view name) {
     return header;
   } catch (const Json::parse_error& error) {
     fail_at(name, kLengthBytes + std::int64_t(error.byte), "the header is not JSON");
+  } catch (const Json::exception&) {
+    fail_at(name, kLengthBytes, "the header has a number beyond the range of a double");
   }
 }
 
@@ -197,6 +199,12 @@ sparse::Csr<double> to_csr(const Array& array, std::string_view name) {
   if (std::max(matrix.rows, matrix.cols) > INT32_MAX)
     throw Error(ErrorCode::BadInput, fmt::format("{}: {} x {} has a side above 2^31 - 1", name,
                                                  matrix.rows, matrix.cols));
+  // Without elements nothing in the file pays for the row pointers.
+  const std::int64_t most = internal::most_lines(0);
+  if (array.values.empty() && std::max(matrix.rows, matrix.cols) > most)
+    throw Error(ErrorCode::LimitExceeded,
+                fmt::format("{}: {} x {} without elements; at most {} rows and columns are legal",
+                            name, matrix.rows, matrix.cols, most));
   std::size_t at = 0;
   if (array.values.empty()) matrix.row_begin.assign(std::size_t(matrix.rows) + 1, 0);
   for (std::int64_t r = 0; !array.values.empty() && r < matrix.rows; ++r) {

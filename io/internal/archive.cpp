@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
 #include <memory>
-#include <set>
 
 #include "tessera/base/error.hpp"
+#include "tessera/io/internal/text.hpp"
 
 #ifdef TESSERA_WITH_LIBZIP
 #include <zip.h>
@@ -27,7 +29,11 @@ namespace {
 
 }  // namespace
 
-Members unpack(std::string_view, std::string_view) { refuse(); }
+struct Archive::State {};
+Archive::Archive(std::string_view, std::string_view) { refuse(); }
+Archive::~Archive() = default;
+bool Archive::has(const std::string&) const { refuse(); }
+std::string Archive::read(const std::string&) { refuse(); }
 std::string pack(const Members&) { refuse(); }
 
 #else
@@ -35,7 +41,9 @@ std::string pack(const Members&) { refuse(); }
 namespace {
 
 constexpr zip_uint64_t kMostBytes = zip_uint64_t{4} << 30;
-constexpr zip_uint64_t kMostRatio = 1100;  // deflate reaches 1032
+constexpr zip_uint64_t kAlwaysAllowed = zip_uint64_t{16} << 20;
+// Index arrays of real matrices reach a ratio of about 20; arrays of equal values alone reach 1000.
+constexpr zip_uint64_t kMostRatio = 256;
 constexpr std::size_t kChunk = 1 << 20;
 constexpr zip_uint16_t kDosDate = 33;  // 1 January 1980, the first date of the format
 
@@ -43,77 +51,89 @@ struct Close {
   void operator()(zip_t* archive) const { zip_discard(archive); }
   void operator()(zip_file_t* file) const { zip_fclose(file); }
 };
-using Archive = std::unique_ptr<zip_t, Close>;
-
-class Unpacker {
- public:
-  Unpacker(std::string_view bytes, std::string_view name) : name_(name) {
-    zip_error_t error;
-    zip_error_init(&error);
-    zip_source_t* source = zip_source_buffer_create(bytes.data(), bytes.size(), 0, &error);
-    archive_.reset(source ? zip_open_from_source(source, ZIP_RDONLY | ZIP_CHECKCONS, &error)
-                          : nullptr);
-    if (archive_ == nullptr && source != nullptr) zip_source_free(source);
-    const std::string why = zip_error_strerror(&error);
-    zip_error_fini(&error);
-    if (archive_ == nullptr) fail("this is not a zip archive: " + why);
-  }
-
-  Members all() {
-    Members members;
-    std::set<std::string> names;
-    const zip_int64_t count = zip_get_num_entries(archive_.get(), 0);
-    for (zip_uint64_t i = 0; i < zip_uint64_t(count); ++i) {
-      zip_stat_t stat;
-      if (zip_stat_index(archive_.get(), i, 0, &stat) != 0) fail("its table cannot be read");
-      const std::string member = stat.name;
-      if (!names.insert(member).second) fail(member + " appears twice");
-      members.emplace_back(member, content(i, stat, member));
-    }
-    return members;
-  }
-
- private:
-  [[noreturn]] void fail(const std::string& message, ErrorCode code = ErrorCode::BadInput) const {
-    throw Error(code, fmt::format("{}: {}", name_, message));
-  }
-  void check(zip_uint64_t size, zip_uint64_t packed, const std::string& member) const {
-    if (size > kMostBytes - total_ || size > kMostRatio * packed + 1024)
-      fail(fmt::format("{} unpacks to more than {} bytes from {} packed bytes; the limits are 4 "
-                       "GiB in all and {} times the packed length",
-                       member, size, packed, kMostRatio),
-           ErrorCode::LimitExceeded);
-  }
-  std::string content(zip_uint64_t index, const zip_stat_t& stat, const std::string& member) {
-    check(stat.size, stat.comp_size, member);
-    const std::unique_ptr<zip_file_t, Close> file(zip_fopen_index(archive_.get(), index, 0));
-    if (file == nullptr) fail(fmt::format("{}: {}", member, zip_strerror(archive_.get())));
-    std::string text;
-    for (;;) {
-      const std::size_t before = text.size();
-      text.resize(before + kChunk);
-      const zip_int64_t read = zip_fread(file.get(), text.data() + before, kChunk);
-      text.resize(before + std::size_t(std::max<zip_int64_t>(read, 0)));
-      if (read < 0) fail(member + " is damaged");
-      if (read == 0) break;
-      check(text.size(), stat.comp_size, member);
-    }
-    if (text.size() != stat.size) fail(member + " is cut short");
-    total_ += text.size();
-    return text;
-  }
-
-  std::string name_;
-  Archive archive_;
-  zip_uint64_t total_ = 0;
-};
+using Handle = std::unique_ptr<zip_t, Close>;
 
 }  // namespace
 
 bool can_unpack() { return true; }
 
-Members unpack(std::string_view bytes, std::string_view name) {
-  return Unpacker(bytes, name).all();
+struct Archive::State {
+  std::string_view name;
+  Handle handle;
+  std::map<std::string, zip_uint64_t> index_of;
+  zip_uint64_t most = 0;   // bytes that may be unpacked in all
+  zip_uint64_t total = 0;  // bytes that were unpacked
+
+  [[noreturn]] void fail(const std::string& message, ErrorCode code = ErrorCode::BadInput) const {
+    throw Error(code, fmt::format("{}: {}", name, message));
+  }
+  void open(std::string_view bytes);
+  void list();
+  void check(zip_uint64_t size, const std::string& member) const;
+};
+
+void Archive::State::open(std::string_view bytes) {
+  most = std::min(kMostBytes, std::max(kAlwaysAllowed, kMostRatio * zip_uint64_t(bytes.size())));
+  zip_error_t error;
+  zip_error_init(&error);
+  zip_source_t* source = zip_source_buffer_create(bytes.data(), bytes.size(), 0, &error);
+  handle.reset(source ? zip_open_from_source(source, ZIP_RDONLY | ZIP_CHECKCONS, &error) : nullptr);
+  if (handle == nullptr && source != nullptr) zip_source_free(source);
+  const std::string why = zip_error_strerror(&error);
+  zip_error_fini(&error);
+  if (handle == nullptr) fail("this is not a zip archive: " + why);
+}
+
+void Archive::State::list() {
+  const zip_int64_t count = zip_get_num_entries(handle.get(), 0);
+  for (zip_uint64_t i = 0; i < zip_uint64_t(count); ++i) {
+    const char* const member = zip_get_name(handle.get(), i, 0);
+    if (member == nullptr) fail("its table cannot be read");
+    if (!index_of.emplace(member, i).second) fail(quoted(member) + " appears twice");
+  }
+}
+
+void Archive::State::check(zip_uint64_t size, const std::string& member) const {
+  if (size <= most - total) return;
+  fail(fmt::format("the archive unpacks to more than {} bytes at {}; the limits are {} times the "
+                   "bytes of the archive (16 MiB is always allowed) and 4 GiB",
+                   most, quoted(member), kMostRatio),
+       ErrorCode::LimitExceeded);
+}
+
+Archive::Archive(std::string_view bytes, std::string_view name)
+    : state_(std::make_unique<State>()) {
+  state_->name = name;
+  state_->open(bytes);
+  state_->list();
+}
+
+Archive::~Archive() = default;
+
+bool Archive::has(const std::string& member) const { return state_->index_of.count(member) != 0; }
+
+std::string Archive::read(const std::string& member) {
+  State& s = *state_;
+  const auto found = s.index_of.find(member);
+  zip_stat_t stat;
+  if (found == s.index_of.end() || zip_stat_index(s.handle.get(), found->second, 0, &stat) != 0)
+    s.fail("the archive has no file " + quoted(member));
+  s.check(stat.size, member);
+  const std::unique_ptr<zip_file_t, Close> file(zip_fopen_index(s.handle.get(), found->second, 0));
+  if (file == nullptr) s.fail(fmt::format("{}: {}", quoted(member), zip_strerror(s.handle.get())));
+  std::string text;
+  for (;;) {
+    const std::size_t before = text.size();
+    text.resize(before + kChunk);
+    const zip_int64_t read = zip_fread(file.get(), text.data() + before, kChunk);
+    text.resize(before + std::size_t(std::max<zip_int64_t>(read, 0)));
+    if (read < 0) s.fail(quoted(member) + " is damaged");
+    if (read == 0) break;
+    s.check(text.size(), member);
+  }
+  if (text.size() != stat.size) s.fail(quoted(member) + " is cut short");
+  s.total += text.size();
+  return text;
 }
 
 std::string pack(const Members& members) {
@@ -121,7 +141,7 @@ std::string pack(const Members& members) {
   zip_error_init(&error);
   zip_source_t* target = zip_source_buffer_create(nullptr, 0, 0, &error);
   zip_source_keep(target);
-  Archive archive(zip_open_from_source(target, ZIP_TRUNCATE, &error));
+  Handle archive(zip_open_from_source(target, ZIP_TRUNCATE, &error));
   TESSERA_ASSERT(archive != nullptr);
   for (const auto& [name, content] : members) {
     zip_source_t* source = zip_source_buffer(archive.get(), content.data(), content.size(), 0);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -7,19 +8,38 @@
 
 namespace tessera::io::internal {
 
-// The files of a zip archive in their order, each as its name and its content.
-using Members = std::vector<std::pair<std::string, std::string>>;
-
-// Returns true if the library was built with libzip.
+/// Returns true if the library was built with libzip.
 bool can_unpack();
 
-// Unpacks an archive. Memory grows with the unpacked bytes and not with the lengths that a header
-// declares. Throws Error{BadInput} "<name>: ..." if the bytes are no archive, or if it is damaged,
-// encrypted or contains a name twice. Throws Error{LimitExceeded} for more than 4 GiB in all, or
-// for a file of more than 1100 times its packed length.
-Members unpack(std::string_view bytes, std::string_view name);
+/// Reads single files of a zip archive; files that nobody asks for stay packed. All files that are
+/// read from one object may unpack to max(16 MiB, 256 times the bytes of the archive) together, and
+/// to 4 GiB at most. The bytes and the name must outlive the object, which is for one thread at a
+/// time.
+class Archive {
+ public:
+  /// Throws Error{BadInput} "<name>: ..." if the bytes are no archive or contain a name twice.
+  Archive(std::string_view bytes, std::string_view name);
+  ~Archive();
 
-// Returns a deflated archive with a fixed date: equal members give equal bytes.
+  Archive(const Archive&) = delete;
+  Archive& operator=(const Archive&) = delete;
+
+  bool has(const std::string& member) const;
+
+  /// Unpacks a file in pieces, so that memory grows with the bytes that are there and not with the
+  /// length that a header declares. Throws Error{BadInput} if the file is missing, damaged or
+  /// encrypted, and Error{LimitExceeded} if it unpacks to more than the limit.
+  std::string read(const std::string& member);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// The files of an archive in their order, each as its name and its content.
+using Members = std::vector<std::pair<std::string, std::string>>;
+
+/// Returns a deflated archive with a fixed date: equal members give equal bytes.
 std::string pack(const Members& members);
 
 }  // namespace tessera::io::internal

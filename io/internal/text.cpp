@@ -102,10 +102,13 @@ std::string quoted(std::string_view word) {
   return text + (word.size() > kMostShown ? "...\"" : "\"");
 }
 
-void check_sizes_against_file(const Lines& lines, std::int64_t rows, std::int64_t cols) {
+std::int64_t most_lines(std::int64_t bytes) {
   constexpr std::int64_t kAlwaysAllowed = std::int64_t{1} << 20, kPerByte = 16;
-  const std::int64_t most =
-      std::min(sparse::kMaxBlocksAlong, std::max(kAlwaysAllowed, lines.bytes() * kPerByte));
+  return std::min(sparse::kMaxBlocksAlong, std::max(kAlwaysAllowed, bytes * kPerByte));
+}
+
+void check_sizes_against_file(const Lines& lines, std::int64_t rows, std::int64_t cols) {
+  const std::int64_t most = most_lines(lines.bytes());
   if (rows <= most && cols <= most) return;
   lines.fail(
       fmt::format("{} rows and {} columns; a file of {} bytes may declare at most {} of each "

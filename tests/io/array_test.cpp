@@ -15,40 +15,18 @@
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/pattern.hpp"
 #include "tessera/sparse/random.hpp"
+#include "tessera/tests/io/array_files.hpp"
 #include "tessera/tests/support/temporary_folder.hpp"
 
 namespace tessera::io {
 namespace {
 
+using test::bytes;
+using test::dict;
+using test::message_of;
+using test::npy;
+using test::safetensors;
 using testing::HasSubstr;
-
-// A format 1 array as NumPy writes it.
-std::string npy(const std::string& dict, const std::string& data) {
-  std::string header = dict;
-  header.append(117 - header.size(), ' ');
-  header += '\n';
-  return std::string("\x93NUMPY\x01\x00\x76\x00", 10) + header + data;
-}
-std::string dict(const std::string& descr, const std::string& order, const std::string& shape) {
-  return "{'descr': '" + descr + "', 'fortran_order': " + order + ", 'shape': " + shape + ", }";
-}
-std::string bytes(std::initializer_list<int> list) {
-  std::string text;
-  for (const int b : list) text += char(b);
-  return text;
-}
-
-template <class Read>
-std::string message_of(const Read& read) {
-  try {
-    read();
-  } catch (const Error& error) {
-    EXPECT_TRUE(error.code() == ErrorCode::BadInput || error.code() == ErrorCode::LimitExceeded);
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return "";
-}
 
 TEST(Npy, ReadsEveryTypeInBothByteOrders) {
   const auto one = [](const std::string& descr, const std::string& data) {
@@ -135,12 +113,6 @@ TEST(Arrays, DamagedFilesAreRefusedOrReadNeverMore) {
                     [](const std::string& f) { read_npz(f, "a"); });
 }
 
-std::string safetensors(std::string header, const std::string& data) {
-  std::string file;
-  for (int i = 0; i < 8; ++i) file += char(std::uint64_t(header.size()) >> (8 * i));
-  return file + header + data;
-}
-
 TEST(Safetensors, ReadsTheTensorThatIsNamedOrTheOnlyMatrix) {
   const std::string file = safetensors(
       R"({"__metadata__":{"format":"pt"},"bias":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},)"
@@ -199,7 +171,7 @@ TEST(Npz, WithoutLibzipSaysWhatToInstall) {
 }
 
 TEST(Files, TheEndingOfTheNameChoosesTheReader) {
-  const test::TemporaryFolder folder;
+  const tessera::test::TemporaryFolder folder;
   const Matrix<float> dense = to_dense(sparse::random_pattern(6, 5, {1, 1}, 0.4, 2));
   const sparse::Csr<double> expected = cast<double>(sparse::random_pattern(6, 5, {1, 1}, 0.4, 2));
   write_file(folder / "a.npy", write_npy(dense.view()));
