@@ -25,13 +25,13 @@ void insertion_sort(std::span<Entry> entries, KeyOf key_of) {
 }
 
 // Sorts by key_of(entry), an unsigned number below 2^key_bits; equal keys keep their order.
-// `room` is scratch memory of the length of `entries`. Returns the span that holds the sorted
-// entries, which is either `entries` or `room`.
+// `scratch` has the length of `entries`. Returns the span that holds the sorted
+// entries, which is either `entries` or `scratch`.
 // Cost: O(entries * key_bits / 8) for any initial order: one sweep counts all digits of eight bits,
 // then one sweep per digit moves the entries. The 256 targets of a sweep stay within the
 // first-level cache and the TLB, so a shuffled list costs hardly more than a sorted one.
 template <class Entry, class KeyOf>
-std::span<Entry> radix_sort(std::span<Entry> entries, std::span<Entry> room, int key_bits,
+std::span<Entry> radix_sort(std::span<Entry> entries, std::span<Entry> scratch, int key_bits,
                             KeyOf key_of) {
   if (entries.size() <= kInsertionSortLength) {
     insertion_sort(entries, key_of);
@@ -48,8 +48,8 @@ std::span<Entry> radix_sort(std::span<Entry> entries, std::span<Entry> room, int
     if (next[(key_of(entries.front()) >> (8 * d)) & 255] == entries.size()) continue;
     std::size_t sum = 0;
     for (std::size_t& n : next) sum += std::exchange(n, sum);
-    for (const Entry& entry : entries) room[next[(key_of(entry) >> (8 * d)) & 255]++] = entry;
-    std::swap(entries, room);
+    for (const Entry& entry : entries) scratch[next[(key_of(entry) >> (8 * d)) & 255]++] = entry;
+    std::swap(entries, scratch);
   }
   return entries;
 }

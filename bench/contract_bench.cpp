@@ -1,5 +1,5 @@
-// Contraction of a cube with a vector along each of its dimensions: no dimension may cost much more
-// than another. Compare the three lines of one run.
+// Contracts a cube with a vector along each of its dimensions. No dimension may cost much more than
+// another, which the three lines of one run show.
 
 #include <benchmark/benchmark.h>
 
@@ -27,7 +27,7 @@ arrays::CooTensor<float> random_cube() {
   return {{kSide, kSide, kSide}, indices, std::vector<float>(places.size(), 1)};
 }
 
-// Every product is 2, so the results add up to twice the non-zeros.
+// Every product is 2, so the sum of the results is twice the number of non-zeros.
 bool is_right(const arrays::CooTensor<float>& result) {
   double sum = 0;
   for (const float v : result.values()) sum += double(v);

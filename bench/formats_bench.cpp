@@ -1,4 +1,4 @@
-// The promises of the storage formats, one line each; --bars exits with 1 when one is short.
+// Prints the bars of the storage formats, one line each. --bars exits with 1 if one is short.
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
-// Rate of every kernel, fast and slow twin, on one tile's share of a layer. Shapes come from
-// bench/shapes/kernels.txt; a kernel with a wrong answer is not timed.
+// Measures the rate of every reference and vector kernel on one tile's share of a layer. The shapes
+// are read from bench/shapes/kernels.txt. A kernel whose result is wrong is not timed.
 
 #include <benchmark/benchmark.h>
 
@@ -50,7 +50,7 @@ std::vector<Shape> read_shapes(const std::string& path) {
   return shapes;
 }
 
-// Rows by falling number of non-zeros, as the encoder orders them.
+// The rows are sorted by falling number of non-zeros, in the order of the encoder.
 test::DrawnRecord random_record(const Shape& shape, Random& random) {
   test::DrawnRecord record;
   for (std::int64_t x = 0; x < shape.x; x += shape.block) {
@@ -73,8 +73,8 @@ test::KernelCase make_case(const KernelEntry& kernel, const Shape& shape) {
   return c;
 }
 
-// Dense rows as a machine would keep them: the first element on a cache line. Vectors that straddle
-// two lines cost two loads, and the bench would measure where malloc happened to put them.
+// Dense rows begin on a cache line, as on a machine. A vector that straddles two lines costs two
+// loads, so the figures would otherwise depend on the addresses that malloc returns.
 class AlignedCopy {
  public:
   AlignedCopy(const void* from, std::size_t bytes) : memory_(bytes + kLine) {
@@ -97,12 +97,14 @@ AlignedCopy aligned_copy(test::StoredRows& rows, DataType type) {
   return {rows.store.data(), std::size_t(rows.rows * rows.stride * bytes_of(type))};
 }
 
-// flops: useful work done. dense_flops: what a dense share would have cost. of_peak: flops by the
-// fused float peak of this core, measured when the program began.
+// `flops` counts the useful operations, `dense_flops` those of a dense share of the same size.
+// `of_peak` divides flops by the float peak of this core with fused operations, which is measured
+// when the program starts.
 void run_kernel(benchmark::State& state, const KernelEntry& entry, Kernel kernel,
                 const Shape& shape, double peak) {
   test::KernelCase c = make_case(entry, shape);
-  // Half sums of more than 60 terms have no bound; there the slow twin is all there is.
+  // Half sums of more than 60 terms have no error bound, so they are compared with the reference
+  // kernel only.
   if (entry.key.sum == DataType::Float && test::worst_excess(c, kernel) > 0)
     return state.SkipWithError("wrong result");
   const AlignedCopy x_side = aligned_copy(c.x_side, c.x_is_result() ? entry.key.sum : entry.key.in);
@@ -124,7 +126,7 @@ void run_kernel(benchmark::State& state, const KernelEntry& entry, Kernel kernel
   state.counters["of_peak"] = rate(flops / peak);
 }
 
-// The last column must fit into a word (as the encoder would insist).
+// The last column must fit into a word, as the encoder demands.
 bool fits(const KernelEntry& kernel, const Shape& shape) {
   const std::int64_t last = kernel.key.format == Format::Block
                                 ? shape.y

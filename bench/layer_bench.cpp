@@ -1,5 +1,6 @@
-// The host layer against what one core can do. --bars: one line a bar, exit 1 when one is short.
-// --case out,in,z,block,density,pass,type,threads: any one case as JSON.
+// Compares the host layer with the peak of one core. --bars prints one line for each bar and exits
+// with 1 if one is short. --case out,in,z,block,density,pass,type,threads prints any one case as
+// JSON.
 
 #include <fmt/format.h>
 
@@ -51,7 +52,7 @@ const std::vector<Bar>& bars() {
   return list;
 }
 
-// One line; is it kept?
+// Prints one line; returns true if the bar is met.
 bool print_bar(const std::string& name, double figure, double bar) {
   const bool ok = figure >= bar;
   fmt::print("{:<62} {:>7.3f} {:>7.3f} {}\n", name, figure, bar, ok ? "ok" : "short");
@@ -59,12 +60,12 @@ bool print_bar(const std::string& name, double figure, double bar) {
   return ok;
 }
 
-// A figure that must not exceed its bar.
+// Prints a figure that must not exceed its bar.
 bool print_limit(const std::string& name, double figure, double bar) {
   return print_bar(name + ", inverse", 1 / figure, 1 / bar);
 }
 
-// A simulated Fwd may take so many times the host's.
+// A simulated forward pass may take this many times as long as the host's.
 constexpr double kMostSimulated = 2;
 
 std::filesystem::path shared_folder() {
@@ -88,7 +89,7 @@ bool run_comparison_bars() {
   return all;
 }
 
-// Beside the cases of the bars, what other libraries reach, as a fraction of the float peak.
+// Prints the rates of other libraries on the cases of the bars, as fractions of the float peak.
 void print_peers() {
   for (const bench::Peer& peer : bench::peers())
     if (peer.make == nullptr) fmt::print("{}: not found when this was built\n", peer.name);
@@ -107,7 +108,8 @@ void print_crossovers() {
                bench::crossover({.block = block}));
 }
 
-// Not a bar: forecasts choose between ways that differ by more than they are off.
+// This is no bar: forecasts choose between paths whose times differ by more than the forecasts'
+// errors.
 void print_forecasts() {
   double logs = 0, worst = 1;
   int count = 0;

@@ -1,5 +1,5 @@
-// How fast the modelled machine runs on this computer. --bars prints one line for each promise
-// (name, figure, bar, ok or short) and exits 1 when one is short. Results are checked first.
+// Measures the speed of the modelled machine on this computer. --bars prints one line for each bar
+// (name, figure, bar, ok or short) and exits with 1 if one is short. Results are checked first.
 
 #include <fmt/format.h>
 
@@ -37,7 +37,7 @@ Problem problem_of(std::int64_t block) {
           .data_type = DataType::Float};
 }
 
-// One layer with its operands, on one thread.
+// One layer with its operands on one thread.
 struct Simulated {
   Simulated(const sparse::Csr<float>& pattern, const device::Machine& machine,
             device::ExchangeMode mode)
@@ -56,7 +56,8 @@ struct Simulated {
     if (!result.ok()) throw std::runtime_error("wrong result: " + to_string(result));
   }
   std::int64_t partial_sums() const { return plan.partition.y; }
-  // What a pass cannot do without: R, S and Q, buckets, everybody's partial sums.
+  // The memory that a pass needs in any case: R, S and Q, the buckets, and the partial sums of all
+  // tiles.
   double needed_bytes() const {
     const partitioner::Buckets& buckets = layer.buckets();
     const double tiles = double(buckets.grid.buckets());
@@ -100,7 +101,7 @@ void times(Report& report, std::int64_t block) {
   report.tell(name + "  simulated, isolated memory, ms", 1e3 * medians[3]);
 }
 
-// From nothing but the caller's weights to the first result.
+// Measures the time from the caller's weights to the first result.
 void memory(Report& report, std::int64_t block) {
   const device::Machine machine = device::machine_preset("gc200");
   const auto weights = pattern_of(block);
@@ -115,7 +116,7 @@ void memory(Report& report, std::int64_t block) {
   report.tell("  MiB at the peak", peak / (1 << 20));
 }
 
-// As many tiles as 64 processors have.
+// A machine with as many tiles as 64 processors.
 void many_tiles(Report& report) {
   device::Machine machine = device::machine_preset("gc200");
   machine.tiles *= 64;

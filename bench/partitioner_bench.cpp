@@ -1,5 +1,5 @@
-// What it costs on this computer to encode, decode and update buckets. --bars prints one line for
-// each promise (name, figure, bar, ok or short) and exits 1 when one is short. Every result is
+// Measures encoding, decoding and updating of buckets on this computer. --bars prints one line for
+// each bar (name, figure, bar, ok or short) and exits with 1 if one is short. Every result is
 // checked before it is timed.
 
 #include <fmt/format.h>
@@ -20,7 +20,8 @@ namespace {
 using namespace tessera;
 using namespace tessera::bench;
 
-// Peak over the input while words and values of 100 million non-zeros are made for the host.
+// Returns the peak memory, divided by the size of the input, while words and values of 100 million
+// non-zeros are made for the host.
 void encode_memory(Report& report) {
   Workload w = make_workload({32768, 0.0931323, 1, {1, 64, 2, 1}, 32});
   double time = 0;

@@ -5,8 +5,8 @@
 
 namespace tessera::bench {
 
-// The most resident memory during a call over what was resident before it, in bytes. Linux only;
-// std::runtime_error elsewhere.
+// Returns by how many bytes the peak of resident memory during a call exceeds the resident memory
+// before it. Works on Linux; throws std::runtime_error elsewhere.
 double peak_memory(const std::function<void()>& body);
 
 }  // namespace tessera::bench

@@ -1,5 +1,6 @@
-// Wall time of the stages of a layer on this computer: plan, encode, and a simulated forward pass.
-// Shapes come from bench/shapes/pipeline.txt; a pass with a wrong answer is not timed.
+// Measures the wall time of the stages of a layer on this computer: planning, encoding, and a
+// simulated forward pass. The shapes are read from bench/shapes/pipeline.txt. A pass whose result
+// is wrong is not timed.
 
 #include <benchmark/benchmark.h>
 
@@ -77,7 +78,7 @@ void encode(benchmark::State& state, const Shape& shape) {
   state.counters["blocks"] = per_second(weights.blocks());
 }
 
-// flops: useful work done. dense_flops: what a dense layer would have cost.
+// `flops` counts the useful operations, `dense_flops` those of a dense layer of the same size.
 void forward(benchmark::State& state, const Shape& shape, device::ExchangeMode mode) {
   const device::Machine machine = device::machine_preset("gc200");
   const Problem problem = shape.problem();

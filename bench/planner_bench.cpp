@@ -1,4 +1,4 @@
-// Speed and quality of the planner: see bench/README.md.
+// Measures speed and quality of the planner; bench/README.md describes the figures.
 
 #include <benchmark/benchmark.h>
 

@@ -4,12 +4,12 @@
 
 namespace tessera::bench {
 
-// Prints figures, one a line, and remembers whether all bars were met.
+// Prints one figure on each line, and records whether all bars were met.
 class Report {
  public:
   void at_least(const std::string& name, double figure, double bar);
   void at_most(const std::string& name, double figure, double bar);
-  // Without a bar.
+  // Prints a figure that has no bar.
   void tell(const std::string& name, double figure);
   bool all_met() const { return all_met_; }
 

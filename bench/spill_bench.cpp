@@ -1,5 +1,6 @@
-// Steps that spilling leads to, and its time beside that of the same encoding without spills.
-// 4096 x 4096 patterns of density 0.1, half, on a gc200, with little room to spare.
+// Measures the propagation steps that spills cause, and the time of encoding beside the same
+// encoding without spills. The patterns are 4096 x 4096, half, of density 0.1 on a gc200, with
+// tight buckets.
 
 #include <algorithm>
 #include <chrono>
@@ -98,7 +99,7 @@ bool bar(const Case& c, const char* what, double figure, double most) {
   return good;
 }
 
-// True when no bar is short.
+// Returns true if no bar is short.
 bool run(const Case& c, const Measured& whole, bool bars) {
   const auto matrix = pattern(c);
   const auto grid = grid_of(c);
@@ -122,7 +123,7 @@ bool run(const Case& c, const Measured& whole, bool bars) {
 int main(int argc, char** argv) {
   const bool bars = argc > 1 && std::string(argv[1]) == "--bars";
   bool good = true;
-  // As many non-zeros with 30 % to spare: the encoding alone.
+  // The same number of non-zeros with 30 % of slack measures encoding alone.
   Case roomy = cases().front();
   roomy.room = 0.3;
   const Measured whole = measure(pattern(roomy), grid_of(roomy), Spilling::FewestSteps);

@@ -29,7 +29,7 @@ std::vector<std::vector<double>> times_of(const std::vector<std::function<void()
   return times;
 }
 
-// About half a millisecond on one thread.
+// This takes about half a millisecond on one thread.
 void count(Executor& executor) {
   executor.for_each(32, [](std::int64_t seed) {
     Random random(static_cast<std::uint64_t>(seed));

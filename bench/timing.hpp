@@ -9,19 +9,20 @@
 
 namespace tessera::bench {
 
-// One thread. Not oneTBB's: its limit of one thread would hold for every other executor too.
+// An executor of one thread on std::jthread, so that single-thread times do not include oneTBB.
 std::unique_ptr<Executor> sequential();
 
 enum class Clock { Wall, OwnThread };
 
 double seconds(const std::function<void()>& body, Clock clock);
 
-// Median times of bodies that take turns, so that neighbours on the machine disturb them alike, by
-// this thread's own clock, which stands still while others have the core.
+// Returns the median times of bodies that run in turns, so that other programs disturb them alike,
+// by this thread's CPU clock, which stops while others use the core.
 std::vector<double> medians(const std::vector<std::function<void()>>& bodies);
 
-// Threads need a core each, which a neighbour on the machine may have. So both are measured by the
-// wall's clock, and only where short counting loops before and behind say that two were free.
+// Two threads need a core each, and other programs may be using one. Both times are therefore taken
+// by the wall clock, and only if short counting loops before and after show that two cores were
+// free.
 class ThreadRatio {
  public:
   ThreadRatio();
@@ -30,7 +31,7 @@ class ThreadRatio {
     std::int64_t runs = 0;
   };
 
-  // How much faster body(two threads) is than body(one thread).
+  // The ratio of the times of body(one thread) and body(two threads).
   Figure operator()(const std::function<void(Executor&)>& body);
 
  private:

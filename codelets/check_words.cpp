@@ -19,10 +19,10 @@ CellSides sides_of(const KernelKey& key, const KernelArgs& args) {
 template <class Word>
 class Walk {
  public:
-  Walk(const KernelKey& key, const KernelArgs& args, const BucketCapacity& room)
+  Walk(const KernelKey& key, const KernelArgs& args, const BucketCapacity& capacity)
       : key_(key),
         args_(args),
-        room_(room),
+        capacity_(capacity),
         sides_(sides_of(key, args)),
         words_(static_cast<const Word*>(args.meta)) {}
 
@@ -42,7 +42,7 @@ class Walk {
 
  private:
   bool has(std::int64_t at, std::int64_t count) const {
-    return at >= 0 && at + count <= room_.words;
+    return at >= 0 && at + count <= capacity_.words;
   }
   // Reads a part. Returns nothing if it is outside the bucket or if a field is negative as 32 bits.
   template <class Part>
@@ -93,7 +93,7 @@ class Walk {
       for (std::int64_t i = 0; i < columns; ++i, at += words_per_column())
         if (!column_fits(header, at, value)) return fail(at, "column outside the cell");
       if (words_per_column() == 1) value += columns * args_.block.area();
-      if (value > room_.values) return fail(at, "more values than there are");
+      if (value > capacity_.values) return fail(at, "more values than there are");
     }
     return true;
   }
@@ -115,7 +115,7 @@ class Walk {
     };
     if (key_.operation != Operation::GradA) return is_row(words_[at], sides_.y);
     const std::int64_t named = words_[at];
-    return named % factor == 0 && value + named / factor < room_.values &&
+    return named % factor == 0 && value + named / factor < capacity_.values &&
            is_row(words_[at + 1], sides_.x);
   }
 
@@ -170,7 +170,7 @@ class Walk {
 
   KernelKey key_;
   const KernelArgs& args_;
-  BucketCapacity room_;
+  BucketCapacity capacity_;
   CellSides sides_;
   const Word* words_;
   std::optional<WordsFault> fault_;
@@ -178,8 +178,8 @@ class Walk {
 
 template <class Word>
 std::optional<WordsFault> walk(const KernelKey& key, const KernelArgs& args,
-                               const BucketCapacity& room) {
-  Walk<Word> walk(key, args, room);
+                               const BucketCapacity& capacity) {
+  Walk<Word> walk(key, args, capacity);
   return key.format == Format::Element ? walk.template run<ElementHeader>()
                                        : walk.template run<BlockHeader>();
 }
@@ -187,9 +187,9 @@ std::optional<WordsFault> walk(const KernelKey& key, const KernelArgs& args,
 }  // namespace
 
 std::optional<WordsFault> check_words(const KernelKey& key, const KernelArgs& args,
-                                      const BucketCapacity& room) {
-  return key.word_bits == 16 ? walk<std::uint16_t>(key, args, room)
-                             : walk<std::uint32_t>(key, args, room);
+                                      const BucketCapacity& capacity) {
+  return key.word_bits == 16 ? walk<std::uint16_t>(key, args, capacity)
+                             : walk<std::uint32_t>(key, args, capacity);
 }
 
 }  // namespace tessera::codelets

@@ -21,10 +21,10 @@ struct WordsFault {
 
 // Checks words that may have been damaged. Kernels and visit_cycles() trust the words they read;
 // this function does not. If it finds no fault, a kernel of this key with these arguments (and the
-// cost of its visit) can read the words without leaving `room`, the operands or the result. It does
-// not prove that an encoder wrote the words: a row number that became another row of the cell is
-// accepted. Returns nothing if there is no fault. O(words); allocates nothing; thread-safe.
+// cost of its visit) can read the words without leaving `capacity`, the operands or the result. It
+// does not prove that an encoder wrote the words: a row number that became another row of the cell
+// is accepted. Returns nothing if there is no fault. O(words); allocates nothing; thread-safe.
 std::optional<WordsFault> check_words(const KernelKey& key, const KernelArgs& args,
-                                      const BucketCapacity& room);
+                                      const BucketCapacity& capacity);
 
 }  // namespace tessera::codelets

@@ -27,14 +27,14 @@ struct Capacity {
   std::int64_t end() const { return offset + bytes; }
 };
 
-// Inserts `room` into `placed` at the lowest free offset and returns that offset. `placed` is
+// Inserts `slot` into `placed` at the lowest free offset and returns that offset. `placed` is
 // sorted by offset and stays so.
-std::int64_t place_first_fit(std::vector<Capacity>& placed, Capacity room) {
+std::int64_t place_first_fit(std::vector<Capacity>& placed, Capacity slot) {
   auto next = placed.begin();
-  for (; next != placed.end() && next->offset - room.offset < room.bytes; ++next)
-    room.offset = next->end();
-  placed.insert(next, room);
-  return room.offset;
+  for (; next != placed.end() && next->offset - slot.offset < slot.bytes; ++next)
+    slot.offset = next->end();
+  placed.insert(next, slot);
+  return slot.offset;
 }
 
 ByteRows rows_at(std::byte* data, const SlotSpec& spec) {

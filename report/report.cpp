@@ -69,13 +69,13 @@ void write_plan(const LayerReport& report, Out out) {
   const std::string for_grad_a = plan.grad_a_meta_words > Words{}
                                      ? fmt::format(" + {} for GradA", plan.grad_a_meta_words.value)
                                      : std::string();
-  std::vector<std::string> room = {fmt::format("bucket of {} values and {} words{}",
-                                               plan.nonzeros_per_bucket, plan.fwd_meta_words.value,
-                                               for_grad_a)};
+  std::vector<std::string> memory = {fmt::format("bucket of {} values and {} words{}",
+                                                 plan.nonzeros_per_bucket,
+                                                 plan.fwd_meta_words.value, for_grad_a)};
   if (report.high_water > Bytes{})
-    room.push_back(fmt::format("fullest tile {} of {}", binary_size(report.high_water),
-                               binary_size(report.machine.tile_memory)));
-  write_parts("", room, out);
+    memory.push_back(fmt::format("fullest tile {} of {}", binary_size(report.high_water),
+                                 binary_size(report.machine.tile_memory)));
+  write_parts("", memory, out);
   write_backward(report, out);
 }
 

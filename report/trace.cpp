@@ -27,12 +27,12 @@ class Tracer {
  public:
   Tracer(const TracedRun& run, const TraceLimits& limits) : run_(run) {
     const auto steps = std::ssize(run.ledger.steps);
-    const std::int64_t room = limits.events - kHeadEvents;
-    steps_ = std::min(steps, room / kStepEvents);
+    const std::int64_t budget = limits.events - kHeadEvents;
+    steps_ = std::min(steps, budget / kStepEvents);
     if (run.tiles.steps.empty() || limits.tracks == 0) return;
     // A track consists of its name and one event for each step.
     const std::int64_t tracks =
-        std::min(limits.tracks, (room - steps_ * kStepEvents) / (steps_ + 1));
+        std::min(limits.tracks, (budget - steps_ * kStepEvents) / (steps_ + 1));
     if (tracks > 0) tiles_of_a_track_ = ceil_div(run.machine.tiles, tracks);
   }
 

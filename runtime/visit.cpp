@@ -37,8 +37,8 @@ codelets::KernelKey kernel_key(const PassSpec& spec) {
 }
 
 void CheckedKernel::check(TileId tile, const codelets::KernelArgs& args,
-                          const codelets::BucketCapacity& room) const {
-  const auto fault = codelets::check_words(kernel_key(spec), args, room);
+                          const codelets::BucketCapacity& capacity) const {
+  const auto fault = codelets::check_words(kernel_key(spec), args, capacity);
   if (!fault) return;
   throw Error(ErrorCode::CheckFailed, fmt::format("self-check: tile {}: bucket words, word {}: {}",
                                                   tile.value, fault->word, fault->what));

@@ -22,7 +22,7 @@ std::int64_t product(const Shape& shape) {
   return result;
 }
 
-// Evenly spread and ascending, each place moved a little.
+// Returns ascending places that are evenly spread, each moved a little.
 arrays::CooTensor<float> spread(const Shape& shape, std::int64_t entries) {
   Random random(/*seed=*/3);
   const std::int64_t gap = product(shape) / entries;
@@ -37,14 +37,15 @@ arrays::CooTensor<float> spread(const Shape& shape, std::int64_t entries) {
 
 constexpr std::int64_t kFew = 10'000, kMany = 1'000'000;
 
-// Seconds for many calls.
+// Returns the seconds that many calls take together.
 double of_calls(const std::function<void(std::int64_t)>& call) {
   return best_seconds(5, [&] {
     for (std::int64_t i = 0; i < 100'000; ++i) call(i);
   });
 }
 
-// What 100 times as many entries cost: nothing for a view, a few steps for a lookup.
+// Measures the cost of 100 times as many entries: a view should cost nothing more, a lookup a few
+// steps.
 Line growth(const std::string& name, double few, double many, double most) {
   return {name, fmt::format("{:.0f} ns, {:.0f} ns with 100 times", few * 1e4, many * 1e4),
           fmt::format("ratio <= {}", most), many <= most * few};
@@ -83,8 +84,8 @@ Lines view_lines() {
           view_line("a mapped array", mapped)};
 }
 
-// Absent and present places by turns. 100 times as many entries are 6.6 comparisons more, and
-// caches missed; a walk would be 100 times.
+// Looks up absent and present places in turn. 100 times as many entries need 6.6 more comparisons
+// and miss more caches; a linear search would take 100 times as long.
 Lines lookup_lines() {
   double seconds[2];
   for (const int i : {0, 1}) {
@@ -116,7 +117,7 @@ Line contraction_line(const Shape& shape) {
           most <= 1.5 * least};
 }
 
-// Resident memory of this process; Linux only, 0 elsewhere.
+// Returns the resident memory of this process in bytes; 0 on systems other than Linux.
 double resident_bytes() {
   long total = 0, resident = 0;
   if (FILE* file = std::fopen("/proc/self/statm", "r")) {

@@ -20,7 +20,8 @@ namespace {
 
 constexpr std::int64_t kEntries = 16'000'000, kSide = 65536, kGap = 268;
 
-// Places in steps of kGap, moved by less than that, so none comes twice; then shuffled.
+// Returns shuffled places. They are kGap apart and each is moved by less than that, so no place
+// occurs twice.
 sparse::Coo<float> shuffled_entries() {
   Random random(/*seed=*/1);
   std::vector<std::int64_t> places;

@@ -28,8 +28,8 @@ arrays::SlicedCsr<T> random_csr() {
   return arrays::SlicedCsr<T>(std::move(a));
 }
 
-// Bytes a second at which this core reads values and columns, whatever it does with them: sums of
-// words in eight lanes, which the compiler turns into vectors.
+// Returns the bytes per second at which this core reads values and columns. It adds words in eight
+// lanes, which the compiler turns into vectors, so reading is the only limit.
 template <class T>
 double read_rate(const arrays::CsrArrays<T>& a) {
   const auto sum_words = [](const void* memory, std::size_t bytes) {

@@ -7,25 +7,25 @@
 
 namespace tessera::bench {
 
-// One line of a report; without a bar it is only told.
+// One line of a report; a figure without a bar is only printed.
 struct Line {
   std::string name, figure, bar;
   bool is_kept = true;
 };
 using Lines = std::vector<Line>;
 
-// The least processor time of `times` runs, in seconds: all of this runs on one core, and others
-// may be using the computer.
+// Returns the least CPU time of `times` runs in seconds. Everything here runs on one core, and
+// other programs may be using the computer.
 double best_seconds(int times, const std::function<void()>& run);
 
-// 16 million shuffled entries, beside SciPy run by `python` (empty: left out) and Eigen where it
-// was found at build time.
+// Converts 16 million shuffled entries, and compares with SciPy, run by `python` (left out if
+// empty), and with Eigen if it was found at build time.
 Lines conversion_lines(const std::string& python);
-// CSR gemv beside the rate at which one core reads the same bytes.
+// Compares a CSR matrix-vector product with the rate at which one core reads the same bytes.
 Lines gemv_lines();
-// Views of few and of many entries, lookups, contraction along every dimension.
+// Measures views of few and of many entries, lookups, and contraction along every dimension.
 Lines access_lines();
-// 100 million entries of a 10000 x 10000 x 100 tensor at rest.
+// Measures the memory of a 10000 x 10000 x 100 tensor with 100 million entries.
 Lines memory_lines();
 
 }  // namespace tessera::bench

@@ -9,27 +9,29 @@
 
 namespace tessera::bench {
 
-// Time of a forward pass simulated on a gc200 with shared memory over that of the host layer, both
-// on one thread.
+// Returns the time of a forward pass simulated on a gc200 with shared memory, divided by that of
+// the host layer, both on one thread.
 double simulated_over_host(const LayerCase& c);
 
-// The rate of each real matrix in `folder`/data/dlmc with at least 5,000 non-zeros, over that of a
-// uniform pattern of its size and density; z 256, one thread. Geometric mean; none without files.
+// Returns the rate of real matrices divided by that of uniform patterns of the same size and
+// density, as the geometric mean over the files in `folder`/data/dlmc with at least 5,000 non-zeros
+// (z 256, one thread). Empty if there are no files.
 struct RealMatrices {
   int count = 0;
   double mean = 0;
 };
 RealMatrices real_over_uniform(const std::filesystem::path& shared);
 
-// Seconds of a dense product of this size: the faster of the host layer's dense pass (oneDNN where
-// it was built in, else our own kernel on blocks of 16) and,
-// where the bench was built with it (TESSERA_BENCH_PEERS), OpenBLAS. One thread.
+// Returns the seconds of a dense product of this size on one thread: the fastest of the host
+// layer's dense pass (on oneDNN if it was built in, else our own kernel on blocks of 16) and, if
+// the benchmark was built with it (TESSERA_BENCH_PEERS), OpenBLAS.
 double dense_seconds(const LayerCase& c);
-// Seconds of OpenBLAS alone, as it is set up; none where the bench was built without it.
+// Returns the seconds of OpenBLAS alone on one thread; empty if the benchmark was
+// built without it.
 std::optional<double> open_blas_seconds(const LayerCase& c);
 
-// The density at which the sparse product of this case takes as long as the dense one, by halving
-// the interval until it is 0.02 wide; 1 where sparse is never slower.
+// Returns the density at which the sparse product of this case takes as long as the dense one,
+// found by halving the interval until it is 0.02 wide; 1 if sparse is never slower.
 double crossover(const LayerCase& c);
 
 }  // namespace tessera::bench

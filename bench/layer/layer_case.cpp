@@ -31,12 +31,12 @@ void require(const verify::Verdict& verdict, const LayerCase& c) {
   if (!verdict.ok()) throw std::runtime_error(c.name() + ": wrong result, " + to_string(verdict));
 }
 
-// A row of GradW in panels adds up a partial sum for each.
+// GradW in panels adds one partial sum for each panel to a row.
 verify::Rounding rounding_of(const LayerCase& c) {
   return {parse_data_type(c.type), DataType::Float, 1 + c.z / 64 + c.y / 16};
 }
 
-// Of this computer, measured when the first case asks.
+// The peak of this computer, measured when the first case needs it.
 const host::HostRates& rates() {
   static const host::HostRates measured = host::measure_host_rates();
   return measured;

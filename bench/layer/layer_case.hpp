@@ -28,8 +28,8 @@ struct LayerCase {
   BlockShape shape() const { return {block, block}; }
 };
 
-// "out,in,z,block,density,pass,type,threads", for example "4096,4096,256,16,0.1,gradw,float,1";
-// std::invalid_argument that says what is wrong.
+// Parses "out,in,z,block,density,pass,type,threads", for example
+// "4096,4096,256,16,0.1,gradw,float,1". Throws std::invalid_argument with the reason.
 LayerCase parse_case(const std::string& text);
 
 struct Measured {
@@ -47,12 +47,12 @@ struct Measured {
 struct Seconds {
   double median = 0, least = 0;
 };
-// The thread's CPU time (one thread) or wall time (several) of `samples` runs and at least 0.3 s,
-// after warming up.
+// Returns the thread's CPU time (one thread) or the wall time (several threads) of `samples` runs,
+// and of at least 0.3 s of runs, after a warm-up.
 Seconds time_of(int threads, int samples, const std::function<void()>& run);
 
-// Runs the case on our layer with weights of this pattern, after comparing the result with double
-// precision: a wrong one is std::runtime_error. The first and the last columns are compared.
+// Runs the case on our layer with weights of this pattern. The first and the last columns of the
+// result are compared with double precision first; a wrong result throws std::runtime_error.
 Measured measure(const LayerCase& c, const sparse::Csr<float>& weights);
 Measured measure(const LayerCase& c);  // a uniform pattern
 

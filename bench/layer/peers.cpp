@@ -43,7 +43,7 @@ constexpr MakeProduct kSpmdm = nullptr, kBlocks = nullptr, kPanels = nullptr;
 
 constexpr const char* kOpenBlasName = "OpenBLAS";
 
-// A layer and the thread it runs on.
+// A layer and the thread that it runs on.
 struct OwnLayer {
   explicit OwnLayer(const PeerProblem& p)
       : layer({.size = {1, p.layer.x, p.layer.y, p.layer.z},
@@ -58,7 +58,8 @@ struct OwnLayer {
   host::HostLayer layer;
 };
 
-// Some columns, an odd number apart: of every panel and at every place in a vector.
+// The columns that are compared. They are an odd number apart, so they reach every panel and every
+// lane of a vector.
 MatrixView<const float> some_columns(MatrixView<const float> m) {
   const std::int64_t step = m.cols / 32 | 1;
   return {m.data, m.rows, (m.cols + step - 1) / step, m.row_stride, step};
@@ -66,7 +67,7 @@ MatrixView<const float> some_columns(MatrixView<const float> m) {
 
 void require_right(const Peer& peer, const PeerProblem& problem, const Product& product,
                    Matrix<float>& q) {
-  // What an earlier product left must not pass for a result.
+  // The result is cleared, so that an earlier product cannot be taken for this one.
   std::fill(q.elements().begin(), q.elements().end(), std::numeric_limits<float>::quiet_NaN());
   product(q);
   const verify::Verdict verdict = verify::verify_product<float>(
@@ -76,8 +77,8 @@ void require_right(const Peer& peer, const PeerProblem& problem, const Product& 
                              to_string(verdict));
 }
 
-// Median times of bodies that take turns. Each runs untimed first: what the others left in the
-// caches is not its own.
+// Returns the median times of bodies that run in turns. Each body runs once untimed first, because
+// the others have replaced its data in the caches.
 std::vector<double> medians_in_turns(const std::vector<std::function<void()>>& bodies) {
   constexpr std::size_t kRounds = 9;
   constexpr double kLeastSeconds = 0.5;

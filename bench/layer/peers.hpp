@@ -10,7 +10,7 @@
 
 namespace tessera::bench {
 
-// Fwd of one case on float, as every library gets it.
+// The forward product of one case in float, with the operands that every library receives.
 struct PeerProblem {
   explicit PeerProblem(const LayerCase& c);
 
@@ -20,14 +20,15 @@ struct PeerProblem {
   Matrix<float> s;              // [y][z]
 };
 
-// Writes q [x][z], all of it, on the calling thread.
+// Writes all of q [x][z] on the calling thread.
 using Product = std::function<void(Matrix<float>& q)>;
 
-// Sets a library up for a problem, which must outlive the product. An empty product: the library
-// does not do this case.
+// Prepares a library for a problem, which must outlive the product. The product is empty if the
+// library does not support this case.
 using MakeProduct = Product (*)(const PeerProblem&);
 
-// Our layer; then libraries, each in a source of its own, compiled where CMake found the library.
+// Our layer, and then other libraries. Each has a source of its own, which is compiled if CMake
+// found the library.
 Product make_own(const PeerProblem& problem);
 Product make_eigen(const PeerProblem& problem);
 Product make_open_blas(const PeerProblem& problem);
@@ -40,16 +41,16 @@ struct Peer {
   std::string name;
   MakeProduct make = nullptr;  // none: the library was not found when this was built
 };
-// Our layer is the first.
+// The first entry is our layer.
 const std::vector<Peer>& peers();
 
 struct PeerRate {
   std::string name;
   double of_peak = 0;  // useful flops, by the float peak measured beside them
 };
-// Every peer that does the case, our layer first, one thread. They take turns, so that neighbours
-// disturb them alike. Results are compared with double precision before anything is timed: a wrong
-// one is std::runtime_error.
+// Runs every peer that supports the case on one thread, our layer first. They run in turns, so that
+// other programs disturb them alike. Results are compared with double precision before anything is
+// timed; a wrong one throws std::runtime_error.
 std::vector<PeerRate> peer_rates(const LayerCase& c);
 
 }  // namespace tessera::bench

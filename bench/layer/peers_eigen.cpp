@@ -7,7 +7,7 @@
 
 namespace tessera::bench {
 
-// Row-major sparse times row-major dense, Eigen's fastest order here.
+// A row-major sparse matrix times a row-major dense one, which is Eigen's fastest order here.
 Product make_eigen(const PeerProblem& problem) {
   using Sparse = Eigen::SparseMatrix<float, Eigen::RowMajor, std::int32_t>;
   using Dense = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;

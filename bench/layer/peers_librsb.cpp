@@ -22,8 +22,8 @@ void start_on_one_thread() {
 
 }  // namespace
 
-// Elements in every case: Debian's library has kernels for blocks of 1 x 1 only. Row-major
-// operands; its own way of cutting the matrix, not tuned by trial.
+// Blocks are passed as elements, because Debian's library has kernels for blocks of 1 x 1 only. The
+// operands are row-major. The library partitions the matrix by its default, without tuning.
 Product make_librsb(const PeerProblem& problem) {
   [[maybe_unused]] static const bool started = (start_on_one_thread(), true);
   const sparse::Csr<float>& csr = problem.elements;

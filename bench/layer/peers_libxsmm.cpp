@@ -15,7 +15,7 @@ namespace {
 using Kernel = libxsmm_smmfunction_reducebatch_offs;
 constexpr std::int64_t kPanel = 64;  // columns of S
 
-// The sparse operand cut into slices, which libxsmm makes of a dense matrix.
+// The sparse operand in slices, which libxsmm makes of a dense matrix.
 class Slices {
  public:
   explicit Slices(const PeerProblem& p) {
@@ -41,11 +41,11 @@ class Slices {
   libxsmm_CSR_sparseslice* slices_ = nullptr;
 };
 
-// Sums over the blocks of a block row in one call, for a number of columns of S. In libxsmm's
-// column-major words S and Q are transposed as they lie, and R's blocks too.
+// Adds up the blocks of a block row in one call, for a number of columns of S. In libxsmm's
+// column-major terms, S and Q are transposed without being moved, and so are R's blocks.
 class BlockRows {
  public:
-  // S has `columns` columns in rows `s_stride` apart.
+  // S has `columns` columns; its rows are `s_stride` apart.
   BlockRows(const sparse::Csr<float>& r, std::int64_t columns, std::int64_t s_stride,
             std::int64_t q_stride)
       : r_(r), columns_(columns), q_stride_(q_stride) {
@@ -88,7 +88,7 @@ bool has_blocks(const PeerProblem& problem) { return problem.weights.block.rows 
 
 }  // namespace
 
-// For elements; blocks have a product of their own that is faster.
+// This product is for elements; blocks have a faster one.
 Product make_libxsmm_spmdm(const PeerProblem& problem) {
   if (has_blocks(problem)) return {};
   const auto slices = std::make_shared<const Slices>(problem);
@@ -97,7 +97,7 @@ Product make_libxsmm_spmdm(const PeerProblem& problem) {
   };
 }
 
-// S read where it lies, all columns in one call for each block row.
+// Reads S in place, with all columns in one call for each block row.
 Product make_libxsmm_blocks(const PeerProblem& problem) {
   if (!has_blocks(problem)) return {};
   const std::int64_t z = problem.s.cols();
@@ -107,8 +107,8 @@ Product make_libxsmm_blocks(const PeerProblem& problem) {
   };
 }
 
-// Rows of S that lie pages apart share few lines of the caches: at z 1024 copying them first, which
-// is timed too, more than pays.
+// Rows of S that are pages apart share few cache lines. At z 1024, copying them first pays even
+// though the copy is timed.
 Product make_libxsmm_panels(const PeerProblem& problem) {
   const std::int64_t z = problem.s.cols();
   if (!has_blocks(problem) || z % kPanel != 0) return {};

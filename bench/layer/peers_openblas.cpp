@@ -7,7 +7,7 @@
 
 namespace tessera::bench {
 
-// Zeros are multiplied as well.
+// OpenBLAS multiplies the zeros, too.
 Product make_open_blas(const PeerProblem& problem) {
   openblas_set_num_threads(1);
   const auto r = std::make_shared<const Matrix<float>>(sparse::to_dense(problem.weights));

@@ -5,8 +5,8 @@
 
 namespace tessera::bench {
 
-// Q = R * S as one writes it down: rows of R, their blocks, a row of S for each value. The compiler
-// does the rest, for any computer of this kind and for this one.
+// Computes Q = R * S by the plain loops: over the rows of R, their blocks, and one row of S for
+// each value. The compiler vectorises them for this computer and for the baseline of its kind.
 void plain_product(const sparse::Csr<float>& weights, MatrixView<const float> s,
                    MatrixView<float> q);
 void plain_product_native(const sparse::Csr<float>& weights, MatrixView<const float> s,

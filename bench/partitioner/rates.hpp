@@ -7,9 +7,10 @@
 
 namespace tessera::bench {
 
-// Words, source map and values, from the matrix into storage that is there.
+// Measures writing words, source map and values of a matrix into existing storage.
 void encode_rate(Report& report, const std::string& name, const Layer& layer, double bar);
-// The same with values of two bytes, of which blocks of 16 x 16 have 512 in place of 1024.
+// Measures the same with values of two bytes. A block of 16 x 16 then has 512 bytes instead of
+// 1024.
 void encode_rate_half(Report& report, const std::string& name, const Layer& layer, double bar);
 void thread_ratio(Report& report, const std::string& name, const Layer& layer);
 void column_splits(Report& report);

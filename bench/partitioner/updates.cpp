@@ -14,7 +14,7 @@
 namespace tessera::bench {
 namespace {
 
-// `share` of the blocks leave and as many come: anywhere, or in the first rows of the matrix only.
+// Moves `share` of the blocks to other places: anywhere, or within the first rows of the matrix.
 sparse::PatternChange replace(const sparse::Csr<float>& m, double share, bool anywhere) {
   Random random(kPatternSeed);
   const auto count = static_cast<std::int64_t>(share * static_cast<double>(m.blocks()));
@@ -64,7 +64,7 @@ UpdateTimes time_update(const Layer& layer, double share, bool anywhere) {
       target.matrix)
     throw std::runtime_error("an update gives another matrix");
   go(w, back);
-  // Fresh encodes and updates take turns with both patterns, so that neither finds its input in a
+  // Encoding and updating alternate between both patterns, so that neither finds its input in a
   // cache that the other filled.
   const auto fresh = [&](const Workload& from) {
     if (partitioner::encode_into(again.buckets, from.matrix, from.grid, *one))

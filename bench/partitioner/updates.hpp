@@ -7,8 +7,8 @@
 
 namespace tessera::bench {
 
-// Updates of 1 % and 10 % of the blocks, anywhere or in the first rows only, with their values,
-// against a fresh encode with values.
+// Measures updates of 1 % and 10 % of the blocks with their values, anywhere or in the first rows
+// only, against encoding the matrix with its values again.
 void update_ratio(Report& report, const std::string& name, const Layer& layer, bool anywhere);
 
 }  // namespace tessera::bench

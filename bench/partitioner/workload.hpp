@@ -12,7 +12,7 @@ namespace tessera::bench {
 
 constexpr std::uint64_t kPatternSeed = 7;
 
-// A pattern, where it goes, and storage that is used again and again, as a training loop would.
+// A pattern, its grid, and storage that is used for every call, as in a training loop.
 struct Workload {
   sparse::Csr<float> matrix;
   partitioner::TileGrid grid;
@@ -20,7 +20,7 @@ struct Workload {
   std::vector<float> bucket_values;
 
   double blocks() const { return static_cast<double>(matrix.blocks()); }
-  // Both throw when the pattern does not fit.
+  // Both functions throw if the pattern does not fit.
   void encode(Executor& executor);
   void refill(Executor& executor);
 };
@@ -33,9 +33,9 @@ struct Layer {
   std::int64_t word_bits = 16;
 };
 
-// A random matrix and its grid, with room for the mean of all buckets and 30 % more.
+// Returns a random matrix and its grid, with a capacity of the mean of all buckets and 30 % more.
 Workload make_workload(const Layer& layer);
-// The same encoded, with values; throws when decoding gives another matrix.
+// Returns the same matrix encoded with its values. Throws if decoding gives another matrix.
 Workload make_encoded(const Layer& layer);
 
 }  // namespace tessera::bench

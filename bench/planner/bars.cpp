@@ -11,7 +11,7 @@ namespace {
 
 using Side = Bar::Side;
 
-// Times of a plan are the medians of so many.
+// A plan's time is the median of this many runs.
 constexpr int kRepeats = 3;
 constexpr std::size_t kSmallProblems = 200;
 constexpr std::size_t kLargeProblems = 20;
@@ -23,7 +23,8 @@ PlanTimes measured(Planning planning) {
   return times;
 }
 
-// How many of `count` recorded layers, evenly over the table, get enumeration's plan.
+// Returns how many of `count` recorded layers, evenly spread over the table, get the plan of a full
+// enumeration.
 std::int64_t count_optimal(std::size_t count, const device::Machine& machine) {
   const std::vector<planner::RecordedPlan> rows = planner::read_recorded_plans();
   std::int64_t optimal = 0;

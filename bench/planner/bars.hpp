@@ -8,7 +8,7 @@
 
 namespace tessera::bench {
 
-// A promise with a number.
+// A bar: the name of a figure and the value that it must reach.
 struct Bar {
   enum class Side { AtMost, AtLeast };
 
@@ -20,11 +20,11 @@ struct Bar {
   bool met() const { return side == Side::AtMost ? figure <= limit : figure >= limit; }
 };
 
-// One line a bar: name, figure, bar, "ok" or "short".
+// Prints one line for each bar: name, figure, bar, "ok" or "short".
 std::string to_text(const std::vector<Bar>& bars);
 
 std::vector<Bar> speed_bars();
-// Plans equal to enumeration's, of the recorded layers.
+// Counts the recorded layers whose plan equals that of a full enumeration.
 std::vector<Bar> optimality_bars();
 std::vector<Bar> quality_bars(const QualityRequest& request, Executor& executor);
 

@@ -18,11 +18,13 @@ using planner::RecordedPlan;
 
 constexpr std::size_t kUniformProblems = 60;
 constexpr std::size_t kSkewedProblems = 30;
-// Multiply-adds of a pass: the engine does them all, a second or so on two cores.
+// The largest number of multiply-adds of a pass. The engine computes all of them in about a second
+// on two cores.
 constexpr double kMostWork = 1e9;
-// Skewed patterns are drawn place by place: a tenth of a second and 64 MiB.
+// The largest number of places of a skewed pattern, which is drawn place by place in a tenth of a
+// second and 64 MiB.
 constexpr double kMostSkewedPlaces = 1 << 22;
-// Above, too little is empty for a pattern to be skewed.
+// The largest density: above it, too few places are empty for a pattern to be skewed.
 constexpr double kMostSkewedDensity = 0.25;
 
 double places(const Problem& p) {
@@ -66,7 +68,7 @@ std::optional<double> quotient(std::optional<Cycles> a, std::optional<Cycles> b)
   return double(a->value) / double(b->value);
 }
 
-// PopLibs' plan for a row; the recorded one, with what the table leaves out.
+// PopLibs' plan for a row, as it is recorded, and the fields that the table leaves out.
 planner::Plan poplibs_plan(const RecordedPlan& row, const device::Machine& machine) {
   if (!row.found())
     throw Error(ErrorCode::InvalidArgument,
@@ -74,7 +76,7 @@ planner::Plan poplibs_plan(const RecordedPlan& row, const device::Machine& machi
   return planner::plan_or_throw(row.problem(), machine, planner::parity_options());
 }
 
-// Ours, PopLibs' partition in our buckets, and PopLibs' plan as it is.
+// Our plan, PopLibs' partition in our buckets, and PopLibs' plan as it is.
 Comparison compare(const Layer& layer, const RecordedPlan& row, const PatternStats* stats,
                    Executor& executor) {
   const planner::Plan poplibs = poplibs_plan(row, layer.machine);

@@ -11,7 +11,7 @@
 
 namespace tessera::bench {
 
-// What to compare.
+// Selects the layers to compare.
 struct QualityRequest {
   std::vector<std::string> rows;  // ids of the recorded plans; empty: drawn from the seed
   std::uint64_t seed = 1;         // of the draw and of the patterns
@@ -19,38 +19,38 @@ struct QualityRequest {
   std::size_t nearby = 0;  // uniform: also run so many of the cheapest partitions
 };
 
-// A layer under our plan and under PopLibs' partition, pinned by constraints, on the same machine
-// and pattern.
+// Compares a layer under our plan with the same layer under PopLibs' partition, which constraints
+// pin, on the same machine and pattern.
 struct Comparison {
   std::string name;
   Problem problem;
   Dims poplibs_partition;
   Run ours, pinned;  // buckets sized by our planner, knowing as much of the pattern as each other
   Run as_poplibs;    // PopLibs' plan as it is; its buckets know nothing of the pattern
-  // The least simulated cycles of ours, the pinned and `nearby` partitions, whichever knew it.
+  // The fewest simulated cycles of our partition, the pinned one and those in `nearby`.
   std::optional<Cycles> best_nearby;
 
-  // Simulated cycles, ours / another; none when either did not run.
+  // Ratio of simulated cycles, ours to another plan's; empty if one of them did not run.
   std::optional<double> to_pinned() const;
   std::optional<double> to_poplibs() const;
-  // Planned cycles, ours / pinned. No partition has fewer (tested against enumeration): so much is
-  // there to be had as far as the planner can tell.
+  // Ratio of planned cycles, ours to the pinned plan's. No partition has fewer planned cycles than
+  // ours (a test compares with enumeration), so this is the largest gain that the planner predicts.
   std::optional<double> planned_to_pinned() const;
-  // best_nearby / pinned: what a planner that foresees the engine's figure would reach at least.
+  // The ratio best_nearby / pinned, which a planner with exact forecasts would reach at least.
   std::optional<double> nearby_to_pinned() const;
 };
 
-// 60 rows, drawn by the seed from those whose PopLibs plan keeps to its memory bound and whose
-// passes have at most a billion multiply-adds each, with uniform random patterns. No plan is told
-// them.
+// Compares 60 rows with uniform random patterns. The seed draws them from the rows whose PopLibs
+// plan keeps to its memory bound and whose passes have at most a billion multiply-adds each. The
+// planner does not see the patterns.
 std::vector<Comparison> compare_uniform(const QualityRequest& request, Executor& executor);
 
-// 30 rows drawn likewise from those of density 1/4 and less and at most 2^22 blocks, with the five
-// skews in turn; named rows with all five. Our planner is told the pattern.
+// Compares 30 rows, drawn the same way from those with a density of at most 1/4 and at most 2^22
+// blocks, with the five skews in turn; named rows run with all five. Our planner sees the pattern.
 std::vector<Comparison> compare_skewed(const QualityRequest& request, Executor& executor);
 
-// Of a ratio, over the comparisons that have it: the geometric mean and the largest; both 0 when
-// none has.
+// The geometric mean and the largest value of a ratio over the comparisons that have it; both are 0
+// if none has.
 using Ratio = std::optional<double> (Comparison::*)() const;
 struct Summary {
   std::int64_t count = 0;
@@ -58,8 +58,8 @@ struct Summary {
 };
 Summary summary(const std::vector<Comparison>& comparisons, Ratio ratio);
 
-// A table, a summary below it and, when asked, every run with planned and simulated cycles phase by
-// phase.
+// Formats a table and a summary. If `verbose`, every run follows with its planned and simulated
+// cycles, phase by phase.
 std::string to_text(const std::vector<Comparison>& comparisons, bool verbose);
 
 }  // namespace tessera::bench

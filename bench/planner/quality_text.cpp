@@ -28,7 +28,7 @@ std::string ratio_text(const std::optional<double>& ratio) {
   return ratio ? fmt::format("{:.3f}", *ratio) : "-";
 }
 
-// Share of the blocks that were spilled.
+// Returns the share of the blocks that were spilled.
 std::string spilled_text(const Run& run) {
   if (!run.report) return "-";
   const partitioner::SpillStats& s = run.report->spill;
@@ -36,7 +36,8 @@ std::string spilled_text(const Run& run) {
                      s.blocks == 0 ? 0.0 : 100.0 * double(s.moved_blocks) / double(s.blocks));
 }
 
-// A column of the table with two lines of heading; left-aligned when the width is negative.
+// A column of the table with two lines of heading; it is aligned to the left if the width is
+// negative.
 struct Column {
   std::string head, below;
   int width = 0;
@@ -95,7 +96,7 @@ void write_table(const std::vector<Comparison>& comparisons, Out out) {
   }
 }
 
-// Why there is no run, always; the run, when asked.
+// Formats the reason why there is no run, and the run itself if `verbose`.
 void write_run(const std::string& layer, const char* plan, const Run& run, bool verbose, Out out) {
   if (!run.report)
     fmt::format_to(out, "\n==== {}, {}: {}\n", layer, plan, run.failure);

@@ -9,7 +9,8 @@
 
 namespace tessera::bench {
 
-// Every order equally likely, and the same on every computer, which std::shuffle does not promise.
+// Shuffles so that every order is equally likely and the same on every computer; std::shuffle does
+// not promise the second.
 template <class T>
 void shuffle(std::vector<T>& items, Random& random) {
   for (auto left = std::ssize(items); left > 1; --left)

@@ -13,7 +13,8 @@ namespace tessera::bench {
 namespace {
 
 constexpr std::uint64_t kOperandSeed = 17;
-// Multiply-adds of a pass up to which results are checked in double precision: a second or so.
+// The largest number of multiply-adds of a pass whose results are checked in double precision,
+// which takes about a second.
 constexpr double kMostCheckedWork = 1e8;
 
 template <class T>

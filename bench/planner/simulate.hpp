@@ -10,10 +10,10 @@
 
 namespace tessera::bench {
 
-// Multiply-adds of one pass.
+// Returns the number of multiply-adds of one pass.
 double multiply_adds(const Problem& problem);
 
-// A layer with its pattern, on a machine.
+// A layer with its pattern on a machine.
 struct Layer {
   std::string name;
   Problem problem;
@@ -21,7 +21,8 @@ struct Layer {
   sparse::Csr<float> weights;
 };
 
-// What came of planning and running a layer: a report of all its passes, or why there is none.
+// The result of planning and running a layer: a report of all its passes, or the reason why there
+// is none.
 struct Run {
   std::optional<report::LayerReport> report;
   std::string failure;
@@ -30,9 +31,9 @@ struct Run {
   std::optional<Cycles> planned() const;
 };
 
-// Plans the layer and runs every pass once with shared memory. No plan, a pattern that does not
-// fit the buckets, a program that does not fit a tile and a wrong result are the run's failure.
-//   stats  what the planner is told of the pattern; nullptr: it is uniform
+// Plans the layer and runs every pass once with shared memory. The result has a failure if there is
+// no plan, the pattern does not fit the buckets, the program does not fit a tile, or a result is
+// wrong. The planner sees `stats`, or assumes a uniform pattern if it is nullptr.
 Run simulate(const Layer& layer, const planner::Options& options, const PatternStats* stats,
              Executor& executor);
 

@@ -14,12 +14,12 @@
 namespace tessera::bench {
 namespace {
 
-// Zipf's law with an exponent usual for the degrees of real graphs.
+// The exponent of Zipf's law that is usual for the degrees of real graphs.
 constexpr double kPowerLaw = 0.8;
-// Weight of places that a skew avoids: taken only when the others are full.
+// The weight of places that a skew avoids: they are taken only when the others are full.
 constexpr double kAvoided = 1e-9;
 
-// Weights of 1, 2^-0.8, 3^-0.8 ... in random order.
+// Returns the weights 1, 2^-0.8, 3^-0.8 ... in random order.
 std::vector<double> power_law(std::int64_t count, Random& random) {
   std::vector<double> weights(static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < count; ++i)
@@ -59,8 +59,8 @@ struct Weights {
   }
 };
 
-// Efraimidis and Spirakis: give every place an exponential waiting time at the rate of its weight
-// and take those that come first.
+// The method of Efraimidis and Spirakis gives every place an exponential waiting time, at the rate
+// of its weight, and takes the places with the shortest times.
 std::vector<std::int64_t> draw(const Weights& weights, std::int64_t count, Random& random) {
   const auto rows = std::ssize(weights.rows), cols = std::ssize(weights.cols);
   std::vector<std::pair<double, std::int64_t>> arrivals;

@@ -8,12 +8,10 @@
 
 namespace tessera::bench {
 
-// Patterns that are far from uniform, each in its own way.
-//   PowerLawRows            a few rows, anywhere, hold most
-//   PowerLawRowsAndColumns  a few rows and a few columns do
-//   Banded                  a band along the diagonal, half full
-//   SawTooth                rows fill up evenly and fall back, four times
-//   DenseCorner             half of all lies in a sixteenth of the places
+// Kinds of patterns that are far from uniform. PowerLawRows: a few rows, anywhere, hold most
+// blocks. PowerLawRowsAndColumns: a few rows and a few columns do. Banded: a band along the
+// diagonal is half full. SawTooth: the rows fill up evenly and fall back, four times. DenseCorner:
+// a sixteenth of the places holds half of the blocks.
 enum class Skew { PowerLawRows, PowerLawRowsAndColumns, Banded, SawTooth, DenseCorner };
 inline constexpr std::array kSkews = {Skew::PowerLawRows, Skew::PowerLawRowsAndColumns,
                                       Skew::Banded, Skew::SawTooth, Skew::DenseCorner};
@@ -25,9 +23,9 @@ struct PatternRequest {
   double density = 0;  // blocks stored / all, in [0, 1]
 };
 
-// A matrix with exactly round(density * places) blocks, places drawn without replacement with the
-// weights of the skew (what is full stays full and the rest goes elsewhere); values +1 or -1.
-// O(places) with a logarithm each and 16 bytes of memory each.
+// Draws a matrix with exactly round(density * places) blocks and values +1 or -1. Places are drawn
+// without replacement with the weights of the skew, so full areas stay full and the remaining
+// blocks are placed elsewhere. It computes one logarithm and needs 16 bytes for each place.
 sparse::Csr<float> skewed_pattern(Skew skew, const PatternRequest& request, std::uint64_t seed);
 
 }  // namespace tessera::bench

@@ -87,7 +87,7 @@ std::string to_text(const std::vector<PlanTimes>& all) {
                         fmt::format("{:.3f}", t.percentile(0.9)),
                         fmt::format("{:.3f}", t.percentile(0.99)), fmt::format("{:.3f}", t.most()),
                         t.median_evaluations(), t.most_evaluations());
-  // Measured once, for problems like these on one such core.
+  // These were measured once, for problems like these on one core of this kind.
   text += fmt::format(kLine, "PopLibs 3.4 (recorded)", "12.6", "52", "184", "227", "", "");
   text += fmt::format(kLine, "plain enumeration in C++ (recorded)", "1.1", "", "", "55", "", "");
   return text;

@@ -8,29 +8,29 @@
 
 namespace tessera::bench {
 
-// What plans: the search in parity mode, the search pricing everything, and plain enumeration of
-// all partitions in either mode, which a search must beat.
+// The planners that are timed: the search in parity mode, the search that prices everything, and
+// plain enumeration of all partitions in either mode, which a search must beat.
 enum class Planning { Parity, Default, EnumerateParity, EnumerateDefault };
 std::string to_string(Planning planning);
 
-// How long one plan takes, for a list of layers on a GC200.
+// Times the planning of a list of layers on a GC200.
 class PlanTimes {
  public:
-  // The layers; not empty.
+  // Takes the layers, at least one.
   PlanTimes(Planning planning, const std::vector<planner::RecordedPlan>& rows);
 
-  // Plans every layer once and keeps the times: CPU time of this process.
+  // Plans every layer once and keeps the CPU time of this process.
   void measure();
   bool measured() const { return !milliseconds_.front().empty(); }
 
-  // The rest needs measure() once at least.
-  // Milliseconds that a share of the layers, in (0, 1], stays below or at; each layer counts with
-  // the median of its times.
+  // The following functions need at least one call of measure(). Returns the milliseconds that
+  // `share` of the layers, in (0, 1], do not exceed. Each layer counts with the median of its
+  // times.
   double percentile(double share) const;
   double median() const { return percentile(0.5); }
   double most() const { return percentile(1); }
-  // Partitions whose cost was computed, the same on every computer: median and largest of the
-  // layers.
+  // The number of partitions whose cost was computed, the same on every computer: median and
+  // largest over the layers.
   std::int64_t median_evaluations() const;
   std::int64_t most_evaluations() const;
   const std::string& name() const { return name_; }
@@ -43,7 +43,8 @@ class PlanTimes {
   std::vector<std::int64_t> evaluations_;          // [problem]
 };
 
-// The figures of each beside those of PopLibs' planner and of enumeration, measured elsewhere.
+// Formats the figures of each planner beside those of PopLibs' planner and of enumeration, which
+// were measured elsewhere.
 std::string to_text(const std::vector<PlanTimes>& all);
 
 }  // namespace tessera::bench

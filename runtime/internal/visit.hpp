@@ -15,7 +15,7 @@ namespace tessera::runtime::internal {
 codelets::KernelKey kernel_key(const PassSpec& spec);
 bool is_block(codelets::Method method);
 
-// Runs the kernel on one bucket of a tile; `room` is the capacity of the bucket. If a fault was
+// Runs the kernel on one bucket of a tile; `capacity` is the capacity of the bucket. If a fault was
 // injected into the machine, the words are checked first, because they may lead the kernel out of
 // bounds. Throws Error{CheckFailed} with the tile, the word and the reason if they do.
 struct CheckedKernel {
@@ -24,14 +24,14 @@ struct CheckedKernel {
   codelets::Kernel kernel;
 
   void operator()(TileId tile, const codelets::KernelArgs& args,
-                  const codelets::BucketCapacity& room) const {
-    if (engine.is_faulty()) check(tile, args, room);
+                  const codelets::BucketCapacity& capacity) const {
+    if (engine.is_faulty()) check(tile, args, capacity);
     kernel(args);
   }
 
  private:
   void check(TileId tile, const codelets::KernelArgs& args,
-             const codelets::BucketCapacity& room) const;
+             const codelets::BucketCapacity& capacity) const;
 };
 
 // Returns rows of bytes as an operand of [rows][z] elements of `bytes_per_element` bytes.

@@ -99,14 +99,14 @@ template <class Key, class T>
 bool sort_with_key(const Coo<T>& matrix, Cut cut, Csr<T>& result) {
   using E = Entry<Key, T>;
   Parts<E> parts = scatter<E>(matrix, cut);
-  const auto room = std::make_unique_for_overwrite<E[]>(std::size_t(parts.largest()));
+  const auto scratch = std::make_unique_for_overwrite<E[]>(std::size_t(parts.largest()));
   const auto key_of = [](const E& e) { return std::uint64_t{e.key}; };
   bool has_twins = false;
   for (std::size_t p = 0; p + 1 < parts.begin.size(); ++p) {
     const auto count = static_cast<std::size_t>(parts.begin[p + 1] - parts.begin[p]);
     const std::span<E> part(parts.entries.get() + parts.begin[p], count);
     const std::span<const E> sorted =
-        radix_sort(part, std::span(room.get(), count), cut.shift + cut.col_bits, key_of);
+        radix_sort(part, std::span(scratch.get(), count), cut.shift + cut.col_bits, key_of);
     has_twins |= append(sorted, p, cut, result);
   }
   return has_twins;

@@ -19,8 +19,9 @@ TEST(ToFloat, AgreesWithHalfOnAllOfIts65536Values) {
   }
 }
 
-// The header says that rounding a sum of halves to float first loses nothing: compare with the sum
-// in double, which is exact (its 53 bits cover all the halves' 40 binary places and a carry).
+// The header promises that rounding a sum of halves to float first loses nothing. The test compares
+// with the sum in double, which is exact: its 53 bits cover the 40 binary places of all halves and
+// a carry.
 TEST(Add, RoundsTheExactSumOfTwoHalves) {
   for (std::uint32_t a = 0; a < 0x7c00; a += 37)
     for (std::uint32_t b = 0; b < 0xfc00; b += 129) {
@@ -67,8 +68,8 @@ TEST(AddPairedProduct, RoundsOnceAndTakesWhatIsBelowTheNormalFloatsForZeros) {
       std::signbit(add_paired_product(-0x1.8p-126f, BFloat16(0x1p-63f), BFloat16(0x1p-63f))));
 }
 
-// A float of 24 digits with no bound on its exponent would round to 2^-126 up to a half of 2^-150
-// below it; 2^-150 is also where the denormal floats would.
+// A float of 24 digits without a bound on its exponent would round to 2^-126 from up to a half of
+// 2^-150 below it; the denormal floats would also round at 2^-150.
 TEST(AddPairedProduct, DecidesWhatIsNormalAfterRoundingWithoutABoundOnTheExponent) {
   const float smallest = 0x1p-126f;
   const BFloat16 b(0x1p-75f);
@@ -78,7 +79,8 @@ TEST(AddPairedProduct, DecidesWhatIsNormalAfterRoundingWithoutABoundOnTheExponen
 }
 
 TEST(Dot, AddsSixteenLanesInAFixedOrder) {
-  // Column 16 joins column 0 in lane 0: (2^24 + 1) is lost there, and 1 + 1 in lane 1 is not.
+  // Column 16 joins column 0 in lane 0: the 1 of 2^24 + 1 is lost there, and 1 + 1 in lane 1 is
+  // exact.
   std::array<float, 18> a{}, ones{};
   ones.fill(1);
   a[0] = 0x1p24f;
@@ -90,13 +92,13 @@ TEST(Dot, AddsSixteenLanesInAFixedOrder) {
 }
 
 TEST(Dot, AddsTheUpperHalfOfTheLanesToTheLower) {
-  // Lane 9 meets lane 1 before either meets lane 0, so that 1 + 1 is not lost.
+  // Lane 9 meets lane 1 before either meets lane 0, so 1 + 1 is exact.
   std::array<float, 16> a{}, ones{};
   ones.fill(1);
   a[0] = 0x1p24f;
   a[1] = a[9] = 1;
   EXPECT_EQ((dot<float>(a.data(), ones.data(), 16)), 0x1p24f + 2);
-  // Lane 8 meets lane 0 first, and is lost in it.
+  // Lane 8 meets lane 0 first and is lost in its rounding.
   a[9] = 0;
   a[8] = 1;
   EXPECT_EQ((dot<float>(a.data(), ones.data(), 16)), 0x1p24f);

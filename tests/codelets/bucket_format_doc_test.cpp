@@ -11,9 +11,9 @@
 #include "tessera/codelets/kernel.hpp"
 #include "tessera/tests/codelets/bucket_format_page.hpp"
 
-// Reads the examples out of docs/bucket-format.md, so that the page cannot say what is not so:
-// every named field must hold the number beside it, every distance must lead where it says, and the
-// kernels must compute the product of the matrix drawn on the page.
+// Reads the examples of docs/bucket-format.md, so that the page cannot contradict the code: every
+// named field must hold the number beside it, every distance must lead to the named place, and the
+// kernels must compute the product of the matrix on the page.
 namespace tessera::codelets {
 namespace {
 
@@ -71,7 +71,7 @@ TEST(BucketFormatPage, CountsWordsWithoutAGap) {
     }
 }
 
-// The name of the part that begins at a word, empty when none does.
+// Returns the name of the part that begins at a word; empty if none does.
 std::string part_at(const std::vector<Part>& parts, std::size_t offset) {
   for (const Part& part : parts)
     if (part.offset == offset) return part.name;
@@ -91,7 +91,7 @@ TEST(BucketFormatPage, DistancesLeadToRowsAndToTheEndMarker) {
   }
 }
 
-// What the parts of an example add up to.
+// The sums over the parts of an example.
 struct Counts {
   std::int64_t rows = 0, non_zeros = 0, workers = 0, grad_w_workers = 0;
   bool rows_are_whole = true;  // behind every OutputEntry stand as many words as it says
@@ -113,7 +113,7 @@ Counts counts_of(const std::string& name, bool block) {
   return counts;
 }
 
-// Whether a kernel may walk the words of an example.
+// Returns whether a kernel may walk the words of an example.
 bool is_whole(const std::string& name, bool block) {
   const Counts counts = counts_of(name, block);
   const Words words = words_of(name);
@@ -205,7 +205,7 @@ KernelKey key(Operation operation, Format format) {
   return {operation, format, DataType::Float, DataType::Float, 16};
 }
 
-// The product of one bucket of the page; BlockShape{} for elements.
+// Returns the product of one bucket of the page; BlockShape{} stands for elements.
 Matrix<float> product(Operation operation, const std::string& name,
                       const std::vector<float>& values, const Matrix<float>& in,
                       std::int64_t out_rows, BlockShape block = {}) {
@@ -289,7 +289,7 @@ TEST(BucketFormatPage, BlockBucketsHoldTheMatrixThatIsDrawn) {
     EXPECT_EQ(product(Operation::GradATransposed, name, values, s, 8, block),
               dense_product(transpose(r), s))
         << name;
-    // The value of each element is its place in the values, plus one.
+    // The value of each element is its index among the values, plus one.
     const std::vector<float> got = gradients(name, 48, s, s, block);
     const Matrix<float> all = dense_product(s, transpose(s));
     for (std::int64_t x = 0; x < 8; ++x)
@@ -300,7 +300,7 @@ TEST(BucketFormatPage, BlockBucketsHoldTheMatrixThatIsDrawn) {
   }
 }
 
-// "<what>  <limit>  <sum>" with two spaces or more between.
+// Parses "<name>  <limit>  <sum>" with two spaces or more between the parts.
 std::int64_t limit_of(const std::string& what) {
   for (const std::string& line : example("limits"))
     if (line.rfind(what + "  ", 0) == 0) return numbers<std::int64_t>(line.substr(what.size()))[0];

@@ -11,13 +11,13 @@
 
 #include "tessera/base/matrix.hpp"
 
-// The fenced examples of docs/bucket-format.md as data. An example that is missing fails the test.
+// Reads the fenced examples of docs/bucket-format.md as data. A missing example fails the test.
 namespace tessera::test {
 
 using Lines = std::vector<std::string>;
 using Words = std::vector<std::uint16_t>;
 
-// Fenced examples of the page by "<kind> <name>", as written behind the fence.
+// The fenced examples of the page by "<kind> <name>", the text that follows the fence.
 inline const std::map<std::string, Lines>& examples() {
   static const std::map<std::string, Lines> all = [] {
     std::map<std::string, Lines> found;

@@ -15,7 +15,7 @@ namespace {
 using internal::SimdTarget;
 using internal::UseSimdTarget;
 
-// Every exponent, ties and their neighbours in both types, infinities, and random bits.
+// Returns every exponent, ties and their neighbours in both types, infinities, and random bits.
 std::vector<float> numbers() {
   std::vector<float> all;
   for (const std::uint32_t sign : {0u, 0x80000000u})

@@ -15,7 +15,7 @@ namespace {
 using codelets::BucketCapacity;
 using codelets::WordsFault;
 
-// A case with the tables of workers that visits are priced by.
+// A case with the worker tables from which visits are priced.
 KernelCase case_with_tables(const KernelKey& key, std::uint64_t seed) {
   KernelCase drawn = random_case(key, {.block = {2, 3}, .z = 4, .gap = 0, .seed = seed});
   for (DrawnRecord& record : drawn.records) {
@@ -65,8 +65,8 @@ TEST_P(CheckWords, PassesWhatTheEncoderWrites) {
   }
 }
 
-// Every bit of every word in turn. What passes is run: nothing outside may be touched, which
-// sanitizers see.
+// Flips every bit of every word in turn. Words that pass the check are run, and sanitizers see any
+// access outside the buffers.
 TEST_P(CheckWords, WhatItPassesCanBeRunWhicheverBitFlips) {
   int refused = 0, passed = 0;
   KernelCase c = case_with_tables(GetParam().key, 3);
@@ -92,7 +92,8 @@ TEST_P(CheckWords, RefusesABucketWithoutItsLastWords) {
   KernelCase c = case_with_tables(GetParam().key, 5);
   for (std::int64_t words = 0; words < std::int64_t(c.words.size()); ++words)
     ASSERT_TRUE(check_words(c.key, c.args(), {words, room_of(c).values})) << words;
-  // The last record is another cell's, so the last value that is needed is not the bucket's last.
+  // The last record belongs to another cell, so the last value that is needed is not the bucket's
+  // last value.
   bool refused = false;
   for (std::int64_t values = room_of(c).values; values >= 0 && !refused; --values)
     refused = check_words(c.key, c.args(), {room_of(c).words, values}).has_value();

@@ -1,4 +1,5 @@
-// Fast twins against slow twins: the same bits, on every instruction set this CPU has.
+// Vector kernels must give the bits of their reference kernels on every instruction set that this
+// CPU has.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +32,7 @@ void PrintTo(const KernelOnTarget& p, std::ostream* out) {
   *out << p.kernel.name << " on " << p.target.name;
 }
 
-// All bits, the sign of zero among them; every NaN counts as the same.
+// Compares all bits, including the sign of zero; all NaNs count as equal.
 std::vector<std::uint64_t> bits_after(KernelCase c, Kernel kernel) {
   c.run(kernel);
   std::vector<std::uint64_t> bits;
@@ -47,7 +48,7 @@ class FastKernel : public testing::TestWithParam<KernelOnTarget> {
       GTEST_SKIP() << "this CPU does not have " << GetParam().target.name;
   }
   const KernelKey& key() const { return GetParam().kernel.key; }
-  // The first difference is said, not all of them.
+  // Only the first difference is reported.
   void expect_same_bits(const KernelCase& c) const {
     const auto expected = bits_after(c, GetParam().kernel.reference);
     const UseSimdTarget use(GetParam().target);
@@ -89,7 +90,7 @@ TEST_P(FastBlockKernel, GivesTheBitsOfItsSlowTwinForBlocksOfAnyShape) {
     }
 }
 
-// 64 x 64 fills the room for values exactly, 64 x 65 is one column too wide for it.
+// A block of 64 x 64 fills the buffer for values exactly; 64 x 65 is one column too wide.
 TEST_P(FastBlockKernel, GivesTheBitsOfItsSlowTwinForBlocksLargerThanItsRoom) {
   for (const BlockShape block : {BlockShape{64, 64}, {64, 65}, {1, 5000}}) {
     SCOPED_TRACE(testing::Message() << block.rows << "x" << block.cols << " seed 29");
@@ -100,7 +101,7 @@ TEST_P(FastBlockKernel, GivesTheBitsOfItsSlowTwinForBlocksLargerThanItsRoom) {
 
 class FastReplacing : public FastKernel {};
 
-// The same as clearing the rows or gradients that are named, and no others.
+// The flag must have the effect of clearing exactly the rows or gradients that are named.
 TEST_P(FastReplacing, TakesWhatItNamesForZeros) {
   for (const std::int64_t side : {3, 4, 16})
     for (const std::int64_t z : {1, 2, 16, 33, 150})
@@ -125,8 +126,8 @@ TEST_P(FastReplacing, TakesWhatItNamesForZeros) {
       }
 }
 
-// Words are offsets without a gap behind each row, and parts of offsets where rows and gaps are a
-// multiple of the row; and one column is summed in lanes, whose last may be partly filled.
+// Words are whole offsets if no gap follows a row, and fractions of offsets if rows and gaps are a
+// multiple of the row. One column is summed in lanes, and the last vector may be partly filled.
 TEST_P(FastKernel, GivesTheBitsOfItsSlowTwinForRowsOfAnyLength) {
   for (const std::int64_t cols : {1, 15, 16, 17, 31, 33, 40, 67, 100})
     for (const std::int64_t z : {1, 2, 8, 16, 40})
@@ -137,7 +138,7 @@ TEST_P(FastKernel, GivesTheBitsOfItsSlowTwinForRowsOfAnyLength) {
       }
 }
 
-// More rows and more terms than are handed over together.
+// There are more rows and terms than one call hands over.
 TEST_P(FastKernel, GivesTheBitsOfItsSlowTwinWhenListsOverflow) {
   for (const auto& [rows, cols] : {std::pair{150, 3}, {40, 60}, {2, 1100}}) {
     SCOPED_TRACE(testing::Message() << rows << " rows, " << cols << " columns, seed 31");
@@ -146,7 +147,7 @@ TEST_P(FastKernel, GivesTheBitsOfItsSlowTwinWhenListsOverflow) {
   }
 }
 
-// Zeros of both signs, numbers below the normal halves and floats, infinity, NaN.
+// Zeros of both signs, numbers below the normal halves and floats, infinity, and NaN.
 TEST_P(FastKernel, GivesTheBitsOfItsSlowTwinForSpecialNumbers) {
   const std::vector<double> special = {0.0,     -0.0,     0x1p-24, -0x3p-24, 0x1p-14, 65504,
                                        -0x1p-9, INFINITY, 1,       -0x1p-3,  -3,      0x1p-75};
@@ -159,7 +160,7 @@ TEST_P(FastKernel, GivesTheBitsOfItsSlowTwinForSpecialNumbers) {
       c.fill([&] {
         if (random.below(50) == 0) return rare;
         const double number = special[std::size_t(random.below(count))];
-        // Infinity everywhere would leave nothing but NaN to compare.
+        // If all values were infinite, only NaNs would be left to compare.
         return std::isinf(number) && random.below(20) > 0 ? 0.5 : number;
       });
       expect_same_bits(c);
@@ -171,7 +172,7 @@ TEST_P(FastKernel, RunsOnTheTargetItIsTestedOn) {
   EXPECT_EQ(codelets::internal::simd_target_in_use(), GetParam().target.name);
 }
 
-// A comparison of bits sees what the bound on rounding must let pass: another order of additions.
+// The comparison of bits detects another order of additions, which the bound on rounding accepts.
 TEST(SameBits, SeesTheOrderOfAdditions) {
   const KernelKey key{Operation::Fwd, Format::Element, DataType::Float, DataType::Float, 16};
   const Kernel fwd = codelets::find_kernel(key).reference;

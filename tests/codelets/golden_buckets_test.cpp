@@ -11,8 +11,8 @@
 #include "tessera/codelets/kernel.hpp"
 #include "tessera/tests/support/bucket_builder.hpp"
 
-// Words that PopLibs 3.4's own encoder wrote, as input for our kernels and as truth for the
-// builder of hand-made buckets. The matrix is cut into 2 x 2 cells of 2 x 3:
+// Words that PopLibs 3.4's own encoder wrote. They are input for the kernels and the expected words
+// of the builder of hand-made buckets. The matrix is cut into 2 x 2 cells of 2 x 3:
 //   10 20  . |  .  .  .
 //    . 30  . | 40  .  .
 //   ---------+---------
@@ -69,7 +69,8 @@ Matrix<float> counted(std::int64_t rows, std::int64_t cols) {
   return m;
 }
 
-// All four tiles, each with its own cell's bucket; rows of `in` and `out` are those of the cell.
+// Holds all four tiles, each with the bucket of its own cell; the rows of `in` and `out` are those
+// of the cell.
 template <class In>
 Matrix<float> run_cells(const codelets::KernelKey& key, const std::array<std::string, 4>& buckets,
                         const Matrix<float>& in) {
@@ -145,7 +146,7 @@ TEST(GoldenBuckets, GiveTheGradientOfEachNonZeroInOrder) {
   EXPECT_THAT(gradients, testing::ElementsAre(dot(0, 0), dot(0, 1), dot(1, 1)));
 }
 
-// Blocks of 4 x 4 at (0,0), (0,4), (4,4), each all of one number.
+// Blocks of 4 x 4 at (0,0), (0,4) and (4,4); all elements of a block have one value.
 TEST(GoldenBuckets, PlaceBlocksWhereTheirWordsSay) {
   const Words meta = words(kBlocksWithGradW);
   std::vector<float> values(48);

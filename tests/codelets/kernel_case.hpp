@@ -13,9 +13,8 @@
 #include "tessera/codelets/kernel.hpp"
 #include "tessera/tests/support/bucket_builder.hpp"
 
-// Runs a kernel on hand-made buckets and on operands given in double, and measures how far the
-// answer lies outside what rounding can explain. The dense reference shares no code with the
-// kernels.
+// Runs a kernel on hand-made buckets and on operands given in double, and measures by how much the
+// result exceeds the bound on rounding. The dense reference shares no code with the kernels.
 namespace tessera::codelets {
 
 inline void PrintTo(const KernelEntry& kernel, std::ostream* out) { *out << kernel.name; }
@@ -30,7 +29,7 @@ using codelets::KernelEntry;
 using codelets::KernelKey;
 using codelets::Operation;
 
-// Numbers stored as `type`, read and written as double.
+// Numbers that are stored as `type`, and read and written as double.
 class Store {
  public:
   Store(DataType type, std::size_t count)
@@ -58,7 +57,7 @@ class Store {
   std::vector<BFloat16> bfloats_;
 };
 
-// A dense operand in memory, rows `stride` elements apart.
+// A dense operand in memory whose rows are `stride` elements apart.
 struct StoredRows {
   std::int64_t rows, z, stride;
   Store store;
@@ -76,8 +75,8 @@ struct StoredRows {
   codelets::Result result() { return {store.data(), rows, z, stride}; }
 };
 
-// What one tile holds for one visit. `fill(generator)` gives every number, also the start values of
-// the result; the gaps between rows hold kGapMark and must keep it.
+// The data of one tile for one visit. `fill(generator)` gives every number, including the initial
+// values of the result. The gaps between rows hold kGapMark, which must not change.
 struct KernelCase {
   static constexpr double kGapMark = 7;
 
@@ -156,7 +155,7 @@ struct KernelCase {
   }
   void run(Kernel kernel) { kernel(args()); }
 
-  // visit(x, y, value) for every element of R in the tile's own cell.
+  // Calls visit(x, y, value) for every element of R in the tile's own cell.
   template <class Visit>
   void for_each_own(Visit&& visit) const {
     std::size_t value = 0;
@@ -169,7 +168,7 @@ struct KernelCase {
   }
 };
 
-// An exact sum with what its rounding bound needs.
+// An exact sum with the terms of its rounding bound.
 struct ExactSum {
   double sum = 0, magnitude = 0;
   std::int64_t terms = 0;
@@ -189,7 +188,7 @@ struct ExactSum {
   }
 };
 
-// The exact results, in the order of results_of().
+// Returns the exact results in the order of results_of().
 inline std::vector<ExactSum> exact_results(KernelCase& c) {
   if (c.key.operation == Operation::GradW) {
     std::vector<ExactSum> sums(c.gradients.size());
@@ -216,8 +215,8 @@ inline const Store& results_of(KernelCase& c) {
   return c.key.operation == Operation::GradW ? c.gradients : c.result().store;
 }
 
-// The largest |got - exact| - bound over all results, gaps included (there it must be exact). A
-// kernel is right when this is <= 0.
+// Returns the largest |got - exact| - bound over all results and the gaps, which must be exact. The
+// kernel is right if this is <= 0.
 inline double worst_excess(KernelCase c, Kernel kernel) {
   const std::vector<ExactSum> exact = exact_results(c);
   c.run(kernel);

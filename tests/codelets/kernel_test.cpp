@@ -97,7 +97,7 @@ TEST_P(EveryBlockKernel, TakesBlocksOfAnyShape) {
   }
 }
 
-// Sums of a few +-1 are exact in every type, so the bound is not needed.
+// Sums of a few values +-1 are exact in every type, so the test compares for equality.
 TEST_P(EveryKernel, IsExactOnPlusAndMinusOne) {
   KernelCase c = random_case(key(), {.block = {4, 4}, .z = 9, .gap = 2});
   Random random(13);
@@ -158,7 +158,7 @@ TEST_P(EveryKernel, DoesNotReadTheTablesOfWorkersDifferentlyWhenTheyAreLonger) {
   EXPECT_EQ(results(c), results(with_tables));
 }
 
-// One product per result, so that the bound is a few units in the last place.
+// Every result has one product, so that the bound is a few units in the last place.
 KernelCase thin_case(const KernelKey& key) {
   KernelCase c(key, {1, 1}, {3, 3, 1, 0}, {draw({"a..", ".b.", "..c"})});
   Random random(17);
@@ -200,7 +200,7 @@ TEST(RoundingBound, RejectsAKernelThatIsWrongByOnePartInAMillion) {
             0.0);
 }
 
-// Half has 11 bits: one part in a million is not there to be seen.
+// A half has 11 bits, so a change of one part in a million disappears.
 TEST(RoundingBound, RejectsAKernelWithHalfSumsThatIsWrongByOnePercent) {
   EXPECT_LE(worst_excess(thin_case(kHalfSums), codelets::find_kernel(kHalfSums).reference), 0.0);
   EXPECT_GT(worst_excess(thin_case(kHalfSums),
@@ -220,7 +220,7 @@ TEST(RoundingBound, RejectsAKernelThatWritesBetweenTheRows) {
 }
 
 TEST(Kernels, HalfSumsAreRoundedAfterEveryStep) {
-  // 2048 + 1 is a tie in half and goes to the even 2048, twice; a float sum would keep 2050.
+  // 2048 + 1 is a tie in half and rounds to the even 2048, twice; a float sum would be 2050.
   KernelCase c(kHalfSums, {1, 2}, {1, 2, 1, 0}, {draw({"b"}, {1, 2})});
   c.x_side.set(0, 0, 2048);
   for (const std::int64_t y : {0, 1}) c.y_side.set(y, 0, 1);
@@ -238,8 +238,8 @@ TEST(Kernels, ProductsOfHalvesAreExactInFloat) {
   EXPECT_THAT(results(c), ElementsAre(1 + 0x1p-9 + 0x1p-20));
 }
 
-// 2^-150 is half the smallest float and a tie, which goes to 0 alone and to the even 2^-148 when it
-// is added to 2^-149 first.
+// 2^-150 is half the smallest float. Rounded alone, the tie goes to 0; added to 2^-149 first, it
+// goes to the even 2^-148.
 TEST(Kernels, ProductsOfBFloatsAreNotRoundedBeforeTheyAreAdded) {
   const KernelKey key{Operation::Fwd, Format::Element, DataType::BFloat16, DataType::Float, 16};
   KernelCase c(key, {}, {1, 1, 2, 0}, {draw({"a"})});

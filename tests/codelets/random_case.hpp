@@ -7,14 +7,15 @@
 #include "tessera/base/random.hpp"
 #include "tessera/tests/codelets/kernel_case.hpp"
 
-// Kernel cases drawn by chance: the same seed gives the same case on every computer.
+// Draws random kernel cases: the same seed gives the same case on every computer.
 namespace tessera::test {
 
 inline BlockShape shape_for(const KernelKey& key, BlockShape block) {
   return key.format == Format::Element ? BlockShape{} : block;
 }
 
-// Some rows and columns of a cell of `rows` x `cols` blocks, about half of them; never none.
+// Draws some rows and columns of a cell of `rows` x `cols` blocks: about half of them, and at least
+// one.
 inline DrawnRecord random_record(Random& random, std::int64_t sub_group, std::int64_t rows,
                                  std::int64_t cols, BlockShape block) {
   DrawnRecord record;
@@ -37,7 +38,8 @@ struct Draw {
   bool once = false;                // does the own cell have one record only?
 };
 
-// Own cell twice (or once), other cells before, between and behind.
+// The bucket holds records of its own cell twice (or once), and other cells before, between and
+// after them.
 inline KernelCase random_case(const KernelKey& key, const Draw& draw) {
   Random random(draw.seed);
   const BlockShape block = shape_for(key, draw.block);

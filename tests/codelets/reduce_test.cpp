@@ -12,7 +12,7 @@ namespace {
 
 using internal::UseSimdTarget;
 
-// 1, 2^-24 and 2^-24 in this order are 1; the other way round they would be more.
+// The sum of 1, 2^-24 and 2^-24 in this order is 1; in the opposite order it is larger.
 TEST(AddFloats, AddInTheOrderOfTheirSourcesAtEveryRemainderOnEveryTarget) {
   constexpr std::int64_t kMost = 140, kFirst = 3;
   Random random(53);

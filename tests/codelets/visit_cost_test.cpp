@@ -13,8 +13,8 @@
 #include "tessera/codelets/work_split.hpp"
 #include "tessera/tests/support/bucket_builder.hpp"
 
-// Evenly spread records must cost what PopSparse's estimators (golden figures) and our formulas say
-// of the same counts; uneven ones are worked out by hand.
+// Evenly spread records must cost exactly the estimates of PopSparse (golden figures) and of our
+// formulas for the same counts. The costs of uneven records were computed by hand.
 namespace tessera::test {
 namespace {
 
@@ -25,7 +25,7 @@ using codelets::VisitCostArgs;
 
 constexpr DataType kHalf = DataType::Half, kFloat = DataType::Float;
 
-// `rows` rows of `per_row` entries each, `block` apart.
+// Makes `rows` rows of `per_row` entries each, which are `block` apart.
 DrawnRecord even_record(std::int64_t rows, std::int64_t per_row, BlockShape block = {}) {
   DrawnRecord record;
   for (std::int64_t x = 0; x < rows; ++x) {
@@ -89,7 +89,7 @@ TEST(VisitCost, OfAnEvenElementForwardRecordIsTheGoldenFigure) {
     EXPECT_EQ(cost({element(Operation::Fwd, kFloat), {}, z}, {{even_record(10, 20)}}), cycles) << z;
 }
 
-// 20 rows of 10 read by columns are 10 rows of 20.
+// 20 rows of 10 that are read by columns are 10 rows of 20.
 TEST(VisitCost, OfAnEvenGradARecordIsTheGoldenFigure) {
   for (const auto& [z, cycles] : {Golden{4, 3350}, {8, 4778}, {12, 8594}, {64, 30614}})
     EXPECT_EQ(cost({element(Operation::GradA, kHalf), {}, z}, {{even_record(20, 10)}}), cycles)
@@ -183,8 +183,8 @@ TEST(VisitCost, OfBlocksThatAllWorkersShareIsTheGoldenFigure) {
   }
 }
 
-// Half, z 4: overhead 32, 10 a row, 4 a non-zero. A run of 25 of rows of 20 touches two rows, the
-// run of 35 that begins inside the second row two more.
+// Half, z 4: the overhead is 32, a row costs 10, a non-zero 4. A run of 25 of rows of 20 touches
+// two rows; the run of 35 that begins inside the second row touches two more.
 TEST(VisitCost, OfElementGradWCountsTheRowsARunTouches) {
   DrawnRecord record = even_record(3, 20);
   record.grad_w_runs = {60};
@@ -203,7 +203,7 @@ TEST(VisitCost, OfAGradWStepWithoutATableIsAnError) {
                Error);
 }
 
-// Half, z 4 of each worker: overhead 30, 11 a row, 2 a non-zero.
+// Half, z 4 for each worker: the overhead is 30, a row costs 11, a non-zero 2.
 TEST(VisitCost, IsThatOfTheWorkerWithTheMostToDo) {
   DrawnRecord record = draw({"aaaaaaaa", "aa", "a", "a"});
   const Step step{element(Operation::Fwd, kHalf)};
@@ -213,7 +213,7 @@ TEST(VisitCost, IsThatOfTheWorkerWithTheMostToDo) {
   EXPECT_EQ(cost(step, {{record}}), 123 + 6 * (30 + 2 * 11 + 10 * 2));
 }
 
-// Half, z 4: overhead 20, 21 a row, 7 a hand of up to six.
+// Half, z 4: the overhead is 20, a row costs 21, a group of up to six non-zeros 7.
 TEST(VisitCost, OfATransposedRowIsItsLargestHand) {
   const Step step{element(Operation::GradATransposed, kHalf)};
   EXPECT_EQ(cost(step, {{draw({"aaaaaaa", "aaaaaa", "a"})}}),
@@ -233,7 +233,7 @@ TEST(VisitCost, PricesAMatchAtItsPlaceAndEveryRecordPassedOver) {
   EXPECT_EQ(cost(step, {}), 30);
 }
 
-// The overhead of 30 is paid once; the workers meet after each record.
+// The overhead of 30 is charged once; the workers synchronise after each record.
 TEST(VisitCost, AddsTheSlowestWorkersOfAllRecords) {
   const Step step{element(Operation::Fwd, kHalf)};
   DrawnRecord first = draw({"aaaa", "a"}), second = draw({"a", "aaa"});
@@ -253,7 +253,7 @@ TEST(VisitCost, IsTheSameForBothWidthsOfWords) {
                  {{even_record(2, 3, {8, 8})}}));
 }
 
-// The block formula takes ceil(z / workers) for the largest share without making the shares.
+// The block formula takes ceil(z / workers) as the largest share without computing the shares.
 TEST(WorkSplit, GivesNobodyMoreThanAnEqualShareRoundedUpOfOneRow) {
   for (std::int64_t workers = 1; workers <= 12; ++workers)
     for (std::int64_t z = 1; z <= 200; ++z) {

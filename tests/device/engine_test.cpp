@@ -28,7 +28,7 @@ Executor& one_thread() {
   return *executor;
 }
 
-// Rows of bytes in the test's own memory.
+// Returns rows of bytes in the test's own memory.
 struct HostRows {
   std::vector<std::byte> bytes;
   ByteRows rows;
@@ -187,7 +187,7 @@ TEST_P(BothModes, MemoryThatWasNeverWrittenIsNotANumber) {
 }
 
 TEST_P(BothModes, ExchangeCyclesFollowTheBytesATileReceives) {
-  // 4 bytes a cycle; tiles 0 and 1 share a bus. Tile 2 receives 64 bytes alone: 16 cycles.
+  // Links carry 4 bytes a cycle; tiles 0 and 1 share a bus. Tile 2 receives 64 bytes in 16 cycles.
   const SlotId from = add(0, 1, 64), to = add(2, 1, 64);
   engine_.seal();
   const Exchange exchange = engine_.prepare({{{{from, {0, 1}}}, {to}}});
@@ -199,15 +199,15 @@ TEST_P(BothModes, NeighboursThatTakeTheSameShareTheirBus) {
   const SlotId from = add(0, 1, 64), to2 = add(2, 1, 64), to3 = add(3, 1, 64);
   engine_.seal();
   const Exchange exchange = engine_.prepare({{{{from, {0, 1}}}, {to2, to3}}});
-  // Received at 8 bytes a cycle, but sent once at 4: the sender decides.
+  // The data is received at 8 bytes a cycle but sent once at 4, so the sender determines the time.
   EXPECT_EQ(exchange.cycles, Cycles(16));
   EXPECT_EQ(exchange.critical_tile, TileId(0));
   EXPECT_EQ(exchange.tile_sum, Cycles(16 + 8 + 8));
   EXPECT_EQ(exchange.moved, Bytes(128));
 }
 
-// Every tile of a bus holds a quarter of what all four take: 16 cycles for the neighbour's 64 bytes
-// at 4 a cycle, and 16 for the other 128 bytes at 8.
+// Every tile of a bus holds a quarter of the data that all four receive: 16 cycles for the
+// neighbour's 64 bytes at 4 a cycle, and 16 for the other 128 bytes at 8.
 TEST_P(BothModes, ANeighboursOwnPieceIsNotShared) {
   Gather all_to_all;
   for (int t = 0; t < 4; ++t) {
@@ -231,7 +231,7 @@ TEST_P(BothModes, OnABusOfFourOnlyWhatComesFromOutsideIsShared) {
   Gather gather{{{add_here(0, 1), {0, 1}}, {add_here(5, 1), {0, 1}}}, {}};
   for (int t = 0; t < 4; ++t) gather.destinations.push_back(add_here(t, 2));
   engine.seal();
-  // Tiles 1 to 3: 64 / 4 from tile 0 and 64 / 16 from tile 5. Tiles 0 and 5 send for 16 cycles.
+  // Tiles 1 to 3 take 64 / 4 cycles from tile 0, 64 / 16 from tile 5. Both send for 16 cycles.
   const Exchange exchange = engine.prepare({gather});
   EXPECT_EQ(exchange.cycles, Cycles(16 + 4));
   EXPECT_EQ(exchange.critical_tile, TileId(1));
@@ -285,7 +285,7 @@ TEST_P(BothModes, ATileTheMachineHasNotIsRefused) {
   EXPECT_EQ(code_of([&] { add(-1, 1, 1); }), ErrorCode::InvalidArgument);
 }
 
-// A program in which every phase touches, in every way, a slot that lives in phases 2 and 3.
+// Makes a program in which every phase uses, in every way, a slot that lives in phases 2 and 3.
 TEST_P(BothModes, ASlotIsRefusedOnePhaseEarlyAndOnePhaseLate) {
   const SlotId slot = add_between(1, 2, 3), always = add_between(0, 0, 9);
   engine_.seal();
@@ -343,8 +343,8 @@ TEST_P(BothModes, PhasesRiseAndTheFirstComesBeforeTheLoads) {
   EXPECT_EQ(code_of([&] { engine_.load(slot, host.rows); }), ErrorCode::Internal) << "no phase";
 }
 
-// What the second run may not see of the first: memory is not a number again, landing slots in
-// Share mode are empty. Phase 1 is left out.
+// A second run must not see data of the first: memory is NaN again, and landing slots are empty in
+// Share mode. Phase 1 is left out.
 TEST_P(BothModes, LandingSlotsHoldNothingOfAnEarlierRun) {
   const SlotId slot = add_between(0, 1, 2);
   engine_.seal();
@@ -413,7 +413,7 @@ TEST(IsolateMode, LaterChangesAtTheSourceAreNotSeen) {
   EXPECT_EQ(contents(engine.view(b)), (std::vector<int>{1, 2, 3, 4}));
 }
 
-// Slot by slot: bytes, first and last phase.
+// For each slot: its bytes, its first and its last phase.
 struct Life {
   std::int64_t bytes;
   int first_phase, last_phase;
@@ -450,8 +450,8 @@ TEST(IsolateMode, MemoryOfEndedSlotsIsPoisonedUsedAgainAndGuarded) {
   EXPECT_EQ(code_of([&] { write(401); }), ErrorCode::Internal);
 }
 
-// Random lives on one tile: each slot is not a number when it begins and keeps its own bytes while
-// it lives.
+// Draws random lives on one tile. Each slot is NaN when it begins, and keeps its own bytes while it
+// lives.
 TEST(IsolateMode, LivingSlotsNeverOverlap) {
   for (const std::uint64_t seed : {1, 2, 3, 4, 5}) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);

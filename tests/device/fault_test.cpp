@@ -7,7 +7,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/device/engine.hpp"
 
-// A bit that flips: where, when, and never by accident.
+// A flipped bit: its place, its time, and that none flips by accident.
 namespace tessera::device {
 namespace {
 
@@ -21,7 +21,7 @@ class Faulty : public testing::Test {
  protected:
   Faulty() { engine_.seal(); }
 
-  // Three steps; gives the bytes of both slots of tile 1 after each.
+  // Runs three steps and returns the bytes of both slots of tile 1 after each.
   std::vector<int> run() {
     std::vector<int> seen;
     engine_.begin_program();
@@ -60,7 +60,7 @@ TEST_F(Faulty, TheProgramAfterIsWithoutIt) {
   EXPECT_FALSE(engine_.is_faulty());
 }
 
-// A step of control begins once, like every other: a second flip would take back the first.
+// A control step begins once, like every other step; a second flip would restore the bit.
 TEST_F(Faulty, ABitStaysFlippedAfterAStepOfControl) {
   std::optional<Struck> struck;
   engine_.inject({TileId(1), 1, 0}, &struck);

@@ -14,7 +14,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// What machine_from_json says of a text it must refuse; a text it accepts fails the test.
+// Returns the error of machine_from_json for a text that it must refuse; fails the test if it
+// accepts the text.
 std::string refusal(const std::string& text) {
   try {
     machine_from_json(text, "m.json");
@@ -26,7 +27,7 @@ std::string refusal(const std::string& text) {
   return {};
 }
 
-// The text of a bow whose key `key` reads `value`.
+// Returns the text of a bow in which the key `key` has the value `value`.
 std::string bow_with(const std::string& key, const std::string& value) {
   return R"({"base": "bow", ")" + key + "\": " + value + "}";
 }

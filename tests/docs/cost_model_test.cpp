@@ -1,4 +1,5 @@
-// docs/cost-model.md beside the code: every formula over ranges of sizes, every constant.
+// Compares docs/cost-model.md with the code: every formula over ranges of sizes, and every
+// constant.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +26,7 @@ const std::string& page() {
   return text;
 }
 
-// Rows of the tables that begin with "method" and have so many columns.
+// Returns the rows of the tables that begin with "method" and have this number of columns.
 std::vector<Row> method_rows(std::size_t columns) {
   std::vector<Row> rows = table_rows(page(), "method");
   std::erase_if(rows, [=](const Row& row) { return row.size() != columns; });
@@ -78,7 +79,7 @@ TEST(CostModelPage, TellsWhatWorkersOfElementMethodsTake) {
   EXPECT_EQ(seen.size(), rows.size()) << "rows for which there is no kernel";
 }
 
-// A kernel of a row of blocks, and the names its formulas use.
+// A kernel of a row of blocks, and the names in its formulas.
 struct BlockCase {
   MatMulKernel kernel;
   Names names;
@@ -141,7 +142,7 @@ TEST(CostModelPage, TellsWhatScansTake) {
   }
 }
 
-// The lines "name = formula" of the page, worked out in their order.
+// Evaluates the lines "name = formula" of the page in their order.
 Names work_out(Names names) {
   const auto formulas = blocks(page(), "formulas");
   std::istringstream lines(formulas.at(0));

@@ -7,7 +7,7 @@
 namespace tessera::test {
 namespace {
 
-// Recursive descent: a sum of products of factors.
+// Parses by recursive descent: a sum of products of factors.
 class Reader {
  public:
   Reader(std::string_view text, const Names& names) : text_(text), names_(names) {}

@@ -16,7 +16,7 @@ namespace {
 
 const std::string kRoot = TESSERA_SOURCE_DIR;
 
-// "$ command" and the lines it prints, as a page quotes them.
+// "$ command" and the lines that it prints, as a page quotes them.
 struct Quoted {
   std::string command, output;
 };
@@ -48,7 +48,7 @@ void expect_true_output(const std::string& page_path) {
   }
 }
 
-// In the order of the page.
+// The example programs in the order of the page.
 struct Example {
   const char *source, *program;
 };
@@ -124,7 +124,7 @@ TEST(Validation, QuotesThePlannersRatios) {
   }
 }
 
-// Links "[text](path)" to places in the tree.
+// Links have the form "[text](path)" and lead to files of the tree.
 TEST(Pages, LinkToWhatIsThere) {
   const std::regex link(R"(\]\(([^)#:]+)(#[^)]*)?\))");
   int links = 0;
@@ -144,7 +144,8 @@ std::string without_commas(std::string text) {
   return text;
 }
 
-// Rows "| outputs x inputs x batch | block | density | planned | ran | dense |" of the table.
+// The rows of the table have the form "| outputs x inputs x batch | block | density | planned | ran
+// | dense |".
 TEST(Readme, TheTableHoldsWhatTheToolSays) {
   const std::string page = page_text("README.md");
   const std::regex row(

@@ -17,7 +17,7 @@ using testing::HasSubstr;
 const char* const kAlive =
     "alive: 287 295 386 427 428 529 571 666 757 943 945 1031 1097 1098 1177 1184 1190 1194 1200\n";
 
-// Unpacks the network into `folder`; gives the folder its files are in.
+// Unpacks the network into `folder` and returns the folder of its files.
 std::string unpack(const std::filesystem::path& shared, const TemporaryFolder& folder) {
   const auto archive = shared / "data" / "graphchallenge" / "graphchallenge-1024x30.tar.xz";
   const Outcome outcome =
@@ -26,7 +26,7 @@ std::string unpack(const std::filesystem::path& shared, const TemporaryFolder& f
   return folder / "graphchallenge-1024x30";
 }
 
-// The figures are NumPy's, the images GraphChallenge's own.
+// The expected figures come from NumPy, the images from GraphChallenge.
 void expect_numpys_layers(const Outcome& outcome) {
   EXPECT_EQ(outcome.exit, 0) << outcome.err;
   for (const char* layer : {"    1          330320 ", "    2          153280 ",
@@ -36,14 +36,14 @@ void expect_numpys_layers(const Outcome& outcome) {
   EXPECT_THAT(outcome.out, HasSubstr("PASS"));
 }
 
-// The digits before " cycles,".
+// Returns the digits before " cycles,".
 std::string cycles_of(const std::string& output) {
   const std::size_t end = output.find(" cycles,");
   const std::size_t begin = output.find_last_not_of("0123456789", end - 1) + 1;
   return output.substr(begin, end - begin);
 }
 
-// "1810878" -> "1,810,878"
+// "1810878" becomes "1,810,878".
 std::string with_commas(std::string digits) {
   for (auto at = std::ssize(digits) - 3; at > 0; at -= 3) digits.insert(std::size_t(at), ",");
   return digits;
@@ -83,7 +83,7 @@ TEST(GraphChallenge, GivesThePublishedImagesOnThisComputerForAnyNumberOfThreads)
     }
 }
 
-// A false answer and a network without its last layer must not pass.
+// A false answer and a network without its last layer must fail.
 TEST(GraphChallenge, RefusesAnotherAnswerAndAMissingLayer) {
   TESSERA_NEED_SHARED(shared);
   namespace fs = std::filesystem;

@@ -1,5 +1,5 @@
-// Modelled figures are the same on every computer, so the tables in bench/results/ must be those of
-// the code. Each test repeats some rows of a table; `./dev results` makes the tables again.
+// Modelled figures are the same on every computer, so the tables in bench/results/ must match the
+// code. Each test repeats some rows of a table; `./dev results` makes the tables again.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -21,7 +21,7 @@ bool is_product(const std::string& path) {
          !path.starts_with("examples/");
 }
 
-// Sources that take options apart without doing what they ask for.
+// Sources that read options without acting on them.
 bool only_handles_options(const std::string& path) {
   return path == "planner/parse_options.cpp" || path == "planner/options.cpp" ||
          path == "planner/internal/plan_fields.hpp" || path.find("json") != path.npos;
@@ -33,7 +33,7 @@ std::string without_comments(const SourceFile& file) {
   return text;
 }
 
-// The text with everything between `open` and its `close` taken out.
+// Returns the text without everything between `open` and its `close`.
 std::string without_nested(const std::string& text, char open, char close) {
   std::string rest;
   int depth = 0;
@@ -45,7 +45,7 @@ std::string without_nested(const std::string& text, char open, char close) {
   return rest;
 }
 
-// The type and names of a declaration; no names for functions, friends and the like.
+// The type and names of a declaration; there are no names for functions, friends and the like.
 Statement declared(const std::string& statement) {
   static const std::regex kOther(R"(^\s*(friend|static|using|struct|enum|explicit)\b)");
   static const std::regex kLastWord(R"((\w+)\s*$)");
@@ -74,7 +74,7 @@ std::vector<Statement> statements_of(const std::string& body) {
   return statements;
 }
 
-// The body of every struct of a header that begins at the start of a line.
+// Returns the body of every struct of a header that begins at the start of a line.
 std::map<std::string, std::string> structs_of(const SourceFile& file) {
   static const std::regex kStruct(R"(\nstruct (\w+) \{\n([\s\S]*?)\n\};)");
   const std::string text = "\n" + without_comments(file);
@@ -84,7 +84,8 @@ std::map<std::string, std::string> structs_of(const SourceFile& file) {
   return structs;
 }
 
-// Whether ".name" or "->name" stands in the text where it is not assigned to or called.
+// Returns whether ".name" or "->name" occurs in the text where it is neither assigned to nor
+// called.
 bool reads(const std::string& text, const std::string& name) {
   static const std::regex kWritesOrCalls(R"(^\w|^\s*(=[^=]|\())");
   for (std::size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {

@@ -20,7 +20,7 @@ std::string place(const Include& include) {
   return include.file + ":" + std::to_string(include.line) + " includes " + include.target;
 }
 
-// "tessera/planner/plan.hpp" -> "planner/plan.hpp"; empty for what is not ours.
+// "tessera/planner/plan.hpp" becomes "planner/plan.hpp"; the result is empty for foreign headers.
 std::string project_path(const Include& include) {
   constexpr std::string_view kPrefix = "tessera/";
   return include.target.starts_with(kPrefix) ? include.target.substr(kPrefix.size())
@@ -29,8 +29,8 @@ std::string project_path(const Include& include) {
 
 bool is_internal(std::string_view path) { return path.find("/internal/") != path.npos; }
 
-// "planner/solver" -> "tessera::planner::solver"; the words of base/, and what no library owns, are
-// in tessera itself.
+// "planner/solver" becomes "tessera::planner::solver". The names of base/, and those that no
+// library owns, are in tessera itself.
 std::string namespace_of(const std::string& folder) {
   if (folder.empty() || folder == "base" || folder == "tests" || folder == "bench" ||
       folder == "examples")
@@ -40,7 +40,7 @@ std::string namespace_of(const std::string& folder) {
 
 std::string file_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-// `name` stands in `text` and is no part of a longer file name.
+// Returns whether `name` occurs in `text` and is not part of a longer file name.
 bool names(const std::string& text, const std::string& name) {
   const auto is_part = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-';
@@ -131,7 +131,7 @@ Complaints check_pragma_once(const SourceFile& file) {
 }
 
 Complaints check_namespaces(const SourceFile& file, const Arrows& arrows) {
-  // Opening lines and the comments of closing ones; `using namespace` and aliases are no matter.
+  // Opening lines and the comments of closing ones count; `using namespace` and aliases do not.
   static const std::regex kLine(R"(^\s*(\}\s*//\s*)?(inline\s+)?namespace\s+tessera\b(?!\s*;))");
   static const std::regex kInline(R"(\binline\b)");
   const std::string name = namespace_of(owner_of(file.path, arrows));
@@ -161,7 +161,7 @@ Complaints check_text_keys(const SourceFile& file) {
 }
 
 Complaints check_machine_paths(const SourceFile& file) {
-  // Cut in two, so that this file passes its own rule.
+  // The text is split in two, so that this file passes its own rule.
   static const std::string kRoots[] = {
       "/ho"
       "me/",

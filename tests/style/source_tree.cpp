@@ -34,7 +34,7 @@ std::string_view without_leading_blanks(std::string_view text) {
   return begin == std::string_view::npos ? std::string_view() : text.substr(begin);
 }
 
-// The text behind `word` when `text` starts with it, blanks aside; else nothing.
+// Returns the text that follows `word` if `text` starts with it, apart from blanks; else nothing.
 std::string_view behind(std::string_view text, std::string_view word) {
   text = without_leading_blanks(text);
   return text.starts_with(word) ? without_leading_blanks(text.substr(word.size()))

@@ -12,7 +12,7 @@ struct SourceFile {
   std::vector<std::string> lines;
 };
 
-// One #include line. Macros as targets are no includes here.
+// One #include line. Includes of macros do not count.
 struct Include {
   std::string file;
   int line = 0;        // counted from 1
@@ -22,8 +22,8 @@ struct Include {
 
 SourceFile make_source(std::string path, std::string_view text);
 
-// All C++ sources, pages, CMake files and scripts below `root`, sorted by path. Skips build
-// folders, node_modules, and hidden folders but .ci; follows no link.
+// Returns all C++ sources, pages, CMake files and scripts below `root`, sorted by path. It skips
+// build folders, node_modules and hidden folders other than .ci, and follows no links.
 std::vector<SourceFile> read_tree(const std::string& root);
 
 std::vector<Include> includes_of(const SourceFile& file);

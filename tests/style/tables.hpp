@@ -8,7 +8,7 @@
 
 namespace tessera::style {
 
-// Who may include whom. A new folder gets its row here, or its files fail.
+// Defines which folder may include which. A new folder needs a row here, or its files fail.
 inline const Arrows& arrows() {
   static const Arrows table = {
       {"base", {}},
@@ -47,7 +47,7 @@ inline const std::vector<std::string>& folders_with_a_page() {
   return folders;
 }
 
-// Tables only.
+// These files hold tables only.
 inline const LongFiles& long_files() {
   static const LongFiles files = {};
   return files;

@@ -1,4 +1,4 @@
-// The house rules that a program can check, over every file of the tree.
+// Checks the rules of the project that a program can check, over every file of the tree.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ void expect_in_every_cpp_file(Rule rule) {
     if (is_cpp(file)) expect_none(rule(file));
 }
 
-// Everything below would pass on an empty list.
+// All other tests would pass on an empty list.
 TEST(Tree, IsReadWithItsSourcesAndWithoutBuildFolders) {
   for (const char* path : {"base/error.hpp", "base/internal/executors.hpp", "base/README.md",
                            "tests/style/tree_test.cpp", "CMakeLists.txt"})

@@ -10,17 +10,17 @@
 
 #include "tessera/base/block_shape.hpp"
 
-// Buckets by hand: words are put down one number after the other, in the order of
-// docs/bucket-format.md. Shares no code with the encoder or with codelets/bucket_layout.hpp, so
-// that each can be tested against the other.
+// Builds buckets by hand: words are appended one by one in the order of docs/bucket-format.md. It
+// shares no code with the encoder or with codelets/bucket_layout.hpp, so that each can be tested
+// against the other.
 namespace tessera::test {
 
-// Rows first_row .. first_row + rows - 1 of the record's list, z columns from first_z on.
+// Rows first_row .. first_row + rows - 1 of the record's list, and z columns from first_z on.
 struct DrawnWorker {
   std::int64_t first_row = 0, rows = 0, first_z = 0, z = 0;
 };
 
-// Element rows and columns inside the cell; of blocks the upper left corner.
+// Element rows and columns inside the cell; for blocks, those of the upper left corner.
 struct DrawnRow {
   std::int64_t row = 0;
   std::vector<std::int64_t> columns;
@@ -41,8 +41,8 @@ struct DrawnRecord {
 
 using BucketWords = std::vector<std::uint32_t>;
 
-// A record from rows of text: every character but '.' and ' ' is a non-zero (or the corner of a
-// block of `block` elements, one character per block). Rows without any are left out.
+// Makes a record from rows of text: every character but '.' and ' ' is a non-zero (or the corner of
+// a block of `block` elements, one character for each block). Rows without any are left out.
 inline DrawnRecord draw(const std::vector<std::string_view>& text, BlockShape block = {},
                         std::int64_t sub_group = 1) {
   DrawnRecord record;
@@ -57,7 +57,7 @@ inline DrawnRecord draw(const std::vector<std::string_view>& text, BlockShape bl
   return record;
 }
 
-// The same non-zeros by columns: what a separate GradA bucket lists.
+// Returns the same non-zeros by columns, which a separate GradA bucket lists.
 struct DrawnTranspose {
   struct Pair {
     std::int64_t value = 0, row = 0;
@@ -97,7 +97,7 @@ class WordWriter {
       throw std::out_of_range("word " + std::to_string(word));
     words_.push_back(static_cast<std::uint32_t>(word));
   }
-  // Words since the start of the record.
+  // Returns the number of words since the start of the record.
   std::int64_t place() const { return std::int64_t(words_.size() - start_); }
 
  private:
@@ -105,14 +105,15 @@ class WordWriter {
   std::size_t start_;
 };
 
-// Words from the first row to row `count`.
+// Returns the words from the first row to row `count`.
 inline std::int64_t words_before(const std::vector<std::size_t>& row_words, std::int64_t count) {
   std::int64_t sum = 0;
   for (std::int64_t i = 0; i < count; ++i) sum += std::int64_t(row_words[std::size_t(i)]);
   return sum;
 }
 
-// The table of GradW workers; `area` values per entry; rows begin at `first_output`.
+// Appends the table of GradW workers, with `area` values for each entry; rows begin at
+// `first_output`.
 inline void put_grad_w(WordWriter& out, const DrawnRecord& record, std::int64_t area,
                        std::int64_t first_output) {
   std::int64_t done = 0;
@@ -136,7 +137,7 @@ struct ElementTable {
   std::vector<std::int64_t> row_nonzeros;  // empty: the workers' first value is always 0
 };
 
-// Header and worker table of an element record, up to its rows or its GradW table.
+// Appends header and worker table of an element record, up to its rows or its GradW table.
 inline void put_element_head(WordWriter& out, const DrawnRecord& record, const ElementTable& table,
                              std::int64_t grad_w_words) {
   std::vector<DrawnWorker> workers = record.workers;
@@ -162,7 +163,7 @@ inline void put_element_head(WordWriter& out, const DrawnRecord& record, const E
 
 }  // namespace internal
 
-// A forward element bucket. bytes: 4 float, 2 half.
+// Builds a forward element bucket; `bytes` is 4 for float and 2 for half.
 inline BucketWords element_words(const std::vector<DrawnRecord>& records, std::int64_t bytes,
                                  std::int64_t z) {
   BucketWords words;
@@ -189,7 +190,7 @@ inline BucketWords element_words(const std::vector<DrawnRecord>& records, std::i
   return words;
 }
 
-// The separate GradA bucket of the same records; `workers` then count rows of the transpose.
+// Builds the separate GradA bucket of the same records; `workers` then count rows of the transpose.
 inline BucketWords grad_a_words(const std::vector<DrawnRecord>& records, std::int64_t bytes,
                                 std::int64_t z) {
   BucketWords words;
@@ -234,7 +235,7 @@ inline BucketWords block_words(const std::vector<DrawnRecord>& records, BlockSha
   return words;
 }
 
-// The words 16 bits wide; std::out_of_range for a word that does not fit.
+// Returns the words in 16 bits. Throws std::out_of_range for a word that does not fit.
 inline std::vector<std::uint16_t> narrow(const BucketWords& words) {
   std::vector<std::uint16_t> result;
   for (const std::uint32_t word : words) {

@@ -31,8 +31,8 @@ struct Outcome {
   std::string out, err;
 };
 
-// Runs a program with these arguments, waits, and gives what it wrote. `out_path` sends stdout to
-// that file instead; `start_in` is the folder it starts in, empty: this program's.
+// Runs a program with these arguments, waits for it, and returns its output. `out_path` redirects
+// stdout to that file. `start_in` is the working folder; if it is empty, this program's.
 inline Outcome run(const std::vector<std::string>& command, const std::string& out_path = {},
                    const std::string& start_in = {}) {
   const TemporaryFolder folder;

@@ -8,9 +8,9 @@
 
 namespace tessera::test {
 
-// The folder of data shared between projects (real matrices lie in its "data"): the environment
-// variable TESSERA_SHARED, else the folder "shared" beside the source tree. None when it is not
-// there. Reads the environment: call it from one thread at a time.
+// Returns the folder of shared data (real matrices are in its "data"): the environment variable
+// TESSERA_SHARED, else the folder "shared" beside the source tree. Empty if it does not exist.
+// Reads the environment, so only one thread may call it at a time.
 inline std::optional<std::filesystem::path> shared_dir() {
   const char* chosen = std::getenv("TESSERA_SHARED");
   const std::filesystem::path path = chosen != nullptr ? chosen : TESSERA_SOURCE_DIR "/../shared";
@@ -19,13 +19,13 @@ inline std::optional<std::filesystem::path> shared_dir() {
   return path.lexically_normal();
 }
 
-// True when the environment variable CI is set: what is missing there is a failure.
+// True if the environment variable CI is set; missing data is a failure then.
 inline bool in_ci() { return std::getenv("CI") != nullptr; }
 
 }  // namespace tessera::test
 
 // Defines `variable`, the shared folder, for the rest of the test. Without the folder the test
-// fails under CI and is skipped aloud elsewhere.
+// fails under CI and is skipped with a message elsewhere.
 #define TESSERA_NEED_SHARED(variable)                                                          \
   const std::optional<std::filesystem::path> variable##_found = ::tessera::test::shared_dir(); \
   if (!variable##_found && ::tessera::test::in_ci())                                           \

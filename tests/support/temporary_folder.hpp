@@ -11,7 +11,7 @@
 
 namespace tessera::test {
 
-// A folder of this test's own, gone at the end of the scope.
+// A folder for one test, which is removed at the end of the scope.
 class TemporaryFolder {
  public:
   TemporaryFolder() {

@@ -29,7 +29,7 @@ partitioner::TileGrid grid_of(const sparse::Csr<float>& matrix) {
   return grid;
 }
 
-// Spilled here and there, with padding in the rest.
+// Some buckets spill, and the others have padding.
 Buckets encoded(const sparse::Csr<float>& matrix) {
   auto result = partitioner::encode(matrix, grid_of(matrix), {.force_spills = true});
   EXPECT_TRUE(result.buckets) << result.misfit->message;
@@ -53,7 +53,7 @@ const std::vector<Optimiser>& optimisers() {
   return all;
 }
 
-// The decoded twin: values of the matrix as one row after the other.
+// The decoded counterpart holds the values of the matrix row by row.
 template <class T>
 void expect_decoded_bits(const sparse::Csr<float>& matrix, int threads) {
   const Buckets buckets = encoded(matrix);
@@ -108,7 +108,7 @@ TEST(EncodedStep, HasTheBitsOfACsrStepToo) {
   EXPECT_EQ(arrays::Array<float>(partitioner::decode<float>(buckets, values)), weight);
 }
 
-// float in between, one rounding at the end of each step.
+// The step computes in float and rounds once at its end.
 TEST(EncodedStep, RoundsHalfOncePerStep) {
   const auto matrix = sparse::random_pattern(48, 48, {4, 4}, 0.3, kSeed);
   const Buckets buckets = encoded(matrix);
@@ -128,7 +128,7 @@ TEST(EncodedStep, RoundsHalfOncePerStep) {
   }
 }
 
-// Not even what would make it NaN: padding is no weight.
+// Padding is not a weight, so even values that would give NaN leave it unchanged.
 TEST(EncodedStep, LeavesPaddingAlone) {
   const auto matrix = sparse::random_pattern(48, 48, {1, 1}, 0.3, kSeed);
   const Buckets buckets = encoded(matrix);

@@ -1,4 +1,4 @@
-// The formats on the machine: weights from every view, gradients as rows.
+// Trains formats on the machine: weights come from every kind of view, gradients are row-sparse.
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::int64_t kX = 24, kY = 20, kZ = 8;
 
-// A layer of floats with all passes.
+// Makes a float layer with all passes.
 struct Layer {
   Problem problem;
   device::Machine machine = device::machine_preset("gc200");
@@ -45,7 +45,7 @@ Matrix<float> product(const Matrix<float>& r, const Matrix<float>& s) {
   return q;
 }
 
-// Small whole numbers: sums are exact in any order.
+// Draws small whole numbers, so that sums are exact in any order.
 Matrix<float> whole_numbers(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
   Random random(seed);
   Matrix<float> m(rows, cols);
@@ -63,7 +63,7 @@ void expect_forward(const sparse::Csr<float>& weights, const Matrix<float>& trut
 }
 
 TEST(LayerWeights, MayBeARankTwoViewOfAnyFormat) {
-  // A cube whose middle slice is the weights, and a larger matrix that holds them as a window.
+  // The middle slice of a cube is the weights, and a larger matrix holds them as a window.
   Random random(/*seed=*/3);
   arrays::CooTensor<float> cube({kX, 3, kY});
   arrays::SlicedCsr<float> large(kX + 5, kY + 7);

@@ -1,4 +1,5 @@
-// The grid of the source's own tests against a plain loop that shares no code with the optimisers.
+// Runs the option grid of the original's tests against a plain loop that shares no code with the
+// optimisers.
 
 #include <gtest/gtest.h>
 
@@ -53,7 +54,8 @@ void move_all(const Optimiser& o, int t, const RowSparse<double>& gradient, Trut
     if (!o.lazy || touched.contains(std::int64_t(i / size))) move_element(o, t, dense[i], i, truth);
 }
 
-// Three steps with random gradients; both kinds of weight must end where the plain loop does.
+// Takes three steps with random gradients; both kinds of weights must end with the plain loop's
+// values.
 void expect_plain_loop(const test::Dimensions& shape, double density, const Optimiser& optimiser) {
   Random random(/*seed=*/15);
   const auto start = test::random_rows<double>(shape, 1, random);
@@ -91,7 +93,7 @@ TEST(StepGrid, RSP_15_EqualsAPlainLoop) {
               }
 }
 
-// A dense gradient moves every row, whatever lazy says.
+// A dense gradient updates every row, whether or not the optimiser is lazy.
 TEST(StepGrid, ADenseGradientIsOneWithAllRows) {
   Random random(/*seed=*/4);
   const auto start = test::random_rows<float>({6, 3}, 1, random);

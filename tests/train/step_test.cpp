@@ -1,4 +1,4 @@
-// Figures worked out by hand from the formulas, and what is refused.
+// Compares with figures computed by hand from the formulas, and checks refusals.
 
 #include "tessera/train/optim/step.hpp"
 
@@ -160,7 +160,7 @@ TEST(Step, ACsrChangesAtItsPatternOnly) {
   EXPECT_EQ(weight, Array<float>(test::draw({"0.", ".2"})));
 }
 
-// The pattern of a csr with a row-sparse gradient moves as the same places of a dense weight.
+// A csr weight with a row-sparse gradient changes like the same places of a dense weight.
 TEST(Step, ACsrTakesARowSparseGradientAtItsPattern) {
   const Array<float> pattern = test::draw({"1.2", ".3.", "...", "4.5"});
   const auto gradient = test::row_sparse<float>({4, 3}, {0, 2}, {1, 2, 3, 4, 5, 6});

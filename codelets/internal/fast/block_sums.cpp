@@ -227,16 +227,16 @@ HWY_INLINE void add_all(const BlockRun<In, Walk>& run, float* out, std::int64_t 
   }
 }
 
-// Returns the values as floats: in place, or converted into `room`.
+// Returns the values as floats: in place, or converted into `scratch`.
 HWY_INLINE const float* as_floats(const float* values, std::int64_t, float*) { return values; }
 template <class In>
-HWY_INLINE const float* as_floats(const In* values, std::int64_t count, float* room) {
+HWY_INLINE const float* as_floats(const In* values, std::int64_t count, float* scratch) {
   constexpr auto kStep = static_cast<std::int64_t>(kNativeLanes);
   std::int64_t i = 0;
   for (; i + kStep <= count; i += kStep)
-    hn::StoreU(load_lanes<kNativeLanes>(values + i), Floats<kNativeLanes>(), room + i);
-  for (; i < count; ++i) room[i] = to_float(values[i]);
-  return room;
+    hn::StoreU(load_lanes<kNativeLanes>(values + i), Floats<kNativeLanes>(), scratch + i);
+  for (; i < count; ++i) scratch[i] = to_float(values[i]);
+  return scratch;
 }
 
 template <class In>
@@ -244,16 +244,16 @@ struct Scratch {
   float floats[std::is_same_v<In, float> ? 1 : kMostBlockValues];
 };
 
-// Returns the blocks from `first` on: at most `most` of them, and no more than fit in `room` as
+// Returns the blocks from `first` on: at most `most` of them, and no more than fit in `scratch` as
 // floats.
 template <class In, class Walk>
-HWY_INLINE BlockRun<In, Walk> run_of(const BlockSums<In>& args, const Walk& walk, Scratch<In>& room,
-                                     std::int64_t first, std::int64_t most) {
+HWY_INLINE BlockRun<In, Walk> run_of(const BlockSums<In>& args, const Walk& walk,
+                                     Scratch<In>& scratch, std::int64_t first, std::int64_t most) {
   const std::int64_t area = args.rows * args.cols;
   const std::int64_t known = static_cast<std::int64_t>(args.columns.size()) - first;
   const std::int64_t fit = std::is_same_v<In, float> ? known : kMostBlockValues / area;
   const std::int64_t blocks = std::min({known, most, fit});
-  return {.factors = as_floats(args.values + first * area, blocks * area, room.floats),
+  return {.factors = as_floats(args.values + first * area, blocks * area, scratch.floats),
           .area = area,
           .blocks = blocks,
           .walk = walk,
@@ -272,14 +272,14 @@ inline constexpr std::int64_t kSharedInputRows = 128;
 // The sums of a block row stay in registers over some of its blocks.
 template <class In, class Walk>
 HWY_INLINE void forward_by(const BlockSums<In>& args, const Walk& walk) {
-  Scratch<In> room;
+  Scratch<In> scratch;
   const auto blocks = static_cast<std::int64_t>(args.columns.size());
   const std::int64_t most =
       Walk::kRows > 0 && static_cast<std::size_t>(Walk::kRows) <= square_height(Walk::kRows)
           ? blocks
           : std::max<std::int64_t>(kSharedInputRows / args.cols, 1);
   for (std::int64_t done = 0; done < blocks;) {
-    const BlockRun<In, Walk> run = run_of(args, walk, room, done, most);
+    const BlockRun<In, Walk> run = run_of(args, walk, scratch, done, most);
     add_all(run, args.out + args.row * args.out_stride, args.out_stride, args.rows, args.z,
             Shared());
     done += run.blocks;
@@ -301,12 +301,12 @@ HWY_INLINE void forward(const BlockSums<In>& args) {
 // The sums of each block stay in registers over its rows.
 template <class In>
 HWY_INLINE void transposed(const BlockSums<In>& args) {
-  Scratch<In> room;
+  Scratch<In> scratch;
   const AnyWalk walk{.height = 1, .depth = args.cols, .terms = args.rows};
   const auto in_row = static_cast<std::uint32_t>(args.row);
   const auto blocks = static_cast<std::int64_t>(args.columns.size());
   for (std::int64_t done = 0; done < blocks;) {
-    BlockRun<In, AnyWalk> run = run_of(args, walk, room, done, blocks);
+    BlockRun<In, AnyWalk> run = run_of(args, walk, scratch, done, blocks);
     run.in_row = &in_row;
     run.known = 1;
     add_all(run, args.out, args.out_stride, args.cols, args.z, args.columns.data() + done);

@@ -54,9 +54,9 @@ HWY_INLINE Sixteen load_sixteen(const In* from) {
 // bit but the sign of a zero.
 HWY_INLINE Vector load_some(const float* from, std::int64_t count) {
 #if HWY_MEM_OPS_MIGHT_FAULT
-  float room[kLanes] = {};
-  for (std::int64_t i = 0; i < count; ++i) room[i] = from[i];
-  return load_lanes<kLanes>(room);
+  float scratch[kLanes] = {};
+  for (std::int64_t i = 0; i < count; ++i) scratch[i] = from[i];
+  return load_lanes<kLanes>(scratch);
 #else
   const Floats<kLanes> d;
   return hn::MaskedLoad(hn::FirstN(d, static_cast<std::size_t>(count)), d, from);
@@ -181,9 +181,9 @@ HWY_INLINE void add_some_to(float* gradients, Vector sums, std::int64_t count, b
   const Floats<kLanes> d;
   if (count == static_cast<std::int64_t>(kLanes))
     return hn::StoreU(replaces ? sums : hn::Add(hn::LoadU(d, gradients), sums), d, gradients);
-  float room[kLanes];
-  hn::StoreU(sums, d, room);
-  for (std::int64_t i = 0; i < count; ++i) add_one_to(gradients[i], room[i], replaces);
+  float scratch[kLanes];
+  hn::StoreU(sums, d, scratch);
+  for (std::int64_t i = 0; i < count; ++i) add_one_to(gradients[i], scratch[i], replaces);
 }
 
 // Computes kRows x kColumns dot products of rows of length z, row-major into `to`. All loops have
@@ -406,14 +406,14 @@ HWY_INLINE void block_part(const BlockDots<In>& args, const In* s, const In* nex
   Vector sums[kLanes];
   for (std::size_t r = 0; r < kRows; r += kBlockRows)
     dot_tile<kBlockRows, kFour, true>(a + r, b, args.z, sums + r * kFour, ahead);
-  float room[kLanes];
-  hn::StoreU(add_lanes_of(sums), Floats<kLanes>(), room);
+  float scratch[kLanes];
+  hn::StoreU(add_lanes_of(sums), Floats<kLanes>(), scratch);
   const std::int64_t rows = std::min<std::int64_t>(args.rows - i, kRows);
   const std::int64_t cols = std::min<std::int64_t>(args.cols - j, kFour);
   for (std::int64_t r = 0; r < rows; ++r)
     for (std::int64_t c = 0; c < cols; ++c)
       add_one_to(gradients[(i + r) * args.cols + j + c],
-                 room[r * static_cast<std::int64_t>(kFour) + c], args.replaces);
+                 scratch[r * static_cast<std::int64_t>(kFour) + c], args.replaces);
 }
 
 template <class In>

@@ -44,9 +44,9 @@ HWY_INLINE FloatVector<kLanes> collect_floats(Address address, std::int64_t firs
     return hn::Vec128<float>{_mm_set_ps(*address(first + 3), *address(first + 2),
                                         *address(first + 1), *address(first))};
 #else
-    const float room[4] = {*address(first), *address(first + 1), *address(first + 2),
+    const float scratch[4] = {*address(first), *address(first + 1), *address(first + 2),
                            *address(first + 3)};
-    return load_lanes<4>(room);
+    return load_lanes<4>(scratch);
 #endif
   }
 }
@@ -55,10 +55,10 @@ HWY_INLINE FloatVector<kLanes> collect(Address address, std::int64_t first) {
   if constexpr (std::is_same_v<In, float>) {
     return collect_floats<kLanes>(address, first);
   } else {
-    In room[kLanes];
+    In scratch[kLanes];
     for (std::size_t i = 0; i < kLanes; ++i)
-      room[i] = *address(first + static_cast<std::int64_t>(i));
-    return load_lanes<kLanes>(room);
+      scratch[i] = *address(first + static_cast<std::int64_t>(i));
+    return load_lanes<kLanes>(scratch);
   }
 }
 

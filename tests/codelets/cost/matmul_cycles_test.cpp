@@ -18,7 +18,7 @@ struct Work {
   std::int64_t rows, nonzeros, z;
 };
 
-// One step in which every worker does `worker` and the tile as a whole `tile`.
+// Makes one step in which every worker takes `worker` cycles and the whole tile `tile` cycles.
 Cycles step(const MatMulKernel& kernel, Work work) {
   std::int64_t dealt = work.nonzeros;
   if (kernel.method == Method::ElementTranspose)
@@ -74,7 +74,8 @@ TEST(ElementCycles, ChargeALeftOverPairOnceUnlessAskedNotTo) {
   EXPECT_EQ(worker_cycles(kernel, 6).per_nonzero, 3 + 6);
 }
 
-// The published figures multiply the rows with the sum over all rows: 3 rows of 20 cost 180.
+// The published figures multiply the number of rows by the sum over all rows: 3 rows of 20 cost
+// 180.
 TEST(ElementGradWCycles, MatchThePublishedEstimates) {
   expect_golden(element(Method::ElementGradW, kHalf), 3, 180,
                 {{4, 4793}, {8, 5879}, {12, 15575}, {64, 29615}});

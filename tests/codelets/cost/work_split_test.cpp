@@ -9,7 +9,7 @@
 
 namespace tessera::codelets {
 
-// GoogleTest prints with it.
+// GoogleTest prints shares with this.
 void PrintTo(const WorkShare& share, std::ostream* out) {
   *out << "[" << share.rows.begin << "," << share.rows.end << ")x[" << share.cols.begin << ","
        << share.cols.end << ")";
@@ -88,7 +88,7 @@ TEST(SplitBetweenWorkers, RefusesWhatCannotBeShared) {
   EXPECT_THROW(split_between_workers(2, 1, 6, std::vector<std::int64_t>{1}), Error);
 }
 
-// Every cell of the job in exactly one share.
+// Expects every cell of the job in exactly one share.
 bool covers_once(const std::vector<WorkShare>& shares, std::int64_t rows, std::int64_t cols) {
   std::vector<int> seen(std::size_t(rows * cols));
   for (const WorkShare& s : shares)
