@@ -153,8 +153,7 @@ CaseSet make_cases(const Problem& problem, const device::Machine& machine, const
   if (stats != nullptr) {
     const BlockShape used =
         problem.is_element_wise() ? problem.block : block_to_use(problem.block, problem.data_type);
-    set.pattern = std::make_unique<PatternSize>(
-        pattern_size(*stats, used, std::min(machine.tiles, problem.size.y)));
+    set.pattern = std::make_unique<PatternSize>(pattern_size(*stats, used));
   }
   for (const Candidate& candidate : candidates(problem, machine, options))
     set.cases.push_back(make_case(problem, machine, options, candidate, set.pattern.get()));

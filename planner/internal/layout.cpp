@@ -50,23 +50,12 @@ UniformCounts piece_of(const Case& c, const UniformCounts& cell, std::int64_t z_
   return {std::min(cell.rows, ceil_div(total, cell.per_row) + 1), cell.per_row, total};
 }
 
-// Returns the largest count in any of `parts` even shares, from the running sums `before`.
-std::int64_t fullest_share(const std::vector<std::int64_t>& before, std::int64_t parts) {
-  const auto count = static_cast<std::int64_t>(before.size()) - 1;
-  std::int64_t most = 0;
-  for (std::int64_t i = 0; i < parts; ++i) {
-    const Range share = share_of(count, 1, parts, i);
-    most = std::max(most, before[std::size_t(share.end)] - before[std::size_t(share.begin)]);
-  }
-  return most;
-}
-
 // Returns the share of places that are filled in the fullest cell if rows and columns are
 // independent. It is never less than the average.
 double fullest_density(const Case& c, const Cut& cut) {
   if (c.pattern == nullptr || c.pattern->blocks == 0 || c.has_map()) return c.problem.density;
-  const auto rows = static_cast<double>(fullest_share(c.pattern->before_row, cut.parts.x));
-  const auto cols = static_cast<double>(fullest_share(c.pattern->before_col, cut.parts.y));
+  const auto rows = static_cast<double>(c.pattern->row_sums.fullest_share(cut.parts.x));
+  const auto cols = static_cast<double>(c.pattern->col_sums.fullest_share(cut.parts.y));
   const double expected = rows * cols / static_cast<double>(c.pattern->blocks);
   const double places = static_cast<double>(cut.share.x * cut.share.y);
   return std::clamp(expected / places, c.problem.density, 1.0);
@@ -123,9 +112,8 @@ std::int64_t bucket_words(const Case& c, const Cut& cut, const WordsOf& of, Size
   words = std::max(words, 2 * std::min(of.row_count, room) + of.per_block * room);
   if (c.pattern != nullptr) {
     const std::int64_t tiles = cut.parts.product();
-    const auto y_parts = static_cast<std::size_t>(cut.parts.y);
     const std::int64_t cut_rows = 1;  // a row that is cut repeats its two words
-    const std::int64_t rows = cut_rows + ceil_div(c.pattern->cell_rows[y_parts], tiles);
+    const std::int64_t rows = cut_rows + ceil_div(c.pattern->cell_rows.at(cut.parts.y), tiles);
     words = std::max(words, 2 * rows + of.per_block * ceil_div(c.pattern->blocks, tiles));
   }
   words += kRecordsPerBucket * fixed_words(c, of.grad_w);
@@ -143,38 +131,13 @@ std::int64_t bucket_blocks(const Case& c, const Cut& cut, std::int64_t room) {
   return round_up(std::max(blocks, ceil_div(room, cut.parts.z)), step);
 }
 
-// Returns running sums of counts, where each count is split into `parts` rows (columns) of
-// count * times.
-std::vector<std::int64_t> running_sums(const std::vector<std::int32_t>& counts, std::int64_t parts,
-                                       std::int64_t times) {
-  std::vector<std::int64_t> sums = {0};
-  sums.reserve(counts.size() * std::size_t(parts) + 1);
-  for (const std::int32_t count : counts)
-    for (std::int64_t i = 0; i < parts; ++i) sums.push_back(sums.back() + count * times);
-  return sums;
-}
-
 }  // namespace
 
-PatternSize pattern_size(const PatternStats& stats, BlockShape used, std::int64_t most_y_parts) {
+PatternSize pattern_size(const PatternStats& stats, BlockShape used) {
   const std::int64_t down = stats.block.rows / used.rows, across = stats.block.cols / used.cols;
-  PatternSize size{stats.blocks() * down * across,
-                   {},
-                   running_sums(stats.row_counts, down, across),
-                   running_sums(stats.col_counts, across, down),
-                   PatternMap(stats, used)};
-  size.cell_rows.assign(static_cast<std::size_t>(most_y_parts + 1), 0);
-  for (const std::int32_t count : stats.row_counts) {
-    const std::int64_t parts = std::min(count * across, most_y_parts);
-    if (parts > 0) size.cell_rows[static_cast<std::size_t>(parts)] += down;
-  }
-  // Now cell_rows[p] is the number of rows with p blocks (or more, for the last p), which touch at
-  // most p cells. Two summations turn it into the sum of min(count, p).
-  for (std::size_t p = size.cell_rows.size() - 1; p-- > 0;)
-    size.cell_rows[p] += size.cell_rows[p + 1];
-  if (!size.cell_rows.empty()) size.cell_rows[0] = 0;
-  std::partial_sum(size.cell_rows.begin(), size.cell_rows.end(), size.cell_rows.begin());
-  return size;
+  return {stats.blocks() * down * across, CellRows(stats.row_counts, down, across),
+          RunningSums(stats.row_counts, down, across), RunningSums(stats.col_counts, across, down),
+          PatternMap(stats, used)};
 }
 
 Scatter scatter_of(const Case& c, Dims share, double density, std::int64_t cells) {

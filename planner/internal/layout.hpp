@@ -1,11 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "tessera/base/pattern_stats.hpp"
 #include "tessera/planner/internal/candidate.hpp"
 #include "tessera/planner/internal/capacity.hpp"
+#include "tessera/planner/internal/pattern_counts.hpp"
 #include "tessera/planner/internal/pattern_map.hpp"
 
 namespace tessera::planner::internal {
@@ -14,20 +14,17 @@ namespace tessera::planner::internal {
 struct PatternSize {
   std::int64_t blocks = 0;
 
-  // [p]: upper bound of the non-empty rows of all cells together if y is cut into p parts, the sum
-  // of min(count, p) over all rows.
-  std::vector<std::int64_t> cell_rows;
+  CellRows cell_rows;
 
-  // [i]: blocks in the rows (columns) before i.
-  std::vector<std::int64_t> before_row, before_col;
+  // In the rows (columns) of all groups.
+  RunningSums row_sums, col_sums;
 
   // Keeps its answers, so a PatternSize serves one plan.
   mutable PatternMap map;
 };
 
 // Converts statistics, which count the blocks of the layer, to counts of blocks of shape `used`.
-// `cell_rows` has entries for 0 .. most_y_parts.
-PatternSize pattern_size(const PatternStats& stats, BlockShape used, std::int64_t most_y_parts);
+PatternSize pattern_size(const PatternStats& stats, BlockShape used);
 
 // All data that stay the same while the partitions of one candidate are compared.
 struct Case {
