@@ -33,9 +33,10 @@ if(TESSERA_SANITIZE)
   # g++ 12 takes instrumented std::function and std::regex for uninitialised memory. A null pointer stops
   # a program without being looked for, and the three checks left out double the time to compile.
   target_compile_options(tessera_flags INTERFACE
-    -Wno-maybe-uninitialized -Og -g1 -fsanitize=${TESSERA_SANITIZE} -fno-sanitize=null,vptr,object-size
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized> -Og -g1 -fsanitize=${TESSERA_SANITIZE} -fno-sanitize=null,vptr,object-size
     -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(tessera_flags INTERFACE -fsanitize=${TESSERA_SANITIZE})
+  target_compile_definitions(tessera_flags INTERFACE TESSERA_SANITIZED)
   # A seventh of the time to compile a source is saved by these (reading larger ones takes longer than it
   # saves). Plain builds do without, so that a source which does not include what it uses is found.
   target_precompile_headers(tessera_flags INTERFACE <algorithm> <functional> <map> <memory> <optional>
@@ -46,6 +47,9 @@ add_library(tessera_test_flags INTERFACE)
 target_compile_options(tessera_test_flags INTERFACE $<$<NOT:$<CONFIG:Debug>>:-Og>)
 if(TESSERA_SANITIZE)
   target_precompile_headers(tessera_test_flags INTERFACE <gtest/gtest.h> <gmock/gmock.h>)
+endif()
+if(TESSERA_FUZZ AND NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  message(FATAL_ERROR "TESSERA_FUZZ needs libFuzzer, which is part of clang: set CMAKE_CXX_COMPILER to clang++-19")
 endif()
 if(TESSERA_COVERAGE)
   target_compile_options(tessera_flags INTERFACE --coverage)
@@ -77,6 +81,16 @@ function(tessera_module name)
     target_compile_options(${target} PRIVATE -fno-semantic-interposition)
   else()
     add_library(${target} STATIC ${ARG_SOURCES})
+  endif()
+  if(NOT name STREQUAL codelets)  # its kernels are many instances of few sources
+    if(TESSERA_GROUPED)
+      # g++ warns of members whose type is in an anonymous namespace of a source it takes for a header.
+      set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+      target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+    endif()
+    if(TESSERA_FUZZ)  # counts the edges that an input reaches
+      target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
+    endif()
   endif()
   add_library(tessera::${name} ALIAS ${target})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name} VERSION ${PROJECT_VERSION}

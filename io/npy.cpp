@@ -15,10 +15,11 @@ using internal::Encoding;
 using internal::fail_at;
 
 constexpr std::string_view kMagic("\x93NUMPY", 6);
-constexpr std::size_t kLongestHeader = 65536;  // the header of a plain array has about 100 bytes
-constexpr std::int64_t kMostTexts = 1024;      // a text takes up to 32 times its bytes in memory
+constexpr std::size_t kLongestArrayHeader =
+    65536;                                 // the header of a plain array has about 100 bytes
+constexpr std::int64_t kMostTexts = 1024;  // a text takes up to 32 times its bytes in memory
 
-struct Header {
+struct ArrayHeader {
   std::string descr;
   bool fortran_order = false;
   std::vector<std::int64_t> shape;
@@ -30,8 +31,8 @@ class HeaderReader {
   HeaderReader(std::string_view text, std::string_view name, std::int64_t offset)
       : text_(text), name_(name), offset_(offset) {}
 
-  Header read() {
-    Header header;
+  ArrayHeader read() {
+    ArrayHeader header;
     bool seen[3] = {};
     expect('{');
     while (!next_is('}')) {
@@ -220,11 +221,11 @@ Range header_range(std::string_view bytes, std::string_view name) {
   std::size_t length = 0;
   for (std::size_t i = begin; i-- > 8;)
     length = length << 8 | (i < bytes.size() ? static_cast<unsigned char>(bytes[i]) : 0u);
-  if (length > kLongestHeader || begin + length > bytes.size())
+  if (length > kLongestArrayHeader || begin + length > bytes.size())
     fail_at(name, 8,
             fmt::format(
                 "the header claims to have {} bytes; the file has {} in all, and the limit is {}",
-                length, bytes.size(), kLongestHeader));
+                length, bytes.size(), kLongestArrayHeader));
   return {std::int64_t(begin), std::int64_t(begin + length)};
 }
 
@@ -253,7 +254,7 @@ std::string npy_header(const char* descr, const std::string& shape) {
 
 Array read_npy(std::string_view bytes, std::string_view name) {
   const Range place = header_range(bytes, name);
-  const Header header =
+  const ArrayHeader header =
       HeaderReader(bytes.substr(std::size_t(place.begin), std::size_t(place.size())), name,
                    place.begin)
           .read();

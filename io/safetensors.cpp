@@ -17,7 +17,7 @@ using internal::fail_at;
 using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t kLengthBytes = 8;
-constexpr std::uint64_t kLongestHeader = 100'000'000;
+constexpr std::uint64_t kLongestTable = 100'000'000;
 constexpr int kDeepest = 4;  // object, tensor, list, number
 
 constexpr std::pair<std::string_view, ElementType> kTypes[] = {
@@ -34,10 +34,10 @@ std::int64_t header_length(std::string_view bytes, std::string_view name) {
   std::uint64_t length = 0;
   for (std::size_t i = std::size_t(kLengthBytes); i-- > 0;)
     length = length << 8 | static_cast<unsigned char>(bytes[i]);
-  if (length > kLongestHeader || length > bytes.size() - std::size_t(kLengthBytes))
+  if (length > kLongestTable || length > bytes.size() - std::size_t(kLengthBytes))
     fail_at(name, 0,
             fmt::format("the header claims to have {} bytes; {} follow, and the limit is {}",
-                        length, bytes.size() - std::size_t(kLengthBytes), kLongestHeader));
+                        length, bytes.size() - std::size_t(kLengthBytes), kLongestTable));
   return std::int64_t(length);
 }
 

@@ -26,7 +26,7 @@ To convert(From value) {
     return static_cast<To>(value);
 }
 
-void check_length(std::string_view what, std::size_t length, std::int64_t expected) {
+void check_value_count(std::string_view what, std::size_t length, std::int64_t expected) {
   if (static_cast<std::int64_t>(length) == expected) return;
   throw Error(ErrorCode::InvalidArgument,
               fmt::format("{}: {} values given, {} expected", what, length, expected));
@@ -123,8 +123,8 @@ void fill_bucket(const Buckets& buckets, std::int64_t bucket, std::int64_t next,
 
 void check_lengths(const char* what, const Buckets& buckets, std::size_t values,
                    std::size_t bucket_values) {
-  check_length(what, values, buckets.stats.blocks * buckets.grid.block.area());
-  check_length(what, bucket_values, buckets.grid.buckets() * buckets.values_per_bucket());
+  check_value_count(what, values, buckets.stats.blocks * buckets.grid.block.area());
+  check_value_count(what, bucket_values, buckets.grid.buckets() * buckets.values_per_bucket());
 }
 
 }  // namespace
@@ -160,7 +160,8 @@ void refill_changed(const Buckets& buckets, std::span<const From> values,
 
 template <class To, class From>
 std::vector<To> to_bucket_order(const Buckets& buckets, std::span<const From> values) {
-  check_length("to_bucket_order", values.size(), buckets.stats.blocks * buckets.grid.block.area());
+  check_value_count("to_bucket_order", values.size(),
+                    buckets.stats.blocks * buckets.grid.block.area());
   std::vector<To> result(
       static_cast<std::size_t>(buckets.grid.buckets() * buckets.values_per_bucket()));
   refill<To, From>(buckets, values, result, *make_executor(ExecutorKind::Threads, 1));
@@ -170,7 +171,7 @@ std::vector<To> to_bucket_order(const Buckets& buckets, std::span<const From> va
 template <class To, class From>
 std::vector<To> from_bucket_order(const Buckets& buckets, std::span<const From> bucket_values) {
   const std::int64_t each = buckets.values_per_bucket(), area = buckets.grid.block.area();
-  check_length("from_bucket_order", bucket_values.size(), buckets.grid.buckets() * each);
+  check_value_count("from_bucket_order", bucket_values.size(), buckets.grid.buckets() * each);
   std::vector<To> result(static_cast<std::size_t>(buckets.stats.blocks * area));
   for (std::int64_t b = 0; b < buckets.grid.buckets(); ++b)
     for_each_stretch(held_slots(buckets, b), [&](std::int64_t slot, std::int64_t block,

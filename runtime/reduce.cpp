@@ -13,7 +13,7 @@
 namespace tessera::runtime::internal {
 namespace {
 
-constexpr Phase kPhase = Phase::Reduce;
+constexpr Phase kReducePhase = Phase::Reduce;
 
 // result[i] = the sum of source[i] over the sources, in order, rounded to Half at each addition.
 void add_up_halves(std::span<const std::byte* const> sources, std::int64_t n, std::byte* result) {
@@ -57,14 +57,14 @@ void Reduction::declare(BoundProgram& program, device::Engine& engine, BufferId 
   std::vector<BufferId> reads{partials};
   if (depth_ > 1) {
     others_buffer_ = program.add_buffer("partials of others");
-    exchange_node_ = program.step(NodeKind::Exchange, kPhase, {{partials}, {others_buffer_}},
-                                  [&] { engine.exchange(kPhase, exchange_); });
+    exchange_node_ = program.step(NodeKind::Exchange, kReducePhase, {{partials}, {others_buffer_}},
+                                  [&] { engine.exchange(kReducePhase, exchange_); });
     reads.push_back(others_buffer_);
   }
   if (!has_work()) return;
   result_buffer_ = program.add_buffer("result");
-  compute_node_ = program.step(NodeKind::Compute, kPhase, {reads, {result_buffer_}}, [&] {
-    engine.compute(kPhase, tiles_, [&](const device::Tile& tile) {
+  compute_node_ = program.step(NodeKind::Compute, kReducePhase, {reads, {result_buffer_}}, [&] {
+    engine.compute(kReducePhase, tiles_, [&](const device::Tile& tile) {
       return reduce(engine, tile, jobs_[std::size_t(job_of_tile_[std::size_t(tile.id().value)])]);
     });
   });

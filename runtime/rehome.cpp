@@ -19,8 +19,8 @@ namespace {
 using device::SlotId;
 using device::SlotKind;
 
-constexpr Phase kPhase = Phase::RehomeValues;
-constexpr std::int64_t kWordBytes = sizeof(std::uint32_t);
+constexpr Phase kRehomePhase = Phase::RehomeValues;
+constexpr std::int64_t kEntryBytes = sizeof(std::uint32_t);
 
 // Copies a value of the size of `Element`. The addresses need not be aligned.
 template <class Element>
@@ -112,12 +112,12 @@ void RehomePass::State::declare() {
   Uses loaded{{}, {use.home, use.table}};
   if (passes()) loaded.writes.push_back(use.nothing);
   bound.step(NodeKind::Load, std::nullopt, loaded, [this] { load(); });
-  gather_node = bound.step(NodeKind::Exchange, kPhase, {{use.home}, {use.gathered}},
-                           [this] { engine.exchange(kPhase, gather); });
+  gather_node = bound.step(NodeKind::Exchange, kRehomePhase, {{use.home}, {use.gathered}},
+                           [this] { engine.exchange(kRehomePhase, gather); });
   Uses unpacked{{use.home, use.gathered, use.table}, {use.result}};
   if (passes()) unpacked.reads.push_back(use.nothing);
   bound.step(
-      NodeKind::Compute, kPhase, unpacked,
+      NodeKind::Compute, kRehomePhase, unpacked,
       [this] {
         compute([this]<class Element>(Element, const device::Tile& tile) {
           return unpack<Element>(tile);
@@ -133,12 +133,12 @@ void RehomePass::State::declare_passing() {
   bound.repeat(
       "a spilled value has not passed yet", [this] { return moved++ < tables.moves().size(); },
       [this] {
-        bound.step(NodeKind::Exchange, kPhase,
+        bound.step(NodeKind::Exchange, kRehomePhase,
                    {{use.home, use.nothing, use.passing[0], use.passing[1]},
                     {use.passing[0], use.passing[1]}},
                    [this] {
                      const std::size_t way = moved == 1 ? 0 : 1 + moved % 2;
-                     engine.exchange(kPhase, pass_on[move().far][way]);
+                     engine.exchange(kRehomePhase, pass_on[move().far][way]);
                    });
         bound.when(
             "a tile picks a value at this distance", [this] { return move().wanted; },
@@ -148,7 +148,7 @@ void RehomePass::State::declare_passing() {
 
 void RehomePass::State::declare_picking() {
   bound.step(
-      NodeKind::Compute, kPhase, {{use.passing[0], use.passing[1], use.table}, {use.result}},
+      NodeKind::Compute, kRehomePhase, {{use.passing[0], use.passing[1], use.table}, {use.result}},
       [this] {
         compute([this]<class Element>(Element, const device::Tile& tile) {
           return pick<Element>(tile);
@@ -168,7 +168,7 @@ void RehomePass::State::add_slots() {
       receiver.met.push_back(
           engine.add_slot(bound.slot(use.gathered, tile, spec.from.splits.z, from_bytes())));
     receiver.table =
-        engine.add_slot(bound.slot(use.table, tile, 1, tables.to_values() * kWordBytes));
+        engine.add_slot(bound.slot(use.table, tile, 1, tables.to_values() * kEntryBytes));
     receiver.result = engine.add_slot(bound.slot(use.result, tile, 1, to_bytes(), SlotKind::Owned));
     receivers.push_back(std::move(receiver));
   }
@@ -238,12 +238,12 @@ void RehomePass::State::load() {
   }
   for (const TileId tile : tiles)
     engine.load(receivers[std::size_t(tile.value)].table,
-                one_row(tables.of_tile(tile).data(), tables.to_values() * kWordBytes));
+                one_row(tables.of_tile(tile).data(), tables.to_values() * kEntryBytes));
 }
 
 template <class Step>
 void RehomePass::State::compute(Step&& step) {
-  engine.compute(kPhase, tiles, [&](const device::Tile& tile) {
+  engine.compute(kRehomePhase, tiles, [&](const device::Tile& tile) {
     return element() == 2 ? step(std::uint16_t{}, tile) : step(std::uint32_t{}, tile);
   });
 }
@@ -269,7 +269,7 @@ Cycles RehomePass::State::walk_table(const device::Tile& tile, Put&& put) const 
   std::byte* to = tile.view(receiver.result).data;
   for (std::int64_t i = 0; i < tables.to_values(); ++i) {
     std::uint32_t entry = 0;
-    std::memcpy(&entry, table + i * kWordBytes, sizeof(entry));
+    std::memcpy(&entry, table + i * kEntryBytes, sizeof(entry));
     put(entry, to + i * std::int64_t(sizeof(Element)));
   }
   return planner::unpack_cycles(tables.to_values(), engine.machine());
@@ -336,6 +336,6 @@ std::int64_t RehomePass::steps() const {
   return steps;
 }
 Bytes RehomePass::high_water() const { return state_->engine.high_water(); }
-Bytes RehomePass::table_bytes() const { return Bytes(state_->tables.to_values() * kWordBytes); }
+Bytes RehomePass::table_bytes() const { return Bytes(state_->tables.to_values() * kEntryBytes); }
 
 }  // namespace tessera::runtime::internal

@@ -25,7 +25,7 @@ constexpr std::pair<std::string_view, PatternKind> kNames[] = {
     {"saw-tooth", PatternKind::SawTooth}};
 constexpr std::int64_t kTeeth = 16;
 
-[[noreturn]] void refuse(const std::string& why) {
+[[noreturn]] void refuse_pattern(const std::string& why) {
   throw Error(ErrorCode::InvalidArgument, "pattern: " + why);
 }
 
@@ -152,20 +152,20 @@ void check_area(const WeightedArea& area, std::int64_t rows, std::int64_t cols) 
     return 0 <= r.begin && r.begin <= r.end && r.end <= size;
   };
   if (!inside(area.rows, rows) || !inside(area.cols, cols))
-    refuse(
+    refuse_pattern(
         fmt::format("the weighted area {{{},{}}} .. {{{},{}}} must be inside {{0,0}} .. {{{},{}}} "
                     "and must not end before it begins",
                     area.rows.begin, area.cols.begin, area.rows.end, area.cols.end, rows, cols));
   if (!(area.weight >= 0 && std::isfinite(area.weight)))
-    refuse(fmt::format("the weight of an area is {}; it must be at least 0", area.weight));
+    refuse_pattern(fmt::format("the weight of an area is {}; it must be at least 0", area.weight));
 }
 
 void check_spec(const PatternSpec& spec, std::int64_t rows, std::int64_t cols) {
   if (spec.kind == PatternKind::NOfM && !(1 <= spec.n && spec.n <= spec.m))
-    refuse(fmt::format("{}:{} must be n:m with 1 <= n <= m", spec.n, spec.m));
+    refuse_pattern(fmt::format("{}:{} must be n:m with 1 <= n <= m", spec.n, spec.m));
   if (!spec.area) return;
   if (spec.kind != PatternKind::Uniform)
-    refuse("a weighted area needs a uniform pattern; omit one of the two");
+    refuse_pattern("a weighted area needs a uniform pattern; omit one of the two");
   check_area(*spec.area, rows, cols);
 }
 
@@ -178,7 +178,7 @@ PatternSpec parse_pattern(std::string_view text) {
   const std::size_t colon = text.find(':');
   if (colon == text.npos || !read_number(text.substr(0, colon), spec.n) ||
       !read_number(text.substr(colon + 1), spec.m) || spec.n < 1 || spec.m < spec.n)
-    refuse(
+    refuse_pattern(
         fmt::format("\"{}\" must be uniform, banded, rowwise, power-law, saw-tooth or n:m with "
                     "1 <= n <= m, for example 2:4",
                     text.substr(0, 60)));
@@ -204,7 +204,8 @@ Csr<float> draw_pattern(std::int64_t rows, std::int64_t cols, BlockShape block, 
     return random_pattern(rows, cols, block, density, seed);
   // random_pattern makes the checks that all kinds share; at density 0 it draws no block.
   Csr<float> matrix = random_pattern(rows, cols, block, 0 * density, seed);
-  if (!(density >= 0 && density <= 1)) refuse(fmt::format("density {} is outside 0..1", density));
+  if (!(density >= 0 && density <= 1))
+    refuse_pattern(fmt::format("density {} is outside 0..1", density));
   matrix.row_begin = {0};
   const std::int64_t places = matrix.block_rows() * matrix.block_cols();
   Random random(seed);

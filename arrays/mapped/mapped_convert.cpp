@@ -17,7 +17,7 @@ using Indices = std::vector<std::int64_t>;
 
 // The entries of a new storage before they are sorted.
 template <class T>
-struct Entries {
+struct MappedEntries {
   Indices shape;
   std::vector<std::int32_t> places;  // [entries][rank]
   std::vector<T> values;
@@ -53,7 +53,7 @@ Indices strides_of(const Indices& shape) {
 }
 
 template <class T>
-StridedStorage<T> strided_of(const Entries<T>& entries) {
+StridedStorage<T> strided_of(const MappedEntries<T>& entries) {
   const Indices strides = strides_of(entries.shape);
   std::vector<T> values(std::size_t(internal::checked_elements(entries.shape)));
   const std::size_t rank = entries.shape.size();
@@ -66,7 +66,7 @@ StridedStorage<T> strided_of(const Entries<T>& entries) {
 }
 
 template <class T>
-MappedArray<T> stored_as(const Mapping& mapping, Entries<T> entries, MappedKind kind) {
+MappedArray<T> stored_as(const Mapping& mapping, MappedEntries<T> entries, MappedKind kind) {
   if (kind == MappedKind::Strided) return MappedArray<T>(mapping, strided_of(entries));
   if (kind == MappedKind::Csr && entries.shape.size() != 2)
     throw Error(ErrorCode::InvalidArgument,
@@ -83,7 +83,7 @@ MappedArray<T> stored_as(const Mapping& mapping, Entries<T> entries, MappedKind 
 template <class T>
 MappedArray<T> to_mapped(const CooTensor<T>& tensor, const Mapping& mapping, MappedKind kind) {
   require_shape(tensor.shape(), mapping);
-  Entries<T> entries{mapping.storage_shape(), {}, {}};
+  MappedEntries<T> entries{mapping.storage_shape(), {}, {}};
   const std::vector<std::int32_t> indices = tensor.indices();
   const std::vector<T> values = tensor.values();
   const std::size_t rank = std::size_t(tensor.rank());
@@ -98,7 +98,7 @@ template <class T>
 MappedArray<T> to_mapped(const DenseArray<T>& array, const Mapping& mapping, MappedKind kind) {
   check(array);
   require_shape(array.shape, mapping);
-  Entries<T> entries{mapping.storage_shape(), {}, {}};
+  MappedEntries<T> entries{mapping.storage_shape(), {}, {}};
   Indices index(array.shape.size());
   for (std::size_t i = 0; i < array.values.size(); ++i) {
     if (array.values[i] == T(0)) continue;
@@ -112,7 +112,7 @@ MappedArray<T> to_mapped(const DenseArray<T>& array, const Mapping& mapping, Map
 
 template <class T>
 CooTensor<T> to_tensor(const MappedArray<T>& array) {
-  Entries<T> entries{array.shape(), {}, {}};
+  MappedEntries<T> entries{array.shape(), {}, {}};
   array.visit([&](std::span<const std::int64_t> index, T value) {
     entries.add({index.begin(), index.end()}, value);
   });

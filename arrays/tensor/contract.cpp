@@ -97,9 +97,9 @@ struct Product {
 };
 
 // Adds up products of equal place, in the order in which they were added.
-class Sums {
+class RowSums {
  public:
-  explicit Sums(int place_bits) : place_bits_(place_bits) {}
+  explicit RowSums(int place_bits) : place_bits_(place_bits) {}
 
   void add(std::uint64_t place, double value) {
     is_ascending_ = is_ascending_ && (products_.empty() || products_.back().place <= place);
@@ -240,7 +240,7 @@ CooTensor<T> contract(const CooTensor<T>& a, const std::vector<std::int64_t>& a_
   radix_sort(left, scratch, of_a.free.bits(), free_of<T>);
 
   Result<T> result(of_a.free, of_b.free);
-  Sums sums(of_b.free.bits());
+  RowSums sums(of_b.free.bits());
   for (std::size_t k = 0; k < left.size();) {
     const std::uint64_t place = left[k].free;
     for (; k < left.size() && left[k].free == place; ++k)

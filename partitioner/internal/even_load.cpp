@@ -19,7 +19,7 @@ constexpr std::int64_t kMoreSteps[] = {0, 1, 2, 4};
 // workers, and a record's place in its bucket is not known yet.
 constexpr std::int64_t kLeastGain = 50;
 // Cells times displacements of the largest flow that is worth its time.
-constexpr std::int64_t kLargestFlow = 20'000;
+constexpr std::int64_t kLargestLoadFlow = 20'000;
 
 struct Counts {
   std::int64_t rows = 0, blocks = 0;
@@ -71,7 +71,7 @@ class Evening {
   // With the smallest limit that can be routed, and with some larger ones: what is routed in a
   // model may not find room.
   void attempt(const Travel& travel) {
-    if (model_.cells() * (travel.steps() + 1) > kLargestFlow) return;
+    if (model_.cells() * (travel.steps() + 1) > kLargestLoadFlow) return;
     std::int64_t too_small = 0, enough = most_;
     while (enough - too_small > 1) {
       model_.most_away = (too_small + enough) / 2;

@@ -18,7 +18,7 @@ std::int64_t travel_of_guests(const Holdings& holdings, std::int64_t bucket) {
   return travel;
 }
 
-std::int64_t records_of(const Holdings& holdings, std::int64_t bucket) {
+std::int64_t record_count(const Holdings& holdings, std::int64_t bucket) {
   const bool whole = holdings.whole_home(bucket) && !holdings.pieces().runs_of(bucket).empty();
   return whole + static_cast<std::int64_t>(holdings.guest_cells(bucket).size());
 }
@@ -32,7 +32,7 @@ Figures figures_of(const Holdings& holdings) {
     figures.travel += travel_of_guests(holdings, b);
     const Capacity used = holdings.used(b);
     const std::int64_t row_words =
-        used.words - used.blocks - records_of(holdings, b) * holdings.header().words;
+        used.words - used.blocks - record_count(holdings, b) * holdings.header().words;
     figures.row_parts += row_words / codelets::kWords<codelets::OutputEntry>;
   }
   return figures;

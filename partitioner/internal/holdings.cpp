@@ -3,12 +3,10 @@
 #include <algorithm>
 
 #include "tessera/base/error.hpp"
-#include "tessera/codelets/bucket_layout.hpp"
 
 namespace tessera::partitioner::internal {
 namespace {
 
-constexpr std::int64_t kRowWords = codelets::kWords<codelets::OutputEntry>;
 // A separate GradA bucket has two words per non-zero: the index of its value and its row.
 constexpr std::int64_t kGradAWordsPerBlock = 2;
 

@@ -4,10 +4,14 @@
 #include <span>
 #include <vector>
 
+#include "tessera/codelets/bucket_layout.hpp"
 #include "tessera/partitioner/internal/pieces.hpp"
 #include "tessera/partitioner/tile_grid.hpp"
 
 namespace tessera::partitioner::internal {
+
+// The words in a bucket of a row that has blocks there, without those of its blocks.
+inline constexpr std::int64_t kRowWords = codelets::kWords<codelets::OutputEntry>;
 
 // Capacity is an amount of space in a bucket, used or free. End markers are not counted.
 struct Capacity {

@@ -12,8 +12,6 @@
 namespace tessera::partitioner::internal {
 namespace {
 
-constexpr std::int64_t kRowWords = codelets::kWords<codelets::OutputEntry>;
-
 std::int64_t count_blocks(std::span<const Run> runs) {
   std::int64_t blocks = 0;
   for (const Run& run : runs) blocks += run.count;

@@ -22,7 +22,7 @@ template <class Word>
 constexpr std::int64_t kLargestWord = sizeof(Word) == 2 ? std::numeric_limits<std::uint16_t>::max()
                                                         : std::numeric_limits<std::int32_t>::max();
 
-constexpr std::int64_t kGradAWordsPerBlock = 2;
+constexpr std::int64_t kGradAEntryWords = 2;
 
 // Words from the first OutputEntry to that of `row`.
 std::int64_t words_before(const std::vector<Row>& rows, std::size_t row, std::int64_t per_block) {
@@ -75,7 +75,7 @@ std::int64_t RecordWriter<Word>::forward_room(const RecordRows& record) const {
 template <class Word>
 std::int64_t RecordWriter<Word>::grad_a_room(const RecordRows& record) const {
   return codelets::fixed_record_words({true, false, grid_.workers}) +
-         (kWords<codelets::OutputEntry> + kGradAWordsPerBlock) * record.blocks;
+         (kWords<codelets::OutputEntry> + kGradAEntryWords) * record.blocks;
 }
 
 template <class Word>
@@ -278,9 +278,9 @@ Word* RecordWriter<Word>::write_grad_a(const RecordRows& record, Word* to) {
       kWords<codelets::ElementHeader> + kWords<codelets::WorkerEntry> * std::ssize(shares_);
   const std::int64_t length = first_output +
                               kWords<codelets::OutputEntry> * std::ssize(transposed_.rows) +
-                              kGradAWordsPerBlock * record.blocks;
+                              kGradAEntryWords * record.blocks;
   put_element_header(transposed_, {record.blocks, length, first_output});
-  put_workers(transposed_.rows, kGradAWordsPerBlock, first_output);
+  put_workers(transposed_.rows, kGradAEntryWords, first_output);
   put_grad_a_rows();
   return to_;
 }

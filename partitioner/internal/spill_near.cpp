@@ -7,9 +7,9 @@
 namespace tessera::partitioner::internal {
 namespace {
 
-class Spilling {
+class NearSpilling {
  public:
-  Spilling(Holdings& holdings, bool forced)
+  NearSpilling(Holdings& holdings, bool forced)
       : holdings_(holdings), splits_(holdings.grid().splits), forced_(forced) {}
 
   void strip() {
@@ -113,7 +113,7 @@ class Spilling {
 }  // namespace
 
 std::vector<Leftover> spill_near(Holdings& holdings, bool forced) {
-  Spilling spilling(holdings, forced);
+  NearSpilling spilling(holdings, forced);
   spilling.strip();
   spilling.search();
   return spilling.take_leftovers();

@@ -7,8 +7,6 @@
 namespace tessera::partitioner::internal {
 namespace {
 
-constexpr std::int64_t kRowWords = codelets::kWords<codelets::OutputEntry>;
-
 // The row lengths of a cell, longest first. Rows that z shares cut are joined.
 std::vector<std::int64_t> row_lengths(const Holdings& holdings, std::int64_t cell) {
   const std::int64_t z = holdings.grid().splits.z;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 
+#include "tessera/base/dims.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/pass.hpp"
 #include "tessera/base/pass_steps.hpp"
@@ -12,6 +13,9 @@
 #include "tessera/planner/internal/layout.hpp"
 
 namespace tessera::planner::internal {
+
+// Returns sizes of R as sizes of transpose(R), which GradA multiplies.
+inline Dims swap_xy(Dims d) { return {d.g, d.y, d.x, d.z}; }
 
 // Cycles and temporary bytes of one step of a pass.
 struct Step {

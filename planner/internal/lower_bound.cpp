@@ -17,8 +17,6 @@
 namespace tessera::planner::internal {
 namespace {
 
-Dims swap_xy(Dims d) { return {d.g, d.y, d.x, d.z}; }
-
 // A box in the naming of one pass, with the least sizes anywhere in it.
 struct Least {
   Dims lo, hi;              // partition counts

@@ -26,8 +26,6 @@ struct PassView {
   bool x_consecutive, z_consecutive;  // parts along that dimension are on neighbouring tiles
 };
 
-Dims swap_xy(Dims d) { return {d.g, d.y, d.x, d.z}; }
-
 std::int64_t bucket_bytes(const Case& c, const BucketSize& bucket, std::int64_t words) {
   return bucket.blocks * c.problem.block.area() * c.input_bytes() + words * c.word_bytes();
 }

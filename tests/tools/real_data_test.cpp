@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Under a sanitizer a run takes ten times as long: every seventh combination then stands for all.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef TESSERA_SANITIZED
 constexpr std::size_t kEvery = 7;
 #else
 constexpr std::size_t kEvery = 1;

@@ -19,7 +19,7 @@
 namespace tessera::tools {
 namespace {
 
-constexpr std::int64_t kSides[] = {1, 4, 8, 16};
+constexpr std::int64_t kBlockSides[] = {1, 4, 8, 16};
 // The points of the curve, close enough for a line on a logarithmic axis.
 constexpr double kDensities[] = {0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1};
 
@@ -73,7 +73,7 @@ double crossover_density(Layer& layer, BlockShape block, std::int64_t dense_cycl
 // are all stored.
 std::optional<std::int64_t> dense_cycles(Layer& layer) {
   std::optional<std::int64_t> best;
-  for (const std::int64_t side : kSides)
+  for (const std::int64_t side : kBlockSides)
     for (const bool is_dense : {true, false})
       if (const auto cycles = layer.cycles({side, side}, 1, is_dense))
         best = std::min(best.value_or(*cycles), *cycles);
@@ -122,7 +122,7 @@ std::string json_of(const Layer& layer, const std::string& machine, std::int64_t
                       {"curve", c.curve}});
   return Json{{"schema_version", 1},
               {"study", "crossover"},
-              {"status", crossings.size() == std::size(kSides) ? "complete" : "partial"},
+              {"status", crossings.size() == std::size(kBlockSides) ? "complete" : "partial"},
               {"layer", internal::layer_words(layer.problem({1, 1}, 1))},
               {"machine", machine},
               {"dense_cycles", dense},
@@ -135,10 +135,10 @@ std::string json_of(const Layer& layer, const std::string& machine, std::int64_t
 std::vector<Crossing> cross_all(Layer& layer, std::int64_t dense, bool with_curve,
                                 internal::Progress& progress) {
   std::vector<Crossing> crossings;
-  for (const std::int64_t side : kSides) {
+  for (const std::int64_t side : kBlockSides) {
     if (internal::is_interrupted()) break;
     progress.set(fmt::format("planning {0}x{0} blocks", side), std::ssize(crossings),
-                 std::ssize(kSides));
+                 std::ssize(kBlockSides));
     crossings.push_back(crossing_of(layer, side, dense, with_curve));
   }
   progress.hide();

@@ -18,6 +18,8 @@
 namespace tessera::tools {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 struct SweepArguments : LayerArguments {
   std::string over;
   std::vector<double> values;
@@ -103,7 +105,6 @@ std::string table_of(const SweepArguments& a, const std::vector<planner::PlanRes
 }
 
 std::string json_of(const SweepArguments& a, const std::vector<planner::PlanResult>& results) {
-  using Json = nlohmann::ordered_json;
   const std::string unit = a.over == "memory"     ? "bytes of a tile"
                            : a.over == "exchange" ? "bytes received a cycle"
                                                   : "";

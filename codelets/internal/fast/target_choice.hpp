@@ -9,9 +9,9 @@
 //   SVE, RVV           have vectors of unknown size, which cannot be stored in arrays, and our
 //                      accumulators are arrays. Those computers use 128-bit vectors or plain C++.
 // On x86-64 there remain AVX3 (AVX-512), AVX2 and plain C++ (SCALAR, with clang EMU128).
-// ThreadSanitizer's build leaves out AVX2 as well: threads share no more there than with AVX3.
-#ifdef __SANITIZE_THREAD__
-#define TESSERA_DISABLED_HERE HWY_AVX2
+// Sanitized builds leave out AVX3: it takes long to compile and has the paths of AVX2.
+#ifdef TESSERA_SANITIZED
+#define TESSERA_DISABLED_HERE HWY_AVX3
 #else
 #define TESSERA_DISABLED_HERE 0
 #endif
@@ -23,7 +23,7 @@ namespace tessera::codelets::internal {
 
 // True in builds with sanitizers. Compiling eight vectors of sums with a check of every access
 // takes minutes, and a few vectors exercise all paths through a kernel.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef TESSERA_SANITIZED
 inline constexpr bool kInstrumented = true;
 #else
 inline constexpr bool kInstrumented = false;

@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+"""Changes one line of a folder's sources at random, again and again, and lists the changes that no test notices.
+
+Usage: mutate.py FOLDER COUNT [--seed SEED] [--build DIR] [--bar PERCENT]
+
+The sources are copied to DIR/tree, so the checkout itself is never changed. A change that does not compile is drawn
+again. A change is caught if the tests of the folder fail, crash or take much longer than without it. The same seed
+draws the same changes from the same sources.
+"""
+
+import argparse
+import pathlib
+import random
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+# The code of a line is searched for these, and one match is replaced. clang-format writes blanks around binary
+# operators, which tells a comparison from a list of template arguments.
+REPLACEMENTS = [
+    ("comparison", r" < ", [" <= ", " > "]),
+    ("comparison", r" > ", [" >= ", " < "]),
+    ("comparison", r" <= ", [" < "]),
+    ("comparison", r" >= ", [" > "]),
+    ("comparison", r" == ", [" != "]),
+    ("comparison", r" != ", [" == "]),
+    ("off by one", r" [+-] 1\b(?![.'])", [""]),
+    ("operator", r" \+ ", [" - "]),
+    ("operator", r" - ", [" + "]),
+    ("operator", r" \* ", [" + "]),
+    ("operator", r" / ", [" * "]),
+    ("operator", r" % ", [" / "]),
+    ("operator", r" \+= ", [" -= ", " = "]),
+    ("operator", r" -= ", [" += "]),
+    ("operator", r" && ", [" || "]),
+    ("operator", r" \|\| ", [" && "]),
+    ("operator", r"\bstd::min\b", ["std::max"]),
+    ("operator", r"\bstd::max\b", ["std::min"]),
+    ("constant", r"\btrue\b", ["false"]),
+    ("constant", r"\bfalse\b", ["true"]),
+    ("constant", r"(?<![\w.'])\d+(?![\w.'])", ["plus one", "minus one"]),
+]
+STATEMENT = re.compile(r"^\s+[\w:.>\[\]()*-]+( [+*/%|&-]?= .*|\(.*\));$")
+NOT_CODE = re.compile(r"^\s*(//|#|using |static_assert|namespace |template|return;|break;)")
+
+
+def code_of(line):
+    """Return the line with text literals and comments replaced by blanks, so that positions stay the same."""
+    blank = lambda match: " " * len(match.group())
+    line = re.sub(r'"(\\.|[^"\\])*"' + r"|'(\\.|[^'\\])'", blank, line)
+    return re.sub(r"//.*", blank, line)
+
+
+def changes_of(line, previous):
+    """Return all changes of a line as pairs of a kind and the new line; `previous` is the line before it."""
+    if NOT_CODE.match(line):
+        return []
+    code = code_of(line)
+    found = []
+    for kind, pattern, replacements in REPLACEMENTS:
+        for match in re.finditer(pattern, code):
+            for text in replacements:
+                if text == "plus one":
+                    text = str(int(match.group()) + 1)
+                elif text == "minus one":
+                    text = str(max(int(match.group()) - 1, -1))
+                found.append((kind, line[: match.start()] + text + line[match.end() :]))
+    if STATEMENT.match(code.rstrip()) and code_of(previous).rstrip().endswith((";", "{", "}", ":")):
+        found.append(("dropped statement", re.sub(r"\S.*", ";", line, count=1)))
+    return [(kind, text) for kind, text in found if text != line]
+
+
+def draw(random_numbers, files):
+    """Draw a file, a line and a change; every line with a change is as likely as any other."""
+    places = [(path, at) for path, lines in files.items() for at, line in enumerate(lines)
+              if changes_of(line, lines[at - 1] if at else "")]
+    if not places:
+        sys.exit("mutate: the folder has no line to change")
+    path, at = random_numbers.choice(places)
+    lines = files[path]
+    kind, text = random_numbers.choice(changes_of(lines[at], lines[at - 1] if at else ""))
+    return path, at, kind, text
+
+
+def test_target(tree, folder):
+    """Return the name of the folder's test program and its path inside the build."""
+    lists = tree / "tests" / folder / "CMakeLists.txt"
+    match = re.search(r"tessera_tests\((\w+)", lists.read_text()) if lists.is_file() else None
+    if match is None:
+        sys.exit(f"mutate: tests/{folder} has no tests; name a folder of sources that has some")
+    return f"{match.group(1)}_tests", pathlib.Path("tests") / folder / f"{match.group(1)}_tests"
+
+
+def copy_sources(tree):
+    """Copy all files that git knows or would add to `tree`, and delete the files there that are gone."""
+    listing = subprocess.run(["git", "-c", f"safe.directory={ROOT}", "ls-files", "-z", "-co", "--exclude-standard"],
+                             cwd=ROOT, check=True, capture_output=True).stdout.decode()
+    names = [name for name in listing.split("\0") if name and (ROOT / name).is_file()]
+    shutil.rmtree(tree, ignore_errors=True)
+    for name in names:
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, tree / name)
+
+
+class Trial:
+    """A copy of the tree with a build, in which one change at a time is tried."""
+
+    def __init__(self, work, folder, jobs):
+        self.tree, self.build, self.jobs = work / "tree", work / "build", jobs
+        copy_sources(self.tree)
+        self.target, program = test_target(self.tree, folder)
+        self.program = self.build / program
+        configure = ["cmake", "-S", self.tree, "-B", self.build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug",
+                     "-DCMAKE_CXX_FLAGS_DEBUG=-O1", "-DTESSERA_HTML=OFF"]
+        if shutil.which("ccache"):
+            configure.append("-DCMAKE_CXX_COMPILER_LAUNCHER=ccache")
+        subprocess.run(configure, check=True, stdout=subprocess.DEVNULL)
+        if not self.compiles(show=True):
+            sys.exit("mutate: the sources do not compile without a change")
+        start = time.monotonic()
+        if not self.passes(600):
+            sys.exit("mutate: the tests fail without a change")
+        self.limit = 30 + 5 * (time.monotonic() - start)
+
+    def compiles(self, show=False):
+        """Build the test program; return False if that fails."""
+        output = None if show else subprocess.DEVNULL
+        return subprocess.run(["cmake", "--build", self.build, "-j", str(self.jobs), "--target", self.target],
+                              stdout=subprocess.DEVNULL, stderr=output).returncode == 0
+
+    def passes(self, limit):
+        """Run the tests; return False if one fails or crashes, or if they take longer than `limit` seconds."""
+        try:
+            command = [self.program, "--gtest_fail_fast", "--gtest_brief=1"]
+            return subprocess.run(command, cwd=self.build, timeout=limit, stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL).returncode == 0
+        except subprocess.TimeoutExpired:
+            return False
+
+    def outcome(self, path, at, text, lines):
+        """Try one change; return "caught", "survived" or "does not compile"."""
+        changed = lines[:at] + [text] + lines[at + 1 :]
+        path.write_text("\n".join(changed) + "\n")
+        try:
+            if not self.compiles():
+                return "does not compile"
+            return "survived" if self.passes(self.limit) else "caught"
+        finally:
+            path.write_text("\n".join(lines) + "\n")
+
+
+def sources_of(tree, folder):
+    """Return the lines of every source of a folder by path; folders below it that have tests are not part of it."""
+    others = [path.parent.relative_to(tree / "tests") for path in (tree / "tests" / folder).glob("*/CMakeLists.txt")]
+    files = {}
+    for path in sorted((tree / folder).rglob("*")):
+        inside = not any((tree / other) in path.parents for other in others)
+        if path.suffix in (".cpp", ".hpp") and inside:
+            files[path] = path.read_text().splitlines()
+    return files
+
+
+def main():
+    """Draw, try and report the changes that the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("folder", help="a folder of sources, for example planner")
+    parser.add_argument("count", type=int, help="the number of changes that compile")
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "mutate")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--bar", type=float, default=0, help="exit with 1 if a smaller share, in percent, is caught")
+    arguments = parser.parse_args()
+    seed = arguments.seed if arguments.seed is not None else random.SystemRandom().randrange(10**6)
+    print(f"folder {arguments.folder}, {arguments.count} changes, seed {seed}", flush=True)
+    random_numbers = random.Random(seed)
+    trial = Trial(arguments.build.resolve(), arguments.folder, arguments.jobs)
+    files = sources_of(trial.tree, arguments.folder)
+    tried, survivors = 0, []
+    while tried < arguments.count:
+        path, at, kind, text = draw(random_numbers, files)
+        outcome = trial.outcome(path, at, text, files[path])
+        if outcome == "does not compile":
+            continue
+        tried += 1
+        line = f"{path.relative_to(trial.tree)}:{at + 1}: {kind}: {files[path][at].strip()}  ->  {text.strip()}"
+        print(f"{outcome:8} {line}", flush=True)
+        if outcome == "survived":
+            survivors.append(line)
+    share = 100 * (tried - len(survivors)) / max(tried, 1)
+    print(f"caught {tried - len(survivors)} of {tried} ({share:.0f} %), seed {seed}")
+    return 1 if share < arguments.bar else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
