@@ -21,20 +21,27 @@ std::vector<std::int32_t> transposed_order(const sparse::Csr<float>& matrix) {
 }  // namespace
 
 template <class T>
-HostGroup<T>::HostGroup(const GroupSetting& setting)
+HostGroup<T>::HostGroup(const GroupSetting& setting, const sparse::Csr<float>& weights,
+                        const DensePasses& dense)
     : setting_(setting),
       fwd_(std::in_place_index<0>, setting.problem.size.z, setting.cpu, *setting.executor),
       grad_a_(std::in_place_index<0>, setting.problem.size.z, setting.cpu, *setting.executor),
-      grad_w_(std::in_place_index<0>, setting.problem.size.z, setting.cpu, *setting.executor) {}
+      grad_w_(std::in_place_index<0>, setting.problem.size.z, setting.cpu, *setting.executor) {
+  set_product(fwd_, weights, dense[Pass::Fwd]);
+  if (setting_.problem.grad_a) {
+    set_product(grad_a_, sparse::transpose(weights), dense[Pass::GradA]);
+    block_of_ = transposed_order(weights);
+    transposed_.resize(weights.values.size());
+  }
+  if (setting_.problem.grad_w) set_gradient(weights, dense[Pass::GradW]);
+}
 
 template <class T>
 void HostGroup<T>::set_product(Product& product, const sparse::Csr<float>& matrix, bool dense) {
   const auto& [problem, cpu, executor, own_kernel] = setting_;
-  if (dense && product.index() != 1)
+  if (dense)
     product.template emplace<1>(HostDense<T>::Use::Product, problem.size.z, cpu, *executor,
                                 own_kernel);
-  else if (!dense && product.index() != 0)
-    product.template emplace<0>(problem.size.z, cpu, *executor);
   std::visit(
       [&](auto& form) {
         form.set_pattern(matrix);
@@ -46,23 +53,10 @@ void HostGroup<T>::set_product(Product& product, const sparse::Csr<float>& matri
 template <class T>
 void HostGroup<T>::set_gradient(const sparse::Csr<float>& matrix, bool dense) {
   const auto& [problem, cpu, executor, own_kernel] = setting_;
-  if (dense && grad_w_.index() != 1)
+  if (dense)
     grad_w_.template emplace<1>(HostDense<T>::Use::Gradient, problem.size.z, cpu, *executor,
                                 own_kernel);
-  else if (!dense && grad_w_.index() != 0)
-    grad_w_.template emplace<0>(problem.size.z, cpu, *executor);
   std::visit([&](auto& form) { form.set_pattern(matrix); }, grad_w_);
-}
-
-template <class T>
-void HostGroup<T>::set(const sparse::Csr<float>& weights, const DensePasses& dense) {
-  set_product(fwd_, weights, dense[Pass::Fwd]);
-  if (setting_.problem.grad_a) {
-    set_product(grad_a_, sparse::transpose(weights), dense[Pass::GradA]);
-    block_of_ = transposed_order(weights);
-    transposed_.resize(weights.values.size());
-  }
-  if (setting_.problem.grad_w) set_gradient(weights, dense[Pass::GradW]);
 }
 
 template <class T>

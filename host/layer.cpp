@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
+#include "tessera/base/one_caller.hpp"
+#include "tessera/base/overlap.hpp"
 #include "tessera/host/internal/weights.hpp"
 #include "tessera/partitioner/buckets.hpp"
 #include "tessera/sparse/convert.hpp"
@@ -18,6 +21,7 @@ namespace tessera::host {
 struct HostLayer::State {
   Problem problem;
   internal::HostWeights weights;
+  OneCaller caller = {};
 
   // Checks a call with operands of type T and returns the groups.
   template <class T>
@@ -127,6 +131,7 @@ HostLayer& HostLayer::operator=(HostLayer&&) noexcept = default;
 
 std::optional<partitioner::Misfit> HostLayer::set_weights(
     std::span<const sparse::Csr<float>> weights) {
+  const auto call = state_->caller.enter("set_weights");
   state_->weights.set(weights);
   return std::nullopt;
 }
@@ -137,11 +142,13 @@ std::optional<partitioner::Misfit> HostLayer::set_weights(const sparse::Csr<floa
 
 std::optional<partitioner::Misfit> HostLayer::update_weights(const sparse::PatternChange& change,
                                                              std::int64_t group) {
+  const auto call = state_->caller.enter("update_weights");
   state_->weights.update(change, group);
   return std::nullopt;
 }
 
 void HostLayer::set_values(std::span<const float> values, std::int64_t group) {
+  const auto call = state_->caller.enter("set_values");
   state_->weights.set_values(values, group);
 }
 
@@ -174,7 +181,9 @@ verify::Rounding HostLayer::rounding(Pass pass) const {
 template <class T>
 bool HostLayer::forward(MatrixView<const T> s, MatrixView<T> q, const verify::RunOptions& options,
                         HostTimes& times) {
+  const auto call = state_->caller.enter("forward");
   auto& groups = state_->checked_groups<T>("forward");
+  check_no_overlap("forward", footprint("q", q), std::array{footprint("s", s)});
   internal::PassControl control(options);
   times = {};
   for (std::int64_t g = 0; g < std::ssize(groups); ++g) {
@@ -190,7 +199,9 @@ bool HostLayer::forward(MatrixView<const T> s, MatrixView<T> q, const verify::Ru
 template <class T>
 bool HostLayer::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
                        const verify::RunOptions& options, HostTimes& times) {
+  const auto call = state_->caller.enter("grad_a");
   auto& groups = state_->checked_groups<T>("grad_a", state_->problem.grad_a);
+  check_no_overlap("grad_a", footprint("s_grad", s_grad), std::array{footprint("q_grad", q_grad)});
   internal::PassControl control(options);
   times = {};
   for (std::int64_t g = 0; g < std::ssize(groups); ++g) {
@@ -208,12 +219,15 @@ template <class T>
 bool HostLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
                        std::span<float> gradients, const verify::RunOptions& options,
                        HostTimes& times) {
+  const auto call = state_->caller.enter("grad_w");
   auto& groups = state_->checked_groups<T>("grad_w", state_->problem.grad_w);
   if (std::ssize(gradients) != values())
     throw Error(
         ErrorCode::InvalidArgument,
         fmt::format("grad_w: the output has space for {} gradients; this layer has {} values",
                     gradients.size(), values()));
+  check_no_overlap("grad_w", footprint("gradients", gradients),
+                   std::array{footprint("q_grad", q_grad), footprint("s", s)});
   internal::PassControl control(options);
   times = {};
   std::size_t first = 0;
@@ -265,6 +279,7 @@ std::span<const T> HostLayer::encoded_values(std::int64_t group) const {
 template <class T>
 std::span<const T> HostLayer::encoded_gradients(std::span<const float> gradients,
                                                 std::int64_t group) {
+  const auto call = state_->caller.enter("encoded_gradients");
   state_->forward_cells<T>("encoded_gradients", group);  // throws if there are none
   return state_->checked_groups<T>("encoded_gradients")[std::size_t(group)].encode_gradients(
       gradients);
@@ -272,8 +287,10 @@ std::span<const T> HostLayer::encoded_gradients(std::span<const float> gradients
 
 template <class T>
 void HostLayer::set_encoded_values(std::span<const T> values, std::int64_t group) {
+  const auto call = state_->caller.enter("set_encoded_values");
   const internal::HostProduct<T>& cells = state_->forward_cells<T>("set_encoded_values", group);
-  set_values(partitioner::from_bucket_order<float, T>(cells.buckets(), values), group);
+  state_->weights.set_values(partitioner::from_bucket_order<float, T>(cells.buckets(), values),
+                             group);
 }
 
 #define TESSERA_PASSES(T)                                                                         \

@@ -48,12 +48,14 @@ struct HostOptions {
 // that both have; train::Layer is the concept. Operands of all groups are stored one below the
 // other in strided views: S is [g * y][z], Q is [g * x][z]. T is float for DataType::Float, Half or
 // BFloat16 for the types of these names; sums are float. Throws Error{InvalidArgument} for an
-// operand of another shape or type, for a group that the layer does not have, for a pass that is
-// not in the problem, and for a call that needs weights before the first set_weights.
+// operand of another shape or type, for results that share memory with an operand, for a group that
+// the layer does not have, for a pass that is not in the problem, and for a call that needs weights
+// before the first set_weights.
 //
 // Results have the same bits for any number of threads, but Auto may make another choice for
 // another number. Passes allocate only in the first call after set_weights and update_weights; a
-// dense library may allocate in every call. One thread at a time may use a layer.
+// dense library may allocate in every call. One thread at a time may use a layer: a call that is
+// not const is refused with Error{InvalidArgument} while another one is running.
 //
 // Example: layer.set_weights(weights); layer.forward<float>(s.view(), q.view()).
 class HostLayer {
@@ -75,8 +77,8 @@ class HostLayer {
   // nothing is returned; the return type is that of layers with limited memory. Values are rounded
   // to the layer's type. Throws Error{InvalidArgument} if number, shape or block of the matrices
   // are not the layer's, and Error{BadInput} if one is not canonical. After any exception the layer
-  // has the weights it had before; it has none if memory does not suffice to encode those again.
-  // Keeps a copy of the matrices.
+  // has the weights it had before. Encodes beside the old weights, so memory has to hold both for
+  // the time of the call. Keeps a copy of the matrices.
   std::optional<partitioner::Misfit> set_weights(std::span<const sparse::Csr<float>> weights);
 
   // Does the same for a layer of one group.

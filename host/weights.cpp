@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "tessera/base/error.hpp"
@@ -14,13 +15,7 @@ HostWeights::HostWeights(const Problem& problem, const HostCpu& cpu, Executor& e
                          const HostOptions& options)
     : setting_{problem, cpu, &executor, options.own_dense_kernel},
       options_(options),
-      threads_(executor.threads()) {
-  with_type(problem.data_type, [&]<class T>(T) {
-    std::vector<HostGroup<T>> all;
-    for (std::int64_t g = 0; g < problem.size.g; ++g) all.emplace_back(setting_);
-    groups_ = std::move(all);
-  });
-}
+      threads_(executor.threads()) {}
 
 void HostWeights::check(std::span<const sparse::Csr<float>> weights) const {
   const Problem& problem = setting_.problem;
@@ -70,62 +65,41 @@ DensePasses HostWeights::choose_dense(std::int64_t blocks) const {
   return dense;
 }
 
-void HostWeights::encode_group(const sparse::Csr<float>& weights, std::int64_t group) {
-  visit(group, [&](auto& one) { one.set(weights, dense_); });
-}
-
 // The number of blocks of the first group decides for all groups, so a report has one answer.
-void HostWeights::encode(std::span<const sparse::Csr<float>> weights) {
-  dense_ = choose_dense(weights[0].blocks());
-  for (std::int64_t g = 0; g < std::ssize(weights); ++g) encode_group(weights[std::size_t(g)], g);
-}
-
-template <class Change>
-void HostWeights::change_or_restore(Change&& change) {
-  try {
-    change();
-  } catch (...) {
-    dense_ = {};
-    try {
-      if (!empty()) encode(given_);
-    } catch (...) {
-      given_.clear();
-    }
-    throw;
-  }
-}
-
 void HostWeights::set(std::span<const sparse::Csr<float>> weights) {
   check(weights);
-  std::vector<sparse::Csr<float>> copies;
-  if (empty())
-    copies.assign(weights.begin(), weights.end());
-  else
-    for (std::size_t g = 0; g < given_.size(); ++g) {  // then the copies below cannot fail
-      given_[g].row_begin.reserve(weights[g].row_begin.size());
-      given_[g].col.reserve(weights[g].col.size());
-      given_[g].values.reserve(weights[g].values.size());
-    }
-  change_or_restore([&] { encode(weights); });
-  if (empty())
-    given_ = std::move(copies);
-  else
-    std::copy(weights.begin(), weights.end(), given_.begin());
+  const DensePasses dense = choose_dense(weights[0].blocks());
+  std::vector<sparse::Csr<float>> given(weights.begin(), weights.end());
+  with_type(setting_.problem.data_type, [&]<class T>(T) {
+    std::vector<HostGroup<T>> groups;
+    groups.reserve(given.size());
+    for (const sparse::Csr<float>& matrix : given) groups.emplace_back(setting_, matrix, dense);
+    groups_ = std::move(groups);  // nothing throws from here on
+  });
+  given_ = std::move(given);
+  dense_ = dense;
 }
 
 void HostWeights::update(const sparse::PatternChange& change, std::int64_t group) {
   check_group(group);
   const auto g = std::size_t(group);
   sparse::Csr<float> changed = sparse::with_change(given_[g], change);
-  const DensePasses before = dense_;
-  const DensePasses after = group == 0 ? choose_dense(changed.blocks()) : before;
-  change_or_restore([&] {
-    dense_ = after;
-    encode_group(changed, group);
-    for (std::int64_t other = 0; after != before && other < std::ssize(given_); ++other)
-      if (other != group) encode_group(given_[std::size_t(other)], other);
+  const DensePasses dense = group == 0 ? choose_dense(changed.blocks()) : dense_;
+  with_type(setting_.problem.data_type, [&]<class T>(T) {
+    static_assert(std::is_nothrow_move_assignable_v<HostGroup<T>>);
+    std::vector<HostGroup<T>>& groups = this->groups<T>();
+    if (dense == dense_) {
+      groups[g] = HostGroup<T>(setting_, changed, dense);
+      return;
+    }
+    std::vector<HostGroup<T>> all;
+    all.reserve(groups.size());
+    for (std::size_t i = 0; i < groups.size(); ++i)
+      all.emplace_back(setting_, i == g ? changed : given_[i], dense);
+    groups = std::move(all);
   });
   given_[g] = std::move(changed);
+  dense_ = dense;
 }
 
 void HostWeights::set_values(std::span<const float> values, std::int64_t group) {

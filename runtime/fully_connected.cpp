@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/one_caller.hpp"
+#include "tessera/base/overlap.hpp"
 #include "tessera/base/pass.hpp"
 #include "tessera/planner/layouts.hpp"
 #include "tessera/runtime/internal/layout_passes.hpp"
@@ -38,12 +41,18 @@ partitioner::TileGrid tile_grid(const Problem& problem, const planner::Plan& pla
 struct FullyConnected::State {
   Problem problem;
   internal::LayoutPasses forward_layout;
-  std::optional<internal::TransposedLayout>
-      transposed_layout;  // the transposed one, if there is one
+  std::optional<internal::TransposedLayout> transposed_layout;  // if the plan has one
   Executor* executor = nullptr;
   // Scratch that is reused from call to call: gradients, and values or gradients in bucket order.
-  std::vector<sparse::Csr<float>> gradients = {};
+  std::vector<sparse::Csr<float>> gradients_by_group = {};
   std::vector<std::byte> encoded = {};
+  OneCaller caller = {};
+
+  void set_values(std::span<const float> values, std::int64_t group);
+  template <class T>
+  bool grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
+              std::span<sparse::Csr<float>> gradients, const RunOptions& options,
+              device::Ledger& ledger);
 
   // Returns the layout that runs a pass, and the pass of that layout which it is.
   std::pair<const internal::LayoutPasses*, Pass> runs(Pass pass) const;
@@ -126,6 +135,7 @@ FullyConnected& FullyConnected::operator=(FullyConnected&&) noexcept = default;
 
 std::optional<partitioner::Misfit> FullyConnected::set_weights(
     std::span<const sparse::CheckedCsr<float>> weights, const partitioner::EncodeOptions& options) {
+  const auto call = state_->caller.enter("set_weights");
   auto& forward_layout = state_->forward_layout;
   auto& transposed_layout = state_->transposed_layout;
   forward_layout.weights().check(weights);  // so that messages name rows and columns of R
@@ -156,36 +166,37 @@ std::optional<partitioner::Misfit> FullyConnected::set_weights(
 
 std::optional<partitioner::Misfit> FullyConnected::update_weights(
     const sparse::PatternChange& change, std::int64_t group) {
+  const auto call = state_->caller.enter("update_weights");
   auto& forward_layout = state_->forward_layout;
   auto& transposed_layout = state_->transposed_layout;
-  if (!transposed_layout) return forward_layout.weights().update(change, group);
-  const sparse::CheckedCsr<float> before = forward_layout.weights().given(group);
-  const auto undo = [&] {
-    forward_layout.weights().update({change.added, change.removed}, group);
-    forward_layout.weights().set_values(before->values, group);
-  };
-  if (auto misfit = forward_layout.weights().update(change, group)) return misfit;
-  try {
-    auto misfit = transposed_layout->update(change, group);
-    if (misfit) undo();
-    return misfit;
-  } catch (...) {
-    undo();
-    throw;
+  if (auto misfit = forward_layout.weights().encode_update(change, group)) return misfit;
+  if (transposed_layout)
+    if (auto misfit = transposed_layout->encode_update(change, group)) return misfit;
+  forward_layout.weights().take_update(group);
+  if (transposed_layout) transposed_layout->take_update(group);
+  return std::nullopt;
+}
+
+void FullyConnected::State::set_values(std::span<const float> values, std::int64_t group) {
+  if (transposed_layout) {
+    forward_layout.weights().given(group);  // throws for a group that the layer does not have
+    transposed_layout->reserve_values(group);
   }
+  forward_layout.weights().set_values(values, group);
+  if (transposed_layout) transposed_layout->set_values(values, group);
 }
 
 void FullyConnected::set_values(std::span<const float> values, std::int64_t group) {
-  auto& forward_layout = state_->forward_layout;
-  auto& transposed_layout = state_->transposed_layout;
-  forward_layout.weights().set_values(values, group);
-  if (transposed_layout) transposed_layout->set_values(values, group);
+  const auto call = state_->caller.enter("set_values");
+  state_->set_values(values, group);
 }
 
 template <class T>
 bool FullyConnected::forward(MatrixView<const T> s, MatrixView<T> q, const RunOptions& options,
                              device::Ledger& ledger) {
+  const auto call = state_->caller.enter("forward");
   state_->check_call<T>(true, "forward");
+  check_no_overlap("forward", footprint("q", q), std::array{footprint("s", s)});
   return state_->forward_layout.product<T>(Pass::Fwd, s, q, options, ledger);
 }
 
@@ -193,7 +204,9 @@ template <class T>
 bool FullyConnected::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
                             const RunOptions& options, device::Ledger& ledger) {
   State& state = *state_;
+  const auto call = state.caller.enter("grad_a");
   state.check_call<T>(state.transposed_layout || state.forward_layout.has(Pass::GradA), "grad_a");
+  check_no_overlap("grad_a", footprint("s_grad", s_grad), std::array{footprint("q_grad", q_grad)});
   if (!state.transposed_layout)
     return state.forward_layout.product<T>(Pass::GradA, q_grad, s_grad, options, ledger);
   state.check_operand("q_grad", q_grad, &Dims::x);
@@ -203,17 +216,27 @@ bool FullyConnected::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
 }
 
 template <class T>
+bool FullyConnected::State::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
+                                   std::span<sparse::Csr<float>> gradients,
+                                   const RunOptions& options, device::Ledger& ledger) {
+  const bool is_transposed = runs(Pass::GradW).first != &forward_layout;
+  check_call<T>(is_transposed || forward_layout.has(Pass::GradW), "grad_w");
+  if (!is_transposed) return forward_layout.gradient<T>(q_grad, s, gradients, options, ledger);
+  check_operand("q_grad", q_grad, &Dims::x);
+  check_operand("s", s, &Dims::y);
+  return transposed_layout->grad_w<T>(forward_layout.weights(), q_grad, s, gradients, options,
+                                      ledger);
+}
+
+template <class T>
 bool FullyConnected::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
                             std::span<sparse::Csr<float>> gradients, const RunOptions& options,
                             device::Ledger& ledger) {
-  State& state = *state_;
-  const bool turned = state.runs(Pass::GradW).first != &state.forward_layout;
-  state.check_call<T>(turned || state.forward_layout.has(Pass::GradW), "grad_w");
-  if (!turned) return state.forward_layout.gradient<T>(q_grad, s, gradients, options, ledger);
-  state.check_operand("q_grad", q_grad, &Dims::x);
-  state.check_operand("s", s, &Dims::y);
-  return state.transposed_layout->grad_w<T>(state.forward_layout.weights(), q_grad, s, gradients,
-                                            options, ledger);
+  const auto call = state_->caller.enter("grad_w");
+  for (const sparse::Csr<float>& gradient : gradients)
+    check_no_overlap("grad_w", footprint("gradients", std::span(gradient.values)),
+                     std::array{footprint("q_grad", q_grad), footprint("s", s)});
+  return state_->grad_w<T>(q_grad, s, gradients, options, ledger);
 }
 
 template <class T>
@@ -221,14 +244,17 @@ bool FullyConnected::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
                             std::span<float> gradients, const RunOptions& options,
                             device::Ledger& ledger) {
   State& state = *state_;
+  const auto call = state.caller.enter("grad_w");
   if (std::ssize(gradients) != values())
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("grad_w: there is space for {} gradients; this layer has {} values",
                             gradients.size(), values()));
-  state.gradients.resize(std::size_t(state.problem.size.g));
-  if (!grad_w<T>(q_grad, s, std::span(state.gradients), options, ledger)) return false;
+  check_no_overlap("grad_w", footprint("gradients", gradients),
+                   std::array{footprint("q_grad", q_grad), footprint("s", s)});
+  state.gradients_by_group.resize(std::size_t(state.problem.size.g));
+  if (!state.grad_w<T>(q_grad, s, state.gradients_by_group, options, ledger)) return false;
   auto to = gradients.begin();
-  for (const sparse::Csr<float>& of_group : state.gradients)
+  for (const sparse::Csr<float>& of_group : state.gradients_by_group)
     to = std::copy(of_group.values.begin(), of_group.values.end(), to);
   return true;
 }
@@ -313,6 +339,7 @@ std::span<const T> FullyConnected::encoded_values(std::int64_t group) const {
 template <class T>
 std::span<const T> FullyConnected::encoded_gradients(std::span<const float> gradients,
                                                      std::int64_t group) {
+  const auto call = state_->caller.enter("encoded_gradients");
   const std::span<T> encoded = state_->encoded_as<T>(std::ssize(encoded_values<T>(group)));
   const partitioner::Buckets& order = buckets(group);
   const partitioner::TileGrid& grid = order.grid;
@@ -334,6 +361,7 @@ std::span<const T> FullyConnected::encoded_gradients(std::span<const float> grad
 
 template <class T>
 void FullyConnected::set_encoded_values(std::span<const T> values, std::int64_t group) {
+  const auto call = state_->caller.enter("set_encoded_values");
   const std::int64_t count = std::ssize(encoded_values<T>(group));
   if (std::ssize(values) != count)
     throw Error(ErrorCode::InvalidArgument,
@@ -344,7 +372,7 @@ void FullyConnected::set_encoded_values(std::span<const T> values, std::int64_t 
   std::copy(values.begin(), values.end(), all.begin() + group * count);
   sparse::Csr<float> decoded;
   state_->forward_layout.weights().to_given<T>(all, group, decoded);
-  set_values(decoded.values, group);
+  state_->set_values(decoded.values, group);
 }
 
 const partitioner::Buckets& FullyConnected::buckets(std::int64_t group) const {

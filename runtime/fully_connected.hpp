@@ -40,11 +40,13 @@ namespace tessera::runtime {
 // Operands are strided views of the caller's memory. They are used in place if they are contiguous
 // along z and need no padding, else they are copied. T is the C++ type of the problem's data type.
 // Throws Error{InvalidArgument} for another T, for an operand of another shape than described, for
-// a group that the layer does not have, for a pass that the layer was planned without, and for a
-// call that needs weights before the first set_weights.
+// results that share memory with an operand, for a group that the layer does not have, for a pass
+// that the layer was planned without, and for a call that needs weights before the first
+// set_weights.
 //
-// One thread at a time may use a layer. The work of the tiles, and the encoding of new weights, are
-// spread over the executor.
+// One thread at a time may use a layer: a call that is not const is refused with
+// Error{InvalidArgument} while another one is running. The work of the tiles, and the encoding of
+// new weights, are spread over the executor.
 class FullyConnected {
  public:
   // The cost of a pass: modelled cycles and counted bytes.

@@ -60,6 +60,8 @@ std::optional<partitioner::Misfit> LayerWeights::encode(
     if (misfit) return named(std::move(misfit), std::int64_t(g));
   }
   values_.resize(std::size_t(problem_.size.g * values_per_group() * bytes_of(problem_.data_type)));
+  const BucketImage next{spare_, nullptr, {}};
+  next_travel_words_ = partitioner::travel_words(next.travel(), grid_.splits.z);
   return std::nullopt;
 }
 
@@ -67,16 +69,17 @@ void LayerWeights::take() {
   kept_.swap(next_);
   next_.clear();
   buckets_.swap(spare_);
+  travel_words_.swap(next_travel_words_);
   for (std::int64_t g = 0; g < problem_.size.g; ++g) refill(g);
-  say_travel();
 }
 
-std::optional<partitioner::Misfit> LayerWeights::update(const sparse::PatternChange& change,
-                                                        std::int64_t group) {
+std::optional<partitioner::Misfit> LayerWeights::encode_update(const sparse::PatternChange& change,
+                                                               std::int64_t group) {
   check_group(group);
   const auto g = std::size_t(group);
   const Matrix& old = kept_[g];
-  Matrix matrix = converted(sparse::with_change(old.given, change));
+  next_.clear();
+  const Matrix& matrix = next_.emplace_back(converted(sparse::with_change(old.given, change)));
   const bool same_blocks = matrix.given->block == grid_.block;
   const sparse::PatternChange in_blocks =
       same_blocks ? change : sparse::difference(*old.in_grid, *matrix.in_grid);
@@ -85,19 +88,36 @@ std::optional<partitioner::Misfit> LayerWeights::update(const sparse::PatternCha
   partitioner::UpdateResult updated = partitioner::update(
       spare_[g], matrix.in_grid ? *matrix.in_grid : matrix.given, in_blocks, executor_);
   if (updated.misfit) return named(std::move(updated.misfit), group);
-  std::swap(buckets_[g], spare_[g]);
-  kept_[g] = std::move(matrix);
-  say_travel();
   // With larger blocks in the grid, a removed place may change a value of a block that remains.
-  if (same_blocks)
-    refill_changed(group, updated.changed);
-  else
-    refill(group);
+  changed_.reset();
+  if (same_blocks) changed_ = std::move(updated.changed);
+  partitioner::Travel farthest = spare_[g].travel;
+  for (std::size_t other = 0; other < buckets_.size(); ++other)
+    if (other != g) widen(farthest, buckets_[other].travel);
+  next_travel_words_ = partitioner::travel_words(farthest, grid_.splits.z);
   return std::nullopt;
 }
 
-void LayerWeights::set_values(std::span<const float> values, std::int64_t group) {
+void LayerWeights::take_update(std::int64_t group) {
+  std::swap(buckets_[std::size_t(group)], spare_[std::size_t(group)]);
+  std::swap(kept_[std::size_t(group)], next_.front());
+  next_.clear();
+  travel_words_.swap(next_travel_words_);
+  if (changed_)
+    refill_changed(group, *changed_);
+  else
+    refill(group);
+}
+
+void LayerWeights::reserve_values(std::int64_t group) {
   check_group(group);
+  Matrix& matrix = kept_[std::size_t(group)];
+  matrix.given.mutable_values();
+  if (matrix.in_grid) matrix.in_grid->mutable_values();
+}
+
+void LayerWeights::set_values(std::span<const float> values, std::int64_t group) {
+  reserve_values(group);
   Matrix& matrix = kept_[std::size_t(group)];
   if (values.size() != matrix.given->values.size())
     throw Error(ErrorCode::InvalidArgument,
@@ -223,10 +243,6 @@ std::optional<partitioner::Misfit> LayerWeights::named(std::optional<partitioner
                                                        std::int64_t group) const {
   if (problem_.size.g > 1) misfit->message = fmt::format("group {}: {}", group, misfit->message);
   return misfit;
-}
-
-void LayerWeights::say_travel() {
-  travel_words_ = partitioner::travel_words(image().travel(), grid_.splits.z);
 }
 
 void LayerWeights::refill(std::int64_t group) {

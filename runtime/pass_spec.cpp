@@ -11,15 +11,16 @@ bool BucketImage::fits(const PassSpec& spec) const {
          });
 }
 
+void widen(partitioner::Travel& travel, const partitioner::Travel& by) {
+  travel.y_end.resize(std::max(travel.y_end.size(), by.y_end.size()));
+  for (std::size_t x = 0; x < by.y_end.size(); ++x)
+    travel.y_end[x] = std::max(travel.y_end[x], by.y_end[x]);
+}
+
 partitioner::Travel BucketImage::travel() const {
   partitioner::Travel farthest;
   farthest.y_end.clear();
-  for (const partitioner::Buckets& buckets : groups) {
-    const auto& y_end = buckets.travel.y_end;
-    farthest.y_end.resize(std::max(farthest.y_end.size(), y_end.size()));
-    for (std::size_t x = 0; x < y_end.size(); ++x)
-      farthest.y_end[x] = std::max(farthest.y_end[x], y_end[x]);
-  }
+  for (const partitioner::Buckets& buckets : groups) widen(farthest, buckets.travel);
   return farthest;
 }
 

@@ -44,4 +44,7 @@ struct BucketImage {
   partitioner::Travel travel() const;
 };
 
+// Makes `travel` reach as far as `by` does at every x distance.
+void widen(partitioner::Travel& travel, const partitioner::Travel& by);
+
 }  // namespace tessera::runtime

@@ -39,20 +39,32 @@ void TransposedLayout::take() {
   has_tables_ = false;
 }
 
-std::optional<partitioner::Misfit> TransposedLayout::update(const sparse::PatternChange& change,
-                                                            std::int64_t group) {
+std::optional<partitioner::Misfit> TransposedLayout::encode_update(
+    const sparse::PatternChange& change, std::int64_t group) {
   sparse::PatternChange turned = change;
   for (auto* blocks : {&turned.removed, &turned.added})
     for (sparse::BlockAt& at : *blocks) std::swap(at.row, at.col);
-  if (auto misfit = layout_.weights().update(turned, group)) return turned_name(std::move(misfit));
-  places_[std::size_t(group)] = sparse::transpose_order(layout_.weights().given(group));
-  has_tables_ = false;
+  if (auto misfit = layout_.weights().encode_update(turned, group))
+    return turned_name(std::move(misfit));
+  next_places_.resize(1);
+  next_places_.front() = sparse::transpose_order(layout_.weights().updated());
   return std::nullopt;
 }
 
+void TransposedLayout::take_update(std::int64_t group) {
+  layout_.weights().take_update(group);
+  places_[std::size_t(group)].swap(next_places_.front());
+  has_tables_ = false;
+}
+
+void TransposedLayout::reserve_values(std::int64_t group) {
+  layout_.weights().reserve_values(group);
+  turned_values_.resize(places_[std::size_t(group)].size());
+}
+
 void TransposedLayout::set_values(std::span<const float> values, std::int64_t group) {
+  reserve_values(group);
   const std::vector<std::int64_t>& places = places_[std::size_t(group)];
-  turned_values_.resize(places.size());
   for (std::size_t i = 0; i < places.size(); ++i)
     turned_values_[std::size_t(places[i])] = values[i];
   layout_.weights().set_values(turned_values_, group);

@@ -39,11 +39,9 @@ struct GroupSetting {
 template <class T>
 class HostGroup {
  public:
-  explicit HostGroup(const GroupSetting& setting);
-
-  // Sets pattern and values. `weights` is checked (sparse::check) and has the layer's shape. After
-  // an exception only set() may be called.
-  void set(const sparse::Csr<float>& weights, const DensePasses& dense);
+  // Encodes the weights. They are checked (sparse::check) and have the layer's shape.
+  HostGroup(const GroupSetting& setting, const sparse::Csr<float>& weights,
+            const DensePasses& dense);
 
   // Sets new values for the pattern. O(values) on all threads; neither allocates nor throws.
   void set_values(std::span<const float> values);

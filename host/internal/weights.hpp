@@ -15,8 +15,9 @@ namespace tessera::host::internal {
 //   1. given_ is empty before the first set(); then it has one matrix for each group, and groups_
 //      hold the same patterns and values.
 //   2. dense_ is the choice for given_[0], and all groups follow it.
-//   3. A function that throws leaves these unchanged, unless memory does not suffice to encode the
-//      old weights again: then given_ is empty.
+//   3. A function that throws leaves these unchanged: weights are encoded beside the old ones,
+//   which
+//      they replace when nothing can throw any more.
 class HostWeights {
  public:
   // The executor must outlive this object.
@@ -54,12 +55,6 @@ class HostWeights {
   HostProblem host_problem(std::int64_t blocks) const;  // of one group
   HostSetting forecast_setting() const;
   DensePasses choose_dense(std::int64_t blocks) const;
-  void encode(std::span<const sparse::Csr<float>> weights);
-  void encode_group(const sparse::Csr<float>& weights, std::int64_t group);
-
-  // Calls `change`. If that throws, encodes the old weights again.
-  template <class Change>
-  void change_or_restore(Change&& change);
 
   GroupSetting setting_;
   HostOptions options_;

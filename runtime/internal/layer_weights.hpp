@@ -25,9 +25,10 @@ sparse::CheckedCsr<float> in_grid(const sparse::CheckedCsr<float>& weights,
 // Invariants:
 //   1. Everything is empty before the first take(). After it, kept_ and buckets_ have one entry for
 //      each group and values_ has the values of all groups, all for the same matrices.
-//   2. A call that fails leaves these unchanged: new weights are made in next_ and spare_ and are
-//      swapped with the old ones on success. next_ and spare_ have a meaning between encode() and
-//      take() only.
+//   2. A call that fails leaves these unchanged: new weights are made in next_, spare_, changed_
+//   and
+//      next_travel_words_, and are swapped with the old ones where nothing can fail any more. These
+//      have a meaning between the two halves of a change only.
 class LayerWeights {
  public:
   // `grid` is the checked grid of one group. The executor must outlive this object.
@@ -38,14 +39,24 @@ class LayerWeights {
 
   // FullyConnected::set_weights in two halves: encode() checks and encodes the weights, and take()
   // makes the weights that were encoded last the layer's weights. Without take() the layer is
-  // unchanged.
+  // unchanged. take() cannot fail.
   std::optional<partitioner::Misfit> encode(std::span<const sparse::CheckedCsr<float>> weights,
                                             const partitioner::EncodeOptions& options);
   void take();
 
-  // The functions of FullyConnected with these names.
-  std::optional<partitioner::Misfit> update(const sparse::PatternChange& change,
-                                            std::int64_t group);
+  // FullyConnected::update_weights in two halves of the same kind. take_update() must be called
+  // with the group of encode_update().
+  std::optional<partitioner::Misfit> encode_update(const sparse::PatternChange& change,
+                                                   std::int64_t group);
+  void take_update(std::int64_t group);
+
+  // Returns the given matrix of the group that encode_update() encoded.
+  const sparse::CheckedCsr<float>& updated() const { return next_.front().given; }
+
+  // Makes copies of the matrices that are shared, so that set_values() cannot run out of memory.
+  void reserve_values(std::int64_t group);
+
+  // The function of FullyConnected with this name.
   void set_values(std::span<const float> values, std::int64_t group);
 
   bool empty() const { return buckets_.empty(); }
@@ -73,7 +84,6 @@ class LayerWeights {
   const sparse::CheckedCsr<float>& pattern(std::int64_t group) const;
   std::optional<partitioner::Misfit> named(std::optional<partitioner::Misfit> misfit,
                                            std::int64_t group) const;
-  void say_travel();
 
   // Write the values of a group's pattern into all its buckets, or into the changed ones.
   void refill(std::int64_t group);
@@ -96,9 +106,12 @@ class LayerWeights {
   Executor& executor_;
   Kept kept_, next_;  // the current weights, and those given to encode() last
   std::vector<partitioner::Buckets> buckets_, spare_;
-  std::vector<std::byte> values_;            // BucketImage::values
-  std::vector<float> in_pattern_;            // scratch of to_given: values of in_grid
-  std::vector<std::uint32_t> travel_words_;  // BucketImage::travel_words
+  // The buckets that encode_update() changed; empty if all of them are to be filled.
+  std::optional<std::vector<std::int64_t>> changed_;
+  std::vector<std::byte> values_;  // BucketImage::values
+  std::vector<float> in_pattern_;  // scratch of to_given: values of in_grid
+  // BucketImage::travel_words of the current weights, and of those that were encoded last.
+  std::vector<std::uint32_t> travel_words_, next_travel_words_;
 };
 
 }  // namespace tessera::runtime::internal

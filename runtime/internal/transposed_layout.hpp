@@ -26,14 +26,18 @@ class TransposedLayout {
   bool runs_grad_w() const { return layout_.has(Pass::GradW); }
   const RehomePass& rehome() const { return rehome_; }
 
-  // These take weights, changes and values of R. Weights are set in two halves, as in
+  // These take weights, changes and values of R. Weights and changes are set in two halves, as in
   // layer_weights.hpp. The message of a misfit names this layout. After a misfit or an exception
   // the layout has the weights it had before.
   std::optional<partitioner::Misfit> encode(std::span<const sparse::CheckedCsr<float>> weights,
                                             const partitioner::EncodeOptions& options);
   void take();
-  std::optional<partitioner::Misfit> update(const sparse::PatternChange& change,
-                                            std::int64_t group);
+  std::optional<partitioner::Misfit> encode_update(const sparse::PatternChange& change,
+                                                   std::int64_t group);
+  void take_update(std::int64_t group);
+
+  // LayerWeights::reserve_values, and scratch memory for the values.
+  void reserve_values(std::int64_t group);
 
   // Takes values in the order of the pattern of R. Allocates nothing from the second call on.
   void set_values(std::span<const float> values, std::int64_t group);
@@ -59,7 +63,7 @@ class TransposedLayout {
   RehomePass rehome_;
   bool has_tables_ = false;
   // [groups][values of R]: the position of each value in transpose(R), for the current weights and
-  // for those given to encode() last.
+  // for those encoded last; after encode_update() only of the group that changes.
   std::vector<std::vector<std::int64_t>> places_, next_places_;
   std::vector<float> turned_values_;  // scratch of set_values, in the order of transpose(R)
   std::int64_t begun_ = 0;            // calls of RunOptions::progress while values moved

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <new>
 #include <utility>
 #include <vector>
 
@@ -12,7 +11,7 @@
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/host/layer.hpp"
 #include "tessera/sparse/random.hpp"
-#include "tessera/tests/host/failing_allocations.hpp"
+#include "tessera/tests/support/failing_allocations.hpp"
 
 namespace tessera::host {
 namespace {
@@ -168,22 +167,12 @@ template <class Call>
 void expect_all_or_nothing(Case<float>& c, const Call& call) {
   const Results<float> before = c.run();
   const std::vector<sparse::Csr<float>> weights{c.layer.weights(0), c.layer.weights(1)};
-  long failed = 0;
-  for (bool throws = true; throws;) {
-    try {
-      test::fail_allocation(failed);
-      call();
-      throws = false;
-      test::fail_allocation(-1);
-    } catch (const std::bad_alloc&) {
-      test::fail_allocation(-1);
-      ++failed;
-      ASSERT_EQ(c.layer.weights(0), weights[0]);
-      ASSERT_EQ(c.layer.weights(1), weights[1]);
-      ASSERT_EQ(c.run(), before) << "after allocation " << failed;
-    }
-  }
-  EXPECT_GT(failed, 10);
+  const long failures = test::fail_each_allocation(call, [&] {
+    ASSERT_EQ(c.layer.weights(0), weights[0]);
+    ASSERT_EQ(c.layer.weights(1), weights[1]);
+    ASSERT_EQ(c.run(), before);
+  });
+  EXPECT_GT(failures, 10);
 }
 
 TEST(HostChange, LeavesTheLayerAsItWasWhenMemoryRunsOut) {

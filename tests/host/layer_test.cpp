@@ -12,7 +12,7 @@
 #include "tessera/host/cells.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
-#include "tessera/tests/runtime/counted_allocations.hpp"
+#include "tessera/tests/support/failing_allocations.hpp"
 #include "tessera/verify/verify.hpp"
 
 namespace tessera::host {

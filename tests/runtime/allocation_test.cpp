@@ -2,9 +2,9 @@
 
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/sparse/random.hpp"
-#include "tessera/tests/runtime/counted_allocations.hpp"
 #include "tessera/tests/runtime/layer_case.hpp"
 #include "tessera/tests/runtime/two_layouts.hpp"
+#include "tessera/tests/support/failing_allocations.hpp"
 
 namespace tessera::runtime {
 namespace {

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "tessera/sparse/internal/check_count.hpp"
-#include "tessera/tests/runtime/counted_allocations.hpp"
+#include "tessera/tests/support/failing_allocations.hpp"
 #include "tessera/tools/sparse_fc_layer/arguments.hpp"
 #include "tessera/tools/sparse_fc_layer/run.hpp"
 #include "tessera/tools/sparse_fc_layer/weights.hpp"

@@ -1,24 +1,26 @@
-#include "tessera/tests/runtime/counted_allocations.hpp"
+#include "tessera/tests/support/failing_allocations.hpp"
 
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <new>
 
-// In a source of its own, where the compiler cannot put one of a pair in place and not the other.
+// The operators are in a source of their own, where the compiler cannot put one of a pair in place
+// and not the other.
 namespace {
 
 std::atomic<long> count = 0, size = -1, of_that_size = 0;
+std::atomic<long> left = -1;  // calls that may throw until one throws; negative: none does
 
 void note(std::size_t bytes) {
   ++count;
   if (static_cast<long>(bytes) == size) ++of_that_size;
 }
 
-void* counted(void* memory, std::size_t bytes) {
-  note(bytes);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
+void* checked(void* memory) {
+  if (memory != nullptr && (left < 0 || left-- != 0)) return memory;
+  std::free(memory);
+  throw std::bad_alloc();
 }
 
 }  // namespace
@@ -30,12 +32,17 @@ void tessera::test::count_allocations_of(long bytes) {
   of_that_size = 0;
 }
 
+void tessera::test::fail_allocation(long nth) { left = std::max(nth, -1L); }
+bool tessera::test::allocation_failed() { return left < 0; }
+
 void* operator new(std::size_t bytes) {
-  return counted(std::malloc(std::max<std::size_t>(bytes, 1)), bytes);
+  note(bytes);
+  return checked(std::malloc(std::max<std::size_t>(bytes, 1)));
 }
 void* operator new(std::size_t bytes, std::align_val_t line) {
+  note(bytes);
   const auto step = static_cast<std::size_t>(line);
-  return counted(std::aligned_alloc(step, (bytes + step) / step * step), bytes);
+  return checked(std::aligned_alloc(step, (bytes + step) / step * step));
 }
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
   note(bytes);

@@ -1,0 +1,133 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "tessera/base/error.hpp"
+#include "tessera/sparse/convert.hpp"
+#include "tessera/sparse/restrict.hpp"
+#include "tessera/tests/layers/backends.hpp"
+#include "tessera/train/layer.hpp"
+#include "tessera/verify/verify.hpp"
+
+namespace tessera::test {
+
+// The results of all passes.
+template <class T>
+struct Results {
+  Matrix<T> q, s_grad;
+  std::vector<float> gradients;
+  friend bool operator==(const Results&, const Results&) = default;
+};
+
+// A layer of the setting's backend and type with operands. The problem has two groups.
+template <class Setting>
+class AnyLayer : public testing::Test {
+ protected:
+  using Backend = typename Setting::Backend;
+  using Element = typename Setting::T;
+  using L = typename Backend::Layer;
+  static_assert(train::Layer<L, Element>);
+
+  // Two groups; the sides are no multiples of the larger block.
+  static Problem problem(BlockShape block = {1, 1}) {
+    return problem_of(data_type_of<Element>(), {2, 21, 26, 12}, block);
+  }
+
+  explicit AnyLayer() : layer_(Backend::make(problem_, *executor_)) {}
+
+  void use(const Problem& problem) {
+    problem_ = problem;
+    layer_ = Backend::make(problem_, *executor_);
+  }
+  void set(const std::vector<sparse::Csr<float>>& weights) {
+    const auto misfit = layer_.set_weights(weights);
+    ASSERT_FALSE(misfit) << misfit->message;
+  }
+
+  Results<Element> zeros() const {
+    return {Matrix<Element>(q_grad_.rows(), q_grad_.cols()), Matrix<Element>(s_.rows(), s_.cols()),
+            std::vector<float>(std::size_t(layer_.values()))};
+  }
+  Results<Element> run() {
+    Results<Element> r = zeros();
+    layer_.template forward<Element>(s(), r.q.view());
+    layer_.template grad_a<Element>(q_grad(), r.s_grad.view());
+    layer_.template grad_w<Element>(q_grad(), s(), r.gradients);
+    return r;
+  }
+  MatrixView<const Element> s() const { return s_.view(); }
+  MatrixView<const Element> q_grad() const { return q_grad_.view(); }
+
+  // All three passes within the bounds of rounding, for these weights.
+  void expect_right(const std::vector<sparse::Csr<float>>& weights,
+                    const Results<Element>& results) {
+    const verify::Rounding product{data_type_of<Element>(), DataType::Float, kPartials};
+    const auto& [groups, x, y, z] = problem_.size;
+    std::size_t first = 0;
+    for (std::int64_t g = 0; g < groups; ++g) {
+      const Range xs{g * x, (g + 1) * x}, ys{g * y, (g + 1) * y}, zs{0, z};
+      const sparse::Csr<float>& given = weights[std::size_t(g)];
+      const sparse::Csr<float> r = as_used(given);
+      const auto s_g = s().sub(ys, zs), q_grad_g = q_grad().sub(xs, zs);
+      expect_ok(verify::verify_product<Element>(r, s_g, results.q.view().sub(xs, zs), product));
+      expect_ok(verify::verify_product<Element>(sparse::transpose(r), q_grad_g,
+                                                results.s_grad.view().sub(ys, zs), product));
+      sparse::Csr<float> gradient = given;
+      std::copy_n(results.gradients.begin() + std::ptrdiff_t(first), given.values.size(),
+                  gradient.values.begin());
+      first += given.values.size();
+      expect_ok(verify::verify_gradient<Element>(r, as_elements(gradient), q_grad_g, s_g,
+                                                 {gradient_type(), DataType::Float, kPartials}));
+    }
+  }
+
+  static constexpr std::int64_t kPartials = 64;  // more than any of these layers adds up
+
+  std::unique_ptr<Executor> executor_ = make_executor(2);
+  Problem problem_ = problem();
+  L layer_;
+  Matrix<Element> s_ = random_matrix<Element>(52, 12, 5),
+                  q_grad_ = random_matrix<Element>(42, 12, 6);
+
+ private:
+  // This computer's gradients are float, a machine's have the type of the layer.
+  static DataType gradient_type() {
+    return Backend::kSameBitsAfterUpdate ? DataType::Float : data_type_of<Element>();
+  }
+  static void expect_ok(const verify::Verdict& verdict) {
+    EXPECT_TRUE(verdict.ok()) << to_string(verdict);
+  }
+  sparse::Csr<float> as_elements(const sparse::Csr<float>& matrix) const {
+    return sparse::cropped(sparse::with_block(matrix, {1, 1}), problem_.size.x, problem_.size.y);
+  }
+  sparse::Csr<float> as_used(const sparse::Csr<float>& given) const {
+    sparse::Csr<float> rounded = as_elements(given);
+    for (float& v : rounded.values) v = float(Element(v));
+    return rounded;
+  }
+};
+
+// Every backend, with the types that it is tested with.
+using Settings =
+    testing::Types<Setting<OnHost, float>, Setting<OnHost, Half>, Setting<OnHost, BFloat16>,
+                   Setting<OnTiles, float>, Setting<OnTiles, Half>, Setting<OnTiles, BFloat16>,
+                   Setting<OnTwoLayouts, float>, Setting<OnTwoLayouts, Half>>;
+
+// Returns the code of the Error that the call throws.
+template <class Call>
+ErrorCode code_of(Call&& call) {
+  try {
+    call();
+  } catch (const Error& e) {
+    return e.code();
+  }
+  ADD_FAILURE() << "nothing is thrown";
+  return ErrorCode::Internal;
+}
+
+}  // namespace tessera::test

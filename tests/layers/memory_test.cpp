@@ -1,0 +1,91 @@
+// A call that runs out of memory leaves the layer as it was.
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "tessera/tests/layers/any_layer.hpp"
+#include "tessera/tests/support/failing_allocations.hpp"
+
+namespace tessera::test {
+namespace {
+
+template <class Setting>
+class LayerMemory : public AnyLayer<Setting> {
+ protected:
+  void SetUp() override {
+    this->use(problem_of(data_type_of<typename Setting::T>(), {2, 12, 10, 4}, {1, 1}));
+    this->s_ = random_matrix<typename Setting::T>(20, 4, 5);
+    this->q_grad_ = random_matrix<typename Setting::T>(24, 4, 6);
+    weights_ = random_weights(this->problem_, 0.3, 3);
+    this->set(weights_);
+    before_ = this->run();
+  }
+
+  // Every allocation of the call fails once. The last call succeeds.
+  void expect_all_or_nothing(const std::function<void()>& call) {
+    const long failures = fail_each_allocation(call, [&] {
+      ASSERT_EQ(this->layer_.weights(0), weights_[0]);
+      ASSERT_EQ(this->layer_.weights(1), weights_[1]);
+      ASSERT_EQ(this->run(), before_);
+    });
+    this->RecordProperty("failures", int(failures));
+    EXPECT_GT(failures, 0);
+  }
+
+  std::vector<sparse::Csr<float>> weights_;
+  Results<typename Setting::T> before_;
+};
+using MemorySettings = testing::Types<Setting<OnHost, float>, Setting<OnHost, Half>,
+                                      Setting<OnTiles, float>, Setting<OnTwoLayouts, float>>;
+TYPED_TEST_SUITE(LayerMemory, MemorySettings);
+
+TYPED_TEST(LayerMemory, StaysAsItWasIfNewWeightsDoNotFit) {
+  const auto others = random_weights(this->problem_, 0.5, 9);
+  this->expect_all_or_nothing([&] { this->layer_.set_weights(others); });
+  EXPECT_EQ(this->layer_.weights(1), others[1]);
+  this->expect_right(others, this->run());
+}
+
+TYPED_TEST(LayerMemory, StaysAsItWasIfAChangeDoesNotFit) {
+  const auto others = random_weights(this->problem_, 0.4, 9);
+  const auto change = sparse::difference(this->weights_[1], others[1]);
+  this->expect_all_or_nothing([&] { this->layer_.update_weights(change, 1); });
+  this->weights_[1] = sparse::with_change(this->weights_[1], change);
+  EXPECT_EQ(this->layer_.weights(1), this->weights_[1]);
+  this->expect_right(this->weights_, this->run());
+}
+
+TYPED_TEST(LayerMemory, StaysAsItWasIfNewValuesDoNotFit) {
+  using T = typename TypeParam::T;
+  const auto given = this->layer_.weights(1);
+  std::vector<T> encoded(this->layer_.template encoded_values<T>(1).size(), T(0.5f));
+  this->expect_all_or_nothing(
+      [&] { this->layer_.template set_encoded_values<T>(std::span<const T>(encoded), 1); });
+  for (float& v : this->weights_[1].values) v = 0.5f;
+  EXPECT_EQ(this->layer_.weights(1), this->weights_[1]);
+  this->expect_right(this->weights_, this->run());
+}
+
+TYPED_TEST(LayerMemory, StaysAsItWasIfAPassRunsOutOfMemory) {
+  for (int pass = 0; pass < 3; ++pass) {
+    SCOPED_TRACE(pass);
+    using T = typename TypeParam::T;
+    Results<T> r = this->zeros();
+    const auto call = [&] {
+      if (pass == 0) this->layer_.template forward<T>(this->s(), r.q.view());
+      if (pass == 1) this->layer_.template grad_a<T>(this->q_grad(), r.s_grad.view());
+      if (pass == 2) this->layer_.template grad_w<T>(this->q_grad(), this->s(), r.gradients);
+    };
+    this->layer_.set_weights(this->weights_);
+    fail_each_allocation(call, [&] {
+      ASSERT_EQ(this->run(), this->before_);
+      this->layer_.set_weights(this->weights_);
+    });
+  }
+}
+
+}  // namespace
+}  // namespace tessera::test
