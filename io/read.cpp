@@ -27,7 +27,7 @@ ReadMatrix read_matrix(const std::string& path) {
   if (hash != whole.npos) {
     const std::size_t end = hash + kTensorMark.size();
     const std::string file(whole.substr(0, end - 1));
-    return {to_csr(read_safetensors(read_file(file), file, whole.substr(end)), path), true};
+    return {to_csr(read_safetensors(read_file(file), file, whole.substr(end)), path), true, {}};
   }
   std::string ending = std::filesystem::path(path).extension().string();
   std::transform(ending.begin(), ending.end(), ending.begin(), [](char c) {
@@ -36,10 +36,10 @@ ReadMatrix read_matrix(const std::string& path) {
   if (ending == ".smtx") return read_smtx(read_file(path), path);
   if (ending == ".mtx") return read_mtx(read_file(path), path);
   if (ending == ".txt") return read_mask(read_file(path), path);
-  if (ending == ".npy") return {to_csr(read_npy(read_file(path), path), path), true};
-  if (ending == ".npz") return {read_npz(read_file(path), path), true};
+  if (ending == ".npy") return {to_csr(read_npy(read_file(path), path), path), true, {}};
+  if (ending == ".npz") return {read_npz(read_file(path), path), true, {}};
   if (ending == ".safetensors")
-    return {to_csr(read_safetensors(read_file(path), path, ""), path), true};
+    return {to_csr(read_safetensors(read_file(path), path, ""), path), true, {}};
   refuse(path,
          "the file name must end in .smtx (pattern), .mtx (Matrix Market), .npz (SciPy), .npy, "
          ".safetensors (dense) or .txt (a mask of 0 and 1)");

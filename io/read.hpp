@@ -1,16 +1,23 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tessera/sparse/formats.hpp"
 
 namespace tessera::io {
 
-// The matrix of a file, as a legal element matrix (1 x 1 blocks).
+/// The matrix of a file, as a legal element matrix (1 x 1 blocks).
 struct ReadMatrix {
   sparse::Csr<double> matrix;
-  bool has_values = false;  // false: the file has a pattern only, and all values are 1
+  bool has_values = false;  ///< false: the file has a pattern only, and all values are 1
+
+  /// For a pattern whose file is not in the order of `matrix`: the entry of the file, from 0, that
+  /// each value of the matrix is. The mirror images of a symmetric file are the same entry. Else
+  /// empty.
+  std::vector<std::int64_t> entry_of_value;
 
   friend bool operator==(const ReadMatrix&, const ReadMatrix&) = default;
 };
@@ -45,7 +52,7 @@ ReadMatrix read_smtx(std::string_view text, std::string_view name);
 // Entries may be in any order, one per line, counted from 1; those of a symmetric matrix may be in
 // either triangle. An entry that is given twice, or together with its mirror image, is refused with
 // the numbers of both lines. Explicit zeros of coordinate files are stored. "nan" and "inf" are
-// legal values.
+// legal values. A pattern whose entries are not row by row keeps their order in entry_of_value.
 ReadMatrix read_mtx(std::string_view text, std::string_view name);
 
 // Reads a mask: rows, columns, then rows * columns numbers 0 or 1, row by row, separated by any

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -223,7 +225,23 @@ Entries read_array(Lines& lines, const Header& header) {
   return entries;
 }
 
-sparse::Csr<double> sorted(const Lines& lines, const Header& header, const Entries& entries) {
+// Returns the entry of the file that each value of the matrix is, or nothing if both have one
+// order. An entry and its mirror image are neighbours with one line number.
+std::vector<std::int64_t> entries_of_values(const Entries& entries,
+                                            const std::vector<std::int64_t>& order) {
+  std::vector<std::int64_t> stored(entries.line.size());
+  for (std::size_t i = 1; i < stored.size(); ++i)
+    stored[i] = stored[i - 1] + (entries.line[i] != entries.line[i - 1]);
+  if (std::is_sorted(order.begin(), order.end()) &&
+      (stored.empty() || stored.back() + 1 == std::ssize(stored)))
+    return {};
+  std::vector<std::int64_t> result;
+  result.reserve(order.size());
+  for (const std::int64_t i : order) result.push_back(stored[std::size_t(i)]);
+  return result;
+}
+
+ReadMatrix sorted(const Lines& lines, const Header& header, const Entries& entries) {
   sparse::RowOrder by_row = sparse::sort_by_row(header.rows, entries.row, entries.col);
   if (const auto twins = sparse::find_duplicate(by_row, entries.col)) {
     const auto [first, again] = *twins;
@@ -234,7 +252,9 @@ sparse::Csr<double> sorted(const Lines& lines, const Header& header, const Entri
                            entries.line[first]),
                ErrorCode::BadInput, entries.line[again]);
   }
-  sparse::Csr<double> matrix;
+  ReadMatrix result{{}, header.field != Field::Pattern, {}};
+  if (!result.has_values) result.entry_of_value = entries_of_values(entries, by_row.order);
+  sparse::Csr<double>& matrix = result.matrix;
   matrix.rows = header.rows, matrix.cols = header.cols;
   matrix.row_begin = std::move(by_row.row_begin);
   matrix.col.reserve(by_row.order.size());
@@ -243,7 +263,7 @@ sparse::Csr<double> sorted(const Lines& lines, const Header& header, const Entri
     matrix.col.push_back(entries.col[i]);
     matrix.values.push_back(entries.value[i]);
   }
-  return matrix;
+  return result;
 }
 
 }  // namespace
@@ -259,7 +279,7 @@ ReadMatrix read_mtx(std::string_view text, std::string_view name) {
         fmt::format("more text after the last of {} entries; remove it or correct the "
                     "number of entries",
                     header.entries));
-  return {sorted(lines, header, entries), header.field != Field::Pattern};
+  return sorted(lines, header, entries);
 }
 
 }  // namespace tessera::io

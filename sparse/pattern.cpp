@@ -12,6 +12,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/random.hpp"
+#include "tessera/sparse/internal/drawing.hpp"
 #include "tessera/sparse/random.hpp"
 
 namespace tessera::sparse {
@@ -169,6 +170,20 @@ void check_spec(const PatternSpec& spec, std::int64_t rows, std::int64_t cols) {
   check_area(*spec.area, rows, cols);
 }
 
+// Throws Error{LimitExceeded} for a draw that takes too much time or memory.
+void check_cost(const DrawingCost& cost) {
+  const auto check = [](double amount, double most, const char* unit) {
+    if (amount > most)
+      throw Error(ErrorCode::LimitExceeded,
+                  fmt::format("pattern: drawing it needs {:.3g} {}; the limit is {:.3g}; choose a "
+                              "smaller matrix, smaller blocks or fewer of them",
+                              amount, unit, most));
+  };
+  check(cost.places, kMostDrawn.places, "places to visit");
+  check(cost.values, kMostDrawn.values, "values");
+  check(cost.bytes, kMostDrawn.bytes, "bytes");
+}
+
 }  // namespace
 
 PatternSpec parse_pattern(std::string_view text) {
@@ -197,15 +212,30 @@ std::string to_string(const PatternSpec& spec) {
   return text;
 }
 
+DrawingCost drawing_cost(std::int64_t rows, std::int64_t cols, BlockShape block, double density,
+                         const PatternSpec& spec) {
+  check_spec(spec, rows, cols);
+  internal::check_drawing(rows, cols, block, density);
+  const std::int64_t block_rows = rows / block.rows, block_cols = cols / block.cols;
+  DrawingCost cost;
+  cost.places = double(block_rows) * double(block_cols);
+  double blocks = density * cost.places;
+  if (spec.kind == PatternKind::NOfM)
+    blocks = double(block_rows) * (double(block_cols / spec.m) * double(spec.n) +
+                                   double(std::min(spec.n, block_cols % spec.m)));
+  cost.values = blocks * double(block.area());
+  // A place and a column for each block; a pointer, a weight and a count for each row.
+  cost.bytes = cost.values * double(sizeof(float)) + blocks * 12 + double(block_rows) * 24;
+  return cost;
+}
+
 Csr<float> draw_pattern(std::int64_t rows, std::int64_t cols, BlockShape block, double density,
                         std::uint64_t seed, const PatternSpec& spec) {
-  check_spec(spec, rows, cols);
+  check_cost(drawing_cost(rows, cols, block, density, spec));
   if (spec.kind == PatternKind::Uniform && !spec.area)
     return random_pattern(rows, cols, block, density, seed);
-  // random_pattern makes the checks that all kinds share; at density 0 it draws no block.
-  Csr<float> matrix = random_pattern(rows, cols, block, 0 * density, seed);
-  if (!(density >= 0 && density <= 1))
-    refuse_pattern(fmt::format("density {} is outside 0..1", density));
+  Csr<float> matrix;
+  matrix.rows = rows, matrix.cols = cols, matrix.block = block;
   matrix.row_begin = {0};
   const std::int64_t places = matrix.block_rows() * matrix.block_cols();
   Random random(seed);

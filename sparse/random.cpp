@@ -9,24 +9,11 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/base/random.hpp"
+#include "tessera/sparse/internal/drawing.hpp"
 #include "tessera/sparse/rules.hpp"
 
 namespace tessera::sparse {
 namespace {
-
-void check_arguments(std::int64_t rows, std::int64_t cols, BlockShape block, double density) {
-  if (rows < 1 || cols < 1)
-    throw Error(
-        ErrorCode::InvalidArgument,
-        fmt::format("random_pattern: {} rows and {} columns; the minimum is 1", rows, cols));
-  const std::string problem = size_problem(rows, cols, block);
-  if (!problem.empty()) throw Error(ErrorCode::InvalidArgument, "random_pattern: " + problem);
-  if (!(density >= 0 && density <= 1))
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("random_pattern: density {} is outside 0..1; density is stored / all, "
-                            "which is 1 - sparsity",
-                            density));
-}
 
 // Chooses exactly `count` places, every set equally likely: it visits all places and takes each
 // with probability (places still needed) / (places left).
@@ -63,9 +50,24 @@ void draw_signs(Csr<float>& matrix, Random& random) {
 
 }  // namespace
 
+void internal::check_drawing(std::int64_t rows, std::int64_t cols, BlockShape block,
+                             double density) {
+  if (rows < 1 || cols < 1)
+    throw Error(
+        ErrorCode::InvalidArgument,
+        fmt::format("random_pattern: {} rows and {} columns; the minimum is 1", rows, cols));
+  const std::string problem = size_problem(rows, cols, block);
+  if (!problem.empty()) throw Error(ErrorCode::InvalidArgument, "random_pattern: " + problem);
+  if (!(density >= 0 && density <= 1))
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("random_pattern: density {} is outside 0..1; density is stored / all, "
+                            "which is 1 - sparsity",
+                            density));
+}
+
 Csr<float> random_pattern(std::int64_t rows, std::int64_t cols, BlockShape block, double density,
                           std::uint64_t seed) {
-  check_arguments(rows, cols, block, density);
+  internal::check_drawing(rows, cols, block, density);
   Csr<float> result;
   result.rows = rows, result.cols = cols, result.block = block;
   const std::int64_t block_cols = result.block_cols();

@@ -12,7 +12,7 @@ std::string side_problem(std::string_view along, std::int64_t size, std::int64_t
     return fmt::format(
         "{} {} are not a multiple of the {} {} of a block; pad the matrix to {} (with_shape) or "
         "choose other blocks",
-        size, along, side, along, (size / side + 1) * side);
+        size, along, side, along, (std::uint64_t(size / side) + 1) * std::uint64_t(side));
   if (size / side > kMaxBlocksAlong)
     return fmt::format("{} block {} are more than {}, the most a 32-bit coordinate can count",
                        size / side, along, kMaxBlocksAlong);

@@ -49,6 +49,17 @@ TEST(ReadMtx, GivesAPatternOnes) {
   EXPECT_FALSE(read.has_values);
 }
 
+TEST(ReadMtx, KeepsTheOrderOfAPattern) {
+  const auto order = [](const std::string& symmetry, const std::string& entries) {
+    const std::string banner = "%%MatrixMarket matrix coordinate pattern " + symmetry;
+    return read_mtx(banner + "\n2 2 " + entries, "a").entry_of_value;
+  };
+  EXPECT_EQ(order("general", "3\n1 1\n2 1\n1 2\n"), (std::vector<std::int64_t>{0, 2, 1}));
+  EXPECT_EQ(order("general", "3\n1 1\n1 2\n2 1\n"), std::vector<std::int64_t>{});
+  EXPECT_EQ(order("symmetric", "2\n1 1\n1 2\n"), (std::vector<std::int64_t>{0, 1, 1}));
+  EXPECT_EQ(order("symmetric", "2\n1 1\n2 2\n"), std::vector<std::int64_t>{});
+}
+
 TEST(ReadMtx, ReadsIntegersAsFarAsADoubleHoldsThem) {
   const std::string head = "%%MatrixMarket matrix coordinate integer general\n1 2 2\n1 1 -7\n1 2 ";
   EXPECT_EQ(read_mtx(head + "9007199254740992\n", "a").matrix.values,

@@ -36,6 +36,37 @@ TEST(Pattern, UniformIsRandomPattern) {
             random_pattern(64, 48, {4, 4}, 0.2, kSeed));
 }
 
+TEST(Pattern, TheCostOfADrawIsThatOfItsMatrix) {
+  for (const char* kind : {"uniform", "banded", "2:4"}) {
+    const PatternSpec spec = parse_pattern(kind);
+    const DrawingCost cost = drawing_cost(48, 44, {2, 4}, 0.25, spec);
+    const auto m = draw_pattern(48, 44, {2, 4}, 0.25, kSeed, spec);
+    EXPECT_EQ(cost.places, 24 * 11) << kind;
+    EXPECT_EQ(cost.values, double(m.values.size())) << kind;
+    EXPECT_GE(cost.bytes, double(4 * m.values.size() + 4 * m.col.size() + 8 * 24)) << kind;
+  }
+}
+
+TEST(Pattern, RefusesDrawsAboveTheLimitsBeforeTheyStart) {
+  const auto refused = [](std::int64_t rows, std::int64_t cols, BlockShape block, double density,
+                          const char* kind) {
+    try {
+      draw_pattern(rows, cols, block, density, kSeed, parse_pattern(kind));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::LimitExceeded);
+      return std::string(error.what());
+    }
+    return std::string("nothing");
+  };
+  EXPECT_NE(refused(1 << 20, 1 << 13, {1, 1}, 0, "banded").find("8.59e+09 places"),
+            std::string::npos);
+  EXPECT_NE(refused(1 << 20, 1 << 13, {1, 1}, 0, "uniform").find("places"), std::string::npos);
+  EXPECT_NE(refused(5 * 4096, 4096, {4096, 4096}, 0, "1:100000").find("8.39e+07 values"),
+            std::string::npos);
+  EXPECT_NE(refused(1 << 30, 1, {1, 1}, 0, "rowwise").find("bytes"), std::string::npos);
+  EXPECT_EQ(refused(64, 64, {1, 1}, 0.5, "rowwise"), "nothing");
+}
+
 TEST(Pattern, NOfMTakesNOfEveryGroupAndTheLastOneCutShort) {
   const auto m = draw_pattern(6, 11, {1, 1}, 1, kSeed, parse_pattern("2:4"));
   for (std::int64_t r = 0; r < 6; ++r) {

@@ -201,6 +201,43 @@ TEST(ValuesOfAFile, StandForThePatternsAndMustBeAsMany) {
               HasSubstr("has 2 values; the pattern needs 64"));
 }
 
+// [[10 30], [20 0]] with its places stored column by column.
+TEST(ValuesOfAFile, AreInTheOrderInWhichTheFileStoresThePlaces) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "columns.mtx") << "%%MatrixMarket matrix coordinate pattern general\n"
+                                           "2 2 3\n1 1\n2 1\n1 2\n";
+  std::ofstream(folder / "symmetric.mtx") << "%%MatrixMarket matrix coordinate pattern symmetric\n"
+                                             "2 2 2\n2 1\n1 1\n";
+  std::ofstream(folder / "own.mtx") << "%%MatrixMarket matrix coordinate real general\n"
+                                       "1 1 1\n1 1 5\n";
+  write_file(folder / "v.npy", io::write_npy(std::vector<float>{10, 20, 30}));
+  write_file(folder / "two.npy", io::write_npy(std::vector<float>{10, 20}));
+  Matrix<float> one(2, 2);
+  one(0, 0) = one(1, 1) = 1;
+  write_file(folder / "s.npy", io::write_npy(std::as_const(one).view()));
+  const auto weights = [&](const char* matrix, const char* values) {
+    const Outcome outcome = run({TESSERA_SPARSE_FC_LAYER, "--tiles-per-ipu=1", "--data-type=float",
+                                 "--matrix", folder / matrix, "--values", folder / values,
+                                 "--input", folder / "s.npy", "--output-dir", folder / "out"});
+    EXPECT_EQ(outcome.exit, 0) << outcome.err;
+    return io::read_npy(read_file(folder / "out/q.npy"), "q").values;
+  };
+  EXPECT_EQ(weights("columns.mtx", "v.npy"), (std::vector<double>{10, 30, 20, 0}));
+  EXPECT_EQ(weights("symmetric.mtx", "two.npy"), (std::vector<double>{20, 10, 10, 0}));
+  const Outcome own =
+      run({TESSERA_SPARSE_FC_LAYER, "--matrix", folder / "own.mtx", "--values", folder / "v.npy"});
+  EXPECT_EQ(own.exit, 2);
+  EXPECT_THAT(own.err, HasSubstr("own.mtx has values of its own"));
+}
+
+TEST(DrawnPattern, IsRefusedAboveTheLimitsWithTheOptionsThatAskForIt) {
+  const Outcome outcome = run({TESSERA_SPARSE_FC_LAYER, "--input-size=100", "--output-size=20000",
+                               "--block-size=4096", "--pattern=1:100000", "--batch-size=100"});
+  EXPECT_EQ(outcome.exit, 4);
+  EXPECT_THAT(outcome.err, HasSubstr("--output-size 20000 --input-size 100 --block-size 4096"));
+  EXPECT_THAT(outcome.err, HasSubstr("values; the limit is"));
+}
+
 TEST(Quiet, PrintsNothingAndVerboseNamesEveryOption) {
   const Outcome quiet = run(small({"--quiet"}));
   EXPECT_EQ(quiet.out + quiet.err, "");

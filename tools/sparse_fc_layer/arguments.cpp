@@ -131,8 +131,10 @@ void add_computer_options(CLI::App& app, Arguments& a) {
 }
 
 void add_file_options(CLI::App& app, Arguments& a) {
-  app.add_option("--values", a.values,
-                 "FILE.npy with the values of the pattern's non-zeros, in stored order")
+  app.add_option(
+         "--values", a.values,
+         "FILE.npy with the values of the pattern's non-zeros, in the order in which the file "
+         "of --matrix stores them; a drawn pattern is stored row by row")
       ->type_name("FILE");
   app.add_option("--input", a.input,
                  "FILE.npy with the input S as [inputs][batch]; it sets the batch size")

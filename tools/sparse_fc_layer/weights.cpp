@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -38,6 +39,26 @@ std::vector<double> read_values(const Arguments& a, std::size_t places) {
   return std::move(file.values);
 }
 
+// Gives the pattern of a file the values of --values, which are in the order of that file.
+void take_values(const Arguments& a, io::ReadMatrix& file) {
+  if (file.has_values)
+    throw Error(
+        ErrorCode::InvalidArgument,
+        fmt::format("--values: {} has values of its own; give it a pattern (.smtx, .txt, or "
+                    ".mtx of the field \"pattern\"), or omit the option",
+                    a.matrix));
+  const std::vector<std::int64_t>& entry = file.entry_of_value;
+  if (entry.empty()) {
+    file.matrix.values = read_values(a, file.matrix.values.size());
+  } else {
+    const auto places = std::size_t(*std::max_element(entry.begin(), entry.end())) + 1;
+    const std::vector<double> values = read_values(a, places);
+    for (std::size_t i = 0; i < entry.size(); ++i)
+      file.matrix.values[i] = values[std::size_t(entry[i])];
+  }
+  file.has_values = true;
+}
+
 // Returns the matrix without its values.
 template <class To, class From>
 sparse::Csr<To> pattern_of(sparse::Csr<From>&& matrix) {
@@ -47,10 +68,7 @@ sparse::Csr<To> pattern_of(sparse::Csr<From>&& matrix) {
 
 Weights read_weights(const Arguments& a, BlockShape block) {
   io::ReadMatrix file = load_weights(a.matrix);
-  if (!a.values.empty()) {
-    file.matrix.values = read_values(a, file.matrix.values.size());
-    file.has_values = true;
-  }
+  if (!a.values.empty()) take_values(a, file);
   Weights weights{{}, file.matrix.rows, file.matrix.cols, a.matrix};
   sparse::Csr<float> elements;
   if (file.has_values) {
@@ -66,6 +84,22 @@ Weights read_weights(const Arguments& a, BlockShape block) {
   return weights;
 }
 
+// Draws the pattern of the options, which must be small enough.
+sparse::Csr<float> draw(const Arguments& a) {
+  try {
+    return sparse::draw_pattern(round_up(a.output_size, a.block.rows),
+                                round_up(a.input_size, a.block.cols), a.block, a.density, a.seed,
+                                a.pattern);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::LimitExceeded) throw;
+    throw Error(error.code(),
+                fmt::format("--output-size {} --input-size {} --block-size {} x {} --density {} "
+                            "--pattern {}: {}",
+                            a.output_size, a.input_size, a.block.rows, a.block.cols, a.density,
+                            to_string(a.pattern), error.what()));
+  }
+}
+
 }  // namespace
 
 Weights make_weights(const Arguments& a) {
@@ -76,9 +110,7 @@ Weights make_weights(const Arguments& a) {
                   a.output_size,
                   a.input_size,
                   fmt::format("random pattern, {}seed {}; values ", kind, a.seed)};
-  sparse::Csr<float> drawn =
-      sparse::draw_pattern(round_up(a.output_size, block.rows), round_up(a.input_size, block.cols),
-                           block, a.density, a.seed, a.pattern);
+  sparse::Csr<float> drawn = draw(a);
   if (a.values.empty()) {
     weights.source += "are +1 or -1";
   } else {
