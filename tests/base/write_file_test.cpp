@@ -1,0 +1,184 @@
+#include "tessera/base/write_file.hpp"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <string>
+
+#include "tessera/base/error.hpp"
+#include "tessera/base/file.hpp"
+#include "tessera/base/internal/unfinished_files.hpp"
+#include "tessera/tests/support/temporary_folder.hpp"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+std::ptrdiff_t files_in(const test::TemporaryFolder& folder) {
+  return std::distance(fs::directory_iterator(folder.path()), {});
+}
+
+// Returns true if the caller made a mistake, which is not what CannotWrite says.
+template <class Body>
+bool is_refused(Body&& body) {
+  try {
+    body();
+  } catch (const CannotWrite&) {
+    return false;
+  } catch (const Error& error) {
+    return error.code() == ErrorCode::InvalidArgument;
+  }
+  return false;
+}
+
+TEST(WriteFile, ReplacesTheWholeFileAndLeavesNoOther) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "figures";
+  for (const ForceToDisk force : {ForceToDisk::Yes, ForceToDisk::No})
+    for (const std::string& bytes : {std::string("long text\n"), std::string("\0\xff", 2)}) {
+      write_file(path, bytes, force);
+      EXPECT_EQ(read_file(path), bytes);
+      EXPECT_EQ(files_in(folder), 1);
+    }
+}
+
+TEST(WriteFile, NamesThePathAndTheReason) {
+  const test::TemporaryFolder folder;
+  const std::string lost = folder / "no folder/figures";
+  EXPECT_THAT([&] { write_file(lost, "x"); },
+              ThrowsMessage<Error>(AllOf(HasSubstr(lost + ": "), HasSubstr("No such file"))));
+  const std::string taken = folder / "taken";
+  fs::create_directory(taken);
+  EXPECT_THAT([&] { write_file(taken, "x", ForceToDisk::No); },
+              ThrowsMessage<Error>(HasSubstr(taken + ": cannot be written: Is a directory")));
+  EXPECT_THROW(write_file(taken, "x"), CannotWrite);
+  EXPECT_EQ(files_in(folder), 1);
+}
+
+TEST(WriteFile, KeepsThePermissionsOfTheFileThatItReplaces) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.write("script", "old");
+  ASSERT_EQ(::chmod(path.c_str(), 0751), 0);
+  write_file(path, "new");
+  struct stat status = {};
+  ASSERT_EQ(::stat(path.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777u, 0751u);
+  EXPECT_EQ(read_file(path), "new");
+}
+
+TEST(WriteFile, FollowsLinksAndKeepsThem) {
+  const test::TemporaryFolder folder;
+  fs::create_directory(folder / "far");
+  const std::string target = folder / "far/figures", link = folder / "link";
+  fs::create_symlink("far/figures", link);
+  for (const char* bytes : {"created", "replaced"}) {
+    write_file(link, bytes);
+    EXPECT_TRUE(fs::is_symlink(link));
+    EXPECT_EQ(read_file(target), bytes);
+  }
+}
+
+TEST(WriteFile, RefusesLinksInACircle) {
+  const test::TemporaryFolder folder;
+  fs::create_symlink("circle", folder / "circle");
+  EXPECT_THROW(write_file(folder / "circle", "x"), CannotWrite);
+}
+
+TEST(WriteFile, WritesToADeviceWithoutReplacingIt) {
+  write_file("/dev/null", "x");
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+  EXPECT_THAT([] { write_file("/dev/full", "x"); },
+              ThrowsMessage<Error>("/dev/full: cannot be written: No space left on device"));
+}
+
+TEST(WriteFile, KeepsTheOldFileIfTheDiskIsFull) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.write("figures", "old");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{1000, 1000};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    try {
+      write_file(path, std::string(5000, 'x'));
+    } catch (const CannotWrite&) {
+      ::_exit(42);
+    }
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 42);
+  EXPECT_EQ(read_file(path), "old");
+  EXPECT_EQ(files_in(folder), 1);
+}
+
+TEST(WriteFile, RemovesFilesOfDeadProcessesAndKeepsThoseOfOthers) {
+  const test::TemporaryFolder folder;
+  folder.write(internal::unfinished_name(), "left by a process that was killed");
+  folder.write("notes.new", "a file of another kind");
+  const auto living = internal::create_unfinished(folder / internal::unfinished_name());
+  ASSERT_TRUE(living.is_open());
+  write_file(folder / "figures", "x");
+  EXPECT_EQ(files_in(folder), 3) << "figures, notes.new and the locked file";
+}
+
+TEST(WriteFile, LeavesNothingIfASignalEndsTheProcess) {
+  const test::TemporaryFolder folder;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const std::string path = folder / internal::unfinished_name();
+    const internal::Unfinished entry(path);
+    const auto file = internal::create_unfinished(path);
+    remove_unfinished_files();
+    ::_exit(0);
+  }
+  ::waitpid(child, nullptr, 0);
+  EXPECT_EQ(files_in(folder), 0);
+}
+
+TEST(CheckWritable, AcceptsWhatCanBeWrittenAndChangesNothing) {
+  const test::TemporaryFolder folder;
+  fs::create_symlink("later", folder / "link");
+  for (const std::string& path :
+       {folder.write("old", "text"), folder / "new", folder / "link", std::string("/dev/null")})
+    EXPECT_NO_THROW(check_writable(path)) << path;
+  EXPECT_EQ(files_in(folder), 2);
+  EXPECT_EQ(read_file(folder / "old"), "text");
+}
+
+TEST(CheckWritable, RefusesWithTheCodeOfAMistakeOfTheCaller) {
+  const test::TemporaryFolder folder;
+  const std::string file = folder.write("file", "");
+  for (const std::string& path :
+       {folder / "none/figures", file + "/figures", folder.path().string(), file + "/",
+        folder / std::string(300, 'x'), std::string("/proc/figures"), std::string()})
+    EXPECT_TRUE(is_refused([&] { check_writable(path); })) << path;
+}
+
+TEST(CheckFolderWritable, LooksAtTheNearestFolderThatExists) {
+  const test::TemporaryFolder folder;
+  EXPECT_NO_THROW(check_folder_writable(folder.path().string()));
+  EXPECT_NO_THROW(check_folder_writable(folder / "a/b/"));
+  EXPECT_NO_THROW(check_folder_writable("a"));
+  EXPECT_EQ(files_in(folder), 0);
+  const std::string file = folder.write("file", "");
+  for (const std::string& path : {file, file + "/a", std::string("/dev/null/a/b")})
+    EXPECT_TRUE(is_refused([&] { check_folder_writable(path); })) << path;
+}
+
+}  // namespace
+}  // namespace tessera
