@@ -1,0 +1,80 @@
+#include <string>
+
+#include "tessera/device/machine.hpp"
+#include "tessera/planner/internal/store.hpp"
+#include "tessera/planner/options.hpp"
+#include "tessera/planner/plan_cache.hpp"
+#include "tessera/planner/plan_json.hpp"
+#include "tessera/tests/fuzz/input_bytes.hpp"
+#include "tessera/tests/fuzz/targets.hpp"
+#include "tessera/tests/support/process.hpp"
+#include "tessera/tests/support/temporary_folder.hpp"
+#include "tessera/tools/layer_keys.hpp"
+
+namespace tessera::fuzz {
+
+void plan_json(Input input) {
+  accepts([&] {
+    const planner::PlannedLayer layer = planner::plan_from_json(InputBytes(input).rest(), "input");
+    const std::string text = planner::plan_to_json(layer);
+    require(planner::plan_from_json(text, "written") == layer, "a plan is read as it was written");
+  });
+}
+
+void machine_json(Input input) {
+  accepts([&] {
+    const device::Machine machine = device::machine_from_json(InputBytes(input).rest(), "input");
+    device::check_machine(machine, "input");
+    require(device::machine_from_json(device::machine_to_json(machine), "written") == machine,
+            "a machine is read as it was written");
+  });
+}
+
+void option_json(Input input) {
+  accepts(
+      [&] { planner::check_options(planner::parse_options(InputBytes(input).rest(), "input")); });
+}
+
+void constraint_json(Input input) {
+  accepts([&] { planner::parse_plan_constraints(InputBytes(input).rest(), "input"); });
+}
+
+void layer_keys(Input input) {
+  std::string text(InputBytes(input).rest());
+  const std::string given = text;
+  accepts([&] {
+    const tools::LayerKeys keys = tools::take_layer_keys(text, "input");
+    if (!keys.grad_a && !keys.grad_w && !keys.partials_type)
+      require(text == given, "a text without the keys is not changed");
+  });
+}
+
+// A stored answer is replaced by the input, either the whole file or its text under a valid
+// checksum. The cache must answer as if the file was not there, or refuse its content.
+void cached_plan(Input input) {
+  const Problem problem{.size = {1, 16, 16, 4}, .density = 0.5, .data_type = DataType::Float};
+  device::Machine machine = device::machine_preset("gc200");
+  machine.tiles = 2;
+  static const test::TemporaryFolder folder;
+  static const planner::PlanResult expected = planner::plan(problem, machine);
+  static const std::string path = [&] {
+    planner::PlanCache(folder.path().string()).plan(problem, machine);
+    return std::filesystem::directory_iterator(folder.path())->path().string();
+  }();
+  static const std::string stored = test::read_file(path);
+  static const std::string key = stored.substr(0, stored.find('\n'));
+
+  InputBytes bytes(input);
+  const bool is_valid = bytes.flag();
+  std::string text(bytes.rest());
+  if (is_valid && text.find('\n') == std::string::npos)
+    planner::internal::store(folder.path().string(), key, text);
+  else
+    folder.write(std::filesystem::path(path).filename().string(), text);
+  accepts([&] {
+    const auto answer = planner::PlanCache(folder.path().string()).plan(problem, machine);
+    if (!is_valid) require(answer.plan == expected.plan, "a damaged file is ignored");
+  });
+}
+
+}  // namespace tessera::fuzz

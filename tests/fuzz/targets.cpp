@@ -1,0 +1,56 @@
+#include "tessera/tests/fuzz/targets.hpp"
+
+#include <stdexcept>
+#include <string>
+
+#include "tessera/base/error.hpp"
+
+namespace tessera::fuzz {
+
+std::span<const Target> targets() {
+  static constexpr Target kTargets[] = {{"mtx", read_mtx},
+                                        {"smtx", read_smtx},
+                                        {"mask", read_mask},
+                                        {"npy", read_npy},
+                                        {"npz", read_npz},
+                                        {"npz_arrays", read_npz_arrays},
+                                        {"safetensors", read_safetensors},
+                                        {"plan_json", plan_json},
+                                        {"machine_json", machine_json},
+                                        {"option_json", option_json},
+                                        {"constraint_json", constraint_json},
+                                        {"layer_keys", layer_keys},
+                                        {"cached_plan", cached_plan},
+                                        {"command_line", command_line},
+                                        {"response_file", response_file},
+                                        {"bucket_words", bucket_words},
+                                        {"round_trip", round_trip},
+                                        {"tile_layer", tile_layer},
+                                        {"host_layer", host_layer},
+                                        {"storage_formats", storage_formats},
+                                        {"compressed_arrays", compressed_arrays},
+                                        {"coo_tensor", coo_tensor},
+                                        {"sliced_csr", sliced_csr},
+                                        {"row_sparse", row_sparse},
+                                        {"mapped_array", mapped_array}};
+  return kTargets;
+}
+
+void require(bool holds, std::string_view promise) {
+  if (!holds) throw std::logic_error("a promise is broken: " + std::string(promise));
+}
+
+bool accepts(const std::function<void()>& code) {
+  constexpr std::size_t kLongestMessage = 4096;
+  try {
+    code();
+    return true;
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::Internal) throw;
+    const std::string message = error.what();
+    require(!message.empty() && message.size() <= kLongestMessage, "messages have a usable length");
+    return false;
+  }
+}
+
+}  // namespace tessera::fuzz
