@@ -15,12 +15,13 @@ namespace tessera {
 // Everything that decides which steps a pass has.
 struct PassForm {
   Pass pass = Pass::Fwd;
-  Dims parts;                   // partition; GradA is Fwd with x and y swapped
-  bool transposes = false;      // GradA of blocks with more than one row and column
-  bool fetches = false;         // some tile needs operands or buckets that another tile holds
-  bool rearranges = false;      // GradW with convolution units
-  bool buckets_travel = false;  // GradW: buckets travel, else its operands do
-  bool casts = false;           // sums and results have different types
+  Dims parts;                     // partition; GradA is Fwd with x and y swapped
+  bool transposes = false;        // GradA of blocks with more than one row and column
+  bool fetches = false;           // some tile needs operands or buckets that another tile holds
+  bool rearranges = false;        // GradW with convolution units
+  bool buckets_travel = false;    // GradW: buckets travel, else its operands do
+  bool casts = false;             // sums and results have different types
+  std::int64_t dense_rounds = 0;  // of a dense product; 0: R is in buckets
 
   friend bool operator==(const PassForm&, const PassForm&) = default;
 };
@@ -79,6 +80,20 @@ constexpr void visit_bucket_circle(const PassForm& form, Visit& visit) {
   visit({Phase::Propagate, StepKind::Exchange, home, /*moves=*/false});
 }
 
+// A dense product in rounds: operands come, go into the order of the kernel and are multiplied. Its
+// sums are cut along y, whatever the pass.
+template <class Visit>
+constexpr void visit_dense_rounds(const PassForm& form, Visit& visit) {
+  const bool cut = form.parts.y > 1;
+  for (std::int64_t round = 0; round < form.dense_rounds; ++round) {
+    visit({Phase::PreArrange, StepKind::Exchange, 1, form.fetches});
+    visit({Phase::Rearrange, StepKind::Compute});
+    visit({Phase::Distribute, StepKind::Compute});
+    if (cut) visit({Phase::Reduce, StepKind::Exchange});
+    if (cut || form.casts) visit({Phase::Reduce, StepKind::Compute});
+  }
+}
+
 }  // namespace internal
 
 // Calls visit(const PassStep&) for every step of a pass in running order. Inline, because the
@@ -86,6 +101,7 @@ constexpr void visit_bucket_circle(const PassForm& form, Visit& visit) {
 template <class Visit>
 constexpr void for_each_step(const PassForm& form, Visit visit_step) {
   auto visit = [&visit_step](const PassStep& step) { visit_step(step); };
+  if (form.dense_rounds > 0) return internal::visit_dense_rounds(form, visit);
   if (form.transposes) visit({Phase::Transpose, StepKind::Compute});
   visit({Phase::PreArrange, StepKind::Exchange, 1, form.fetches});
   if (form.pass != Pass::GradW) return internal::visit_product(form, visit);

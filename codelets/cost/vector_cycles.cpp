@@ -11,13 +11,21 @@ constexpr std::int64_t kDataPathBytes = 8;
 
 std::int64_t vector_width(DataType type) { return kDataPathBytes / bytes_of(type); }
 
+// One cycle for each vector, dealt to the workers. 10 cycles to find the worker's share, 5 to start
+// the loop (3 if no remainder is possible).
+Cycles vector_loop_cycles(std::int64_t bytes, std::int64_t workers) {
+  if (bytes == 0) return {};
+  return Cycles(workers * (15 + ceil_div(ceil_div(bytes, kDataPathBytes), workers)));
+}
+
 }  // namespace
 
 Cycles zero_cycles(std::int64_t bytes, std::int64_t workers) {
-  // 10 cycles to find the worker's share, 5 to start the store loop (3 if no remainder is
-  // possible).
-  if (bytes == 0) return {};
-  return Cycles(workers * (15 + ceil_div(ceil_div(bytes, kDataPathBytes), workers)));
+  return vector_loop_cycles(bytes, workers);
+}
+
+Cycles copy_cycles(std::int64_t bytes, std::int64_t workers) {
+  return vector_loop_cycles(bytes, workers);
 }
 
 Cycles cast_cycles(std::int64_t n, DataType from, DataType to, std::int64_t workers) {

@@ -15,6 +15,9 @@ namespace tessera::codelets {
 // Clears `bytes` of partial sums in 64-bit stores dealt to the workers.
 Cycles zero_cycles(std::int64_t bytes, std::int64_t workers);
 
+/// Copies `bytes` on the tile in 64-bit loads and stores dealt to the workers.
+Cycles copy_cycles(std::int64_t bytes, std::int64_t workers);
+
 // Converts n partial sums to the layer's type.
 Cycles cast_cycles(std::int64_t n, DataType from, DataType to, std::int64_t workers);
 

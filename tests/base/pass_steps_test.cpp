@@ -49,6 +49,17 @@ TEST(PassSteps, OfTravellingBucketsCircleOnceAlongZ) {
   EXPECT_EQ(counts(form), (StepCounts{0, 1, 0}));
 }
 
+// In every round operands come and sums are exchanged; copying, multiplying and adding are
+// launches.
+TEST(PassSteps, OfADenseProductRepeatInEveryRound) {
+  PassForm form{.parts = {1, 4, 2, 3}, .fetches = true, .dense_rounds = 5};
+  EXPECT_EQ(counts(form), (StepCounts{5 * 2, 5 * 3, 0}));
+  form.parts.y = 1;
+  EXPECT_EQ(counts(form), (StepCounts{5, 5 * 2, 0}));
+  form.casts = true;
+  EXPECT_EQ(counts(form), (StepCounts{5, 5 * 3, 0}));
+}
+
 TEST(PassSteps, ListWhatRunsForSpilledValuesAlone) {
   const StepOrder order = step_order({.parts = {1, 2, 2, 1}, .fetches = true});
   const StepOrder expected = {

@@ -1,10 +1,12 @@
 #include <CLI/CLI.hpp>
 
+#include "tessera/base/error.hpp"
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/command_line.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
 #include "tessera/tools/published/published.hpp"
+#include "tessera/tools/published/published_dense.hpp"
 
 namespace {
 
@@ -19,8 +21,9 @@ struct Arguments {
 
 void add_options(CLI::App& app, Arguments& a) {
   app.add_option("--table", a.table,
-                 "tab-separated table with columns m_eq_k, block, density and tflops; - reads "
-                 "standard input; default: seven points of one Bow IPU")
+                 "tab-separated table with columns m_eq_k, block, density and tflops, or, of dense "
+                 "products, dtype, m_eq_k, n and tflops; - reads standard input; default: seven "
+                 "points of one Bow IPU")
       ->type_name("FILE.tsv");
   app.add_option("--machine", a.machine, "machine to model: gc200, bow, mk1 or FILE.json")
       ->capture_default_str();
@@ -37,10 +40,23 @@ void add_options(CLI::App& app, Arguments& a) {
       ->type_name("FILE");
 }
 
+int run_dense(const Arguments& a, std::string_view table) {
+  using namespace tessera;
+  if (a.tsv)
+    throw Error(ErrorCode::InvalidArgument,
+                "--tsv has no form for dense points; leave it out or give a table with blocks");
+  const device::Machine machine = device::load_machine(a.machine);
+  const auto planned = tools::plan_points(tools::read_dense_points(table, a.table), machine);
+  tools::write_results(a.output, tools::to_text(planned, machine));
+  return tools::kOk;
+}
+
 int run(const Arguments& a) {
   using namespace tessera;
-  const auto points = a.table.empty() ? tools::published_points()
-                                      : tools::read_published(tools::load_text(a.table), a.table);
+  const std::string table = a.table.empty() ? std::string() : tools::load_text(a.table);
+  if (!a.table.empty() && tools::is_dense_table(table, a.table)) return run_dense(a, table);
+  const auto points =
+      a.table.empty() ? tools::published_points() : tools::read_published(table, a.table);
   const tools::Repetition how{device::load_machine(a.machine), a.batches, a.patterns};
   const auto executor = make_executor(a.threads);
   std::vector<tools::Repeated> repeated;

@@ -1,0 +1,174 @@
+#include "tessera/planner/dense_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ostream>
+
+#include "tessera/base/error.hpp"
+#include "tessera/base/int_math.hpp"
+#include "tessera/planner/internal/dense_search.hpp"
+
+namespace tessera::planner {
+namespace {
+
+using internal::DenseCase;
+using internal::DenseChoice;
+
+DataType sums_of(const Problem& problem, const DenseOptions& options) {
+  const bool halves = problem.data_type == DataType::Half;
+  const DataType sums = options.partials_type.value_or(halves ? DataType::Half : DataType::Float);
+  if (sums != DataType::Float && !(sums == DataType::Half && halves))
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("dense sums of {} for {}; they must be float, or half for half",
+                            to_string(sums), to_string(problem.data_type)));
+  return sums;
+}
+
+void check(const Problem& problem, const device::Machine& machine, const DenseOptions& options) {
+  check_problem(problem);
+  device::check_machine(machine, "machine");
+  const double share = options.available_memory_proportion;
+  if (!(share > 0 && share <= 1))
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("availableMemoryProportion is {}; it must be in (0, 1]", share));
+}
+
+std::string no_plan(const DenseCase& c, const DenseOptions& options, std::int64_t least_bytes) {
+  const std::string name = fmt::format("no dense plan for {}", to_string(c.product.pass));
+  if (c.groups > c.machine.tiles)
+    return fmt::format("{}: {} groups need {} tiles and {} has {}; use a machine with more tiles",
+                       name, c.groups, c.groups, c.machine.name, c.machine.tiles);
+  return fmt::format(
+      "{}: a tile needs {} bytes at least and has {}, of which temporary data may take {:.0f} %; "
+      "use more tiles or a smaller layer",
+      name, least_bytes, c.machine.tile_memory.value, 100 * options.available_memory_proportion);
+}
+
+DensePassPlan pass_plan(const DenseCase& c, const DenseChoice& best) {
+  DensePassPlan plan{.product = c.product,
+                     .rounds = best.cut.rounds,
+                     .parts = best.cut.parts,
+                     .grain = internal::dense_grain(c.kernel, best.cut.weights),
+                     .weights = best.cut.weights,
+                     .neighbours = best.cut.neighbours,
+                     .cost = {c.product.pass, {}}};
+  for (const internal::DenseStep& step : best.estimate.steps)
+    plan.cost.terms.push_back({step.term, Cycles(step.cycles), Bytes(step.temp)});
+  return plan;
+}
+
+void add_pass(DensePlan& plan, DensePassPlan pass, Bytes resident) {
+  plan.cost.cycles += pass.cost.cycles();
+  plan.cost.temp = std::max(plan.cost.temp, pass.cost.temp());
+  plan.cost.resident = std::max(plan.cost.resident, resident);
+  plan.cost.passes.push_back(pass.cost);
+  plan.passes.push_back(std::move(pass));
+}
+
+std::string shape_text(const ProductShape& shape) {
+  return fmt::format("{} x {} x {}", shape.rows, shape.inner, shape.columns);
+}
+
+std::string pass_text(const DensePassPlan& pass) {
+  std::string text = fmt::format(
+      "{:<10} {} cycles, {} bytes: {} in {} parts, {} round{}, weights from the {}\n",
+      to_string(pass.product.pass), pass.cost.cycles().value, pass.cost.temp().value,
+      shape_text(pass.product.size), shape_text(pass.parts), pass.rounds.product(),
+      pass.rounds.product() == 1 ? "" : "s", pass.weights == Side::Left ? "left" : "right");
+  for (const CostTerm& term : pass.cost.terms)
+    if (term.cycles.value != 0)
+      text += fmt::format("  {:<29} {:>12} cycles {:>12} bytes\n", to_string(term.name),
+                          term.cycles.value, term.temp.value);
+  return text;
+}
+
+}  // namespace
+
+PassProduct dense_product(const Problem& problem, Pass pass) {
+  const auto [g, x, y, z] = problem.size;
+  switch (pass) {
+    case Pass::Fwd:
+      return {pass, {x, y, z}, false, false};
+    case Pass::GradA:
+      return {pass, {y, x, z}, /*left_transposed=*/true, false};
+    case Pass::GradW:
+      break;
+  }
+  // The kernel takes both operands along z, while Fwd and GradA take them along y and x.
+  return {pass, {x, z, y}, /*left_transposed=*/true, /*right_transposed=*/true};
+}
+
+codelets::DenseKernel dense_kernel(const device::Machine& machine, DataType data_type,
+                                   DataType partials_type) {
+  // A unit for floats multiplies two columns: that gives the stated peaks of all presets, and
+  // PopLibs' estimate has a case for twice the units, too.
+  const bool is_float = data_type == DataType::Float;
+  return {.data_type = data_type,
+          .partials_type = partials_type,
+          .workers = machine.workers,
+          .units = std::max<std::int64_t>(machine.conv_units(data_type, partials_type), 1) *
+                   (is_float ? 2 : 1),
+          .load_bytes = machine.data_path_bits / 8};
+}
+
+std::int64_t even_spread_senders(const device::Machine& machine, std::int64_t bytes,
+                                 std::int64_t all) {
+  if (machine.tiles == 1 || bytes == 0) return 0;
+  return std::min(machine.tiles - 1, ceil_div(bytes, ceil_div(all, machine.tiles)));
+}
+
+const DensePassPlan* DensePlan::find(Pass pass) const {
+  const auto it = std::ranges::find_if(
+      passes, [pass](const DensePassPlan& plan) { return plan.product.pass == pass; });
+  return it == passes.end() ? nullptr : &*it;
+}
+
+DensePlanResult plan_dense(const Problem& problem, const device::Machine& machine,
+                           const DenseOptions& options) {
+  check(problem, machine, options);
+  const DataType sums = sums_of(problem, options);
+  const auto tile = machine.tile_memory.value;
+  const internal::DenseLimits limits{
+      static_cast<std::int64_t>(std::floor(double(tile) * options.available_memory_proportion)),
+      tile};
+  DensePlan plan{.data_type = problem.data_type,
+                 .partials_type = sums,
+                 .groups = problem.size.g,
+                 .passes = {},
+                 .cost = {}};
+  for (const Pass pass : passes_of(problem)) {
+    const DenseCase c{.product = dense_product(problem, pass),
+                      .groups = problem.size.g,
+                      .machine = machine,
+                      .kernel = dense_kernel(machine, problem.data_type, sums)};
+    const internal::DenseSearch found = internal::search_dense(c, limits);
+    if (!found.best) return {std::nullopt, no_plan(c, options, found.least_bytes)};
+    add_pass(plan, pass_plan(c, *found.best), Bytes(found.best->estimate.resident));
+  }
+  return {std::move(plan), ""};
+}
+
+DensePlan plan_dense_or_throw(const Problem& problem, const device::Machine& machine,
+                              const DenseOptions& options) {
+  DensePlanResult result = plan_dense(problem, machine, options);
+  if (result.plan) return *std::move(result.plan);
+  throw Error(ErrorCode::NoSolution, result.reason);
+}
+
+std::string to_string(const DensePlan& plan) {
+  std::string text = fmt::format(
+      "dense      {} with {} sums\n"
+      "cost       {} cycles, {} bytes temporary, {} bytes resident per tile\n",
+      to_string(plan.data_type), to_string(plan.partials_type), plan.cost.cycles.value,
+      plan.cost.temp.value, plan.cost.resident.value);
+  for (const DensePassPlan& pass : plan.passes) text += pass_text(pass);
+  return text;
+}
+
+std::ostream& operator<<(std::ostream& out, const DensePlan& plan) {
+  return out << to_string(plan);
+}
+
+}  // namespace tessera::planner

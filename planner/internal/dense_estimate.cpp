@@ -1,0 +1,175 @@
+#include "tessera/planner/internal/dense_estimate.hpp"
+
+#include <algorithm>
+
+#include "tessera/base/int_math.hpp"
+#include "tessera/codelets/cost/vector_cycles.hpp"
+#include "tessera/planner/internal/estimate.hpp"
+
+namespace tessera::planner::internal {
+namespace {
+
+// One operand as one tile sees it in one round.
+struct OperandSlice {
+  std::int64_t bytes = 0;   // that the tile needs
+  std::int64_t all = 0;     // of the whole operand, all rounds and groups
+  std::int64_t takers = 1;  // tiles that need the slice
+  bool neighbours = false;  // the takers are neighbours
+  bool transposed = false, is_field = false;
+  std::int64_t lines = 0, line_bytes = 0;  // of the slice in the caller's array
+
+  // Returns true if the tile writes the slice again, in the order of the kernel.
+  bool is_reordered() const { return transposed || is_field; }
+  std::int64_t ordered_bytes() const { return is_reordered() ? bytes : 0; }
+  // Returns the bytes of the share that the tile holds before the pass.
+  std::int64_t home_bytes() const { return ceil_div(lines, takers) * line_bytes; }
+};
+
+struct Slices {
+  OperandSlice left, right;
+};
+
+Slices slices_of(const DenseCase& c, const DenseCut& cut, const ProductShape& tile) {
+  const ProductShape& size = c.product.size;
+  const std::int64_t bytes = c.data_bytes();
+  OperandSlice left{.bytes = tile.rows * tile.inner * bytes,
+                    .all = c.groups * size.rows * size.inner * bytes,
+                    .takers = cut.parts.columns,
+                    .neighbours = cut.neighbours == Side::Left,
+                    .transposed = c.product.left_transposed,
+                    .is_field = cut.weights == Side::Right};
+  left.lines = left.transposed ? tile.inner : tile.rows;
+  left.line_bytes = left.bytes / left.lines;
+  OperandSlice right{.bytes = tile.inner * tile.columns * bytes,
+                     .all = c.groups * size.inner * size.columns * bytes,
+                     .takers = cut.parts.rows,
+                     .neighbours = cut.neighbours == Side::Right,
+                     .transposed = c.product.right_transposed,
+                     .is_field = cut.weights == Side::Left};
+  right.lines = right.transposed ? tile.columns : tile.inner;
+  right.line_bytes = right.bytes / right.lines;
+  return {left, right};
+}
+
+std::int64_t receive_cycles(const device::Machine& machine, const Slices& slices) {
+  if (machine.tiles == 1) return 0;
+  const std::int64_t width = machine.exchange_bytes_per_cycle, bus = machine.tiles_per_exchange_bus;
+  std::int64_t alone = 0, shared = 0, senders = 0;
+  for (const OperandSlice& s : {slices.left, slices.right}) {
+    (s.neighbours && bus > 1 && s.takers % bus == 0 ? shared : alone) += s.bytes;
+    senders += even_spread_senders(machine, s.bytes, s.all);
+  }
+  return senders * machine.receive_start.value + ceil_div(alone, width) +
+         ceil_div(shared, width * bus);
+}
+
+std::int64_t reorder_cycles(const DenseCase& c, const OperandSlice& slice) {
+  const std::int64_t workers = c.machine.workers;
+  if (!slice.is_reordered()) return 0;
+  if (!slice.transposed) return codelets::copy_cycles(slice.bytes, workers).value;
+  const std::int64_t side = c.kernel.depth();
+  const std::int64_t across = slice.line_bytes / c.data_bytes();
+  const std::int64_t blocks = ceil_div(slice.lines, side) * ceil_div(across, side);
+  return codelets::transpose_blocks_cycles(blocks, {side, side}, c.kernel.data_type, workers).value;
+}
+
+std::int64_t multiply_cycles(const DenseCase& c, const DenseCut& cut, const ProductShape& tile) {
+  const bool right = cut.weights == Side::Right;
+  const codelets::DenseWork work{right ? tile.rows : tile.columns, tile.inner,
+                                 right ? tile.columns : tile.rows};
+  return codelets::dense_cycles(c.kernel, work).value;
+}
+
+// The addition of the partial sums of the tiles along the inner dimension.
+struct Sums {
+  std::int64_t exchange = 0, compute = 0;             // cycles
+  std::int64_t partials = 0, others = 0, result = 0;  // bytes
+};
+
+Sums sums_of(const DenseCase& c, const DenseCut& cut, const ProductShape& tile) {
+  const std::int64_t elements = tile.rows * tile.columns, depth = cut.parts.inner;
+  const DataType from = c.kernel.partials_type, to = c.kernel.data_type;
+  const std::int64_t workers = c.machine.workers;
+  Sums sums{.partials = elements * c.sum_bytes()};
+  if (depth == 1) {
+    if (from == to) return sums;
+    sums.compute = codelets::cast_cycles(elements, from, to, workers).value;
+    sums.result = elements * c.data_bytes();
+    return sums;
+  }
+  const std::int64_t share = ceil_div(elements, depth), others = depth - 1;
+  sums.others = others * share * c.sum_bytes();
+  sums.result = share * c.data_bytes();
+  sums.exchange = others * c.machine.receive_start.value +
+                  ceil_div(sums.others, c.machine.exchange_bytes_per_cycle);
+  sums.compute = codelets::reduce_cycles(share, depth, from, to, workers).value;
+  return sums;
+}
+
+PassForm form_of(const DenseCase& c, const DenseCut& cut) {
+  return {.pass = c.product.pass,
+          .parts = {c.groups, cut.parts.rows, cut.parts.inner, cut.parts.columns},
+          .fetches = c.machine.tiles > 1,
+          .casts = c.kernel.partials_type != c.kernel.data_type,
+          .dense_rounds = cut.rounds.product()};
+}
+
+}  // namespace
+
+ProductShape dense_grain(const codelets::DenseKernel& kernel, Side weights) {
+  const bool right = weights == Side::Right;
+  return {right ? 1 : kernel.units, kernel.depth(), right ? kernel.units : 1};
+}
+
+ProductShape dense_tile(const DenseCase& c, const DenseCut& cut) {
+  const ProductShape grain = dense_grain(c.kernel, cut.weights);
+  const auto largest = [](std::int64_t size, std::int64_t rounds, std::int64_t g, std::int64_t n) {
+    return share_of(ceil_div(size, rounds), g, n, 0).size();
+  };
+  const ProductShape& size = c.product.size;
+  return {largest(size.rows, cut.rounds.rows, grain.rows, cut.parts.rows),
+          largest(size.inner, 1, grain.inner, cut.parts.inner),
+          largest(size.columns, cut.rounds.columns, grain.columns, cut.parts.columns)};
+}
+
+DenseEstimate dense_estimate(const DenseCase& c, const DenseCut& cut) {
+  const ProductShape tile = dense_tile(c, cut);
+  const Slices s = slices_of(c, cut, tile);
+  const Sums sums = sums_of(c, cut, tile);
+  const std::int64_t arrived = s.left.bytes + s.right.bytes;
+  const std::int64_t ordered = s.left.ordered_bytes() + s.right.ordered_bytes();
+  const std::int64_t rounds = cut.rounds.product();
+  const std::int64_t reorder = reorder_cycles(c, s.left) + reorder_cycles(c, s.right);
+  DenseEstimate e;
+  e.steps = {
+      {{Term::ExchangeOperands, rounds * receive_cycles(c.machine, s), arrived},
+       {Term::RearrangeOperands, rounds * reorder, arrived + ordered},
+       {Term::Multiply, rounds * multiply_cycles(c, cut, tile), arrived + sums.partials},
+       {Term::ExchangeSums, rounds * sums.exchange, sums.partials + sums.others},
+       {Term::ReduceSums, rounds * sums.compute, sums.partials + sums.others + sums.result},
+       {Term::BarriersAndLaunches, waiting_cycles(c.machine, counts_of(form_of(c, cut))), 0}}};
+  for (const DenseStep& step : e.steps) {
+    e.cycles += step.cycles;
+    e.temp = std::max(e.temp, step.temp);
+  }
+  const std::int64_t result = sums.result > 0 ? sums.result : sums.partials;
+  e.resident = cut.rounds.rows * s.left.home_bytes() + cut.rounds.columns * s.right.home_bytes() +
+               rounds * result;
+  return e;
+}
+
+}  // namespace tessera::planner::internal
+
+namespace tessera::planner {
+
+PassForm dense_form(const DensePassPlan& plan, const DensePlan& layer,
+                    const device::Machine& machine) {
+  const internal::DenseCase c{
+      .product = plan.product,
+      .groups = layer.groups,
+      .machine = machine,
+      .kernel = dense_kernel(machine, layer.data_type, layer.partials_type)};
+  return internal::form_of(c, {plan.rounds, plan.parts, plan.weights, plan.neighbours});
+}
+
+}  // namespace tessera::planner

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "tessera/planner/dense_plan.hpp"
+
+namespace tessera::planner::internal {
+
+// One dense pass on one machine: everything that its partitions have in common.
+struct DenseCase {
+  PassProduct product;
+  std::int64_t groups = 1;
+  device::Machine machine;
+  codelets::DenseKernel kernel;
+
+  std::int64_t data_bytes() const { return bytes_of(kernel.data_type); }
+  std::int64_t sum_bytes() const { return bytes_of(kernel.partials_type); }
+};
+
+// A partition of the product and the roles of its operands.
+struct DenseCut {
+  ProductShape rounds, parts;
+  Side weights = Side::Right, neighbours = Side::Right;
+};
+
+// Cycles and temporary bytes of one term, of all rounds.
+struct DenseStep {
+  Term term = Term::Multiply;
+  std::int64_t cycles = 0, temp = 0;
+};
+
+// The cost of one cut. Bytes are those of the fullest tile.
+struct DenseEstimate {
+  std::array<DenseStep, 6> steps;
+  std::int64_t cycles = 0, temp = 0;
+  std::int64_t resident = 0;  // even shares of the operands, and finished results
+};
+
+// Returns the elements of each dimension that are never cut: the depth of a unit of weights, and
+// the columns that the units hold at a time.
+ProductShape dense_grain(const codelets::DenseKernel& kernel, Side weights);
+
+// Returns the sizes of the largest tile of a round.
+ProductShape dense_tile(const DenseCase& c, const DenseCut& cut);
+
+DenseEstimate dense_estimate(const DenseCase& c, const DenseCut& cut);
+
+}  // namespace tessera::planner::internal

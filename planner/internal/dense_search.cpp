@@ -1,0 +1,83 @@
+#include "tessera/planner/internal/dense_search.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+#include <vector>
+
+#include "tessera/base/int_math.hpp"
+
+namespace tessera::planner::internal {
+namespace {
+
+// Returns the counts of parts, up to `most`, that leave no share of whole grains empty.
+std::vector<std::int64_t> share_counts(std::int64_t size, std::int64_t grain, std::int64_t most) {
+  const std::int64_t grains = ceil_div(size, grain);
+  std::vector<std::int64_t> counts;
+  for (std::int64_t parts = 1; parts <= std::min(grains, most);) {
+    const std::int64_t share = ceil_div(grains, parts);
+    counts.push_back(ceil_div(grains, share));
+    if (share == 1) break;
+    parts = ceil_div(grains, share - 1);
+  }
+  return counts;
+}
+
+class Search {
+ public:
+  Search(const DenseCase& c, const DenseLimits& limits) : case_(c), limits_(limits) {
+    result_.least_bytes = std::numeric_limits<std::int64_t>::max();
+  }
+
+  void try_rounds(const ProductShape& rounds) {
+    const ProductShape& size = case_.product.size;
+    if (rounds.rows > size.rows || rounds.columns > size.columns) return;
+    for (const Side weights : {Side::Left, Side::Right}) try_parts(rounds, weights);
+  }
+
+  const DenseSearch& result() const { return result_; }
+
+ private:
+  void try_parts(const ProductShape& rounds, Side weights) {
+    const ProductShape& size = case_.product.size;
+    const ProductShape grain = dense_grain(case_.kernel, weights);
+    const std::int64_t tiles = case_.machine.tiles / case_.groups;
+    const auto rows = share_counts(ceil_div(size.rows, rounds.rows), grain.rows, tiles);
+    const auto inner = share_counts(size.inner, grain.inner, tiles);
+    const auto columns = share_counts(ceil_div(size.columns, rounds.columns), grain.columns, tiles);
+    for (const std::int64_t r : rows)
+      for (const std::int64_t i : inner) {
+        if (r * i > tiles) break;
+        for (const std::int64_t c : columns) {
+          if (r * i * c > tiles) break;
+          for (const Side neighbours : {Side::Left, Side::Right})
+            consider({rounds, {r, i, c}, weights, neighbours});
+        }
+      }
+  }
+
+  void consider(const DenseCut& cut) {
+    const DenseEstimate e = dense_estimate(case_, cut);
+    result_.least_bytes = std::min(result_.least_bytes, e.temp + e.resident);
+    if (e.temp > limits_.temp || e.temp + e.resident > limits_.all) return;
+    const auto rank = [](const DenseEstimate& x) { return std::tuple(x.cycles, x.temp); };
+    if (!result_.best || rank(e) < rank(result_.best->estimate)) result_.best = {cut, e};
+  }
+
+  const DenseCase& case_;
+  const DenseLimits& limits_;
+  DenseSearch result_;
+};
+
+}  // namespace
+
+DenseSearch search_dense(const DenseCase& c, const DenseLimits& limits) {
+  constexpr std::int64_t kMostRounds = 256;
+  Search search(c, limits);
+  for (std::int64_t rounds = 1; rounds <= kMostRounds && !search.result().best; rounds *= 2)
+    for (std::int64_t rows = 1; rows <= rounds; rows *= 2)
+      search.try_rounds({rows, 1, rounds / rows});
+  return search.result();
+}
+
+}  // namespace tessera::planner::internal

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <optional>
+
+#include "tessera/planner/internal/dense_estimate.hpp"
+
+namespace tessera::planner::internal {
+
+// The bytes of a tile that a dense pass may use.
+struct DenseLimits {
+  std::int64_t temp = 0;  // temporary data
+  std::int64_t all = 0;   // temporary and resident data
+};
+
+// The cheapest cut and its cost.
+struct DenseChoice {
+  DenseCut cut;
+  DenseEstimate estimate;
+};
+
+// The outcome of a search: the cheapest cut if any keeps the limits, and the least bytes of
+// temporary and resident data together of all cuts that were looked at.
+struct DenseSearch {
+  std::optional<DenseChoice> best;
+  std::int64_t least_bytes = 0;
+};
+
+// Looks at all partitions, orders and roles, first in one round and, while none keeps the limits,
+// in twice as many rounds, up to 256.
+DenseSearch search_dense(const DenseCase& c, const DenseLimits& limits);
+
+}  // namespace tessera::planner::internal
