@@ -9,6 +9,7 @@
 #include "tessera/base/int_math.hpp"
 #include "tessera/device/internal/exchange.hpp"
 #include "tessera/device/internal/memory_use.hpp"
+#include "tessera/device/internal/seals.hpp"
 #include "tessera/device/internal/slots.hpp"
 
 namespace tessera::device {
@@ -32,6 +33,14 @@ struct Engine::State {
   Ledger ledger;
   std::optional<Fault> next_fault, fault;  // of the next program, of the current one
   std::optional<Struck>* struck = nullptr;
+  internal::Seals seals;
+  std::vector<SlotId> loaded;  // since the last step, while the memory is watched
+
+  // Calls change(tile) for every tile, on several threads.
+  template <class Change>
+  void for_each_tile(Change&& change) {
+    executor.for_each(slots.tiles(), [&](std::int64_t tile) { change(TileId(tile)); });
+  }
 };
 
 namespace {
@@ -50,6 +59,17 @@ namespace {
                   use.fullest.value, peak.bytes.value, peak.phase,
                   name.empty() ? "" : fmt::format(" ({})", name), machine.name,
                   machine.tile_memory.value, largest));
+}
+
+void open_destinations(const Gather& gather, const internal::Slots& slots, internal::Seals& seals) {
+  for (const SlotId id : gather.destinations) seals.open(slots, id);
+}
+
+// A slot without memory is a view of memory that another slot's seal covers.
+void close_destinations(const Gather& gather, const internal::Slots& slots,
+                        internal::Seals& seals) {
+  for (const SlotId id : gather.destinations)
+    if (slots.has_memory(slots[id])) seals.close(slots, id);
 }
 
 }  // namespace
@@ -96,11 +116,38 @@ void Engine::begin_program() {
   state_->ledger.steps.clear();
   state_->fault = std::exchange(state_->next_fault, std::nullopt);
   state_->kept = nullptr;
+  state_->seals.begin(false, 0);
+  state_->loaded.clear();
   state_->slots.begin_program();
+}
+
+void Engine::watch_memory() { state_->seals.begin(true, state_->slots.count()); }
+
+Damage Engine::end_watch() {
+  State& state = *state_;
+  if (!state.seals.is_on()) return {};
+  seal_loads();
+  state.for_each_tile([&](TileId tile) { state.seals.open_all(state.slots, tile); });
+  const Damage damage = state.seals.damage(state.slots);
+  state.seals.begin(false, 0);
+  return damage;
+}
+
+// Loads run on the calling thread, so their slots are summed up on all threads before the next
+// step.
+void Engine::seal_loads() {
+  std::vector<SlotId>& loaded = state_->loaded;
+  state_->executor.for_each(std::ssize(loaded), [&](std::int64_t i) {
+    state_->seals.close(state_->slots, loaded[std::size_t(i)]);
+  });
+  loaded.clear();
 }
 
 void Engine::begin_phase(int phase) {
   state_->slots.enter_phase(phase);
+  // In Share mode, slots keep their memory when their interval ends.
+  if (state_->seals.is_on() && state_->mode == ExchangeMode::Isolate)
+    state_->for_each_tile([&](TileId tile) { state_->seals.open_ended(state_->slots, tile); });
   const std::span<const SlotId> starting = state_->slots.starting();
   state_->executor.for_each(std::ssize(starting), [&](std::int64_t i) {
     state_->slots.start_slot(starting[std::size_t(i)]);
@@ -115,6 +162,10 @@ void Engine::load(SlotId slot, ByteRows rows) {
   state_->slots.note_step();
   internal::Slot& target = state_->slots.in_use(slot, Access::Write);
   TESSERA_ASSERT(rows.rows <= target.spec.rows && rows.row_bytes == target.spec.row_bytes);
+  if (state_->seals.is_on()) {
+    state_->seals.open(state_->slots, slot);
+    state_->loaded.push_back(slot);
+  }
   if (!state_->slots.has_memory(target)) {
     target.contents = rows;
     return;
@@ -153,6 +204,7 @@ bool Engine::is_faulty() const { return state_->fault.has_value(); }
 
 void Engine::begin_step() {
   state_->slots.note_step();
+  if (!state_->loaded.empty()) seal_loads();
   if (!state_->fault || state_->fault->step != std::ssize(state_->ledger.steps)) return;
   const std::optional<Struck> struck = state_->slots.flip(state_->fault->tile, state_->fault->bit);
   if (state_->struck != nullptr) *state_->struck = struck;
@@ -163,10 +215,17 @@ void Engine::exchange(Phase phase, const Exchange& exchange) {
   const auto count = static_cast<std::int64_t>(exchange.gathers.size());
   if (state_->mode == ExchangeMode::Isolate) {
     state_->executor.for_each(count, [&](std::int64_t i) {
-      internal::copy_gather(exchange.gathers[std::size_t(i)], state_->slots);
+      const Gather& gather = exchange.gathers[std::size_t(i)];
+      open_destinations(gather, state_->slots, state_->seals);
+      internal::copy_gather(gather, state_->slots);
+      close_destinations(gather, state_->slots, state_->seals);
     });
   } else {
-    for (const Gather& gather : exchange.gathers) internal::share_gather(gather, state_->slots);
+    for (const Gather& gather : exchange.gathers) {
+      open_destinations(gather, state_->slots, state_->seals);
+      internal::share_gather(gather, state_->slots);
+      close_destinations(gather, state_->slots, state_->seals);
+    }
   }
   // No tile has to wait if no data move between tiles.
   const Cycles sync = exchange.moved > Bytes() ? state_->machine.sync : Cycles();
@@ -219,7 +278,9 @@ void Engine::run_vertices(std::span<const TileId> tiles, Vertex vertex, void* ob
   state_->vertex_cycles.resize(tiles.size());
   state_->executor.for_each(static_cast<std::int64_t>(tiles.size()), [&](std::int64_t i) {
     const Tile tile(*this, tiles[std::size_t(i)]);
+    state_->seals.open_written(state_->slots, tile.id());
     state_->vertex_cycles[std::size_t(i)] = vertex(object, tile);
+    state_->seals.close_written(state_->slots, tile.id());
     state_->slots.check_guards(tile.id());
   });
 }

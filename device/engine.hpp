@@ -107,6 +107,13 @@ struct Struck {
   std::int64_t byte = 0;  // offset in the slot
 };
 
+// The slots whose contents changed although no step wrote them.
+struct Damage {
+  std::int64_t slots = 0;
+  TileId tile;            // of the first of them, in the order in which slots were added
+  std::string_view slot;  // its name
+};
+
 class Engine;
 
 // The machine as a vertex sees it: the slots of the vertex's own tile.
@@ -248,6 +255,17 @@ class Engine {
   // Returns true if the current program has a fault, so that vertices may read invalid data.
   bool is_faulty() const;
 
+  // Watches the memory of the tiles until the end of the program that has just begun: each slot is
+  // summed up when a load or a step has written it, and again before it is overwritten, so a change
+  // between two steps is noticed, whatever made it. In Share mode, loaded rows are watched where
+  // they are in the host's memory. Charges nothing. Time: a load, an exchange or a vertex that
+  // writes bytes reads them once more, and twice if they are overwritten or the program ends.
+  void watch_memory();
+
+  // Ends the watch and returns the slots that have changed; none if watch_memory() was not called.
+  // O(bytes of the slots).
+  Damage end_watch();
+
   // Charges a decision: `tile` computes it from words in its memory, and every other tile of the
   // machine receives it as one word of 4 bytes. Nothing is computed here; the caller decides.
   void control(Phase phase, TileId tile);
@@ -262,6 +280,7 @@ class Engine {
  private:
   using Vertex = Cycles (*)(void* object, const Tile& tile);
   void begin_step();
+  void seal_loads();
   void run_vertices(std::span<const TileId> tiles, Vertex vertex, void* object);
   void close_compute(Phase phase, std::span<const TileId> tiles);
   void keep_exchange(const Exchange& exchange);

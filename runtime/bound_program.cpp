@@ -148,13 +148,17 @@ bool BoundProgram::walk(const std::vector<Node>& nodes, Walk& state) const {
   return true;
 }
 
-bool BoundProgram::run(device::Engine& engine, const RunOptions& options) const {
+bool BoundProgram::run(device::Engine& engine, const RunOptions& options) {
+  damage_ = {};
   if (options.struck != nullptr) options.struck->reset();
   if (options.fault) engine.inject(*options.fault, options.struck);
   engine.begin_program();
+  if (options.self_check != nullptr) engine.watch_memory();
   engine.keep_tiles(options.tiles);
   Walk state{engine, options};
-  return walk(program_.nodes, state);
+  if (!walk(program_.nodes, state)) return false;
+  damage_ = engine.end_watch();
+  return true;
 }
 
 }  // namespace tessera::runtime::internal

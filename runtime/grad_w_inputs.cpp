@@ -66,6 +66,7 @@ class GradWInputs final : public GradWPass::Base {
   void start() override {
     q_.at = s_.at = 0;
     at_ = {};
+    round_z_ = 0;  // a run that ended early may have left its rounds in the middle
     clear_first_ = true;
   }
 

@@ -251,6 +251,7 @@ GradWPass::GradWPass(const PassSpec& spec, GradWExchange exchange, const device:
 GradWPass::~GradWPass() = default;
 GradWPass::GradWPass(GradWPass&&) noexcept = default;
 
+const device::Damage& GradWPass::damage() const { return state_->bound.damage(); }
 Bytes GradWPass::high_water() const { return state_->engine.high_water(); }
 device::MemoryUse GradWPass::memory() const { return state_->bound.memory(state_->engine); }
 const Program& GradWPass::program() const { return state_->bound.program(); }

@@ -55,6 +55,9 @@ class GradWPass {
   bool run(const BucketImage& image, const Operands& operands, const RunOptions& options,
            device::Ledger& ledger);
 
+  // Returns the memory that changed during the last run, if it had a self_check and finished.
+  const device::Damage& damage() const;
+
   // Returns the most memory that any tile needs.
   Bytes high_water() const;
 

@@ -88,18 +88,20 @@ Padded<T> LayoutPasses::operand(const char* name, MatrixView<T> view, std::int64
 template <class T>
 bool LayoutPasses::product(Pass pass, MatrixView<const T> in, MatrixView<T> out,
                            const RunOptions& options, device::Ledger& ledger,
-                           const std::byte* values) {
+                           const MovedValues* moved) {
   const bool forward = pass == Pass::Fwd;
   auto from = operand(forward ? "s" : "q_grad", in, forward ? &Dims::y : &Dims::x);
   auto to = operand(forward ? "q" : "s_grad", out, forward ? &Dims::x : &Dims::y);
   from.read();
   SpmmPass& program = forward ? *fwd_ : *grad_a_;
   BucketImage image = weights_.image();
-  if (values != nullptr) image.values = values;
+  if (moved != nullptr) image.values = moved->values;
   if (!program.run(image, from.bytes(), to.bytes(), options, ledger)) return false;
   to.write_back();
+  const auto damage =
+      memory_damage({moved != nullptr ? moved->damage : device::Damage(), program.damage()});
   if (options.self_check != nullptr)
-    check_layer_product<T>(pass, weights_, in, out, rounding(pass), *options.self_check);
+    check_layer_product<T>(pass, weights_, in, out, {rounding(pass), damage}, *options.self_check);
   return true;
 }
 
@@ -126,7 +128,9 @@ bool LayoutPasses::gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
   for (std::int64_t g = 0; g < groups; ++g)
     weights_.to_given<T>(in_bucket_order, g, gradients[std::size_t(g)]);
   if (options.self_check != nullptr)
-    check_layer_gradient<T>(gradients, q_grad, s, rounding(Pass::GradW), *options.self_check);
+    check_layer_gradient<T>(gradients, q_grad, s,
+                            {rounding(Pass::GradW), memory_damage({grad_w_->damage()})},
+                            *options.self_check);
   return true;
 }
 
@@ -172,7 +176,7 @@ device::MemoryUse memory_of_one(const Problem& problem, const planner::Plan& pla
 
 #define TESSERA_ONE_LAYOUT(T)                                                                      \
   template bool LayoutPasses::product(Pass, MatrixView<const T>, MatrixView<T>, const RunOptions&, \
-                                      device::Ledger&, const std::byte*);                          \
+                                      device::Ledger&, const MovedValues*);                        \
   template bool LayoutPasses::gradient(MatrixView<const T>, MatrixView<const T>,                   \
                                        std::span<sparse::Csr<float>>, const RunOptions&,           \
                                        device::Ledger&);

@@ -330,6 +330,7 @@ bool RehomePass::run(const std::byte* from, const RunOptions& options, device::L
 }
 
 const std::byte* RehomePass::values() const { return state_->result.data(); }
+const device::Damage& RehomePass::damage() const { return state_->bound.damage(); }
 std::int64_t RehomePass::steps() const {
   std::int64_t steps = 2;
   for (const PassingMove& move : state_->tables.moves()) steps += 1 + move.wanted;

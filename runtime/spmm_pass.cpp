@@ -252,6 +252,7 @@ SpmmPass::SpmmPass(const PassSpec& spec, const device::Machine& machine, device:
 SpmmPass::~SpmmPass() = default;
 SpmmPass::SpmmPass(SpmmPass&&) noexcept = default;
 
+const device::Damage& SpmmPass::damage() const { return state_->bound.damage(); }
 Bytes SpmmPass::high_water() const { return state_->engine.high_water(); }
 device::MemoryUse SpmmPass::memory() const { return state_->bound.memory(state_->engine); }
 const Program& SpmmPass::program() const { return state_->bound.program(); }

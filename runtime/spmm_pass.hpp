@@ -51,6 +51,9 @@ class SpmmPass {
   bool run(const BucketImage& image, device::ByteRows in, device::ByteRows out,
            const RunOptions& options, device::Ledger& ledger);
 
+  // Returns the memory that changed during the last run, if it had a self_check and finished.
+  const device::Damage& damage() const;
+
   // Returns the most memory that any tile needs.
   Bytes high_water() const;
 

@@ -86,7 +86,7 @@ void TransposedLayout::make_tables(const LayerWeights& first) {
 // A fault in a later step is left to the pass.
 bool TransposedLayout::bring_values(const LayerWeights& first, const RunOptions& options) {
   make_tables(first);
-  RunOptions own{.stop = options.stop};
+  RunOptions own{.stop = options.stop, .self_check = options.self_check};
   begun_ = 0;
   if (options.progress)
     own.progress = [this, &options](const Progress& at) {
@@ -138,8 +138,8 @@ bool TransposedLayout::grad_a(const LayerWeights& first, MatrixView<const T> q_g
   if (options.tiles != nullptr) *options.tiles = {};
   bool finished = bring_values(first, options);
   const RunOptions rest = without_steps(options, rehome_.steps(), begun_);
-  finished =
-      finished && layout_.product<T>(Pass::Fwd, q_grad, s_grad, rest, own_, rehome_.values());
+  const MovedValues moved{rehome_.values(), rehome_.damage()};
+  finished = finished && layout_.product<T>(Pass::Fwd, q_grad, s_grad, rest, own_, &moved);
   join(way_, own_, ledger);
   if (options.tiles != nullptr) {
     // The steps that move values are not in program(GradA), so they have no position there.

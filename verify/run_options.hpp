@@ -25,10 +25,10 @@ struct RunOptions {
   // `stop` does and reaches the caller.
   std::function<void(const Progress&)> progress = {};
 
-  // If it is not null, results are compared with checksums (self_check.hpp) of all groups, which
-  // are left there. Results that do not add up are Error{CheckFailed} naming pass, group, row and
-  // column; they are kept as computed. The sums use the caller's weights and operands, so a change
-  // in the layer's own copies is seen.
+  // If it is not null, the results of all groups are checked as self_check.hpp says, and the
+  // outcome is left there. A result beyond its bound is Error{CheckFailed} naming pass, group, row
+  // and column; results are kept as computed. The check uses the caller's weights and operands, so
+  // a change in the layer's own copies is seen.
   Checksums* self_check = nullptr;
 };
 

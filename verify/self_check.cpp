@@ -1,279 +1,199 @@
 #include "tessera/verify/self_check.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cmath>
-#include <limits>
-#include <vector>
+#include <array>
+#include <numeric>
 
 #include "tessera/base/error.hpp"
-#include "tessera/base/pass.hpp"
+#include "tessera/verify/internal/doubts.hpp"
+#include "tessera/verify/internal/weighted_sums.hpp"
 
 namespace tessera::verify {
 namespace {
 
-// Returns the factor of a place along one side: an odd number of 64 bits that is as good as random
-// (splitmix64).
-std::uint64_t mixed(std::int64_t place) {
-  std::uint64_t x = (static_cast<std::uint64_t>(place) + 1) * 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return (x ^ (x >> 31)) | 1u;
-}
+using internal::ExactResult;
+using internal::WeightedSum;
 
-// A sum of whole numbers, modulo 2^64.
-struct WholeSum {
-  std::uint64_t sum = 0;
-  bool whole = true;
+// The sum of the operands that belongs to a row of results.
+struct ExpectedRow {
+  WeightedSum sum;
+  double terms = 0, magnitude = 0;
+  bool whole = true;  // all values of the matrix are whole numbers
 
-  static std::uint64_t weight(std::int64_t place) { return mixed(place); }
-  void add(double value, std::uint64_t weight) {
-    const bool fits = std::abs(value) < 0x1p62 && value == std::trunc(value);  // false for NaN
-    whole = whole && fits;
-    if (fits) sum += static_cast<std::uint64_t>(static_cast<std::int64_t>(value)) * weight;
-  }
-  void add(double value, const WholeSum& factor) { add(value, factor.sum); }
-};
-
-// A sum of any numbers, with the sum of magnitudes that its bound needs. Factors are in [1, 2).
-struct RealSum {
-  double sum = 0, magnitude = 0;
-
-  static double weight(std::int64_t place) { return 1 + double(mixed(place) >> 12) * 0x1p-52; }
-  void add(double value, double weight) {
-    sum += value * weight;
-    magnitude += std::abs(value) * weight;
-  }
-  void add(double value, const RealSum& factor) {
-    sum += value * factor.sum;
-    magnitude += std::abs(value) * factor.magnitude;
+  void add(double value, const WeightedSum& of_in) {
+    sum.add(value, of_in);
+    ++terms;
+    magnitude += std::abs(value);
+    whole = whole && value == std::trunc(value);
   }
 };
 
-// The counts that determine the allowed difference between the two sums of a row or column: the
-// number of its results, of the products of each (at most), and of the additions of the sums
-// themselves.
-struct Line {
-  std::int64_t terms = 0, results = 0, additions = 0;
-};
-
-// Returns the difference of two sums in units of the allowed one.
-double excess(const WholeSum& expected, const WholeSum& got, const Line&, const Rounding&) {
-  const bool equal = got.whole && got.sum == expected.sum;
-  return equal ? 0 : std::numeric_limits<double>::infinity();
-}
-
-double excess(const RealSum& expected, const RealSum& got, const Line& line,
-              const Rounding& rounding) {
-  if (got.sum == expected.sum) return 0;  // avoids 0 / 0 for a line without terms
-  const Precision sums = precision_of(rounding.sums), result = precision_of(rounding.result);
-  const auto steps = static_cast<double>(line.terms + rounding.partials + 1);
-  const double relative = (1 + result.unit) * (steps + 1) * sums.unit + result.unit;
-  // Factors are below 2; the rounding of double is negligible against that of the results.
-  const double absolute = 2 * double(line.results) * (2 * steps * sums.smallest + result.smallest);
-  const double own = double(line.additions) * 0x1p-52 * (expected.magnitude + got.magnitude);
-  const double allowed = relative * expected.magnitude + absolute + own;
-  return std::abs(got.sum - expected.sum) / allowed;
-}
-
-// Counts the comparison of one row or column.
-void note(double ratio, std::int64_t place, std::int64_t& wrong, std::int64_t& first,
-          Checksums& checksums) {
-  ++checksums.compared;
-  const bool is_wrong = !(ratio <= 1.0);  // true for NaN
-  if (is_wrong && wrong == 0) first = place;
-  wrong += is_wrong;
-  checksums.worst = is_wrong ? std::max(checksums.worst, std::isnan(ratio) ? HUGE_VAL : ratio)
-                             : std::max(checksums.worst, ratio);
-}
-
-// Calls visit(row, col, index of the value) for every stored element inside [rows][cols].
-template <class Visit>
-void for_each_element(const sparse::Csr<float>& matrix, std::int64_t rows, std::int64_t cols,
-                      Visit&& visit) {
-  const BlockShape block = matrix.block;
-  for (std::int64_t block_row = 0; block_row < matrix.block_rows(); ++block_row)
-    for (std::int64_t b = matrix.row_begin[std::size_t(block_row)];
-         b < matrix.row_begin[std::size_t(block_row) + 1]; ++b)
-      for (std::int64_t i = 0; i < block.area(); ++i) {
-        const std::int64_t row = block_row * block.rows + i / block.cols;
-        const std::int64_t col = matrix.col[std::size_t(b)] * block.cols + i % block.cols;
-        if (row < rows && col < cols) visit(row, col, std::size_t(b * block.area() + i));
-      }
-}
-
 template <class T>
-double rounded(float value) {
-  return double(float(T(value)));
-}
-template <class T>
-double number(T value) {
-  return double(float(value));
-}
-
-bool is_whole(double value) { return value == std::trunc(value); }  // false for NaN
-
-// Returns the largest magnitude, or infinity if an element is not a whole number.
-template <class T>
-double largest_whole(MatrixView<const T> matrix) {
-  double largest = 0;
-  for (std::int64_t r = 0; r < matrix.rows; ++r)
-    for (std::int64_t c = 0; c < matrix.cols; ++c) {
-      const double value = number(matrix(r, c));
-      largest = is_whole(value) ? std::max(largest, std::abs(value)) : HUGE_VAL;
-    }
-  return largest;
-}
-
-// Returns the magnitude up to which whole results are rounded neither in sums nor at the end.
-double exact_up_to(const Rounding& rounding) {
-  return 1 / std::max(precision_of(rounding.sums).unit, precision_of(rounding.result).unit);
-}
-
-template <class T>
-bool is_exact(const sparse::Csr<float>& matrix, MatrixView<const T> in, std::int64_t rows,
-              const Rounding& rounding) {
-  const double largest = largest_whole(in), limit = exact_up_to(rounding);
-  if (!(largest <= limit)) return false;
-  std::vector<double> row_sums(std::size_t(rows), 0.0);
-  bool whole = true;
-  for_each_element(matrix, rows, in.rows, [&](std::int64_t r, std::int64_t, std::size_t i) {
-    const double value = rounded<T>(matrix.values[i]);
-    whole = whole && is_whole(value);
-    row_sums[std::size_t(r)] += std::abs(value);
-  });
-  return whole && std::all_of(row_sums.begin(), row_sums.end(),
-                              [&](double sum) { return sum * largest <= limit; });
-}
-
-// Returns the checksum of each row of a matrix.
-template <class Sum, class T>
-std::vector<Sum> row_sums(MatrixView<const T> matrix) {
-  std::vector<Sum> sums(std::size_t(matrix.rows));
-  for (std::int64_t c = 0; c < matrix.cols; ++c) {
-    const auto weight = Sum::weight(c);
-    for (std::int64_t r = 0; r < matrix.rows; ++r)
-      sums[std::size_t(r)].add(number(matrix(r, c)), weight);
-  }
-  return sums;
-}
-
-template <class Sum, class T>
-Checksums compare_product(const sparse::Csr<float>& matrix, MatrixView<const T> in,
-                          MatrixView<const T> out, const Rounding& rounding) {
-  std::vector<Sum> expected_rows(std::size_t(out.rows)), column_sums(std::size_t(in.rows));
-  std::vector<std::int64_t> terms(std::size_t(out.rows));
-  const std::vector<Sum> of_in = row_sums<Sum>(in), got_rows = row_sums<Sum>(out);
-  for_each_element(matrix, out.rows, in.rows, [&](std::int64_t x, std::int64_t y, std::size_t i) {
-    const double value = rounded<T>(matrix.values[i]);
-    expected_rows[std::size_t(x)].add(value, of_in[std::size_t(y)]);
-    column_sums[std::size_t(y)].add(value, Sum::weight(x));
-    ++terms[std::size_t(x)];
-  });
-  Checksums checksums;
-  const std::int64_t additions = in.rows + out.rows + in.cols;
-  for (std::int64_t x = 0; x < out.rows; ++x) {
-    const auto r = std::size_t(x);
-    note(excess(expected_rows[r], got_rows[r], {terms[r], out.cols, additions}, rounding), x,
-         checksums.wrong_rows, checksums.first_wrong_row, checksums);
-  }
-  const std::int64_t most_terms = terms.empty() ? 0 : *std::max_element(terms.begin(), terms.end());
-  for (std::int64_t z = 0; z < out.cols; ++z) {
-    Sum expected, got;
-    for (std::int64_t y = 0; y < in.rows; ++y)
-      expected.add(number(in(y, z)), column_sums[std::size_t(y)]);
-    for (std::int64_t x = 0; x < out.rows; ++x) got.add(number(out(x, z)), Sum::weight(x));
-    note(excess(expected, got, {most_terms, out.rows, additions}, rounding), z,
-         checksums.wrong_cols, checksums.first_wrong_col, checksums);
-  }
-  return checksums;
-}
-
-template <class Sum, class T>
-Checksums compare_gradient(const sparse::Csr<float>& gradient, MatrixView<const T> q_grad,
-                           MatrixView<const T> s, const Rounding& rounding) {
-  std::vector<Sum> expected(std::size_t(q_grad.rows)), got(std::size_t(q_grad.rows));
-  std::vector<std::int64_t> results(std::size_t(q_grad.rows));
-  for_each_element(gradient, q_grad.rows, s.rows,
-                   [&](std::int64_t x, std::int64_t y, std::size_t i) {
-                     const auto weight = Sum::weight(y);
-                     for (std::int64_t z = 0; z < s.cols; ++z)
-                       expected[std::size_t(x)].add(number(q_grad(x, z)) * number(s(y, z)), weight);
-                     got[std::size_t(x)].add(double(gradient.values[i]), weight);
-                     ++results[std::size_t(x)];
-                   });
-  Checksums checksums;
-  for (std::int64_t x = 0; x < q_grad.rows; ++x) {
-    const auto r = std::size_t(x);
-    const Line line{s.cols, results[r], results[r] * s.cols};
-    note(excess(expected[r], got[r], line, rounding), x, checksums.wrong_rows,
-         checksums.first_wrong_row, checksums);
-  }
-  return checksums;
+void recompute_row(const sparse::Csr<float>& matrix, MatrixView<const T> in,
+                   MatrixView<const T> out, std::int64_t row, std::vector<ExactResult>& exact,
+                   internal::Doubts& doubts) {
+  internal::compute_row<T>(matrix, row, in, exact);
+  for (std::int64_t z = 0; z < out.cols; ++z)
+    doubts.recompute(double(float(out(row, z))), exact[std::size_t(z)], row, z);
 }
 
 }  // namespace
 
 template <class T>
 Checksums check_product(const sparse::Csr<float>& matrix, MatrixView<const T> in,
-                        MatrixView<const T> out, const Rounding& rounding) {
-  const bool exact = is_exact(matrix, in, out.rows, rounding);
-  Checksums checksums = exact ? compare_product<WholeSum>(matrix, in, out, rounding)
-                              : compare_product<RealSum>(matrix, in, out, rounding);
-  checksums.exact = exact;
-  return checksums;
+                        MatrixView<const T> out, const Rounding& rounding,
+                        const MemoryDamage& damage) {
+  const std::vector<double> weights = internal::weights_of(in.cols, internal::weight_bits(in.cols));
+  std::vector<WeightedSum> of_in;
+  for (std::int64_t y = 0; y < in.rows; ++y) of_in.push_back(internal::sum_of_row(in, y, weights));
+  const double largest = internal::largest_whole(in), limit = internal::exact_up_to(rounding);
+  internal::Doubts doubts(out.cols, rounding, damage);
+  std::vector<ExactResult> exact;  // scratch
+  for (std::int64_t x = 0; x < out.rows; ++x) {
+    ExpectedRow expected;
+    internal::for_each_in_row(matrix, x, [&](std::size_t value, std::int64_t y) {
+      if (y < in.rows)
+        expected.add(internal::number(T(matrix.values[value])), of_in[std::size_t(y)]);
+    });
+    const WeightedSum got = internal::sum_of_row(out, x, weights);
+    const bool rounds = !(expected.whole && expected.magnitude * largest <= limit);
+    const double allowed =
+        rounds
+            ? internal::kSuspicious * internal::usual_distance(expected.terms, expected.sum.squares,
+                                                               got.squares, rounding)
+            : 0;
+    if (doubts.compare(expected.sum.sum, got.sum, allowed))
+      recompute_row(matrix, in, out, x, exact, doubts);
+  }
+  return doubts.checksums();
 }
+
+namespace {
+
+// The sums of one side of gradients: a row for each row of blocks, [block rows][z], with the sum of
+// its squares.
+struct BlockSums {
+  Matrix<double> rows;
+  std::vector<double> squares;
+};
+
+template <class T>
+BlockSums block_sums(MatrixView<const T> side, std::int64_t length, int bits) {
+  BlockSums sums{Matrix<double>((side.rows + length - 1) / length, side.cols), {}};
+  sums.squares.resize(std::size_t(sums.rows.rows()));
+  for (std::int64_t r = 0; r < side.rows; ++r) {
+    double* const to = &sums.rows(r / length, 0);
+    const double weight = internal::weight_of(r % length, bits);
+    for (std::int64_t z = 0; z < side.cols; ++z) {
+      const double value = weight * internal::number(side(r, z));
+      to[z] += value;
+      sums.squares[std::size_t(r / length)] += value * value;
+    }
+  }
+  return sums;
+}
+
+double dot(const double* a, const double* b, std::int64_t n) {
+  std::array<double, internal::kLanes> sums{};
+  internal::in_lanes(n, [&](std::size_t lane, std::int64_t i) { sums[lane] += a[i] * b[i]; });
+  return std::accumulate(sums.begin(), sums.end(), 0.0);
+}
+
+// The weights of gradients: kBlockBits for the rows and columns of a block each, and `bits` for
+// blocks. A block without inner rows has none of the former.
+constexpr int kBlockBits = 3;
+
+template <class T>
+class GradientCheck {
+ public:
+  GradientCheck(const sparse::Csr<float>& gradient, MatrixView<const T> q_grad,
+                MatrixView<const T> s, const Rounding& rounding, const MemoryDamage& damage)
+      : gradient_(gradient),
+        q_grad_(q_grad),
+        s_(s),
+        rounding_(rounding),
+        bits_(std::max(2, internal::weight_bits(s.rows * gradient.block.rows) - 2 * kBlockBits)),
+        of_q_(block_sums(q_grad, gradient.block.rows, kBlockBits)),
+        of_s_(block_sums(s, gradient.block.cols, kBlockBits)),
+        doubts_(s.rows, rounding, damage) {
+    const double largest =
+        internal::largest_whole(q_grad) * std::max(1.0, internal::largest_whole(s));
+    rounds_ = !(largest * double(s.cols) <= internal::exact_up_to(rounding));
+  }
+
+  void check_row(std::int64_t block_row) {
+    const BlockShape block = gradient_.block;
+    WeightedSum expected, got;
+    for (std::int64_t b = gradient_.row_begin[std::size_t(block_row)];
+         b < gradient_.row_begin[std::size_t(block_row) + 1]; ++b) {
+      const std::int64_t col = gradient_.col[std::size_t(b)];
+      const double weight = internal::weight_of(col, bits_);
+      expected.sum += weight * dot(&of_q_.rows(block_row, 0), &of_s_.rows(col, 0), s_.cols);
+      expected.squares += weight * weight * of_q_.squares[std::size_t(block_row)] *
+                          of_s_.squares[std::size_t(col)] / double(s_.cols);
+      for (std::int64_t i = 0; i < block.area(); ++i)
+        if (is_inside(block_row * block.rows + i / block.cols, col * block.cols + i % block.cols))
+          got.add(weight * internal::weight_of(i / block.cols, kBlockBits) *
+                  internal::weight_of(i % block.cols, kBlockBits) *
+                  double(gradient_.values[std::size_t(b * block.area() + i)]));
+    }
+    const double usual =
+        internal::usual_distance(double(s_.cols), expected.squares, got.squares, rounding_);
+    if (doubts_.compare(expected.sum, got.sum, rounds_ ? internal::kSuspicious * usual : 0))
+      recompute(block_row);
+  }
+
+  const Checksums& checksums() const { return doubts_.checksums(); }
+
+ private:
+  bool is_inside(std::int64_t row, std::int64_t col) const {
+    return row < q_grad_.rows && col < s_.rows;
+  }
+
+  void recompute(std::int64_t block_row) {
+    const std::int64_t begin = block_row * gradient_.block.rows;
+    for (std::int64_t row = begin; row < begin + gradient_.block.rows; ++row)
+      internal::for_each_in_row(gradient_, row, [&](std::size_t value, std::int64_t col) {
+        if (is_inside(row, col))
+          doubts_.recompute(gradient_.values[value],
+                            internal::compute_gradient<T>(q_grad_, row, s_, col), row, col);
+      });
+  }
+
+  const sparse::Csr<float>& gradient_;
+  MatrixView<const T> q_grad_, s_;
+  Rounding rounding_;
+  int bits_;
+  BlockSums of_q_, of_s_;
+  internal::Doubts doubts_;
+  bool rounds_ = true;
+};
+
+// Returns the distance between the rows of blocks that are compared.
+std::int64_t row_step(BlockShape block, GradientRows compared) {
+  constexpr std::int64_t kOneIn = 32;
+  return compared == GradientRows::All ? 1 : std::max<std::int64_t>(1, kOneIn / block.area());
+}
+
+}  // namespace
 
 template <class T>
 Checksums check_gradient(const sparse::Csr<float>& gradient, MatrixView<const T> q_grad,
-                         MatrixView<const T> s, const Rounding& rounding) {
-  const double largest = largest_whole(q_grad) * std::max(1.0, largest_whole(s));
-  const bool exact = largest * double(s.cols) <= exact_up_to(rounding);
-  Checksums checksums = exact ? compare_gradient<WholeSum>(gradient, q_grad, s, rounding)
-                              : compare_gradient<RealSum>(gradient, q_grad, s, rounding);
-  checksums.exact = exact;
-  return checksums;
+                         MatrixView<const T> s, const Rounding& rounding, GradientRows compared,
+                         const MemoryDamage& damage) {
+  GradientCheck<T> check(gradient, q_grad, s, rounding, damage);
+  const std::int64_t step = damage.slots > 0 ? 1 : row_step(gradient.block, compared);
+  for (std::int64_t block_row = 0; block_row < gradient.block_rows(); block_row += step)
+    check.check_row(block_row);
+  return check.checksums();
 }
 
-std::string to_string(const Checksums& c) {
-  if (c.ok() && c.exact) return fmt::format("ok: {} checksums, all exact", c.compared);
-  if (c.ok())
-    return fmt::format("ok: {} checksums, largest difference {:.2f} of its bound", c.compared,
-                       c.worst);
-  std::string text =
-      fmt::format("WRONG: {} of {} checksums", c.wrong_rows + c.wrong_cols, c.compared);
-  if (c.wrong_rows > 0) text += fmt::format("; {} rows, first {}", c.wrong_rows, c.first_wrong_row);
-  if (c.wrong_cols > 0)
-    text += fmt::format("; {} columns, first {}", c.wrong_cols, c.first_wrong_col);
-  return text;
-}
-
-void require_agreement(Pass pass, std::int64_t group, const Checksums& checksums) {
-  if (checksums.ok()) return;
-  throw Error(ErrorCode::CheckFailed,
-              fmt::format("self-check of {}, group {}: {}; results cannot be trusted, run it again",
-                          to_string(pass), group, to_string(checksums)));
-}
-
-void add_group(Pass pass, std::int64_t group, const Checksums& of_group, Checksums& all) {
-  if (group == 0) all = {};
-  all.exact = of_group.exact && (group == 0 || all.exact);
-  all.compared += of_group.compared;
-  all.wrong_rows += of_group.wrong_rows;
-  all.wrong_cols += of_group.wrong_cols;
-  all.worst = std::max(all.worst, of_group.worst);
-  if (of_group.ok()) return;
-  all.first_wrong_row = of_group.first_wrong_row;
-  all.first_wrong_col = of_group.first_wrong_col;
-  require_agreement(pass, group, of_group);
-}
-
-#define TESSERA_SELF_CHECK(T)                                                       \
-  template Checksums check_product(const sparse::Csr<float>&, MatrixView<const T>,  \
-                                   MatrixView<const T>, const Rounding&);           \
-  template Checksums check_gradient(const sparse::Csr<float>&, MatrixView<const T>, \
-                                    MatrixView<const T>, const Rounding&);
+#define TESSERA_SELF_CHECK(T)                                                                  \
+  template Checksums check_product(const sparse::Csr<float>&, MatrixView<const T>,             \
+                                   MatrixView<const T>, const Rounding&, const MemoryDamage&); \
+  template Checksums check_gradient(const sparse::Csr<float>&, MatrixView<const T>,            \
+                                    MatrixView<const T>, const Rounding&, GradientRows,        \
+                                    const MemoryDamage&);
 TESSERA_SELF_CHECK(float)
 TESSERA_SELF_CHECK(Half)
 TESSERA_SELF_CHECK(BFloat16)

@@ -10,50 +10,72 @@
 
 namespace tessera::verify {
 
-// The comparison of the results of a pass with checksums. A comparison of every result would cost
-// as much as the pass; instead, sums over rows and columns are compared. With checksum factors v
-// and w that differ from place to place,
-//   row x:     sum over z of v[z] * Q[x][z]
-//                = sum over y of R[x][y] * (sum over z of v[z] * S[y][z])
-//   column z:  sum over x of w[x] * Q[x][z]
-//                = sum over y of (sum over x of w[x] * R[x][y]) * S[y][z]
-// A wrong result changes the sums of its row and its column, which together give its place. A
-// result that is stored in the place of another is found too.
-//   exact      If weights and operands are whole numbers and no result can have been rounded (+1
-//              and -1 are such data), sums are taken modulo 2^64 with factors of 64 bits. Every
-//              change of a result is found, except with a chance of one in 2^64.
-//   otherwise  A sum is right if it is off by no more than the sum of the bounds of its results
-//              (verify.hpp) and the rounding of its own additions. A change that is smaller than
-//              the allowed rounding is not found. Sums that are not a number are wrong.
+// The check of the results of a pass, in two stages.
+//
+// The first stage looks for a reason to doubt. One is memory that changed during the pass, which a
+// machine with tiles reports (device::Engine::watch_memory). The other is a sum of results that
+// disagrees with the same sum of the operands: with random weights w of either sign,
+//   row x:   sum over z of w[z] * Q[x][z]
+//              = sum over y of R[x][y] * (sum over z of w[z] * S[y][z])
+// If weights and operands are whole numbers and no result can have been rounded (+1 and -1 are such
+// data), both sides must be equal. Otherwise they may differ by a few times the distance that
+// rounding usually causes for these values, which is far less than the sum of all bounds.
+//
+// The second stage computes the results in doubt in double, each with its own bound (verify.hpp):
+// those of a suspicious row, or all of them if memory changed. Only a result beyond its bound is
+// wrong, so right results never fail.
 struct Checksums {
-  bool exact = false;
-  std::int64_t compared = 0;  // rows and columns
+  bool exact = false;             // every sum was compared for equality
+  std::int64_t compared = 0;      // sums
+  std::int64_t recomputed = 0;    // results of the second stage
+  std::int64_t damaged = 0;       // slots of tile memory that changed between two steps
+  std::string first_damage = {};  // the first of them: "tile 3, \"partial sums\""
   std::int64_t wrong_rows = 0, wrong_cols = 0;
-  std::int64_t first_wrong_row = -1, first_wrong_col = -1;
-  double worst = 0;  // largest difference in units of its bound; exact: 0 or infinite
+  std::int64_t first_wrong_row = -1, first_wrong_col = -1;  // of the first wrong result
+  double worst = 0;  // largest difference: of a sum in units of what is suspicious, of a result
+                     // that was recomputed in units of its bound
 
   bool ok() const { return wrong_rows == 0 && wrong_cols == 0; }
   friend bool operator==(const Checksums&, const Checksums&) = default;
 };
 
+// Memory that changed during a pass, as a caller that watched it reports it to the check.
+struct MemoryDamage {
+  std::int64_t slots = 0;
+  std::string first = {};
+};
+
 // Checks that out [rows][z] = matrix * in [cols][z]. T is float, Half or BFloat16; values of the
 // matrix are rounded to T before they are used. The matrix may have more rows and columns than the
 // operands, as a layer in whole blocks has; these are skipped. O(values + (rows + cols) * z), a
-// small part of the product itself. Thread-safe.
+// small part of the product itself, and O(values * z) in double for results in doubt. Thread-safe.
 template <class T>
 Checksums check_product(const sparse::Csr<float>& matrix, MatrixView<const T> in,
-                        MatrixView<const T> out, const Rounding& rounding);
+                        MatrixView<const T> out, const Rounding& rounding,
+                        const MemoryDamage& damage = {});
+
+// The rows of blocks whose gradients check_gradient sums up. A place of its own needs a product of
+// its own for every z, so the sums of all elements take as many products as the pass.
+//   All     every row: a pass whose memory nobody watched
+//   Sample  one row in 32 for elements, one in 32 / area for blocks: a pass whose memory was
+//           watched, so that only an error in computing is left to find
+enum class GradientRows { All, Sample };
 
 // Checks that gradient(x, y) = sum over z of q_grad[x][z] * s[y][z] at every place of its pattern.
-// Every place and every z needs a product of its own, so the check takes as many products as the
-// pass. Only rows are compared. O(values * z). Thread-safe.
+// The sums are those of a row of blocks: with weights u, v of the rows and columns of a block,
+//   sum over blocks of w * (sum over i, j of u[i] * v[j] * gradient(i, j))
+//     = sum over blocks of w * sum over z of (sum over i of u[i] * q_grad[i][z])
+//                                          * (sum over j of v[j] * s[j][z])
+// O(blocks * z + (rows + cols) * z), blocks of the compared rows. Thread-safe.
 template <class T>
 Checksums check_gradient(const sparse::Csr<float>& gradient, MatrixView<const T> q_grad,
-                         MatrixView<const T> s, const Rounding& rounding);
+                         MatrixView<const T> s, const Rounding& rounding,
+                         GradientRows compared = GradientRows::All,
+                         const MemoryDamage& damage = {});
 
 // Returns the outcome as text: "ok: 272 checksums, all exact", "ok: 272 checksums, largest
-// difference 0.02 of its bound", or "WRONG: 2 of 272 checksums; 1 rows, first 17; 1 columns, first
-// 3".
+// difference 0.42 of its bound", or "WRONG: 2 rows, first 17; 1 columns, first 3; 768 results
+// recomputed". Damaged memory is named in either case.
 std::string to_string(const Checksums& checksums);
 
 // Throws Error{CheckFailed}, which names the pass and the group, unless checksums.ok().

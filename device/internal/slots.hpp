@@ -82,8 +82,15 @@ class Slots {
   // Returns the current phase; -1 before the first.
   int phase() const { return phase_; }
   std::int64_t tiles() const { return static_cast<std::int64_t>(tiles_.size()); }
+  std::int64_t count() const { return static_cast<std::int64_t>(slots_.size()); }
   bool has_memory(const Slot& slot) const {
     return slot.spec.kind == SlotKind::Owned || mode_ == ExchangeMode::Isolate;
+  }
+
+  // Returns true if vertices of the current step may write to the memory of this slot.
+  bool may_be_written(SlotId id) const {
+    const Slot& slot = (*this)[id];
+    return alive(slot) && has_memory(slot) && allowed(slot, Access::Write);
   }
 
   // Throws Error{Internal}, which names tile and slot, if the guard after a slot of this tile that

@@ -69,7 +69,10 @@ class BoundProgram {
 
   // Walks the tree on `engine`. Returns false if options.stop ended the run. Allocates nothing
   // itself.
-  bool run(device::Engine& engine, const RunOptions& options) const;
+  bool run(device::Engine& engine, const RunOptions& options);
+
+  // Returns the memory that changed during the last run, if it had a self_check and finished.
+  const device::Damage& damage() const { return damage_; }
 
  private:
   struct Walk;
@@ -86,6 +89,7 @@ class BoundProgram {
   std::vector<Action> actions_;
   std::vector<Question> questions_;
   std::vector<std::vector<device::Access>> access_;  // [node][buffer]
+  device::Damage damage_;
 };
 
 }  // namespace tessera::runtime::internal

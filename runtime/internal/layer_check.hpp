@@ -1,27 +1,36 @@
 #pragma once
 
+#include <initializer_list>
 #include <span>
 
 #include "tessera/base/matrix.hpp"
-#include "tessera/planner/plan.hpp"
+#include "tessera/device/engine.hpp"
 #include "tessera/runtime/internal/layer_weights.hpp"
 #include "tessera/sparse/formats.hpp"
 #include "tessera/verify/self_check.hpp"
 
 namespace tessera::runtime::internal {
 
+// What the check of a pass knows besides its operands and results.
+struct CheckFacts {
+  verify::Rounding rounding;
+  verify::MemoryDamage damage;
+};
+
+// Returns the damage of programs that ran one after the other for a pass.
+verify::MemoryDamage memory_damage(std::initializer_list<device::Damage> programs);
+
 // Runs verify::check_product on every group of a layer and collects the checksums of all groups in
 // `all`. Operands and results of all groups are stored one below the other. For GradA the weights
-// are transposed first. Throws Error{CheckFailed} with pass, group and place if sums do not agree.
+// are transposed first. Throws Error{CheckFailed} with pass, group and place if a result is wrong.
 template <class T>
 void check_layer_product(Pass pass, const LayerWeights& weights, MatrixView<const T> in,
-                         MatrixView<const T> out, const verify::Rounding& rounding,
-                         verify::Checksums& all);
+                         MatrixView<const T> out, const CheckFacts& facts, verify::Checksums& all);
 
-// Does the same with verify::check_gradient.
+// Does the same with verify::check_gradient. The memory of the pass was watched, so sums of a
+// sample of rows are compared.
 template <class T>
 void check_layer_gradient(std::span<const sparse::Csr<float>> gradients, MatrixView<const T> q_grad,
-                          MatrixView<const T> s, const verify::Rounding& rounding,
-                          verify::Checksums& all);
+                          MatrixView<const T> s, const CheckFacts& facts, verify::Checksums& all);
 
 }  // namespace tessera::runtime::internal

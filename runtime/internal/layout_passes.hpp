@@ -24,6 +24,13 @@ namespace tessera::runtime::internal {
 void check_operand(const char* name, std::int64_t rows, std::int64_t cols, const Problem& problem,
                    std::int64_t Dims::*side);
 
+// Values that a pass brought from another layout, in bucket order as BucketImage::values, and the
+// memory that changed on the way.
+struct MovedValues {
+  const std::byte* values = nullptr;
+  device::Damage damage;
+};
+
 // A layer whose passes share one layout of the weights: the buckets, and the programs of its
 // passes. FullyConnected has one of these, or two (transposed_layout.hpp).
 class LayoutPasses {
@@ -38,12 +45,11 @@ class LayoutPasses {
   const LayerWeights& weights() const { return weights_; }
   bool has(Pass pass) const;
 
-  // Runs Fwd or GradA, as the functions of FullyConnected that take RunOptions do. If `values` is
-  // not null, they are used instead of the values of weights(); they are in bucket order, as
-  // BucketImage::values.
+  // Runs Fwd or GradA, as the functions of FullyConnected that take RunOptions do. If `moved` is
+  // not null, its values are used instead of those of weights().
   template <class T>
   bool product(Pass pass, MatrixView<const T> in, MatrixView<T> out, const RunOptions& options,
-               device::Ledger& ledger, const std::byte* values = nullptr);
+               device::Ledger& ledger, const MovedValues* moved = nullptr);
 
   // Runs GradW.
   template <class T>

@@ -45,6 +45,9 @@ class RehomePass {
   // `ledger` is overwritten with the steps that ran, steps() of them in a full run.
   bool run(const std::byte* from, const RunOptions& options, device::Ledger& ledger);
   const std::byte* values() const;
+
+  // Returns the memory that changed during the last run, if it had a self_check and finished.
+  const device::Damage& damage() const;
   std::int64_t steps() const;
 
   // The size of the table of one tile, which stays in the tile's memory and is sent when the

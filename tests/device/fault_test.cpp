@@ -77,6 +77,44 @@ TEST_F(Faulty, ABitStaysFlippedAfterAStepOfControl) {
   EXPECT_EQ(std::ssize(engine_.ledger().steps), 2);
 }
 
+// A flip counts once, whichever step it comes before; a slot that nothing has written has no seal.
+TEST_F(Faulty, AWatchedProgramNoticesTheSlotThatChanged) {
+  const auto watched = [this](ExchangeMode mode, int flip_before) {
+    Engine engine(two_tiles(), mode, *executor_);
+    const SlotId loaded = engine.add_slot({TileId(0), "loaded", 3, 5, SlotKind::Landing});
+    const SlotId sums = engine.add_slot({TileId(1), "sums", 1, 4});
+    engine.seal();
+    std::vector<std::byte> host(15, std::byte{7});
+    engine.begin_program();
+    engine.watch_memory();
+    engine.load(loaded, {host.data(), 3, 5, 5});
+    const TileId tile(1);
+    for (int step = 0; step < 2; ++step)
+      engine.compute(Phase::Distribute, {&tile, 1}, [&](const Tile& at) {
+        if (step == flip_before) engine.view(loaded).data[14] ^= std::byte{64};
+        at.view(sums).data[step] = std::byte(step);
+        return Cycles(1);
+      });
+    if (flip_before == 2) engine.view(sums).data[3] ^= std::byte{1};
+    return engine.end_watch();
+  };
+  for (const ExchangeMode mode : {ExchangeMode::Share, ExchangeMode::Isolate}) {
+    EXPECT_EQ(watched(mode, -1).slots, 0);
+    for (const int step : {0, 1, 2}) {
+      const Damage damage = watched(mode, step);
+      EXPECT_EQ(damage.slots, 1) << step;
+      EXPECT_EQ(damage.slot, step == 2 ? "sums" : "loaded");
+      EXPECT_EQ(damage.tile, TileId(step == 2 ? 1 : 0));
+    }
+  }
+}
+
+TEST_F(Faulty, NoMemoryIsWatchedUnlessAskedFor) {
+  engine_.inject({TileId(1), 1, 3});
+  run();
+  EXPECT_EQ(engine_.end_watch().slots, 0);
+}
+
 TEST_F(Faulty, NothingIsStruckBehindTheLastByteOrTheLastStep) {
   for (const Fault& fault : {Fault{TileId(1), 0, 32}, Fault{TileId(1), 3, 0}}) {
     std::optional<Struck> struck;

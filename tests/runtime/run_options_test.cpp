@@ -73,6 +73,40 @@ TEST(Stop, EndsThePassBeforeTheNextStepAndLeavesTheLayerAsItWas) {
   }
 }
 
+// The rounds over the parts of z are a loop that a stop may leave in the middle.
+TEST(Stop, InsideARoundOfTheWeightGradientLeavesNothingForTheNextRun) {
+  LayerCase c = Running::c();
+  c.partition = {1, 2, 2, 2};
+  c.force_spills = true;
+  const auto executor = make_executor(1);
+  FullyConnected layer(c.problem(), c.plan(), c.machine(), device::ExchangeMode::Share, *executor);
+  ASSERT_FALSE(layer.set_weights(c.weights, {.force_spills = true}));
+  const Operands<float> in(c);
+  std::int64_t last_step = -1;  // before which the run is stopped; -1: never
+  device::Ledger ledger;
+  const auto gradient = [&](bool& finished) {
+    std::vector<sparse::Csr<float>> gradients(1);
+    std::stop_source source;
+    const RunOptions options{.stop = source.get_token(), .progress = [&](const Progress& at) {
+                               if (at.begun == last_step) source.request_stop();
+                             }};
+    finished = layer.grad_w<float>(in.q_grad.view(), in.s.view(), gradients, options, ledger);
+    return gradients[0].values;
+  };
+  bool finished = false;
+  const std::vector<float> expected = gradient(finished);
+  for (std::int64_t step = 0;; ++step) {
+    last_step = step;
+    gradient(finished);
+    if (finished) {
+      ASSERT_GT(step, 5) << "too few steps to stop in a round";
+      break;
+    }
+    last_step = -1;
+    EXPECT_EQ(gradient(finished), expected) << "after a stop before step " << step;
+  }
+}
+
 TEST(Stop, RequestedBeforehandRunsNothing) {
   Running run;
   std::stop_source source;

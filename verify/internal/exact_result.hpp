@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "tessera/base/matrix.hpp"
+#include "tessera/sparse/formats.hpp"
+#include "tessera/verify/verify.hpp"
+
+namespace tessera::verify::internal {
+
+// One result in double precision, with the figures that its bound (verify.hpp) needs.
+struct ExactResult {
+  double sum = 0, magnitude = 0;
+  std::int64_t terms = 0;
+  bool whole = true;  // all products are whole numbers
+
+  void add(double a, double b) {
+    const double product = a * b;
+    sum += product;
+    magnitude += std::abs(product);
+    whole = whole && product == std::trunc(product);
+    ++terms;
+  }
+
+  bool never_rounds(const Rounding& rounding) const {
+    return whole && magnitude * precision_of(rounding.sums).unit <= 1;
+  }
+
+  // Returns the error of `got` in units of the allowed one; infinite if a test for equality failed.
+  double excess(double got, const Rounding& rounding) const {
+    if (!never_rounds(rounding)) return std::abs(got - sum) / bound(rounding);
+    return got == rounded(rounding.result) ? 0 : std::numeric_limits<double>::infinity();
+  }
+
+ private:
+  double bound(const Rounding& rounding) const {
+    const Precision sums = precision_of(rounding.sums), result = precision_of(rounding.result);
+    const auto steps = static_cast<double>(terms + rounding.partials + 1);
+    const double error = (steps + 1) * sums.unit * magnitude + steps * sums.smallest;
+    return (1 + result.unit) * error + result.unit * std::abs(sum) + result.smallest;
+  }
+  double rounded(DataType type) const {
+    return with_type(type, [&](auto zero) { return double(float(decltype(zero)(float(sum)))); });
+  }
+};
+
+// Calls visit(index of the value, column) for the stored elements of a row.
+template <class Visit>
+void for_each_in_row(const sparse::Csr<float>& matrix, std::int64_t row, Visit&& visit) {
+  const BlockShape block = matrix.block;
+  const auto block_row = std::size_t(row / block.rows);
+  for (std::int64_t b = matrix.row_begin[block_row]; b < matrix.row_begin[block_row + 1]; ++b)
+    for (std::int64_t j = 0; j < block.cols; ++j)
+      visit(std::size_t(b * block.area() + row % block.rows * block.cols + j),
+            matrix.col[std::size_t(b)] * block.cols + j);
+}
+
+// Computes the results of one row of matrix * in; `exact` is overwritten with [z] results. Columns
+// of the matrix beyond the rows of `in` are skipped.
+template <class T>
+void compute_row(const sparse::Csr<float>& matrix, std::int64_t row, MatrixView<const T> in,
+                 std::vector<ExactResult>& exact) {
+  exact.assign(std::size_t(in.cols), {});
+  for_each_in_row(matrix, row, [&](std::size_t value, std::int64_t col) {
+    if (col >= in.rows) return;
+    const double r = double(float(T(matrix.values[value])));
+    for (std::int64_t z = 0; z < in.cols; ++z)
+      exact[std::size_t(z)].add(r, double(float(in(col, z))));
+  });
+}
+
+// Computes the gradient of one place: the product of two rows.
+template <class T>
+ExactResult compute_gradient(MatrixView<const T> q_grad, std::int64_t row, MatrixView<const T> s,
+                             std::int64_t col) {
+  ExactResult exact;
+  for (std::int64_t z = 0; z < s.cols; ++z)
+    exact.add(double(float(q_grad(row, z))), double(float(s(col, z))));
+  return exact;
+}
+
+}  // namespace tessera::verify::internal
