@@ -43,7 +43,7 @@ const std::int32_t* gallop(const std::int32_t* begin, const std::int32_t* end, s
     begin += step;
     step *= 2;
   }
-  return std::lower_bound(begin, std::min(begin + step + 1, end), col);
+  return std::lower_bound(begin, begin + std::min(step + 1, end - begin), col);
 }
 
 // Returns the position of the place in the matrix, or the position it would have there; not before

@@ -217,7 +217,7 @@ void RecordWriter<Word>::put_rows(const RecordRows& record) {
     put_word(element ? row.count : row.count - 1,
              element ? "the non-zeros of a row" : "the blocks of a row");
     for (std::int32_t left = row.count; left > 0; left -= run++->count) {
-      if (run + kAhead < end) prefetch_block(record.columns(run[kAhead]).data(), run[kAhead].count);
+      if (end - run > kAhead) prefetch_block(record.columns(run[kAhead]).data(), run[kAhead].count);
       put_columns(record, *run, scale);
     }
   }

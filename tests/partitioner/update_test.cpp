@@ -224,6 +224,20 @@ TEST(Update, EncodesAfreshWhereABucketIsFull) {
   EXPECT_EQ(fault_after(buckets, after), "");
 }
 
+TEST(Update, TakesTheLastBlockAwayAndBringsTheFirstOne) {
+  const auto executor = threads(1);
+  auto matrix = sparse::random_pattern(12, 12, {1, 1}, 0.0, kSeed);
+  TileGrid grid = grid_of(matrix, {1, 2, 2, 1});
+  grid.meta_words = 200, grid.blocks = 20;
+  Buckets buckets = *encode(matrix, grid).buckets;
+  const std::vector<PatternChange> changes = {{{}, {{7, 3}}}, {{{7, 3}}, {}}};
+  for (const PatternChange& change : changes) {
+    matrix = changed(matrix, change);
+    ASSERT_FALSE(update(buckets, matrix, change, *executor).misfit);
+    EXPECT_EQ(fault_after(buckets, matrix), "");
+  }
+}
+
 TEST(Update, SaysWhenTheMatrixIsNotTheChangedOne) {
   const auto before = test::draw({"##..", ".#.#"});
   const Buckets good =

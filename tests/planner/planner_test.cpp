@@ -121,7 +121,8 @@ TEST(Plan, NeverExceedsTheMemoryItWasGiven) {
   Problem p = layer({1, 4096, 4096, 4096}, {16, 16}, 1.0 / 16);
   p.partials_type = DataType::Half;
   const PlanResult result = plan(p, gc200());
-  if (result.has_plan) expect_sound(p, gc200(), {}, result.plan);
+  ASSERT_EQ(result.status, PlanStatus::Found) << result.reason;
+  expect_sound(p, gc200(), {}, result.plan);
   EXPECT_LE(result.memory_bound, gc200().tile_memory);
 }
 

@@ -83,6 +83,15 @@ TEST(Propagation, VisitsEveryPlaceNeededOnceByShiftsOfOne) {
   }
 }
 
+// A turn along y may begin anywhere, so the next x distance begins where the last one ended.
+TEST(Propagation, GoesOnAtTheYWhereTheLastXDistanceEnded) {
+  partitioner::Travel travel;
+  travel.y_end = {4, 4, 4};
+  const auto steps = propagation_steps(travel, {1, 3, 4, 1}, Served::AllOfZ);
+  EXPECT_EQ(steps.size(), 11u);  // every place but home by one shift each
+  for (const PropagationStep& step : steps) EXPECT_TRUE(step.compute);
+}
+
 TEST(Propagation, ReturnsHomeFromAnywhere) {
   const Dims splits{1, 3, 4, 2};
   for (std::int64_t x = 0; x < 3; ++x)

@@ -1,0 +1,141 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <vector>
+
+#include "tessera/base/random.hpp"
+#include "tessera/codelets/work_split.hpp"
+#include "tessera/planner/internal/planner_search.hpp"
+#include "tessera/planner/internal/tile_load.hpp"
+
+// The planned load of the fullest cell and of the slowest worker, against drawn patterns.
+namespace tessera::planner::internal {
+namespace {
+
+// A pattern of single elements: [row][column].
+using Drawing = std::vector<std::vector<bool>>;
+
+// Draws bands of rows that differ in density by a factor of up to four.
+Drawing uneven_drawing(std::int64_t rows, std::int64_t cols, Random& random) {
+  Drawing drawing(static_cast<std::size_t>(rows),
+                  std::vector<bool>(static_cast<std::size_t>(cols)));
+  double density = 0;
+  for (std::size_t r = 0; r < drawing.size(); ++r) {
+    if (r % 16 == 0) density = 0.05 + 0.15 * random.unit();
+    for (std::size_t c = 0; c < drawing[r].size(); ++c) drawing[r][c] = random.unit() < density;
+  }
+  return drawing;
+}
+
+// Returns the statistics of a drawing, with a map of bins of `side` x `side`.
+PatternStats stats_of(const Drawing& drawing, std::int64_t side) {
+  const std::size_t rows = drawing.size(), cols = drawing.front().size();
+  PatternStats stats{
+      {1, 1}, std::vector<std::int32_t>(rows), std::vector<std::int32_t>(cols), {side, side}, {}};
+  const std::int64_t width = stats.bin_cols() + 1;
+  stats.before.assign(std::size_t((stats.bin_rows() + 1) * width), 0);
+  for (std::size_t r = 0; r < rows; ++r)
+    for (std::size_t c = 0; c < cols; ++c) {
+      if (!drawing[r][c]) continue;
+      ++stats.row_counts[r];
+      ++stats.col_counts[c];
+      for (std::int64_t i = std::int64_t(r) / side + 1; i <= stats.bin_rows(); ++i)
+        for (std::int64_t j = std::int64_t(c) / side + 1; j < width; ++j)
+          ++stats.before[std::size_t(i * width + j)];
+    }
+  return stats;
+}
+
+std::int64_t fullest_cell(const Drawing& drawing, Dims parts) {
+  std::int64_t fullest = 0;
+  for (std::int64_t x = 0; x < parts.x; ++x)
+    for (std::int64_t y = 0; y < parts.y; ++y) {
+      const Range rows = share_of(std::ssize(drawing), 1, parts.x, x);
+      const Range cols = share_of(std::ssize(drawing.front()), 1, parts.y, y);
+      std::int64_t count = 0;
+      for (std::int64_t r = rows.begin; r < rows.end; ++r)
+        for (std::int64_t c = cols.begin; c < cols.end; ++c)
+          count += drawing[std::size_t(r)][std::size_t(c)];
+      fullest = std::max(fullest, count);
+    }
+  return fullest;
+}
+
+// The cuts lie inside of bins, so the map alone does not tell how much a cell holds.
+TEST(BucketSize, HoldsTheFullestCellOfAKnownPattern) {
+  Problem problem;
+  problem.size = {1, 96, 96, 4};
+  problem.density = 0.1;
+  Options options;
+  options.meta_info_bucket_oversize_proportion = 0;
+  const device::Machine machine = device::machine_preset("gc200");
+  const Candidate candidate = candidates(problem, machine, options).front();
+  Random random(5);
+  int exceeded = 0, cuts = 0;
+  for (int round = 0; round < 20; ++round) {
+    const Drawing drawing = uneven_drawing(96, 96, random);
+    const PatternSize pattern = pattern_size(stats_of(drawing, 16), {1, 1});
+    const Case c = make_case(problem, machine, options, candidate, &pattern);
+    for (const Dims parts : {Dims{1, 5, 5, 1}, {1, 8, 5, 1}, {1, 5, 8, 1}, {1, 10, 10, 1}}) {
+      ++cuts;
+      exceeded += bucket_size(c, make_cut(c, parts)).blocks < fullest_cell(drawing, parts);
+    }
+  }
+  EXPECT_EQ(exceeded, 0) << "of " << cuts;
+}
+
+// Returns the cycles of a record whose rows are divided between workers as the encoder does it.
+std::int64_t drawn_cycles(const codelets::MatMulKernel& kernel, std::vector<std::int64_t> rows,
+                          std::int64_t z, std::int64_t z_grain) {
+  std::erase(rows, 0);
+  std::sort(rows.begin(), rows.end(), std::greater<>());
+  std::int64_t slowest = 0, start = 0;
+  for (const codelets::WorkShare& share :
+       codelets::split_between_workers(std::ssize(rows), z, kernel.workers, rows)) {
+    const auto cycles = codelets::worker_cycles(kernel, share.cols.size() * z_grain);
+    const std::int64_t nonzeros = std::accumulate(rows.begin() + share.rows.begin,
+                                                  rows.begin() + share.rows.end, std::int64_t{0});
+    slowest = std::max(slowest, cycles(share.rows.size(), nonzeros).value - cycles.start);
+    start = cycles.start;
+  }
+  return kernel.workers * (start + slowest);
+}
+
+std::vector<std::int64_t> draw_rows(std::int64_t rows, std::int64_t cols, double density,
+                                    Random& random) {
+  std::vector<std::int64_t> counts(std::size_t(rows), 0);
+  for (std::int64_t& count : counts)
+    for (std::int64_t c = 0; c < cols; ++c) count += random.unit() < density;
+  return counts;
+}
+
+struct Cell {
+  std::int64_t rows, cols;
+  double density;
+};
+
+TEST(WorkersCycles, AreThoseOfTheSlowestWorkerOfADrawnCell) {
+  constexpr int kDraws = 60;
+  constexpr std::int64_t kZ = 2, kGrain = 4;
+  const codelets::MatMulKernel kernel{.method = codelets::Method::ElementFwd, .workers = 6};
+  Random random(23);
+  for (const Cell cell :
+       {Cell{200, 40, 0.1}, {64, 64, 0.1}, {40, 300, 0.1}, {30, 200, 0.3}, {300, 20, 0.05}}) {
+    std::int64_t sum = 0;
+    for (int draw = 0; draw < kDraws; ++draw)
+      sum +=
+          drawn_cycles(kernel, draw_rows(cell.rows, cell.cols, cell.density, random), kZ, kGrain);
+    const Scatter scatter{.places = cell.rows * cell.cols, .density = cell.density};
+    const TileLoad load = cell_load({1, cell.rows, cell.cols, kZ},
+                                    double(cell.rows * cell.cols) * cell.density, scatter);
+    const std::int64_t planned = workers_cycles({kernel, load, 1, kZ, kGrain});
+    const double drawn = double(sum) / kDraws;
+    EXPECT_NEAR(double(planned) / drawn, 1, 0.04)
+        << cell.rows << " x " << cell.cols << " at density " << cell.density;
+  }
+}
+
+}  // namespace
+}  // namespace tessera::planner::internal
