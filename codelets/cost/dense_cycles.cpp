@@ -4,6 +4,7 @@
 #include <array>
 
 #include "tessera/base/int_math.hpp"
+#include "tessera/codelets/cost/vector_cycles.hpp"
 
 namespace tessera::codelets {
 namespace {
@@ -54,6 +55,14 @@ Cycles dense_cycles(const DenseKernel& kernel, const DenseWork& work) {
   return Cycles(start + groups * (first_group + tile_cycles(kernel, work.field, true)) +
                 (depths - 1) *
                     (per_depth + groups * (25 + load + tile_cycles(kernel, work.field, false))));
+}
+
+Cycles dense_reorder_cycles(const DenseKernel& kernel, std::int64_t lines, std::int64_t across,
+                            bool transposed) {
+  if (!transposed) return copy_cycles(lines * across * bytes_of(kernel.data_type), kernel.workers);
+  const std::int64_t side = kernel.depth();
+  return transpose_blocks_cycles(ceil_div(lines, side) * ceil_div(across, side), {side, side},
+                                 kernel.data_type, kernel.workers);
 }
 
 }  // namespace tessera::codelets

@@ -34,4 +34,9 @@ struct DenseWork {
 /// there is no work. Pure and O(1). The source is PopLibs' estimate of its 1x1 convolution vertex.
 Cycles dense_cycles(const DenseKernel& kernel, const DenseWork& work);
 
+/// Returns the cycles of writing a slice of an operand again in the order of the kernel: a copy
+/// with the data path, or a transposition in squares of depth(). `lines` and `across` are elements.
+Cycles dense_reorder_cycles(const DenseKernel& kernel, std::int64_t lines, std::int64_t across,
+                            bool transposed);
+
 }  // namespace tessera::codelets

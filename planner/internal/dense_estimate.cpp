@@ -64,20 +64,38 @@ std::int64_t receive_cycles(const device::Machine& machine, const Slices& slices
 }
 
 std::int64_t reorder_cycles(const DenseCase& c, const OperandSlice& slice) {
-  const std::int64_t workers = c.machine.workers;
   if (!slice.is_reordered()) return 0;
-  if (!slice.transposed) return codelets::copy_cycles(slice.bytes, workers).value;
-  const std::int64_t side = c.kernel.depth();
   const std::int64_t across = slice.line_bytes / c.data_bytes();
-  const std::int64_t blocks = ceil_div(slice.lines, side) * ceil_div(across, side);
-  return codelets::transpose_blocks_cycles(blocks, {side, side}, c.kernel.data_type, workers).value;
+  return codelets::dense_reorder_cycles(c.kernel, slice.lines, across, slice.transposed).value;
 }
 
-std::int64_t multiply_cycles(const DenseCase& c, const DenseCut& cut, const ProductShape& tile) {
+// Returns the cycles of the slowest tile. The kernel takes longer for two rows of a worker than for
+// three, so the smallest tile may be the slowest.
+std::int64_t multiply_cycles(const DenseCase& c, const DenseCut& cut, const ProductShape& tile,
+                             const ProductShape& smallest) {
   const bool right = cut.weights == Side::Right;
-  const codelets::DenseWork work{right ? tile.rows : tile.columns, tile.inner,
-                                 right ? tile.columns : tile.rows};
-  return codelets::dense_cycles(c.kernel, work).value;
+  const auto cycles = [&](std::int64_t field) {
+    return codelets::dense_cycles(c.kernel, {field, tile.inner, right ? tile.columns : tile.rows});
+  };
+  return std::max(cycles(right ? tile.rows : tile.columns),
+                  cycles(right ? smallest.rows : smallest.columns))
+      .value;
+}
+
+// Returns the cycles of the slowest tile. A remainder of a vector costs an addition of its own, so
+// a smaller share may take longer.
+std::int64_t reduce_cycles(const DenseCase& c, std::int64_t depth, const ProductShape& tile,
+                           const ProductShape& smallest) {
+  Cycles most;
+  for (const std::int64_t rows : {tile.rows, smallest.rows})
+    for (const std::int64_t columns : {tile.columns, smallest.columns})
+      for (const std::int64_t i : {std::int64_t{0}, depth - 1}) {
+        const std::int64_t share = share_of(rows * columns, 1, depth, i).size();
+        if (share == 0) continue;
+        most = std::max(most, codelets::reduce_cycles(share, depth, c.kernel.partials_type,
+                                                      c.kernel.data_type, c.machine.workers));
+      }
+  return most.value;
 }
 
 // The addition of the partial sums of the tiles along the inner dimension.
@@ -86,7 +104,8 @@ struct Sums {
   std::int64_t partials = 0, others = 0, result = 0;  // bytes
 };
 
-Sums sums_of(const DenseCase& c, const DenseCut& cut, const ProductShape& tile) {
+Sums sums_of(const DenseCase& c, const DenseCut& cut, const ProductShape& tile,
+             const ProductShape& smallest) {
   const std::int64_t elements = tile.rows * tile.columns, depth = cut.parts.inner;
   const DataType from = c.kernel.partials_type, to = c.kernel.data_type;
   const std::int64_t workers = c.machine.workers;
@@ -102,7 +121,7 @@ Sums sums_of(const DenseCase& c, const DenseCut& cut, const ProductShape& tile) 
   sums.result = share * c.data_bytes();
   sums.exchange = others * c.machine.receive_start.value +
                   ceil_div(sums.others, c.machine.exchange_bytes_per_cycle);
-  sums.compute = codelets::reduce_cycles(share, depth, from, to, workers).value;
+  sums.compute = reduce_cycles(c, depth, tile, smallest);
   return sums;
 }
 
@@ -121,21 +140,28 @@ ProductShape dense_grain(const codelets::DenseKernel& kernel, Side weights) {
   return {right ? 1 : kernel.units, kernel.depth(), right ? kernel.units : 1};
 }
 
-ProductShape dense_tile(const DenseCase& c, const DenseCut& cut) {
+namespace {
+
+// Returns the sizes of the tile of a round that has the first or the last share of every dimension.
+ProductShape tile_of(const DenseCase& c, const DenseCut& cut, bool last) {
   const ProductShape grain = dense_grain(c.kernel, cut.weights);
-  const auto largest = [](std::int64_t size, std::int64_t rounds, std::int64_t g, std::int64_t n) {
-    return share_of(ceil_div(size, rounds), g, n, 0).size();
+  const auto share = [last](std::int64_t size, std::int64_t rounds, std::int64_t g,
+                            std::int64_t parts) {
+    return share_of(ceil_div(size, rounds), g, parts, last ? parts - 1 : 0).size();
   };
   const ProductShape& size = c.product.size;
-  return {largest(size.rows, cut.rounds.rows, grain.rows, cut.parts.rows),
-          largest(size.inner, 1, grain.inner, cut.parts.inner),
-          largest(size.columns, cut.rounds.columns, grain.columns, cut.parts.columns)};
+  return {share(size.rows, cut.rounds.rows, grain.rows, cut.parts.rows),
+          share(size.inner, 1, grain.inner, cut.parts.inner),
+          share(size.columns, cut.rounds.columns, grain.columns, cut.parts.columns)};
 }
 
+}  // namespace
+
 DenseEstimate dense_estimate(const DenseCase& c, const DenseCut& cut) {
-  const ProductShape tile = dense_tile(c, cut);
+  const ProductShape tile = tile_of(c, cut, /*last=*/false);
+  const ProductShape smallest = tile_of(c, cut, /*last=*/true);
   const Slices s = slices_of(c, cut, tile);
-  const Sums sums = sums_of(c, cut, tile);
+  const Sums sums = sums_of(c, cut, tile, smallest);
   const std::int64_t arrived = s.left.bytes + s.right.bytes;
   const std::int64_t ordered = s.left.ordered_bytes() + s.right.ordered_bytes();
   const std::int64_t rounds = cut.rounds.product();
@@ -144,7 +170,7 @@ DenseEstimate dense_estimate(const DenseCase& c, const DenseCut& cut) {
   e.steps = {
       {{Term::ExchangeOperands, rounds * receive_cycles(c.machine, s), arrived},
        {Term::RearrangeOperands, rounds * reorder, arrived + ordered},
-       {Term::Multiply, rounds * multiply_cycles(c, cut, tile), arrived + sums.partials},
+       {Term::Multiply, rounds * multiply_cycles(c, cut, tile, smallest), arrived + sums.partials},
        {Term::ExchangeSums, rounds * sums.exchange, sums.partials + sums.others},
        {Term::ReduceSums, rounds * sums.compute, sums.partials + sums.others + sums.result},
        {Term::BarriersAndLaunches, waiting_cycles(c.machine, counts_of(form_of(c, cut))), 0}}};

@@ -41,9 +41,7 @@ struct DenseEstimate {
 // the columns that the units hold at a time.
 ProductShape dense_grain(const codelets::DenseKernel& kernel, Side weights);
 
-// Returns the sizes of the largest tile of a round.
-ProductShape dense_tile(const DenseCase& c, const DenseCut& cut);
-
+// Returns the cost of one cut. Rounds are priced as if all were as large as the first.
 DenseEstimate dense_estimate(const DenseCase& c, const DenseCut& cut);
 
 }  // namespace tessera::planner::internal

@@ -37,7 +37,7 @@ bool is_dense_table(std::string_view text, std::string_view name);
 /// legal range.
 std::vector<DensePoint> read_dense_points(std::string_view text, std::string_view name);
 
-/// Plans every point on a machine. A run has exactly the cycles of its plan.
+/// Plans every point on a machine. runtime::DensePass runs such a plan in the planned cycles.
 std::vector<PlannedDense> plan_points(const std::vector<DensePoint>& points,
                                       const device::Machine& machine);
 

@@ -1,0 +1,261 @@
+#include "tessera/runtime/dense_pass.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "tessera/base/error.hpp"
+#include "tessera/codelets/dense.hpp"
+#include "tessera/runtime/internal/dense_state.hpp"
+#include "tessera/runtime/internal/visit.hpp"
+
+namespace tessera::runtime {
+
+using device::ByteRows;
+using internal::DenseSlice;
+using planner::Side;
+
+namespace {
+
+const planner::DensePassPlan& plan_of(const planner::DensePlan& layer, Pass pass) {
+  const planner::DensePassPlan* plan = layer.find(pass);
+  if (plan == nullptr)
+    throw Error(
+        ErrorCode::InvalidArgument,
+        fmt::format("the dense plan has no {}; plan a problem with that pass", to_string(pass)));
+  return *plan;
+}
+
+// Returns the bytes of a slice in the caller's array.
+ByteRows part_of(ByteRows array, const DenseSlice& slice, std::int64_t group, std::int64_t bytes) {
+  const std::int64_t first = group * slice.all_lines + slice.lines.begin;
+  ByteRows part = array.sub({first, first + slice.lines.size()});
+  part.data += slice.across.begin * bytes;
+  part.row_bytes = slice.across.size() * bytes;
+  return part;
+}
+
+// Writes rows in the order of the kernel: without gaps, transposed if the slice is.
+void write_in_order(const ByteRows& from, const DenseSlice& slice, std::int64_t bytes,
+                    std::byte* to) {
+  const std::int64_t across = slice.across.size();
+  for (std::int64_t line = 0; line < from.rows; ++line) {
+    const std::byte* row = from.data + line * from.stride;
+    if (!slice.transposed) {
+      std::memcpy(to + line * from.row_bytes, row, std::size_t(from.row_bytes));
+      continue;
+    }
+    for (std::int64_t i = 0; i < across; ++i)
+      std::memcpy(to + (i * from.rows + line) * bytes, row + i * bytes, std::size_t(bytes));
+  }
+}
+
+void check_size(const char* name, const ByteRows& array, std::int64_t rows,
+                std::int64_t row_bytes) {
+  if (array.rows == rows && array.row_bytes == row_bytes) return;
+  throw Error(ErrorCode::InvalidArgument,
+              fmt::format("{} has {} rows of {} bytes; the plan has {} rows of {} bytes", name,
+                          array.rows, array.row_bytes, rows, row_bytes));
+}
+
+}  // namespace
+
+DensePass::State::State(const planner::DensePlan& layer, const planner::DensePassPlan& pass,
+                        const device::Machine& machine, device::ExchangeMode mode,
+                        Executor& executor)
+    : plan(pass),
+      kernel(planner::dense_kernel(machine, layer.data_type, layer.partials_type)),
+      bound("dense " + to_string(pass.product.pass)),
+      engine(machine, mode, executor),
+      map({layer.groups, pass.parts.rows, pass.parts.inner, pass.parts.columns},
+          pass.neighbours == Side::Right ? TileOrder::Yzx : TileOrder::Xyz),
+      all(map.all()) {
+  for (std::int64_t rows = 0; rows < plan.rounds.rows; ++rows)
+    for (std::int64_t columns = 0; columns < plan.rounds.columns; ++columns)
+      rounds.emplace_back(rows, columns,
+                          internal::Reduction(plan.parts.inner, kernel.partials_type, type()));
+  declare();
+  bound.check_steps(planner::dense_form(plan, layer, machine));
+  bound.finish();
+  add_slots();
+}
+
+void DensePass::State::seal() {
+  bound.seal(engine);
+  for (Round& round : rounds) {
+    round.reduction.prepare(bound, engine);
+    round.exchange = engine.prepare(gathers(round));
+    bound.set_moves(round.exchange_node, round.exchange.moved);
+  }
+}
+
+namespace {
+
+// Returns part i of round `number` of a dimension.
+Range part_of_round(std::int64_t size, std::int64_t rounds, std::int64_t number, std::int64_t grain,
+                    std::int64_t parts, std::int64_t i) {
+  const Range round = share_of(size, 1, rounds, number);
+  const Range part = share_of(round.size(), grain, parts, i);
+  return {round.begin + part.begin, round.begin + part.end};
+}
+
+}  // namespace
+
+Range DensePass::State::rows_of(const Round& round, Cell c) const {
+  return part_of_round(plan.product.size.rows, plan.rounds.rows, round.rows, plan.grain.rows,
+                       plan.parts.rows, c.x);
+}
+
+Range DensePass::State::inner_of(Cell c) const {
+  return share_of(plan.product.size.inner, plan.grain.inner, plan.parts.inner, c.y);
+}
+
+Range DensePass::State::columns_of(const Round& round, Cell c) const {
+  return part_of_round(plan.product.size.columns, plan.rounds.columns, round.columns,
+                       plan.grain.columns, plan.parts.columns, c.z);
+}
+
+DenseSlice DensePass::State::left_of(const Round& round, Cell c) const {
+  const bool transposed = plan.product.left_transposed;
+  DenseSlice slice{rows_of(round, c),
+                   inner_of(c),
+                   plan.product.size.rows,
+                   plan.parts.columns,
+                   c.z,
+                   transposed,
+                   transposed || plan.weights == Side::Right};
+  if (transposed) {
+    std::swap(slice.lines, slice.across);
+    slice.all_lines = plan.product.size.inner;
+  }
+  return slice;
+}
+
+DenseSlice DensePass::State::right_of(const Round& round, Cell c) const {
+  const bool transposed = plan.product.right_transposed;
+  DenseSlice slice{inner_of(c),
+                   columns_of(round, c),
+                   plan.product.size.inner,
+                   plan.parts.rows,
+                   c.x,
+                   transposed,
+                   transposed || plan.weights == Side::Left};
+  if (transposed) {
+    std::swap(slice.lines, slice.across);
+    slice.all_lines = plan.product.size.columns;
+  }
+  return slice;
+}
+
+void DensePass::State::load() {
+  const auto load_share = [this](device::SlotId slot, const DenseSlice& slice, const ByteRows& from,
+                                 std::int64_t group) {
+    if (slice.empty()) return;
+    const Range share = share_of(slice.lines.size(), 1, slice.takers, slice.taker);
+    engine.load(slot, part_of(from, slice, group, bytes()).sub(share));
+  };
+  for (const TileId tile : all) {
+    const Cell c = map.cell(tile);
+    const auto t = std::size_t(tile.value);
+    for (const Round& round : rounds) {
+      if (round.columns == 0)
+        load_share(left_homes[std::size_t(round.rows)][t], left_of(round, c), arrays.left, c.g);
+      if (round.rows == 0)
+        load_share(right_homes[std::size_t(round.columns)][t], right_of(round, c), arrays.right,
+                   c.g);
+    }
+  }
+}
+
+void DensePass::State::rearrange(const Round& round) {
+  engine.compute(Phase::Rearrange, all, [&](const device::Tile& tile) {
+    const Cell c = map.cell(tile.id());
+    Cycles cycles;
+    const auto reorder = [&](const OperandSlots& slots, const DenseSlice& slice) {
+      if (!slice.reordered || slice.empty()) return;
+      const auto t = std::size_t(tile.id().value);
+      write_in_order(tile.view(slots.arrived[t]), slice, bytes(), tile.view(slots.ordered[t]).data);
+      cycles += codelets::dense_reorder_cycles(kernel, slice.lines.size(), slice.across.size(),
+                                               slice.transposed);
+    };
+    reorder(round.left, left_of(round, c));
+    reorder(round.right, right_of(round, c));
+    return cycles;
+  });
+}
+
+void DensePass::State::multiply(const Round& round) {
+  engine.compute(Phase::Distribute, all, [&](const device::Tile& tile) {
+    const Cell c = map.cell(tile.id());
+    const auto t = std::size_t(tile.id().value);
+    const DenseSlice left = left_of(round, c), right = right_of(round, c);
+    if (left.empty() || right.empty()) return Cycles();
+    const auto operand = [&](const OperandSlots& slots, const DenseSlice& slice) {
+      return internal::operand(tile.view(slice.reordered ? slots.ordered[t] : slots.arrived[t]),
+                               bytes());
+    };
+    const std::int64_t columns = columns_of(round, c).size(), rows = rows_of(round, c).size();
+    codelets::multiply_dense({operand(round.left, left),
+                              operand(round.right, right),
+                              {tile.view(round.partial[t]).data, rows, columns, columns}},
+                             type(), kernel.partials_type);
+    const bool is_field = plan.weights == Side::Right;
+    return codelets::dense_cycles(
+        kernel, {is_field ? rows : columns, inner_of(c).size(), is_field ? columns : rows});
+  });
+}
+
+void DensePass::State::collect() const {
+  for (const Round& round : rounds) collect_round(round);
+}
+
+void DensePass::State::collect_round(const Round& round) const {
+  for (const internal::ReducedShare& share : round.reduction.shares()) {
+    const Cell c = map.cell(share.tile);
+    const Range columns = columns_of(round, c);
+    const std::int64_t first = c.g * plan.product.size.rows + rows_of(round, c).begin;
+    const std::byte* from = engine.view(share.slot).data;
+    for (std::int64_t e = share.elements.begin; e < share.elements.end;) {
+      const std::int64_t row = e / columns.size(), column = e % columns.size();
+      const std::int64_t run = std::min(columns.size() - column, share.elements.end - e);
+      std::memcpy(
+          arrays.out.data + (first + row) * arrays.out.stride + (columns.begin + column) * bytes(),
+          from, std::size_t(run * bytes()));
+      from += run * bytes();
+      e += run;
+    }
+  }
+}
+
+DensePass::DensePass(const planner::DensePlan& plan, Pass pass, const device::Machine& machine,
+                     device::ExchangeMode mode, Executor& executor)
+    : state_(std::make_unique<State>(plan, plan_of(plan, pass), machine, mode, executor)) {
+  state_->seal();
+}
+DensePass::~DensePass() = default;
+DensePass::DensePass(DensePass&&) noexcept = default;
+
+device::MemoryUse DensePass::memory() const { return state_->bound.memory(state_->engine); }
+const Program& DensePass::program() const { return state_->bound.program(); }
+
+bool DensePass::run(const DenseArrays& arrays, const RunOptions& options, device::Ledger& ledger) {
+  if (options.self_check != nullptr)
+    throw Error(ErrorCode::InvalidArgument, "a dense pass has no self-check; leave it out");
+  const planner::PassProduct& product = state_->plan.product;
+  const auto [rows, inner, columns] = product.size;
+  const std::int64_t groups = state_->map.splits().g, bytes = state_->bytes();
+  check_size("the left operand", arrays.left, groups * (product.left_transposed ? inner : rows),
+             bytes * (product.left_transposed ? rows : inner));
+  check_size("the right operand", arrays.right,
+             groups * (product.right_transposed ? columns : inner),
+             bytes * (product.right_transposed ? inner : columns));
+  check_size("the result", arrays.out, groups * rows, bytes * columns);
+  state_->arrays = arrays;
+  const bool finished = state_->bound.run(state_->engine, options);
+  ledger = state_->engine.ledger();
+  return finished;
+}
+
+}  // namespace tessera::runtime

@@ -1,0 +1,148 @@
+#include "tessera/runtime/internal/dense_state.hpp"
+
+namespace tessera::runtime {
+
+using device::Gather;
+using device::SlotId;
+using device::SlotKind;
+using internal::DenseSlice;
+
+void DensePass::State::declare() {
+  left_home = bound.add_buffer("left share", /*resident=*/true);
+  right_home = bound.add_buffer("right share", /*resident=*/true);
+  bound.step(NodeKind::Load, {}, {{}, {left_home, right_home}}, [this] { load(); });
+  for (Round& round : rounds) declare_round(round);
+  internal::Uses results;
+  for (const Round& round : rounds) results.reads.push_back(round.reduction.result());
+  bound.step(NodeKind::Collect, {}, results, [this] { collect(); });
+}
+
+void DensePass::State::declare_round(Round& round) {
+  OperandSlots &left = round.left, &right = round.right;
+  left.arrived_buffer = bound.add_buffer("left operand");
+  right.arrived_buffer = bound.add_buffer("right operand");
+  round.partial_buffer = bound.add_buffer("partial sums");
+  round.exchange_node =
+      bound.step(NodeKind::Exchange, Phase::PreArrange,
+                 {{left_home, right_home}, {left.arrived_buffer, right.arrived_buffer}},
+                 [this, &round] { engine.exchange(Phase::PreArrange, round.exchange); });
+
+  internal::Uses reordered, multiplied{{}, {round.partial_buffer}};
+  const auto use = [&](OperandSlots& slots, const DenseSlice& slice, const char* name) {
+    if (slice.reordered) {
+      slots.ordered_buffer = bound.add_buffer(name);
+      reordered.reads.push_back(slots.arrived_buffer);
+      reordered.writes.push_back(slots.ordered_buffer);
+    }
+    multiplied.reads.push_back(slice.reordered ? slots.ordered_buffer : slots.arrived_buffer);
+  };
+  use(left, left_of(round, {}), "left operand in order");
+  use(right, right_of(round, {}), "right operand in order");
+  bound.step(
+      NodeKind::Compute, Phase::Rearrange, reordered, [this, &round] { rearrange(round); },
+      map.tiles());
+  bound.step(
+      NodeKind::Compute, Phase::Distribute, multiplied, [this, &round] { multiply(round); },
+      map.tiles());
+  round.reduction.declare(bound, engine, round.partial_buffer);
+}
+
+void DensePass::State::add_slots() {
+  const auto add_homes = [this](BufferId buffer, auto& homes, std::int64_t ranges, auto slice_of) {
+    for (std::int64_t i = 0; i < ranges; ++i) {
+      std::vector<SlotId>& slots = homes.emplace_back();
+      for (const TileId tile : all) {
+        const DenseSlice slice = slice_of(i, map.cell(tile));
+        const std::int64_t lines =
+            share_of(slice.lines.size(), 1, slice.takers, slice.taker).size();
+        slots.push_back(
+            engine.add_slot(bound.slot(buffer, tile, lines, slice.across.size() * bytes())));
+      }
+    }
+  };
+  const internal::Reduction none(1, type(), type());
+  add_homes(left_home, left_homes, plan.rounds.rows,
+            [&](std::int64_t i, Cell c) { return left_of(Round(i, 0, none), c); });
+  add_homes(right_home, right_homes, plan.rounds.columns,
+            [&](std::int64_t i, Cell c) { return right_of(Round(0, i, none), c); });
+  for (Round& round : rounds) add_round_slots(round);
+}
+
+void DensePass::State::add_round_slots(Round& round) {
+  for (const TileId tile : all) {
+    const Cell c = map.cell(tile);
+    add_operand_slots(round.left, left_of(round, c), tile);
+    add_operand_slots(round.right, right_of(round, c), tile);
+    // Rows of one element, because the reduction cuts the partials at any element.
+    const std::int64_t elements = rows_of(round, c).size() * columns_of(round, c).size();
+    round.partial.push_back(engine.add_slot(bound.slot(
+        round.partial_buffer, tile, elements, bytes_of(kernel.partials_type), SlotKind::Owned)));
+  }
+  round.reduction.add_slots(bound, engine, columns(round));
+}
+
+void DensePass::State::add_operand_slots(OperandSlots& slots, const DenseSlice& slice,
+                                         TileId tile) {
+  const std::int64_t lines = slice.lines.size(), across = slice.across.size();
+  slots.arrived.push_back(
+      engine.add_slot(bound.slot(slots.arrived_buffer, tile, lines, across * bytes())));
+  if (!slice.reordered) return;
+  const std::int64_t rows = slice.transposed ? across : lines;
+  const std::int64_t row_bytes = (slice.transposed ? lines : across) * bytes();
+  slots.ordered.push_back(
+      engine.add_slot(bound.slot(slots.ordered_buffer, tile, rows, row_bytes, SlotKind::Owned)));
+}
+
+// A column has the tiles that share a part of the result.
+std::vector<internal::ReductionColumn> DensePass::State::columns(const Round& round) const {
+  std::vector<internal::ReductionColumn> result;
+  for (const TileId first : all) {
+    const Cell c = map.cell(first);
+    if (c.y != 0) continue;
+    internal::ReductionColumn column;
+    for (std::int64_t y = 0; y < plan.parts.inner; ++y) {
+      const TileId tile = map.tile({c.x, y, c.z, c.g});
+      column.tiles.push_back(tile);
+      column.partials.push_back(round.partial[std::size_t(tile.value)]);
+    }
+    column.elements = rows_of(round, c).size() * columns_of(round, c).size();
+    result.push_back(std::move(column));
+  }
+  return result;
+}
+
+// The tiles that need a slice hold equal shares of it, but are charged as if the operand were
+// spread evenly over the machine, in an order of its own.
+std::vector<Gather> DensePass::State::gathers(const Round& round) const {
+  std::vector<Gather> result;
+  const auto add = [&](const DenseSlice& slice, std::int64_t all_bytes, const auto& homes,
+                       const auto& arrived, auto tile_of) {
+    if (slice.taker != 0 || slice.empty()) return;
+    Gather gather;
+    gather.senders = planner::even_spread_senders(
+        engine.machine(), slice.lines.size() * slice.across.size() * bytes(), all_bytes);
+    for (std::int64_t i = 0; i < slice.takers; ++i) {
+      const auto tile = std::size_t(tile_of(i).value);
+      gather.pieces.push_back(
+          {homes[tile], {0, share_of(slice.lines.size(), 1, slice.takers, i).size()}});
+      gather.destinations.push_back(arrived[tile]);
+    }
+    result.push_back(std::move(gather));
+  };
+  const planner::ProductShape& size = plan.product.size;
+  const std::int64_t scale = map.splits().g * bytes();
+  for (const TileId tile : all) {
+    const Cell c = map.cell(tile);
+    add(left_of(round, c), scale * size.rows * size.inner, left_homes[std::size_t(round.rows)],
+        round.left.arrived, [&](std::int64_t i) {
+          return map.tile({c.x, c.y, i, c.g});
+        });
+    add(right_of(round, c), scale * size.inner * size.columns,
+        right_homes[std::size_t(round.columns)], round.right.arrived, [&](std::int64_t i) {
+          return map.tile({i, c.y, c.z, c.g});
+        });
+  }
+  return result;
+}
+
+}  // namespace tessera::runtime

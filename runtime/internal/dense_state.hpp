@@ -1,0 +1,95 @@
+#pragma once
+
+#include <deque>
+#include <vector>
+
+#include "tessera/codelets/cost/dense_cycles.hpp"
+#include "tessera/runtime/dense_pass.hpp"
+#include "tessera/runtime/internal/bound_program.hpp"
+#include "tessera/runtime/internal/reduce.hpp"
+#include "tessera/runtime/tile_map.hpp"
+
+namespace tessera::runtime {
+
+namespace internal {
+
+// The part of an operand that a tile needs, in the caller's array.
+struct DenseSlice {
+  Range lines, across;         // of one group
+  std::int64_t all_lines = 0;  // of one group
+  std::int64_t takers = 1,
+               taker = 0;   // tiles that need the slice, and the tile's number among them
+  bool transposed = false;  // the caller's array is the transposed operand
+  bool reordered = false;   // the tile writes the slice again, in the kernel's order
+
+  bool empty() const { return lines.size() == 0 || across.size() == 0; }
+};
+
+}  // namespace internal
+
+// A dense pass on its machine. The constructor declares the program and adds the slots; seal()
+// checks the memory and prepares the exchanges. A cell's x, y and z are its parts of rows, of the
+// inner dimension and of columns.
+struct DensePass::State {
+  // One operand of one round on all tiles.
+  struct OperandSlots {
+    BufferId arrived_buffer, ordered_buffer;
+    std::vector<device::SlotId> arrived,
+        ordered;  // [tiles]; ordered only if the slice is reordered
+  };
+  struct Round {
+    Round(std::int64_t row_round, std::int64_t column_round, internal::Reduction sums)
+        : rows(row_round), columns(column_round), reduction(std::move(sums)) {}
+
+    std::int64_t rows, columns;  // numbers of the ranges
+    OperandSlots left, right;
+    BufferId partial_buffer;
+    std::vector<device::SlotId> partial;
+    internal::Reduction reduction;
+    device::Exchange exchange;
+    int exchange_node = 0;
+  };
+
+  State(const planner::DensePlan& layer, const planner::DensePassPlan& pass,
+        const device::Machine& machine, device::ExchangeMode mode, Executor& executor);
+  void seal();
+
+  DataType type() const { return kernel.data_type; }
+  std::int64_t bytes() const { return bytes_of(kernel.data_type); }
+
+  // The ranges of a cell in a round.
+  Range rows_of(const Round& round, Cell c) const;
+  Range inner_of(Cell c) const;
+  Range columns_of(const Round& round, Cell c) const;
+  internal::DenseSlice left_of(const Round& round, Cell c) const;
+  internal::DenseSlice right_of(const Round& round, Cell c) const;
+
+  // These declare buffers, nodes and slots (dense_program.cpp).
+  void declare();
+  void declare_round(Round& round);
+  void add_slots();
+  void add_round_slots(Round& round);
+  void add_operand_slots(OperandSlots& slots, const internal::DenseSlice& slice, TileId tile);
+  std::vector<internal::ReductionColumn> columns(const Round& round) const;
+  std::vector<device::Gather> gathers(const Round& round) const;
+
+  // The code of the nodes.
+  void load();
+  void rearrange(const Round& round);
+  void multiply(const Round& round);
+  void collect() const;
+  void collect_round(const Round& round) const;
+
+  planner::DensePassPlan plan;
+  codelets::DenseKernel kernel;
+  internal::BoundProgram bound;
+  device::Engine engine;
+  TileMap map;
+  std::vector<TileId> all;
+  std::deque<Round> rounds;  // nodes refer to their rounds
+  BufferId left_home, right_home;
+  std::vector<std::vector<device::SlotId>> left_homes, right_homes;  // [range][tiles]
+  DenseArrays arrays;                                                // of the current run
+};
+
+}  // namespace tessera::runtime
