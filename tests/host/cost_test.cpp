@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <fstream>
 #include <string>
+#include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/pass.hpp"
@@ -75,6 +77,23 @@ TEST(HostForecast, IsKernelsAndResultsForABatchOfOne) {
   EXPECT_EQ(f.stream_seconds, 0);
   EXPECT_DOUBLE_EQ(f.result_seconds, 2e-6);
   EXPECT_DOUBLE_EQ(f.seconds(), f.kernel_seconds + f.result_seconds);
+}
+
+TEST(HostForecast, ContainsTheCopyOfAnOperandIntoPanels) {
+  HostRates rates = plain_rates();
+  const HostProblem problem{{1, 1000, 2000, 256}, {1, 1}, 100'000, DataType::Float};
+  const std::array copied_rows{std::pair{Pass::Fwd, 2000}, std::pair{Pass::GradA, 1000}};
+  for (const auto& [pass, rows] : copied_rows) {
+    ASSERT_TRUE(cells_of(pass, problem, kCpu).pack);
+    const HostForecast f = forecast_sparse(pass, problem, {kCpu, 1, rates});
+    EXPECT_DOUBLE_EQ(f.copy_seconds, rows * 256 * 1e-9);
+    EXPECT_DOUBLE_EQ(f.seconds(), f.copy_seconds + f.kernel_seconds + f.result_seconds);
+    EXPECT_DOUBLE_EQ((3.0 * f).copy_seconds, 3 * f.copy_seconds);
+    rates.copy_seconds *= 2;
+    EXPECT_DOUBLE_EQ(forecast_sparse(pass, problem, {kCpu, 1, rates}).seconds() - f.seconds(),
+                     f.copy_seconds);
+    rates.copy_seconds /= 2;
+  }
 }
 
 TEST(HostForecast, HalvesWithTwoThreadsAndNotBeyondTheCores) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <utility>
 #include <vector>
@@ -85,6 +86,37 @@ TYPED_TEST(LayerMemory, StaysAsItWasIfAPassRunsOutOfMemory) {
       this->layer_.set_weights(this->weights_);
     });
   }
+}
+
+TEST(PlannerMemory, FindsTheSamePlanAfterEachFailure) {
+  const Problem problem = problem_of(DataType::Float, {1, 24, 20, 8}, {1, 1});
+  device::Machine machine = device::machine_preset("gc200");
+  machine.tiles = 6;
+  const planner::Plan before = planner::plan_or_throw(problem, machine);
+  const long start = allocations();
+  planner::Plan plan = planner::plan_or_throw(problem, machine);
+  const long stride = std::max((allocations() - start) / 50, 1L);
+  fail_each_allocation([&] { plan = planner::plan_or_throw(problem, machine); },
+                       [&] { ASSERT_EQ(plan, before); }, stride);
+  EXPECT_EQ(plan, before);
+}
+
+TEST(PartitionerMemory, EncodesTheSameBucketsAfterEachFailure) {
+  const Problem problem = problem_of(DataType::Float, {1, 24, 20, 8}, {1, 1});
+  device::Machine machine = device::machine_preset("gc200");
+  machine.tiles = 6;
+  const planner::Plan plan = planner::plan_or_throw(problem, machine);
+  const partitioner::TileGrid grid = runtime::tile_grid(problem, plan, machine);
+  const sparse::Csr<float> weights = random_weights(problem, 0.4, 3)[0];
+  const auto executor = make_executor(2);
+  partitioner::Buckets expected, buckets;
+  ASSERT_FALSE(partitioner::encode_into(expected, weights, grid, *executor));
+  const auto encode = [&] {
+    EXPECT_FALSE(partitioner::encode_into(buckets, weights, grid, *executor));
+  };
+  EXPECT_GT(fail_each_allocation(encode, [] {}), 10);
+  EXPECT_EQ(buckets.meta, expected.meta);
+  EXPECT_EQ(buckets.source, expected.source);
 }
 
 }  // namespace

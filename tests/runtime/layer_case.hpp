@@ -209,7 +209,7 @@ std::optional<Results> run_typed(const LayerCase& c, const How& how) {
 
 // None when the pattern does not fit its buckets.
 inline std::optional<Results> run_case(const LayerCase& c, const How& how = {}) {
-  return c.type == DataType::Half ? run_typed<Half>(c, how) : run_typed<float>(c, how);
+  return with_type(c.type, [&]<class T>(T) { return run_typed<T>(c, how); });
 }
 
 inline void expect_right(const LayerCase& c, const How& how = {}) {

@@ -21,10 +21,11 @@ void fail_allocation(long nth);
 bool allocation_failed();
 
 // Calls `call` again and again, with another allocation of it failing each time, until none is left
-// to fail. Calls check() after each failure, and returns the number of failures.
+// to fail. Calls check() after each failure, and returns the number of the first allocation that
+// the call does not make. With a `stride` above 1, only every so many allocations fail.
 template <class Call, class Check>
-long fail_each_allocation(Call&& call, Check&& check) {
-  for (long nth = 0;; ++nth) {
+long fail_each_allocation(Call&& call, Check&& check, long stride = 1) {
+  for (long nth = 0;; nth += stride) {
     try {
       fail_allocation(nth);
       call();
