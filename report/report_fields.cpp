@@ -20,7 +20,8 @@ Json opening(const std::string& source, const std::string& status, const ReportC
           {"seed", context.seed},
           {"configuration", std::move(configuration)},
           {"notes", context.notes},
-          {"source", source}};
+          {"source", source},
+          {"weight_scale", context.weight_scale}};
 }
 
 Json verdict_json(const std::optional<verify::Verdict>& verdict) {

@@ -23,6 +23,7 @@ struct ReportContext {
   planner::Options options;                                        // of the plan
   std::vector<std::pair<std::string, std::string>> configuration;  // {option, effective value}
   std::vector<std::string> notes;
+  double weight_scale = 1;  // by which the weights of the file were multiplied
   bool is_partial = false;  // the run was stopped before all passes had run
   bool with_tiles = false;  // adds the figures of each tile, about 20 numbers per tile
 };

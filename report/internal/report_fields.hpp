@@ -19,7 +19,7 @@ struct Outcome {
 };
 std::string status_of(const Outcome& outcome, const ReportContext& context);
 
-// Returns the members with which every report begins, from schema_version to source.
+// Returns the members with which every report begins, from schema_version to weight_scale.
 Json opening(const std::string& source, const std::string& status, const ReportContext& context);
 Json verdict_json(const std::optional<verify::Verdict>& verdict);
 

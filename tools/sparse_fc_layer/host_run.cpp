@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cmath>
 
 #include "tessera/base/executor.hpp"
 #include "tessera/base/pass.hpp"
@@ -67,7 +68,7 @@ class HostPasses {
     const auto result = std::as_const(out).view();
     if (is_kept_)
       run_.files.emplace_back(report.pass == Pass::Fwd ? "q.npy" : "s_gradient.npy",
-                              io::write_npy(result));
+                              result_file(report.pass, result, weights_.scale_exponent));
     const verify::Rounding rounding = layer_.rounding(report.pass);
     if (is_self_checked_)
       trust(report.pass, verify::check_product<T>(matrix, in.view(), result, rounding));
@@ -145,7 +146,8 @@ HostRun run_on_host(const Arguments& given, const char* program) {
   HostRun run{{.tool = program,
                .version = TESSERA_VERSION,
                .seed = a.seed,
-               .configuration = a.configuration},
+               .configuration = a.configuration,
+               .weight_scale = std::ldexp(1.0, weights.scale_exponent)},
               {.source = weights.source,
                .problem = make_problem(a, weights),
                .cpu_model = host::host_cpu_model(),

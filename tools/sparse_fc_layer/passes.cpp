@@ -154,7 +154,7 @@ class Passes {
     }
     if (is_kept_)
       files_.emplace_back(pass == Pass::Fwd ? "q.npy" : "s_gradient.npy",
-                          io::write_npy(std::as_const(out).view()));
+                          result_file(pass, std::as_const(out).view(), weights_.scale_exponent));
     report_.passes.push_back({pass, std::move(ledger), {}});
     keep_tiles(report_.passes.back());
     if (is_checked_ && !is_over())

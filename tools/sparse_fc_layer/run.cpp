@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <utility>
 
@@ -232,6 +233,7 @@ LayerRun run_layer(const Arguments& given, const char* program) {
                 .options = planned.options,
                 .configuration = a.configuration,
                 .notes = notes_of(planned),
+                .weight_scale = std::ldexp(1.0, weights.scale_exponent),
                 .with_tiles = a.report_tiles},
                {.source = weights.source,
                 .problem = planned.problem,

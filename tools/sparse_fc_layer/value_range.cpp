@@ -52,7 +52,8 @@ int range_exponent(const sparse::Csr<double>& matrix, DataType type, double larg
   const int room =
       to_one + most - int(std::ceil(std::log2(sum)));  // the largest exponent that the sums allow
   if (room < 0) return room;
-  return largest < std::ldexp(1.0, least) ? std::min(to_one, room) : 0;
+  constexpr int kLargestExponent = 1023;  // so that the scale is a double
+  return largest < std::ldexp(1.0, least) ? std::min({to_one, room, kLargestExponent}) : 0;
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ struct RangeFit {
 //   * Values are scaled down if a row or column sum of magnitudes is above 2^14 (half) or 2^100
 //     (float): to that limit or below, so that no result for operands in [-1, 1] leaves the range.
 //   * Values are scaled up if the largest magnitude is below 2^-10 (half) or 2^-100 (float): into
-//     [1, 2), or as far as the sums allow.
+//     [1, 2), or as far as the sums and an exponent of 1023 allow.
 // Throws Error{BadInput}, which names `where`, for a value that is not finite. O(values).
 RangeFit fit_range(sparse::Csr<double> matrix, DataType type, const std::string& where);
 

@@ -74,6 +74,7 @@ Weights read_weights(const Arguments& a, BlockShape block) {
   if (file.has_values) {
     RangeFit fit = fit_range(std::move(file.matrix), a.data_type, a.matrix);
     weights.source += note_of(fit);
+    weights.scale_exponent = fit.exponent;
     elements = std::move(fit.weights);
   } else {
     elements = pattern_of<float>(std::move(file.matrix));
@@ -119,6 +120,7 @@ Weights make_weights(const Arguments& a) {
     matrix.values = read_values(a, places);
     RangeFit fit = fit_range(std::move(matrix), a.data_type, a.values);
     weights.source += "of " + a.values + note_of(fit);
+    weights.scale_exponent = fit.exponent;
     drawn = std::move(fit.weights);
   }
   weights.matrix = sparse::checked(std::move(drawn));

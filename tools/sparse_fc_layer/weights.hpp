@@ -15,6 +15,7 @@ struct Weights {
   sparse::CheckedCsr<float> matrix;  // in whole blocks, with values rounded to the layer's type
   std::int64_t rows = 0, cols = 0;   // of the layer; the padded matrix may be larger
   std::string source;                // description of the origin, for reports
+  int scale_exponent = 0;            // values were multiplied by 2^scale_exponent (fit_range)
 };
 
 // Reads the weights from a file or draws them from the seed. Throws the errors of load_weights and
