@@ -5,15 +5,15 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <iterator>
-#include <limits>
 #include <nlohmann/json.hpp>
-#include <set>
+#include <optional>
 #include <utility>
 #include <variant>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/file.hpp"
+#include "tessera/device/machine_json.hpp"
+#include "tessera/json/reader.hpp"
 
 namespace tessera::device {
 namespace {
@@ -73,15 +73,6 @@ std::string preset_list() { return fmt::format("{}", fmt::join(machine_names(), 
               fmt::format("machine {}: {} is {}; it must be {}", where, key, value, legal));
 }
 
-// Returns a value as text for a message, cut to a short length because a file may hold any text.
-std::string shown(const Json& value) {
-  if (value.is_structured()) return value.is_array() ? "an array" : "an object";
-  constexpr std::size_t kLongest = 60;
-  std::string text = value.dump(-1, ' ', true);
-  if (text.size() > kLongest) text.replace(kLongest, std::string::npos, "...");
-  return text;
-}
-
 // The second generation. README.md lists the sources of the figures.
 Machine mk2(std::string name, double clock_hz) {
   Machine m;
@@ -112,66 +103,34 @@ Machine mk1() {
   return m;
 }
 
-// Parses the text as one object. A key that is given twice is refused, because JSON does not say
-// which of the two values counts.
-Json parse_object(std::string_view text, std::string_view where) {
-  std::set<std::string> keys;
-  const auto refuse_twins = [&](int depth, Json::parse_event_t event, Json& parsed) {
-    if (event != Json::parse_event_t::key || depth != 1) return true;
-    const auto key = parsed.get<std::string>();
-    if (!keys.insert(key).second)
-      throw_bad(where, fmt::format("key {}", shown(key)), "given twice", "given once");
-    return true;
-  };
-  try {
-    Json object = Json::parse(text, refuse_twins);
-    if (!object.is_object()) throw_bad(where, "the text", shown(object), "one JSON object");
-    return object;
-  } catch (const Json::exception& e) {
-    throw Error(ErrorCode::BadInput,
-                fmt::format("machine {}: not JSON, expected one object: {}", where, e.what()));
-  }
-}
-
-void refuse_unknown_keys(const Json& object, std::string_view where) {
-  std::vector<std::string> known = {"base", "name", "clock_hz"};
-  for (const Field& f : kFields) known.emplace_back(f.key);
-  for (const auto& [key, value] : object.items())
-    if (std::find(known.begin(), known.end(), key) == known.end())
-      throw Error(ErrorCode::BadInput,
-                  fmt::format("machine {}: key {} (value {}) is not known; the keys are {}", where,
-                              shown(key), shown(value), fmt::join(known, ", ")));
-}
-
-Machine base_of(const Json& object, std::string_view where) {
-  const auto base = object.find("base");
-  if (base == object.end()) return {};
-  const std::string legal = "one of the presets " + preset_list();
-  if (!base->is_string()) throw_bad(where, "base", shown(*base), legal);
-  const auto name = base->get<std::string>();
+Machine base_of(json::ObjectReader& fields) {
+  std::optional<std::string> base;
+  fields("base", base);
+  if (!base) return {};
   const std::vector<std::string> names = machine_names();
-  if (std::find(names.begin(), names.end(), name) == names.end())
-    throw_bad(where, "base", shown(*base), legal);
-  return machine_preset(name);
+  if (std::find(names.begin(), names.end(), *base) == names.end())
+    json::throw_bad(fields.place().member("base"), json::Value{*base},
+                    "one of the presets " + preset_list());
+  return machine_preset(*base);
 }
 
-// Returns the value of a key, or nullptr if the base or a default supplies it.
-const Json* value_of(const Json& object, const char* key, std::string_view where,
-                     std::string_view legal, bool optional = false) {
-  const auto found = object.find(key);
-  if (found != object.end()) return &*found;
-  if (optional || object.contains("base")) return nullptr;
-  throw_bad(where, key, "missing",
-            fmt::format("{}, or inherited from a \"base\" ({})", legal, preset_list()));
+// Reads the value of a key, unless the base or a default supplies it.
+template <class T, class... Legal>
+void read_or_inherit(json::ObjectReader& fields, const char* key, T& result, std::string_view range,
+                     const Legal&... legal) {
+  const json::Value* const value = fields.find(key);
+  const json::Place place = fields.place().member(key);
+  if (value != nullptr) return json::read(*value, place, result, legal...);
+  if (!fields.has("base"))
+    json::throw_bad(place, "missing",
+                    fmt::format("{}, or inherited from a \"base\" ({})", range, preset_list()));
 }
 
-std::int64_t whole_number(const Json& value, const Field& field, std::string_view where) {
-  const bool too_large =
-      value.is_number_unsigned() &&
-      value.get<std::uint64_t>() > std::uint64_t{std::numeric_limits<std::int64_t>::max()};
-  if (!value.is_number_integer() || too_large)
-    throw_bad(where, field.key, shown(value), range_of(field));
-  return value.get<std::int64_t>();
+void read_field(json::ObjectReader& fields, const Field& field, Machine& machine) {
+  std::int64_t& value = number(machine, field);
+  if (field.optional && fields.find(field.key) == nullptr) return;
+  read_or_inherit(fields, field.key, value, range_of(field),
+                  json::WholeRange{field.least, field.most});
 }
 
 std::string read_machine_file(const std::string& path) {
@@ -196,20 +155,17 @@ Machine machine_preset(std::string_view name) {
 }
 
 Machine machine_from_json(std::string_view text, std::string_view where) {
-  const Json object = parse_object(text, where);
-  refuse_unknown_keys(object, where);
-  Machine machine = base_of(object, where);
-  if (const Json* name = value_of(object, "name", where, kNameRange)) {
-    if (!name->is_string()) throw_bad(where, "name", shown(*name), kNameRange);
-    machine.name = name->get<std::string>();
-  }
-  if (const Json* clock = value_of(object, "clock_hz", where, kClockRange)) {
-    if (!clock->is_number()) throw_bad(where, "clock_hz", shown(*clock), kClockRange);
-    machine.clock_hz = clock->get<double>();
-  }
-  for (const Field& field : kFields)
-    if (const Json* value = value_of(object, field.key, where, range_of(field), field.optional))
-      number(machine, field) = whole_number(*value, field, where);
+  return machine_from_json(json::parse(text, fmt::format("machine {}", where)), where);
+}
+
+Machine machine_from_json(const json::Value& value, std::string_view where) {
+  const std::string name = fmt::format("machine {}", where);
+  json::ObjectReader fields(value, {name, ""});
+  Machine machine = base_of(fields);
+  read_or_inherit(fields, "name", machine.name, kNameRange);
+  read_or_inherit(fields, "clock_hz", machine.clock_hz, kClockRange);
+  for (const Field& field : kFields) read_field(fields, field, machine);
+  fields.finish();
   check_machine(machine, where);
   return machine;
 }

@@ -14,6 +14,7 @@
 #include "tessera/host/cpu.hpp"
 #include "tessera/host/internal/default_rates.hpp"
 #include "tessera/host/internal/dense_library.hpp"
+#include "tessera/json/reader.hpp"
 
 namespace tessera::host {
 namespace {
@@ -48,35 +49,45 @@ void each_figure(Rates& rates, const Visit& visit) {
   visit("half_result_seconds", rates.half_result_seconds);
 }
 
-double positive(const Json& json) {
-  const double value = json.get<double>();
-  if (!(value > 0) || !std::isfinite(value)) throw std::invalid_argument("a figure is not above 0");
-  return value;
+constexpr json::Above kPositive{0};
+constexpr json::WholeRange kCounts{1, 1 << 30};
+
+const json::Names<Pass>& pass_names() {
+  static const auto names = json::names_of({Pass::Fwd, Pass::GradA, Pass::GradW});
+  return names;
 }
 
-Pass pass_of(const std::string& name) {
-  if (name == to_string(Pass::Fwd)) return Pass::Fwd;
-  if (name == to_string(Pass::GradA)) return Pass::GradA;
-  if (name == to_string(Pass::GradW)) return Pass::GradW;
-  throw std::invalid_argument("pass " + name);
+const json::Names<DataType>& type_names() {
+  static const auto names = json::names_of({DataType::Float, DataType::Half, DataType::BFloat16});
+  return names;
 }
 
-HostRates read_rates(const Json& json) {
-  if (json.at("version") != kHostRatesVersion)
-    throw std::invalid_argument(
-        fmt::format("its version is {}, not {}", json.at("version").dump(), kHostRatesVersion));
-  HostRates rates;
-  rates.cpu_model = json.at("cpu_model");
-  rates.dense_kernel = json.at("dense_kernel");
-  each_figure(rates, [&](const char* key, double& value) { value = positive(json.at(key)); });
-  for (const Json& k : json.at("kernels"))
-    rates.kernels.push_back({pass_of(k.at(0)), parse_data_type(k.at(1).get<std::string>()), k.at(2),
-                             k.at(3), positive(k.at(4)), positive(k.at(5))});
-  for (const Json& d : json.at("dense"))
-    rates.dense.push_back({pass_of(d.at(0)), parse_data_type(d.at(1).get<std::string>()), d.at(2),
-                           positive(d.at(3))});
-  if (rates.kernels.empty() || rates.dense.empty()) throw std::invalid_argument("it has no rates");
-  return rates;
+void read_row(json::RowReader& items, KernelRate& rate) {
+  items(rate.pass, pass_names());
+  items(rate.type, type_names());
+  items(rate.block, kCounts);
+  items(rate.z, kCounts);
+  items(rate.row_blocks, kPositive);
+  items(rate.flops, kPositive);
+}
+
+void read_row(json::RowReader& items, DenseRate& rate) {
+  items(rate.pass, pass_names());
+  items(rate.type, type_names());
+  items(rate.z, kCounts);
+  items(rate.flops, kPositive);
+}
+
+template <class Rate>
+void read_rows(json::ObjectReader& fields, const char* key, std::vector<Rate>& rates) {
+  const json::Place place = fields.place().member(key);
+  const json::List& rows = json::items_of(fields.at(key), place);
+  if (rows.empty()) json::throw_bad(place, "empty", "a list of at least one rate");
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    json::RowReader items(rows[i], place.item(i));
+    read_row(items, rates.emplace_back());
+    items.finish();
+  }
 }
 
 FoundRates measured_again(const std::string& path, HostRates rates, const std::string& why) {
@@ -155,12 +166,19 @@ std::string to_json(const HostRates& rates) {
 }
 
 HostRates host_rates_from_json(std::string_view text, std::string_view where) {
-  try {
-    return read_rates(Json::parse(text));
-  } catch (const std::exception& error) {
-    throw Error(ErrorCode::BadInput,
-                fmt::format("{}: this is not a file of measured rates: {}", where, error.what()));
-  }
+  const std::string name = fmt::format("{}: this is not a file of measured rates", where);
+  const json::Value value = json::parse(text, name);
+  json::ObjectReader fields(value, {name, ""});
+  std::int64_t version = 0;
+  fields("version", version, json::WholeRange{kHostRatesVersion, kHostRatesVersion});
+  HostRates rates;
+  fields("cpu_model", rates.cpu_model);
+  fields("dense_kernel", rates.dense_kernel);
+  each_figure(rates, [&](const char* key, double& figure) { fields(key, figure, kPositive); });
+  read_rows(fields, "kernels", rates.kernels);
+  read_rows(fields, "dense", rates.dense);
+  fields.finish();
+  return rates;
 }
 
 std::string to_string(RatesOrigin origin) {

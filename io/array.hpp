@@ -54,7 +54,8 @@ struct TensorInfo {
   std::int64_t begin = 0, end = 0;  // bytes after the header
 };
 
-// Returns the tensors of a file in the order of their data. The header may have 100 MB at most. The
+// Returns the tensors of a file in the order of their data. The header may have 100 MB and 2^20
+// values at most; more are Error{LimitExceeded}. The
 // tensors must cover the rest of the file without gaps or overlaps and have the length that shape
 // and type require; a name that is given twice is refused.
 std::vector<TensorInfo> list_safetensors(std::string_view bytes, std::string_view name);

@@ -2,30 +2,32 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <type_traits>
 
 #include "tessera/base/error.hpp"
 #include "tessera/io/array.hpp"
 #include "tessera/io/internal/binary.hpp"
 #include "tessera/io/internal/text.hpp"
+#include "tessera/json/reader.hpp"
 
 namespace tessera::io {
 namespace {
 
 using internal::fail_at;
-using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t kLengthBytes = 8;
 constexpr std::uint64_t kLongestTable = 100'000'000;
-constexpr int kDeepest = 4;  // object, tensor, list, number
+constexpr int kDeepest = 3;  // object, tensor, list
 
-constexpr std::pair<std::string_view, ElementType> kTypes[] = {
-    {"F64", ElementType::F64},   {"F32", ElementType::F32}, {"F16", ElementType::F16},
-    {"BF16", ElementType::BF16}, {"I64", ElementType::I64}, {"I32", ElementType::I32},
-    {"I16", ElementType::I16},   {"I8", ElementType::I8},   {"U64", ElementType::U64},
-    {"U32", ElementType::U32},   {"U16", ElementType::U16}, {"U8", ElementType::U8},
-    {"BOOL", ElementType::Bool}};
+const json::Names<ElementType>& type_names() {
+  static const json::Names<ElementType> names = {
+      {ElementType::F64, "F64"},   {ElementType::F32, "F32"}, {ElementType::F16, "F16"},
+      {ElementType::BF16, "BF16"}, {ElementType::I64, "I64"}, {ElementType::I32, "I32"},
+      {ElementType::I16, "I16"},   {ElementType::I8, "I8"},   {ElementType::U64, "U64"},
+      {ElementType::U32, "U32"},   {ElementType::U16, "U16"}, {ElementType::U8, "U8"},
+      {ElementType::Bool, "BOOL"}};
+  return names;
+}
 
 std::int64_t header_length(std::string_view bytes, std::string_view name) {
   if (bytes.size() < std::size_t(kLengthBytes))
@@ -41,77 +43,26 @@ std::int64_t header_length(std::string_view bytes, std::string_view name) {
   return std::int64_t(length);
 }
 
-// Parses the header and refuses duplicate names and deep nesting: nlohmann-json would keep the last
-// of two members of one name, and has no limit on depth.
-Json parse_header(std::string_view text, std::string_view name) {
-  std::vector<std::set<std::string>> open;
-  const auto watch = [&](int depth, Json::parse_event_t event, Json& value) {
-    if (depth > kDeepest) fail_at(name, kLengthBytes, "the header is nested too deeply");
-    if (event == Json::parse_event_t::object_start) open.emplace_back();
-    if (event == Json::parse_event_t::object_end) open.pop_back();
-    if (event == Json::parse_event_t::key && !open.back().insert(value.get<std::string>()).second)
-      fail_at(name, kLengthBytes,
-              fmt::format("{} is given twice in the header",
-                          internal::quoted(value.get<std::string>())));
-    return true;
-  };
-  try {
-    Json header = Json::parse(text, watch);
-    if (!header.is_object()) fail_at(name, kLengthBytes, "the header must be a JSON object");
-    return header;
-  } catch (const Json::parse_error& error) {
-    fail_at(name, kLengthBytes + std::int64_t(error.byte), "the header is not JSON");
-  } catch (const Json::exception&) {
-    fail_at(name, kLengthBytes, "the header has a number beyond the range of a double");
-  }
-}
-
-std::int64_t whole(const Json& value, std::string_view name, const std::string& what) {
-  if (value.is_number_unsigned() && value.get<std::uint64_t>() <= std::uint64_t(INT64_MAX))
-    return value.get<std::int64_t>();
-  fail_at(name, kLengthBytes, what + " must be whole numbers of at least 0");
-}
-
-const Json& member(const Json& tensor, const char* key, std::string_view name,
-                   const std::string& quoted) {
-  const auto found = tensor.is_object() ? tensor.find(key) : tensor.end();
-  if (found == tensor.end())
-    fail_at(name, kLengthBytes, fmt::format("tensor {} has no {}", quoted, key));
-  return *found;
-}
-
-TensorInfo read_info(const std::string& key, const Json& tensor, std::int64_t data_bytes,
-                     std::string_view name) {
-  const std::string quoted = internal::quoted(key);
+// Reads the entry of a tensor. Keys that the format does not have yet are ignored.
+TensorInfo read_info(const std::string& key, const json::Value& tensor, std::int64_t data_bytes,
+                     const json::Place& place) {
+  constexpr json::WholeRange kAnySide{0, INT64_MAX};
   TensorInfo info{key, {}, {}, 0, 0};
-  const Json& type = member(tensor, "dtype", name, quoted);
-  const auto found = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& t) {
-    return type.is_string() && type.get_ref<const std::string&>() == t.first;
-  });
-  if (found == std::end(kTypes))
-    fail_at(name, kLengthBytes,
-            fmt::format("tensor {}: dtype {} is not supported", quoted,
-                        internal::quoted(type.dump(-1, ' ', true))));
-  info.type = found->second;
-  const Json& offsets = member(tensor, "data_offsets", name, quoted);
-  const Json& shape = member(tensor, "shape", name, quoted);
-  if (!shape.is_array() || !offsets.is_array() || offsets.size() != 2)
-    fail_at(name, kLengthBytes,
-            fmt::format("tensor {}: shape must be a list, data_offsets two numbers", quoted));
-  for (const Json& side : shape) info.shape.push_back(whole(side, name, "shapes"));
-  info.begin = whole(offsets[0], name, "data_offsets");
-  info.end = whole(offsets[1], name, "data_offsets");
-  if (info.begin > info.end || info.end > data_bytes)
-    fail_at(name, kLengthBytes,
-            fmt::format("tensor {}: data_offsets {}..{} must be inside 0..{}", quoted, info.begin,
-                        info.end, data_bytes));
+  std::vector<std::int64_t> offsets;
+  json::ObjectReader fields(tensor, place);
+  fields("dtype", info.type, type_names());
+  fields("shape", info.shape, kAnySide);
+  fields("data_offsets", offsets, json::WholeRange{0, data_bytes});
+  if (offsets.size() != 2 || offsets[0] > offsets[1])
+    json::throw_bad(place.member("data_offsets"), "other than that",
+                    fmt::format("a begin and an end inside 0..{}", data_bytes));
+  info.begin = offsets[0], info.end = offsets[1];
   const std::int64_t most = data_bytes / bytes_of(info.type);
   const std::int64_t bytes =
-      internal::count_elements(info.shape, most, name, kLengthBytes) * bytes_of(info.type);
+      internal::count_elements(info.shape, most, place.where, kLengthBytes) * bytes_of(info.type);
   if (bytes != info.end - info.begin)
-    fail_at(name, kLengthBytes,
-            fmt::format("tensor {}: shape and dtype need {} bytes, but data_offsets span {}",
-                        quoted, bytes, info.end - info.begin));
+    json::throw_bad(place, fmt::format("{} bytes by its shape and dtype", bytes),
+                    fmt::format("the {} bytes of its data_offsets", info.end - info.begin));
   return info;
 }
 
@@ -120,11 +71,15 @@ TensorInfo read_info(const std::string& key, const Json& tensor, std::int64_t da
 std::vector<TensorInfo> list_safetensors(std::string_view bytes, std::string_view name) {
   const std::int64_t length = header_length(bytes, name);
   const std::int64_t data_bytes = std::int64_t(bytes.size()) - kLengthBytes - length;
-  const Json header =
-      parse_header(bytes.substr(std::size_t(kLengthBytes), std::size_t(length)), name);
+  const std::string place = fmt::format("{}: header", name);
+  const json::Value header = json::parse(
+      bytes.substr(std::size_t(kLengthBytes), std::size_t(length)), place, {.depth = kDeepest});
+  if (!std::holds_alternative<json::Object>(header.data))
+    json::throw_bad({place, ""}, header, "an object");
   std::vector<TensorInfo> tensors;
-  for (const auto& [key, tensor] : header.items())
-    if (key != "__metadata__") tensors.push_back(read_info(key, tensor, data_bytes, name));
+  for (const auto& [key, tensor] : std::get<json::Object>(header.data))
+    if (key != "__metadata__")
+      tensors.push_back(read_info(key, tensor, data_bytes, {place, internal::quoted(key)}));
   std::stable_sort(tensors.begin(), tensors.end(), [](const TensorInfo& a, const TensorInfo& b) {
     return std::pair{a.begin, a.end} < std::pair{b.begin, b.end};
   });
@@ -171,8 +126,9 @@ std::string write_safetensors(MatrixView<const T> matrix, std::string_view tenso
   const char* type = std::is_same_v<T, float> ? "F32" : std::is_same_v<T, double> ? "F64" : "F16";
   const std::int64_t bytes = matrix.rows * matrix.cols * std::int64_t(sizeof(T));
   std::string header =
-      Json{{std::string(tensor),
-            {{"dtype", type}, {"shape", {matrix.rows, matrix.cols}}, {"data_offsets", {0, bytes}}}}}
+      nlohmann::ordered_json{
+          {std::string(tensor),
+           {{"dtype", type}, {"shape", {matrix.rows, matrix.cols}}, {"data_offsets", {0, bytes}}}}}
           .dump();
   header.append((8 - header.size() % 8) % 8, ' ');  // data begin at a multiple of 8 bytes
   std::string out;

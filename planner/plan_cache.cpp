@@ -31,14 +31,14 @@ std::string key_of(const Problem& problem, const device::Machine& machine, const
 std::optional<PlanResult> answer_of(const std::string& text, const internal::Request& request) {
   try {
     PlanResult result;
-    const Json json = internal::parse_strict(text, "");
-    internal::JsonReader fields(json, {"", ""});
+    const json::Value value = json::parse(text, "");
+    internal::JsonReader fields(value, {"", ""});
     describe(fields, result);
     fields.finish();
     if (result.has_plan) internal::check_plan(result.plan, request, "");
     return result;
   } catch (const Error& error) {
-    if (error.code() != ErrorCode::BadInput) throw;
+    if (error.code() != ErrorCode::BadInput && error.code() != ErrorCode::LimitExceeded) throw;
     return std::nullopt;
   }
 }

@@ -1,5 +1,6 @@
 #include "tessera/planner/plan_json.hpp"
 
+#include "tessera/device/machine_json.hpp"
 #include "tessera/planner/internal/check_plan.hpp"
 #include "tessera/planner/internal/plan_fields.hpp"
 #include "tessera/planner/internal/request_json.hpp"
@@ -17,13 +18,6 @@ void read_version(internal::JsonReader& fields, std::string_view where) {
     internal::throw_bad(
         {where, "schema_version"}, fmt::format("{}", version),
         fmt::format("{}, the one this version reads; plan the layer again", kPlanSchemaVersion));
-}
-
-// Machine files have their own reader, which knows the fields and their ranges.
-device::Machine read_machine(const Json* machine, std::string_view where) {
-  const internal::Place place{where, "machine"};
-  if (machine == nullptr) internal::throw_missing(place);
-  return device::machine_from_json(machine->dump(), where);
 }
 
 // Runs a check and converts its Error{InvalidArgument} to Error{BadInput}, because the value comes
@@ -63,13 +57,11 @@ std::string plan_to_json(const PlannedLayer& layer) {
 }
 
 PlannedLayer plan_from_json(std::string_view text, std::string_view where) {
-  Json document = internal::parse_strict(text, where);
+  const json::Value document = json::parse(text, where);
   PlannedLayer layer;
   internal::JsonReader fields(document, {where, ""});
   read_version(fields, where);
-  layer.machine =
-      read_machine(document.contains("machine") ? &document["machine"] : nullptr, where);
-  document.erase("machine");
+  layer.machine = device::machine_from_json(fields.at("machine"), where);
   fields("problem", layer.problem);
   fields("options", layer.options);
   fields("plan", layer.plan);

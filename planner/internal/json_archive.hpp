@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <concepts>
 #include <cstdint>
 #include <limits>
@@ -16,6 +15,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/units.hpp"
+#include "tessera/json/reader.hpp"
 
 // The archive writes values to JSON and reads them back from one list of fields. A type is
 // described once,
@@ -36,40 +36,11 @@ inline constexpr bool kIsList = false;
 template <class T>
 inline constexpr bool kIsList<std::vector<T>> = true;
 
-struct WholeRange {
-  std::int64_t least = 0, most = 0;
-};
-
-// All enumerators of a type with their names in JSON.
-template <class E>
-using Names = std::vector<std::pair<E, std::string>>;
-
-// Returns the enumerators with their names by to_string().
-template <class E>
-Names<E> names_of(std::initializer_list<E> all) {
-  Names<E> names;
-  for (const E e : all) names.emplace_back(e, to_string(e));
-  return names;
-}
-
-// The place of a value: the name of the text and the path of keys in it.
-struct Place {
-  std::string_view where;
-  std::string path;
-
-  Place member(std::string_view key) const {
-    return {where, path.empty() ? std::string(key) : fmt::format("{}.{}", path, key)};
-  }
-  Place item(std::size_t i) const { return {where, fmt::format("{}[{}]", path, i)}; }
-};
-
-// Throws Error{BadInput} "<where>: <path> is <value>; it must be <legal>".
-[[noreturn]] void throw_bad(const Place& place, std::string_view value, std::string_view legal);
-[[noreturn]] void throw_bad_value(const Place& place, const Json& value, std::string_view legal);
-[[noreturn]] void throw_missing(const Place& place);
-
-// Parses JSON. Throws Error{BadInput} if the text is not JSON or has a key twice in one object.
-Json parse_strict(std::string_view text, std::string_view where);
+using json::Names;
+using json::names_of;
+using json::Place;
+using json::throw_bad;
+using json::WholeRange;
 
 // Returns JSON text that keeps every number and has one line for each member.
 std::string to_text(const Json& json);
@@ -132,77 +103,50 @@ class JsonWriter {
 
 class JsonReader {
  public:
-  JsonReader(const Json& object, Place place) : object_(object), place_(std::move(place)) {
-    if (!object_.is_object()) throw_bad_value(place_, object_, "an object");
-  }
+  JsonReader(const json::Value& object, Place place) : fields_(object, std::move(place)) {}
 
   template <class T, class... Legal>
   void operator()(std::string_view key, T& value, const Legal&... legal) {
-    const Json* member = find(key);
-    if (member == nullptr) throw_missing(place_.member(key));
-    read(*member, place_.member(key), value, legal...);
+    read(fields_.at(key), fields_.place().member(key), value, legal...);
   }
   template <class T, class... Legal>
   void operator()(std::string_view key, std::optional<T>& value, const Legal&... legal) {
-    const Json* member = find(key);
+    const json::Value* member = fields_.find(key);
     value.reset();
-    if (member != nullptr) read(*member, place_.member(key), value.emplace(), legal...);
+    if (member != nullptr) read(*member, fields_.place().member(key), value.emplace(), legal...);
   }
   template <class Describe>
   void group(std::string_view key, Describe&& describe_members) {
-    const Json* member = find(key);
-    if (member == nullptr) throw_missing(place_.member(key));
-    JsonReader members(*member, place_.member(key));
+    JsonReader members(fields_.at(key), fields_.place().member(key));
     describe_members(members);
     members.finish();
   }
 
+  // Returns the value of a key that has a reader of its own.
+  const json::Value& at(std::string_view key) { return fields_.at(key); }
+
   // Throws Error{BadInput} for keys that no field has. Call it after all fields were read.
-  void finish() const;
+  void finish() const { fields_.finish(); }
 
  private:
-  const Json* find(std::string_view key);
-
-  static void read(const Json& json, const Place& place, bool& value);
-  static void read(const Json& json, const Place& place, double& value);
-  static void read(const Json& json, const Place& place, std::string& value);
-  static void read(const Json& json, const Place& place, std::int64_t& value, WholeRange legal);
-  static void read(const Json& json, const Place& place, std::int32_t& value, WholeRange legal) {
-    std::int64_t wide = 0;
-    read(json, place, wide, legal);
-    value = static_cast<std::int32_t>(wide);
-  }
-  template <class Unit>
-  static void read(const Json& json, const Place& place, Quantity<Unit>& value, WholeRange legal) {
-    read(json, place, value.value, legal);
-  }
-  template <class E>
-  static void read(const Json& json, const Place& place, E& value, const Names<E>& names) {
-    std::string legal = "one of";
-    for (const auto& [enumerator, name] : names) {
-      if (json == name) return void(value = enumerator);
-      legal += (legal.back() == 'f' ? " " : ", ") + name;
-    }
-    throw_bad_value(place, json, legal);
-  }
   template <class T, class... Legal>
-  static void read(const Json& json, const Place& place, std::vector<T>& values,
-                   const Legal&... legal) {
-    if (!json.is_array()) throw_bad_value(place, json, "an array");
-    values.assign(json.size(), T{});
-    for (std::size_t i = 0; i < values.size(); ++i)
-      read(json[i], place.item(i), values[i], legal...);
-  }
-  template <class T>
-  requires(!kIsList<T>) static void read(const Json& json, const Place& place, T& value) {
-    JsonReader fields(json, place);
-    describe(fields, value);
-    fields.finish();
+  static void read(const json::Value& value, const Place& place, T& result, const Legal&... legal) {
+    if constexpr (kIsList<T>) {
+      const json::List& items = json::items_of(value, place);
+      result.assign(items.size(), {});
+      for (std::size_t i = 0; i < items.size(); ++i)
+        read(items[i], place.item(i), result[i], legal...);
+    } else if constexpr (std::is_arithmetic_v<T> || std::same_as<T, std::string> ||
+                         sizeof...(Legal) != 0) {
+      json::read(value, place, result, legal...);
+    } else {
+      JsonReader fields(value, place);
+      describe(fields, result);
+      fields.finish();
+    }
   }
 
-  const Json& object_;
-  Place place_;
-  std::vector<std::string_view> asked_;
+  json::ObjectReader fields_;
 };
 
 // Returns a described value as a JSON object.

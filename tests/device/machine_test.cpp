@@ -142,7 +142,7 @@ TEST(MachineJson, NeedsEveryKeyWithoutABase) {
 TEST(MachineJson, NamesAnUnknownKeyAndTheKnownOnes) {
   const std::string text = refusal(bow_with("tils", "4"));
   EXPECT_THAT(text, HasSubstr("m.json"));
-  EXPECT_THAT(text, HasSubstr("\"tils\" (value 4)"));
+  EXPECT_THAT(text, HasSubstr("tils is not known (value 4)"));
   EXPECT_THAT(text, HasSubstr("tiles, tile_memory"));
 }
 
@@ -168,20 +168,21 @@ TEST(MachineJson, RefusesAKeyGivenTwice) {
 }
 
 TEST(MachineJson, RefusesMalformedText) {
-  for (const char* text : {"", "{", "{\"tiles\": }", "{} {}", "{\"tiles\": 1e999}", "\xff",
-                           "{\"name\": \"\xff\"}", "{\"tiles\": 4,}"}) {
+  for (const char* text :
+       {"", "{", "{\"tiles\": }", "{} {}", "\xff", "{\"name\": \"\xff\"}", "{\"tiles\": 4,}"}) {
     SCOPED_TRACE(text);
     EXPECT_THAT(refusal(text), HasSubstr("m.json: not JSON"));
   }
   EXPECT_THAT(refusal("{\n \"tiles\": }"), HasSubstr("line 2"));
+  EXPECT_THAT(refusal("{\"tiles\": 1e999}"), HasSubstr("beyond the range of a double"));
   for (const char* text : {"[]", "4", "null", "\"bow\""})
-    EXPECT_THAT(refusal(text), HasSubstr("it must be one JSON object")) << text;
+    EXPECT_THAT(refusal(text), HasSubstr("the text is")) << text;
 }
 
 TEST(MachineJson, SurvivesDeepNesting) {
   const std::string deep(20000, '[');
-  EXPECT_THAT(refusal(deep + std::string(20000, ']')), HasSubstr("an array"));
-  EXPECT_THAT(refusal(deep), HasSubstr("not JSON"));
+  EXPECT_THAT(refusal(deep + std::string(20000, ']')), HasSubstr("nested too deeply"));
+  EXPECT_THAT(refusal(deep), HasSubstr("nested too deeply"));
 }
 
 struct Edge {

@@ -1,12 +1,10 @@
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <cstdint>
 #include <initializer_list>
 #include <string>
 
-#include "tessera/base/error.hpp"
+#include "tessera/tests/support/message_of.hpp"
 
 // Files of arrays that tests build byte by byte.
 namespace tessera::io::test {
@@ -37,17 +35,6 @@ inline std::string safetensors(const std::string& header, const std::string& dat
   return file + header + data;
 }
 
-// Calls `read`, which must throw Error of that code, and returns the message.
-template <class Read>
-std::string message_of(const Read& read, ErrorCode code = ErrorCode::BadInput) {
-  try {
-    read();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return "";
-}
+using tessera::test::message_of;
 
 }  // namespace tessera::io::test

@@ -12,16 +12,19 @@ namespace tessera::style {
 inline const Arrows& arrows() {
   static const Arrows table = {
       {"base", {}},
+      {"json", {"base"}},
       {"sparse", {"base"}},
       {"arrays", {"sparse", "base"}},
-      {"io", {"arrays", "sparse", "base"}},
+      {"io", {"arrays", "sparse", "json", "base"}},
       {"verify", {"sparse", "base"}},
-      {"device", {"base"}},
+      {"device", {"json", "base"}},
       {"codelets", {"base"}},
       {"planner/solver", {"base"}},
-      {"planner", {"planner/solver", "codelets", "base", "device/machine.hpp"}},
+      {"planner",
+       {"planner/solver", "codelets", "json", "base", "device/machine.hpp",
+        "device/machine_json.hpp"}},
       {"partitioner", {"sparse", "codelets", "base"}},
-      {"host", {"codelets", "partitioner", "verify", "sparse", "base"}},
+      {"host", {"codelets", "partitioner", "verify", "sparse", "json", "base"}},
       {"runtime", {"device", "codelets", "planner", "partitioner", "verify", "sparse", "base"}},
       {"report", {"runtime", "host", "io", "device", "planner", "partitioner", "verify", "base"}},
       {"train",
@@ -41,9 +44,9 @@ inline const Arrows& arrows() {
 
 inline const std::vector<std::string>& folders_with_a_page() {
   static const std::vector<std::string> folders = {
-      "base",   "sparse",   "arrays",         "io",      "verify",
-      "device", "codelets", "planner/solver", "planner", "partitioner",
-      "host",   "runtime",  "report",         "train",   "tools"};
+      "base",    "json",     "sparse",         "arrays",  "io",          "verify",
+      "device",  "codelets", "planner/solver", "planner", "partitioner", "host",
+      "runtime", "report",   "train",          "tools"};
   return folders;
 }
 
