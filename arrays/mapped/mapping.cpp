@@ -14,41 +14,42 @@
 namespace tessera::arrays {
 namespace {
 
+// Sums of terms, of which each fits 64 bits.
+__extension__ using Wide = __int128;
+
 // A term index * stride with 0 <= index < count.
 struct Bounded {
   std::int64_t stride, count;
-  std::size_t at;                    // position of the index in the result
-  std::int64_t least = 0, most = 0;  // bounds of the sum of all terms after this one
+  std::size_t at;            // position of the index in the result
+  Wide least = 0, most = 0;  // bounds of the sum of all terms after this one
 };
 
-std::int64_t floor_div(std::int64_t n, std::int64_t d) {
-  return n / d - (n % d != 0 && (n < 0) != (d < 0));
-}
+Wide floor_div(Wide n, Wide d) { return n / d - (n % d != 0 && (n < 0) != (d < 0)); }
 
 // Searches indices for which the terms sum up to `target`. Returns false if there are none.
-bool solve_from(std::span<const Bounded> terms, std::int64_t target,
-                std::span<std::int64_t> index) {
+bool solve_from(std::span<const Bounded> terms, Wide target, std::span<std::int64_t> index) {
   if (terms.empty()) return target == 0;
   const Bounded& t = terms.front();
   // stride * i must be in [target - most, target - least].
-  const std::int64_t a = target - t.most, b = target - t.least;
-  const std::int64_t from = t.stride > 0 ? -floor_div(-a, t.stride) : -floor_div(-b, t.stride);
-  const std::int64_t to = t.stride > 0 ? floor_div(b, t.stride) : floor_div(a, t.stride);
-  for (std::int64_t i = std::max<std::int64_t>(from, 0); i <= std::min(to, t.count - 1); ++i) {
-    index[t.at] = i;
+  const Wide a = target - t.most, b = target - t.least;
+  const Wide from = t.stride > 0 ? -floor_div(-a, t.stride) : -floor_div(-b, t.stride);
+  const Wide to = t.stride > 0 ? floor_div(b, t.stride) : floor_div(a, t.stride);
+  for (Wide i = std::max<Wide>(from, 0); i <= std::min<Wide>(to, t.count - 1); ++i) {
+    index[t.at] = static_cast<std::int64_t>(i);
     if (solve_from(terms.subspan(1), target - t.stride * i, index)) return true;
   }
   return false;
 }
 
-bool solve(std::vector<Bounded>& terms, std::int64_t target, std::span<std::int64_t> index) {
+bool solve(std::vector<Bounded>& terms, Wide target, std::span<std::int64_t> index) {
   std::ranges::stable_sort(terms, [](const Bounded& a, const Bounded& b) {
-    return std::abs(a.stride) > std::abs(b.stride);
+    const auto size = [](Wide stride) { return stride < 0 ? -stride : stride; };
+    return size(a.stride) > size(b.stride);
   });
   for (std::size_t i = terms.size(); i-- > 1;) {
-    const std::int64_t reach = terms[i].stride * (terms[i].count - 1);
-    terms[i - 1].least = terms[i].least + std::min<std::int64_t>(reach, 0);
-    terms[i - 1].most = terms[i].most + std::max<std::int64_t>(reach, 0);
+    const Wide reach = Wide{terms[i].stride} * std::max<std::int64_t>(terms[i].count - 1, 0);
+    terms[i - 1].least = terms[i].least + std::min<Wide>(reach, 0);
+    terms[i - 1].most = terms[i].most + std::max<Wide>(reach, 0);
   }
   return solve_from(terms, target, index);
 }
@@ -150,7 +151,7 @@ bool Mapping::promote_axis(std::int64_t storage_axis, std::int64_t place,
   std::vector<Bounded> terms;
   for (const MapTerm& term : axis.terms)
     terms.push_back({term.stride, shape_[std::size_t(term.axis)], std::size_t(term.axis)});
-  return solve(terms, place - axis.offset, index);
+  return solve(terms, Wide{place} - axis.offset, index);
 }
 
 std::optional<std::vector<std::int64_t>> Mapping::promote(
@@ -215,6 +216,10 @@ std::optional<std::vector<std::int64_t>> solve_index(std::span<const std::int64_
   std::vector<Bounded> terms;
   for (std::size_t i = 0; i < strides.size(); ++i) {
     if (strides[i] == 0) throw Error(ErrorCode::InvalidArgument, fmt::format("stride {} is 0", i));
+    if (shape[i] < 0)
+      throw Error(ErrorCode::InvalidArgument,
+                  fmt::format("length {} is {}; the least is 0", i, shape[i]));
+    checked_mul(strides[i], std::max<std::int64_t>(shape[i] - 1, 0), "the reach of a stride");
     terms.push_back({strides[i], shape[i], i});
   }
   std::vector<std::int64_t> index(shape.size());

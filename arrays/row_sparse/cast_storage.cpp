@@ -91,7 +91,8 @@ RowSparse<T> to_row_sparse(const DenseArray<T>& array) {
   check(array);
   RowSparse<T> result = row_sparse_zeros<T>(array.shape);
   const std::int64_t size = result.row_size();
-  for (std::int64_t r = 0; r < array.shape[0]; ++r) {
+  // Rows without elements are never stored, and there may be 2^63 - 1 of them.
+  for (std::int64_t r = 0; size > 0 && r < array.shape[0]; ++r) {
     const auto first = array.values.begin() + r * size, last = first + size;
     if (std::all_of(first, last, [](T v) { return v == T(0); })) continue;
     result.rows.push_back(r);
@@ -168,7 +169,7 @@ void fill(Array<T>& array, T value) {
     throw Error(ErrorCode::InvalidArgument,
                 "fill: a csr cannot take one value everywhere; assign a dense array or a csr");
   RowSparse<T> filled{rows->shape, {}, {}};
-  if (value != T(0)) {
+  if (value != T(0) && filled.row_size() > 0) {
     for (std::int64_t r = 0; r < rows->shape[0]; ++r) filled.rows.push_back(r);
     filled.values.assign(static_cast<std::size_t>(internal::checked_elements(filled.shape)), value);
   }

@@ -83,7 +83,7 @@ sparse::Csr<T> dense_by_csr(const DenseArray<T>& a, const sparse::Csr<T>& b) {
 template <class T>
 DenseArray<T> dense_by_csr_turned(const DenseArray<T>& a, const sparse::Csr<T>& b) {
   DenseArray<T> result{{a.shape[0], b.rows}, {}};
-  for (std::int64_t r = 0; r < a.shape[0]; ++r)
+  for (std::int64_t r = 0; b.rows > 0 && r < a.shape[0]; ++r)
     for (std::int64_t y = 0; y < b.rows; ++y) {
       T sum = 0;
       for (std::int64_t k = b.row_begin[y]; k < b.row_begin[y + 1]; ++k)
@@ -106,7 +106,7 @@ DenseArray<T> dot_dense(const DenseArray<T>& a, const DenseArray<T>& b, DotForm 
   const std::int64_t n = b.shape[1];
   DenseArray<T> result{{a.shape[0], n}, {}};
   result.values.resize(std::size_t(internal::checked_elements(result.shape)));
-  for (std::int64_t r = 0; r < a.shape[0]; ++r)
+  for (std::int64_t r = 0; !a.values.empty() && r < a.shape[0]; ++r)
     for (std::int64_t y = 0; y < b.shape[0]; ++y)
       add_scaled(row_of(a, r)[y], row_of(b, y), n, result.values.data() + r * n);
   return result;

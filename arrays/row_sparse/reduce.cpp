@@ -47,7 +47,7 @@ Sums sums_of(const DenseArray<T>& a, std::optional<std::int64_t> axis) {
                 fmt::format("sum: an array of {} is no matrix", internal::shape_text(a.shape)));
   const std::int64_t rows = a.shape[0], cols = a.shape[1];
   Sums sums = empty_sums(rows, cols, axis);
-  for (std::int64_t r = 0; r < rows; ++r)
+  for (std::int64_t r = 0; cols > 0 && r < rows; ++r)
     for (std::int64_t c = 0; c < cols; ++c)
       sums.of[place(r, c, axis)] += double(a.values[r * cols + c]);
   return sums;

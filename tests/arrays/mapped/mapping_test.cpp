@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <numeric>
 #include <set>
 
@@ -161,6 +162,12 @@ TEST(Mapping, TakesRanksZeroAndOneAndEmptyAxes) {
   EXPECT_EQ(Mapping({2, 0, 4}, {0, 1, 2}, {}).promote(Indices{0}), std::nullopt);
 }
 
+TEST(SolveIndex, ReachesTheEndsOf64BitsAndNothingInAnEmptyAxis) {
+  EXPECT_EQ(solve_index(Indices{INT64_MIN, INT64_MAX}, Indices{2, 2}, -1), (Indices{1, 1}));
+  EXPECT_EQ(solve_index(Indices{INT64_MAX, INT64_MAX}, Indices{2, 2}, INT64_MIN), std::nullopt);
+  EXPECT_EQ(solve_index(Indices{INT64_MIN}, Indices{0}, 0), std::nullopt);
+}
+
 TEST(MappingRefuses, OrdersCutsAndIndicesThatCannotBe) {
   const auto refused = [](const std::string& text, const std::function<void()>& action) {
     EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {text}, action));
@@ -178,6 +185,12 @@ TEST(MappingRefuses, OrdersCutsAndIndicesThatCannotBe) {
   refused("3 selectors", [] { Mapping({2, 3}).select({All{}, All{}, All{}}); });
   refused("index 3", [] { Mapping({2, 3}).select({All{}, Point{3}}); });
   refused("stride 0", [] { solve_index(Indices{0}, Indices{1}, 0); });
+  refused("length 1 is -9223372036854775808", [] {
+    solve_index(Indices{1, 1}, Indices{1, INT64_MIN}, 0);
+  });
+  EXPECT_TRUE(raises(ErrorCode::LimitExceeded, {"reach of a stride"}, [] {
+    solve_index(Indices{INT64_MIN, 1}, Indices{3, 2}, 0);
+  }));
   refused("1 strides", [] { solve_index(Indices{1}, Indices{1, 2}, 0); });
   const std::int64_t huge = std::int64_t{1} << 40;
   EXPECT_TRUE(raises(ErrorCode::LimitExceeded, {}, [&] { Mapping({huge, huge}); }));

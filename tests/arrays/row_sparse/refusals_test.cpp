@@ -160,5 +160,15 @@ TEST(RowSparseRefuses, ToDensifyInStrictModeOrBeyondTheLimit) {
   EXPECT_NO_THROW(map(Unary::Exp, small, strict));
 }
 
+// With a loop over the rows none of these would end.
+TEST(RowsWithoutElements, CostNothingHoweverManyThereAre) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  const DenseArray<float> many{{kMost, 0}, {}};
+  EXPECT_EQ(to_row_sparse(many).rows, Rows{});
+  Array<float> rows = RowSparse<float>{{kMost, 0}, {}, {}};
+  fill(rows, 1.0f);
+  EXPECT_EQ(std::get<RowSparse<float>>(rows).rows, Rows{});
+}
+
 }  // namespace
 }  // namespace tessera::arrays
