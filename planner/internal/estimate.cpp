@@ -57,7 +57,17 @@ std::int64_t waiting_cycles(const device::Machine& machine, const StepCounts& co
 }
 
 std::int64_t other_sharers(std::int64_t tiles, std::int64_t rows) {
-  return tiles <= rows ? tiles - 1 : rows;
+  if (rows == 0) return 0;
+  const std::int64_t holders = ceil_div(rows, ceil_div(rows, tiles));
+  return std::min(holders, tiles - 1);
+}
+
+std::int64_t most_senders(std::int64_t tiles, std::int64_t slice_rows, std::int64_t last_rows) {
+  return std::max(other_sharers(tiles, slice_rows), other_sharers(tiles, last_rows));
+}
+
+std::int64_t least_other_sharers(std::int64_t tiles, std::int64_t rows) {
+  return std::min({rows, tiles / 2 + 1, tiles - 1});
 }
 
 std::int64_t propagation_cycles(const Case& c, double spill_chance, std::int64_t steps,
@@ -77,6 +87,25 @@ std::int64_t fetched_bytes(const Case& c, const Fetch& f) {
   // In PopLibs operands are at home wherever an even share is large enough.
   const bool here = c.parity() ? f.needed <= ceil_div(f.all, f.tiles) : f.at_home;
   return here ? 0 : f.needed * f.grain_bytes;
+}
+
+Shared shared_rows(std::int64_t bytes, std::int64_t rows, std::int64_t tiles,
+                   std::int64_t consecutive) {
+  const std::int64_t row_bytes = bytes / std::max<std::int64_t>(rows, 1);
+  return {bytes, ceil_div(rows, tiles) * row_bytes, tiles, consecutive};
+}
+
+Cycles receive_cycles(const Case& c, const Shared& data, std::int64_t all_tiles) {
+  const codelets::ExchangeWidth width{c.machine.exchange_bytes_per_cycle,
+                                      c.machine.tiles_per_exchange_bus};
+  if (c.parity()) return codelets::broadcast_cycles(data.bytes, data.consecutive, all_tiles, width);
+  // The last tile may hold less than the others, and then takes the most.
+  const std::int64_t taken =
+      data.holds_own ? std::min(data.bytes, data.piece_bytes * (data.tiles - 1)) : data.bytes;
+  if (data.consecutive % width.tiles_per_bus != 0) return codelets::exchange_cycles(taken, width);
+  const std::int64_t near = std::min(taken, data.piece_bytes * (width.tiles_per_bus - 1));
+  return codelets::exchange_cycles(near, width) +
+         codelets::broadcast_cycles(taken - near, width.tiles_per_bus, all_tiles, width);
 }
 
 std::int64_t resident_bytes(const Case& c, const Cut& cut, const BucketSize& bucket) {

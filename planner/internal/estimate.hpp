@@ -80,8 +80,16 @@ std::int64_t receive_starts(const Case& c, std::int64_t senders);
 std::int64_t control_cycles(const device::Machine& machine);
 
 // Returns the number of tiles that send to a tile that needs all `rows`, of which `tiles` tiles
-// hold equal shares: all others, or all that have a share if there are fewer rows than tiles.
+// hold equal shares, rounded up: all others, or all that have a share if some have none.
 std::int64_t other_sharers(std::int64_t tiles, std::int64_t rows);
+
+// Returns the senders of a tile that needs a slice, for the slice with the most: the last slice has
+// fewer rows than the others, which even shares may divide over more tiles.
+std::int64_t most_senders(std::int64_t tiles, std::int64_t slice_rows, std::int64_t last_rows);
+
+// Returns a lower bound of other_sharers() for at least so many tiles and rows. Shares that are
+// rounded up leave less than half of the tiles without rows.
+std::int64_t least_other_sharers(std::int64_t tiles, std::int64_t rows);
 codelets::MatMulKernel kernel_of(const Case& c, Method method, BlockShape block);
 std::int64_t zeroing_cycles(const Case& c, std::int64_t partials);
 
@@ -90,6 +98,24 @@ struct Fetch {
   std::int64_t needed = 0, all = 0, tiles = 0, grain_bytes = 0;
   bool at_home = false;  // the tile holds all that it needs
 };
+
+// The data that some tiles share: each holds a piece of them and takes those of all others.
+struct Shared {
+  std::int64_t bytes = 0;        // of all pieces
+  std::int64_t piece_bytes = 0;  // of the largest piece
+  std::int64_t tiles = 1;        // that share the data
+  std::int64_t consecutive = 1;  // of these tiles, those in a row that take the same data
+  bool holds_own = true;         // false: a tile takes even its own piece from another tile
+};
+
+// Returns the data of a dense slice of `rows` rows, of which each tile holds an even share of rows.
+Shared shared_rows(std::int64_t bytes, std::int64_t rows, std::int64_t tiles,
+                   std::int64_t consecutive);
+
+// Returns the cycles in which a tile receives shared data. All tiles of an exchange bus receive
+// together what they all take, except the pieces of the bus' own tiles; `all_tiles` matters to
+// PopLibs alone, which also joins the tiles of an incomplete bus and takes all pieces to be far.
+Cycles receive_cycles(const Case& c, const Shared& data, std::int64_t all_tiles);
 
 // Returns the bytes that a tile must fetch. Under even_operand_shares these are 0 if an even share
 // of the operand is at least as large as the need, as in PopSparse.

@@ -55,6 +55,17 @@ struct OperandBytes {
   std::int64_t sum() const { return q + s; }
 };
 
+// Tiles that hold both operands send both at once.
+std::int64_t operand_senders(const GradWView& v, OperandBytes bytes) {
+  const Dims parts = v.cut.parts, share = v.cut.share, all = v.c.grains;
+  const Dims grain = v.c.candidate.grain;
+  const std::int64_t last_x = all.x - (parts.x - 1) * share.x;
+  const std::int64_t last_y = all.y - (parts.y - 1) * share.y;
+  const std::int64_t q = most_senders(parts.y, share.x * grain.x, last_x * grain.x);
+  const std::int64_t s = most_senders(parts.x, share.y * grain.y, last_y * grain.y);
+  return (bytes.q > 0 ? q : 0) + (bytes.s > 0 ? s : 0);
+}
+
 OperandBytes fetch_operands(const GradWView& v, PassEstimate& pass, PassForm& form) {
   const Case& c = v.c;
   const Dims share = v.cut.share, all = c.grains, grain = c.candidate.grain;
@@ -75,12 +86,12 @@ OperandBytes fetch_operands(const GradWView& v, PassEstimate& pass, PassForm& fo
                                                 .at_home = parts.x == 1 && !moved})};
   // PopLibs takes words to be at home.
   const std::int64_t words = moved && !c.parity() ? v.meta_bytes : 0;
-  // Tiles that hold both operands send both at once; the words come from one of these.
-  const std::int64_t senders = (bytes.q > 0 ? other_sharers(parts.y, share.x * grain.x) : 0) +
-                               (bytes.s > 0 ? other_sharers(parts.x, share.y * grain.y) : 0) +
-                               (moved ? 1 : 0);
-  const Cycles cycles = codelets::broadcast_cycles(bytes.q, row.y, v.tiles, v.width) +
-                        codelets::broadcast_cycles(bytes.s, row.x, v.tiles, v.width) +
+  // The words come from one of the tiles that hold operands.
+  const std::int64_t senders = operand_senders(v, bytes) + (moved ? 1 : 0);
+  Shared q = shared_rows(bytes.q, share.x * grain.x, parts.y, row.y);
+  Shared s = shared_rows(bytes.s, share.y * grain.y, parts.x, row.x);
+  q.holds_own = s.holds_own = !moved;
+  const Cycles cycles = receive_cycles(c, q, v.tiles) + receive_cycles(c, s, v.tiles) +
                         codelets::exchange_cycles(words, v.width) +
                         Cycles(receive_starts(c, senders));
   pass.add(Term::ExchangeOperands, cycles.value, bytes.sum());
@@ -112,6 +123,9 @@ void exchange_along_z(const GradWView& v, PassEstimate& pass) {
   Cycles cycles;
   if (v.c.candidate.exchange_buckets) {
     cycles = codelets::exchange_cycles(v.meta_bytes + v.sum_bytes, v.width);
+  } else if (!v.c.parity()) {
+    // The tile that sends is one of the takers, so its bus takes the data at single width.
+    cycles = codelets::exchange_cycles(v.q_bytes + v.s_bytes, v.width);
   } else {
     const std::int64_t row = consecutive(v.c, v.cut.parts).z;
     cycles = codelets::broadcast_cycles(v.q_bytes, row, v.tiles, v.width) +
@@ -210,12 +224,15 @@ PassEstimate estimate_grad_w(const Case& c, const Cut& cut, const BucketSize& bu
 
   const std::int64_t values = bucket.blocks * c.problem.block.area();
   const std::int64_t round = c.parity() ? one_round_cycles(v) : fullest_round_cycles(v, bucket);
-  pass.add(Term::Multiply, zeroing_cycles(c, values) + cut.parts.z * round, 0);
+  // Buckets that travel are multiplied once at home and then wherever their circle takes them.
+  const bool circle = c.candidate.exchange_buckets && !c.parity();
+  const std::int64_t at_home = circle ? 1 : cut.parts.z;
+  pass.add(Term::Multiply, zeroing_cycles(c, values) + at_home * round, 0);
 
   // PopLibs swaps the two.
   const std::int64_t kept_sums = c.parity() ? v.meta_bytes : v.sum_bytes;
   const std::int64_t sums = c.types_differ() ? kept_sums : 0;
-  pass.add(Term::Propagate, propagation(v, bucket),
+  pass.add(Term::Propagate, (cut.parts.z - at_home) * round + propagation(v, bucket),
            c.candidate.exchange_buckets ? held.sum() + 2 * (v.meta_bytes + v.sum_bytes)
                                         : sums + held.sum() + second_operands(v, held));
 

@@ -151,8 +151,8 @@ Terms least_pass(const Case& c, Pass pass, Method method, const Least& v) {
   t.hold(turned + dense + held + (v.lo.z - 1) * v.bucket_bytes);
   t.hold(turned + dense + held + 2 * v.bucket_bytes);
   t.hold(held + received);
-  const std::int64_t sharers = dense > 0 ? std::min(v.lo.x, v.share.y * v.grain.y) : 1;
-  t.cycles += receive_starts(c, sharers - 1 + v.lo.z - 1 + std::min(v.lo.y, sums) - 1);
+  const std::int64_t senders = dense > 0 ? least_other_sharers(v.lo.x, v.share.y * v.grain.y) : 0;
+  t.cycles += receive_starts(c, senders + v.lo.z - 1 + least_other_sharers(v.lo.y, sums));
   t.counts = counts_of({.pass = pass,
                         .parts = v.lo,
                         .transposes = transposes,

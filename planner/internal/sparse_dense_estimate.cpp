@@ -100,8 +100,6 @@ struct Held {
 
 void exchange_operands(const Case& c, const PassView& v, Held& held, PassEstimate& pass,
                        PassForm& form) {
-  const codelets::ExchangeWidth width{c.machine.exchange_bytes_per_cycle,
-                                      c.machine.tiles_per_exchange_bus};
   const std::int64_t tiles = v.parts.product();
   held.dense = fetched_bytes(c, {.needed = v.share.y * v.share.z,
                                  .all = v.grains.g * v.grains.y * v.grains.z,
@@ -109,14 +107,18 @@ void exchange_operands(const Case& c, const PassView& v, Held& held, PassEstimat
                                  .grain_bytes = v.grain.y * v.grain.z * c.input_bytes(),
                                  .at_home = v.parts.x == 1});
   // In PopLibs a tile's own bucket and sums travel like the others'.
-  const std::int64_t fetched = v.parts.z - (c.parity() && v.parts.z > 1 ? 0 : 1);
-  const std::int64_t visited = fetched * v.bucket_bytes;
+  const std::int64_t visited = v.parts.z > 1 ? v.parts.z * v.bucket_bytes : 0;
   held.buckets = (v.parts.z - 1) * v.bucket_bytes;
-  const std::int64_t sharers = other_sharers(v.parts.x, v.share.y * v.grain.y);
+  const std::int64_t last = v.grains.y - (v.parts.y - 1) * v.share.y;
+  const std::int64_t senders = most_senders(v.parts.x, v.share.y * v.grain.y, last * v.grain.y);
   const Cycles cycles =
-      codelets::broadcast_cycles(held.dense, v.x_consecutive ? v.parts.x : 1, tiles, width) +
-      codelets::broadcast_cycles(visited, v.z_consecutive ? v.parts.z : 1, tiles, width) +
-      Cycles(receive_starts(c, (held.dense > 0 ? sharers : 0) + v.parts.z - 1));
+      receive_cycles(c,
+                     shared_rows(held.dense, v.share.y * v.grain.y, v.parts.x,
+                                 v.x_consecutive ? v.parts.x : 1),
+                     tiles) +
+      receive_cycles(c, {visited, v.bucket_bytes, v.parts.z, v.z_consecutive ? v.parts.z : 1},
+                     tiles) +
+      Cycles(receive_starts(c, (held.dense > 0 ? senders : 0) + v.parts.z - 1));
   pass.add(Term::ExchangeOperands, cycles.value, held.turned + held.dense + held.buckets);
   form.fetches = cycles.value > 0;
 }
