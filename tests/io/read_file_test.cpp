@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "tessera/io/npz.hpp"
 #include "tessera/io/read.hpp"
 #include "tessera/sparse/check.hpp"
 #include "tessera/sparse/convert.hpp"
@@ -45,25 +46,63 @@ std::int64_t largest(const std::vector<std::int32_t>& counts) {
   return counts.empty() ? 0 : *std::max_element(counts.begin(), counts.end());
 }
 
+void expect_as_indexed(const std::filesystem::path& folder, const Indexed& f, bool has_values) {
+  SCOPED_TRACE(f.file);
+  const ReadMatrix read = read_matrix(folder / f.file);
+  check(read.matrix);
+  EXPECT_EQ(read.matrix.rows, f.rows);
+  EXPECT_EQ(read.matrix.cols, f.cols);
+  EXPECT_EQ(read.matrix.blocks(), f.blocks);
+  const PatternStats stats = pattern_stats(read.matrix);
+  EXPECT_EQ(largest(stats.row_counts), f.row_max);
+  EXPECT_EQ(largest(stats.col_counts), f.col_max);
+  EXPECT_EQ(std::count(stats.row_counts.begin(), stats.row_counts.end(), 0), f.empty_rows);
+  EXPECT_EQ(std::count(stats.col_counts.begin(), stats.col_counts.end(), 0), f.empty_cols);
+  EXPECT_EQ(read.has_values, has_values);
+}
+
+TEST(OwnData, EveryFileHoldsWhatItsIndexSays) {
+  const std::filesystem::path folder = TESSERA_SOURCE_DIR "/tests/data/matrices";
+  const auto files = read_index(folder / "index.csv");
+  ASSERT_EQ(files.size(), 13u);
+  for (const Indexed& f : files) {
+    if (f.file.ends_with(".npz") && !can_read_npz()) continue;
+    const bool is_pattern =
+        f.file.ends_with(".smtx") || f.file.ends_with(".txt") || f.file == "columns_pattern.mtx";
+    expect_as_indexed(folder, f, !is_pattern);
+  }
+}
+
+TEST(OwnData, SymmetryIsThatOfTheBanner) {
+  const std::filesystem::path folder = TESSERA_SOURCE_DIR "/tests/data/matrices";
+  const sparse::Csr<double> grid = read_matrix(folder / "grid_symmetric.mtx").matrix;
+  EXPECT_EQ(sparse::transpose(grid), grid);
+  EXPECT_EQ(grid, read_matrix(folder / "grid_integer.mtx").matrix);
+  const sparse::Csr<double> graph = read_matrix(folder / "graph_skew.mtx").matrix;
+  sparse::Csr<double> turned = sparse::transpose(graph);
+  for (double& value : turned.values) value = -value;
+  EXPECT_EQ(turned, graph);
+}
+
+TEST(OwnData, OneMatrixIsTheSameInTwoFormats) {
+  const std::filesystem::path folder = TESSERA_SOURCE_DIR "/tests/data/matrices";
+  EXPECT_EQ(read_matrix(folder / "layer.smtx").matrix.col,
+            read_matrix(folder / "layer.mtx").matrix.col);
+  EXPECT_EQ(read_matrix(folder / "columns_pattern.mtx").matrix.col,
+            read_matrix(folder / "layer.npy").matrix.col);
+  EXPECT_EQ(read_matrix(folder / "blocks.mtx").matrix.col,
+            read_matrix(folder / "cells.safetensors").matrix.col);
+}
+
 TEST(SharedData, EveryFileHoldsWhatItsIndexSays) {
   TESSERA_NEED_SHARED(shared);
   const auto files = read_index(shared / "data" / "index.csv");
   ASSERT_EQ(files.size(), 37u);
   for (const Indexed& f : files) {
-    SCOPED_TRACE(f.file);
     if (f.file == "mtx/young1c.mtx") continue;  // complex: see below
-    const ReadMatrix read = read_matrix(shared / "data" / f.file);
-    check(read.matrix);
-    EXPECT_EQ(read.matrix.rows, f.rows);
-    EXPECT_EQ(read.matrix.cols, f.cols);
-    EXPECT_EQ(read.matrix.blocks(), f.blocks);
-    const PatternStats stats = pattern_stats(read.matrix);
-    EXPECT_EQ(largest(stats.row_counts), f.row_max);
-    EXPECT_EQ(largest(stats.col_counts), f.col_max);
-    EXPECT_EQ(std::count(stats.row_counts.begin(), stats.row_counts.end(), 0), f.empty_rows);
-    EXPECT_EQ(std::count(stats.col_counts.begin(), stats.col_counts.end(), 0), f.empty_cols);
-    EXPECT_EQ(read.has_values, f.file.ends_with(".mtx") && f.file != "mtx/ash219.mtx" &&
-                                   f.file != "mtx/Ragusa16_pattern.mtx");
+    expect_as_indexed(shared / "data", f,
+                      f.file.ends_with(".mtx") && f.file != "mtx/ash219.mtx" &&
+                          f.file != "mtx/Ragusa16_pattern.mtx");
   }
 }
 
