@@ -11,6 +11,7 @@ namespace tessera::test {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 Outcome tessera_plan(std::vector<std::string> arguments, const std::string& out_path = {}) {
@@ -47,10 +48,17 @@ TEST(TesseraPlan, PrintsThePlanOfTheLibrary) {
   const Outcome outcome = tessera_plan(small());
   EXPECT_EQ(outcome.exit, 0) << outcome.err;
   EXPECT_EQ(outcome.err, "");
-  EXPECT_EQ(outcome.out,
-            "layer      g1 x32 y48 z8, block 1x1, density 0.25, half to float, fwd + grad_a + "
-            "grad_w\nmachine    gc200: 8 tiles of 638976 bytes\n" +
-                to_string(small_layer().plan));
+  EXPECT_THAT(outcome.out,
+              StartsWith("layer      g1 x32 y48 z8, block 1x1, density 0.25, half to float, fwd + "
+                         "grad_a + grad_w\nmachine    gc200: 8 tiles of 638976 bytes\n" +
+                         to_string(small_layer().plan) + "verdict    "));
+}
+
+// PopSparse's cost model leaves out costs that the dense plan has.
+TEST(TesseraPlan, ComparesWithDenseUnlessThePlanIsDenseOrInAnotherCostModel) {
+  EXPECT_THAT(tessera_plan(small()).out, HasSubstr("dense ("));
+  for (const char* other : {"--cost-model=popsparse", R"(--plan-constraints={"useDense": true})"})
+    EXPECT_THAT(tessera_plan(small({other})).out, Not(HasSubstr("verdict"))) << other;
 }
 
 TEST(TesseraPlan, PrintsJsonThatIsThatPlan) {

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "tessera/base/error.hpp"
+#include "tessera/tools/dense_verdict.hpp"
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/host_options.hpp"
@@ -27,18 +28,26 @@ struct CrossoverArguments : LayerArguments {
   internal::StudyOutput output;
 };
 
-// Plans a layer at different densities, sparse or dense, for the cycles that the planner estimates.
+// Plans a layer at different densities for the cycles that the planner estimates.
 class Layer {
  public:
   explicit Layer(const LayerArguments& a)
       : a_(a), source_(a.plan_cache), machine_(make_machine(a)) {}
 
-  std::optional<std::int64_t> cycles(BlockShape block, double density, bool dense) {
-    planner::Options options = make_options(a_, {});
-    options.constraints.use_dense = dense;
-    const planner::PlanResult result = source_.plan(problem(block, density), machine_, options);
-    if (!result.has_plan) return std::nullopt;
-    return result.plan.cost.cycles.value;
+  // Returns the cycles of the cheaper of blocks and of the elements that they are made of: a
+  // pattern of blocks can also be stored element by element.
+  std::optional<std::int64_t> sparse_cycles(BlockShape block, double density) {
+    const auto blocks = cycles_as(block, density);
+    if (block.is_element()) return blocks;
+    const auto elements = cycles_as({1, 1}, density);
+    if (!blocks || !elements) return blocks ? blocks : elements;
+    return std::min(*blocks, *elements);
+  }
+
+  std::optional<std::int64_t> dense_cycles() {
+    const auto plan = dense_baseline(problem({1, 1}, 1), machine_, make_options(a_, {}));
+    if (!plan) return std::nullopt;
+    return plan->cost.cycles.value;
   }
 
   Problem problem(BlockShape block, double density) const {
@@ -49,6 +58,14 @@ class Layer {
   }
 
  private:
+  std::optional<std::int64_t> cycles_as(BlockShape block, double density) {
+    planner::Options options = make_options(a_, {});
+    options.constraints.use_dense = false;
+    const planner::PlanResult result = source_.plan(problem(block, density), machine_, options);
+    if (!result.has_plan) return std::nullopt;
+    return result.plan.cost.cycles.value;
+  }
+
   const LayerArguments& a_;
   PlanSource source_;
   device::Machine machine_;
@@ -60,24 +77,13 @@ double crossover_density(Layer& layer, BlockShape block, std::int64_t dense_cycl
   std::int64_t low = 0, high = 1000;
   while (low < high) {
     const std::int64_t middle = (low + high + 1) / 2;
-    const auto sparse = layer.cycles(block, double(middle) / 1000, false);
+    const auto sparse = layer.sparse_cycles(block, double(middle) / 1000);
     if (sparse && *sparse < dense_cycles)
       low = middle;
     else
       high = middle - 1;
   }
   return double(low) / 1000;
-}
-
-// Returns the cycles of the cheapest representation of all elements: a dense plan, or blocks that
-// are all stored.
-std::optional<std::int64_t> dense_cycles(Layer& layer) {
-  std::optional<std::int64_t> best;
-  for (const std::int64_t side : kBlockSides)
-    for (const bool is_dense : {true, false})
-      if (const auto cycles = layer.cycles({side, side}, 1, is_dense))
-        best = std::min(best.value_or(*cycles), *cycles);
-  return best;
 }
 
 using Json = nlohmann::ordered_json;
@@ -93,14 +99,23 @@ struct Crossing {
 Crossing crossing_of(Layer& layer, std::int64_t side, std::int64_t dense, bool with_curve) {
   const BlockShape block{side, side};
   Crossing crossing{fmt::format("{}x{}", side, side), crossover_density(layer, block, dense), {}};
-  if (crossing.density > 0) crossing.cycles = layer.cycles(block, crossing.density, false);
+  if (crossing.density > 0) crossing.cycles = layer.sparse_cycles(block, crossing.density);
   if (!with_curve) return crossing;
   for (const double density : kDensities) {
-    const auto cycles = layer.cycles(block, density, false);
+    const auto cycles = layer.sparse_cycles(block, density);
     crossing.curve.push_back(
         {{"density", density}, {"cycles", cycles ? Json(*cycles) : Json(nullptr)}});
   }
   return crossing;
+}
+
+// Returns the verdict: the densities from which on dense costs less, or that it always does.
+std::string verdict_of(const std::vector<Crossing>& crossings) {
+  std::string pays;
+  for (const Crossing& c : crossings)
+    if (c.density > 0) pays += fmt::format("{:.3g} ({}), ", c.density, c.block);
+  if (pays.empty()) return "verdict    dense wins at every density from 0.001 on, modelled\n";
+  return fmt::format("verdict    sparse pays up to density {}modelled\n", pays);
 }
 
 std::string text_of(std::int64_t dense, const std::vector<Crossing>& crossings) {
@@ -109,7 +124,7 @@ std::string text_of(std::int64_t dense, const std::vector<Crossing>& crossings) 
   for (const Crossing& c : crossings)
     text += fmt::format("{:<10}{:>24.3f}{:>24}\n", c.block, c.density,
                         c.cycles ? std::to_string(*c.cycles) : "-");
-  return text + "densities in steps of 0.001; cycles are modelled\n";
+  return text + "densities in steps of 0.001; cycles are modelled\n" + verdict_of(crossings);
 }
 
 std::string json_of(const Layer& layer, const std::string& machine, std::int64_t dense,
@@ -152,7 +167,7 @@ int crossover(const CrossoverArguments& given) {
   internal::catch_interrupts();
   internal::Progress progress(false);
   progress.set("planning the dense layer");
-  const auto dense = dense_cycles(layer);
+  const auto dense = layer.dense_cycles();
   if (!dense)
     throw Error(ErrorCode::NoSolution,
                 "the dense layer has no plan; use a machine with more memory");

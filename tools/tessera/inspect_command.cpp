@@ -4,10 +4,14 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
+#include <vector>
 
+#include "tessera/tools/dense_verdict.hpp"
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
+#include "tessera/tools/internal/manual.hpp"
 #include "tessera/tools/internal/progress.hpp"
 #include "tessera/tools/tessera/commands.hpp"
 
@@ -35,26 +39,65 @@ std::vector<std::int64_t> row_counts(const sparse::Csr<double>& m) {
   return counts;
 }
 
-// Returns a line with the blocks that the pattern occupies for one block side, and the cycles that
-// the planner estimates for them.
-std::string block_line(const sparse::Csr<double>& ones, std::int64_t side,
-                       const LayerArguments& a) {
-  const sparse::Csr<double> blocks = in_whole_blocks(ones, {side, side});
-  const double places = double(blocks.block_rows()) * double(blocks.block_cols());
+// The blocks of one side that a pattern occupies, and their plan.
+struct BlockSide {
+  std::int64_t side = 1, blocks = 0;
+  double density = 0, filled_percent = 0;
+  planner::PlanResult planned;
+
+  std::string name() const { return fmt::format("{0}x{0}", side); }
+};
+
+Problem problem_with(const LayerArguments& a, const sparse::Csr<double>& ones, std::int64_t side) {
   Problem problem = problem_of(a);
   problem.size.x = ones.rows;
   problem.size.y = ones.cols;
   problem.block = {side, side};
-  problem.density = double(blocks.blocks()) / places;
+  return problem;
+}
+
+BlockSide plan_side(const sparse::Csr<double>& ones, std::int64_t side, const LayerArguments& a) {
+  const sparse::Csr<double> blocks = in_whole_blocks(ones, {side, side});
+  const double places = double(blocks.block_rows()) * double(blocks.block_cols());
+  BlockSide result{side, blocks.blocks(), double(blocks.blocks()) / places, 0, {}};
+  Problem problem = problem_with(a, ones, side);
+  problem.density = result.density;
   const PatternStats stats = sparse::pattern_stats(blocks);
-  const planner::PlanResult planned =
-      PlanSource(a.plan_cache).plan(problem, make_machine(a), make_options(a, {}), &stats);
-  const double fill =
-      blocks.blocks() > 0 ? 100 * double(ones.blocks()) / double(blocks.blocks() * side * side) : 0;
-  return fmt::format("{:<10}{:>12}{:>14.4f}{:>14.1f}{:>14}{:>14}\n",
-                     fmt::format("{}x{}", side, side), blocks.blocks(), problem.density, fill,
-                     planned.has_plan ? std::to_string(planned.plan.cost.cycles.value) : "no plan",
-                     planned.has_plan ? planned.plan.tiles_used() : 0);
+  planner::Options options = make_options(a, {});
+  if (!options.constraints.use_dense) options.constraints.use_dense = false;
+  result.planned = PlanSource(a.plan_cache).plan(problem, make_machine(a), options, &stats);
+  if (result.blocks > 0)
+    result.filled_percent = 100 * double(ones.blocks()) / double(result.blocks * side * side);
+  return result;
+}
+
+std::string line_of(const BlockSide& s) {
+  const bool has_plan = s.planned.has_plan;
+  return fmt::format("{:<10}{:>12}{:>14.4f}{:>14.1f}{:>14}{:>14}\n", s.name(), s.blocks, s.density,
+                     s.filled_percent,
+                     has_plan ? std::to_string(s.planned.plan.cost.cycles.value) : "no plan",
+                     has_plan ? s.planned.plan.tiles_used() : 0);
+}
+
+std::string dense_line(const std::optional<planner::DensePlan>& dense) {
+  return fmt::format("{:<10}{:>12}{:>14.4f}{:>14}{:>14}{:>14}\n", "dense", "-", 1.0, "-",
+                     dense ? std::to_string(dense->cost.cycles.value) : "no plan",
+                     dense ? dense->groups * dense->passes.front().parts.product() : 0);
+}
+
+// Returns whether the cheapest blocks pay.
+std::string verdict_of(const std::vector<BlockSide>& sides,
+                       const std::optional<planner::DensePlan>& dense) {
+  const BlockSide* best = nullptr;
+  for (const BlockSide& s : sides)
+    if (s.planned.has_plan &&
+        (best == nullptr || s.planned.plan.cost.cycles < best->planned.plan.cost.cycles))
+      best = &s;
+  if (best == nullptr) return "verdict    no blocks have a plan\n";
+  const std::string name = best->name() + " blocks";
+  if (!dense) return fmt::format("verdict    {} pay: the dense layer has no plan\n", name);
+  return internal::wrapped(verdict_line({name, best->planned.plan.cost, dense->cost, {}}),
+                           /*indented=*/11, /*flush=*/11);
 }
 
 int inspect(const LayerArguments& given) {
@@ -75,13 +118,19 @@ int inspect(const LayerArguments& given) {
   text += spread("rows", row_counts(ones)) + spread("columns", row_counts(sparse::transpose(ones)));
   text += fmt::format("\n{:<10}{:>12}{:>14}{:>14}{:>14}{:>14}\n", "blocks", "stored", "density",
                       "filled, %", "cycles", "tiles");
-  for (const std::int64_t& side : kSides) {
-    progress.set(fmt::format("planning {0}x{0} blocks", side), &side - kSides, std::ssize(kSides));
-    text += block_line(ones, side, a);
+  std::vector<BlockSide> sides;
+  for (const std::int64_t side : kSides) {
+    progress.set(fmt::format("planning {0}x{0} blocks", side), std::ssize(sides),
+                 std::ssize(kSides));
+    sides.push_back(plan_side(ones, side, a));
+    text += line_of(sides.back());
   }
+  const auto dense = dense_baseline(problem_with(a, ones, 1), make_machine(a), make_options(a, {}));
   progress.hide();
   print_results(
-      text + fmt::format("cycles are planned for a batch of {} on {}\n", a.batch_size, a.machine));
+      text + dense_line(dense) +
+      fmt::format("cycles are planned for a batch of {} on {}\n", a.batch_size, a.machine) +
+      verdict_of(sides, dense));
   return kOk;
 }
 

@@ -13,6 +13,7 @@
 #include "tessera/planner/explain.hpp"
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/sparse/convert.hpp"
+#include "tessera/tools/dense_verdict.hpp"
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/host_options.hpp"
@@ -191,6 +192,15 @@ std::string spill_text(const Answer& answer) {
   return text + "\n";
 }
 
+// Returns whether the plan pays; nothing for a dense plan and in PopSparse's cost model, which
+// leaves out costs that the dense plan has.
+std::string verdict_text(const planner::PlannedLayer& layer) {
+  if (layer.plan.use_dense || layer.options.poplibs_parity) return {};
+  const auto dense = dense_baseline(layer.problem, layer.machine, layer.options);
+  if (!dense) return "verdict    sparse pays: the dense layer has no plan\n";
+  return verdict_line({"sparse", layer.plan.cost, dense->cost, {}});
+}
+
 std::string to_json(const Answer& answer, bool explain) {
   return with_notes(planner::plan_to_json(answer.layer),
                     {.relaxation = answer.relaxation,
@@ -205,6 +215,7 @@ std::string to_text(const Answer& answer, bool explain) {
                       to_string(layer.problem), layer.machine.name, layer.machine.tiles,
                       layer.machine.tile_memory.value, to_string(layer.plan));
   if (explain) text += "\n" + to_text(explanation_of(answer)) + spill_text(answer);
+  text += verdict_text(layer);
   return internal::wrapped(text, /*indented=*/6, /*flush=*/11);
 }
 
