@@ -15,6 +15,7 @@
 #include "tessera/host/internal/weights.hpp"
 #include "tessera/partitioner/buckets.hpp"
 #include "tessera/sparse/convert.hpp"
+#include "tessera/verify/repair.hpp"
 
 namespace tessera::host {
 
@@ -181,6 +182,9 @@ verify::Rounding HostLayer::rounding(Pass pass) const {
 template <class T>
 bool HostLayer::forward(MatrixView<const T> s, MatrixView<T> q, const verify::RunOptions& options,
                         HostTimes& times) {
+  if (options.repair)
+    return verify::run_and_repair(
+        options, [&](const verify::RunOptions& once) { return forward<T>(s, q, once, times); });
   const auto call = state_->caller.enter("forward");
   auto& groups = state_->checked_groups<T>("forward");
   check_no_overlap("forward", footprint("q", q), std::array{footprint("s", s)});
@@ -199,6 +203,10 @@ bool HostLayer::forward(MatrixView<const T> s, MatrixView<T> q, const verify::Ru
 template <class T>
 bool HostLayer::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
                        const verify::RunOptions& options, HostTimes& times) {
+  if (options.repair)
+    return verify::run_and_repair(options, [&](const verify::RunOptions& once) {
+      return grad_a<T>(q_grad, s_grad, once, times);
+    });
   const auto call = state_->caller.enter("grad_a");
   auto& groups = state_->checked_groups<T>("grad_a", state_->problem.grad_a);
   check_no_overlap("grad_a", footprint("s_grad", s_grad), std::array{footprint("q_grad", q_grad)});
@@ -219,6 +227,10 @@ template <class T>
 bool HostLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
                        std::span<float> gradients, const verify::RunOptions& options,
                        HostTimes& times) {
+  if (options.repair)
+    return verify::run_and_repair(options, [&](const verify::RunOptions& once) {
+      return grad_w<T>(q_grad, s, gradients, once, times);
+    });
   const auto call = state_->caller.enter("grad_w");
   auto& groups = state_->checked_groups<T>("grad_w", state_->problem.grad_w);
   if (std::ssize(gradients) != values())

@@ -153,7 +153,10 @@ bool BoundProgram::run(device::Engine& engine, const RunOptions& options) {
   if (options.struck != nullptr) options.struck->reset();
   if (options.fault) engine.inject(*options.fault, options.struck);
   engine.begin_program();
-  if (options.self_check != nullptr) engine.watch_memory();
+  if (options.self_check != nullptr) {
+    *options.self_check = {};
+    engine.watch_memory();
+  }
   engine.keep_tiles(options.tiles);
   Walk state{engine, options};
   if (!walk(program_.nodes, state)) return false;

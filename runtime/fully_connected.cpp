@@ -14,8 +14,10 @@
 #include "tessera/base/overlap.hpp"
 #include "tessera/base/pass.hpp"
 #include "tessera/planner/layouts.hpp"
+#include "tessera/runtime/internal/layer_check.hpp"
 #include "tessera/runtime/internal/layout_passes.hpp"
 #include "tessera/runtime/internal/transposed_layout.hpp"
+#include "tessera/verify/repair.hpp"
 
 namespace tessera::runtime {
 
@@ -194,6 +196,9 @@ void FullyConnected::set_values(std::span<const float> values, std::int64_t grou
 template <class T>
 bool FullyConnected::forward(MatrixView<const T> s, MatrixView<T> q, const RunOptions& options,
                              device::Ledger& ledger) {
+  if (options.repair)
+    return verify::run_and_repair(
+        options, [&](const RunOptions& once) { return forward<T>(s, q, once, ledger); });
   const auto call = state_->caller.enter("forward");
   state_->check_call<T>(true, "forward");
   check_no_overlap("forward", footprint("q", q), std::array{footprint("s", s)});
@@ -203,6 +208,9 @@ bool FullyConnected::forward(MatrixView<const T> s, MatrixView<T> q, const RunOp
 template <class T>
 bool FullyConnected::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
                             const RunOptions& options, device::Ledger& ledger) {
+  if (options.repair)
+    return verify::run_and_repair(
+        options, [&](const RunOptions& once) { return grad_a<T>(q_grad, s_grad, once, ledger); });
   State& state = *state_;
   const auto call = state.caller.enter("grad_a");
   state.check_call<T>(state.transposed_layout || state.forward_layout.has(Pass::GradA), "grad_a");
@@ -232,6 +240,10 @@ template <class T>
 bool FullyConnected::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
                             std::span<sparse::Csr<float>> gradients, const RunOptions& options,
                             device::Ledger& ledger) {
+  if (options.repair)
+    return verify::run_and_repair(options, [&](const RunOptions& once) {
+      return grad_w<T>(q_grad, s, gradients, once, ledger);
+    });
   const auto call = state_->caller.enter("grad_w");
   for (const sparse::Csr<float>& gradient : gradients)
     check_no_overlap("grad_w", footprint("gradients", std::span(gradient.values)),
@@ -243,6 +255,10 @@ template <class T>
 bool FullyConnected::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
                             std::span<float> gradients, const RunOptions& options,
                             device::Ledger& ledger) {
+  if (options.repair)
+    return verify::run_and_repair(options, [&](const RunOptions& once) {
+      return grad_w<T>(q_grad, s, gradients, once, ledger);
+    });
   State& state = *state_;
   const auto call = state.caller.enter("grad_w");
   if (std::ssize(gradients) != values())
@@ -252,11 +268,14 @@ bool FullyConnected::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
   check_no_overlap("grad_w", footprint("gradients", gradients),
                    std::array{footprint("q_grad", q_grad), footprint("s", s)});
   state.gradients_by_group.resize(std::size_t(state.problem.size.g));
-  if (!state.grad_w<T>(q_grad, s, state.gradients_by_group, options, ledger)) return false;
-  auto to = gradients.begin();
-  for (const sparse::Csr<float>& of_group : state.gradients_by_group)
-    to = std::copy(of_group.values.begin(), of_group.values.end(), to);
-  return true;
+  return internal::with_results(
+      options,
+      [&] { return state.grad_w<T>(q_grad, s, state.gradients_by_group, options, ledger); },
+      [&] {
+        auto to = gradients.begin();
+        for (const sparse::Csr<float>& of_group : state.gradients_by_group)
+          to = std::copy(of_group.values.begin(), of_group.values.end(), to);
+      });
 }
 
 template <class T>

@@ -219,7 +219,10 @@ class FullyConnected {
  private:
   struct State;
   static RunOptions on_tiles(const verify::RunOptions& options) {
-    return {.stop = options.stop, .progress = options.progress, .self_check = options.self_check};
+    return {.stop = options.stop,
+            .progress = options.progress,
+            .self_check = options.self_check,
+            .repair = options.repair};
   }
 
   std::unique_ptr<State> state_;

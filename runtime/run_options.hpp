@@ -15,7 +15,7 @@ using verify::Progress;
 // Options of one pass on a modelled machine: those of verify::RunOptions, and those that need a
 // machine made of tiles. Only a fault may change a result.
 struct RunOptions {
-  // `stop`, `progress` and `self_check` are those of verify::RunOptions.
+  // `stop`, `progress`, `self_check` and `repair` are those of verify::RunOptions.
   std::stop_token stop = {};
   std::function<void(const Progress&)> progress = {};
 
@@ -24,6 +24,7 @@ struct RunOptions {
   device::TileLedger* tiles = nullptr;
 
   verify::Checksums* self_check = nullptr;
+  bool repair = false;  // the second run has no fault
 
   // Flips this bit of tile memory in this run, to test self_check. Throws Error{InvalidArgument}
   // unless the layer was made in Isolate mode. Steps are counted as in the ledger; if GradA has a

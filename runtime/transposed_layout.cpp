@@ -5,6 +5,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/pass.hpp"
+#include "tessera/runtime/internal/layer_check.hpp"
 #include "tessera/sparse/convert.hpp"
 
 namespace tessera::runtime::internal {
@@ -156,13 +157,15 @@ bool TransposedLayout::grad_w(const LayerWeights& first, MatrixView<const T> q_g
                               const RunOptions& options, device::Ledger& ledger) {
   turned_.resize(gradients.size());
   // transpose(dR) = S * transpose(dQ), so this layout computes its gradient with operands swapped.
-  if (!layout_.gradient<T>(s, q_grad, turned_, options, ledger)) return false;
-  for (std::size_t g = 0; g < gradients.size(); ++g) {
-    gradients[g] = *first.given(std::int64_t(g));
-    for (std::size_t i = 0; i < places_[g].size(); ++i)
-      gradients[g].values[i] = turned_[g].values[std::size_t(places_[g][i])];
-  }
-  return true;
+  return with_results(
+      options, [&] { return layout_.gradient<T>(s, q_grad, turned_, options, ledger); },
+      [&] {
+        for (std::size_t g = 0; g < gradients.size(); ++g) {
+          gradients[g] = *first.given(std::int64_t(g));
+          for (std::size_t i = 0; i < places_[g].size(); ++i)
+            gradients[g].values[i] = turned_[g].values[std::size_t(places_[g][i])];
+        }
+      });
 }
 
 #define TESSERA_OTHER_LAYOUT(T)                                                                   \

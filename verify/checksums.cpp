@@ -20,6 +20,7 @@ std::string to_string(const Checksums& c) {
                        c.worst);
   if (c.damaged > 0)
     text += fmt::format("; memory changed in {} places, first {}", c.damaged, c.first_damage);
+  if (!c.first_failure.empty()) text += "; repaired: the pass ran twice";
   if (c.recomputed > 0) text += fmt::format("; {} results recomputed", c.recomputed);
   return text;
 }

@@ -30,6 +30,10 @@ struct RunOptions {
   // and column; results are kept as computed. The check uses the caller's weights and operands, so
   // a change in the layer's own copies is seen.
   Checksums* self_check = nullptr;
+
+  // If it is true and the self-check fails, the pass is run once more (repair.hpp). Calls of
+  // `progress` then start again from the first step.
+  bool repair = false;
 };
 
 }  // namespace tessera::verify

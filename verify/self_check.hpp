@@ -25,11 +25,12 @@ namespace tessera::verify {
 // those of a suspicious row, or all of them if memory changed. Only a result beyond its bound is
 // wrong, so right results never fail.
 struct Checksums {
-  bool exact = false;             // every sum was compared for equality
-  std::int64_t compared = 0;      // sums
-  std::int64_t recomputed = 0;    // results of the second stage
-  std::int64_t damaged = 0;       // slots of tile memory that changed between two steps
-  std::string first_damage = {};  // the first of them: "tile 3, \"partial sums\""
+  bool exact = false;              // every sum was compared for equality
+  std::int64_t compared = 0;       // sums
+  std::int64_t recomputed = 0;     // results of the second stage
+  std::int64_t damaged = 0;        // slots of tile memory that changed between two steps
+  std::string first_failure = {};  // why the pass was repeated (repair.hpp); empty: it was not
+  std::string first_damage = {};   // the first of them: "tile 3, \"partial sums\""
   std::int64_t wrong_rows = 0, wrong_cols = 0;
   std::int64_t first_wrong_row = -1, first_wrong_col = -1;  // of the first wrong result
   double worst = 0;  // largest difference: of a sum in units of what is suspicious, of a result

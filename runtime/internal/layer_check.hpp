@@ -3,9 +3,11 @@
 #include <initializer_list>
 #include <span>
 
+#include "tessera/base/error.hpp"
 #include "tessera/base/matrix.hpp"
 #include "tessera/device/engine.hpp"
 #include "tessera/runtime/internal/layer_weights.hpp"
+#include "tessera/runtime/run_options.hpp"
 #include "tessera/sparse/formats.hpp"
 #include "tessera/verify/self_check.hpp"
 
@@ -19,6 +21,22 @@ struct CheckFacts {
 
 // Returns the damage of programs that ran one after the other for a pass.
 verify::MemoryDamage memory_damage(std::initializer_list<device::Damage> programs);
+
+// Calls run(), which runs a pass with `options` and returns whether it finished, and hand_over() if
+// there are results: after a finished pass, and before an exception of results that failed their
+// check reaches the caller.
+template <class Run, class HandOver>
+bool with_results(const RunOptions& options, Run&& run, HandOver&& hand_over) {
+  try {
+    if (!run()) return false;
+  } catch (const Error& error) {
+    const bool has_results = options.self_check != nullptr && options.self_check->compared > 0;
+    if (error.code() == ErrorCode::CheckFailed && has_results) hand_over();
+    throw;
+  }
+  hand_over();
+  return true;
+}
 
 // Runs verify::check_product on every group of a layer and collects the checksums of all groups in
 // `all`. Operands and results of all groups are stored one below the other. For GradA the weights

@@ -226,6 +226,58 @@ TEST(SelfCheck, PassesRightResultsOfAnyTypeAndSeesWhatIsLargerThanRounding) {
     });
 }
 
+// A flip of a partial sum before the reduction makes a result wrong in the first run only.
+TEST(SelfCheck, RepairsAPassByRunningItAgainWithoutTheFault) {
+  const LayerCase c = spilling_case({1, 1}, false, false);
+  const auto executor = make_executor(1);
+  runtime::FullyConnected layer(c.problem(), c.plan(), c.machine(), device::ExchangeMode::Isolate,
+                                *executor);
+  ASSERT_FALSE(layer.set_weights(c.weights, {.force_spills = true}));
+  const Operands<float> in(c);
+  Matrix<float> clean(c.weights.rows, c.batch), q(c.weights.rows, c.batch);
+  verify::Checksums checksums;
+  device::Ledger ledger;
+  ASSERT_TRUE(layer.forward<float>(in.s.view(), clean.view(), {}, ledger));
+  int repaired = 0;
+  for (std::int64_t bit = 30; bit < layer.high_water().value * 8; bit += 61) {
+    RunOptions options{.self_check = &checksums, .repair = true};
+    options.fault = device::Fault{TileId(1), 2, bit};
+    ASSERT_TRUE(layer.forward<float>(in.s.view(), q.view(), options, ledger));
+    if (checksums.first_failure.empty()) continue;
+    ++repaired;
+    EXPECT_NE(checksums.first_failure.find("self-check"), std::string::npos);
+    EXPECT_EQ(q.elements(), clean.elements());
+  }
+  EXPECT_GT(repaired, 0);
+}
+
+// Results that failed their check are handed over as computed, whatever layout computed them.
+TEST(SelfCheck, HandsOverGradientsThatAreWrong) {
+  const LayerCase c = spilling_case({1, 1}, false, false);
+  const auto executor = make_executor(1);
+  runtime::FullyConnected layer(c.problem(), c.plan(), c.machine(), device::ExchangeMode::Isolate,
+                                *executor);
+  ASSERT_FALSE(layer.set_weights(c.weights, {.force_spills = true}));
+  const Operands<float> in(c);
+  int wrong = 0;
+  for (std::int64_t bit = 30; bit < layer.high_water().value * 8; bit += 61) {
+    std::vector<float> gradients(c.weights.values.size(), 12345.0f);
+    verify::Checksums checksums;
+    device::Ledger ledger;
+    RunOptions options{.self_check = &checksums};
+    options.fault = device::Fault{TileId(1), 2, bit};
+    try {
+      static_cast<void>(layer.grad_w<float>(in.q_grad.view(), in.s.view(), std::span(gradients),
+                                            options, ledger));
+    } catch (const Error&) {
+      if (checksums.compared == 0) continue;  // damaged words ended the pass
+      ++wrong;
+      EXPECT_EQ(std::count(gradients.begin(), gradients.end(), 12345.0f), 0);
+    }
+  }
+  EXPECT_GT(wrong, 0);
+}
+
 // As blocks at the edge of a sparse layer have it.
 TEST(SelfCheck, PassesARowOfGradientsThatHasNone) {
   sparse::Csr<float> gradient;

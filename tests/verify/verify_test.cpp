@@ -7,9 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include "tessera/base/error.hpp"
 #include "tessera/base/random.hpp"
+#include "tessera/base/random_matrix.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
+#include "tessera/verify/repair.hpp"
+#include "tessera/verify/run_options.hpp"
 
 namespace tessera::verify {
 namespace {
@@ -54,6 +58,74 @@ TEST(Verify, NotANumberIsWrong) {
   Product product;
   product.out(0, 0) = std::numeric_limits<float>::quiet_NaN();
   EXPECT_EQ(product.verify().wrong, 1);
+}
+
+TEST(Repair, RunsAPassOnceMoreAndKeepsTheReason) {
+  Checksums checksums;
+  int runs = 0, failures = 1;
+  const auto pass = [&](const RunOptions& once) {
+    EXPECT_FALSE(once.repair);
+    if (runs++ < failures) throw Error(ErrorCode::CheckFailed, "a result is wrong");
+    return true;
+  };
+  const RunOptions options{.self_check = &checksums, .repair = true};
+  EXPECT_TRUE(run_and_repair(options, pass));
+  EXPECT_EQ(runs, 2);
+  EXPECT_EQ(checksums.first_failure, "a result is wrong");
+  EXPECT_NE(to_string(checksums).find("repaired"), std::string::npos);
+  runs = 0;
+  failures = 2;
+  EXPECT_THROW(static_cast<void>(run_and_repair(options, pass)), Error);
+  EXPECT_EQ(runs, 2) << "no third run";
+}
+
+TEST(Repair, LeavesOtherErrorsAlone) {
+  int runs = 0;
+  EXPECT_THROW(static_cast<void>(run_and_repair(RunOptions{.repair = true},
+                                                [&](const RunOptions&) -> bool {
+                                                  ++runs;
+                                                  throw Error(ErrorCode::Internal, "other");
+                                                })),
+               Error);
+  EXPECT_EQ(runs, 1);
+}
+
+// Changes of one result by twice its bound, in a row of 64: stage one has to doubt the row, and
+// right results have to pass.
+TEST(Checksums, SeeOneResultBeyondItsBoundAmongManyColumns) {
+  const auto weights = [] {
+    auto made = sparse::random_pattern(12, 40, {1, 1}, 0.5, 3);
+    Random random(5);
+    for (float& v : made.values) v = float(random.unit() - 0.5);
+    return made;
+  }();
+  const auto in = random_matrix<float>(40, 64, 6);
+  Matrix<float> out(12, 64);
+  for (std::int64_t r = 0; r < 12; ++r)
+    for (std::int64_t b = weights.row_begin[std::size_t(r)];
+         b < weights.row_begin[std::size_t(r) + 1]; ++b)
+      for (std::int64_t z = 0; z < 64; ++z)
+        out(r, z) += weights.values[std::size_t(b)] * in(weights.col[std::size_t(b)], z);
+  const auto check = [&] {
+    return check_product<float>(weights, in.view(), std::as_const(out).view(), {});
+  };
+  EXPECT_TRUE(check().ok());
+  EXPECT_EQ(check().compared, 12);
+  const double bound = 23 * 0x1p-24 * 20 * 0.25 * 0.5;  // 20 products of 1/4 * 1/2
+  out(7, 50) += float(4 * bound);
+  EXPECT_EQ(check().first_wrong_row, 7);
+  EXPECT_EQ(check().first_wrong_col, 50);
+  EXPECT_EQ(check().recomputed, 64) << "the results of one row";
+}
+
+TEST(Checksums, OfChangedMemoryRecomputeEveryResultAndAcceptRightOnes) {
+  const Product product;
+  const Checksums checksums = check_product<float>(product.weights, product.in.view(),
+                                                   product.out.view(), {}, {2, "tile 3"});
+  EXPECT_TRUE(checksums.ok());
+  EXPECT_EQ(checksums.recomputed, 60);
+  EXPECT_NE(to_string(checksums).find("memory changed in 2 places, first tile 3"),
+            std::string::npos);
 }
 
 TEST(Verify, AMissingRowIsWrong) {

@@ -117,8 +117,12 @@ void add_computer_options(CLI::App& app, Arguments& a) {
   app.add_flag(
       "--isolate", a.isolate,
       "give every tile separate memory and copy data between tiles; slower, with the same results");
-  app.add_flag("--self-check", a.self_check,
-               "also verify the results with row and column checksums");
+  static const std::map<std::string, SelfCheck> self_checks = {{"check", SelfCheck::Check},
+                                                               {"repair", SelfCheck::Repair}};
+  app.add_flag("--self-check{check}", a.self_check,
+               "watch memory during every pass and recompute results that are in doubt; "
+               "--self-check=repair runs a pass that fails once more")
+      ->transform(CLI::CheckedTransformer(self_checks).description(""));
   app.add_option_function<std::string>(
          "--inject", [&a](const std::string& text) { a.fault = parse_fault(text); },
          "flip one bit of a tile's memory before a step and report the effect: "

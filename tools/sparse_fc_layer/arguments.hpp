@@ -33,6 +33,9 @@ struct FaultRequest {
   device::Fault fault;
 };
 
+// --self-check: None; Check ends the run where a check fails; Repair first runs that pass again.
+enum class SelfCheck { None, Check, Repair };
+
 // The command line of sparse_fc_layer, checked as far as is possible without reading a file.
 struct Arguments : LayerArguments {
   sparse::PatternSpec pattern;  // of a random pattern
@@ -48,7 +51,7 @@ struct Arguments : LayerArguments {
   bool report_plan = false, report_cycles = false, report_serial_splits = false, profile = false;
   bool report_tiles = false;
   double limit_milliseconds = 0;  // no step begins after this time; 0: no limit
-  bool self_check = false;
+  SelfCheck self_check = SelfCheck::None;
   std::optional<FaultRequest> fault;
 };
 

@@ -56,7 +56,8 @@ std::string self_check_note(Pass pass, const verify::Checksums& checksums) {
 
 runtime::RunOptions Trust::options() {
   runtime::RunOptions options;
-  if (arguments_.self_check) options.self_check = &checksums_;
+  if (arguments_.self_check != SelfCheck::None) options.self_check = &checksums_;
+  options.repair = arguments_.self_check == SelfCheck::Repair;
   if (!has_fault()) return options;
   options.fault = arguments_.fault->fault;
   options.struck = &struck_;
@@ -72,7 +73,7 @@ std::vector<std::string> Trust::notes(bool changed) const {
     notes.push_back(fmt::format("fault: one bit of byte {} of \"{}\" was flipped; the results {}",
                                 struck_->byte, struck_->slot,
                                 changed ? "changed" : "did not change: harmless"));
-  if (arguments_.self_check) notes.push_back(self_check_note(pass_, checksums_));
+  if (arguments_.self_check != SelfCheck::None) notes.push_back(self_check_note(pass_, checksums_));
   return notes;
 }
 

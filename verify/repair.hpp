@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+
+#include "tessera/base/error.hpp"
+#include "tessera/verify/self_check.hpp"
+
+namespace tessera::verify {
+
+// Calls run(once), which runs a pass and returns whether it finished, where `once` is `options`
+// without `repair`. If the self-check of the pass fails, it is run once more, without the fault
+// that was injected into the first run. options.self_check then has the outcome of the second run,
+// and in first_failure the message of the first. A second failure reaches the caller. Options is
+// verify::RunOptions or has its fields.
+template <class Options, class Run>
+bool run_and_repair(const Options& options, Run&& run) {
+  Options once = options;
+  once.repair = false;
+  std::string failure;
+  try {
+    return run(once);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::CheckFailed) throw;
+    failure = error.what();
+  }
+  if constexpr (requires { once.fault; }) {
+    once.fault.reset();
+    once.struck = nullptr;
+  }
+  const bool finished = run(once);
+  if (options.self_check != nullptr) options.self_check->first_failure = failure;
+  return finished;
+}
+
+}  // namespace tessera::verify
