@@ -15,13 +15,15 @@ namespace tessera {
 // Everything that decides which steps a pass has.
 struct PassForm {
   Pass pass = Pass::Fwd;
-  Dims parts;                     // partition; GradA is Fwd with x and y swapped
-  bool transposes = false;        // GradA of blocks with more than one row and column
-  bool fetches = false;           // some tile needs operands or buckets that another tile holds
-  bool rearranges = false;        // GradW with convolution units
-  bool buckets_travel = false;    // GradW: buckets travel, else its operands do
-  bool casts = false;             // sums and results have different types
-  std::int64_t dense_rounds = 0;  // of a dense product; 0: R is in buckets
+  Dims parts;                      // partition; GradA is Fwd with x and y swapped
+  bool transposes = false;         // GradA of blocks with more than one row and column
+  bool fetches = false;            // some tile needs operands or buckets that another tile holds
+  bool rearranges = false;         // GradW with convolution units
+  bool buckets_travel = false;     // GradW: buckets travel, else its operands do
+  bool casts = false;              // sums and results have different types
+  std::int64_t dense_rounds = 0;   // of a dense product; 0: R is in buckets
+  bool arranges_operands = false;  // they come from an even spread over all tiles
+  bool arranges_result = false;    // it goes to an even spread over all tiles
 
   friend bool operator==(const PassForm&, const PassForm&) = default;
 };
@@ -50,6 +52,7 @@ constexpr void visit_product(const PassForm& form, Visit& visit) {
   const bool cut = form.parts.y > 1;
   if (cut) visit({Phase::Reduce, StepKind::Exchange});
   if (cut || form.casts) visit({Phase::Reduce, StepKind::Compute});
+  if (form.arranges_result) visit({Phase::Arrange, StepKind::Compute});
 }
 
 // GradW, operands travel: a round for every z, in which all tiles of a cell see its operands.
@@ -102,6 +105,7 @@ template <class Visit>
 constexpr void for_each_step(const PassForm& form, Visit visit_step) {
   auto visit = [&visit_step](const PassStep& step) { visit_step(step); };
   if (form.dense_rounds > 0) return internal::visit_dense_rounds(form, visit);
+  if (form.arranges_operands) visit({Phase::Arrange, StepKind::Compute});
   if (form.transposes) visit({Phase::Transpose, StepKind::Compute});
   visit({Phase::PreArrange, StepKind::Exchange, 1, form.fetches});
   if (form.pass != Pass::GradW) return internal::visit_product(form, visit);

@@ -9,6 +9,7 @@ namespace tessera {
 // meet in these, never in their names.
 enum class Phase {
   RehomeValues,  // R's values go from the buckets of one layout to those of another
+  Arrange,       // dense data spread over all tiles are put in the order of the plan's slices
   Transpose,     // the blocks of every bucket are transposed in place
   PreArrange,    // slices of the operands, and buckets, go to the tiles that need them
   Rearrange,     // the operands are brought into block order

@@ -42,7 +42,8 @@ const Field kFields[] = {
     {"half_float_conv_units", &Machine::half_float_conv_units, 0, 1 << 16, 1},
     {"float_float_conv_units", &Machine::float_float_conv_units, 0, 1 << 16, 1},
     {"word_bits", &Machine::word_bits, 16, 32, 16},
-    {"receive_start", &Machine::receive_start, 0, 1'000'000'000, 1},
+    {"arrange_bytes_per_cycle", &Machine::arrange_bytes_per_cycle, 1, 1 << 20, 1, true},
+    {"receive_start", &Machine::receive_start, 0, 1'000'000'000, 1, true},
     {"sync", &Machine::sync, 0, 1'000'000'000, 1},
     {"launch", &Machine::launch, 0, 1'000'000'000, 1},
     {"control", &Machine::control, 0, 1'000'000'000, 1, true},
@@ -87,8 +88,9 @@ Machine mk2(std::string name, double clock_hz) {
   m.half_half_conv_units = 16;
   m.half_float_conv_units = 8;
   m.float_float_conv_units = 8;
-  m.receive_start = Cycles(160);
-  m.sync = Cycles(600);
+  m.arrange_bytes_per_cycle = 1;
+  m.receive_start = Cycles(0);
+  m.sync = Cycles(400);
   m.launch = Cycles(11);
   return m;
 }

@@ -31,10 +31,13 @@ struct Machine {
   std::int64_t half_float_conv_units = 0;   // half inputs and float sums
   std::int64_t float_float_conv_units = 0;  // float inputs and float sums
   std::int64_t word_bits = 16;              // of a word of bucket meta-information: 16 or 32
-  Cycles receive_start;                     // start of receiving from one more tile in an exchange
-  Cycles sync;                              // one barrier over all tiles
-  Cycles launch;                            // starting the workers of a tile for one compute step
-  Cycles control{48};  // one decision from words on a tile, without the barrier
+  // Bytes that a tile puts in order in a cycle when operands come from an even spread over all
+  // tiles or results go there: 1 .. 2^20.
+  std::int64_t arrange_bytes_per_cycle = 1;
+  Cycles receive_start;  // start of receiving from one more tile in an exchange
+  Cycles sync;           // one barrier over all tiles
+  Cycles launch;         // starting the workers of a tile for one compute step
+  Cycles control{48};    // one decision from words on a tile, without the barrier
 
   friend bool operator==(const Machine&, const Machine&) = default;
 
@@ -56,7 +59,8 @@ std::vector<std::string> machine_names();
 Machine machine_preset(std::string_view name);
 
 // Reads a machine from JSON text: one object whose keys are the fields of Machine. An optional key
-// "base" names a preset that supplies missing keys; `control` may be missing in any case. Throws
+// "base" names a preset that supplies missing keys; `control`, `receive_start` and
+// `arrange_bytes_per_cycle` may be missing in any case. Throws
 // Error{BadInput}, which names `where`, the key, the value and the legal range, if the text is
 // malformed, a key is unknown or given twice, a type is wrong or a value is out of range.
 Machine machine_from_json(std::string_view text, std::string_view where);

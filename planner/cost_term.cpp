@@ -10,6 +10,8 @@ std::string_view to_string(Term term) {
   switch (term) {
     case Term::RehomeValues:
       return "re-home values";
+    case Term::ArrangeOperands:
+      return "arrange operands";
     case Term::TransposeValues:
       return "transpose values";
     case Term::ExchangeOperands:
@@ -30,6 +32,8 @@ std::string_view to_string(Term term) {
       return "room for sums";
     case Term::CastSums:
       return "cast sums";
+    case Term::ArrangeResult:
+      return "arrange result";
     case Term::Control:
       return "control";
     case Term::BarriersAndLaunches:
@@ -44,6 +48,9 @@ Phase phase_of(Term term, Pass pass, bool buckets_travel) {
   switch (term) {
     case Term::RehomeValues:
       return Phase::RehomeValues;
+    case Term::ArrangeOperands:
+    case Term::ArrangeResult:
+      return Phase::Arrange;
     case Term::TransposeValues:
       return Phase::Transpose;
     case Term::ExchangeOperands:

@@ -4,6 +4,8 @@
 #include <optional>
 #include <string_view>
 
+#include "tessera/base/placement.hpp"
+
 namespace tessera::planner {
 
 // The parts of a plan that the caller fixes (pins). The planner searches those that are empty.
@@ -47,6 +49,10 @@ struct Options {
   // then copies the operands instead; the modelled machine has no such copies.)
   bool enable_structured_rearrangements = true;
 
+  // The tiles that hold the dense operands before a pass and its result after it. AtHome is for
+  // layers whose neighbours use the same slices; EvenSpread is what PopSparse's tensors do.
+  Placement operand_placement = Placement::AtHome;
+
   // For tests of the partitioner: every block is placed in another bucket than its home.
   bool partitioner_force_bucket_spills = false;
 
@@ -67,14 +73,14 @@ struct Options {
 // Parses options from JSON text; keys that it lacks keep their values in `base`. `where` names the
 // text in messages.
 // Keys: availableMemoryProportion, metaInfoBucketOversizeProportion, bucketConfidence,
-// sharedBuckets, perPassPlans, enableStructuredRearrangements, partitioner.forceBucketSpills,
-// searchLimit, planConstraints {partition {x, y, z}, exchange {gradWExchangeBuckets}, useDense},
-// popLibsParity.
-// doGradAPass, doGradWPass and partialsType belong to the problem and are refused here by name.
-// partitioner.optimiseForSpeed must be true and partitioner.useActualWorkerSplitCosts false: that
-// is what the partitioner does, and PopSparse's default. Numbers and switches may also be strings
-// holding them, as PopSparse's own options are. Error{InvalidArgument} names an unknown key, a
-// wrong type, or a value and its legal range.
+// sharedBuckets, perPassPlans, enableStructuredRearrangements, operandPlacement ("even-spread",
+// "as-left", "at-home"), partitioner.forceBucketSpills, searchLimit, planConstraints {partition {x,
+// y, z}, exchange {gradWExchangeBuckets}, useDense}, popLibsParity. doGradAPass, doGradWPass and
+// partialsType belong to the problem and are refused here by name. partitioner.optimiseForSpeed
+// must be true and partitioner.useActualWorkerSplitCosts false: that is what the partitioner does,
+// and PopSparse's default. Numbers and switches may also be strings holding them, as PopSparse's
+// own options are. Error{InvalidArgument} names an unknown key, a wrong type, or a value and its
+// legal range.
 Options parse_options(std::string_view json, std::string_view where, const Options& base = {});
 
 // Parses a planConstraints object alone, as the tools take it. Throws Error{InvalidArgument} as

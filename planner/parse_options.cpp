@@ -147,6 +147,12 @@ void read_flag(const Entry& entry, Options& options) {
   options.*Member = read_bool(entry);
 }
 
+Placement read_placement(const Entry& entry) {
+  for (const Placement p : {Placement::EvenSpread, Placement::AsLeft, Placement::AtHome})
+    if (entry.value == to_string(p)) return p;
+  throw_wrong(entry, "\"even-spread\", \"as-left\" or \"at-home\"");
+}
+
 const OptionKey kOptionKeys[] = {
     {"availableMemoryProportion",
      [](const Entry& e, Options& o) { o.available_memory_proportion = read_number(e); }},
@@ -156,6 +162,8 @@ const OptionKey kOptionKeys[] = {
     {"sharedBuckets", [](const Entry& e, Options& o) { o.shared_buckets = read_bool(e); }},
     {"perPassPlans", read_flag<&Options::per_pass_plans>},
     {"enableStructuredRearrangements", read_flag<&Options::enable_structured_rearrangements>},
+    {"operandPlacement",
+     [](const Entry& e, Options& o) { o.operand_placement = read_placement(e); }},
     {"partitioner.forceBucketSpills", read_flag<&Options::partitioner_force_bucket_spills>},
     {"searchLimit", [](const Entry& e, Options& o) { o.search_limit = read_count(e); }},
     {"planConstraints",

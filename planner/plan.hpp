@@ -7,6 +7,7 @@
 #include "tessera/base/block_shape.hpp"
 #include "tessera/base/dims.hpp"
 #include "tessera/base/pass.hpp"
+#include "tessera/base/placement.hpp"
 #include "tessera/base/units.hpp"
 #include "tessera/codelets/cost/method.hpp"
 #include "tessera/planner/cost_term.hpp"
@@ -66,9 +67,10 @@ struct Plan {
   Dims partition;  // Pg, Px, Py, Pz
   bool grad_w_exchange_buckets = false;  // GradW: true if buckets travel, false if operands do
   bool use_dense = false;                // R is planned as a dense matrix
-  std::int64_t nonzeros_per_bucket = 0;  // elements, padding included
-  Words fwd_meta_words;                  // per bucket, end marker included
-  Words grad_a_meta_words;               // 0 when GradA reads the forward meta-information
+  Placement operand_placement = Placement::AtHome;  // that the costs are for and the engine runs
+  std::int64_t nonzeros_per_bucket = 0;             // elements, padding included
+  Words fwd_meta_words;                             // per bucket, end marker included
+  Words grad_a_meta_words;  // 0 when GradA reads the forward meta-information
   PlanCost cost;
 
   // The second layout. If it is empty, one layout serves all passes. If it holds one plan, GradA

@@ -13,7 +13,7 @@ namespace tessera::planner {
 
 // The version of the JSON below. It is raised with every change after which a reader of the old
 // form would misread the new one.
-inline constexpr std::int64_t kPlanSchemaVersion = 2;
+inline constexpr std::int64_t kPlanSchemaVersion = 3;
 
 // A plan together with its request; the content of a plan file. Pattern statistics are not part of
 // it. The encoder finds out if a pattern fits in the plan's buckets.

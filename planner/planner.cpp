@@ -44,6 +44,7 @@ Plan make_plan(const Case& c, Dims parts) {
   plan.grad_w_exchange_buckets = c.candidate.exchange_buckets;
   plan.use_dense =
       c.candidate.dense || (c.parity() && c.options.constraints.use_dense.value_or(false));
+  plan.operand_placement = c.options.operand_placement;
   plan.nonzeros_per_bucket = bucket.values;
   plan.fwd_meta_words = Words(bucket.fwd_words);
   plan.grad_a_meta_words = Words(bucket.grad_a_words);

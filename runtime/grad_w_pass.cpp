@@ -8,6 +8,7 @@
 #include "tessera/codelets/bucket_layout.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
 #include "tessera/runtime/internal/grad_w_base.hpp"
+#include "tessera/runtime/internal/spread.hpp"
 #include "tessera/runtime/internal/visit.hpp"
 
 namespace tessera::runtime {
@@ -42,10 +43,11 @@ PassForm GradWPass::Base::form() const {
   const Dims& splits = spec.grid.splits;
   return {.pass = Pass::GradW,
           .parts = spec.parts(),
-          .fetches = splits.x * splits.y > 1,
+          .fetches = spread() || splits.x * splits.y > 1,
           .rearranges = rearranges(),
           .buckets_travel = exchange_ == GradWExchange::Buckets,
-          .casts = casts()};
+          .casts = casts(),
+          .arranges_operands = spread()};
 }
 
 bool GradWPass::Base::cells_move() const {
@@ -63,7 +65,7 @@ void GradWPass::Base::add_operand_slots(TileId tile, TileSlots& slots) {
   };
   slots.q = add(use.q, q_rows);
   slots.s = add(use.s, s_rows);
-  const bool at_home = home == map.cell(tile);
+  const bool at_home = home == map.cell(tile) && !spread();
   slots.q_home =
       at_home && splits.y == 1
           ? slots.q
@@ -96,6 +98,15 @@ void GradWPass::Base::add_tiles() {
   }
 }
 
+// Returns the number of tiles that hold a part of a cell's slice of a spread operand.
+std::int64_t GradWPass::Base::senders_of(Cell c, bool q_side) const {
+  const Dims& size = spec.grid.size;
+  return internal::spread_senders(
+      {spec.groups, size.z, q_side ? size.x : size.y, spec.data_type()},
+      {c.g, {c.z * z(), (c.z + 1) * z()}, q_side ? spec.grid.x_range(c.x) : spec.grid.y_range(c.y)},
+      engine.machine().tiles);
+}
+
 // Adds the gathers that bring a slice of an operand to all tiles that need it: dQ to the tiles of
 // one (x, z), S to those of one (y, z). Each of these tiles holds a share of the slice at home.
 void GradWPass::Base::add_operand_gathers(std::vector<Gather>& gathers, bool q_side) const {
@@ -106,6 +117,7 @@ void GradWPass::Base::add_operand_gathers(std::vector<Gather>& gathers, bool q_s
     if (other != 0) continue;
     const std::int64_t rows = (q_side ? spec.grid.x_range(c.x) : spec.grid.y_range(c.y)).size();
     Gather slice;
+    if (spread()) slice.senders = senders_of(c, q_side);
     for (; other < others; ++other) {
       const TileSlots& home = slots_of(home_map.tile(c));
       const TileSlots& here = slots_of(map.tile(c));
@@ -155,6 +167,13 @@ void GradWPass::Base::load() {
         meta_homes[std::size_t(tile.value)],
         internal::one_row(image_.groups[std::size_t(c.g)].meta_words(bucket), shape.meta_bytes));
   }
+}
+
+// Charges the time in which every tile arranges its runs of both operands, which are read in place.
+void GradWPass::Base::arrange() {
+  const Cycles cycles = internal::arrange_cycles(spec, spec.grid.size.x, engine.machine()) +
+                        internal::arrange_cycles(spec, spec.grid.size.y, engine.machine());
+  engine.compute(Phase::Arrange, all, [&](const device::Tile&) { return cycles; });
 }
 
 // Charges the cycles in which the machine brings both operands into block order. No data move,

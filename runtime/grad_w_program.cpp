@@ -6,8 +6,8 @@ void GradWPass::Base::declare_common_buffers() {
   use.q = bound.add_buffer("output gradient");
   use.s = bound.add_buffer("input");
   const bool moves = cells_move();
-  if (spec.grid.splits.y > 1 || moves) use.q_home = bound.add_buffer("output gradient share");
-  if (spec.grid.splits.x > 1 || moves) use.s_home = bound.add_buffer("input share");
+  if (q_is_fetched()) use.q_home = bound.add_buffer("output gradient share");
+  if (s_is_fetched()) use.s_home = bound.add_buffer("input share");
   use.words = bound.add_buffer("bucket words", /*resident=*/true);
   use.words_here = moves ? bound.add_buffer("bucket words here") : use.words;
   use.sums = bound.add_buffer("gradient sums");
@@ -21,26 +21,24 @@ void GradWPass::Base::declare_common_buffers() {
 // final slots at once.
 void GradWPass::Base::declare_load() {
   const Dims& splits = spec.grid.splits;
-  const bool moves = cells_move();
   internal::Uses loaded{{}, {use.words}};
-  if (splits.y == 1) loaded.writes.push_back(use.q);
-  if (splits.y > 1 || moves) loaded.writes.push_back(use.q_home);
-  if (splits.x == 1) loaded.writes.push_back(use.s);
-  if (splits.x > 1 || moves) loaded.writes.push_back(use.s_home);
+  if (splits.y == 1 && !spread()) loaded.writes.push_back(use.q);
+  if (q_is_fetched()) loaded.writes.push_back(use.q_home);
+  if (splits.x == 1 && !spread()) loaded.writes.push_back(use.s);
+  if (s_is_fetched()) loaded.writes.push_back(use.s_home);
   if (loop.possible()) loaded.writes.push_back(loop.words());
   bound.step(NodeKind::Load, {}, loaded, [this] { load(); });
 }
 
 void GradWPass::Base::declare_prearrange() {
-  const Dims& splits = spec.grid.splits;
   const bool moves = cells_move();
   internal::Uses moved;
   const auto add = [&](BufferId from, BufferId to) {
     moved.reads.push_back(from);
     moved.writes.push_back(to);
   };
-  if (splits.y > 1 || moves) add(use.q_home, use.q);
-  if (splits.x > 1 || moves) add(use.s_home, use.s);
+  if (q_is_fetched()) add(use.q_home, use.q);
+  if (s_is_fetched()) add(use.s_home, use.s);
   if (moves) add(use.words, use.words_here);
   prearrange_node_ = bound.step(NodeKind::Exchange, Phase::PreArrange, moved,
                                 [this] { engine.exchange(Phase::PreArrange, prearrange); });
@@ -55,6 +53,7 @@ void GradWPass::Base::declare() {
   loop.declare(bound);
   declare_buffers();
   declare_load();
+  if (spread()) compute(Phase::Arrange, {{use.q_home, use.s_home}, {}}, [this] { arrange(); });
   declare_prearrange();
   declare_work();
   if (casts()) compute(Phase::Cast, {{use.sums}, {use.result}}, [this] { cast(); });

@@ -17,7 +17,7 @@ PassSpec spec_of(const Problem& problem, const planner::Plan& plan,
   const auto method = pass == Pass::Fwd     ? plan.fwd
                       : pass == Pass::GradA ? plan.grad_a
                                             : plan.grad_w;
-  return {grid, problem.size.g, method, problem.partials_type};
+  return {grid, problem.size.g, method, problem.partials_type, plan.operand_placement};
 }
 
 GradWExchange grad_w_exchange(const planner::Plan& plan) {

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "tessera/base/data_type.hpp"
+#include "tessera/base/placement.hpp"
 #include "tessera/codelets/cost/method.hpp"
 #include "tessera/device/engine.hpp"
 #include "tessera/partitioner/buckets.hpp"
@@ -18,6 +19,7 @@ struct PassSpec {
   std::int64_t groups = 1;
   codelets::Method method = codelets::Method::ElementFwd;
   DataType partials_type = DataType::Float;
+  Placement placement = Placement::AtHome;  // of the dense operands and results
 
   DataType data_type() const { return grid.data_type; }
 

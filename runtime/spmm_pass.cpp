@@ -11,6 +11,7 @@
 #include "tessera/codelets/bucket_layout.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
 #include "tessera/runtime/internal/spmm_state.hpp"
+#include "tessera/runtime/internal/spread.hpp"
 
 namespace tessera::runtime {
 
@@ -19,11 +20,10 @@ using device::SlotKind;
 using internal::BucketSlots;
 
 SpmmPass::State::State(const PassSpec& s, const device::Machine& machine, device::ExchangeMode mode,
-                       Executor& executor, OperandHomes homes_of_operands)
+                       Executor& executor)
     : spec(s),
-      operands(homes_of_operands),
       role{s.method == codelets::Method::ElementFwd || s.method == codelets::Method::BlockFwd},
-      bound(to_string(role.forward ? Pass::Fwd : Pass::GradA)),
+      bound(to_string(pass())),
       engine(machine, mode, executor),
       map(s.parts(), TileOrder::Yzx),
       shape(internal::values_shape(s)),
@@ -41,11 +41,13 @@ SpmmPass::State::State(const PassSpec& s, const device::Machine& machine, device
 
 PassForm SpmmPass::State::form() const {
   const Dims& splits = spec.grid.splits;
-  return {.pass = role.forward ? Pass::Fwd : Pass::GradA,
+  return {.pass = pass(),
           .parts = {spec.groups, role.out_parts(splits), role.in_parts(splits), splits.z},
           .transposes = turns_blocks(),
           .fetches = !in_is_here() || splits.z > 1,
-          .casts = spec.partials_type != spec.data_type()};
+          .casts = spec.partials_type != spec.data_type(),
+          .arranges_operands = in_is_spread(),
+          .arranges_result = out_is_spread()};
 }
 
 void SpmmPass::State::seal() {
@@ -107,25 +109,6 @@ std::vector<internal::ReductionColumn> SpmmPass::State::columns() const {
   return result;
 }
 
-// Returns the number of tiles that hold a part of a slice if the operand [group][z][rows] is spread
-// over all tiles in equal runs.
-std::int64_t SpmmPass::State::linear_senders(Range rows, Cell c) const {
-  const std::int64_t all_rows = role.all_in_rows(spec.grid.size);
-  const std::int64_t elements = spec.groups * spec.grid.size.z * all_rows;
-  constexpr std::int64_t kLeastBytes = 128;  // PopSparse's mapInput
-  const std::int64_t run = std::max(ceil_div(elements, engine.machine().tiles),
-                                    kLeastBytes / bytes_of(spec.data_type()));
-  std::int64_t senders = 0, counted = -1;  // the last tile counted
-  for (std::int64_t k = c.z * z(); k < (c.z + 1) * z(); ++k) {
-    const std::int64_t begin = (c.g * spec.grid.size.z + k) * all_rows + rows.begin;
-    const std::int64_t first = std::max(begin / run, counted + 1);
-    const std::int64_t last = (begin + rows.size() - 1) / run;
-    senders += last - first + 1;
-    counted = last;
-  }
-  return senders;
-}
-
 std::vector<Gather> SpmmPass::State::prearrange_gathers() const {
   std::vector<Gather> gathers;
   for (const TileId first : all) {
@@ -133,8 +116,10 @@ std::vector<Gather> SpmmPass::State::prearrange_gathers() const {
     if (in_is_here() || role.out_part(c) != 0) continue;
     Gather slice;  // each tile of the line holds a share of the slice that all of them need
     const std::int64_t rows = role.in_rows(spec.grid, c).size();
-    if (operands == OperandHomes::Linear)
-      slice.senders = linear_senders(role.in_rows(spec.grid, c), c);
+    if (in_is_spread())
+      slice.senders = internal::spread_senders(
+          {spec.groups, spec.grid.size.z, role.all_in_rows(spec.grid.size), spec.data_type()},
+          {c.g, {c.z * z(), (c.z + 1) * z()}, role.in_rows(spec.grid, c)}, engine.machine().tiles);
     for (std::int64_t out = 0; out < sharers(); ++out) {
       const TileSlots& slots = tiles[std::size_t(map.tile(role.with_out_part(c, out)).value)];
       slice.pieces.push_back({slots.in_home, {0, share_of(rows, 1, sharers(), out).size()}});
@@ -176,6 +161,13 @@ void SpmmPass::State::load() {
     slice.row_bytes = row_bytes();
     engine.load(tiles[std::size_t(tile.value)].in_home, slice);
   }
+}
+
+// Charges the time in which every tile arranges its run of [groups * rows][z] elements. No data
+// move, because the caller's memory is read in place.
+void SpmmPass::State::arrange(std::int64_t rows) {
+  const Cycles cycles = internal::arrange_cycles(spec, rows, engine.machine());
+  engine.compute(Phase::Arrange, all, [&](const device::Tile&) { return cycles; });
 }
 
 // Each tile transposes the blocks of its own bucket before the buckets travel. This charges the
@@ -245,8 +237,8 @@ void SpmmPass::State::collect() const {
 }
 
 SpmmPass::SpmmPass(const PassSpec& spec, const device::Machine& machine, device::ExchangeMode mode,
-                   Executor& executor, OperandHomes homes)
-    : state_(std::make_unique<State>(spec, machine, mode, executor, homes)) {
+                   Executor& executor)
+    : state_(std::make_unique<State>(spec, machine, mode, executor)) {
   state_->seal();
 }
 SpmmPass::~SpmmPass() = default;

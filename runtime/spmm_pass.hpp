@@ -9,13 +9,6 @@
 
 namespace tessera::runtime {
 
-// The tiles that hold an operand before a pass.
-//   Sharers  Each of the tiles that need a slice holds an equal share of its rows.
-//   Linear   The operand is spread over all tiles of the machine, batch column by batch column,
-//            independently of the plan, as PopSparse allocates its tensors. Only the number of
-//            senders is modelled; the memory of a tile is that of Sharers.
-enum class OperandHomes { Sharers, Linear };
-
 // One of the two passes with a dense result, as one program:
 //   Fwd    Q[x][z]  = R * S[y][z]                   partial sums over y
 //   GradA  dS[y][z] = transpose(R) * dQ[x][z]       partial sums over x
@@ -23,6 +16,8 @@ enum class OperandHomes { Sharers, Linear };
 //
 // The program has these phases, in this order. Shapes are those of one tile; `in` is y for Fwd and
 // x for GradA, and `out` is the other. program() lists the buffers that each step reads and writes.
+//   arrange      if the operand comes from an even spread over all tiles, its runs are put in the
+//                order of the slices. One compute step, and another one at the end for the result.
 //   transpose    GradA of blocks only: transposes the blocks of the tile's own bucket. One compute
 //                step.
 //   pre-arrange  brings `in` [in rows][z] and the Pz - 1 other buckets of the tile's cell. One
@@ -41,7 +36,7 @@ class SpmmPass {
   // Throws Error{LimitExceeded} if the memory of a tile cannot hold the program. The executor must
   // outlive the pass.
   SpmmPass(const PassSpec& spec, const device::Machine& machine, device::ExchangeMode mode,
-           Executor& executor, OperandHomes homes = OperandHomes::Sharers);
+           Executor& executor);
   ~SpmmPass();
   SpmmPass(SpmmPass&&) noexcept;
 

@@ -44,6 +44,10 @@ void SpmmPass::State::declare() {
   internal::Uses loaded{{}, {use.home.words, use.home.payload, shares ? use.in_home : use.in}};
   if (loop.possible()) loaded.writes.push_back(loop.words());
   bound.step(NodeKind::Load, {}, loaded, [this] { load(); });
+  if (in_is_spread())
+    bound.step(
+        NodeKind::Compute, Phase::Arrange, {{use.in_home}, {}},
+        [this] { arrange(role.all_in_rows(spec.grid.size)); }, map.tiles());
   if (turns_blocks())
     bound.step(
         NodeKind::Compute, Phase::Transpose, {{use.home.payload}, {use.turned}},
@@ -68,6 +72,10 @@ void SpmmPass::State::declare() {
       NodeKind::Compute, Phase::Distribute, multiplied, [this] { distribute(); }, map.tiles());
   declare_propagation();
   reduction.declare(bound, engine, use.partial);
+  if (out_is_spread())
+    bound.step(
+        NodeKind::Compute, Phase::Arrange, {{reduction.result()}, {}},
+        [this] { arrange(role.forward ? spec.grid.size.x : spec.grid.size.y); }, map.tiles());
   bound.step(NodeKind::Collect, {}, {{reduction.result()}, {}}, [this] { collect(); });
 }
 

@@ -34,9 +34,10 @@ struct MatMulKernel {
   std::int64_t workers = 6;     // of a tile
   std::int64_t conv_units = 8;  // multiply-accumulate units for this pair of types
 
-  // PopSparse's formula for the pair that is left over in float z: true prices it as z/2 pairs, as
-  // PopSparse does; false as one pair.
-  bool repeat_pair_loop = false;
+  // True: charges what PopSparse's estimators (PopLibs 3.4) say. They count the fixed part of a
+  // group of columns once a row, and price the pair that is left over in float z as z/2 pairs.
+  // False: charges what PopSparse's kernels do, which run that fixed part for every group.
+  bool poplibs_estimate = false;
 };
 
 }  // namespace tessera::codelets

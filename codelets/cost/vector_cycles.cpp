@@ -74,6 +74,10 @@ Cycles rearrange_cycles(std::int64_t blocks, std::int64_t side, std::int64_t z, 
       18 + workers * (34 + ceil_div(blocks, workers) * (3 + ceil_div(z, z_grain) * (3 + square))));
 }
 
+Cycles arrange_cycles(std::int64_t bytes, std::int64_t tiles, std::int64_t bytes_per_cycle) {
+  return Cycles(ceil_div(ceil_div(bytes, tiles), bytes_per_cycle));
+}
+
 Cycles exchange_cycles(std::int64_t bytes, ExchangeWidth width) {
   return Cycles(ceil_div(bytes, width.bytes_per_cycle));
 }

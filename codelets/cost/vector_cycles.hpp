@@ -34,6 +34,9 @@ Cycles transpose_blocks_cycles(std::int64_t blocks, BlockShape block, DataType t
 Cycles rearrange_cycles(std::int64_t blocks, std::int64_t side, std::int64_t z, DataType type,
                         std::int64_t workers);
 
+// Puts a tile's even share of `bytes`, which are spread over `tiles` tiles, in another order.
+Cycles arrange_cycles(std::int64_t bytes, std::int64_t tiles, std::int64_t bytes_per_cycle);
+
 // The rate at which a tile receives data in one exchange.
 struct ExchangeWidth {
   std::int64_t bytes_per_cycle = 4;

@@ -1,5 +1,6 @@
 #include "tessera/planner/internal/estimate.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "tessera/base/int_math.hpp"
@@ -8,7 +9,26 @@
 namespace tessera::planner::internal {
 namespace {
 
-void finish_pass(const Case& c, Estimate& total, PassEstimate pass) {
+// The size of the operands of all groups, as the grid of the runtime pads them.
+Dims padded(const Case& c, const Cut& cut) {
+  Dims size = c.grains * c.candidate.grain;
+  size.z = cut.parts.z * cut.share.z * c.candidate.grain.z;
+  return size;
+}
+
+void finish_pass(const Case& c, const Cut& cut, Estimate& total, PassEstimate pass) {
+  if (operands_spread(c, pass.pass)) {
+    const Dims size = padded(c, cut);
+    const std::int64_t q = pass.pass == Pass::Fwd ? 0 : arrange_cycles(c, size.g * size.x, size.z);
+    const std::int64_t s =
+        pass.pass == Pass::GradA ? 0 : arrange_cycles(c, size.g * size.y, size.z);
+    pass.add(Term::ArrangeOperands, q + s, 0);
+  }
+  if (result_spread(c, pass.pass)) {
+    const Dims size = padded(c, cut);
+    const std::int64_t rows = pass.pass == Pass::Fwd ? size.x : size.y;
+    pass.add(Term::ArrangeResult, arrange_cycles(c, size.g * rows, size.z), 0);
+  }
   if (!c.parity()) {  // free in PopLibs
     if (pass.counts.questions > 0)
       pass.add(Term::Control, asking_cycles(c.machine, pass.counts), 0);
@@ -29,7 +49,7 @@ codelets::MatMulKernel kernel_of(const Case& c, Method method, BlockShape block)
           block,
           c.machine.workers,
           c.machine.conv_units(in, sums),
-          /*repeat_float_pair_loop=*/c.parity()};
+          /*poplibs_estimate=*/c.parity()};
 }
 
 std::int64_t zeroing_cycles(const Case& c, std::int64_t partials) {
@@ -40,6 +60,29 @@ std::int64_t zeroing_cycles(const Case& c, std::int64_t partials) {
 
 std::int64_t receive_starts(const Case& c, std::int64_t senders) {
   return c.parity() ? 0 : senders * c.machine.receive_start.value;
+}
+
+bool operands_spread(const Case& c, Pass pass) {
+  return !c.parity() && spreads_operands(c.options.operand_placement, pass);
+}
+
+bool result_spread(const Case& c, Pass pass) {
+  return !c.parity() && spreads_result(c.options.operand_placement, pass);
+}
+
+std::int64_t arrange_cycles(const Case& c, std::int64_t rows, std::int64_t columns) {
+  const device::Machine& machine = c.machine;
+  return codelets::arrange_cycles(rows * columns * c.input_bytes(), machine.tiles,
+                                  machine.arrange_bytes_per_cycle)
+      .value;
+}
+
+std::int64_t spread_senders(const Case& c, std::int64_t all_rows, std::int64_t rows,
+                            std::int64_t columns) {
+  const std::int64_t elements = c.problem.size.g * all_rows * c.problem.size.z;
+  const std::int64_t run = std::max<std::int64_t>(1, ceil_div(elements, c.machine.tiles));
+  const std::int64_t a_column = ceil_div(rows, run) + (rows > 1 ? 1 : 0);
+  return std::min({columns * a_column, ceil_div(columns * all_rows, run) + 1, c.machine.tiles});
 }
 
 std::int64_t control_cycles(const device::Machine& machine) {
@@ -123,9 +166,9 @@ std::int64_t resident_bytes(const Case& c, const Cut& cut, const BucketSize& buc
 Estimate estimate(const Case& c, const Cut& cut, const BucketSize& bucket) {
   Estimate total;
   total.bucket = bucket;
-  finish_pass(c, total, estimate_fwd(c, cut, bucket));
-  if (c.problem.grad_a) finish_pass(c, total, estimate_grad_a(c, cut, bucket));
-  if (c.problem.grad_w) finish_pass(c, total, estimate_grad_w(c, cut, bucket));
+  finish_pass(c, cut, total, estimate_fwd(c, cut, bucket));
+  if (c.problem.grad_a) finish_pass(c, cut, total, estimate_grad_a(c, cut, bucket));
+  if (c.problem.grad_w) finish_pass(c, cut, total, estimate_grad_w(c, cut, bucket));
   total.resident = resident_bytes(c, cut, bucket);
   return total;
 }

@@ -27,7 +27,7 @@ struct Step {
 // the search fills it.
 struct PassEstimate {
   Pass pass = Pass::Fwd;
-  std::array<Step, 10> steps;
+  std::array<Step, 12> steps;
   std::size_t count = 0;
   std::int64_t cycles = 0;  // sum
   std::int64_t temp = 0;    // largest
@@ -75,6 +75,21 @@ std::int64_t waiting_cycles(const device::Machine& machine, const StepCounts& co
 // Cycles until a tile has begun to receive from `senders` others in one exchange.
 std::int64_t receive_starts(const Case& c, std::int64_t senders);
 
+// Returns true if the dense operands of a pass come from an even spread, or its result goes there.
+// PopLibs prices neither.
+bool operands_spread(const Case& c, Pass pass);
+bool result_spread(const Case& c, Pass pass);
+
+// Returns the cycles in which every tile arranges its run of a spread operand of all groups, with
+// `rows` rows and `columns` columns.
+std::int64_t arrange_cycles(const Case& c, std::int64_t rows, std::int64_t columns);
+
+// A dense operand with these rows in all, of which a slice has `rows` rows and `columns` columns.
+// Returns the number of tiles that send a part of the slice if the operand is spread over all
+// tiles: those of each column's run.
+std::int64_t spread_senders(const Case& c, std::int64_t all_rows, std::int64_t rows,
+                            std::int64_t columns);
+
 // Returns the cycles to answer one question and to broadcast the answer to all tiles, without its
 // barrier and launch.
 std::int64_t control_cycles(const device::Machine& machine);
@@ -106,6 +121,7 @@ struct Shared {
   std::int64_t tiles = 1;        // that share the data
   std::int64_t consecutive = 1;  // of these tiles, those in a row that take the same data
   bool holds_own = true;         // false: a tile takes even its own piece from another tile
+                                 // (with no piece_bytes: from tiles on other buses)
 };
 
 // Returns the data of a dense slice of `rows` rows, of which each tile holds an even share of rows.

@@ -59,6 +59,11 @@ struct OperandBytes {
 std::int64_t operand_senders(const GradWView& v, OperandBytes bytes) {
   const Dims parts = v.cut.parts, share = v.cut.share, all = v.c.grains;
   const Dims grain = v.c.candidate.grain;
+  if (operands_spread(v.c, Pass::GradW)) {
+    const std::int64_t z = share.z * grain.z;
+    return spread_senders(v.c, all.x * grain.x, share.x * grain.x, z) +
+           spread_senders(v.c, all.y * grain.y, share.y * grain.y, z);
+  }
   const std::int64_t last_x = all.x - (parts.x - 1) * share.x;
   const std::int64_t last_y = all.y - (parts.y - 1) * share.y;
   const std::int64_t q = most_senders(parts.y, share.x * grain.x, last_x * grain.x);
@@ -72,25 +77,27 @@ OperandBytes fetch_operands(const GradWView& v, PassEstimate& pass, PassForm& fo
   const Consecutive row = consecutive(c, v.cut.parts);
   // If operands travel, GradW orders the tiles differently from Fwd, so no operand is at home.
   const Dims parts = v.cut.parts;
+  const bool spread = operands_spread(c, Pass::GradW);
   const bool moved = !c.candidate.exchange_buckets &&
                      parts.x * parts.y * parts.z > std::max({parts.x, parts.y, parts.z});
   const OperandBytes bytes = {fetched_bytes(c, {.needed = share.x * share.z,
                                                 .all = all.g * all.x * all.z,
                                                 .tiles = v.tiles,
                                                 .grain_bytes = grain.x * grain.z * c.input_bytes(),
-                                                .at_home = parts.y == 1 && !moved}),
+                                                .at_home = parts.y == 1 && !moved && !spread}),
                               fetched_bytes(c, {.needed = share.y * share.z,
                                                 .all = all.g * all.y * all.z,
                                                 .tiles = v.tiles,
                                                 .grain_bytes = grain.y * grain.z * c.input_bytes(),
-                                                .at_home = parts.x == 1 && !moved})};
+                                                .at_home = parts.x == 1 && !moved && !spread})};
   // PopLibs takes words to be at home.
   const std::int64_t words = moved && !c.parity() ? v.meta_bytes : 0;
   // The words come from one of the tiles that hold operands.
   const std::int64_t senders = operand_senders(v, bytes) + (moved ? 1 : 0);
   Shared q = shared_rows(bytes.q, share.x * grain.x, parts.y, row.y);
   Shared s = shared_rows(bytes.s, share.y * grain.y, parts.x, row.x);
-  q.holds_own = s.holds_own = !moved;
+  q.holds_own = s.holds_own = !moved && !spread;
+  if (spread) q.piece_bytes = s.piece_bytes = 0;
   const Cycles cycles = receive_cycles(c, q, v.tiles) + receive_cycles(c, s, v.tiles) +
                         codelets::exchange_cycles(words, v.width) +
                         Cycles(receive_starts(c, senders));
@@ -217,7 +224,8 @@ PassEstimate estimate_grad_w(const Case& c, const Cut& cut, const BucketSize& bu
                 .parts = cut.parts,
                 .rearranges = c.candidate.grad_w == Method::BlockGradWAmp,
                 .buckets_travel = c.candidate.exchange_buckets,
-                .casts = c.types_differ()};
+                .casts = c.types_differ(),
+                .arranges_operands = operands_spread(c, Pass::GradW)};
   const OperandBytes fetched = fetch_operands(v, pass, form);
   const OperandBytes held = rearrange_operands(v, fetched, pass);
   exchange_along_z(v, pass);

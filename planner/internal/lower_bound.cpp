@@ -21,6 +21,7 @@ namespace {
 struct Least {
   Dims lo, hi;              // partition counts
   Dims grain;               // of the pass
+  Dims all;                 // grains of the layer
   Dims share;               // least grains of a tile
   std::int64_t most_z = 0;  // most z grains of a tile
   UniformCounts counts;     // rows and total of the least share
@@ -135,8 +136,10 @@ Terms least_pass(const Case& c, Pass pass, Method method, const Least& v) {
                     .value;
   }
   const std::int64_t needed = v.share.y * v.share.z;
-  const std::int64_t dense =
-      must_fetch(c, needed, v.lo.x) ? needed * v.grain.y * v.grain.z * c.input_bytes() : 0;
+  const bool spread = operands_spread(c, pass);
+  const std::int64_t dense = spread || must_fetch(c, needed, v.lo.x)
+                                 ? needed * v.grain.y * v.grain.z * c.input_bytes()
+                                 : 0;
   t.cycles += least_exchange(c, dense, true);
   if (v.lo.z > 1)
     t.cycles += least_exchange(c, (v.lo.z - (c.parity() ? 0 : 1)) * v.bucket_bytes, true);
@@ -151,13 +154,20 @@ Terms least_pass(const Case& c, Pass pass, Method method, const Least& v) {
   t.hold(turned + dense + held + (v.lo.z - 1) * v.bucket_bytes);
   t.hold(turned + dense + held + 2 * v.bucket_bytes);
   t.hold(held + received);
-  const std::int64_t senders = dense > 0 ? least_other_sharers(v.lo.x, v.share.y * v.grain.y) : 0;
+  const std::int64_t senders =
+      dense > 0 && !spread ? least_other_sharers(v.lo.x, v.share.y * v.grain.y) : 0;
   t.cycles += receive_starts(c, senders + v.lo.z - 1 + least_other_sharers(v.lo.y, sums));
   t.counts = counts_of({.pass = pass,
                         .parts = v.lo,
                         .transposes = transposes,
                         .fetches = dense > 0 || v.lo.z > 1,
-                        .casts = c.types_differ()});
+                        .casts = c.types_differ(),
+                        .arranges_operands = spread,
+                        .arranges_result = result_spread(c, pass)});
+  // The operands of all groups without the padding of z.
+  const std::int64_t columns = c.grains.g * c.grains.z * v.grain.z;
+  if (spread) t.cycles += arrange_cycles(c, v.all.y * v.grain.y, columns);
+  if (result_spread(c, pass)) t.cycles += arrange_cycles(c, v.all.x * v.grain.x, columns);
   return t;
 }
 
@@ -186,8 +196,9 @@ Terms least_grad_w(const Case& c, const Least& v) {
   const std::int64_t q_needed = v.share.x * v.share.z, s_needed = v.share.y * v.share.z;
   const std::int64_t q_bytes = q_needed * v.grain.x * v.grain.z * bytes;
   const std::int64_t s_bytes = s_needed * v.grain.y * v.grain.z * bytes;
-  const std::int64_t q = must_fetch(c, q_needed, v.lo.y) ? q_bytes : 0;
-  const std::int64_t s = must_fetch(c, s_needed, v.lo.x) ? s_bytes : 0;
+  const bool spread = operands_spread(c, Pass::GradW);
+  const std::int64_t q = spread || must_fetch(c, q_needed, v.lo.y) ? q_bytes : 0;
+  const std::int64_t s = spread || must_fetch(c, s_needed, v.lo.x) ? s_bytes : 0;
   const bool amp = c.candidate.grad_w == Method::BlockGradWAmp;
   t.cycles += least_exchange(c, q, true) + least_exchange(c, s, true);
   if (amp) {
@@ -219,7 +230,12 @@ Terms least_grad_w(const Case& c, const Least& v) {
                         .fetches = q + s > 0,
                         .rearranges = amp,
                         .buckets_travel = buckets,
-                        .casts = c.types_differ()});
+                        .casts = c.types_differ(),
+                        .arranges_operands = spread});
+  const std::int64_t columns = c.grains.g * c.grains.z * v.grain.z;
+  if (spread)
+    t.cycles += arrange_cycles(c, v.all.x * v.grain.x, columns) +
+                arrange_cycles(c, v.all.y * v.grain.y, columns);
   return t;
 }
 
@@ -228,6 +244,7 @@ Least least_fwd(const Case& c, const Box& box, const BucketSize& bucket) {
   v.lo = box.lo;
   v.hi = box.hi;
   v.grain = c.candidate.grain;
+  v.all = c.grains;
   v.share = ceil_div(c.grains, box.hi);
   v.most_z = ceil_div(c.grains.z, box.lo.z);
   v.counts = bucket.cell;
@@ -246,7 +263,7 @@ Least least_fwd(const Case& c, const Box& box, const BucketSize& bucket) {
 
 Least swapped(const Case& c, const Least& fwd, const BucketSize& bucket) {
   Least v = fwd;
-  for (Dims Least::*dims : {&Least::lo, &Least::hi, &Least::grain, &Least::share})
+  for (Dims Least::*dims : {&Least::lo, &Least::hi, &Least::grain, &Least::all, &Least::share})
     v.*dims = swap_xy(fwd.*dims);
   if (c.candidate.shared_buckets()) return v;
   v.counts = bucket.cell_swapped;

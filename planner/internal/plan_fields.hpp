@@ -41,6 +41,16 @@ inline const Names<Term>& term_names() {
   return names;
 }
 
+inline const Names<Placement>& placement_names() {
+  static const Names<Placement> names = [] {
+    Names<Placement> all;
+    for (const Placement p : {Placement::EvenSpread, Placement::AsLeft, Placement::AtHome})
+      all.emplace_back(p, to_string(p));
+    return all;
+  }();
+  return names;
+}
+
 inline const Names<PlanStatus>& status_names() {
   static const Names<PlanStatus> names{{PlanStatus::Found, "found"},
                                        {PlanStatus::NoPlan, "no plan"},
@@ -88,14 +98,15 @@ void describe(auto& fields, MaybeConst<PlanConstraints> auto& pins) {
 
 // The keys of option text, so that this part of a file may be given as options again.
 void describe(auto& fields, MaybeConst<Options> auto& options) {
-  auto& [memory, oversize, confidence, shared, per_pass, rearrangements, force_spills, search_limit,
-         constraints, parity] = options;
+  auto& [memory, oversize, confidence, shared, per_pass, rearrangements, placement, force_spills,
+         search_limit, constraints, parity] = options;
   fields("availableMemoryProportion", memory);
   fields("metaInfoBucketOversizeProportion", oversize);
   fields("bucketConfidence", confidence);
   fields("sharedBuckets", shared);
   fields("perPassPlans", per_pass);
   fields("enableStructuredRearrangements", rearrangements);
+  fields("operandPlacement", placement, placement_names());
   fields("partitioner.forceBucketSpills", force_spills);
   fields("searchLimit", search_limit, kAnyWhole);
   fields("planConstraints", constraints);
@@ -138,6 +149,7 @@ void describe(auto& fields, MaybeConst<Plan> auto& plan) {
   fields("partition", plan.partition);
   fields("grad_w_exchange_buckets", plan.grad_w_exchange_buckets);
   fields("use_dense", plan.use_dense);
+  fields("operand_placement", plan.operand_placement, placement_names());
   fields("nonzeros_per_bucket", plan.nonzeros_per_bucket, kFigures);
   fields("fwd_meta_words", plan.fwd_meta_words, kFigures);
   fields("grad_a_meta_words", plan.grad_a_meta_words, kFigures);

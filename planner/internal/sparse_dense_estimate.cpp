@@ -101,21 +101,24 @@ struct Held {
 void exchange_operands(const Case& c, const PassView& v, Held& held, PassEstimate& pass,
                        PassForm& form) {
   const std::int64_t tiles = v.parts.product();
+  const bool spread = operands_spread(c, v.pass);
   held.dense = fetched_bytes(c, {.needed = v.share.y * v.share.z,
                                  .all = v.grains.g * v.grains.y * v.grains.z,
                                  .tiles = tiles,
                                  .grain_bytes = v.grain.y * v.grain.z * c.input_bytes(),
-                                 .at_home = v.parts.x == 1});
+                                 .at_home = v.parts.x == 1 && !spread});
   // In PopLibs a tile's own bucket and sums travel like the others'.
   const std::int64_t visited = v.parts.z > 1 ? v.parts.z * v.bucket_bytes : 0;
   held.buckets = (v.parts.z - 1) * v.bucket_bytes;
   const std::int64_t last = v.grains.y - (v.parts.y - 1) * v.share.y;
-  const std::int64_t senders = most_senders(v.parts.x, v.share.y * v.grain.y, last * v.grain.y);
+  const std::int64_t rows = v.share.y * v.grain.y;
+  const std::int64_t senders =
+      spread ? spread_senders(c, v.grains.y * v.grain.y, rows, v.share.z * v.grain.z)
+             : most_senders(v.parts.x, rows, last * v.grain.y);
+  Shared slice = shared_rows(held.dense, rows, v.parts.x, v.x_consecutive ? v.parts.x : 1);
+  if (spread) slice.piece_bytes = 0, slice.holds_own = false;
   const Cycles cycles =
-      receive_cycles(c,
-                     shared_rows(held.dense, v.share.y * v.grain.y, v.parts.x,
-                                 v.x_consecutive ? v.parts.x : 1),
-                     tiles) +
+      receive_cycles(c, slice, tiles) +
       receive_cycles(c, {visited, v.bucket_bytes, v.parts.z, v.z_consecutive ? v.parts.z : 1},
                      tiles) +
       Cycles(receive_starts(c, (held.dense > 0 ? senders : 0) + v.parts.z - 1));
@@ -160,7 +163,11 @@ PassEstimate estimate_pass(const Case& c, const PassView& v, const BucketSize& b
   PassEstimate pass;
   pass.pass = v.pass;
   Held held;
-  PassForm form{.pass = v.pass, .parts = v.parts, .casts = c.types_differ()};
+  PassForm form{.pass = v.pass,
+                .parts = v.parts,
+                .casts = c.types_differ(),
+                .arranges_operands = operands_spread(c, v.pass),
+                .arranges_result = result_spread(c, v.pass)};
   held.turned = turn_values(c, v, bucket, pass, form);
   exchange_operands(c, v, held, pass, form);
   multiply(c, v, held, pass);

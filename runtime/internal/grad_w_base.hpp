@@ -96,12 +96,18 @@ struct GradWPass::Base {
 
   // True: some tile works on another cell than the one it holds at home.
   bool cells_move() const;
+  // True: the operands come from an even spread over all tiles, so every slice is fetched.
+  bool spread() const { return spreads_operands(spec.placement, Pass::GradW); }
+  bool q_is_fetched() const { return spec.grid.splits.y > 1 || cells_move() || spread(); }
+  bool s_is_fetched() const { return spec.grid.splits.x > 1 || cells_move() || spread(); }
   bool rearranges() const { return spec.method == codelets::Method::BlockGradWAmp; }
   bool casts() const { return spec.partials_type != spec.data_type(); }
   void add_tiles();
   void add_operand_slots(TileId tile, TileSlots& slots);
+  std::int64_t senders_of(Cell c, bool q_side) const;
   void add_operand_gathers(std::vector<device::Gather>& gathers, bool q_side) const;
   void load();
+  void arrange();
   void rearrange();
   void cast();
   void collect() const;

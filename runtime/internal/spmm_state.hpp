@@ -29,7 +29,7 @@ struct SpmmPass::State {
   };
 
   State(const PassSpec& spec, const device::Machine& machine, device::ExchangeMode mode,
-        Executor& executor, OperandHomes operands = OperandHomes::Sharers);
+        Executor& executor);
   void seal();
 
   std::int64_t z() const { return spec.grid.z_per_tile(); }
@@ -37,7 +37,10 @@ struct SpmmPass::State {
   // The number of tiles that need the same slice of the operand.
   std::int64_t sharers() const { return role.out_parts(spec.grid.splits); }
   // True: each slice is needed by one tile only, which holds it from the start.
-  bool in_is_here() const { return operands == OperandHomes::Sharers && sharers() == 1; }
+  bool in_is_here() const { return !in_is_spread() && sharers() == 1; }
+  Pass pass() const { return role.forward ? Pass::Fwd : Pass::GradA; }
+  bool in_is_spread() const { return spreads_operands(spec.placement, pass()); }
+  bool out_is_spread() const { return spreads_result(spec.placement, pass()); }
   bool turns_blocks() const;
 
   PassForm form() const;
@@ -50,12 +53,12 @@ struct SpmmPass::State {
 
   void add_slots();
   std::vector<internal::ReductionColumn> columns() const;
-  std::int64_t linear_senders(Range rows, Cell c) const;
   std::vector<device::Gather> prearrange_gathers() const;
   void add_bucket_gathers(TileId tile, std::vector<device::Gather>& gathers) const;
 
   // The code of the nodes.
   void load();
+  void arrange(std::int64_t rows);
   void transpose();
   void distribute();
   void visit_arrived();
@@ -63,7 +66,6 @@ struct SpmmPass::State {
   void collect() const;
 
   PassSpec spec;
-  OperandHomes operands;
   internal::SpmmRole role;
   internal::BoundProgram bound;
   device::Engine engine;

@@ -60,6 +60,16 @@ TEST(PassSteps, OfADenseProductRepeatInEveryRound) {
   EXPECT_EQ(counts(form), (StepCounts{5, 5 * 3, 0}));
 }
 
+TEST(PassSteps, ArrangeSpreadOperandsFirstAndASpreadResultLast) {
+  const StepOrder order = step_order(
+      {.parts = {1, 1, 1, 1}, .fetches = true, .arranges_operands = true, .arranges_result = true});
+  const StepOrder expected = {{Phase::Arrange, StepKind::Compute},
+                              {Phase::PreArrange, StepKind::Exchange},
+                              {Phase::Distribute, StepKind::Compute},
+                              {Phase::Arrange, StepKind::Compute}};
+  EXPECT_EQ(order, expected);
+}
+
 TEST(PassSteps, ListWhatRunsForSpilledValuesAlone) {
   const StepOrder order = step_order({.parts = {1, 2, 2, 1}, .fetches = true});
   const StepOrder expected = {

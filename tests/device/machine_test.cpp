@@ -46,8 +46,9 @@ TEST(MachinePreset, Gc200HasThePublishedFigures) {
   EXPECT_EQ(m.half_float_conv_units, 8);
   EXPECT_EQ(m.float_float_conv_units, 8);
   EXPECT_EQ(m.word_bits, 16);
-  EXPECT_EQ(m.receive_start, Cycles(160));
-  EXPECT_EQ(m.sync, Cycles(600));
+  EXPECT_EQ(m.arrange_bytes_per_cycle, 1);
+  EXPECT_EQ(m.receive_start, Cycles(0));
+  EXPECT_EQ(m.sync, Cycles(400));
   EXPECT_EQ(m.launch, Cycles(11));
 }
 
@@ -114,10 +115,19 @@ TEST(MachineJson, ComesBackEqualWhenEveryFieldDiffersFromEveryPreset) {
   m.half_float_conv_units = 1;
   m.float_float_conv_units = 2;
   m.word_bits = 32;
+  m.arrange_bytes_per_cycle = 5;
   m.receive_start = Cycles(3);
   m.sync = Cycles(0);
   m.launch = Cycles(12);
   EXPECT_EQ(machine_from_json(machine_to_json(m), "text"), m);
+}
+
+TEST(MachineJson, ReadsAFileFromBeforeArrangingWasPriced) {
+  const Machine m =
+      machine_from_json(R"({"base": "bow", "receive_start": 160, "sync": 600})", "text");
+  EXPECT_EQ(m.receive_start, Cycles(160));
+  EXPECT_EQ(m.sync, Cycles(600));
+  EXPECT_EQ(m.arrange_bytes_per_cycle, 1);
 }
 
 TEST(MachineJson, TakesMissingKeysFromTheBase) {
@@ -220,6 +230,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Edge{"half_float_conv_units", "-1", "0", "65536", "65537"},
                     Edge{"float_float_conv_units", "-1", "0", "65536", "65537"},
                     Edge{"word_bits", "15", "16", "32", "48"},
+                    Edge{"arrange_bytes_per_cycle", "0", "1", "1048576", "1048577"},
                     Edge{"receive_start", "-1", "0", "1000000000", "1000000001"},
                     Edge{"sync", "-1", "0", "1000000000", "1000000001"},
                     Edge{"launch", "-1", "0", "1000000000", "1000000001"}));

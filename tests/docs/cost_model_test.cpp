@@ -178,13 +178,15 @@ void expect_vector_steps(const VectorCase& c) {
                          {"width", 4},
                          {"bus", bus},
                          {"consecutive", consecutive},
-                         {"tiles", tiles}});
+                         {"tiles", tiles},
+                         {"rate", bus}});
   namespace of = codelets;
   EXPECT_EQ(told["zero"], of::zero_cycles(c.n, c.workers).value);
   EXPECT_EQ(told["cast"], of::cast_cycles(c.n, c.from, c.to, c.workers).value);
   EXPECT_EQ(told["reduce"], of::reduce_cycles(c.n, depth, c.from, c.to, c.workers).value);
   EXPECT_EQ(told["transpose"], of::transpose_blocks_cycles(c.n, block, c.from, c.workers).value);
   EXPECT_EQ(told["rearrange"], of::rearrange_cycles(c.n, side, c.n % 50, c.from, c.workers).value);
+  EXPECT_EQ(told["arrange"], of::arrange_cycles(c.n, tiles, bus).value);
   EXPECT_EQ(told["exchange"], of::exchange_cycles(c.n, {4, bus}).value);
   EXPECT_EQ(told["broadcast"], of::broadcast_cycles(c.n, consecutive, tiles, {4, bus}).value);
 }

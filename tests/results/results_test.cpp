@@ -44,7 +44,7 @@ TEST(Results, OfPublishedRunsAreThoseOfTheModel) {
   const auto executor = make_executor();
   std::vector<tools::Repeated> repeated;
   for (const auto& point : points) repeated.push_back(tools::repeat(point, how, *executor));
-  expect_rows(to_text(repeated, how), {" 2048   16", "  512   16"}, "published.md");
+  expect_rows(to_text(repeated, how), {" 2048  16", "  512  16"}, "published.md");
 }
 
 TEST(Results, OfThePlannersQualityAreThoseOfTheEngine) {

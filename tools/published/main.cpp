@@ -7,6 +7,7 @@
 #include "tessera/tools/internal/layer_options.hpp"
 #include "tessera/tools/published/published.hpp"
 #include "tessera/tools/published/published_dense.hpp"
+#include "tessera/tools/published/sensitivity.hpp"
 
 namespace {
 
@@ -14,28 +15,33 @@ struct Arguments {
   std::string table, machine = "bow", output;
   // The batches of the published plots.
   std::vector<std::int64_t> batches = {4, 16, 64, 256, 1024, 4096, 16384, 65536};
-  std::int64_t patterns = 41;
+  std::int64_t patterns = 0;
   int threads = 0;
-  bool tsv = false;
+  bool tsv = false, sensitivity = false;
 };
 
 void add_options(CLI::App& app, Arguments& a) {
-  app.add_option("--table", a.table,
-                 "tab-separated table with columns m_eq_k, block, density and tflops, or, of dense "
-                 "products, dtype, m_eq_k, n and tflops; - reads standard input; default: seven "
-                 "points of one Bow IPU")
+  app.add_option(
+         "--table", a.table,
+         "tab-separated table with columns m_eq_k, block, density, tflops and perhaps type, "
+         "or, of dense products, dtype, m_eq_k, n and tflops; - reads standard input; "
+         "default: 17 points of one Bow IPU")
       ->type_name("FILE.tsv");
   app.add_option("--machine", a.machine, "machine to model: gc200, bow, mk1 or FILE.json")
       ->capture_default_str();
   app.add_option("--batches", a.batches, "batch sizes to try; the best result counts")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
       ->capture_default_str();
-  app.add_option("--patterns", a.patterns, "number of random patterns per point")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1000}))
+  app.add_option("--patterns", a.patterns,
+                 "number of random patterns per point, for the spread beside the measured pattern")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1000}))
       ->capture_default_str();
   app.add_option("--threads", a.threads, "number of threads on this computer; 0 uses all")
       ->check(CLI::Range(0, 1024));
   app.add_flag("--tsv", a.tsv, "print a tab-separated table of the cycles by term");
+  app.add_flag("--sensitivity", a.sensitivity,
+               "print the errors with one constant changed at a time, and constants derived "
+               "without a group of points");
   app.add_option("--output", a.output, "file to write instead of standard output")
       ->type_name("FILE");
 }
@@ -59,6 +65,10 @@ int run(const Arguments& a) {
       a.table.empty() ? tools::published_points() : tools::read_published(table, a.table);
   const tools::Repetition how{device::load_machine(a.machine), a.batches, a.patterns};
   const auto executor = make_executor(a.threads);
+  if (a.sensitivity) {
+    tools::write_results(a.output, tools::sensitivity_text(points, how, *executor));
+    return tools::kOk;
+  }
   std::vector<tools::Repeated> repeated;
   for (const tools::PublishedPoint& point : points)
     repeated.push_back(tools::repeat(point, how, *executor));

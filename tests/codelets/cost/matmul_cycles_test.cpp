@@ -42,7 +42,7 @@ MatMulKernel element(Method method, DataType type) {
   MatMulKernel kernel;
   kernel.method = method;
   kernel.data_type = type;
-  kernel.repeat_pair_loop = true;
+  kernel.poplibs_estimate = true;
   return kernel;
 }
 
@@ -68,10 +68,44 @@ TEST(ElementCycles, MatchThePublishedEstimates) {
 
 TEST(ElementCycles, ChargeALeftOverPairOnceUnlessAskedNotTo) {
   MatMulKernel kernel = element(Method::ElementFwd, kFloat);
-  kernel.repeat_pair_loop = false;
+  kernel.poplibs_estimate = false;
   EXPECT_EQ(worker_cycles(kernel, 6).per_nonzero, 3 + 2);
-  kernel.repeat_pair_loop = true;
+  kernel.poplibs_estimate = true;
   EXPECT_EQ(worker_cycles(kernel, 6).per_nonzero, 3 + 6);
+}
+
+// Forward, cycles of a row of n non-zeros: 13 + (12 + 3 n) * (z / 4) in float, and
+// 13 + (17 + 3 n) * (z / 8) in half. GradA: 11 + (11 + 3 n) * (z / 4) and 11 + (13 + 3 n) * (z /
+// 8).
+TEST(ElementCycles, ChargeTheFixedPartForEveryGroupOfColumns) {
+  struct Row {
+    Method method;
+    DataType type;
+    std::int64_t group, row, fixed;
+  };
+  const Row rows[] = {{Method::ElementFwd, kFloat, 4, 13, 12},
+                      {Method::ElementFwd, kHalf, 8, 13, 17},
+                      {Method::ElementGradA, kFloat, 4, 11, 11},
+                      {Method::ElementGradA, kHalf, 8, 11, 13}};
+  for (const Row& r : rows) {
+    MatMulKernel kernel = element(r.method, r.type);
+    const LinearCycles estimate = worker_cycles(kernel, 6 * r.group);
+    kernel.poplibs_estimate = false;
+    for (const std::int64_t groups : {2, 6, 40}) {
+      const LinearCycles cycles = worker_cycles(kernel, groups * r.group);
+      EXPECT_EQ(cycles.per_row, r.row + r.fixed * groups) << to_string(r.method);
+      EXPECT_EQ(cycles.per_nonzero, 3 * groups) << to_string(r.method);
+    }
+    EXPECT_LT(estimate.per_row, worker_cycles(kernel, 6 * r.group).per_row);
+  }
+}
+
+TEST(ElementCycles, ChargeTheFixedPartForEveryColumnLeftOverInHalf) {
+  MatMulKernel kernel = element(Method::ElementFwd, kHalf);
+  kernel.poplibs_estimate = false;
+  const auto per_row = [&](std::int64_t z) { return worker_cycles(kernel, z).per_row; };
+  EXPECT_EQ(per_row(19) - per_row(18), 10);
+  EXPECT_EQ(per_row(17) - per_row(16), 11);
 }
 
 // The published figures multiply the number of rows by the sum over all rows: 3 rows of 20 cost
