@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tessera/base/error.hpp"
+#include "tessera/json/value.hpp"
 #include "tessera/planner/options.hpp"
 
 namespace tessera::planner {
@@ -122,11 +123,14 @@ PlanConstraints read_constraints(const Entry& entry) {
   return pins;
 }
 
+// Parses option text by the rules of json::parse: Json alone takes a key that is given twice, and
+// its messages are not for users.
 Json parse_json(std::string_view text, std::string_view where) {
   try {
+    json::parse(text, where);
     return Json::parse(text);
-  } catch (const Json::exception& error) {
-    throw_invalid(fmt::format("{}: not JSON: {}", where, error.what()));
+  } catch (const Error& error) {
+    throw_invalid(error.what());
   }
 }
 

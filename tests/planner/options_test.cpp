@@ -119,6 +119,8 @@ TEST(ParseOptions, NamesWhatIsWrong) {
               HasSubstr("popLibsParity is {\"freeSteps\":true}; it must be true or false"));
   EXPECT_THAT(message_of(R"({"doGradAPass": true})"), HasSubstr("part of the layer"));
   EXPECT_THAT(message_of(R"({"sharedBuckets")"), HasSubstr("not JSON"));
+  EXPECT_THAT(message_of(R"({"sharedBuckets": true, "sharedBuckets": false})"),
+              HasSubstr("key \"sharedBuckets\" is given twice"));
   EXPECT_THAT(message_of("[]"), HasSubstr("an object"));
 }
 
