@@ -259,7 +259,8 @@ class Engine {
   // summed up when a load or a step has written it, and again before it is overwritten, so a change
   // between two steps is noticed, whatever made it. In Share mode, loaded rows are watched where
   // they are in the host's memory. Charges nothing. Time: a load, an exchange or a vertex that
-  // writes bytes reads them once more, and twice if they are overwritten or the program ends.
+  // writes bytes reads them once more, and twice if they are overwritten or the program ends. In
+  // Share mode an owned slot is watched until an exchange shares its memory.
   void watch_memory();
 
   // Ends the watch and returns the slots that have changed; none if watch_memory() was not called.

@@ -109,6 +109,26 @@ TEST_F(Faulty, AWatchedProgramNoticesTheSlotThatChanged) {
   }
 }
 
+TEST_F(Faulty, WritingThroughASharedViewIsNoDamage) {
+  Engine engine(two_tiles(), ExchangeMode::Share, *executor_);
+  const SlotId sums = engine.add_slot({TileId(0), "sums", 1, 8});
+  const SlotId arrived = engine.add_slot({TileId(1), "arrived", 1, 8, SlotKind::Landing});
+  engine.seal();
+  const Exchange move = engine.prepare({{{{sums, {0, 1}}}, {arrived}}});
+  engine.begin_program();
+  engine.watch_memory();
+  const auto write = [&](TileId tile, SlotId slot) {
+    engine.compute(Phase::Distribute, {&tile, 1}, [&](const Tile& at) {
+      at.view(slot).data[0] ^= std::byte{1};
+      return Cycles(1);
+    });
+  };
+  write(TileId(0), sums);
+  engine.exchange(Phase::Propagate, move);
+  write(TileId(1), arrived);
+  EXPECT_EQ(engine.end_watch().slots, 0);
+}
+
 TEST_F(Faulty, NoMemoryIsWatchedUnlessAskedFor) {
   engine_.inject({TileId(1), 1, 3});
   run();
