@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the programs under random circumstances and reports every promise that they break.
 
-Usage: chaos.py --programs DIR [--minutes M] [--seed S] [SERIES...]
+Usage: chaos.py --programs DIR [--minutes M] [--trials N] [--seed S] [SERIES...]
 
 The series are command_lines, layers, resources and kills; all of them run if none is named, and share the time. The
 exit code is 1 if there are findings. The same seed draws the same trials.
@@ -23,6 +23,7 @@ def main():
     parser.add_argument("series", nargs="*", help=", ".join(SERIES))
     parser.add_argument("--programs", required=True, help="the folder of tessera and sparse_fc_layer")
     parser.add_argument("--minutes", type=float, default=1)
+    parser.add_argument("--trials", type=int, default=None, help="the most trials of a series")
     parser.add_argument("--seed", type=int, default=None)
     arguments = parser.parse_args()
     if unknown := [name for name in arguments.series if name not in SERIES]:
@@ -31,7 +32,7 @@ def main():
     names = arguments.series or SERIES
     findings = 0
     for name in names:
-        chaos = Chaos(arguments.programs, seed, 60 * arguments.minutes / len(names))
+        chaos = Chaos(arguments.programs, seed, 60 * arguments.minutes / len(names), arguments.trials)
         try:
             importlib.import_module(name).run(chaos)
         finally:

@@ -32,7 +32,8 @@ class Outcome:
 class Chaos:
     """One series of random trials: the programs, the random numbers, the time that is left, and the findings."""
 
-    def __init__(self, programs, seed, seconds):
+    def __init__(self, programs, seed, seconds, most_trials=None):
+        self.most_trials = most_trials
         self.programs, self.seed = pathlib.Path(programs).resolve(), seed
         self.random = random.Random(seed)
         self.end = time.monotonic() + seconds
@@ -42,8 +43,8 @@ class Chaos:
         self.environment = dict(os.environ, HOME=str(self.folder), XDG_CACHE_HOME=str(self.folder / "cache"))
 
     def goes_on(self):
-        """Return True until the time is over; the first trial always runs."""
-        if self.trials > 0 and time.monotonic() >= self.end:
+        """Return True until the time or the number of trials is over; the first trial always runs."""
+        if self.trials > 0 and (time.monotonic() >= self.end or self.trials == self.most_trials):
             return False
         self.trials += 1
         return True
