@@ -11,6 +11,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/file.hpp"
 #include "tessera/base/pass.hpp"
+#include "tessera/base/write_file.hpp"
 #include "tessera/host/cpu.hpp"
 #include "tessera/host/internal/default_rates.hpp"
 #include "tessera/host/internal/dense_library.hpp"
@@ -90,10 +91,32 @@ void read_rows(json::ObjectReader& fields, const char* key, std::vector<Rate>& r
   }
 }
 
+// Every pass and type that is measured needs rates of single elements, of larger blocks and of
+// dense passes, because the others are interpolated from them.
+void check_complete(const HostRates& rates, const std::string& name) {
+  for (const Pass pass : {Pass::Fwd, Pass::GradW})
+    for (const DataType type : {DataType::Float, DataType::Half}) {
+      const auto fits = [&](const auto& rate) { return rate.pass == pass && rate.type == type; };
+      const auto has_kernel = [&](bool in_blocks) {
+        return std::any_of(rates.kernels.begin(), rates.kernels.end(), [&](const KernelRate& k) {
+          return fits(k) && (k.block > 1) == in_blocks;
+        });
+      };
+      if (!has_kernel(false) || !has_kernel(true) ||
+          std::none_of(rates.dense.begin(), rates.dense.end(), fits))
+        throw Error(ErrorCode::BadInput, fmt::format("{}: it has no rates of {} in {}", name,
+                                                     to_string(pass), tessera::to_string(type)));
+    }
+}
+
 FoundRates measured_again(const std::string& path, HostRates rates, const std::string& why) {
   FoundRates found{std::move(rates), fmt::format("{}: {}; measured again", path, why),
                    RatesOrigin::Measured};
-  write_file(path, to_json(found.rates));
+  try {
+    write_file(path, to_json(found.rates));
+  } catch (const CannotWrite& error) {
+    found.note += fmt::format(", and not stored: {}", error.what());
+  }
   return found;
 }
 
@@ -178,6 +201,7 @@ HostRates host_rates_from_json(std::string_view text, std::string_view where) {
   read_rows(fields, "kernels", rates.kernels);
   read_rows(fields, "dense", rates.dense);
   fields.finish();
+  check_complete(rates, name);
   return rates;
 }
 

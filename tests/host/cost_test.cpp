@@ -193,5 +193,29 @@ TEST(HostRatesFile, IsMeasuredAnewWhenDamagedOrOfAnotherProcessorAndKeptThen) {
   }
 }
 
+TEST(HostRatesFile, IsMeasuredAgainWithoutTheRatesOfOnePassAndType) {
+  const test::TemporaryFolder folder;
+  HostRates own = default_host_rates();
+  own.cpu_model = host::host_cpu_model();
+  own.dense_kernel = dense_kernel_name();
+  const auto is_missing = [](const auto& rate) {
+    return rate.pass == Pass::GradW && rate.type == DataType::Half;
+  };
+  HostRates kernels = own, dense = own;
+  std::erase_if(kernels.kernels, is_missing);
+  std::erase_if(dense.dense, is_missing);
+  for (const HostRates& rates : {kernels, dense}) {
+    const std::string path = folder.write("rates.json", to_json(rates));
+    EXPECT_EQ(find_host_rates(path, [&] { return own; }).rates, own);
+  }
+}
+
+TEST(HostRatesFile, IsLeftWithANoteIfItCannotBeReplaced) {
+  const FoundRates found = find_host_rates("/dev/full", default_host_rates);
+  EXPECT_EQ(found.origin, RatesOrigin::Measured);
+  EXPECT_NE(found.note.find("not stored: /dev/full: cannot be written"), std::string::npos)
+      << found.note;
+}
+
 }  // namespace
 }  // namespace tessera::host
