@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "tessera/base/write_file.hpp"
 #include "tessera/planner/internal/check_plan.hpp"
 #include "tessera/planner/internal/plan_fields.hpp"
 #include "tessera/planner/internal/planner_search.hpp"
@@ -89,11 +90,26 @@ PlanResult PlanCache::plan(const Problem& problem, const device::Machine& machin
       std::make_shared<const PlanResult>(planner::plan(problem, machine, options, stats));
   ++planned_;
   keep(key, answer);
-  if (!folder_.empty()) internal::store(folder_, key, internal::to_json_object(*answer).dump());
+  if (!folder_.empty()) store(key, *answer);
   return *answer;
 }
 
 PlanCacheCounts PlanCache::counts() const { return {from_memory_, from_disk_, planned_}; }
+
+std::string PlanCache::store_failure() const {
+  const std::shared_lock lock(lock_);
+  return store_failure_;
+}
+
+// A plan that was found must not be lost because the disk is full.
+void PlanCache::store(const std::string& key, const PlanResult& answer) {
+  try {
+    internal::store(folder_, key, internal::to_json_object(answer).dump());
+  } catch (const CannotWrite& error) {
+    const std::unique_lock lock(lock_);
+    if (store_failure_.empty()) store_failure_ = error.what();
+  }
+}
 
 PlanCache::Answer PlanCache::find(const std::string& key) const {
   const std::shared_lock lock(lock_);

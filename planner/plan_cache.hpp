@@ -50,8 +50,8 @@ class PlanCache {
   explicit PlanCache(std::string folder = {}, Bytes memory = kDefaultMemory);
 
   // Returns the answer of planner::plan() to the request and throws the same errors; errors are not
-  // kept. Also throws Error{InvalidArgument} with the path and the system's reason if the answer
-  // cannot be written to the folder. An answer from memory costs some tens of microseconds plus
+  // kept. An answer that cannot be written to the folder is returned all the same, and
+  // store_failure() then has the reason. An answer from memory costs some tens of microseconds plus
   // time linear in the length of the statistics.
   PlanResult plan(const Problem& problem, const device::Machine& machine,
                   const Options& options = {}, const PatternStats* stats = nullptr);
@@ -59,11 +59,16 @@ class PlanCache {
   // Returns the number of answers so far, by source.
   PlanCacheCounts counts() const;
 
+  /// Returns why an answer could not be written to the folder, with the path; empty if all were
+  /// written. The first reason is kept.
+  std::string store_failure() const;
+
  private:
   using Answer = std::shared_ptr<const PlanResult>;
 
   Answer find(const std::string& key) const;
   void keep(const std::string& key, Answer answer);
+  void store(const std::string& key, const PlanResult& answer);
 
   const std::string folder_;
   const std::int64_t memory_;  // capacity, bytes
@@ -71,6 +76,7 @@ class PlanCache {
   std::unordered_map<std::string, Answer> answers_;
   std::deque<const std::string*> order_;  // the keys of answers_, oldest first
   std::int64_t used_ = 0;                 // bytes, by the estimate of size_of()
+  std::string store_failure_;             // guarded by lock_
   std::atomic<std::int64_t> from_memory_ = 0, from_disk_ = 0, planned_ = 0;
 };
 

@@ -8,6 +8,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/file.hpp"
+#include "tessera/base/write_file.hpp"
 
 namespace tessera::planner::internal {
 namespace {
@@ -58,8 +59,8 @@ std::optional<std::string> load(const std::string& folder, const std::string& ke
 void store(const std::string& folder, const std::string& key, const std::string& text) {
   try {
     write_file(store_path(folder, key), file_of(key, text), ForceToDisk::No);
-  } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("plan cache: {}", error.what()));
+  } catch (const CannotWrite& error) {
+    throw CannotWrite(fmt::format("plan cache: {}", error.what()));
   }
 }
 

@@ -18,7 +18,7 @@ std::optional<std::string> load(const std::string& folder, const std::string& ke
 
 // Stores the text of the key. Writes a file under a name that only this process uses and renames
 // it, so that readers see either the old file or the complete new one. The file is not forced to
-// disk; load() detects one that a crash truncated. Throws Error{InvalidArgument} with the path and
+// disk; load() detects one that a crash truncated. Throws CannotWrite with the path and
 // the reason if the file cannot be written.
 void store(const std::string& folder, const std::string& key, const std::string& text);
 
