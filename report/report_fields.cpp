@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "tessera/base/printable.hpp"
+
 namespace tessera::report::internal {
 
 std::string status_of(const Outcome& outcome, const ReportContext& context) {
@@ -60,7 +62,10 @@ Json cells_json(const host::HostCells& cells) {
           {"gathered", cells.gather}};
 }
 
-std::string csv_quoted(const std::string& text) {
+std::string csv_quoted(const std::string& given) {
+  // Spreadsheets take a cell with such a start for a formula and run it.
+  const bool is_formula = given.find_first_of("=+-@\t\r") == 0;
+  const std::string text = printable(is_formula ? "'" + given : given);
   if (text.find_first_of(",\"\n") == std::string::npos) return text;
   std::string out = "\"";
   for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);

@@ -12,10 +12,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-void put(std::string& page, std::string_view mark, std::string_view text) {
-  const std::size_t at = page.find(mark);
+// Appends the part of the template before a mark, and the text that replaces the mark. Marks are
+// searched for in the template only, because names in the report may contain them.
+void put(std::string& page, std::string_view& rest, std::string_view mark, std::string_view text) {
+  const std::size_t at = rest.find(mark);
   TESSERA_ASSERT(at != std::string::npos);
-  page.replace(at, mark.size(), text);
+  page += rest.substr(0, at);
+  page += text;
+  rest.remove_prefix(at + mark.size());
 }
 
 // Returns JSON that is safe inside a script element: it has no "</", which would end the element,
@@ -31,13 +35,14 @@ std::string page_of(const Json& document) {
     throw Error(
         ErrorCode::InvalidArgument,
         "--html: this program was built without the chart library; install npm and build again");
-  std::string page(internal::page_template());
-  put(page, "/*STYLE*/", internal::page_style());
-  put(page, "/*SCRIPT*/", internal::page_script());
-  put(page, "/*REPORT*/", for_script(document.dump()));
-  put(page, "/*CHARTS*/",
-      internal::chart_library());  // last, because no mark is searched for in it
-  return page;
+  std::string page;
+  std::string_view rest = internal::page_template();
+  put(page, rest, "/*STYLE*/", internal::page_style());
+  put(page, rest, "/*REPORT*/",
+      for_script(document.dump(-1, ' ', false, Json::error_handler_t::replace)));
+  put(page, rest, "/*CHARTS*/", internal::chart_library());
+  put(page, rest, "/*SCRIPT*/", internal::page_script());
+  return page.append(rest);
 }
 
 }  // namespace

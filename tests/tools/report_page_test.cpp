@@ -72,6 +72,13 @@ TEST_F(ReportPage, OfThisComputerHoldsWhatJsonSays) {
   }
 }
 
+TEST_F(ReportPage, NamesThatLookLikeMarksOfTheTemplateStayNames) {
+  const json names{{"machine", "/*CHARTS*/"}, {"source", "/*SCRIPT*/ /*STYLE*/"}};
+  const std::string page = tools::study_page(names.dump());
+  EXPECT_EQ(data_of(page), names);
+  EXPECT_LT(page.size(), kLargestPage);
+}
+
 TEST_F(ReportPage, ATextThatClosesAScriptEndsNone) {
   json report = {{"source", "a file named </script><!--"}};
   const std::string page = tools::report_page(report.dump(), {});
