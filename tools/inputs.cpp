@@ -10,14 +10,32 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/file.hpp"
+#include "tessera/base/printable.hpp"
+#include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/plan_notes.hpp"
 
 namespace tessera::tools {
+namespace {
+
+void check_size(const std::string& path) {
+  std::error_code failed;
+  const std::uintmax_t bytes = std::filesystem::file_size(path, failed);
+  if (!failed && bytes > std::uintmax_t{kLargestText})
+    throw Error(ErrorCode::BadInput,
+                fmt::format("{}: is larger than {} bytes, the limit for files of its kind",
+                            printable(path), kLargestText));
+}
+
+}  // namespace
 
 planner::PlanResult PlanSource::plan(const Problem& problem, const device::Machine& machine,
                                      const planner::Options& options, const PatternStats* stats) {
-  return cache_ ? cache_->plan(problem, machine, options, stats)
-                : planner::plan(problem, machine, options, stats);
+  if (!cache_) return planner::plan(problem, machine, options, stats);
+  planner::PlanResult result = cache_->plan(problem, machine, options, stats);
+  const std::string failure = cache_->store_failure();
+  if (!failure.empty() && !std::exchange(has_warned_, true))
+    print_warning(failure + "; the run goes on without storing plans");
+  return result;
 }
 
 planner::BestEffort PlanSource::plan_or(OnNoFit on_no_fit, const Problem& problem,
@@ -58,9 +76,18 @@ io::ReadMatrix load_weights(const std::string& path) {
 }
 
 std::string load_text(const std::string& path) {
-  using Bytes = std::istreambuf_iterator<char>;
-  if (path == "-") return {Bytes(std::cin), Bytes()};
-  return read_file(path);
+  if (path != "-") {
+    check_size(path);
+    return read_file(path);
+  }
+  std::string text;
+  for (char bytes[4096]; std::cin.read(bytes, sizeof bytes), std::cin.gcount() > 0;) {
+    text.append(bytes, std::size_t(std::cin.gcount()));
+    if (std::ssize(text) > kLargestText)
+      throw Error(ErrorCode::BadInput,
+                  fmt::format("standard input is larger than {} bytes", kLargestText));
+  }
+  return text;
 }
 
 std::string host_rates_path() {

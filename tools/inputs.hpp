@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -21,7 +22,8 @@ class PlanSource {
     if (!cache_folder.empty()) cache_.emplace(cache_folder);
   }
 
-  // Returns the result of PlanCache::plan if there is a cache, else of planner::plan.
+  // Returns the result of PlanCache::plan if there is a cache, else of planner::plan. Warns once on
+  // stderr if a plan cannot be stored.
   planner::PlanResult plan(const Problem& problem, const device::Machine& machine,
                            const planner::Options& options, const PatternStats* stats = nullptr);
 
@@ -35,6 +37,7 @@ class PlanSource {
 
  private:
   std::optional<planner::PlanCache> cache_;
+  bool has_warned_ = false;
 };
 
 // Reads a plan file, with or without notes. Throws Error{BadInput} if it is missing or malformed.
@@ -63,8 +66,11 @@ sparse::CheckedCsr<T> in_whole_blocks(const sparse::CheckedCsr<T>& elements, Blo
 // $XDG_CACHE_HOME, else in $HOME/.cache; an empty path if neither variable is set.
 std::string host_rates_path();
 
+/// The largest file of options, problems, a table or a plan that programs read, in bytes.
+inline constexpr std::int64_t kLargestText = std::int64_t{1} << 28;
+
 // Returns the bytes of a file, or of standard input if `path` is "-". Throws Error{BadInput}, which
-// names the file, if it cannot be read.
+// names the file, if it cannot be read or is larger than kLargestText.
 std::string load_text(const std::string& path);
 
 }  // namespace tessera::tools

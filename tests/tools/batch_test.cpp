@@ -122,7 +122,7 @@ TEST_F(BenchCommand, ALimitCutsAProblemShortAndALargerOneRunsItAgain) {
                     "--max-ms-per-prb", limit});
   };
   const Outcome cut = bench("1");
-  EXPECT_EQ(cut.exit, 0) << cut.err;
+  EXPECT_EQ(cut.exit, 4) << cut.err << "nothing but skipped problems";
   EXPECT_THAT(cut.out, HasSubstr("0 SKIPPED "));
   EXPECT_THAT(cut.out, HasSubstr("stopped after --max-ms-per-prb 1\n"));
   const std::string first = read_file(output);

@@ -184,7 +184,8 @@ TEST(TesseraPlan, UsageErrorsNameTheOptionTheValueAndTheRange) {
   expect_error(small({"--cost-model=mine"}), 2, "--cost-model");
   expect_error(small({"--on-no-fit=pray"}), 2, "--on-no-fit");
   expect_error(small({"--on-no-fit=fail", "--plan=x.json"}), 2, "--on-no-fit");
-  expect_error(small({"--block-rows=4097"}), 2, "--block-rows: Value 4097 not in range 1 to 4096");
+  expect_error(small({"--block-rows=4097"}), 2,
+               "--block-rows: the value is 4097; it must be a whole number in 1..4096");
   expect_error(small({"--block-rows=4", "--block-size=4"}), 2, "--block-size");
   expect_error(small({"--table=x.tsv"}), 2, "--table");
   expect_error(small({"--partials-type=half"}), 2, "element-wise sparsity has float partials only");
@@ -211,7 +212,8 @@ TEST(TesseraPlan, HelpNamesTheCommandAndItsOptions) {
 
 TEST(TesseraPlan, ResultsThatCannotBeWrittenAreAnError) {
   EXPECT_EQ(tessera_plan(small(), "/dev/full").exit, 6);
-  expect_error(small({"--output=/dev/full"}), 6, "/dev/full: results could not be written");
+  expect_error(small({"--output=/dev/full"}), 6,
+               "/dev/full: cannot be written: No space left on device");
   expect_error(small({"--output=/nowhere/plan.txt"}), 2, "/nowhere/plan.txt");
 }
 

@@ -5,11 +5,11 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
-#include <iostream>
 #include <numeric>
 #include <sstream>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/write_file.hpp"
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/manual.hpp"
@@ -18,6 +18,7 @@ namespace tessera::tools::internal {
 namespace {
 
 constexpr int kDeepestFile = 8;
+const char* const kEmptyValue = "the value is empty; give a value or omit the option";
 
 // Splits the text of an @FILE into words.
 class FileWords {
@@ -123,6 +124,9 @@ class Expander {
   void add_option(const std::string& word) {
     const std::size_t equals = std::min(word.find('='), word.size());
     const std::string name = "--" + full_name(*app_, word.substr(2, equals - 2));
+    // CLI11 would take the next word for the value.
+    if (equals + 1 == word.size() && takes_value(name))
+      throw Error(ErrorCode::InvalidArgument, fmt::format("{}: {}", name, kEmptyValue));
     words.push_back(name + word.substr(equals));
     is_value_ = equals == word.size() && takes_value(name);
   }
@@ -195,20 +199,55 @@ std::optional<int> parse_command_line(CLI::App& app, int argc, const char* const
   std::reverse(words.begin(), words.end());  // CLI11 reads them from the back
   try {
     app.parse(std::move(words));
+    refuse_empty_values(app);
     return std::nullopt;
   } catch (const CLI::ParseError& error) {
     std::ostringstream help, complaint;
     const int exit = app.exit(error, help, complaint) == 0 ? kOk : kUsage;
-    std::cerr << complaint.str() << (exit == kOk ? std::string() : hint(app, kept));
+    if (exit != kOk)
+      print_message(fmt::format("{}: {}{}", app.get_name(), complaint.str(), hint(app, kept)));
     print_results(exit == kOk ? wrapped(help.str(), kDescriptions, 0) : help.str());
     return exit;
   }
 }
 
+namespace {
+
+// Returns a validator that calls `check` with the path and reports its error.
+CLI::Validator path_check(void (*check)(const std::string&)) {
+  return {[check](std::string& path) {
+            try {
+              if (!path.empty()) check(path);
+              return std::string();
+            } catch (const Error& error) {
+              return std::string(error.what());
+            }
+          },
+          ""};
+}
+
+}  // namespace
+
+void require_writable_file(CLI::Option& option) { option.check(path_check(check_writable)); }
+
+void require_writable_folder(CLI::Option& option) {
+  option.check(path_check(check_folder_writable));
+}
+
+void refuse_empty_values(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& value : option->results())
+      if (value.empty()) throw CLI::ValidationError(option->get_name(), kEmptyValue);
+  for (const CLI::App* command : app.get_subcommands()) refuse_empty_values(*command);
+}
+
 void add_config_option(CLI::App& app) {
+  // CLI11 would read a device without end.
+  const auto check = [](const std::string& path) { load_text(path); };
   app.set_config("--config", "",
                  "file of options, one \"name = value\" per line; the command line overrides it")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(path_check(check));
   app.allow_config_extras(CLI::config_extras_mode::error);
 }
 

@@ -9,7 +9,8 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 // The expansion of command lines before CLI11 reads them, and the reading itself.
 namespace tessera::tools::internal {
@@ -34,6 +35,14 @@ std::vector<std::string> split_words(const std::string& text, const std::string&
 // no value. The message for an unknown name suggests the nearest known one. Throws Error{Internal}
 // if help could not be written.
 std::optional<int> parse_command_line(CLI::App& app, int argc, const char* const* argv);
+
+/// Makes the command line refuse a path of this option that cannot be written, before work starts.
+void require_writable_file(CLI::Option& option);
+void require_writable_folder(CLI::Option& option);
+
+/// Throws CLI::ValidationError if an option of the parsed command line has an empty value, which a
+/// shell makes of a variable that is not set.
+void refuse_empty_values(const CLI::App& app);
 
 // Adds --config FILE, which reads options as lines "name = value". The command line overrides them.
 void add_config_option(CLI::App& app);

@@ -1,19 +1,19 @@
 #include "tessera/tools/internal/layer_options.hpp"
 
 #include <CLI/CLI.hpp>
-#include <limits>
+#include <cmath>
 #include <map>
 
 #include "tessera/tools/internal/command_line.hpp"
+#include "tessera/tools/internal/numbers.hpp"
 
 namespace tessera::tools::internal {
 namespace {
 
-constexpr std::int64_t kLargestSize = std::numeric_limits<std::int32_t>::max();
-
-const CLI::Range& size_range() {
-  static const CLI::Range range(std::int64_t{1}, kLargestSize);
-  return range;
+// Returns 1 - sparsity without the digits that a subtraction in binary adds: 0.1 for 0.9.
+double density_of(double sparsity) {
+  constexpr double kDigits = 1e15;
+  return std::round((1 - sparsity) * kDigits) / kDigits;
 }
 
 BlockShape parse_block(const std::string& text) {
@@ -31,7 +31,7 @@ BlockShape parse_block(const std::string& text) {
 
 const char* const kExitCodes =
     "Exit codes: 0 success, 1 a check failed, 2 wrong usage, 3 bad input file, 4 the layer does "
-    "not fit, 6 internal error, 130 interrupted.";
+    "not fit, 6 results could not be written or internal error, 130 Ctrl-C, 143 SIGTERM.";
 
 void add_weights_options(CLI::App& app, LayerArguments& a) {
   auto* matrix = app.add_option("--matrix", a.matrix,
@@ -47,15 +47,23 @@ void add_weights_options(CLI::App& app, LayerArguments& a) {
   auto* factor =
       app.add_option("--sparsity-factor", a.density,
                      "same as --density, under PopSparse's name; it is the share of NON-zeros");
-  for (CLI::Option* size : {input, output}) size->check(size_range())->excludes(matrix);
-  for (CLI::Option* share : {density, factor}) share->check(CLI::Range(0.0, 1.0))->excludes(matrix);
-  density->excludes(factor);
+  auto* sparsity = app.add_option_function<double>(
+      "--sparsity", [&a](double share) { a.density = density_of(share); },
+      "share of zeros in the random pattern, which is 1 minus the density");
+  for (CLI::Option* size : {input, output}) require_whole(size, 1, kLargestSize)->excludes(matrix);
+  for (CLI::Option* share : {density, factor, sparsity})
+    require_number(share, 0, 1)->excludes(matrix);
+  density->excludes(factor)->excludes(sparsity);
+  factor->excludes(sparsity);
+}
+
+bool gives_density(const CLI::App& app) {
+  return app.count("--density") + app.count("--sparsity-factor") + app.count("--sparsity") > 0;
 }
 
 void require_weights(const CLI::App& app, const LayerArguments& a) {
   if (!a.matrix.empty()) return;
-  const bool has_density =
-      a.density > 0 || app.count("--density") + app.count("--sparsity-factor") > 0;
+  const bool has_density = a.density > 0 || gives_density(app);
   if (a.input_size == 0 || a.output_size == 0 || !has_density)
     throw CLI::ValidationError("weights",
                                "give --matrix FILE, or --input-size, --output-size and --density");
@@ -72,9 +80,9 @@ void add_block_option(CLI::App& app, BlockShape& block) {
 }
 
 void add_layer_options(CLI::App& app, LayerArguments& a) {
-  app.add_option("--batch-size", a.batch_size,
-                 "batch size: number of columns of the input S and the output Q")
-      ->check(size_range())
+  require_whole(app.add_option("--batch-size", a.batch_size,
+                               "batch size: number of columns of the input S and the output Q"),
+                1, kLargestSize)
       ->capture_default_str();
   add_block_option(app, a.block);
   static const std::map<std::string, PhaseChoice> phases{{"all", PhaseChoice::All},
@@ -106,8 +114,9 @@ void add_machine_options(CLI::App& app, LayerArguments& a) {
   app.add_option("--machine", a.machine,
                  "machine to model: gc200, bow, mk1 or FILE.json; host means this computer")
       ->capture_default_str();
-  app.add_option("--tiles-per-ipu", a.tiles,
-                 "number of tiles to use; default: all tiles of the machine");
+  require_whole(app.add_option("--tiles-per-ipu", a.tiles,
+                               "number of tiles to use; default: all tiles of the machine"),
+                0, kLargestSize);
 }
 
 void add_planner_options(CLI::App& app, LayerArguments& a) {

@@ -1,7 +1,6 @@
 #include "tessera/tools/internal/progress.hpp"
 
 #include <fmt/format.h>
-#include <signal.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -30,9 +29,11 @@ std::size_t terminal_columns() {
   return is_known ? size.ws_col : 80;
 }
 
-volatile sig_atomic_t interrupted = 0;
-
-extern "C" void note_interrupt(int) { interrupted = 1; }
+// Writes to stderr as it is. A closed or full stderr is no failure of the work.
+void put(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
 
 }  // namespace
 
@@ -81,8 +82,7 @@ void Progress::hide() {
 
 void Progress::erase() {
   if (bar_width_ == 0) return;
-  fmt::print(stderr, "\r{:{}}\r", "", bar_width_);
-  std::fflush(stderr);
+  put(fmt::format("\r{:{}}\r", "", bar_width_));
   bar_width_ = 0;
 }
 
@@ -93,22 +93,11 @@ void Progress::show(double seconds) {
     const std::int64_t filled = all_ > 0 ? kBarWidth * done_ / all_ : 0;
     std::string line = fmt::format("[{:#<{}}{:.<{}}] {}", "", filled, "", kBarWidth - filled, text);
     line.resize(std::min(line.size(), terminal_columns() - 1));
-    fmt::print(stderr, "\r{:<{}}", line, std::max(line.size(), bar_width_));
+    put(fmt::format("\r{:<{}}", line, std::max(line.size(), bar_width_)));
     bar_width_ = line.size();
   } else {
-    fmt::print(stderr, "{}\n", text);
+    put(text + "\n");
   }
-  std::fflush(stderr);
 }
-
-void catch_interrupts() {
-  struct sigaction action = {};
-  action.sa_handler = note_interrupt;
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
-  sigemptyset(&action.sa_mask);
-  for (const int signal : {SIGINT, SIGTERM}) sigaction(signal, &action, nullptr);
-}
-
-bool is_interrupted() { return interrupted != 0; }
 
 }  // namespace tessera::tools::internal

@@ -11,8 +11,8 @@ namespace tessera::tools::internal {
 // Reports on stderr the work that has taken more than two seconds. On a terminal it draws a bar
 // that is overwritten in place, stays within the columns and is erased at the end. Otherwise, and
 // if TERM is dumb or not set, it prints a line every ten seconds. It uses no colours and no escape
-// sequences, so NO_COLOR has no effect. Only one object that is not quiet may exist at a time.
-// Thread-safe.
+// sequences, so NO_COLOR has no effect. Only one object that is not quiet may exist at a
+// time. Thread-safe.
 class Progress {
  public:
   explicit Progress(bool quiet);
@@ -43,11 +43,5 @@ class Progress {
 
 // Returns true if stderr is a terminal on which a line can be overwritten.
 bool stderr_is_terminal();
-
-// From this call on, the first Ctrl-C or SIGTERM is only recorded; the second one ends the program.
-void catch_interrupts();
-
-// Returns true after a recorded Ctrl-C or SIGTERM.
-bool is_interrupted();
 
 }  // namespace tessera::tools::internal

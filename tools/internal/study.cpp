@@ -6,7 +6,8 @@
 
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/inputs.hpp"
-#include "tessera/tools/internal/progress.hpp"
+#include "tessera/tools/internal/command_line.hpp"
+#include "tessera/tools/internal/interrupt.hpp"
 #include "tessera/tools/report_page.hpp"
 
 namespace tessera::tools::internal {
@@ -18,16 +19,18 @@ std::string layer_words(const Problem& p) {
 
 void add_study_options(CLI::App& app, StudyOutput& output) {
   app.add_flag("--json", output.json, "print the figures as JSON");
-  app.add_option("--html", output.html, "write the table and the chart as one HTML page")
-      ->type_name("FILE");
+  require_writable_file(
+      *app.add_option("--html", output.html, "write the table and the chart as one HTML page")
+           ->type_name("FILE"));
 }
 
 int write_study(const StudyOutput& output, const std::string& text, const std::string& json) {
-  if (!output.html.empty()) write_results(output.html, study_page(json));
+  const EndsByItself reporting;
   print_results(output.json ? json : text);
+  if (!output.html.empty()) write_results(output.html, study_page(json));
   if (!is_interrupted()) return kOk;
-  fmt::print(stderr, "tessera: interrupted; the results so far are reported\n");
-  return kInterrupted;
+  print_message("tessera: interrupted; the results so far are reported\n");
+  return interrupted_exit_code();
 }
 
 }  // namespace tessera::tools::internal

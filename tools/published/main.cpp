@@ -5,6 +5,7 @@
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/command_line.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
+#include "tessera/tools/internal/numbers.hpp"
 #include "tessera/tools/published/published.hpp"
 #include "tessera/tools/published/published_dense.hpp"
 #include "tessera/tools/published/sensitivity.hpp"
@@ -29,21 +30,27 @@ void add_options(CLI::App& app, Arguments& a) {
       ->type_name("FILE.tsv");
   app.add_option("--machine", a.machine, "machine to model: gc200, bow, mk1 or FILE.json")
       ->capture_default_str();
-  app.add_option("--batches", a.batches, "batch sizes to try; the best result counts")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
+  using namespace tessera::tools::internal;
+  require_whole(
+      app.add_option("--batches", a.batches, "batch sizes to try; the best result counts"), 1,
+      std::int64_t{1} << 20)
       ->capture_default_str();
-  app.add_option("--patterns", a.patterns,
-                 "number of random patterns per point, for the spread beside the measured pattern")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1000}))
+  require_whole(
+      app.add_option(
+          "--patterns", a.patterns,
+          "number of random patterns per point, for the spread beside the measured pattern"),
+      0, 1000)
       ->capture_default_str();
-  app.add_option("--threads", a.threads, "number of threads on this computer; 0 uses all")
-      ->check(CLI::Range(0, 1024));
+  require_whole(
+      app.add_option("--threads", a.threads, "number of threads on this computer; 0 uses all"), 0,
+      kMostThreads);
   app.add_flag("--tsv", a.tsv, "print a tab-separated table of the cycles by term");
   app.add_flag("--sensitivity", a.sensitivity,
                "print the errors with one constant changed at a time, and constants derived "
                "without a group of points");
-  app.add_option("--output", a.output, "file to write instead of standard output")
-      ->type_name("FILE");
+  require_writable_file(
+      *app.add_option("--output", a.output, "file to write instead of standard output")
+           ->type_name("FILE"));
 }
 
 int run_dense(const Arguments& a, std::string_view table) {
@@ -81,7 +88,7 @@ int run(const Arguments& a) {
 int main(int argc, char** argv) {
   using namespace tessera::tools;
   return guarded_main("published", [&] {
-    CLI::App app("Repeats published PopSparse measurements on a modelled machine.");
+    CLI::App app("Repeats published PopSparse measurements on a modelled machine.", "published");
     app.footer(internal::kExitCodes);
     Arguments arguments;
     add_options(app, arguments);

@@ -9,6 +9,7 @@
 #include "tessera/tools/internal/command_line.hpp"
 #include "tessera/tools/internal/host_options.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
+#include "tessera/tools/internal/numbers.hpp"
 #include "tessera/tools/sparse_fc_layer/trust.hpp"
 
 namespace tessera::tools {
@@ -58,9 +59,10 @@ void add_pattern_options(CLI::App& app, Arguments& a, AreaText& area) {
   auto* end = app.add_option("--weighted-area-end", area.end,
                              "element {output,input} just past the last element of that area");
   for (auto* option : {begin, end}) option->type_name("CORNER")->excludes("--matrix");
-  app.add_option("--weighted-area-weighting", area.weight,
-                 "density of that area as a multiple of the density of the whole pattern")
-      ->check(CLI::NonNegativeNumber)
+  internal::require_number(
+      app.add_option("--weighted-area-weighting", area.weight,
+                     "density of that area as a multiple of the density of the whole pattern"),
+      0)
       ->excludes("--matrix")
       ->capture_default_str();
 }
@@ -129,8 +131,9 @@ void add_computer_options(CLI::App& app, Arguments& a) {
          "tile=5,step=3,bit=17, optionally with pass=fwd, bwd or wu (default: fwd); implies "
          "--isolate")
       ->type_name("FAULT");
-  app.add_option("--threads", a.threads, "number of threads on this computer; 0 uses all")
-      ->check(CLI::Range(0, 1024))
+  internal::require_whole(
+      app.add_option("--threads", a.threads, "number of threads on this computer; 0 uses all"), 0,
+      internal::kMostThreads)
       ->capture_default_str();
 }
 
@@ -144,17 +147,23 @@ void add_file_options(CLI::App& app, Arguments& a) {
                  "FILE.npy with the input S as [inputs][batch]; it sets the batch size")
       ->type_name("FILE")
       ->excludes("--batch-size");
-  app.add_option("--output-dir", a.output_dir,
-                 "folder to write the results (.npy, .npz), the plan and the reports to")
-      ->type_name("DIR");
-  app.add_option("--profile-dir", a.output_dir, "same as --output-dir")
-      ->type_name("DIR")
-      ->excludes("--output-dir");
-  app.add_option("--trace", a.trace,
-                 "write the activity of every tile as a trace for Perfetto; several passes give "
-                 "one file each, for example FILE.GradA.json")
-      ->type_name("FILE.json");
-  app.add_option("--html", a.html, "write the report as one HTML page")->type_name("FILE");
+  auto* output =
+      app.add_option("--output-dir", a.output_dir,
+                     "folder to write the results (.npy, .npz), the plan and the reports to")
+          ->type_name("DIR");
+  auto* profile = app.add_option("--profile-dir", a.output_dir, "same as --output-dir")
+                      ->type_name("DIR")
+                      ->excludes(output);
+  for (CLI::Option* folder : {output, profile}) internal::require_writable_folder(*folder);
+  auto* trace =
+      app.add_option(
+             "--trace", a.trace,
+             "write the activity of every tile as a trace for Perfetto; several passes give "
+             "one file each, for example FILE.GradA.json")
+          ->type_name("FILE.json");
+  auto* page =
+      app.add_option("--html", a.html, "write the report as one HTML page")->type_name("FILE");
+  for (CLI::Option* file : {trace, page}) internal::require_writable_file(*file);
   auto* json = app.add_flag("--json", a.json, "print the report as JSON");
   auto* csv = app.add_flag("--csv", a.csv, "print the report as CSV, one row per pass and phase");
   json->excludes(csv);
@@ -165,7 +174,7 @@ void add_file_options(CLI::App& app, Arguments& a) {
 // Checks and completes values that depend on several options.
 void read_together(const CLI::App& app, const AreaText& area, Arguments& a) {
   if (a.pattern.kind == sparse::PatternKind::NOfM) {
-    if (app.count("--density") + app.count("--sparsity-factor") > 0)
+    if (internal::gives_density(app))
       throw CLI::ValidationError("--pattern", "n:m sets the density; omit --density");
     a.density = double(a.pattern.n) / double(a.pattern.m);
   }

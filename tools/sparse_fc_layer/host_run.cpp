@@ -12,6 +12,7 @@
 #include "tessera/sparse/convert.hpp"
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/host_timing.hpp"
+#include "tessera/tools/internal/interrupt.hpp"
 #include "tessera/tools/internal/progress.hpp"
 #include "tessera/tools/sparse_fc_layer/operands.hpp"
 #include "tessera/tools/sparse_fc_layer/trust.hpp"
@@ -117,6 +118,7 @@ class HostPasses {
 
 template <class T>
 void run_typed(HostPasses<T> passes, HostRun& run, internal::Progress& progress) {
+  const internal::EndsByItself passing;
   std::int64_t done = 0;
   for (report::HostPassReport& pass : run.report.passes) {
     run.context.is_partial |= internal::is_interrupted();
@@ -183,7 +185,7 @@ std::string to_text(const HostRun& run) {
 
 ExitCode exit_code_of(const HostRun& run) {
   if (!run.report.ok()) return kCheckFailed;
-  return run.context.is_partial ? kInterrupted : kOk;
+  return run.context.is_partial ? ExitCode(internal::interrupted_exit_code()) : kOk;
 }
 
 }  // namespace tessera::tools

@@ -18,6 +18,7 @@
 #include "tessera/report/trace.hpp"
 #include "tessera/runtime/batches.hpp"
 #include "tessera/sparse/convert.hpp"
+#include "tessera/tools/internal/interrupt.hpp"
 #include "tessera/tools/internal/progress.hpp"
 #include "tessera/tools/sparse_fc_layer/operands.hpp"
 #include "tessera/tools/sparse_fc_layer/trust.hpp"
@@ -188,6 +189,7 @@ class Passes {
 
 template <class T>
 void run_typed(Passes<T> passes, LayerRun& run, internal::Progress& progress) {
+  const internal::EndsByItself passing;
   const Problem& problem = run.report.problem;
   const std::size_t all = passes_wanted(problem);
   const auto pass = [&](bool is_wanted, const char* name, auto go) {

@@ -15,6 +15,7 @@
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/tools/inputs.hpp"
+#include "tessera/tools/internal/interrupt.hpp"
 #include "tessera/tools/internal/progress.hpp"
 #include "tessera/tools/sparse_fc_layer/host_run.hpp"
 #include "tessera/tools/sparse_fc_layer/operands.hpp"
@@ -181,13 +182,16 @@ Files results_of(const LayerRun& run) {
 
 Files results_of(const HostRun& run) { return run.files; }
 
-void write_traces(const std::string& path, const LayerRun& run) {
+void write_traces(const Arguments& a, const LayerRun& run) {
   for (const auto& [pass, text] : run.traces)
-    write_results(trace_path(path, pass, run.traces.size()), text);
+    write_results(trace_path(a.trace, pass, run.traces.size()), text);
 }
+
+void write_traces(const Arguments&, const HostRun&) {}
 
 template <class Run>
 void write_files(const Arguments& a, const Run& run) {
+  write_traces(a, run);
   if (!a.html.empty()) write_results(a.html, page_of(run));
   if (a.output_dir.empty()) return;
   Files files = results_of(run);
@@ -198,15 +202,16 @@ void write_files(const Arguments& a, const Run& run) {
 }
 
 template <class Run>
-int write_and_print(const Arguments& a, const Run& run) {
-  write_files(a, run);
+int print_and_write(const Arguments& a, const Run& run) {
+  const internal::EndsByItself reporting;
   if (a.json) {
     print_results(to_json(run.report, run.context));
   } else if (a.csv) {
     print_results(report::to_csv(run.report, run.context));
   } else if (!a.quiet) {
-    print_results(to_text(run));
+    print_text(to_text(run));
   }
+  write_files(a, run);
   return exit_code_of(run);
 }
 
@@ -214,7 +219,7 @@ int write_and_print(const Arguments& a, const Run& run) {
 
 ExitCode exit_code_of(const LayerRun& run) {
   if (!run.report.ok()) return kCheckFailed;
-  return run.context.is_partial ? kInterrupted : kOk;
+  return run.context.is_partial ? ExitCode(internal::interrupted_exit_code()) : kOk;
 }
 
 LayerRun run_layer(const Arguments& given, const char* program) {
@@ -260,11 +265,9 @@ int run_and_print(const Arguments& a, const char* program) {
   internal::catch_interrupts();
   if (a.verbose)
     for (const auto& [option, value] : a.configuration)
-      fmt::print(stderr, "{}: --{} {}\n", program, option, value);
-  if (is_host(a)) return write_and_print(a, run_on_host(a, program));
-  const LayerRun run = run_layer(a, program);
-  write_traces(a.trace, run);
-  return write_and_print(a, run);
+      print_message(fmt::format("{}: --{} {}\n", program, option, value));
+  if (is_host(a)) return print_and_write(a, run_on_host(a, program));
+  return print_and_write(a, run_layer(a, program));
 }
 
 std::string to_text(const LayerRun& run) {

@@ -36,7 +36,7 @@ LayerRun run_layer(const Arguments& arguments, const char* program = "sparse_fc_
 std::string to_text(const LayerRun& run);
 
 // Returns the exit code of a program after this run: kOk, kCheckFailed if a result is wrong, or
-// kInterrupted if the report is partial.
+// kInterrupted or kTerminated if the report is partial.
 ExitCode exit_code_of(const LayerRun& run);
 
 // Runs the layer, prints the output and writes the files that the arguments ask for. Returns the

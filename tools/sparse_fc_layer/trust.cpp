@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <limits>
 #include <sstream>
 
 #include "tessera/base/error.hpp"
@@ -13,15 +14,16 @@ namespace {
 
 [[noreturn]] void throw_bad_fault(const std::string& text) {
   throw Error(ErrorCode::InvalidArgument,
-              fmt::format("--inject is {}; it must be tile=T,step=S,bit=B with whole numbers from "
-                          "0, optionally with pass=fwd, bwd or wu",
+              fmt::format("--inject is {}; it must be tile=T,step=S,bit=B with whole numbers in "
+                          "0..2^31 - 1, optionally with pass=fwd, bwd or wu",
                           text));
 }
 
 bool read_number(const std::string& text, std::int64_t& number) {
   const char* const end = text.data() + text.size();
   const auto read = std::from_chars(text.data(), end, number);
-  return read.ec == std::errc() && read.ptr == end && number >= 0;
+  return read.ec == std::errc() && read.ptr == end && number >= 0 &&
+         number <= std::numeric_limits<std::int32_t>::max();
 }
 
 bool read_pass(const std::string& text, Pass& pass) {

@@ -13,6 +13,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/pass.hpp"
+#include "tessera/base/write_file.hpp"
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/command_line.hpp"
 #include "tessera/tools/sparse_fc_layer/host_run.hpp"
@@ -124,6 +125,7 @@ Arguments arguments_of(const std::vector<std::string>& words) {
     std::vector<std::string> expanded = internal::expand_words(app, words);
     std::reverse(expanded.begin(), expanded.end());
     app.parse(std::move(expanded));
+    internal::refuse_empty_values(app);
   } catch (const CLI::ParseError& error) {
     throw Error(ErrorCode::InvalidArgument, error.what());
   }
@@ -293,19 +295,23 @@ void BatchResults::add(const std::string& repro, BatchMode mode, const BatchResu
               .dump(-1, ' ', false, Json::error_handler_t::replace)
        << '\n'
        << std::flush;
-  if (!file) throw Error(ErrorCode::Internal, path_ + ": results could not be written");
+  if (!file) throw CannotWrite(path_ + ": results could not be written");
+}
+
+std::int64_t BatchSummary::all() const {
+  std::int64_t all = 0;
+  for (const auto& [status, count] : counts_) all += count;
+  return all;
 }
 
 std::string to_text(const BatchSummary& summary) {
-  std::int64_t all = 0;
   std::string counts;
   for (const auto& [status, name] : kStatuses) {
-    all += summary.count(status);
     std::string lower = name;
     for (char& c : lower) c = c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c;
     counts += fmt::format(" {}:{}", lower, summary.count(status));
   }
-  return fmt::format("tests:{}{}\n", all, counts);
+  return fmt::format("tests:{}{}\n", summary.all(), counts);
 }
 
 }  // namespace tessera::tools

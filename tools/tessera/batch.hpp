@@ -74,6 +74,7 @@ class BatchResults {
 class BatchSummary {
  public:
   void add(BatchStatus status) { ++counts_[status]; }
+  std::int64_t all() const;
   std::int64_t count(BatchStatus status) const {
     const auto found = counts_.find(status);
     return found == counts_.end() ? 0 : found->second;

@@ -6,7 +6,9 @@
 #include "tessera/base/error.hpp"
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/internal/command_line.hpp"
+#include "tessera/tools/internal/interrupt.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
+#include "tessera/tools/internal/numbers.hpp"
 #include "tessera/tools/internal/progress.hpp"
 #include "tessera/tools/tessera/batch.hpp"
 #include "tessera/tools/tessera/commands.hpp"
@@ -52,18 +54,22 @@ int bench(const BenchArguments& a) {
     const bool is_old = result.has_value();
     if (!is_old) result = run_problem(problems[i], a.mode, a.limit_milliseconds);
     if (internal::is_interrupted()) break;  // it may be incomplete, so the next call runs it again
+    const internal::EndsByItself reporting;
     if (!is_old) results.add(repro, a.mode, *result);
     summary.add(result->status);
+    internal::set_results_so_far(to_text(summary));
     progress.hide();
     if (!a.quiet || result->status == BatchStatus::Failed)
-      print_results(to_text(*result, std::int64_t(i), repro));
+      print_text(to_text(*result, std::int64_t(i), repro));
   }
+  const internal::EndsByItself reporting;
   progress.hide();
   print_results(to_text(summary));
-  if (internal::is_interrupted()) return kInterrupted;
+  if (internal::is_interrupted()) return internal::interrupted_exit_code();
   if (summary.count(BatchStatus::Failed) + summary.count(BatchStatus::InvalidArguments) > 0)
     return kCheckFailed;
-  return kOk;
+  const std::int64_t skipped = summary.count(BatchStatus::Skipped);
+  return skipped > 0 && skipped == summary.all() ? kNothingFits : kOk;
 }
 
 }  // namespace
@@ -96,19 +102,22 @@ void add_bench_command(CLI::App& app, std::function<int()>& run) {
           "--shard", a->shard,
           "share of the problems to run, as i/n: every n-th problem, starting with the i-th")
       ->capture_default_str();
-  command->add_option("--start", a->start, "number of the first problem to run, counted from 0")
-      ->check(CLI::NonNegativeNumber)
+  internal::require_whole(command->add_option("--start", a->start,
+                                              "number of the first problem to run, counted from 0"),
+                          0, internal::kLargestSize)
       ->capture_default_str();
-  command
-      ->add_option("--output", a->output,
-                   "file of JSON lines to append the results to; problems that it already has are "
-                   "not run again")
-      ->type_name("FILE.jsonl");
-  command
-      ->add_option("--max-ms-per-prb", a->limit_milliseconds,
-                   "time limit per problem in milliseconds; a problem that exceeds it stops before "
-                   "its next step and is SKIPPED; 0 means no limit")
-      ->check(CLI::NonNegativeNumber)
+  internal::require_writable_file(
+      *command
+           ->add_option("--output", a->output,
+                        "file of JSON lines to append the results to; problems that it already has "
+                        "are not run again")
+           ->type_name("FILE.jsonl"));
+  constexpr double kLongest = 1e9;  // 11 days
+  internal::require_number(
+      command->add_option("--max-ms-per-prb", a->limit_milliseconds,
+                          "time limit per problem in milliseconds; a problem that exceeds it stops "
+                          "before its next step and is SKIPPED; 0 means no limit"),
+      0, kLongest)
       ->capture_default_str();
   command->add_flag("-q,--quiet", a->quiet, "print only failures and the summary");
   command->add_option("problem", a->problem, "options of one more problem, after --");

@@ -11,6 +11,7 @@
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
+#include "tessera/tools/internal/numbers.hpp"
 #include "tessera/tools/tessera/commands.hpp"
 
 namespace tessera::tools {
@@ -122,7 +123,7 @@ int compare(const CompareArguments& a) {
   text += fmt::format("{} figures are the same; total {} may grow by {} %: {}\n", same,
                       by_time ? "time" : "cycles and bytes", a.threshold,
                       worst > a.threshold ? "MORE" : "ok");
-  print_results(text);
+  print_text(text);
   return worst > a.threshold ? kCheckFailed : kOk;
 }
 
@@ -140,8 +141,8 @@ void add_compare_command(CLI::App& app, std::function<int()>& run) {
   command->add_option("before", a->before, "first report, written by sparse_fc_layer --json")
       ->required();
   command->add_option("after", a->after, "second report, compared with the first")->required();
-  command->add_option("--threshold", a->threshold, "accepted growth in percent")
-      ->check(CLI::NonNegativeNumber)
+  internal::require_number(
+      command->add_option("--threshold", a->threshold, "accepted growth in percent"), 0)
       ->capture_default_str();
   command->callback([a, &run] { run = [a] { return compare(*a); }; });
 }

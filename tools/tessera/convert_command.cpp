@@ -12,6 +12,7 @@
 #include "tessera/io/write.hpp"
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/inputs.hpp"
+#include "tessera/tools/internal/command_line.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
 #include "tessera/tools/tessera/commands.hpp"
 
@@ -60,9 +61,9 @@ std::string bytes_of(const sparse::Csr<double>& matrix, const ConvertArguments& 
 int convert(const ConvertArguments& a) {
   const io::ReadMatrix file = load_weights(a.from);
   write_file(a.to, bytes_of(file.matrix, a));
-  print_results(fmt::format("{}: {} x {}, {} stored{}\n", a.to, file.matrix.rows, file.matrix.cols,
-                            file.matrix.blocks(),
-                            file.has_values ? "" : "; pattern only: all values are 1"));
+  print_text(fmt::format("{}: {} x {}, {} stored{}\n", a.to, file.matrix.rows, file.matrix.cols,
+                         file.matrix.blocks(),
+                         file.has_values ? "" : "; pattern only: all values are 1"));
   return kOk;
 }
 
@@ -75,8 +76,9 @@ void add_convert_command(CLI::App& app, std::function<int()>& run) {
   const auto a = std::make_shared<ConvertArguments>();
   command->add_option("from", a->from, "file of weights, in any format that --matrix reads")
       ->required();
-  command->add_option("to", a->to, "file to write; its name's ending selects the format")
-      ->required();
+  internal::require_writable_file(
+      *command->add_option("to", a->to, "file to write; its name's ending selects the format")
+           ->required());
   internal::add_block_option(*command, a->block);
   command->add_option("--tensor", a->tensor, "name of the tensor in a .safetensors file")
       ->capture_default_str();

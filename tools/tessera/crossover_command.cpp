@@ -11,7 +11,9 @@
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/host_options.hpp"
+#include "tessera/tools/internal/interrupt.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
+#include "tessera/tools/internal/numbers.hpp"
 #include "tessera/tools/internal/progress.hpp"
 #include "tessera/tools/internal/study.hpp"
 #include "tessera/tools/tessera/commands.hpp"
@@ -185,11 +187,9 @@ void add_crossover_command(CLI::App& app, std::function<int()>& run) {
                   "\nExample: tessera crossover --input-size 1024 --output-size 1024 "
                   "--batch-size 64 --single-phase fwd");
   const auto a = std::make_shared<CrossoverArguments>();
-  const CLI::Range sizes(std::int64_t{1}, std::int64_t{INT32_MAX});
-  command->add_option("--input-size", a->input_size, "number of inputs")->check(sizes)->required();
-  command->add_option("--output-size", a->output_size, "number of outputs")
-      ->check(sizes)
-      ->required();
+  for (auto* size : {command->add_option("--input-size", a->input_size, "number of inputs"),
+                     command->add_option("--output-size", a->output_size, "number of outputs")})
+    internal::require_whole(size, 1, internal::kLargestSize)->required();
   internal::add_layer_options(*command, *a);
   internal::add_machine_options(*command, *a);
   internal::add_study_options(*command, a->output);

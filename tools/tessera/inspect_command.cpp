@@ -127,10 +127,9 @@ int inspect(const LayerArguments& given) {
   }
   const auto dense = dense_baseline(problem_with(a, ones, 1), make_machine(a), make_options(a, {}));
   progress.hide();
-  print_results(
-      text + dense_line(dense) +
-      fmt::format("cycles are planned for a batch of {} on {}\n", a.batch_size, a.machine) +
-      verdict_of(sides, dense));
+  print_text(text + dense_line(dense) +
+             fmt::format("cycles are planned for a batch of {} on {}\n", a.batch_size, a.machine) +
+             verdict_of(sides, dense));
   return kOk;
 }
 

@@ -16,9 +16,11 @@
 #include "tessera/tools/dense_verdict.hpp"
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/inputs.hpp"
+#include "tessera/tools/internal/command_line.hpp"
 #include "tessera/tools/internal/host_options.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
 #include "tessera/tools/internal/manual.hpp"
+#include "tessera/tools/internal/numbers.hpp"
 #include "tessera/tools/internal/progress.hpp"
 #include "tessera/tools/plan_notes.hpp"
 #include "tessera/tools/tessera/host_commands.hpp"
@@ -45,20 +47,20 @@ struct PlanArguments : LayerArguments {
 
 // The options that describe the layer. Tables and plan files describe it themselves.
 const char* const kLayerOptions[] = {
-    "--matrix",     "--input-size",      "--output-size", "--density",    "--batch-size",
-    "--block-size", "--sparsity-factor", "--block-rows",  "--block-cols", "--groups",
-    "--data-type",  "--partials-type",   "--single-phase"};
+    "--matrix",     "--input-size",      "--output-size",   "--density",     "--batch-size",
+    "--block-size", "--sparsity-factor", "--sparsity",      "--block-rows",  "--block-cols",
+    "--groups",     "--data-type",       "--partials-type", "--single-phase"};
 
 void add_shape_options(CLI::App& app, PlanArguments& a) {
-  const CLI::Range sides(std::int64_t{1}, std::int64_t{4096});
   for (auto* side : {app.add_option("--block-rows", a.block_rows,
                                     "number of rows (outputs) of a non-zero block"),
                      app.add_option("--block-cols", a.block_cols,
                                     "number of columns (inputs) of a non-zero block")})
-    side->check(sides)->excludes("--block-size");
-  app.add_option("--groups", a.groups,
-                 "number of independent layers of this size, planned together")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
+    internal::require_whole(side, 1, 4096)->excludes("--block-size");
+  internal::require_whole(
+      app.add_option("--groups", a.groups,
+                     "number of independent layers of this size, planned together"),
+      1, std::int64_t{1} << 20)
       ->excludes("--matrix")
       ->capture_default_str();
 }
@@ -77,8 +79,9 @@ void add_plan_options(CLI::App& app, PlanArguments& a) {
   auto* explain = app.add_flag("--explain", a.explain,
                                "explain the plan: what each term depends on, which plans came "
                                "next, why the other methods lost and which limits bind");
-  app.add_option("--output", a.output, "file to write instead of standard output")
-      ->type_name("FILE");
+  internal::require_writable_file(
+      *app.add_option("--output", a.output, "file to write instead of standard output")
+           ->type_name("FILE"));
   auto* table = app.add_option("--table", a.table,
                                "tab-separated table to plan row by row; it is printed with the "
                                "planned figures added; - reads standard input")
@@ -151,8 +154,9 @@ Answer make_plan(const PlanArguments& given) {
           .plan_or(a.on_no_fit, asked.problem, machine, options_of(a),
                    asked.stats ? &*asked.stats : nullptr);
   if (planned.result.status == planner::PlanStatus::LimitReached)
-    fmt::print(stderr, "tessera: the search stopped at searchLimit {}; a cheaper plan may exist\n",
-               planned.options.search_limit);
+    print_message(
+        fmt::format("tessera: the search stopped at searchLimit {}; a cheaper plan may exist\n",
+                    planned.options.search_limit));
   return {{planned.problem, machine, planned.options, planned.result.plan},
           std::move(asked.stats),
           planned.relaxation ? planned.result.reason : std::string()};

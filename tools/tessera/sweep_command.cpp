@@ -10,6 +10,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/inputs.hpp"
+#include "tessera/tools/internal/interrupt.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
 #include "tessera/tools/internal/progress.hpp"
 #include "tessera/tools/internal/study.hpp"
@@ -58,22 +59,6 @@ Point point_of(const SweepArguments& a, double value) {
 std::string bar(std::int64_t cycles, std::int64_t most) {
   constexpr std::int64_t kWidth = 40;
   return std::string(std::size_t(std::max<std::int64_t>(1, kWidth * cycles / most)), '#');
-}
-
-// Returns the plans of all values; fewer after Ctrl-C.
-std::vector<planner::PlanResult> plan_all(const SweepArguments& a) {
-  PlanSource source(a.plan_cache);
-  internal::catch_interrupts();
-  internal::Progress progress(false);
-  std::vector<planner::PlanResult> results;
-  for (const double value : a.values) {
-    if (internal::is_interrupted()) break;
-    progress.set(fmt::format("planning {} {}", a.over, value), std::ssize(results),
-                 std::ssize(a.values));
-    const Point p = point_of(a, value);
-    results.push_back(source.plan(p.problem, p.machine, make_options(a, {})));
-  }
-  return results;
 }
 
 std::string csv_of(const SweepArguments& a, const std::vector<planner::PlanResult>& results) {
@@ -129,12 +114,32 @@ std::string json_of(const SweepArguments& a, const std::vector<planner::PlanResu
          "\n";
 }
 
+std::string text_of(const SweepArguments& a, const std::vector<planner::PlanResult>& results) {
+  return a.csv ? csv_of(a, results) : table_of(a, results);
+}
+
+// Returns the plans of all values; fewer after Ctrl-C.
+std::vector<planner::PlanResult> plan_all(const SweepArguments& a) {
+  PlanSource source(a.plan_cache);
+  internal::catch_interrupts();
+  internal::Progress progress(false);
+  std::vector<planner::PlanResult> results;
+  for (const double value : a.values) {
+    if (internal::is_interrupted()) break;
+    internal::set_results_so_far(a.output.json ? json_of(a, results) : text_of(a, results));
+    progress.set(fmt::format("planning {} {}", a.over, value), std::ssize(results),
+                 std::ssize(a.values));
+    const Point p = point_of(a, value);
+    results.push_back(source.plan(p.problem, p.machine, make_options(a, {})));
+  }
+  return results;
+}
+
 int sweep(const SweepArguments& given) {
   SweepArguments a = given;
   static_cast<LayerArguments&>(a) = with_layer_keys(given);
   const std::vector<planner::PlanResult> results = plan_all(a);
-  return internal::write_study(a.output, a.csv ? csv_of(a, results) : table_of(a, results),
-                               json_of(a, results));
+  return internal::write_study(a.output, text_of(a, results), json_of(a, results));
 }
 
 }  // namespace

@@ -1,0 +1,117 @@
+#include "tessera/tools/internal/interrupt.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <thread>
+
+#include "tessera/base/internal/unfinished_files.hpp"
+#include "tessera/tests/support/temporary_folder.hpp"
+
+namespace tessera::test {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+// A process of its own that catches interrupts and then runs `body`, whose result is its exit code.
+class Child {
+ public:
+  template <class Body>
+  explicit Child(Body&& body) {
+    if (::pipe(out_) != 0) throw std::runtime_error("no pipe");
+    pid_ = ::fork();
+    if (pid_ != 0) {
+      ::close(out_[1]);
+      return;
+    }
+    ::dup2(out_[1], 1);
+    ::dup2(out_[1], 2);
+    tools::internal::catch_interrupts();
+    std::fputs("ready", stdout);
+    std::fflush(stdout);
+    ::_exit(body());
+  }
+
+  // Sends the signals after the child is ready, and returns its exit code, or 1000 + a signal.
+  int end_by(std::initializer_list<int> signals) {
+    read();
+    for (const int signal : signals) ::kill(pid_, signal);
+    while (read()) {
+    }
+    int status = 0;
+    ::waitpid(pid_, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+  }
+  const std::string& output() const { return text_; }
+
+ private:
+  bool read() {
+    char bytes[4096];
+    const ssize_t count = ::read(out_[0], bytes, sizeof bytes);
+    if (count > 0) text_.append(bytes, std::size_t(count));
+    return count > 0;
+  }
+
+  int out_[2] = {};
+  pid_t pid_ = -1;
+  std::string text_;
+};
+
+// Work that does not look at signals, longer than any test may take.
+int work() {
+  for (;;) std::this_thread::sleep_for(1h);
+}
+
+TEST(Interrupt, EndsWorkThatDoesNotStopAndReportsWhatWasFinished) {
+  for (const auto& [signal, exit] : {std::pair{SIGINT, 130}, std::pair{SIGTERM, 143}}) {
+    Child child([] {
+      tools::internal::set_results_so_far("3 of 7 problems\n");
+      return work();
+    });
+    EXPECT_EQ(child.end_by({signal}), exit);
+    EXPECT_THAT(child.output(), HasSubstr("3 of 7 problems\n"));
+    EXPECT_THAT(child.output(), HasSubstr("interrupted"));
+  }
+}
+
+TEST(Interrupt, LeavesNoUnfinishedFile) {
+  const TemporaryFolder folder;
+  Child child([&] {
+    const std::string path = folder / internal::unfinished_name();
+    const internal::Unfinished entry(path);
+    const auto file = internal::create_unfinished(path);
+    return work();
+  });
+  EXPECT_EQ(child.end_by({SIGTERM}), 143);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 0);
+}
+
+TEST(Interrupt, LetsWorkThatStopsByItselfTakeItsTime) {
+  Child child([] {
+    {
+      const tools::internal::EndsByItself pass;
+      while (!tools::internal::is_interrupted()) std::this_thread::sleep_for(1ms);
+    }
+    std::this_thread::sleep_for(1500ms);  // the report is written
+    return 42;
+  });
+  EXPECT_EQ(child.end_by({SIGINT}), 42);
+}
+
+TEST(Interrupt, EndsAtOnceWithTheSecondSignal) {
+  Child child([] {
+    const tools::internal::EndsByItself pass;
+    return work();
+  });
+  EXPECT_EQ(child.end_by({SIGINT, SIGTERM}), 130);
+}
+
+}  // namespace
+}  // namespace tessera::test
