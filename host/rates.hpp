@@ -92,8 +92,8 @@ struct FoundRates {
 
 // Reads rates from a file. Without a path or without the file it returns the default rates. If the
 // file is damaged, or of another processor, version or dense kernel, it measures new rates and
-// replaces the file; a file that cannot be written is left, and the note says so. The note tells the user why the rates are not those of the file; it is empty
-// if they are.
+// replaces the file; a file that cannot be written is left, and the note says so. The note tells
+// the user why the rates are not those of the file; it is empty if they are.
 FoundRates find_host_rates(const std::string& path,
                            const std::function<HostRates()>& measure = measure_host_rates);
 
