@@ -5,14 +5,14 @@
 
 namespace tessera {
 
-/// Controls whether line ends and tabs of a text are kept as they are.
+// Controls whether line ends and tabs of a text are kept as they are.
 enum class LineEnds { Keep, Escape };
 
-/// Returns text that is safe to show on a terminal. Control characters, the marks that reverse the
-/// direction of writing, and bytes that are not UTF-8 become escapes such as \x1b; all other
-/// characters, a backslash included, are kept. With LineEnds::Keep, line ends and tabs are kept
-/// too, as a message of several lines needs; a name that stands inside a message is escaped whole.
-/// The cost is linear in the length.
+// Returns text that is safe to show on a terminal. Control characters, the marks that reverse the
+// direction of writing, and bytes that are not UTF-8 become escapes such as \x1b; all other
+// characters, a backslash included, are kept. With LineEnds::Keep, line ends and tabs are kept
+// too, as a message of several lines needs; a name that stands inside a message is escaped whole.
+// The cost is linear in the length.
 std::string printable(std::string_view text, LineEnds line_ends = LineEnds::Escape);
 
 }  // namespace tessera

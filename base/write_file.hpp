@@ -12,24 +12,24 @@ namespace tessera {
 // is followed and stays; a device or a pipe is written to directly. Remainders of processes that
 // were killed while they wrote are removed from the folder.
 
-/// A file or an output could not be written: the disk is full, or a permission is missing. Its code
-/// is InvalidArgument; programs tell it from a mistake on the command line by its type.
+// A file or an output could not be written: the disk is full, or a permission is missing. Its code
+// is InvalidArgument; programs tell it from a mistake on the command line by its type.
 class CannotWrite : public Error {
  public:
   explicit CannotWrite(const std::string& message) : Error(ErrorCode::InvalidArgument, message) {}
 };
 
-/// Checks, without a change to any file, that write_file(path) can begin. Programs call it before
-/// work that takes long. Throws Error{InvalidArgument} with the path and the reason if the folder
-/// is missing or not writable, or if `path` names a folder or a file that must not be changed.
+// Checks, without a change to any file, that write_file(path) can begin. Programs call it before
+// work that takes long. Throws Error{InvalidArgument} with the path and the reason if the folder
+// is missing or not writable, or if `path` names a folder or a file that must not be changed.
 void check_writable(const std::string& path);
 
-/// Checks that a folder exists and is writable, or that it can be created. Throws
-/// Error{InvalidArgument} with the path and the reason if it cannot.
+// Checks that a folder exists and is writable, or that it can be created. Throws
+// Error{InvalidArgument} with the path and the reason if it cannot.
 void check_folder_writable(const std::string& folder);
 
-/// Removes the unfinished files of all calls of write_file that run now. It is for handlers of
-/// signals that end the process next, and calls only functions that are allowed in handlers.
+// Removes the unfinished files of all calls of write_file that run now. It is for handlers of
+// signals that end the process next, and calls only functions that are allowed in handlers.
 void remove_unfinished_files() noexcept;
 
 }  // namespace tessera

@@ -7,8 +7,8 @@
 
 namespace tessera::device {
 
-/// Reads a machine from a parsed value, for texts that contain more than a machine. Throws
-/// Error{BadInput} as the function of the same name for texts does.
+// Reads a machine from a parsed value, for texts that contain more than a machine. Throws
+// Error{BadInput} as the function of the same name for texts does.
 Machine machine_from_json(const json::Value& value, std::string_view where);
 
 }  // namespace tessera::device

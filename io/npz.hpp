@@ -15,14 +15,14 @@ namespace tessera::io {
 // Error{InvalidArgument}, which says so.
 bool can_read_npz();
 
-/// Reads a file into an element matrix; blocks of a bsr are stored as all their elements, zeros
-/// included. Entries may be in any order; a place that is given twice is refused.
-///
-/// Throws Error{BadInput} "<name>: ...", which names the array and the entry. Nothing is unpickled.
-/// Only the arrays that the format needs are unpacked, in pieces. Together they may unpack to
-/// max(16 MiB, 256 times the bytes of the file) and 4 GiB at most, and rows and columns may be at
-/// most max(2^20, 16 times the unpacked bytes) and 2^31 - 1; else Error{LimitExceeded}. Numbers
-/// take at most 8 times the unpacked bytes, plus 16 bytes for each entry.
+// Reads a file into an element matrix; blocks of a bsr are stored as all their elements, zeros
+// included. Entries may be in any order; a place that is given twice is refused.
+//
+// Throws Error{BadInput} "<name>: ...", which names the array and the entry. Nothing is unpickled.
+// Only the arrays that the format needs are unpacked, in pieces. Together they may unpack to
+// max(16 MiB, 256 times the bytes of the file) and 4 GiB at most, and rows and columns may be at
+// most max(2^20, 16 times the unpacked bytes) and 2^31 - 1; else Error{LimitExceeded}. Numbers
+// take at most 8 times the unpacked bytes, plus 16 bytes for each entry.
 sparse::Csr<double> read_npz(std::string_view bytes, std::string_view name);
 
 // Returns a file that scipy.sparse.load_npz reads: csr for elements, bsr for blocks. T is float or

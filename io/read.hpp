@@ -9,14 +9,14 @@
 
 namespace tessera::io {
 
-/// The matrix of a file, as a legal element matrix (1 x 1 blocks).
+// The matrix of a file, as a legal element matrix (1 x 1 blocks).
 struct ReadMatrix {
   sparse::Csr<double> matrix;
   bool has_values = false;  ///< false: the file has a pattern only, and all values are 1
 
-  /// For a pattern whose file is not in the order of `matrix`: the entry of the file, from 0, that
-  /// each value of the matrix is. The mirror images of a symmetric file are the same entry. Else
-  /// empty.
+  // For a pattern whose file is not in the order of `matrix`: the entry of the file, from 0, that
+  // each value of the matrix is. The mirror images of a symmetric file are the same entry. Else
+  // empty.
   std::vector<std::int64_t> entry_of_value;
 
   friend bool operator==(const ReadMatrix&, const ReadMatrix&) = default;

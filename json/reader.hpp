@@ -15,8 +15,8 @@
 // the path of keys, the value and the legal values.
 namespace tessera::json {
 
-/// The place of a value: the name of the text and the path of keys in it, which is empty for the
-/// whole text.
+// The place of a value: the name of the text and the path of keys in it, which is empty for the
+// whole text.
 struct Place {
   std::string_view where;
   std::string path;
@@ -25,26 +25,26 @@ struct Place {
   Place item(std::size_t i) const;
 };
 
-/// Throws Error{BadInput} "<where>: <path> is <value>; it must be <legal>".
+// Throws Error{BadInput} "<where>: <path> is <value>; it must be <legal>".
 [[noreturn]] void throw_bad(const Place& place, std::string_view value, std::string_view legal);
 [[noreturn]] void throw_bad(const Place& place, const Value& value, std::string_view legal);
 [[noreturn]] void throw_missing(const Place& place);
 
-/// The legal values of a whole number.
+// The legal values of a whole number.
 struct WholeRange {
   std::int64_t least = 0, most = 0;
 };
 
-/// The legal values of a number are finite and above `bound`.
+// The legal values of a number are finite and above `bound`.
 struct Above {
   double bound = 0;
 };
 
-/// All enumerators of a type with their names in the text.
+// All enumerators of a type with their names in the text.
 template <class E>
 using Names = std::vector<std::pair<E, std::string>>;
 
-/// Returns the enumerators with their names by to_string().
+// Returns the enumerators with their names by to_string().
 template <class E>
 Names<E> names_of(std::initializer_list<E> all) {
   Names<E> names;
@@ -52,8 +52,8 @@ Names<E> names_of(std::initializer_list<E> all) {
   return names;
 }
 
-/// Reads a value of one type. The overloads for whole numbers and enumerators take the legal
-/// values; a number without them may be any finite one.
+// Reads a value of one type. The overloads for whole numbers and enumerators take the legal
+// values; a number without them may be any finite one.
 void read(const Value& value, const Place& place, bool& result);
 void read(const Value& value, const Place& place, double& result);
 void read(const Value& value, const Place& place, double& result, Above legal);
@@ -77,7 +77,7 @@ void read(const Value& value, const Place& place, E& result, const Names<E>& nam
   throw_bad(place, value, legal);
 }
 
-/// Returns the items of a list.
+// Returns the items of a list.
 const List& items_of(const Value& value, const Place& place);
 
 template <class T, class... Legal>
@@ -87,12 +87,12 @@ void read(const Value& value, const Place& place, std::vector<T>& result, const 
   for (std::size_t i = 0; i < items.size(); ++i) read(items[i], place.item(i), result[i], legal...);
 }
 
-/// Reads the members of an object. A missing key is an error, except for an optional value; a key
-/// that nobody asked for is an error too. The value must outlive the reader.
-/// Example: const Value value = parse(text, "a.json");
-///          ObjectReader fields(value, {"a.json", ""});
-///          fields("tiles", tiles, WholeRange{1, 1472});
-///          fields.finish();
+// Reads the members of an object. A missing key is an error, except for an optional value; a key
+// that nobody asked for is an error too. The value must outlive the reader.
+// Example: const Value value = parse(text, "a.json");
+//          ObjectReader fields(value, {"a.json", ""});
+//          fields("tiles", tiles, WholeRange{1, 1472});
+//          fields.finish();
 class ObjectReader {
  public:
   ObjectReader(const Value& value, Place place);
@@ -100,10 +100,10 @@ class ObjectReader {
   const Place& place() const { return place_; }
   bool has(std::string_view key) const { return json::find(object_, key) != nullptr; }
 
-  /// Returns the value of a key, or nullptr if there is none. The key counts as known from then on.
+  // Returns the value of a key, or nullptr if there is none. The key counts as known from then on.
   const Value* find(std::string_view key);
 
-  /// Returns the value of a key, which must be there.
+  // Returns the value of a key, which must be there.
   const Value& at(std::string_view key);
 
   template <class T, class... Legal>
@@ -117,7 +117,7 @@ class ObjectReader {
       read(*member, place_.member(key), result.emplace(), legal...);
   }
 
-  /// Throws Error{BadInput} for keys that no field has. Call it after all fields were read.
+  // Throws Error{BadInput} for keys that no field has. Call it after all fields were read.
   void finish() const;
 
  private:
@@ -126,7 +126,7 @@ class ObjectReader {
   std::vector<std::string> asked_;
 };
 
-/// Reads the items of a list one after the other, for lists that are rows of a table.
+// Reads the items of a list one after the other, for lists that are rows of a table.
 class RowReader {
  public:
   RowReader(const Value& value, Place place)
@@ -139,7 +139,7 @@ class RowReader {
     read(items_[next_++], place, result, legal...);
   }
 
-  /// Throws Error{BadInput} if there are more items than were read.
+  // Throws Error{BadInput} if there are more items than were read.
   void finish() const;
 
  private:

@@ -59,8 +59,8 @@ class PlanCache {
   // Returns the number of answers so far, by source.
   PlanCacheCounts counts() const;
 
-  /// Returns why an answer could not be written to the folder, with the path; empty if all were
-  /// written. The first reason is kept.
+  // Returns why an answer could not be written to the folder, with the path; empty if all were
+  // written. The first reason is kept.
   std::string store_failure() const;
 
  private:

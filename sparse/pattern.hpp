@@ -44,18 +44,18 @@ PatternSpec parse_pattern(std::string_view text);
 // Returns the text that parse_pattern accepts, followed by the area if there is one.
 std::string to_string(const PatternSpec& spec);
 
-/// The cost of drawing a pattern, known before it starts.
+// The cost of drawing a pattern, known before it starts.
 struct DrawingCost {
   double places = 0;  ///< block rows * block columns
   double values = 0;  ///< stored elements
   double bytes = 0;   ///< memory of the matrix and of the draw
 };
 
-/// The most that draw_pattern accepts. All places are visited, at about 5 ns each.
+// The most that draw_pattern accepts. All places are visited, at about 5 ns each.
 inline constexpr DrawingCost kMostDrawn{0x1p32, 0x1p26, 0x1p30};
 
-/// Returns the cost of draw_pattern with these arguments. Throws Error{InvalidArgument} as
-/// draw_pattern does. O(1).
+// Returns the cost of draw_pattern with these arguments. Throws Error{InvalidArgument} as
+// draw_pattern does. O(1).
 DrawingCost drawing_cost(std::int64_t rows, std::int64_t cols, BlockShape block, double density,
                          const PatternSpec& spec);
 

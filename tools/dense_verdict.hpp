@@ -12,13 +12,13 @@
 
 namespace tessera::tools {
 
-/// Returns the dense plan of a layer under the memory limit of the caller's options: the baseline
-/// that sparse plans are compared with. It is empty if no partition fits the machine.
+// Returns the dense plan of a layer under the memory limit of the caller's options: the baseline
+// that sparse plans are compared with. It is empty if no partition fits the machine.
 std::optional<planner::DensePlan> dense_baseline(const Problem& problem,
                                                  const device::Machine& machine,
                                                  const planner::Options& options);
 
-/// The modelled cost of a sparse layer beside that of a dense one with the same passes.
+// The modelled cost of a sparse layer beside that of a dense one with the same passes.
 struct DenseComparison {
   std::string_view sparse_name = "sparse";  // the representation, for example "4x4 blocks"
   planner::PlanCost sparse, dense;
@@ -27,9 +27,9 @@ struct DenseComparison {
   bool sparse_wins() const { return sparse.cycles < dense.cycles; }
 };
 
-/// Returns whether a sparse layer pays, as one line: cycles of the first pass, the ratio to the
-/// dense pass, and the ratio of the whole step if there are more passes. If dense costs less, the
-/// line begins with that.
+// Returns whether a sparse layer pays, as one line: cycles of the first pass, the ratio to the
+// dense pass, and the ratio of the whole step if there are more passes. If dense costs less, the
+// line begins with that.
 std::string verdict_line(const DenseComparison& comparison);
 
 }  // namespace tessera::tools

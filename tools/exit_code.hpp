@@ -7,7 +7,7 @@
 
 namespace tessera::tools {
 
-/// The exit codes of all programs of the project.
+// The exit codes of all programs of the project.
 enum ExitCode {
   kOk = 0,
   kCheckFailed = 1,    // a result is wrong
@@ -19,32 +19,32 @@ enum ExitCode {
   kInternal = 6        // results that could not be written, no memory, or a broken invariant
 };
 
-/// Runs `body` and returns its exit code. An exception becomes a message "<program>: ..." on stderr
-/// and the exit code of its kind. A limit on the size of files, and a closed pipe, become errors of
-/// writing instead of signals that end the program.
+// Runs `body` and returns its exit code. An exception becomes a message "<program>: ..." on stderr
+// and the exit code of its kind. A limit on the size of files, and a closed pipe, become errors of
+// writing instead of signals that end the program.
 int guarded_main(const char* program, const std::function<int()>& body);
 
-/// Writes text to stderr with control characters escaped, but for line ends and tabs. Nothing
-/// happens if stderr is closed or full, because there is no place to report it.
+// Writes text to stderr with control characters escaped, but for line ends and tabs. Nothing
+// happens if stderr is closed or full, because there is no place to report it.
 void print_message(const std::string& text);
 
-/// Prints "<program>: warning: <text>" with the name that guarded_main was given.
+// Prints "<program>: warning: <text>" with the name that guarded_main was given.
 void print_warning(const std::string& text);
 
-/// Writes text to stdout and flushes it. Throws CannotWrite if that fails.
+// Writes text to stdout and flushes it. Throws CannotWrite if that fails.
 void print_results(const std::string& text);
 
-/// Writes text for people to stdout as print_results does, with control characters escaped, but for
-/// line ends and tabs.
+// Writes text for people to stdout as print_results does, with control characters escaped, but for
+// line ends and tabs.
 void print_text(const std::string& text);
 
-/// Writes text to a file, or to stdout if `path` is empty. Throws the errors of write_file
-/// (base/write_file.hpp) and of print_results.
+// Writes text to a file, or to stdout if `path` is empty. Throws the errors of write_file
+// (base/write_file.hpp) and of print_results.
 void write_results(const std::string& path, const std::string& text);
 
-/// Writes files, given as {name, bytes}, to a folder, which is created if it does not exist. Throws
-/// CannotWrite with the system's reason if the folder or a file cannot be written, and if a
-/// name leads out of the folder.
+// Writes files, given as {name, bytes}, to a folder, which is created if it does not exist. Throws
+// CannotWrite with the system's reason if the folder or a file cannot be written, and if a
+// name leads out of the folder.
 void write_folder(const std::string& folder,
                   const std::vector<std::pair<std::string, std::string>>& files);
 

@@ -66,7 +66,7 @@ sparse::CheckedCsr<T> in_whole_blocks(const sparse::CheckedCsr<T>& elements, Blo
 // $XDG_CACHE_HOME, else in $HOME/.cache; an empty path if neither variable is set.
 std::string host_rates_path();
 
-/// The largest file of options, problems, a table or a plan that programs read, in bytes.
+// The largest file of options, problems, a table or a plan that programs read, in bytes.
 inline constexpr std::int64_t kLargestText = std::int64_t{1} << 28;
 
 // Returns the bytes of a file, or of standard input if `path` is "-". Throws Error{BadInput}, which

@@ -15,7 +15,7 @@ namespace tessera::codelets {
 // Clears `bytes` of partial sums in 64-bit stores dealt to the workers.
 Cycles zero_cycles(std::int64_t bytes, std::int64_t workers);
 
-/// Copies `bytes` on the tile in 64-bit loads and stores dealt to the workers.
+// Copies `bytes` on the tile in 64-bit loads and stores dealt to the workers.
 Cycles copy_cycles(std::int64_t bytes, std::int64_t workers);
 
 // Converts n partial sums to the layer's type.

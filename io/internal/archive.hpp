@@ -8,16 +8,16 @@
 
 namespace tessera::io::internal {
 
-/// Returns true if the library was built with libzip.
+// Returns true if the library was built with libzip.
 bool can_unpack();
 
-/// Reads single files of a zip archive; files that nobody asks for stay packed. All files that are
-/// read from one object may unpack to max(16 MiB, 256 times the bytes of the archive) together, and
-/// to 4 GiB at most. The bytes and the name must outlive the object, which is for one thread at a
-/// time.
+// Reads single files of a zip archive; files that nobody asks for stay packed. All files that are
+// read from one object may unpack to max(16 MiB, 256 times the bytes of the archive) together, and
+// to 4 GiB at most. The bytes and the name must outlive the object, which is for one thread at a
+// time.
 class Archive {
  public:
-  /// Throws Error{BadInput} "<name>: ..." if the bytes are no archive or contain a name twice.
+  // Throws Error{BadInput} "<name>: ..." if the bytes are no archive or contain a name twice.
   Archive(std::string_view bytes, std::string_view name);
   ~Archive();
 
@@ -26,9 +26,9 @@ class Archive {
 
   bool has(const std::string& member) const;
 
-  /// Unpacks a file in pieces, so that memory grows with the bytes that are there and not with the
-  /// length that a header declares. Throws Error{BadInput} if the file is missing, damaged or
-  /// encrypted, and Error{LimitExceeded} if it unpacks to more than the limit.
+  // Unpacks a file in pieces, so that memory grows with the bytes that are there and not with the
+  // length that a header declares. Throws Error{BadInput} if the file is missing, damaged or
+  // encrypted, and Error{LimitExceeded} if it unpacks to more than the limit.
   std::string read(const std::string& member);
 
  private:
@@ -36,10 +36,10 @@ class Archive {
   std::unique_ptr<State> state_;
 };
 
-/// The files of an archive in their order, each as its name and its content.
+// The files of an archive in their order, each as its name and its content.
 using Members = std::vector<std::pair<std::string, std::string>>;
 
-/// Returns a deflated archive with a fixed date: equal members give equal bytes.
+// Returns a deflated archive with a fixed date: equal members give equal bytes.
 std::string pack(const Members& members);
 
 }  // namespace tessera::io::internal

@@ -58,11 +58,11 @@ double real_number(const Lines& lines, std::string_view word, std::string_view w
 // as \xNN.
 std::string quoted(std::string_view word);
 
-/// Returns the rows or columns that a file of `bytes` may declare: max(2^20, 16 * bytes), and
-/// 2^31 - 1 at most, so that pointer arrays stay below 128 times the file.
+// Returns the rows or columns that a file of `bytes` may declare: max(2^20, 16 * bytes), and
+// 2^31 - 1 at most, so that pointer arrays stay below 128 times the file.
 std::int64_t most_lines(std::int64_t bytes);
 
-/// Throws Error{LimitExceeded} for more rows or columns than most_lines of the file.
+// Throws Error{LimitExceeded} for more rows or columns than most_lines of the file.
 void check_sizes_against_file(const Lines& lines, std::int64_t rows, std::int64_t cols);
 
 }  // namespace tessera::io::internal

@@ -8,8 +8,8 @@
 
 namespace tessera::fuzz {
 
-/// Reads the input of a fuzz target piece by piece. After the end of the input every number is its
-/// least value, so that any input is complete.
+// Reads the input of a fuzz target piece by piece. After the end of the input every number is its
+// least value, so that any input is complete.
 class InputBytes {
  public:
   explicit InputBytes(std::span<const std::uint8_t> data) : data_(data) {}
@@ -20,19 +20,19 @@ class InputBytes {
 
   bool flag() { return (byte() & 1) != 0; }
 
-  /// Returns a number in least..most from one byte, or from eight bytes for larger ranges.
+  // Returns a number in least..most from one byte, or from eight bytes for larger ranges.
   std::int64_t number(std::int64_t least, std::int64_t most) {
     const std::uint64_t range = std::uint64_t(most) - std::uint64_t(least);
     const std::uint64_t drawn = range < 256 ? byte() : word();
     return least + std::int64_t(range == ~std::uint64_t(0) ? drawn : drawn % (range + 1));
   }
 
-  /// Returns any number of 64 bits; half of them are small.
+  // Returns any number of 64 bits; half of them are small.
   std::int64_t any_number() {
     return flag() ? std::int64_t(word()) : std::int64_t(std::int8_t(byte()));
   }
 
-  /// Returns at most `most` numbers in the range.
+  // Returns at most `most` numbers in the range.
   template <class T>
   std::vector<T> numbers(std::int64_t most, std::int64_t lowest, std::int64_t highest) {
     std::vector<T> result(static_cast<std::size_t>(number(0, most)));

@@ -5,28 +5,28 @@
 #include <span>
 #include <string_view>
 
-/// Targets for fuzzing: one function for each reader and each part of the interface that takes data
-/// from outside. Each takes any bytes. It throws an exception if the code under test broke a
-/// promise; a sanitizer reports what it sees itself.
+// Targets for fuzzing: one function for each reader and each part of the interface that takes data
+// from outside. Each takes any bytes. It throws an exception if the code under test broke a
+// promise; a sanitizer reports what it sees itself.
 namespace tessera::fuzz {
 
 using Input = std::span<const std::uint8_t>;
 
-/// One target; `name` is also that of its folder in corpus/.
+// One target; `name` is also that of its folder in corpus/.
 struct Target {
   std::string_view name;
   void (*run)(Input);
 };
 
-/// Returns all targets.
+// Returns all targets.
 std::span<const Target> targets();
 
-/// Throws std::logic_error with the text unless the condition holds: a promise that is broken.
+// Throws std::logic_error with the text unless the condition holds: a promise that is broken.
 void require(bool holds, std::string_view promise);
 
-/// Runs code that may refuse its input. Returns false if it threw an Error that blames the caller.
-/// Every other exception leaves this function, Error{Internal} too. Throws std::logic_error if the
-/// message of an error is empty or longer than 4096 characters.
+// Runs code that may refuse its input. Returns false if it threw an Error that blames the caller.
+// Every other exception leaves this function, Error{Internal} too. Throws std::logic_error if the
+// message of an error is empty or longer than 4096 characters.
 bool accepts(const std::function<void()>& code);
 
 // Readers of files. What is read must be a legal matrix, and the same again after it was written.

@@ -36,12 +36,12 @@ std::vector<std::string> split_words(const std::string& text, const std::string&
 // if help could not be written.
 std::optional<int> parse_command_line(CLI::App& app, int argc, const char* const* argv);
 
-/// Makes the command line refuse a path of this option that cannot be written, before work starts.
+// Makes the command line refuse a path of this option that cannot be written, before work starts.
 void require_writable_file(CLI::Option& option);
 void require_writable_folder(CLI::Option& option);
 
-/// Throws CLI::ValidationError if an option of the parsed command line has an empty value, which a
-/// shell makes of a variable that is not set.
+// Throws CLI::ValidationError if an option of the parsed command line has an empty value, which a
+// shell makes of a variable that is not set.
 void refuse_empty_values(const CLI::App& app);
 
 // Adds --config FILE, which reads options as lines "name = value". The command line overrides them.

@@ -5,20 +5,20 @@
 // Ctrl-C and SIGTERM.
 namespace tessera::tools::internal {
 
-/// From this call on, the first Ctrl-C or SIGTERM is recorded, and the program has one second to
-/// end by itself. After that second it is ended: the results so far are printed, unfinished files
-/// are removed, and the exit code is interrupted_exit_code(). A second signal ends the program at
-/// once, with the same exit code.
+// From this call on, the first Ctrl-C or SIGTERM is recorded, and the program has one second to
+// end by itself. After that second it is ended: the results so far are printed, unfinished files
+// are removed, and the exit code is interrupted_exit_code(). A second signal ends the program at
+// once, with the same exit code.
 void catch_interrupts();
 
-/// Returns true after a recorded Ctrl-C or SIGTERM.
+// Returns true after a recorded Ctrl-C or SIGTERM.
 bool is_interrupted();
 
-/// Returns 130 after Ctrl-C and without a signal, and 143 after SIGTERM.
+// Returns 130 after Ctrl-C and without a signal, and 143 after SIGTERM.
 int interrupted_exit_code();
 
-/// While an object lives, the second does not count: the work looks at is_interrupted() itself, or
-/// it only reports what is finished. After an interrupt the rest of the program is such work.
+// While an object lives, the second does not count: the work looks at is_interrupted() itself, or
+// it only reports what is finished. After an interrupt the rest of the program is such work.
 class EndsByItself {
  public:
   EndsByItself();
@@ -27,7 +27,7 @@ class EndsByItself {
   ~EndsByItself();
 };
 
-/// Sets the text that is printed if the program is ended after an interrupt. Thread-safe.
+// Sets the text that is printed if the program is ended after an interrupt. Thread-safe.
 void set_results_so_far(std::string text);
 
 }  // namespace tessera::tools::internal

@@ -13,7 +13,7 @@ namespace tessera::tools::internal {
 // --matrix, or --input-size, --output-size and --density (--sparsity-factor, --sparsity).
 void add_weights_options(CLI::App& app, LayerArguments& arguments);
 
-/// Returns true if the command line gives the density under any of its names.
+// Returns true if the command line gives the density under any of its names.
 bool gives_density(const CLI::App& app);
 
 // Throws CLI::ValidationError if the command line gives neither a matrix nor all of the sizes and

@@ -14,12 +14,12 @@ namespace tessera::tools::internal {
 inline constexpr std::int64_t kLargestSize = std::numeric_limits<std::int32_t>::max();
 inline constexpr int kMostThreads = 1024;
 
-/// Makes the command line accept only whole decimal numbers in [least, most] for an option, and
-/// returns the option. The message for any other text names the value and the range.
+// Makes the command line accept only whole decimal numbers in [least, most] for an option, and
+// returns the option. The message for any other text names the value and the range.
 CLI::Option* require_whole(CLI::Option* option, std::int64_t least, std::int64_t most);
 
-/// Makes the command line accept only finite numbers in [least, most] for an option, and returns
-/// the option. The message for any other text names the value and the range.
+// Makes the command line accept only finite numbers in [least, most] for an option, and returns
+// the option. The message for any other text names the value and the range.
 CLI::Option* require_number(CLI::Option* option, double least,
                             double most = std::numeric_limits<double>::max());
 
