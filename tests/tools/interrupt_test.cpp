@@ -110,7 +110,8 @@ TEST(Interrupt, EndsAtOnceWithTheSecondSignal) {
     const tools::internal::EndsByItself pass;
     return work();
   });
-  EXPECT_EQ(child.end_by({SIGINT, SIGTERM}), 130);
+  // The system may deliver two signals that wait in either order.
+  EXPECT_THAT(child.end_by({SIGINT, SIGTERM}), testing::AnyOf(130, 143));
 }
 
 }  // namespace
