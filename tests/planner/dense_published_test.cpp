@@ -32,17 +32,8 @@ const std::vector<DensePoint> kPoints = {
     {kFloat, 4096, 1024, 56.2}, {kFloat, 4096, 4096, 59.3},
 };
 
-// The published products of static matrices refute a price for each sender and a barrier of more
-// than about 400 cycles.
-device::Machine bow() {
-  device::Machine machine = device::machine_preset("bow");
-  machine.receive_start = Cycles(0);
-  machine.sync = Cycles(400);
-  return machine;
-}
-
 double error_of(const DensePoint& point) {
-  const device::Machine machine = bow();
+  const device::Machine machine = device::machine_preset("bow");
   const Problem problem{.size = {1, point.side, point.side, point.batch}, .data_type = point.type};
   const DensePlan plan = plan_dense_or_throw(problem, machine);
   const double seconds = double(plan.cost.cycles.value) / machine.clock_hz;
