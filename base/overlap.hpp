@@ -19,6 +19,7 @@ struct Footprint {
   std::int64_t size = 1;
 };
 
+// Returns the bytes of the elements of a view.
 template <class T>
 Footprint footprint(std::string_view name, MatrixView<T> view) {
   constexpr auto kSize = std::int64_t{sizeof(T)};
@@ -31,6 +32,7 @@ Footprint footprint(std::string_view name, MatrixView<T> view) {
           kSize};
 }
 
+// Returns the bytes of contiguous values.
 template <class T>
 Footprint footprint(std::string_view name, std::span<T> values) {
   return footprint(name, MatrixView<T>{values.data(), 1, std::ssize(values), 0, 1});

@@ -103,8 +103,8 @@ std::string quoted(std::string_view word) {
 }
 
 std::int64_t most_lines(std::int64_t bytes) {
-  constexpr std::int64_t kAlwaysAllowed = std::int64_t{1} << 20, kPerByte = 16;
-  return std::min(sparse::kMaxBlocksAlong, std::max(kAlwaysAllowed, bytes * kPerByte));
+  constexpr std::int64_t kAlways = std::int64_t{1} << 20, kPerByte = 16;
+  return std::min(sparse::kMaxBlocksAlong, std::max(kAlways, bytes * kPerByte));
 }
 
 void check_sizes_against_file(const Lines& lines, std::int64_t rows, std::int64_t cols) {

@@ -23,9 +23,9 @@ std::vector<std::int64_t> share_counts(std::int64_t size, std::int64_t grain, st
   return counts;
 }
 
-class Search {
+class PartSearch {
  public:
-  Search(const DenseCase& c, const DenseLimits& limits) : case_(c), limits_(limits) {
+  PartSearch(const DenseCase& c, const DenseLimits& limits) : case_(c), limits_(limits) {
     result_.least_bytes = std::numeric_limits<std::int64_t>::max();
   }
 
@@ -73,7 +73,7 @@ class Search {
 
 DenseSearch search_dense(const DenseCase& c, const DenseLimits& limits) {
   constexpr std::int64_t kMostRounds = 256;
-  Search search(c, limits);
+  PartSearch search(c, limits);
   for (std::int64_t rounds = 1; rounds <= kMostRounds && !search.result().best; rounds *= 2)
     for (std::int64_t rows = 1; rows <= rounds; rows *= 2)
       search.try_rounds({rows, 1, rounds / rows});

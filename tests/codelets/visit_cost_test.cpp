@@ -82,19 +82,22 @@ struct Golden {
   std::int64_t z, cycles;
 };
 
+// Above 8 halves or 4 floats the kernels pay the fixed part of a row for every group of columns, so
+// these figures are PopSparse's estimates plus 60 rows times 2, 121 and 179 cycles.
 TEST(VisitCost, OfAnEvenElementForwardRecordIsTheGoldenFigure) {
-  for (const auto& [z, cycles] : {Golden{4, 3363}, {8, 4791}, {12, 8781}, {64, 30801}})
+  for (const auto& [z, cycles] : {Golden{4, 3363}, {8, 4791}, {12, 8901}, {64, 38061}})
     EXPECT_EQ(cost({element(Operation::Fwd, kHalf), {}, z}, {{even_record(10, 20)}}), cycles) << z;
-  for (const auto& [z, cycles] : {Golden{2, 3345}, {4, 4653}, {64, 59463}})
+  for (const auto& [z, cycles] : {Golden{2, 3345}, {4, 4653}, {64, 70203}})
     EXPECT_EQ(cost({element(Operation::Fwd, kFloat), {}, z}, {{even_record(10, 20)}}), cycles) << z;
 }
 
-// 20 rows of 10 that are read by columns are 10 rows of 20.
+// 20 rows of 10 that are read by columns are 10 rows of 20. For several groups of columns the
+// figures are PopSparse's estimates plus 60 rows times -1, 90 and 163 cycles.
 TEST(VisitCost, OfAnEvenGradARecordIsTheGoldenFigure) {
-  for (const auto& [z, cycles] : {Golden{4, 3350}, {8, 4778}, {12, 8594}, {64, 30614}})
+  for (const auto& [z, cycles] : {Golden{4, 3350}, {8, 4778}, {12, 8534}, {64, 36014}})
     EXPECT_EQ(cost({element(Operation::GradA, kHalf), {}, z}, {{even_record(20, 10)}}), cycles)
         << z;
-  for (const auto& [z, cycles] : {Golden{2, 3332}, {4, 4640}, {64, 59360}})
+  for (const auto& [z, cycles] : {Golden{2, 3332}, {4, 4640}, {64, 69140}})
     EXPECT_EQ(cost({element(Operation::GradA, kFloat), {}, z}, {{even_record(20, 10)}}), cycles)
         << z;
 }

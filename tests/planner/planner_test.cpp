@@ -272,7 +272,7 @@ TEST(Plan, PrintsItsMethodsCutBucketsAndTerms) {
   const Plan p = plan(layer({1, 1024, 1024, 64}), gc200()).plan;
   std::ostringstream out;
   out << p;
-  EXPECT_THAT(out.str(), AllOf(HasSubstr("ElementFwd"), HasSubstr(to_string(p.partition)),
+  EXPECT_THAT(out.str(), AllOf(HasSubstr("Fwd"), HasSubstr(to_string(p.partition)),
                                HasSubstr("exchange operands"), HasSubstr("barriers and launches"),
                                HasSubstr(std::to_string(p.cost.cycles.value) + " cycles")));
 }

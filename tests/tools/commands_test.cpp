@@ -115,7 +115,7 @@ TEST(SweepCommand, PlansEachValueAsPlanDoes) {
 }
 
 TEST(CrossoverCommand, SparseIsCheaperUpToItAndNoLongerBeyond) {
-  const std::vector<std::string> layer{"--input-size=256", "--output-size=256", "--batch-size=64",
+  const std::vector<std::string> layer{"--input-size=1024", "--output-size=1024", "--batch-size=64",
                                        "--single-phase=fwd"};
   auto words = layer;
   words.insert(words.begin(), "crossover");

@@ -101,7 +101,7 @@ std::vector<std::string> small(std::vector<std::string> more = {}) {
 
 TEST(StopPoints, PlanOnlyAndCompileOnlyRunNothing) {
   const Outcome plan = tool(small({"--plan-only"})), build = tool(small({"--compile-only"}));
-  EXPECT_THAT(plan.out, HasSubstr("buckets   1 record"));
+  EXPECT_THAT(plan.out, HasSubstr("buckets   6 records"));
   EXPECT_THAT(plan.out, Not(HasSubstr("fullest tile")));
   EXPECT_THAT(build.out, HasSubstr("fullest tile"));
   for (const Outcome& o : {plan, build}) {

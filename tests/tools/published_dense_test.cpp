@@ -30,7 +30,7 @@ TEST(DensePoints, RefuseATypeByPlaceAndLegalNames) {
     read_dense_points("dtype\tm_eq_k\tn\ttflops\nINT8\t16\t16\t1\n", "t");
     FAIL() << "accepted";
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "t:2: dtype is INT8; it must be FP16 or FP32");
+    EXPECT_STREQ(error.what(), "t:2: dtype is \"INT8\"; it must be FP16 or FP32");
   }
 }
 

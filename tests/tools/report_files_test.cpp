@@ -47,7 +47,7 @@ TEST(Traces, AreWrittenForEachPass) {
       run(small({"--quiet", "--single-phase=fwd", "--trace=" + (folder / "f.json")}));
   EXPECT_EQ(one.exit, 0) << one.err;
   EXPECT_FALSE(json::parse(read_file(folder / "f.json"))["traceEvents"].empty());
-  EXPECT_EQ(run(small({"--trace=" + (folder / "no/such/f.json")})).exit, 6);
+  EXPECT_EQ(run(small({"--trace=" + (folder / "no/such/f.json")})).exit, 2);
 }
 
 TEST(ReportJson, FollowsTheSchemaInEveryKindOfRun) {
@@ -258,19 +258,30 @@ TEST(ConfigFile, GivesOptionsThatTheCommandLineGoesBefore) {
   EXPECT_EQ(run({TESSERA_SPARSE_FC_LAYER, "--config", folder / "c"}).exit, 2);
 }
 
-// Starts a run of some seconds in its own process and interrupts it.
-TEST(Interrupt, LeavesAValidPartialReport) {
-  const TemporaryFolder folder;
+// Starts a run of some seconds in its own process and interrupts it after `seconds`.
+Outcome interrupted_run(const std::string& out, const std::string& seconds) {
   const std::string script =
       "exec \"$0\" --input-size=2048 --output-size=2048 --density=0.3 --batch-size=256 --json "
-      "--output-dir \"$1\" > \"$1.json\" & sleep 0.3; kill -INT $!; wait $!";
-  const Outcome outcome = run({"/bin/bash", "-c", script, TESSERA_SPARSE_FC_LAYER, folder / "out"});
-  EXPECT_EQ(outcome.exit, 130) << outcome.err;
-  const json report = json::parse(read_file(folder / "out.json"));
-  EXPECT_EQ(report["status"], "partial");
-  EXPECT_THAT(report["notes"].dump(), HasSubstr("interrupted: "));
-  EXPECT_LT(report["passes"].size(), 3u);
-  EXPECT_EQ(schema_breach(schema(), report), "");
+      "--output-dir \"$1\" > \"$1.json\" & sleep $2; kill -INT $!; wait $!";
+  return run({"/bin/bash", "-c", script, TESSERA_SPARSE_FC_LAYER, out, seconds});
+}
+
+// An interrupt before the first pass leaves no report, so busy computers need a longer wait.
+TEST(Interrupt, LeavesAValidPartialReport) {
+  for (const char* seconds : {"0.3", "1", "3", "9"}) {
+    const TemporaryFolder folder;
+    const Outcome outcome = interrupted_run(folder / "out", seconds);
+    EXPECT_EQ(outcome.exit, 130) << outcome.err;
+    const std::string text = read_file(folder / "out.json");
+    if (text.empty()) continue;
+    const json report = json::parse(text);
+    EXPECT_EQ(report["status"], "partial");
+    EXPECT_THAT(report["notes"].dump(), HasSubstr("interrupted: "));
+    EXPECT_LT(report["passes"].size(), 3u);
+    EXPECT_EQ(schema_breach(schema(), report), "");
+    return;
+  }
+  FAIL() << "no report after any wait";
 }
 
 }  // namespace
