@@ -307,7 +307,7 @@ TEST(Explain, SaysWhenTheWidthOfWordsBinds) {
   Request r;
   r.machine.tiles = 2;
   r.machine.tile_memory = Bytes(1 << 30);
-  r.problem.size = {1, 4096, 9000, 4};  // cutting x alone needs offsets of 8999 * 4 * 2
+  r.problem.size = {1, 1024, 9000, 4};  // cutting x alone needs offsets of 8999 * 4 * 2
   r.problem.density = 0.01;
   const Plan best = plan(r.problem, r.machine).plan;
   EXPECT_NE(best.partition, (Dims{1, 2, 1, 1}));
