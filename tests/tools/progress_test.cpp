@@ -151,6 +151,9 @@ TEST(Interrupt, EndsABatchWithASummaryAndResultsThatGoOn) {
                  results.c_str(), nullptr);
   });
   child.read_until("] problem ");
+  // A slow build may need longer for its first problem than the bar waits.
+  for (int i = 0; i < 1200 && std::ifstream(results).peek() == EOF; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
   child.interrupt();
   const std::string seen = child.read_until("tests:");
   EXPECT_EQ(child.wait(), 130);
