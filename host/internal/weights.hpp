@@ -15,9 +15,8 @@ namespace tessera::host::internal {
 //   1. given_ is empty before the first set(); then it has one matrix for each group, and groups_
 //      hold the same patterns and values.
 //   2. dense_ is the choice for given_[0], and all groups follow it.
-//   3. A function that throws leaves these unchanged: weights are encoded beside the old ones,
-//   which
-//      they replace when nothing can throw any more.
+//   3. A function that throws leaves these unchanged: weights are encoded beside the old ones, and
+//      replace them when nothing can throw any more.
 class HostWeights {
  public:
   // The executor must outlive this object.

@@ -13,7 +13,7 @@
 
 namespace tessera::runtime::internal {
 
-// What the check of a pass knows besides its operands and results.
+// The facts that the check of a pass needs besides its operands and results.
 struct CheckFacts {
   verify::Rounding rounding;
   verify::MemoryDamage damage;

@@ -13,7 +13,7 @@
 namespace tessera {
 namespace {
 
-// How often elements of the matrix use each byte, counted one by one.
+// Returns how many elements of the matrix use each byte, counted one by one.
 std::map<std::int64_t, int> bytes_of(const Footprint& f) {
   std::map<std::int64_t, int> uses;
   for (std::int64_t r = 0; r < f.rows; ++r)

@@ -80,7 +80,7 @@ Problem problem_of(const PublishedPoint& p, std::int64_t batch) {
           .grad_a = true};
 }
 
-// Of a tile: the bound of the first search, and of the plans that ran where it finds none. The
+// The shares of a tile that bound the first search, and the plans that ran where it finds none. The
 // plans of element layers whose published rates are known take up to 66.6 %; those of 75.7 % and
 // more would be 20 to 90 % faster than anything published, so they did not run.
 constexpr double kTemporaryShare = 0.6, kLargestShare = 0.7;
