@@ -22,36 +22,56 @@ struct Bounded {
   std::int64_t stride, count;
   std::size_t at;            // position of the index in the result
   Wide least = 0, most = 0;  // bounds of the sum of all terms after this one
+  Wide divisor = 1;          // divides every sum of this term and all terms after it
 };
 
 Wide floor_div(Wide n, Wide d) { return n / d - (n % d != 0 && (n < 0) != (d < 0)); }
 
-// Searches indices for which the terms sum up to `target`. Returns false if there are none.
-bool solve_from(std::span<const Bounded> terms, Wide target, std::span<std::int64_t> index) {
+// The choice of indices is a knapsack problem: the search of hostile strides is exponential.
+constexpr std::int64_t most_steps = 1 << 20;
+
+// Searches indices for which the terms sum up to `target`. Returns false if there are none. Each
+// index that is tried takes one of the steps left.
+bool solve_from(std::span<const Bounded> terms, Wide target, std::span<std::int64_t> index,
+                std::int64_t& steps_left) {
   if (terms.empty()) return target == 0;
   const Bounded& t = terms.front();
+  if (target % t.divisor != 0) return false;
   // stride * i must be in [target - most, target - least].
   const Wide a = target - t.most, b = target - t.least;
   const Wide from = t.stride > 0 ? -floor_div(-a, t.stride) : -floor_div(-b, t.stride);
   const Wide to = t.stride > 0 ? floor_div(b, t.stride) : floor_div(a, t.stride);
   for (Wide i = std::max<Wide>(from, 0); i <= std::min<Wide>(to, t.count - 1); ++i) {
+    if (steps_left-- == 0)
+      throw Error(ErrorCode::LimitExceeded,
+                  fmt::format("no index was found in {} steps; use strides of which each is larger "
+                              "than all terms of smaller strides together",
+                              most_steps));
     index[t.at] = static_cast<std::int64_t>(i);
-    if (solve_from(terms.subspan(1), target - t.stride * i, index)) return true;
+    if (solve_from(terms.subspan(1), target - t.stride * i, index, steps_left)) return true;
   }
   return false;
 }
 
+// The size of INT64_MIN fits, because the result has no sign.
+std::uint64_t size_of(std::int64_t stride) {
+  return stride < 0 ? -static_cast<std::uint64_t>(stride) : static_cast<std::uint64_t>(stride);
+}
+
 bool solve(std::vector<Bounded>& terms, Wide target, std::span<std::int64_t> index) {
   std::ranges::stable_sort(terms, [](const Bounded& a, const Bounded& b) {
-    const auto size = [](Wide stride) { return stride < 0 ? -stride : stride; };
-    return size(a.stride) > size(b.stride);
+    return size_of(a.stride) > size_of(b.stride);
   });
-  for (std::size_t i = terms.size(); i-- > 1;) {
+  std::uint64_t divisor = 0;
+  for (std::size_t i = terms.size(); i-- > 0;) {
+    terms[i].divisor = divisor = std::gcd(divisor, size_of(terms[i].stride));
+    if (i == 0) break;
     const Wide reach = Wide{terms[i].stride} * std::max<std::int64_t>(terms[i].count - 1, 0);
     terms[i - 1].least = terms[i].least + std::min<Wide>(reach, 0);
     terms[i - 1].most = terms[i].most + std::max<Wide>(reach, 0);
   }
-  return solve_from(terms, target, index);
+  std::int64_t steps_left = most_steps;
+  return solve_from(terms, target, index, steps_left);
 }
 
 std::vector<std::int64_t> identity(std::size_t rank) {

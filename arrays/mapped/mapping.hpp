@@ -80,9 +80,9 @@ class Mapping {
 // `target`, or nothing if there are none. Of several solutions it returns the first when terms are
 // tried in the order of falling |stride|, small indices first. Strides may overlap and be negative.
 // Throws Error{InvalidArgument} for a stride of 0, a length below 0 and lists of different lengths,
-// and Error{LimitExceeded} if stride * (length - 1) does not fit in 64 bits. Usually O(terms), at
-// worst the number of partial choices that could still reach the target. Example: strides 2 1 and
-// shape 12 x 2 reach 7 by (3, 1).
+// and Error{LimitExceeded} if stride * (length - 1) does not fit in 64 bits or the search takes
+// more than 2^20 steps, which strides of a row-major order never need: for them it takes O(terms)
+// steps. Example: strides 2 1 and shape 12 x 2 reach 7 by (3, 1).
 std::optional<std::vector<std::int64_t>> solve_index(std::span<const std::int64_t> strides,
                                                      std::span<const std::int64_t> shape,
                                                      std::int64_t target);

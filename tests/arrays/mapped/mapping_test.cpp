@@ -168,6 +168,18 @@ TEST(SolveIndex, ReachesTheEndsOf64BitsAndNothingInAnEmptyAxis) {
   EXPECT_EQ(solve_index(Indices{INT64_MIN}, Indices{0}, 0), std::nullopt);
 }
 
+// Without a bound the search would try up to 2^60 pairs of indices.
+TEST(SolveIndex, EndsWhereStridesMakeTheSearchExponential) {
+  const Indices lengths = {1 << 30, 1 << 30, 1 << 30};
+  EXPECT_EQ(solve_index(Indices{6, 4, 2}, lengths, 1'000'000'001), std::nullopt);
+  EXPECT_EQ(solve_index(Indices{6, 4, -5}, lengths, 1'000'000'001), (Indices{0, 250'000'004, 3}));
+  const std::int64_t prime = 1'000'000'007;
+  EXPECT_TRUE(raises(ErrorCode::LimitExceeded, {"1048576 steps"}, [&] {
+    solve_index(Indices{prime, prime - 1, 3}, Indices{1 << 30, 1 << 30, 2},
+                prime * (prime / 2) + 4);
+  }));
+}
+
 TEST(MappingRefuses, OrdersCutsAndIndicesThatCannotBe) {
   const auto refused = [](const std::string& text, const std::function<void()>& action) {
     EXPECT_TRUE(raises(ErrorCode::InvalidArgument, {text}, action));
