@@ -8,6 +8,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/codelets/dense.hpp"
+#include "tessera/planner/dense_operand.hpp"
 #include "tessera/runtime/internal/dense_state.hpp"
 #include "tessera/runtime/internal/visit.hpp"
 
@@ -15,6 +16,7 @@ namespace tessera::runtime {
 
 using device::ByteRows;
 using internal::DenseSlice;
+using planner::ProductDim;
 using planner::Side;
 
 namespace {
@@ -117,36 +119,27 @@ Range DensePass::State::columns_of(const Round& round, Cell c) const {
                        plan.grain.columns, plan.parts.columns, c.z);
 }
 
-DenseSlice DensePass::State::left_of(const Round& round, Cell c) const {
-  const bool transposed = plan.product.left_transposed;
-  DenseSlice slice{rows_of(round, c),
-                   inner_of(c),
-                   plan.product.size.rows,
-                   plan.parts.columns,
-                   c.z,
-                   transposed,
-                   transposed || plan.weights == Side::Right};
-  if (transposed) {
-    std::swap(slice.lines, slice.across);
-    slice.all_lines = plan.product.size.inner;
+Range DensePass::State::range_of(ProductDim dim, const Round& round, Cell c) const {
+  switch (dim) {
+    case ProductDim::Rows:
+      return rows_of(round, c);
+    case ProductDim::Inner:
+      return inner_of(c);
+    case ProductDim::Columns:
+      return columns_of(round, c);
   }
-  return slice;
+  return {};
 }
 
-DenseSlice DensePass::State::right_of(const Round& round, Cell c) const {
-  const bool transposed = plan.product.right_transposed;
-  DenseSlice slice{inner_of(c),
-                   columns_of(round, c),
-                   plan.product.size.inner,
-                   plan.parts.rows,
-                   c.x,
-                   transposed,
-                   transposed || plan.weights == Side::Left};
-  if (transposed) {
-    std::swap(slice.lines, slice.across);
-    slice.all_lines = plan.product.size.columns;
-  }
-  return slice;
+DenseSlice DensePass::State::slice_of(Side side, const Round& round, Cell c) const {
+  const planner::DenseOperand operand = planner::dense_operand(plan.product, plan.weights, side);
+  return {.lines = range_of(operand.lines, round, c),
+          .across = range_of(operand.across, round, c),
+          .all_lines = extent(plan.product.size, operand.lines),
+          .takers = extent(plan.parts, operand.absent),
+          .taker = side == Side::Left ? c.z : c.x,
+          .transposed = operand.transposed,
+          .reordered = operand.reordered};
 }
 
 void DensePass::State::load() {
@@ -161,10 +154,11 @@ void DensePass::State::load() {
     const auto t = std::size_t(tile.value);
     for (const Round& round : rounds) {
       if (round.columns == 0)
-        load_share(left_homes[std::size_t(round.rows)][t], left_of(round, c), arrays.left, c.g);
+        load_share(left_homes[std::size_t(round.rows)][t], slice_of(Side::Left, round, c),
+                   arrays.left, c.g);
       if (round.rows == 0)
-        load_share(right_homes[std::size_t(round.columns)][t], right_of(round, c), arrays.right,
-                   c.g);
+        load_share(right_homes[std::size_t(round.columns)][t], slice_of(Side::Right, round, c),
+                   arrays.right, c.g);
     }
   }
 }
@@ -180,8 +174,8 @@ void DensePass::State::rearrange(const Round& round) {
       cycles += codelets::dense_reorder_cycles(kernel, slice.lines.size(), slice.across.size(),
                                                slice.transposed);
     };
-    reorder(round.left, left_of(round, c));
-    reorder(round.right, right_of(round, c));
+    reorder(round.left, slice_of(Side::Left, round, c));
+    reorder(round.right, slice_of(Side::Right, round, c));
     return cycles;
   });
 }
@@ -190,7 +184,7 @@ void DensePass::State::multiply(const Round& round) {
   engine.compute(Phase::Distribute, all, [&](const device::Tile& tile) {
     const Cell c = map.cell(tile.id());
     const auto t = std::size_t(tile.id().value);
-    const DenseSlice left = left_of(round, c), right = right_of(round, c);
+    const DenseSlice left = slice_of(Side::Left, round, c), right = slice_of(Side::Right, round, c);
     if (left.empty() || right.empty()) return Cycles();
     const auto operand = [&](const OperandSlots& slots, const DenseSlice& slice) {
       return internal::operand(tile.view(slice.reordered ? slots.ordered[t] : slots.arrived[t]),

@@ -6,6 +6,7 @@ using device::Gather;
 using device::SlotId;
 using device::SlotKind;
 using internal::DenseSlice;
+using planner::Side;
 
 void DensePass::State::declare() {
   left_home = bound.add_buffer("left share", /*resident=*/true);
@@ -36,8 +37,8 @@ void DensePass::State::declare_round(Round& round) {
     }
     multiplied.reads.push_back(slice.reordered ? slots.ordered_buffer : slots.arrived_buffer);
   };
-  use(left, left_of(round, {}), "left operand in order");
-  use(right, right_of(round, {}), "right operand in order");
+  use(left, slice_of(Side::Left, round, {}), "left operand in order");
+  use(right, slice_of(Side::Right, round, {}), "right operand in order");
   bound.step(
       NodeKind::Compute, Phase::Rearrange, reordered, [this, &round] { rearrange(round); },
       map.tiles());
@@ -62,17 +63,17 @@ void DensePass::State::add_slots() {
   };
   const internal::Reduction none(1, type(), type());
   add_homes(left_home, left_homes, plan.rounds.rows,
-            [&](std::int64_t i, Cell c) { return left_of(Round(i, 0, none), c); });
+            [&](std::int64_t i, Cell c) { return slice_of(Side::Left, Round(i, 0, none), c); });
   add_homes(right_home, right_homes, plan.rounds.columns,
-            [&](std::int64_t i, Cell c) { return right_of(Round(0, i, none), c); });
+            [&](std::int64_t i, Cell c) { return slice_of(Side::Right, Round(0, i, none), c); });
   for (Round& round : rounds) add_round_slots(round);
 }
 
 void DensePass::State::add_round_slots(Round& round) {
   for (const TileId tile : all) {
     const Cell c = map.cell(tile);
-    add_operand_slots(round.left, left_of(round, c), tile);
-    add_operand_slots(round.right, right_of(round, c), tile);
+    add_operand_slots(round.left, slice_of(Side::Left, round, c), tile);
+    add_operand_slots(round.right, slice_of(Side::Right, round, c), tile);
     // Rows of one element, because the reduction cuts the partials at any element.
     const std::int64_t elements = rows_of(round, c).size() * columns_of(round, c).size();
     round.partial.push_back(engine.add_slot(bound.slot(
@@ -133,11 +134,11 @@ std::vector<Gather> DensePass::State::gathers(const Round& round) const {
   const std::int64_t scale = map.splits().g * bytes();
   for (const TileId tile : all) {
     const Cell c = map.cell(tile);
-    add(left_of(round, c), scale * size.rows * size.inner, left_homes[std::size_t(round.rows)],
-        round.left.arrived, [&](std::int64_t i) {
+    add(slice_of(Side::Left, round, c), scale * size.rows * size.inner,
+        left_homes[std::size_t(round.rows)], round.left.arrived, [&](std::int64_t i) {
           return map.tile({c.x, c.y, i, c.g});
         });
-    add(right_of(round, c), scale * size.inner * size.columns,
+    add(slice_of(Side::Right, round, c), scale * size.inner * size.columns,
         right_homes[std::size_t(round.columns)], round.right.arrived, [&](std::int64_t i) {
           return map.tile({i, c.y, c.z, c.g});
         });

@@ -4,6 +4,7 @@
 
 #include "tessera/base/int_math.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
+#include "tessera/planner/dense_operand.hpp"
 #include "tessera/planner/internal/estimate.hpp"
 
 namespace tessera::planner::internal {
@@ -11,44 +12,36 @@ namespace {
 
 // One operand as one tile sees it in one round.
 struct OperandSlice {
-  std::int64_t bytes = 0;   // that the tile needs
-  std::int64_t all = 0;     // of the whole operand, all rounds and groups
-  std::int64_t takers = 1;  // tiles that need the slice
-  bool neighbours = false;  // the takers are neighbours
-  bool transposed = false, is_field = false;
-  std::int64_t lines = 0, line_bytes = 0;  // of the slice in the caller's array
+  std::int64_t bytes = 0;              // that the tile needs
+  std::int64_t all = 0;                // of the whole operand, all rounds and groups
+  std::int64_t takers = 1;             // tiles that need the slice
+  bool neighbours = false;             // the takers are neighbours
+  std::int64_t lines = 0, across = 0;  // elements of the slice in the caller's array
+  bool transposed = false, reordered = false;
 
-  // Returns true if the tile writes the slice again, in the order of the kernel.
-  bool is_reordered() const { return transposed || is_field; }
-  std::int64_t ordered_bytes() const { return is_reordered() ? bytes : 0; }
+  std::int64_t ordered_bytes() const { return reordered ? bytes : 0; }
   // Returns the bytes of the share that the tile holds before the pass.
-  std::int64_t home_bytes() const { return ceil_div(lines, takers) * line_bytes; }
+  std::int64_t home_bytes() const { return ceil_div(lines, takers) * (bytes / lines); }
 };
 
 struct Slices {
   OperandSlice left, right;
 };
 
-Slices slices_of(const DenseCase& c, const DenseCut& cut, const ProductShape& tile) {
-  const ProductShape& size = c.product.size;
-  const std::int64_t bytes = c.data_bytes();
-  OperandSlice left{.bytes = tile.rows * tile.inner * bytes,
-                    .all = c.groups * size.rows * size.inner * bytes,
-                    .takers = cut.parts.columns,
-                    .neighbours = cut.neighbours == Side::Left,
-                    .transposed = c.product.left_transposed,
-                    .is_field = cut.weights == Side::Right};
-  left.lines = left.transposed ? tile.inner : tile.rows;
-  left.line_bytes = left.bytes / left.lines;
-  OperandSlice right{.bytes = tile.inner * tile.columns * bytes,
-                     .all = c.groups * size.inner * size.columns * bytes,
-                     .takers = cut.parts.rows,
-                     .neighbours = cut.neighbours == Side::Right,
-                     .transposed = c.product.right_transposed,
-                     .is_field = cut.weights == Side::Left};
-  right.lines = right.transposed ? tile.columns : tile.inner;
-  right.line_bytes = right.bytes / right.lines;
-  return {left, right};
+OperandSlice slice_of(const DenseCase& c, const DenseCut& cut, const ProductShape& tile,
+                      Side side) {
+  const DenseOperand operand = dense_operand(c.product, cut.weights, side);
+  const auto elements = [&operand](const ProductShape& shape) {
+    return extent(shape, operand.lines) * extent(shape, operand.across);
+  };
+  return {.bytes = elements(tile) * c.data_bytes(),
+          .all = c.groups * elements(c.product.size) * c.data_bytes(),
+          .takers = extent(cut.parts, operand.absent),
+          .neighbours = cut.neighbours == side,
+          .lines = extent(tile, operand.lines),
+          .across = extent(tile, operand.across),
+          .transposed = operand.transposed,
+          .reordered = operand.reordered};
 }
 
 std::int64_t receive_cycles(const device::Machine& machine, const Slices& slices) {
@@ -64,9 +57,9 @@ std::int64_t receive_cycles(const device::Machine& machine, const Slices& slices
 }
 
 std::int64_t reorder_cycles(const DenseCase& c, const OperandSlice& slice) {
-  if (!slice.is_reordered()) return 0;
-  const std::int64_t across = slice.line_bytes / c.data_bytes();
-  return codelets::dense_reorder_cycles(c.kernel, slice.lines, across, slice.transposed).value;
+  if (!slice.reordered) return 0;
+  return codelets::dense_reorder_cycles(c.kernel, slice.lines, slice.across, slice.transposed)
+      .value;
 }
 
 // Returns the cycles of the slowest tile. The kernel takes longer for two rows of a worker than for
@@ -160,7 +153,7 @@ ProductShape tile_of(const DenseCase& c, const DenseCut& cut, bool last) {
 DenseEstimate dense_estimate(const DenseCase& c, const DenseCut& cut) {
   const ProductShape tile = tile_of(c, cut, /*last=*/false);
   const ProductShape smallest = tile_of(c, cut, /*last=*/true);
-  const Slices s = slices_of(c, cut, tile);
+  const Slices s{slice_of(c, cut, tile, Side::Left), slice_of(c, cut, tile, Side::Right)};
   const Sums sums = sums_of(c, cut, tile, smallest);
   const std::int64_t arrived = s.left.bytes + s.right.bytes;
   const std::int64_t ordered = s.left.ordered_bytes() + s.right.ordered_bytes();

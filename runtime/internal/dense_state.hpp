@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tessera/codelets/cost/dense_cycles.hpp"
+#include "tessera/planner/dense_operand.hpp"
 #include "tessera/runtime/dense_pass.hpp"
 #include "tessera/runtime/internal/bound_program.hpp"
 #include "tessera/runtime/internal/reduce.hpp"
@@ -61,8 +62,8 @@ struct DensePass::State {
   Range rows_of(const Round& round, Cell c) const;
   Range inner_of(Cell c) const;
   Range columns_of(const Round& round, Cell c) const;
-  internal::DenseSlice left_of(const Round& round, Cell c) const;
-  internal::DenseSlice right_of(const Round& round, Cell c) const;
+  Range range_of(planner::ProductDim dim, const Round& round, Cell c) const;
+  internal::DenseSlice slice_of(planner::Side side, const Round& round, Cell c) const;
 
   // These declare buffers, nodes and slots (dense_program.cpp).
   void declare();

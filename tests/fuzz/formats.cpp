@@ -20,23 +20,26 @@ std::int64_t any_size(InputBytes& bytes) {
   return bytes.number(0, 9) == 0 ? bytes.any_number() : bytes.number(0, 12);
 }
 
-sparse::Coo<float> any_coo(InputBytes& bytes) {
-  sparse::Coo<float> matrix;
+// Gives a matrix any number of rows and columns, and any block.
+template <class Matrix>
+void set_any_shape(Matrix& matrix, InputBytes& bytes) {
   matrix.rows = any_size(bytes);
   matrix.cols = any_size(bytes);
   matrix.block = any_block(bytes);
-  matrix.row = bytes.numbers<std::int32_t>(12, -1, 8);
-  matrix.col = bytes.numbers<std::int32_t>(12, -1, 8);
-  matrix.values = bytes.numbers<float>(60, -3, 3);
-  return matrix;
 }
 
-sparse::Csr<float> any_csr(InputBytes& bytes) {
-  sparse::Csr<float> matrix;
-  matrix.rows = any_size(bytes);
-  matrix.cols = any_size(bytes);
-  matrix.block = any_block(bytes);
+void set_any_rows(sparse::Coo<float>& matrix, InputBytes& bytes) {
+  matrix.row = bytes.numbers<std::int32_t>(12, -1, 8);
+}
+void set_any_rows(sparse::Csr<float>& matrix, InputBytes& bytes) {
   matrix.row_begin = bytes.numbers<std::int64_t>(8, -1, 9);
+}
+
+template <class Matrix>
+Matrix any_matrix(InputBytes& bytes) {
+  Matrix matrix;
+  set_any_shape(matrix, bytes);
+  set_any_rows(matrix, bytes);
   matrix.col = bytes.numbers<std::int32_t>(12, -1, 8);
   matrix.values = bytes.numbers<float>(60, -3, 3);
   return matrix;
@@ -70,12 +73,12 @@ void check_conversions(const sparse::Csr<float>& matrix, InputBytes& bytes) {
 void storage_formats(Input input) {
   InputBytes bytes(input);
   if (bytes.flag()) {
-    const sparse::Coo<float> matrix = any_coo(bytes);
+    const auto matrix = any_matrix<sparse::Coo<float>>(bytes);
     const auto duplicates = bytes.flag() ? sparse::Duplicates::Sum : sparse::Duplicates::Refuse;
     if (is_small(matrix.rows, matrix.cols))
       accepts([&] { check_conversions(sparse::to_csr(matrix, duplicates), bytes); });
   } else {
-    const sparse::Csr<float> matrix = any_csr(bytes);
+    const auto matrix = any_matrix<sparse::Csr<float>>(bytes);
     accepts([&] {
       sparse::check(matrix);
       if (is_small(matrix.rows, matrix.cols)) check_conversions(matrix, bytes);
@@ -90,9 +93,7 @@ void compressed_arrays(Input input) {
   const auto narrow = bytes.numbers<std::int32_t>(12, -1, 8);
   sparse::CompressedArrays arrays;
   for (std::int64_t n = bytes.number(0, 2); n > 0; --n) arrays.batch.push_back(any_size(bytes));
-  arrays.rows = any_size(bytes);
-  arrays.cols = any_size(bytes);
-  arrays.block = any_block(bytes);
+  set_any_shape(arrays, bytes);
   for (std::int64_t n = bytes.number(0, 2); n > 0; --n) arrays.dense.push_back(any_size(bytes));
   for (std::int64_t n = bytes.number(0, 5); n > 0; --n)
     arrays.values_shape.push_back(any_size(bytes));

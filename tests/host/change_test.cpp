@@ -12,18 +12,14 @@
 #include "tessera/host/layer.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/tests/support/failing_allocations.hpp"
+#include "tessera/tests/support/layer_results.hpp"
 
 namespace tessera::host {
 namespace {
 
-const HostCpu kTiny{.cores = 2, .l1_data = Bytes(2048), .l2 = Bytes(16384), .l3 = Bytes()};
+using test::Results;
 
-template <class T>
-struct Results {
-  Matrix<T> q, s_grad;
-  std::vector<float> gradients;
-  friend bool operator==(const Results&, const Results&) = default;
-};
+const HostCpu kTiny{.cores = 2, .l1_data = Bytes(2048), .l2 = Bytes(16384), .l3 = Bytes()};
 
 // A layer with operands.
 template <class T>
@@ -36,12 +32,7 @@ struct Case {
   Matrix<T> q_grad = random_matrix<T>(problem.size.g * problem.size.x, problem.size.z, 6);
 
   Results<T> run() {
-    Results<T> r{Matrix<T>(q_grad.rows(), q_grad.cols()), Matrix<T>(s.rows(), s.cols()),
-                 std::vector<float>(std::size_t(layer.values()))};
-    layer.forward<T>(std::as_const(s).view(), r.q.view());
-    layer.grad_a<T>(std::as_const(q_grad).view(), r.s_grad.view());
-    layer.grad_w<T>(std::as_const(q_grad).view(), std::as_const(s).view(), r.gradients);
-    return r;
+    return test::run_passes<T>(layer, std::as_const(s).view(), std::as_const(q_grad).view());
   }
 };
 

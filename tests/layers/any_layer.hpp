@@ -11,18 +11,11 @@
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/restrict.hpp"
 #include "tessera/tests/layers/backends.hpp"
+#include "tessera/tests/support/layer_results.hpp"
 #include "tessera/train/layer.hpp"
 #include "tessera/verify/verify.hpp"
 
 namespace tessera::test {
-
-// The results of all passes.
-template <class T>
-struct Results {
-  Matrix<T> q, s_grad;
-  std::vector<float> gradients;
-  friend bool operator==(const Results&, const Results&) = default;
-};
 
 // A layer of the setting's backend and type with operands. The problem has two groups.
 template <class Setting>
@@ -49,17 +42,8 @@ class AnyLayer : public testing::Test {
     ASSERT_FALSE(misfit) << misfit->message;
   }
 
-  Results<Element> zeros() const {
-    return {Matrix<Element>(q_grad_.rows(), q_grad_.cols()), Matrix<Element>(s_.rows(), s_.cols()),
-            std::vector<float>(std::size_t(layer_.values()))};
-  }
-  Results<Element> run() {
-    Results<Element> r = zeros();
-    layer_.template forward<Element>(s(), r.q.view());
-    layer_.template grad_a<Element>(q_grad(), r.s_grad.view());
-    layer_.template grad_w<Element>(q_grad(), s(), r.gradients);
-    return r;
-  }
+  Results<Element> zeros() const { return zero_results<Element>(layer_, s(), q_grad()); }
+  Results<Element> run() { return run_passes<Element>(layer_, s(), q_grad()); }
   MatrixView<const Element> s() const { return s_.view(); }
   MatrixView<const Element> q_grad() const { return q_grad_.view(); }
 

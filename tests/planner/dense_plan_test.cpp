@@ -8,6 +8,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/random.hpp"
+#include "tessera/planner/dense_operand.hpp"
 #include "tessera/planner/internal/dense_search.hpp"
 
 namespace tessera::planner {
@@ -28,6 +29,20 @@ TEST(DenseProduct, HasTheSizesOfEveryPass) {
   EXPECT_EQ(dense_product(p, Pass::Fwd).size, (ProductShape{30, 50, 70}));
   EXPECT_EQ(dense_product(p, Pass::GradA).size, (ProductShape{50, 30, 70}));
   EXPECT_EQ(dense_product(p, Pass::GradW).size, (ProductShape{30, 70, 50}));
+}
+
+TEST(DenseOperand, HasTheDimensionsOfTheCallersArrayAndTheOneThatItLacks) {
+  using enum ProductDim;
+  PassProduct product{.left_transposed = true};
+  EXPECT_EQ(dense_operand(product, Side::Left, Side::Left),
+            (DenseOperand{Inner, Rows, Columns, /*transposed=*/true, /*reordered=*/true}));
+  EXPECT_EQ(dense_operand(product, Side::Left, Side::Right),
+            (DenseOperand{Inner, Columns, Rows, /*transposed=*/false, /*reordered=*/true}));
+  product = {.right_transposed = true};
+  EXPECT_EQ(dense_operand(product, Side::Left, Side::Left),
+            (DenseOperand{Rows, Inner, Columns, /*transposed=*/false, /*reordered=*/false}));
+  EXPECT_EQ(dense_operand(product, Side::Right, Side::Right),
+            (DenseOperand{Columns, Inner, Rows, /*transposed=*/true, /*reordered=*/true}));
 }
 
 TEST(DensePlan, PlansEveryPassOfTheProblemAndSumsTheirCycles) {
