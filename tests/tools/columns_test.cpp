@@ -28,8 +28,9 @@ std::string too_wide(const std::string& text) {
   return found;
 }
 
-const std::vector<std::string> kCommands{"plan",    "run",   "bench",     "inspect", "convert",
-                                         "compare", "sweep", "crossover", "machine", "doctor"};
+const std::vector<std::string> kCommands{"plan",    "run",     "bench", "inspect",
+                                         "convert", "compare", "sweep", "crossover",
+                                         "advise",  "machine", "doctor"};
 
 std::string help_of(std::vector<std::string> words) {
   words.push_back("--help");
@@ -72,7 +73,8 @@ TEST(Output, OfEveryCommandFitsAPage) {
            "sparse_fc_layer " + layer +
                R"( --matmul-options '{"partitioner.forceBucketSpills":"true"}')",
            "tessera plan " + layer + " --explain", "tessera run " + layer + " --block-size 16",
-           "tessera bench --batch batch", "tessera inspect w.smtx", "tessera convert w.smtx w.mtx",
+           "tessera bench --batch batch", "tessera inspect w.smtx",
+           "tessera advise w.smtx --machine mk1 --machine host", "tessera convert w.smtx w.mtx",
            "tessera sweep --over tiles --values 64,1472 " + quick + " --density 0.1",
            "tessera sweep --over memory --values 2048,638976 " + quick + " --density 0.1",
            "tessera crossover " + quick + " --single-phase fwd", "tessera machine list",

@@ -32,6 +32,9 @@ void add_sweep_command(CLI::App& app, std::function<int()>& run);
 // Adds `crossover`: finds the density below which sparse kernels are faster than dense ones.
 void add_crossover_command(CLI::App& app, std::function<int()>& run);
 
+// Adds `advise`: advises on the block size for every layer of a file.
+void add_advise_command(CLI::App& app, std::function<int()>& run);
+
 // Adds `machine`: prints the known machines.
 void add_machine_command(CLI::App& app, std::function<int()>& run);
 

@@ -1,13 +1,12 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "tessera/base/error.hpp"
-#include "tessera/tools/dense_verdict.hpp"
+#include "tessera/tools/block_study.hpp"
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/host_options.hpp"
@@ -22,71 +21,12 @@
 namespace tessera::tools {
 namespace {
 
-constexpr std::int64_t kBlockSides[] = {1, 4, 8, 16};
 // The points of the curve, close enough for a line on a logarithmic axis.
 constexpr double kDensities[] = {0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1};
 
 struct CrossoverArguments : LayerArguments {
   internal::StudyOutput output;
 };
-
-// Plans a layer at different densities for the cycles that the planner estimates.
-class Layer {
- public:
-  explicit Layer(const LayerArguments& a)
-      : a_(a), source_(a.plan_cache), machine_(make_machine(a)) {}
-
-  // Returns the cycles of the cheaper of blocks and of the elements that they are made of: a
-  // pattern of blocks can also be stored element by element.
-  std::optional<std::int64_t> sparse_cycles(BlockShape block, double density) {
-    const auto blocks = cycles_as(block, density);
-    if (block.is_element()) return blocks;
-    const auto elements = cycles_as({1, 1}, density);
-    if (!blocks || !elements) return blocks ? blocks : elements;
-    return std::min(*blocks, *elements);
-  }
-
-  std::optional<std::int64_t> dense_cycles() {
-    const auto plan = dense_baseline(problem({1, 1}, 1), machine_, make_options(a_, {}));
-    if (!plan) return std::nullopt;
-    return plan->cost.cycles.value;
-  }
-
-  Problem problem(BlockShape block, double density) const {
-    Problem problem = problem_of(a_);
-    problem.block = block;
-    problem.density = density;
-    return problem;
-  }
-
- private:
-  std::optional<std::int64_t> cycles_as(BlockShape block, double density) {
-    planner::Options options = make_options(a_, {});
-    options.constraints.use_dense = false;
-    const planner::PlanResult result = source_.plan(problem(block, density), machine_, options);
-    if (!result.has_plan) return std::nullopt;
-    return result.plan.cost.cycles.value;
-  }
-
-  const LayerArguments& a_;
-  PlanSource source_;
-  device::Machine machine_;
-};
-
-// Returns the largest density, in steps of a thousandth, at which sparse costs less than dense. The
-// search halves the interval, because the cycles of sparse plans grow with density.
-double crossover_density(Layer& layer, BlockShape block, std::int64_t dense_cycles) {
-  std::int64_t low = 0, high = 1000;
-  while (low < high) {
-    const std::int64_t middle = (low + high + 1) / 2;
-    const auto sparse = layer.sparse_cycles(block, double(middle) / 1000);
-    if (sparse && *sparse < dense_cycles)
-      low = middle;
-    else
-      high = middle - 1;
-  }
-  return double(low) / 1000;
-}
 
 using Json = nlohmann::ordered_json;
 
@@ -98,13 +38,18 @@ struct Crossing {
   Json curve = Json::array();
 };
 
-Crossing crossing_of(Layer& layer, std::int64_t side, std::int64_t dense, bool with_curve) {
+Crossing crossing_of(BlockStudy& layer, std::int64_t side, std::int64_t dense, bool with_curve) {
   const BlockShape block{side, side};
-  Crossing crossing{fmt::format("{}x{}", side, side), crossover_density(layer, block, dense), {}};
-  if (crossing.density > 0) crossing.cycles = layer.sparse_cycles(block, crossing.density);
+  const auto cycles_at = [&](double density) -> std::optional<std::int64_t> {
+    const auto cycles = layer.cheapest_cycles(block, density);
+    if (!cycles) return std::nullopt;
+    return cycles->value;
+  };
+  Crossing crossing{fmt::format("{}x{}", side, side), layer.pays_up_to(block, Cycles(dense)), {}};
+  if (crossing.density > 0) crossing.cycles = cycles_at(crossing.density);
   if (!with_curve) return crossing;
   for (const double density : kDensities) {
-    const auto cycles = layer.sparse_cycles(block, density);
+    const auto cycles = cycles_at(density);
     crossing.curve.push_back(
         {{"density", density}, {"cycles", cycles ? Json(*cycles) : Json(nullptr)}});
   }
@@ -129,7 +74,7 @@ std::string text_of(std::int64_t dense, const std::vector<Crossing>& crossings) 
   return text + "densities in steps of 0.001; cycles are modelled\n" + verdict_of(crossings);
 }
 
-std::string json_of(const Layer& layer, const std::string& machine, std::int64_t dense,
+std::string json_of(const BlockStudy& layer, const std::string& machine, std::int64_t dense,
                     const std::vector<Crossing>& crossings) {
   Json blocks = Json::array();
   for (const Crossing& c : crossings)
@@ -149,7 +94,7 @@ std::string json_of(const Layer& layer, const std::string& machine, std::int64_t
 }
 
 // Returns the crossovers of all block shapes; fewer after Ctrl-C.
-std::vector<Crossing> cross_all(Layer& layer, std::int64_t dense, bool with_curve,
+std::vector<Crossing> cross_all(BlockStudy& layer, std::int64_t dense, bool with_curve,
                                 internal::Progress& progress) {
   std::vector<Crossing> crossings;
   for (const std::int64_t side : kBlockSides) {
@@ -165,17 +110,18 @@ std::vector<Crossing> cross_all(Layer& layer, std::int64_t dense, bool with_curv
 int crossover(const CrossoverArguments& given) {
   const LayerArguments a = with_layer_keys(given);
   if (is_host(a)) return print_results(host_crossover(a)), int(kOk);
-  Layer layer(a);
+  BlockStudy layer(a);
   internal::catch_interrupts();
   internal::Progress progress(false);
   progress.set("planning the dense layer");
-  const auto dense = layer.dense_cycles();
-  if (!dense)
+  const auto dense_plan = layer.dense();
+  if (!dense_plan)
     throw Error(ErrorCode::NoSolution,
                 "the dense layer has no plan; use a machine with more memory");
-  const auto crossings = cross_all(layer, *dense, given.output.wants_data(), progress);
-  return internal::write_study(given.output, text_of(*dense, crossings),
-                               json_of(layer, a.machine, *dense, crossings));
+  const std::int64_t dense = dense_plan->cost.cycles.value;
+  const auto crossings = cross_all(layer, dense, given.output.wants_data(), progress);
+  return internal::write_study(given.output, text_of(dense, crossings),
+                               json_of(layer, a.machine, dense, crossings));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "tessera/tools/block_study.hpp"
 #include "tessera/tools/dense_verdict.hpp"
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/inputs.hpp"
@@ -17,8 +18,6 @@
 
 namespace tessera::tools {
 namespace {
-
-constexpr std::int64_t kSides[] = {1, 4, 8, 16};
 
 // Returns a line about the distribution of non-zeros over the rows or columns.
 std::string spread(const char* what, const std::vector<std::int64_t>& counts) {
@@ -39,44 +38,10 @@ std::vector<std::int64_t> row_counts(const sparse::Csr<double>& m) {
   return counts;
 }
 
-// The blocks of one side that a pattern occupies, and their plan.
-struct BlockSide {
-  std::int64_t side = 1, blocks = 0;
-  double density = 0, filled_percent = 0;
-  planner::PlanResult planned;
-
-  std::string name() const { return fmt::format("{0}x{0}", side); }
-};
-
-Problem problem_with(const LayerArguments& a, const sparse::Csr<double>& ones, std::int64_t side) {
-  Problem problem = problem_of(a);
-  problem.size.x = ones.rows;
-  problem.size.y = ones.cols;
-  problem.block = {side, side};
-  return problem;
-}
-
-BlockSide plan_side(const sparse::Csr<double>& ones, std::int64_t side, const LayerArguments& a) {
-  const sparse::Csr<double> blocks = in_whole_blocks(ones, {side, side});
-  const double places = double(blocks.block_rows()) * double(blocks.block_cols());
-  BlockSide result{side, blocks.blocks(), double(blocks.blocks()) / places, 0, {}};
-  Problem problem = problem_with(a, ones, side);
-  problem.density = result.density;
-  const PatternStats stats = sparse::pattern_stats(blocks);
-  planner::Options options = make_options(a, {});
-  if (!options.constraints.use_dense) options.constraints.use_dense = false;
-  result.planned = PlanSource(a.plan_cache).plan(problem, make_machine(a), options, &stats);
-  if (result.blocks > 0)
-    result.filled_percent = 100 * double(ones.blocks()) / double(result.blocks * side * side);
-  return result;
-}
-
-std::string line_of(const BlockSide& s) {
-  const bool has_plan = s.planned.has_plan;
+std::string line_of(const BlockPlan& s) {
   return fmt::format("{:<10}{:>12}{:>14.4f}{:>14.1f}{:>14}{:>14}\n", s.name(), s.blocks, s.density,
-                     s.filled_percent,
-                     has_plan ? std::to_string(s.planned.plan.cost.cycles.value) : "no plan",
-                     has_plan ? s.planned.plan.tiles_used() : 0);
+                     s.filled_percent, s.plan ? std::to_string(s.cycles.value) : "no plan",
+                     s.plan ? s.plan->tiles_used() : 0);
 }
 
 std::string dense_line(const std::optional<planner::DensePlan>& dense) {
@@ -86,22 +51,18 @@ std::string dense_line(const std::optional<planner::DensePlan>& dense) {
 }
 
 // Returns whether the cheapest blocks pay.
-std::string verdict_of(const std::vector<BlockSide>& sides,
+std::string verdict_of(const std::vector<BlockPlan>& sides,
                        const std::optional<planner::DensePlan>& dense) {
-  const BlockSide* best = nullptr;
-  for (const BlockSide& s : sides)
-    if (s.planned.has_plan &&
-        (best == nullptr || s.planned.plan.cost.cycles < best->planned.plan.cost.cycles))
-      best = &s;
+  const BlockPlan* best = cheapest_of(sides);
   if (best == nullptr) return "verdict    no blocks have a plan\n";
   const std::string name = best->name() + " blocks";
   if (!dense) return fmt::format("verdict    {} pay: the dense layer has no plan\n", name);
-  return internal::wrapped(verdict_line({name, best->planned.plan.cost, dense->cost, {}}),
+  return internal::wrapped(verdict_line({name, best->plan->cost, dense->cost, {}}),
                            /*indented=*/11, /*flush=*/11);
 }
 
 int inspect(const LayerArguments& given) {
-  const LayerArguments a = with_layer_keys(given);
+  LayerArguments a = with_layer_keys(given);
   internal::Progress progress(false);
   progress.set("reading " + a.matrix);
   const io::ReadMatrix file = load_weights(a.matrix);
@@ -118,14 +79,17 @@ int inspect(const LayerArguments& given) {
   text += spread("rows", row_counts(ones)) + spread("columns", row_counts(sparse::transpose(ones)));
   text += fmt::format("\n{:<10}{:>12}{:>14}{:>14}{:>14}{:>14}\n", "blocks", "stored", "density",
                       "filled, %", "cycles", "tiles");
-  std::vector<BlockSide> sides;
-  for (const std::int64_t side : kSides) {
+  a.output_size = ones.rows;
+  a.input_size = ones.cols;
+  BlockStudy study(a);
+  std::vector<BlockPlan> sides;
+  for (const std::int64_t side : kBlockSides) {
     progress.set(fmt::format("planning {0}x{0} blocks", side), std::ssize(sides),
-                 std::ssize(kSides));
-    sides.push_back(plan_side(ones, side, a));
+                 std::ssize(kBlockSides));
+    sides.push_back(study.plan_pattern(ones, {side, side}));
     text += line_of(sides.back());
   }
-  const auto dense = dense_baseline(problem_with(a, ones, 1), make_machine(a), make_options(a, {}));
+  const auto dense = study.dense();
   progress.hide();
   print_text(text + dense_line(dense) +
              fmt::format("cycles are planned for a batch of {} on {}\n", a.batch_size, a.machine) +

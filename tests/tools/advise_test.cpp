@@ -1,0 +1,129 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "tessera/io/write.hpp"
+#include "tessera/sparse/random.hpp"
+#include "tessera/tests/io/array_files.hpp"
+#include "tessera/tests/support/process.hpp"
+
+namespace tessera::test {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+Outcome advise(std::vector<std::string> words) {
+  words.insert(words.begin(), {TESSERA_TOOL, "advise"});
+  words.insert(words.end(), {"--batch-size=16", "--single-phase=fwd"});
+  return run(words);
+}
+
+// Returns half-precision zeros with a one in every `step`-th place.
+std::string halves(std::int64_t count, std::int64_t step) {
+  std::string bytes;
+  for (std::int64_t i = 0; i < count; ++i)
+    bytes += i % step == 0 ? std::string("\x00\x3c", 2) : std::string(2, '\0');
+  return bytes;
+}
+
+// A file with two layers, one matrix without rows, a bias and a matrix of whole numbers.
+std::string write_model(const TemporaryFolder& folder) {
+  const std::string header =
+      R"({"fc1":{"dtype":"F16","shape":[96,64],"data_offsets":[0,12288]},)"
+      R"("none":{"dtype":"F16","shape":[0,64],"data_offsets":[12288,12288]},)"
+      R"("bias":{"dtype":"F16","shape":[8],"data_offsets":[12288,12304]},)"
+      R"("ids":{"dtype":"I16","shape":[2,2],"data_offsets":[12304,12312]},)"
+      R"("fc2":{"dtype":"F16","shape":[32,32],"data_offsets":[12312,14360]}})";
+  return folder.write(
+      "model.safetensors",
+      io::test::safetensors(header, halves(96 * 64, 20) + halves(12, 1) + halves(32 * 32, 1)));
+}
+
+TEST(AdviseCommand, HasOneEntryForEveryMatrixOfAFile) {
+  const TemporaryFolder folder;
+  const Outcome outcome = advise({write_model(folder), "--tiles-per-ipu=16", "--json"});
+  ASSERT_EQ(outcome.exit, 0) << outcome.err;
+  const json advice = json::parse(outcome.out);
+  EXPECT_EQ(advice["left_out"], json({"bias", "ids"}));
+  const json& layers = advice["machines"][0]["layers"];
+  ASSERT_EQ(layers.size(), 3u);
+  EXPECT_EQ(layers[0]["name"], "fc1");
+  EXPECT_EQ(layers[0]["outputs"], 96);
+  EXPECT_EQ(layers[0]["non_zeros"], 308);
+  EXPECT_THAT(layers[1]["fault"].get<std::string>(), HasSubstr("0 x 64"));
+  EXPECT_EQ(layers[2]["best"], "dense") << "a full matrix";
+  EXPECT_EQ(layers[2]["pays_up_to_density"].is_number(), true);
+}
+
+TEST(AdviseCommand, PlansEveryBlockAsInspectDoes) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "w.smtx";
+  io::write_smtx_file(file, sparse::random_pattern(96, 64, {1, 1}, 0.1, 3));
+  const Outcome outcome = advise({file, "--tiles-per-ipu=16", "--json"});
+  ASSERT_EQ(outcome.exit, 0) << outcome.err;
+  const Outcome inspected = run({TESSERA_TOOL, "inspect", file, "--tiles-per-ipu=16",
+                                 "--batch-size=16", "--single-phase=fwd"});
+  const json advice = json::parse(outcome.out);
+  const json& layer = advice["machines"][0]["layers"][0];
+  ASSERT_EQ(layer["forms"].size(), 5u);
+  std::int64_t least = layer["forms"][0]["cycles"];
+  std::string best = "1x1";
+  for (const json& form : layer["forms"]) {
+    const std::string name = form["name"];
+    EXPECT_THAT(inspected.out, testing::ContainsRegex("\n" + name + " .* " + form["cycles"].dump() +
+                                                      " +[0-9]+\n"));
+    if (form["cycles"] < least) least = form["cycles"], best = name;
+  }
+  EXPECT_EQ(layer["best"], best);
+}
+
+TEST(AdviseCommand, ForecastsSecondsOnThisComputerBesideTheOtherMachines) {
+  const TemporaryFolder folder;
+  const Outcome outcome = advise({"--machine", "mk1", "--machine", "host", write_model(folder)});
+  ASSERT_EQ(outcome.exit, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("\nmk1: modelled cycles\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("\nhost: milliseconds, forecast\n"));
+  const Outcome as_json = advise({write_model(folder), "--machine=host", "--json"});
+  const json advice = json::parse(as_json.out);
+  EXPECT_EQ(advice["machines"][0]["how"], "forecast");
+  for (const json& form : advice["machines"][0]["layers"][0]["forms"]) {
+    EXPECT_GT(form["seconds"], 0);
+    EXPECT_LT(form["seconds"], 1);
+  }
+}
+
+TEST(AdviseCommand, EndsInOneVerdict) {
+  const TemporaryFolder folder;
+  const std::string out = advise({write_model(folder), "--tiles-per-ipu=16"}).out;
+  const std::size_t verdict = out.find("\nverdict    gc200: ");
+  ASSERT_NE(verdict, std::string::npos) << out;
+  EXPECT_EQ(out.find("\n\n", verdict), std::string::npos);
+  EXPECT_THAT(out.substr(verdict), HasSubstr("1 cannot be planned"));
+}
+
+TEST(AdviseCommand, SaysWhyALayerHasNoPlanAndEndsWithFourIfNoneHas) {
+  const TemporaryFolder folder;
+  const Outcome outcome = advise({write_model(folder), "--tiles-per-ipu=16",
+                                  R"(--matmul-options={"availableMemoryProportion": 0.000001})"});
+  EXPECT_EQ(outcome.exit, 4);
+  EXPECT_THAT(outcome.out, HasSubstr("  1x1: no plan for g1 x96 y64"));
+  EXPECT_THAT(outcome.out, HasSubstr("  dense: no partition"));
+}
+
+TEST(AdviseCommand, RefusesWhatDescribesNoAdvice) {
+  const TemporaryFolder folder;
+  const std::string model = write_model(folder);
+  EXPECT_EQ(advise({model, "--block-size=4"}).exit, 2);
+  EXPECT_EQ(advise({model, "--machine=host", "--plan-constraints={}"}).exit, 2);
+  EXPECT_EQ(advise({model, R"(--plan-constraints={"useDense": true})"}).exit, 2);
+  EXPECT_EQ(advise({model, "--machine=abacus"}).exit, 2);
+  EXPECT_EQ(advise({folder / "none.mtx"}).exit, 3);
+  EXPECT_EQ(advise({folder / "none.safetensors"}).exit, 3);
+}
+
+}  // namespace
+}  // namespace tessera::test

@@ -1,0 +1,93 @@
+#include "tessera/tools/block_study.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tessera/base/error.hpp"
+#include "tessera/sparse/random.hpp"
+
+namespace tessera::tools {
+namespace {
+
+LayerArguments small_layer() {
+  LayerArguments a;
+  a.output_size = 96;
+  a.input_size = 64;
+  a.batch_size = 16;
+  a.phase = PhaseChoice::Fwd;
+  a.tiles = 32;
+  return a;
+}
+
+TEST(BreakEvenDensity, IsTheLastThousandthThatCostsLess) {
+  const auto linear = [](double density) { return std::optional(100 * density); };
+  EXPECT_DOUBLE_EQ(break_even_density(linear, 25), 0.249);
+  EXPECT_DOUBLE_EQ(break_even_density(linear, 25.01), 0.250);
+  EXPECT_DOUBLE_EQ(break_even_density(linear, 0), 0);
+  EXPECT_DOUBLE_EQ(break_even_density(linear, 101), 1);
+}
+
+TEST(BreakEvenDensity, TakesALayerThatDoesNotFitForADearOne) {
+  const auto fits_below_half = [](double density) {
+    return density < 0.5 ? std::optional(1.0) : std::nullopt;
+  };
+  EXPECT_DOUBLE_EQ(break_even_density(fits_below_half, 2), 0.499);
+}
+
+TEST(BlockStudy, PlansAPatternInBlocksAsThePlannerDoes) {
+  const LayerArguments a = small_layer();
+  const auto ones = sparse::cast<double>(sparse::random_pattern(96, 64, {1, 1}, 0.1, 3));
+  const auto blocks = in_whole_blocks(ones, {4, 4});
+  BlockStudy study(a);
+  const BlockPlan found = study.plan_pattern(ones, {4, 4});
+  EXPECT_EQ(found.blocks, blocks.blocks());
+  EXPECT_DOUBLE_EQ(found.density, double(blocks.blocks()) / (24 * 16));
+  EXPECT_DOUBLE_EQ(found.filled_percent,
+                   100 * double(ones.blocks()) / double(16 * blocks.blocks()));
+  planner::Options options;
+  options.constraints.use_dense = false;
+  const PatternStats stats = sparse::pattern_stats(blocks);
+  ASSERT_TRUE(found.plan);
+  EXPECT_EQ(*found.plan, planner::plan_or_throw(study.problem({4, 4}, found.density),
+                                                make_machine(a), options, &stats));
+  EXPECT_EQ(found.cycles, found.plan->cost.cycles);
+}
+
+TEST(BlockStudy, BlocksNeverCostMoreThanTheElementsThatTheyAreMadeOf) {
+  BlockStudy study(small_layer());
+  for (const std::int64_t side : kBlockSides)
+    for (const double density : {0.05, 0.5})
+      EXPECT_LE(study.cheapest_cycles({side, side}, density),
+                study.plan_random({1, 1}, density).cycles);
+}
+
+TEST(BlockStudy, KeepsTheReasonOfABlockThatNoKernelHas) {
+  LayerArguments a = small_layer();
+  a.partials_type = DataType::Half;
+  BlockStudy study(a);
+  const BlockPlan elements = study.plan_random({1, 1}, 0.1);
+  EXPECT_FALSE(elements.plan);
+  EXPECT_NE(elements.note.find("element-wise sparsity has float partials only"), std::string::npos);
+  EXPECT_TRUE(study.plan_random({4, 4}, 0.1).plan);
+  EXPECT_TRUE(study.dense());
+}
+
+TEST(BlockStudy, RefusesAConstraintThatAsksForDense) {
+  LayerArguments a = small_layer();
+  a.plan_constraints = R"({"useDense": true})";
+  EXPECT_THROW(BlockStudy{a}, Error);
+}
+
+TEST(BlockStudy, RelaxesARequestOnlyWhereThatWasAllowed) {
+  LayerArguments a = small_layer();
+  a.matmul_options = R"({"availableMemoryProportion": 0.00001})";
+  const BlockPlan failed = BlockStudy(a).plan_random({4, 4}, 0.1);
+  EXPECT_FALSE(failed.plan);
+  EXPECT_EQ(failed.note.find("no plan for "), 0u);
+  a.on_no_fit = OnNoFit::BestEffort;
+  const BlockPlan relaxed = BlockStudy(a).plan_random({4, 4}, 0.1);
+  EXPECT_TRUE(relaxed.plan);
+  EXPECT_EQ(relaxed.note.find("best effort, "), 0u);
+}
+
+}  // namespace
+}  // namespace tessera::tools

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tessera/base/block_shape.hpp"
+#include "tessera/base/problem.hpp"
+#include "tessera/device/machine.hpp"
+#include "tessera/planner/dense_plan.hpp"
+#include "tessera/planner/options.hpp"
+#include "tessera/planner/plan.hpp"
+#include "tessera/sparse/formats.hpp"
+#include "tessera/tools/inputs.hpp"
+#include "tessera/tools/layer_arguments.hpp"
+
+namespace tessera::tools {
+
+// The sides of the square blocks that a layer is compared in.
+inline constexpr std::int64_t kBlockSides[] = {1, 4, 8, 16};
+
+// A layer in blocks of one shape, and its plan.
+struct BlockPlan {
+  BlockShape block;
+  std::int64_t blocks = 0;    // that a pattern occupies; 0 if only the density is known
+  double density = 0;         // share of the blocks that are stored
+  double filled_percent = 0;  // share of the stored elements that belong to the pattern
+  std::optional<planner::Plan> plan;
+  Cycles cycles;     // of the whole batch
+  std::string note;  // the relaxation of the request, or the reason why there is no plan
+
+  std::string name() const;  // "4x4"
+};
+
+// Plans one layer in different blocks and at different densities, always sparse. One thread may
+// use it at a time.
+class BlockStudy {
+ public:
+  // The layer keys are already taken from the options of `arguments`. Throws the errors of
+  // make_machine() and make_options(), and Error{InvalidArgument} if a constraint asks for dense.
+  explicit BlockStudy(LayerArguments arguments);
+
+  // Returns the layer with a random pattern.
+  Problem problem(BlockShape block, double density) const;
+
+  // Plans a known pattern of the size of the layer, whose values are all 1.
+  BlockPlan plan_pattern(const sparse::Csr<double>& ones, BlockShape block);
+
+  // Plans a random pattern of blocks.
+  BlockPlan plan_random(BlockShape block, double density);
+
+  // Returns the cycles of a random pattern of blocks that is stored in the cheaper form of two, as
+  // blocks or as the elements that they are made of.
+  std::optional<Cycles> cheapest_cycles(BlockShape block, double density);
+
+  // Returns the plan of the dense layer, or no value if it does not fit the machine.
+  std::optional<planner::DensePlan> dense() const;
+
+  // Returns the largest density at which a random pattern of blocks costs less than `dense`.
+  double pays_up_to(BlockShape block, Cycles dense);
+
+ private:
+  BlockPlan planned(BlockPlan result, const PatternStats* stats);
+
+  LayerArguments arguments_;
+  PlanSource source_;
+  device::Machine machine_;
+  planner::Options options_;
+};
+
+// Returns the plan with the fewest cycles, or nullptr if there is no plan.
+const BlockPlan* cheapest_of(const std::vector<BlockPlan>& plans);
+
+// Returns the largest density, in steps of a thousandth, at which `sparse` returns a cost below
+// `dense`. The search halves the interval, because costs of sparse layers grow with density. No
+// cost means that nothing fits.
+double break_even_density(const std::function<std::optional<double>(double)>& sparse, double dense);
+
+}  // namespace tessera::tools
