@@ -170,11 +170,24 @@ void write_verdicts(const LayerReport& report, Out out) {
   const double seconds = double(total.value) / report.machine.clock_hz;
   const double flops = 2.0 * double(report.spill.blocks * report.grid.block.area()) *
                        double(report.problem.size.z) * double(report.passes.size());
-  const std::optional<Cycles> bound = dense_bound(report.problem, report.machine);
-  fmt::format_to(
-      out, "{}: {} modelled cycles, {:.1f} us, {:.1f} useful GFLOP/s; dense at peak: {} a pass\n",
-      outcome(report), grouped(total.value), seconds * 1e6,
-      seconds > 0 ? flops / seconds / 1e9 : 0.0, bound ? grouped(bound->value) : "-");
+  fmt::format_to(out, "{}: {} modelled cycles, {:.1f} us, {:.1f} useful GFLOP/s\n", outcome(report),
+                 grouped(total.value), seconds * 1e6, seconds > 0 ? flops / seconds / 1e9 : 0.0);
+}
+
+// Writes whether sparse pays.
+void write_comparison(const LayerReport& report, Out out) {
+  if (const auto comparison = dense_comparison(report))
+    write_parts("verdict", verdict_parts(*comparison), out);
+}
+
+void write_passes(const LayerReport& report, Out out) {
+  *out = '\n';
+  write_row({"pass", "phase", "steps", "compute", "exchange", "cycles", "planned", "moved"}, out);
+  for (const PassReport& pass : report.passes) write_pass(report, pass, out);
+  fmt::format_to(out, "cycles are modelled from counted work; bytes moved are counted\n");
+  write_imbalance(report, out);
+  *out = '\n';
+  write_verdicts(report, out);
 }
 
 }  // namespace
@@ -188,14 +201,14 @@ Cycles planned_cycles(const LayerReport& report, Pass pass, Phase phase) {
   return sum;
 }
 
-std::optional<Cycles> dense_bound(const Problem& problem, const device::Machine& machine) {
-  const std::int64_t units = machine.conv_units(problem.data_type, problem.partials_type);
-  if (units == 0) return std::nullopt;
-  const std::int64_t products_per_unit = problem.data_type == DataType::Float ? 2 : 4;
-  std::int64_t products = problem.size.g;
-  for (const std::int64_t side : {problem.size.x, problem.size.y, problem.size.z})
-    products = checked_mul(products, side, "dense products");
-  return Cycles(ceil_div(products, machine.tiles * units * products_per_unit));
+std::optional<DenseComparison> dense_comparison(const LayerReport& report) {
+  if (!report.dense.plan && report.dense.reason.empty()) return std::nullopt;
+  DenseComparison comparison{
+      report.plan.use_dense ? "R dense in " + block_name(report.plan.block) : "", {}, report.dense};
+  for (const PassReport& pass : report.passes)
+    comparison.sparse.push_back({pass.pass, pass.ledger.total()});
+  if (report.passes.empty()) comparison.sparse = pass_cycles(report.plan.cost);
+  return comparison;
 }
 
 bool LayerReport::ok() const {
@@ -210,14 +223,8 @@ std::string to_text(const LayerReport& report) {
   write_machine(report, out);
   write_plan(report, out);
   write_buckets(report, out);
-  if (report.passes.empty()) return text;
-  text += "\n";
-  write_row({"pass", "phase", "steps", "compute", "exchange", "cycles", "planned", "moved"}, out);
-  for (const PassReport& pass : report.passes) write_pass(report, pass, out);
-  fmt::format_to(out, "cycles are modelled from counted work; bytes moved are counted\n");
-  write_imbalance(report, out);
-  text += "\n";
-  write_verdicts(report, out);
+  if (!report.passes.empty()) write_passes(report, out);
+  write_comparison(report, out);
   return text;
 }
 

@@ -8,7 +8,9 @@
 #include "tessera/device/ledger.hpp"
 #include "tessera/device/machine.hpp"
 #include "tessera/partitioner/buckets.hpp"
+#include "tessera/planner/dense_plan.hpp"
 #include "tessera/planner/plan.hpp"
+#include "tessera/report/dense_verdict.hpp"
 #include "tessera/report/tile_report.hpp"
 #include "tessera/verify/verify.hpp"
 
@@ -33,19 +35,20 @@ struct LayerReport {
   partitioner::Travel travel;
   Bytes high_water;  // bytes on the fullest tile; 0: the programs were not built
   std::vector<PassReport> passes;
+  planner::DensePlanResult dense;  // of the same passes; no plan and no reason: not compared
 
   // Returns true if no checked pass is wrong.
   bool ok() const;
 };
 
-// Returns a lower bound on the cycles of one dense pass of this layer: every multiply-accumulate
-// unit of every tile is busy in every cycle (4 half or 2 float products per unit and cycle), and no
-// data move. Returns no value for a machine without such units.
-std::optional<Cycles> dense_bound(const Problem& problem, const device::Machine& machine);
+// Returns the passes of the report beside their dense plan: those that ran or, if none did, those
+// of the plan. Returns no value if the report has neither a dense plan nor a reason.
+std::optional<DenseComparison> dense_comparison(const LayerReport& report);
 
 // Returns one screen of text: layer, machine, plan, buckets and spills, the cycles of each phase
-// beside those of the plan, the longest step and slowest tile of each pass, the verdicts, and a
-// last line with the outcome. A report without passes ends after the buckets.
+// beside those of the plan, the longest step and slowest tile of each pass, the verdicts, a line
+// with the outcome, and whether sparse pays. A report without passes leaves out all between the
+// buckets and that last line.
 std::string to_text(const LayerReport& report);
 
 }  // namespace tessera::report

@@ -135,7 +135,6 @@ Json totals_json(const LayerReport& report) {
     moved += pass.ledger.moved();
   }
   const double nonzeros = double(report.spill.blocks * report.grid.block.area());
-  const std::optional<Cycles> dense = dense_bound(report.problem, report.machine);
   return {
       {"cycles", cycles.value},
       {"planned_cycles", report.plan.cost.cycles.value},
@@ -143,8 +142,36 @@ Json totals_json(const LayerReport& report) {
       {"useful_flops", 2 * nonzeros * double(report.problem.size.z) * double(report.passes.size())},
       {"moved_bytes", moved.value},
       {"fullest_tile_bytes", report.high_water.value},
-      {"tile_memory_bytes", report.machine.tile_memory.value},
-      {"dense_pass_at_peak_cycles", dense ? Json(dense->value) : Json(nullptr)}};
+      {"tile_memory_bytes", report.machine.tile_memory.value}};
+}
+
+// Returns the cycles of sparse and dense, and how many times fewer those of sparse are. Without a
+// dense plan the last two are null.
+Json beside_dense(Cycles sparse, std::optional<Cycles> dense) {
+  return {{"sparse_cycles", sparse.value},
+          {"dense_cycles", dense ? Json(dense->value) : Json(nullptr)},
+          {"dense_over_sparse", dense && sparse > Cycles()
+                                    ? Json(double(dense->value) / double(sparse.value))
+                                    : Json(nullptr)}};
+}
+
+Json verdict_json(const LayerReport& report) {
+  const std::optional<DenseComparison> comparison = dense_comparison(report);
+  if (!comparison) return nullptr;
+  const bool has_dense = comparison->dense.plan.has_value();
+  using Maybe = std::optional<Cycles>;
+  Json passes = Json::array();
+  for (const auto& [pass, cycles] : comparison->sparse) {
+    passes.push_back({{"pass", to_string(pass)}});
+    passes.back().update(
+        beside_dense(cycles, has_dense ? Maybe(comparison->dense_cycles(pass)) : Maybe()));
+  }
+  Json json = {{"text", verdict_text(*comparison)}, {"sparse_wins", comparison->sparse_wins()}};
+  json.update(beside_dense(comparison->sparse_cycles(),
+                           has_dense ? Maybe(comparison->dense_cycles()) : Maybe()));
+  json["no_dense_plan"] = has_dense ? Json(nullptr) : Json(comparison->dense.reason);
+  json["passes"] = std::move(passes);
+  return json;
 }
 
 }  // namespace
@@ -169,12 +196,14 @@ std::string to_json(const LayerReport& report, const ReportContext& context) {
              {"fullest_tile_bytes", "counted"},
              {"useful_flops", "counted"},
              {"buckets", "counted"},
+             {"verdict", "modelled"},
              {"check", "measured"}}},
            {"planned", Json::parse(planner::plan_to_json(
                            {report.problem, report.machine, context.options, report.plan}))},
            {"buckets", buckets_json(report)},
            {"passes", std::move(passes)},
-           {"total", totals_json(report)}});
+           {"total", totals_json(report)},
+           {"verdict", verdict_json(report)}});
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -82,7 +82,7 @@ std::optional<Cycles> BlockStudy::cheapest_cycles(BlockShape block, double densi
   return best;
 }
 
-std::optional<planner::DensePlan> BlockStudy::dense() const {
+planner::DensePlanResult BlockStudy::dense() const {
   Problem layer = problem({1, 1}, 1);
   layer.partials_type = DataType::Float;  // legal for every data type; dense sums have their own
   return dense_baseline(layer, machine_, options_);

@@ -55,8 +55,8 @@ class BlockStudy {
   // blocks or as the elements that they are made of.
   std::optional<Cycles> cheapest_cycles(BlockShape block, double density);
 
-  // Returns the plan of the dense layer, or no value if it does not fit the machine.
-  std::optional<planner::DensePlan> dense() const;
+  // Returns the plan of the dense layer, or the reason why it does not fit the machine.
+  planner::DensePlanResult dense() const;
 
   // Returns the largest density at which a random pattern of blocks costs less than `dense`.
   double pays_up_to(BlockShape block, Cycles dense);

@@ -1,9 +1,11 @@
 #include "tessera/report/report.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "tessera/base/pass.hpp"
@@ -13,6 +15,7 @@
 namespace tessera::report {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -20,23 +23,6 @@ device::Machine machine_of(std::int64_t tiles) {
   device::Machine machine = device::machine_preset("gc200");
   machine.tiles = tiles;
   return machine;
-}
-
-TEST(DenseBound, IsAllUnitsBusyAllTheTime) {
-  Problem problem{.size = {1, 64, 64, 32}};
-  // 8 units of 4 half products with float sums: 32 a tile and cycle.
-  EXPECT_EQ(dense_bound(problem, machine_of(2)), Cycles(64 * 64 * 32 / (2 * 32)));
-  problem.size.g = 3;
-  EXPECT_EQ(dense_bound(problem, machine_of(2)), Cycles(3 * 64 * 64 * 32 / (2 * 32)));
-  problem.size.g = 1;
-  problem.data_type = DataType::Float;  // 8 units of 2
-  EXPECT_EQ(dense_bound(problem, machine_of(2)), Cycles(64 * 64 * 32 / (2 * 16)));
-}
-
-TEST(DenseBound, IsNoneWithoutUnits) {
-  device::Machine machine = machine_of(2);
-  machine.half_float_conv_units = 0;
-  EXPECT_FALSE(dense_bound({.size = {1, 4, 4, 4}}, machine));
 }
 
 LayerReport small_report() {
@@ -184,6 +170,60 @@ TEST(Report, SaysPassOrFailAsTheVerdictsDo) {
   report.passes[0].verdict.reset();
   EXPECT_TRUE(report.ok());
   EXPECT_THAT(to_text(report), HasSubstr("not checked"));
+}
+
+TEST(Report, EndsInWhetherSparsePays) {
+  LayerReport report = small_report();
+  EXPECT_FALSE(dense_comparison(report));
+  EXPECT_THAT(to_text(report), Not(HasSubstr("verdict")));
+  report.dense = planner::plan_dense(report.problem, report.machine);
+  const Cycles dense = report.dense.plan->cost.cycles;
+  ASSERT_LT(dense, Cycles(2'001'845));
+  EXPECT_THAT(to_text(report),
+              EndsWith("useful GFLOP/s\nverdict   dense wins: Fwd 2,001,845 cycles, " +
+                       fmt::format("{:.1f}x as many as dense ({})",
+                                   2'001'845.0 / double(dense.value), dense.value) +
+                       " (modelled)\n"));
+  report.dense = {std::nullopt, "no dense plan for Fwd: too large"};
+  EXPECT_THAT(to_text(report), EndsWith("verdict   only sparse fits: Fwd 2,001,845 cycles; no "
+                                        "dense plan for Fwd: too large (modelled)\n"));
+}
+
+TEST(Report, ComparesThePlanIfNoPassRan) {
+  LayerReport report = small_report();
+  report.passes.clear();
+  report.dense = planner::plan_dense(report.problem, report.machine);
+  ASSERT_TRUE(dense_comparison(report));
+  EXPECT_EQ(dense_comparison(report)->sparse_cycles(), report.plan.cost.cycles);
+  EXPECT_THAT(to_text(report), HasSubstr("\nverdict   "));
+}
+
+TEST(Report, NamesADenseRInTheVerdict) {
+  LayerReport report = small_report();
+  report.plan.use_dense = true;
+  report.plan.block = {16, 16};
+  report.dense.reason = "too large";
+  EXPECT_THAT(to_text(report), HasSubstr("R dense in 16x16 blocks Fwd "));
+}
+
+TEST(ReportJson, HasTheCyclesOfBothSidesOfTheVerdict) {
+  LayerReport report = small_report();
+  const auto verdict = [&] { return nlohmann::json::parse(to_json(report, {})).at("verdict"); };
+  EXPECT_TRUE(verdict().is_null());
+  report.dense = planner::plan_dense(report.problem, report.machine);
+  const std::int64_t dense = report.dense.plan->cost.cycles.value;
+  const nlohmann::json expected = {{"pass", "Fwd"},
+                                   {"sparse_cycles", 2'001'845},
+                                   {"dense_cycles", dense},
+                                   {"dense_over_sparse", double(dense) / 2'001'845}};
+  EXPECT_EQ(verdict().at("passes"), nlohmann::json::array({expected}));
+  EXPECT_EQ(verdict().at("dense_cycles"), dense);
+  EXPECT_EQ(verdict().at("sparse_wins"), false);
+  EXPECT_EQ(verdict().at("text"), verdict_text(*dense_comparison(report)));
+  EXPECT_TRUE(verdict().at("no_dense_plan").is_null());
+  report.dense = {std::nullopt, "too large"};
+  EXPECT_EQ(verdict().at("no_dense_plan"), "too large");
+  EXPECT_TRUE(verdict().at("dense_over_sparse").is_null());
 }
 
 TEST(Report, UsefulRateIsTwoFlopsAValueAndColumn) {

@@ -68,7 +68,7 @@ TEST(BlockStudy, KeepsTheReasonOfABlockThatNoKernelHas) {
   EXPECT_FALSE(elements.plan);
   EXPECT_NE(elements.note.find("element-wise sparsity has float partials only"), std::string::npos);
   EXPECT_TRUE(study.plan_random({4, 4}, 0.1).plan);
-  EXPECT_TRUE(study.dense());
+  EXPECT_TRUE(study.dense().plan);
 }
 
 TEST(BlockStudy, RefusesAConstraintThatAsksForDense) {

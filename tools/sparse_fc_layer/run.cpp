@@ -14,6 +14,7 @@
 #include "tessera/runtime/fit.hpp"
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/sparse/convert.hpp"
+#include "tessera/tools/dense_verdict.hpp"
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/interrupt.hpp"
 #include "tessera/tools/internal/progress.hpp"
@@ -86,6 +87,14 @@ std::string explanation_of(const LayerRun& run, const Weights& weights) {
   const PatternStats stats = sparse::pattern_stats(weights.matrix);
   return planner::to_json(planner::explain(run.report.problem, run.report.machine,
                                            run.context.options, &stats, run.report.plan));
+}
+
+// Returns what the run is compared with. Plans in PopSparse's cost model are not compared, because
+// it leaves out costs that the dense plan has; runs are charged in full in both models.
+planner::DensePlanResult dense_of(const Arguments& a, const LayerRun& run) {
+  const planner::Options& options = run.context.options;
+  if (options.poplibs_parity && a.stop < StopAfter::Passes) return {};
+  return dense_baseline(run.report.problem, run.report.machine, options);
 }
 
 void build_and_run(const Arguments& a, const Weights& weights, LayerRun& run,
@@ -257,6 +266,7 @@ LayerRun run_layer(const Arguments& given, const char* program) {
   run.extras = extras_of(a, run.report, planned.options);
   if (wants_page(a) && a.plan_file.empty() && planned.options == options_of(a))
     run.page.explanation = explanation_of(run, weights);
+  run.report.dense = dense_of(a, run);
   build_and_run(a, weights, run, progress);
   return run;
 }

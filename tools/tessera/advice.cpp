@@ -93,7 +93,7 @@ void plan_on_tiles(const LayerArguments& a, const sparse::Csr<double>& ones, Lay
     plans.push_back(study.plan_pattern(ones, {side, side}));
     advice.blocks.push_back(form_of(plans.back()));
   }
-  const auto dense = study.dense();
+  const auto dense = study.dense().plan;
   advice.dense = form_of(dense);
   if (const BlockPlan* best = cheapest_of(plans); best != nullptr && dense)
     advice.pays_up_to = study.pays_up_to(best->block, dense->cost.cycles);

@@ -114,7 +114,7 @@ int crossover(const CrossoverArguments& given) {
   internal::catch_interrupts();
   internal::Progress progress(false);
   progress.set("planning the dense layer");
-  const auto dense_plan = layer.dense();
+  const auto dense_plan = layer.dense().plan;
   if (!dense_plan)
     throw Error(ErrorCode::NoSolution,
                 "the dense layer has no plan; use a machine with more memory");

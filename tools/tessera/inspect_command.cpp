@@ -44,21 +44,20 @@ std::string line_of(const BlockPlan& s) {
                      s.plan ? s.plan->tiles_used() : 0);
 }
 
-std::string dense_line(const std::optional<planner::DensePlan>& dense) {
+std::string dense_line(const planner::DensePlanResult& dense) {
+  const auto& plan = dense.plan;
   return fmt::format("{:<10}{:>12}{:>14.4f}{:>14}{:>14}{:>14}\n", "dense", "-", 1.0, "-",
-                     dense ? std::to_string(dense->cost.cycles.value) : "no plan",
-                     dense ? dense->groups * dense->passes.front().parts.product() : 0);
+                     plan ? std::to_string(plan->cost.cycles.value) : "no plan",
+                     plan ? plan->groups * plan->passes.front().parts.product() : 0);
 }
 
 // Returns whether the cheapest blocks pay.
-std::string verdict_of(const std::vector<BlockPlan>& sides,
-                       const std::optional<planner::DensePlan>& dense) {
+std::string verdict_of(const std::vector<BlockPlan>& sides, const planner::DensePlanResult& dense) {
   const BlockPlan* best = cheapest_of(sides);
   if (best == nullptr) return "verdict    no blocks have a plan\n";
-  const std::string name = best->name() + " blocks";
-  if (!dense) return fmt::format("verdict    {} pay: the dense layer has no plan\n", name);
-  return internal::wrapped(verdict_line({name, best->plan->cost, dense->cost, {}}),
-                           /*indented=*/11, /*flush=*/11);
+  return internal::wrapped(
+      verdict_line({best->name() + " blocks", report::pass_cycles(best->plan->cost), dense}),
+      /*indented=*/11, /*flush=*/11);
 }
 
 int inspect(const LayerArguments& given) {

@@ -14,6 +14,14 @@ function opening(report, {size, density, data_type}, machine, cards) {
   section('summary', 'Summary', element('div', {class: 'cards'}, card('status', report.status, report.status), ...cards), ...report.notes.map((n) => element('p', {}, n)));
 }
 
+// The cycles of the dense plan of the same passes, and how many times fewer those of the run are.
+function denseCards(verdict) {
+  if (!verdict) return [];
+  if (verdict.dense_cycles === null) return [card('dense, cycles', 'does not fit')];
+  return [card(`dense, ${verdict.passes.map((p) => p.pass).join(' + ')}, cycles (modelled)`, number(verdict.dense_cycles)),
+    card('dense / sparse', number(verdict.dense_over_sparse))];
+}
+
 function summary(report) {
   const {problem, machine} = report.planned;
   const t = report.total;
@@ -22,8 +30,8 @@ function summary(report) {
     card(`time (${report.how.seconds}), µs`, number(t.seconds * 1e6)),
     card(`moved (${report.how.moved_bytes}), bytes`, number(t.moved_bytes)),
     card('fullest tile, bytes', t.fullest_tile_bytes ? number(t.fullest_tile_bytes) : 'not built'),
-    card('spilled blocks', number(report.buckets.spilled_blocks)),
-    card('dense pass at peak, cycles', number(t.dense_pass_at_peak_cycles))]);
+    card('spilled blocks', number(report.buckets.spilled_blocks)), ...denseCards(report.verdict)]);
+  if (report.verdict) document.querySelector('#summary .cards').after(element('p', {class: 'verdict'}, `Verdict: ${report.verdict.text}.`));
 }
 
 function planAndWhy(report) {

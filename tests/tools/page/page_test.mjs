@@ -43,8 +43,9 @@ async function checkFigures(page) {
   const histogram = await rowsOf(page, 'Figures: Buckets by how full they are, % of their room for values');
   equal(histogram.reduce((sum, row) => sum + Number(row[1]), 0), ['g', 'x', 'y', 'z'].reduce((all, d) => all * report.planned.plan.partition[d], 1), 'buckets in the histogram');
   const cards = await page.$$eval('.card', (all) => all.map((c) => c.querySelector('b').textContent.replaceAll(',', '')));
-  for (const figure of [report.status, report.total.cycles, report.total.planned_cycles, report.total.moved_bytes, report.total.fullest_tile_bytes])
+  for (const figure of [report.status, report.total.cycles, report.total.planned_cycles, report.total.moved_bytes, report.total.fullest_tile_bytes, report.verdict.dense_cycles])
     check(cards.includes(String(figure)), `${figure} is on no card`);
+  equal(await page.$eval('#summary .verdict', (p) => p.textContent), `Verdict: ${report.verdict.text}.`);
 }
 
 const chosen = (page) => page.$eval('#tiles .chosen', (p) => p.textContent.replaceAll(/(?<=\d),(?=\d{3})/g, ''));
