@@ -186,6 +186,7 @@ std::int64_t fullest_round_cycles(const GradWView& v, const BucketSize& bucket) 
   const std::int64_t grain = c.candidate.grain.z, z = v.cut.share.z * grain;
   TileLoad piece = bucket.fullest;
   const auto pieces = static_cast<double>(v.cut.parts.z);
+  piece.lines /= pieces;
   piece.rows = std::min(piece.rows, piece.rows / pieces + (pieces > 1 ? 0.5 : 0));
   piece.nonzeros = pieces > 1 ? std::ceil(piece.nonzeros / pieces) : piece.nonzeros;
   const std::int64_t scan = codelets::expected_scan_cycles(kernel.method, 1, 1, 1).value;

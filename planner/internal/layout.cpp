@@ -193,10 +193,6 @@ BucketSize bucket_size(const Case& c, const Cut& cut, SizeRule rule) {
   size.blocks = bucket_blocks(c, cut, room);
   // PopLibs prices the average tile, and spills at nothing.
   if (exact && !c.parity()) size.fullest = cell_load(cut.share, fill.fullest, scatter);
-  if (mapped) {  // the very cell, not the luckiest of many
-    size.fullest.mean = size.fullest.nonzeros;
-    size.fullest.cells = 1;
-  }
   if (exact && !c.parity()) {
     const std::int64_t capacity = size.blocks * cut.parts.z;
     size.spill_chance = mapped ? static_cast<double>(capacity) < fill.fullest

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "tessera/base/random.hpp"
@@ -135,6 +136,51 @@ TEST(WorkersCycles, AreThoseOfTheSlowestWorkerOfADrawnCell) {
     EXPECT_NEAR(double(planned) / drawn, 1, 0.04)
         << cell.rows << " x " << cell.cols << " at density " << cell.density;
   }
+}
+
+// Returns the mean of drawn_cycles() over drawings of a cell whose non-zeros are cut into `pieces`,
+// row after row. The kernel walks the rows of a piece, or its columns.
+double drawn_pieces(const codelets::MatMulKernel& kernel, const Cell& cell, std::int64_t pieces,
+                    std::int64_t z, Random& random) {
+  constexpr int kDraws = 40;
+  const bool walks_columns = kernel.method == codelets::Method::ElementGradA;
+  std::int64_t sum = 0;
+  for (int draw = 0; draw < kDraws; ++draw) {
+    std::vector<std::pair<std::int64_t, std::int64_t>> places;
+    for (std::int64_t row = 0; row < cell.rows; ++row)
+      for (std::int64_t col = 0; col < cell.cols; ++col)
+        if (random.unit() < cell.density) places.emplace_back(row, col);
+    const std::int64_t start = kernel.workers * codelets::worker_cycles(kernel, z * 4).start;
+    for (std::int64_t piece = 0; piece < pieces; ++piece) {
+      std::vector<std::int64_t> lines(std::size_t(walks_columns ? cell.cols : cell.rows), 0);
+      const auto end = std::size_t((piece + 1) * std::ssize(places) / pieces);
+      for (auto i = std::size_t(piece * std::ssize(places) / pieces); i < end; ++i)
+        ++lines[std::size_t(walks_columns ? places[i].second : places[i].first)];
+      sum += drawn_cycles(kernel, lines, z, 4) - start;
+    }
+    sum += start;
+  }
+  return double(sum) / kDraws;
+}
+
+TEST(WorkersCycles, AreThoseOfPiecesThatCrossRowsOrColumns) {
+  Random random(29);
+  for (const codelets::Method method :
+       {codelets::Method::ElementFwd, codelets::Method::ElementGradA})
+    for (const std::int64_t pieces : {1, 3, 7})
+      for (const std::int64_t z : {2, 5})
+        for (const Cell cell : {Cell{60, 124, 0.14}, {21, 68, 0.05}, {10, 300, 0.1}}) {
+          const codelets::MatMulKernel kernel{.method = method, .workers = 6};
+          const double drawn = drawn_pieces(kernel, cell, pieces, z, random);
+          const Scatter scatter{.places = cell.rows * cell.cols, .density = cell.density};
+          TileLoad load = cell_load({1, cell.rows, cell.cols, z},
+                                    double(cell.rows * cell.cols) * cell.density, scatter);
+          if (method == codelets::Method::ElementGradA) load = swapped(load);
+          const std::int64_t planned = workers_cycles({kernel, load, pieces, z, 4});
+          EXPECT_NEAR(double(planned) / drawn, 1, 0.2)
+              << to_string(method) << ", " << cell.rows << " x " << cell.cols << ", " << pieces
+              << " pieces, z " << z;
+        }
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ namespace tessera::runtime {
 namespace {
 
 constexpr std::uint64_t kSeed = 2026;
-constexpr int kLayers = 48;
+constexpr int kLayers = 60;
 
 struct Layer {
   Problem problem;
@@ -96,7 +96,9 @@ void append_layer(const Layer& layer, int number, Executor& executor,
   with_type(p.data_type, [&]<class T>(T) {
     for (const auto& [pass, ledger] : run_passes<T>(connected, p.size)) {
       std::map<Phase, double> planned = planned_phases(plan, pass);
-      for (const auto& [phase, cycles] : counted_phases(ledger))
+      std::map<Phase, double> counted = counted_phases(ledger);
+      for (const auto& [phase, cycles] : planned) counted[phase] += 0;  // those that did not run
+      for (const auto& [phase, cycles] : counted)
         all.push_back({number, pass, phase, p.is_element_wise(), planned[phase], cycles});
     }
   });
@@ -120,19 +122,17 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-// A plan prices the widest share of z. The last share may be narrower and yet cost more, because
-// the kernels of elements are fastest for 4 and 8 columns.
-TEST(PlannedCycles, OfWholeLayersAreWithinOnePercentAtTheMedianAndTwentyAtMost) {
+TEST(PlannedCycles, OfWholeLayersAreWithinOnePercentAtTheMedianAndSixAtMost) {
   std::map<int, PhaseCycles> layers;
   for (const PhaseCycles& p : all_phases()) {
     layers[p.layer].planned += p.planned;
     layers[p.layer].counted += p.counted;
   }
-  ASSERT_GE(layers.size(), 40u);
+  ASSERT_GE(layers.size(), 50u);
   std::vector<double> errors;
   for (const auto& [number, layer] : layers) {
     errors.push_back(std::abs(layer.ratio() - 1));
-    EXPECT_LE(errors.back(), 0.20) << "layer " << number << " of seed " << kSeed;
+    EXPECT_LE(errors.back(), 0.06) << "layer " << number << " of seed " << kSeed;
   }
   EXPECT_LE(median(errors), 0.01);
 }
@@ -142,27 +142,30 @@ bool is_element_kernel(const PhaseCycles& p) {
   return p.element && p.phase == Phase::Distribute && p.pass != Pass::GradW;
 }
 
-// A phase may also differ by 3 % of its layer's pass, because small phases consist of few blocks.
-TEST(PlannedCycles, OfEveryPhaseAreWithinTwelvePercent) {
+// A phase may also differ by 2 % of its layer's pass, because small phases consist of few blocks.
+TEST(PlannedCycles, OfEveryPhaseAreWithinTenPercentButForOneInAHundredWithinTwelve) {
   std::map<std::pair<int, Pass>, double> passes;
   for (const PhaseCycles& p : all_phases()) passes[{p.layer, p.pass}] += p.counted;
+  double beyond_ten = 0;
   for (const PhaseCycles& p : all_phases()) {
     if (is_element_kernel(p)) continue;
-    const double allowed = std::max(0.12 * p.counted, 0.03 * passes[{p.layer, p.pass}]);
-    EXPECT_NEAR(p.planned, p.counted, allowed)
+    const double small = 0.02 * passes[{p.layer, p.pass}];
+    EXPECT_NEAR(p.planned, p.counted, std::max(0.12 * p.counted, small))
         << "layer " << p.layer << ", " << to_string(p.pass) << ", " << to_string(p.phase);
+    beyond_ten += std::abs(p.planned - p.counted) > std::max(0.1 * p.counted, small);
   }
+  EXPECT_LE(beyond_ten, 0.01 * double(all_phases().size()));
 }
 
-TEST(PlannedCycles, OfElementKernelsAreWithinSixPercentAtTheMedian) {
+TEST(PlannedCycles, OfElementKernelsAreWithinTwentyPercentAndFourAtTheMedian) {
   for (const Pass pass : {Pass::Fwd, Pass::GradA}) {
     std::vector<double> ratios;
     for (const PhaseCycles& p : all_phases())
       if (is_element_kernel(p) && p.pass == pass) ratios.push_back(p.ratio());
-    ASSERT_GE(ratios.size(), 18u);
-    EXPECT_NEAR(median(ratios), 1, 0.06) << to_string(pass);
-    EXPECT_GT(*std::ranges::min_element(ratios), 0.4) << to_string(pass);
-    EXPECT_LT(*std::ranges::max_element(ratios), 1.25) << to_string(pass);
+    ASSERT_GE(ratios.size(), 25u);
+    EXPECT_NEAR(median(ratios), 1, 0.04) << to_string(pass);
+    EXPECT_GT(*std::ranges::min_element(ratios), 0.8) << to_string(pass);
+    EXPECT_LT(*std::ranges::max_element(ratios), 1.2) << to_string(pass);
   }
 }
 
