@@ -6,6 +6,7 @@
 #include "tessera/tools/internal/command_line.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
 #include "tessera/tools/internal/numbers.hpp"
+#include "tessera/tools/published/crossings.hpp"
 #include "tessera/tools/published/published.hpp"
 #include "tessera/tools/published/published_dense.hpp"
 #include "tessera/tools/published/sensitivity.hpp"
@@ -18,16 +19,17 @@ struct Arguments {
   std::vector<std::int64_t> batches = {4, 16, 64, 256, 1024, 4096, 16384, 65536};
   std::int64_t patterns = 0;
   int threads = 0;
-  bool tsv = false, sensitivity = false;
+  bool tsv = false, sensitivity = false, crossings = false;
 };
 
 void add_options(CLI::App& app, Arguments& a) {
-  app.add_option(
-         "--table", a.table,
-         "tab-separated table with columns m_eq_k, block, density, tflops and perhaps type, "
-         "or, of dense products, dtype, m_eq_k, n and tflops; - reads standard input; "
-         "default: 17 points of one Bow IPU")
-      ->type_name("FILE.tsv");
+  auto* table =
+      app.add_option(
+             "--table", a.table,
+             "tab-separated table with columns m_eq_k, block, density, tflops and perhaps type, "
+             "or, of dense products, dtype, m_eq_k, n and tflops; - reads standard input; "
+             "default: 17 points of one Bow IPU")
+          ->type_name("FILE.tsv");
   app.add_option("--machine", a.machine, "machine to model: gc200, bow, mk1 or FILE.json")
       ->capture_default_str();
   using namespace tessera::tools::internal;
@@ -44,10 +46,18 @@ void add_options(CLI::App& app, Arguments& a) {
   require_whole(
       app.add_option("--threads", a.threads, "number of threads on this computer; 0 uses all"), 0,
       kMostThreads);
-  app.add_flag("--tsv", a.tsv, "print a tab-separated table of the cycles by term");
-  app.add_flag("--sensitivity", a.sensitivity,
-               "print the errors with one constant changed at a time, and constants derived "
-               "without a group of points");
+  auto* tsv = app.add_flag("--tsv", a.tsv, "print a tab-separated table of the cycles by term");
+  auto* sensitivity =
+      app.add_flag("--sensitivity", a.sensitivity,
+                   "print the errors with one constant changed at a time, and constants derived "
+                   "without a group of points");
+  app.add_flag("--crossings", a.crossings,
+               "print the speed of sparse over dense for m = k = 4096, and the densities up to "
+               "which sparse pays, beside published ones")
+      ->excludes(table)
+      ->excludes(tsv)
+      ->excludes(sensitivity)
+      ->excludes("--patterns");
   require_writable_file(
       *app.add_option("--output", a.output, "file to write instead of standard output")
            ->type_name("FILE"));
@@ -72,6 +82,11 @@ int run(const Arguments& a) {
       a.table.empty() ? tools::published_points() : tools::read_published(table, a.table);
   const tools::Repetition how{device::load_machine(a.machine), a.batches, a.patterns};
   const auto executor = make_executor(a.threads);
+  if (a.crossings) {
+    const auto ratios = tools::speed_ups(tools::crossing_points(), how, *executor);
+    tools::write_results(a.output, tools::to_text(ratios, how));
+    return tools::kOk;
+  }
   if (a.sensitivity) {
     tools::write_results(a.output, tools::sensitivity_text(points, how, *executor));
     return tools::kOk;
