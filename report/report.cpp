@@ -103,6 +103,9 @@ void write_buckets(const LayerReport& report, Out out) {
                                 report.travel.largest_y_end() - 1));
     parts.push_back(spill_steps(s));
   }
+  if (s.uneven_load > Cycles())
+    parts.push_back(fmt::format("forward visits estimated at {} cycles, {} before evening the load",
+                                grouped(s.load.value), grouped(s.uneven_load.value)));
   write_parts("spilled", parts, out);
 }
 

@@ -120,6 +120,8 @@ Json buckets_json(const LayerReport& report) {
           {"spilled_blocks", s.moved_blocks},
           {"spill_steps", s.steps},
           {"spill_steps_at_least", s.lower_bound_steps},
+          {"visit_cycles", s.load.value},
+          {"uneven_visit_cycles", s.uneven_load.value},
           {"travel_partitions", s.travel},
           {"fullest_values", s.fullest_blocks * report.grid.block.area()},
           {"capacity_values", report.plan.nonzeros_per_bucket},

@@ -149,6 +149,10 @@ std::optional<partitioner::Misfit> FullyConnected::set_weights(
   return std::nullopt;
 }
 
+const partitioner::LoadCost& FullyConnected::load_cost() const {
+  return state_->forward_layout.load_cost();
+}
+
 std::optional<partitioner::Misfit> FullyConnected::set_weights(
     const sparse::CheckedCsr<float>& weights, const partitioner::EncodeOptions& options) {
   return set_weights(std::span(&weights, 1), options);

@@ -82,6 +82,10 @@ class FullyConnected {
   std::optional<partitioner::Misfit> set_weights(const sparse::Csr<float>& weights,
                                                  const partitioner::EncodeOptions& options = {});
 
+  // Returns the cost of a visit and of a step of propagation in Fwd, for
+  // EncodeOptions::even_load. A layout of GradA evens its load by its own cost. O(1).
+  const partitioner::LoadCost& load_cost() const;
+
   // Removes and adds blocks of a group's pattern, in blocks of the problem. Remaining blocks keep
   // their values and added ones are 0. The layer then has the weights
   // sparse::with_change(weights(group), change); blocks may be stored on other tiles of their cell

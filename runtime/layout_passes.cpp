@@ -8,6 +8,7 @@
 #include "tessera/base/pass.hpp"
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/runtime/internal/layer_check.hpp"
+#include "tessera/runtime/internal/visit.hpp"
 
 namespace tessera::runtime::internal {
 namespace {
@@ -57,7 +58,8 @@ LayoutPasses::LayoutPasses(const Problem& problem, const planner::Plan& plan,
                            Executor& executor)
     : problem_(problem),
       grid_(checked_grid(problem, plan, machine)),
-      weights_(problem, grid_, executor) {
+      weights_(problem, grid_, executor),
+      load_cost_(internal::load_cost(spec_of(problem, plan, grid_, Pass::Fwd), machine)) {
   fwd_.emplace(spec_of(problem, plan, grid_, Pass::Fwd), machine, mode, executor);
   if (problem.grad_a)
     grad_a_.emplace(spec_of(problem, plan, grid_, Pass::GradA), machine, mode, executor);

@@ -31,7 +31,9 @@ std::optional<partitioner::Misfit> TransposedLayout::encode(
     turned.push_back(sparse::transpose(matrix));
     next_places_.push_back(sparse::transpose_order(turned.back()));
   }
-  return turned_name(layout_.weights().encode(turned, options));
+  partitioner::EncodeOptions own = options;
+  if (own.even_load) own.even_load = layout_.load_cost();
+  return turned_name(layout_.weights().encode(turned, own));
 }
 
 void TransposedLayout::take() {

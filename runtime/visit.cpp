@@ -49,17 +49,37 @@ codelets::Operand operand(device::ByteRows rows, std::int64_t bytes_per_element)
           rows.stride / bytes_per_element};
 }
 
+namespace {
+
+codelets::VisitCostArgs visit_args(const PassSpec& spec, const device::Machine& machine) {
+  return {.key = kernel_key(spec),
+          .grad_w_amp = spec.method == Method::BlockGradWAmp,
+          .block = spec.grid.block,
+          .z = spec.grid.z_per_tile(),
+          .workers = machine.workers,
+          .conv_units = machine.conv_units(spec.data_type(), spec.partials_type)};
+}
+
+}  // namespace
+
 Cycles visit_cycles(const PassSpec& spec, const device::Machine& machine,
                     std::span<const void* const> buckets, std::int64_t sub_group) {
-  return codelets::visit_cycles(
-      {.key = kernel_key(spec),
-       .grad_w_amp = spec.method == Method::BlockGradWAmp,
-       .buckets = buckets,
-       .sub_group = sub_group,
-       .block = spec.grid.block,
-       .z = spec.grid.z_per_tile(),
-       .workers = machine.workers,
-       .conv_units = machine.conv_units(spec.data_type(), spec.partials_type)});
+  codelets::VisitCostArgs args = visit_args(spec, machine);
+  args.buckets = buckets;
+  args.sub_group = sub_group;
+  return codelets::visit_cycles(args);
+}
+
+partitioner::LoadCost load_cost(const PassSpec& spec, const device::Machine& machine) {
+  const std::int64_t bytes = spec.grid.meta_words * spec.word_bytes() +
+                             spec.grid.blocks * spec.grid.block.area() * bytes_of(spec.data_type());
+  const Cycles moved =
+      machine.receive_start + Cycles(ceil_div(bytes, machine.exchange_bytes_per_cycle));
+  // A distance costs one question and a step for each part of the batch.
+  const Cycles asked = machine.control + machine.sync + machine.launch;
+  return {
+      codelets::cost_kernel(visit_args(spec, machine)),
+      moved + machine.sync + machine.launch + Cycles(ceil_div(asked.value, spec.grid.splits.z))};
 }
 
 }  // namespace tessera::runtime::internal

@@ -64,6 +64,9 @@ class LayoutPasses {
   // The most memory that any tile needs in any pass.
   Bytes high_water() const;
 
+  // Returns the cost by which the load of Fwd is evened (visit.hpp).
+  const partitioner::LoadCost& load_cost() const { return load_cost_; }
+
   // The memory of one bucket, its words and values, and of the words alone.
   Bytes bucket_bytes() const;
   Bytes word_bytes() const;
@@ -81,6 +84,7 @@ class LayoutPasses {
   Problem problem_;
   partitioner::TileGrid grid_;  // of one group
   LayerWeights weights_;
+  partitioner::LoadCost load_cost_;
   std::optional<SpmmPass> fwd_, grad_a_;
   std::optional<GradWPass> grad_w_;
   // Reused from call to call: operands in the program's size, by side, and gradients in bucket

@@ -64,4 +64,8 @@ class VisitedWords {
 Cycles visit_cycles(const PassSpec& spec, const device::Machine& machine,
                     std::span<const void* const> buckets, std::int64_t sub_group);
 
+// Returns the cost by which EncodeOptions::even_load evens the load of a pass: its kernel, and a
+// step of propagation with its exchange, barrier, launch and share of a question.
+partitioner::LoadCost load_cost(const PassSpec& spec, const device::Machine& machine);
+
 }  // namespace tessera::runtime::internal

@@ -58,7 +58,7 @@ Cycles cycles_of_words(const Buckets& buckets) {
   return sum;
 }
 
-TEST(EvenLoad, IsNeverEstimatedDearerAndOftenCheaper) {
+TEST(EvenLoad, ChangesNothingOrGainsTwoPercentByItsEstimate) {
   Random random(kSeed);
   int cheaper = 0, really_cheaper = 0, really_dearer = 0;
   for (int round = 0; round < 40; ++round)
@@ -73,8 +73,13 @@ TEST(EvenLoad, IsNeverEstimatedDearerAndOftenCheaper) {
       EXPECT_EQ(test::find_fault(*even.buckets, matrix), "");
       EXPECT_EQ(plain.buckets->stats.load, Cycles(0));  // not asked for
       const SpillStats& stats = even.buckets->stats;
-      EXPECT_LE(stats.load, stats.uneven_load);
-      if (stats.load == stats.uneven_load) continue;
+      if (stats.load == stats.uneven_load) {
+        EXPECT_EQ(even.buckets->travel, plain.buckets->travel);
+        EXPECT_EQ(even.buckets->source, plain.buckets->source);
+        continue;
+      }
+      // A gain of less than 2 % is within the error of the estimate and changes nothing.
+      EXPECT_LT(stats.load, stats.uneven_load - Cycles(stats.uneven_load.value / 50));
       ++cheaper;
       really_cheaper += cycles_of_words(*even.buckets) < cycles_of_words(*plain.buckets);
       really_dearer += cycles_of_words(*even.buckets) > cycles_of_words(*plain.buckets);

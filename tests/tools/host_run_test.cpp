@@ -122,8 +122,8 @@ TEST(HostRun, CsvHasThreePhasesAPassUnderTheOneHeading) {
 
 TEST(HostRun, RefusesWhatOnlyTilesHaveAndSaysSo) {
   for (const char* option :
-       {"--tiles-per-ipu=8", "--isolate", "--inject=tile=0,step=0,bit=0", "--compile-only",
-        "--trace=f.json", "--report-tiles", "--profile", "--report-plan",
+       {"--tiles-per-ipu=8", "--spilling=greedy", "--isolate", "--inject=tile=0,step=0,bit=0",
+        "--compile-only", "--trace=f.json", "--report-tiles", "--profile", "--report-plan",
         "--report-total-cycle-counts", "--report-dense-gradw-serial-splits", "--plan-cache=d",
         "--on-no-fit=best-effort", "--plan-constraints={}", "--plan=f",
         R"(--matmul-options={"metaInfoBucketOversizeProportion":0.5})"}) {

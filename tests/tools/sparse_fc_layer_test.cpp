@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <regex>
 
 #include "tessera/tests/support/process.hpp"
@@ -235,6 +236,45 @@ TEST(SparseFcLayer, ForcedAndNaturalSpillsPass) {
     EXPECT_EQ(natural.exit, 0) << natural.err;
     EXPECT_THAT(natural.out, HasSubstr("travel up to"));
   }
+}
+
+// A layer whose pinned partition spills, because its buckets have little slack.
+std::vector<std::string> spilling(std::vector<std::string> more = {}) {
+  std::vector<std::string> all{
+      "--input-size=480",
+      "--output-size=480",
+      "--density=0.1",
+      "--batch-size=64",
+      "--tiles-per-ipu=24",
+      "--single-phase=fwd",
+      "--matmul-options={\"metaInfoBucketOversizeProportion\": 0.02}",
+      "--plan-constraints={\"useDense\": false, \"partition\": {\"x\": 6, \"y\": 4, \"z\": 1}}"};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+TEST(SparseFcLayer, SpillingChoosesThePlacementOfSpilledBlocks) {
+  const auto buckets = [](const char* choice) {
+    const Outcome outcome = tool(spilling({"--json", std::string("--spilling=") + choice}));
+    EXPECT_EQ(outcome.exit, 0) << outcome.err;
+    return nlohmann::json::parse(outcome.out).at("buckets");
+  };
+  const auto fewest = buckets("fewest-steps"), greedy = buckets("greedy"),
+             even = buckets("even-load");
+  EXPECT_EQ(tool(spilling({"--spilling=fewest-steps"})).out, tool(spilling()).out);
+  EXPECT_LT(fewest.at("spill_steps"), greedy.at("spill_steps"));
+  EXPECT_EQ(greedy.at("spill_steps_at_least"), 0) << "nothing is searched";
+  EXPECT_EQ(fewest.at("uneven_visit_cycles"), 0);
+  EXPECT_GT(even.at("visit_cycles"), 0);
+  EXPECT_LE(even.at("visit_cycles"), even.at("uneven_visit_cycles"));
+  EXPECT_THAT(tool(spilling({"--spilling=even-load"})).out, HasSubstr("before evening the load"));
+}
+
+TEST(SparseFcLayer, RefusesAChoiceOfSpillingThatHasNoEffect) {
+  expect_usage_error(small({"--spilling=never"}), "--spilling");
+  expect_usage_error(
+      small({"--spilling=greedy", "--matmul-options={\"partitioner.forceBucketSpills\": true}"}),
+      "partitioner.forceBucketSpills");
 }
 
 TEST(SparseFcLayer, SaysExactlyWhenThePlanIsDense) {

@@ -3,6 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <chrono>
+#include <map>
+#include <string>
 #include <system_error>
 
 #include "tessera/base/error.hpp"
@@ -115,6 +117,20 @@ void add_seed_options(CLI::App& app, Arguments& a) {
       ->excludes(seed);
 }
 
+void add_spilling_option(CLI::App& app, Arguments& a) {
+  static const std::map<std::string, SpillChoice> choices{
+      {"fewest-steps", SpillChoice::FewestSteps},
+      {"greedy", SpillChoice::Greedy},
+      {"even-load", SpillChoice::EvenLoad}};
+  app.add_option("--spilling", a.spilling,
+                 "placement of blocks that do not fit their own tile: fewest-steps (of "
+                 "propagation), greedy (PopSparse's order) or even-load (other tiles or more steps "
+                 "if the forward pass is then estimated faster)")
+      ->transform(CLI::CheckedTransformer(choices).description(""))
+      ->type_name("CHOICE")
+      ->default_str("fewest-steps");
+}
+
 void add_computer_options(CLI::App& app, Arguments& a) {
   app.add_flag(
       "--isolate", a.isolate,
@@ -185,8 +201,9 @@ void read_together(const CLI::App& app, const AreaText& area, Arguments& a) {
   internal::refuse_tile_options(
       app, a,
       {"--tiles-per-ipu", "--plan-constraints", "--plan", "--plan-cache", "--on-no-fit",
-       "--isolate", "--inject", "--compile-only", "--trace", "--profile", "--report-plan",
-       "--report-tiles", "--report-total-cycle-counts", "--report-dense-gradw-serial-splits"});
+       "--spilling", "--isolate", "--inject", "--compile-only", "--trace", "--profile",
+       "--report-plan", "--report-tiles", "--report-total-cycle-counts",
+       "--report-dense-gradw-serial-splits"});
 }
 
 }  // namespace
@@ -203,6 +220,7 @@ void add_run_options(CLI::App& app, const std::shared_ptr<Arguments>& arguments,
   internal::add_machine_options(app, a);
   internal::add_host_options(app, a);
   internal::add_planner_options(app, a);
+  add_spilling_option(app, a);
   add_pattern_options(app, a, *area);
   add_seed_options(app, a);
   add_computer_options(app, a);

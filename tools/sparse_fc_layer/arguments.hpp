@@ -36,10 +36,15 @@ struct FaultRequest {
 // --self-check: None; Check ends the run where a check fails; Repair first runs that pass again.
 enum class SelfCheck { None, Check, Repair };
 
+// --spilling: the placement of blocks that do not fit at home. FewestSteps and Greedy are those of
+// partitioner::Spilling; EvenLoad is FewestSteps with EncodeOptions::even_load.
+enum class SpillChoice { FewestSteps, Greedy, EvenLoad };
+
 // The command line of sparse_fc_layer, checked as far as is possible without reading a file.
 struct Arguments : LayerArguments {
-  sparse::PatternSpec pattern;  // of a random pattern
-  std::uint64_t seed = 1;       // --variable-seed takes it from the clock
+  sparse::PatternSpec pattern;          // of a random pattern
+  std::optional<SpillChoice> spilling;  // no value: not given, FewestSteps
+  std::uint64_t seed = 1;               // --variable-seed takes it from the clock
   StopAfter stop = StopAfter::Checks;
   bool isolate = false;          // ExchangeMode::Isolate instead of Share
   int threads = 0;               // of this computer; 0: all

@@ -75,8 +75,17 @@ std::vector<std::string> notes_of(const planner::BestEffort& planned) {
   return notes;
 }
 
-partitioner::EncodeOptions encode_options(const planner::Options& options) {
-  return {.force_spills = options.partitioner_force_bucket_spills};
+partitioner::EncodeOptions encode_options(const Arguments& a, const planner::Options& options,
+                                          const runtime::FullyConnected& layer) {
+  partitioner::EncodeOptions encode{.force_spills = options.partitioner_force_bucket_spills};
+  if (!a.spilling) return encode;
+  if (encode.force_spills)
+    throw Error(ErrorCode::InvalidArgument,
+                "--spilling has no effect if partitioner.forceBucketSpills moves every block; omit "
+                "one of them");
+  if (*a.spilling == SpillChoice::Greedy) encode.spilling = partitioner::Spilling::Greedy;
+  if (*a.spilling == SpillChoice::EvenLoad) encode.even_load = layer.load_cost();
+  return encode;
 }
 
 bool wants_page(const Arguments& a) {
@@ -106,7 +115,7 @@ void build_and_run(const Arguments& a, const Weights& weights, LayerRun& run,
   const auto mode =
       a.isolate || a.fault ? device::ExchangeMode::Isolate : device::ExchangeMode::Share;
   runtime::FullyConnected layer(report.problem, report.plan, report.machine, mode, *executor);
-  const auto misfit = layer.set_weights(weights.matrix, encode_options(options));
+  const auto misfit = layer.set_weights(weights.matrix, encode_options(a, options, layer));
   if (misfit) throw_misfit(*misfit, report, options, weights.matrix);
   report.spill = layer.buckets().stats;
   report.travel = layer.buckets().travel;
