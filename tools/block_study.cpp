@@ -12,11 +12,11 @@ namespace tessera::tools {
 
 std::string BlockPlan::name() const { return fmt::format("{}x{}", block.rows, block.cols); }
 
-BlockStudy::BlockStudy(LayerArguments arguments)
+BlockStudy::BlockStudy(LayerArguments arguments, const planner::Options& base)
     : arguments_(std::move(arguments)),
       source_(arguments_.plan_cache),
       machine_(make_machine(arguments_)),
-      options_(make_options(arguments_, {})) {
+      options_(make_options(arguments_, base)) {
   if (options_.constraints.use_dense.value_or(false))
     throw Error(ErrorCode::InvalidArgument,
                 "planConstraints: useDense is true, but sparse plans are compared with a dense one "

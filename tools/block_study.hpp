@@ -38,9 +38,10 @@ struct BlockPlan {
 // use it at a time.
 class BlockStudy {
  public:
-  // The layer keys are already taken from the options of `arguments`. Throws the errors of
+  // The layer keys are already taken from the options of `arguments`, whose planner options apply
+  // to `base`. Throws the errors of
   // make_machine() and make_options(), and Error{InvalidArgument} if a constraint asks for dense.
-  explicit BlockStudy(LayerArguments arguments);
+  explicit BlockStudy(LayerArguments arguments, const planner::Options& base = {});
 
   // Returns the layer with a random pattern.
   Problem problem(BlockShape block, double density) const;

@@ -36,6 +36,7 @@ struct LayerArguments {
   double density = 0;
   std::int64_t batch_size = 1;
   BlockShape block;
+  bool chooses_block = false;  // `block` is to be set to the square block of least cost
   PhaseChoice phase = PhaseChoice::All;
   DataType data_type = DataType::Half;
   DataType partials_type = DataType::Float;

@@ -7,8 +7,9 @@ namespace tessera::tools {
 // The notes that a plan file may carry beside the plan, for people and scripts. Readers of plans
 // skip them.
 struct PlanNotes {
-  std::string relaxation;   // description of the relaxed request; empty: not relaxed
-  std::string explanation;  // JSON text; empty: none
+  std::string relaxation;    // description of the relaxed request; empty: not relaxed
+  std::string explanation;   // JSON text; empty: none
+  std::string block_choice;  // the block that was chosen and its competitors; empty: none
 };
 
 // Returns the JSON of a plan with each note that is not empty as a member at the end.

@@ -16,13 +16,18 @@ double density_of(double sparsity) {
   return std::round((1 - sparsity) * kDigits) / kDigits;
 }
 
+constexpr const char* kBlockSize = "--block-size";
+constexpr const char* kBlockRules =
+    "layer sizes need not be multiples of them; weights given as elements are grouped into blocks, "
+    "and gaps are filled with zeros";
+
 BlockShape parse_block(const std::string& text) {
   constexpr std::int64_t kLargestSide = 4096;
   const auto sides = parse_pair(text);
   const auto is_side = [](std::int64_t side) { return 1 <= side && side <= kLargestSide; };
   if (!sides || !is_side(sides->first) || !is_side(sides->second))
     throw CLI::ValidationError(
-        "--block-size",
+        kBlockSize,
         "the value is " + text + "; it must be one side or {rows,columns}, each in 1..4096");
   return {sides->first, sides->second};
 }
@@ -71,10 +76,25 @@ void require_weights(const CLI::App& app, const LayerArguments& a) {
 
 void add_block_option(CLI::App& app, BlockShape& block) {
   app.add_option_function<std::string>(
-         "--block-size", [&block](const std::string& text) { block = parse_block(text); },
-         "sides of the non-zero blocks: one number or {rows,columns}, each 1 to 4096; layer sizes "
-         "need not be multiples of them; weights given as elements are grouped into blocks, and "
-         "gaps are filled with zeros")
+         kBlockSize, [&block](const std::string& text) { block = parse_block(text); },
+         std::string(
+             "sides of the non-zero blocks: one number or {rows,columns}, each 1 to 4096; ") +
+             kBlockRules)
+      ->type_name("BLOCK")
+      ->default_str("1");
+}
+
+void allow_auto_block(CLI::App& app, LayerArguments& a) {
+  app.remove_option(app.get_option(kBlockSize));
+  app.add_option_function<std::string>(
+         kBlockSize,
+         [&a](const std::string& text) {
+           a.chooses_block = text == "auto";
+           if (!a.chooses_block) a.block = parse_block(text);
+         },
+         std::string("sides of the non-zero blocks: one number, {rows,columns}, each 1 to 4096, or "
+                     "auto for the one of 1, 4, 8 and 16 with the least planned cost; ") +
+             kBlockRules)
       ->type_name("BLOCK")
       ->default_str("1");
 }

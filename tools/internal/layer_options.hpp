@@ -26,6 +26,9 @@ void add_layer_options(CLI::App& app, LayerArguments& arguments);
 // --block-size alone.
 void add_block_option(CLI::App& app, BlockShape& block);
 
+// Lets the --block-size of add_layer_options() also be "auto".
+void allow_auto_block(CLI::App& app, LayerArguments& arguments);
+
 // --machine, --tiles-per-ipu.
 void add_machine_options(CLI::App& app, LayerArguments& arguments);
 

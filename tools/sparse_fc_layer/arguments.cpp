@@ -195,6 +195,11 @@ void read_together(const CLI::App& app, const AreaText& area, Arguments& a) {
     a.density = double(a.pattern.n) / double(a.pattern.m);
   }
   internal::require_weights(app, a);
+  if (a.chooses_block && !a.input.empty())
+    throw CLI::ValidationError("--block-size",
+                               "is auto, which needs --batch-size; give the block with --input");
+  if (a.chooses_block && !a.plan_file.empty())
+    throw CLI::ValidationError("--block-size", "is auto, but the plan of --plan has its block");
   read_area(area, a);
   a.configuration = internal::effective_configuration(app);
   static_cast<LayerArguments&>(a) = with_layer_keys(a);
@@ -217,6 +222,7 @@ void add_run_options(CLI::App& app, const std::shared_ptr<Arguments>& arguments,
              " --input-size 1024 --output-size 1024 --density 0.1 --batch-size 64");
   internal::add_weights_options(app, a);
   internal::add_layer_options(app, a);
+  internal::allow_auto_block(app, a);
   internal::add_machine_options(app, a);
   internal::add_host_options(app, a);
   internal::add_planner_options(app, a);

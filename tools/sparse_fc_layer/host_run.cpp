@@ -10,6 +10,7 @@
 #include "tessera/host/layer.hpp"
 #include "tessera/io/npz.hpp"
 #include "tessera/sparse/convert.hpp"
+#include "tessera/tools/block_choice.hpp"
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/host_timing.hpp"
 #include "tessera/tools/internal/interrupt.hpp"
@@ -160,6 +161,7 @@ HostRun run_on_host(const Arguments& given, const char* program) {
   Arguments a = given;
   internal::Progress progress(a.quiet);
   progress.set("reading");
+  const std::string block_choice = choose_block(a, {});
   const Weights weights = make_weights(a);
   a.batch_size = batch_of(a, weights);
   HostRun run{{.tool = program,
@@ -173,6 +175,7 @@ HostRun run_on_host(const Arguments& given, const char* program) {
                .cpu = host::read_host_cpu()},
               {},
               share_without_blocks(*weights.matrix)};
+  if (!block_choice.empty()) run.context.notes.push_back(block_choice);
   encode_and_run(a, weights, run, progress);
   return run;
 }

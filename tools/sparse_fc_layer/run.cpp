@@ -14,6 +14,7 @@
 #include "tessera/runtime/fit.hpp"
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/sparse/convert.hpp"
+#include "tessera/tools/block_choice.hpp"
 #include "tessera/tools/dense_verdict.hpp"
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/interrupt.hpp"
@@ -26,11 +27,13 @@ namespace tessera::tools {
 namespace {
 
 // As in PopSparse's tool, the layer may use the whole memory of the machine.
-planner::Options options_of(const Arguments& a) {
+planner::Options base_options() {
   planner::Options base;
   base.available_memory_proportion = 1.0;
-  return make_options(a, base);
+  return base;
 }
+
+planner::Options options_of(const Arguments& a) { return make_options(a, base_options()); }
 
 [[noreturn]] void throw_misfit(const partitioner::Misfit& misfit, const report::LayerReport& report,
                                const planner::Options& options,
@@ -246,6 +249,7 @@ LayerRun run_layer(const Arguments& given, const char* program) {
   internal::Progress progress(a.quiet);
   progress.set("reading");
   const device::Machine machine = make_machine(a);
+  const std::string block_choice = choose_block(a, base_options());
   const Weights weights = make_weights(a);
   a.batch_size = batch_of(a, weights);
   progress.set("planning");
@@ -270,6 +274,7 @@ LayerRun run_layer(const Arguments& given, const char* program) {
                a.report_cycles,
                a.profile,
                a.report_tiles || wants_page(a)};
+  if (!block_choice.empty()) run.context.notes.insert(run.context.notes.begin(), block_choice);
   if (a.limit_milliseconds > 0)
     run.deadline = begin + std::chrono::microseconds(std::int64_t(1e3 * a.limit_milliseconds));
   run.extras = extras_of(a, run.report, planned.options);

@@ -13,6 +13,7 @@
 #include "tessera/planner/explain.hpp"
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/sparse/convert.hpp"
+#include "tessera/tools/block_choice.hpp"
 #include "tessera/tools/dense_verdict.hpp"
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/inputs.hpp"
@@ -100,16 +101,20 @@ void check_together(const CLI::App& app, PlanArguments& a) {
                                  "--on-no-fit", "--cost-model", "--explain", "--table"});
   for (const char* option : kLayerOptions) a.layer_given |= app.count(option) > 0;
   a.machine_given = app.count("--machine") + app.count("--tiles-per-ipu") > 0;
+  if (!a.plan_file.empty() && a.chooses_block)
+    throw CLI::ValidationError("--block-size", "is auto, but the plan of --plan has its block");
   if (!a.plan_file.empty() && app.count("--cost-model") > 0)
     throw CLI::ValidationError("--plan", "the plan in the file is complete; omit --cost-model");
   if (a.table.empty() && (a.plan_file.empty() || a.layer_given)) internal::require_weights(app, a);
 }
 
-planner::Options options_of(const PlanArguments& a) {
+planner::Options base_options(const PlanArguments& a) {
   planner::Options base;
-  if (a.cost_model == CostModel::PopSparse) base.poplibs_parity = true;
-  return make_options(a, base);
+  base.poplibs_parity = a.cost_model == CostModel::PopSparse;
+  return base;
 }
+
+planner::Options options_of(const PlanArguments& a) { return make_options(a, base_options(a)); }
 
 // The requested layer, from the given sizes or from a file with its pattern.
 struct Asked {
@@ -141,12 +146,14 @@ Asked asked_layer(const PlanArguments& a) {
 struct Answer {
   planner::PlannedLayer layer;
   std::optional<PatternStats> stats;
-  std::string relaxation;  // description of the relaxed request; empty: not relaxed
+  std::string relaxation;    // description of the relaxed request; empty: not relaxed
+  std::string block_choice;  // the block that was chosen and its competitors; empty: none
 };
 
 Answer make_plan(const PlanArguments& given) {
   PlanArguments a = given;
   static_cast<LayerArguments&>(a) = with_layer_keys(given);
+  const std::string choice = choose_block(a, base_options(a));
   Asked asked = asked_layer(a);
   const device::Machine machine = make_machine(a);
   const planner::BestEffort planned =
@@ -159,7 +166,8 @@ Answer make_plan(const PlanArguments& given) {
                     planned.options.search_limit));
   return {{planned.problem, machine, planned.options, planned.result.plan},
           std::move(asked.stats),
-          planned.relaxation ? planned.result.reason : std::string()};
+          planned.relaxation ? planned.result.reason : std::string(),
+          choice};
 }
 
 Answer read_plan(const PlanArguments& a) {
@@ -168,7 +176,7 @@ Answer read_plan(const PlanArguments& a) {
   if (a.layer_given) asked = asked_layer(a);
   planner::check_plan_is_for(layer, asked.problem,
                              a.machine_given ? make_machine(a) : layer.machine, a.plan_file);
-  return {std::move(layer), std::move(asked.stats), {}};
+  return {std::move(layer), std::move(asked.stats), {}, {}};
 }
 
 planner::Explanation explanation_of(const Answer& answer) {
@@ -207,13 +215,15 @@ std::string verdict_text(const planner::PlannedLayer& layer) {
 std::string to_json(const Answer& answer, bool explain) {
   return with_notes(planner::plan_to_json(answer.layer),
                     {.relaxation = answer.relaxation,
-                     .explanation = explain ? to_json(explanation_of(answer)) : std::string()});
+                     .explanation = explain ? to_json(explanation_of(answer)) : std::string(),
+                     .block_choice = answer.block_choice});
 }
 
 std::string to_text(const Answer& answer, bool explain) {
   const planner::PlannedLayer& layer = answer.layer;
   std::string text;
-  if (!answer.relaxation.empty()) text = fmt::format("note       {}\n", answer.relaxation);
+  for (const std::string& note : {answer.block_choice, answer.relaxation})
+    if (!note.empty()) text += fmt::format("note       {}\n", note);
   text += fmt::format("layer      {}\nmachine    {}: {} tiles of {} bytes\n{}",
                       to_string(layer.problem), layer.machine.name, layer.machine.tiles,
                       layer.machine.tile_memory.value, to_string(layer.plan));
@@ -232,16 +242,20 @@ double blocks_as(const Asked& asked, BlockShape block) {
   return all * (1 - std::pow(1 - p.density, parts));
 }
 
-report::HostPlan plan_of_host(const PlanArguments& given) {
+std::string host_plan_text(const PlanArguments& given) {
   PlanArguments a = given;
   static_cast<LayerArguments&>(a) = with_layer_keys(given);
+  const std::string choice = choose_block(a, {});
   const Asked asked = asked_layer(a);
   check_problem(asked.problem);
-  return host_plan(asked.problem, [&](BlockShape block) { return blocks_as(asked, block); });
+  const report::HostPlan plan =
+      host_plan(asked.problem, [&](BlockShape block) { return blocks_as(asked, block); });
+  if (a.json) return with_notes(to_json(plan), {.block_choice = choice});
+  return (choice.empty() ? choice : fmt::format("note       {}\n", choice)) + to_text(plan);
 }
 
 std::string plan_text(const PlanArguments& a) {
-  if (is_host(a)) return a.json ? to_json(plan_of_host(a)) : to_text(plan_of_host(a));
+  if (is_host(a)) return host_plan_text(a);
   internal::Progress progress(false);
   progress.set("planning");
   if (!a.table.empty()) {
@@ -264,6 +278,7 @@ void add_plan_command(CLI::App& app, std::function<int()>& run) {
   const auto arguments = std::make_shared<PlanArguments>();
   internal::add_weights_options(*command, *arguments);
   internal::add_layer_options(*command, *arguments);
+  internal::allow_auto_block(*command, *arguments);
   add_shape_options(*command, *arguments);
   internal::add_machine_options(*command, *arguments);
   internal::add_planner_options(*command, *arguments);
