@@ -66,41 +66,91 @@ CutSide cols_of(const Plan& plan, std::int64_t size) {
   return {round_up(size, plan.grain.y), plan.block.cols, plan.partition.y};
 }
 
-// Parts of `from` that all tiles on the bus of part i of `to` receive, and so receive at the width
-// of all of them: neighbours there have neighbouring parts, or all the same one.
-std::int64_t shared_on_bus(const CutSide& from, const CutSide& to, std::int64_t parts_of_z,
-                           std::int64_t i, std::int64_t bus) {
-  if (to.parts == 1) return parts_of_z % bus == 0 ? from.meeting(to.part(0)).size() : 0;
-  if (to.parts % bus != 0) return 0;
-  Range shared = from.meeting(to.part(i));
-  for (std::int64_t j = i / bus * bus; j < (i / bus + 1) * bus; ++j) {
-    const Range met = from.meeting(to.part(j));
-    shared = {std::max(shared.begin, met.begin), std::min(shared.end, met.end)};
+// The cells of one layout that a cell of the other one overlaps.
+struct Overlap {
+  Range x, y;
+
+  std::int64_t count() const { return x.size() * y.size(); }
+  bool has(std::int64_t at_x, std::int64_t at_y) const {
+    return at_x >= x.begin && at_x < x.end && at_y >= y.begin && at_y < y.end;
   }
-  return std::max<std::int64_t>(shared.size(), 0);
+};
+
+Range common(Range a, Range b) {
+  const std::int64_t begin = std::max(a.begin, b.begin);
+  return {begin, std::max(begin, std::min(a.end, b.end))};
 }
+
+// The exchange that brings every bucket to all tiles whose cells overlap its own. Cells are on the
+// tiles in the order y z x, outer to inner, and groups follow each other.
+class Gathering {
+ public:
+  Gathering(const Plan& from, const Plan& to, const Problem& problem,
+            const device::Machine& machine)
+      : from_(from.partition),
+        to_(to.partition),
+        bus_(machine.tiles_per_exchange_bus),
+        rows_{rows_of(from, problem.size_in_blocks().x), cols_of(to, problem.size_in_blocks().x)},
+        cols_{cols_of(from, problem.size_in_blocks().y), rows_of(to, problem.size_in_blocks().y)} {}
+
+  struct Buckets {
+    std::int64_t alone = 0, shared = 0;  // received at single width, and at that of the bus
+  };
+  // Returns the buckets that a tile receives. Those that all tiles of its bus take arrive at the
+  // width of all of them, except the ones on the bus itself; its own bucket stays where it is.
+  Buckets received(std::int64_t tile) const {
+    const Overlap mine = overlap(tile);
+    const std::int64_t first = tile / bus_ * bus_;
+    Overlap all = mine;
+    bool all_take = bus_ > 1 && first + bus_ <= to_.product();
+    for (std::int64_t t = first; all_take && t < first + bus_; ++t) {
+      all_take = group(t, to_) == group(tile, to_);
+      all = {common(all.x, overlap(t).x), common(all.y, overlap(t).y)};
+    }
+    Buckets got{0, all_take ? all.count() * from_.z : 0};
+    std::int64_t own = 0;
+    for (std::int64_t t = first; t < first + bus_; ++t) {
+      if (t >= from_.product() || group(t, from_) != group(tile, to_)) continue;
+      const std::int64_t x = t % from_.x, y = t / (from_.x * from_.z) % from_.y;
+      if (all_take && all.has(x, y)) --got.shared;
+      if (t == tile && mine.has(x, y)) own = 1;
+    }
+    got.alone = mine.count() * from_.z - got.shared - own;
+    return got;
+  }
+
+ private:
+  static std::int64_t group(std::int64_t tile, const Dims& parts) {
+    return tile / (parts.product() / parts.g);
+  }
+  Overlap overlap(std::int64_t tile) const {
+    const std::int64_t x = tile % to_.x, y = tile / (to_.x * to_.z) % to_.y;
+    return {rows_.from.meeting(rows_.to.part(y)), cols_.from.meeting(cols_.to.part(x))};
+  }
+
+  struct Side {
+    CutSide from, to;
+  };
+  Dims from_, to_;
+  std::int64_t bus_;
+  Side rows_, cols_;
+};
 
 // Returns the cycles in which the slowest tile receives the buckets of all cells that its own
 // meets.
 Cycles gather_cycles(const Plan& from, const Plan& to, const Problem& problem,
                      const device::Machine& machine) {
-  const Dims size = problem.size_in_blocks();
-  const std::int64_t a_column =
-      from.partition.z * most_met(rows_of(from, size.x), cols_of(to, size.x));
-  const std::int64_t bytes = a_column * from.nonzeros_per_bucket * bytes_of(problem.data_type);
-  const std::int64_t bus = machine.tiles_per_exchange_bus;
-  const CutSide sent = cols_of(from, size.y), taken = rows_of(to, size.y);
-  Cycles most;
-  for (std::int64_t i = 0; i < taken.parts; ++i) {
-    const std::int64_t met = sent.meeting(taken.part(i)).size();
-    const std::int64_t shared = shared_on_bus(sent, taken, to.partition.z, i, bus);
-    const auto moved = [&](std::int64_t columns, std::int64_t width) {
-      return Cycles(ceil_div(columns * bytes, width * machine.exchange_bytes_per_cycle));
-    };
-    most = std::max(
-        most, met * a_column * machine.receive_start + moved(met - shared, 1) + moved(shared, bus));
+  const std::int64_t bytes = from.nonzeros_per_bucket * bytes_of(problem.data_type);
+  const std::int64_t width = machine.exchange_bytes_per_cycle;
+  const Gathering gathering(from, to, problem, machine);
+  std::int64_t most = 0;
+  for (std::int64_t tile = 0; tile < to.partition.product(); ++tile) {
+    const auto [alone, shared] = gathering.received(tile);
+    most = std::max(most, (alone + shared) * machine.receive_start.value +
+                              ceil_div(alone * bytes, width) +
+                              ceil_div(shared * bytes, width * machine.tiles_per_exchange_bus));
   }
-  return most;
+  return Cycles(most);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "tessera/codelets/cost/matmul_cycles.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
 #include "tessera/planner/internal/estimate.hpp"
+#include "tessera/planner/internal/slowest_worker.hpp"
 #include "tessera/planner/internal/tile_load.hpp"
 
 // The estimate of GradW: dR[x][y] += dQ[x][z] * S[y][z] at R's non-zeros, in forward naming.

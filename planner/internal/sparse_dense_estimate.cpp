@@ -7,6 +7,7 @@
 #include "tessera/codelets/cost/vector_cycles.hpp"
 #include "tessera/codelets/work_split.hpp"
 #include "tessera/planner/internal/estimate.hpp"
+#include "tessera/planner/internal/slowest_worker.hpp"
 #include "tessera/planner/internal/tile_load.hpp"
 
 // The estimate of Fwd and GradA, which multiply a sparse operand by a dense one. GradA is Fwd with

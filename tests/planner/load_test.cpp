@@ -9,6 +9,7 @@
 #include "tessera/base/random.hpp"
 #include "tessera/codelets/work_split.hpp"
 #include "tessera/planner/internal/planner_search.hpp"
+#include "tessera/planner/internal/slowest_worker.hpp"
 #include "tessera/planner/internal/tile_load.hpp"
 
 // The planned load of the fullest cell and of the slowest worker, against drawn patterns.
