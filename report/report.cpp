@@ -107,6 +107,11 @@ void write_buckets(const LayerReport& report, Out out) {
     parts.push_back(fmt::format("forward visits estimated at {} cycles, {} before evening the load",
                                 grouped(s.load.value), grouped(s.uneven_load.value)));
   write_parts("spilled", parts, out);
+  fmt::format_to(out, "pattern   {} to send if it changes{}\n", binary_size(report.pattern_bytes),
+                 report.pattern_change_bytes
+                     ? fmt::format("; {} were rewritten by the last update",
+                                   binary_size(*report.pattern_change_bytes))
+                     : "");
 }
 
 // One line of the table. Missing figures are empty.

@@ -33,7 +33,9 @@ struct LayerReport {
   partitioner::TileGrid grid;     // of one group
   partitioner::SpillStats spill;  // of all groups, from FullyConnected::spill
   partitioner::Travel travel;
-  Bytes high_water;  // bytes on the fullest tile; 0: the programs were not built
+  Bytes high_water;     // bytes on the fullest tile; 0: the programs were not built
+  Bytes pattern_bytes;  // FullyConnected::pattern_bytes
+  std::optional<Bytes> pattern_change_bytes;  // of the last update; no value: there was none
   std::vector<PassReport> passes;
   planner::DensePlanResult dense;  // of the same passes; no plan and no reason: not compared
 

@@ -126,7 +126,10 @@ Json buckets_json(const LayerReport& report) {
           {"fullest_values", s.fullest_blocks * report.grid.block.area()},
           {"capacity_values", report.plan.nonzeros_per_bucket},
           {"fullest_words", s.fullest_words},
-          {"capacity_words", report.grid.meta_words}};
+          {"capacity_words", report.grid.meta_words},
+          {"pattern_bytes", report.pattern_bytes.value},
+          {"pattern_change_bytes",
+           report.pattern_change_bytes ? Json(report.pattern_change_bytes->value) : Json(nullptr)}};
 }
 
 Json totals_json(const LayerReport& report) {

@@ -402,6 +402,19 @@ const partitioner::Buckets& FullyConnected::buckets(std::int64_t group) const {
   return state_->forward_layout.weights().buckets(group);
 }
 
+Bytes FullyConnected::pattern_bytes() const {
+  if (state_->forward_layout.weights().empty()) return {};
+  const Bytes first = state_->forward_layout.weights().pattern_bytes().all();
+  return state_->transposed_layout ? first + state_->transposed_layout->pattern_bytes() : first;
+}
+
+Bytes FullyConnected::pattern_change_bytes() const {
+  if (state_->forward_layout.weights().empty()) return {};
+  const Bytes first = state_->forward_layout.weights().pattern_change_bytes().all();
+  return state_->transposed_layout ? first + state_->transposed_layout->pattern_change_bytes()
+                                   : first;
+}
+
 partitioner::SpillStats FullyConnected::spill() const {
   return state_->forward_layout.weights().spill();
 }

@@ -211,6 +211,16 @@ class FullyConnected {
   // the fullest bucket and the number of steps are the largest of any group.
   partitioner::SpillStats spill() const;
 
+  // Returns the bytes that must be sent to the machine for new patterns, counted over all tiles:
+  // meta-information, values, the words that steer propagation and, for a separate layout of GradA,
+  // its meta-information and its table. 0 before the first set_weights.
+  Bytes pattern_bytes() const;
+
+  // Returns the part of pattern_bytes() that the last set_weights or update_weights rewrote. After
+  // an update these are the buckets whose words or places of values differ, and the whole table
+  // of a layout of GradA.
+  Bytes pattern_change_bytes() const;
+
   // Returns the distance that a pass moves buckets, which is the farthest of any group.
   partitioner::Travel travel() const;
 

@@ -36,6 +36,11 @@ std::optional<partitioner::Misfit> TransposedLayout::encode(
   return turned_name(layout_.weights().encode(turned, own));
 }
 
+Bytes TransposedLayout::sent(const PatternBytes& layout) const {
+  const std::int64_t tiles = layout_.grid().buckets() * layout_.problem().size.g;
+  return layout.words + layout.travel + Bytes(tiles * rehome_.table_bytes().value);
+}
+
 void TransposedLayout::take() {
   layout_.weights().take();
   places_.swap(next_places_);

@@ -21,6 +21,15 @@ namespace tessera::runtime::internal {
 sparse::CheckedCsr<float> in_grid(const sparse::CheckedCsr<float>& weights,
                                   const partitioner::TileGrid& grid);
 
+// The bytes of a layout that follow from its patterns, over all tiles.
+struct PatternBytes {
+  Bytes words;   // meta-information of the buckets
+  Bytes values;  // of the buckets, with padding
+  Bytes travel;  // the words that steer propagation
+
+  Bytes all() const { return words + values + travel; }
+};
+
 // The weights of a layer, for each group: as they were given, and as the machine holds them.
 // Invariants:
 //   1. Everything is empty before the first take(). After it, kept_ and buckets_ have one entry for
@@ -66,6 +75,12 @@ class LayerWeights {
   const partitioner::Buckets& buckets(std::int64_t group) const;
   const sparse::CheckedCsr<float>& given(std::int64_t group) const;
 
+  // Returns the bytes that this layout keeps on the machine for its patterns, and those that the
+  // last change of a pattern rewrote there. A bucket's words are rewritten if one of them differs,
+  // and its values if its slots hold other blocks.
+  PatternBytes pattern_bytes() const;
+  const PatternBytes& pattern_change_bytes() const { return change_bytes_; }
+
   // Returns, for each value of the given pattern, its position in the value buckets
   // [buckets][values_per_bucket].
   std::vector<std::int64_t> bucket_positions(std::int64_t group) const;
@@ -80,6 +95,7 @@ class LayerWeights {
 
  private:
   void check_weights(const sparse::Csr<float>& weights) const;
+  PatternBytes bytes_of_update(std::size_t group) const;
   void check_group(std::int64_t group) const;
   const sparse::CheckedCsr<float>& pattern(std::int64_t group) const;
   std::optional<partitioner::Misfit> named(std::optional<partitioner::Misfit> misfit,
@@ -112,6 +128,7 @@ class LayerWeights {
   std::vector<float> in_pattern_;  // scratch of to_given: values of in_grid
   // BucketImage::travel_words of the current weights, and of those that were encoded last.
   std::vector<std::uint32_t> travel_words_, next_travel_words_;
+  PatternBytes change_bytes_, next_change_bytes_;  // of the last change, and of encode_update()
 };
 
 }  // namespace tessera::runtime::internal

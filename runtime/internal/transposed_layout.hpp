@@ -42,6 +42,12 @@ class TransposedLayout {
   // Takes values in the order of the pattern of R. Allocates nothing from the second call on.
   void set_values(std::span<const float> values, std::int64_t group);
 
+  // Returns the bytes that must be sent for its patterns, and those that the last change sent:
+  // words and the tables by which values move here. The values themselves come from the first
+  // layout.
+  Bytes pattern_bytes() const { return sent(layout_.weights().pattern_bytes()); }
+  Bytes pattern_change_bytes() const { return sent(layout_.weights().pattern_change_bytes()); }
+
   // GradA of FullyConnected. `first` has the weights of the forward layout, from which the values
   // come; the steps that move them run before those of the pass.
   template <class T>
@@ -55,6 +61,8 @@ class TransposedLayout {
               device::Ledger& ledger);
 
  private:
+  Bytes sent(const PatternBytes& layout) const;
+
   // Makes the tables by which values move between the layouts, if a pattern has changed.
   void make_tables(const LayerWeights& first);
   bool bring_values(const LayerWeights& first, const RunOptions& options);

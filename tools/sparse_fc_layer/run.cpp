@@ -122,6 +122,7 @@ void build_and_run(const Arguments& a, const Weights& weights, LayerRun& run,
   if (misfit) throw_misfit(*misfit, report, options, weights.matrix);
   report.spill = layer.buckets().stats;
   report.travel = layer.buckets().travel;
+  report.pattern_bytes = layer.pattern_bytes();
   if (wants_page(a)) run.page.tiles = tiles_json(layer.buckets());
   if (a.stop != StopAfter::Plan) report.high_water = layer.high_water();
   if (a.stop >= StopAfter::Passes) run_passes(layer, weights, a, run, progress);

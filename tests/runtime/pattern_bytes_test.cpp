@@ -1,0 +1,99 @@
+// FullyConnected::pattern_bytes and pattern_change_bytes beside copies of the buckets.
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "tessera/tests/runtime/layer_case.hpp"
+#include "tessera/tests/runtime/two_layouts.hpp"
+
+namespace tessera::runtime {
+namespace {
+
+LayerCase small_case() {
+  LayerCase c;
+  c.weights = random_weights(60, 80, {1, 1}, 0.2, 3);
+  c.partition = {1, 3, 4, 1};
+  c.room = 2;
+  return c;
+}
+
+std::int64_t travel_bytes(const FullyConnected& layer) {
+  return 4 * (3 + layer.travel().x_end());  // three words, and one for each distance along x
+}
+
+// Bytes of one bucket: of its words, and of its values.
+std::int64_t word_bytes(const partitioner::TileGrid& grid) {
+  return (grid.meta_words + grid.grad_a_words) * grid.word_bits / 8;
+}
+std::int64_t value_bytes(const partitioner::TileGrid& grid) {
+  return grid.blocks * grid.block.area() * bytes_of(grid.data_type);
+}
+
+TEST(PatternBytes, CountWordsAndValuesOfEveryBucketAndTheTravelWords) {
+  for (const bool separate : {false, true}) {
+    LayerCase c = small_case();
+    c.separate_grad_a = separate;
+    const auto executor = make_executor(1);
+    FullyConnected layer(c.problem(), c.plan(), c.machine(), device::ExchangeMode::Share,
+                         *executor);
+    EXPECT_EQ(layer.pattern_bytes(), Bytes()) << "no pattern is set";
+    ASSERT_FALSE(layer.set_weights(c.weights));
+    const partitioner::TileGrid& grid = layer.buckets().grid;
+    EXPECT_EQ(layer.pattern_bytes().value,
+              grid.buckets() * (word_bytes(grid) + value_bytes(grid)) + travel_bytes(layer));
+    EXPECT_EQ(layer.pattern_change_bytes(), layer.pattern_bytes());
+  }
+}
+
+TEST(PatternBytes, OfAnUpdateAreThoseOfTheBucketsThatDiffer) {
+  const LayerCase c = small_case();
+  const auto executor = make_executor(1);
+  FullyConnected layer(c.problem(), c.plan(), c.machine(), device::ExchangeMode::Share, *executor);
+  ASSERT_FALSE(layer.set_weights(c.weights));
+  const partitioner::Buckets before = layer.buckets();
+  const auto span = layer.encoded_values<float>();
+  const std::vector<float> values(span.begin(), span.end());
+  const sparse::BlockAt first{0, c.weights.col[0]};
+  ASSERT_FALSE(layer.update_weights({.removed = {first}}));
+  const partitioner::Buckets& after = layer.buckets();
+  const auto now = layer.encoded_values<float>();
+  std::int64_t bytes = 0;
+  const auto a_bucket = std::size_t(before.values_per_bucket());
+  for (std::int64_t b = 0; b < before.grid.buckets(); ++b) {
+    const auto at = std::size_t(b) * a_bucket;
+    if (std::memcmp(before.meta_words(b), after.meta_words(b),
+                    std::size_t(word_bytes(before.grid))) != 0)
+      bytes += word_bytes(before.grid);
+    if (!std::equal(values.begin() + std::ptrdiff_t(at),
+                    values.begin() + std::ptrdiff_t(at + a_bucket), now.begin() + long(at)))
+      bytes += value_bytes(before.grid);
+  }
+  EXPECT_EQ(layer.pattern_change_bytes().value, bytes);
+  EXPECT_GT(bytes, 0);
+  EXPECT_LT(3 * bytes, layer.pattern_bytes().value) << "one bucket of twelve changes";
+}
+
+TEST(PatternBytes, IncludeTheWordsAndTablesOfALayoutOfGradA) {
+  const LayerCase c = small_case();
+  Problem problem = c.problem();
+  const auto executor = make_executor(1);
+  const TwoLayouts two = two_layouts(problem, true, 8);
+  FullyConnected layer(problem, two.plan, two.machine, device::ExchangeMode::Share, *executor);
+  ASSERT_FALSE(layer.set_weights(c.weights));
+  const auto bytes = [&](const planner::Plan& plan, const Problem& of, bool moves_values) {
+    const partitioner::TileGrid grid = tile_grid(of, plan, two.machine);
+    const std::int64_t values = grid.blocks * grid.block.area();
+    return grid.buckets() * (word_bytes(grid) + (moves_values ? 4 * values : value_bytes(grid)));
+  };
+  const auto [forward, transposed] =
+      planner::two_problems(problem, two.plan.runs_transposed(Pass::GradW));
+  const std::int64_t words = layer.pattern_bytes().value -
+                             bytes(two.plan, forward, /*moves_values=*/false) -
+                             bytes(two.plan.backward.front(), transposed, /*moves_values=*/true);
+  EXPECT_GE(words, 2 * 16) << "travel words of both layouts";
+  EXPECT_LT(words, 2 * 200);
+}
+
+}  // namespace
+}  // namespace tessera::runtime
