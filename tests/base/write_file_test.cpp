@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/file.hpp"
 #include "tessera/base/internal/unfinished_files.hpp"
+#include "tessera/tests/support/limited_files.hpp"
 #include "tessera/tests/support/temporary_folder.hpp"
 
 namespace tessera {
@@ -106,22 +106,7 @@ TEST(WriteFile, WritesToADeviceWithoutReplacingIt) {
 TEST(WriteFile, KeepsTheOldFileIfTheDiskIsFull) {
   const test::TemporaryFolder folder;
   const std::string path = folder.write("figures", "old");
-  const pid_t child = ::fork();
-  if (child == 0) {
-    std::signal(SIGXFSZ, SIG_IGN);
-    const rlimit limit{1000, 1000};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-    try {
-      write_file(path, std::string(5000, 'x'));
-    } catch (const CannotWrite&) {
-      ::_exit(42);
-    }
-    ::_exit(0);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  ASSERT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 42);
+  EXPECT_TRUE(test::cannot_write_beyond(1000, [&] { write_file(path, std::string(5000, 'x')); }));
   EXPECT_EQ(read_file(path), "old");
   EXPECT_EQ(files_in(folder), 1);
 }

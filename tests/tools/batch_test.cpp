@@ -92,6 +92,13 @@ TEST_F(BenchCommand, GoesOnWhereItStoppedAfterACutOffLineToo) {
   EXPECT_EQ(tessera({"bench", "--batch", batch, "--output", output}).exit, 3);
 }
 
+TEST_F(BenchCommand, EndsWithAnErrorIfAResultCannotBeStored) {
+  const std::string batch = write("batch", kLayer + "\n");
+  const Outcome outcome = tessera({"bench", "--batch", batch, "--output", "/dev/full"});
+  EXPECT_EQ(outcome.exit, 6);
+  EXPECT_THAT(outcome.err, HasSubstr("/dev/full: cannot be written: No space left on device"));
+}
+
 TEST_F(BenchCommand, OptionsOnALineWithBatchOrResetHoldUntilTheNextReset) {
   write("shapes",
         "--input-size=8 --output-size=8\n--input-size=16 --output-size=8 --density 0.9\n");

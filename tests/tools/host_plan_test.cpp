@@ -57,6 +57,16 @@ TEST(HostRates, AreTheDefaultUntilCalibratedAndThenThisComputersOwn) {
     EXPECT_THAT(after.out, HasSubstr(way));
 }
 
+// A folder that cannot be written is wrong usage before the measurement, and a failure after it.
+TEST(HostRates, AreNotMeasuredIfTheyCannotBeStored) {
+  const TemporaryFolder folder;
+  folder.write("tessera", "a file, no folder");
+  const Outcome outcome = with_cache(folder, "machine calibrate");
+  EXPECT_EQ(outcome.exit, 2) << outcome.err;
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err, HasSubstr(folder / "tessera"));
+}
+
 TEST(HostPlan, TakesGroupsAndFilesAndRefusesPlansOfTiles) {
   const TemporaryFolder folder;
   io::write_mtx_file(folder / "w.mtx", sparse::random_pattern(64, 48, {1, 1}, 0.25, 3));

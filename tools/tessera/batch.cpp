@@ -6,14 +6,13 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <utility>
 
+#include "tessera/base/append_file.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/pass.hpp"
-#include "tessera/base/write_file.hpp"
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/command_line.hpp"
 #include "tessera/tools/sparse_fc_layer/host_run.hpp"
@@ -251,7 +250,7 @@ std::string to_text(const BatchResult& result, std::int64_t number, const std::s
 }
 
 BatchResults::BatchResults(std::string path) : path_(std::move(path)) {
-  if (path_.empty() || !std::filesystem::exists(path_)) return;
+  if (!std::filesystem::is_regular_file(path_)) return;  // a new file, a device or no file
   const std::string text = load_text(path_);
   needs_line_end_ = !text.empty() && text.back() != '\n';
   std::istringstream lines(text);
@@ -282,20 +281,17 @@ std::optional<BatchResult> BatchResults::find(const std::string& repro, BatchMod
 
 void BatchResults::add(const std::string& repro, BatchMode mode, const BatchResult& result) {
   if (path_.empty()) return;
-  std::ofstream file(path_, std::ios::app);
-  if (std::exchange(needs_line_end_, false)) file << '\n';
-  file << Json{{"repro", repro},
-               {"mode", name_of(mode)},
-               {"status", name_of(result.status)},
-               {"cycles", result.cycles},
-               {"planned_cycles", result.planned_cycles},
-               {"milliseconds", result.milliseconds},
-               {"message", result.message},
-               {"limit_milliseconds", result.limit_milliseconds}}
-              .dump(-1, ' ', false, Json::error_handler_t::replace)
-       << '\n'
-       << std::flush;
-  if (!file) throw CannotWrite(path_ + ": results could not be written");
+  const std::string line = Json{{"repro", repro},
+                                {"mode", name_of(mode)},
+                                {"status", name_of(result.status)},
+                                {"cycles", result.cycles},
+                                {"planned_cycles", result.planned_cycles},
+                                {"milliseconds", result.milliseconds},
+                                {"message", result.message},
+                                {"limit_milliseconds", result.limit_milliseconds}}
+                               .dump(-1, ' ', false, Json::error_handler_t::replace);
+  append_file(path_, (needs_line_end_ ? "\n" : "") + line + "\n");
+  needs_line_end_ = false;
 }
 
 std::int64_t BatchSummary::all() const {

@@ -7,6 +7,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/pass.hpp"
+#include "tessera/base/write_file.hpp"
 #include "tessera/device/machine.hpp"
 #include "tessera/host/cpu.hpp"
 #include "tessera/host/rates.hpp"
@@ -40,12 +41,20 @@ std::string host_json() {
   return json.dump(2);
 }
 
-std::string calibrate() {
-  const host::HostRates rates = host::measure_host_rates();
+// Returns the path for the rates, which is checked before seconds are spent on measuring them.
+std::filesystem::path checked_rates_path() {
   const std::filesystem::path path = host_rates_path();
   if (path.empty())
     throw Error(ErrorCode::InvalidArgument,
                 "there is no folder to store the rates in; set XDG_CACHE_HOME or HOME");
+  check_folder_writable(path.parent_path().string());
+  if (std::filesystem::exists(path.parent_path())) check_writable(path.string());
+  return path;
+}
+
+std::string calibrate() {
+  const std::filesystem::path path = checked_rates_path();
+  const host::HostRates rates = host::measure_host_rates();
   write_folder(path.parent_path().string(), {{path.filename().string(), to_json(rates)}});
   std::string text = fmt::format(
       "computer      {}\npeak          {:.1f} float GFLOP/s a thread\n"
