@@ -32,4 +32,23 @@ Range resolve(const MatrixSelector& selector, std::int64_t length, std::int64_t 
   return {begin, end};
 }
 
+std::vector<std::int64_t> resolve(const Specified& list, std::int64_t length,
+                                  std::int64_t dimension) {
+  if (list.at.empty())
+    throw Error(
+        ErrorCode::InvalidArgument,
+        fmt::format("no index was specified for dimension {}; give at least one", dimension));
+  std::vector<std::int64_t> indices;
+  for (const std::int64_t at : list.at) indices.push_back(resolve_index(at, length, dimension));
+  return indices;
+}
+
+MatrixSelector contiguous(const Selector& selector) {
+  if (const auto* point = std::get_if<Point>(&selector)) return *point;
+  if (const auto* part = std::get_if<Interval>(&selector)) return *part;
+  const auto* list = std::get_if<Specified>(&selector);
+  if (list != nullptr && list->at.size() == 1) return Point{list->at.front()};
+  return All{};
+}
+
 }  // namespace tessera::arrays

@@ -50,6 +50,15 @@ using MatrixSelector = std::variant<All, Point, Interval>;
 // is the number of the dimension in the message.
 Range resolve(const MatrixSelector& selector, std::int64_t length, std::int64_t dimension);
 
+// Returns the listed indices in their order; none is negative. Throws Error{InvalidArgument} if the
+// list is empty or an index is outside the dimension.
+std::vector<std::int64_t> resolve(const Specified& list, std::int64_t length,
+                                  std::int64_t dimension);
+
+// Returns the selector of the consecutive indices that a selector takes: a list of one index is a
+// Point, and All stands for longer lists and new axes, which take no consecutive indices.
+MatrixSelector contiguous(const Selector& selector);
+
 // Returns `index`, or index + length if it is negative. Throws Error{InvalidArgument} if the result
 // is outside the dimension.
 std::int64_t resolve_index(std::int64_t index, std::int64_t length, std::int64_t dimension);

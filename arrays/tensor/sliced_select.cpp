@@ -16,24 +16,11 @@ struct Move {
   std::int64_t from, to;
 };
 
-MatrixSelector contiguous(const Selector& selector) {
-  if (const auto* point = std::get_if<Point>(&selector)) return *point;
-  if (const auto* part = std::get_if<Interval>(&selector)) return *part;
-  return All{};
-}
-
 // Returns the indices that a selector takes of a dimension; none is negative.
 std::vector<std::int64_t> taken(const Selector& selector, std::int64_t length,
                                 std::int64_t dimension) {
-  if (const auto* list = std::get_if<Specified>(&selector)) {
-    if (list->at.empty())
-      throw Error(
-          ErrorCode::InvalidArgument,
-          fmt::format("no index was specified for dimension {}; give at least one", dimension));
-    std::vector<std::int64_t> indices;
-    for (const std::int64_t at : list->at) indices.push_back(resolve_index(at, length, dimension));
-    return indices;
-  }
+  if (const auto* list = std::get_if<Specified>(&selector))
+    return resolve(*list, length, dimension);
   const Range range = resolve(contiguous(selector), length, dimension);
   std::vector<std::int64_t> indices(std::size_t(range.size()));
   std::iota(indices.begin(), indices.end(), range.begin);

@@ -23,23 +23,10 @@ struct Pick {
   bool dropped = false;
 };
 
-bool is_point(const Selector& selector) {
-  const auto* list = std::get_if<Specified>(&selector);
-  return std::holds_alternative<Point>(selector) || (list != nullptr && list->at.size() == 1);
-}
-
+// Returns the consecutive indices that a selector takes, and checks those that are listed.
 Range resolve_selector(const Selector& selector, std::int64_t length, std::int64_t dimension) {
-  if (const auto* point = std::get_if<Point>(&selector)) return resolve(*point, length, dimension);
-  if (const auto* part = std::get_if<Interval>(&selector)) return resolve(*part, length, dimension);
-  if (const auto* list = std::get_if<Specified>(&selector)) {
-    if (list->at.empty())
-      throw Error(
-          ErrorCode::InvalidArgument,
-          fmt::format("no index was specified for dimension {}; give at least one", dimension));
-    for (const std::int64_t at : list->at) resolve_index(at, length, dimension);
-    if (list->at.size() == 1) return resolve(Point{list->at.front()}, length, dimension);
-  }
-  return {0, length};
+  if (const auto* list = std::get_if<Specified>(&selector)) resolve(*list, length, dimension);
+  return resolve(contiguous(selector), length, dimension);
 }
 
 std::vector<Pick> picks_of(const std::vector<ViewAxis>& axes,
@@ -60,7 +47,7 @@ std::vector<Pick> picks_of(const std::vector<ViewAxis>& axes,
     const Range seen = resolve_selector(selectors[s], axis.length, static_cast<std::int64_t>(next));
     axis.offset += seen.begin;
     axis.length = seen.size();
-    picks.push_back({axis, s, is_point(selectors[s])});
+    picks.push_back({axis, s, std::holds_alternative<Point>(contiguous(selectors[s]))});
     ++next;
   }
   for (; next < axes.size(); ++next) picks.push_back({axes[next], selectors.size(), false});
