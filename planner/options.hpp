@@ -49,9 +49,10 @@ struct Options {
   // then copies the operands instead; the modelled machine has no such copies.)
   bool enable_structured_rearrangements = true;
 
-  // The tiles that hold the dense operands before a pass and its result after it. AtHome is for
-  // layers whose neighbours use the same slices; EvenSpread is what PopSparse's tensors do.
-  Placement operand_placement = Placement::AtHome;
+  // The tiles that hold the dense operands before a pass and its result after it. EvenSpread is
+  // where the tensors of a program are that calls a single layer, and what the model is validated
+  // with. AtHome is for a layer whose neighbours use the same slices.
+  Placement operand_placement = Placement::EvenSpread;
 
   // For tests of the partitioner: every block is placed in another bucket than its home.
   bool partitioner_force_bucket_spills = false;

@@ -64,6 +64,7 @@ std::string methods_text(const Plan& plan) {
 
 std::string to_string(const Plan& plan) {
   std::string text = methods_text(plan) + layout_text(plan);
+  text += fmt::format("operands   {}\n", to_string(plan.operand_placement));
   for (const Plan& other : plan.backward)
     text += "GradA's own layout, x and y exchanged\n" + layout_text(other);
   text += fmt::format("cost       {} cycles, {} bytes temporary, {} bytes resident per tile\n",

@@ -18,6 +18,18 @@ namespace {
 using internal::binary_size, internal::block_name, internal::grouped, internal::write_parts;
 using Out = internal::TextOut;
 
+std::string_view description_of(Placement placement) {
+  switch (placement) {
+    case Placement::EvenSpread:
+      return "spread evenly over all tiles before and after each pass";
+    case Placement::AsLeft:
+      return "spread evenly over all tiles, for GradW as the other passes left them";
+    case Placement::AtHome:
+      return "in the slices of the plan before and after each pass";
+  }
+  return {};
+}
+
 void write_machine(const LayerReport& report, Out out) {
   const device::Machine& m = report.machine;
   fmt::format_to(out, "machine   {}: {} tiles of {}, {:.3f} GHz\n", m.name, grouped(m.tiles),
@@ -77,6 +89,8 @@ void write_plan(const LayerReport& report, Out out) {
                                  binary_size(report.machine.tile_memory)));
   write_parts("", memory, out);
   write_backward(report, out);
+  fmt::format_to(out, "operands  {} ({})\n", description_of(plan.operand_placement),
+                 to_string(plan.operand_placement));
 }
 
 // Returns the number of steps that spilled blocks need, with the known lower bound.

@@ -29,7 +29,9 @@ LayerReport small_report() {
   LayerReport report{.source = "a test",
                      .problem = {.size = {1, 8, 12, 4}, .density = 0.25},
                      .machine = machine_of(4)};
-  report.plan = planner::plan_or_throw(report.problem, report.machine);
+  planner::Options options;
+  options.operand_placement = Placement::AtHome;  // the ledger below has no steps that arrange
+  report.plan = planner::plan_or_throw(report.problem, report.machine, options);
   report.spill = {.blocks = 24, .moved_blocks = 6, .records = 5};
   PassReport pass{Pass::Fwd, {}, verify::Verdict{.compared = 32, .worst = 0.5}};
   pass.ledger.steps = {{Phase::PreArrange, device::StepKind::Exchange, Cycles(1234), Cycles(600),

@@ -142,14 +142,17 @@ bool is_element_kernel(const PhaseCycles& p) {
   return p.element && p.phase == Phase::Distribute && p.pass != Pass::GradW;
 }
 
-// A phase may also differ by 2 % of its layer's pass, because small phases consist of few blocks.
+// A phase may also differ by a share of its layer's pass, because small phases consist of few
+// blocks. Values go to their new homes block by block, and one block may be a fifth of that phase.
+double small_share(Phase phase) { return phase == Phase::RehomeValues ? 0.06 : 0.02; }
+
 TEST(PlannedCycles, OfEveryPhaseAreWithinTenPercentButForOneInAHundredWithinTwelve) {
   std::map<std::pair<int, Pass>, double> passes;
   for (const PhaseCycles& p : all_phases()) passes[{p.layer, p.pass}] += p.counted;
   double beyond_ten = 0;
   for (const PhaseCycles& p : all_phases()) {
     if (is_element_kernel(p)) continue;
-    const double small = 0.02 * passes[{p.layer, p.pass}];
+    const double small = small_share(p.phase) * passes[{p.layer, p.pass}];
     EXPECT_NEAR(p.planned, p.counted, std::max(0.12 * p.counted, small))
         << "layer " << p.layer << ", " << to_string(p.pass) << ", " << to_string(p.phase);
     beyond_ten += std::abs(p.planned - p.counted) > std::max(0.1 * p.counted, small);

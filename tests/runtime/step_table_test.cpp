@@ -25,6 +25,8 @@ planner::Options random_options(Random& random) {
   planner::Options options;
   options.per_pass_plans = false;
   options.bucket_confidence = 0.9999;
+  options.operand_placement = std::array{Placement::EvenSpread, Placement::AsLeft,
+                                         Placement::AtHome}[std::size_t(random.below(3))];
   if (random.below(2) == 0) return options;
   options.constraints.x = 1 + random.below(2);
   options.constraints.y = 1 + random.below(2);
@@ -61,7 +63,10 @@ PassForm form_of(const Layer& layer, Pass pass) {
   PassForm form{.pass = pass, .parts = plan.partition};
   if (pass == Pass::GradA) std::swap(form.parts.x, form.parts.y);
   form.transposes = pass == Pass::GradA && plan.block.rows > 1 && plan.block.cols > 1;
-  form.fetches = form.parts.x > 1 || (pass == Pass::GradW ? form.parts.y : form.parts.z) > 1;
+  form.arranges_operands = spreads_operands(plan.operand_placement, pass);
+  form.arranges_result = spreads_result(plan.operand_placement, pass);
+  form.fetches = form.arranges_operands || form.parts.x > 1 ||
+                 (pass == Pass::GradW ? form.parts.y : form.parts.z) > 1;
   form.rearranges = pass == Pass::GradW && plan.grad_w == planner::Method::BlockGradWAmp;
   form.buckets_travel = pass == Pass::GradW && plan.grad_w_exchange_buckets;
   form.casts = layer.problem.partials_type != layer.problem.data_type;
