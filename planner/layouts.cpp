@@ -5,6 +5,7 @@
 
 #include "tessera/base/int_math.hpp"
 #include "tessera/base/pass.hpp"
+#include "tessera/base/rehome_steps.hpp"
 
 namespace tessera::planner {
 
@@ -178,12 +179,16 @@ std::int64_t partial_sums(const Plan& plan, Pass pass) {
 RehomeCost rehome_cost(const Plan& from, const Plan& to, const Problem& problem,
                        const device::Machine& machine) {
   constexpr std::int64_t kWordBytes = 4, kPassing = 2;  // buckets that pass a tile at a time
+  Cycles waiting;  // the planned pattern spills nothing, so no bucket passes
+  for_each_rehome_step(/*passes=*/false, [&](const PassStep& step) {
+    waiting += step.times * (step.kind == StepKind::Exchange ? machine.sync : machine.launch);
+  });
   const std::int64_t senders = rehome_senders(from, to, problem);
   const std::int64_t bucket = from.nonzeros_per_bucket * bytes_of(problem.data_type);
   const std::int64_t bytes = senders * bucket;
   return {
       gather_cycles(from, to, problem, machine) + unpack_cycles(to.nonzeros_per_bucket, machine),
-      machine.sync + machine.launch, Bytes(std::max(bytes, kPassing * bucket)),
+      waiting, Bytes(std::max(bytes, kPassing * bucket)),
       Bytes(to.nonzeros_per_bucket * kWordBytes)};
 }
 

@@ -96,8 +96,8 @@ void BoundProgram::finish() {
   note_access(program_.nodes, access_);
 }
 
-void BoundProgram::check_steps(const PassForm& form) const {
-  TESSERA_ASSERT(step_order(program_) == step_order(form));
+void BoundProgram::check_steps(const StepOrder& order) const {
+  TESSERA_ASSERT(step_order(program_) == order);
 }
 
 device::SlotSpec BoundProgram::slot(BufferId buffer, TileId tile, std::int64_t rows,

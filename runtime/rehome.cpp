@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/rehome_steps.hpp"
 #include "tessera/planner/layouts.hpp"
 #include "tessera/runtime/internal/bound_program.hpp"
 #include "tessera/runtime/internal/home_buckets.hpp"
@@ -67,6 +68,7 @@ struct RehomePass::State {
         result(std::size_t(s.groups * s.to.buckets() * to_bytes())),
         zeros(std::size_t(from_bytes())) {
     declare();
+    bound.check_steps(rehome_step_order(passes()));
     bound.finish();
     add_slots();
     bound.seal(engine);
@@ -332,7 +334,8 @@ bool RehomePass::run(const std::byte* from, const RunOptions& options, device::L
 const std::byte* RehomePass::values() const { return state_->result.data(); }
 const device::Damage& RehomePass::damage() const { return state_->bound.damage(); }
 std::int64_t RehomePass::steps() const {
-  std::int64_t steps = 2;
+  std::int64_t steps = 0;
+  for_each_rehome_step(state_->passes(), [&](const PassStep& step) { steps += step.times; });
   for (const PassingMove& move : state_->tables.moves()) steps += 1 + move.wanted;
   return steps;
 }

@@ -53,7 +53,8 @@ class BoundProgram {
 
   void finish();
   // Error{Internal} unless the nodes are the steps of the table, in its order.
-  void check_steps(const PassForm& form) const;
+  void check_steps(const PassForm& form) const { check_steps(step_order(form)); }
+  void check_steps(const StepOrder& order) const;
   device::SlotSpec slot(BufferId buffer, TileId tile, std::int64_t rows, std::int64_t row_bytes,
                         device::SlotKind kind = device::SlotKind::Landing);
   void seal(device::Engine& engine) const { engine.seal(live_.phases); }
