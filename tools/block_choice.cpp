@@ -20,15 +20,6 @@ struct Candidate {
   std::optional<double> cost;
 };
 
-std::optional<sparse::Csr<double>> pattern_of(LayerArguments& a) {
-  if (a.matrix.empty()) return std::nullopt;
-  sparse::Csr<double> ones = load_weights(a.matrix).matrix;
-  std::ranges::fill(ones.values, 1.0);
-  a.output_size = ones.rows;
-  a.input_size = ones.cols;
-  return ones;
-}
-
 std::vector<Candidate> planned(const LayerArguments& a, const planner::Options& base,
                                const std::optional<sparse::Csr<double>>& ones) {
   BlockStudy study(a, base);
@@ -71,7 +62,7 @@ std::string words_of(const Candidate& candidate, bool is_host) {
 std::string choose_block(LayerArguments& a, const planner::Options& base) {
   if (!a.chooses_block) return {};
   LayerArguments sized = a;
-  const auto ones = pattern_of(sized);
+  const auto ones = load_pattern(sized);
   std::vector<Candidate> candidates =
       is_host(a) ? forecast(sized, ones) : planned(sized, base, ones);
   std::ranges::sort(candidates, {}, [](const Candidate& c) {

@@ -10,6 +10,15 @@
 
 namespace tessera::tools {
 
+std::optional<sparse::Csr<double>> load_pattern(LayerArguments& a) {
+  if (a.matrix.empty()) return std::nullopt;
+  sparse::Csr<double> ones = load_weights(a.matrix).matrix;
+  std::ranges::fill(ones.values, 1.0);
+  a.output_size = ones.rows;
+  a.input_size = ones.cols;
+  return ones;
+}
+
 std::string BlockPlan::name() const { return fmt::format("{}x{}", block.rows, block.cols); }
 
 BlockStudy::BlockStudy(LayerArguments arguments, const planner::Options& base)

@@ -21,6 +21,11 @@ namespace tessera::tools {
 // The sides of the square blocks that a layer is compared in.
 inline constexpr std::int64_t kBlockSides[] = {1, 4, 8, 16};
 
+// Returns the pattern of --matrix as elements whose values are all 1, so that explicit zeros stay
+// in it, and sets the sizes of the layer. Returns no value if no file is given. Throws the errors
+// of load_weights().
+std::optional<sparse::Csr<double>> load_pattern(LayerArguments& arguments);
+
 // A layer in blocks of one shape, and its plan.
 struct BlockPlan {
   BlockShape block;

@@ -135,6 +135,70 @@ TEST(CrossoverCommand, SparseIsCheaperUpToItAndNoLongerBeyond) {
   EXPECT_GE(cycles(density + 0.001), dense);
 }
 
+TEST(CrossoverCommand, TakesOneBlockAndThePlannersOptions) {
+  const std::vector<std::string> layer{"crossover",          "--input-size=128",
+                                       "--output-size=96",   "--batch-size=16",
+                                       "--single-phase=fwd", "--tiles-per-ipu=16"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), layer.begin(), layer.end());
+    return tessera(more);
+  };
+  const Outcome one = with({"--block-size=4,8"});
+  EXPECT_EQ(one.exit, 0) << one.err;
+  EXPECT_THAT(one.out, HasSubstr("\n4x8 "));
+  EXPECT_THAT(one.out, Not(HasSubstr("\n1x1 ")));
+  EXPECT_EQ(with({R"(--plan-constraints={"useDense": true})"}).exit, 2);
+  EXPECT_EQ(with({"--block-size=auto"}).exit, 2);
+  EXPECT_EQ(with({"--matrix=w.mtx"}).exit, 2) << "the file has the size";
+}
+
+TEST(CrossoverCommand, SaysWhyARowHasNoPlanAndKeepsTheOthers) {
+  const std::vector<std::string> layer{"crossover",          "--input-size=128",
+                                       "--output-size=96",   "--batch-size=16",
+                                       "--single-phase=fwd", "--tiles-per-ipu=16"};
+  auto words = layer;
+  words.push_back("--partials-type=half");
+  const Outcome halves = tessera(words);
+  EXPECT_EQ(halves.exit, 0) << halves.err;
+  EXPECT_THAT(halves.out, testing::ContainsRegex("1x1 +0.000 +-\n  partials type is half"));
+  EXPECT_THAT(halves.out, testing::ContainsRegex("4x4 +0.[0-9]+ +"));
+  words = layer;
+  words.push_back(R"(--matmul-options={"availableMemoryProportion": 0.00001})");
+  const Outcome nothing = tessera(words);
+  EXPECT_EQ(nothing.exit, 4);
+  EXPECT_THAT(nothing.out, HasSubstr("dense: no plan"));
+  EXPECT_THAT(nothing.out, HasSubstr("  no plan for g1 x96 y128"));
+}
+
+TEST(CrossoverCommand, ComparesThePatternOfAFile) {
+  const TemporaryFolder folder;
+  io::write_smtx_file(folder / "w.smtx", sparse::random_pattern(96, 64, {1, 1}, 0.1, 3));
+  const std::vector<std::string> words{folder / "w.smtx", "--batch-size=16", "--single-phase=fwd",
+                                       "--tiles-per-ipu=16"};
+  std::vector<std::string> inspect{"inspect"}, crossover{"crossover", "--json", "--matrix"};
+  inspect.insert(inspect.end(), words.begin(), words.end());
+  crossover.insert(crossover.end(), words.begin(), words.end());
+  const std::string inspected = tessera(inspect).out;
+  const Outcome outcome = tessera(crossover);
+  ASSERT_EQ(outcome.exit, 0) << outcome.err;
+  const auto study = nlohmann::json::parse(outcome.out);
+  ASSERT_EQ(study["blocks"].size(), 4u);
+  for (const auto& block : study["blocks"])
+    EXPECT_THAT(inspected,
+                testing::ContainsRegex("\n" + block["block"].get<std::string>() + " .* " +
+                                       block["pattern"]["cycles"].dump() + " +[0-9]+\n"));
+}
+
+TEST(Commands, AnUnknownOneGetsTheNearestNameAndTheList) {
+  const Outcome wrong = tessera({"pln"});
+  EXPECT_EQ(wrong.exit, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("there is no command \"pln\"\nhint: did you mean plan?\n"));
+  EXPECT_THAT(wrong.err, HasSubstr("commands: plan, run, bench, "));
+  const Outcome far = tessera({"xyzzyx"});
+  EXPECT_THAT(far.err, Not(HasSubstr("hint: did")));
+  EXPECT_THAT(far.err, HasSubstr("commands: "));
+}
+
 TEST(MachineCommand, ShowsWhatMachineOptionsRead) {
   const TemporaryFolder folder;
   EXPECT_THAT(tessera({"machine", "list"}).out, HasSubstr("gc200"));

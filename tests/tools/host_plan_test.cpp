@@ -162,6 +162,17 @@ TEST(HostCrossover, MeasuresADensityForEveryBlockAndType) {
   }
 }
 
+TEST(HostCrossover, ComparesAPatternWithTheFastestDenseProductAndNamesIt) {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("w.smtx", "8, 8, 3\n0 1 2 3 3 3 3 3 3\n0 5 7\n");
+  const Outcome outcome = run({TESSERA_TOOL, "crossover", "--machine=host", "--matrix=" + file,
+                               "--block-size=4", "--batch-size=8", "--single-phase=fwd"});
+  EXPECT_EQ(outcome.exit, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, testing::ContainsRegex("dense: .* \\+-.* %.*(half|float), measured"));
+  EXPECT_THAT(outcome.out, HasSubstr("this pattern in 4x4 blocks"));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("\n1x1 ")));
+}
+
 TEST(HostCrossover, RefusesDataOfModelledCycles) {
   const Outcome page = run({TESSERA_TOOL, "crossover", "--machine", "host", "--input-size=96",
                             "--output-size=64", "--json"});

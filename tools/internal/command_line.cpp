@@ -158,18 +158,38 @@ std::size_t distance(const std::string& a, const std::string& b) {
   return row.back();
 }
 
+// Returns the name that is nearest to a word, or no value if none is near.
+std::optional<std::string> nearest_of(const std::vector<std::string>& names,
+                                      const std::string& word) {
+  const auto nearest = std::ranges::min_element(
+      names, {}, [&](const std::string& name) { return distance(name, word); });
+  if (nearest == names.end() || distance(*nearest, word) > 1 + word.size() / 3) return std::nullopt;
+  return *nearest;
+}
+
+// Returns the nearest command, and all commands, for a command line that begins with another word.
+std::string command_hint(const CLI::App& app, const std::vector<std::string>& words) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(command->get_name());
+  if (names.empty() || words.empty() || words[0].starts_with("-")) return {};
+  std::string text = fmt::format("there is no command \"{}\"\n", words[0]);
+  if (const auto nearest = nearest_of(names, words[0]))
+    text += fmt::format("hint: did you mean {}?\n", *nearest);
+  return text + fmt::format("commands: {}\n", fmt::join(names, ", "));
+}
+
 // Returns "hint: ..." for the first unknown option on the command line; empty if there is none.
 std::string hint(const CLI::App& app, const std::vector<std::string>& words) {
   const auto used = app.get_subcommands();
+  if (used.empty())
+    if (std::string text = command_hint(app, words); !text.empty()) return text;
   const std::vector<std::string> names = long_names(used.empty() ? app : *used[0]);
   for (const std::string& word : words) {
     if (word.rfind("--", 0) != 0 || word.size() == 2) continue;
     const std::string name = word.substr(2, word.find('=') - 2);
     if (names.empty() || std::find(names.begin(), names.end(), name) != names.end()) continue;
-    const auto nearest = std::min_element(
-        names.begin(), names.end(),
-        [&](const auto& a, const auto& b) { return distance(a, name) < distance(b, name); });
-    if (distance(*nearest, name) <= 1 + name.size() / 3)
+    if (const auto nearest = nearest_of(names, name))
       return fmt::format("hint: did you mean --{}?\n", *nearest);
   }
   return {};

@@ -12,23 +12,39 @@ namespace tessera::tools::internal {
 struct MedianTimes {
   host::HostTimes times;  // of the run whose time is the median
   std::int64_t runs = 0;  // number of measured runs
+  double spread = 0;      // half the range of the middle half of the runs, divided by the median
 };
 
+// Returns the median and the spread of runs; there is at least one.
+inline MedianTimes median_of(std::vector<host::HostTimes> times) {
+  std::ranges::sort(times, {}, &host::HostTimes::seconds);
+  const std::size_t all = times.size();
+  const double range = times[all - 1 - all / 4].seconds - times[all / 4].seconds;
+  const host::HostTimes& middle = times[all / 2];
+  return {middle, std::ssize(times), middle.seconds > 0 ? range / 2 / middle.seconds : 0};
+}
+
 // Measures run(), which returns HostTimes: one run allocates memory and warms the caches, then 3 to
-// 25 runs are measured, until they have taken at least a tenth of a second together.
+// 25 runs are measured, until they have taken at least a tenth of a second together. If the spread
+// is then above `spread`, up to 75 more runs in a quarter of a second follow.
 template <class Run>
-MedianTimes measure(const Run& run) {
-  constexpr int kFewest = 3, kMost = 25;
-  constexpr double kSeconds = 0.1;
+MedianTimes measure(const Run& run, double spread = 1) {
+  constexpr std::int64_t kFewest = 3, kMost = 25, kMostForSpread = 100;
+  constexpr double kSeconds = 0.1, kSecondsForSpread = 0.35;
   run();
   std::vector<host::HostTimes> times;
-  for (double sum = 0; std::ssize(times) < kFewest || (sum < kSeconds && std::ssize(times) < kMost);
-       sum += times.back().seconds)
+  double sum = 0;
+  const auto add = [&] {
     times.push_back(run());
-  const auto middle = times.begin() + std::ssize(times) / 2;
-  std::nth_element(times.begin(), middle, times.end(),
-                   [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
-  return {*middle, std::ssize(times)};
+    sum += times.back().seconds;
+  };
+  while (std::ssize(times) < kFewest || (sum < kSeconds && std::ssize(times) < kMost)) add();
+  MedianTimes result = median_of(times);
+  while (result.spread > spread && sum < kSecondsForSpread && result.runs < kMostForSpread) {
+    add();
+    result = median_of(times);
+  }
+  return result;
 }
 
 }  // namespace tessera::tools::internal

@@ -23,7 +23,8 @@ function showSweep(study) {
 function showCrossover(study) {
   heading(study, 'Sparse against dense');
   const made = section('crossover', 'The density up to which sparse costs less');
-  made.append(element('p', {}, `The dense layer takes ${number(study.dense_cycles)} cycles.`),
+  const dense = study.dense_cycles;
+  made.append(element('p', {}, dense === null ? 'The dense layer does not fit.' : `The dense layer takes ${number(dense)} cycles.`),
     table('Crossover', ['block', 'sparse wins up to density', 'cycles there'], study.blocks.map((b) => [b.block, b.crossover_density, b.cycles])));
   const points = (b) => b.curve.filter((p) => p.cycles !== null).map((p) => [p.density, p.cycles]);
   const all = study.blocks.flatMap((b) => b.curve.map((p) => p.density));
@@ -33,7 +34,7 @@ function showCrossover(study) {
       grid: {left: 4, right: 20, top: 36, bottom: 8, containLabel: true},
       xAxis: {type: 'log', min: span[0], max: span[1], axisLabel: {formatter: number}}, yAxis: {type: 'value', scale: true, axisLabel: {formatter: brief}, splitNumber: 5},
       series: [...study.blocks.map((b) => ({name: b.block, type: 'line', symbolSize: 5, data: points(b)})),
-        {name: 'dense', type: 'line', symbol: 'none', lineStyle: {type: 'dashed', width: 2}, data: span.map((d) => [d, study.dense_cycles])}]}),
+        {name: 'dense', type: 'line', symbol: 'none', lineStyle: {type: 'dashed', width: 2}, data: dense === null ? [] : span.map((d) => [d, dense])}]}),
     figures: () => ({headings: ['block', 'density', 'cycles'], rows: study.blocks.flatMap((b) => b.curve.map((p) => [b.block, p.density, p.cycles ?? 'no plan']))})});
 }
 
