@@ -217,6 +217,22 @@ TEST(DoctorCommand, SaysWhatThisBuildHas) {
   EXPECT_EQ(outcome.exit, 0);
   EXPECT_THAT(outcome.out,
               testing::ContainsRegex(io::can_read_npz() ? ".npz files +yes" : ".npz files +no"));
+  for (const char* feature : {"instruction set +[A-Z]", "dense products +[a-z]", "threads +[1-9]",
+                              "--html +", "processor +"})
+    EXPECT_THAT(outcome.out, testing::ContainsRegex(feature));
+}
+
+TEST(DoctorCommand, NamesTheRemedyOfAMissingCalibration) {
+  const TemporaryFolder folder;
+  const auto doctor = [&](const std::string& cache) {
+    return run({"/bin/sh", "-c", "XDG_CACHE_HOME=" + cache + " exec \"$0\" doctor", TESSERA_TOOL})
+        .out;
+  };
+  EXPECT_THAT(doctor(folder / "none"),
+              testing::ContainsRegex("calibration +no: .*; run tessera machine calibrate"));
+  std::filesystem::create_directories(folder / "cache/tessera");
+  folder.write("cache/tessera/host_rates.json", "{}");
+  EXPECT_THAT(doctor(folder / "cache"), testing::ContainsRegex("calibration +no: .* is damaged"));
 }
 
 }  // namespace

@@ -4,11 +4,18 @@
 #include <filesystem>
 #include <thread>
 
+#include "tessera/base/error.hpp"
+#include "tessera/base/executor.hpp"
+#include "tessera/codelets/instruction_set.hpp"
 #include "tessera/device/machine.hpp"
+#include "tessera/host/cpu.hpp"
+#include "tessera/host/rates.hpp"
 #include "tessera/io/npz.hpp"
 #include "tessera/planner/plan_json.hpp"
 #include "tessera/report/report_json.hpp"
 #include "tessera/tools/exit_code.hpp"
+#include "tessera/tools/inputs.hpp"
+#include "tessera/tools/internal/manual.hpp"
 #include "tessera/tools/internal/progress.hpp"
 #include "tessera/tools/report_page.hpp"
 #include "tessera/tools/tessera/commands.hpp"
@@ -20,21 +27,59 @@ std::string line(const char* what, const std::string& found) {
   return fmt::format("{:<18}{}\n", what, found);
 }
 
+std::string dense_products() {
+  const std::string kernel = host::dense_kernel_name();
+  if (kernel == "oneDNN") return kernel;
+  return kernel + ": no oneDNN; install libdnnl-dev and build again for faster ones";
+}
+
+std::string loops() {
+  const std::string count = std::to_string(std::thread::hardware_concurrency());
+  if (has_executor(ExecutorKind::Tbb)) return count + ", oneTBB";
+  return count + ", std::jthread: built without libtbb-dev or with TESSERA_TBB=OFF";
+}
+
+// Returns whether forecasts for this computer use rates that were measured on it.
+std::string calibration() {
+  constexpr const char* kRemedy = "run tessera machine calibrate";
+  const std::string path = host_rates_path();
+  if (path.empty()) return "no: set XDG_CACHE_HOME or HOME, then " + std::string(kRemedy);
+  if (!std::filesystem::exists(path))
+    return fmt::format("no: forecasts use default rates; {}", kRemedy);
+  try {
+    const host::HostRates rates = host::host_rates_from_json(load_text(path), path);
+    if (rates.cpu_model == host::host_cpu_model() &&
+        rates.dense_kernel == host::dense_kernel_name())
+      return "yes: " + path;
+    return fmt::format("no: {} is of another processor or dense kernel; {}", path, kRemedy);
+  } catch (const Error&) {
+    return fmt::format("no: {} is damaged or of another version; {}", path, kRemedy);
+  }
+}
+
 int doctor() {
   std::error_code no_folder;
   const std::string folder = std::filesystem::temp_directory_path(no_folder).string();
-  print_results(
+  constexpr std::size_t kFindings = 18;
+  print_text(internal::wrapped(
       line("tessera", TESSERA_VERSION) + line("compiler", __VERSION__) +
-      line("report schema", std::to_string(report::kReportSchemaVersion)) +
-      line("plan schema", std::to_string(planner::kPlanSchemaVersion)) +
-      line("machines", fmt::format("{}", fmt::join(device::machine_names(), ", "))) +
-      line("threads", std::to_string(std::thread::hardware_concurrency())) +
-      line(".npz files", io::can_read_npz() ? "yes" : "no: built without libzip-dev") +
-      line("--html", can_make_pages() ? "yes" : "no: built without npm, or npm had no network") +
-      line("progress bar", internal::stderr_is_terminal()
-                               ? "yes"
-                               : "no: stderr is not a terminal, or TERM is dumb") +
-      line("temporary folder", no_folder ? "none: " + no_folder.message() : folder));
+          line("report schema", std::to_string(report::kReportSchemaVersion)) +
+          line("plan schema", std::to_string(planner::kPlanSchemaVersion)) +
+          line("machines", fmt::format("{}", fmt::join(device::machine_names(), ", "))) +
+          line("processor", host::host_cpu_model()) +
+          line("instruction set", codelets::instruction_set()) + line("threads", loops()) +
+          line("dense products", dense_products()) + line("calibration", calibration()) +
+          line(".npz files", io::can_read_npz()
+                                 ? "yes"
+                                 : "no: built without libzip-dev; install it and build again") +
+          line("--html", can_make_pages() ? "yes"
+                                          : "no: built without npm, or npm had no network; install "
+                                            "npm and configure again") +
+          line("progress bar", internal::stderr_is_terminal()
+                                   ? "yes"
+                                   : "no: stderr is not a terminal, or TERM is dumb") +
+          line("temporary folder", no_folder ? "none: " + no_folder.message() : folder),
+      kFindings, kFindings));
   return kOk;
 }
 

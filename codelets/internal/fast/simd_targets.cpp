@@ -37,3 +37,9 @@ UseSimdTarget::UseSimdTarget(const SimdTarget& target) { choose(target.bit); }
 UseSimdTarget::~UseSimdTarget() { choose(0); }
 
 }  // namespace tessera::codelets::internal
+
+namespace tessera::codelets {
+
+std::string instruction_set() { return internal::simd_target_in_use(); }
+
+}  // namespace tessera::codelets
