@@ -76,11 +76,11 @@ OperandBytes fetch_operands(const GradWView& v, PassEstimate& pass, PassForm& fo
   const Case& c = v.c;
   const Dims share = v.cut.share, all = c.grains, grain = c.candidate.grain;
   const Consecutive row = consecutive(c, v.cut.parts);
-  // If operands travel, GradW orders the tiles differently from Fwd, so no operand is at home.
+  // If operands travel, GradW orders the tiles x y z instead of y z x, so no operand is at home
+  // unless both orders are the same.
   const Dims parts = v.cut.parts;
   const bool spread = operands_spread(c, Pass::GradW);
-  const bool moved = !c.candidate.exchange_buckets &&
-                     parts.x * parts.y * parts.z > std::max({parts.x, parts.y, parts.z});
+  const bool moved = !c.candidate.exchange_buckets && parts.x > 1 && parts.y * parts.z > 1;
   const OperandBytes bytes = {fetched_bytes(c, {.needed = share.x * share.z,
                                                 .all = all.g * all.x * all.z,
                                                 .tiles = v.tiles,

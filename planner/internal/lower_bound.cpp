@@ -86,7 +86,7 @@ std::int64_t least_multiply(const Case& c, Method method, const Least& v) {
   const codelets::MatMulKernel kernel = kernel_of(c, method, c.problem.block);
   const std::int64_t blocks = v.counts.total;
   const std::int64_t pieces = c.parity() ? v.lo.z : std::min(v.lo.z, blocks);
-  const std::int64_t scan = codelets::expected_scan_cycles(method, v.lo.z, pieces, 1).value;
+  const std::int64_t scan = codelets::expected_scan_cycles(method, pieces, pieces, 1).value;
   if (blocks == 0 && !c.parity()) return scan;
   const auto load = codelets::supervisor_load_cycles(kernel, v.grain.z);
   const std::int64_t loads = load(v.counts.rows, blocks).value;

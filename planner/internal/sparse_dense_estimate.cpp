@@ -56,9 +56,10 @@ std::int64_t dealt_rows(const codelets::MatMulKernel& kernel, const PassView& v)
 
 std::int64_t fullest_tile_cycles(const Case& c, const PassView& v) {
   const codelets::MatMulKernel kernel = kernel_of(c, v.method, v.block);
-  // Each of the cell's buckets holds a piece of it, unless there are fewer non-zeros than buckets.
+  // Each of the cell's buckets holds a piece of it, unless there are fewer non-zeros than buckets;
+  // then the others are empty and have no record to pass.
   const std::int64_t pieces = std::min<std::int64_t>(v.parts.z, std::llround(v.load.nonzeros));
-  const std::int64_t scan = codelets::expected_scan_cycles(v.method, v.parts.z, pieces, 1).value;
+  const std::int64_t scan = codelets::expected_scan_cycles(v.method, pieces, pieces, 1).value;
   if (v.load.nonzeros <= 0) return scan;
   const auto load = codelets::supervisor_load_cycles(kernel, v.grain.z);
   return scan + cycles_at(load, v.load) +
@@ -138,6 +139,26 @@ void multiply(const Case& c, const PassView& v, Held& held, PassEstimate& pass) 
            held.turned + 2 * v.bucket_bytes + held.dense + held.sums);
 }
 
+// Returns the cycles of the slowest reduction. Shares that are rounded up leave a smaller last one,
+// whose remainder of a loop may cost more than the whole turns of the others; so may the shares of
+// the last part along x.
+std::int64_t slowest_reduction(const Case& c, const PassView& v) {
+  const DataType from = c.problem.partials_type, to = c.problem.data_type;
+  const auto cycles = [&](std::int64_t n) {
+    return codelets::reduce_cycles(n, v.parts.y, from, to, c.machine.workers).value;
+  };
+  std::int64_t slowest = 0;
+  const std::int64_t last_rows = v.grains.x - (v.parts.x - 1) * v.share.x;
+  for (const std::int64_t rows : {v.share.x, last_rows}) {
+    const std::int64_t sums = rows * v.share.z * v.grain.x * v.grain.z;
+    const std::int64_t own = ceil_div(sums, v.parts.y);
+    slowest = std::max(slowest, cycles(own));
+    if (c.parity()) return slowest;  // PopLibs prices the largest share
+    if (sums % own != 0) slowest = std::max(slowest, cycles(sums % own));
+  }
+  return slowest;
+}
+
 void reduce(const Case& c, const PassView& v, const Held& held, PassEstimate& pass) {
   const codelets::ExchangeWidth width{c.machine.exchange_bytes_per_cycle, 1};
   const DataType from = c.problem.partials_type, to = c.problem.data_type;
@@ -152,7 +173,7 @@ void reduce(const Case& c, const PassView& v, const Held& held, PassEstimate& pa
 
   Cycles cycles;
   if (cut)
-    cycles = codelets::reduce_cycles(own, v.parts.y, from, to, c.machine.workers);
+    cycles = Cycles(slowest_reduction(c, v));
   else if (c.types_differ())
     cycles = codelets::cast_cycles(own, from, to, c.machine.workers);
   const bool needed = cut || c.types_differ();
