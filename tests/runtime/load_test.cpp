@@ -56,21 +56,20 @@ TEST(EvenLoad, SavesCountedCyclesWhereItsEstimateSavesSome) {
   int saved = 0, lost = 0;
   Cycles plain_sum, even_sum;
   for (const Dims partition : {Dims{1, 4, 5, 1}, {1, 1, 9, 1}, {1, 3, 3, 2}})
-    for (std::uint64_t seed = 1; seed < 6; ++seed)
-      for (const std::int64_t batch : {4, 256}) {
-        LayerCase c = uneven_case(partition, seed);
-        c.batch = batch;
-        const Load plain = load_of(c, false), even = load_of(c, true);
-        EXPECT_EQ(plain.estimated, Cycles()) << "nothing was to be evened";
-        EXPECT_LE(even.estimated, even.uneven);
-        if (even.estimated == even.uneven) {
-          EXPECT_EQ(even.counted, plain.counted) << c.name();
-        }
-        saved += even.counted < plain.counted;
-        lost += even.counted > plain.counted;
-        plain_sum += plain.counted;
-        even_sum += even.counted;
+    for (std::uint64_t seed = 1; seed < 6; ++seed) {
+      LayerCase c = uneven_case(partition, seed);
+      c.batch = 256;
+      const Load plain = load_of(c, false), even = load_of(c, true);
+      EXPECT_EQ(plain.estimated, Cycles()) << "nothing was to be evened";
+      EXPECT_LE(even.estimated, even.uneven);
+      if (even.estimated == even.uneven) {
+        EXPECT_EQ(even.counted, plain.counted) << c.name();
       }
+      saved += even.counted < plain.counted;
+      lost += even.counted > plain.counted;
+      plain_sum += plain.counted;
+      even_sum += even.counted;
+    }
   EXPECT_GE(saved, 5);
   EXPECT_EQ(lost, 0);
   EXPECT_LT(even_sum, plain_sum);

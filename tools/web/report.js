@@ -145,7 +145,8 @@ function spills(report) {
   const made = section('spills', 'Buckets, spills and propagation', table('Buckets', ['what', 'figure'], [
     ['records in all buckets', b.records], ['blocks', b.blocks], ['blocks that spilled into another bucket', b.spilled_blocks], ['spilled, %', b.blocks ? 100 * b.spilled_blocks / b.blocks : 0],
     ['partitions that buckets travel', b.travel_partitions], ['steps of travel', b.spill_steps], ['steps that are needed at least', b.spill_steps_at_least],
-    ['values in the fullest bucket', b.fullest_values], ['values it has room for', b.capacity_values], ['words in the fullest bucket', b.fullest_words], ['words it has room for', b.capacity_words]]));
+    ['values in the fullest bucket', b.fullest_values], ['values it has room for', b.capacity_values], ['words in the fullest bucket', b.fullest_words], ['words it has room for', b.capacity_words],
+    ['bytes to send if the pattern changes', b.pattern_bytes]]));
   const ways = report.passes.map((p) => ({pass: p.pass, planned: 0, run: 0, steps: 0, ...p.phases.filter((f) => f.phase === 'propagate').map((f) => ({planned: f.planned_cycles, run: f.compute_cycles + f.exchange_cycles, steps: f.steps}))[0]}));
   if (ways.length) made.append(table('Propagation', ['pass', 'steps of propagation', 'planned, cycles', 'run, cycles'], ways.map((w) => [w.pass, w.steps, w.planned, w.run])));
   if (!report.tiles?.length) return;
