@@ -149,6 +149,15 @@ TEST(HostPlanJson, GoesWhereOutputSays) {
             "");
 }
 
+TEST(HostPlan, EndsInAVerdictThatIsAForecast) {
+  const Outcome outcome = run({TESSERA_TOOL, "plan", "--machine=host", "--input-size=960",
+                               "--output-size=640", "--density=0.01", "--batch-size=64"});
+  EXPECT_EQ(outcome.exit, 0) << outcome.err;
+  EXPECT_THAT(outcome.out,
+              testing::ContainsRegex("\nverdict    1x1 [0-9.]+ ms, [0-9.]+x faster than dense "
+                                     "\\([0-9.]+\\), forecast\n"));
+}
+
 TEST(HostCrossover, MeasuresADensityForEveryBlockAndType) {
   for (const std::string type : {"float", "half", "bfloat16"}) {
     SCOPED_TRACE(type);

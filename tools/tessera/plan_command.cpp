@@ -242,6 +242,22 @@ double blocks_as(const Asked& asked, BlockShape block) {
   return all * (1 - std::pow(1 - p.density, parts));
 }
 
+// Returns whether the fastest sparse form of R is forecast to be faster than the dense one.
+std::string host_verdict(const report::HostPlan& plan) {
+  const report::HostWay *sparse = nullptr, *dense = nullptr;
+  for (const report::HostWay& way : plan.ways) {
+    const report::HostWay*& best = way.is_dense ? dense : sparse;
+    if (best == nullptr || way.seconds() < best->seconds()) best = &way;
+  }
+  if (sparse == nullptr || dense == nullptr) return {};
+  const double ours = sparse->seconds(), theirs = dense->seconds();
+  const bool wins = ours < theirs;
+  return fmt::format("verdict    {}{} {:.4f} ms, {:.1f}x {} dense ({:.4f}), forecast\n",
+                     wins ? "" : "dense wins: ", sparse->name(), ours * 1e3,
+                     wins ? theirs / ours : ours / theirs, wins ? "faster than" : "as long as",
+                     theirs * 1e3);
+}
+
 std::string host_plan_text(const PlanArguments& given) {
   PlanArguments a = given;
   static_cast<LayerArguments&>(a) = with_layer_keys(given);
@@ -251,7 +267,8 @@ std::string host_plan_text(const PlanArguments& given) {
   const report::HostPlan plan =
       host_plan(asked.problem, [&](BlockShape block) { return blocks_as(asked, block); });
   if (a.json) return with_notes(to_json(plan), {.block_choice = choice});
-  return (choice.empty() ? choice : fmt::format("note       {}\n", choice)) + to_text(plan);
+  return (choice.empty() ? choice : fmt::format("note       {}\n", choice)) + to_text(plan) +
+         host_verdict(plan);
 }
 
 std::string plan_text(const PlanArguments& a) {
