@@ -48,6 +48,10 @@ std::vector<PassCycles> pass_cycles(const planner::PlanCost& cost) {
   return cycles;
 }
 
+std::string representation_name(const planner::Plan& plan) {
+  return plan.use_dense ? "R dense in " + internal::block_name(plan.block) : "";
+}
+
 Cycles DenseComparison::dense_cycles(Pass pass) const {
   const planner::PassCost* cost = dense.plan ? dense.plan->cost.find(pass) : nullptr;
   TESSERA_ASSERT(cost != nullptr);

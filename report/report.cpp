@@ -225,8 +225,7 @@ Cycles planned_cycles(const LayerReport& report, Pass pass, Phase phase) {
 
 std::optional<DenseComparison> dense_comparison(const LayerReport& report) {
   if (!report.dense.plan && report.dense.reason.empty()) return std::nullopt;
-  DenseComparison comparison{
-      report.plan.use_dense ? "R dense in " + block_name(report.plan.block) : "", {}, report.dense};
+  DenseComparison comparison{representation_name(report.plan), {}, report.dense};
   for (const PassReport& pass : report.passes)
     comparison.sparse.push_back({pass.pass, pass.ledger.total()});
   if (report.passes.empty()) comparison.sparse = pass_cycles(report.plan.cost);

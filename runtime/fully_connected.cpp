@@ -402,6 +402,10 @@ const partitioner::Buckets& FullyConnected::buckets(std::int64_t group) const {
   return state_->forward_layout.weights().buckets(group);
 }
 
+const partitioner::Buckets& FullyConnected::buckets_of(Pass pass, std::int64_t group) const {
+  return state_->runs(pass).first->weights().buckets(group);
+}
+
 Bytes FullyConnected::pattern_bytes() const {
   if (state_->forward_layout.weights().empty()) return {};
   const Bytes first = state_->forward_layout.weights().pattern_bytes().all();

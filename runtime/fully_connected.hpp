@@ -188,6 +188,10 @@ class FullyConnected {
   // Returns the buckets of a group in the forward layout.
   const partitioner::Buckets& buckets(std::int64_t group = 0) const;
 
+  // Returns the buckets of a group in the layout that runs the pass. In GradA's own layout they are
+  // those of transpose(R).
+  const partitioner::Buckets& buckets_of(Pass pass, std::int64_t group = 0) const;
+
   // Returns the values of a group as the forward buckets hold them: [buckets][values_per_bucket] in
   // the layer's type, in the order of buckets(group).source. If the machine has other blocks or
   // sizes than the problem, they include places that the weights do not store. Valid until weights

@@ -1,6 +1,10 @@
 #include "tessera/tools/report_page.hpp"
 
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/error.hpp"
@@ -49,7 +53,12 @@ std::string page_of(const Json& document) {
 
 bool can_make_pages() { return !internal::chart_library().empty(); }
 
-std::string tiles_json(const partitioner::Buckets& buckets) {
+const std::string& date_of_today() {
+  static const std::string date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
+  return date;
+}
+
+std::string tiles_json(const partitioner::Buckets& buckets, bool is_transposed) {
   const partitioner::TileGrid& grid = buckets.grid;
   const runtime::TileMap map({1, grid.splits.x, grid.splits.y, grid.splits.z},
                              runtime::TileOrder::Yzx);
@@ -61,8 +70,8 @@ std::string tiles_json(const partitioner::Buckets& buckets) {
     const std::int64_t held =
         std::count_if(first, first + grid.blocks, [](std::int32_t block) { return block >= 0; });
     tiles.push_back({{"tile", tile.value},
-                     {"x", cell.x},
-                     {"y", cell.y},
+                     {"x", is_transposed ? cell.y : cell.x},
+                     {"y", is_transposed ? cell.x : cell.y},
                      {"z", cell.z},
                      {"values", held * grid.block.area()},
                      {"fill", double(held) / double(std::max<std::int64_t>(grid.blocks, 1))}});
@@ -74,6 +83,9 @@ std::string report_page(const std::string& report_json, const PageExtras& extras
   Json report = Json::parse(report_json);
   if (!extras.explanation.empty()) report["explanation"] = Json::parse(extras.explanation);
   if (!extras.tiles.empty()) report["tiles"] = Json::parse(extras.tiles);
+  if (!extras.transposed_tiles.empty())
+    report["transposed_tiles"] = Json::parse(extras.transposed_tiles);
+  if (!extras.date.empty()) report["date"] = extras.date;
   return page_of(report);
 }
 

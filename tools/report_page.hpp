@@ -11,13 +11,18 @@ bool can_make_pages();
 
 // The parts of a page besides the report. An empty part is left out.
 struct PageExtras {
-  std::string explanation;  // JSON of planner::to_json(Explanation)
-  std::string tiles;        // JSON list of {tile, x, y, z, values, fill}
+  std::string explanation;       // JSON of planner::to_json(Explanation)
+  std::string tiles;             // JSON list of {tile, x, y, z, values, fill}
+  std::string transposed_tiles;  // the same for GradA's own layout
+  std::string date;              // of the page, for example "2026-11-22"
 };
 
+// Returns the date of today in UTC, the same in every call of a process.
+const std::string& date_of_today();
+
 // Returns, as JSON, the number of values in each tile's bucket and the share of its capacity that
-// they fill.
-std::string tiles_json(const partitioner::Buckets& buckets);
+// they fill. The buckets may be those of transpose(R); x and y are always axes of R.
+std::string tiles_json(const partitioner::Buckets& buckets, bool is_transposed = false);
 
 // Returns a report, the JSON of report::to_json, as one HTML page that needs no other file and no
 // network. It has charts, and under each chart a table of the same figures. Throws

@@ -46,6 +46,20 @@ void expect_right(const TwoLayouts& two, FullyConnected& layer) {
             "ok");
 }
 
+TEST(TwoLayouts, HaveBucketsOfEachPass) {
+  const TwoLayouts two =
+      two_layouts({.size = {1, 64, 96, 11}, .density = 0.2}, /*grad_w_there=*/true, 24);
+  const auto executor = make_executor(ExecutorKind::Threads, 2);
+  FullyConnected layer(two.problem, two.plan, two.machine, device::ExchangeMode::Isolate,
+                       *executor);
+  ASSERT_FALSE(layer.set_weights(sparse::random_pattern(64, 96, {1, 1}, 0.2, 3)));
+  EXPECT_EQ(&layer.buckets_of(Pass::Fwd), &layer.buckets());
+  const Dims own = layer.buckets_of(Pass::GradA).grid.size;
+  EXPECT_EQ(own.x, 96);
+  EXPECT_EQ(own.y, 64);
+  EXPECT_EQ(&layer.buckets_of(Pass::GradW), &layer.buckets_of(Pass::GradA));
+}
+
 TEST(TwoLayouts, GiveRightResultsInAllPasses) {
   const auto executor = make_executor(ExecutorKind::Threads, 2);
   for (const BlockShape block : {BlockShape{1, 1}, BlockShape{4, 4}, BlockShape{8, 4}})

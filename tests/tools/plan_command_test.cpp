@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "tessera/planner/dense_plan.hpp"
 #include "tessera/planner/plan_json.hpp"
 #include "tessera/planner/planner.hpp"
 #include "tessera/tests/support/process.hpp"
@@ -55,10 +56,19 @@ TEST(TesseraPlan, PrintsThePlanOfTheLibrary) {
 }
 
 // PopSparse's cost model leaves out costs that the dense plan has.
-TEST(TesseraPlan, ComparesWithDenseUnlessThePlanIsDenseOrInAnotherCostModel) {
+TEST(TesseraPlan, ComparesWithDenseUnlessThePlanIsInAnotherCostModel) {
   EXPECT_THAT(tessera_plan(small()).out, HasSubstr("dense ("));
-  for (const char* other : {"--cost-model=popsparse", R"(--plan-constraints={"useDense": true})"})
-    EXPECT_THAT(tessera_plan(small({other})).out, Not(HasSubstr("verdict"))) << other;
+  EXPECT_THAT(tessera_plan(small({R"(--plan-constraints={"useDense": true})"})).out,
+              HasSubstr("R dense in "));
+  EXPECT_THAT(tessera_plan(small({"--cost-model=popsparse"})).out, Not(HasSubstr("verdict")));
+}
+
+TEST(TesseraPlan, ExplainsWithThePlanOfTheDenseBaseline) {
+  const planner::PlannedLayer layer = small_layer();
+  const std::string dense = to_string(planner::plan_dense_or_throw(layer.problem, layer.machine));
+  EXPECT_THAT(tessera_plan(small({"--explain"})).out,
+              HasSubstr(dense.substr(0, dense.find("Fwd"))));
+  EXPECT_THAT(tessera_plan(small()).out, Not(HasSubstr("\ndense  ")));
 }
 
 TEST(TesseraPlan, PrintsJsonThatIsThatPlan) {

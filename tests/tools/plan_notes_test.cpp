@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tessera/base/error.hpp"
+#include "tessera/planner/dense_plan.hpp"
 #include "tessera/planner/explain.hpp"
 #include "tessera/planner/plan_json.hpp"
 #include "tessera/planner/planner.hpp"
@@ -66,12 +67,13 @@ TEST(PlanExplanation, FollowsThePlan) {
   const std::size_t end = plain.out.find("verdict");
   ASSERT_NE(end, std::string::npos) << plain.out;
   const std::string plan = plain.out.substr(0, end), verdict = plain.out.substr(end);
+  const planner::PlannedLayer layer = small_layer();
   // Lines that are too long for a page go on in the next one.
   EXPECT_EQ(
       std::regex_replace(with.out, std::regex("\n( {6}| {11})(?! )"), " "),
-      plan + "\n" + explained(small_layer()) +
+      plan + "\n" + explained(layer) +
           "spilling   a uniform random pattern of this density spills with probability 0.0001\n" +
-          verdict);
+          to_string(planner::plan_dense_or_throw(layer.problem, layer.machine)) + verdict);
 }
 
 TEST(PlanExplanation, SaysHowMuchCapacityMakesSpillsRare) {

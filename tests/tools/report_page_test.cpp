@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "tessera/base/file.hpp"
 #include "tessera/tests/support/process.hpp"
 
 namespace tessera::test {
@@ -43,8 +46,9 @@ TEST_F(ReportPage, HoldsWhatJsonSaysAndTheReasonsOfThePlan) {
   for (const auto& [axis, parts] : shown.at("planned").at("plan").at("partition").items())
     buckets *= parts.get<std::size_t>();
   EXPECT_EQ(shown.at("tiles").size(), buckets);
-  shown.erase("explanation");
-  shown.erase("tiles");
+  for (const char* extra : {"explanation", "tiles", "date"})
+    EXPECT_EQ(shown.erase(extra), 1u) << extra;
+  shown.erase("transposed_tiles");
   EXPECT_EQ(shown, json::parse(outcome.out));
   EXPECT_LT(page.size(), kLargestPage);
   EXPECT_THAT(page, Not(HasSubstr("<script src")));
@@ -66,9 +70,62 @@ TEST_F(ReportPage, OfThisComputerHoldsWhatJsonSays) {
     const Outcome outcome = run(command);
     ASSERT_EQ(outcome.exit, 0) << outcome.err;
     const std::string page = read_file(folder_ / "page.html");
-    EXPECT_EQ(data_of(page), json::parse(outcome.out));
+    json shown = data_of(page);
+    EXPECT_EQ(shown.erase("date"), 1u);
+    EXPECT_EQ(shown, json::parse(outcome.out));
     EXPECT_EQ(read_file(folder_ / "out/report.html"), page);
     EXPECT_LT(page.size(), kLargestPage);
+  }
+}
+
+// The plan of this layer has a layout of its own for GradA.
+TEST_F(ReportPage, HasTheBucketsOfBothLayoutsInTheAxesOfTheLayer) {
+  const Outcome outcome =
+      run({TESSERA_SPARSE_FC_LAYER, "--input-size=96", "--output-size=384", "--density=0.3",
+           "--batch-size=64", "--ignore-data", "--quiet", "--html=" + (folder_ / "page.html")});
+  ASSERT_EQ(outcome.exit, 0) << outcome.err;
+  const json shown = data_of(read_file(folder_ / "page.html"));
+  const json& backward = shown.at("planned").at("plan").at("backward");
+  ASSERT_EQ(backward.size(), 1u);
+  const json& partition = backward[0].at("partition");
+  const json& tiles = shown.at("transposed_tiles");
+  std::int64_t x = 0, y = 0, values = 0, forward_values = 0;
+  for (const json& tile : tiles) {
+    x = std::max(x, tile.at("x").get<std::int64_t>() + 1);
+    y = std::max(y, tile.at("y").get<std::int64_t>() + 1);
+    values += tile.at("values").get<std::int64_t>();
+  }
+  for (const json& tile : shown.at("tiles"))
+    forward_values += tile.at("values").get<std::int64_t>();
+  EXPECT_EQ(x, partition.at("y"));
+  EXPECT_EQ(y, partition.at("x"));
+  EXPECT_EQ(values, forward_values);
+  EXPECT_EQ(values, shown.at("buckets").at("blocks"));
+}
+
+TEST_F(ReportPage, IsMadeLaterFromASavedReport) {
+  const std::string saved = folder_ / "report.json", page = folder_ / "page.html";
+  const Outcome made = run({TESSERA_SPARSE_FC_LAYER, "--input-size=64", "--output-size=48",
+                            "--density=0.2", "--tiles-per-ipu=8", "--json"});
+  ASSERT_EQ(made.exit, 0) << made.err;
+  tessera::write_file(saved, made.out);
+  const Outcome outcome = run({TESSERA_TOOL, "report", saved, "--html", page});
+  EXPECT_EQ(outcome.exit, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, "");
+  json shown = data_of(read_file(page));
+  EXPECT_EQ(shown.erase("date"), 1u);
+  EXPECT_EQ(shown, json::parse(made.out));
+}
+
+TEST_F(ReportPage, OfAFileThatIsNoReportIsRefused) {
+  const std::string saved = folder_ / "report.json", page = folder_ / "page.html";
+  for (const char* text : {"", "[1]", "{}", R"({"schema_version": 2})", R"({"schema_version": 1})",
+                           R"({"schema_version": 1, "passes": 1, "total": {}, "how": {}})"}) {
+    tessera::write_file(saved, text);
+    const Outcome outcome = run({TESSERA_TOOL, "report", saved, "--html", page});
+    EXPECT_EQ(outcome.exit, 3) << text;
+    EXPECT_THAT(outcome.err, HasSubstr(saved)) << text;
+    EXPECT_FALSE(std::filesystem::exists(page)) << text;
   }
 }
 

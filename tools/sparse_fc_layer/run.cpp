@@ -109,6 +109,12 @@ planner::DensePlanResult dense_of(const Arguments& a, const LayerRun& run) {
   return dense_baseline(run.report.problem, run.report.machine, options);
 }
 
+void add_tiles(const runtime::FullyConnected& layer, const planner::Plan& plan, PageExtras& page) {
+  page.tiles = tiles_json(layer.buckets());
+  if (plan.runs_transposed(Pass::GradA))
+    page.transposed_tiles = tiles_json(layer.buckets_of(Pass::GradA), /*is_transposed=*/true);
+}
+
 void build_and_run(const Arguments& a, const Weights& weights, LayerRun& run,
                    internal::Progress& progress) {
   report::LayerReport& report = run.report;
@@ -123,7 +129,7 @@ void build_and_run(const Arguments& a, const Weights& weights, LayerRun& run,
   report.spill = layer.buckets().stats;
   report.travel = layer.buckets().travel;
   report.pattern_bytes = layer.pattern_bytes();
-  if (wants_page(a)) run.page.tiles = tiles_json(layer.buckets());
+  if (wants_page(a)) add_tiles(layer, report.plan, run.page);
   if (a.stop != StopAfter::Plan) report.high_water = layer.high_water();
   if (a.stop >= StopAfter::Passes) run_passes(layer, weights, a, run, progress);
 }
@@ -185,11 +191,13 @@ std::string trace_path(const std::string& path, Pass pass, std::size_t passes) {
 std::string page_of(const LayerRun& run) {
   report::ReportContext context = run.context;
   context.with_tiles = true;
-  return report_page(to_json(run.report, context), run.page);
+  PageExtras extras = run.page;
+  extras.date = date_of_today();
+  return report_page(to_json(run.report, context), extras);
 }
 
 std::string page_of(const HostRun& run) {
-  return report_page(to_json(run.report, run.context), {});
+  return report_page(to_json(run.report, run.context), {.date = date_of_today()});
 }
 
 using Files = std::vector<std::pair<std::string, std::string>>;

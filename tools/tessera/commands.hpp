@@ -26,6 +26,9 @@ void add_convert_command(CLI::App& app, std::function<int()>& run);
 // Adds `compare`: prints the differences between two reports.
 void add_compare_command(CLI::App& app, std::function<int()>& run);
 
+// Adds `report`: makes the page of a saved report.
+void add_report_command(CLI::App& app, std::function<int()>& run);
+
 // Adds `sweep`: plans one layer on machines that differ in one figure.
 void add_sweep_command(CLI::App& app, std::function<int()>& run);
 

@@ -204,12 +204,16 @@ std::string spill_text(const Answer& answer) {
   return text + "\n";
 }
 
-// Returns whether the plan pays; nothing for a dense plan and in PopSparse's cost model, which
-// leaves out costs that the dense plan has.
-std::string verdict_text(const planner::PlannedLayer& layer) {
-  if (layer.plan.use_dense || layer.options.poplibs_parity) return {};
-  return verdict_line({"", report::pass_cycles(layer.plan.cost),
-                       dense_baseline(layer.problem, layer.machine, layer.options)});
+// Returns whether the plan pays, after the dense plan that it is compared with if that is asked
+// for. Returns nothing in PopSparse's cost model, which leaves out costs that the dense plan has.
+std::string verdict_text(const planner::PlannedLayer& layer, bool explain) {
+  if (layer.options.poplibs_parity) return {};
+  const planner::DensePlanResult dense =
+      dense_baseline(layer.problem, layer.machine, layer.options);
+  const std::string verdict = verdict_line(
+      {report::representation_name(layer.plan), report::pass_cycles(layer.plan.cost), dense});
+  if (!explain) return verdict;
+  return (dense.plan ? to_string(*dense.plan) : std::string()) + verdict;
 }
 
 std::string to_json(const Answer& answer, bool explain) {
@@ -228,7 +232,7 @@ std::string to_text(const Answer& answer, bool explain) {
                       to_string(layer.problem), layer.machine.name, layer.machine.tiles,
                       layer.machine.tile_memory.value, to_string(layer.plan));
   if (explain) text += "\n" + to_text(explanation_of(answer)) + spill_text(answer);
-  text += verdict_text(layer);
+  text += verdict_text(layer, explain);
   return internal::wrapped(text, /*indented=*/6, /*flush=*/11);
 }
 

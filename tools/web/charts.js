@@ -4,7 +4,9 @@
 const main = document.getElementById('main');
 const charts = [];
 const isNarrow = () => main.clientWidth < 640;
-const number = (n) => typeof n === 'number' ? n.toLocaleString('en-US', {maximumFractionDigits: 4}) : String(n ?? '-');
+// Whole numbers are shown in full, all others with three digits.
+const digits = (n) => Number.isInteger(n) ? {} : Math.abs(n) < 100 ? {maximumSignificantDigits: 3} : {maximumFractionDigits: 0};
+const number = (n) => typeof n === 'number' ? n.toLocaleString('en-US', digits(n)) : String(n ?? '-');
 // Formats a number for an axis: 12,500 -> 12.5K.
 const brief = (n) => n.toLocaleString('en-US', {notation: 'compact', maximumSignificantDigits: 3});
 
@@ -60,7 +62,13 @@ function chart(into, {label, height = 320, option, figures}) {
 }
 
 const ink = (name) => getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim();
-const palette = () => [...Array(9).keys()].map((i) => ink('c' + i));
+const palette = () => [...Array(15).keys()].map((i) => ink('c' + i));
+
+// The terms of the cost model and the phases of a run in which they are charged, with one colour for each term in all charts.
+const kColors = [['multiply', 'distribute'], ['exchange operands', 'pre-arrange'], ['propagate'], ['reduce sums', 'reduce'], ['cast sums', 'cast'],
+  ['control'], ['re-home values'], ['arrange operands', 'arrange'], ['barriers and launches', 'sync, launch'], ['transpose values', 'transpose'],
+  ['rearrange operands', 'rearrange'], ['exchange along z'], ['exchange sums'], ['room for sums'], ['arrange result']];
+const colorOf = (name) => ink('c' + kColors.findIndex((names) => names.includes(name)));
 
 function theme() {
   const text = {color: ink('ink'), fontSize: 12, fontFamily: 'system-ui, sans-serif'};

@@ -1,18 +1,33 @@
 // The report of one run.
 const kAxes = ['g', 'x', 'y', 'z'];
 const cut = (partition) => kAxes.map((d) => partition[d]).join('×');
-// GradA may have its own layout, which has its own explanation.
-const layoutsOf = (report) => [report.explanation].concat(report.explanation?.backward ?? []).filter((e) => e?.terms);
+const passesOf = (plan) => plan.cost.passes.map((p) => p.pass);
+
+// Returns the layouts of a plan, each with its passes, explanation and tiles. GradA may have a layout of its own, that of
+// transpose(R): its axes x and y are those of the layer exchanged, its Fwd is the layer's GradA, and it may run GradW.
+function layoutsOf(report) {
+  const {plan} = report.planned, own = plan.backward?.[0];
+  const isOwn = (pass) => Boolean(own) && (pass === 'GradA' || (pass === 'GradW' && passesOf(own).includes(pass)));
+  const all = [{plan, isTurned: false, why: report.explanation, tiles: report.tiles}];
+  if (own) all.push({plan: own, isTurned: true, why: [].concat(report.explanation?.backward ?? [])[0], tiles: report.transposed_tiles});
+  return all.map((layout) => ({...layout, passes: passesOf(plan).filter((pass) => isOwn(pass) === layout.isTurned),
+    cut: (p) => cut(layout.isTurned ? {...p, x: p.y, y: p.x} : p),
+    passName: (pass) => layout.isTurned && pass === 'Fwd' ? 'GradA' : pass}));
+}
 const stepsOf = (report) => report.passes.flatMap((p) => p.steps.map((s, i) => ({...s, pass: p.pass, number: i + 1})));
 const overheadOf = (pass) => pass.phases.reduce((sum, f) => sum + f.overhead_cycles, 0);
 
 // The beginning of every report, with the cards of this kind of run.
-function opening(report, {size, density, data_type}, machine, cards) {
-  const shape = `${size.x} outputs, ${size.y} inputs, batch ${size.z}`;
-  document.getElementById('subtitle').textContent = `${shape}, density ${number(density)}, ${data_type} on ${machine}; ${report.source}`;
-  document.title = `${document.getElementById('title').textContent}: ${shape}`;
-  section('summary', 'Summary', element('div', {class: 'cards'}, card('status', report.status, report.status), ...cards), ...report.notes.map((n) => element('p', {}, n)));
+function opening(report, {size, block, density, data_type, passes}, machine, cards) {
+  const shape = `${size.x} outputs, ${size.y} inputs, batch ${size.z}, ${blockName(block)}`;
+  const of = passes.length ? ', ' + passes.join(' + ') : '';
+  document.getElementById('subtitle').textContent = `${shape}, density ${number(density)}, ${data_type}${of} on ${machine}; ${report.source}`;
+  document.title = `${document.getElementById('title').textContent}: ${shape}${of}`;
+  const made = [card('version', `${report.tool.name} ${report.tool.version}`), ...(report.date ? [card('page made on', report.date)] : [])];
+  section('summary', 'Summary', element('div', {class: 'cards'}, card('status', report.status, report.status), ...cards, ...made), ...report.notes.map((n) => element('p', {}, n)));
 }
+
+const blockName = ({rows, cols}) => rows * cols === 1 ? 'elements' : `${rows}×${cols} blocks`;
 
 // The cycles of the dense plan of the same passes, and how many times fewer those of the run are.
 function denseCards(verdict) {
@@ -22,31 +37,56 @@ function denseCards(verdict) {
     card('dense / sparse', number(verdict.dense_over_sparse))];
 }
 
+// The useful rate of a run, the share of all tiles' cycles that they compute, and the part that takes most cycles.
+function rateCards(report) {
+  const {total, passes} = report, tiles = report.planned.machine.tiles;
+  if (!(total.cycles > 0)) return [];
+  const busy = stepsOf(report).filter((s) => s.kind === 'compute').reduce((sum, s) => sum + s.tile_sum_cycles, 0);
+  const parts = passes.flatMap((p) => [...p.phases.map((f) => ({name: `${f.phase} of ${p.pass}`, cycles: f.compute_cycles + f.exchange_cycles + (f.control_cycles ?? 0)})),
+    {name: `sync, launch of ${p.pass}`, cycles: overheadOf(p)}]);
+  const most = parts.reduce((a, b) => b.cycles > a.cycles ? b : a);
+  return [card('useful GFLOP/s', number(1e-9 * total.useful_flops / total.seconds)), card('tiles compute, % of all cycles', number(100 * busy / (tiles * total.cycles))),
+    card('most cycles', `${most.name}, ${number(100 * most.cycles / total.cycles)} %`)];
+}
+
 function summary(report) {
-  const {problem, machine} = report.planned;
+  const {problem, machine, plan} = report.planned;
   const t = report.total;
-  opening(report, problem, `${machine.name} (${number(machine.tiles)} tiles)`, [
+  opening(report, {...problem, passes: passesOf(plan)}, `${machine.name} (${number(machine.tiles)} tiles)`, [
     card(`cycles (${report.how.cycles})`, number(t.cycles)), card('cycles (planned)', number(t.planned_cycles)),
-    card(`time (${report.how.seconds}), µs`, number(t.seconds * 1e6)),
+    card(`time (${report.how.seconds}), µs`, number(t.seconds * 1e6)), ...rateCards(report),
     card(`moved (${report.how.moved_bytes}), bytes`, number(t.moved_bytes)),
     card('fullest tile, bytes', t.fullest_tile_bytes ? number(t.fullest_tile_bytes) : 'not built'),
     card('spilled blocks', number(report.buckets.spilled_blocks)), ...denseCards(report.verdict)]);
   if (report.verdict) document.querySelector('#summary .cards').after(element('p', {class: 'verdict'}, `Verdict: ${report.verdict.text}.`));
 }
 
+// The rows of the table of the plan: what, and its value for each pass.
+function planRows(layouts, passes) {
+  const layoutOf = (pass) => layouts.find((layout) => layout.passes.includes(pass));
+  const kernel = (pass, {plan, isTurned}) => pass === 'GradW' ? plan.grad_w : pass === 'Fwd' ? plan.fwd : isTurned ? `${plan.fwd} of transpose(R)` : plan.grad_a;
+  const rows = {
+    'layout': (_, layout) => layout.isTurned ? 'own, of transpose(R)' : 'of Fwd',
+    'tiles used': (_, {plan}) => kAxes.reduce((all, d) => all * plan.partition[d], 1),
+    'cut of groups, outputs, inputs, batch': (_, layout) => layout.cut(layout.plan.partition),
+    'kernel': kernel,
+    'travels': (pass, {plan}) => pass !== 'GradW' ? 'operands' : plan.grad_w_exchange_buckets ? 'buckets' : 'operands',
+    'R stored': (_, {plan}) => (plan.use_dense ? 'dense in ' : 'as ') + blockName(plan.block),
+    'bucket, values': (_, {plan}) => plan.nonzeros_per_bucket,
+    'bucket, words': (_, {plan}) => plan.fwd_meta_words + plan.grad_a_meta_words,
+  };
+  return Object.entries(rows).map(([what, of]) => [what, ...passes.map((pass) => of(pass, layoutOf(pass)))]);
+}
+
 function planAndWhy(report) {
-  const plan = report.planned.plan;
-  const rows = [['tiles used', kAxes.reduce((all, d) => all * plan.partition[d], 1)],
-    ['cut of groups, outputs, inputs, batch', cut(plan.partition)],
-    ['forward kernel', plan.fwd], ['input gradient kernel', plan.grad_a], ['weight gradient kernel', plan.grad_w],
-    ['bucket', `${number(report.buckets.capacity_values)} values, ${number(report.buckets.capacity_words)} words`], ['seed', report.seed]];
-  const made = section('plan', 'Plan and why', table('Plan', ['what', 'chosen'], rows));
-  for (const why of layoutsOf(report)) {
-    made.append(element('h3', {}, why === report.explanation ? 'Why' : 'Why GradA has a layout of its own'),
-      element('p', {}, `The best of ${number(why.partitions)} partitions that were looked at.`),
-      table('Methods', ['kernels', 'best cut g×x×y×z', 'cycles lost', 'why'], why.methodsTried.map((m) => [m.methods, m.best ? cut(m.best.partition) : m.chosen ? cut(why.partition) : '-',
+  const layouts = layoutsOf(report), passes = passesOf(report.planned.plan);
+  const made = section('plan', 'Plan and why', table('Plan', ['what', ...passes], planRows(layouts, passes)));
+  for (const {why, cut, passes, plan} of layouts.filter((layout) => layout.why?.terms)) {
+    const of = passes.join(' + ');
+    made.append(element('h3', {}, `Why, for ${of}`), element('p', {}, `The best of ${number(why.partitions)} partitions that were looked at.`),
+      table(`Methods of ${of}`, ['kernels', 'best cut g×x×y×z', 'cycles lost', 'why'], why.methodsTried.map((m) => [m.methods, m.best ? cut(m.best.partition) : m.chosen ? cut(plan.partition) : '-',
         m.best?.loses ?? (m.chosen ? 0 : '-'), m.chosen ? 'chosen' : m.best ? 'costs more' : `ruled out: ${m.ruledOutBy?.limit ?? m.ruledOutBy?.text ?? 'a limit'}`])),
-      table('Limits', ['limit', 'lifting it gains, cycles'], why.limits.map((l) => [l.limit, l.gain])));
+      table(`Limits of ${of}`, ['limit', 'lifting it gains, cycles'], why.limits.map((l) => [l.limit, l.gain])));
   }
 }
 
@@ -64,24 +104,27 @@ function costByPhase(report) {
   const columns = names.map((name) => passes.flatMap((p) => [value(p, name, false), value(p, name, true)]));
   if (passes.length)
     chart(made, {label: 'Cycles of each pass by phase', height: () => 40 + legendHeight(names) + 34 * bars.length,
-      option: () => lying(bars, {legend: {top: 0}, series: names.map((name, i) => ({name, type: 'bar', stack: 'cycles', data: columns[i]}))}),
+      option: () => lying(bars, {legend: {top: 0}, series: names.map((name, i) => ({name, type: 'bar', stack: 'cycles', itemStyle: {color: colorOf(name)}, data: columns[i]}))}),
       figures: () => ({headings: ['pass', ...names, 'all'], rows: bars.map((bar, i) => [bar, ...columns.map((c) => c[i]), columns.reduce((sum, c) => sum + c[i], 0)])})});
   const planned = report.planned.plan.cost.passes;
   const terms = [...new Set(planned.flatMap((p) => p.terms.filter((t) => t.cycles > 0).map((t) => t.name)))];
   const of = (pass, name) => pass.terms.filter((t) => t.name === name).reduce((sum, t) => sum + t.cycles, 0);
   chart(made, {label: 'Planned cycles of each pass by term of the cost model', height: () => 40 + legendHeight(terms) + 44 * planned.length,
-    option: () => lying(planned.map((p) => p.pass), {legend: {top: 0}, series: terms.map((name) => ({name, type: 'bar', stack: 'cycles', data: planned.map((p) => of(p, name))}))}),
+    option: () => lying(planned.map((p) => p.pass), {legend: {top: 0}, series: terms.map((name) => ({name, type: 'bar', stack: 'cycles', itemStyle: {color: colorOf(name)}, data: planned.map((p) => of(p, name))}))}),
     figures: () => ({headings: ['pass', 'term', 'cycles', 'temporary memory, bytes'], rows: planned.flatMap((p) => p.terms.map((t) => [p.pass, t.name, t.cycles, t.temp]))})});
 }
 
 function runnersUp(report) {
-  const others = layoutsOf(report).flatMap((e, i) => e.runnersUp.map((o) => ({...o, layout: i ? 'GradA' : 'Fwd'})));
-  if (!others.length) return;
+  const rows = layoutsOf(report).flatMap(({why, cut, passes, passName}) => (why?.runnersUp ?? []).map((o, i) => {
+    const term = o.terms[0];
+    return [`${passes.join(' + ')}, ${i + 2}: ${cut(o.partition)}`, o.loses, o.cycles,
+      term ? `${passName(term.pass)} ${term.name} ${term.more > 0 ? '+' : ''}${number(term.more)}` : '-', o.methods];
+  }));
+  if (!rows.length) return;
   const made = section('runners', 'Runners-up');
-  const rows = others.map((o, i) => [`${i + 1} ${o.layout}: ${cut(o.partition)}`, o.loses, o.cycles, `${o.terms[0]?.pass} ${o.terms[0]?.name} ${o.terms[0]?.more > 0 ? '+' : ''}${number(o.terms[0]?.more)}`, o.methods]);
   chart(made, {label: 'Cycles that the next best plans lose', height: () => 60 + 34 * rows.length,
     option: () => lying(rows.map((r) => r[0]), {series: [{name: 'cycles lost', type: 'bar', data: rows.map((r) => r[1])}]}),
-    figures: () => ({headings: ['layout: cut g×x×y×z', 'cycles lost', 'cycles', 'differs most in', 'kernels'], rows})});
+    figures: () => ({headings: ['passes, place: cut g×x×y×z', 'cycles lost', 'cycles', 'differs most in', 'kernels'], rows})});
 }
 
 const kLanes = ['compute', 'exchange', 'control', 'sync, launch'];
@@ -149,14 +192,15 @@ function spills(report) {
     ['bytes to send if the pattern changes', b.pattern_bytes]]));
   const ways = report.passes.map((p) => ({pass: p.pass, planned: 0, run: 0, steps: 0, ...p.phases.filter((f) => f.phase === 'propagate').map((f) => ({planned: f.planned_cycles, run: f.compute_cycles + f.exchange_cycles, steps: f.steps}))[0]}));
   if (ways.length) made.append(table('Propagation', ['pass', 'steps of propagation', 'planned, cycles', 'run, cycles'], ways.map((w) => [w.pass, w.steps, w.planned, w.run])));
-  if (!report.tiles?.length) return;
-  const kBins = 20, counts = Array(kBins).fill(0);
-  for (const tile of report.tiles) ++counts[Math.min(kBins - 1, Math.floor(tile.fill * kBins))];
-  const names = counts.map((_, i) => `${100 * i / kBins}-${100 * (i + 1) / kBins}`);
+  const layouts = layoutsOf(report).filter((layout) => layout.tiles?.length);
+  if (!layouts.length) return;
+  const kBins = 20, bins = [...Array(kBins).keys()], names = bins.map((i) => `${100 * i / kBins}-${100 * (i + 1) / kBins}`);
+  const counted = layouts.map(({tiles, passes}) => ({name: passes.join(' + '),
+    data: bins.map((bin) => tiles.filter((tile) => Math.min(kBins - 1, Math.floor(tile.fill * kBins)) === bin).length)}));
   chart(made, {label: 'Buckets by how full they are, % of their room for values', height: 260,
-    option: () => ({tooltip: {trigger: 'axis', confine: true}, grid: {left: 4, right: 12, top: 16, bottom: 8, containLabel: true},
-      xAxis: {type: 'category', data: names}, yAxis: {type: 'value', splitNumber: 4, axisLabel: {formatter: brief}}, series: [{name: 'buckets', type: 'bar', data: counts}]}),
-    figures: () => ({headings: ['filled, %', 'buckets'], rows: names.map((name, i) => [name, counts[i]])})});
+    option: () => ({tooltip: {trigger: 'axis', confine: true}, legend: {top: 0}, grid: {left: 4, right: 12, top: 36, bottom: 8, containLabel: true},
+      xAxis: {type: 'category', data: names}, yAxis: {type: 'value', splitNumber: 4, axisLabel: {formatter: brief}}, series: counted.map((c) => ({...c, type: 'bar'}))}),
+    figures: () => ({headings: ['filled, %', ...counted.map((c) => `buckets of ${c.name}`)], rows: names.map((name, i) => [name, ...counted.map((c) => c.data[i])])})});
 }
 
 function checksAndOrigin(report) {

@@ -21,20 +21,22 @@ function mapKeys(place, state, tiles, {move, zoom}) {
 
 function tileMap(report) {
   const passes = report.passes.filter((p) => p.tiles);
-  const buckets = report.tiles ?? [];
+  // The buckets of the layout that runs the pass shown; without passes, those of Fwd.
+  const layouts = layoutsOf(report);
+  const bucketsOf = (pass) => layouts.find((layout) => layout.passes.includes(pass))?.tiles ?? [];
   const tiles = report.planned.machine.tiles;
-  if (!passes.length && !buckets.length) return;
+  if (!passes.length && !bucketsOf('Fwd').length) return;
   const made = section('tiles', 'Tiles');
-  const figures = Object.keys(tileFigures).filter((f) => f === 'values' || f === 'fill' ? buckets.length : passes.length);
+  const figures = Object.keys(tileFigures).filter((f) => f === 'values' || f === 'fill' ? bucketsOf('Fwd').length : passes.length);
   const state = {pass: 0, figure: figures[0], tile: 0, columns: 1, span: 1};
-  const bucket = (tile, key) => buckets[tile]?.[key] ?? null;
+  const bucket = (tile, key) => bucketsOf(passes[state.pass]?.pass ?? 'Fwd')[tile]?.[key] ?? null;
   const value = (figure, tile) => figure === 'values' ? bucket(tile, 'values')
-    : figure === 'fill' ? (buckets[tile] ? 100 * buckets[tile].fill : null) : passes[state.pass].tiles[figure][tile];
+    : figure === 'fill' ? (bucket(tile, 'fill') === null ? null : 100 * bucket(tile, 'fill')) : passes[state.pass].tiles[figure][tile];
   const said = element('p', {class: 'chosen', 'aria-live': 'polite'});
   let entry;
   const say = () => {
-    const place = buckets[state.tile];
-    said.textContent = `Tile ${state.tile}` + (place ? ` (x ${place.x}, y ${place.y}, z ${place.z})` : ' (no bucket)') +
+    const [x, y, z] = ['x', 'y', 'z'].map((axis) => bucket(state.tile, axis));
+    said.textContent = `Tile ${state.tile}` + (x === null ? ' (no bucket)' : ` (x ${x}, y ${y}, z ${z})`) +
       (passes.length ? `, ${passes[state.pass].pass}` : '') + ': ' +
       figures.map((f) => `${tileFigures[f].replace(',', '')} ${number(value(f, state.tile))}`).join('; ');
   };

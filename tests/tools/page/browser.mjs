@@ -33,8 +33,9 @@ export const rowsOf = (page, label) => page.$$eval('.table', (all, wanted) => {
   return region && [...region.querySelectorAll('tbody tr')].map((tr) => [...tr.children].map((td) => td.textContent.replaceAll(/(?<=\d),(?=\d{3})/g, '')));
 }, label);
 
-// As the page shows numbers.
-export const shown = (value) => typeof value === 'number' ? value.toLocaleString('en-US', {maximumFractionDigits: 4, useGrouping: false}) : String(value ?? '-');
+// As the page shows numbers: whole ones in full, all others with three digits.
+const digits = (n) => Number.isInteger(n) ? {} : Math.abs(n) < 100 ? {maximumSignificantDigits: 3} : {maximumFractionDigits: 0};
+export const shown = (value) => typeof value === 'number' ? value.toLocaleString('en-US', {...digits(value), useGrouping: false}) : String(value ?? '-');
 
 export const sections = (page) => page.$$eval('main section', (all) => all.map((s) => s.id));
 

@@ -24,7 +24,7 @@ async function checkFigures(page, {host, passes, total, status}) {
   const spent = await rowsOf(page, 'Figures: Measured time of each pass and what it went on, µs');
   spent.forEach((cells, i) => {
     const figures = cells.slice(1).map(Number), p = passes[i];
-    const near = (got, is) => check(Math.abs(got - is) < 2e-4, `${p.pass}: ${got} is not ${is}`);
+    const near = (got, is) => check(Math.abs(got - is) < 0.01 * is + 1e-9, `${p.pass}: ${got} is not ${is}`);
     near(figures[0], 1e6 * p.copy_seconds);
     near(figures[1], 100 * p.copy_seconds / p.seconds);
     near(figures[2], 1e6 * p.kernel_thread_seconds / 2);

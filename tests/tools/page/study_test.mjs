@@ -46,5 +46,27 @@ await visitLayer('spilled', ['run', '--density=0.1', '--tiles-per-ipu=64', '--pa
   equal(ways.map((row) => Number(row[1])), data.passes.map((p) => p.phases.find((f) => f.phase === 'propagate')?.steps ?? 0));
   await checkCharts(page, 10);
 });
+
+// The plan of this layer has a layout of its own for GradA, whose x and y are those of the layer exchanged.
+await visit(browser, {tool, work, name: 'own-layout', words: ['run', '--input-size=96', '--output-size=384', '--batch-size=64', '--density=0.3', '--report-tiles']}, async (page, data) => {
+  const {plan} = data.planned, own = plan.backward[0];
+  check(own !== undefined, 'GradA has no layout of its own');
+  const cut = ({g, x, y, z}) => [g, x, y, z].join('×');
+  const here = cut(plan.partition), there = cut({...own.partition, x: own.partition.y, y: own.partition.x});
+  const ownGradW = own.cost.passes.length > 1;
+  const rows = Object.fromEntries((await rowsOf(page, 'Plan')).map(([what, ...cells]) => [what, cells]));
+  equal(rows['cut of groups, outputs, inputs, batch'], [here, there, ownGradW ? there : here]);
+  equal(rows['bucket, values'], [plan, own, ownGradW ? own : plan].map((p) => shown(p.nonzeros_per_bucket)));
+  equal(rows.kernel, [plan.fwd, `${own.fwd} of transpose(R)`, ownGradW ? own.grad_w : plan.grad_w]);
+  const runners = await rowsOf(page, 'Figures: Cycles that the next best plans lose');
+  const names = runners.map((row) => row[0].split(',')[0]);
+  equal([...new Set(names)], ownGradW ? ['Fwd', 'GradA + GradW'] : ['Fwd + GradW', 'GradA']);
+  await page.click('#tiles button:text-is("GradA")');
+  const tiles = await rowsOf(page, 'Figures: Tile map: a field for each tile, by number from left to right');
+  equal(Math.max(...tiles.map((row) => Number(row[1]) || 0)) + 1, own.partition.y, 'outputs of the map of GradA');
+  equal(Math.max(...tiles.map((row) => Number(row[2]) || 0)) + 1, own.partition.x, 'inputs of the map of GradA');
+  const colors = await page.evaluate(() => tesseraCharts.filter((c) => c.label.includes('ycles of each pass by')).map((c) => c.shown.getOption().series.map((s) => s.itemStyle.color)));
+  for (const used of colors) equal(new Set(used).size, used.length, 'two terms have one colour');
+});
 await browser.close();
 console.log(`${checks()} checks of the other pages passed`);
