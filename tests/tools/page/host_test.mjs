@@ -86,7 +86,7 @@ await visitHost('host-planned', ['--plan-only'], async (page, data) => {
   equal(data.status, 'planned');
   equal(await sections(page), wanted.filter((id) => id !== 'passes'));
   equal(await rowsOf(page, 'Figures: Time that is forecast for each pass, µs'), data.passes.map((p) => row(p.pass, 1e6 * p.forecast_seconds)));
-  equal(Object.keys(await cardsOf(page)), ['status', 'encoded once, µs', 'stored values']);
+  equal(Object.keys(await cardsOf(page)), ['status', 'encoded once, µs', 'stored values', 'version', 'page made on']);
   await checkCharts(page, 1);
 });
 await visitHost('host-unchecked', ['--ignore-data', '--single-phase=wu'], async (page, data) => {

@@ -38,7 +38,7 @@ await visitLayer('unchecked', ['run', '--density=0.1', '--ignore-data', '--singl
   await checkCharts(page, 8);
 });
 await visitLayer('spilled', ['run', '--density=0.1', '--tiles-per-ipu=64', '--pattern=rowwise',
-  '--matmul-options={"metaInfoBucketOversizeProportion": 0.02, "bucketConfidence": 0}'], async (page, data) => {
+  '--matmul-options={"metaInfoBucketOversizeProportion": 0.02, "bucketConfidence": 0, "planConstraints": {"useDense": false, "partition": {"x": 8, "y": 8, "z": 1}}}'], async (page, data) => {
   check(data.buckets.spilled_blocks > 0, 'nothing spilled');
   const rows = await rowsOf(page, 'Buckets');
   equal(rows[2][1], String(data.buckets.spilled_blocks));
