@@ -1,13 +1,11 @@
 #include "tessera/base/write_file.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <string_view>
@@ -15,24 +13,17 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/file.hpp"
+#include "tessera/base/internal/output_bytes.hpp"
 #include "tessera/base/internal/unfinished_files.hpp"
-#include "tessera/base/printable.hpp"
 
 namespace tessera {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string text_of(const std::string& path, std::string_view what, int reason) {
-  return fmt::format("{}: {}: {}", printable(path), what, std::strerror(reason));
-}
-
-[[noreturn]] void fail(const std::string& path, std::string_view what, int reason) {
-  throw CannotWrite(text_of(path, what, reason));
-}
+using internal::throw_cannot_write;
 
 [[noreturn]] void refuse(const std::string& path, std::string_view what, int reason) {
-  throw Error(ErrorCode::InvalidArgument, text_of(path, what, reason));
+  throw Error(ErrorCode::InvalidArgument, internal::output_fault(path, what, reason));
 }
 
 // Returns the path that a chain of symbolic links ends at, which need not exist.
@@ -41,9 +32,9 @@ std::string target_of(const std::string& path) {
   fs::path target = path;
   std::error_code failed;
   for (int links = 0; fs::is_symlink(fs::symlink_status(target, failed)); ++links) {
-    if (links == kMostLinks) fail(path, "cannot be opened", ELOOP);
+    if (links == kMostLinks) throw_cannot_write(path, "cannot be opened", ELOOP);
     const fs::path next = fs::read_symlink(target, failed);
-    if (failed) fail(path, "cannot be opened", failed.value());
+    if (failed) throw_cannot_write(path, "cannot be opened", failed.value());
     target = next.is_absolute() ? next : target.parent_path() / next;
   }
   return target.string();
@@ -55,12 +46,8 @@ fs::path folder_of(const std::string& target) {
 }
 
 void write_all(const internal::OpenFile& file, const std::string& path, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t count = ::write(file.get(), bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail(path, "cannot be written", errno);
-    bytes.remove_prefix(static_cast<std::size_t>(count));
-  }
+  if (const int reason = internal::write_bytes(file.get(), bytes))
+    throw_cannot_write(path, "cannot be written", reason);
 }
 
 // A new file beside its target that is open for writing. The destructor removes it unless keep()
@@ -73,7 +60,7 @@ class NewFile {
         name_((folder_of(target_) / internal::unfinished_name()).string()),
         unfinished_(name_),
         file_(internal::create_unfinished(name_)) {
-    if (!file_.is_open()) fail(path_, "cannot create a file in its folder", errno);
+    if (!file_.is_open()) throw_cannot_write(path_, "cannot create a file in its folder", errno);
   }
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
@@ -90,18 +77,18 @@ class NewFile {
     if (!is_known || now.st_uid != old.st_uid || now.st_gid != old.st_gid)
       std::ignore = ::fchown(file_.get(), old.st_uid, old.st_gid);
     if (::fchmod(file_.get(), old.st_mode & 0777) != 0)
-      fail(path_, "cannot keep its permissions", errno);
+      throw_cannot_write(path_, "cannot keep its permissions", errno);
   }
 
   // Renames the file to its target. If the content is forced to disk first, the target is either
   // the old file or the whole new one after a crash of the system.
   void keep(ForceToDisk force) {
     if (force == ForceToDisk::Yes && ::fsync(file_.get()) != 0)
-      fail(path_, "cannot be written to disk", errno);
+      throw_cannot_write(path_, "cannot be written to disk", errno);
     if (std::rename(name_.c_str(), target_.c_str()) != 0)
-      fail(path_, "cannot be put in place", errno);
+      throw_cannot_write(path_, "cannot be put in place", errno);
     is_kept_ = true;
-    if (!file_.close()) fail(path_, "cannot be closed", errno);
+    if (!file_.close()) throw_cannot_write(path_, "cannot be closed", errno);
   }
 
  private:
@@ -128,9 +115,9 @@ bool is_direct(const std::string& path, const std::optional<struct stat>& status
 
 void write_directly(const std::string& path, const std::string& bytes) {
   internal::OpenFile file(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
-  if (!file.is_open()) fail(path, "cannot be opened", errno);
+  if (!file.is_open()) throw_cannot_write(path, "cannot be opened", errno);
   write_all(file, path, bytes);
-  if (!file.close()) fail(path, "cannot be closed", errno);
+  if (!file.close()) throw_cannot_write(path, "cannot be closed", errno);
 }
 
 // Returns why a file that exists must not be replaced, as a code of the system; 0 if it may be.
@@ -145,7 +132,8 @@ void write_file(const std::string& path, const std::string& bytes, ForceToDisk f
   if (is_direct(path, status_of(path))) return write_directly(path, bytes);
   const std::string target = target_of(path);
   const auto old = status_of(target);
-  if (const int reason = old ? obstacle(target, *old) : 0) fail(path, "cannot be written", reason);
+  if (const int reason = old ? obstacle(target, *old) : 0)
+    throw_cannot_write(path, "cannot be written", reason);
   internal::remove_dead_files(folder_of(target).string());
   NewFile file(path, target);
   file.write(bytes);

@@ -16,7 +16,7 @@
 namespace tessera::tools {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 struct ReportArguments {
   std::string saved, html;
