@@ -7,10 +7,10 @@
 
 namespace tessera::planner {
 
-/// A dimension of a dense product.
+// A dimension of a dense product.
 enum class ProductDim { Rows, Inner, Columns };
 
-/// Returns the size, or the number of parts, of one dimension.
+// Returns the size, or the number of parts, of one dimension.
 inline std::int64_t extent(const ProductShape& shape, ProductDim dim) {
   switch (dim) {
     case ProductDim::Rows:
@@ -23,27 +23,27 @@ inline std::int64_t extent(const ProductShape& shape, ProductDim dim) {
   return 0;
 }
 
-/// An operand of a dense product as the caller's array holds it and as tiles read it. The estimate
-/// and the pass that runs both cut operands by it.
+// An operand of a dense product as the caller's array holds it and as tiles read it. The estimate
+// and the pass that runs both cut operands by it.
 struct DenseOperand {
-  /// The dimensions of the caller's array: its lines, and the elements of a line.
+  // The dimensions of the caller's array: its lines, and the elements of a line.
   ProductDim lines = ProductDim::Rows, across = ProductDim::Inner;
 
-  /// The dimension that the operand does not have. Tiles that differ only in their part of this
-  /// dimension need the same slice.
+  // The dimension that the operand does not have. Tiles that differ only in their part of this
+  // dimension need the same slice.
   ProductDim absent = ProductDim::Columns;
 
-  /// True: the caller's array is the transposed operand, so a tile transposes its slice.
+  // True: the caller's array is the transposed operand, so a tile transposes its slice.
   bool transposed = false;
 
-  /// True: a tile writes its slice again, in the order of the kernel. The units hold the weights
-  /// in the order in which they are stored; the field and a transposed slice are reordered.
+  // True: a tile writes its slice again, in the order of the kernel. The units hold the weights
+  // in the order in which they are stored; the field and a transposed slice are reordered.
   bool reordered = false;
 
   friend bool operator==(const DenseOperand&, const DenseOperand&) = default;
 };
 
-/// Returns one operand of the product if the units hold the operand `weights`.
+// Returns one operand of the product if the units hold the operand `weights`.
 inline DenseOperand dense_operand(const PassProduct& product, Side weights, Side side) {
   const bool is_left = side == Side::Left;
   const bool transposed = is_left ? product.left_transposed : product.right_transposed;
@@ -54,6 +54,15 @@ inline DenseOperand dense_operand(const PassProduct& product, Side weights, Side
                        .reordered = transposed || weights != side};
   if (transposed) std::swap(operand.lines, operand.across);
   return operand;
+}
+
+// Returns true if tiles receive the slice of an operand anew in a round. Rounds go through the
+// ranges of columns for each range of rows, so the left operand stays for all columns, and the
+// right one stays if there is only one range of columns.
+inline bool is_fetched(Side side, const ProductShape& rounds, std::int64_t row_round,
+                       std::int64_t column_round) {
+  if (side == Side::Left) return column_round == 0;
+  return row_round == 0 || rounds.columns > 1;
 }
 
 }  // namespace tessera::planner

@@ -174,8 +174,8 @@ void DensePass::State::rearrange(const Round& round) {
       cycles += codelets::dense_reorder_cycles(kernel, slice.lines.size(), slice.across.size(),
                                                slice.transposed);
     };
-    reorder(round.left, slice_of(Side::Left, round, c));
-    reorder(round.right, slice_of(Side::Right, round, c));
+    if (fetches(Side::Left, round)) reorder(round.left, slice_of(Side::Left, round, c));
+    if (fetches(Side::Right, round)) reorder(round.right, slice_of(Side::Right, round, c));
     return cycles;
   });
 }

@@ -12,33 +12,40 @@ void DensePass::State::declare() {
   left_home = bound.add_buffer("left share", /*resident=*/true);
   right_home = bound.add_buffer("right share", /*resident=*/true);
   bound.step(NodeKind::Load, {}, {{}, {left_home, right_home}}, [this] { load(); });
-  for (Round& round : rounds) declare_round(round);
+  const Round* before = nullptr;
+  for (Round& round : rounds) {
+    declare_round(round, before);
+    before = &round;
+  }
   internal::Uses results;
   for (const Round& round : rounds) results.reads.push_back(round.reduction.result());
   bound.step(NodeKind::Collect, {}, results, [this] { collect(); });
 }
 
-void DensePass::State::declare_round(Round& round) {
-  OperandSlots &left = round.left, &right = round.right;
-  left.arrived_buffer = bound.add_buffer("left operand");
-  right.arrived_buffer = bound.add_buffer("right operand");
-  round.partial_buffer = bound.add_buffer("partial sums");
-  round.exchange_node =
-      bound.step(NodeKind::Exchange, Phase::PreArrange,
-                 {{left_home, right_home}, {left.arrived_buffer, right.arrived_buffer}},
-                 [this, &round] { engine.exchange(Phase::PreArrange, round.exchange); });
-
-  internal::Uses reordered, multiplied{{}, {round.partial_buffer}};
-  const auto use = [&](OperandSlots& slots, const DenseSlice& slice, const char* name) {
-    if (slice.reordered) {
-      slots.ordered_buffer = bound.add_buffer(name);
-      reordered.reads.push_back(slots.arrived_buffer);
-      reordered.writes.push_back(slots.ordered_buffer);
+void DensePass::State::declare_round(Round& round, const Round* before) {
+  internal::Uses arrived{{left_home, right_home}, {}}, reordered, multiplied;
+  const auto use = [&](Side side, OperandSlots& slots, const OperandSlots* kept, const char* name) {
+    const bool is_reordered = slice_of(side, round, {}).reordered;
+    if (fetches(side, round)) {
+      slots.arrived_buffer = bound.add_buffer(std::string(name) + " operand");
+      arrived.writes.push_back(slots.arrived_buffer);
+      if (is_reordered) {
+        slots.ordered_buffer = bound.add_buffer(std::string(name) + " operand in order");
+        reordered.reads.push_back(slots.arrived_buffer);
+        reordered.writes.push_back(slots.ordered_buffer);
+      }
+    } else {
+      slots = *kept;
     }
-    multiplied.reads.push_back(slice.reordered ? slots.ordered_buffer : slots.arrived_buffer);
+    multiplied.reads.push_back(is_reordered ? slots.ordered_buffer : slots.arrived_buffer);
   };
-  use(left, slice_of(Side::Left, round, {}), "left operand in order");
-  use(right, slice_of(Side::Right, round, {}), "right operand in order");
+  use(Side::Left, round.left, before != nullptr ? &before->left : nullptr, "left");
+  use(Side::Right, round.right, before != nullptr ? &before->right : nullptr, "right");
+  round.partial_buffer = bound.add_buffer("partial sums");
+  multiplied.writes.push_back(round.partial_buffer);
+  round.exchange_node = bound.step(NodeKind::Exchange, Phase::PreArrange, arrived, [this, &round] {
+    engine.exchange(Phase::PreArrange, round.exchange);
+  });
   bound.step(
       NodeKind::Compute, Phase::Rearrange, reordered, [this, &round] { rearrange(round); },
       map.tiles());
@@ -66,14 +73,21 @@ void DensePass::State::add_slots() {
             [&](std::int64_t i, Cell c) { return slice_of(Side::Left, Round(i, 0, none), c); });
   add_homes(right_home, right_homes, plan.rounds.columns,
             [&](std::int64_t i, Cell c) { return slice_of(Side::Right, Round(0, i, none), c); });
-  for (Round& round : rounds) add_round_slots(round);
+  const Round* before = nullptr;
+  for (Round& round : rounds) {
+    add_round_slots(round, before);
+    before = &round;
+  }
 }
 
-void DensePass::State::add_round_slots(Round& round) {
+void DensePass::State::add_round_slots(Round& round, const Round* before) {
+  const bool left = fetches(Side::Left, round), right = fetches(Side::Right, round);
+  if (!left) round.left = before->left;
+  if (!right) round.right = before->right;
   for (const TileId tile : all) {
     const Cell c = map.cell(tile);
-    add_operand_slots(round.left, slice_of(Side::Left, round, c), tile);
-    add_operand_slots(round.right, slice_of(Side::Right, round, c), tile);
+    if (left) add_operand_slots(round.left, slice_of(Side::Left, round, c), tile);
+    if (right) add_operand_slots(round.right, slice_of(Side::Right, round, c), tile);
     // Rows of one element, because the reduction cuts the partials at any element.
     const std::int64_t elements = rows_of(round, c).size() * columns_of(round, c).size();
     round.partial.push_back(engine.add_slot(bound.slot(
@@ -134,14 +148,16 @@ std::vector<Gather> DensePass::State::gathers(const Round& round) const {
   const std::int64_t scale = map.splits().g * bytes();
   for (const TileId tile : all) {
     const Cell c = map.cell(tile);
-    add(slice_of(Side::Left, round, c), scale * size.rows * size.inner,
-        left_homes[std::size_t(round.rows)], round.left.arrived, [&](std::int64_t i) {
-          return map.tile({c.x, c.y, i, c.g});
-        });
-    add(slice_of(Side::Right, round, c), scale * size.inner * size.columns,
-        right_homes[std::size_t(round.columns)], round.right.arrived, [&](std::int64_t i) {
-          return map.tile({i, c.y, c.z, c.g});
-        });
+    if (fetches(Side::Left, round))
+      add(slice_of(Side::Left, round, c), scale * size.rows * size.inner,
+          left_homes[std::size_t(round.rows)], round.left.arrived, [&](std::int64_t i) {
+            return map.tile({c.x, c.y, i, c.g});
+          });
+    if (fetches(Side::Right, round))
+      add(slice_of(Side::Right, round, c), scale * size.inner * size.columns,
+          right_homes[std::size_t(round.columns)], round.right.arrived, [&](std::int64_t i) {
+            return map.tile({i, c.y, c.z, c.g});
+          });
   }
   return result;
 }

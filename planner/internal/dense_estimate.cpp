@@ -1,6 +1,7 @@
 #include "tessera/planner/internal/dense_estimate.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 
 #include "tessera/base/int_math.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
@@ -28,6 +29,22 @@ struct Slices {
   OperandSlice left, right;
 };
 
+// The rounds in which tiles receive both operands, the left one alone, and the right one alone.
+struct Fetches {
+  std::int64_t both = 1, left = 0, right = 0;
+};
+
+Fetches fetches_of(const ProductShape& rounds) {
+  Fetches fetches;
+  for (std::int64_t row = 0; row < rounds.rows; ++row)
+    for (std::int64_t column = row == 0 ? 1 : 0; column < rounds.columns; ++column) {
+      const bool left = is_fetched(Side::Left, rounds, row, column);
+      const bool right = is_fetched(Side::Right, rounds, row, column);
+      ++(left && right ? fetches.both : left ? fetches.left : fetches.right);
+    }
+  return fetches;
+}
+
 OperandSlice slice_of(const DenseCase& c, const DenseCut& cut, const ProductShape& tile,
                       Side side) {
   const DenseOperand operand = dense_operand(c.product, cut.weights, side);
@@ -44,11 +61,12 @@ OperandSlice slice_of(const DenseCase& c, const DenseCut& cut, const ProductShap
           .reordered = operand.reordered};
 }
 
-std::int64_t receive_cycles(const device::Machine& machine, const Slices& slices) {
+std::int64_t receive_cycles(const device::Machine& machine,
+                            std::initializer_list<OperandSlice> slices) {
   if (machine.tiles == 1) return 0;
   const std::int64_t width = machine.exchange_bytes_per_cycle, bus = machine.tiles_per_exchange_bus;
   std::int64_t alone = 0, shared = 0, senders = 0;
-  for (const OperandSlice& s : {slices.left, slices.right}) {
+  for (const OperandSlice& s : slices) {
     (s.neighbours && bus > 1 && s.takers % bus == 0 ? shared : alone) += s.bytes;
     senders += even_spread_senders(machine, s.bytes, s.all);
   }
@@ -158,14 +176,21 @@ DenseEstimate dense_estimate(const DenseCase& c, const DenseCut& cut) {
   const std::int64_t arrived = s.left.bytes + s.right.bytes;
   const std::int64_t ordered = s.left.ordered_bytes() + s.right.ordered_bytes();
   const std::int64_t rounds = cut.rounds.product();
-  const std::int64_t reorder = reorder_cycles(c, s.left) + reorder_cycles(c, s.right);
+  const Fetches fetches = fetches_of(cut.rounds);
+  const std::int64_t receive = fetches.both * receive_cycles(c.machine, {s.left, s.right}) +
+                               fetches.left * receive_cycles(c.machine, {s.left}) +
+                               fetches.right * receive_cycles(c.machine, {s.right});
+  const std::int64_t reorder = (fetches.both + fetches.left) * reorder_cycles(c, s.left) +
+                               (fetches.both + fetches.right) * reorder_cycles(c, s.right);
+  // An operand that the next round uses again stays while the sums are added.
+  const std::int64_t kept = rounds == 1 ? 0 : cut.rounds.columns > 1 ? s.left.bytes : s.right.bytes;
   DenseEstimate e;
   e.steps = {
-      {{Term::ExchangeOperands, rounds * receive_cycles(c.machine, s), arrived},
-       {Term::RearrangeOperands, rounds * reorder, arrived + ordered},
+      {{Term::ExchangeOperands, receive, arrived},
+       {Term::RearrangeOperands, reorder, arrived + ordered},
        {Term::Multiply, rounds * multiply_cycles(c, cut, tile, smallest), arrived + sums.partials},
-       {Term::ExchangeSums, rounds * sums.exchange, sums.partials + sums.others},
-       {Term::ReduceSums, rounds * sums.compute, sums.partials + sums.others + sums.result},
+       {Term::ExchangeSums, rounds * sums.exchange, kept + sums.partials + sums.others},
+       {Term::ReduceSums, rounds * sums.compute, kept + sums.partials + sums.others + sums.result},
        {Term::BarriersAndLaunches, waiting_cycles(c.machine, counts_of(form_of(c, cut))), 0}}};
   for (const DenseStep& step : e.steps) {
     e.cycles += step.cycles;

@@ -72,11 +72,16 @@ class PartSearch {
 }  // namespace
 
 DenseSearch search_dense(const DenseCase& c, const DenseLimits& limits) {
-  constexpr std::int64_t kMostRounds = 256;
+  // More rounds than the memory needs are cheaper where larger slices of an operand that stays
+  // save exchange. Beyond a factor of four hardly any product gains.
+  constexpr std::int64_t kMostRounds = 256, kMoreRounds = 4;
   PartSearch search(c, limits);
-  for (std::int64_t rounds = 1; rounds <= kMostRounds && !search.result().best; rounds *= 2)
+  std::int64_t most = kMostRounds;
+  for (std::int64_t rounds = 1; rounds <= most; rounds *= 2) {
+    if (search.result().best) most = std::min(most, rounds * kMoreRounds);
     for (std::int64_t rows = 1; rows <= rounds; rows *= 2)
       search.try_rounds({rows, 1, rounds / rows});
+  }
   return search.result();
 }
 

@@ -65,11 +65,17 @@ struct DensePass::State {
   Range range_of(planner::ProductDim dim, const Round& round, Cell c) const;
   internal::DenseSlice slice_of(planner::Side side, const Round& round, Cell c) const;
 
+  // Returns true if the operand arrives in this round; if not, the slots are those of the round
+  // before.
+  bool fetches(planner::Side side, const Round& round) const {
+    return planner::is_fetched(side, plan.rounds, round.rows, round.columns);
+  }
+
   // These declare buffers, nodes and slots (dense_program.cpp).
   void declare();
-  void declare_round(Round& round);
+  void declare_round(Round& round, const Round* before);
   void add_slots();
-  void add_round_slots(Round& round);
+  void add_round_slots(Round& round, const Round* before);
   void add_operand_slots(OperandSlots& slots, const internal::DenseSlice& slice, TileId tile);
   std::vector<internal::ReductionColumn> columns(const Round& round) const;
   std::vector<device::Gather> gathers(const Round& round) const;

@@ -96,7 +96,7 @@ TEST(DensePlan, TransposesRForGradAAndBothOperandsForGradW) {
 }
 
 // 4096^3 in float does not fit in one piece; published runs of it exist.
-TEST(DensePlan, TakesRoundsOnlyIfMemoryAsksForThem) {
+TEST(DensePlan, TakesRoundsIfMemoryAsksForThem) {
   const auto machine = device::machine_preset("bow");
   const Problem large{.size = {1, 4096, 4096, 4096}, .data_type = DataType::Float};
   const DensePlan plan = plan_dense_or_throw(large, machine);
@@ -105,6 +105,16 @@ TEST(DensePlan, TakesRoundsOnlyIfMemoryAsksForThem) {
   EXPECT_LE(plan.cost.temp + plan.cost.resident, machine.tile_memory);
   const Problem small{.size = {1, 4096, 4096, 64}, .data_type = DataType::Float};
   EXPECT_EQ(plan_dense_or_throw(small, machine).passes[0].rounds.product(), 1);
+}
+
+// An operand that stays on the tiles is paid for once, so a large batch has the better rate.
+TEST(DensePlan, RoundsOverColumnsFetchTheLeftOperandOnce) {
+  const auto machine = device::machine_preset("bow");
+  const auto cycles = [&](std::int64_t batch) {
+    const Problem p{.size = {1, 4096, 4096, batch}, .data_type = DataType::Float};
+    return plan_dense_or_throw(p, machine).cost.cycles.value;
+  };
+  EXPECT_LT(100 * cycles(4096), 95 * 16 * cycles(256));
 }
 
 TEST(DensePlan, SaysWhyThereIsNone) {
