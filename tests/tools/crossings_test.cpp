@@ -12,6 +12,12 @@ namespace {
 
 using testing::HasSubstr;
 
+TEST(ErrorSummary, IsOfMagnitudes) {
+  const ErrorSummary summary = summary_of(std::vector<double>{-0.3, 0.1, -0.02});
+  EXPECT_EQ(summary.median, 0.1);
+  EXPECT_EQ(summary.worst, 0.3);
+}
+
 TEST(CrossingOf, InterpolatesBetweenTheTwoDensitiesAroundIt) {
   const Crossing crossing = crossing_of({{0.0625, 4}, {0.125, 2}, {0.25, 0.5}, {0.5, 0.25}});
   ASSERT_TRUE(crossing.at);

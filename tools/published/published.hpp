@@ -79,7 +79,7 @@ struct Repeated {
 // product is really computed.
 Repeated repeat(const PublishedPoint& point, const Repetition& how, Executor& executor);
 
-// The median and the largest of errors without sign; 0 if there are none.
+// The median and the largest of the magnitudes of errors; 0 if there are none.
 struct ErrorSummary {
   double median = 0, worst = 0;
 };

@@ -82,6 +82,7 @@ std::string spreads(const std::vector<Repeated>& points) {
 
 ErrorSummary summary_of(std::vector<double> errors) {
   if (errors.empty()) return {};
+  for (double& error : errors) error = std::abs(error);
   std::sort(errors.begin(), errors.end());
   const std::size_t half = errors.size() / 2;
   const bool odd = errors.size() % 2 == 1;
@@ -90,7 +91,7 @@ ErrorSummary summary_of(std::vector<double> errors) {
 
 ErrorSummary summary_of(const std::vector<Repeated>& points) {
   std::vector<double> errors;
-  for (const Repeated& r : points) errors.push_back(r.fits() ? std::abs(r.error()) : 1);
+  for (const Repeated& r : points) errors.push_back(r.fits() ? r.error() : 1);
   return summary_of(std::move(errors));
 }
 

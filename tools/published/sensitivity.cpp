@@ -78,7 +78,7 @@ ErrorSummary errors_on(const device::Machine& machine, const std::string& group,
   std::vector<double> errors;
   for (const Repeated& r : points)
     if (group_of(r.point) == group)
-      errors.push_back(std::abs(best_rate(r, from, machine) / r.point.teraflops - 1));
+      errors.push_back(best_rate(r, from, machine) / r.point.teraflops - 1);
   return summary_of(errors);
 }
 
