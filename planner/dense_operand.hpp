@@ -56,9 +56,10 @@ inline DenseOperand dense_operand(const PassProduct& product, Side weights, Side
   return operand;
 }
 
-// Returns true if tiles receive the slice of an operand anew in a round. Rounds go through the
-// ranges of columns for each range of rows, so the left operand stays for all columns, and the
-// right one stays if there is only one range of columns.
+// Returns true if a round brings a new slice of the operand to the tiles. The rounds multiply all
+// ranges of columns for one range of rows before the next range of rows. The left operand is
+// therefore fetched once for each range of rows, and the right one is fetched once if there is a
+// single range of columns, else in every round.
 inline bool is_fetched(Side side, const ProductShape& rounds, std::int64_t row_round,
                        std::int64_t column_round) {
   if (side == Side::Left) return column_round == 0;

@@ -49,9 +49,9 @@ struct Options {
   // then copies the operands instead; the modelled machine has no such copies.)
   bool enable_structured_rearrangements = true;
 
-  // The tiles that hold the dense operands before a pass and its result after it. EvenSpread is
-  // where the tensors of a program are that calls a single layer, and what the model is validated
-  // with. AtHome is for a layer whose neighbours use the same slices.
+  // The tiles that hold the dense operands before a pass and its result after it. EvenSpread is for
+  // a single layer, whose caller stores tensors independently of the plan; the model is validated
+  // with it. AtHome is for a layer whose neighbours use the same slices.
   Placement operand_placement = Placement::EvenSpread;
 
   // For tests of the partitioner: every block is placed in another bucket than its home.

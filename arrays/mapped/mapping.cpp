@@ -28,7 +28,7 @@ struct Bounded {
 Wide floor_div(Wide n, Wide d) { return n / d - (n % d != 0 && (n < 0) != (d < 0)); }
 
 // The choice of indices is a knapsack problem: the search of hostile strides is exponential.
-constexpr std::int64_t most_steps = 1 << 20;
+constexpr std::int64_t kMostSteps = 1 << 20;
 
 // Searches indices for which the terms sum up to `target`. Returns false if there are none. Each
 // index that is tried takes one of the steps left.
@@ -46,7 +46,7 @@ bool solve_from(std::span<const Bounded> terms, Wide target, std::span<std::int6
       throw Error(ErrorCode::LimitExceeded,
                   fmt::format("no index was found in {} steps; use strides of which each is larger "
                               "than all terms of smaller strides together",
-                              most_steps));
+                              kMostSteps));
     index[t.at] = static_cast<std::int64_t>(i);
     if (solve_from(terms.subspan(1), target - t.stride * i, index, steps_left)) return true;
   }
@@ -70,7 +70,7 @@ bool solve(std::vector<Bounded>& terms, Wide target, std::span<std::int64_t> ind
     terms[i - 1].least = terms[i].least + std::min<Wide>(reach, 0);
     terms[i - 1].most = terms[i].most + std::max<Wide>(reach, 0);
   }
-  std::int64_t steps_left = most_steps;
+  std::int64_t steps_left = kMostSteps;
   return solve_from(terms, target, index, steps_left);
 }
 
