@@ -129,6 +129,30 @@ TEST(DensePlan, SaysWhyThereIsNone) {
   EXPECT_THROW(plan_dense(layer({1, 8, 8, 8}), machine, {.available_memory_proportion = 0}), Error);
 }
 
+// Four rounds of one range each against one round of a quarter of the product.
+TEST(DensePlan, PricesTheOperandThatStaysOnceAndKeepsItsBytes) {
+  const auto machine = device::machine_preset("gc200");
+  const auto estimate = [&](Dims size, const ProductShape& rounds) {
+    const internal::DenseCase c{
+        .product = dense_product(Problem{.size = size, .data_type = DataType::Float}, Pass::Fwd),
+        .machine = machine,
+        .kernel = dense_kernel(machine, DataType::Float, DataType::Float)};
+    return internal::dense_estimate(c, {rounds, {2, 2, 2}, Side::Right, Side::Right});
+  };
+  const std::int64_t slice = 32 * 32 * 4;  // bytes of the slice of either operand on a tile
+  const std::int64_t left = slice / 4, right = slice / 8;  // neighbours share the right operand
+  const auto quarter = estimate({1, 64, 64, 64}, {1, 1, 1});
+  const auto rows = estimate({1, 256, 64, 64}, {4, 1, 1});
+  const auto columns = estimate({1, 64, 64, 256}, {1, 1, 4});
+  EXPECT_EQ(quarter.steps[0].cycles, left + right);
+  EXPECT_EQ(rows.steps[0].cycles, 4 * left + right);
+  EXPECT_EQ(columns.steps[0].cycles, left + 4 * right);
+  for (const std::size_t sums : {3, 4}) {
+    EXPECT_EQ(rows.steps[sums].temp, quarter.steps[sums].temp + slice);
+    EXPECT_EQ(columns.steps[sums].temp, quarter.steps[sums].temp + slice);
+  }
+}
+
 bool leaves_a_share_empty(const internal::DenseCase& c, const internal::DenseCut& cut) {
   const ProductShape& size = c.product.size;
   const ProductShape grain = internal::dense_grain(c.kernel, cut.weights);
