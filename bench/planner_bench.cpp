@@ -69,6 +69,7 @@ int check_bars(const Arguments& a) {
     for (const bench::Bar& bar : bars) all_met &= bar.met();
   };
   show(bench::speed_bars());
+  show(bench::dense_speed_bars());
   show(bench::optimality_bars());
   show(bench::quality_bars(a.quality, *executor));
   return all_met ? tools::kOk : tools::kCheckFailed;

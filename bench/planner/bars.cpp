@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ctime>
 
 #include "tessera/tests/planner/enumeration.hpp"
 
@@ -38,6 +39,26 @@ std::int64_t count_optimal(std::size_t count, const device::Machine& machine) {
   return optimal;
 }
 
+// Returns the CPU seconds in which some large layers are planned densely, the median of runs.
+double dense_seconds(bool every_cut) {
+  const device::Machine machine = device::machine_preset("bow");
+  std::vector<double> seconds;
+  for (int repeat = 0; repeat < kRepeats; ++repeat) {
+    const std::clock_t before = std::clock();
+    for (const std::int64_t side : {2048, 4096})
+      for (const DataType type : {DataType::Half, DataType::Float})
+        planner::dense_cycles({.size = {1, side, side, 256},
+                               .block = {},
+                               .data_type = type,
+                               .grad_a = true,
+                               .grad_w = true},
+                              machine, every_cut);
+    seconds.push_back(double(std::clock() - before) / CLOCKS_PER_SEC);
+  }
+  std::ranges::sort(seconds);
+  return seconds[seconds.size() / 2];
+}
+
 }  // namespace
 
 std::string to_text(const std::vector<Bar>& bars) {
@@ -60,6 +81,11 @@ std::vector<Bar> speed_bars() {
       {"plan, parity: median time / enumeration's", parity.median() / all.median(), Side::AtMost,
        1.0},
       {"plan, parity: most time / enumeration's", parity.most() / all.most(), Side::AtMost, 1.0}};
+}
+
+std::vector<Bar> dense_speed_bars() {
+  const double ratio = dense_seconds(/*every_cut=*/false) / dense_seconds(/*every_cut=*/true);
+  return {{"dense plan: time / that of pricing every cut", ratio, Side::AtMost, 0.25}};
 }
 
 std::vector<Bar> optimality_bars() {

@@ -24,6 +24,8 @@ struct Bar {
 std::string to_text(const std::vector<Bar>& bars);
 
 std::vector<Bar> speed_bars();
+// Dense plans of large products: the time of the search against pricing every cut.
+std::vector<Bar> dense_speed_bars();
 // Counts the recorded layers whose plan equals that of a full enumeration.
 std::vector<Bar> optimality_bars();
 std::vector<Bar> quality_bars(const QualityRequest& request, Executor& executor);

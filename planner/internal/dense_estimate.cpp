@@ -197,6 +197,26 @@ DenseEstimate dense_estimate(const DenseCase& c, const DenseCut& cut) {
   return e;
 }
 
+// All tiles of an exchange bus receive together the operand that neighbours share, so the bound has
+// the smaller operand alone. Sums are those of shares that are rounded down.
+DenseBound dense_lower_bound(const DenseCase& c, const DenseCut& cut, const ProductShape& tile) {
+  const std::int64_t left = tile.rows * tile.inner * c.data_bytes();
+  const std::int64_t right = tile.inner * tile.columns * c.data_bytes();
+  const std::int64_t partials = tile.rows * tile.columns * c.sum_bytes();
+  const std::int64_t rounds = cut.rounds.product();
+  const std::int64_t fetches = cut.rounds.columns == 1 ? 1 : cut.rounds.rows;
+  const std::int64_t others = cut.parts.inner - 1;
+  const std::int64_t received =
+      fetches * std::min(left, right) + rounds * others * (partials / cut.parts.inner);
+  const bool is_field = cut.weights == Side::Right;
+  const Cycles multiply = codelets::dense_cycles(
+      c.kernel,
+      {is_field ? tile.rows : tile.columns, tile.inner, is_field ? tile.columns : tile.rows});
+  const std::int64_t exchange =
+      c.machine.tiles == 1 ? 0 : received / c.machine.exchange_bytes_per_cycle;
+  return {exchange + rounds * multiply.value, left + right + partials};
+}
+
 }  // namespace tessera::planner::internal
 
 namespace tessera::planner {

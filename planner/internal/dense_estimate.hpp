@@ -44,4 +44,14 @@ ProductShape dense_grain(const codelets::DenseKernel& kernel, Side weights);
 // Returns the cost of one cut. Rounds are priced as if all were as large as the first.
 DenseEstimate dense_estimate(const DenseCase& c, const DenseCut& cut);
 
+// A lower bound of the costs of a cut.
+struct DenseBound {
+  std::int64_t cycles = 0, temp = 0;
+};
+
+// Returns the bound of all cuts with these rounds, parts and weights, whichever operand neighbours
+// share: exchange and multiplication of the tile with the first share of every dimension, whose
+// sizes are `tile`. It costs about a tenth of an estimate.
+DenseBound dense_lower_bound(const DenseCase& c, const DenseCut& cut, const ProductShape& tile);
+
 }  // namespace tessera::planner::internal

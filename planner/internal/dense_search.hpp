@@ -18,15 +18,20 @@ struct DenseChoice {
   DenseEstimate estimate;
 };
 
-// The outcome of a search: the cheapest cut if any keeps the limits, and the least bytes of
-// temporary and resident data together of all cuts that were looked at.
+// The outcome of a search: the cheapest cut if any keeps the limits, else the least bytes of
+// temporary and resident data together of all cuts.
 struct DenseSearch {
   std::optional<DenseChoice> best;
-  std::int64_t least_bytes = 0;
+  std::int64_t least_bytes = 0;  // of meaning only if there is no `best`
+  std::int64_t estimates = 0;    // cuts whose cost was computed
 };
 
 // Looks at all partitions, orders and roles, first in one round and, while none keeps the limits,
-// in twice as many rounds, up to 256.
+// in twice as many rounds, up to 256. Of equally cheap cuts, the first one with the least temporary
+// memory is found. Cuts whose lower bound is above the best cost are not priced.
 DenseSearch search_dense(const DenseCase& c, const DenseLimits& limits);
+
+// Finds the same answer by pricing every cut. Tests and benchmarks compare search_dense() with it.
+DenseSearch search_dense_exhaustively(const DenseCase& c, const DenseLimits& limits);
 
 }  // namespace tessera::planner::internal

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "tessera/planner/internal/dense_search.hpp"
 #include "tessera/planner/internal/planner_search.hpp"
 
 namespace tessera::planner {
@@ -54,6 +55,23 @@ std::vector<PlanConstraints> cheapest_partitions(const Problem& problem,
     cheapest.push_back({x, y, z, problem.grad_w ? std::optional(buckets) : std::nullopt, {}});
   }
   return cheapest;
+}
+
+std::int64_t dense_cycles(const Problem& problem, const device::Machine& machine, bool every_cut) {
+  const std::int64_t tile = machine.tile_memory.value;
+  const DataType sums = problem.data_type == DataType::Half ? DataType::Half : DataType::Float;
+  std::int64_t cycles = 0;
+  for (const Pass pass : passes_of(problem)) {
+    const internal::DenseCase c{.product = dense_product(problem, pass),
+                                .groups = problem.size.g,
+                                .machine = machine,
+                                .kernel = dense_kernel(machine, problem.data_type, sums)};
+    const internal::DenseLimits limits{tile * 6 / 10, tile};
+    const internal::DenseSearch found =
+        every_cut ? search_dense_exhaustively(c, limits) : search_dense(c, limits);
+    if (found.best) cycles += found.best->estimate.cycles;
+  }
+  return cycles;
 }
 
 bool equal_answers(const PlanResult& a, const PlanResult& b) {

@@ -18,6 +18,10 @@ std::vector<PlanConstraints> cheapest_partitions(const Problem& problem,
                                                  const device::Machine& machine,
                                                  const Options& options, std::size_t count);
 
+// The cycles of the dense plan of all passes, found by the search of plan_dense or, if `every_cut`,
+// by pricing every cut: the truth, and the time that the search must beat.
+std::int64_t dense_cycles(const Problem& problem, const device::Machine& machine, bool every_cut);
+
 // Whether both say the same: status, bound and the whole plan. How many partitions were looked at
 // does not count.
 bool equal_answers(const PlanResult& a, const PlanResult& b);

@@ -1,0 +1,119 @@
+#include "tessera/planner/internal/dense_search.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "tessera/base/int_math.hpp"
+#include "tessera/base/random.hpp"
+
+// The bounded search of dense plans against the one that prices every cut.
+namespace tessera::planner::internal {
+namespace {
+
+constexpr std::uint64_t kSeed = 2026;
+
+// A pass of a random layer on a machine of random size, with the memory that it may use.
+struct Asked {
+  DenseCase c;
+  DenseLimits limits;
+  Problem problem;
+};
+
+Asked draw(Random& random, int i) {
+  const auto any = [&](std::int64_t most) {
+    return 1 + std::int64_t(random.below(std::uint64_t(most)));
+  };
+  const DataType types[] = {DataType::Half, DataType::Float, DataType::BFloat16};
+  const DataType type = types[i % 3];
+  const bool half_sums = type == DataType::Half && i % 2 == 0;
+  auto machine = device::machine_preset("gc200");
+  machine.tiles = any(i % 20 == 0 ? 1472 : 60);
+  const std::int64_t groups = i % 7 == 0 ? std::min<std::int64_t>(machine.tiles, 3) : 1;
+  Asked asked{.problem = {.size = {groups, any(250), any(250), any(120)}, .data_type = type}};
+  const Pass pass = i % 5 == 0 ? Pass::GradW : i % 5 == 1 ? Pass::GradA : Pass::Fwd;
+  asked.c = {.product = dense_product(asked.problem, pass),
+             .groups = groups,
+             .machine = machine,
+             .kernel = dense_kernel(machine, type, half_sums ? DataType::Half : DataType::Float)};
+  // Every fourth tile has so little memory that many products take rounds or have no plan.
+  const std::int64_t tile = i % 4 == 0 ? 4096 * any(16) : machine.tile_memory.value;
+  asked.limits = {tile * 6 / 10, tile};
+  return asked;
+}
+
+void expect_same(const DenseSearch& found, const DenseSearch& all) {
+  ASSERT_EQ(found.best.has_value(), all.best.has_value());
+  if (!found.best) {
+    EXPECT_EQ(found.least_bytes, all.least_bytes);
+    return;
+  }
+  const DenseCut &a = found.best->cut, &b = all.best->cut;
+  EXPECT_EQ(a.rounds, b.rounds);
+  EXPECT_EQ(a.parts, b.parts);
+  EXPECT_EQ(a.weights, b.weights);
+  EXPECT_EQ(a.neighbours, b.neighbours);
+  EXPECT_EQ(found.best->estimate.cycles, all.best->estimate.cycles);
+}
+
+TEST(DenseSearch, FindsTheCutOfTheExhaustiveSearchOnTwoHundredProblems) {
+  Random random(kSeed);
+  int plans = 0, rounds = 0;
+  std::int64_t priced = 0, all_cuts = 0;
+  for (int i = 0; i < 200; ++i) {
+    const Asked asked = draw(random, i);
+    SCOPED_TRACE(testing::Message()
+                 << "problem " << i << " of seed " << kSeed << ": " << to_string(asked.problem));
+    const DenseSearch found = search_dense(asked.c, asked.limits);
+    const DenseSearch all = search_dense_exhaustively(asked.c, asked.limits);
+    expect_same(found, all);
+    if (!found.best) continue;
+    ++plans;
+    rounds += found.best->cut.rounds.product() > 1;
+    priced += found.estimates;
+    all_cuts += all.estimates;
+  }
+  EXPECT_GE(plans, 150);
+  EXPECT_LT(plans, 200);
+  EXPECT_GE(rounds, 5);
+  EXPECT_LT(5 * priced, all_cuts);
+}
+
+TEST(DenseSearch, LowerBoundIsNeverAboveTheCostOfAPossibleCut) {
+  Random random(kSeed);
+  double closest = 0;
+  for (int i = 0; i < 3000; ++i) {
+    const Asked asked = draw(random, i);
+    const ProductShape& size = asked.c.product.size;
+    DenseCut cut{
+        .rounds = {1 + std::int64_t(random.below(3)), 1, 1 + std::int64_t(random.below(3))},
+        .weights = random.below(2) == 0 ? Side::Left : Side::Right,
+        .neighbours = random.below(2) == 0 ? Side::Left : Side::Right};
+    if (cut.rounds.rows > size.rows || cut.rounds.columns > size.columns) continue;
+    const ProductShape grain = dense_grain(asked.c.kernel, cut.weights);
+    ProductShape tile;
+    const auto cut_into = [&](std::int64_t whole, std::int64_t g, std::int64_t& parts,
+                              std::int64_t& first) {
+      const std::int64_t grains = ceil_div(whole, g);
+      const std::int64_t share = 1 + std::int64_t(random.below(std::uint64_t(grains)));
+      parts = ceil_div(grains, share);
+      first = share_of(whole, g, parts, 0).size();
+    };
+    cut_into(ceil_div(size.rows, cut.rounds.rows), grain.rows, cut.parts.rows, tile.rows);
+    cut_into(size.inner, grain.inner, cut.parts.inner, tile.inner);
+    cut_into(ceil_div(size.columns, cut.rounds.columns), grain.columns, cut.parts.columns,
+             tile.columns);
+    if (cut.parts.product() * asked.c.groups > asked.c.machine.tiles) continue;
+    const DenseEstimate e = dense_estimate(asked.c, cut);
+    const DenseBound bound = dense_lower_bound(asked.c, cut, tile);
+    EXPECT_LE(bound.cycles, e.cycles) << to_string(asked.problem);
+    EXPECT_LE(bound.temp, e.temp) << to_string(asked.problem);
+    closest = std::max(closest, double(bound.cycles) / double(e.cycles));
+  }
+  EXPECT_GT(closest, 0.8);  // else the bound would be of little use
+}
+
+}  // namespace
+}  // namespace tessera::planner::internal
