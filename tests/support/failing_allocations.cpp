@@ -9,11 +9,12 @@
 // and not the other.
 namespace {
 
-std::atomic<long> count = 0, size = -1, of_that_size = 0;
+std::atomic<long> count = 0, sum = 0, size = -1, of_that_size = 0;
 std::atomic<long> left = -1;  // calls that may throw until one throws; negative: none does
 
 void note(std::size_t bytes) {
   ++count;
+  sum += static_cast<long>(bytes);
   if (static_cast<long>(bytes) == size) ++of_that_size;
 }
 
@@ -26,6 +27,7 @@ void* checked(void* memory) {
 }  // namespace
 
 long tessera::test::allocations() { return count; }
+long tessera::test::allocated_bytes() { return sum; }
 long tessera::test::allocations_of_that_size() { return of_that_size; }
 void tessera::test::count_allocations_of(long bytes) {
   size = bytes;

@@ -9,6 +9,9 @@ namespace tessera::test {
 // Returns the number of calls so far.
 long allocations();
 
+// Returns the sum of the bytes that all calls so far asked for.
+long allocated_bytes();
+
 // Starts counting the calls for exactly `bytes`, and returns their number since then.
 void count_allocations_of(long bytes);
 long allocations_of_that_size();

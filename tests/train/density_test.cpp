@@ -1,0 +1,126 @@
+#include "tessera/train/rewire/density.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <numeric>
+#include <sstream>
+#include <string>
+
+#include "tessera/tests/support/message_of.hpp"
+
+namespace tessera::train {
+namespace {
+
+// Returns the message of the Error{InvalidArgument} that the call throws.
+template <class Call>
+std::string refusal(const Call& call) {
+  return test::message_of(call, ErrorCode::InvalidArgument);
+}
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::vector<LayerSize> layers_of(const std::vector<std::int64_t>& widths, BlockShape block = {}) {
+  std::vector<LayerSize> layers;
+  for (std::size_t i = 0; i + 1 < widths.size(); ++i)
+    layers.push_back({widths[i + 1], widths[i], block});
+  return layers;
+}
+
+std::int64_t sum_of(const std::vector<std::int64_t>& blocks) {
+  return std::accumulate(blocks.begin(), blocks.end(), std::int64_t(0));
+}
+
+template <class T>
+std::vector<T> numbers_in(std::string text, char separator) {
+  std::replace(text.begin(), text.end(), separator, ' ');
+  std::istringstream in(text);
+  std::vector<T> numbers;
+  for (T n; in >> n;) numbers.push_back(n);
+  return numbers;
+}
+
+// A row of tests/data/erk_vectors.tsv: widths, density, densities of layers, their non-zeros
+// rounded layer by layer, the sum of those, and the sum that is meant.
+TEST(ErdosRenyi, HasTheDensitiesOfTheTableAndTheSumExactly) {
+  std::ifstream file(TESSERA_SOURCE_DIR "/tests/data/erk_vectors.tsv");
+  std::string line;
+  std::getline(file, line);
+  int rows = 0;
+  for (; std::getline(file, line); ++rows) {
+    SCOPED_TRACE(line);
+    std::istringstream cells(line);
+    std::string widths, density, densities, blocks, rounded_sum, sum;
+    for (std::string* cell : {&widths, &density, &densities, &blocks, &rounded_sum, &sum})
+      std::getline(cells, *cell, '\t');
+    const auto layers = layers_of(numbers_in<std::int64_t>(widths, '-'));
+    const auto made = erdos_renyi_densities(layers, std::stod(density));
+    const auto wanted = numbers_in<double>(densities, ' ');
+    ASSERT_EQ(made.size(), wanted.size());
+    for (std::size_t i = 0; i < made.size(); ++i) EXPECT_NEAR(made[i], wanted[i], 6e-7);
+    const auto stored = blocks_per_layer(layers, std::stod(density), Distribution::ErdosRenyi);
+    EXPECT_EQ(sum_of(stored), std::stoll(sum));
+    const auto rounded = numbers_in<std::int64_t>(blocks, ' ');
+    // The table rounds the total up layer by layer, so it may have a block more for each layer.
+    for (std::size_t i = 0; i < stored.size(); ++i)
+      EXPECT_LE(std::abs(stored[i] - rounded[i]), std::ssize(stored));
+  }
+  EXPECT_EQ(rows, 30);
+}
+
+TEST(ErdosRenyi, GivesTheFractionsOfTheExampleInTheHeader) {
+  EXPECT_THAT(blocks_per_layer(layers_of({784, 512, 512, 10}), 0.005, Distribution::ErdosRenyi),
+              ElementsAre(1524, 1205, 614));
+}
+
+TEST(ErdosRenyi, IsDenseEverywhereAtDensityOne) {
+  EXPECT_THAT(blocks_per_layer(layers_of({6, 5, 4}), 1, Distribution::ErdosRenyi),
+              ElementsAre(30, 20));
+}
+
+TEST(Uniform, KeepsTheLastLayerDenseButNotASingleOne) {
+  EXPECT_THAT(blocks_per_layer(layers_of({784, 1024, 10}), 0.1, Distribution::Uniform),
+              ElementsAre(80282, 10240));
+  EXPECT_THAT(blocks_per_layer(layers_of({784, 1024}), 0.1, Distribution::Uniform),
+              ElementsAre(80282));
+}
+
+TEST(BlocksPerLayer, CountsBlocksThatReachBeyondTheLayer) {
+  const auto layers = layers_of({784, 1024, 10}, {16, 16});
+  EXPECT_EQ(layers[1].blocks(), 64);
+  EXPECT_THAT(blocks_per_layer(layers, 0.1, Distribution::Uniform), ElementsAre(314, 64));
+  EXPECT_EQ(sum_of(blocks_per_layer(layers, 0.1, Distribution::ErdosRenyi)), 320);
+}
+
+TEST(BlocksPerLayer, NamesTheLayerWithoutABlockAndADensityThatWorks) {
+  const auto layers = layers_of({100, 100, 3});
+  for (const auto way : {Distribution::Uniform, Distribution::ErdosRenyi}) {
+    const std::string message = refusal([&] { blocks_per_layer(layers, 1e-5, way); });
+    EXPECT_THAT(message, AllOf(HasSubstr("layer "), HasSubstr(" has no block; density ")));
+    const double works = std::stod(message.substr(message.find("; density ") + 10));
+    EXPECT_NO_THROW(blocks_per_layer(layers, works, way)) << message;
+    EXPECT_THROW(blocks_per_layer(layers, 0.98 * works, way), Error) << message;
+  }
+}
+
+TEST(BlocksPerLayer, RefusesDensitiesOutsideTheirRangeAndEmptyLayers) {
+  const auto layers = layers_of({4, 4});
+  for (const double bad : {0.0, -0.1, 1.001, std::nan(""), std::numeric_limits<double>::infinity()})
+    EXPECT_THAT(refusal([&] { blocks_per_layer(layers, bad, Distribution::Uniform); }),
+                HasSubstr("above 0 and at most 1"));
+  EXPECT_THAT(refusal([&] { blocks_per_layer({}, 0.1, Distribution::Uniform); }),
+              HasSubstr("no layers"));
+  EXPECT_THAT(refusal([&] {
+                blocks_per_layer(layers_of({4, 0}), 0.1, Distribution::Uniform);
+              }),
+              HasSubstr("layer 1 is 0 x 4"));
+}
+
+}  // namespace
+}  // namespace tessera::train

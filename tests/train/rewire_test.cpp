@@ -1,0 +1,270 @@
+// Drop, growth and carry on random patterns, against searches of a few lines.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+#include <string>
+
+#include "tessera/base/random_matrix.hpp"
+#include "tessera/sparse/random.hpp"
+#include "tessera/tests/support/failing_allocations.hpp"
+#include "tessera/tests/support/message_of.hpp"
+#include "tessera/train/rewire/carry.hpp"
+#include "tessera/train/rewire/drop.hpp"
+#include "tessera/train/rewire/method.hpp"
+
+namespace tessera::train {
+namespace {
+
+// Returns the message of the Error{InvalidArgument} that the call throws.
+template <class Call>
+std::string refusal(const Call& call) {
+  return test::message_of(call, ErrorCode::InvalidArgument);
+}
+
+using sparse::BlockAt;
+using sparse::Csr;
+using testing::AllOf;
+using testing::HasSubstr;
+
+Csr<float> weights_of(std::int64_t rows, std::int64_t cols, BlockShape block, double density,
+                      int levels, std::uint64_t seed) {
+  Csr<float> m = sparse::random_pattern(rows, cols, block, density, seed);
+  Random random(seed);
+  for (float& v : m.values) v = float(random.below(2 * levels + 1) - levels);
+  return m;
+}
+
+std::set<BlockAt> places_of(const Csr<float>& m) {
+  std::set<BlockAt> places;
+  for (std::int32_t row = 0; row < m.block_rows(); ++row)
+    for (std::int64_t i = m.row_begin[row]; i < m.row_begin[row + 1]; ++i)
+      places.insert({row, m.col[std::size_t(i)]});
+  return places;
+}
+
+// The same as largest_gradients, from the whole dense gradient and a sort.
+std::vector<BlockAt> by_sorting(const Csr<float>& taken, std::span<const GradientBatch> batches,
+                                std::int64_t k, Pool pool) {
+  std::vector<std::pair<double, BlockAt>> all;
+  const std::set<BlockAt> held = places_of(taken);
+  const BlockShape b = taken.block;
+  for (std::int32_t row = 0; row < taken.block_rows(); ++row)
+    for (std::int32_t col = 0; col < taken.block_cols(); ++col) {
+      if (held.contains({row, col})) continue;
+      double score = 0;
+      for (std::int64_t r = row * b.rows; r < (row + 1) * b.rows; ++r)
+        for (std::int64_t c = col * b.cols; c < (col + 1) * b.cols; ++c) {
+          double g = 0;
+          for (const GradientBatch& batch : batches)
+            for (std::int64_t z = 0; z < batch.s.cols; ++z) g += batch.q_grad(r, z) * batch.s(c, z);
+          score = pool == Pool::Max ? std::max(score, std::abs(g)) : score + std::abs(g);
+        }
+      all.push_back({-score, {row, col}});
+    }
+  std::sort(all.begin(), all.end());
+  std::vector<BlockAt> places;
+  for (std::int64_t i = 0; i < k; ++i) places.push_back(all[std::size_t(i)].second);
+  std::sort(places.begin(), places.end());
+  return places;
+}
+
+Matrix<float> whole_numbers(std::int64_t rows, std::int64_t cols, std::uint64_t seed) {
+  Random random(seed);
+  Matrix<float> m(rows, cols);
+  for (float& v : m.elements()) v = float(random.below(7) - 3);
+  return m;
+}
+
+TEST(LargestGradients, AreThoseOfASortedDenseGradient) {
+  const std::vector<BlockShape> blocks = {{1, 1}, {4, 4}, {2, 3}};
+  for (const BlockShape block : blocks)
+    for (const std::int64_t z : {1, 5}) {
+      SCOPED_TRACE(testing::Message() << block.rows << " x " << block.cols << ", z " << z);
+      const std::int64_t rows = 9 * block.rows, cols = round_up(300, block.cols);
+      const Csr<float> taken = weights_of(rows, cols, block, 0.2, 3, 1);
+      const Matrix<float> q = whole_numbers(rows, z, 2), s = whole_numbers(cols, z, 3),
+                          q2 = whole_numbers(rows, z + 1, 4), s2 = whole_numbers(cols, z + 1, 5);
+      const std::vector<GradientBatch> batches = {{q.view(), s.view()}, {q2.view(), s2.view()}};
+      for (const std::int64_t k :
+           {std::int64_t(1), std::int64_t(7), free_places(taken) / 2, free_places(taken)})
+        for (const Pool pool : {Pool::Sum, Pool::Max, Pool::Mean}) {
+          const auto wanted = by_sorting(taken, batches, k, pool);
+          for (const int threads : {1, 2, 3, 7}) {
+            const auto executor = make_executor(ExecutorKind::Threads, threads);
+            EXPECT_EQ(largest_gradients(taken, batches, k, pool, *executor), wanted);
+          }
+          if (has_executor(ExecutorKind::Tbb)) {
+            const auto executor = make_executor(ExecutorKind::Tbb, 2);
+            EXPECT_EQ(largest_gradients(taken, batches, k, pool, *executor), wanted);
+          }
+          // A sample of all free places is no sample.
+          const auto one = make_executor(1);
+          EXPECT_EQ(sampled_gradients(taken, batches, k, free_places(taken), pool, 9, *one),
+                    wanted);
+        }
+    }
+}
+
+TEST(SampledGradients, AreTheLargestOfTheirSample) {
+  const Csr<float> taken = weights_of(40, 50, {}, 0.1, 3, 1);
+  const Matrix<float> q = whole_numbers(40, 8, 2), s = whole_numbers(50, 8, 3);
+  const GradientBatch batch{q.view(), s.view()};
+  const auto executor = make_executor(ExecutorKind::Threads, 3);
+  const auto sample = random_places(taken, 60, 5);
+  Csr<float> rest = sparse::with_change(taken, {{}, random_places(taken, free_places(taken), 0)});
+  rest = sparse::with_change(rest, {sample, {}});  // all places but those of the sample
+  EXPECT_EQ(sampled_gradients(taken, {&batch, 1}, 20, 60, Pool::Sum, 5, *executor),
+            by_sorting(rest, {&batch, 1}, 20, Pool::Sum));
+}
+
+TEST(RandomPlaces, AreFreeDifferentAndUniform) {
+  const Csr<float> taken = weights_of(6, 7, {}, 0.4, 1, 3);
+  const std::set<BlockAt> held = places_of(taken);
+  std::map<BlockAt, int> hits;
+  constexpr int kDraws = 4000;
+  for (int seed = 0; seed < kDraws; ++seed) {
+    const auto places = random_places(taken, 5, std::uint64_t(seed));
+    EXPECT_EQ(std::set<BlockAt>(places.begin(), places.end()).size(), 5U);
+    EXPECT_TRUE(std::is_sorted(places.begin(), places.end()));
+    for (const BlockAt at : places) {
+      EXPECT_FALSE(held.contains(at));
+      ++hits[at];
+    }
+  }
+  EXPECT_EQ(std::ssize(hits), free_places(taken));
+  const double mean = 5.0 * kDraws / double(free_places(taken));
+  // Six deviations of a binomial count.
+  for (const auto& [at, count] : hits) EXPECT_NEAR(count, mean, 6 * std::sqrt(mean));
+  EXPECT_EQ(std::ssize(random_places(taken, free_places(taken), 1)), free_places(taken));
+}
+
+TEST(SmallestBlocks, AreThoseOfASort) {
+  for (const BlockShape block : {BlockShape{1, 1}, BlockShape{2, 4}})
+    for (const int levels : {1, 1000000}) {
+      const Csr<float> m = weights_of(64, 64, block, 0.3, levels, 4);
+      std::vector<std::pair<double, BlockAt>> all;
+      std::int64_t i = 0;
+      for (const BlockAt at : places_of(m)) {
+        double sum = 0;
+        for (std::int64_t j = 0; j < block.area(); ++j, ++i) sum += std::abs(m.values[i]);
+        all.push_back({float(sum), at});
+      }
+      std::sort(all.begin(), all.end());
+      for (const std::int64_t k : {std::int64_t(0), std::int64_t(1), m.blocks() / 3, m.blocks()}) {
+        std::vector<BlockAt> wanted;
+        for (std::int64_t j = 0; j < k; ++j) wanted.push_back(all[std::size_t(j)].second);
+        std::sort(wanted.begin(), wanted.end());
+        EXPECT_EQ(smallest_blocks(m, k), wanted) << k;
+      }
+    }
+}
+
+TEST(SmallestBlocks, NameTheLayerAndThePlaceOfAValueThatIsNotFinite) {
+  for (const float bad : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
+    Csr<float> m = weights_of(4, 6, {2, 2}, 1, 3, 1);
+    m.values[4 * 4 + 1] = bad;
+    EXPECT_THAT(test::message_of([&] { smallest_blocks(m, 1, "layer 2"); }),
+                AllOf(HasSubstr("layer 2"), HasSubstr("block row 1, block column 1")));
+  }
+}
+
+TEST(SmallestBlocks, RefuseMoreBlocksThanAreStored) {
+  const Csr<float> m = weights_of(4, 6, {}, 0.5, 3, 1);
+  EXPECT_THAT(refusal([&] { smallest_blocks(m, 13); }), HasSubstr("must be in 0..12"));
+  EXPECT_THROW(smallest_blocks(m, -1), Error);
+}
+
+TEST(Growth, RefusesMoreBlocksThanAreFreeAndOperandsOfOtherShapes) {
+  const Csr<float> m = weights_of(4, 6, {}, 0.5, 3, 1);
+  const Matrix<float> q = whole_numbers(4, 2, 1), s = whole_numbers(6, 2, 2), short_s(5, 2);
+  const GradientBatch batch{q.view(), s.view()}, wrong{q.view(), short_s.view()};
+  const auto executor = make_executor(1);
+  EXPECT_THAT(refusal([&] {
+                largest_gradients(m, {&batch, 1}, 13, Pool::Sum, *executor, "layer 1");
+              }),
+              AllOf(HasSubstr("layer 1"), HasSubstr("13 of 12 free places")));
+  EXPECT_THAT(refusal([&] { random_places(m, 13, 1); }), HasSubstr("0..12"));
+  EXPECT_THAT(refusal([&] {
+                largest_gradients(m, {&wrong, 1}, 1, Pool::Sum, *executor);
+              }),
+              HasSubstr("the input 5 x 2"));
+}
+
+TEST(Growth, NamesTheFirstFreePlaceWhoseGradientIsNotFinite) {
+  Csr<float> m = weights_of(40, 600, {}, 0.5, 3, 1);
+  Matrix<float> q = whole_numbers(40, 2, 1), s = whole_numbers(600, 2, 2);
+  for (float& v : q.elements()) v = 1;
+  s(555, 1) = std::nanf("");
+  std::int32_t row = 0;  // the first row in which column 555 is free
+  while (places_of(m).contains({row, 555})) ++row;
+  const GradientBatch batch{q.view(), s.view()};
+  const std::string wanted =
+      "block row " + std::to_string(row) + ", block column 555 is not finite";
+  for (const int threads : {1, 2}) {
+    const auto executor = make_executor(ExecutorKind::Threads, threads);
+    EXPECT_THAT(test::message_of([&] {
+                  largest_gradients(m, {&batch, 1}, 2, Pool::Sum, *executor);
+                }),
+                HasSubstr(wanted));
+    EXPECT_THAT(test::message_of([&] {
+                  sampled_gradients(m, {&batch, 1}, 2, 100000, Pool::Sum, 1, *executor);
+                }),
+                HasSubstr(wanted));
+  }
+}
+
+TEST(EveryMethod, KeepsTheNumberOfBlocksAndAddsOnlyFreePlaces) {
+  const Csr<float> m = weights_of(48, 64, {2, 2}, 0.3, 1000, 7);
+  const Matrix<float> q = whole_numbers(48, 6, 1), s = whole_numbers(64, 6, 2);
+  const GradientBatch batch{q.view(), s.view()};
+  const auto executor = make_executor(2);
+  const Custom first{"first", [](const RewireRequest& request) {
+                       return sparse::PatternChange{smallest_blocks(request.weights, 1),
+                                                    random_places(request.weights, 1, 1)};
+                     }};
+  for (const Method& method : {Method(Static{}), Method(Set{}), Method(Set{Exclude::Original}),
+                               Method(RigL{}), Method(Sampled{}), Method(first)}) {
+    const auto change = rewire(method, {m, 0.4, {&batch, 1}, 3, *executor});
+    EXPECT_EQ(change.removed.size(), change.added.size()) << name_of(method);
+    EXPECT_EQ(carry(m, change).after.blocks(), m.blocks()) << name_of(method);
+    EXPECT_EQ(change.added.empty(), name_of(method) == "static");
+  }
+  EXPECT_THROW(check(Method(Sampled{.factor = 0})), Error);
+  EXPECT_THROW(check(Method(Custom{})), Error);
+}
+
+TEST(EverActive, CountsEachPlaceOnce) {
+  const Csr<float> m = weights_of(6, 6, {2, 2}, 0.4, 3, 1);
+  EverActive active(m);
+  EXPECT_EQ(active.count(), m.blocks());
+  active.add(random_places(m, 2, 1));
+  active.add(random_places(m, 2, 1));
+  EXPECT_EQ(active.count(), m.blocks() + 2);
+  EXPECT_DOUBLE_EQ(active.share(), double(m.blocks() + 2) / 9);
+  EXPECT_EQ(EverActive(3, 3, active.bits()), active);
+  EXPECT_THROW(EverActive(3, 3, {1}), Error);
+}
+
+TEST(LargestGradients, TakeAPanelForEachThreadAndThreeTimesTheirNumberOfCandidates) {
+  constexpr long kBest = 9000, kZ = 4;
+  const Csr<float> taken = weights_of(512, 2048, {}, 0.05, 3, 1);
+  const Matrix<float> q = whole_numbers(512, kZ, 2), s = whole_numbers(2048, kZ, 3);
+  const GradientBatch batch{q.view(), s.view()};
+  for (const long threads : {1, 2}) {
+    const auto executor = make_executor(ExecutorKind::Threads, int(threads));
+    const long before = test::allocated_bytes();
+    largest_gradients(taken, {&batch, 1}, kBest, Pool::Sum, *executor);
+    // A panel of 16 x 256 with its columns of s and a row of scores.
+    const long panel = 4 * 256 * (16 + kZ + 1), candidates = 12 * 3 * kBest, places = 8 * kBest;
+    EXPECT_LE(test::allocated_bytes() - before, threads * (panel + 1024) + candidates + places);
+  }
+}
+
+}  // namespace
+}  // namespace tessera::train

@@ -1,0 +1,89 @@
+#include "tessera/train/rewire/carry.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <iterator>
+#include <utility>
+
+#include "tessera/base/error.hpp"
+#include "tessera/base/int_math.hpp"
+
+namespace tessera::train {
+
+sparse::PatternChange net_change(std::span<const sparse::BlockAt> dropped,
+                                 std::span<const sparse::BlockAt> grown) {
+  sparse::PatternChange change;
+  std::set_difference(dropped.begin(), dropped.end(), grown.begin(), grown.end(),
+                      std::back_inserter(change.removed));
+  std::set_difference(grown.begin(), grown.end(), dropped.begin(), dropped.end(),
+                      std::back_inserter(change.added));
+  return change;
+}
+
+std::vector<float> Carry::carried(std::span<const float> numbers) const {
+  const std::int64_t area = after.block.area();
+  std::vector<float> result(origin.size() * std::size_t(area));
+  for (std::size_t i = 0; i < origin.size(); ++i)
+    if (origin[i] >= 0)
+      std::copy_n(numbers.begin() + origin[i] * area, area,
+                  result.begin() + std::int64_t(i) * area);
+  return result;
+}
+
+Carry carry(const sparse::Csr<float>& before, const sparse::PatternChange& change) {
+  Carry result;
+  result.after = sparse::with_change(before, change);
+  result.origin.reserve(result.after.col.size());
+  for (std::size_t row = 0; row + 1 < before.row_begin.size(); ++row) {
+    std::int64_t old = before.row_begin[row];
+    const std::int64_t old_end = before.row_begin[row + 1];
+    for (std::int64_t i = result.after.row_begin[row]; i < result.after.row_begin[row + 1]; ++i) {
+      const std::int32_t col = result.after.col[std::size_t(i)];
+      while (old < old_end && before.col[std::size_t(old)] < col) ++old;
+      const bool stays = old < old_end && before.col[std::size_t(old)] == col;
+      result.origin.push_back(stays ? old : -1);
+    }
+  }
+  return result;
+}
+
+EverActive::EverActive(const sparse::Csr<float>& pattern)
+    : block_rows_(pattern.block_rows()),
+      block_cols_(pattern.block_cols()),
+      bits_(std::size_t(ceil_div(block_rows_ * block_cols_, 8))) {
+  for (std::int32_t row = 0; row < block_rows_; ++row)
+    for (std::int64_t i = pattern.row_begin[row]; i < pattern.row_begin[row + 1]; ++i) {
+      const sparse::BlockAt at{row, pattern.col[std::size_t(i)]};
+      add({&at, 1});
+    }
+}
+
+EverActive::EverActive(std::int64_t block_rows, std::int64_t block_cols,
+                       std::vector<std::uint8_t> bits)
+    : block_rows_(block_rows), block_cols_(block_cols), bits_(std::move(bits)) {
+  if (std::ssize(bits_) != ceil_div(block_rows_ * block_cols_, 8))
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("places ever stored: {} bytes for {} x {} blocks; there must be {}",
+                            bits_.size(), block_rows_, block_cols_,
+                            ceil_div(block_rows_ * block_cols_, 8)));
+  for (const std::uint8_t byte : bits_) count_ += std::popcount(byte);
+}
+
+void EverActive::add(std::span<const sparse::BlockAt> places) noexcept {
+  for (const sparse::BlockAt at : places) {
+    const std::int64_t place = at.row * block_cols_ + at.col;
+    std::uint8_t& byte = bits_[std::size_t(place / 8)];
+    const auto bit = std::uint8_t(1U << (place % 8));
+    count_ += (byte & bit) == 0;
+    byte = std::uint8_t(byte | bit);
+  }
+}
+
+double EverActive::share() const {
+  const std::int64_t all = block_rows_ * block_cols_;
+  return all == 0 ? 0 : double(count_) / double(all);
+}
+
+}  // namespace tessera::train

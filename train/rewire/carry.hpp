@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tessera/sparse/change.hpp"
+#include "tessera/sparse/formats.hpp"
+
+namespace tessera::train {
+
+// Returns the change of a rewire that dropped and grew these places, each list in row-major order
+// without repetition. A place in both lists comes back and is in neither list of the change, so it
+// keeps its value. O(places). Thread-safe.
+sparse::PatternChange net_change(std::span<const sparse::BlockAt> dropped,
+                                 std::span<const sparse::BlockAt> grown);
+
+// A changed pattern, with the place from which each of its blocks comes.
+struct Carry {
+  sparse::Csr<float> after;          // values: those that stay; new blocks are 0
+  std::vector<std::int64_t> origin;  // [blocks of after] position before the change, -1: new
+
+  // Returns the numbers of one list, such as a state of an optimiser, in the new order: one for
+  // each value before the change, 0 in new blocks. O(values). Thread-safe.
+  std::vector<float> carried(std::span<const float> numbers) const;
+};
+
+// Applies a change to weights. Throws Error{InvalidArgument} as sparse::with_change. O(values +
+// changes * log(changes)). Thread-safe.
+Carry carry(const sparse::Csr<float>& before, const sparse::PatternChange& change);
+
+// The places of a matrix that were stored at any time.
+class EverActive {
+ public:
+  EverActive() = default;
+
+  // Starts with the places of this pattern.
+  explicit EverActive(const sparse::Csr<float>& pattern);
+
+  // Starts with saved bits (bits()), for a matrix of so many blocks. Throws Error{InvalidArgument}
+  // for another number of bytes.
+  EverActive(std::int64_t block_rows, std::int64_t block_cols, std::vector<std::uint8_t> bits);
+
+  // Adds places. Allocates nothing.
+  void add(std::span<const sparse::BlockAt> places) noexcept;
+
+  // Returns the number of places that were ever stored, and their share of all.
+  std::int64_t count() const { return count_; }
+  double share() const;
+
+  // Returns one bit for each place in row-major order, the lowest bit of a byte first.
+  const std::vector<std::uint8_t>& bits() const { return bits_; }
+
+  friend bool operator==(const EverActive&, const EverActive&) = default;
+
+ private:
+  std::int64_t block_rows_ = 0, block_cols_ = 0, count_ = 0;
+  std::vector<std::uint8_t> bits_;
+};
+
+}  // namespace tessera::train

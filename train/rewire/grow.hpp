@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "tessera/base/executor.hpp"
+#include "tessera/base/matrix.hpp"
+#include "tessera/sparse/change.hpp"
+#include "tessera/sparse/formats.hpp"
+
+namespace tessera::train {
+
+// How the magnitudes of the gradients in a block become one score.
+enum class Pool {
+  Sum,
+  Max,
+  Mean  // orders blocks of one shape as Sum does
+};
+
+// The operands of a weight gradient dQ * transpose(S) of one batch: q_grad is [rows][z] and s is
+// [cols][z] for weights of [rows][cols].
+struct GradientBatch {
+  MatrixView<const float> q_grad, s;
+};
+
+// All functions below return k places in row-major order, none of them stored in the pattern
+// `taken` (its values are not read). With the pattern that stays after a drop as `taken`, dropped
+// places may come back; with the pattern before the drop they may not. They throw
+// Error{InvalidArgument} for k outside [0, free places]. The same arguments give the same places
+// for any number of threads. `name` names the weights in messages.
+
+// Returns the places of largest gradient, summed over the batches. Of equal scores the lower place
+// is taken first. The dense gradient is computed in panels and never kept: memory is one panel for
+// each thread and 3 * k candidates. Throws Error{InvalidArgument} for operands of another shape
+// than the weights, and Error{BadInput}, which names the place, if the score of a free place is NaN
+// or infinite. O(rows * cols * z).
+std::vector<sparse::BlockAt> largest_gradients(const sparse::Csr<float>& taken,
+                                               std::span<const GradientBatch> batches,
+                                               std::int64_t k, Pool pool, Executor& executor,
+                                               std::string_view name = "weights");
+
+// Returns the places of largest gradient among a random sample of the free places, so no dense
+// gradient is computed. `candidates` is the size of the sample, at least k; all free places are the
+// sample if there are fewer. Errors are those of largest_gradients. O(candidates * z * block area +
+// stored).
+std::vector<sparse::BlockAt> sampled_gradients(const sparse::Csr<float>& taken,
+                                               std::span<const GradientBatch> batches,
+                                               std::int64_t k, std::int64_t candidates, Pool pool,
+                                               std::uint64_t seed, Executor& executor,
+                                               std::string_view name = "weights");
+
+// Returns k random places. Every choice of that many free places is equally likely.
+// O(stored + k * log(k)), or O(free places) if more than 1 in 16 of them is taken.
+std::vector<sparse::BlockAt> random_places(const sparse::Csr<float>& taken, std::int64_t k,
+                                           std::uint64_t seed, std::string_view name = "weights");
+
+// Returns the number of blocks that a pattern does not store.
+std::int64_t free_places(const sparse::Csr<float>& taken);
+
+}  // namespace tessera::train

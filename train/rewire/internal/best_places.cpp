@@ -1,0 +1,42 @@
+#include "tessera/train/rewire/internal/best_places.hpp"
+
+#include <algorithm>
+
+namespace tessera::train::internal {
+namespace {
+
+bool is_better(const Candidate& a, const Candidate& b) {
+  return a.score != b.score ? a.score > b.score : a.at < b.at;
+}
+
+}  // namespace
+
+BestPlaces::BestPlaces(std::int64_t k, std::int64_t most_at_once)
+    : k_(std::size_t(k)), capacity_(k_ + std::max(k_, std::size_t(most_at_once))) {
+  held_.reserve(capacity_);
+}
+
+void BestPlaces::add(std::span<const Candidate> candidates) {
+  const std::lock_guard lock(mutex_);
+  if (held_.size() + candidates.size() > capacity_) keep_best();
+  held_.insert(held_.end(), candidates.begin(), candidates.end());
+}
+
+void BestPlaces::keep_best() {
+  if (k_ == 0 || held_.size() <= k_) return held_.resize(std::min(held_.size(), k_));
+  const auto last = held_.begin() + std::int64_t(k_) - 1;
+  std::nth_element(held_.begin(), last, held_.end(), is_better);
+  threshold_.store(last->score, std::memory_order_relaxed);
+  held_.resize(k_);
+}
+
+std::vector<sparse::BlockAt> BestPlaces::places() {
+  keep_best();
+  std::vector<sparse::BlockAt> result;
+  result.reserve(held_.size());
+  for (const Candidate& c : held_) result.push_back(c.at);
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+}  // namespace tessera::train::internal

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "tessera/sparse/change.hpp"
+
+namespace tessera::train::internal {
+
+// A free place with the score of its gradient.
+struct Candidate {
+  float score = 0;
+  sparse::BlockAt at;
+};
+
+// Keeps the k best of any number of candidates: those of largest score and, of equal ones, those of
+// lower place. The result does not depend on the order in which they come. Any number of threads
+// may add. It holds 2 * k candidates, or k and `most_at_once` if that is more.
+class BestPlaces {
+ public:
+  BestPlaces(std::int64_t k, std::int64_t most_at_once);
+
+  // Returns a score below which no candidate can be among the best. It only rises.
+  float threshold() const { return threshold_.load(std::memory_order_relaxed); }
+
+  // Adds at most `most_at_once` candidates. Allocates nothing.
+  void add(std::span<const Candidate> candidates);
+
+  // Returns the best places in row-major order.
+  std::vector<sparse::BlockAt> places();
+
+ private:
+  void keep_best();
+
+  std::size_t k_, capacity_;
+  std::atomic<float> threshold_{0};
+  std::mutex mutex_;
+  std::vector<Candidate> held_;
+};
+
+}  // namespace tessera::train::internal

@@ -1,0 +1,95 @@
+#include "tessera/train/rewire/method.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "tessera/base/error.hpp"
+#include "tessera/train/rewire/carry.hpp"
+#include "tessera/train/rewire/drop.hpp"
+#include "tessera/train/rewire/schedule.hpp"
+
+namespace tessera::train {
+namespace {
+
+using sparse::BlockAt;
+using sparse::Csr;
+using sparse::PatternChange;
+
+// Drops the smallest blocks and adds those that grow(taken, k) returns.
+template <class Grow>
+PatternChange replace_smallest(const RewireRequest& request, Exclude exclude, Grow&& grow) {
+  const Csr<float>& weights = request.weights;
+  std::int64_t k = blocks_to_drop(request.fraction, weights.blocks());
+  if (exclude == Exclude::Original) k = std::min(k, free_places(weights));
+  const std::vector<BlockAt> dropped = smallest_blocks(weights, k, request.name);
+  if (exclude == Exclude::Original) return net_change(dropped, grow(weights, k));
+  return net_change(dropped, grow(sparse::with_change(weights, {dropped, {}}), k));
+}
+
+PatternChange change_of(const Static&, const RewireRequest&) { return {}; }
+
+PatternChange change_of(const Set& method, const RewireRequest& request) {
+  return replace_smallest(request, method.exclude, [&](const Csr<float>& taken, std::int64_t k) {
+    return random_places(taken, k, request.seed, request.name);
+  });
+}
+
+PatternChange change_of(const RigL& method, const RewireRequest& request) {
+  return replace_smallest(request, method.exclude, [&](const Csr<float>& taken, std::int64_t k) {
+    return largest_gradients(taken, request.batches, k, method.pool, request.executor,
+                             request.name);
+  });
+}
+
+PatternChange change_of(const Sampled& method, const RewireRequest& request) {
+  const auto candidates =
+      std::int64_t(std::min(method.factor * double(request.weights.blocks()), double(INT32_MAX)));
+  return replace_smallest(request, method.exclude, [&](const Csr<float>& taken, std::int64_t k) {
+    return sampled_gradients(taken, request.batches, k, candidates, method.pool, request.seed,
+                             request.executor, request.name);
+  });
+}
+
+PatternChange change_of(const Custom& method, const RewireRequest& request) {
+  return method.change(request);
+}
+
+}  // namespace
+
+void check(const Method& method) {
+  if (const auto* sampled = std::get_if<Sampled>(&method))
+    if (!(sampled->factor > 0 && sampled->factor <= std::numeric_limits<double>::max()))
+      throw Error(ErrorCode::InvalidArgument,
+                  fmt::format("sampled growth: factor is {}; it must be above 0 and finite",
+                              sampled->factor));
+  if (const auto* custom = std::get_if<Custom>(&method); custom != nullptr && !custom->change)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("method {}: there is no function `change`", custom->name));
+}
+
+std::string name_of(const Method& method) {
+  struct Name {
+    std::string operator()(const Static&) const { return "static"; }
+    std::string operator()(const Set&) const { return "set"; }
+    std::string operator()(const RigL&) const { return "rigl"; }
+    std::string operator()(const Sampled&) const { return "sampled"; }
+    std::string operator()(const Custom& custom) const { return custom.name; }
+  };
+  return std::visit(Name{}, method);
+}
+
+bool is_instead_of_step(const Method& method) {
+  const auto* custom = std::get_if<Custom>(&method);
+  if (custom != nullptr) return custom->instead_of_step;
+  return std::holds_alternative<RigL>(method) || std::holds_alternative<Sampled>(method);
+}
+
+PatternChange rewire(const Method& method, const RewireRequest& request) {
+  check(method);
+  return std::visit([&](const auto& any) { return change_of(any, request); }, method);
+}
+
+}  // namespace tessera::train

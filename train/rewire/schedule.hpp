@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+
+namespace tessera::train {
+
+// How the fraction of a rewire changes over the run.
+enum class FractionDecay {
+  Cosine,   // fraction / 2 * (1 + cos(pi * step / end))
+  Linear,   // fraction * (1 - step / end)
+  Constant  // fraction
+};
+
+// The steps at which a pattern is rewired, and the share of its blocks that then move. Steps are
+// counted from 1. A rewire takes place at each multiple of `every` in [begin, end].
+// Example: {.fraction = 0.3, .end = 3510}.at(100) is 0.2994, and at(101) is 0.
+struct RewireSchedule {
+  double fraction = 0.3;     // in [0, 1]
+  std::int64_t begin = 1;    // at least 1
+  std::int64_t end = 0;      // last step; RigL's authors take 3/4 of all steps. 0: never
+  std::int64_t every = 100;  // at least 1
+  FractionDecay decay = FractionDecay::Cosine;
+
+  // Returns true if the pattern is rewired at this step.
+  bool is_due(std::int64_t step) const;
+
+  // Returns the share of the stored blocks that move at this step, 0 where no rewire is due.
+  double at(std::int64_t step) const;
+
+  friend bool operator==(const RewireSchedule&, const RewireSchedule&) = default;
+};
+
+// Throws Error{InvalidArgument}, which names the field, its value and its range, for a fraction
+// outside [0, 1] or NaN, for `every` or `begin` below 1, and for an end that is before begin and
+// not 0.
+void check(const RewireSchedule& schedule);
+
+// Returns trunc(fraction * blocks), the number of blocks that a rewire drops. O(1).
+std::int64_t blocks_to_drop(double fraction, std::int64_t blocks);
+
+}  // namespace tessera::train
