@@ -85,7 +85,7 @@ TEST(StepGrid, RSP_15_EqualsAPlainLoop) {
         for (const double rescale : {1.0, .14, .8})
           for (const double decay : {0.0, .03, .05, .07})
             for (const bool lazy : {true, false})
-              for (const auto& rule : std::vector<std::variant<Sgd, Adam, AdaGrad>>{
+              for (const auto& rule : std::vector<Rule>{
                        Sgd{.learning_rate = .1}, Sgd{.learning_rate = .1, .momentum = .9},
                        Adam{.learning_rate = .1}, AdaGrad{.learning_rate = .1}}) {
                 if (std::holds_alternative<AdaGrad>(rule) && decay != 0) continue;
@@ -99,8 +99,7 @@ TEST(StepGrid, ADenseGradientIsOneWithAllRows) {
   const auto start = test::random_rows<float>({6, 3}, 1, random);
   const auto gradient = test::random_rows<float>({6, 3}, 1, random);
   for (const bool lazy : {true, false})
-    for (const auto& rule : std::vector<std::variant<Sgd, Adam, AdaGrad>>{
-             Sgd{}, Sgd{.momentum = .9}, Adam{}, AdaGrad{}}) {
+    for (const auto& rule : std::vector<Rule>{Sgd{}, Sgd{.momentum = .9}, Adam{}, AdaGrad{}}) {
       const Optimiser optimiser{.rule = rule, .lazy = lazy};
       Array<float> a = start, b = start;
       State<float> state_a = make_state(optimiser, a), state_b = state_a;

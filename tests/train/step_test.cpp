@@ -165,8 +165,7 @@ TEST(Step, ACsrTakesARowSparseGradientAtItsPattern) {
   const Array<float> pattern = test::draw({"1.2", ".3.", "...", "4.5"});
   const auto gradient = test::row_sparse<float>({4, 3}, {0, 2}, {1, 2, 3, 4, 5, 6});
   for (const bool lazy : {true, false})
-    for (const auto& rule : std::vector<std::variant<Sgd, Adam, AdaGrad>>{
-             Sgd{}, Sgd{.momentum = .9}, Adam{}, AdaGrad{}}) {
+    for (const auto& rule : std::vector<Rule>{Sgd{}, Sgd{.momentum = .9}, Adam{}, AdaGrad{}}) {
       const double decay = std::holds_alternative<AdaGrad>(rule) ? 0 : .1;
       const Optimiser optimiser{.rule = rule, .weight_decay = decay, .lazy = lazy};
       Array<float> csr = pattern, dense = cast_storage(pattern, Storage::Dense);

@@ -36,11 +36,7 @@ std::int64_t values_held(const Buckets& buckets, std::int64_t bucket) {
 
 template <class C>
 EncodedState<C> make_encoded_state(const Optimiser& optimiser, const Buckets& buckets) {
-  check(optimiser);
-  EncodedState<C> state;
-  state.arrays.assign(std::size_t(states_of(optimiser)),
-                      std::vector<C>(std::size_t(slots_in(buckets))));
-  return state;
+  return make_value_state<C>(optimiser, slots_in(buckets));
 }
 
 template <class W, class C>

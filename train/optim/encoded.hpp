@@ -2,22 +2,18 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "tessera/base/executor.hpp"
 #include "tessera/partitioner/buckets.hpp"
 #include "tessera/train/optim/optimiser.hpp"
+#include "tessera/train/optim/values.hpp"
 
 namespace tessera::train {
 
 // The state of an optimiser for encoded weights, in bucket order: states_of() arrays of
-// [buckets][values_per_bucket]. C is double for double weights, else float.
+// [buckets][values_per_bucket].
 template <class C>
-struct EncodedState {
-  std::int64_t steps = 0;
-  std::vector<std::vector<C>> arrays;
-  friend bool operator==(const EncodedState&, const EncodedState&) = default;
-};
+using EncodedState = ValueState<C>;
 
 // Zeros. partitioner::from_bucket_order makes them states of the matrix, to_bucket_order the other
 // way, as it must when a pattern has changed.

@@ -32,11 +32,26 @@ void check_rule(const Sgd& rule, double) {
   require_not_negative("learning_rate", rule.learning_rate);
   require_share("momentum", rule.momentum);
 }
-void check_rule(const Adam& rule, double) {
+void check_rule(const Nesterov& rule, double) {
+  require_not_negative("learning_rate", rule.learning_rate);
+  require_share("momentum", rule.momentum);
+}
+void check_rule(const TorchSgd& rule, double) {
+  require_not_negative("learning_rate", rule.learning_rate);
+  require_share("momentum", rule.momentum);
+}
+template <class AnyAdam>
+void check_adam(const AnyAdam& rule) {
   require_not_negative("learning_rate", rule.learning_rate);
   require_share("beta1", rule.beta1);
   require_share("beta2", rule.beta2);
   require("epsilon", rule.epsilon, kSmallest, kLargest, "above 0 and finite");
+}
+void check_rule(const Adam& rule, double) { check_adam(rule); }
+void check_rule(const AdamW& rule, double weight_decay) {
+  check_adam(rule);
+  require_not_negative("decay", rule.decay);
+  require("weight_decay", weight_decay, 0, 0, "0 for adamw, which has a decay of its own");
 }
 void check_rule(const AdaGrad& rule, double weight_decay) {
   require_not_negative("learning_rate", rule.learning_rate);
@@ -54,14 +69,26 @@ void check(const Optimiser& optimiser) {
 }
 
 std::int64_t states_of(const Optimiser& optimiser) {
-  if (std::holds_alternative<Adam>(optimiser.rule)) return 2;
-  const auto* sgd = std::get_if<Sgd>(&optimiser.rule);
-  return sgd != nullptr && sgd->momentum == 0 ? 0 : 1;
+  struct States {
+    std::int64_t operator()(const Sgd& rule) const { return rule.momentum == 0 ? 0 : 1; }
+    std::int64_t operator()(const Adam&) const { return 2; }
+    std::int64_t operator()(const AdaGrad&) const { return 1; }
+    std::int64_t operator()(const Nesterov&) const { return 1; }
+    std::int64_t operator()(const TorchSgd&) const { return 1; }
+    std::int64_t operator()(const AdamW&) const { return 2; }
+  };
+  return std::visit(States{}, optimiser.rule);
 }
 
 std::string name_of(const Optimiser& optimiser) {
-  static constexpr std::string_view kNames[] = {"sgd", "adam", "adagrad"};
+  static constexpr std::string_view kNames[] = {"sgd",      "adam",      "adagrad",
+                                                "nesterov", "torch-sgd", "adamw"};
   return std::string(kNames[optimiser.rule.index()]);
+}
+
+Optimiser with_learning_rate(Optimiser optimiser, double learning_rate) {
+  std::visit([&](auto& rule) { rule.learning_rate = learning_rate; }, optimiser.rule);
+  return optimiser;
 }
 
 }  // namespace tessera::train

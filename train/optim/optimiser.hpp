@@ -36,9 +36,36 @@ struct AdaGrad {
   friend bool operator==(const AdaGrad&, const AdaGrad&) = default;
 };
 
+// Nesterov: m = momentum * m - learning_rate * g, w += momentum * m - learning_rate * g.
+struct Nesterov {
+  double learning_rate = 0.01;  // at least 0
+  double momentum = 0.9;        // in [0, 1)
+  friend bool operator==(const Nesterov&, const Nesterov&) = default;
+};
+
+// SGD with momentum as PyTorch has it: m = momentum * m + g, w -= learning_rate * m. It differs
+// from Sgd when the learning rate changes during a run, because m then has no old rates in it.
+struct TorchSgd {
+  double learning_rate = 0.01;  // at least 0
+  double momentum = 0.9;        // in [0, 1)
+  friend bool operator==(const TorchSgd&, const TorchSgd&) = default;
+};
+
+// AdamW: w -= learning_rate * decay * w, then Adam. The decay is not part of the gradient, so the
+// moments do not see it. weight_decay must be 0.
+struct AdamW {
+  double learning_rate = 0.001;       // at least 0
+  double beta1 = 0.9, beta2 = 0.999;  // in [0, 1)
+  double epsilon = 1e-8;              // above 0
+  double decay = 0.01;                // at least 0
+  friend bool operator==(const AdamW&, const AdamW&) = default;
+};
+
+using Rule = std::variant<Sgd, Adam, AdaGrad, Nesterov, TorchSgd, AdamW>;
+
 // A rule, with the changes that every gradient gets before the rule.
 struct Optimiser {
-  std::variant<Sgd, Adam, AdaGrad> rule;
+  Rule rule;
   double rescale = 1;                         // factor of gradients, for example 1 / batch
   std::optional<double> clip = std::nullopt;  // at least 0; 0 makes every gradient zero
   double weight_decay = 0;                    // at least 0
@@ -57,7 +84,10 @@ void check(const Optimiser& optimiser);
 // Returns how many numbers of state each weight has: 0, 1 or 2.
 std::int64_t states_of(const Optimiser& optimiser);
 
-// Returns "adam", "sgd" or "adagrad".
+// Returns "sgd", "adam", "adagrad", "nesterov", "torch-sgd" or "adamw".
 std::string name_of(const Optimiser& optimiser);
+
+// Returns the optimiser with another learning rate.
+Optimiser with_learning_rate(Optimiser optimiser, double learning_rate);
 
 }  // namespace tessera::train

@@ -42,17 +42,31 @@ struct Prepared {
     if (clips) g = std::clamp(g, -clip, clip);
     return g + weight_decay * weight;
   }
+  C unclipped(C given, C weight) const { return rescale * given + weight_decay * weight; }
 };
 
 // Replaces each weight by change(weight, prepared gradient, slot).
 template <class W, class Change>
 void for_each_slot(const Prepared<Compute<W>>& prepared, const Slots<W>& slots, Change&& change) {
   using C = Compute<W>;
-  for (std::int64_t i = 0; i < slots.count; ++i) {
-    const C w = static_cast<C>(slots.weight[i]);
-    const C given = slots.gradient == nullptr ? C(0) : static_cast<C>(slots.gradient[i]);
-    slots.weight[i] = static_cast<W>(change(w, prepared.gradient(given, w), i));
-  }
+  const auto walk = [&](auto gradient_of) {
+    for (std::int64_t i = 0; i < slots.count; ++i) {
+      const C w = static_cast<C>(slots.weight[i]);
+      slots.weight[i] = static_cast<W>(change(w, gradient_of(i, w), i));
+    }
+  };
+  // Three loops without a branch inside, so that compilers vectorise the usual one: a step on 1.7
+  // million floats takes as long as the loop a caller would write.
+  if (slots.gradient == nullptr)
+    walk([&](std::int64_t, C w) { return prepared.gradient(C(0), w); });
+  else if (prepared.clips)
+    walk([&](std::int64_t i, C w) {
+      return prepared.gradient(static_cast<C>(slots.gradient[i]), w);
+    });
+  else
+    walk([&](std::int64_t i, C w) {
+      return prepared.unclipped(static_cast<C>(slots.gradient[i]), w);
+    });
 }
 
 template <class W>
@@ -67,9 +81,10 @@ void change_slots(const Sgd& rule, std::int64_t, const Prepared<Compute<W>>& pre
   });
 }
 
-template <class W>
-void change_slots(const Adam& rule, std::int64_t step, const Prepared<Compute<W>>& prepared,
-                  const Slots<W>& slots) {
+// Adam and AdamW; shrunk(w) is the weight after AdamW's decay.
+template <class W, class AnyAdam, class Shrunk>
+void change_by_adam(const AnyAdam& rule, std::int64_t step, const Prepared<Compute<W>>& prepared,
+                    const Slots<W>& slots, Shrunk&& shrunk) {
   using C = Compute<W>;
   const double t = double(step);
   const C rate = C(rule.learning_rate * std::sqrt(1 - std::pow(rule.beta2, t)) /
@@ -79,8 +94,21 @@ void change_slots(const Adam& rule, std::int64_t step, const Prepared<Compute<W>
     C &m = slots.first[i], &v = slots.second[i];
     m = beta1 * m + (C(1) - beta1) * g;
     v = beta2 * v + (C(1) - beta2) * g * g;
-    return w - rate * m / (std::sqrt(v) + epsilon);
+    return shrunk(w) - rate * m / (std::sqrt(v) + epsilon);
   });
+}
+
+template <class W>
+void change_slots(const Adam& rule, std::int64_t step, const Prepared<Compute<W>>& prepared,
+                  const Slots<W>& slots) {
+  change_by_adam(rule, step, prepared, slots, [](Compute<W> w) { return w; });
+}
+
+template <class W>
+void change_slots(const AdamW& rule, std::int64_t step, const Prepared<Compute<W>>& prepared,
+                  const Slots<W>& slots) {
+  const auto decay = Compute<W>(rule.learning_rate * rule.decay);
+  change_by_adam(rule, step, prepared, slots, [decay](Compute<W> w) { return w - decay * w; });
 }
 
 template <class W>
@@ -92,6 +120,27 @@ void change_slots(const AdaGrad& rule, std::int64_t, const Prepared<Compute<W>>&
     C& h = slots.first[i];
     h += g * g;
     return w - rate * g / (std::sqrt(h) + epsilon);
+  });
+}
+
+template <class W>
+void change_slots(const Nesterov& rule, std::int64_t, const Prepared<Compute<W>>& prepared,
+                  const Slots<W>& slots) {
+  using C = Compute<W>;
+  const C rate = C(rule.learning_rate), momentum = C(rule.momentum);
+  for_each_slot(prepared, slots, [&](C w, C g, std::int64_t i) {
+    const C m = slots.first[i] = momentum * slots.first[i] - rate * g;
+    return w + (momentum * m - rate * g);
+  });
+}
+
+template <class W>
+void change_slots(const TorchSgd& rule, std::int64_t, const Prepared<Compute<W>>& prepared,
+                  const Slots<W>& slots) {
+  using C = Compute<W>;
+  const C rate = C(rule.learning_rate), momentum = C(rule.momentum);
+  for_each_slot(prepared, slots, [&](C w, C g, std::int64_t i) {
+    return w - rate * (slots.first[i] = momentum * slots.first[i] + g);
   });
 }
 

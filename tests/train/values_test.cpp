@@ -1,0 +1,169 @@
+// Steps on plain lists, against loops of a few lines and against the steps on arrays.
+
+#include "tessera/train/optim/values.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <vector>
+
+#include "tessera/base/random_matrix.hpp"
+#include "tessera/tests/support/failing_allocations.hpp"
+#include "tessera/tests/support/message_of.hpp"
+#include "tessera/train/optim/learning_rate.hpp"
+#include "tessera/train/optim/step.hpp"
+
+namespace tessera::train {
+namespace {
+
+using testing::HasSubstr;
+
+std::vector<double> random_values(std::int64_t count, std::uint64_t seed) {
+  Random random(seed);
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < count; ++i) values.push_back(2 * random.unit() - 1);
+  return values;
+}
+
+// Changes w with the gradient g in step t, and its moments m and v.
+using Move = std::function<void(double& w, double g, double& m, double& v, double t)>;
+
+void expect_rule(const Optimiser& optimiser, std::int64_t states, const Move& rule) {
+  const auto executor = make_executor(2);
+  std::vector<double> values = random_values(50, 1), wanted = values, m(50), v(50);
+  auto state = make_value_state<double>(optimiser, 50);
+  EXPECT_EQ(std::ssize(state.arrays), states);
+  for (int t = 1; t <= 4; ++t) {
+    const std::vector<double> gradients = random_values(50, std::uint64_t(t) + 1);
+    step<double>(optimiser, values, gradients, state, *executor);
+    for (std::size_t i = 0; i < 50; ++i) {
+      rule(wanted[i], gradients[i] * optimiser.rescale + optimiser.weight_decay * wanted[i], m[i],
+           v[i], t);
+      EXPECT_NEAR(values[i], wanted[i], 1e-13) << name_of(optimiser) << " step " << t;
+    }
+  }
+}
+
+TEST(ValueStep, Nesterov) {
+  expect_rule({.rule = Nesterov{0.1, 0.9}, .rescale = 0.5, .weight_decay = 0.01}, 1,
+              [](double& w, double g, double& m, double&, double) {
+                m = 0.9 * m - 0.1 * g;
+                w += 0.9 * m - 0.1 * g;
+              });
+}
+
+TEST(ValueStep, TorchSgd) {
+  expect_rule({.rule = TorchSgd{0.1, 0.9}, .weight_decay = 0.01}, 1,
+              [](double& w, double g, double& m, double&, double) {
+                m = 0.9 * m + g;
+                w -= 0.1 * m;
+              });
+}
+
+TEST(ValueStep, AdamWDecaysApartFromTheMoments) {
+  expect_rule({.rule = AdamW{.learning_rate = 0.1, .decay = 0.05}}, 2,
+              [](double& w, double g, double& m, double& v, double t) {
+                w -= 0.1 * 0.05 * w;
+                m = 0.9 * m + 0.1 * g;
+                v = 0.999 * v + 0.001 * g * g;
+                w -= 0.1 * std::sqrt(1 - std::pow(0.999, t)) / (1 - std::pow(0.9, t)) * m /
+                     (std::sqrt(v) + 1e-8);
+              });
+}
+
+TEST(ValueStep, HasTheBitsOfAStepOnACsrForAnyNumberOfThreads) {
+  constexpr std::int64_t kCount = 40001;
+  const Matrix<float> first = random_matrix<float>(1, kCount, 1);
+  const std::vector<float> start(first.elements().begin(), first.elements().end());
+  for (const Optimiser& optimiser :
+       {Optimiser{.rule = Sgd{0.1, 0.9}, .weight_decay = 0.01}, Optimiser{.rule = Sgd{}},
+        Optimiser{.rule = Adam{}, .clip = 0.5}, Optimiser{.rule = AdaGrad{}},
+        Optimiser{.rule = Nesterov{}}, Optimiser{.rule = TorchSgd{}}, Optimiser{.rule = AdamW{}}}) {
+    sparse::Csr<float> csr{1, kCount, {}, {0, kCount}, {}, start};
+    for (std::int32_t i = 0; i < kCount; ++i) csr.col.push_back(i);
+    sparse::Csr<float> gradient = csr;
+    arrays::Array<float> weight = csr;
+    State<float> state = make_state<float>(optimiser, weight);
+    for (int t = 0; t < 3; ++t) step<float>(optimiser, weight, gradient, state);
+    for (const int threads : {1, 2, 3, 7}) {
+      const auto executor = make_executor(ExecutorKind::Threads, threads);
+      std::vector<float> values = start;
+      auto list_state = make_value_state<float>(optimiser, kCount);
+      for (int t = 0; t < 3; ++t)
+        step<float>(optimiser, values, gradient.values, list_state, *executor);
+      EXPECT_EQ(values, std::get<sparse::Csr<float>>(weight).values) << name_of(optimiser);
+    }
+  }
+}
+
+TEST(ValueStep, AllocatesNothing) {
+  const auto executor = make_executor(1);
+  const Optimiser optimiser{.rule = AdamW{}};
+  std::vector<float> values(100000, 1), gradients(100000, 1);
+  auto state = make_value_state<float>(optimiser, 100000);
+  const long before = test::allocations();
+  step<float>(optimiser, values, gradients, state, *executor);
+  EXPECT_EQ(test::allocations(), before);
+}
+
+TEST(ValueStep, RefusesListsOfOtherLengthsAndChangesNothing) {
+  const auto executor = make_executor(1);
+  const Optimiser optimiser{.rule = TorchSgd{}};
+  std::vector<float> values(5, 1);
+  const std::vector<float> gradients(5, 1), few(4, 1);
+  auto state = make_value_state<float>(optimiser, 5), none = make_value_state<float>({}, 5),
+       short_state = make_value_state<float>(optimiser, 4);
+  const auto refusal = [&](const std::vector<float>& g, ValueState<float>& s) {
+    return test::message_of([&] { step<float>(optimiser, values, g, s, *executor); },
+                            ErrorCode::InvalidArgument);
+  };
+  EXPECT_THAT(refusal(few, state), HasSubstr("4 gradients; there must be 5"));
+  EXPECT_THAT(refusal(gradients, none), HasSubstr("0 arrays of state; there must be 1"));
+  EXPECT_THAT(refusal(gradients, short_state), HasSubstr("4 numbers in a state"));
+  EXPECT_EQ(values, std::vector<float>(5, 1));
+  EXPECT_EQ(state, make_value_state<float>(optimiser, 5));
+}
+
+TEST(Optimiser, OfAdamWHasNoOtherDecay) {
+  EXPECT_THAT(test::message_of([] { check(Optimiser{.rule = AdamW{}, .weight_decay = 0.1}); },
+                               ErrorCode::InvalidArgument),
+              HasSubstr("0 for adamw"));
+  EXPECT_THROW(check(Optimiser{.rule = AdamW{.decay = -1}}), Error);
+  EXPECT_THROW(check(Optimiser{.rule = TorchSgd{.momentum = 1}}), Error);
+  EXPECT_THROW(check(Optimiser{.rule = Nesterov{.learning_rate = -1}}), Error);
+  EXPECT_EQ(std::get<AdamW>(with_learning_rate({.rule = AdamW{}}, 0.5).rule).learning_rate, 0.5);
+}
+
+TEST(LearningRate, FallsAsItIsTold) {
+  EXPECT_EQ((LearningRate{.first = 0.1}.at(1000)), 0.1);
+  const LearningRate steps{.first = 1, .decay = StepRate{10, 0.5}};
+  EXPECT_EQ(steps.at(10), 1);
+  EXPECT_EQ(steps.at(11), 0.5);
+  EXPECT_EQ(steps.at(21), 0.25);
+  const LearningRate cosine{.first = 0.1, .decay = CosineRate{100}};
+  EXPECT_EQ(cosine.at(1), 0.1);
+  EXPECT_NEAR(cosine.at(51), 0.05, 1e-15);
+  EXPECT_NEAR(cosine.at(101), 0, 1e-15);
+  EXPECT_EQ(cosine.at(500), cosine.at(101));
+  const LearningRate warm{.first = 1, .warm_up = 3};
+  EXPECT_EQ(warm.at(1), 0.25);
+  EXPECT_EQ(warm.at(3), 0.75);
+  EXPECT_EQ(warm.at(4), 1);
+}
+
+TEST(LearningRate, IsRefusedOutsideItsRanges) {
+  const auto refusal = [](const LearningRate& rate) {
+    return test::message_of([&] { check(rate); }, ErrorCode::InvalidArgument);
+  };
+  EXPECT_THAT(refusal({.first = -1}), HasSubstr("first is -1"));
+  EXPECT_THAT(refusal({.first = std::nan("")}), HasSubstr("first is nan"));
+  EXPECT_THAT(refusal({.decay = StepRate{0, 0.5}}), HasSubstr("every is 0"));
+  EXPECT_THAT(refusal({.decay = StepRate{1, 0}}), HasSubstr("factor is 0"));
+  EXPECT_THAT(refusal({.decay = CosineRate{0}}), HasSubstr("steps is 0"));
+  EXPECT_THAT(refusal({.warm_up = -1}), HasSubstr("warm_up is -1"));
+}
+
+}  // namespace
+}  // namespace tessera::train

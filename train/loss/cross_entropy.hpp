@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "tessera/base/matrix.hpp"
+
+namespace tessera::train {
+
+// The loss of a batch.
+struct Loss {
+  double sum = 0;          // of the cross-entropies of all columns, in nats
+  std::int64_t right = 0;  // columns whose largest score is that of their label
+};
+
+// Computes the cross-entropy of softmax(scores) with the labels, and the gradient of its mean.
+// scores is [classes or more][columns or more]; labels has one class for each of the first columns.
+// q_grad has the shape of scores and gets (softmax - one at the label) / labels; rows from
+// `classes` on, and columns without a label, are padding and get 0. Of equal scores the lower class
+// counts. Scores of any finite size are legal, as the largest of a column is subtracted first; a
+// score that is not finite makes the sum NaN or infinite. Throws Error{InvalidArgument} for no
+// labels, for shapes that do not agree and for a label that is not below `classes`.
+// O(rows * columns), allocates nothing. Thread-safe.
+// Example: scores {{0}, {0}} with label 0 give {.sum = log(2), .right = 1} and q_grad {{-.5},
+// {.5}}.
+Loss cross_entropy(MatrixView<const float> scores, std::int64_t classes,
+                   std::span<const std::uint8_t> labels, MatrixView<float> q_grad);
+
+}  // namespace tessera::train
