@@ -35,6 +35,9 @@ inline const Arrows& arrows() {
       {"tessera.hpp",  // the umbrella
        {"report", "runtime", "host", "io", "verify", "partitioner", "planner", "codelets", "device",
         "sparse", "base"}},
+      {"python",
+       {"report", "runtime", "host", "train", "arrays", "io", "verify", "partitioner", "planner",
+        "codelets", "device", "sparse", "base"}},
       {"tests", {kEverything}},
       {"bench", {kEverything}},
       {"examples", {kEverything}},
@@ -46,7 +49,7 @@ inline const std::vector<std::string>& folders_with_a_page() {
   static const std::vector<std::string> folders = {
       "base",    "json",     "sparse",         "arrays",  "io",          "verify",
       "device",  "codelets", "planner/solver", "planner", "partitioner", "host",
-      "runtime", "report",   "train",          "tools"};
+      "runtime", "report",   "train",          "tools",   "python"};
   return folders;
 }
 

@@ -1,0 +1,41 @@
+# Sets TESSERA_HAS_PYTHON to whether the Python package is built. The interpreter is the system's, as
+# for ./dev: one that a user has put before it in PATH may lack modules.
+set(TESSERA_PYTHON OFF CACHE STRING
+    "Build the Python package: ON, OFF, or AUTO (where what it needs is found)")
+set_property(CACHE TESSERA_PYTHON PROPERTY STRINGS ON OFF AUTO)
+set(TESSERA_HAS_PYTHON OFF)
+execute_process(COMMAND sh -c "command -pv python3" OUTPUT_VARIABLE TESSERA_PYTHON3
+  OUTPUT_STRIP_TRAILING_WHITESPACE)
+
+if(TESSERA_PYTHON)
+  set(Python_EXECUTABLE ${TESSERA_PYTHON3})
+  find_package(Python QUIET COMPONENTS Interpreter Development.Module)
+  find_package(pybind11 CONFIG QUIET)
+  find_path(TESSERA_DLPACK_INCLUDE dlpack/dlpack.h)
+  execute_process(COMMAND ${TESSERA_PYTHON3} -c "import numpy" RESULT_VARIABLE no_numpy ERROR_QUIET)
+  set(missing "")
+  foreach(need "Python_Development.Module_FOUND:python3-dev" "pybind11_FOUND:pybind11-dev"
+               "TESSERA_DLPACK_INCLUDE:libdlpack-dev")
+    string(REPLACE ":" ";" need ${need})
+    list(GET need 0 found)
+    list(GET need 1 package)
+    if(NOT ${found})
+      list(APPEND missing ${package})
+    endif()
+  endforeach()
+  if(no_numpy)
+    list(APPEND missing python3-numpy)
+  endif()
+  if(NOT missing)
+    set(TESSERA_HAS_PYTHON ON)
+    # The module is a shared library that holds the static ones.
+    set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+  else()
+    list(JOIN missing ", " missing)
+    if(TESSERA_PYTHON STREQUAL "AUTO")
+      message(STATUS "no Python package, and none of its tests: missing ${missing}")
+    else()
+      message(FATAL_ERROR "TESSERA_PYTHON=${TESSERA_PYTHON}, but missing: ${missing}")
+    endif()
+  endif()
+endif()

@@ -1,0 +1,90 @@
+#include "tessera/python/src/errors.hpp"
+
+#include <exception>
+#include <string>
+
+#include "tessera/base/error.hpp"
+
+namespace py = pybind11;
+
+namespace tessera::python {
+namespace {
+
+// The exception types live as long as the process, because the translator needs them until its end.
+struct ErrorTypes {
+  PyObject* base = nullptr;
+  PyObject* invalid_argument = nullptr;
+  PyObject* bad_input = nullptr;
+  PyObject* limit_exceeded = nullptr;
+  PyObject* no_solution = nullptr;
+  PyObject* check_failed = nullptr;
+  PyObject* internal = nullptr;
+
+  PyObject* of(ErrorCode code) const {
+    switch (code) {
+      case ErrorCode::InvalidArgument:
+        return invalid_argument;
+      case ErrorCode::BadInput:
+        return bad_input;
+      case ErrorCode::LimitExceeded:
+        return limit_exceeded;
+      case ErrorCode::NoSolution:
+        return no_solution;
+      case ErrorCode::CheckFailed:
+        return check_failed;
+      case ErrorCode::Internal:
+        break;
+    }
+    return internal;
+  }
+};
+
+ErrorTypes& error_types() {
+  static ErrorTypes types;
+  return types;
+}
+
+PyObject* add_type(py::module_& module, const char* name, const char* doc, py::handle also) {
+  const py::tuple bases = error_types().base == nullptr
+                              ? py::make_tuple(also)
+                              : py::make_tuple(py::handle(error_types().base), also);
+  const std::string full_name = std::string("tessera.") + name;
+  PyObject* const type = PyErr_NewExceptionWithDoc(full_name.c_str(), doc, bases.ptr(), nullptr);
+  if (type == nullptr) throw py::error_already_set();
+  module.add_object(name, py::handle(type));
+  return type;
+}
+
+void translate(std::exception_ptr failure) {
+  try {
+    if (failure) std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    PyErr_SetString(error_types().of(error.code()), error.what());
+  }
+}
+
+}  // namespace
+
+void add_errors(py::module_& module) {
+  ErrorTypes& types = error_types();
+  types.base =
+      add_type(module, "Error", "Base of all exceptions of this package.", PyExc_Exception);
+  types.invalid_argument = add_type(module, "InvalidArgument",
+                                    "The caller asked for something impossible.", PyExc_ValueError);
+  types.bad_input = add_type(
+      module, "BadInput", "A file or a matrix breaks the rules of its format.", PyExc_ValueError);
+  types.limit_exceeded =
+      add_type(module, "LimitExceeded",
+               "A count does not fit the type or the memory that must hold it.", PyExc_MemoryError);
+  types.no_solution = add_type(
+      module, "NoSolution",
+      "There is no plan. `plan` is the nearest one or None; `remedies` is a list of changes.",
+      PyExc_RuntimeError);
+  types.check_failed =
+      add_type(module, "CheckFailed", "A self-check found a wrong result.", PyExc_RuntimeError);
+  types.internal = add_type(module, "Internal", "The library broke an invariant of its own.",
+                            PyExc_RuntimeError);
+  py::register_exception_translator(&translate);
+}
+
+}  // namespace tessera::python

@@ -1,0 +1,259 @@
+#include "tessera/python/src/layer.hpp"
+
+#include <fmt/format.h>
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tessera/base/error.hpp"
+#include "tessera/base/overlap.hpp"
+#include "tessera/host/cpu.hpp"
+#include "tessera/python/src/csr.hpp"
+#include "tessera/sparse/change.hpp"
+#include "tessera/verify/verify.hpp"
+
+namespace py = pybind11;
+
+namespace tessera::python {
+namespace {
+
+// A pass without the interpreter lock, alone on its layer. Members are destroyed in reverse, so the
+// mutex is free before the interpreter lock is waited for.
+struct Turn {
+  explicit Turn(std::mutex& mutex) : lock(mutex) {}
+  py::gil_scoped_release release;
+  std::lock_guard<std::mutex> lock;
+};
+
+Problem problem_of(const sparse::Csr<float>& weights, const LayerSettings& settings) {
+  const double all = double(weights.rows) * double(weights.cols);
+  return {.size = {1, weights.rows, weights.cols, settings.batch},
+          .block = weights.block,
+          .density = all > 0 ? double(weights.values.size()) / all : 0,
+          .data_type = settings.data_type,
+          .grad_a = settings.backward,
+          .grad_w = settings.backward};
+}
+
+template <class T>
+void copy_to(const Matrix<T>& from, MatrixView<T> to) {
+  for (std::int64_t r = 0; r < to.rows; ++r)
+    for (std::int64_t c = 0; c < to.cols; ++c) to(r, c) = from(r, c);
+}
+
+template <class T>
+void clear(MatrixView<T> view) {
+  for (std::int64_t r = 0; r < view.rows; ++r)
+    for (std::int64_t c = 0; c < view.cols; ++c) view(r, c) = T();
+}
+
+template <class T>
+void refuse_self_overlap(MatrixView<T> out) {
+  if (overlaps_itself(footprint("out", out)))
+    throw Error(ErrorCode::InvalidArgument,
+                "out overlaps itself: some of its elements share memory; pass an array of its own, "
+                "for example np.empty(...)");
+}
+
+}  // namespace
+
+Layer::Layer(sparse::Csr<float> weights, const LayerSettings& settings)
+    : settings_(settings), problem_(problem_of(weights, settings)) {
+  const py::gil_scoped_release release;
+  executor_ = make_executor(settings.threads);
+  if (weights.rows == 0 || weights.cols == 0) {
+    empty_ = std::move(weights);
+    return;
+  }
+  layer_.emplace(problem_, host::read_host_cpu(), *executor_);
+  layer_->set_weights(weights);
+}
+
+Layer::~Layer() = default;
+
+template <class T>
+MatrixView<T> Layer::operand(const Tensor& tensor, const char* name, std::int64_t features) const {
+  const MatrixView<T> given = tensor.matrix<T>();
+  const MatrixView<T> view = settings_.batch_first ? given.transposed() : given;
+  if (view.rows != features)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("{} is {} x {}; this layer needs {}", name, given.rows, given.cols,
+                            settings_.batch_first ? fmt::format("batch x {}", features)
+                                                  : fmt::format("{} x batch", features)));
+  return view;
+}
+
+py::object Layer::new_result(py::handle like, std::int64_t features, std::int64_t batch) const {
+  std::vector<std::int64_t> shape = {features, batch};
+  if (settings_.batch_first) std::swap(shape[0], shape[1]);
+  if (!is_numpy(like) && py::hasattr(like, "new_empty")) return like.attr("new_empty")(shape);
+  return new_array(settings_.data_type, shape);
+}
+
+py::object Layer::new_gradients(py::handle like, std::int64_t count) const {
+  std::vector<std::int64_t> shape = {count / problem_.block.area()};
+  if (!problem_.block.is_element())
+    shape.insert(shape.end(), {problem_.block.rows, problem_.block.cols});
+  if (!is_numpy(like) && py::hasattr(like, "new_empty"))
+    return like.attr("new_empty")(shape,
+                                  py::arg("dtype") = py::module_::import("torch").attr("float32"));
+  return new_array(DataType::Float, shape);
+}
+
+void Layer::require_backward(const char* call) const {
+  if (!settings_.backward)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("{}: this layer was made with passes=\"fwd\"; make it with "
+                            "passes=\"all\"",
+                            call));
+}
+
+template <class T>
+void Layer::run(Pass pass, MatrixView<const T> in, MatrixView<T> out) {
+  if (in.cols == 0) return;
+  if (!layer_) return clear(out);
+  const auto call = [&](MatrixView<T> to) {
+    times_ = pass == Pass::Fwd ? layer_->forward<T>(in, to) : layer_->grad_a<T>(in, to);
+  };
+  if (!share_bytes(footprint("in", in), footprint("out", out))) return call(out);
+  Matrix<T> aside(out.rows, out.cols);
+  call(aside.view());
+  copy_to(aside, out);
+}
+
+py::object Layer::product(Pass pass, py::object in, const char* name, py::object out) {
+  const bool is_forward = pass == Pass::Fwd;
+  return with_type(settings_.data_type, [&]<class T>(T) {
+    const Tensor from(in, name, settings_.data_type, Access::Read);
+    const auto source = operand<const T>(from, name, is_forward ? cols() : rows());
+    const std::int64_t features = is_forward ? rows() : cols();
+    if (out.is_none()) out = new_result(in, features, source.cols);
+    const Tensor to(out, "out", settings_.data_type, Access::Write);
+    const auto target = operand<T>(to, "out", features);
+    if (target.cols != source.cols)
+      throw Error(ErrorCode::InvalidArgument,
+                  fmt::format("out has a batch of {} but {} has one of {}", target.cols, name,
+                              source.cols));
+    const Turn turn(mutex_);
+    refuse_self_overlap(target);
+    run<T>(pass, source, target);
+    return out;
+  });
+}
+
+py::object Layer::forward(py::object s, py::object out) {
+  return product(Pass::Fwd, std::move(s), "s", std::move(out));
+}
+
+py::object Layer::grad_input(py::object dq, py::object out) {
+  require_backward("grad_input");
+  return product(Pass::GradA, std::move(dq), "dq", std::move(out));
+}
+
+py::object Layer::grad_weights(py::object dq, py::object s, py::object out) {
+  require_backward("grad_weights");
+  const std::int64_t count = stored_values();
+  return with_type(settings_.data_type, [&]<class T>(T) {
+    const Tensor left(dq, "dq", settings_.data_type, Access::Read);
+    const Tensor right(s, "s", settings_.data_type, Access::Read);
+    const auto q_grad = operand<const T>(left, "dq", rows());
+    const auto inputs = operand<const T>(right, "s", cols());
+    if (q_grad.cols != inputs.cols)
+      throw Error(
+          ErrorCode::InvalidArgument,
+          fmt::format("dq has a batch of {} but s has one of {}", q_grad.cols, inputs.cols));
+    if (out.is_none()) out = new_gradients(dq, count);
+    const Tensor to(out, "out", DataType::Float, Access::Write);
+    const std::span<float> target(to.values(count), std::size_t(count));
+    const Turn turn(mutex_);
+    if (!layer_ || inputs.cols == 0) {
+      std::fill(target.begin(), target.end(), 0.0f);
+    } else if (share_bytes(footprint("out", target), footprint("dq", q_grad)) ||
+               share_bytes(footprint("out", target), footprint("s", inputs))) {
+      std::vector<float> aside(target.size());
+      times_ = layer_->grad_w<T>(q_grad, inputs, aside);
+      std::copy(aside.begin(), aside.end(), target.begin());
+    } else {
+      times_ = layer_->grad_w<T>(q_grad, inputs, target);
+    }
+    return out;
+  });
+}
+
+void Layer::set_values(py::object values) {
+  const Tensor from(values, "values", DataType::Float, Access::Read);
+  const Turn turn(mutex_);
+  const std::int64_t count = layer_ ? layer_->values() : 0;
+  const float* const first = from.values(count);
+  if (layer_) layer_->set_values({first, std::size_t(count)});
+}
+
+void Layer::update(const sparse::PatternChange& change) {
+  const Turn turn(mutex_);
+  if (layer_)
+    layer_->update_weights(change);
+  else
+    empty_ = sparse::with_change(empty_, change);
+}
+
+void Layer::set_weights(const sparse::Csr<float>& weights) {
+  if (weights.rows != rows() || weights.cols != cols() || weights.block != block())
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("weights are {} x {} in blocks of {} x {}; this layer has {} x {} in "
+                            "blocks of {} x {}",
+                            weights.rows, weights.cols, weights.block.rows, weights.block.cols,
+                            rows(), cols(), block().rows, block().cols));
+  const Turn turn(mutex_);
+  if (layer_) layer_->set_weights(weights);
+}
+
+py::tuple Layer::arrays() const {
+  const sparse::Csr<float> copy = [&] {
+    const Turn turn(mutex_);
+    return weights();
+  }();
+  return arrays_from_csr(copy);
+}
+
+py::array Layer::values() const {
+  std::vector<std::int64_t> shape = {stored_values() / problem_.block.area()};
+  if (!problem_.block.is_element())
+    shape.insert(shape.end(), {problem_.block.rows, problem_.block.cols});
+  py::array result = new_array(DataType::Float, shape);
+  auto* const first = static_cast<float*>(result.mutable_data());
+  const auto count = result.size();
+  const Turn turn(mutex_);
+  const std::vector<float>& from = weights().values;
+  // Another thread may have changed the pattern since the size was read.
+  std::copy_n(from.begin(), std::min<std::int64_t>(count, std::ssize(from)), first);
+  return result;
+}
+
+std::int64_t Layer::stored_values() const {
+  const Turn turn(mutex_);
+  return std::ssize(weights().values);
+}
+
+py::tuple Layer::rounding(Pass pass) const {
+  if (pass != Pass::Fwd) require_backward("rounding");
+  verify::Rounding rounding;
+  if (layer_) {
+    const Turn turn(mutex_);
+    rounding = layer_->rounding(pass);
+  }
+  const Precision precision = precision_of(rounding.result);
+  return py::make_tuple(precision.unit, precision.smallest, rounding.partials);
+}
+
+py::tuple Layer::times() const {
+  const host::HostTimes last = [&] {
+    const Turn turn(mutex_);
+    return times_;
+  }();
+  return py::make_tuple(last.seconds, last.copy_seconds, last.kernel_seconds);
+}
+
+}  // namespace tessera::python

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <pybind11/numpy.h>
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "tessera/base/executor.hpp"
+#include "tessera/base/problem.hpp"
+#include "tessera/host/layer.hpp"
+#include "tessera/python/src/tensor.hpp"
+#include "tessera/sparse/formats.hpp"
+
+namespace tessera::python {
+
+// What a layer is made with, besides its weights.
+struct LayerSettings {
+  std::int64_t batch = 1;
+  int threads = 1;
+  DataType data_type = DataType::Float;
+  bool batch_first = false;  // operands are [batch][features]
+  bool backward = true;      // also grad_input and grad_weights
+};
+
+// A host::HostLayer for Python. Any number of Python threads may share one: calls take turns at a
+// lock of the layer, and run without the interpreter lock.
+//
+// Invariants:
+//   1. Who holds mutex_ does not hold the interpreter lock and does not wait for it, so the two
+//      never wait for each other.
+//   2. layer_ is empty exactly if the weights have no rows or no columns; results are then empty or
+//      zero, and weights are in empty_.
+//   3. The executor outlives the layer.
+class Layer {
+ public:
+  Layer(sparse::Csr<float> weights, const LayerSettings& settings);
+  ~Layer();
+
+  // These take arguments as Tensor does. `out` is None or the object that receives the result,
+  // which is then returned; else the result is a new array of the kind of the operand. `out` may
+  // overlap operands, whose copies are then not needed: the result is made aside and copied.
+  pybind11::object forward(pybind11::object s, pybind11::object out);
+  pybind11::object grad_input(pybind11::object dq, pybind11::object out);
+  pybind11::object grad_weights(pybind11::object dq, pybind11::object s, pybind11::object out);
+
+  void set_values(pybind11::object values);
+  pybind11::array values() const;
+  void update(const sparse::PatternChange& change);
+  void set_weights(const sparse::Csr<float>& weights);
+
+  // Returns (indptr, indices, data) of the weights as new arrays.
+  pybind11::tuple arrays() const;
+
+  // Returns (result's unit, result's smallest, partial sums) of a pass (verify::Rounding).
+  pybind11::tuple rounding(Pass pass) const;
+
+  // Returns the seconds of the last pass, of its copies and of its kernels.
+  pybind11::tuple times() const;
+
+  const LayerSettings& settings() const { return settings_; }
+  std::int64_t rows() const { return problem_.size.x; }
+  std::int64_t cols() const { return problem_.size.y; }
+  BlockShape block() const { return problem_.block; }
+  std::int64_t stored_values() const;
+
+ private:
+  template <class T>
+  MatrixView<T> operand(const Tensor& tensor, const char* name, std::int64_t features) const;
+  pybind11::object product(Pass pass, pybind11::object in, const char* name, pybind11::object out);
+  template <class T>
+  void run(Pass pass, MatrixView<const T> in, MatrixView<T> out);
+  pybind11::object new_result(pybind11::handle like, std::int64_t features,
+                              std::int64_t batch) const;
+  pybind11::object new_gradients(pybind11::handle like, std::int64_t count) const;
+  const sparse::Csr<float>& weights() const { return layer_ ? layer_->weights() : empty_; }
+  void require_backward(const char* call) const;
+
+  LayerSettings settings_;
+  Problem problem_;
+  std::unique_ptr<Executor> executor_;
+  std::optional<host::HostLayer> layer_;
+  sparse::Csr<float> empty_;
+  host::HostTimes times_;
+  mutable std::mutex mutex_;
+};
+
+// Adds the class to the module.
+void add_layer(pybind11::module_& module);
+
+}  // namespace tessera::python

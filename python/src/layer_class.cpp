@@ -1,0 +1,99 @@
+#include <pybind11/pybind11.h>
+
+#include <string>
+
+#include "tessera/base/error.hpp"
+#include "tessera/python/src/csr.hpp"
+#include "tessera/python/src/layer.hpp"
+
+namespace py = pybind11;
+using py::literals::operator""_a;
+
+namespace tessera::python {
+namespace {
+
+std::unique_ptr<Layer> make_layer(const py::array& indptr, const py::array& indices,
+                                  const py::array& data, std::int64_t rows, std::int64_t cols,
+                                  std::int64_t batch, int threads, const std::string& type,
+                                  bool batch_first, bool backward) {
+  return std::make_unique<Layer>(csr_from_arrays(indptr, indices, data, rows, cols),
+                                 LayerSettings{.batch = batch,
+                                               .threads = threads,
+                                               .data_type = parse_data_type(type),
+                                               .batch_first = batch_first,
+                                               .backward = backward});
+}
+
+Pass pass_of(const std::string& call) {
+  if (call == "forward") return Pass::Fwd;
+  if (call == "grad_input") return Pass::GradA;
+  if (call == "grad_weights") return Pass::GradW;
+  throw Error(ErrorCode::InvalidArgument,
+              "call is \"" + call + "\"; it is forward, grad_input or grad_weights");
+}
+
+void update(Layer& layer, const py::array& removed_rows, const py::array& removed_cols,
+            const py::array& added_rows, const py::array& added_cols) {
+  layer.update(
+      {places(removed_rows, removed_cols, "removed"), places(added_rows, added_cols, "added")});
+}
+
+constexpr const char* kForward = R"(Return Q = W @ S.
+
+    s    [inputs, batch], or [batch, inputs] with order="batch_first": a NumPy array with any
+         strides, or anything with __dlpack__ on the CPU, of the layer's dtype. Not copied.
+    out  receives the result and is returned; None: a new array (a torch tensor for a torch s).
+         It may overlap s.
+    Raises TypeError for another dtype, ts.InvalidArgument for another shape.)";
+
+constexpr const char* kGradInput = R"(Return dS = W.T @ dQ, the gradient of the operand.
+
+    dq   [outputs, batch], or [batch, outputs] with order="batch_first"; out as in forward().)";
+
+constexpr const char* kGradWeights = R"(Return the gradient of every stored value.
+
+    Element k belongs to layer.weights.data[k]; the shape is that of layer.values. The values are
+    (dQ @ S.T) where W has non-zeros. dq and s as in forward(); out is contiguous float32.)";
+
+}  // namespace
+
+void add_layer(py::module_& module) {
+  py::class_<Layer>(module, "Layer")
+      .def(py::init(&make_layer), "indptr"_a, "indices"_a, "data"_a, "rows"_a, "cols"_a, "batch"_a,
+           "threads"_a, "dtype"_a, "batch_first"_a, "backward"_a)
+      .def("forward", &Layer::forward, kForward, "s"_a, "out"_a = py::none())
+      .def("grad_input", &Layer::grad_input, kGradInput, "dq"_a, "out"_a = py::none())
+      .def("grad_weights", &Layer::grad_weights, kGradWeights, "dq"_a, "s"_a, "out"_a = py::none())
+      .def("set_values", &Layer::set_values,
+           "Take new values for the same pattern, in the order of layer.weights.data: contiguous "
+           "float32.",
+           "values"_a)
+      .def("_values", &Layer::values)
+      .def("_arrays", &Layer::arrays)
+      .def("_update", &update, "removed_rows"_a, "removed_cols"_a, "added_rows"_a, "added_cols"_a)
+      .def("_set_weights",
+           [](Layer& layer, const py::array& indptr, const py::array& indices,
+              const py::array& data, std::int64_t rows, std::int64_t cols) {
+             layer.set_weights(csr_from_arrays(indptr, indices, data, rows, cols));
+           })
+      .def("_rounding", [](const Layer& layer,
+                           const std::string& call) { return layer.rounding(pass_of(call)); })
+      .def("_times", &Layer::times)
+      .def_property_readonly("nnz", &Layer::stored_values,
+                             "Number of stored values, with the zeros inside blocks.")
+      .def_property_readonly(
+          "shape", [](const Layer& layer) { return py::make_tuple(layer.rows(), layer.cols()); },
+          "(outputs, inputs)")
+      .def_property_readonly(
+          "block",
+          [](const Layer& layer) { return py::make_tuple(layer.block().rows, layer.block().cols); },
+          "(rows, columns) of a block; (1, 1): single values")
+      .def_property_readonly(
+          "batch", [](const Layer& layer) { return layer.settings().batch; },
+          "The batch that the layer is cut for; passes take any other one as well.")
+      .def_property_readonly(
+          "threads", [](const Layer& layer) { return layer.settings().threads; },
+          "Threads of a pass; 0: one for each core.");
+}
+
+}  // namespace tessera::python

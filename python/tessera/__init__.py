@@ -1,0 +1,33 @@
+"""Sparse fully connected layers: fast on this computer, and modelled on machines of many tiles.
+
+    import numpy as np, scipy.sparse as sp, tessera as ts
+    w = sp.random(1024, 784, 0.1, "csr", np.float32)
+    layer = ts.Layer(w, batch=128)
+    q = layer @ s                        # s is [784, 128], q is [1024, 128]
+
+`help(ts.Layer)` describes the layer. `tessera.torch` has a module for PyTorch.
+"""
+
+from tessera._core import (
+    BadInput,
+    CheckFailed,
+    Error,
+    Internal,
+    InvalidArgument,
+    LimitExceeded,
+    NoSolution,
+)
+from tessera._layer import Layer, PassTimes, Rounding
+
+__all__ = [
+    "BadInput",
+    "CheckFailed",
+    "Error",
+    "Internal",
+    "InvalidArgument",
+    "Layer",
+    "LimitExceeded",
+    "NoSolution",
+    "PassTimes",
+    "Rounding",
+]

@@ -1,0 +1,236 @@
+"""The sparse layer."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tessera import _core
+from tessera._core import InvalidArgument
+from tessera._text import html_table, si_bytes
+from tessera._weights import Arrays, index_array, read_weights
+
+_DTYPES = {"float32": "float", "float16": "half", "bfloat16": "bfloat16"}
+_ORDERS = ("features_first", "batch_first")
+_PASSES = ("all", "fwd")
+_NO_PLACES: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
+
+
+class PassTimes(NamedTuple):
+    """Measured times of the last pass, in seconds."""
+
+    seconds: float  # from call to return
+    copy_seconds: float  # the part that copies an operand into panels
+    kernel_seconds: float  # in kernels, all threads together
+
+
+class Rounding(NamedTuple):
+    """What bounds the error of a result q = sum(a[i] * b[i]) of n products.
+
+    |q - exact| <= (1 + unit) * e + unit * |exact| + smallest
+    e = (n + partials + 2) * 2**-24 * sum(|a[i] * b[i]|) + (n + partials + 1) * 2**-149
+    """
+
+    unit: float  # half the distance from 1 to the next number of the result's type
+    smallest: float  # the smallest number above 0 of that type
+    partials: int  # partial sums that are added up at the end
+
+    def bound(self, terms: Any, magnitudes: Any, exact: Any) -> Any:
+        """Return the bound for results of `terms` products; magnitudes is sum(|a[i] * b[i]|)."""
+        n = terms + self.partials
+        error = (n + 2) * 2.0**-24 * magnitudes + (n + 1) * 2.0**-149
+        return (1 + self.unit) * error + self.unit * np.abs(exact) + self.smallest
+
+
+class Layer(_core.Layer):
+    """A sparse fully connected layer Q = W @ S on this computer.
+
+    weights   W [outputs, inputs], float32: any format of scipy.sparse (a BSR matrix keeps its
+              blocks), a sparse tensor of torch, an array of pydata/sparse, (indptr, indices, data),
+              or a NumPy array, of which zeros are not stored. Copied, sorted; places given twice are
+              added up.
+    batch     the width of S that the layer is cut for. Passes take any other width as well.
+    threads   threads of a pass; 0: one for each core. Results have the same bits for any number.
+    dtype     of the operands: "float32", "float16" or "bfloat16". Sums are float32.
+    order     "features_first": operands are [features, batch], as in W @ S.
+              "batch_first": operands are [batch, features], as in torch.nn.Linear.
+    passes    "all", or "fwd" for inference, which takes less than half of the memory.
+    shape     (outputs, inputs), for (indptr, indices, data) whose last columns are empty.
+
+    layer @ s            the product                                    [outputs, batch]
+    layer.grad_input(dq)         W.T @ dQ                               [inputs, batch]
+    layer.grad_weights(dq, s)    dQ @ S.T where W has non-zeros         as layer.values
+    layer.values = v             new values, in the order of layer.weights.data
+    layer.update(...)            new pattern: places removed and added
+    layer.weights                W as scipy.sparse csr (bsr for blocks)
+
+    Operands are never copied or converted: another dtype is a TypeError. Any number of threads may
+    use one layer; their calls take turns. Passes release the interpreter lock.
+
+    Errors: TypeError for another dtype, ts.InvalidArgument (a ValueError) for another shape,
+    ts.BadInput (a ValueError) for arrays that are no legal matrix. The layer is then unchanged.
+    """
+
+    def __init__(
+        self,
+        weights: Any,
+        batch: int = 128,
+        *,
+        threads: int = 1,
+        dtype: str = "float32",
+        order: str = "features_first",
+        passes: str = "all",
+        shape: tuple[int, int] | None = None,
+    ) -> None:
+        _one_of("dtype", dtype, tuple(_DTYPES))
+        _one_of("order", order, _ORDERS)
+        _one_of("passes", passes, _PASSES)
+        arrays = read_weights(weights, shape)
+        super().__init__(
+            arrays.indptr,
+            arrays.indices,
+            arrays.data,
+            *arrays.shape,
+            batch,
+            threads,
+            _DTYPES[dtype],
+            order == "batch_first",
+            passes == "all",
+        )
+        self._dtype, self._order, self._passes = dtype, order, passes
+
+    def __matmul__(self, s: Any) -> Any:
+        """Return layer.forward(s)."""
+        return self.forward(s)
+
+    __call__ = __matmul__
+
+    @property
+    def dtype(self) -> str:
+        """The type of the operands."""
+        return self._dtype
+
+    @property
+    def order(self) -> str:
+        """Either "features_first" or "batch_first"."""
+        return self._order
+
+    @property
+    def density(self) -> float:
+        """Stored values / all of W."""
+        outputs, inputs = self.shape
+        return self.nnz / (outputs * inputs) if outputs * inputs else 0.0
+
+    @property
+    def values(self) -> NDArray[np.float32]:
+        """A copy of the stored values: [nnz], or [blocks, rows, columns]. Assigning sets new ones."""
+        return self._values()
+
+    @values.setter
+    def values(self, values: Any) -> None:
+        self.set_values(values)
+
+    @property
+    def arrays(self) -> Arrays:
+        """Copies of (indptr, indices, data, shape), for programs without SciPy."""
+        return Arrays(*self._arrays(), self.shape)
+
+    @property
+    def weights(self) -> Any:
+        """W as a new scipy.sparse.csr_matrix, or bsr_matrix for blocks."""
+        import scipy.sparse
+
+        indptr, indices, data, shape = self.arrays
+        if self.block == (1, 1):
+            return scipy.sparse.csr_matrix((data, indices, indptr), shape)
+        return scipy.sparse.bsr_matrix((data, indices, indptr), shape, blocksize=self.block)
+
+    def to_torch(self) -> Any:
+        """Return W as a new sparse CSR (BSR for blocks) tensor of torch."""
+        import torch
+
+        indptr, indices, data, shape = self.arrays
+        make = torch.sparse_csr_tensor if self.block == (1, 1) else torch.sparse_bsr_tensor
+        return make(torch.from_numpy(indptr), torch.from_numpy(indices), torch.from_numpy(data), shape)
+
+    def set_weights(self, weights: Any, shape: tuple[int, int] | None = None) -> None:
+        """Take another matrix of the same shape and block; the pattern may be any."""
+        arrays = read_weights(weights, self.shape if isinstance(weights, tuple) and shape is None else shape)
+        self._set_weights(arrays.indptr, arrays.indices, arrays.data, *arrays.shape)
+
+    def update(self, removed: Any = _NO_PLACES, added: Any = _NO_PLACES) -> None:
+        """Remove and add places of the pattern: (rows, columns) each, counted in blocks.
+
+        Values that stay are kept, added ones are 0. Raises ts.InvalidArgument, which names the place,
+        if a removed one is not stored, an added one is, or one is given twice.
+        """
+        self._update(*_places(removed, "removed"), *_places(added, "added"))
+
+    @property
+    def times(self) -> PassTimes:
+        """Seconds of the last pass and of its parts."""
+        return PassTimes(*self._times())
+
+    def rounding(self, call: str = "forward") -> Rounding:
+        """Return what bounds the rounding of a call: forward, grad_input or grad_weights."""
+        return Rounding(*self._rounding(call))
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes that the layer takes, by rule of thumb: see the folder page of host/."""
+        # For each value in elements: matrix, cells of Fwd, of GradA and of GradW; in blocks, values.
+        per_value = (8 + 11, 8 + 11 + 19 + 7) if self.block == (1, 1) else (8, 16)
+        return self.nnz * per_value[self._passes == "all"]
+
+    def _facts(self) -> dict[str, str]:
+        outputs, inputs = self.shape
+        return {
+            "size": f"{outputs} x {inputs}",
+            "density": f"{self.density:.3g} ({self.nnz:,} values)",
+            "block": f"{self.block[0]} x {self.block[1]}",
+            "operands": f"{self.dtype}, {self.order}, batch {self.batch}",
+            "threads": str(self.threads or "all cores"),
+            "memory": f"about {si_bytes(self.memory_bytes)}",
+        }
+
+    def __repr__(self) -> str:
+        facts = self._facts()
+        size = facts.pop("size")
+        return f"Layer({size}, " + ", ".join(f"{name} {fact}" for name, fact in facts.items()) + ")"
+
+    def _repr_html_(self) -> str:
+        return html_table("Layer", self._facts())
+
+    def __reduce__(self) -> Any:
+        settings = {
+            "batch": self.batch,
+            "threads": self.threads,
+            "dtype": self._dtype,
+            "order": self._order,
+            "passes": self._passes,
+        }
+        return _rebuild, (type(self), tuple(self.arrays), settings)
+
+    def __copy__(self) -> Layer:
+        """Return a copy that shares nothing, because values of a layer change."""
+        kind, arguments = self.__reduce__()
+        return kind(*arguments)  # type: ignore[no-any-return]
+
+
+def _rebuild(kind: type[Layer], arrays: Any, settings: dict[str, Any]) -> Layer:
+    return kind(tuple(arrays[:3]), shape=arrays[3], **settings)
+
+
+def _one_of(name: str, value: Any, legal: tuple[str, ...]) -> None:
+    if value not in legal:
+        raise InvalidArgument(f"{name} is {value!r}; it is one of {', '.join(legal)}")
+
+
+def _places(places: Any, name: str) -> tuple[Any, Any]:
+    try:
+        rows, cols = places
+    except (TypeError, ValueError):
+        raise InvalidArgument(f"{name} is not a pair of (rows, columns)") from None
+    return index_array(rows, name), index_array(cols, name)

@@ -1,0 +1,137 @@
+"""Wrong arguments: the type of the exception, a message with place and remedy, and no change."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from model import random_array, random_weights
+
+import tessera as ts
+
+WEIGHTS = random_weights(1, 12, 10, (1, 1), 0.4)
+S = random_array(np.random.default_rng(1), (10, 4))
+PTR = np.array([0, 2, 3])
+COL = np.array([0, 2, 1])
+DATA = np.ones(3, np.float32)
+
+ARRAYS = {
+    "indptr descends": (([0, 2, 1], COL[:1], DATA[:1]), ts.BadInput, "row"),
+    "indptr does not begin at 0": (([1, 2, 3], COL, DATA), ts.BadInput, "0"),
+    "indptr ends elsewhere": (([0, 2, 4], COL, DATA), ts.BadInput, "4"),
+    "indptr is empty": (([], [], DATA[:0]), ts.BadInput, ""),
+    "a column is out of range": ((PTR, [0, 3, 1], DATA), ts.BadInput, "3"),
+    "a column is negative": ((PTR, [0, -2, 1], DATA), ts.BadInput, "-2"),
+    "data has another length": ((PTR, COL, DATA[:2]), ts.BadInput, "2"),
+    "an index beyond 32 bits": ((PTR, [0, 2**40, 1], DATA), ts.BadInput, r"indices\[1\]"),
+    "an index beyond 63 bits": ((PTR, np.array([0, 2**63, 1], np.uint64), DATA), ts.InvalidArgument, "64"),
+    "indices are floats": ((PTR, COL * 1.5, DATA), TypeError, r"astype\(np.int64\)"),
+    "indices are flags": ((PTR, COL > 0, DATA), TypeError, r"astype\(np.int64\)"),
+    "indices have 2 dimensions": ((PTR, COL[None], DATA), ts.InvalidArgument, "2 dimensions"),
+    "data is double": ((PTR, COL, DATA * 1.0 + np.zeros(3)), TypeError, r"astype\(np.float32\)"),
+    "data is big-endian": ((PTR, COL, DATA.astype(">f4")), TypeError, r"astype\(np.float32\)"),
+    "data is complex": ((PTR, COL, DATA.astype(complex)), TypeError, "complex128"),
+    "data is objects": ((PTR, COL, DATA.astype(object)), TypeError, "object"),
+    "data is structured": ((PTR, COL, np.zeros(3, "f4,f4")), TypeError, "f4"),
+    "data has 2 dimensions": ((PTR, COL, DATA[:, None]), ts.InvalidArgument, "2 dimensions"),
+    "two arrays": ((PTR, COL), ts.InvalidArgument, "indptr, indices, data"),
+}
+
+OPERANDS = {
+    "double": (S.astype(np.float64), TypeError, r"s.astype\(np.float32\)"),
+    "half": (S.astype(np.float16), TypeError, "float16"),
+    "whole numbers": (S.astype(np.int32), TypeError, "int32"),
+    "big-endian": (S.astype(">f4"), TypeError, ">f4"),
+    "complex": (S.astype(np.complex64), TypeError, "complex64"),
+    "objects": (S.astype(object), TypeError, "object"),
+    "one dimension": (S[:, 0], ts.InvalidArgument, r"reshape\(-1, 1\)"),
+    "three dimensions": (S[None], ts.InvalidArgument, r"\[1, 10, 4\]"),
+    "four dimensions": (S[None, None], ts.InvalidArgument, "4 dimensions"),
+    "another size": (S[:9], ts.InvalidArgument, "9 x 4; this layer needs 10 x batch"),
+    "a ragged list": ([[1], [1, 2]], TypeError, "list"),
+    "nothing": (None, TypeError, "NoneType"),
+    "misaligned": (np.frombuffer(bytes(161), np.float32, 40, 1).reshape(10, 4), ValueError, r"s.copy\(\)"),
+    "half elements apart": (np.zeros((10, 4), "f4,u2")["f0"], ValueError, r"s.copy\(\)"),
+}
+
+
+def fixed_layer():
+    return ts.Layer(WEIGHTS, batch=4)
+
+
+@pytest.mark.parametrize("fault", ARRAYS)
+def test_refuses_weights(fault):
+    arrays, error, text = ARRAYS[fault]
+    with pytest.raises(error, match=text):
+        ts.Layer(arrays, batch=4, shape=(2, 3))
+    layer = ts.Layer((PTR, COL, DATA), batch=4, shape=(2, 3))
+    before = layer.values
+    with pytest.raises(error, match=text):
+        layer.set_weights(arrays)
+    assert (layer.values == before).all() and layer.weights.nnz == 3
+
+
+@pytest.mark.parametrize("fault", OPERANDS)
+def test_refuses_operands(fault):
+    operand, error, text = OPERANDS[fault]
+    layer = fixed_layer()
+    with pytest.raises(error, match=text):
+        layer.forward(operand)
+    assert np.allclose(layer @ S, WEIGHTS @ S, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "out, error, text",
+    [
+        (np.empty((12, 3), np.float32), ts.InvalidArgument, "batch of 3"),
+        (np.empty((11, 4), np.float32), ts.InvalidArgument, "11 x 4"),
+        (np.empty((12, 4), np.float64), TypeError, "float64"),
+        (np.broadcast_to(np.float32(0), (12, 4)), ValueError, "read-only"),
+        (np.lib.stride_tricks.as_strided(np.empty(4, np.float32), (12, 4), (0, 4)), ts.InvalidArgument, "itself"),
+        ("text", TypeError, "str"),
+    ],
+)
+def test_refuses_outputs(out, error, text):
+    with pytest.raises(error, match=text):
+        fixed_layer().forward(S, out=out)
+
+
+def test_refuses_options_values_and_changes():
+    layer = fixed_layer()
+    before = layer.values
+    with pytest.raises(ts.InvalidArgument, match="float32, float16, bfloat16"):
+        ts.Layer(WEIGHTS, dtype="float64")
+    with pytest.raises(ts.InvalidArgument, match="batch_first"):
+        ts.Layer(WEIGHTS, order="C")
+    with pytest.raises(ts.InvalidArgument, match="threads"):
+        ts.Layer(WEIGHTS, threads=-1)
+    for batch in (0, -1, 2**31):
+        with pytest.raises(ts.InvalidArgument):
+            ts.Layer(WEIGHTS, batch=batch)
+    with pytest.raises(ts.InvalidArgument, match="shape is for"):
+        ts.Layer(WEIGHTS, shape=(12, 10))
+    with pytest.raises(TypeError, match="Path|str"):
+        ts.Layer("weights.smtx")
+    for values, error in ((before[:-1], ts.InvalidArgument), (before.astype(float), TypeError), (before[::-1], ts.InvalidArgument)):
+        with pytest.raises(error):
+            layer.values = values
+    row, col = WEIGHTS.nonzero()
+    for change in ({"removed": ([0], [11])}, {"added": (row[:1], col[:1])}, {"removed": 3}, {"removed": ([0, 0], [1])}):
+        with pytest.raises(ts.InvalidArgument):
+            layer.update(**change)
+    with pytest.raises(ts.InvalidArgument, match="12 x 10"):
+        layer.set_weights(sp.csr_matrix((3, 3), dtype=np.float32))
+    assert (layer.values == before).all()
+
+
+def test_a_truncated_pickle_is_an_error():
+    data = pickle.dumps(fixed_layer())
+    for length in range(0, len(data), 97):
+        with pytest.raises((pickle.UnpicklingError, EOFError, ValueError, TypeError, AttributeError)):
+            pickle.loads(data[:length])
+
+
+def test_exceptions_are_also_those_of_python():
+    assert issubclass(ts.InvalidArgument, ValueError) and issubclass(ts.BadInput, ValueError)
+    assert issubclass(ts.LimitExceeded, MemoryError) and issubclass(ts.NoSolution, RuntimeError)
+    assert all(issubclass(kind, ts.Error) for kind in (ts.BadInput, ts.LimitExceeded, ts.NoSolution))
