@@ -9,6 +9,8 @@ namespace {
 
 constexpr std::int64_t kVector = 16;  // floats of the widest vectors: panels are whole ones
 
+constexpr std::int64_t kMostColumns = 64;  // of a panel of elements
+
 // Returns the width of panels of equal width: none is then much narrower than the others.
 std::int64_t panel_width(std::int64_t z, std::int64_t most) {
   if (z <= most) return std::max<std::int64_t>(z, 1);
@@ -45,7 +47,6 @@ HostCells block_cells(const HostProblem& problem, const host::HostCpu& cpu) {
 HostCells element_cells(const HostProblem& problem, const host::HostCpu& cpu) {
   // With fewer non-zeros in a row of a cell, its sums and its end cost more than the non-zeros.
   constexpr double kFewestInRow = 8;
-  constexpr std::int64_t kMostColumns = 64;
   const auto [g, x, y, z] = problem.size;
   const double in_row = double(problem.blocks) / double(std::max(x, std::int64_t{1}));
   const double density = in_row / double(std::max(y, std::int64_t{1}));
@@ -83,10 +84,10 @@ HostCells product_cells(const HostProblem& problem, const host::HostCpu& cpu) {
 }
 
 HostCells gradient_cells(const HostProblem& problem, const host::HostCpu& cpu) {
-  constexpr std::int64_t kMostColumns = 256;
+  constexpr std::int64_t kMostGradientColumns = 256;
   const auto [g, x, y, z] = problem.size;
   HostCells cells;
-  cells.z = panel_width(z, kMostColumns);
+  cells.z = panel_width(z, kMostGradientColumns);
   const std::int64_t row_bytes = cells.z * bytes_of(problem.type);
   // Rows of S for a block are read once for all its rows, so they may come from L3 or memory, and
   // with long rows of blocks they are fetched ahead. Rows of S for elements have to come from L2.
@@ -95,6 +96,22 @@ HostCells gradient_cells(const HostProblem& problem, const host::HostCpu& cpu) {
   cells.x = whole_blocks(std::min(std::int64_t{256}, ceil_div(x, 8)), problem.block.rows, x);
   cells.pack = cells.z < z;
   return cells;
+}
+
+HostColumns product_columns(const HostCells& cells, HostProblem problem, std::int64_t z,
+                            const host::HostCpu& cpu) {
+  if (!problem.block.is_element()) {
+    problem.size.z = z;
+    const HostCells own = block_cells(problem, cpu);
+    return {own.z, own.z, own.pack};
+  }
+  const std::int64_t width = panel_width(z, cells.z < kVector ? kMostColumns : cells.z);
+  return {width, round_up(width, cells.z), width < z};
+}
+
+HostColumns gradient_columns(const HostCells& cells, std::int64_t z) {
+  const std::int64_t width = panel_width(z, std::max(cells.z, kMostColumns));
+  return {width, width, width < z};
 }
 
 }  // namespace tessera::host

@@ -34,6 +34,16 @@ struct HostProblem {
   DataType type = DataType::Float;
 };
 
+// The cut of the columns of one call. A call may have another number of columns than the layer was
+// planned for: fewer cost what they are, more run in more panels.
+struct HostColumns {
+  std::int64_t width = 1;   // columns of a panel; the last one may have fewer
+  std::int64_t stride = 1;  // elements from row to row in a copied panel
+  bool pack = false;        // as HostCells::pack
+
+  friend bool operator==(const HostColumns&, const HostColumns&) = default;
+};
+
 // Returns the cells of Q = R * S, where sums stay in registers over the non-zeros of a row in a
 // cell. With elements, a cell's slice of S fits in L1, unless a row then had so few non-zeros that
 // loading and storing its sums would dominate, and a panel has 64 columns at most. With blocks, a
@@ -43,5 +53,14 @@ HostCells product_cells(const HostProblem& problem, const host::HostCpu& cpu);
 // Returns the cells of dR = dQ * transpose(S) where R is. A cell's slice of S fits in L2, and a
 // panel has 256 columns at most: enough to make up for adding the lanes of each sum.
 HostCells gradient_cells(const HostProblem& problem, const host::HostCpu& cpu);
+
+// Return the cut of `z` columns for cells that were made by the functions above for `problem`, of
+// whose size z is the planned number of columns. For that number they are the cells' own panels. A
+// panel of elements is as wide as a planned one, because the cells' slices of S fit in a cache with
+// it; where fewer than 16 columns were planned it has up to 64. The stride is a multiple of the
+// planned panel's width, so that the words of a cell give offsets into the copy.
+HostColumns product_columns(const HostCells& cells, HostProblem problem, std::int64_t z,
+                            const host::HostCpu& cpu);
+HostColumns gradient_columns(const HostCells& cells, std::int64_t z);
 
 }  // namespace tessera::host

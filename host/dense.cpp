@@ -6,12 +6,26 @@
 #include "tessera/base/int_math.hpp"
 #include "tessera/host/internal/dense_library.hpp"
 #include "tessera/host/internal/stopwatch.hpp"
+#include "tessera/host/internal/strided.hpp"
 
 namespace tessera::host::internal {
 namespace {
 
 constexpr std::int64_t kSide = 16;    // side of the blocks that our own kernel is fastest with
 constexpr std::int64_t kSlice = 256;  // rows: enough to make up for the library's own packing
+
+constexpr std::int64_t kCopiedRows = 64;  // rows that a thread copies at once
+
+// Sets contiguous rows of floats to the rows of `from`.
+template <class T>
+void copy_as_float(MatrixView<const T> from, float* to) {
+  if constexpr (std::is_same_v<T, float>) {
+    copy_to_rows(from, to, from.cols);
+  } else {
+    for (std::int64_t r = 0; r < from.rows; ++r)
+      for (std::int64_t c = 0; c < from.cols; ++c) *to++ = float(from(r, c));
+  }
+}
 
 // True: the library can read the operand in place, because each row is contiguous and rows do not
 // overlap.
@@ -84,10 +98,10 @@ MatrixView<const float> HostDense<T>::as_float(MatrixView<const T> from,
                                                AlignedVector<float>& copy) {
   if constexpr (std::is_same_v<T, float>)
     if (is_plain(from)) return from;
-  copy.resize(std::size_t(from.rows * from.cols));
-  executor_->for_each(from.rows, [&](std::int64_t r) {
-    for (std::int64_t c = 0; c < from.cols; ++c)
-      copy[std::size_t(r * from.cols + c)] = float(from(r, c));
+  grow(copy, std::size_t(from.rows * from.cols));
+  executor_->for_each(ceil_div(from.rows, kCopiedRows), [&](std::int64_t i) {
+    const Range rows{i * kCopiedRows, std::min((i + 1) * kCopiedRows, from.rows)};
+    copy_as_float(from.sub(rows, {0, from.cols}), copy.data() + rows.begin * from.cols);
   });
   return {copy.data(), from.rows, from.cols, from.cols, 1};
 }
@@ -119,14 +133,15 @@ void HostDense<T>::library_product(MatrixView<const T> in, MatrixView<T> out, Ho
   if constexpr (std::is_same_v<T, float>)
     if (in_place = is_plain(out); in_place) multiply_slices(in_float, out);
   if (!in_place) {
-    out_.resize(std::size_t(out.rows * out.cols));
+    grow(out_, std::size_t(out.rows * out.cols));
     multiply_slices(in_float, {out_.data(), out.rows, out.cols, out.cols, 1});
   }
   times.kernel_seconds += kernels.seconds() * executor_->threads();
   if (!in_place)
-    executor_->for_each(out.rows, [&](std::int64_t r) {
-      for (std::int64_t c = 0; c < out.cols; ++c)
-        out(r, c) = T(out_[std::size_t(r * out.cols + c)]);
+    executor_->for_each(ceil_div(out.rows, kCopiedRows), [&](std::int64_t i) {
+      const Range rows{i * kCopiedRows, std::min((i + 1) * kCopiedRows, out.rows)};
+      copy_from_rows<T>(out_.data() + rows.begin * out.cols, out.cols,
+                        out.sub(rows, {0, out.cols}));
     });
 }
 
@@ -136,7 +151,7 @@ bool HostDense<T>::product(MatrixView<const T> in, MatrixView<T> out, PassContro
   if (own_kernel_) return own_product_.product(in, out, control, times);
   if (!control.begin("dense product")) return false;
   const Stopwatch all;
-  library_product(in, out, times);
+  if (in.cols > 0) library_product(in, out, times);
   times.seconds += all.seconds();
   return true;
 }
@@ -172,7 +187,10 @@ bool HostDense<T>::gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
     const MatrixView<const float> q = as_float(q_grad, in_), in_s = as_float(s, in_s_);
     times.copy_seconds += all.seconds();
     const Stopwatch kernels;
-    multiply_gradient(q, in_s);
+    if (s.cols > 0)
+      multiply_gradient(q, in_s);
+    else
+      std::fill(dense_.begin(), dense_.end(), 0.0f);
     times.kernel_seconds += kernels.seconds() * executor_->threads();
   }
   // Rows and columns beyond the operands keep their initial zeros.

@@ -21,8 +21,8 @@ void HostGradient<T>::set_pattern(const sparse::Csr<float>& matrix) {
   kernel_ = codelets::find_kernel({codelets::Operation::GradW, format, data_type_of<T>(),
                                    DataType::Float, matrix_.grid().word_bits})
                 .run;
-  q_grad_.set_shape(matrix.rows, z_, cells_.z);
-  s_.set_shape(matrix.cols, z_, cells_.z);
+  q_grad_.set_rows(matrix.rows);
+  s_.set_rows(matrix.cols);
   find_runs();
   const std::int64_t sums = matrix_.grid().splits.y * matrix_.buckets().values_per_bucket();
   scratch_.resize(std::size_t(executor_->threads()));
@@ -105,14 +105,19 @@ bool HostGradient<T>::gradient(MatrixView<const T> q_grad, MatrixView<const T> s
                                std::span<float> gradients, PassControl& control, HostTimes& times) {
   const Stopwatch all;
   if (!control.begin("copies of operands")) return false;
-  q_grad_.begin(q_grad, false);
-  s_.begin(s, cells_.pack);
+  HostColumns columns = gradient_columns(cells_, s.cols);
+  s_.begin(s, columns);
+  columns.pack = false;
+  q_grad_.begin(q_grad, columns);
   q_grad_.read({0, q_grad_.count()}, *executor_);
   s_.read({0, s_.count()}, *executor_);
   times.copy_seconds += all.seconds();
   const bool runs = control.begin("products");
   for (Scratch& scratch : scratch_) scratch.kernel_seconds = 0;
-  if (runs) run_units(gradients);
+  if (runs && s.cols == 0)
+    std::fill(gradients.begin(), gradients.end(), 0.0f);
+  else if (runs)
+    run_units(gradients);
   for (const Scratch& scratch : scratch_) times.kernel_seconds += scratch.kernel_seconds;
   times.seconds += all.seconds();
   return runs;

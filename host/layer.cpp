@@ -31,6 +31,10 @@ struct HostLayer::State {
   template <class T>
   MatrixView<T> part(std::string_view name, MatrixView<T> view, std::int64_t Dims::*side,
                      std::int64_t group) const;
+  void check_columns(std::string_view name, std::int64_t columns, std::string_view other,
+                     std::int64_t other_columns) const;
+  // Returns the rounding of a pass over z columns.
+  verify::Rounding rounding(Pass pass, std::int64_t z) const;
   template <class T>
   const internal::HostProduct<T>& forward_cells(std::string_view call, std::int64_t group);
   template <class T>
@@ -61,11 +65,30 @@ template <class T>
 MatrixView<T> HostLayer::State::part(std::string_view name, MatrixView<T> view,
                                      std::int64_t Dims::*side, std::int64_t group) const {
   const std::int64_t rows = problem.size.*side;
-  if (view.rows != problem.size.g * rows || view.cols != problem.size.z)
+  if (view.rows != problem.size.g * rows || view.cols < 0)
     throw Error(ErrorCode::InvalidArgument,
-                fmt::format("{} is {} x {}; this layer needs {} x {}", name, view.rows, view.cols,
-                            problem.size.g * rows, problem.size.z));
+                fmt::format("{} is {} x {}; this layer needs {} rows and any number of columns",
+                            name, view.rows, view.cols, problem.size.g * rows));
   return view.sub({group * rows, (group + 1) * rows}, {0, view.cols});
+}
+
+void HostLayer::State::check_columns(std::string_view name, std::int64_t columns,
+                                     std::string_view other, std::int64_t other_columns) const {
+  if (columns != other_columns)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("{} has {} columns and {} has {}; both must have those of the batch",
+                            name, columns, other, other_columns));
+}
+
+verify::Rounding HostLayer::State::rounding(Pass pass, std::int64_t z) const {
+  const HostCells cut = weights.cells(pass);
+  // A result of a product has one partial sum for each cell along the summed axis. A gradient has
+  // one for each panel, and one for each lane of the widest vectors.
+  constexpr std::int64_t kLanes = 16;
+  if (pass == Pass::GradW)
+    return {DataType::Float, DataType::Float, kLanes + ceil_div(z, gradient_columns(cut, z).width)};
+  const std::int64_t terms = pass == Pass::Fwd ? problem.size.y : problem.size.x;
+  return {problem.data_type, DataType::Float, ceil_div(terms, cut.y) + 1};
 }
 
 template <class T>
@@ -167,17 +190,7 @@ HostForecast HostLayer::forecast(Pass pass) const { return state_->weights.forec
 
 HostCells HostLayer::cells(Pass pass) const { return state_->weights.cells(pass); }
 
-verify::Rounding HostLayer::rounding(Pass pass) const {
-  const Dims& size = state_->problem.size;
-  const HostCells cut = cells(pass);
-  // A result of a product has one partial sum for each cell along the summed axis. A gradient has
-  // one for each panel, and one for each lane of the widest vectors.
-  constexpr std::int64_t kLanes = 16;
-  if (pass == Pass::GradW)
-    return {DataType::Float, DataType::Float, kLanes + ceil_div(size.z, cut.z)};
-  const std::int64_t terms = pass == Pass::Fwd ? size.y : size.x;
-  return {state_->problem.data_type, DataType::Float, ceil_div(terms, cut.y) + 1};
-}
+verify::Rounding HostLayer::rounding(Pass pass) const { return state_->rounding(pass, batch()); }
 
 template <class T>
 bool HostLayer::forward(MatrixView<const T> s, MatrixView<T> q, const verify::RunOptions& options,
@@ -187,6 +200,7 @@ bool HostLayer::forward(MatrixView<const T> s, MatrixView<T> q, const verify::Ru
         options, [&](const verify::RunOptions& once) { return forward<T>(s, q, once, times); });
   const auto call = state_->caller.enter("forward");
   auto& groups = state_->checked_groups<T>("forward");
+  state_->check_columns("s", s.cols, "q", q.cols);
   check_no_overlap("forward", footprint("q", q), std::array{footprint("s", s)});
   internal::PassControl control(options);
   times = {};
@@ -196,7 +210,8 @@ bool HostLayer::forward(MatrixView<const T> s, MatrixView<T> q, const verify::Ru
     if (!groups[std::size_t(g)].forward(in, out, control, times)) return false;
   }
   if (options.self_check != nullptr)
-    state_->check_product<T>(Pass::Fwd, s, q, rounding(Pass::Fwd), *options.self_check);
+    state_->check_product<T>(Pass::Fwd, s, q, state_->rounding(Pass::Fwd, s.cols),
+                             *options.self_check);
   return true;
 }
 
@@ -209,6 +224,7 @@ bool HostLayer::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
     });
   const auto call = state_->caller.enter("grad_a");
   auto& groups = state_->checked_groups<T>("grad_a", state_->problem.grad_a);
+  state_->check_columns("q_grad", q_grad.cols, "s_grad", s_grad.cols);
   check_no_overlap("grad_a", footprint("s_grad", s_grad), std::array{footprint("q_grad", q_grad)});
   internal::PassControl control(options);
   times = {};
@@ -218,8 +234,8 @@ bool HostLayer::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
     if (!groups[std::size_t(g)].grad_a(in, out, control, times)) return false;
   }
   if (options.self_check != nullptr)
-    state_->check_product<T>(Pass::GradA, q_grad, s_grad, rounding(Pass::GradA),
-                             *options.self_check);
+    state_->check_product<T>(Pass::GradA, q_grad, s_grad,
+                             state_->rounding(Pass::GradA, q_grad.cols), *options.self_check);
   return true;
 }
 
@@ -238,6 +254,7 @@ bool HostLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
         ErrorCode::InvalidArgument,
         fmt::format("grad_w: the output has space for {} gradients; this layer has {} values",
                     gradients.size(), values()));
+  state_->check_columns("q_grad", q_grad.cols, "s", s.cols);
   check_no_overlap("grad_w", footprint("gradients", gradients),
                    std::array{footprint("q_grad", q_grad), footprint("s", s)});
   internal::PassControl control(options);
@@ -251,7 +268,8 @@ bool HostLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
     first += own.size();
   }
   if (options.self_check != nullptr)
-    state_->check_gradient<T>(gradients, q_grad, s, rounding(Pass::GradW), *options.self_check);
+    state_->check_gradient<T>(gradients, q_grad, s, state_->rounding(Pass::GradW, s.cols),
+                              *options.self_check);
   return true;
 }
 

@@ -46,16 +46,24 @@ struct HostOptions {
 //
 // The interface is that of the modelled machine's layer (runtime::FullyConnected) for everything
 // that both have; train::Layer is the concept. Operands of all groups are stored one below the
-// other in strided views: S is [g * y][z], Q is [g * x][z]. T is float for DataType::Float, Half or
-// BFloat16 for the types of these names; sums are float. Throws Error{InvalidArgument} for an
-// operand of another shape or type, for results that share memory with an operand, for a group that
-// the layer does not have, for a pass that is not in the problem, and for a call that needs weights
-// before the first set_weights.
+// other in strided views: S is [g * y][z], Q is [g * x][z]. Strides may be any number; rows of
+// contiguous elements are read where they are, and an operand with the batch first (the view of a
+// transposed matrix) is transposed in squares as it is copied into a panel. T is float for
+// DataType::Float, Half or BFloat16 for the types of these names; sums are float. Throws
+// Error{InvalidArgument} for an operand of another shape or type, for results that share memory
+// with an operand, for a group that the layer does not have, for a pass that is not in the problem,
+// and for a call that needs weights before the first set_weights.
+//
+// The problem's z is the batch that cells and panels are cut for. A call may have any number of
+// columns z, the same for its operands: fewer columns take the time of a layer planned for as many,
+// and more run in panels of the planned width. With no columns nothing is computed, and gradients
+// are 0. A column's results do not depend on the other columns, but their last bits may differ
+// between calls of one column and of several, and gradients are summed panel by panel.
 //
 // Results have the same bits for any number of threads, but Auto may make another choice for
-// another number. Passes allocate only in the first call after set_weights and update_weights; a
-// dense library may allocate in every call. One thread at a time may use a layer: a call that is
-// not const is refused with Error{InvalidArgument} while another one is running.
+// another number. Passes allocate only if no call since set_weights and update_weights had as many
+// columns; a dense library may allocate in every call. One thread at a time may use a layer: a call
+// that is not const is refused with Error{InvalidArgument} while another one is running.
 //
 // Example: layer.set_weights(weights); layer.forward<float>(s.view(), q.view()).
 class HostLayer {
@@ -127,7 +135,7 @@ class HostLayer {
                             std::span<float> gradients, const verify::RunOptions& options,
                             HostTimes& times);
 
-  // Returns the number of columns of the operands.
+  // Returns the number of columns that the layer was planned for.
   std::int64_t batch() const;
 
   // Returns the number of values of all groups.
@@ -164,8 +172,8 @@ class HostLayer {
   // same.
   bool is_dense(Pass pass) const;
 
-  // Returns the rounding that a pass's results may have (verify.hpp, self_check.hpp), after
-  // set_weights.
+  // Returns the rounding that a pass's results may have (verify.hpp, self_check.hpp) for the
+  // planned number of columns, after set_weights.
   verify::Rounding rounding(Pass pass) const;
 
   // Returns the predicted time of one pass over all groups, by the options' rates and for the

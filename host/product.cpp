@@ -5,37 +5,15 @@
 #include <type_traits>
 
 #include "tessera/codelets/bucket_layout.hpp"
-#include "tessera/codelets/cast.hpp"
 #include "tessera/host/internal/stopwatch.hpp"
+#include "tessera/host/internal/strided.hpp"
 
 namespace tessera::host::internal {
-namespace {
-
-// Writes the sums of a unit in the caller's type.
-template <class T>
-void write_rows(const float* sums, std::int64_t stride, MatrixView<T> out) {
-  for (std::int64_t r = 0; r < out.rows; ++r, sums += stride) {
-    if constexpr (std::is_same_v<T, float>)
-      if (out.rows_are_contiguous()) {
-        std::copy_n(sums, out.cols, out.row(r));
-        continue;
-      }
-    if constexpr (!std::is_same_v<T, float>)
-      if (out.rows_are_contiguous()) {
-        codelets::cast_floats(sums, out.cols, out.row(r));
-        continue;
-      }
-    for (std::int64_t c = 0; c < out.cols; ++c) out(r, c) = T(sums[c]);
-  }
-}
-
-}  // namespace
 
 template <class T>
 void HostProduct<T>::set_pattern(const sparse::Csr<float>& matrix) {
-  const HostProblem problem{
-      {1, matrix.rows, matrix.cols, z_}, matrix.block, matrix.blocks(), data_type_of<T>()};
-  cells_ = product_cells(problem, cpu_);
+  problem_ = {{1, matrix.rows, matrix.cols, z_}, matrix.block, matrix.blocks(), data_type_of<T>()};
+  cells_ = product_cells(problem_, cpu_);
   matrix_.set(matrix, cells_, data_type_of<T>(), *executor_);
   const auto format =
       matrix.block.is_element() ? codelets::Format::Element : codelets::Format::Block;
@@ -43,10 +21,8 @@ void HostProduct<T>::set_pattern(const sparse::Csr<float>& matrix) {
                                    DataType::Float, matrix_.grid().word_bits})
                 .run;
   values_.resize(std::size_t(matrix_.grid().buckets() * matrix_.buckets().values_per_bucket()));
-  in_.set_shape(matrix.cols, z_, cells_.z);
-  const std::int64_t x_rows = matrix_.x_range(0).size();
+  in_.set_rows(matrix.cols);
   scratch_.resize(std::size_t(executor_->threads()));
-  for (Scratch& scratch : scratch_) scratch.sums.resize(std::size_t(x_rows * cells_.z));
 }
 
 template <class T>
@@ -79,7 +55,7 @@ void HostProduct<T>::run_unit(std::int64_t x, std::int64_t panel, MatrixView<T> 
   const Range rows = matrix_.x_range(x), cols = in_.columns(panel);
   const Range own{std::min(rows.begin, out.rows), std::min(rows.end, out.rows)};
   const MatrixView<T> part = out.sub(own, cols);
-  codelets::Result result{scratch.sums.data(), rows.size(), cols.size(), cells_.z};
+  codelets::Result result{scratch.sums.data(), rows.size(), cols.size(), columns_.width};
   bool in_place = false;
   if constexpr (std::is_same_v<T, float>) {
     in_place = !cells_.gather && part.rows_are_contiguous() && own == rows;
@@ -91,7 +67,7 @@ void HostProduct<T>::run_unit(std::int64_t x, std::int64_t panel, MatrixView<T> 
   const Stopwatch kernels;
   add_cells(x, panel, result);
   scratch.kernel_seconds += kernels.seconds();
-  if (!in_place) write_rows(scratch.sums.data(), cells_.z, part);
+  if (!in_place) copy_from_rows<T>(scratch.sums.data(), columns_.width, part);
 }
 
 template <class T>
@@ -108,8 +84,12 @@ template <class T>
 bool HostProduct<T>::product(MatrixView<const T> in, MatrixView<T> out, PassControl& control,
                              HostTimes& times) {
   const Stopwatch all;
-  for (Scratch& scratch : scratch_) scratch.kernel_seconds = 0;
-  in_.begin(in, cells_.pack);
+  columns_ = product_columns(cells_, problem_, in.cols, cpu_);
+  for (Scratch& scratch : scratch_) {
+    scratch.kernel_seconds = 0;
+    grow(scratch.sums, std::size_t(matrix_.x_range(0).size() * columns_.width));
+  }
+  in_.begin(in, columns_);
   bool runs = true;
   for (std::int64_t panel = 0; panel < in_.count(); ++panel) {
     runs = control.begin("panel of columns");

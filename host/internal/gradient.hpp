@@ -28,9 +28,9 @@ class HostGradient {
 
   void set_pattern(const sparse::Csr<float>& matrix);
 
-  // Writes `gradients` [blocks][area] in the order of the pattern's values. Adds its times to
-  // `times`. Returns false if the caller stopped the pass. Allocates in the first call after a
-  // change of pattern.
+  // Writes `gradients` [blocks][area] in the order of the pattern's values, for operands of any
+  // number of columns. Adds its times to `times`. Returns false if the caller stopped the pass.
+  // Allocates if no call since the last change of pattern had as many columns.
   [[nodiscard]] bool gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
                               std::span<float> gradients, PassControl& control, HostTimes& times);
 

@@ -29,8 +29,9 @@ class HostProduct {
   void set_pattern(const sparse::Csr<float>& matrix);
   void set_values(std::span<const float> values);
 
-  // Computes `out`. Adds its times to `times`. Returns false if the caller stopped the pass.
-  // Allocates in the first call after a change of pattern.
+  // Computes `out`, of any number of columns. Adds its times to `times`. Returns false if the
+  // caller stopped the pass. Allocates if no call since the last change of pattern had as many
+  // columns.
   [[nodiscard]] bool product(MatrixView<const T> in, MatrixView<T> out, PassControl& control,
                              HostTimes& times);
 
@@ -49,7 +50,9 @@ class HostProduct {
   std::int64_t z_;
   host::HostCpu cpu_;
   Executor* executor_;
+  HostProblem problem_;
   HostCells cells_;
+  HostColumns columns_;  // of this call
   HostMatrix matrix_;
   codelets::Kernel kernel_ = nullptr;
   AlignedVector<T> values_;  // [buckets][values_per_bucket]

@@ -271,7 +271,7 @@ TEST(HostLayer, RefusesWhatCannotBeAndSaysWhy) {
   EXPECT_EQ(refusal([&] {
               run.layer.forward<float>(s.sub({0, 11}, {0, 5}), q);
             }),
-            "s is 11 x 5; this layer needs 12 x 5");
+            "s is 11 x 5; this layer needs 12 rows and any number of columns");
   const Matrix<Half> half_s(12, 5);
   Matrix<Half> half_q(10, 5);
   EXPECT_EQ(refusal([&] { run.layer.forward<Half>(half_s.view(), half_q.view()); }),

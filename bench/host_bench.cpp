@@ -1,0 +1,163 @@
+// Ratios of what the host layer does beside its passes: batches of other widths, operands with the
+// batch first, new values, new patterns. --bars prints one line for each bar and exits with 1 if
+// one is short. Each ratio is one of medians of runs in turns, on one thread.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tessera/base/random_matrix.hpp"
+#include "tessera/bench/timing.hpp"
+#include "tessera/host/layer.hpp"
+#include "tessera/sparse/random.hpp"
+
+namespace {
+
+using namespace tessera;
+
+struct LayerSize {
+  std::int64_t x = 4096, y = 4096, z = 128;
+  double density = 0.1;
+  std::int64_t block = 1;
+
+  std::string name() const {
+    return fmt::format("{} x {}, z {}, density {}{}", x, y, z, density,
+                       block == 1 ? "" : fmt::format(", block {}", block));
+  }
+  Problem problem() const {
+    return {.size = {1, x, y, z},
+            .block = {block, block},
+            .density = density,
+            .grad_a = true,
+            .grad_w = true};
+  }
+  sparse::Csr<float> weights() const {
+    return sparse::random_pattern(x, y, {block, block}, density, 3);
+  }
+};
+
+// A layer of one thread with its operands, features first and batch first.
+struct Bench {
+  explicit Bench(const LayerSize& given)
+      : size(given),
+        weights(given.weights()),
+        layer(given.problem(), host::read_host_cpu(), *executor),
+        s(random_matrix<float>(given.y, given.z, 5)),
+        q_grad(random_matrix<float>(given.x, given.z, 6)),
+        q(given.x, given.z),
+        s_grad(given.y, given.z),
+        s_turned(random_matrix<float>(given.z, given.y, 5)),
+        q_turned(random_matrix<float>(given.z, given.x, 6)),
+        s_grad_turned(given.z, given.y) {
+    layer.set_weights(weights);
+    gradients.resize(weights.values.size());
+  }
+
+  LayerSize size;
+  std::unique_ptr<Executor> executor = bench::sequential();
+  sparse::Csr<float> weights;
+  host::HostLayer layer;
+  Matrix<float> s, q_grad, q, s_grad;
+  Matrix<float> s_turned, q_turned, s_grad_turned;
+  std::vector<float> gradients;
+
+  std::function<void()> forward() {
+    return [this] { layer.forward<float>(std::as_const(s).view(), q.view()); };
+  }
+  std::function<void()> grad_a() {
+    return [this] { layer.grad_a<float>(std::as_const(q_grad).view(), s_grad.view()); };
+  }
+  std::function<void()> grad_w() {
+    return [this] {
+      layer.grad_w<float>(std::as_const(q_grad).view(), std::as_const(s).view(), gradients);
+    };
+  }
+};
+
+// Prints the ratio of two times; returns true if it is at most the bar.
+bool print_ratio(const std::string& name, const std::function<void()>& body,
+                 const std::function<void()>& by, double bar) {
+  const std::vector<double> times = bench::medians({body, by});
+  const double ratio = times[0] / times[1];
+  fmt::print("{:<78} {:>8.3f} ms {:>7.3f} {:>7.3f} {}\n", name, times[0] * 1e3, ratio, bar,
+             ratio <= bar ? "ok" : "short");
+  std::fflush(stdout);
+  return ratio <= bar;
+}
+
+bool run_width_bars() {
+  bool all = true;
+  for (const double density : {0.1, 0.02}) {
+    const LayerSize size{1024, 784, 128, density};
+    Bench wide(size);
+    for (const auto& [columns, planned] : {std::pair{96, 96}, {32, 32}, {256, 256}, {50, 50}}) {
+      LayerSize own_size = size;
+      own_size.z = planned;
+      Bench own(own_size);
+      const auto s = std::as_const(own.s).view(), q_grad = std::as_const(own.q_grad).view();
+      const std::string name =
+          fmt::format("{}: {} columns by a layer planned for them, ", size.name(), columns);
+      all &= print_ratio(
+          name + "Fwd", [&] { wide.layer.forward<float>(s, own.q.view()); }, own.forward(), 1.15);
+      all &= print_ratio(
+          name + "GradA", [&] { wide.layer.grad_a<float>(q_grad, own.s_grad.view()); },
+          own.grad_a(), 1.15);
+      all &= print_ratio(
+          name + "GradW", [&] { wide.layer.grad_w<float>(q_grad, s, own.gradients); }, own.grad_w(),
+          1.15);
+    }
+  }
+  return all;
+}
+
+bool run_view_bars() {
+  bool all = true;
+  for (const LayerSize& size : {LayerSize{1024, 784, 128, 0.1},
+                                {1024, 784, 128, 0.02},
+                                {4096, 4096, 128, 0.1},
+                                {1024, 784, 128, 0.1, 16}}) {
+    Bench b(size);
+    const auto s = std::as_const(b.s_turned).view().transposed();
+    const auto q_grad = std::as_const(b.q_turned).view().transposed();
+    Matrix<float> q(size.z, size.x);
+    const std::string name = size.name() + ": batch first by features first, ";
+    all &= print_ratio(
+        name + "Fwd", [&] { b.layer.forward<float>(s, q.view().transposed()); }, b.forward(), 1.25);
+    all &= print_ratio(
+        name + "GradA", [&] { b.layer.grad_a<float>(q_grad, b.s_grad_turned.view().transposed()); },
+        b.grad_a(), 1.25);
+    all &= print_ratio(
+        name + "GradW", [&] { b.layer.grad_w<float>(q_grad, s, b.gradients); }, b.grad_w(), 1.25);
+  }
+  return all;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Ratios of what the host layer does beside its passes");
+  const std::vector<std::pair<std::string, bool (*)()>> groups = {{"widths", run_width_bars},
+                                                                  {"views", run_view_bars}};
+  std::vector<std::string> wanted;
+  app.add_option("--bars", wanted, "print the bars of these groups, or of all")
+      ->expected(0, -1)
+      ->check(CLI::IsMember({"widths", "views"}));
+  CLI11_PARSE(app, argc, argv);
+  try {
+    bool all = true;
+    for (const auto& [name, run] : groups)
+      if (wanted.empty() || std::find(wanted.begin(), wanted.end(), name) != wanted.end())
+        all &= run();
+    return all ? 0 : 1;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "host_bench: %s\n", e.what());
+    return 1;
+  }
+}
