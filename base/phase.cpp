@@ -28,6 +28,14 @@ std::string_view to_string(Phase phase) {
       return "reduce";
     case Phase::Cast:
       return "cast";
+    case Phase::HandOver:
+      return "hand over";
+    case Phase::Activate:
+      return "activate";
+    case Phase::Loss:
+      return "loss";
+    case Phase::Update:
+      return "update";
     case Phase::Overhead:
       return "sync, launch";
   }

@@ -18,6 +18,10 @@ enum class Phase {
   Control,       // one tile decides whether a loop goes on and tells all others
   Reduce,        // partial sums are added up and cast
   Cast,          // finished sums are cast
+  HandOver,      // a result goes from the tiles that computed it to those that use it next
+  Activate,      // bias and activation, forward, or the derivative of the activation, backward
+  Loss,          // the loss of a batch and its derivative
+  Update,        // the optimiser changes weights and biases
   Overhead       // barriers and launches of all steps
 };
 

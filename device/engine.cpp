@@ -181,7 +181,7 @@ void Engine::load(SlotId slot, ByteRows rows) {
     target.contents = rows;
     return;
   }
-  internal::copy_rows(rows, target.own.data);
+  internal::copy_rows(rows, target.own);
   target.contents = target.own;
   target.contents.rows = rows.rows;
 }
@@ -189,6 +189,15 @@ void Engine::load(SlotId slot, ByteRows rows) {
 Exchange Engine::prepare(std::vector<Gather> gathers) const {
   Exchange exchange;
   exchange.gathers = std::move(gathers);
+  prepare_again(exchange);
+  return exchange;
+}
+
+Exchange Engine::prepare_moves(std::vector<Move> moves) const {
+  Exchange exchange;
+  exchange.moves = std::move(moves);
+  std::stable_sort(exchange.moves.begin(), exchange.moves.end(),
+                   [](const Move& a, const Move& b) { return a.to < b.to; });
   prepare_again(exchange);
   return exchange;
 }
@@ -239,12 +248,26 @@ void Engine::exchange(Phase phase, const Exchange& exchange) {
       close_destinations(gather, state_->slots, state_->seals);
     }
   }
+  run_moves(exchange);
   // No tile has to wait if no data move between tiles.
   const Cycles sync = exchange.moved > Bytes() ? state_->machine.sync : Cycles();
   state_->ledger.steps.push_back({phase, StepKind::Exchange, exchange.cycles, sync,
                                   exchange.critical_tile, exchange.tile_sum, exchange.moved,
                                   exchange.tiles});
   if (state_->kept != nullptr) keep_exchange(exchange);
+}
+
+void Engine::run_moves(const Exchange& exchange) {
+  const std::vector<std::size_t>& firsts = exchange.first_moves;
+  state_->executor.for_each(std::ssize(firsts), [&](std::int64_t i) {
+    const auto next = std::size_t(i) + 1;
+    const std::size_t begin = firsts[std::size_t(i)];
+    const std::size_t end = next < firsts.size() ? firsts[next] : exchange.moves.size();
+    const SlotId to = exchange.moves[begin].to;
+    state_->seals.open(state_->slots, to);
+    internal::copy_moves(std::span(exchange.moves).subspan(begin, end - begin), state_->slots);
+    state_->seals.close(state_->slots, to);
+  });
 }
 
 // An exchange does not store the traffic of each tile, so it is computed again.

@@ -59,6 +59,11 @@ struct SlotSpec {
   SlotKind kind = SlotKind::Owned;
   int first_phase = 0, last_phase = 0;  // 0 <= first_phase <= last_phase
   int buffer = -1;                      // index for Engine::allow; -1: every access is allowed
+
+  // Memory of the host that an owned slot uses in Share mode, so that slots of several tiles are
+  // adjacent there and a gather can take them without a copy. It has the slot's rows and must
+  // outlive the engine. Empty: the engine allocates memory.
+  ByteRows placed = {};
 };
 
 // The part of a slot that an exchange sends.
@@ -79,15 +84,27 @@ struct Gather {
   std::int64_t senders = 0;
 };
 
+// A run of bytes that goes from one slot into the middle of another one. Offsets count the bytes of
+// all rows, without the gaps between them, and a run lies within one row of either slot. The rest
+// of the destination keeps its contents, so a slot can be put together from many moves. The
+// destination must have memory, as owned slots do.
+struct Move {
+  SlotId from, to;
+  std::int64_t from_byte = 0, to_byte = 0, bytes = 0;
+};
+
 // A checked exchange step with its cost, made by Engine::prepare. No slot is both a source and a
-// destination, so the order of the copies does not matter.
+// destination, so the order of the copies does not matter. Runs of two moves to one slot must not
+// overlap.
 struct Exchange {
   std::vector<Gather> gathers;
-  Cycles cycles;           // of the slowest tile, without sync
-  TileId critical_tile;    // the slowest tile; the lowest number on ties
-  Cycles tile_sum;         // over all tiles
-  Bytes moved;             // received by all tiles together
-  std::int64_t tiles = 0;  // tiles that send or receive
+  std::vector<Move> moves;               // in ascending order of their destinations
+  std::vector<std::size_t> first_moves;  // index of the first move to each destination
+  Cycles cycles;                         // of the slowest tile, without sync
+  TileId critical_tile;                  // the slowest tile; the lowest number on ties
+  Cycles tile_sum;                       // over all tiles
+  Bytes moved;                           // received by all tiles together
+  std::int64_t tiles = 0;                // tiles that send or receive
 };
 
 // A fault to inject: one bit of a tile's memory flips immediately before a step.
@@ -224,6 +241,10 @@ class Engine {
   // is both a source and a destination.
   Exchange prepare(std::vector<Gather> gathers) const;
 
+  // Does the same for moves, in any order. Throws Error{Internal} if a run does not fit its slots
+  // or if a destination has no memory.
+  Exchange prepare_moves(std::vector<Move> moves) const;
+
   // Does the same for gathers that were changed in place. It reuses the memory of earlier calls and
   // allocates only if that is too small.
   void prepare_again(Exchange& exchange) const;
@@ -285,6 +306,7 @@ class Engine {
   void run_vertices(std::span<const TileId> tiles, Vertex vertex, void* object);
   void close_compute(Phase phase, std::span<const TileId> tiles);
   void keep_exchange(const Exchange& exchange);
+  void run_moves(const Exchange& exchange);
 
   struct State;
   std::unique_ptr<State> state_;

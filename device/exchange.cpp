@@ -46,6 +46,41 @@ void add_traffic(const Gather& gather, const Slots& slots, const Machine& machin
   }
 }
 
+void add_traffic(const Move& move, const Slots& slots, Traffic& traffic) {
+  const TileId from = slots[move.from].spec.tile, to = slots[move.to].spec.tile;
+  if (from == to) return;
+  traffic.received[std::size_t(to.value)] += move.bytes;
+  traffic.sent[std::size_t(from.value)] += move.bytes;
+  traffic.links.emplace_back(to.value, from.value);
+}
+
+// Throws unless the run of bytes is within one row of the slot.
+void check_run(const SlotSpec& spec, std::int64_t begin, std::int64_t bytes) {
+  TESSERA_ASSERT(bytes > 0 && begin >= 0 && begin + bytes <= spec.rows * spec.row_bytes);
+  TESSERA_ASSERT(begin / spec.row_bytes == (begin + bytes - 1) / spec.row_bytes ||
+                 spec.placed.data == nullptr);
+}
+
+// Checks the moves and notes where those to each slot begin.
+void check_moves(Exchange& exchange, const Slots& slots, ExchangeScratch& scratch) {
+  const std::vector<Move>& moves = exchange.moves;
+  exchange.first_moves.clear();
+  std::vector<SlotId>& sources = scratch.sources;
+  sources.clear();
+  for (const Move& move : moves) {
+    check_run(slots[move.from].spec, move.from_byte, move.bytes);
+    check_run(slots[move.to].spec, move.to_byte, move.bytes);
+    TESSERA_ASSERT(slots.has_memory(slots[move.to]));
+    sources.push_back(move.from);
+  }
+  std::sort(sources.begin(), sources.end());
+  for (std::size_t i = 0; i < moves.size(); ++i) {
+    if (i > 0 && moves[i - 1].to == moves[i].to) continue;
+    exchange.first_moves.push_back(i);
+    TESSERA_ASSERT(!std::binary_search(sources.begin(), sources.end(), moves[i].to));
+  }
+}
+
 void check_gathers(const std::vector<Gather>& gathers, const Slots& slots,
                    ExchangeScratch& scratch) {
   std::vector<SlotId>&sources = scratch.sources, &destinations = scratch.destinations;
@@ -74,14 +109,14 @@ void check_gathers(const std::vector<Gather>& gathers, const Slots& slots,
 
 }  // namespace
 
-void copy_rows(const ByteRows& from, std::byte* to) {
+void copy_rows(const ByteRows& from, const ByteRows& to) {
   if (from.rows == 0 || from.row_bytes == 0) return;
-  if (from.gapless()) {
-    std::memcpy(to, from.data, std::size_t(from.bytes()));
+  if (from.gapless() && to.gapless()) {
+    std::memcpy(to.data, from.data, std::size_t(from.bytes()));
     return;
   }
   for (std::int64_t i = 0; i < from.rows; ++i)
-    std::memcpy(to + i * from.row_bytes, from.data + i * from.stride, std::size_t(from.row_bytes));
+    std::memcpy(to.data + i * to.stride, from.data + i * from.stride, std::size_t(from.row_bytes));
 }
 
 namespace {
@@ -116,10 +151,13 @@ Cycles Traffic::cycles(std::int64_t tile, const Machine& machine) const {
 
 void prepare_exchange(Exchange& result, const Slots& slots, const Machine& machine,
                       ExchangeScratch& scratch) {
+  TESSERA_ASSERT(result.gathers.empty() || result.moves.empty());
   check_gathers(result.gathers, slots, scratch);
+  check_moves(result, slots, scratch);
   Traffic& traffic = scratch.traffic;
   traffic.clear(slots.tiles());
   for (const Gather& gather : result.gathers) add_traffic(gather, slots, machine, scratch);
+  for (const Move& move : result.moves) add_traffic(move, slots, traffic);
   traffic.count_senders();
   result.cycles = result.tile_sum = Cycles();
   result.moved = Bytes();
@@ -141,11 +179,31 @@ void copy_gather(const Gather& gather, Slots& slots) {
     Slot& slot = slots.in_use(id, Access::Write);
     std::int64_t rows = 0;
     for (const Piece& piece : gather.pieces) {
-      copy_rows(part(piece, slots), slot.own.data + rows * slot.own.stride);
+      copy_rows(part(piece, slots), slot.own.sub({rows, slot.own.rows}));
       rows += piece.rows.size();
     }
     slot.contents = slot.own;
     slot.contents.rows = rows;
+  }
+}
+
+namespace {
+
+// Returns the address of a byte that is counted without the gaps between rows.
+std::byte* byte_at(const ByteRows& rows, std::int64_t byte) {
+  if (rows.gapless()) return rows.data + byte;
+  return rows.data + byte / rows.row_bytes * rows.stride + byte % rows.row_bytes;
+}
+
+}  // namespace
+
+void copy_moves(std::span<const Move> moves, Slots& slots) {
+  Slot& slot = slots.in_use(moves.front().to, Access::Write);
+  slot.contents = slot.own;
+  for (const Move& move : moves) {
+    const ByteRows& from = slots.in_use(move.from, Access::Read).contents;
+    std::memcpy(byte_at(slot.own, move.to_byte), byte_at(from, move.from_byte),
+                std::size_t(move.bytes));
   }
 }
 
@@ -169,7 +227,7 @@ void share_gather(const Gather& gather, Slots& slots) {
       slot.contents.row_bytes = slot.spec.row_bytes;
       continue;
     }
-    if (slot.own.data != whole.data) copy_rows(whole, slot.own.data);
+    if (slot.own.data != whole.data) copy_rows(whole, slot.own);
     slot.contents = slot.own;
     slot.contents.rows = whole.rows;
   }

@@ -50,6 +50,9 @@ SlotId Slots::add(const SlotSpec& spec) {
                             spec.name, spec.tile.value, tiles() - 1));
   TESSERA_ASSERT(!sealed_ && spec.rows >= 0 && spec.row_bytes >= 0);
   TESSERA_ASSERT(0 <= spec.first_phase && spec.first_phase <= spec.last_phase);
+  TESSERA_ASSERT(spec.placed.data == nullptr ||
+                 (spec.kind == SlotKind::Owned && spec.placed.rows == spec.rows &&
+                  spec.placed.row_bytes == spec.row_bytes));
   const SlotId id(static_cast<std::int64_t>(slots_.size()));
   const ByteRows empty{nullptr, 0, spec.row_bytes, spec.row_bytes};
   slots_.push_back({spec, empty, empty});
@@ -68,12 +71,16 @@ void Slots::allocate() {
   for (TileMemory& tile : tiles_) {
     std::int64_t bytes = 0;
     for (const SlotId id : tile.slots)
-      if (has_memory((*this)[id])) bytes += room_for((*this)[id]);
+      if (needs_memory((*this)[id])) bytes += room_for((*this)[id]);
     tile.arena.assign(std::size_t(bytes), kUnwritten);
     std::byte* next = tile.arena.data();
     for (const SlotId id : tile.slots) {
       Slot& slot = (*this)[id];
       if (!has_memory(slot)) continue;
+      if (!needs_memory(slot)) {
+        slot.own = slot.contents = slot.spec.placed;
+        continue;
+      }
       slot.own = rows_at(next, slot.spec);
       slot.contents = slot.own;
       next += room_for(slot);
@@ -181,7 +188,7 @@ void Slots::throw_not_allowed(const Slot& slot, Access wanted) const {
 void Slots::check_guards(TileId tile) const {
   for (const SlotId id : of_tile(tile)) {
     const Slot& slot = (*this)[id];
-    if (!has_memory(slot) || !alive(slot)) continue;
+    if (!needs_memory(slot) || !alive(slot)) continue;
     const std::byte* behind = slot.own.data + slot.own.bytes();
     const std::byte* end = slot.own.data + room_for(slot);
     if (!std::all_of(behind, end, [](std::byte b) { return b == kUnwritten; }))

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -50,7 +51,10 @@ void copy_gather(const Gather& gather, Slots& slots);
 // receive a copy. Throws Error{Internal} if the pieces are not adjacent in host memory.
 void share_gather(const Gather& gather, Slots& slots);
 
-// Copies rows to memory without gaps.
-void copy_rows(const ByteRows& from, std::byte* to);
+// Performs moves to one slot, in both modes.
+void copy_moves(std::span<const Move> moves, Slots& slots);
+
+// Copies rows to the first rows of `to`, which has as many bytes in a row.
+void copy_rows(const ByteRows& from, const ByteRows& to);
 
 }  // namespace tessera::device::internal

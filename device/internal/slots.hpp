@@ -87,6 +87,11 @@ class Slots {
     return slot.spec.kind == SlotKind::Owned || mode_ == ExchangeMode::Isolate;
   }
 
+  // Returns true if the engine allocates the memory of this slot.
+  bool needs_memory(const Slot& slot) const {
+    return has_memory(slot) && (mode_ == ExchangeMode::Isolate || slot.spec.placed.data == nullptr);
+  }
+
   // Returns true if vertices of the current step may write to the memory of this slot.
   bool may_be_written(SlotId id) const {
     const Slot& slot = (*this)[id];

@@ -1,0 +1,131 @@
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "tessera/base/error.hpp"
+#include "tessera/device/engine.hpp"
+
+namespace tessera::device {
+namespace {
+
+Machine machine_of_four() {
+  Machine machine = machine_preset("gc200");
+  machine.tiles = 4;
+  return machine;
+}
+
+class Moves : public testing::TestWithParam<ExchangeMode> {
+ protected:
+  std::unique_ptr<Executor> executor_ = make_executor(2);
+  Engine engine_{machine_of_four(), GetParam(), *executor_};
+  std::vector<std::byte> host_ = std::vector<std::byte>(8);
+
+  SlotId add(int tile, std::int64_t rows, std::int64_t row_bytes) {
+    return engine_.add_slot({TileId(tile), "test", rows, row_bytes, SlotKind::Owned, 0, 0});
+  }
+  void load(SlotId slot, int first) {
+    for (std::size_t i = 0; i < host_.size(); ++i) host_[i] = std::byte(first + int(i));
+    engine_.load(slot, {host_.data(), 1, 8, 8});
+  }
+  std::vector<int> bytes(SlotId slot) {
+    const ByteRows rows = engine_.view(slot);
+    std::vector<int> result;
+    for (std::int64_t r = 0; r < rows.rows; ++r)
+      for (std::int64_t b = 0; b < rows.row_bytes; ++b)
+        result.push_back(int(rows.data[r * rows.stride + b]));
+    return result;
+  }
+};
+
+TEST_P(Moves, PutASlotTogetherFromRunsOfSeveralTiles) {
+  const SlotId a = add(0, 1, 8), b = add(1, 1, 8), to = add(2, 1, 8), other = add(3, 1, 8);
+  engine_.seal();
+  load(a, 10);
+  load(b, 20);
+  load(to, 90);
+  load(other, 80);
+  const Exchange exchange =
+      engine_.prepare_moves({{b, other, 0, 0, 8}, {b, to, 0, 4, 2}, {a, to, 2, 1, 3}});
+  engine_.exchange(Phase::HandOver, exchange);
+  EXPECT_EQ(bytes(to), (std::vector{90, 12, 13, 14, 20, 21, 96, 97}));
+  EXPECT_EQ(bytes(other), (std::vector{20, 21, 22, 23, 24, 25, 26, 27}));
+  EXPECT_EQ(exchange.moved, Bytes(13));
+  // Tile 1 sends 10 bytes at 4 a cycle; no tile receives more.
+  EXPECT_EQ(engine_.ledger().steps.at(0).cycles, Cycles(3));
+  EXPECT_EQ(engine_.ledger().steps.at(0).overhead, Cycles(400));
+}
+
+TEST_P(Moves, InsideATileCostNothing) {
+  const SlotId a = add(0, 1, 8), to = add(0, 1, 8);
+  engine_.seal();
+  load(a, 10);
+  engine_.exchange(Phase::HandOver, engine_.prepare_moves({{a, to, 0, 0, 8}}));
+  EXPECT_EQ(bytes(to), bytes(a));
+  EXPECT_EQ(engine_.ledger().total(), Cycles(0));
+}
+
+TEST_P(Moves, ThatDoNotFitTheirSlotsAreRefused) {
+  const SlotId a = add(0, 1, 8), to = add(1, 1, 8);
+  const SlotId landing = engine_.add_slot({TileId(2), "test", 1, 8, SlotKind::Landing, 0, 0});
+  engine_.seal();
+  for (const Move& bad : {Move{a, to, 4, 0, 5}, Move{a, to, 0, 4, 5}, Move{a, to, 0, 0, 0},
+                          Move{a, to, -1, 0, 2}, Move{a, a, 0, 0, 8}})
+    EXPECT_THROW(static_cast<void>(engine_.prepare_moves({bad})), Error);
+  if (GetParam() == ExchangeMode::Isolate) return;
+  EXPECT_THROW(static_cast<void>(engine_.prepare_moves({{a, landing, 0, 0, 8}})), Error);
+}
+
+TEST_P(Moves, NoticeMemoryThatChangedBeforeTheyWrite) {
+  const SlotId a = add(0, 1, 8), to = add(1, 1, 8);
+  engine_.seal();
+  engine_.begin_program();
+  engine_.watch_memory();
+  load(a, 10);
+  const Exchange exchange = engine_.prepare_moves({{a, to, 0, 0, 4}});
+  engine_.exchange(Phase::HandOver, exchange);
+  *engine_.view(to).data = std::byte(77);
+  engine_.exchange(Phase::HandOver, exchange);
+  EXPECT_EQ(engine_.end_watch().slots, 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Exchange, Moves,
+                         testing::Values(ExchangeMode::Share, ExchangeMode::Isolate),
+                         [](const auto& p) {
+                           return p.param == ExchangeMode::Share ? "Share" : "Isolate";
+                         });
+
+// Two slots of two tiles that are placed in one matrix of two rows: a gather takes them in place.
+TEST(PlacedSlots, AreAdjacentForAGatherInShareMode) {
+  for (const ExchangeMode mode : {ExchangeMode::Share, ExchangeMode::Isolate}) {
+    const auto executor = make_executor(1);
+    Engine engine(machine_of_four(), mode, *executor);
+    std::vector<std::byte> matrix(2 * 8);
+    std::vector<SlotId> rows;
+    for (int tile = 0; tile < 2; ++tile)
+      rows.push_back(engine.add_slot({.tile = TileId(tile),
+                                      .name = "share",
+                                      .rows = 1,
+                                      .row_bytes = 4,
+                                      .kind = SlotKind::Owned,
+                                      .placed = {matrix.data() + tile * 8, 1, 4, 8}}));
+    const SlotId source = engine.add_slot({TileId(2), "source", 1, 8, SlotKind::Owned});
+    const SlotId whole = engine.add_slot({TileId(3), "whole", 2, 4, SlotKind::Landing});
+    engine.seal();
+    std::vector<std::byte> host;
+    for (int i = 1; i <= 8; ++i) host.push_back(std::byte(i));
+    engine.load(source, {host.data(), 1, 8, 8});
+    engine.exchange(Phase::HandOver,
+                    engine.prepare_moves({{source, rows[0], 0, 0, 4}, {source, rows[1], 4, 0, 4}}));
+    engine.exchange(Phase::PreArrange,
+                    engine.prepare({{{{rows[0], {0, 1}}, {rows[1], {0, 1}}}, {whole}}}));
+    const ByteRows got = engine.view(whole);
+    for (std::int64_t r = 0; r < 2; ++r)
+      EXPECT_EQ(std::memcmp(got.data + r * got.stride, host.data() + 4 * r, 4), 0);
+    EXPECT_EQ(got.data == matrix.data(), mode == ExchangeMode::Share);
+  }
+}
+
+}  // namespace
+}  // namespace tessera::device
