@@ -1,0 +1,88 @@
+#include "tessera/codelets/cost/network_cycles.hpp"
+
+#include "tessera/base/int_math.hpp"
+
+namespace tessera::codelets {
+namespace {
+
+constexpr std::int64_t kLanes = 2;     // floats in a vector of 64 bits
+constexpr std::int64_t kStart = 15;    // of a worker: its share, and the loop
+constexpr std::int64_t kRowStart = 3;  // bias, its copy, counter
+
+// The instructions of a loop body.
+struct Body {
+  std::int64_t vector = 0;  // for each vector
+  std::int64_t single = 0;  // for each element
+};
+
+Cycles loop_cycles(std::int64_t elements, std::int64_t rows, const Body& body,
+                   std::int64_t workers) {
+  if (elements == 0) return {};
+  const std::int64_t vectors = ceil_div(ceil_div(elements, kLanes), workers);
+  return Cycles(workers * (kStart + kRowStart * ceil_div(rows, workers) +
+                           vectors * (body.vector + kLanes * body.single)));
+}
+
+// Widening or narrowing of so many arrays.
+std::int64_t conversions(DataType type, std::int64_t arrays) {
+  return type == DataType::Float ? 0 : arrays;
+}
+
+}  // namespace
+
+Cycles activate_cycles(std::int64_t elements, std::int64_t rows, const ActivationRule& rule,
+                       DataType type, std::int64_t workers) {
+  Body body{.vector = 3 + conversions(type, 2)};        // load, add, store
+  if (rule.kind == Activation::Relu) body.vector += 2;  // max, min
+  if (rule.kind == Activation::Gelu)
+    // Square, cube, sum with v, scale; tanh; 1 + t, half of v, product; the store of the results.
+    body = {body.vector + 8 + conversions(type, 1), 1};
+  return loop_cycles(elements, rows, body, workers);
+}
+
+Cycles derivative_cycles(std::int64_t elements, const ActivationRule& rule, DataType type,
+                         std::int64_t workers) {
+  if (rule.kind == Activation::None) return {};
+  Body body{.vector = 4 + conversions(type, 3)};        // two loads, product, store
+  if (rule.kind == Activation::Relu) body.vector += 3;  // two comparisons, and of both
+  if (rule.kind == Activation::Gelu)
+    // As above up to tanh; 1 - t^2, 1 + 3 a v^2, two products, and the sum of both terms.
+    body = {body.vector + 10, 1};
+  return loop_cycles(elements, 0, body, workers);
+}
+
+Cycles sum_rows_cycles(std::int64_t elements, std::int64_t rows, DataType type,
+                       std::int64_t workers) {
+  return loop_cycles(elements, rows, {.vector = 2 + conversions(type, 1)}, workers);
+}
+
+Cycles loss_cycles(const LossPart& part, Loss loss, DataType type, std::int64_t workers) {
+  const std::int64_t elements = part.rows * part.columns;
+  if (loss == Loss::MeanSquaredError)
+    // Two loads, difference, sum of squares, scale, store.
+    return loop_cycles(elements, 0, {.vector = 6 + conversions(type, 3)}, workers);
+  // Largest: load, max. Sum: load, difference, exp, add. Gradient: load, difference, exp, divide by
+  // the sum and by the batch as one product, difference to the label, store. A column ends with a
+  // logarithm and the loads of its label and output.
+  return loop_cycles(elements, part.columns, {10 + conversions(type, 4), 2}, workers);
+}
+
+Cycles update_cycles(std::int64_t elements, Update update, DataType type, std::int64_t workers) {
+  Body body{.vector = 4 + conversions(type, 3)};  // two loads, fused product and sum, store
+  switch (update) {
+    case Update::Sgd:
+      break;
+    case Update::Momentum:
+      body.vector += 4;  // load and store of m, product, sum
+      break;
+    case Update::AdaGrad:
+      body = {body.vector + 4, 2};  // load and store of h, square and sum, epsilon; root, division
+      break;
+    case Update::Adam:
+      body = {body.vector + 9, 2};  // loads and stores of m and v, two times two sums, epsilon
+      break;
+  }
+  return loop_cycles(elements, 0, body, workers);
+}
+
+}  // namespace tessera::codelets
