@@ -41,13 +41,22 @@ struct BoundProgram::Walk {
 
 BufferId BoundProgram::add_buffer(std::string name, bool resident) {
   TESSERA_ASSERT(access_.empty());
+  if (!program_.scopes.empty()) name = program_.scopes.back() + ": " + name;
   program_.buffers.push_back({std::move(name), resident, Bytes()});
   return BufferId(std::ssize(program_.buffers) - 1);
+}
+
+int BoundProgram::begin_scope(std::string name) {
+  program_.scopes.push_back(std::move(name));
+  return static_cast<int>(program_.scopes.size()) - 1;
 }
 
 Node& BoundProgram::add(Node node, Action action, Question question) {
   TESSERA_ASSERT(access_.empty());
   node.number = static_cast<int>(actions_.size());
+  node.scope = static_cast<int>(program_.scopes.size()) - 1;
+  control_tiles_.emplace_back();
+  scope_of_.push_back(node.scope);
   actions_.push_back(std::move(action));
   questions_.push_back(std::move(question));
   open_->push_back(std::move(node));
@@ -82,12 +91,14 @@ void BoundProgram::when(std::string text, Question question, const std::function
   nest({.kind = NodeKind::If, .question = std::move(text)}, std::move(question), body);
 }
 
-void BoundProgram::controlled_repeat(std::string text, std::vector<BufferId> reads,
-                                     Question question, const std::function<void()>& body) {
+void BoundProgram::controlled_repeat(std::string text, Controlled by, Question question,
+                                     const std::function<void()>& body) {
   Node node{.kind = NodeKind::Repeat, .question = std::move(text)};
-  node.reads = std::move(reads);
+  node.reads = std::move(by.reads);
   node.controlled = true;
+  const std::size_t number = control_tiles_.size();
   nest(std::move(node), std::move(question), body);
+  control_tiles_[number] = by.tile;
 }
 
 void BoundProgram::finish() {
@@ -125,11 +136,17 @@ void BoundProgram::enter(const Node& node, Walk& state) const {
   state.engine.allow(node.label(), access_[std::size_t(node.number)]);
 }
 
-bool BoundProgram::walk(const std::vector<Node>& nodes, Walk& state) const {
+void BoundProgram::note_ran(const Node& node, const device::Engine& engine) {
+  ran_.resize(engine.ledger().steps.size(), node.number);
+}
+
+bool BoundProgram::walk(const std::vector<Node>& nodes, Walk& state) {
   for (const Node& node : nodes) {
     const auto ask = [&] {
       enter(node, state);
-      if (node.controlled) state.engine.control(Phase::Control, control_tile_);
+      if (node.controlled)
+        state.engine.control(Phase::Control, control_tiles_[std::size_t(node.number)]);
+      note_ran(node, state.engine);
       return questions_[std::size_t(node.number)]();
     };
     if (node.kind == NodeKind::Repeat) {
@@ -143,6 +160,7 @@ bool BoundProgram::walk(const std::vector<Node>& nodes, Walk& state) const {
       ++state.begun;
       enter(node, state);
       actions_[std::size_t(node.number)]();
+      note_ran(node, state.engine);
     }
   }
   return true;
@@ -150,6 +168,7 @@ bool BoundProgram::walk(const std::vector<Node>& nodes, Walk& state) const {
 
 bool BoundProgram::run(device::Engine& engine, const RunOptions& options) {
   damage_ = {};
+  ran_.clear();
   if (options.struck != nullptr) options.struck->reset();
   if (options.fault) engine.inject(*options.fault, options.struck);
   engine.begin_program();

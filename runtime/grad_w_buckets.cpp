@@ -10,9 +10,9 @@ namespace {
 // to the sums of the bucket that it holds at the time.
 class GradWBuckets final : public GradWPass::Base {
  public:
-  GradWBuckets(const PassSpec& pass, const device::Machine& machine, device::ExchangeMode mode,
-               Executor& executor)
-      : Base(pass, GradWExchange::Buckets, machine, mode, executor),
+  GradWBuckets(const PassSpec& pass, BoundProgram& program, device::Engine& machine,
+               const PassHomes* homes_of_network)
+      : Base(pass, GradWExchange::Buckets, program, machine, homes_of_network),
         travelling_(map, shape, loop) {}
 
   void declare_buffers() override { travelling_.declare_buffers(bound); }
@@ -30,7 +30,7 @@ class GradWBuckets final : public GradWPass::Base {
     travelling_.add_slots(bound, engine);
   }
 
-  void prepare() override { travelling_.prepare(bound, engine, homes_); }
+  void prepare_own() override { travelling_.prepare(bound, engine, homes_); }
 
  private:
   void declare_turn() {
@@ -73,11 +73,10 @@ class GradWBuckets final : public GradWPass::Base {
 
 }  // namespace
 
-std::unique_ptr<GradWPass::Base> make_grad_w_buckets(const PassSpec& spec,
-                                                     const device::Machine& machine,
-                                                     device::ExchangeMode mode,
-                                                     Executor& executor) {
-  return std::make_unique<GradWBuckets>(spec, machine, mode, executor);
+std::unique_ptr<GradWPass::Base> make_grad_w_buckets(const PassSpec& spec, BoundProgram& program,
+                                                     device::Engine& engine,
+                                                     const PassHomes* shared) {
+  return std::make_unique<GradWBuckets>(spec, program, engine, shared);
 }
 
 }  // namespace tessera::runtime::internal

@@ -30,9 +30,9 @@ struct TravellingOperand {
 // it runs, in storage that is reused.
 class GradWInputs final : public GradWPass::Base {
  public:
-  GradWInputs(const PassSpec& pass, const device::Machine& machine, device::ExchangeMode mode,
-              Executor& executor)
-      : Base(pass, GradWExchange::Inputs, machine, mode, executor) {}
+  GradWInputs(const PassSpec& pass, BoundProgram& program, device::Engine& machine,
+              const PassHomes* homes_of_network)
+      : Base(pass, GradWExchange::Inputs, program, machine, homes_of_network) {}
 
   void declare_buffers() override {
     const Dims& splits = spec.grid.splits;
@@ -70,7 +70,7 @@ class GradWInputs final : public GradWPass::Base {
     clear_first_ = true;
   }
 
-  void prepare() override {
+  void prepare_own() override {
     start();
     const Dims& splits = spec.grid.splits;
     if (splits.z > 1) {
@@ -231,10 +231,10 @@ class GradWInputs final : public GradWPass::Base {
 
 }  // namespace
 
-std::unique_ptr<GradWPass::Base> make_grad_w_inputs(const PassSpec& spec,
-                                                    const device::Machine& machine,
-                                                    device::ExchangeMode mode, Executor& executor) {
-  return std::make_unique<GradWInputs>(spec, machine, mode, executor);
+std::unique_ptr<GradWPass::Base> make_grad_w_inputs(const PassSpec& spec, BoundProgram& program,
+                                                    device::Engine& engine,
+                                                    const PassHomes* shared) {
+  return std::make_unique<GradWInputs>(spec, program, engine, shared);
 }
 
 }  // namespace tessera::runtime::internal

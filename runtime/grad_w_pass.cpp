@@ -16,24 +16,23 @@ namespace tessera::runtime {
 using device::Gather;
 using device::SlotKind;
 
-GradWPass::Base::Base(const PassSpec& s, GradWExchange exchange, const device::Machine& machine,
-                      device::ExchangeMode mode, Executor& executor)
+GradWPass::Base::Base(const PassSpec& s, GradWExchange exchange, internal::BoundProgram& program,
+                      device::Engine& machine, const internal::PassHomes* homes_of_network)
     : spec(s),
-      bound(exchange == GradWExchange::Inputs ? "GradW, operands travel" : "GradW, buckets travel"),
-      engine(machine, mode, executor),
+      bound(program),
+      engine(machine),
+      shared(homes_of_network),
       home_map(s.parts(), TileOrder::Yzx),
       map(s.parts(), exchange == GradWExchange::Inputs ? TileOrder::Xyz : TileOrder::Yzx),
       shape{false, s.grid.meta_words * s.word_bytes(), values() * bytes_of(s.partials_type)},
       all(map.all()),
       loop(s, exchange == GradWExchange::Inputs ? Served::NoZ : Served::OwnZ),
-      other_words(bound, s),
       kernel(codelets::find_kernel(internal::kernel_key(s)).run),
-      exchange_(exchange) {}
+      exchange_(exchange) {
+  if (shared == nullptr) other_words = internal::OtherWords(bound, s);
+}
 
-void GradWPass::Base::build() {
-  declare();
-  bound.check_steps(form());
-  bound.finish();
+void GradWPass::Base::add_slots() {
   add_tiles();
   loop.add_slots(bound, engine);
   add_own_slots();
@@ -56,15 +55,29 @@ bool GradWPass::Base::cells_move() const {
 }
 
 void GradWPass::Base::add_operand_slots(TileId tile, TileSlots& slots) {
-  const Dims& splits = spec.grid.splits;
-  const Cell home = home_map.cell(tile);
   // Slots have the capacity of the largest slice, because travelling operands change tiles.
   const std::int64_t q_rows = spec.grid.x_range(0).size(), s_rows = spec.grid.y_range(0).size();
   const auto add = [&](BufferId buffer, std::int64_t rows) {
     return engine.add_slot(bound.slot(buffer, tile, rows, row_bytes()));
   };
-  slots.q = add(use.q, q_rows);
-  slots.s = add(use.s, s_rows);
+  if (shared != nullptr) {
+    slots.q_home = shared->q.slots[std::size_t(tile.value)];
+    slots.s_home = shared->s.slots[std::size_t(tile.value)];
+  }
+  slots.q = shared != nullptr && !q_is_fetched() ? slots.q_home : add(use.q, q_rows);
+  slots.s = shared != nullptr && !s_is_fetched() ? slots.s_home : add(use.s, s_rows);
+  if (shared == nullptr) add_operand_homes(tile, slots);
+  if (!rearranges()) return;
+  add(use.q_blocks, q_rows);
+  add(use.s_blocks, s_rows);
+}
+
+void GradWPass::Base::add_operand_homes(TileId tile, TileSlots& slots) {
+  const Dims& splits = spec.grid.splits;
+  const Cell home = home_map.cell(tile);
+  const auto add = [&](BufferId buffer, std::int64_t rows) {
+    return engine.add_slot(bound.slot(buffer, tile, rows, row_bytes()));
+  };
   const bool at_home = home == map.cell(tile) && !spread();
   slots.q_home =
       at_home && splits.y == 1
@@ -74,9 +87,6 @@ void GradWPass::Base::add_operand_slots(TileId tile, TileSlots& slots) {
       at_home && splits.x == 1
           ? slots.s
           : add(use.s_home, share_of(spec.grid.y_range(home.y).size(), 1, splits.x, home.x).size());
-  if (!rearranges()) return;
-  add(use.q_blocks, q_rows);
-  add(use.s_blocks, s_rows);
 }
 
 void GradWPass::Base::add_tiles() {
@@ -85,7 +95,9 @@ void GradWPass::Base::add_tiles() {
     TileSlots& slots = slots_of(tile);
     add_operand_slots(tile, slots);
     other_words.add_slot(bound, engine, tile);
-    meta_homes.push_back(engine.add_slot(bound.slot(use.words, tile, 1, shape.meta_bytes)));
+    meta_homes.push_back(shared != nullptr
+                             ? shared->buckets[std::size_t(tile.value)].meta
+                             : engine.add_slot(bound.slot(use.words, tile, 1, shape.meta_bytes)));
     slots.meta = home_map.cell(tile) == map.cell(tile)
                      ? meta_homes.back()
                      : engine.add_slot(bound.slot(use.words_here, tile, 1, shape.meta_bytes));
@@ -130,8 +142,7 @@ void GradWPass::Base::add_operand_gathers(std::vector<Gather>& gathers, bool q_s
   }
 }
 
-void GradWPass::Base::seal() {
-  bound.seal(engine);
+void GradWPass::Base::prepare() {
   std::vector<Gather> gathers;
   add_operand_gathers(gathers, true);
   add_operand_gathers(gathers, false);
@@ -142,7 +153,7 @@ void GradWPass::Base::seal() {
   }
   prearrange = engine.prepare(std::move(gathers));
   bound.set_moves(prearrange_node_, prearrange.moved);
-  prepare();
+  prepare_own();
 }
 
 void GradWPass::Base::load() {
@@ -154,18 +165,18 @@ void GradWPass::Base::load() {
     view.row_bytes = row_bytes();
     return view;
   };
-  loop.load(engine, image_.travel_words);
+  loop.load(engine, image.travel_words);
   for (const TileId tile : all) {
     const Cell c = home_map.cell(tile);
     const Range x = spec.grid.x_range(c.x), y = spec.grid.y_range(c.y);
-    engine.load(slots_of(tile).q_home, slice(operands_.q_grad, c.g * size.x + x.begin,
+    engine.load(slots_of(tile).q_home, slice(operands.q_grad, c.g * size.x + x.begin,
                                              share_of(x.size(), 1, splits.y, c.y), c.z));
-    engine.load(slots_of(tile).s_home, slice(operands_.s, c.g * size.y + y.begin,
+    engine.load(slots_of(tile).s_home, slice(operands.s, c.g * size.y + y.begin,
                                              share_of(y.size(), 1, splits.x, c.x), c.z));
     const std::int64_t bucket = spec.grid.bucket_index(c.x, c.y, c.z);
     engine.load(
         meta_homes[std::size_t(tile.value)],
-        internal::one_row(image_.groups[std::size_t(c.g)].meta_words(bucket), shape.meta_bytes));
+        internal::one_row(image.groups[std::size_t(c.g)].meta_words(bucket), shape.meta_bytes));
   }
 }
 
@@ -232,59 +243,73 @@ void GradWPass::Base::collect() const {
   for (const TileId tile : all) {
     const Cell c = map.cell(tile);
     const std::int64_t bucket = c.g * spec.grid.buckets() + spec.grid.bucket_index(c.x, c.y, c.z);
-    std::memcpy(operands_.gradients + bucket * bytes, engine.view(slots_of(tile).result).data,
+    std::memcpy(operands.gradients + bucket * bytes, engine.view(slots_of(tile).result).data,
                 std::size_t(bytes));
   }
 }
 
-bool GradWPass::Base::run(const BucketImage& image, const Operands& operands,
-                          const RunOptions& options, device::Ledger& ledger) {
-  TESSERA_ASSERT(image.fits(spec));
-  image_ = image;
-  operands_ = operands;
-  start();
-  const bool finished = bound.run(engine, options);
-  ledger = engine.ledger();
-  return finished;
+std::unique_ptr<GradWPass::Base> internal::make_grad_w(const PassSpec& spec, GradWExchange exchange,
+                                                       BoundProgram& program,
+                                                       device::Engine& engine,
+                                                       const PassHomes* shared) {
+  return exchange == GradWExchange::Inputs ? make_grad_w_inputs(spec, program, engine, shared)
+                                           : make_grad_w_buckets(spec, program, engine, shared);
 }
 
-namespace {
+// A pass with a program and a machine of its own. The constructor declares and adds the slots;
+// seal() checks the memory and prepares the exchanges.
+struct GradWPass::Own {
+  Own(const PassSpec& spec, GradWExchange exchange, const device::Machine& machine,
+      device::ExchangeMode mode, Executor& executor)
+      : bound(exchange == GradWExchange::Inputs ? "GradW, operands travel"
+                                                : "GradW, buckets travel"),
+        engine(machine, mode, executor),
+        pass(internal::make_grad_w(spec, exchange, bound, engine)) {
+    pass->declare();
+    bound.check_steps(pass->form());
+    bound.finish();
+    pass->add_slots();
+  }
+  void seal() {
+    bound.seal(engine);
+    pass->prepare();
+  }
 
-std::unique_ptr<GradWPass::Base> make_state(const PassSpec& spec, GradWExchange exchange,
-                                            const device::Machine& machine,
-                                            device::ExchangeMode mode, Executor& executor) {
-  auto state = exchange == GradWExchange::Inputs
-                   ? internal::make_grad_w_inputs(spec, machine, mode, executor)
-                   : internal::make_grad_w_buckets(spec, machine, mode, executor);
-  state->build();
-  return state;
-}
-
-}  // namespace
+  internal::BoundProgram bound;
+  device::Engine engine;
+  std::unique_ptr<Base> pass;
+};
 
 GradWPass::GradWPass(const PassSpec& spec, GradWExchange exchange, const device::Machine& machine,
                      device::ExchangeMode mode, Executor& executor)
-    : state_(make_state(spec, exchange, machine, mode, executor)) {
-  state_->seal();
+    : own_(std::make_unique<Own>(spec, exchange, machine, mode, executor)) {
+  own_->seal();
 }
 GradWPass::~GradWPass() = default;
 GradWPass::GradWPass(GradWPass&&) noexcept = default;
 
-const device::Damage& GradWPass::damage() const { return state_->bound.damage(); }
-Bytes GradWPass::high_water() const { return state_->engine.high_water(); }
-device::MemoryUse GradWPass::memory() const { return state_->bound.memory(state_->engine); }
-const Program& GradWPass::program() const { return state_->bound.program(); }
+const device::Damage& GradWPass::damage() const { return own_->bound.damage(); }
+Bytes GradWPass::high_water() const { return own_->engine.high_water(); }
+device::MemoryUse GradWPass::memory() const { return own_->bound.memory(own_->engine); }
+const Program& GradWPass::program() const { return own_->bound.program(); }
 
 device::MemoryUse GradWPass::memory_of(const PassSpec& spec, GradWExchange exchange,
                                        const device::Machine& machine) {
   const auto executor = make_executor(ExecutorKind::Threads, 1);
-  const auto state = make_state(spec, exchange, machine, device::ExchangeMode::Share, *executor);
-  return state->bound.memory(state->engine);
+  const Own own(spec, exchange, machine, device::ExchangeMode::Share, *executor);
+  return own.bound.memory(own.engine);
 }
 
 bool GradWPass::run(const BucketImage& image, const Operands& operands, const RunOptions& options,
                     device::Ledger& ledger) {
-  return state_->run(image, operands, options, ledger);
+  Base& pass = *own_->pass;
+  TESSERA_ASSERT(image.fits(pass.spec));
+  pass.image = image;
+  pass.operands = operands;
+  pass.start();
+  const bool finished = own_->bound.run(own_->engine, options);
+  ledger = own_->engine.ledger();
+  return finished;
 }
 
 }  // namespace tessera::runtime

@@ -70,10 +70,11 @@ class GradWPass {
   static device::MemoryUse memory_of(const PassSpec& spec, GradWExchange exchange,
                                      const device::Machine& machine);
 
-  struct Base;
+  struct Base;  // the pass without its machine (internal/grad_w_base.hpp)
 
  private:
-  std::unique_ptr<Base> state_;
+  struct Own;
+  std::unique_ptr<Own> own_;
 };
 
 }  // namespace tessera::runtime

@@ -3,12 +3,20 @@
 namespace tessera::runtime {
 
 void GradWPass::Base::declare_common_buffers() {
-  use.q = bound.add_buffer("output gradient");
-  use.s = bound.add_buffer("input");
   const bool moves = cells_move();
-  if (q_is_fetched()) use.q_home = bound.add_buffer("output gradient share");
-  if (s_is_fetched()) use.s_home = bound.add_buffer("input share");
-  use.words = bound.add_buffer("bucket words", /*resident=*/true);
+  if (shared != nullptr) {
+    use.q_home = shared->q.buffer;
+    use.s_home = shared->s.buffer;
+    use.q = q_is_fetched() ? bound.add_buffer("output gradient") : use.q_home;
+    use.s = s_is_fetched() ? bound.add_buffer("input") : use.s_home;
+    use.words = shared->bucket_buffers.words;
+  } else {
+    use.q = bound.add_buffer("output gradient");
+    use.s = bound.add_buffer("input");
+    if (q_is_fetched()) use.q_home = bound.add_buffer("output gradient share");
+    if (s_is_fetched()) use.s_home = bound.add_buffer("input share");
+    use.words = bound.add_buffer("bucket words", /*resident=*/true);
+  }
   use.words_here = moves ? bound.add_buffer("bucket words here") : use.words;
   use.sums = bound.add_buffer("gradient sums");
   use.result = casts() ? bound.add_buffer("gradients") : use.sums;
@@ -52,12 +60,13 @@ void GradWPass::Base::declare() {
   declare_common_buffers();
   loop.declare(bound);
   declare_buffers();
-  declare_load();
+  if (shared == nullptr) declare_load();
   if (spread()) compute(Phase::Arrange, {{use.q_home, use.s_home}, {}}, [this] { arrange(); });
   declare_prearrange();
   declare_work();
   if (casts()) compute(Phase::Cast, {{use.sums}, {use.result}}, [this] { cast(); });
-  bound.step(NodeKind::Collect, {}, {{use.result}, {}}, [this] { collect(); });
+  if (shared == nullptr)
+    bound.step(NodeKind::Collect, {}, {{use.result}, {}}, [this] { collect(); });
 }
 
 }  // namespace tessera::runtime

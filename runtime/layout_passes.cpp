@@ -11,7 +11,6 @@
 #include "tessera/runtime/internal/visit.hpp"
 
 namespace tessera::runtime::internal {
-namespace {
 
 PassSpec spec_of(const Problem& problem, const planner::Plan& plan,
                  const partitioner::TileGrid& grid, Pass pass) {
@@ -24,6 +23,8 @@ PassSpec spec_of(const Problem& problem, const planner::Plan& plan,
 GradWExchange grad_w_exchange(const planner::Plan& plan) {
   return plan.grad_w_exchange_buckets ? GradWExchange::Buckets : GradWExchange::Inputs;
 }
+
+namespace {
 
 partitioner::TileGrid checked_grid(const Problem& problem, const planner::Plan& plan,
                                    const device::Machine& machine) {

@@ -66,12 +66,14 @@ std::string kind_and_label(const Node& node) {
   return label.empty() ? kind : kind + " " + label;
 }
 
-// A loop is named after its first step.
-std::string phase_name(const Node& node, const std::vector<const Node*>& flat) {
-  if (node.kind != NodeKind::Repeat) return kind_and_label(node);
+// A loop is named after its first step. A step of a network names its scope.
+std::string phase_name(const Program& program, const Node& node,
+                       const std::vector<const Node*>& flat) {
+  const std::string scope = node.scope < 0 ? "" : program.scopes[std::size_t(node.scope)] + ": ";
+  if (node.kind != NodeKind::Repeat) return scope + kind_and_label(node);
   for (std::size_t i = std::size_t(node.number); i < flat.size(); ++i)
-    if (flat[i]->is_step()) return "loop " + std::string(flat[i]->label());
-  return "loop";
+    if (flat[i]->is_step()) return scope + "loop " + std::string(flat[i]->label());
+  return scope + "loop";
 }
 
 }  // namespace
@@ -88,7 +90,7 @@ Liveness liveness(const Program& program) {
   for (std::size_t i = 0; i < flat.size(); ++i) {
     const int phase = result.phase_of[i];
     std::string& name = result.phases[std::size_t(phase)];
-    if (name.empty()) name = phase_name(*flat[i], flat);
+    if (name.empty()) name = phase_name(program, *flat[i], flat);
     for (const auto* ids : {&flat[i]->reads, &flat[i]->writes})
       for (const BufferId id : *ids) {
         Liveness::Life& life = lives[std::size_t(id.value)];

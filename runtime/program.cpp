@@ -50,7 +50,10 @@ std::string uses_of(const Program& program, const Node& node) {
 
 void write_nodes(std::string& out, const Program& program, const Liveness& live,
                  const std::vector<Node>& nodes, std::size_t depth) {
+  int scope = -1;
   for (const Node& node : nodes) {
+    if (depth == 0 && node.scope != scope)
+      out += "     " + program.scopes[std::size_t(scope = node.scope)] + "\n";
     out += fmt::format("{:>3}  {:{}}", live.phase_of[std::size_t(node.number)], "", 2 * depth);
     const std::size_t indent = 5 + 2 * depth + 4;
     if (node.is_step()) {

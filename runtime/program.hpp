@@ -39,6 +39,7 @@ struct Node {
   NodeKind kind = NodeKind::Compute;
   std::optional<Phase> phase;  // of a step: the row of the ledger that receives its cost
   std::string question;        // the condition of a Repeat or If
+  int scope = -1;              // index in Program::scopes; -1: none
   std::vector<BufferId> reads, writes;
   Bytes moves;              // of an exchange: most bytes that all tiles receive together
   std::int64_t tiles = 0;   // tiles that take part in a step
@@ -57,6 +58,7 @@ struct Node {
 // tree describes every access that happens.
 struct Program {
   std::string name;
+  std::vector<std::string> scopes;  // parts of a network's program: a layer and what it does
   std::vector<Buffer> buffers;
   std::vector<Node> nodes;
 

@@ -19,24 +19,21 @@ using device::Gather;
 using device::SlotKind;
 using internal::BucketSlots;
 
-SpmmPass::State::State(const PassSpec& s, const device::Machine& machine, device::ExchangeMode mode,
-                       Executor& executor)
+SpmmPass::State::State(const PassSpec& s, internal::BoundProgram& program, device::Engine& machine,
+                       const internal::PassHomes* homes_of_network)
     : spec(s),
-      role{s.method == codelets::Method::ElementFwd || s.method == codelets::Method::BlockFwd},
-      bound(to_string(pass())),
-      engine(machine, mode, executor),
+      role(internal::role_of(s)),
+      bound(program),
+      engine(machine),
+      shared(homes_of_network),
       map(s.parts(), TileOrder::Yzx),
       shape(internal::values_shape(s)),
       all(map.all()),
       loop(s, Served::AllOfZ),
       travelling(map, shape, loop),
       reduction(role.in_parts(s.grid.splits), s.partials_type, s.data_type()),
-      other_words(bound, s),
       kernel(codelets::find_kernel(internal::kernel_key(s)).run) {
-  declare();
-  bound.check_steps(form());
-  bound.finish();
-  add_slots();
+  if (shared == nullptr) other_words = internal::OtherWords(bound, s);
 }
 
 PassForm SpmmPass::State::form() const {
@@ -50,8 +47,7 @@ PassForm SpmmPass::State::form() const {
           .arranges_result = out_is_spread()};
 }
 
-void SpmmPass::State::seal() {
-  bound.seal(engine);
+void SpmmPass::State::prepare() {
   travelling.prepare(bound, engine, homes);
   reduction.prepare(bound, engine);
   prearrange = engine.prepare(prearrange_gathers());
@@ -64,16 +60,21 @@ bool SpmmPass::State::turns_blocks() const {
 }
 
 void SpmmPass::State::add_slots() {
-  homes = internal::add_home_buckets(bound, engine, map, shape, use.home);
+  homes = shared != nullptr ? shared->buckets
+                            : internal::add_home_buckets(bound, engine, map, shape, use.home);
   for (const TileId tile : all) {
     const Cell c = map.cell(tile);
     const std::int64_t in_rows = role.in_rows(spec.grid, c).size();
     const std::int64_t share = share_of(in_rows, 1, sharers(), role.out_part(c)).size();
     TileSlots slots;
-    slots.in = engine.add_slot(bound.slot(use.in, tile, in_rows, row_bytes()));
-    slots.in_home = in_is_here()
-                        ? slots.in
-                        : engine.add_slot(bound.slot(use.in_home, tile, share, row_bytes()));
+    if (shared != nullptr) slots.in_home = shared->in.slots[std::size_t(tile.value)];
+    slots.in = shared != nullptr && in_is_here()
+                   ? slots.in_home
+                   : engine.add_slot(bound.slot(use.in, tile, in_rows, row_bytes()));
+    if (shared == nullptr)
+      slots.in_home = in_is_here()
+                          ? slots.in
+                          : engine.add_slot(bound.slot(use.in_home, tile, share, row_bytes()));
     // Rows of one element, because the reduction cuts the partials at any element.
     slots.partial =
         engine.add_slot(bound.slot(use.partial, tile, role.out_rows(spec.grid, c).size() * z(),
@@ -236,33 +237,50 @@ void SpmmPass::State::collect() const {
   }
 }
 
+SpmmPass::Own::Own(const PassSpec& spec, const device::Machine& machine, device::ExchangeMode mode,
+                   Executor& executor)
+    : bound(to_string(internal::role_of(spec).forward ? Pass::Fwd : Pass::GradA)),
+      engine(machine, mode, executor),
+      state(spec, bound, engine) {
+  state.declare();
+  bound.check_steps(state.form());
+  bound.finish();
+  state.add_slots();
+}
+
+void SpmmPass::Own::seal() {
+  bound.seal(engine);
+  state.prepare();
+}
+
 SpmmPass::SpmmPass(const PassSpec& spec, const device::Machine& machine, device::ExchangeMode mode,
                    Executor& executor)
-    : state_(std::make_unique<State>(spec, machine, mode, executor)) {
-  state_->seal();
+    : own_(std::make_unique<Own>(spec, machine, mode, executor)) {
+  own_->seal();
 }
 SpmmPass::~SpmmPass() = default;
 SpmmPass::SpmmPass(SpmmPass&&) noexcept = default;
 
-const device::Damage& SpmmPass::damage() const { return state_->bound.damage(); }
-Bytes SpmmPass::high_water() const { return state_->engine.high_water(); }
-device::MemoryUse SpmmPass::memory() const { return state_->bound.memory(state_->engine); }
-const Program& SpmmPass::program() const { return state_->bound.program(); }
+const device::Damage& SpmmPass::damage() const { return own_->bound.damage(); }
+Bytes SpmmPass::high_water() const { return own_->engine.high_water(); }
+device::MemoryUse SpmmPass::memory() const { return own_->bound.memory(own_->engine); }
+const Program& SpmmPass::program() const { return own_->bound.program(); }
 
 device::MemoryUse SpmmPass::memory_of(const PassSpec& spec, const device::Machine& machine) {
   const auto executor = make_executor(ExecutorKind::Threads, 1);
-  const State state(spec, machine, device::ExchangeMode::Share, *executor);
-  return state.bound.memory(state.engine);
+  const Own own(spec, machine, device::ExchangeMode::Share, *executor);
+  return own.bound.memory(own.engine);
 }
 
 bool SpmmPass::run(const BucketImage& image, device::ByteRows in, device::ByteRows out,
                    const RunOptions& options, device::Ledger& ledger) {
-  TESSERA_ASSERT(image.fits(state_->spec));
-  state_->image = image;
-  state_->host_in = in;
-  state_->host_out = out;
-  const bool finished = state_->bound.run(state_->engine, options);
-  ledger = state_->engine.ledger();
+  State& state = own_->state;
+  TESSERA_ASSERT(image.fits(state.spec));
+  state.image = image;
+  state.host_in = in;
+  state.host_out = out;
+  const bool finished = own_->bound.run(own_->engine, options);
+  ledger = own_->engine.ledger();
   return finished;
 }
 

@@ -60,9 +60,11 @@ class SpmmPass {
   // Returns memory() of such a pass without the check that a tile can hold it.
   static device::MemoryUse memory_of(const PassSpec& spec, const device::Machine& machine);
 
+  struct State;  // the pass without its machine (internal/spmm_state.hpp)
+
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  struct Own;
+  std::unique_ptr<Own> own_;
 };
 
 }  // namespace tessera::runtime

@@ -3,10 +3,16 @@
 namespace tessera::runtime {
 
 void SpmmPass::State::declare_buffers() {
-  use.home = {bound.add_buffer("bucket words", /*resident=*/true),
-              bound.add_buffer("bucket values", /*resident=*/true)};
-  use.in = bound.add_buffer("operand");
-  if (!in_is_here()) use.in_home = bound.add_buffer("operand share");
+  if (shared != nullptr) {
+    use.home = shared->bucket_buffers;
+    use.in_home = shared->in.buffer;
+    use.in = in_is_here() ? use.in_home : bound.add_buffer("operand");
+  } else {
+    use.home = {bound.add_buffer("bucket words", /*resident=*/true),
+                bound.add_buffer("bucket values", /*resident=*/true)};
+    use.in = bound.add_buffer("operand");
+    if (!in_is_here()) use.in_home = bound.add_buffer("operand share");
+  }
   use.partial = bound.add_buffer("partial sums");
   if (spec.grid.splits.z > 1)
     use.arrived = {bound.add_buffer("words of the cell"), bound.add_buffer("values of the cell")};
@@ -38,12 +44,17 @@ void SpmmPass::State::declare_propagation() {
   });
 }
 
-void SpmmPass::State::declare() {
-  declare_buffers();
-  const bool shares = !in_is_here(), copies = spec.grid.splits.z > 1;
-  internal::Uses loaded{{}, {use.home.words, use.home.payload, shares ? use.in_home : use.in}};
+void SpmmPass::State::declare_load() {
+  internal::Uses loaded{{},
+                        {use.home.words, use.home.payload, in_is_here() ? use.in : use.in_home}};
   if (loop.possible()) loaded.writes.push_back(loop.words());
   bound.step(NodeKind::Load, {}, loaded, [this] { load(); });
+}
+
+void SpmmPass::State::declare() {
+  declare_buffers();
+  if (shared == nullptr) declare_load();
+  const bool shares = !in_is_here(), copies = spec.grid.splits.z > 1;
   if (in_is_spread())
     bound.step(
         NodeKind::Compute, Phase::Arrange, {{use.in_home}, {}},
@@ -76,7 +87,8 @@ void SpmmPass::State::declare() {
     bound.step(
         NodeKind::Compute, Phase::Arrange, {{reduction.result()}, {}},
         [this] { arrange(role.forward ? spec.grid.size.x : spec.grid.size.y); }, map.tiles());
-  bound.step(NodeKind::Collect, {}, {{reduction.result()}, {}}, [this] { collect(); });
+  if (shared == nullptr)
+    bound.step(NodeKind::Collect, {}, {{reduction.result()}, {}}, [this] { collect(); });
 }
 
 }  // namespace tessera::runtime

@@ -19,16 +19,18 @@ bool TravelLoop::possible() const {
   return splits_.x * splits_.y * (served_ == Served::OwnZ ? splits_.z : 1) > 1;
 }
 
+TileId TravelLoop::control_tile(const device::Engine& engine) const {
+  return TileId(std::min(engine.machine().tiles - 1, splits_.product()));
+}
+
 void TravelLoop::declare(BoundProgram& program) {
   if (possible()) words_ = program.add_buffer("travel words", /*resident=*/true);
 }
 
 void TravelLoop::add_slots(BoundProgram& program, device::Engine& engine) {
   if (!possible()) return;
-  const std::int64_t used = splits_.product();
-  const TileId control(std::min(engine.machine().tiles - 1, used));
-  program.set_control_tile(control);
-  slot_ = engine.add_slot(program.slot(words_, control, kFirstBound + splits_.x, kWordBytes));
+  slot_ = engine.add_slot(
+      program.slot(words_, control_tile(engine), kFirstBound + splits_.x, kWordBytes));
 }
 
 void TravelLoop::load(device::Engine& engine, std::span<const std::uint32_t> travel_words) {
@@ -60,7 +62,7 @@ void TravelLoop::read_bounds(device::ByteRows words) {
 void TravelLoop::declare_loops(BoundProgram& program, const device::Engine& engine,
                                const std::function<void()>& body) {
   program.controlled_repeat(
-      "a distance inside the travel bounds is left", {words_},
+      "a distance inside the travel bounds is left", {control_tile(engine), {words_}},
       [this, &engine] { return next_distance(engine); },
       [&] {
         program.repeat(

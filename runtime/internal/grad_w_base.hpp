@@ -9,7 +9,7 @@
 #include "tessera/device/engine.hpp"
 #include "tessera/runtime/grad_w_pass.hpp"
 #include "tessera/runtime/internal/bound_program.hpp"
-#include "tessera/runtime/internal/home_buckets.hpp"
+#include "tessera/runtime/internal/pass_homes.hpp"
 #include "tessera/runtime/internal/travel_loop.hpp"
 #include "tessera/runtime/tile_map.hpp"
 
@@ -17,7 +17,8 @@ namespace tessera::runtime {
 
 // The part that both kinds of GradW share: operands, words and sums on their tiles, the kernel and
 // the cast. The kinds differ in the data that move (GradWExchange) and override the virtual
-// functions.
+// functions. It is a part of a program, as SpmmPass::State is (spmm_state.hpp), with the same order
+// of calls.
 struct GradWPass::Base {
   // The slots of one tile. Operands at home are shares of slices that several tiles need.
   struct TileSlots {
@@ -30,24 +31,21 @@ struct GradWPass::Base {
     BufferId q_home, s_home, q, s, words, words_here, sums, result, q_blocks, s_blocks;
   };
 
-  Base(const PassSpec& spec, GradWExchange exchange, const device::Machine& machine,
-       device::ExchangeMode mode, Executor& executor);
+  Base(const PassSpec& spec, GradWExchange exchange, internal::BoundProgram& program,
+       device::Engine& machine, const internal::PassHomes* shared);
   virtual ~Base() = default;
 
-  // Declares the program and adds the slots.
-  void build();
-
-  // Checks the memory and prepares the exchanges.
-  void seal();
-  bool run(const BucketImage& image, const Operands& operands, const RunOptions& options,
-           device::Ledger& ledger);
+  void declare();
+  void add_slots();
+  void prepare();
+  PassForm form() const;
 
   // The parts of one kind: its buffers, the nodes that distribute and propagate, its slots, and its
   // exchanges.
   virtual void declare_buffers() = 0;
   virtual void declare_work() = 0;
   virtual void add_own_slots() = 0;
-  virtual void prepare() = 0;
+  virtual void prepare_own() = 0;
 
   // Is called before the first step of a run.
   virtual void start() {}
@@ -72,8 +70,9 @@ struct GradWPass::Base {
   }
 
   PassSpec spec;
-  internal::BoundProgram bound;
-  device::Engine engine;
+  internal::BoundProgram& bound;
+  device::Engine& engine;
+  const internal::PassHomes* shared;  // null: the pass has homes of its own
   TileMap home_map, map;
   internal::BucketShape shape;
   std::vector<TileId> all;
@@ -85,11 +84,12 @@ struct GradWPass::Base {
   device::Exchange prearrange;
   codelets::Kernel kernel;
 
- private:
-  PassForm form() const;
+  // The data of the current run.
+  BucketImage image;
+  Operands operands;
 
+ private:
   // These are in grad_w_program.cpp.
-  void declare();
   void declare_common_buffers();
   void declare_load();
   void declare_prearrange();
@@ -98,12 +98,18 @@ struct GradWPass::Base {
   bool cells_move() const;
   // True: the operands come from an even spread over all tiles, so every slice is fetched.
   bool spread() const { return spreads_operands(spec.placement, Pass::GradW); }
-  bool q_is_fetched() const { return spec.grid.splits.y > 1 || cells_move() || spread(); }
-  bool s_is_fetched() const { return spec.grid.splits.x > 1 || cells_move() || spread(); }
+  // True: the operands leave the slots that a network keeps them in, because those that travel are
+  // overwritten.
+  bool leaves_homes() const {
+    return cells_move() || spread() || (shared != nullptr && exchange_ == GradWExchange::Inputs);
+  }
+  bool q_is_fetched() const { return spec.grid.splits.y > 1 || leaves_homes(); }
+  bool s_is_fetched() const { return spec.grid.splits.x > 1 || leaves_homes(); }
   bool rearranges() const { return spec.method == codelets::Method::BlockGradWAmp; }
   bool casts() const { return spec.partials_type != spec.data_type(); }
   void add_tiles();
   void add_operand_slots(TileId tile, TileSlots& slots);
+  void add_operand_homes(TileId tile, TileSlots& slots);
   std::int64_t senders_of(Cell c, bool q_side) const;
   void add_operand_gathers(std::vector<device::Gather>& gathers, bool q_side) const;
   void load();
@@ -114,18 +120,20 @@ struct GradWPass::Base {
 
   GradWExchange exchange_;
   int prearrange_node_ = 0;
-  // The data of the current run.
-  BucketImage image_;
-  Operands operands_;
 };
 
 namespace internal {
-std::unique_ptr<GradWPass::Base> make_grad_w_inputs(const PassSpec& spec,
-                                                    const device::Machine& machine,
-                                                    device::ExchangeMode mode, Executor& executor);
-std::unique_ptr<GradWPass::Base> make_grad_w_buckets(const PassSpec& spec,
-                                                     const device::Machine& machine,
-                                                     device::ExchangeMode mode, Executor& executor);
+std::unique_ptr<GradWPass::Base> make_grad_w_inputs(const PassSpec& spec, BoundProgram& program,
+                                                    device::Engine& engine,
+                                                    const PassHomes* shared);
+std::unique_ptr<GradWPass::Base> make_grad_w_buckets(const PassSpec& spec, BoundProgram& program,
+                                                     device::Engine& engine,
+                                                     const PassHomes* shared);
+
+// Makes the kind that `exchange` names.
+std::unique_ptr<GradWPass::Base> make_grad_w(const PassSpec& spec, GradWExchange exchange,
+                                             BoundProgram& program, device::Engine& engine,
+                                             const PassHomes* shared = nullptr);
 }  // namespace internal
 
 }  // namespace tessera::runtime

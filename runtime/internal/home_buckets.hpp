@@ -41,6 +41,7 @@ BucketSlots add_bucket_slots(BoundProgram& program, device::Engine& engine, Tile
 // the tile, so they need memory during the whole program.
 class OtherWords {
  public:
+  OtherWords() = default;  // none
   OtherWords(BoundProgram& program, const PassSpec& spec);
   void add_slot(BoundProgram& program, device::Engine& engine, TileId tile) const;
 

@@ -16,6 +16,13 @@
 
 namespace tessera::runtime::internal {
 
+// Returns the inputs of a pass of a plan with one layout; `grid` is the plan's (tile_grid()).
+PassSpec spec_of(const Problem& problem, const planner::Plan& plan,
+                 const partitioner::TileGrid& grid, Pass pass);
+
+// Returns the data that move in GradW.
+GradWExchange grad_w_exchange(const planner::Plan& plan);
+
 // Throws Error{InvalidArgument}: the layer was planned without this pass.
 [[noreturn]] void throw_no_pass(Pass pass);
 

@@ -4,6 +4,7 @@
 
 #include "tessera/base/dims.hpp"
 #include "tessera/partitioner/tile_grid.hpp"
+#include "tessera/runtime/pass_spec.hpp"
 #include "tessera/runtime/tile_map.hpp"
 
 namespace tessera::runtime::internal {
@@ -40,5 +41,10 @@ struct SpmmRole {
     return c;
   }
 };
+
+// Returns the axes of the pass of a spec: those of Fwd unless its method is one of GradA.
+inline SpmmRole role_of(const PassSpec& spec) {
+  return {spec.method == codelets::Method::ElementFwd || spec.method == codelets::Method::BlockFwd};
+}
 
 }  // namespace tessera::runtime::internal

@@ -4,7 +4,7 @@
 
 #include "tessera/codelets/kernel.hpp"
 #include "tessera/runtime/internal/bound_program.hpp"
-#include "tessera/runtime/internal/home_buckets.hpp"
+#include "tessera/runtime/internal/pass_homes.hpp"
 #include "tessera/runtime/internal/reduce.hpp"
 #include "tessera/runtime/internal/spmm_role.hpp"
 #include "tessera/runtime/internal/travel_loop.hpp"
@@ -14,8 +14,9 @@
 
 namespace tessera::runtime {
 
-// A dense pass on its machine. The constructor declares the program and adds the slots; seal()
-// checks the memory and prepares the exchanges.
+// A dense pass as a part of a program: a program of its own (SpmmPass::Own), or a part of a
+// network's. The functions are called in this order: declare(), then add_slots() when all parts of
+// the program are declared, then prepare() when the memory is allocated.
 struct SpmmPass::State {
   // The slots of one tile, without its travelling buckets.
   struct TileSlots {
@@ -28,9 +29,10 @@ struct SpmmPass::State {
     BufferId in_home, in, partial, turned;
   };
 
-  State(const PassSpec& spec, const device::Machine& machine, device::ExchangeMode mode,
-        Executor& executor);
-  void seal();
+  // The program and the engine must outlive the state, as `shared` must if it is not null.
+  State(const PassSpec& spec, internal::BoundProgram& program, device::Engine& machine,
+        const internal::PassHomes* shared = nullptr);
+  void prepare();
 
   std::int64_t z() const { return spec.grid.z_per_tile(); }
   std::int64_t row_bytes() const { return z() * bytes_of(spec.data_type()); }
@@ -48,6 +50,7 @@ struct SpmmPass::State {
   // These declare buffers and nodes (spmm_program.cpp).
   void declare();
   void declare_buffers();
+  void declare_load();
   std::vector<BufferId> visited_buckets() const;
   void declare_propagation();
 
@@ -67,8 +70,9 @@ struct SpmmPass::State {
 
   PassSpec spec;
   internal::SpmmRole role;
-  internal::BoundProgram bound;
-  device::Engine engine;
+  internal::BoundProgram& bound;
+  device::Engine& engine;
+  const internal::PassHomes* shared;  // null: the pass has homes of its own
   TileMap map;
   internal::BucketShape shape;
   std::vector<TileId> all;
@@ -85,6 +89,18 @@ struct SpmmPass::State {
   // The data of the current run.
   BucketImage image;
   device::ByteRows host_in, host_out;
+};
+
+// A pass with a program and a machine of its own. seal() checks the memory and prepares the
+// exchanges.
+struct SpmmPass::Own {
+  Own(const PassSpec& spec, const device::Machine& machine, device::ExchangeMode mode,
+      Executor& executor);
+  void seal();
+
+  internal::BoundProgram bound;
+  device::Engine engine;
+  State state;
 };
 
 }  // namespace tessera::runtime

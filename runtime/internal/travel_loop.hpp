@@ -48,6 +48,7 @@ class TravelLoop {
   bool began() const { return began_; }
 
  private:
+  TileId control_tile(const device::Engine& engine) const;
   void read_bounds(device::ByteRows words);
 
   // The conditions of the two loops; the second one advances to the next move.

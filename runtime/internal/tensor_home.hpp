@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tessera/base/data_type.hpp"
+#include "tessera/device/engine.hpp"
+#include "tessera/partitioner/tile_grid.hpp"
+#include "tessera/runtime/internal/bound_program.hpp"
+#include "tessera/runtime/pass_spec.hpp"
+#include "tessera/runtime/tile_map.hpp"
+
+namespace tessera::runtime::internal {
+
+// The part of a dense tensor in one slot: elements `elements` of the rectangle whose first element
+// is (first_row, first_col) and whose rows have `width` columns, counted row by row. A whole
+// rectangle is the run of all its elements.
+struct HomeShare {
+  TileId tile;
+  device::SlotId slot;
+  std::int64_t first_row = 0, first_col = 0, width = 0;
+  Range elements;
+
+  std::int64_t row_of(std::int64_t element) const { return first_row + element / width; }
+  std::int64_t col_of(std::int64_t element) const { return first_col + element % width; }
+};
+
+// The place of a dense tensor [rows][cols] in a network: the shares of it on the tiles, at most one
+// a tile. Shares may have elements beyond rows and cols, which are padding.
+struct TensorHome {
+  std::int64_t rows = 0, cols = 0;
+  BufferId buffer;
+  std::vector<HomeShare> shares;
+
+  bool is_padded() const;
+};
+
+// Returns the home of an operand before a pass, without slots: each tile that needs a slice holds
+// an equal share of its rows. `by_rows_of_r` is true for operands whose rows are those of R (dQ)
+// and false for those whose rows are its columns (S).
+TensorHome operand_home(const partitioner::TileGrid& grid, bool by_rows_of_r, std::int64_t rows,
+                        std::int64_t cols);
+
+// Returns the home of the result of Fwd or GradA, without slots: the tiles that share a column of
+// partial sums hold an equal run of its elements each, and tiles without any have no share.
+TensorHome result_home(const PassSpec& spec, std::int64_t rows, std::int64_t cols);
+
+// Returns the home of a tensor whose columns are cut equally over the tiles of the machine, without
+// slots.
+TensorHome column_home(std::int64_t rows, std::int64_t cols, std::int64_t tiles);
+
+// Returns the moves that bring a tensor from one home to another. Padding stays where it is.
+std::vector<device::Move> moves_between(const TensorHome& from, const TensorHome& to,
+                                        std::int64_t element_bytes);
+
+}  // namespace tessera::runtime::internal

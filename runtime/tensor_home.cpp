@@ -1,0 +1,106 @@
+#include "tessera/runtime/internal/tensor_home.hpp"
+
+#include <algorithm>
+
+#include "tessera/base/int_math.hpp"
+#include "tessera/runtime/internal/spmm_role.hpp"
+
+namespace tessera::runtime::internal {
+namespace {
+
+// A part of one row of a tensor in a share: columns `cols`, the first of them at element `element`
+// of the share's slot.
+struct RowPart {
+  const HomeShare* share = nullptr;
+  std::int64_t row = 0, element = 0;
+  Range cols;
+};
+
+// Calls visit(part) for each row of a share, without padding.
+template <class Visit>
+void for_each_row_part(const TensorHome& home, const HomeShare& share, Visit&& visit) {
+  for (std::int64_t e = share.elements.begin; e < share.elements.end;) {
+    const std::int64_t end = std::min(share.elements.end, (e / share.width + 1) * share.width);
+    const std::int64_t begin = share.col_of(e);
+    const RowPart part{&share,
+                       share.row_of(e),
+                       e - share.elements.begin,
+                       {begin, std::min(home.cols, begin + end - e)}};
+    if (part.row < home.rows && part.cols.size() > 0) visit(part);
+    e = end;
+  }
+}
+
+}  // namespace
+
+bool TensorHome::is_padded() const {
+  return std::any_of(shares.begin(), shares.end(), [&](const HomeShare& share) {
+    return share.elements.size() > 0 &&
+           (share.first_col + share.width > cols || share.row_of(share.elements.end - 1) >= rows);
+  });
+}
+
+TensorHome operand_home(const partitioner::TileGrid& grid, bool by_rows_of_r, std::int64_t rows,
+                        std::int64_t cols) {
+  TensorHome home{rows, cols, {}, {}};
+  const TileMap map({1, grid.splits.x, grid.splits.y, grid.splits.z}, TileOrder::Yzx);
+  for (const TileId tile : map.all()) {
+    const Cell c = map.cell(tile);
+    const Range slice = by_rows_of_r ? grid.x_range(c.x) : grid.y_range(c.y);
+    const std::int64_t sharers = by_rows_of_r ? grid.splits.y : grid.splits.x;
+    const Range share = share_of(slice.size(), 1, sharers, by_rows_of_r ? c.y : c.x);
+    const std::int64_t width = grid.z_per_tile();
+    home.shares.push_back(
+        {tile, {}, slice.begin + share.begin, c.z * width, width, {0, share.size() * width}});
+  }
+  return home;
+}
+
+TensorHome result_home(const PassSpec& spec, std::int64_t rows, std::int64_t cols) {
+  TensorHome home{rows, cols, {}, {}};
+  const SpmmRole role = role_of(spec);
+  const TileMap map(spec.parts(), TileOrder::Yzx);
+  const std::int64_t sharers = role.in_parts(spec.grid.splits), width = spec.grid.z_per_tile();
+  for (const TileId tile : map.all()) {
+    const Cell c = map.cell(tile);
+    const Range slice = role.out_rows(spec.grid, c);
+    const Range share = share_of(slice.size() * width, 1, sharers, role.in_part(c));
+    if (share.size() > 0) home.shares.push_back({tile, {}, slice.begin, c.z * width, width, share});
+  }
+  return home;
+}
+
+TensorHome column_home(std::int64_t rows, std::int64_t cols, std::int64_t tiles) {
+  TensorHome home{rows, cols, {}, {}};
+  const std::int64_t parts = std::min(cols, tiles);
+  for (std::int64_t part = 0; part < parts; ++part) {
+    const Range own = share_of(cols, 1, parts, part);
+    if (own.size() == 0) continue;
+    home.shares.push_back({TileId(part), {}, 0, own.begin, own.size(), {0, rows * own.size()}});
+  }
+  return home;
+}
+
+std::vector<device::Move> moves_between(const TensorHome& from, const TensorHome& to,
+                                        std::int64_t element_bytes) {
+  std::vector<std::vector<RowPart>> by_row(std::size_t(from.rows));
+  for (const HomeShare& share : from.shares)
+    for_each_row_part(from, share,
+                      [&](const RowPart& part) { by_row[std::size_t(part.row)].push_back(part); });
+  std::vector<device::Move> moves;
+  for (const HomeShare& share : to.shares)
+    for_each_row_part(to, share, [&](const RowPart& wanted) {
+      for (const RowPart& part : by_row[std::size_t(wanted.row)]) {
+        const std::int64_t begin = std::max(part.cols.begin, wanted.cols.begin);
+        const std::int64_t end = std::min(part.cols.end, wanted.cols.end);
+        if (begin >= end) continue;
+        moves.push_back({part.share->slot, share.slot,
+                         (part.element + begin - part.cols.begin) * element_bytes,
+                         (wanted.element + begin - wanted.cols.begin) * element_bytes,
+                         (end - begin) * element_bytes});
+      }
+    });
+  return moves;
+}
+
+}  // namespace tessera::runtime::internal
