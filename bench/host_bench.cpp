@@ -35,6 +35,7 @@ struct LayerSize {
     return {.size = {1, x, y, z},
             .block = {block, block},
             .density = density,
+            .data_type = DataType::Float,
             .grad_a = true,
             .grad_w = true};
   }

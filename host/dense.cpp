@@ -107,7 +107,8 @@ MatrixView<const float> HostDense<T>::as_float(MatrixView<const T> from,
 }
 
 template <class T>
-void HostDense<T>::multiply_slices(MatrixView<const float> in, MatrixView<float> out) {
+void HostDense<T>::multiply_slices(MatrixView<const float> in, MatrixView<float> out,
+                                   const Epilogue<T>& after) {
   executor_->for_each(ceil_div(out.rows, kSlice), [&](std::int64_t slice) {
     const std::int64_t first = slice * kSlice;
     multiply({.m = std::min(kSlice, out.rows - first),
@@ -120,21 +121,24 @@ void HostDense<T>::multiply_slices(MatrixView<const float> in, MatrixView<float>
               .b_is_transposed = false,
               .c = out.row(first),
               .ldc = out.row_stride});
+    const Range rows{first, std::min(first + kSlice, out.rows)};
+    if (!after.empty()) after.apply(out.row(first), out.row_stride, rows, {0, out.cols});
   });
 }
 
 template <class T>
-void HostDense<T>::library_product(MatrixView<const T> in, MatrixView<T> out, HostTimes& times) {
+void HostDense<T>::library_product(MatrixView<const T> in, MatrixView<T> out,
+                                   const Epilogue<T>& after, HostTimes& times) {
   const Stopwatch copies;
   const MatrixView<const float> in_float = as_float(in, in_);
   times.copy_seconds += copies.seconds();
   const Stopwatch kernels;
   bool in_place = false;
   if constexpr (std::is_same_v<T, float>)
-    if (in_place = is_plain(out); in_place) multiply_slices(in_float, out);
+    if (in_place = is_plain(out); in_place) multiply_slices(in_float, out, after);
   if (!in_place) {
     grow(out_, std::size_t(out.rows * out.cols));
-    multiply_slices(in_float, {out_.data(), out.rows, out.cols, out.cols, 1});
+    multiply_slices(in_float, {out_.data(), out.rows, out.cols, out.cols, 1}, after);
   }
   times.kernel_seconds += kernels.seconds() * executor_->threads();
   if (!in_place)
@@ -146,12 +150,12 @@ void HostDense<T>::library_product(MatrixView<const T> in, MatrixView<T> out, Ho
 }
 
 template <class T>
-bool HostDense<T>::product(MatrixView<const T> in, MatrixView<T> out, PassControl& control,
-                           HostTimes& times) {
-  if (own_kernel_) return own_product_.product(in, out, control, times);
+bool HostDense<T>::product(MatrixView<const T> in, MatrixView<T> out, const Epilogue<T>& after,
+                           PassControl& control, HostTimes& times) {
+  if (own_kernel_) return own_product_.product(in, out, after, control, times);
   if (!control.begin("dense product")) return false;
   const Stopwatch all;
-  if (in.cols > 0) library_product(in, out, times);
+  if (in.cols > 0) library_product(in, out, after, times);
   times.seconds += all.seconds();
   return true;
 }
@@ -175,11 +179,12 @@ void HostDense<T>::multiply_gradient(MatrixView<const float> q_grad, MatrixView<
 
 template <class T>
 bool HostDense<T>::gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
-                            std::span<float> gradients, PassControl& control, HostTimes& times) {
+                            std::span<float> gradients, Accumulate accumulate, PassControl& control,
+                            HostTimes& times) {
   const Stopwatch all;
   if (own_kernel_) {
     HostTimes inside;  // its `seconds` are part of those that this function measures
-    if (!own_gradient_.gradient(q_grad, s, dense_, control, inside)) return false;
+    if (!own_gradient_.gradient(q_grad, s, dense_, Accumulate::No, control, inside)) return false;
     times.copy_seconds += inside.copy_seconds;
     times.kernel_seconds += inside.kernel_seconds;
   } else {
@@ -194,7 +199,9 @@ bool HostDense<T>::gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
     times.kernel_seconds += kernels.seconds() * executor_->threads();
   }
   // Rows and columns beyond the operands keep their initial zeros.
-  for (std::size_t i = 0; i < gradients.size(); ++i) gradients[i] = dense_[std::size_t(at_[i])];
+  const bool adds = accumulate == Accumulate::Yes;
+  for (std::size_t i = 0; i < gradients.size(); ++i)
+    gradients[i] = (adds ? gradients[i] : 0.0f) + dense_[std::size_t(at_[i])];
   times.seconds += all.seconds();
   return true;
 }

@@ -17,7 +17,7 @@ void multiply(const DenseProduct& p) {
   // The library must not start threads in addition to ours. The setting holds for this thread only.
   omp_set_num_threads(1);
   const dnnl_status_t status = dnnl_sgemm('N', p.b_is_transposed ? 'T' : 'N', p.m, p.n, p.k, 1, p.a,
-                                          p.lda, p.b, p.ldb, 0, p.c, p.ldc);
+                                          p.lda, p.b, p.ldb, p.adds ? 1 : 0, p.c, p.ldc);
   TESSERA_ASSERT(status == dnnl_success);
 }
 

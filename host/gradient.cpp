@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 
 #include "tessera/codelets/bucket_layout.hpp"
 #include "tessera/host/internal/stopwatch.hpp"
@@ -57,7 +58,7 @@ auto HostGradient<T>::runs(std::int64_t x) const -> std::span<const Run> {
 }
 
 template <class T>
-void HostGradient<T>::add_cells(std::int64_t x, float* sums) {
+void HostGradient<T>::add_cells(std::int64_t x, float* sums, bool replaces) {
   const partitioner::Buckets& buckets = matrix_.buckets();
   const std::int64_t y_parts = matrix_.grid().splits.y;
   for (std::int64_t panel = 0; panel < s_.count(); ++panel)
@@ -72,7 +73,7 @@ void HostGradient<T>::add_cells(std::int64_t x, float* sums) {
                .in = q_grad_.panel(panel, matrix_.x_range(x)),
                .in_s = s_.panel(panel, matrix_.y_range(y)),
                .out = {},
-               .replaces = panel == 0});
+               .replaces = replaces && panel == 0});
     }
 }
 
@@ -80,14 +81,24 @@ template <class T>
 void HostGradient<T>::run_unit(std::int64_t x, std::span<float> gradients, Scratch& scratch) {
   const std::int64_t area = matrix_.grid().block.area();
   const std::span<const Run> parts = runs(x);
-  const bool in_place = parts.size() == 1 && parts.front().slot == 0;
+  // Gradients of several panels are summed before they are added to those of the caller.
+  const bool adds = accumulate_ == Accumulate::Yes;
+  const bool in_place = parts.size() == 1 && parts.front().slot == 0 && (!adds || s_.count() == 1);
   const Stopwatch kernels;
-  add_cells(x, in_place ? gradients.data() + parts.front().source * area : scratch.sums.data());
+  if (in_place)
+    add_cells(x, gradients.data() + parts.front().source * area, !adds);
+  else
+    add_cells(x, scratch.sums.data(), true);
   scratch.kernel_seconds += kernels.seconds();
   if (in_place) return;
-  for (const Run& run : parts)
-    std::copy_n(scratch.sums.data() + run.slot * area, run.blocks * area,
-                gradients.data() + run.source * area);
+  for (const Run& run : parts) {
+    const float* const from = scratch.sums.data() + run.slot * area;
+    float* const to = gradients.data() + run.source * area;
+    if (adds)
+      std::transform(from, from + run.blocks * area, to, to, std::plus<>());
+    else
+      std::copy_n(from, run.blocks * area, to);
+  }
 }
 
 template <class T>
@@ -102,8 +113,10 @@ void HostGradient<T>::run_units(std::span<float> gradients) {
 
 template <class T>
 bool HostGradient<T>::gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
-                               std::span<float> gradients, PassControl& control, HostTimes& times) {
+                               std::span<float> gradients, Accumulate accumulate,
+                               PassControl& control, HostTimes& times) {
   const Stopwatch all;
+  accumulate_ = accumulate;
   if (!control.begin("copies of operands")) return false;
   HostColumns columns = gradient_columns(cells_, s.cols);
   s_.begin(s, columns);
@@ -114,10 +127,10 @@ bool HostGradient<T>::gradient(MatrixView<const T> q_grad, MatrixView<const T> s
   times.copy_seconds += all.seconds();
   const bool runs = control.begin("products");
   for (Scratch& scratch : scratch_) scratch.kernel_seconds = 0;
-  if (runs && s.cols == 0)
-    std::fill(gradients.begin(), gradients.end(), 0.0f);
-  else if (runs)
+  if (runs && s.cols > 0)
     run_units(gradients);
+  else if (runs && accumulate == Accumulate::No)
+    std::fill(gradients.begin(), gradients.end(), 0.0f);
   for (const Scratch& scratch : scratch_) times.kernel_seconds += scratch.kernel_seconds;
   times.seconds += all.seconds();
   return runs;

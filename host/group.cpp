@@ -95,23 +95,25 @@ std::span<const T> HostGroup<T>::encode_gradients(std::span<const float> gradien
 }
 
 template <class T>
-bool HostGroup<T>::forward(MatrixView<const T> s, MatrixView<T> q, PassControl& control,
-                           HostTimes& times) {
-  return std::visit([&](auto& form) { return form.product(s, q, control, times); }, fwd_);
+bool HostGroup<T>::forward(MatrixView<const T> s, MatrixView<T> q, const Epilogue<T>& after,
+                           PassControl& control, HostTimes& times) {
+  return std::visit([&](auto& form) { return form.product(s, q, after, control, times); }, fwd_);
 }
 
 template <class T>
-bool HostGroup<T>::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad, PassControl& control,
-                          HostTimes& times) {
-  return std::visit([&](auto& form) { return form.product(q_grad, s_grad, control, times); },
+bool HostGroup<T>::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
+                          const Epilogue<T>& after, PassControl& control, HostTimes& times) {
+  return std::visit([&](auto& form) { return form.product(q_grad, s_grad, after, control, times); },
                     grad_a_);
 }
 
 template <class T>
 bool HostGroup<T>::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                          std::span<float> gradients, PassControl& control, HostTimes& times) {
-  return std::visit([&](auto& form) { return form.gradient(q_grad, s, gradients, control, times); },
-                    grad_w_);
+                          std::span<float> gradients, Accumulate accumulate, PassControl& control,
+                          HostTimes& times) {
+  return std::visit(
+      [&](auto& form) { return form.gradient(q_grad, s, gradients, accumulate, control, times); },
+      grad_w_);
 }
 
 template class HostGroup<float>;

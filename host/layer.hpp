@@ -12,6 +12,7 @@
 #include "tessera/host/cells.hpp"
 #include "tessera/host/cost.hpp"
 #include "tessera/host/cpu.hpp"
+#include "tessera/host/pass_options.hpp"
 #include "tessera/host/rates.hpp"
 #include "tessera/host/times.hpp"
 #include "tessera/partitioner/buckets.hpp"
@@ -105,23 +106,28 @@ class HostLayer {
   // Throws Error{InvalidArgument} for another number of values. O(values), allocates nothing.
   void set_values(std::span<const float> values, std::int64_t group = 0);
 
-  // Writes q [g * x][z] from s [g * y][z].
+  // Writes q [g * x][z] from s [g * y][z]. With options, adds a bias and applies ReLU as well.
   template <class T>
-  HostTimes forward(MatrixView<const T> s, MatrixView<T> q);
+  HostTimes forward(MatrixView<const T> s, MatrixView<T> q, const ForwardOptions& after = {});
 
-  // Writes s_grad [g * y][z] from q_grad [g * x][z]. Needs a problem with grad_a.
+  // Writes s_grad [g * y][z] from q_grad [g * x][z]. With options, applies the derivative of a ReLU
+  // as well. Needs a problem with grad_a.
   template <class T>
-  HostTimes grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad);
+  HostTimes grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
+                   const GradAOptions<T>& after = {});
 
-  // Writes the gradients of all groups' values from q_grad [g * x][z] and s [g * y][z]: group after
-  // group, each in the order of its weights, values() in all. Needs a problem with grad_w.
+  // Writes the gradients of all groups' values from q_grad [g * x][z] and s [g * y][z], or adds
+  // them: group after group, each in the order of its weights, values() in all. Needs a problem
+  // with grad_w.
   template <class T>
-  HostTimes grad_w(MatrixView<const T> q_grad, MatrixView<const T> s, std::span<float> gradients);
+  HostTimes grad_w(MatrixView<const T> q_grad, MatrixView<const T> s, std::span<float> gradients,
+                   Accumulate accumulate = Accumulate::No);
 
-  // The same passes with options. They return false if options.stop ended the pass. `times` is
-  // overwritten. A step is a panel of columns, the copy of GradW's operands or its products, or a
-  // dense product, of one group. With self_check the results are compared with the copy of the
-  // weights, which GradA transposes in each call.
+  // The same passes with options of the run. They return false if options.stop ended the pass.
+  // `times` is overwritten. A step is a panel of columns, the copy of GradW's operands or its
+  // products, or a dense product, of one group. With self_check the results are compared with the
+  // copy of the weights, which GradA transposes in each call; bias, ReLU, derivative and sum are
+  // then applied after the comparison, with the same bits.
   template <class T>
   [[nodiscard]] bool forward(MatrixView<const T> s, MatrixView<T> q,
                              const verify::RunOptions& options, HostTimes& times);
@@ -134,6 +140,20 @@ class HostLayer {
   [[nodiscard]] bool grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
                             std::span<float> gradients, const verify::RunOptions& options,
                             HostTimes& times);
+
+  template <class T>
+  [[nodiscard]] bool forward(MatrixView<const T> s, MatrixView<T> q, const ForwardOptions& after,
+                             const verify::RunOptions& options, HostTimes& times);
+
+  template <class T>
+  [[nodiscard]] bool grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
+                            const GradAOptions<T>& after, const verify::RunOptions& options,
+                            HostTimes& times);
+
+  template <class T>
+  [[nodiscard]] bool grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
+                            std::span<float> gradients, Accumulate accumulate,
+                            const verify::RunOptions& options, HostTimes& times);
 
   // Returns the number of columns that the layer was planned for.
   std::int64_t batch() const;

@@ -51,7 +51,7 @@ void HostProduct<T>::add_cells(std::int64_t x, std::int64_t panel, codelets::Res
 
 template <class T>
 void HostProduct<T>::run_unit(std::int64_t x, std::int64_t panel, MatrixView<T> out,
-                              Scratch& scratch) {
+                              const Epilogue<T>& after, Scratch& scratch) {
   const Range rows = matrix_.x_range(x), cols = in_.columns(panel);
   const Range own{std::min(rows.begin, out.rows), std::min(rows.end, out.rows)};
   const MatrixView<T> part = out.sub(own, cols);
@@ -67,22 +67,23 @@ void HostProduct<T>::run_unit(std::int64_t x, std::int64_t panel, MatrixView<T> 
   const Stopwatch kernels;
   add_cells(x, panel, result);
   scratch.kernel_seconds += kernels.seconds();
+  if (!after.empty()) after.apply(static_cast<float*>(result.data), result.row_stride, own, cols);
   if (!in_place) copy_from_rows<T>(scratch.sums.data(), columns_.width, part);
 }
 
 template <class T>
-void HostProduct<T>::run_units(std::int64_t panel, MatrixView<T> out) {
+void HostProduct<T>::run_units(std::int64_t panel, MatrixView<T> out, const Epilogue<T>& after) {
   const auto& order = matrix_.heaviest_first();
   std::atomic<std::int64_t> next = 0;
   executor_->for_each(std::ssize(scratch_), [&](std::int64_t thread) {
     for (std::int64_t unit = next++; unit < std::ssize(order); unit = next++)
-      run_unit(order[std::size_t(unit)], panel, out, scratch_[std::size_t(thread)]);
+      run_unit(order[std::size_t(unit)], panel, out, after, scratch_[std::size_t(thread)]);
   });
 }
 
 template <class T>
-bool HostProduct<T>::product(MatrixView<const T> in, MatrixView<T> out, PassControl& control,
-                             HostTimes& times) {
+bool HostProduct<T>::product(MatrixView<const T> in, MatrixView<T> out, const Epilogue<T>& after,
+                             PassControl& control, HostTimes& times) {
   const Stopwatch all;
   columns_ = product_columns(cells_, problem_, in.cols, cpu_);
   for (Scratch& scratch : scratch_) {
@@ -97,7 +98,7 @@ bool HostProduct<T>::product(MatrixView<const T> in, MatrixView<T> out, PassCont
     const Stopwatch copies;
     in_.read({panel, panel + 1}, *executor_);
     times.copy_seconds += copies.seconds();
-    run_units(panel, out);
+    run_units(panel, out, after);
   }
   for (const Scratch& scratch : scratch_) times.kernel_seconds += scratch.kernel_seconds;
   times.seconds += all.seconds();

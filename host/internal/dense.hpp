@@ -29,14 +29,16 @@ class HostDense {
   // Sets the values of the pattern, for Use::Product.
   void set_values(std::span<const float> values);
 
-  // Computes out = R * in. Rows of R beyond `out` and columns beyond `in` are padding. Adds its
-  // times to `times`. Returns false if the caller stopped the pass.
-  [[nodiscard]] bool product(MatrixView<const T> in, MatrixView<T> out, PassControl& control,
-                             HostTimes& times);
+  // Computes out = R * in and applies `after` to it. Rows of R beyond `out` and columns beyond `in`
+  // are padding. Adds its times to `times`. Returns false if the caller stopped the pass.
+  [[nodiscard]] bool product(MatrixView<const T> in, MatrixView<T> out, const Epilogue<T>& after,
+                             PassControl& control, HostTimes& times);
 
-  // Computes q_grad * transpose(s) at the pattern, in the order of its values.
+  // Computes q_grad * transpose(s) at the pattern, in the order of its values, and writes it or
+  // adds it to `gradients`.
   [[nodiscard]] bool gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
-                              std::span<float> gradients, PassControl& control, HostTimes& times);
+                              std::span<float> gradients, Accumulate accumulate,
+                              PassControl& control, HostTimes& times);
 
  private:
   sparse::Csr<float> all_blocks() const;
@@ -44,9 +46,10 @@ class HostDense {
   void find_places(const sparse::Csr<float>& matrix);
   // Returns the operand as the library reads it, in contiguous rows of floats.
   MatrixView<const float> as_float(MatrixView<const T> from, AlignedVector<float>& copy);
-  void multiply_slices(MatrixView<const float> in, MatrixView<float> out);
+  void multiply_slices(MatrixView<const float> in, MatrixView<float> out, const Epilogue<T>& after);
   void multiply_gradient(MatrixView<const float> q_grad, MatrixView<const float> s);
-  void library_product(MatrixView<const T> in, MatrixView<T> out, HostTimes& times);
+  void library_product(MatrixView<const T> in, MatrixView<T> out, const Epilogue<T>& after,
+                       HostTimes& times);
 
   Use use_;
   Executor* executor_;

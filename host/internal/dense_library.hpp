@@ -8,8 +8,8 @@ namespace tessera::host::internal {
 // Returns "oneDNN", or nullptr if no library was built in and our own kernel does the work.
 const char* dense_library();
 
-// The product c [m][n] = a [m][k] * b [k][n], or a * transpose(b [n][k]). lda, ldb and ldc are the
-// distances of rows, in elements.
+// The product c [m][n] = a [m][k] * b [k][n], or a * transpose(b [n][k]), which is added to c if
+// `adds` is true. lda, ldb and ldc are the distances of rows, in elements.
 struct DenseProduct {
   std::int64_t m, n, k;
   const float* a;
@@ -19,6 +19,7 @@ struct DenseProduct {
   bool b_is_transposed;
   float* c;
   std::int64_t ldc;
+  bool adds = false;
 };
 
 // Computes a product on the calling thread. dense_library() must not be null.

@@ -11,6 +11,7 @@
 #include "tessera/host/internal/matrix.hpp"
 #include "tessera/host/internal/panels.hpp"
 #include "tessera/host/internal/pass_control.hpp"
+#include "tessera/host/pass_options.hpp"
 #include "tessera/host/times.hpp"
 
 namespace tessera::host::internal {
@@ -29,10 +30,12 @@ class HostGradient {
   void set_pattern(const sparse::Csr<float>& matrix);
 
   // Writes `gradients` [blocks][area] in the order of the pattern's values, for operands of any
-  // number of columns. Adds its times to `times`. Returns false if the caller stopped the pass.
-  // Allocates if no call since the last change of pattern had as many columns.
+  // number of columns, or adds to them, with the bits of a loop that adds this pass's gradients.
+  // Adds its times to `times`. Returns false if the caller stopped the pass. Allocates if no call
+  // since the last change of pattern had as many columns.
   [[nodiscard]] bool gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
-                              std::span<float> gradients, PassControl& control, HostTimes& times);
+                              std::span<float> gradients, Accumulate accumulate,
+                              PassControl& control, HostTimes& times);
 
  private:
   // Blocks of a unit that are consecutive in its buckets as well as in the pattern.
@@ -47,12 +50,13 @@ class HostGradient {
   std::span<const Run> runs(std::int64_t x) const;
   void run_units(std::span<float> gradients);
   void run_unit(std::int64_t x, std::span<float> gradients, Scratch& scratch);
-  void add_cells(std::int64_t x, float* sums);
+  void add_cells(std::int64_t x, float* sums, bool replaces);
 
   std::int64_t z_;
   host::HostCpu cpu_;
   Executor* executor_;
   HostCells cells_;
+  Accumulate accumulate_ = Accumulate::No;  // of this call
   HostMatrix matrix_;
   codelets::Kernel kernel_ = nullptr;
   HostPanels<T> q_grad_{HostPanels<T>::Kept::All}, s_{HostPanels<T>::Kept::All};

@@ -48,12 +48,13 @@ class HostGroup {
 
   // The passes of HostLayer. They add their times to `times` and return false when the caller
   // stopped them.
-  [[nodiscard]] bool forward(MatrixView<const T> s, MatrixView<T> q, PassControl& control,
-                             HostTimes& times);
-  [[nodiscard]] bool grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad, PassControl& control,
-                            HostTimes& times);
+  [[nodiscard]] bool forward(MatrixView<const T> s, MatrixView<T> q, const Epilogue<T>& after,
+                             PassControl& control, HostTimes& times);
+  [[nodiscard]] bool grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
+                            const Epilogue<T>& after, PassControl& control, HostTimes& times);
   [[nodiscard]] bool grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                            std::span<float> gradients, PassControl& control, HostTimes& times);
+                            std::span<float> gradients, Accumulate accumulate, PassControl& control,
+                            HostTimes& times);
 
   // Returns the cells and values that Fwd reads, or null if Fwd is dense.
   const HostProduct<T>* forward_cells() const { return std::get_if<HostProduct<T>>(&fwd_); }

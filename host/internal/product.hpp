@@ -9,6 +9,7 @@
 #include "tessera/base/matrix.hpp"
 #include "tessera/codelets/kernel.hpp"
 #include "tessera/host/cpu.hpp"
+#include "tessera/host/internal/epilogue.hpp"
 #include "tessera/host/internal/matrix.hpp"
 #include "tessera/host/internal/panels.hpp"
 #include "tessera/host/internal/pass_control.hpp"
@@ -29,11 +30,11 @@ class HostProduct {
   void set_pattern(const sparse::Csr<float>& matrix);
   void set_values(std::span<const float> values);
 
-  // Computes `out`, of any number of columns. Adds its times to `times`. Returns false if the
-  // caller stopped the pass. Allocates if no call since the last change of pattern had as many
-  // columns.
-  [[nodiscard]] bool product(MatrixView<const T> in, MatrixView<T> out, PassControl& control,
-                             HostTimes& times);
+  // Computes `out`, of any number of columns, and applies `after` to it. Adds its times to `times`.
+  // Returns false if the caller stopped the pass. Allocates if no call since the last change of
+  // pattern had as many columns.
+  [[nodiscard]] bool product(MatrixView<const T> in, MatrixView<T> out, const Epilogue<T>& after,
+                             PassControl& control, HostTimes& times);
 
   const partitioner::Buckets& buckets() const { return matrix_.buckets(); }
   std::span<const T> values() const { return values_; }  // [buckets][values_per_bucket]
@@ -43,8 +44,9 @@ class HostProduct {
     AlignedVector<float> sums;
     double kernel_seconds = 0;
   };
-  void run_units(std::int64_t panel, MatrixView<T> out);
-  void run_unit(std::int64_t x, std::int64_t panel, MatrixView<T> out, Scratch& scratch);
+  void run_units(std::int64_t panel, MatrixView<T> out, const Epilogue<T>& after);
+  void run_unit(std::int64_t x, std::int64_t panel, MatrixView<T> out, const Epilogue<T>& after,
+                Scratch& scratch);
   void add_cells(std::int64_t x, std::int64_t panel, codelets::Result result);
 
   std::int64_t z_;

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "tessera/base/block_shape.hpp"
+#include "tessera/base/dims.hpp"
+#include "tessera/base/executor.hpp"
+#include "tessera/base/matrix.hpp"
+
+namespace tessera::host {
+
+// The operands of the weight gradient dQ * transpose(S) of one batch: q_grad is [rows][z] and s is
+// [cols][z] for weights of [rows][cols]. The views may have any strides.
+struct GradientOperands {
+  MatrixView<const float> q_grad, s;
+};
+
+// The rows and columns of a panel of the dense gradient.
+struct PanelSize {
+  std::int64_t rows = 0, cols = 0;
+};
+
+// Returns the size of the panels that are computed fastest, in whole blocks: at most 1 MiB, which
+// stays in a second-level cache until it is read. Does not depend on the threads.
+PanelSize gradient_panel_size(BlockShape block = {});
+
+// Computes panels of the dense gradient on the calling thread, as the dense pass of HostLayer does:
+// by the library that was built in, or by our kernel. One thread at a time uses an object.
+class GradientPanel {
+ public:
+  // Allocates one panel of this size. The batches' list and operands must outlive the object; the
+  // gradients of several batches are summed, in their order. Throws Error{InvalidArgument} unless
+  // all have the same rows and each has one z.
+  GradientPanel(PanelSize size, std::span<const GradientOperands> batches);
+  ~GradientPanel();
+  GradientPanel(GradientPanel&&) noexcept;
+  GradientPanel& operator=(GradientPanel&&) noexcept;
+
+  // Computes the gradient of these rows and columns, at most size of them. The view is valid until
+  // the next call. Operands without contiguous rows are copied, those of S once for successive
+  // calls with the same columns. Allocates in such a copy that is larger than any before; the
+  // library may allocate in every call. 2 * rows * cols * z flops.
+  MatrixView<const float> compute(Range rows, Range cols);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// The place of a panel, and the thread that computed it: 0 .. executor.threads() - 1.
+struct PanelAt {
+  Range rows, cols;
+  std::int64_t thread = 0;
+};
+
+// Computes the dense gradient panel by panel and calls visit(at, values) for each, with values
+// [at.rows][at.cols] that are valid during the call. Calls come from all threads of the executor at
+// the same time, and in any order; those of one thread follow one another. The values have the same
+// bits for any number of threads. Memory: one panel for each thread, and copies of the operands'
+// rows in a panel where they are not contiguous. Throws as GradientPanel does; an exception of
+// `visit` reaches the caller. A matrix without rows or columns has no panels.
+void for_each_gradient_panel(
+    PanelSize size, std::span<const GradientOperands> batches, Executor& executor,
+    const std::function<void(const PanelAt&, MatrixView<const float>)>& visit);
+
+}  // namespace tessera::host

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <vector>
+
+#include "tessera/base/error.hpp"
+#include "tessera/base/one_caller.hpp"
+#include "tessera/host/internal/weights.hpp"
+#include "tessera/host/layer.hpp"
+
+namespace tessera::host {
+
+// The state of a layer, and the checks that its functions share.
+struct HostLayer::State {
+  Problem problem;
+  internal::HostWeights weights;
+  OneCaller caller = {};
+
+  // Checks a call with operands of type T and returns the groups.
+  template <class T>
+  std::vector<internal::HostGroup<T>>& checked_groups(std::string_view call, bool has_pass = true);
+  // Returns a group's rows of an operand; `side` is the size that gives its rows in each group.
+  template <class T>
+  MatrixView<T> part(std::string_view name, MatrixView<T> view, std::int64_t Dims::*side,
+                     std::int64_t group) const;
+  void check_columns(std::string_view name, std::int64_t columns, std::string_view other,
+                     std::int64_t other_columns) const;
+  // Returns the rounding of a pass over z columns.
+  verify::Rounding rounding(Pass pass, std::int64_t z) const;
+  template <class T>
+  const internal::HostProduct<T>& forward_cells(std::string_view call, std::int64_t group);
+
+  // Return what comes after the product of one group. Throw Error{InvalidArgument} for options of
+  // another size than the layer's.
+  template <class T>
+  internal::Epilogue<T> epilogue(const ForwardOptions& after, std::int64_t group) const;
+  template <class T>
+  internal::Epilogue<T> epilogue(const GradAOptions<T>& after, std::int64_t group) const;
+
+  // Runs the pass over all groups, without checks. Returns false if the caller stopped it.
+  template <class T>
+  [[nodiscard]] bool run_grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
+                                std::span<float> gradients, Accumulate accumulate,
+                                internal::PassControl& control, HostTimes& times);
+
+  // Self-checks (verify/self_check.hpp) of the results of all groups.
+  template <class T>
+  void check_product(Pass pass, MatrixView<const T> in, MatrixView<const T> out,
+                     verify::Checksums& all) const;
+  template <class T>
+  void check_gradient(std::span<const float> gradients, MatrixView<const T> q_grad,
+                      MatrixView<const T> s, verify::Checksums& all) const;
+};
+
+template <class T>
+std::vector<internal::HostGroup<T>>& HostLayer::State::checked_groups(std::string_view call,
+                                                                      bool has_pass) {
+  if (data_type_of<T>() != problem.data_type)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("{}: operands are {} but the layer is {}", call,
+                            to_string(data_type_of<T>()), to_string(problem.data_type)));
+  if (!has_pass)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("{}: the problem does not include this pass", call));
+  if (weights.empty())
+    throw Error(ErrorCode::InvalidArgument, fmt::format("{}: call set_weights first", call));
+  return weights.groups<T>();
+}
+
+template <class T>
+MatrixView<T> HostLayer::State::part(std::string_view name, MatrixView<T> view,
+                                     std::int64_t Dims::*side, std::int64_t group) const {
+  const std::int64_t rows = problem.size.*side;
+  if (view.rows != problem.size.g * rows || view.cols < 0)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("{} is {} x {}; this layer needs {} rows and any number of columns",
+                            name, view.rows, view.cols, problem.size.g * rows));
+  return view.sub({group * rows, (group + 1) * rows}, {0, view.cols});
+}
+
+template <class T>
+const internal::HostProduct<T>& HostLayer::State::forward_cells(std::string_view call,
+                                                                std::int64_t group) {
+  auto& groups = checked_groups<T>(call);
+  weights.given(group);  // throws for a group that the layer does not have
+  const internal::HostProduct<T>* const cells = groups[std::size_t(group)].forward_cells();
+  if (cells == nullptr)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("{}: the forward pass is dense, so there are no buckets; use weights() "
+                            "and set_values(), or DenseChoice::Never",
+                            call));
+  return *cells;
+}
+
+}  // namespace tessera::host

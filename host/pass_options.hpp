@@ -1,0 +1,35 @@
+#pragma once
+
+#include <span>
+
+#include "tessera/base/matrix.hpp"
+
+namespace tessera::host {
+
+// What a forward pass does with each part of Q when it is complete, while it is in a near cache. Q
+// has the bits of a loop over all of it after the pass: bias first, then ReLU.
+struct ForwardOptions {
+  // [g * x] The number that is added to each row of Q, rounded to the layer's type after the
+  // addition. Empty: none.
+  std::span<const float> bias = {};
+
+  // True: elements of Q below 0 become 0. NaN and -0 remain.
+  bool relu = false;
+};
+
+// What a gradient of the operand does with each part of dS when it is complete: the derivative of a
+// ReLU in front of the layer. dS has the bits of a loop over all of it after the pass.
+template <class T>
+struct GradAOptions {
+  // [g * y][z] Elements of dS become 0 where this matrix is not above 0 (or is NaN). Without data
+  // all elements remain.
+  MatrixView<const T> where_positive = {};
+};
+
+// What a weight gradient does with the gradients that the caller passes.
+enum class Accumulate {
+  No,  // replaces them
+  Yes  // adds to them, with the bits of a loop that adds the gradients of this pass
+};
+
+}  // namespace tessera::host
