@@ -25,9 +25,7 @@ void HostGradient<T>::set_pattern(const sparse::Csr<float>& matrix) {
   q_grad_.set_rows(matrix.rows);
   s_.set_rows(matrix.cols);
   find_runs();
-  const std::int64_t sums = matrix_.grid().splits.y * matrix_.buckets().values_per_bucket();
   scratch_.resize(std::size_t(executor_->threads()));
-  for (Scratch& scratch : scratch_) scratch.sums.resize(std::size_t(sums));
 }
 
 template <class T>
@@ -75,6 +73,24 @@ void HostGradient<T>::add_cells(std::int64_t x, float* sums, bool replaces) {
                .out = {},
                .replaces = replaces && panel == 0});
     }
+}
+
+// Gradients of several panels are summed before they are added to those of the caller.
+template <class T>
+bool HostGradient<T>::is_in_place(std::int64_t x) const {
+  const std::span<const Run> parts = runs(x);
+  return parts.size() == 1 && parts.front().slot == 0 &&
+         (accumulate_ == Accumulate::No || s_.count() == 1);
+}
+
+// Every thread may get any unit, so all have scratch memory if one unit needs it.
+template <class T>
+void HostGradient<T>::grow_scratch() {
+  bool all_in_place = true;
+  for (std::int64_t x = 0; x < matrix_.grid().splits.x; ++x) all_in_place &= is_in_place(x);
+  if (all_in_place) return;
+  const std::int64_t sums = matrix_.grid().splits.y * matrix_.buckets().values_per_bucket();
+  for (Scratch& scratch : scratch_) grow(scratch.sums, std::size_t(sums));
 }
 
 template <class T>
@@ -127,6 +143,7 @@ bool HostGradient<T>::gradient(MatrixView<const T> q_grad, MatrixView<const T> s
   times.copy_seconds += all.seconds();
   const bool runs = control.begin("products");
   for (Scratch& scratch : scratch_) scratch.kernel_seconds = 0;
+  grow_scratch();
   if (runs && s.cols > 0)
     run_units(gradients);
   else if (runs && accumulate == Accumulate::No)

@@ -48,7 +48,7 @@ PanelSize gradient_panel_size(BlockShape block) {
 struct GradientPanel::State {
   PanelSize size;
   std::span<const GradientOperands> batches;
-  AlignedVector<float> panel = AlignedVector<float>(std::size_t(size.rows * size.cols));
+  AlignedVector<float> panel = {};
   AlignedVector<float> q_copy = {};
   std::vector<AlignedVector<float>> s_copies = std::vector<AlignedVector<float>>(batches.size());
   std::vector<MatrixView<const float>> s_rows = {};  // of each batch, for s_cols
@@ -67,7 +67,8 @@ void GradientPanel::State::make_own() {
   constexpr std::int64_t kPlannedColumns = 256;  // the widest panels of z
   alone = make_executor(ExecutorKind::Threads, 1);
   own = std::make_unique<internal::HostGradient<float>>(kPlannedColumns, read_host_cpu(), *alone);
-  own->set_pattern({size.rows, size.cols, {size.rows, size.cols}, {0, 1}, {0}, {}});
+  const std::vector<float> values(std::size_t(size.rows * size.cols));
+  own->set_pattern({size.rows, size.cols, {size.rows, size.cols}, {0, 1}, {0}, values});
 }
 
 void GradientPanel::State::read_columns(Range cols) {
@@ -112,6 +113,7 @@ GradientPanel::GradientPanel(PanelSize size, std::span<const GradientOperands> b
   check_batches(batches);
   state_ = std::make_unique<State>(State{size, batches});
   if (internal::dense_library() == nullptr) state_->make_own();
+  state_->panel.resize(std::size_t(size.rows * size.cols));
 }
 
 GradientPanel::~GradientPanel() = default;

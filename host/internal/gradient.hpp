@@ -49,6 +49,8 @@ class HostGradient {
   void find_runs();
   std::span<const Run> runs(std::int64_t x) const;
   void run_units(std::span<float> gradients);
+  bool is_in_place(std::int64_t x) const;
+  void grow_scratch();
   void run_unit(std::int64_t x, std::span<float> gradients, Scratch& scratch);
   void add_cells(std::int64_t x, float* sums, bool replaces);
 
