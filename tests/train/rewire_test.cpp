@@ -111,6 +111,24 @@ TEST(LargestGradients, AreThoseOfASortedDenseGradient) {
     }
 }
 
+TEST(Growth, CountsOperandsThatEndInsideABlockAsZero) {
+  const Csr<float> taken = weights_of(16, 32, {4, 4}, 0.2, 3, 1);
+  // The same operands with and without rows of zeros; beyond them lie numbers that must not count.
+  Matrix<float> q = whole_numbers(16, 4, 2), s = whole_numbers(32, 4, 3);
+  Matrix<float> whole_q = q, whole_s = s;
+  for (std::int64_t z = 0; z < 4; ++z) {
+    for (const std::int64_t r : {14, 15}) q(r, z) = std::nanf(""), whole_q(r, z) = 0;
+    for (const std::int64_t r : {30, 31}) s(r, z) = std::nanf(""), whole_s(r, z) = 0;
+  }
+  const GradientBatch cut{q.view().sub({0, 14}, {0, 4}), s.view().sub({0, 30}, {0, 4})},
+      whole{whole_q.view(), whole_s.view()};
+  const auto executor = make_executor(1);
+  EXPECT_EQ(largest_gradients(taken, {&cut, 1}, 9, Pool::Sum, *executor),
+            largest_gradients(taken, {&whole, 1}, 9, Pool::Sum, *executor));
+  EXPECT_EQ(sampled_gradients(taken, {&cut, 1}, 9, 20, Pool::Sum, 1, *executor),
+            sampled_gradients(taken, {&whole, 1}, 9, 20, Pool::Sum, 1, *executor));
+}
+
 TEST(SampledGradients, AreTheLargestOfTheirSample) {
   const Csr<float> taken = weights_of(40, 50, {}, 0.1, 3, 1);
   const Matrix<float> q = whole_numbers(40, 8, 2), s = whole_numbers(50, 8, 3);

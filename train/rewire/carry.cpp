@@ -81,9 +81,6 @@ void EverActive::add(std::span<const sparse::BlockAt> places) noexcept {
   }
 }
 
-double EverActive::share() const {
-  const std::int64_t all = block_rows_ * block_cols_;
-  return all == 0 ? 0 : double(count_) / double(all);
-}
+double EverActive::share() const { return places() == 0 ? 0 : double(count_) / double(places()); }
 
 }  // namespace tessera::train

@@ -38,7 +38,8 @@ void check_growth(const Csr<float>& taken, std::int64_t k, std::string_view name
 void check_batches(const Csr<float>& taken, std::span<const GradientBatch> batches,
                    std::string_view name) {
   for (const GradientBatch& b : batches)
-    if (b.q_grad.rows != taken.rows || b.s.rows != taken.cols || b.q_grad.cols != b.s.cols)
+    if (round_up(b.q_grad.rows, taken.block.rows) != taken.rows ||
+        round_up(b.s.rows, taken.block.cols) != taken.cols || b.q_grad.cols != b.s.cols)
       throw Error(ErrorCode::InvalidArgument,
                   fmt::format("growth of blocks: {} of {} x {}: the gradient of the output is {} x "
                               "{} and the input {} x {}; they must be {} x z and {} x z",
@@ -187,9 +188,10 @@ float score_at(const Csr<float>& taken, std::span<const GradientBatch> batches, 
   const BlockShape block = taken.block;
   for (std::int64_t r = 0; r < block.rows; ++r)
     for (std::int64_t c = 0; c < block.cols; ++c) {
+      const std::int64_t row = at.row * block.rows + r, col = at.col * block.cols + c;
       float sum = 0;
       for (const GradientBatch& b : batches)
-        sum += dot(b.q_grad, at.row * block.rows + r, b.s, at.col * block.cols + c);
+        if (row < b.q_grad.rows && col < b.s.rows) sum += dot(b.q_grad, row, b.s, col);
       gradient[std::size_t(r * block.cols + c)] = sum;
     }
   return score_of(gradient.data(), block.cols, block, pool);

@@ -20,7 +20,7 @@ enum class Pool {
 };
 
 // The operands of a weight gradient dQ * transpose(S) of one batch: q_grad is [rows][z] and s is
-// [cols][z] for weights of [rows][cols].
+// [cols][z] for weights of [rows][cols]. Rows that are left out of the last block count as 0.
 struct GradientBatch {
   MatrixView<const float> q_grad, s;
 };

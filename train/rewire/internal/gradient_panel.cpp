@@ -23,9 +23,10 @@ void GradientPanel::set_columns(std::int64_t begin, std::int64_t count) {
   columns_ = count;
   float* to = columns_of_s_.data();
   for (const GradientBatch& batch : batches_) {
+    const std::int64_t stored = std::min(count, batch.s.rows - begin);
     for (std::int64_t c = 0; c < count; ++c)
       for (std::int64_t z = 0; z < batch.s.cols; ++z)
-        to[z * size_.cols + c] = batch.s(begin + c, z);
+        to[z * size_.cols + c] = c < stored ? batch.s(begin + c, z) : 0;
     to += batch.s.cols * size_.cols;
   }
 }
@@ -42,7 +43,7 @@ std::span<const float> GradientPanel::compute(std::int64_t begin, std::int64_t c
 
 void GradientPanel::add_rows(const GradientBatch& batch, const float* columns, std::int64_t begin,
                              std::int64_t count) {
-  for (std::int64_t r = 0; r < count; ++r) {
+  for (std::int64_t r = 0; r < std::min(count, batch.q_grad.rows - begin); ++r) {
     float* const row = panel_.data() + r * size_.cols;
     for (std::int64_t z = 0; z < batch.s.cols; ++z) {
       const float q = batch.q_grad(begin + r, z);

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+
+namespace tessera::train {
+
+// What a training run spends its time on.
+enum class Activity {
+  Batch,       // reading, normalising and transposing pictures
+  Forward,     // Fwd passes, bias and ReLU
+  Loss,        // cross-entropy and its gradient
+  GradW,       // gradients of weights and biases
+  GradA,       // gradients of inputs, and ReLU's derivative
+  Optimiser,   // steps on weights and biases
+  NewValues,   // new values into the layers
+  Rewire,      // drop, growth, what carries over, new patterns into the layers
+  Evaluation,  // the test set
+};
+inline constexpr std::size_t kActivities = 9;
+
+// Returns a name for people and for keys of JSON, for example "forward" or "new_values".
+const char* to_string(Activity activity);
+
+// Seconds by activity.
+struct ActivitySeconds {
+  std::array<double, kActivities> of{};
+
+  double& operator[](Activity activity) { return of[std::size_t(activity)]; }
+  double operator[](Activity activity) const { return of[std::size_t(activity)]; }
+  double sum() const;
+
+  // Calls `body` and adds the time it takes.
+  template <class Body>
+  void measure(Activity activity, Body&& body) {
+    const auto start = std::chrono::steady_clock::now();
+    body();
+    (*this)[activity] +=
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+  friend bool operator==(const ActivitySeconds&, const ActivitySeconds&) = default;
+};
+
+}  // namespace tessera::train

@@ -1,0 +1,171 @@
+#include "tessera/train/network.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <utility>
+
+#include "tessera/base/error.hpp"
+#include "tessera/base/random.hpp"
+#include "tessera/host/cpu.hpp"
+#include "tessera/runtime/fully_connected.hpp"
+#include "tessera/sparse/random.hpp"
+#include "tessera/train/internal/neurons.hpp"
+
+namespace tessera::train {
+namespace {
+
+// Returns a number of the standard normal distribution, by Box and Muller.
+double normal(Random& random) {
+  const double radius = std::sqrt(-2 * std::log(1 - random.unit()));
+  return radius * std::cos(2 * std::numbers::pi * random.unit());
+}
+
+void draw_values(sparse::Csr<float>& m, const Dims& size, double density, Random& random) {
+  const double deviation = std::sqrt(2 / (double(size.y) * density));
+  std::size_t next = 0;
+  for (std::int64_t row = 0; row < m.block_rows(); ++row)
+    for (std::int64_t i = m.row_begin[std::size_t(row)]; i < m.row_begin[std::size_t(row) + 1]; ++i)
+      for (std::int64_t r = 0; r < m.block.rows; ++r)
+        for (std::int64_t c = 0; c < m.block.cols; ++c) {
+          const bool is_inside =
+              row * m.block.rows + r < size.x && m.col[std::size_t(i)] * m.block.cols + c < size.y;
+          const double value = deviation * normal(random);
+          m.values[next++] = is_inside ? float(value) : 0;
+        }
+}
+
+std::vector<std::int64_t> blocks_of(const NetworkOptions& options) {
+  if (options.sizes.size() < 2)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("network: {} sizes; there must be at least two, the inputs and the "
+                            "width of a layer",
+                            options.sizes.size()));
+  std::vector<LayerSize> layers;
+  for (std::size_t i = 1; i < options.sizes.size(); ++i)
+    layers.push_back({options.sizes[i], options.sizes[i - 1], options.block});
+  return blocks_per_layer(layers, options.density, options.distribution);
+}
+
+}  // namespace
+
+std::vector<Problem> problems_of(const NetworkOptions& options) {
+  const std::vector<std::int64_t> blocks = blocks_of(options);
+  std::vector<Problem> problems;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const LayerSize layer{options.sizes[i + 1], options.sizes[i], options.block};
+    const bool is_dense = blocks[i] == layer.blocks();
+    problems.push_back({.size = {1, layer.rows, layer.cols, options.batch},
+                        .block = is_dense ? BlockShape{} : options.block,
+                        .density = double(blocks[i]) / double(layer.blocks()),
+                        .data_type = DataType::Float,
+                        .grad_a = i > 0,
+                        .grad_w = true});
+    check_problem(problems.back());
+  }
+  return problems;
+}
+
+std::vector<sparse::Csr<float>> first_weights(const NetworkOptions& options) {
+  Random random(options.seed);
+  std::vector<sparse::Csr<float>> weights;
+  for (const Problem& p : problems_of(options)) {
+    const Dims whole = p.size_in_blocks();
+    weights.push_back(sparse::random_pattern(whole.x, whole.y, p.block, p.density, random.bits()));
+    draw_values(weights.back(), p.size, p.density, random);
+  }
+  return weights;
+}
+
+MakeLayer<host::HostLayer> host_layers(Executor& executor) {
+  return [&executor, cpu = host::read_host_cpu()](const Problem& problem) {
+    const auto dense = problem.density == 1 ? host::DenseChoice::Always : host::DenseChoice::Never;
+    return host::HostLayer(problem, cpu, executor, {.dense = dense});
+  };
+}
+
+template <class L>
+Network<L>::Network(const NetworkOptions& options, MakeLayer<L> make_layer, Executor& executor)
+    : options_(options),
+      problems_(problems_of(options)),
+      make_layer_(std::move(make_layer)),
+      executor_(&executor) {
+  std::vector<L> layers = layers_with(first_weights(options));
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const auto outputs = std::size_t(problems_[i].size.x);
+    states_.push_back(
+        {std::move(layers[i]), {}, {}, std::vector<float>(outputs), std::vector<float>(outputs)});
+    const auto& values = states_.back().layer.weights(0).values;
+    states_.back().values = values;
+    states_.back().gradients.resize(values.size());
+  }
+  for (const std::int64_t size : options.sizes) inputs_.emplace_back(size, options.batch);
+  for (std::size_t i = 1; i < options.sizes.size(); ++i)
+    gradients_.emplace_back(options.sizes[i], options.batch);
+}
+
+template <class L>
+void Network<L>::forward(ActivitySeconds& seconds) {
+  seconds.measure(Activity::Forward, [&] {
+    for (std::int64_t i = 0; i < layers(); ++i) {
+      state(i).layer.template forward<float>(input(i), input(i + 1));
+      internal::add_bias(input(i + 1), state(i).bias, i + 1 < layers(), *executor_);
+    }
+  });
+}
+
+template <class L>
+void Network<L>::backward(ActivitySeconds& seconds) {
+  for (std::int64_t i = layers(); i-- > 0;) {
+    LayerState& now = state(i);
+    const MatrixView<const float> gradient = output_gradient(i);
+    seconds.measure(Activity::GradW, [&] {
+      now.layer.template grad_w<float>(gradient, input(i), now.gradients);
+      internal::sum_rows(gradient, now.bias_gradients, *executor_);
+    });
+    if (i == 0) break;
+    seconds.measure(Activity::GradA, [&] {
+      now.layer.template grad_a<float>(gradient, output_gradient(i - 1));
+      internal::pass_where_positive(input(i), output_gradient(i - 1), *executor_);
+    });
+  }
+}
+
+template <class L>
+void Network<L>::set_values() {
+  for (LayerState& now : states_) now.layer.set_values(now.values);
+}
+
+template <class L>
+std::vector<L> Network<L>::layers_with(std::span<const sparse::Csr<float>> weights) const {
+  std::vector<L> made;
+  made.reserve(weights.size());
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    made.push_back(make_layer_(problems_[i]));
+    if (made.back().set_weights(weights[i]))
+      throw Error(ErrorCode::NoSolution,
+                  fmt::format("network: the weights of layer {} do not fit it", i + 1));
+  }
+  return made;
+}
+
+template <class L>
+void Network<L>::replace(std::vector<L>&& layers) {
+  std::vector<std::vector<float>> values, gradients;
+  for (const L& layer : layers) {
+    values.push_back(layer.weights(0).values);
+    gradients.emplace_back(values.back().size());
+  }
+  for (std::size_t i = 0; i < layers.size(); ++i) {  // nothing below throws
+    std::swap(states_[i].layer, layers[i]);
+    states_[i].values.swap(values[i]);
+    states_[i].gradients.swap(gradients[i]);
+  }
+}
+
+template class Network<host::HostLayer>;
+template class Network<runtime::FullyConnected>;
+
+}  // namespace tessera::train

@@ -1,0 +1,115 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "tessera/base/block_shape.hpp"
+#include "tessera/base/executor.hpp"
+#include "tessera/base/matrix.hpp"
+#include "tessera/base/problem.hpp"
+#include "tessera/host/layer.hpp"
+#include "tessera/sparse/formats.hpp"
+#include "tessera/train/activity.hpp"
+#include "tessera/train/layer.hpp"
+#include "tessera/train/rewire/density.hpp"
+
+namespace tessera::train {
+
+// A network of fully connected layers with biases, and ReLU after all layers but the last.
+struct NetworkOptions {
+  std::vector<std::int64_t> sizes;  // inputs, widths of the layers; at least two, each at least 1
+  double density = 0.1;             // in (0, 1]
+  Distribution distribution = Distribution::Uniform;
+  BlockShape block;          // of sparse layers; dense ones are stored in elements
+  std::int64_t batch = 128;  // columns of operands, at least 1
+  std::uint64_t seed = 1;    // of patterns and first values
+
+  friend bool operator==(const NetworkOptions&, const NetworkOptions&) = default;
+};
+
+// Returns the problems of a network's layers in float. Sides that are no multiple of the block are
+// padded by the layers. Throws Error{InvalidArgument} as blocks_per_layer does, and for fewer than
+// two sizes.
+std::vector<Problem> problems_of(const NetworkOptions& options);
+
+// Returns the first weights of a network: patterns drawn uniformly, with exactly the blocks of
+// blocks_per_layer, and normal values of deviation sqrt(2 / (inputs * density of the layer)). Parts
+// of blocks beyond a layer are 0.
+std::vector<sparse::Csr<float>> first_weights(const NetworkOptions& options);
+
+// Makes the layer of a problem, without weights.
+template <class L>
+using MakeLayer = std::function<L(const Problem&)>;
+
+// Returns a function that makes layers for this computer. Dense problems get layers whose passes
+// multiply all zeros. The executor must outlive the layers.
+MakeLayer<host::HostLayer> host_layers(Executor& executor);
+
+// A network whose layers are of type L (layer.hpp), with operands and scratch memory for one batch.
+// Instantiated for host::HostLayer and runtime::FullyConnected. One thread at a time uses it.
+//
+// Invariants: values(i) are the values of weights(i), and all lists of a layer have its length.
+// Passes allocate nothing of their own.
+// Example: Network<host::HostLayer> network({.sizes = {784, 1024, 10}}, host_layers(*executor),
+//                                           *executor);
+template <class L>
+class Network {
+ public:
+  // The state of one layer.
+  struct LayerState {
+    L layer;
+    std::vector<float> values, gradients;     // in the order of the layer's weights
+    std::vector<float> bias, bias_gradients;  // [outputs]
+  };
+
+  // Draws first weights; biases are 0. Throws the errors of problems_of and of the layers;
+  // Error{NoSolution} if weights do not fit a layer. The executor runs the loops over operands.
+  Network(const NetworkOptions& options, MakeLayer<L> make_layer, Executor& executor);
+
+  const NetworkOptions& options() const { return options_; }
+  const std::vector<Problem>& problems() const { return problems_; }
+  std::int64_t layers() const { return std::int64_t(states_.size()); }
+  LayerState& state(std::int64_t i) { return states_[std::size_t(i)]; }
+  const LayerState& state(std::int64_t i) const { return states_[std::size_t(i)]; }
+  const sparse::Csr<float>& weights(std::int64_t i) const { return state(i).layer.weights(0); }
+  Executor& executor() const { return *executor_; }
+
+  // The input of layer i, [inputs][batch]; that of layer 0 is the caller's to fill, and that of
+  // layer layers() are the scores.
+  MatrixView<float> input(std::int64_t i) { return inputs_[std::size_t(i)].view(); }
+  // The gradient of the output of layer i, [outputs][batch]; that of the last is the caller's to
+  // fill.
+  MatrixView<float> output_gradient(std::int64_t i) { return gradients_[std::size_t(i)].view(); }
+
+  // Computes the scores from input(0).
+  void forward(ActivitySeconds& seconds);
+
+  // Computes the gradients of all weights and biases from output_gradient(layers() - 1), and the
+  // other output gradients. Call forward() first.
+  void backward(ActivitySeconds& seconds);
+
+  // Gives the layers the numbers of their `values`, which the caller changed.
+  void set_values();
+
+  // Returns new layers with these weights, for replace(). Nothing is changed. Throws the errors of
+  // set_weights, and Error{NoSolution} if weights do not fit.
+  std::vector<L> layers_with(std::span<const sparse::Csr<float>> weights) const;
+
+  // Replaces layers and values by those of layers_with(), whose weights they are; gradients get
+  // the new lengths. Changes everything or, where memory is short, throws std::bad_alloc and
+  // changes nothing.
+  void replace(std::vector<L>&& layers);
+
+ private:
+  NetworkOptions options_;
+  std::vector<Problem> problems_;
+  MakeLayer<L> make_layer_;
+  Executor* executor_;
+  std::vector<LayerState> states_;
+  std::vector<Matrix<float>> inputs_;     // [layers + 1]
+  std::vector<Matrix<float>> gradients_;  // [layers]
+};
+
+}  // namespace tessera::train

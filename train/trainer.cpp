@@ -1,0 +1,302 @@
+#include "tessera/train/trainer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include "tessera/base/error.hpp"
+#include "tessera/runtime/fully_connected.hpp"
+
+namespace tessera::train {
+namespace {
+
+[[noreturn]] void refuse_training(const std::string& what) {
+  throw Error(ErrorCode::InvalidArgument, "training: " + what);
+}
+
+std::uint64_t seed_of(std::uint64_t seed, std::int64_t step, std::int64_t layer) {
+  // Mixed so that neighbouring seeds, steps and layers have nothing in common.
+  std::uint64_t mixed = seed;
+  for (const std::int64_t part : {step, layer}) {
+    mixed = (mixed ^ std::uint64_t(part)) * 0x9e3779b97f4a7c15;
+    mixed ^= mixed >> 29;
+  }
+  return mixed;
+}
+
+template <class L>
+void check_training(const Network<L>& network, const DataSet& data, const TrainOptions& options) {
+  check(options.method);
+  check(options.schedule);
+  check(options.optimiser);
+  check(options.rate);
+  const std::vector<std::int64_t>& sizes = network.options().sizes;
+  for (const LabelledImages* images : {&data.training, &data.test}) {
+    if (images->count() == 0) refuse_training("a part of the data set has no images");
+    if (images->features() != sizes.front())
+      refuse_training(fmt::format("images have {} pixels and the network {} inputs",
+                                  images->features(), sizes.front()));
+    const int most = *std::max_element(images->labels.begin(), images->labels.end());
+    if (most >= sizes.back())
+      refuse_training(
+          fmt::format("there is a label {} and the network has {} outputs", most, sizes.back()));
+  }
+}
+
+// Returns how many stored weights each input has.
+std::vector<std::int32_t> stored_per_input(const sparse::Csr<float>& weights, const Dims& size) {
+  std::vector<std::int32_t> stored(static_cast<std::size_t>(size.y));
+  const BlockShape block = weights.block;
+  for (std::int64_t row = 0; row < weights.block_rows(); ++row) {
+    const auto rows = std::int32_t(std::min(block.rows, size.x - row * block.rows));
+    for (std::int64_t i = weights.row_begin[std::size_t(row)];
+         i < weights.row_begin[std::size_t(row) + 1]; ++i) {
+      const std::int64_t begin = weights.col[std::size_t(i)] * block.cols;
+      for (std::int64_t y = begin; y < std::min(begin + block.cols, size.y); ++y)
+        stored[std::size_t(y)] += rows;
+    }
+  }
+  return stored;
+}
+
+double share_ever_active(const std::vector<EverActive>& layers) {
+  std::int64_t active = 0, all = 0;
+  for (const EverActive& layer : layers) {
+    active += layer.count();
+    all += layer.places();
+  }
+  return double(active) / double(all);
+}
+
+double largest_in(MatrixView<const float> view) {
+  double largest = 0;
+  for (std::int64_t r = 0; r < view.rows; ++r)
+    for (std::int64_t c = 0; c < view.cols; ++c) {
+      const double size = std::abs(double(view(r, c)));
+      if (!(size <= largest)) largest = size;  // a NaN stays
+      if (std::isnan(size)) return size;
+    }
+  return largest;
+}
+
+}  // namespace
+
+TrainOptions usual_options(const Method& method, std::int64_t steps, double rate) {
+  return {.method = method,
+          .schedule = {.end = steps * 3 / 4},
+          .rate = {.first = rate, .decay = CosineRate{std::max<std::int64_t>(steps, 1)}}};
+}
+
+template <class L>
+Trainer<L>::Trainer(Network<L>& network, const DataSet& data, const TrainOptions& options)
+    : network_(&network),
+      data_(&data),
+      options_((check_training(network, data, options), options)),
+      batches_(data.training, network.options().batch, options.seed, options.normalisation),
+      test_(data.test, 1, options.seed, options.normalisation),
+      labels_(std::size_t(network.options().batch)) {
+  for (std::int64_t i = 0; i < network.layers(); ++i) {
+    const auto& layer = network.state(i);
+    state_.weights.push_back(make_value_state<float>(options.optimiser, std::ssize(layer.values)));
+    state_.biases.push_back(make_value_state<float>(options.optimiser, std::ssize(layer.bias)));
+    state_.ever_active.emplace_back(network.weights(i));
+  }
+  state_.report.rewires.push_back(
+      {.ever_active = share_ever_active(state_.ever_active),
+       .per_input = stored_per_input(network.weights(0), network.problems()[0].size)});
+}
+
+template <class L>
+void Trainer<L>::set_state(TrainState state) {
+  const auto fits = [&](std::int64_t i) {
+    const auto at = std::size_t(i);
+    const auto has = [&](const ValueState<float>& s, std::size_t count) {
+      return std::ssize(s.arrays) == states_of(options_.optimiser) &&
+             std::all_of(s.arrays.begin(), s.arrays.end(),
+                         [&](const auto& array) { return array.size() == count; });
+    };
+    return has(state.weights[at], network_->state(i).values.size()) &&
+           has(state.biases[at], network_->state(i).bias.size());
+  };
+  bool all = std::ssize(state.weights) == network_->layers() &&
+             state.biases.size() == state.weights.size() &&
+             state.ever_active.size() == state.weights.size();
+  for (std::int64_t i = 0; all && i < network_->layers(); ++i) all = fits(i);
+  if (!all) refuse_training("the state belongs to another network or optimiser");
+  state_ = std::move(state);
+}
+
+template <class L>
+void Trainer<L>::step() {
+  ActivitySeconds& seconds = state_.report.seconds;
+  const std::int64_t done = state_.report.steps, number = done + 1;
+  Network<L>& net = *network_;
+  seconds.measure(Activity::Batch, [&] {
+    batches_.load(done / batches_.count(), done % batches_.count(), net.input(0), labels_);
+  });
+  net.forward(seconds);
+  Loss loss;
+  seconds.measure(Activity::Loss, [&] {
+    loss = cross_entropy(net.input(net.layers()), net.options().sizes.back(), labels_,
+                         net.output_gradient(net.layers() - 1));
+    check_loss(loss);
+  });
+  net.backward(seconds);
+  const double fraction =
+      std::holds_alternative<Static>(options_.method) ? 0 : options_.schedule.at(number);
+  const bool rewires = fraction > 0;
+  if (!rewires)
+    step_weights();
+  else if (is_instead_of_step(options_.method))
+    rewire_all(fraction);
+  else
+    rewire_after_step(fraction);
+  state_.loss_sum += loss.sum;
+  state_.right += loss.right;
+  state_.report.steps = number;
+}
+
+template <class L>
+void Trainer<L>::check_loss(const Loss& loss) const {
+  if (std::isfinite(loss.sum)) return;
+  std::int64_t worst = 0;
+  double largest = -1;
+  for (std::int64_t i = 0; i < network_->layers(); ++i) {
+    const double size = largest_in(network_->input(i + 1));
+    if (!(size <= largest) && !std::isnan(largest)) largest = size, worst = i;
+  }
+  refuse_training(
+      fmt::format("the loss of step {} is {}; the largest value is {} in layer {}; a "
+                  "smaller learning rate may help",
+                  state_.report.steps + 1, loss.sum, largest, worst + 1));
+}
+
+template <class L>
+void Trainer<L>::step_weights() {
+  const Optimiser now =
+      with_learning_rate(options_.optimiser, options_.rate.at(state_.report.steps + 1));
+  Optimiser of_bias = now;
+  of_bias.weight_decay = 0;
+  if (auto* adamw = std::get_if<AdamW>(&of_bias.rule)) adamw->decay = 0;
+  ActivitySeconds& seconds = state_.report.seconds;
+  seconds.measure(Activity::Optimiser, [&] {
+    for (std::int64_t i = 0; i < network_->layers(); ++i) {
+      auto& layer = network_->state(i);
+      const auto at = std::size_t(i);
+      train::step<float>(now, layer.values, layer.gradients, state_.weights[at],
+                         network_->executor());
+      train::step<float>(of_bias, layer.bias, layer.bias_gradients, state_.biases[at],
+                         network_->executor());
+    }
+  });
+  seconds.measure(Activity::NewValues, [&] { network_->set_values(); });
+}
+
+// A rewire that fails takes the optimiser's step back.
+template <class L>
+void Trainer<L>::rewire_after_step(double fraction) {
+  std::vector<ValueState<float>> weights = state_.weights, biases = state_.biases;
+  std::vector<std::vector<float>> values, bias;
+  for (std::int64_t i = 0; i < network_->layers(); ++i) {
+    values.push_back(network_->state(i).values);
+    bias.push_back(network_->state(i).bias);
+  }
+  step_weights();
+  try {
+    rewire_all(fraction);
+  } catch (...) {
+    state_.weights.swap(weights);
+    state_.biases.swap(biases);
+    for (std::int64_t i = 0; i < network_->layers(); ++i) {
+      network_->state(i).values.swap(values[std::size_t(i)]);
+      network_->state(i).bias.swap(bias[std::size_t(i)]);
+    }
+    network_->set_values();
+    throw;
+  }
+}
+
+// Computes everything beside the old state and then puts it in place.
+template <class L>
+void Trainer<L>::rewire_all(double fraction) {
+  const auto start = std::chrono::steady_clock::now();
+  const std::int64_t number = state_.report.steps + 1;
+  RewireFigures figures{.step = number, .fraction = fraction};
+  std::vector<sparse::PatternChange> changes(std::size_t(network_->layers()));
+  std::vector<sparse::Csr<float>> weights;
+  std::vector<ValueState<float>> states = state_.weights;
+  for (std::int64_t i = 0; i < network_->layers(); ++i) {
+    const sparse::Csr<float>& before = network_->weights(i);
+    const GradientBatch batch{network_->output_gradient(i), network_->input(i)};
+    sparse::PatternChange& change = changes[std::size_t(i)];
+    if (free_places(before) > 0)
+      change = rewire(options_.method, {before,
+                                        fraction,
+                                        {&batch, 1},
+                                        seed_of(options_.seed, number, i),
+                                        network_->executor(),
+                                        fmt::format("layer {}", i + 1)});
+    Carry carried = carry(before, change);
+    for (auto& array : states[std::size_t(i)].arrays) array = carried.carried(array);
+    figures.moved += std::ssize(change.added);
+    weights.push_back(std::move(carried.after));
+  }
+  figures.per_input = stored_per_input(weights[0], network_->problems()[0].size);
+  state_.report.rewires.reserve(state_.report.rewires.size() + 1);
+  network_->replace(network_->layers_with(weights));  // nothing below throws
+  state_.weights.swap(states);
+  for (std::size_t i = 0; i < changes.size(); ++i) state_.ever_active[i].add(changes[i].added);
+  figures.ever_active = share_ever_active(state_.ever_active);
+  figures.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  state_.report.seconds[Activity::Rewire] += figures.seconds;
+  state_.report.rewires.push_back(std::move(figures));
+}
+
+template <class L>
+Loss Trainer<L>::evaluate() {
+  Network<L>& net = *network_;
+  Loss all;
+  ActivitySeconds passes;  // counted as evaluation
+  for (std::int64_t begin = 0; begin < data_->test.count(); begin += net.options().batch) {
+    const std::int64_t count = test_.load_in_order(begin, net.input(0), labels_);
+    net.forward(passes);
+    const Loss part = cross_entropy(net.input(net.layers()), net.options().sizes.back(),
+                                    std::span(labels_).first(std::size_t(count)),
+                                    net.output_gradient(net.layers() - 1));
+    all.sum += part.sum;
+    all.right += part.right;
+  }
+  return all;
+}
+
+template <class L>
+bool Trainer<L>::epoch(std::stop_token stop, const std::function<void(std::int64_t)>& progress) {
+  TrainReport& report = state_.report;
+  do {
+    if (stop.stop_requested()) return false;
+    step();
+    if (progress) progress(report.steps);
+  } while (report.steps % steps_per_epoch() != 0);
+  EpochFigures figures{.epoch = report.steps / steps_per_epoch()};
+  report.seconds.measure(Activity::Evaluation, [&] {
+    const Loss test = evaluate();
+    figures.test_loss = test.sum / double(data_->test.count());
+    figures.test_accuracy = double(test.right) / double(data_->test.count());
+  });
+  const double images = double(steps_per_epoch() * network_->options().batch);
+  figures.loss = state_.loss_sum / images;
+  figures.accuracy = double(state_.right) / images;
+  figures.seconds = report.seconds.sum();
+  report.epochs.push_back(figures);
+  state_.loss_sum = 0;
+  state_.right = 0;
+  return true;
+}
+
+template class Trainer<host::HostLayer>;
+template class Trainer<runtime::FullyConnected>;
+
+}  // namespace tessera::train

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <stop_token>
+#include <vector>
+
+#include "tessera/train/data/batches.hpp"
+#include "tessera/train/data/idx.hpp"
+#include "tessera/train/loss/cross_entropy.hpp"
+#include "tessera/train/network.hpp"
+#include "tessera/train/optim/learning_rate.hpp"
+#include "tessera/train/optim/optimiser.hpp"
+#include "tessera/train/optim/values.hpp"
+#include "tessera/train/report.hpp"
+#include "tessera/train/rewire/carry.hpp"
+#include "tessera/train/rewire/method.hpp"
+#include "tessera/train/rewire/schedule.hpp"
+
+namespace tessera::train {
+
+// How a network is trained.
+struct TrainOptions {
+  Method method = RigL{};
+  RewireSchedule schedule;  // its end must be set for a method that rewires
+  // weight_decay is for weights only; biases do not decay. The learning rate is that of `rate`.
+  Optimiser optimiser{.rule = TorchSgd{}, .weight_decay = 2e-4};
+  LearningRate rate;
+  Normalisation normalisation;
+  std::uint64_t seed = 1;  // of the order of the images and of random growth
+};
+
+// Returns options for a run of so many steps: a rate that falls as a cosine from `rate` to 0, and
+// rewires every 100 steps up to three quarters of the run.
+TrainOptions usual_options(const Method& method, std::int64_t steps, double rate = 0.1);
+
+// All that a run needs to go on, beside network and options. A checkpoint stores it.
+struct TrainState {
+  std::vector<ValueState<float>> weights, biases;  // states of the optimiser, by layer
+  std::vector<EverActive> ever_active;             // by layer
+  double loss_sum = 0;                             // of the epoch so far
+  std::int64_t right = 0;                          // of the epoch so far
+  TrainReport report;
+};
+
+// Trains a network on labelled images. The results, but for the measured seconds, have the same
+// bits for any number of threads and any executor, and do not depend on whether a run was
+// interrupted at any step and went on from its state. One thread at a time uses it. The steps of a
+// run allocate nothing, but for those that rewire.
+// Example: Trainer trainer(network, data, usual_options(RigL{}, 30 * 468));
+//          while (trainer.report().epochs.size() < 30) trainer.epoch();
+template <class L>
+class Trainer {
+ public:
+  // Network and data must outlive the object. Throws Error{InvalidArgument} for options outside
+  // their range, for images whose size is not the network's input, and for a network with fewer
+  // outputs than the labels need.
+  Trainer(Network<L>& network, const DataSet& data, const TrainOptions& options);
+
+  // Makes one step: a batch, the gradients, and the optimiser's step or a rewire. Throws
+  // Error{InvalidArgument} if the loss is not finite; the message names the step and the layer with
+  // the largest value. Throws the errors of rewire(). After an exception, network and state are as
+  // they were before the step.
+  void step();
+
+  // Makes steps up to the end of the current epoch, evaluates the network and adds the figures of
+  // the epoch to the report. Returns false if `stop` ended it between two steps; the next call then
+  // goes on with the epoch. `progress` is called after each step with the number of steps so far.
+  bool epoch(std::stop_token stop = {}, const std::function<void(std::int64_t)>& progress = {});
+
+  // Returns the loss and the right answers on the test set, without a change to anything.
+  Loss evaluate();
+
+  const TrainReport& report() const { return state_.report; }
+  std::int64_t steps_per_epoch() const { return batches_.count(); }
+  const TrainOptions& options() const { return options_; }
+  Network<L>& network() { return *network_; }
+  const Network<L>& network() const { return *network_; }
+
+  // The state of the run, and going on from one. The network must have the weights and biases of
+  // that state; see checkpoint.hpp, which stores both. Throws Error{InvalidArgument} for a state
+  // that does not fit the network.
+  const TrainState& state() const { return state_; }
+  void set_state(TrainState state);
+
+ private:
+  void check_loss(const Loss& loss) const;
+  void step_weights();
+  void rewire_all(double fraction);
+  void rewire_after_step(double fraction);
+
+  Network<L>* network_;
+  const DataSet* data_;
+  TrainOptions options_;
+  Batches batches_, test_;
+  std::vector<std::uint8_t> labels_;
+  TrainState state_;
+};
+
+}  // namespace tessera::train
