@@ -8,6 +8,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <type_traits>
 
 #include "tessera/codelets/transpose.hpp"
@@ -112,18 +113,23 @@ HWY_INLINE void transpose_square(const Transposed<T>& m, std::int64_t r, std::in
   for (std::int64_t i = 0; i < kHalf; ++i) store_two(m, r, c + 2 * i, upper[i], lower[i]);
 }
 
-// Columns are taken one cache line at a time, so that a line of `from` is read once even where all
-// its rows fall into one set of the nearest cache, and as many lines of `to` are written side by
-// side as it has columns.
+// The side whose rows are farther apart is read or written one whole cache line after the other:
+// its rows may all fall into one set of the nearest cache. Lines of the other side stay there.
 template <class T>
 HWY_INLINE void transpose_all(const Transposed<T>& m, std::int64_t rows, std::int64_t cols) {
   constexpr auto kStep = static_cast<std::int64_t>(kSide<T>);
   constexpr auto kLine = static_cast<std::int64_t>(64 / sizeof(T));
   const std::int64_t whole_rows = rows / kStep * kStep, whole_cols = cols / kStep * kStep;
-  for (std::int64_t line = 0; line < whole_cols; line += kLine) {
-    const std::int64_t end = std::min(line + kLine, whole_cols);
-    for (std::int64_t r = 0; r < whole_rows; r += kStep)
-      for (std::int64_t c = line; c < end; c += kStep) transpose_square(m, r, c);
+  if (std::abs(m.from_stride) >= std::abs(m.to_stride)) {
+    for (std::int64_t line = 0; line < whole_cols; line += kLine)
+      for (std::int64_t r = 0; r < whole_rows; r += kStep)
+        for (std::int64_t c = line; c < std::min(line + kLine, whole_cols); c += kStep)
+          transpose_square(m, r, c);
+  } else {
+    for (std::int64_t line = 0; line < whole_rows; line += kLine)
+      for (std::int64_t c = 0; c < whole_cols; c += kStep)
+        for (std::int64_t r = line; r < std::min(line + kLine, whole_rows); r += kStep)
+          transpose_square(m, r, c);
   }
   m.one_by_one(whole_rows, rows - whole_rows, 0, whole_cols);
   m.one_by_one(0, rows, whole_cols, cols - whole_cols);
