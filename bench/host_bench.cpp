@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <functional>
@@ -15,7 +16,9 @@
 
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/bench/timing.hpp"
+#include "tessera/host/gradient_panels.hpp"
 #include "tessera/host/layer.hpp"
+#include "tessera/sparse/change.hpp"
 #include "tessera/sparse/random.hpp"
 
 namespace {
@@ -140,6 +143,103 @@ bool run_view_bars() {
   return all;
 }
 
+bool run_value_bars() {
+  bool all = true;
+  for (const LayerSize& size : {LayerSize{}, {.block = 16}, {.density = 0.02}}) {
+    Bench b(size);
+    const std::vector<float> values = b.weights.values;
+    all &= print_ratio(
+        size.name() + ": set_values by a Fwd pass", [&] { b.layer.set_values(values); },
+        b.forward(), 0.5);
+    // A step of plain SGD, in two walks over the values and in one.
+    std::vector<float> own = values;
+    const auto step = [&](std::span<float> part, std::int64_t first) {
+      for (std::size_t i = 0; i < part.size(); ++i)
+        part[i] -= 0.01f * b.gradients[std::size_t(first) + i];
+    };
+    all &= print_ratio(
+        size.name() + ": a step by change_values by a step and set_values",
+        [&] { b.layer.change_values(step); },
+        [&] {
+          step(own, 0);
+          b.layer.set_values(own);
+        },
+        1.0);
+  }
+  return all;
+}
+
+bool run_weight_bars() {
+  bool all = true;
+  for (const auto& [size, bar] : {std::pair{LayerSize{}, 3.5}, {LayerSize{.block = 16}, 10.0}}) {
+    const auto executor = bench::sequential();
+    const sparse::Csr<float> weights = size.weights();
+    Problem forward = size.problem();
+    forward.grad_a = forward.grad_w = false;
+    host::HostLayer alone(forward, host::read_host_cpu(), *executor);
+    host::HostLayer layer(size.problem(), host::read_host_cpu(), *executor);
+    host::HostLayer other_layer(size.problem(), host::read_host_cpu(), *executor);
+    all &= print_ratio(
+        size.name() + ": set_weights of all passes by Fwd alone",
+        [&] { layer.set_weights(weights); }, [&] { alone.set_weights(weights); }, bar);
+    for (const double share : {0.01, 0.1, 0.3}) {
+      const auto other = sparse::random_pattern(size.x, size.y, weights.block, size.density, 4);
+      sparse::PatternChange change = sparse::difference(weights, other);
+      const auto count = std::size_t(share * double(weights.blocks()));
+      const auto spread = [&](std::vector<sparse::BlockAt>& places) {
+        const std::size_t step = places.size() / std::max<std::size_t>(count, 1);
+        for (std::size_t i = 0; i < count; ++i) places[i] = places[i * step];
+        places.resize(count);
+      };
+      spread(change.removed);
+      spread(change.added);
+      const sparse::PatternChange back{change.added, change.removed};
+      bool changed = false;
+      all &= print_ratio(
+          fmt::format("{}: update_weights of {} % by set_weights", size.name(), share * 100),
+          [&] {
+            layer.update_weights(changed ? back : change);
+            changed = !changed;
+          },
+          [&] { other_layer.set_weights(weights); }, 1.0);
+    }
+  }
+  return all;
+}
+
+bool run_growth_bars() {
+  const LayerSize size;
+  const auto executor = bench::sequential();
+  host::HostLayer dense(size.problem(), host::read_host_cpu(), *executor,
+                        {.dense = host::DenseChoice::Always});
+  const sparse::Csr<float> weights = size.weights();
+  dense.set_weights(weights);
+  const Matrix<float> s = random_matrix<float>(size.y, size.z, 5);
+  const Matrix<float> q_grad = random_matrix<float>(size.x, size.z, 6);
+  std::vector<float> gradients(weights.values.size());
+  const std::vector<host::GradientOperands> batches{{q_grad.view(), s.view()}};
+  bool all = true;
+  for (const host::PanelSize panel : {host::gradient_panel_size(),
+                                      {64, 1024},
+                                      {256, 512},
+                                      {256, 2048},
+                                      {256, 4096},
+                                      {512, 512},
+                                      {1024, 256}}) {
+    float sum = 0;
+    all &= print_ratio(
+        fmt::format("{}: dense gradient in panels of {} x {} by a dense GradW", size.name(),
+                    panel.rows, panel.cols),
+        [&] {
+          host::for_each_gradient_panel(
+              panel, batches, *executor,
+              [&](const auto&, MatrixView<const float> values) { sum += values(0, 0); });
+        },
+        [&] { dense.grad_w<float>(q_grad.view(), s.view(), gradients); }, 1.0);
+  }
+  return all;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -149,7 +249,7 @@ int main(int argc, char** argv) {
   std::vector<std::string> wanted;
   app.add_option("--bars", wanted, "print the bars of these groups, or of all")
       ->expected(0, -1)
-      ->check(CLI::IsMember({"widths", "views"}));
+      ->check(CLI::IsMember({"widths", "views", "values", "weights", "growth"}));
   CLI11_PARSE(app, argc, argv);
   try {
     bool all = true;

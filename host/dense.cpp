@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <type_traits>
+#include <utility>
 
 #include "tessera/base/int_math.hpp"
 #include "tessera/host/internal/dense_library.hpp"
@@ -85,6 +86,19 @@ void HostDense<T>::set_pattern(const sparse::Csr<float>& matrix) {
     own_gradient_.set_pattern(all_blocks());
   else
     own_product_.set_pattern(all_blocks());
+}
+
+template <class T>
+void HostDense<T>::set_pattern(const TransposedPattern& transpose) {
+  set_pattern(transpose.matrix);
+  const BlockShape block = transpose.matrix.block;
+  std::vector<std::int64_t> at(at_.size());
+  std::size_t next = 0;
+  for (const std::int32_t given : transpose.block_of)
+    for (std::int64_t r = 0; r < block.rows; ++r)
+      for (std::int64_t c = 0; c < block.cols; ++c)
+        at[std::size_t(given * block.area() + c * block.rows + r)] = at_[next++];
+  at_ = std::move(at);
 }
 
 template <class T>

@@ -3,22 +3,8 @@
 #include <algorithm>
 
 #include "tessera/base/int_math.hpp"
-#include "tessera/sparse/convert.hpp"
 
 namespace tessera::host::internal {
-namespace {
-
-// Returns the blocks of `matrix` in the order of sparse::transpose, by a counting sort by column.
-std::vector<std::int32_t> transposed_order(const sparse::Csr<float>& matrix) {
-  std::vector<std::int32_t> next(std::size_t(matrix.block_cols()) + 1), order(matrix.col.size());
-  for (const std::int32_t col : matrix.col) ++next[std::size_t(col) + 1];
-  for (std::size_t c = 1; c < next.size(); ++c) next[c] += next[c - 1];
-  for (std::size_t i = 0; i < order.size(); ++i)
-    order[std::size_t(next[std::size_t(matrix.col[i])]++)] = static_cast<std::int32_t>(i);
-  return order;
-}
-
-}  // namespace
 
 template <class T>
 HostGroup<T>::HostGroup(const GroupSetting& setting, const sparse::Csr<float>& weights,
@@ -27,25 +13,24 @@ HostGroup<T>::HostGroup(const GroupSetting& setting, const sparse::Csr<float>& w
       fwd_(std::in_place_index<0>, setting.problem.size.z, setting.cpu, *setting.executor),
       grad_a_(std::in_place_index<0>, setting.problem.size.z, setting.cpu, *setting.executor),
       grad_w_(std::in_place_index<0>, setting.problem.size.z, setting.cpu, *setting.executor) {
-  set_product(fwd_, weights, dense[Pass::Fwd]);
-  if (setting_.problem.grad_a) {
-    set_product(grad_a_, sparse::transpose(weights), dense[Pass::GradA]);
-    block_of_ = transposed_order(weights);
-    transposed_.resize(weights.values.size());
-  }
+  set_product(fwd_, weights, dense[Pass::Fwd], weights.values);
+  if (setting_.problem.grad_a)
+    set_product(grad_a_, transposed_pattern(weights), dense[Pass::GradA], weights.values);
   if (setting_.problem.grad_w) set_gradient(weights, dense[Pass::GradW]);
 }
 
 template <class T>
-void HostGroup<T>::set_product(Product& product, const sparse::Csr<float>& matrix, bool dense) {
+template <class Pattern>
+void HostGroup<T>::set_product(Product& product, const Pattern& pattern, bool dense,
+                               std::span<const float> values) {
   const auto& [problem, cpu, executor, own_kernel] = setting_;
   if (dense)
     product.template emplace<1>(HostDense<T>::Use::Product, problem.size.z, cpu, *executor,
                                 own_kernel);
   std::visit(
       [&](auto& form) {
-        form.set_pattern(matrix);
-        form.set_values(matrix.values);
+        form.set_pattern(pattern);
+        form.set_values(values);
       },
       product);
 }
@@ -60,30 +45,70 @@ void HostGroup<T>::set_gradient(const sparse::Csr<float>& matrix, bool dense) {
 }
 
 template <class T>
-void HostGroup<T>::transpose_values(std::span<const float> values) {
-  constexpr std::int64_t kChunk = 4096;  // blocks that a thread takes at once
-  const BlockShape block = setting_.problem.block;
-  const std::int64_t area = block.area(), count = std::ssize(block_of_);
-  setting_.executor->for_each(ceil_div(count, kChunk), [&](std::int64_t chunk) {
-    const std::int64_t begin = chunk * kChunk, end = std::min(begin + kChunk, count);
-    for (std::int64_t i = begin; area == 1 && i < end; ++i)
-      transposed_[std::size_t(i)] = values[std::size_t(block_of_[std::size_t(i)])];
-    for (std::int64_t i = begin; area > 1 && i < end; ++i) {
-      const float* const from = values.data() + block_of_[std::size_t(i)] * area;
-      float* const to = transposed_.data() + i * area;
-      for (std::int64_t r = 0; r < block.rows; ++r)
-        for (std::int64_t c = 0; c < block.cols; ++c)
-          to[c * block.rows + r] = from[r * block.cols + c];
+Range HostGroup<T>::part_rows(std::int64_t part) const {
+  if (const HostProduct<T>* const cells = forward_cells()) return cells->rows_of(part);
+  const std::int64_t block = setting_.problem.block.rows;
+  const std::int64_t rows = setting_.problem.size_in_blocks().x / block;
+  return {rows * part / kDenseParts * block, rows * (part + 1) / kDenseParts * block};
+}
+
+template <class T>
+std::int64_t HostGroup<T>::parts() const {
+  return forward_cells() != nullptr ? forward_cells()->cell_rows() : kDenseParts;
+}
+
+// The parts that a thread changes follow one another.
+template <class T>
+Range HostGroup<T>::thread_rows(std::int64_t thread) const {
+  const std::int64_t threads = setting_.executor->threads();
+  const std::int64_t first = parts() * thread / threads, end = parts() * (thread + 1) / threads;
+  const std::int64_t begin = first < parts() ? part_rows(first).begin : 0;
+  return {begin, first < end ? part_rows(end - 1).end : begin};
+}
+
+template <class T>
+void HostGroup<T>::change_part(sparse::Csr<float>& weights, Range rows, const ChangePart& change) {
+  const std::int64_t area = weights.block.area();
+  const auto position = [&](std::int64_t row) {
+    return weights.row_begin[std::size_t(row / weights.block.rows)] * area;
+  };
+  const std::int64_t first = position(rows.begin), end = position(rows.end);
+  change(std::span(weights.values).subspan(std::size_t(first), std::size_t(end - first)), first);
+}
+
+// After each part, the cells of Fwd in its rows are filled, and the cells of GradA in columns that
+// are complete. Columns that two threads share wait until both are done.
+template <class T>
+void HostGroup<T>::change_values(sparse::Csr<float>& weights, const ChangePart& change) {
+  const std::int64_t threads = setting_.executor->threads();
+  HostProduct<T>* const fwd = std::get_if<0>(&fwd_);
+  HostProduct<T>* const grad_a = setting_.problem.grad_a ? std::get_if<0>(&grad_a_) : nullptr;
+  const std::int64_t columns = grad_a != nullptr ? grad_a->cell_columns() : 0;
+  setting_.executor->for_each(threads, [&](std::int64_t thread) {
+    const Range own = thread_rows(thread);
+    std::int64_t column = 0;
+    while (column < columns && grad_a->columns_of(column).begin < own.begin) ++column;
+    for (auto part = parts() * thread / threads; part < parts() * (thread + 1) / threads; ++part) {
+      change_part(weights, part_rows(part), change);
+      if (fwd != nullptr) fwd->set_values_of_row(part, weights.values);
+      for (; column < columns && grad_a->columns_of(column).end <= part_rows(part).end; ++column)
+        grad_a->set_values_of_column(column, weights.values);
     }
   });
+  setting_.executor->for_each(columns, [&](std::int64_t column) {
+    const Range rows = grad_a->columns_of(column);
+    for (std::int64_t thread = 0; thread < threads; ++thread)
+      if (thread_rows(thread).begin <= rows.begin && rows.end <= thread_rows(thread).end) return;
+    grad_a->set_values_of_column(column, weights.values);
+  });
+  if (fwd == nullptr) std::get<1>(fwd_).set_values(weights.values);
+  if (setting_.problem.grad_a && grad_a == nullptr) std::get<1>(grad_a_).set_values(weights.values);
 }
 
 template <class T>
 void HostGroup<T>::set_values(std::span<const float> values) {
   std::visit([&](auto& form) { form.set_values(values); }, fwd_);
-  if (!setting_.problem.grad_a) return;
-  transpose_values(values);
-  std::visit([&](auto& form) { form.set_values(transposed_); }, grad_a_);
+  if (setting_.problem.grad_a) std::visit([&](auto& form) { form.set_values(values); }, grad_a_);
 }
 
 template <class T>

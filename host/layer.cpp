@@ -65,6 +65,11 @@ void HostLayer::set_values(std::span<const float> values, std::int64_t group) {
   state_->weights.set_values(values, group);
 }
 
+void HostLayer::change_parts(const ChangePart& change, std::int64_t group) {
+  const auto call = state_->caller.enter("change_values");
+  state_->weights.change_values(change, group);
+}
+
 std::int64_t HostLayer::batch() const { return state_->problem.size.z; }
 
 std::int64_t HostLayer::values() const { return state_->weights.values(); }

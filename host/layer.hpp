@@ -10,6 +10,7 @@
 #include "tessera/base/pass.hpp"
 #include "tessera/base/problem.hpp"
 #include "tessera/host/cells.hpp"
+#include "tessera/host/change_part.hpp"
 #include "tessera/host/cost.hpp"
 #include "tessera/host/cpu.hpp"
 #include "tessera/host/pass_options.hpp"
@@ -106,6 +107,22 @@ class HostLayer {
   // Throws Error{InvalidArgument} for another number of values. O(values), allocates nothing.
   void set_values(std::span<const float> values, std::int64_t group = 0);
 
+  // Calls change(part, first) for parts of weights(group).values, where `part` is a
+  // std::span<float> whose first element has position `first`; together the parts are all values,
+  // each once. The function changes them in place, and the cells of all passes are filled from each
+  // part while it is in a near cache: an optimiser steps on its own gradients and state at the same
+  // positions. Calls come from all threads of the executor at the same time. Parts depend on the
+  // layer alone, so results that depend on single positions have the same bits for any number of
+  // threads, and are those of set_values. An exception of `change` reaches the caller; the layer
+  // then has the values that are in weights(group). O(values), allocates nothing. Example:
+  // layer.change_values([&](std::span<float> part, std::int64_t first) {
+  //            for (std::size_t i = 0; i < part.size(); ++i) part[i] -= 0.1f * gradient[first + i];
+  //          });
+  template <class Change>
+  void change_values(Change&& change, std::int64_t group = 0) {
+    change_parts(ChangePart(change), group);
+  }
+
   // Writes q [g * x][z] from s [g * y][z]. With options, adds a bias and applies ReLU as well.
   template <class T>
   HostTimes forward(MatrixView<const T> s, MatrixView<T> q, const ForwardOptions& after = {});
@@ -201,6 +218,8 @@ class HostLayer {
   HostForecast forecast(Pass pass) const;
 
  private:
+  void change_parts(const ChangePart& change, std::int64_t group);
+
   struct State;
   std::unique_ptr<State> state_;
 };

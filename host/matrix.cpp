@@ -87,6 +87,11 @@ void HostMatrix::find_unnamed_rows(const sparse::Csr<float>& matrix) {
   }
 }
 
+void HostMatrix::rename_source(std::span<const std::int32_t> number) {
+  for (std::int32_t& block : buckets_.source)
+    if (block >= 0) block = number[std::size_t(block)];
+}
+
 void HostMatrix::set(const sparse::Csr<float>& matrix, const HostCells& cells, DataType type,
                      Executor& executor) {
   partitioner::TileGrid grid = grid_of(matrix, cells, type);

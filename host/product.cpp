@@ -1,19 +1,44 @@
 #include "tessera/host/internal/product.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <type_traits>
 
 #include "tessera/codelets/bucket_layout.hpp"
 #include "tessera/host/internal/stopwatch.hpp"
 #include "tessera/host/internal/strided.hpp"
+#include "tessera/partitioner/update.hpp"
 
 namespace tessera::host::internal {
+namespace {
+
+// Writes the transpose of a block of values, rounded to T.
+template <class T>
+void transpose_values(const float* from, BlockShape block, T* to) {
+  if constexpr (std::is_same_v<T, float>) {
+    codelets::transpose(from, block.cols, block.rows, block.cols, to, block.rows);
+  } else {
+    constexpr std::int64_t kMostValues = 1024;  // of a block that is rounded by vectors
+    std::array<T, kMostValues> rounded;
+    if (block.area() <= kMostValues) {
+      codelets::cast_floats(from, block.area(), rounded.data());
+      codelets::transpose(rounded.data(), block.cols, block.rows, block.cols, to, block.rows);
+      return;
+    }
+    for (std::int64_t r = 0; r < block.rows; ++r)
+      for (std::int64_t c = 0; c < block.cols; ++c)
+        to[c * block.rows + r] = T(from[r * block.cols + c]);
+  }
+}
+
+}  // namespace
 
 template <class T>
 void HostProduct<T>::set_pattern(const sparse::Csr<float>& matrix) {
   problem_ = {{1, matrix.rows, matrix.cols, z_}, matrix.block, matrix.blocks(), data_type_of<T>()};
   cells_ = product_cells(problem_, cpu_);
+  is_transposed_ = false;
   matrix_.set(matrix, cells_, data_type_of<T>(), *executor_);
   const auto format =
       matrix.block.is_element() ? codelets::Format::Element : codelets::Format::Block;
@@ -26,8 +51,42 @@ void HostProduct<T>::set_pattern(const sparse::Csr<float>& matrix) {
 }
 
 template <class T>
+void HostProduct<T>::set_pattern(const TransposedPattern& transpose) {
+  set_pattern(transpose.matrix);
+  matrix_.rename_source(transpose.block_of);
+  is_transposed_ = !transpose.matrix.block.is_element();
+}
+
+template <class T>
+void HostProduct<T>::fill_bucket(std::int64_t bucket, std::span<const float> values) {
+  const partitioner::Buckets& buckets = matrix_.buckets();
+  if (!is_transposed_)
+    return partitioner::refill_changed<T, float>(buckets, values, values_, {&bucket, 1});
+  const BlockShape block = buckets.grid.block;
+  const std::int32_t* source = buckets.source.data() + bucket * buckets.grid.blocks;
+  T* to = values_.data() + bucket * buckets.values_per_bucket();
+  for (std::int64_t i = 0; i < buckets.grid.blocks && source[i] >= 0; ++i, to += block.area())
+    transpose_values(values.data() + source[i] * block.area(), block.transposed(), to);
+}
+
+template <class T>
 void HostProduct<T>::set_values(std::span<const float> values) {
-  partitioner::refill<T, float>(matrix_.buckets(), values, values_, *executor_);
+  if (!is_transposed_)
+    return partitioner::refill<T, float>(matrix_.buckets(), values, values_, *executor_);
+  executor_->for_each(matrix_.grid().buckets(),
+                      [&](std::int64_t bucket) { fill_bucket(bucket, values); });
+}
+
+template <class T>
+void HostProduct<T>::set_values_of_row(std::int64_t x, std::span<const float> values) {
+  for (std::int64_t y = 0; y < cell_columns(); ++y)
+    fill_bucket(matrix_.grid().bucket_index(x, y, 0), values);
+}
+
+template <class T>
+void HostProduct<T>::set_values_of_column(std::int64_t y, std::span<const float> values) {
+  for (std::int64_t x = 0; x < cell_rows(); ++x)
+    fill_bucket(matrix_.grid().bucket_index(x, y, 0), values);
 }
 
 template <class T>

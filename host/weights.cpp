@@ -109,8 +109,23 @@ void HostWeights::set_values(std::span<const float> values, std::int64_t group) 
                 fmt::format("set_values: {} values for group {}; this layer has {} groups, and "
                             "each needs as many values as set_weights stored",
                             values.size(), group, given_.size()));
-  std::copy(values.begin(), values.end(), given_[std::size_t(group)].values.begin());
-  visit(group, [&](auto& one) { one.set_values(values); });
+  const auto copy = [&](std::span<float> part, std::int64_t first) {
+    std::copy_n(values.begin() + first, part.size(), part.begin());
+  };
+  change_values(ChangePart(copy), group);
+}
+
+void HostWeights::change_values(const ChangePart& change, std::int64_t group) {
+  check_group(group);
+  sparse::Csr<float>& weights = given_[std::size_t(group)];
+  visit(group, [&](auto& one) {
+    try {
+      one.change_values(weights, change);
+    } catch (...) {
+      one.set_values(weights.values);
+      throw;
+    }
+  });
 }
 
 const sparse::Csr<float>& HostWeights::given(std::int64_t group) const {

@@ -9,6 +9,7 @@
 #include "tessera/base/matrix.hpp"
 #include "tessera/host/internal/gradient.hpp"
 #include "tessera/host/internal/product.hpp"
+#include "tessera/host/internal/transpose.hpp"
 #include "tessera/host/times.hpp"
 
 namespace tessera::host::internal {
@@ -26,7 +27,10 @@ class HostDense {
 
   void set_pattern(const sparse::Csr<float>& matrix);
 
-  // Sets the values of the pattern, for Use::Product.
+  // The same for the transpose of a matrix whose values set_values will be given.
+  void set_pattern(const TransposedPattern& transpose);
+
+  // Sets the values of the pattern, in its order, for Use::Product.
   void set_values(std::span<const float> values);
 
   // Computes out = R * in and applies `after` to it. Rows of R beyond `out` and columns beyond `in`

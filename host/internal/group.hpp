@@ -9,6 +9,7 @@
 #include "tessera/base/executor.hpp"
 #include "tessera/base/matrix.hpp"
 #include "tessera/base/problem.hpp"
+#include "tessera/host/change_part.hpp"
 #include "tessera/host/internal/dense.hpp"
 #include "tessera/host/internal/gradient.hpp"
 #include "tessera/host/internal/product.hpp"
@@ -46,6 +47,11 @@ class HostGroup {
   // Sets new values for the pattern. O(values) on all threads; neither allocates nor throws.
   void set_values(std::span<const float> values);
 
+  // Changes the values of `weights`, whose pattern is the group's, part by part, and fills the
+  // cells from each part (HostLayer::change_values). O(values) on all threads; allocates nothing.
+  // If `change` throws, set_values must follow.
+  void change_values(sparse::Csr<float>& weights, const ChangePart& change);
+
   // The passes of HostLayer. They add their times to `times` and return false when the caller
   // stopped them.
   [[nodiscard]] bool forward(MatrixView<const T> s, MatrixView<T> q, const Epilogue<T>& after,
@@ -67,16 +73,23 @@ class HostGroup {
   using Product = std::variant<HostProduct<T>, HostDense<T>>;
   using Gradient = std::variant<HostGradient<T>, HostDense<T>>;
 
-  void set_product(Product& product, const sparse::Csr<float>& matrix, bool dense);
+  // Pattern is a sparse::Csr<float> or a TransposedPattern.
+  template <class Pattern>
+  void set_product(Product& product, const Pattern& pattern, bool dense,
+                   std::span<const float> values);
   void set_gradient(const sparse::Csr<float>& matrix, bool dense);
-  void transpose_values(std::span<const float> values);
+
+  // The parts in which values change: those of the cell rows of Fwd, or, where Fwd is dense, so
+  // many of about the same number of rows. Rows are elements.
+  static constexpr std::int64_t kDenseParts = 16;
+  std::int64_t parts() const;
+  Range part_rows(std::int64_t part) const;
+  Range thread_rows(std::int64_t thread) const;
+  static void change_part(sparse::Csr<float>& weights, Range rows, const ChangePart& change);
 
   GroupSetting setting_;
   Product fwd_, grad_a_;
   Gradient grad_w_;
-  // For GradA: the block of R that has the values of each block of transpose(R).
-  std::vector<std::int32_t> block_of_;
-  std::vector<float> transposed_;  // scratch: values of transpose(R), before they are encoded
   AlignedVector<T> encoded_gradients_;
 };
 

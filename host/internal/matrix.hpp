@@ -21,6 +21,10 @@ class HostMatrix {
   void set(const sparse::Csr<float>& matrix, const HostCells& cells, DataType type,
            Executor& executor);
 
+  // Replaces the number of each block in Buckets::source by number[of it]: the buckets of a
+  // transpose then name the blocks of the matrix that was transposed.
+  void rename_source(std::span<const std::int32_t> number);
+
   const partitioner::Buckets& buckets() const { return buckets_; }
   const partitioner::TileGrid& grid() const { return buckets_.grid; }
   Range x_range(std::int64_t x) const { return grid().x_range(x); }

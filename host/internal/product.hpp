@@ -13,6 +13,7 @@
 #include "tessera/host/internal/matrix.hpp"
 #include "tessera/host/internal/panels.hpp"
 #include "tessera/host/internal/pass_control.hpp"
+#include "tessera/host/internal/transpose.hpp"
 #include "tessera/host/times.hpp"
 
 namespace tessera::host::internal {
@@ -28,7 +29,22 @@ class HostProduct {
       : z_(z), cpu_(cpu), executor_(&executor) {}
 
   void set_pattern(const sparse::Csr<float>& matrix);
+
+  // The same for the transpose of a matrix whose values set_values will be given.
+  void set_pattern(const TransposedPattern& transpose);
+
+  // Sets the values of the pattern, in its order. O(values) on all threads; neither allocates nor
+  // throws.
   void set_values(std::span<const float> values);
+
+  // Sets on this thread the values of the cells in these rows of R (set_pattern of a matrix), or
+  // those of the cells in these columns of the transpose. `values` are all of the pattern's.
+  void set_values_of_row(std::int64_t x, std::span<const float> values);
+  void set_values_of_column(std::int64_t y, std::span<const float> values);
+  std::int64_t cell_rows() const { return matrix_.grid().splits.x; }
+  std::int64_t cell_columns() const { return matrix_.grid().splits.y; }
+  Range rows_of(std::int64_t x) const { return matrix_.x_range(x); }
+  Range columns_of(std::int64_t y) const { return matrix_.y_range(y); }
 
   // Computes `out`, of any number of columns, and applies `after` to it. Adds its times to `times`.
   // Returns false if the caller stopped the pass. Allocates if no call since the last change of
@@ -44,6 +60,7 @@ class HostProduct {
     AlignedVector<float> sums;
     double kernel_seconds = 0;
   };
+  void fill_bucket(std::int64_t bucket, std::span<const float> values);
   void run_units(std::int64_t panel, MatrixView<T> out, const Epilogue<T>& after);
   void run_unit(std::int64_t x, std::int64_t panel, MatrixView<T> out, const Epilogue<T>& after,
                 Scratch& scratch);
@@ -57,7 +74,8 @@ class HostProduct {
   HostColumns columns_;  // of this call
   HostMatrix matrix_;
   codelets::Kernel kernel_ = nullptr;
-  AlignedVector<T> values_;  // [buckets][values_per_bucket]
+  AlignedVector<T> values_;     // [buckets][values_per_bucket]
+  bool is_transposed_ = false;  // true: blocks of `values` are those of the transpose's transpose
   HostPanels<T> in_{HostPanels<T>::Kept::One};
   std::vector<Scratch> scratch_;
 };

@@ -27,6 +27,7 @@ class HostWeights {
   void set(std::span<const sparse::Csr<float>> weights);
   void update(const sparse::PatternChange& change, std::int64_t group);
   void set_values(std::span<const float> values, std::int64_t group);
+  void change_values(const ChangePart& change, std::int64_t group);
   HostForecast forecast(Pass pass) const;
   HostCells cells(Pass pass) const;
 

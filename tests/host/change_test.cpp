@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -191,6 +193,58 @@ TEST(HostChange, TakesNewValuesWithoutAllocating) {
       c.layer.set_values(weights[0].values);
       EXPECT_EQ(test::allocations() - before, 0);
     }
+}
+
+template <class T>
+class HostValues : public testing::Test {};
+using AllTypes = testing::Types<float, Half, BFloat16>;
+TYPED_TEST_SUITE(HostValues, AllTypes);
+
+// A step on parts leaves the layer as a step on all values does, for any number of threads.
+TYPED_TEST(HostValues, ChangePartByPartAsAllAtOnce) {
+  for (const DenseChoice dense : {DenseChoice::Never, DenseChoice::Always})
+    for (const BlockShape block : {BlockShape{1, 1}, {4, 4}, {2, 5}, {40, 30}})
+      for (const int threads : {1, 2, 3, 7}) {
+        SCOPED_TRACE(testing::Message() << "block " << block.rows << ", " << threads << " threads");
+        const Problem problem = problem_of<TypeParam>({2, 120, 90, 17}, block);
+        const auto weights = weights_of(problem, 0.3, 3);
+        Case<TypeParam> expected{problem, {.dense = dense}}, stepped{problem, {.dense = dense}};
+        expected.layer.set_weights(weights);
+        stepped.executor = make_executor(ExecutorKind::Threads, threads);
+        stepped.layer = HostLayer(problem, kTiny, *stepped.executor, {.dense = dense});
+        stepped.layer.set_weights(weights);
+        for (std::int64_t g = 0; g < 2; ++g) {
+          std::vector<float> values = weights[std::size_t(g)].values;
+          for (std::size_t i = 0; i < values.size(); ++i) values[i] += 0.01f * float(i % 97);
+          expected.layer.set_values(values, g);
+          std::vector<std::atomic<int>> calls(values.size());
+          const auto change = [&](std::span<float> part, std::int64_t first) {
+            for (std::size_t i = 0; i < part.size(); ++i) {
+              const std::size_t at = std::size_t(first) + i;
+              part[i] += 0.01f * float(at % 97);
+              ++calls[at];
+            }
+          };
+          stepped.layer.change_values(change, g);
+          for (const std::atomic<int>& c : calls) ASSERT_EQ(c, 1);
+          EXPECT_EQ(stepped.layer.weights(g), expected.layer.weights(g));
+        }
+        EXPECT_EQ(stepped.run(), expected.run());
+      }
+}
+
+TEST(HostChange, KeepsLayoutsTrueToTheValuesWhenAStepThrows) {
+  const Problem problem = problem_of<float>({1, 120, 90, 17}, {1, 1});
+  Case<float> c{problem, {}}, expected{problem, {}};
+  c.layer.set_weights(weights_of(problem, 0.3, 3));
+  const auto change = [&](std::span<float> part, std::int64_t first) {
+    std::fill(part.begin(), part.end(), 2.0f);
+    if (first > 0) throw Error(ErrorCode::CheckFailed, "stop");
+  };
+  EXPECT_EQ(code_of([&] { c.layer.change_values(change); }), ErrorCode::CheckFailed);
+  expected.layer.set_weights(c.layer.weights());
+  EXPECT_EQ(c.run(), expected.run());
+  EXPECT_EQ(code_of([&] { c.layer.change_values(change, 1); }), ErrorCode::InvalidArgument);
 }
 
 }  // namespace
