@@ -3,13 +3,13 @@
 namespace tessera::host::internal {
 
 TransposedPattern transposed_pattern(const sparse::Csr<float>& matrix) {
-  TransposedPattern result{{.rows = matrix.cols,
-                            .cols = matrix.rows,
-                            .block = matrix.block.transposed(),
-                            .row_begin = {},
-                            .col = std::vector<std::int32_t>(matrix.col.size()),
-                            .values = std::vector<float>(matrix.values.size())},
-                           std::vector<std::int32_t>(matrix.col.size())};
+  TransposedPattern result;
+  result.matrix.rows = matrix.cols;
+  result.matrix.cols = matrix.rows;
+  result.matrix.block = matrix.block.transposed();
+  result.matrix.col.resize(matrix.col.size());
+  result.matrix.values.resize(matrix.values.size());
+  result.block_of.resize(matrix.col.size());
   std::vector<std::int32_t> next(std::size_t(matrix.block_cols()) + 1);
   for (const std::int32_t col : matrix.col) ++next[std::size_t(col) + 1];
   for (std::size_t c = 1; c < next.size(); ++c) next[c] += next[c - 1];
