@@ -17,6 +17,7 @@
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/bench/timing.hpp"
 #include "tessera/host/gradient_panels.hpp"
+#include "tessera/host/gradient_places.hpp"
 #include "tessera/host/layer.hpp"
 #include "tessera/sparse/change.hpp"
 #include "tessera/sparse/random.hpp"
@@ -240,6 +241,21 @@ bool run_growth_bars() {
   return all;
 }
 
+bool run_sample_bars() {
+  const LayerSize size{.density = 0.02};
+  Bench b(size);
+  const sparse::Csr<float> sample = sparse::random_pattern(size.x, size.y, {}, 0.04, 4);
+  std::vector<float> gradients(sample.values.size());
+  return print_ratio(
+      size.name() + ": gradient at twice as many places by GradW",
+      [&] {
+        host::gradient_at_places({b.q_grad.view(), b.s.view()},
+                                 {sample.block, sample.row_begin, sample.col}, *b.executor,
+                                 gradients);
+      },
+      b.grad_w(), 3.0);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -249,7 +265,7 @@ int main(int argc, char** argv) {
   std::vector<std::string> wanted;
   app.add_option("--bars", wanted, "print the bars of these groups, or of all")
       ->expected(0, -1)
-      ->check(CLI::IsMember({"widths", "views", "values", "weights", "growth"}));
+      ->check(CLI::IsMember({"widths", "views", "values", "weights", "growth", "samples"}));
   CLI11_PARSE(app, argc, argv);
   try {
     bool all = true;

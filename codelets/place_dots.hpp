@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "tessera/base/block_shape.hpp"
+
+namespace tessera::codelets {
+
+// The arguments of place_dots(): places of one block row of a gradient that are given as a list,
+// not as the words of a bucket. All pointers are to the first element of a row.
+struct PlaceDots {
+  BlockShape block;
+  std::span<const std::int32_t> columns;  // block columns, in any order
+  const float* q_grad = nullptr;          // [block.rows][z] of this block row
+  std::int64_t q_grad_stride = 0;         // elements
+  const float* s = nullptr;               // [block columns * block.cols][z]
+  std::int64_t s_stride = 0;              // elements
+  std::int64_t z = 0;
+  float* gradients = nullptr;  // [columns][block.rows][block.cols]
+  bool replaces = true;        // false: adds to the gradients
+};
+
+// Sets gradients[i][r][c] = sum over z of q_grad[r][z] * s[columns[i] * block.cols + c][z], with
+// the bits of the GradW kernels, or adds it. Never allocates, throws or prints; thread-safe.
+void place_dots(const PlaceDots& dots) noexcept;
+
+}  // namespace tessera::codelets

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "tessera/base/block_shape.hpp"
+#include "tessera/base/executor.hpp"
+#include "tessera/host/gradient_panels.hpp"
+
+namespace tessera::host {
+
+// Places of a matrix, as the pattern of a Csr: block row after block row, columns ascending.
+struct GradientPlaces {
+  BlockShape block;
+  std::span<const std::int64_t> row_begin;  // [block rows + 1]
+  std::span<const std::int32_t> col;        // [places]
+};
+
+// Writes the gradient dQ * transpose(S) at these places alone: gradients[places][block.rows]
+// [block.cols]. Nothing is encoded, so a list that is used once costs about as much as the GradW
+// pass of a layer with as many values. The bits are those of that pass, for a batch of up to 256
+// columns and of more, and do not depend on the threads. Operands may have any strides; those
+// without contiguous rows are copied, and so is `s` if the batch has more than 256 columns.
+// Throws Error{InvalidArgument} unless operands and lists have the sizes of one matrix, and
+// Error{BadInput}, which names the place, for columns that are outside it or do not ascend.
+// O(places * block area * z + block rows).
+void gradient_at_places(const GradientOperands& batch, const GradientPlaces& places,
+                        Executor& executor, std::span<float> gradients);
+
+}  // namespace tessera::host

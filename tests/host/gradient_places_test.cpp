@@ -1,0 +1,111 @@
+#include "tessera/host/gradient_places.hpp"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+#include <vector>
+
+#include "tessera/base/error.hpp"
+#include "tessera/base/random_matrix.hpp"
+#include "tessera/host/layer.hpp"
+#include "tessera/sparse/random.hpp"
+
+namespace tessera::host {
+namespace {
+
+constexpr std::int64_t kX = 240, kY = 480;
+
+struct PlacesCase {
+  sparse::Csr<float> pattern;
+  Matrix<float> q_grad, s;
+
+  PlacesCase(std::int64_t z, BlockShape block, double density = 0.1)
+      : pattern(sparse::random_pattern(kX, kY, block, density, 3)),
+        q_grad(random_matrix<float>(kX, z, 5)),
+        s(random_matrix<float>(kY, z, 6)) {}
+  GradientPlaces places() const { return {pattern.block, pattern.row_begin, pattern.col}; }
+  GradientOperands operands() const { return {q_grad.view(), s.view()}; }
+  std::vector<float> run(const GradientOperands& batch, int threads = 2) const {
+    std::vector<float> gradients(pattern.values.size(), 7.0f);
+    gradient_at_places(batch, places(), *make_executor(threads), gradients);
+    return gradients;
+  }
+  std::vector<float> of_layer() const {
+    const auto executor = make_executor(1);
+    HostLayer layer({.size = {1, kX, kY, std::max<std::int64_t>(s.cols(), 1)},
+                     .block = pattern.block,
+                     .density = 0.1,
+                     .data_type = DataType::Float,
+                     .grad_w = true},
+                    read_host_cpu(), *executor);
+    layer.set_weights(pattern);
+    std::vector<float> gradients(pattern.values.size());
+    layer.grad_w<float>(q_grad.view(), s.view(), gradients);
+    return gradients;
+  }
+};
+
+TEST(GradientAtPlaces, HasTheBitsOfALayerWithThatPattern) {
+  for (const std::int64_t z : {0, 1, 7, 64, 128, 256, 300, 600})
+    for (const BlockShape block : {BlockShape{1, 1}, {4, 4}, {16, 16}, {3, 5}})
+      for (const double density : {0.0, 0.02, 0.5}) {
+        SCOPED_TRACE(testing::Message() << z << " columns, block " << block.rows << " x "
+                                        << block.cols << ", density " << density);
+        const PlacesCase c(z, block, density);
+        EXPECT_EQ(c.run(c.operands()), c.of_layer());
+      }
+}
+
+TEST(GradientAtPlaces, HasTheSameBitsForAnyThreadsAndStrides) {
+  for (const BlockShape block : {BlockShape{1, 1}, {4, 4}}) {
+    const PlacesCase c(70, block);
+    const std::vector<float> expected = c.run(c.operands(), 1);
+    for (const int threads : {2, 3, 7}) EXPECT_EQ(c.run(c.operands(), threads), expected);
+    Matrix<float> q_turned(70, kX), s_turned(70, kY);
+    for (std::int64_t z = 0; z < 70; ++z) {
+      for (std::int64_t x = 0; x < kX; ++x) q_turned(z, x) = c.q_grad(x, z);
+      for (std::int64_t y = 0; y < kY; ++y) s_turned(z, y) = c.s(y, z);
+    }
+    EXPECT_EQ(c.run({std::as_const(q_turned).view().transposed(),
+                     std::as_const(s_turned).view().transposed()}),
+              expected);
+  }
+}
+
+template <class Damage>
+ErrorCode refusal(const Damage& damage) {
+  PlacesCase c(5, {4, 4});
+  GradientOperands batch = c.operands();
+  std::vector<float> gradients(c.pattern.values.size(), 7.0f);
+  damage(c.pattern, batch, gradients);
+  const std::vector<float> before = gradients;
+  try {
+    gradient_at_places(batch, c.places(), *make_executor(1), gradients);
+  } catch (const Error& e) {
+    EXPECT_EQ(gradients, before);
+    return e.code();
+  }
+  ADD_FAILURE() << "was taken";
+  return ErrorCode::CheckFailed;
+}
+
+TEST(GradientAtPlaces, RefusesListsThatAreNoPattern) {
+  using Pattern = sparse::Csr<float>;
+  using List = std::vector<float>;
+  const auto argument = ErrorCode::InvalidArgument, input = ErrorCode::BadInput;
+  EXPECT_EQ(refusal([](Pattern&, GradientOperands& b, List&) { b.s.cols = 4; }), argument);
+  EXPECT_EQ(refusal([](Pattern&, GradientOperands& b, List&) { b.s.rows = kY - 1; }), argument);
+  EXPECT_EQ(refusal([](Pattern& p, GradientOperands&, List&) { p.row_begin.pop_back(); }),
+            argument);
+  EXPECT_EQ(refusal([](Pattern& p, GradientOperands&, List&) { p.row_begin[3] = 1 << 30; }),
+            argument);
+  EXPECT_EQ(refusal([](Pattern&, GradientOperands&, List& g) { g.pop_back(); }), argument);
+  EXPECT_EQ(refusal([](Pattern& p, GradientOperands&, List&) { p.block = {0, 4}; }), argument);
+  EXPECT_EQ(refusal([](Pattern& p, GradientOperands&, List&) { p.col[5] = -1; }), input);
+  EXPECT_EQ(refusal([](Pattern& p, GradientOperands&, List&) { p.col[5] = kY / 4; }), input);
+  EXPECT_EQ(refusal([](Pattern& p, GradientOperands&, List&) { std::swap(p.col[0], p.col[1]); }),
+            input);
+}
+
+}  // namespace
+}  // namespace tessera::host
