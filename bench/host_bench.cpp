@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -260,12 +261,13 @@ bool run_sample_bars() {
 
 int main(int argc, char** argv) {
   CLI::App app("Ratios of what the host layer does beside its passes");
-  const std::vector<std::pair<std::string, bool (*)()>> groups = {{"widths", run_width_bars},
-                                                                  {"views", run_view_bars}};
+  const std::map<std::string, bool (*)()> groups = {
+      {"widths", run_width_bars},   {"views", run_view_bars},    {"values", run_value_bars},
+      {"weights", run_weight_bars}, {"growth", run_growth_bars}, {"samples", run_sample_bars}};
   std::vector<std::string> wanted;
   app.add_option("--bars", wanted, "print the bars of these groups, or of all")
       ->expected(0, -1)
-      ->check(CLI::IsMember({"widths", "views", "values", "weights", "growth", "samples"}));
+      ->check(CLI::IsMember(groups));
   CLI11_PARSE(app, argc, argv);
   try {
     bool all = true;
