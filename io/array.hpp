@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tessera/base/half.hpp"
@@ -68,6 +69,31 @@ Array read_safetensors(std::string_view bytes, std::string_view name, std::strin
 // Returns a file with one tensor [rows][cols] of that name. T is float, double or Half.
 template <class T>
 std::string write_safetensors(MatrixView<const T> matrix, std::string_view tensor);
+
+// One tensor of a file to write.
+struct NamedTensor {
+  std::string name;
+  ElementType type = ElementType::F32;
+  std::vector<std::int64_t> shape;
+  std::string bytes;  // little-endian, row-major
+};
+
+// Returns a tensor of these numbers. T is float, double, std::int32_t, std::int64_t or
+// std::uint8_t. Throws Error{InvalidArgument} if the shape has another number of elements.
+template <class T>
+NamedTensor make_tensor(std::string name, const std::vector<T>& numbers,
+                        std::vector<std::int64_t> shape);
+
+// The texts of a file beside its tensors ("__metadata__"), each with its key.
+using TensorNotes = std::vector<std::pair<std::string, std::string>>;
+
+// Returns a file with these tensors and notes. Throws Error{InvalidArgument} for a name that is
+// given twice. Equal arguments give equal bytes.
+std::string write_safetensors(const std::vector<NamedTensor>& tensors, const TensorNotes& notes);
+
+// Returns the notes of a file in their order; none if it has none. Throws Error{BadInput} for a
+// file that list_safetensors refuses, and for a note that is no text.
+TensorNotes read_safetensors_notes(std::string_view bytes, std::string_view name);
 
 // Returns the non-zero elements of a two-dimensional array. Throws Error{BadInput} for another
 // number of dimensions, for text, and for more than 2^31 - 1 rows or columns, and

@@ -66,6 +66,14 @@ TensorInfo read_info(const std::string& key, const json::Value& tensor, std::int
   return info;
 }
 
+// Returns the beginning of a file: the length of the header and the header itself.
+std::string with_header(std::string header) {
+  header.append((8 - header.size() % 8) % 8, ' ');  // data begin at a multiple of 8 bytes
+  std::string out;
+  internal::append_bytes(out, std::uint64_t(header.size()));
+  return out + header;
+}
+
 }  // namespace
 
 std::vector<TensorInfo> list_safetensors(std::string_view bytes, std::string_view name) {
@@ -122,6 +130,73 @@ Array read_safetensors(std::string_view bytes, std::string_view name, std::strin
 }
 
 template <class T>
+NamedTensor make_tensor(std::string name, const std::vector<T>& numbers,
+                        std::vector<std::int64_t> shape) {
+  std::int64_t count = 1;
+  for (const std::int64_t side : shape) count *= side;
+  if (count != std::ssize(numbers))
+    throw Error(ErrorCode::InvalidArgument, fmt::format("tensor {}: {} numbers for a shape of {}",
+                                                        name, numbers.size(), count));
+  constexpr ElementType kType = std::is_same_v<T, float>          ? ElementType::F32
+                                : std::is_same_v<T, double>       ? ElementType::F64
+                                : std::is_same_v<T, std::int32_t> ? ElementType::I32
+                                : std::is_same_v<T, std::int64_t> ? ElementType::I64
+                                                                  : ElementType::U8;
+  NamedTensor tensor{std::move(name), kType, std::move(shape), {}};
+  tensor.bytes.reserve(numbers.size() * sizeof(T));
+  for (const T number : numbers) internal::append_bytes(tensor.bytes, number);
+  return tensor;
+}
+
+template NamedTensor make_tensor(std::string, const std::vector<float>&, std::vector<std::int64_t>);
+template NamedTensor make_tensor(std::string, const std::vector<double>&,
+                                 std::vector<std::int64_t>);
+template NamedTensor make_tensor(std::string, const std::vector<std::int32_t>&,
+                                 std::vector<std::int64_t>);
+template NamedTensor make_tensor(std::string, const std::vector<std::int64_t>&,
+                                 std::vector<std::int64_t>);
+template NamedTensor make_tensor(std::string, const std::vector<std::uint8_t>&,
+                                 std::vector<std::int64_t>);
+
+std::string write_safetensors(const std::vector<NamedTensor>& tensors, const TensorNotes& notes) {
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  if (!notes.empty())
+    for (const auto& [key, text] : notes) header["__metadata__"][key] = text;
+  std::size_t end = 0;
+  for (const NamedTensor& t : tensors) {
+    if (header.contains(t.name))
+      throw Error(ErrorCode::InvalidArgument,
+                  fmt::format("the name {} of a tensor is given twice", t.name));
+    const auto type = std::find_if(type_names().begin(), type_names().end(),
+                                   [&](const auto& named) { return named.first == t.type; });
+    TESSERA_ASSERT(type != type_names().end());
+    header[t.name] = {
+        {"dtype", type->second}, {"shape", t.shape}, {"data_offsets", {end, end + t.bytes.size()}}};
+    end += t.bytes.size();
+  }
+  std::string out = with_header(header.dump());
+  out.reserve(out.size() + end);
+  for (const NamedTensor& t : tensors) out += t.bytes;
+  return out;
+}
+
+TensorNotes read_safetensors_notes(std::string_view bytes, std::string_view name) {
+  list_safetensors(bytes, name);
+  const auto length = std::size_t(header_length(bytes, name));
+  const std::string place = fmt::format("{}: header", name);
+  const json::Value header =
+      json::parse(bytes.substr(std::size_t(kLengthBytes), length), place, {.depth = kDeepest});
+  TensorNotes notes;
+  const json::Value* const found = json::find(header, "__metadata__");
+  if (found == nullptr) return notes;
+  const json::Place at{place, "__metadata__"};
+  if (!std::holds_alternative<json::Object>(found->data)) json::throw_bad(at, *found, "an object");
+  for (const auto& [key, value] : std::get<json::Object>(found->data))
+    json::read(value, at.member(key), notes.emplace_back(key, "").second);
+  return notes;
+}
+
+template <class T>
 std::string write_safetensors(MatrixView<const T> matrix, std::string_view tensor) {
   const char* type = std::is_same_v<T, float> ? "F32" : std::is_same_v<T, double> ? "F64" : "F16";
   const std::int64_t bytes = matrix.rows * matrix.cols * std::int64_t(sizeof(T));
@@ -130,10 +205,7 @@ std::string write_safetensors(MatrixView<const T> matrix, std::string_view tenso
           {std::string(tensor),
            {{"dtype", type}, {"shape", {matrix.rows, matrix.cols}}, {"data_offsets", {0, bytes}}}}}
           .dump();
-  header.append((8 - header.size() % 8) % 8, ' ');  // data begin at a multiple of 8 bytes
-  std::string out;
-  internal::append_bytes(out, std::uint64_t(header.size()));
-  out += header;
+  std::string out = with_header(std::move(header));
   for (std::int64_t r = 0; r < matrix.rows; ++r)
     for (std::int64_t c = 0; c < matrix.cols; ++c) internal::append_bytes(out, matrix(r, c));
   return out;

@@ -135,6 +135,7 @@ template void append_bytes(std::string&, double);
 template void append_bytes(std::string&, Half);
 template void append_bytes(std::string&, std::int32_t);
 template void append_bytes(std::string&, std::int64_t);
+template void append_bytes(std::string&, std::uint8_t);
 template void append_bytes(std::string&, std::uint16_t);
 template void append_bytes(std::string&, std::uint64_t);
 

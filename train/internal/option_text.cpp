@@ -1,0 +1,59 @@
+#include "tessera/train/internal/option_text.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace tessera::train::internal {
+namespace {
+
+std::string words_of(const Static&) { return ""; }
+std::string words_of(const Set& m) { return fmt::format(" exclude {}", int(m.exclude)); }
+std::string words_of(const RigL& m) {
+  return fmt::format(" pool {} exclude {}", int(m.pool), int(m.exclude));
+}
+std::string words_of(const Sampled& m) {
+  return fmt::format(" factor {} pool {} exclude {}", m.factor, int(m.pool), int(m.exclude));
+}
+std::string words_of(const Custom&) { return ""; }
+
+std::string words_of(const Sgd& r) { return fmt::format(" momentum {}", r.momentum); }
+std::string words_of(const Nesterov& r) { return fmt::format(" momentum {}", r.momentum); }
+std::string words_of(const TorchSgd& r) { return fmt::format(" momentum {}", r.momentum); }
+std::string words_of(const AdaGrad& r) { return fmt::format(" epsilon {}", r.epsilon); }
+std::string words_of(const Adam& r) {
+  return fmt::format(" beta {} {} epsilon {}", r.beta1, r.beta2, r.epsilon);
+}
+std::string words_of(const AdamW& r) {
+  return fmt::format(" beta {} {} epsilon {} decay {}", r.beta1, r.beta2, r.epsilon, r.decay);
+}
+
+std::string words_of(const ConstantRate&) { return "constant"; }
+std::string words_of(const StepRate& r) { return fmt::format("steps {} {}", r.every, r.factor); }
+std::string words_of(const CosineRate& r) { return fmt::format("cosine {}", r.steps); }
+
+template <class Variant>
+std::string words_in(const Variant& variant) {
+  return std::visit([](const auto& any) { return words_of(any); }, variant);
+}
+
+}  // namespace
+
+std::string text_of(const NetworkOptions& o) {
+  return fmt::format("{}, density {} {}, block {}x{}, batch {}, seed {}", fmt::join(o.sizes, ","),
+                     o.density, to_string(o.distribution), o.block.rows, o.block.cols, o.batch,
+                     o.seed);
+}
+
+std::string text_of(const TrainOptions& o) {
+  const RewireSchedule& s = o.schedule;
+  return fmt::format(
+      "{}{}; rewires {} from {} to {} every {} decay {}; {}{} rescale {} clip {} decay {}; rate {} "
+      "{} warm-up {}; pixels {} {}; seed {}",
+      name_of(o.method), words_in(o.method), s.fraction, s.begin, s.end, s.every, int(s.decay),
+      name_of(o.optimiser), words_in(o.optimiser.rule), o.optimiser.rescale,
+      o.optimiser.clip ? fmt::format("{}", *o.optimiser.clip) : "none", o.optimiser.weight_decay,
+      o.rate.first, words_in(o.rate.decay), o.rate.warm_up, o.normalisation.mean,
+      o.normalisation.deviation, o.seed);
+}
+
+}  // namespace tessera::train::internal
