@@ -138,16 +138,18 @@ DensePlanResult plan_dense(const Problem& problem, const device::Machine& machin
                  .groups = problem.size.g,
                  .passes = {},
                  .cost = {}};
+  std::int64_t evaluations = 0;
   for (const Pass pass : passes_of(problem)) {
     const DenseCase c{.product = dense_product(problem, pass),
                       .groups = problem.size.g,
                       .machine = machine,
                       .kernel = dense_kernel(machine, problem.data_type, sums)};
     const internal::DenseSearch found = internal::search_dense(c, limits);
-    if (!found.best) return {std::nullopt, no_plan(c, options, found.least_bytes)};
+    evaluations += found.estimates;
+    if (!found.best) return {std::nullopt, no_plan(c, options, found.least_bytes), evaluations};
     add_pass(plan, pass_plan(c, *found.best), Bytes(found.best->estimate.resident));
   }
-  return {std::move(plan), ""};
+  return {std::move(plan), "", evaluations};
 }
 
 DensePlan plan_dense_or_throw(const Problem& problem, const device::Machine& machine,

@@ -11,7 +11,7 @@
 #include "tessera/base/problem.hpp"
 #include "tessera/codelets/cost/dense_cycles.hpp"
 #include "tessera/device/machine.hpp"
-#include "tessera/planner/plan.hpp"
+#include "tessera/planner/plan_cost.hpp"
 
 namespace tessera::planner {
 
@@ -85,7 +85,8 @@ struct DenseOptions {
 // The plan, or the reason why there is none.
 struct DensePlanResult {
   std::optional<DensePlan> plan;
-  std::string reason;  // empty if there is a plan
+  std::string reason;            // empty if there is a plan
+  std::int64_t evaluations = 0;  // partitions whose cost was computed
 };
 
 // Plans the passes of a problem with all of R, whatever its block, density and type of sums. Each

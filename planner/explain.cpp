@@ -7,6 +7,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/pass.hpp"
+#include "tessera/planner/internal/dense_layer.hpp"
 #include "tessera/planner/internal/nearest.hpp"
 #include "tessera/planner/internal/overview.hpp"
 #include "tessera/planner/internal/planner_search.hpp"
@@ -82,7 +83,8 @@ void add_finer_cuts(const Case& c, Plan plan, std::vector<TermShare>& terms) {
   }
 }
 
-std::vector<TermShare> term_shares(const Case& c, const Plan& plan) {
+// Returns the terms without finer cuts.
+std::vector<TermShare> shares_of(const Plan& plan) {
   std::vector<TermShare> terms;
   const auto all = static_cast<double>(plan.cost.cycles.value);
   for (const PassCost& pass : plan.cost.passes)
@@ -90,6 +92,11 @@ std::vector<TermShare> term_shares(const Case& c, const Plan& plan) {
       const double share = all == 0 ? 0 : static_cast<double>(term.cycles.value) / all;
       terms.push_back({pass.pass, term.name, term.cycles, share, term.temp, {}});
     }
+  return terms;
+}
+
+std::vector<TermShare> term_shares(const Case& c, const Plan& plan) {
+  std::vector<TermShare> terms = shares_of(plan);
   add_finer_cuts(c, plan, terms);
   return terms;
 }
@@ -215,10 +222,42 @@ Explanation explain_two(const Asked& asked, const Plan& plan) {
 
 }  // namespace
 
+namespace {
+
+// Explains a plan without buckets: its terms, and the best plan with R in large blocks.
+Explanation explain_dense(const Asked& asked, const Plan& plan) {
+  Explanation e;
+  e.request = internal::request_text(asked.problem, asked.machine);
+  e.plan = plan;
+  e.methods.use_dense = e.methods.without_buckets = true;
+  e.tiles = asked.machine.tiles;
+  e.temp_bound = Bytes(bound_of(asked, plan));
+  e.terms = shares_of(plan);
+  const PlanResult again =
+      internal::plan_without_buckets(asked.problem, asked.machine, asked.options, asked.stats);
+  if (!again.has_plan || again.plan != plan)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("the dense plan is none of the request ({}); explain the plan that "
+                            "plan() returned for the same layer, machine and options",
+                            to_string(asked.problem)));
+  e.methods_tried.push_back({e.methods, true, Alternative{e.methods, plan, {}, {}}, {}});
+  const internal::CaseSet set =
+      internal::make_cases(asked.problem, asked.machine, asked.options, asked.stats);
+  const internal::Overview all = internal::overview(set.cases, e.temp_bound.value, kRunnersUp);
+  e.partitions = again.evaluations + all.partitions;
+  for (const Found& f : all.front) e.runners_up.push_back(alternative(*f.c, f.parts, plan));
+  for (std::size_t i = 0; i < set.cases.size(); ++i)
+    e.methods_tried.push_back(verdict(set.cases[i], all.of_case[i], e));
+  return e;
+}
+
+}  // namespace
+
 Explanation explain(const Problem& problem, const device::Machine& machine, const Options& options,
                     const PatternStats* stats, const Plan& plan) {
   const Asked asked{problem, machine, options, stats};
   if (!plan.backward.empty()) return explain_two(asked, plan);
+  if (plan.dense) return explain_dense(asked, plan);
   const internal::CaseSet set =
       internal::make_cases(problem, machine, effective(asked, plan), stats);
   const Case& own = case_of(set.cases, plan);

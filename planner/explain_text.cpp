@@ -24,6 +24,8 @@ std::string driver_text(const TermShare& t) {
 }
 
 std::string terms_text(const Explanation& e) {
+  // A dense plan is not cut finer.
+  const auto has_driver = [&e](const TermShare& t) { return t.cycles.value != 0 && !e.plan.dense; };
   std::string text = "terms\n";
   for (const PassCost& pass : e.plan.cost.passes) {
     text += fmt::format("  {:<31} {:>12} cycles {:5.1f} %  {} bytes\n", to_string(pass.pass),
@@ -31,10 +33,9 @@ std::string terms_text(const Explanation& e) {
                         pass.temp().value);
     for (const TermShare& t : e.terms)
       if (t.pass == pass.pass && (t.cycles.value != 0 || t.temp.value != 0))
-        text +=
-            fmt::format("    {:<29} {:>12} cycles {:5.1f} %  {} bytes{}{}\n", to_string(t.name),
-                        t.cycles.value, 100 * t.share, t.temp.value,
-                        t.cycles.value == 0 ? "" : "; ", t.cycles.value == 0 ? "" : driver_text(t));
+        text += fmt::format("    {:<29} {:>12} cycles {:5.1f} %  {} bytes{}{}\n", to_string(t.name),
+                            t.cycles.value, 100 * t.share, t.temp.value, has_driver(t) ? "; " : "",
+                            has_driver(t) ? driver_text(t) : "");
   }
   return text;
 }

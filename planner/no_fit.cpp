@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tessera/base/error.hpp"
+#include "tessera/planner/internal/dense_layer.hpp"
 #include "tessera/planner/internal/nearest.hpp"
 #include "tessera/planner/internal/planner_search.hpp"
 #include "tessera/planner/internal/relaxations.hpp"
@@ -75,9 +76,12 @@ NoFit explain_no_fit(const Problem& problem, const device::Machine& machine, con
   const Survey survey = survey_of(asked, set.cases);
   NoFit out;
   out.request = internal::request_text(problem, machine);
-  const bool fits = std::ranges::any_of(survey.nears, [](const Nearness& near) {
-    return near.parts.has_value() && near.excess <= 1;
-  });
+  const bool fits = std::ranges::any_of(survey.nears,
+                                        [](const Nearness& near) {
+                                          return near.parts.has_value() && near.excess <= 1;
+                                        }) ||
+                    (internal::wants_no_buckets(options) &&
+                     internal::plan_without_buckets(problem, machine, options, stats).has_plan);
   if (fits)
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("{} has a plan; explain_no_fit is for requests without", out.request));

@@ -18,6 +18,7 @@ struct MethodChoice {
   BlockShape block;                      // of the tiles
   Dims grain;                            // elements that are never cut
   bool use_dense = false;                // all blocks of R are kept, whatever the pattern
+  bool without_buckets = false;  // R is dense and in no buckets (Plan::dense); no methods then
 
   friend bool operator==(const MethodChoice&, const MethodChoice&) = default;
 };

@@ -107,6 +107,7 @@ std::string to_string(RelaxationKind kind) {
 }
 
 std::string to_string(const MethodChoice& m) {
+  if (m.without_buckets) return "R dense, without buckets";
   std::string text = codelets::to_string(m.fwd);
   if (m.grad_a) text += ", " + codelets::to_string(*m.grad_a);
   if (m.grad_w)

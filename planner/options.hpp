@@ -12,7 +12,12 @@ namespace tessera::planner {
 struct PlanConstraints {
   std::optional<std::int64_t> x, y, z;          // counts of parts, 1 .. tiles
   std::optional<bool> grad_w_exchange_buckets;  // true: buckets travel in GradW, false: operands
-  std::optional<bool> use_dense;  // true: all of R as dense blocks; false: sparse; open: cheaper
+
+  // False: R is sparse. True: all of R is multiplied, without buckets (Plan::dense); in large
+  // blocks if another pin, Options::poplibs_parity or another placement than an even spread asks
+  // for buckets, or if R without buckets does not fit. Open: R is sparse or in large blocks,
+  // whichever costs fewer cycles.
+  std::optional<bool> use_dense;
 
   friend bool operator==(const PlanConstraints&, const PlanConstraints&) = default;
 };

@@ -9,23 +9,6 @@
 
 namespace tessera::planner {
 
-Cycles PassCost::cycles() const {
-  Cycles sum;
-  for (const CostTerm& term : terms) sum += term.cycles;
-  return sum;
-}
-
-Bytes PassCost::temp() const {
-  Bytes most;
-  for (const CostTerm& term : terms) most = std::max(most, term.temp);
-  return most;
-}
-
-const PassCost* PlanCost::find(Pass pass) const {
-  const auto it = std::ranges::find(passes, pass, &PassCost::pass);
-  return it == passes.end() ? nullptr : &*it;
-}
-
 bool Plan::shared_buckets() const {
   return grad_a == Method::ElementTranspose || grad_a == Method::BlockTranspose;
 }
@@ -63,6 +46,7 @@ std::string methods_text(const Plan& plan) {
 }  // namespace
 
 std::string to_string(const Plan& plan) {
+  if (plan.dense) return to_string(*plan.dense);
   std::string text = methods_text(plan) + layout_text(plan);
   text += fmt::format("operands   {}\n", to_string(plan.operand_placement));
   for (const Plan& other : plan.backward)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <iosfwd>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,47 +12,12 @@
 #include "tessera/base/units.hpp"
 #include "tessera/codelets/cost/method.hpp"
 #include "tessera/planner/cost_term.hpp"
+#include "tessera/planner/dense_plan.hpp"
+#include "tessera/planner/plan_cost.hpp"
 
 namespace tessera::planner {
 
 using codelets::Method;
-
-// One step of a pass in an estimate. `cycles` are those of the slowest tile; `temp` is the
-// temporary memory of one tile while the step runs.
-struct CostTerm {
-  Term name = Term::Multiply;
-  Cycles cycles;
-  Bytes temp;
-
-  friend bool operator==(const CostTerm&, const CostTerm&) = default;
-};
-
-// The cost of one pass, term by term.
-struct PassCost {
-  Pass pass = Pass::Fwd;
-  std::vector<CostTerm> terms;  // in the order the steps run
-
-  friend bool operator==(const PassCost&, const PassCost&) = default;
-
-  // Returns the sum over the terms.
-  Cycles cycles() const;
-
-  // Returns the largest of the terms.
-  Bytes temp() const;
-};
-
-// The cost of a plan, pass by pass. Bytes are those of the fullest tile.
-struct PlanCost {
-  Cycles cycles;                 // sum over the passes
-  Bytes temp;                    // largest of the passes
-  Bytes resident;                // buckets and the tile's share of the dense operands
-  std::vector<PassCost> passes;  // the planned passes, in the order Fwd, GradA, GradW
-
-  friend bool operator==(const PlanCost&, const PlanCost&) = default;
-
-  // Returns the cost of the pass, or nullptr if it was not planned.
-  const PassCost* find(Pass pass) const;
-};
 
 // A plan states how a layer is cut over the tiles of a machine, which methods run its passes, and
 // what they cost. It is a plain value.
@@ -66,7 +32,7 @@ struct Plan {
   Dims grain;      // elements that are never cut: block rows, block columns, z
   Dims partition;  // Pg, Px, Py, Pz
   bool grad_w_exchange_buckets = false;  // GradW: true if buckets travel, false if operands do
-  bool use_dense = false;                // R is planned as a dense matrix
+  bool use_dense = false;                // all of R is kept, in large blocks or by `dense`
   Placement operand_placement = Placement::AtHome;  // that the costs are for and the engine runs
   std::int64_t nonzeros_per_bucket = 0;             // elements, padding included
   Words fwd_meta_words;                             // per bucket, end marker included
@@ -79,6 +45,11 @@ struct Plan {
   // layouts, including the move of R's values from one to the other, and the methods, partition and
   // bucket sizes above are those of Fwd.
   std::vector<Plan> backward;
+
+  // If it holds a plan, the passes multiply all of R without buckets. `use_dense` is then true,
+  // `cost` is that of this plan, `partition` and `grain` are those of its Fwd, and methods and
+  // bucket sizes have no meaning.
+  std::optional<DensePlan> dense;
 
   friend bool operator==(const Plan&, const Plan&) = default;
   std::int64_t tiles_used() const { return partition.product(); }

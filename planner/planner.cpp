@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "tessera/base/error.hpp"
+#include "tessera/planner/internal/dense_layer.hpp"
 #include "tessera/planner/internal/nearest.hpp"
 #include "tessera/planner/internal/planner_search.hpp"
 #include "tessera/planner/internal/two_layouts.hpp"
@@ -186,6 +187,11 @@ PlanResult plan_with(const Problem& problem, const device::Machine& machine, con
 
 PlanResult plan(const Problem& problem, const device::Machine& machine, const Options& options,
                 const PatternStats* stats) {
+  if (internal::wants_no_buckets(options)) {
+    // Otherwise large blocks may still fit, because their buckets hold what the pattern has.
+    PlanResult result = internal::plan_without_buckets(problem, machine, options, stats);
+    if (result.has_plan) return result;
+  }
   const internal::Search search = internal::search_with_solver;
   const PlanConstraints& pins = options.constraints;
   if (problem.density == 0 && !pins.x && !pins.y && !pins.z) {

@@ -49,6 +49,7 @@ std::vector<PassCycles> pass_cycles(const planner::PlanCost& cost) {
 }
 
 std::string representation_name(const planner::Plan& plan) {
+  if (plan.dense) return "R dense";
   return plan.use_dense ? "R dense in " + internal::block_name(plan.block) : "";
 }
 

@@ -20,7 +20,8 @@ struct PassCycles {
 // Returns the cycles of the passes of a plan.
 std::vector<PassCycles> pass_cycles(const planner::PlanCost& cost);
 
-// Returns "R dense in 16x16 blocks" for a plan that holds all of R in blocks, else an empty text.
+// Returns "R dense" for a plan without buckets, "R dense in 16x16 blocks" for a plan that holds all
+// of R in blocks, else an empty text.
 std::string representation_name(const planner::Plan& plan);
 
 // A sparse layer beside the dense plan of the same layer on the same machine.

@@ -65,7 +65,30 @@ void write_backward(const LayerReport& report, Out out) {
       out);
 }
 
+// Writes the parts of every pass, each of which is cut in its own way.
+void write_dense_plan(const LayerReport& report, Out out) {
+  const planner::DensePlan& plan = *report.plan.dense;
+  const char* name = "plan";
+  for (const planner::DensePassPlan& pass : plan.passes) {
+    const auto [rows, inner, columns] = pass.parts;
+    const std::int64_t tiles = plan.groups * pass.parts.product(), rounds = pass.rounds.product();
+    std::vector<std::string> parts = {fmt::format("{} in {} * {} * {} = {} tiles",
+                                                  to_string(pass.product.pass), rows, inner,
+                                                  columns, grouped(tiles))};
+    if (rounds > 1) parts.push_back(fmt::format("{} rounds", rounds));
+    if (pass.product.pass == Pass::Fwd) parts.push_back("R dense, without buckets");
+    write_parts(name, parts, out);
+    name = "";
+  }
+  if (report.high_water > Bytes{})
+    write_parts("",
+                {fmt::format("fullest tile {} of {}", binary_size(report.high_water),
+                             binary_size(report.machine.tile_memory))},
+                out);
+}
+
 void write_plan(const LayerReport& report, Out out) {
+  if (report.plan.dense) return write_dense_plan(report, out);
   const planner::Plan& plan = report.plan;
   const std::string groups =
       plan.partition.g > 1 ? fmt::format("g {} * ", plan.partition.g) : std::string();
@@ -89,8 +112,6 @@ void write_plan(const LayerReport& report, Out out) {
                                  binary_size(report.machine.tile_memory)));
   write_parts("", memory, out);
   write_backward(report, out);
-  fmt::format_to(out, "operands  {} ({})\n", description_of(plan.operand_placement),
-                 to_string(plan.operand_placement));
 }
 
 // Returns the number of steps that spilled blocks need, with the known lower bound.
@@ -121,6 +142,9 @@ void write_buckets(const LayerReport& report, Out out) {
     parts.push_back(fmt::format("forward visits estimated at {} cycles, {} before evening the load",
                                 grouped(s.load.value), grouped(s.uneven_load.value)));
   write_parts("spilled", parts, out);
+}
+
+void write_pattern(const LayerReport& report, Out out) {
   fmt::format_to(out, "pattern   {} to send if it changes{}\n", binary_size(report.pattern_bytes),
                  report.pattern_change_bytes
                      ? fmt::format("; {} were rewritten by the last update",
@@ -243,7 +267,10 @@ std::string to_text(const LayerReport& report) {
   internal::write_layer(report.source, report.problem, out);
   write_machine(report, out);
   write_plan(report, out);
-  write_buckets(report, out);
+  fmt::format_to(out, "operands  {} ({})\n", description_of(report.plan.operand_placement),
+                 to_string(report.plan.operand_placement));
+  if (!report.plan.dense) write_buckets(report, out);
+  write_pattern(report, out);
   if (!report.passes.empty()) write_passes(report, out);
   write_comparison(report, out);
   return text;

@@ -233,10 +233,16 @@ DensePass::DensePass(DensePass&&) noexcept = default;
 
 device::MemoryUse DensePass::memory() const { return state_->bound.memory(state_->engine); }
 const Program& DensePass::program() const { return state_->bound.program(); }
+const device::Damage& DensePass::damage() const { return state_->bound.damage(); }
+
+device::MemoryUse DensePass::memory_of(const planner::DensePlan& plan, Pass pass,
+                                       const device::Machine& machine) {
+  const auto executor = make_executor(ExecutorKind::Threads, 1);
+  const State state(plan, plan_of(plan, pass), machine, device::ExchangeMode::Share, *executor);
+  return state.bound.memory(state.engine);
+}
 
 bool DensePass::run(const DenseArrays& arrays, const RunOptions& options, device::Ledger& ledger) {
-  if (options.self_check != nullptr)
-    throw Error(ErrorCode::InvalidArgument, "a dense pass has no self-check; leave it out");
   const planner::PassProduct& product = state_->plan.product;
   const auto [rows, inner, columns] = product.size;
   const std::int64_t groups = state_->map.splits().g, bytes = state_->bytes();

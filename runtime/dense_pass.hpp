@@ -13,7 +13,8 @@ namespace tessera::runtime {
 // The arrays of a dense pass, groups one below the other, in the layer's type:
 //   Fwd    left R [x][y],   right S [y][z],   out Q [x][z]
 //   GradA  left R [x][y],   right dQ [x][z],  out dS [y][z]
-//   GradW  left dQ [x][z],  right S [y][z],   out dR [x][y]
+//   GradW  left transpose(dQ) [z][x], right S [y][z], out dR [x][y]; the plan charges the
+//          transposition of both
 struct DenseArrays {
   device::ByteRows left, right, out;
 };
@@ -33,9 +34,16 @@ class DensePass {
   device::MemoryUse memory() const;
   const Program& program() const;
 
-  // Runs the pass. Returns false if options.stop ended it. Throws Error{InvalidArgument} if an
-  // array does not have the size of the plan, and for options.self_check, which dense passes do
-  // not have.
+  // Returns the memory that changed during the last run, if it had a self_check and finished.
+  const device::Damage& damage() const;
+
+  // Returns memory() of such a pass without the check that a tile can hold it.
+  static device::MemoryUse memory_of(const planner::DensePlan& plan, Pass pass,
+                                     const device::Machine& machine);
+
+  // Runs the pass. Returns false if options.stop ended it. With options.self_check the memory of
+  // the tiles is watched; the results are not checked here. Throws Error{InvalidArgument} if an
+  // array does not have the size of the plan.
   bool run(const DenseArrays& arrays, const RunOptions& options, device::Ledger& ledger);
 
  private:

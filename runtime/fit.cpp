@@ -36,6 +36,7 @@ bool fits(const Problem& problem, const device::Machine& machine, planner::Optio
   const planner::PlanResult planned = planner::plan(problem, machine, options, &stats);
   if (planned.status != planner::PlanStatus::Found) return false;
   const planner::Plan& plan = planned.plan;
+  if (plan.dense) return true;  // it has no buckets
   const partitioner::EncodeOptions encode{.force_spills = options.partitioner_force_bucket_spills};
   if (plan.backward.empty()) return layout_fits(problem, plan, machine, weights, encode);
   const auto [forward_problem, transposed_problem] =

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <optional>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "tessera/base/error.hpp"
@@ -14,15 +15,18 @@
 #include "tessera/base/overlap.hpp"
 #include "tessera/base/pass.hpp"
 #include "tessera/planner/layouts.hpp"
+#include "tessera/runtime/internal/dense_layer.hpp"
 #include "tessera/runtime/internal/layer_check.hpp"
 #include "tessera/runtime/internal/layout_passes.hpp"
-#include "tessera/runtime/internal/transposed_layout.hpp"
+#include "tessera/runtime/internal/sparse_layer.hpp"
 #include "tessera/verify/repair.hpp"
 
 namespace tessera::runtime {
 
 partitioner::TileGrid tile_grid(const Problem& problem, const planner::Plan& plan,
                                 const device::Machine& machine) {
+  if (plan.dense)
+    throw Error(ErrorCode::InvalidArgument, "a dense plan without buckets has no grid of buckets");
   Dims grains = ceil_div(problem.size_in_blocks(), plan.grain);
   grains.z = round_up(grains.z, plan.partition.z);  // equal z on every tile
   const Dims padded = grains * plan.grain, parts = plan.partition;
@@ -40,25 +44,59 @@ partitioner::TileGrid tile_grid(const Problem& problem, const planner::Plan& pla
           .blocks = plan.blocks_per_bucket()};
 }
 
+namespace {
+
+using AnyLayer = std::variant<internal::SparseLayer, internal::DenseLayer>;
+
+AnyLayer make_layer(const Problem& problem, const planner::Plan& plan,
+                    const device::Machine& machine, device::ExchangeMode mode, Executor& executor) {
+  check_problem(problem);
+  if (plan.dense) return internal::DenseLayer(problem, *plan.dense, machine, mode, executor);
+  return internal::SparseLayer(problem, plan, machine, mode, executor);
+}
+
+}  // namespace
+
 struct FullyConnected::State {
   Problem problem;
-  internal::LayoutPasses forward_layout;
-  std::optional<internal::TransposedLayout> transposed_layout;  // if the plan has one
+  AnyLayer layer;
   Executor* executor = nullptr;
   // Scratch that is reused from call to call: gradients, and values or gradients in bucket order.
   std::vector<sparse::Csr<float>> gradients_by_group = {};
   std::vector<std::byte> encoded = {};
   OneCaller caller = {};
 
-  void set_values(std::span<const float> values, std::int64_t group);
+  // Calls `run` with the sparse or the dense layer.
+  template <class Run>
+  decltype(auto) with_layer(Run&& run) {
+    return std::visit(std::forward<Run>(run), layer);
+  }
+  template <class Run>
+  decltype(auto) with_layer(Run&& run) const {
+    return std::visit(std::forward<Run>(run), layer);
+  }
+
+  // Returns the layer with buckets. Throws Error{InvalidArgument} if the plan is dense.
+  internal::SparseLayer& buckets_layer(const char* call);
+
+  bool has(Pass pass) const {
+    return with_layer([pass](const auto& any) { return any.has(pass); });
+  }
+  bool empty() const {
+    return with_layer([](const auto& any) { return any.empty(); });
+  }
+  const sparse::CheckedCsr<float>& given(std::int64_t group) const {
+    return with_layer(
+        [group](const auto& any) -> const sparse::CheckedCsr<float>& { return any.given(group); });
+  }
+
+  void set_values(std::span<const float> values, std::int64_t group) {
+    with_layer([&](auto& any) { any.set_values(values, group); });
+  }
   template <class T>
   bool grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
               std::span<sparse::Csr<float>> gradients, const RunOptions& options,
               device::Ledger& ledger);
-
-  // Returns the layout that runs a pass, and the pass of that layout which it is.
-  std::pair<const internal::LayoutPasses*, Pass> runs(Pass pass) const;
-  Bytes high_water() const;
 
   // Resizes `encoded` to `count` values and returns them.
   template <class T>
@@ -78,58 +116,24 @@ struct FullyConnected::State {
     if (!has_pass)
       throw Error(ErrorCode::InvalidArgument,
                   fmt::format("{}: the plan of this layer does not include this pass", pass));
-    if (forward_layout.weights().empty())
+    if (empty())
       throw Error(ErrorCode::InvalidArgument, fmt::format("{}: call set_weights first", pass));
-  }
-  template <class T>
-  void check_operand(const char* name, MatrixView<T> view, std::int64_t Dims::*side) const {
-    internal::check_operand(name, view.rows, view.cols, problem, side);
   }
 };
 
-std::pair<const internal::LayoutPasses*, Pass> FullyConnected::State::runs(Pass pass) const {
-  if (transposed_layout && pass == Pass::GradA) return {&transposed_layout->layout(), Pass::Fwd};
-  if (transposed_layout && pass == Pass::GradW && transposed_layout->runs_grad_w())
-    return {&transposed_layout->layout(), pass};
-  return {&forward_layout, pass};
-}
-
-// The buckets of both layouts, and the table by which values move between them, are on a tile all
-// the time.
-Bytes FullyConnected::State::high_water() const {
-  if (!transposed_layout) return forward_layout.high_water();
-  const internal::LayoutPasses& other = transposed_layout->layout();
-  const Bytes table = transposed_layout->rehome().table_bytes();
-  return std::max({forward_layout.high_water() + other.bucket_bytes() + table,
-                   other.high_water() + forward_layout.bucket_bytes() + table,
-                   transposed_layout->rehome().high_water() + forward_layout.word_bytes() +
-                       other.word_bytes()});
+internal::SparseLayer& FullyConnected::State::buckets_layer(const char* call) {
+  if (auto* const sparse = std::get_if<internal::SparseLayer>(&layer)) return *sparse;
+  throw Error(ErrorCode::InvalidArgument,
+              fmt::format("{}: the plan of this layer is dense and has no buckets; plan with "
+                          "useDense false",
+                          call));
 }
 
 FullyConnected::FullyConnected(const Problem& problem, const planner::Plan& plan,
                                const device::Machine& machine, device::ExchangeMode mode,
-                               Executor& executor) {
-  check_problem(problem);
-  if (plan.backward.empty()) {
-    state_ = std::make_unique<State>(
-        State{problem, {problem, plan, machine, mode, executor}, std::nullopt, &executor});
-    return;
-  }
-  const auto [forward_layout, transposed_layout] =
-      planner::two_problems(problem, plan.runs_transposed(Pass::GradW));
-  internal::LayoutPasses forward(forward_layout, plan, machine, mode, executor);
-  internal::LayoutPasses own(transposed_layout, plan.backward.front(), machine, mode, executor);
-  internal::RehomePass rehome({forward.grid(), own.grid(), problem.size.g}, machine, mode,
-                              executor);
-  state_ = std::make_unique<State>(
-      State{problem, std::move(forward),
-            internal::TransposedLayout(std::move(own), std::move(rehome)), &executor});
-  if (const Bytes most = state_->high_water(); most > machine.tile_memory)
-    throw Error(ErrorCode::LimitExceeded,
-                fmt::format("a tile needs {} bytes for the buckets of both layouts, but {} has {} "
-                            "per tile; plan with perPassPlans false",
-                            most.value, machine.name, machine.tile_memory.value));
-}
+                               Executor& executor)
+    : state_(std::make_unique<State>(
+          State{problem, make_layer(problem, plan, machine, mode, executor), &executor})) {}
 
 FullyConnected::~FullyConnected() = default;
 FullyConnected::FullyConnected(FullyConnected&&) noexcept = default;
@@ -138,19 +142,11 @@ FullyConnected& FullyConnected::operator=(FullyConnected&&) noexcept = default;
 std::optional<partitioner::Misfit> FullyConnected::set_weights(
     std::span<const sparse::CheckedCsr<float>> weights, const partitioner::EncodeOptions& options) {
   const auto call = state_->caller.enter("set_weights");
-  auto& forward_layout = state_->forward_layout;
-  auto& transposed_layout = state_->transposed_layout;
-  forward_layout.weights().check(weights);  // so that messages name rows and columns of R
-  if (transposed_layout)
-    if (auto misfit = transposed_layout->encode(weights, options)) return misfit;
-  if (auto misfit = forward_layout.weights().encode(weights, options)) return misfit;
-  if (transposed_layout) transposed_layout->take();
-  forward_layout.weights().take();
-  return std::nullopt;
+  return state_->with_layer([&](auto& any) { return any.set_weights(weights, options); });
 }
 
 const partitioner::LoadCost& FullyConnected::load_cost() const {
-  return state_->forward_layout.load_cost();
+  return state_->buckets_layer("load_cost").forward_layout().load_cost();
 }
 
 std::optional<partitioner::Misfit> FullyConnected::set_weights(
@@ -173,23 +169,7 @@ std::optional<partitioner::Misfit> FullyConnected::set_weights(
 std::optional<partitioner::Misfit> FullyConnected::update_weights(
     const sparse::PatternChange& change, std::int64_t group) {
   const auto call = state_->caller.enter("update_weights");
-  auto& forward_layout = state_->forward_layout;
-  auto& transposed_layout = state_->transposed_layout;
-  if (auto misfit = forward_layout.weights().encode_update(change, group)) return misfit;
-  if (transposed_layout)
-    if (auto misfit = transposed_layout->encode_update(change, group)) return misfit;
-  forward_layout.weights().take_update(group);
-  if (transposed_layout) transposed_layout->take_update(group);
-  return std::nullopt;
-}
-
-void FullyConnected::State::set_values(std::span<const float> values, std::int64_t group) {
-  if (transposed_layout) {
-    forward_layout.weights().given(group);  // throws for a group that the layer does not have
-    transposed_layout->reserve_values(group);
-  }
-  forward_layout.weights().set_values(values, group);
-  if (transposed_layout) transposed_layout->set_values(values, group);
+  return state_->with_layer([&](auto& any) { return any.update_weights(change, group); });
 }
 
 void FullyConnected::set_values(std::span<const float> values, std::int64_t group) {
@@ -206,7 +186,8 @@ bool FullyConnected::forward(MatrixView<const T> s, MatrixView<T> q, const RunOp
   const auto call = state_->caller.enter("forward");
   state_->check_call<T>(true, "forward");
   check_no_overlap("forward", footprint("q", q), std::array{footprint("s", s)});
-  return state_->forward_layout.product<T>(Pass::Fwd, s, q, options, ledger);
+  return state_->with_layer(
+      [&](auto& any) { return any.template product<T>(Pass::Fwd, s, q, options, ledger); });
 }
 
 template <class T>
@@ -217,27 +198,20 @@ bool FullyConnected::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
         options, [&](const RunOptions& once) { return grad_a<T>(q_grad, s_grad, once, ledger); });
   State& state = *state_;
   const auto call = state.caller.enter("grad_a");
-  state.check_call<T>(state.transposed_layout || state.forward_layout.has(Pass::GradA), "grad_a");
+  state.check_call<T>(state.has(Pass::GradA), "grad_a");
   check_no_overlap("grad_a", footprint("s_grad", s_grad), std::array{footprint("q_grad", q_grad)});
-  if (!state.transposed_layout)
-    return state.forward_layout.product<T>(Pass::GradA, q_grad, s_grad, options, ledger);
-  state.check_operand("q_grad", q_grad, &Dims::x);
-  state.check_operand("s_grad", s_grad, &Dims::y);
-  return state.transposed_layout->grad_a<T>(state.forward_layout.weights(), q_grad, s_grad, options,
-                                            ledger);
+  return state.with_layer([&](auto& any) {
+    return any.template product<T>(Pass::GradA, q_grad, s_grad, options, ledger);
+  });
 }
 
 template <class T>
 bool FullyConnected::State::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
                                    std::span<sparse::Csr<float>> gradients,
                                    const RunOptions& options, device::Ledger& ledger) {
-  const bool is_transposed = runs(Pass::GradW).first != &forward_layout;
-  check_call<T>(is_transposed || forward_layout.has(Pass::GradW), "grad_w");
-  if (!is_transposed) return forward_layout.gradient<T>(q_grad, s, gradients, options, ledger);
-  check_operand("q_grad", q_grad, &Dims::x);
-  check_operand("s", s, &Dims::y);
-  return transposed_layout->grad_w<T>(forward_layout.weights(), q_grad, s, gradients, options,
-                                      ledger);
+  check_call<T>(has(Pass::GradW), "grad_w");
+  return with_layer(
+      [&](auto& any) { return any.template gradient<T>(q_grad, s, gradients, options, ledger); });
 }
 
 template <class T>
@@ -319,18 +293,18 @@ device::Ledger FullyConnected::grad_w(MatrixView<const T> q_grad, MatrixView<con
 }
 
 const Program& FullyConnected::program(Pass pass) const {
-  const auto [layout, own_pass] = state_->runs(pass);
-  return layout->program(own_pass);
+  return state_->with_layer(
+      [pass](const auto& any) -> const Program& { return any.program(pass); });
 }
 
 device::MemoryUse FullyConnected::memory(Pass pass) const {
-  const auto [layout, own_pass] = state_->runs(pass);
-  return layout->memory(own_pass);
+  return state_->with_layer([pass](const auto& any) { return any.memory(pass); });
 }
 
 device::MemoryUse memory_use(const Problem& problem, const planner::Plan& plan,
                              const device::Machine& machine, Pass pass) {
   check_problem(problem);
+  if (plan.dense) return DensePass::memory_of(*plan.dense, pass, machine);
   if (plan.backward.empty() || (pass != Pass::GradA && !plan.runs_transposed(pass)))
     return internal::memory_of_one(problem, plan, machine, pass);
   const auto [forward_layout, transposed_layout] =
@@ -342,10 +316,9 @@ device::MemoryUse memory_use(const Problem& problem, const planner::Plan& plan,
 std::int64_t FullyConnected::batch() const { return state_->problem.size.z; }
 
 std::int64_t FullyConnected::values() const {
-  const internal::LayerWeights& weights = state_->forward_layout.weights();
   std::int64_t sum = 0;
-  for (std::int64_t g = 0; !weights.empty() && g < state_->problem.size.g; ++g)
-    sum += std::ssize(weights.given(g)->values);
+  for (std::int64_t g = 0; !state_->empty() && g < state_->problem.size.g; ++g)
+    sum += std::ssize(weights(g).values);
   return sum;
 }
 
@@ -354,8 +327,9 @@ std::span<const T> FullyConnected::encoded_values(std::int64_t group) const {
   state_->check_call<T>(true, "encoded_values");
   const partitioner::Buckets& of_group = buckets(group);
   const std::int64_t count = of_group.grid.buckets() * of_group.values_per_bucket();
+  const internal::SparseLayer& layer = state_->buckets_layer("encoded_values");
   const auto* const all =
-      reinterpret_cast<const T*>(state_->forward_layout.weights().image().values);
+      reinterpret_cast<const T*>(layer.forward_layout().weights().image().values);
   return {all + group * count, std::size_t(count)};
 }
 
@@ -375,7 +349,7 @@ std::span<const T> FullyConnected::encoded_gradients(std::span<const float> grad
     partitioner::refill<T, float>(order, gradients, encoded, *state_->executor);
     return encoded;
   }
-  sparse::CheckedCsr<float> matrix = state_->forward_layout.weights().given(group);
+  sparse::CheckedCsr<float> matrix = state_->given(group);
   std::copy(gradients.begin(), gradients.end(), matrix.mutable_values().begin());
   matrix = internal::in_grid(matrix, grid);
   partitioner::refill<T, float>(order, matrix->values, encoded, *state_->executor);
@@ -394,45 +368,46 @@ void FullyConnected::set_encoded_values(std::span<const T> values, std::int64_t 
   const std::span<T> all = state_->encoded_as<T>((group + 1) * count);
   std::copy(values.begin(), values.end(), all.begin() + group * count);
   sparse::Csr<float> decoded;
-  state_->forward_layout.weights().to_given<T>(all, group, decoded);
+  state_->buckets_layer("set_encoded_values")
+      .forward_layout()
+      .weights()
+      .to_given<T>(all, group, decoded);
   state_->set_values(decoded.values, group);
 }
 
 const partitioner::Buckets& FullyConnected::buckets(std::int64_t group) const {
-  return state_->forward_layout.weights().buckets(group);
+  return state_->buckets_layer("buckets").forward_layout().weights().buckets(group);
 }
 
 const partitioner::Buckets& FullyConnected::buckets_of(Pass pass, std::int64_t group) const {
-  return state_->runs(pass).first->weights().buckets(group);
+  return state_->buckets_layer("buckets_of").weights_of(pass).buckets(group);
 }
 
 Bytes FullyConnected::pattern_bytes() const {
-  if (state_->forward_layout.weights().empty()) return {};
-  const Bytes first = state_->forward_layout.weights().pattern_bytes().all();
-  return state_->transposed_layout ? first + state_->transposed_layout->pattern_bytes() : first;
+  if (state_->empty()) return {};
+  return state_->with_layer([](const auto& any) { return any.pattern_bytes(); });
 }
 
 Bytes FullyConnected::pattern_change_bytes() const {
-  if (state_->forward_layout.weights().empty()) return {};
-  const Bytes first = state_->forward_layout.weights().pattern_change_bytes().all();
-  return state_->transposed_layout ? first + state_->transposed_layout->pattern_change_bytes()
-                                   : first;
+  if (state_->empty()) return {};
+  return state_->with_layer([](const auto& any) { return any.pattern_change_bytes(); });
 }
 
 partitioner::SpillStats FullyConnected::spill() const {
-  return state_->forward_layout.weights().spill();
+  return state_->with_layer([](const auto& any) { return any.spill(); });
 }
 
 partitioner::Travel FullyConnected::travel() const {
-  buckets(0);  // throws if there are no weights
-  return state_->forward_layout.weights().image().travel();
+  return state_->with_layer([](const auto& any) { return any.travel(); });
 }
 
 const sparse::Csr<float>& FullyConnected::weights(std::int64_t group) const {
-  return *state_->forward_layout.weights().given(group);
+  return *state_->given(group);
 }
 
-Bytes FullyConnected::high_water() const { return state_->high_water(); }
+Bytes FullyConnected::high_water() const {
+  return state_->with_layer([](const auto& any) { return any.high_water(); });
+}
 
 #define TESSERA_PASSES(T)                                                                          \
   template device::Ledger FullyConnected::forward(MatrixView<const T>, MatrixView<T>);             \

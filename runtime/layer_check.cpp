@@ -27,11 +27,12 @@ verify::MemoryDamage memory_damage(std::initializer_list<device::Damage> program
 }
 
 template <class T>
-void check_layer_product(Pass pass, const LayerWeights& weights, MatrixView<const T> in,
-                         MatrixView<const T> out, const CheckFacts& facts, verify::Checksums& all) {
-  const std::int64_t groups = std::ssize(weights.image().groups);
+void check_layer_product(Pass pass, std::span<const sparse::CheckedCsr<float>* const> weights,
+                         MatrixView<const T> in, MatrixView<const T> out, const CheckFacts& facts,
+                         verify::Checksums& all) {
+  const std::int64_t groups = std::ssize(weights);
   for (std::int64_t g = 0; g < groups; ++g) {
-    const sparse::CheckedCsr<float>& given = weights.given(g);
+    const sparse::CheckedCsr<float>& given = *weights[std::size_t(g)];
     const auto in_g = group_of(in, groups, g), out_g = group_of(out, groups, g);
     const bool turned = pass == Pass::GradA;
     verify::add_group(pass, g,
@@ -55,8 +56,9 @@ void check_layer_gradient(std::span<const sparse::Csr<float>> gradients, MatrixV
 }
 
 #define TESSERA_LAYER_CHECK(T)                                                                   \
-  template void check_layer_product(Pass, const LayerWeights&, MatrixView<const T>,              \
-                                    MatrixView<const T>, const CheckFacts&, verify::Checksums&); \
+  template void check_layer_product(Pass, std::span<const sparse::CheckedCsr<float>* const>,     \
+                                    MatrixView<const T>, MatrixView<const T>, const CheckFacts&, \
+                                    verify::Checksums&);                                         \
   template void check_layer_gradient(std::span<const sparse::Csr<float>>, MatrixView<const T>,   \
                                      MatrixView<const T>, const CheckFacts&, verify::Checksums&);
 TESSERA_LAYER_CHECK(float)

@@ -27,19 +27,36 @@ sparse::CheckedCsr<float> in_grid(const sparse::CheckedCsr<float>& weights,
   return sparse::with_block(sparse::with_shape(parts, grid.size.x, grid.size.y), to);
 }
 
-LayerWeights::LayerWeights(const Problem& problem, const partitioner::TileGrid& grid,
-                           Executor& executor)
-    : problem_(problem), grid_(grid), executor_(executor) {}
+namespace {
 
-void LayerWeights::check(std::span<const sparse::CheckedCsr<float>> weights) const {
-  if (std::ssize(weights) != problem_.size.g)
+void check_matrix(const Problem& problem, const sparse::Csr<float>& weights) {
+  const Dims whole = problem.size_in_blocks();
+  if (weights.rows != whole.x || weights.cols != whole.y)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("the weight matrix is {} x {}; this layer needs {} x {}", weights.rows,
+                            weights.cols, whole.x, whole.y));
+  if (weights.block != problem.block)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("the weights have {}x{} blocks; this layer was planned for {}x{}",
+                            weights.block.rows, weights.block.cols, problem.block.rows,
+                            problem.block.cols));
+}
+
+}  // namespace
+
+void check_weights(const Problem& problem, std::span<const sparse::CheckedCsr<float>> weights) {
+  if (std::ssize(weights) != problem.size.g)
     throw Error(
         ErrorCode::InvalidArgument,
         fmt::format("{} weight matrices were given; this layer needs one for each of its {} "
                     "groups",
-                    weights.size(), problem_.size.g));
-  for (const sparse::CheckedCsr<float>& matrix : weights) check_weights(*matrix);
+                    weights.size(), problem.size.g));
+  for (const sparse::CheckedCsr<float>& matrix : weights) check_matrix(problem, *matrix);
 }
+
+LayerWeights::LayerWeights(const Problem& problem, const partitioner::TileGrid& grid,
+                           Executor& executor)
+    : problem_(problem), grid_(grid), executor_(executor) {}
 
 LayerWeights::Matrix LayerWeights::converted(const sparse::CheckedCsr<float>& weights) const {
   Matrix matrix{weights, std::nullopt, {}};
@@ -53,7 +70,7 @@ LayerWeights::Matrix LayerWeights::converted(const sparse::CheckedCsr<float>& we
 
 std::optional<partitioner::Misfit> LayerWeights::encode(
     std::span<const sparse::CheckedCsr<float>> weights, const partitioner::EncodeOptions& options) {
-  check(weights);
+  check_weights(problem_, weights);
   next_.clear();
   spare_.resize(weights.size());
   for (std::size_t g = 0; g < weights.size(); ++g) {
@@ -212,6 +229,12 @@ const sparse::CheckedCsr<float>& LayerWeights::given(std::int64_t group) const {
   return kept_[std::size_t(group)].given;
 }
 
+std::vector<const sparse::CheckedCsr<float>*> LayerWeights::all_given() const {
+  std::vector<const sparse::CheckedCsr<float>*> all;
+  for (const Matrix& matrix : kept_) all.push_back(&matrix.given);
+  return all;
+}
+
 std::vector<std::int64_t> LayerWeights::bucket_positions(std::int64_t group) const {
   const Matrix& matrix = kept_[std::size_t(group)];
   const partitioner::Buckets& buckets = buckets_[std::size_t(group)];
@@ -259,19 +282,6 @@ void LayerWeights::to_given(std::span<const T> in_order, std::int64_t group,
   spread(buckets_[g], of_group, in_pattern_);
   for (std::size_t i = 0; i < matrix.places.size(); ++i)
     result.values[i] = in_pattern_[std::size_t(matrix.places[i])];
-}
-
-void LayerWeights::check_weights(const sparse::Csr<float>& weights) const {
-  const Dims whole = problem_.size_in_blocks();
-  if (weights.rows != whole.x || weights.cols != whole.y)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("the weight matrix is {} x {}; this layer needs {} x {}", weights.rows,
-                            weights.cols, whole.x, whole.y));
-  if (weights.block != problem_.block)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("the weights have {}x{} blocks; this layer was planned for {}x{}",
-                            weights.block.rows, weights.block.cols, problem_.block.rows,
-                            problem_.block.cols));
 }
 
 void LayerWeights::check_group(std::int64_t group) const {

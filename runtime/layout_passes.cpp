@@ -54,6 +54,14 @@ void check_operand(const char* name, std::int64_t rows, std::int64_t cols, const
                                                         name, rows, cols, wanted, problem.size.z));
 }
 
+void check_gradients(std::span<const sparse::Csr<float>> gradients, std::int64_t groups) {
+  if (std::ssize(gradients) != groups)
+    throw Error(
+        ErrorCode::InvalidArgument,
+        fmt::format("{} gradients were requested; this layer has one for each of its {} groups",
+                    gradients.size(), groups));
+}
+
 LayoutPasses::LayoutPasses(const Problem& problem, const planner::Plan& plan,
                            const device::Machine& machine, device::ExchangeMode mode,
                            Executor& executor)
@@ -104,7 +112,8 @@ bool LayoutPasses::product(Pass pass, MatrixView<const T> in, MatrixView<T> out,
   const auto damage =
       memory_damage({moved != nullptr ? moved->damage : device::Damage(), program.damage()});
   if (options.self_check != nullptr)
-    check_layer_product<T>(pass, weights_, in, out, {rounding(pass), damage}, *options.self_check);
+    check_layer_product<T>(pass, weights_.all_given(), in, out, {rounding(pass), damage},
+                           *options.self_check);
   return true;
 }
 
@@ -113,11 +122,7 @@ bool LayoutPasses::gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
                             std::span<sparse::Csr<float>> gradients, const RunOptions& options,
                             device::Ledger& ledger) {
   const std::int64_t groups = problem_.size.g;
-  if (std::ssize(gradients) != groups)
-    throw Error(
-        ErrorCode::InvalidArgument,
-        fmt::format("{} gradients were requested; this layer has one for each of its {} groups",
-                    gradients.size(), groups));
+  check_gradients(gradients, groups);
   auto q_in = operand("q_grad", q_grad, &Dims::x), s_in = operand("s", s, &Dims::y);
   q_in.read();
   s_in.read();

@@ -82,8 +82,8 @@ Run run_plan(const Layer& layer, report::LayerReport report, Executor& executor)
   runtime::FullyConnected machine(layer.problem, report.plan, layer.machine,
                                   device::ExchangeMode::Share, executor);
   if (const auto misfit = machine.set_weights(layer.weights)) return {{}, misfit->message};
-  report.spill = machine.buckets().stats;
-  report.travel = machine.buckets().travel;
+  report.spill = machine.spill();
+  report.travel = machine.travel();
   report.high_water = machine.high_water();
   if (layer.problem.data_type == DataType::Half)
     run_passes<Half>(layer, machine, report);

@@ -1,10 +1,13 @@
 #include "tessera/planner/internal/check_plan.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "tessera/base/int_math.hpp"
 #include "tessera/base/pass.hpp"
 #include "tessera/planner/internal/candidate.hpp"
+#include "tessera/planner/internal/dense_layer.hpp"
+#include "tessera/planner/internal/dense_search.hpp"
 #include "tessera/planner/internal/json_archive.hpp"
 #include "tessera/planner/layouts.hpp"
 
@@ -84,18 +87,22 @@ void check_pin(std::optional<std::int64_t> pin, std::int64_t parts, const Place&
   if (pin) require_equal(parts, *pin, place, "as the options pin it");
 }
 
+void check_tiles(const Dims& parts, const device::Machine& machine, const Place& place) {
+  std::int64_t tiles = 1;
+  for (const std::int64_t count : {parts.g, parts.x, parts.y, parts.z}) {
+    // Cannot overflow: the product so far is at most 2^20 and the count below 2^31.
+    tiles *= count;
+    require(tiles <= machine.tiles, place, to_string(parts),
+            fmt::format("1..{} tiles in all", machine.tiles));
+  }
+}
+
 void check_partition(const Plan& plan, const Request& request, const Place& place) {
   const Dims& parts = plan.partition;
   const Dims size = request.problem.size_in_blocks();
   const PlanConstraints& pins = request.options.constraints;
   require_equal(parts.g, size.g, place.member("g"), "a part for each group");
-  std::int64_t tiles = 1;
-  for (const std::int64_t count : {parts.g, parts.x, parts.y, parts.z}) {
-    // Cannot overflow: the product so far is at most 2^20 and the count below 2^31.
-    tiles *= count;
-    require(tiles <= request.machine.tiles, place, to_string(parts),
-            fmt::format("1..{} tiles in all", request.machine.tiles));
-  }
+  check_tiles(parts, request.machine, place);
   check_share(parts.x, size.x, plan.grain.x, place.member("x"));
   check_share(parts.y, size.y, plan.grain.y, place.member("y"));
   check_share(parts.z, size.z, plan.grain.z, place.member("z"));
@@ -159,7 +166,64 @@ void check_backward(const Plan& plan, const Request& request, const Place& place
   check_at(other, {transposed_problem, request.machine, request.options}, item);
 }
 
+std::string shape_text(const ProductShape& shape) {
+  return fmt::format("{} x {} x {}", shape.rows, shape.inner, shape.columns);
+}
+
+void check_round_parts(const DensePassPlan& pass, const Place& place) {
+  const ProductShape &size = pass.product.size, &rounds = pass.rounds;
+  require(rounds.inner == 1 && rounds.rows <= size.rows && rounds.columns <= size.columns,
+          place.member("rounds"), shape_text(rounds), "ranges of rows and columns, none empty");
+  require(rounds.product() <= kMostDenseRounds, place.member("rounds"), shape_text(rounds),
+          fmt::format("1..{} in all", kMostDenseRounds));
+  const Place parts = place.member("parts");
+  check_share(pass.parts.rows, ceil_div(size.rows, rounds.rows), pass.grain.rows,
+              parts.member("rows"));
+  check_share(pass.parts.inner, size.inner, pass.grain.inner, parts.member("inner"));
+  check_share(pass.parts.columns, ceil_div(size.columns, rounds.columns), pass.grain.columns,
+              parts.member("columns"));
+}
+
+// Returns the plan with the cuts and the cost of `plan`, and everything else as the request has it.
+Plan with_cuts_of(const Plan& plan, const Request& request) {
+  const Problem& problem = request.problem;
+  const codelets::DenseKernel kernel =
+      dense_kernel(request.machine, problem.data_type, problem.partials_type);
+  DensePlan dense{.data_type = problem.data_type,
+                  .partials_type = problem.partials_type,
+                  .groups = problem.size.g,
+                  .passes = plan.dense->passes,
+                  .cost = plan.cost};
+  for (std::size_t i = 0; i < dense.passes.size(); ++i) {
+    DensePassPlan& pass = dense.passes[i];
+    pass.product = dense_product(problem, plan.cost.passes[i].pass);
+    pass.grain = dense_grain(kernel, pass.weights);
+    pass.cost = plan.cost.passes[i];
+  }
+  return layer_plan(std::move(dense));
+}
+
+void check_dense(const Plan& plan, const Request& request, const Place& place) {
+  const Place dense = place.member("dense");
+  require(wants_no_buckets(request.options), dense, "a plan",
+          "none, because the options ask for buckets");
+  check_passes(plan.cost, request.problem, place.member("cost.passes"));
+  check_totals(plan.cost, place.member("cost"));
+  require_equal(std::ssize(plan.dense->passes), std::ssize(plan.cost.passes),
+                dense.member("passes.length"), "the passes of the problem");
+  const Plan expected = with_cuts_of(plan, request);
+  require(expected == plan, dense, "a plan of another layer", "the layer's own, with its cost");
+  for (std::size_t i = 0; i < plan.dense->passes.size(); ++i) {
+    const DensePassPlan& pass = plan.dense->passes[i];
+    const Place item = dense.member("passes").item(i);
+    check_round_parts(pass, item);
+    check_tiles({request.problem.size.g, pass.parts.rows, pass.parts.inner, pass.parts.columns},
+                request.machine, item.member("parts"));
+  }
+}
+
 void check_at(const Plan& plan, const Request& request, const Place& place) {
+  if (plan.dense) return check_dense(plan, request, place);
   check_methods(plan, place);
   check_blocks(plan, request.problem, place);
   check_candidate(plan, request, place);

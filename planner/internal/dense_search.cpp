@@ -92,9 +92,9 @@ DenseSearch search(const DenseCase& c, const DenseLimits& limits, bool bounded) 
   // More rounds than the memory needs are cheaper where larger slices of an operand that stays
   // save exchange. Up to a factor of 16 was tried on 34 products of sides 1024 to 8192, and none
   // gained beyond four.
-  constexpr std::int64_t kMostRounds = 256, kMoreRounds = 4;
+  constexpr std::int64_t kMoreRounds = 4;
   PartSearch search(c, limits, bounded);
-  std::int64_t most = kMostRounds;
+  std::int64_t most = kMostDenseRounds;
   for (std::int64_t rounds = 1; rounds <= most; rounds *= 2) {
     if (search.result().best) most = std::min(most, rounds * kMoreRounds);
     for (std::int64_t rows = 1; rows <= rounds; rows *= 2)

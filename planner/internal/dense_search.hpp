@@ -6,6 +6,9 @@
 
 namespace tessera::planner::internal {
 
+// The most rounds of a dense pass.
+inline constexpr std::int64_t kMostDenseRounds = 256;
+
 // The bytes of a tile that a dense pass may use.
 struct DenseLimits {
   std::int64_t temp = 0;  // temporary data

@@ -140,6 +140,47 @@ void describe(auto& fields, MaybeConst<PlanCost> auto& cost) {
   fields("passes", cost.passes);
 }
 
+inline const Names<Side>& side_names() {
+  static const Names<Side> names{{Side::Left, "left"}, {Side::Right, "right"}};
+  return names;
+}
+
+void describe(auto& fields, MaybeConst<ProductShape> auto& shape) {
+  auto& [rows, inner, columns] = shape;
+  fields("rows", rows, kSizes);
+  fields("inner", inner, kSizes);
+  fields("columns", columns, kSizes);
+}
+
+void describe(auto& fields, MaybeConst<PassProduct> auto& product) {
+  auto& [pass, size, left_transposed, right_transposed] = product;
+  fields("pass", pass, pass_names());
+  fields("size", size);
+  fields("left_transposed", left_transposed);
+  fields("right_transposed", right_transposed);
+}
+
+void describe(auto& fields, MaybeConst<DensePassPlan> auto& pass) {
+  auto& [product, rounds, parts, grain, weights, neighbours, cost] = pass;
+  fields("product", product);
+  fields("rounds", rounds);
+  fields("parts", parts);
+  fields("grain", grain);
+  fields("weights", weights, side_names());
+  fields("neighbours", neighbours, side_names());
+  fields("cost", cost);
+}
+
+void describe(auto& fields, MaybeConst<DensePlan> auto& plan) {
+  auto& [data_type, partials_type, groups, passes, cost] = plan;
+  fields("data_type", data_type, type_names());
+  fields("partials_type", partials_type, type_names());
+  fields("groups", groups, kSizes);
+  fields("passes", passes);
+  fields("cost", cost);
+}
+
+// Files from before `dense` have no such key.
 void describe(auto& fields, MaybeConst<Plan> auto& plan) {
   fields("fwd", plan.fwd, method_names());
   fields("grad_a", plan.grad_a, method_names());
@@ -155,6 +196,7 @@ void describe(auto& fields, MaybeConst<Plan> auto& plan) {
   fields("grad_a_meta_words", plan.grad_a_meta_words, kFigures);
   fields("cost", plan.cost);
   fields("backward", plan.backward);
+  fields("dense", plan.dense);
 }
 
 // Also uses structured bindings, because results have no == with which a test could detect a

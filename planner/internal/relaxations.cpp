@@ -5,6 +5,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
+#include "tessera/planner/internal/dense_layer.hpp"
 #include "tessera/planner/internal/planner_search.hpp"
 
 namespace tessera::planner::internal {
@@ -35,6 +36,9 @@ bool Relaxer::fits(const Asked& asked) {
   Options options = asked.options;
   options.search_limit = std::min(options.search_limit, kTrySearch);
   try {
+    if (wants_no_buckets(options) &&
+        plan_without_buckets(asked.problem, asked.machine, options, asked.stats).has_plan)
+      return true;
     const CaseSet set = make_cases(asked.problem, asked.machine, options, asked.stats);
     return find_plan(set.cases, search_with_solver).has_plan;
   } catch (const Error& error) {

@@ -6,8 +6,8 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/matrix.hpp"
 #include "tessera/device/engine.hpp"
-#include "tessera/runtime/internal/layer_weights.hpp"
 #include "tessera/runtime/run_options.hpp"
+#include "tessera/sparse/checked.hpp"
 #include "tessera/sparse/formats.hpp"
 #include "tessera/verify/self_check.hpp"
 
@@ -42,8 +42,9 @@ bool with_results(const RunOptions& options, Run&& run, HandOver&& hand_over) {
 // `all`. Operands and results of all groups are stored one below the other. For GradA the weights
 // are transposed first. Throws Error{CheckFailed} with pass, group and place if a result is wrong.
 template <class T>
-void check_layer_product(Pass pass, const LayerWeights& weights, MatrixView<const T> in,
-                         MatrixView<const T> out, const CheckFacts& facts, verify::Checksums& all);
+void check_layer_product(Pass pass, std::span<const sparse::CheckedCsr<float>* const> weights,
+                         MatrixView<const T> in, MatrixView<const T> out, const CheckFacts& facts,
+                         verify::Checksums& all);
 
 // Does the same with verify::check_gradient. The memory of the pass was watched, so sums of a
 // sample of rows are compared.

@@ -21,6 +21,10 @@ namespace tessera::runtime::internal {
 sparse::CheckedCsr<float> in_grid(const sparse::CheckedCsr<float>& weights,
                                   const partitioner::TileGrid& grid);
 
+// Throws Error{InvalidArgument} if number, size or block of the matrices are not those of the
+// problem.
+void check_weights(const Problem& problem, std::span<const sparse::CheckedCsr<float>> weights);
+
 // The bytes of a layout that follow from its patterns, over all tiles.
 struct PatternBytes {
   Bytes words;   // meta-information of the buckets
@@ -43,8 +47,10 @@ class LayerWeights {
   // `grid` is the checked grid of one group. The executor must outlive this object.
   LayerWeights(const Problem& problem, const partitioner::TileGrid& grid, Executor& executor);
 
-  // Throws Error{InvalidArgument} if number, size or block of the matrices are not the layer's.
-  void check(std::span<const sparse::CheckedCsr<float>> weights) const;
+  // Does check_weights() for this layer.
+  void check(std::span<const sparse::CheckedCsr<float>> weights) const {
+    check_weights(problem_, weights);
+  }
 
   // FullyConnected::set_weights in two halves: encode() checks and encodes the weights, and take()
   // makes the weights that were encoded last the layer's weights. Without take() the layer is
@@ -75,6 +81,9 @@ class LayerWeights {
   const partitioner::Buckets& buckets(std::int64_t group) const;
   const sparse::CheckedCsr<float>& given(std::int64_t group) const;
 
+  // Returns the given matrices of all groups.
+  std::vector<const sparse::CheckedCsr<float>*> all_given() const;
+
   // Returns the bytes that this layout keeps on the machine for its patterns, and those that the
   // last change of a pattern rewrote there. A bucket's words are rewritten if one of them differs,
   // and its values if its slots hold other blocks.
@@ -94,7 +103,6 @@ class LayerWeights {
   void to_given(std::span<const T> in_order, std::int64_t group, sparse::Csr<float>& result);
 
  private:
-  void check_weights(const sparse::Csr<float>& weights) const;
   PatternBytes bytes_of_update(std::size_t group) const;
   void check_group(std::int64_t group) const;
   const sparse::CheckedCsr<float>& pattern(std::int64_t group) const;

@@ -31,6 +31,9 @@ GradWExchange grad_w_exchange(const planner::Plan& plan);
 void check_operand(const char* name, std::int64_t rows, std::int64_t cols, const Problem& problem,
                    std::int64_t Dims::*side);
 
+// Throws Error{InvalidArgument} unless there is a gradient for each group.
+void check_gradients(std::span<const sparse::Csr<float>> gradients, std::int64_t groups);
+
 // Values that a pass brought from another layout, in bucket order as BucketImage::values, and the
 // memory that changed on the way.
 struct MovedValues {

@@ -73,14 +73,20 @@ std::vector<std::string> notes_of(const planner::BestEffort& planned) {
         fmt::format("the cycles below are for one run; the results of all {} runs are checked",
                     planned.relaxation->runs));
   const planner::Plan& plan = planned.result.plan;
-  if (plan.use_dense)
+  if (plan.dense)
+    notes.push_back("R dense, without buckets");
+  else if (plan.use_dense)
     notes.push_back(fmt::format("R dense in {}x{} blocks", plan.block.rows, plan.block.cols));
   return notes;
 }
 
 partitioner::EncodeOptions encode_options(const Arguments& a, const planner::Options& options,
-                                          const runtime::FullyConnected& layer) {
+                                          const runtime::FullyConnected& layer,
+                                          bool layer_is_dense) {
   partitioner::EncodeOptions encode{.force_spills = options.partitioner_force_bucket_spills};
+  if (a.spilling && layer_is_dense)
+    throw Error(ErrorCode::InvalidArgument,
+                "--spilling has no effect if R is dense without buckets; omit it or useDense");
   if (!a.spilling) return encode;
   if (encode.force_spills)
     throw Error(ErrorCode::InvalidArgument,
@@ -124,12 +130,14 @@ void build_and_run(const Arguments& a, const Weights& weights, LayerRun& run,
   const auto mode =
       a.isolate || a.fault ? device::ExchangeMode::Isolate : device::ExchangeMode::Share;
   runtime::FullyConnected layer(report.problem, report.plan, report.machine, mode, *executor);
-  const auto misfit = layer.set_weights(weights.matrix, encode_options(a, options, layer));
+  const bool is_dense = report.plan.dense.has_value();
+  const auto misfit =
+      layer.set_weights(weights.matrix, encode_options(a, options, layer, is_dense));
   if (misfit) throw_misfit(*misfit, report, options, weights.matrix);
-  report.spill = layer.buckets().stats;
-  report.travel = layer.buckets().travel;
+  report.spill = layer.spill();
+  report.travel = layer.travel();
   report.pattern_bytes = layer.pattern_bytes();
-  if (wants_page(a)) add_tiles(layer, report.plan, run.page);
+  if (wants_page(a) && !is_dense) add_tiles(layer, report.plan, run.page);
   if (a.stop != StopAfter::Plan) report.high_water = layer.high_water();
   if (a.stop >= StopAfter::Passes) run_passes(layer, weights, a, run, progress);
 }
@@ -245,6 +253,12 @@ int print_and_write(const Arguments& a, const Run& run) {
   return exit_code_of(run);
 }
 
+// A dense plan has no grid of buckets; reports take the block of the weights from it.
+partitioner::TileGrid grid_of(const planner::BestEffort& planned, const device::Machine& machine) {
+  if (planned.result.plan.dense) return {.block = planned.problem.block};
+  return runtime::tile_grid(planned.problem, planned.result.plan, machine);
+}
+
 }  // namespace
 
 ExitCode exit_code_of(const LayerRun& run) {
@@ -275,7 +289,7 @@ LayerRun run_layer(const Arguments& given, const char* program) {
                 .problem = planned.problem,
                 .plan = planned.result.plan,
                 .machine = machine,
-                .grid = runtime::tile_grid(planned.problem, planned.result.plan, machine)},
+                .grid = grid_of(planned, machine)},
                {},
                share_without_blocks(*weights.matrix),
                {},

@@ -64,16 +64,23 @@ function summary(report) {
 // The rows of the table of the plan: what, and its value for each pass.
 function planRows(layouts, passes) {
   const layoutOf = (pass) => layouts.find((layout) => layout.passes.includes(pass));
-  const kernel = (pass, {plan, isTurned}) => pass === 'GradW' ? plan.grad_w : pass === 'Fwd' ? plan.fwd : isTurned ? `${plan.fwd} of transpose(R)` : plan.grad_a;
+  // The parts of a pass. A dense plan cuts each pass in its own way, as a product of rows, inner dimension and columns.
+  const partsOf = (pass, plan) => {
+    const parts = plan.dense?.passes.find((p) => p.product.pass === pass)?.parts;
+    if (!parts) return plan.partition;
+    const {rows, inner, columns} = parts, g = plan.dense.groups;
+    return pass === 'GradW' ? {g, x: rows, y: columns, z: inner} : pass === 'GradA' ? {g, x: inner, y: rows, z: columns} : {g, x: rows, y: inner, z: columns};
+  };
+  const kernel = (pass, {plan, isTurned}) => plan.dense ? 'dense product' : pass === 'GradW' ? plan.grad_w : pass === 'Fwd' ? plan.fwd : isTurned ? `${plan.fwd} of transpose(R)` : plan.grad_a;
   const rows = {
     'layout': (_, layout) => layout.isTurned ? 'own, of transpose(R)' : 'of Fwd',
-    'tiles used': (_, {plan}) => kAxes.reduce((all, d) => all * plan.partition[d], 1),
-    'cut of groups, outputs, inputs, batch': (_, layout) => layout.cut(layout.plan.partition),
+    'tiles used': (pass, {plan}) => kAxes.reduce((all, d) => all * partsOf(pass, plan)[d], 1),
+    'cut of groups, outputs, inputs, batch': (pass, layout) => layout.cut(partsOf(pass, layout.plan)),
     'kernel': kernel,
     'travels': (pass, {plan}) => pass !== 'GradW' ? 'operands' : plan.grad_w_exchange_buckets ? 'buckets' : 'operands',
-    'R stored': (_, {plan}) => (plan.use_dense ? 'dense in ' : 'as ') + blockName(plan.block),
-    'bucket, values': (_, {plan}) => plan.nonzeros_per_bucket,
-    'bucket, words': (_, {plan}) => plan.fwd_meta_words + plan.grad_a_meta_words,
+    'R stored': (_, {plan}) => plan.dense ? 'dense, without buckets' : (plan.use_dense ? 'dense in ' : 'as ') + blockName(plan.block),
+    'bucket, values': (_, {plan}) => plan.dense ? '-' : plan.nonzeros_per_bucket,
+    'bucket, words': (_, {plan}) => plan.dense ? '-' : plan.fwd_meta_words + plan.grad_a_meta_words,
   };
   return Object.entries(rows).map(([what, of]) => [what, ...passes.map((pass) => of(pass, layoutOf(pass)))]);
 }

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "tessera/runtime/internal/layout_passes.hpp"
+#include "tessera/runtime/internal/transposed_layout.hpp"
+
+namespace tessera::runtime::internal {
+
+// A layer whose plan keeps R in buckets: one layout, or two. FullyConnected has one of these or a
+// DenseLayer; functions of the same name do the same.
+class SparseLayer {
+ public:
+  // The constructor of FullyConnected, for a valid problem and a plan with buckets.
+  SparseLayer(const Problem& problem, const planner::Plan& plan, const device::Machine& machine,
+              device::ExchangeMode mode, Executor& executor);
+
+  // The functions of FullyConnected with these names.
+  std::optional<partitioner::Misfit> set_weights(std::span<const sparse::CheckedCsr<float>> weights,
+                                                 const partitioner::EncodeOptions& options);
+  std::optional<partitioner::Misfit> update_weights(const sparse::PatternChange& change,
+                                                    std::int64_t group);
+  void set_values(std::span<const float> values, std::int64_t group);
+
+  bool empty() const { return forward_.weights().empty(); }
+  bool has(Pass pass) const;
+  const sparse::CheckedCsr<float>& given(std::int64_t group) const {
+    return forward_.weights().given(group);
+  }
+
+  // Runs Fwd or GradA.
+  template <class T>
+  bool product(Pass pass, MatrixView<const T> in, MatrixView<T> out, const RunOptions& options,
+               device::Ledger& ledger);
+
+  // Runs GradW.
+  template <class T>
+  bool gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
+                std::span<sparse::Csr<float>> gradients, const RunOptions& options,
+                device::Ledger& ledger);
+
+  const Program& program(Pass pass) const;
+  device::MemoryUse memory(Pass pass) const;
+  Bytes high_water() const;
+  Bytes pattern_bytes() const;
+  Bytes pattern_change_bytes() const;
+  partitioner::SpillStats spill() const { return forward_.weights().spill(); }
+  partitioner::Travel travel() const;
+
+  // The parts that only a layer with buckets has.
+  const LayoutPasses& forward_layout() const { return forward_; }
+  LayoutPasses& forward_layout() { return forward_; }
+  const LayerWeights& weights_of(Pass pass) const { return runs(pass).first->weights(); }
+
+ private:
+  // Returns the layout that runs a pass, and the pass of that layout which it is.
+  std::pair<const LayoutPasses*, Pass> runs(Pass pass) const;
+
+  template <class T>
+  void check_operand(const char* name, MatrixView<T> view, std::int64_t Dims::*side) const {
+    internal::check_operand(name, view.rows, view.cols, problem_, side);
+  }
+
+  Problem problem_;
+  LayoutPasses forward_;
+  std::optional<TransposedLayout> transposed_;  // if the plan has one
+};
+
+}  // namespace tessera::runtime::internal
