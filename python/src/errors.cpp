@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <string>
+#include <utility>
 
 #include "tessera/base/error.hpp"
 
@@ -80,11 +81,22 @@ void add_errors(py::module_& module) {
       module, "NoSolution",
       "There is no plan. `plan` is the nearest one or None; `remedies` is a list of changes.",
       PyExc_RuntimeError);
+  py::setattr(types.no_solution, "plan", py::none());
+  py::setattr(types.no_solution, "remedies", py::tuple());
   types.check_failed =
       add_type(module, "CheckFailed", "A self-check found a wrong result.", PyExc_RuntimeError);
   types.internal = add_type(module, "Internal", "The library broke an invariant of its own.",
                             PyExc_RuntimeError);
   py::register_exception_translator(&translate);
+}
+
+void throw_no_solution(const std::string& message, py::object plan, py::object remedies) {
+  const py::handle type(error_types().no_solution);
+  py::object error = type(message);
+  error.attr("plan") = std::move(plan);
+  error.attr("remedies") = std::move(remedies);
+  PyErr_SetObject(type.ptr(), error.ptr());
+  throw py::error_already_set();
 }
 
 }  // namespace tessera::python

@@ -4,6 +4,8 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <deque>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +15,7 @@
 #include "tessera/host/cpu.hpp"
 #include "tessera/python/src/csr.hpp"
 #include "tessera/sparse/change.hpp"
+#include "tessera/train/rewire/carry.hpp"
 #include "tessera/verify/verify.hpp"
 
 namespace py = pybind11;
@@ -44,10 +47,12 @@ void copy_to(const Matrix<T>& from, MatrixView<T> to) {
     for (std::int64_t c = 0; c < to.cols; ++c) to(r, c) = from(r, c);
 }
 
+// Writes the result of a layer without weights: a row's bias, or 0.
 template <class T>
-void clear(MatrixView<T> view) {
+void fill_rows(MatrixView<T> view, std::span<const float> bias) {
   for (std::int64_t r = 0; r < view.rows; ++r)
-    for (std::int64_t c = 0; c < view.cols; ++c) view(r, c) = T();
+    for (std::int64_t c = 0; c < view.cols; ++c)
+      view(r, c) = T(bias.empty() ? 0.0f : bias[std::size_t(r)]);
 }
 
 template <class T>
@@ -112,11 +117,12 @@ void Layer::require_backward(const char* call) const {
 }
 
 template <class T>
-void Layer::run(Pass pass, MatrixView<const T> in, MatrixView<T> out) {
+void Layer::run(Pass pass, MatrixView<const T> in, MatrixView<T> out,
+                const host::ForwardOptions& after) {
   if (in.cols == 0) return;
-  if (!layer_) return clear(out);
+  if (!layer_) return fill_rows(out, after.bias);
   const auto call = [&](MatrixView<T> to) {
-    times_ = pass == Pass::Fwd ? layer_->forward<T>(in, to) : layer_->grad_a<T>(in, to);
+    times_ = pass == Pass::Fwd ? layer_->forward<T>(in, to, after) : layer_->grad_a<T>(in, to);
   };
   if (!share_bytes(footprint("in", in), footprint("out", out))) return call(out);
   Matrix<T> aside(out.rows, out.cols);
@@ -124,7 +130,8 @@ void Layer::run(Pass pass, MatrixView<const T> in, MatrixView<T> out) {
   copy_to(aside, out);
 }
 
-py::object Layer::product(Pass pass, py::object in, const char* name, py::object out) {
+py::object Layer::product(Pass pass, py::object in, const char* name, py::object out,
+                          const host::ForwardOptions& after) {
   const bool is_forward = pass == Pass::Fwd;
   return with_type(settings_.data_type, [&]<class T>(T) {
     const Tensor from(in, name, settings_.data_type, Access::Read);
@@ -139,13 +146,16 @@ py::object Layer::product(Pass pass, py::object in, const char* name, py::object
                               source.cols));
     const Turn turn(mutex_);
     refuse_self_overlap(target);
-    run<T>(pass, source, target);
+    run<T>(pass, source, target, after);
     return out;
   });
 }
 
-py::object Layer::forward(py::object s, py::object out) {
-  return product(Pass::Fwd, std::move(s), "s", std::move(out));
+py::object Layer::forward(py::object s, py::object out, py::object bias) {
+  if (bias.is_none()) return product(Pass::Fwd, std::move(s), "s", std::move(out));
+  const Tensor tensor(bias, "bias", DataType::Float, Access::Read);
+  const std::span<const float> numbers(tensor.values(rows()), std::size_t(rows()));
+  return product(Pass::Fwd, std::move(s), "s", std::move(out), {.bias = numbers});
 }
 
 py::object Layer::grad_input(py::object dq, py::object out) {
@@ -197,6 +207,31 @@ void Layer::update(const sparse::PatternChange& change) {
     layer_->update_weights(change);
   else
     empty_ = sparse::with_change(empty_, change);
+}
+
+py::array Layer::rewire(const train::Method& method, double fraction, const py::list& dq,
+                        const py::list& s, std::uint64_t seed) {
+  std::deque<Tensor> tensors;  // whose elements stay where they are
+  std::vector<train::GradientBatch> batches;
+  for (std::size_t i = 0; i < std::min(dq.size(), s.size()); ++i) {
+    const Tensor& left = tensors.emplace_back(dq[i], "dq", DataType::Float, Access::Read);
+    const Tensor& right = tensors.emplace_back(s[i], "s", DataType::Float, Access::Read);
+    batches.push_back(
+        {operand<const float>(left, "dq", rows()), operand<const float>(right, "s", cols())});
+  }
+  const std::vector<std::int64_t> origin = [&] {
+    const Turn turn(mutex_);
+    if (!layer_) return std::vector<std::int64_t>();
+    const train::Carry carry =
+        train::carry(layer_->weights(), train::rewire(method, {.weights = layer_->weights(),
+                                                               .fraction = fraction,
+                                                               .batches = batches,
+                                                               .seed = seed,
+                                                               .executor = *executor_}));
+    layer_->set_weights(carry.after);
+    return carry.origin;
+  }();
+  return py::array_t<std::int64_t>(py::ssize_t(origin.size()), origin.data());
 }
 
 void Layer::set_weights(const sparse::Csr<float>& weights) {

@@ -11,7 +11,9 @@
 #include "tessera/base/problem.hpp"
 #include "tessera/host/layer.hpp"
 #include "tessera/python/src/tensor.hpp"
+#include "tessera/sparse/change.hpp"
 #include "tessera/sparse/formats.hpp"
+#include "tessera/train/rewire/method.hpp"
 
 namespace tessera::python {
 
@@ -41,7 +43,7 @@ class Layer {
   // These take arguments as Tensor does. `out` is None or the object that receives the result,
   // which is then returned; else the result is a new array of the kind of the operand. `out` may
   // overlap operands, whose copies are then not needed: the result is made aside and copied.
-  pybind11::object forward(pybind11::object s, pybind11::object out);
+  pybind11::object forward(pybind11::object s, pybind11::object out, pybind11::object bias);
   pybind11::object grad_input(pybind11::object dq, pybind11::object out);
   pybind11::object grad_weights(pybind11::object dq, pybind11::object s, pybind11::object out);
 
@@ -49,6 +51,12 @@ class Layer {
   pybind11::array values() const;
   void update(const sparse::PatternChange& change);
   void set_weights(const sparse::Csr<float>& weights);
+
+  // Drops and grows blocks by a method; dq and s are lists of the operands of grad_weights,
+  // float32. Returns, for each block of the new pattern, its position in the old one, -1 if it is
+  // new.
+  pybind11::array rewire(const train::Method& method, double fraction, const pybind11::list& dq,
+                         const pybind11::list& s, std::uint64_t seed);
 
   // Returns (indptr, indices, data) of the weights as new arrays.
   pybind11::tuple arrays() const;
@@ -68,9 +76,10 @@ class Layer {
  private:
   template <class T>
   MatrixView<T> operand(const Tensor& tensor, const char* name, std::int64_t features) const;
-  pybind11::object product(Pass pass, pybind11::object in, const char* name, pybind11::object out);
+  pybind11::object product(Pass pass, pybind11::object in, const char* name, pybind11::object out,
+                           const host::ForwardOptions& after = {});
   template <class T>
-  void run(Pass pass, MatrixView<const T> in, MatrixView<T> out);
+  void run(Pass pass, MatrixView<const T> in, MatrixView<T> out, const host::ForwardOptions& after);
   pybind11::object new_result(pybind11::handle like, std::int64_t features,
                               std::int64_t batch) const;
   pybind11::object new_gradients(pybind11::handle like, std::int64_t count) const;

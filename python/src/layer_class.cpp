@@ -5,6 +5,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/python/src/csr.hpp"
 #include "tessera/python/src/layer.hpp"
+#include "tessera/python/src/rewire.hpp"
 
 namespace py = pybind11;
 using py::literals::operator""_a;
@@ -38,12 +39,13 @@ void update(Layer& layer, const py::array& removed_rows, const py::array& remove
       {places(removed_rows, removed_cols, "removed"), places(added_rows, added_cols, "added")});
 }
 
-constexpr const char* kForward = R"(Return Q = W @ S.
+constexpr const char* kForward = R"(Return Q = W @ S + bias.
 
     s    [inputs, batch], or [batch, inputs] with order="batch_first": a NumPy array with any
          strides, or anything with __dlpack__ on the CPU, of the layer's dtype. Not copied.
     out  receives the result and is returned; None: a new array (a torch tensor for a torch s).
          It may overlap s.
+    bias [outputs], contiguous float32: added to each row of Q; None: none.
     Raises TypeError for another dtype, ts.InvalidArgument for another shape.)";
 
 constexpr const char* kGradInput = R"(Return dS = W.T @ dQ, the gradient of the operand.
@@ -61,7 +63,7 @@ void add_layer(py::module_& module) {
   py::class_<Layer>(module, "Layer")
       .def(py::init(&make_layer), "indptr"_a, "indices"_a, "data"_a, "rows"_a, "cols"_a, "batch"_a,
            "threads"_a, "dtype"_a, "batch_first"_a, "backward"_a)
-      .def("forward", &Layer::forward, kForward, "s"_a, "out"_a = py::none())
+      .def("forward", &Layer::forward, kForward, "s"_a, "out"_a = py::none(), "bias"_a = py::none())
       .def("grad_input", &Layer::grad_input, kGradInput, "dq"_a, "out"_a = py::none())
       .def("grad_weights", &Layer::grad_weights, kGradWeights, "dq"_a, "s"_a, "out"_a = py::none())
       .def("set_values", &Layer::set_values,
@@ -76,6 +78,14 @@ void add_layer(py::module_& module) {
               const py::array& data, std::int64_t rows, std::int64_t cols) {
              layer.set_weights(csr_from_arrays(indptr, indices, data, rows, cols));
            })
+      .def(
+          "_rewire",
+          [](Layer& layer, const std::string& method, double fraction, const py::list& dq,
+             const py::list& s, std::uint64_t seed, const std::string& pool,
+             const std::string& exclude, double factor) {
+            return layer.rewire(method_of(method, pool, exclude, factor), fraction, dq, s, seed);
+          },
+          "method"_a, "fraction"_a, "dq"_a, "s"_a, "seed"_a, "pool"_a, "exclude"_a, "factor"_a)
       .def("_rounding", [](const Layer& layer,
                            const std::string& call) { return layer.rounding(pass_of(call)); })
       .def("_times", &Layer::times)

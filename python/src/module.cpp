@@ -1,7 +1,14 @@
 #include <pybind11/pybind11.h>
 
 #include "tessera/python/src/errors.hpp"
+#include "tessera/python/src/files.hpp"
+#include "tessera/python/src/interrupt.hpp"
 #include "tessera/python/src/layer.hpp"
+#include "tessera/python/src/machine.hpp"
+#include "tessera/python/src/plan.hpp"
+#include "tessera/python/src/rewire.hpp"
+#include "tessera/python/src/simulate.hpp"
+#include "tessera/python/src/trainer.hpp"
 
 namespace py = pybind11;
 
@@ -11,6 +18,13 @@ namespace {
 void add_all(py::module_& module) {
   add_errors(module);
   add_layer(module);
+  add_rewire(module);
+  add_files(module);
+  add_interrupt(module);
+  add_machine(module);
+  add_plan(module);
+  add_simulate(module);
+  add_trainer(module);
 }
 
 }  // namespace

@@ -158,7 +158,7 @@ float* Tensor::values(std::int64_t count) const {
   }
   if (elements != count)
     throw Error(ErrorCode::InvalidArgument,
-                fmt::format("{} has the shape {}, {} values; this layer has {}", name_,
+                fmt::format("{} has the shape {}, {} numbers; this layer needs {}", name_,
                             shape_text(), elements, count));
   if (!contiguous && elements > 0)
     throw Error(ErrorCode::InvalidArgument,

@@ -8,6 +8,7 @@
 `help(ts.Layer)` describes the layer. `tessera.torch` has a module for PyTorch.
 """
 
+from tessera import train
 from tessera._core import (
     BadInput,
     CheckFailed,
@@ -15,19 +16,33 @@ from tessera._core import (
     Internal,
     InvalidArgument,
     LimitExceeded,
+    Machine,
     NoSolution,
+    Plan,
+    Run,
 )
 from tessera._layer import Layer, PassTimes, Rounding
+from tessera._machines import Crossover, crossover, plan, read, simulate, write
 
 __all__ = [
     "BadInput",
     "CheckFailed",
+    "Crossover",
     "Error",
     "Internal",
     "InvalidArgument",
     "Layer",
     "LimitExceeded",
+    "Machine",
     "NoSolution",
     "PassTimes",
+    "Plan",
     "Rounding",
+    "Run",
+    "crossover",
+    "plan",
+    "read",
+    "simulate",
+    "train",
+    "write",
 ]

@@ -168,6 +168,35 @@ class Layer(_core.Layer):
         """
         self._update(*_places(removed, "removed"), *_places(added, "added"))
 
+    def rewire(
+        self,
+        method: str = "rigl",
+        *,
+        fraction: float = 0.3,
+        dq: Any = None,
+        s: Any = None,
+        seed: int = 0,
+        pool: str = "sum",
+        exclude: str = "kept",
+        factor: float = 2.0,
+    ) -> NDArray[np.int64]:
+        """Drop the smallest blocks and grow as many, as training with a changing pattern does.
+
+        method    "rigl": where |dQ @ S.T| is largest; "sampled": the same among factor times as many
+                  random places as blocks are stored; "set": at random places
+        fraction  share of the stored blocks that moves
+        dq, s     operands of grad_weights, float32, or lists of them; for rigl and sampled
+        pool      how |gradients| of a block become one score: "sum", "max" or "mean"
+        exclude   "kept": a block that was just dropped may come back; "original": it may not
+
+        Return, for each block of the new pattern, its position in the old one, or -1 if it is new:
+        what belongs to weights, such as an optimiser's momentum, moves by it.
+        """
+        all_dq, all_s = ([] if x is None else list(x) if isinstance(x, (list, tuple)) else [x] for x in (dq, s))
+        if len(all_dq) != len(all_s) or (method in ("rigl", "sampled") and not all_dq):
+            raise InvalidArgument(f"{method} needs dq and s, one of each for every batch")
+        return self._rewire(method, fraction, all_dq, all_s, seed, pool, exclude, factor)
+
     @property
     def times(self) -> PassTimes:
         """Seconds of the last pass and of its parts."""

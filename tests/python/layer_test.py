@@ -183,6 +183,22 @@ def test_an_output_may_overlap_operands():
     assert (values[: layer.nnz] == gradient).all()
 
 
+@pytest.mark.parametrize("width", [1, 3, 16, 17, 40])
+def test_any_batch_and_a_bias(width):
+    layer, weights, _, _ = example()
+    rng = np.random.default_rng(width)
+    s, dq, bias = random_array(rng, (40, width)), random_array(rng, (48, width)), random_array(rng, (48,))
+    q = layer @ s
+    expect_product(q, dense(weights), s, layer.rounding())
+    assert (layer.forward(s, bias=bias) == q + bias[:, None]).all()
+    expect_product(layer.grad_input(dq), dense(weights).T, dq, layer.rounding("grad_input"))
+    rounding = layer.rounding("grad_weights")
+    expect_gradient(layer.grad_weights(dq, s), weights, dq, s, rounding._replace(partials=rounding.partials + width))
+    with pytest.raises(ts.InvalidArgument, match="bias"):
+        layer.forward(s, bias=bias[1:])
+    assert (ts.Layer(np.zeros((4, 0), np.float32)).forward(s[:0], bias=bias[:4]) == bias[:4, None]).all()
+
+
 def test_bfloat16_is_bits_in_uint16():
     layer, weights, s, _ = example()
     narrow = ts.Layer(weights, batch=16, dtype="bfloat16")

@@ -1,0 +1,270 @@
+"""Measures the Python package beside SciPy, NumPy and torch, in turns within one process.
+
+usage: PYTHONPATH=BUILD/python python_bench.py [--bars] [--repeats 9] [--only NAME ...]
+
+Each figure is a median, or a ratio of medians, of CPU time, one thread each, so that neighbours on the computer count less. --bars ends with 1 if a bar is missed. Results are
+checked before anything is timed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pathlib
+import statistics
+import sys
+import time
+
+# Before NumPy is imported: one thread, and OpenBLAS's best kernels where Debian's build has others.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+if "avx512f" in pathlib.Path("/proc/cpuinfo").read_text():
+    os.environ.setdefault("OPENBLAS_CORETYPE", "SkylakeX")
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import tessera as ts
+from tessera.torch import RigL, SparseLinear
+
+# outputs, inputs, batch, density, block
+SHAPES = [
+    (1024, 784, 128, 0.1, 1),
+    (1024, 784, 128, 0.02, 1),
+    (4096, 4096, 128, 0.1, 1),
+    (4096, 4096, 128, 0.02, 1),
+    (4096, 4096, 256, 0.1, 1),
+    (4096, 4096, 128, 0.1, 16),
+]
+SMALL_CALLS = 2000
+
+
+def medians(calls, repeats, inner=1):
+    """Returns the median seconds of each call, run in turns."""
+    times = [[] for _ in calls]
+    for turn in range(repeats + 1):
+        for call, kept in zip(calls, times):
+            begin = time.process_time()
+            for _ in range(inner):
+                call()
+            if turn > 0:  # the first one warms up
+                kept.append((time.process_time() - begin) / inner)
+    return [statistics.median(kept) for kept in times]
+
+
+def make_weights(outputs, inputs, density, block, seed=1):
+    """Returns random weights as CSR, or BSR for blocks."""
+    rng = np.random.default_rng(seed)
+    cells = sp.random(outputs // block, inputs // block, density, "csr", np.float32, rng)
+    if block == 1:
+        cells.data[:] = rng.standard_normal(cells.nnz)
+        return cells
+    data = rng.standard_normal((cells.nnz, block, block), np.float32)
+    return sp.bsr_matrix((data, cells.indices, cells.indptr), (outputs, inputs), blocksize=(block, block))
+
+
+class Bars:
+    """The table of bars."""
+
+    def __init__(self):
+        self.missed = 0
+
+    def add(self, name, figure, bar, at_least=True, unit="x"):
+        """Prints a row; bar None only states the figure."""
+        verdict = ""
+        if bar is not None:
+            met = figure >= bar if at_least else figure <= bar
+            self.missed += not met
+            verdict = f"{'>=' if at_least else '<='} {bar:g} | {'met' if met else 'MISSED'}"
+        else:
+            verdict = " | "
+        print(f"| {name} | {figure:.3g} {unit} | {verdict} |", flush=True)
+
+
+def bench_calls(bars, repeats):
+    weights = make_weights(16, 16, 0.2, 1)
+    layer = ts.Layer(weights, batch=1)
+    s, q = np.ones((16, 1), np.float32), np.empty((16, 1), np.float32)
+    ts_, tq = torch.from_numpy(s), torch.from_numpy(q)
+    calls = [lambda: layer.forward(s, out=q), lambda: weights @ s, lambda: layer.forward(ts_, out=tq)]
+    ours, scipy, tensors = (1e6 * t for t in medians(calls, 5 * repeats, SMALL_CALLS))
+    bars.add("call, 16 x 16, batch 1, NumPy", ours, 2.0, False, "us")
+    bars.add("SciPy's `w @ s` by the same call", scipy / ours, 1.0)
+    bars.add("call, 16 x 16, batch 1, torch", tensors, 4.0, False, "us")
+
+
+def bench_passes(bars, repeats):
+    ratios = {"Fwd by SciPy": [], "GradA by SciPy": [], "GradW by NumPy": []}
+    least = {"Fwd by SciPy": 8, "GradA by SciPy": 7, "GradW by NumPy": 2.8}
+    for shape in SHAPES:
+        outputs, inputs, batch, density, block = shape
+        rng = np.random.default_rng(2)
+        weights = make_weights(outputs, inputs, density, block)
+        layer = ts.Layer(weights, batch=batch)
+        s, dq = (rng.standard_normal((n, batch), np.float32) for n in (inputs, outputs))
+        q, ds, dw = np.empty_like(dq), np.empty_like(s), layer.values
+        flat = weights.tocsr()
+        rows, cols = np.repeat(np.arange(outputs), np.diff(flat.indptr)), flat.indices
+        transposed = weights.T.tocsr() if block == 1 else weights.T.tobsr((block, block))
+        assert np.allclose(layer @ s, weights @ s, atol=1e-2)
+        assert np.allclose(layer.grad_input(dq), transposed @ dq, atol=1e-2)
+        pairs = {
+            "Fwd by SciPy": (lambda: layer.forward(s, out=q), lambda: weights @ s),
+            "GradA by SciPy": (lambda: layer.grad_input(dq, out=ds), lambda: transposed @ dq),
+            "GradW by NumPy": (lambda: layer.grad_weights(dq, s, out=dw), lambda: (dq @ s.T)[rows, cols]),
+        }
+        for name, calls in pairs.items():
+            ours, theirs = medians(calls, repeats)
+            ratios[name].append(theirs / ours)
+            bars.add(f"{name}: {outputs} x {inputs} x {batch}, {density}, block {block}", theirs / ours, least[name])
+        if block == 1:
+            csr = torch.sparse_csr_tensor(*map(torch.from_numpy, (flat.indptr, flat.indices, flat.data)), flat.shape)
+            operand = torch.from_numpy(s)
+            ours, theirs = medians((pairs["Fwd by SciPy"][0], lambda: csr @ operand), repeats)
+            bars.add(f"Fwd by torch CSR: {outputs} x {inputs} x {batch}, {density}", theirs / ours, 4.5)
+    for name, bar in (("Fwd by SciPy", 13), ("GradA by SciPy", 12), ("GradW by NumPy", 5.5)):
+        bars.add(f"{name}: geometric mean", statistics.geometric_mean(ratios[name]), bar)
+
+
+def bench_vector(bars, repeats):
+    weights = make_weights(4096, 4096, 0.1, 1)
+    layer = ts.Layer(weights, batch=1)
+    s, q = np.ones((4096, 1), np.float32), np.empty((4096, 1), np.float32)
+    ours, theirs = medians((lambda: layer.forward(s, out=q), lambda: weights @ s), 3 * repeats)
+    bars.add("batch of one, 4096 x 4096, 0.1: Fwd by SciPy", theirs / ours, 2.2)
+
+
+def bench_batch_first(bars, repeats):
+    rng = np.random.default_rng(3)
+    layer = ts.Layer(make_weights(1024, 784, 0.1, 1), batch=128)
+    s, dq = rng.standard_normal((784, 128), np.float32), rng.standard_normal((1024, 128), np.float32)
+    q, ds, dw = np.empty_like(dq), np.empty_like(s), layer.values
+    st, dqt, qt, dst = (np.ascontiguousarray(a.T).T for a in (s, dq, q, ds))
+    for name, plain, first in (
+        ("forward", lambda: layer.forward(s, out=q), lambda: layer.forward(st, out=qt)),
+        ("grad_input", lambda: layer.grad_input(dq, out=ds), lambda: layer.grad_input(dqt, out=dst)),
+        ("grad_weights", lambda: layer.grad_weights(dq, s, out=dw), lambda: layer.grad_weights(dqt, st, out=dw)),
+    ):
+        ours, theirs = medians((plain, first), 5 * repeats)
+        bars.add(f"batch first by features first, 1024 x 784 x 128, 0.1: {name}", theirs / ours, 1.25, False)
+
+
+def bench_construction(bars, repeats):
+    weights = make_weights(4096, 4096, 0.1, 1)
+    (ours,) = medians((lambda: ts.Layer(weights, batch=128),), repeats)
+    bars.add(f"`ts.Layer(w)` of {weights.nnz:,} values, all passes", 1e3 * ours, 50, False, "ms")
+
+
+class Masked(nn.Linear):
+    """What users of masks run: a dense layer whose weight is multiplied by a mask."""
+
+    def __init__(self, inputs, outputs, density):
+        super().__init__(inputs, outputs)
+        self.mask = (torch.rand(outputs, inputs) < density).float()
+
+    def forward(self, x):
+        return F.linear(x, self.weight * self.mask, self.bias)
+
+
+class TorchSparse(nn.Module):
+    """A layer by torch.sparse.mm, whose gradient stays in the pattern."""
+
+    def __init__(self, inputs, outputs, density):
+        super().__init__()
+        dense = torch.randn(outputs, inputs) * (torch.rand(outputs, inputs) < density)
+        self.weight = nn.Parameter(dense.to_sparse().coalesce())
+        self.bias = nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, x):
+        return torch.sparse.mm(self.weight, x.t()).t() + self.bias
+
+
+def step_of(sizes, make):
+    """Returns a function that runs one step of training of a network."""
+    layers = []
+    for inputs, outputs in zip(sizes, sizes[1:-1]):
+        layers += [make(inputs, outputs), nn.ReLU()]
+    net = nn.Sequential(*layers, nn.Linear(sizes[-2], sizes[-1]))
+    opt = torch.optim.SGD(net.parameters(), lr=0.01)
+    x, y = torch.randn(128, sizes[0]), torch.randint(sizes[-1], (128,))
+
+    def step():
+        opt.zero_grad()
+        F.cross_entropy(net(x), y).backward()
+        opt.step()
+
+    return step
+
+
+def bench_torch(bars, repeats):
+    small, large = (784, 1024, 10), (784, 4096, 4096, 10)
+    for sizes, density, block, bar in (
+        (small, 0.1, 1, 3.0), (small, 0.02, 1, 6), (large, 0.1, 1, 4.8), (large, 0.02, 1, 16), (large, 0.1, 16, 8),
+    ):
+        ours = step_of(sizes, lambda i, o: SparseLinear(i, o, density=density, block=block))
+        times = medians((ours, step_of(sizes, nn.Linear)), repeats * (5 if sizes is small else 1))
+        name = "-".join(map(str, sizes))
+        bars.add(f"torch step, {name}, {density}, block {block}: `nn.Linear` by ours", times[1] / times[0], bar)
+        if sizes is small and density == 0.1:
+            peers = (ours, step_of(sizes, lambda i, o: Masked(i, o, density)),
+                     step_of(sizes, lambda i, o: TorchSparse(i, o, density)))
+            first, masked, sparse = medians(peers, 3 * repeats)
+            bars.add(f"torch step, {name}, {density}: masked `nn.Linear` by ours", masked / first, 4)
+            bars.add(f"torch step, {name}, {density}: `torch.sparse` by ours", sparse / first, 9)
+
+
+def bench_rewire(bars, repeats):
+    net = SparseLinear(784, 1024, density=0.1)
+    opt = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+    rigl = RigL(net, opt, every=1, end=10**9)
+    x, dq = torch.randn(128, 784), torch.randn(128, 1024)
+    net(x).backward(dq)
+    opt.step()
+    rigl._watch()
+    net(x).backward(dq)
+    operands = list(net._operands)
+    k = int(0.3 * net.values.numel())
+
+    def ours():
+        net._operands[:] = operands
+        assert rigl.step()
+
+    def theirs():
+        gradient = np.abs(dq.numpy().T @ x.numpy())
+        np.argpartition(gradient.reshape(-1), gradient.size - k)
+
+    first, second = medians((ours, theirs), 3 * repeats)
+    bars.add("`RigL.step()`, 784 x 1024, 0.1: NumPy's gradient and argpartition by ours", second / first, 3)
+
+
+BENCHES = {
+    "calls": bench_calls,
+    "passes": bench_passes,
+    "vector": bench_vector,
+    "batch_first": bench_batch_first,
+    "construction": bench_construction,
+    "torch": bench_torch,
+    "rewire": bench_rewire,
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bars", action="store_true")
+    parser.add_argument("--repeats", type=int, default=9)
+    parser.add_argument("--only", nargs="+", choices=BENCHES, default=list(BENCHES))
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    torch.manual_seed(1)
+    bars = Bars()
+    print("| measure | figure | bar | |\n| --- | ---: | --- | --- |")
+    for name in args.only:
+        BENCHES[name](bars, args.repeats)
+    print(f"\n{bars.missed} bars missed")
+    return int(args.bars and bars.missed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,37 @@
+#include "tessera/python/src/machine.hpp"
+
+#include <pybind11/operators.h>
+#include <pybind11/stl.h>
+
+#include <string>
+
+#include "tessera/base/file.hpp"
+
+namespace py = pybind11;
+using py::literals::operator""_a;
+
+namespace tessera::python {
+
+void add_machine(py::module_& module) {
+  using device::Machine;
+  py::class_<Machine>(module, "Machine")
+      .def(py::init(&device::machine_preset), "name"_a)
+      .def_static(
+          "from_file",
+          [](const std::string& path) { return device::machine_from_json(read_file(path), path); },
+          "path"_a, "Return the machine of a JSON file.")
+      .def_static(
+          "from_json",
+          [](const std::string& text) { return device::machine_from_json(text, "text"); }, "text"_a,
+          "Return the machine of JSON text; \"base\" names a preset for missing keys.")
+      .def_static("names", &device::machine_names, "Return the names of the presets.")
+      .def("to_json", &device::machine_to_json, "Return the machine as JSON with all keys.")
+      .def_readonly("name", &Machine::name)
+      .def_readonly("tiles", &Machine::tiles)
+      .def_readonly("clock_hz", &Machine::clock_hz)
+      .def_property_readonly("tile_memory_bytes",
+                             [](const Machine& machine) { return machine.tile_memory.value; })
+      .def(py::self == py::self);
+}
+
+}  // namespace tessera::python

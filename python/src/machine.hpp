@@ -1,0 +1,12 @@
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include "tessera/device/machine.hpp"
+
+namespace tessera::python {
+
+// Adds the class Machine, a device::Machine, to the module.
+void add_machine(pybind11::module_& module);
+
+}  // namespace tessera::python

@@ -1,0 +1,157 @@
+#include "tessera/python/src/plan.hpp"
+
+#include <fmt/format.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tessera/base/error.hpp"
+#include "tessera/planner/explain.hpp"
+#include "tessera/planner/no_fit.hpp"
+#include "tessera/planner/planner.hpp"
+#include "tessera/python/src/csr.hpp"
+#include "tessera/python/src/errors.hpp"
+#include "tessera/python/src/interrupt.hpp"
+#include "tessera/sparse/convert.hpp"
+
+namespace py = pybind11;
+using py::literals::operator""_a;
+
+namespace tessera::python {
+namespace {
+
+// What a search gives: a plan, or the reasons why there is none with the nearest request that has.
+struct Search {
+  planner::PlanResult found;
+  planner::DensePlanResult dense;
+  planner::NoFit no_fit;
+  planner::BestEffort nearest;
+};
+
+[[noreturn]] void refuse(const Search& search, const device::Machine& machine) {
+  std::vector<std::string> remedies;
+  for (const planner::Relaxation& relaxation : search.no_fit.relaxations)
+    remedies.push_back(to_string(relaxation));
+  py::object nearest = py::none();
+  if (search.nearest.result.has_plan)
+    nearest = py::cast(
+        Plan{{search.nearest.problem, machine, search.nearest.options, search.nearest.result.plan},
+             std::nullopt,
+             {}});
+  throw_no_solution(planner::to_text(search.no_fit), nearest, py::cast(remedies));
+}
+
+Problem problem_of(std::int64_t groups, std::int64_t rows, std::int64_t cols, std::int64_t batch,
+                   std::pair<std::int64_t, std::int64_t> block, double density,
+                   const std::string& type, bool backward) {
+  return {.size = {groups, rows, cols, batch},
+          .block = {block.first, block.second},
+          .density = density,
+          .data_type = parse_data_type(type),
+          .grad_a = backward,
+          .grad_w = backward};
+}
+
+std::optional<Cycles> dense_cycles(const Plan& plan) {
+  if (!plan.dense.plan) return std::nullopt;
+  return plan.dense.plan->cost.cycles;
+}
+
+std::string explanation(const Plan& plan, bool as_json) {
+  auto text = std::make_shared<std::string>();
+  run_interruptibly([text, plan, as_json](std::stop_token) {
+    const auto& [problem, machine, options, chosen] = plan.planned;
+    const planner::Explanation found =
+        planner::explain(problem, machine, options, plan.stats ? &*plan.stats : nullptr, chosen);
+    *text = as_json ? planner::to_json(found) : planner::to_text(found);
+  });
+  return *text;
+}
+
+}  // namespace
+
+Plan make_plan(const Problem& problem, const device::Machine& machine,
+               const planner::Options& options, const std::optional<PatternStats>& stats) {
+  const auto search = std::make_shared<Search>();
+  run_interruptibly([=](std::stop_token) {
+    const PatternStats* const pattern = stats ? &*stats : nullptr;
+    search->found = planner::plan(problem, machine, options, pattern);
+    if (search->found.has_plan) {
+      search->dense = planner::plan_dense(
+          problem, machine, {.available_memory_proportion = options.available_memory_proportion});
+      return;
+    }
+    search->no_fit = planner::explain_no_fit(problem, machine, options, pattern);
+    search->nearest = planner::plan_best_effort(problem, machine, options, pattern);
+  });
+  if (!search->found.has_plan) refuse(*search, machine);
+  return {{problem, machine, options, search->found.plan}, stats, search->dense};
+}
+
+void add_plan(py::module_& module) {
+  py::class_<Plan>(module, "Plan")
+      .def(
+          "explain", [](const Plan& plan) { return explanation(plan, false); },
+          "Return the terms, rivals and limits of the plan as text.")
+      .def(
+          "explanation_json", [](const Plan& plan) { return explanation(plan, true); },
+          "Return the same as JSON.")
+      .def(
+          "to_json", [](const Plan& plan) { return planner::plan_to_json(plan.planned); },
+          "Return the plan with its request as JSON, which `tessera run --plan` reads.")
+      .def("__str__", [](const Plan& plan) { return planner::to_string(plan.planned.plan); })
+      .def_property_readonly(
+          "request", [](const Plan& plan) { return to_string(plan.planned.problem); },
+          "The layer in words.")
+      .def_property_readonly(
+          "cycles", [](const Plan& plan) { return plan.planned.plan.cost.cycles.value; },
+          "Modelled cycles of all passes.")
+      .def_property_readonly(
+          "dense_cycles",
+          [](const Plan& plan) -> std::optional<std::int64_t> {
+            const auto cycles = dense_cycles(plan);
+            return cycles ? std::optional(cycles->value) : std::nullopt;
+          },
+          "Modelled cycles of the same passes with all weights; None if they do not fit.")
+      .def_property_readonly(
+          "tile_bytes",
+          [](const Plan& plan) {
+            const planner::PlanCost& cost = plan.planned.plan.cost;
+            return cost.temp.value + cost.resident.value;
+          },
+          "Bytes that the fullest tile needs.")
+      .def_property_readonly(
+          "tiles", [](const Plan& plan) { return plan.planned.plan.tiles_used(); }, "Tiles in use.")
+      .def_property_readonly(
+          "partition",
+          [](const Plan& plan) {
+            const Dims& cut = plan.planned.plan.partition;
+            return py::dict("g"_a = cut.g, "x"_a = cut.x, "y"_a = cut.y, "z"_a = cut.z);
+          },
+          "Parts of groups, outputs (x), inputs (y) and batch (z).")
+      .def_property_readonly("machine", [](const Plan& plan) { return plan.planned.machine; });
+  module.def(
+      "_plan",
+      [](std::int64_t groups, std::int64_t rows, std::int64_t cols, std::int64_t batch,
+         std::pair<std::int64_t, std::int64_t> block, double density, const std::string& type,
+         bool backward, const device::Machine& machine, const std::string& options) {
+        return make_plan(problem_of(groups, rows, cols, batch, block, density, type, backward),
+                         machine, planner::parse_options(options, "options"), std::nullopt);
+      },
+      "groups"_a, "rows"_a, "cols"_a, "batch"_a, "block"_a, "density"_a, "dtype"_a, "backward"_a,
+      "machine"_a, "options"_a);
+  module.def(
+      "_dense_cycles",
+      [](std::int64_t rows, std::int64_t cols, std::int64_t batch, const std::string& type,
+         bool backward, const device::Machine& machine) {
+        return planner::plan_dense_or_throw(
+                   problem_of(1, rows, cols, batch, {1, 1}, 1, type, backward), machine)
+            .cost.cycles.value;
+      },
+      "rows"_a, "cols"_a, "batch"_a, "dtype"_a, "backward"_a, "machine"_a);
+}
+
+}  // namespace tessera::python

@@ -1,0 +1,73 @@
+#include "tessera/python/src/rewire.hpp"
+
+#include <pybind11/stl.h>
+
+#include <cstdint>
+#include <string>
+
+#include "tessera/base/error.hpp"
+#include "tessera/python/src/csr.hpp"
+#include "tessera/sparse/random.hpp"
+#include "tessera/train/rewire/schedule.hpp"
+
+namespace py = pybind11;
+using py::literals::operator""_a;
+
+namespace tessera::python {
+namespace {
+
+train::Exclude exclude_of(const std::string& name) {
+  if (name == "kept") return train::Exclude::Kept;
+  if (name == "original") return train::Exclude::Original;
+  throw Error(ErrorCode::InvalidArgument,
+              "exclude is \"" + name +
+                  "\"; it is kept (places that stay) or original (all places "
+                  "of the old pattern)");
+}
+
+train::Pool pool_of(const std::string& name) {
+  if (name == "sum") return train::Pool::Sum;
+  if (name == "max") return train::Pool::Max;
+  if (name == "mean") return train::Pool::Mean;
+  throw Error(ErrorCode::InvalidArgument, "pool is \"" + name + "\"; it is sum, max or mean");
+}
+
+train::RewireSchedule schedule_of(double fraction, std::int64_t begin, std::int64_t end,
+                                  std::int64_t every) {
+  const train::RewireSchedule schedule = {
+      .fraction = fraction, .begin = begin, .end = end, .every = every};
+  check(schedule);
+  return schedule;
+}
+
+double rewire_fraction(std::int64_t step, double fraction, std::int64_t begin, std::int64_t end,
+                       std::int64_t every) {
+  return schedule_of(fraction, begin, end, every).at(step);
+}
+
+py::tuple random_pattern(std::int64_t rows, std::int64_t cols, std::int64_t block_rows,
+                         std::int64_t block_cols, double density, std::uint64_t seed) {
+  return arrays_from_csr(
+      sparse::random_pattern(rows, cols, {block_rows, block_cols}, density, seed));
+}
+
+}  // namespace
+
+train::Method method_of(const std::string& name, const std::string& pool,
+                        const std::string& exclude, double factor) {
+  if (name == "static") return train::Static{};
+  if (name == "set") return train::Set{exclude_of(exclude)};
+  if (name == "rigl") return train::RigL{pool_of(pool), exclude_of(exclude)};
+  if (name == "sampled") return train::Sampled{factor, pool_of(pool), exclude_of(exclude)};
+  throw Error(ErrorCode::InvalidArgument,
+              "method is \"" + name + "\"; it is static, set, rigl or sampled");
+}
+
+void add_rewire(py::module_& module) {
+  module.def("_rewire_fraction", &rewire_fraction, "step"_a, "fraction"_a, "begin"_a, "end"_a,
+             "every"_a);
+  module.def("_random_pattern", &random_pattern, "rows"_a, "cols"_a, "block_rows"_a, "block_cols"_a,
+             "density"_a, "seed"_a);
+}
+
+}  // namespace tessera::python

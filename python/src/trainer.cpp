@@ -1,0 +1,133 @@
+#include "tessera/python/src/trainer.hpp"
+
+#include <pybind11/numpy.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tessera/base/executor.hpp"
+#include "tessera/host/layer.hpp"
+#include "tessera/python/src/csr.hpp"
+#include "tessera/python/src/interrupt.hpp"
+#include "tessera/python/src/rewire.hpp"
+#include "tessera/train/trainer.hpp"
+
+namespace py = pybind11;
+using py::literals::operator""_a;
+
+namespace tessera::python {
+namespace {
+
+using Network = train::Network<host::HostLayer>;
+
+// A network with its data, shared with a thread that an interrupted caller left running.
+struct Session {
+  Session(train::DataSet images, const train::NetworkOptions& network_options, int threads)
+      : data(std::move(images)),
+        executor(make_executor(threads)),
+        network(network_options, train::host_layers(*executor), *executor) {}
+
+  train::DataSet data;
+  std::unique_ptr<Executor> executor;
+  Network network;
+  std::unique_ptr<train::Trainer<host::HostLayer>> trainer;
+  std::mutex mutex;  // of everything above
+};
+
+train::LabelledImages images_of(const py::array_t<std::uint8_t>& pixels,
+                                const py::array_t<std::uint8_t>& labels) {
+  return {.rows = 1,
+          .cols = pixels.shape(1),
+          .pixels = {pixels.data(), pixels.data() + pixels.size()},
+          .labels = {labels.data(), labels.data() + labels.size()}};
+}
+
+class Trainer {
+ public:
+  using Pixels = py::array_t<std::uint8_t>;
+
+  Trainer(const Pixels& x, const Pixels& y, const Pixels& test_x, const Pixels& test_y,
+          const train::NetworkOptions& network, const train::Method& method, std::int64_t epochs,
+          double rate, double fraction, std::int64_t every, int threads) {
+    train::DataSet data{images_of(x, y), images_of(test_x, test_y)};
+    const py::gil_scoped_release release;
+    session_ = std::make_shared<Session>(std::move(data), network, threads);
+    const std::int64_t steps = epochs * (session_->data.training.count() / network.batch);
+    train::TrainOptions options = train::usual_options(method, steps, rate);
+    options.schedule.fraction = fraction;
+    options.schedule.every = every;
+    options.seed = network.seed;
+    session_->trainer = std::make_unique<train::Trainer<host::HostLayer>>(session_->network,
+                                                                          session_->data, options);
+  }
+
+  // Runs one epoch, or the rest of one that was interrupted.
+  py::dict epoch() {
+    run_interruptibly([session = session_](std::stop_token stop) {
+      const std::lock_guard lock(session->mutex);
+      session->trainer->epoch(std::move(stop));
+    });
+    const py::gil_scoped_release release;
+    const std::lock_guard lock(session_->mutex);
+    const train::EpochFigures last = session_->trainer->report().epochs.back();
+    const py::gil_scoped_acquire acquire;
+    return py::dict("epoch"_a = last.epoch, "loss"_a = last.loss, "accuracy"_a = last.accuracy,
+                    "test_loss"_a = last.test_loss, "test_accuracy"_a = last.test_accuracy,
+                    "seconds"_a = last.seconds);
+  }
+
+  std::int64_t layers() const { return session_->network.layers(); }
+
+  // Returns ((indptr, indices, data), shape, bias) of a layer.
+  py::tuple layer(std::int64_t i) {
+    const auto [weights, bias] = [&] {
+      const py::gil_scoped_release release;
+      const std::lock_guard lock(session_->mutex);
+      return std::pair(session_->network.weights(i), session_->network.state(i).bias);
+    }();
+    return py::make_tuple(arrays_from_csr(weights), py::make_tuple(weights.rows, weights.cols),
+                          py::array_t<float>(py::ssize_t(bias.size()), bias.data()));
+  }
+
+ private:
+  std::shared_ptr<Session> session_;
+};
+
+std::unique_ptr<Trainer> make_trainer(const Trainer::Pixels& x, const Trainer::Pixels& y,
+                                      const Trainer::Pixels& test_x, const Trainer::Pixels& test_y,
+                                      std::vector<std::int64_t> sizes, const std::string& method,
+                                      double density, const std::string& distribution,
+                                      std::int64_t block, std::int64_t batch, std::int64_t epochs,
+                                      double rate, double fraction, std::int64_t every,
+                                      std::uint64_t seed, int threads) {
+  const train::NetworkOptions network = {.sizes = std::move(sizes),
+                                         .density = density,
+                                         .distribution = distribution == "erk"
+                                                             ? train::Distribution::ErdosRenyi
+                                                             : train::Distribution::Uniform,
+                                         .block = {block, block},
+                                         .batch = batch,
+                                         .seed = seed};
+  return std::make_unique<Trainer>(x, y, test_x, test_y, network,
+                                   method_of(method, "sum", "kept", 2.0), epochs, rate, fraction,
+                                   every, threads);
+}
+
+}  // namespace
+
+void add_trainer(py::module_& module) {
+  py::class_<Trainer>(module, "_Trainer")
+      .def(py::init(&make_trainer), "x"_a, "y"_a, "test_x"_a, "test_y"_a, "sizes"_a, "method"_a,
+           "density"_a, "distribution"_a, "block"_a, "batch"_a, "epochs"_a, "rate"_a, "fraction"_a,
+           "every"_a, "seed"_a, "threads"_a)
+      .def("epoch", &Trainer::epoch)
+      .def("layers", &Trainer::layers)
+      .def("layer", &Trainer::layer, "index"_a);
+}
+
+}  // namespace tessera::python

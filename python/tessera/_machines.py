@@ -1,0 +1,212 @@
+"""Layers on modelled machines of many tiles: plans, runs, and where sparse stops to pay; files."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tessera import _core
+from tessera._core import InvalidArgument, Machine, NoSolution
+from tessera._text import html_table, si_bytes
+from tessera._weights import read_weights
+
+_DTYPES = {"float32": "float", "float16": "half", "bfloat16": "bfloat16"}
+_NUMPY = {"float32": np.float32, "float16": np.float16}
+_PASSES = {"all": True, "fwd": False}
+_THOUSAND = 1000  # densities are looked for in thousandths
+
+
+def _dtype(dtype: str) -> str:
+    if dtype not in _DTYPES:
+        raise InvalidArgument(f"dtype is {dtype!r}; it is one of {', '.join(_DTYPES)}")
+    return _DTYPES[dtype]
+
+
+def _backward(passes: str) -> bool:
+    if passes not in _PASSES:
+        raise InvalidArgument(f"passes is {passes!r}; it is one of {', '.join(_PASSES)}")
+    return _PASSES[passes]
+
+
+def _machine(machine: str | Machine) -> Machine:
+    return machine if isinstance(machine, Machine) else Machine(machine)
+
+
+def _block(block: int | tuple[int, int]) -> tuple[int, int]:
+    return (block, block) if isinstance(block, int) else (int(block[0]), int(block[1]))
+
+
+def plan(
+    outputs: int,
+    inputs: int,
+    *,
+    batch: int,
+    density: float,
+    block: int | tuple[int, int] = 1,
+    groups: int = 1,
+    dtype: str = "float16",
+    passes: str = "all",
+    machine: str | Machine = "gc200",
+    options: Mapping[str, Any] | None = None,
+) -> _core.Plan:
+    """Plan a layer for a machine of tiles: how it is cut, and what each step costs there.
+
+    machine   "gc200", "bow", "mk1" or a ts.Machine
+    passes    "all", or "fwd" for inference
+    options   PopSparse's, for example {"availableMemoryProportion": 0.5}
+
+    print(plan) shows passes and steps, plan.explain() what binds, plan.to_json() keeps it. Raises
+    ts.NoSolution, whose `remedies` are changes that would give a plan and whose `plan` is the
+    nearest one. Ctrl-C ends it.
+    """
+    return _core._plan(
+        groups, outputs, inputs, batch, _block(block), density, _dtype(dtype), _backward(passes),
+        _machine(machine), json.dumps(dict(options or {})),
+    )
+
+
+def simulate(
+    weights: Any,
+    s: Any = None,
+    *,
+    dq: Any = None,
+    batch: int = 64,
+    dtype: str | None = None,
+    passes: str = "all",
+    machine: str | Machine = "gc200",
+    options: Mapping[str, Any] | None = None,
+    threads: int = 1,
+    seed: int = 0,
+) -> _core.Run:
+    """Plan, encode and run a layer on a modelled machine; every result is checked.
+
+    weights   as of ts.Layer, float32; rounded to dtype
+    s, dq     [inputs, batch] and [outputs, batch]; random +1 and -1 if they are None
+    dtype     of the operands: "float32", "float16" or "bfloat16"; that of s by default
+
+    run.cycles, run.seconds and run.pass_cycles are modelled; run.table() is a report, and
+    run.results["fwd"], ["grad_a"] and ["grad_w"] are the results. Ctrl-C ends it.
+    """
+    backward = _backward(passes)
+    arrays = read_weights(weights)
+    if dtype is None:
+        dtype = "float16" if s is None else str(s.dtype).rpartition(".")[2]
+    kind = _dtype(dtype)
+    rng = np.random.default_rng(seed)
+    if s is None:
+        s = _signs(rng, (arrays.shape[1], batch), dtype)
+    if dq is None and backward:
+        dq = _signs(rng, (arrays.shape[0], s.shape[1] if len(s.shape) == 2 else batch), dtype)
+    return _core._simulate(
+        arrays.indptr, arrays.indices, arrays.data, *arrays.shape, s, dq if backward else None, kind,
+        _machine(machine), json.dumps(dict(options or {})), threads,
+    )
+
+
+def _signs(rng: np.random.Generator, shape: tuple[int, int], dtype: str) -> Any:
+    signs = rng.choice(np.array([-1, 1], np.float32), shape)
+    if dtype == "bfloat16":
+        return (signs.view(np.uint32) >> 16).astype(np.uint16)
+    return signs.astype(_NUMPY[dtype])
+
+
+class Crossover(NamedTuple):
+    """Where sparse stops to pay."""
+
+    density: float  # the largest density, in thousandths, at which the sparse plan costs less
+    dense_cycles: int  # of the dense plan of the same passes
+
+
+def crossover(
+    outputs: int,
+    inputs: int,
+    *,
+    batch: int,
+    block: int | tuple[int, int] = 1,
+    dtype: str = "float16",
+    passes: str = "all",
+    machine: str | Machine = "gc200",
+    options: Mapping[str, Any] | None = None,
+) -> Crossover:
+    """Return the density up to which a random sparse layer takes fewer cycles than the dense one.
+
+    Plans about ten layers. Raises ts.NoSolution if the dense layer has no plan.
+    """
+    asked = {**(options or {}), "planConstraints": {"useDense": False}}
+
+    def plan_at(thousandths: int) -> _core.Plan | None:
+        try:
+            return plan(
+                outputs, inputs, batch=batch, density=thousandths / _THOUSAND, block=block, dtype=dtype,
+                passes=passes, machine=machine, options=asked,
+            )
+        except NoSolution:
+            return None
+
+    low, high, dense = 0, _THOUSAND, _core._dense_cycles(
+        outputs, inputs, batch, _dtype(dtype), _backward(passes), _machine(machine)
+    )
+    while low < high:
+        middle = (low + high + 1) // 2
+        found = plan_at(middle)
+        if found is not None and found.cycles < dense:
+            low = middle
+        else:
+            high = middle - 1
+    return Crossover(low / _THOUSAND, dense)
+
+
+def read(path: str | os.PathLike[str]) -> Any:
+    """Return the matrix of a file as scipy.sparse.csr_matrix in float32.
+
+    Formats by their endings: .smtx and .txt (a mask), whose values are 1, .mtx, .npz (SciPy's
+    save_npz), .npy and .safetensors#TENSOR (dense; zeros are not stored).
+    """
+    import scipy.sparse
+
+    (indptr, indices, data), shape = _core._read(os.fspath(path))
+    return scipy.sparse.csr_matrix((data, indices, indptr), shape)
+
+
+def write(path: str | os.PathLike[str], weights: Any) -> None:
+    """Write a matrix, as a whole or not at all: .smtx (the pattern), .mtx or .npz."""
+    arrays = read_weights(weights)
+    _core._write(os.fspath(path), arrays.indptr, arrays.indices, arrays.data, *arrays.shape)
+
+
+def _plan_facts(found: _core.Plan) -> dict[str, str]:
+    facts = {
+        "layer": found.request,
+        "machine": f"{found.machine.name}, {found.tiles:,} of {found.machine.tiles:,} tiles",
+        "cycles": f"{found.cycles:,}",
+        "memory": f"{si_bytes(found.tile_bytes)} on the fullest tile",
+    }
+    if found.dense_cycles is not None:
+        facts["dense"] = f"{found.dense_cycles:,} cycles"
+    return facts
+
+
+def _run_facts(run: _core.Run) -> dict[str, str]:
+    facts = {
+        "layer": run.request,
+        "machine": run.machine.name,
+        "cycles": f"{run.cycles:,} ({run.seconds * 1e6:.3g} us)",
+        "memory": f"{si_bytes(run.tile_bytes)} on the fullest tile",
+    }
+    facts.update({f"cycles of {name}": f"{cycles:,}" for name, cycles in run.pass_cycles.items()})
+    facts["results"] = "within their rounding bounds" if run.ok else "WRONG"
+    return facts
+
+
+def _text(kind: str, facts: dict[str, str]) -> str:
+    return f"{kind}(" + "; ".join(f"{name} {fact}" for name, fact in facts.items()) + ")"
+
+
+# Text is written in Python, where the other text is.
+for _kind, _facts in ((_core.Plan, _plan_facts), (_core.Run, _run_facts)):
+    setattr(_kind, "__repr__", lambda self, facts=_facts: _text(type(self).__name__, facts(self)))
+    setattr(_kind, "_repr_html_", lambda self, facts=_facts: html_table(type(self).__name__, facts(self)))

@@ -1,0 +1,399 @@
+"""Sparse layers for PyTorch: a module like torch.nn.Linear, and methods that change its pattern.
+
+    net = nn.Sequential(SparseLinear(784, 1024, density=0.1), nn.ReLU(), nn.Linear(1024, 10))
+    opt = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+    rigl = RigL(net, opt, every=100, end=3000, fraction=0.3)
+    for x, y in batches:
+        loss = F.cross_entropy(net(x), y); opt.zero_grad(); loss.backward()
+        if not rigl.step(): opt.step()
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from tessera import _core
+from tessera._core import InvalidArgument
+from tessera._layer import Layer
+
+__all__ = ["Rewiring", "RigL", "SET", "Sampled", "SparseLinear", "Static"]
+
+_DTYPES = {torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16"}
+_SEEDS = 2**62
+
+
+class _Product(torch.autograd.Function):
+    """x [batch, inputs] -> x @ W.T + bias. Results are stored features first, as the layer writes
+    them: element-wise functions keep that order, so the next sparse layer reads contiguous rows."""
+
+    @staticmethod
+    def forward(  # type: ignore[override]
+        ctx: Any, x: Tensor, values: Tensor, bias: Tensor | None, module: SparseLinear
+    ) -> Tensor:
+        ctx.save_for_backward(x, values)
+        ctx.module = module
+        q = x.new_empty((module.out_features, x.shape[0]))
+        module._current_layer().forward(x.detach().t(), q, None if bias is None else bias.detach())
+        return q.t()
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable  # type: ignore[misc]
+    def backward(ctx: Any, dq: Tensor) -> Any:
+        x, values = ctx.saved_tensors
+        module: SparseLinear = ctx.module
+        layer = module._current_layer(after_forward=True)
+        needs_x, needs_values, needs_bias = ctx.needs_input_grad[:3]
+        left, right = dq.t(), x.detach().t()
+        module._remember(left, right)
+        dx = dvalues = dbias = None
+        if needs_x:
+            dx = x.new_empty((module.in_features, x.shape[0]))
+            layer.grad_input(left, dx)
+            dx = dx.t()
+        if needs_values:
+            dvalues = torch.empty_like(values)
+            layer.grad_weights(left, right, dvalues)
+        if needs_bias:
+            dbias = dq.sum(0)
+        return dx, dvalues, dbias, None
+
+
+class SparseLinear(nn.Module):
+    """As torch.nn.Linear(in_features, out_features, bias), with a sparse weight, on the CPU.
+
+    density   stored blocks / all blocks; the first pattern is random, by torch's generator
+    block     1, a side, or (rows, columns); sizes are whole numbers of blocks
+    dtype     of the input: torch.float32, float16 or bfloat16; values and bias are float32
+    threads   threads of a pass; 0: one for each core
+    batch     the batch that the layer is cut for; any other one works as well
+
+    values    nn.Parameter [nnz], float32, in the order of a CSR matrix (BSR for blocks)
+    bias      nn.Parameter [out_features] or None
+    indptr, indices   buffers with the pattern, which are in the state_dict
+
+    state_dicts load where the pattern differs. The values may be written in place by optimisers; a
+    write to values.data in eval mode needs a call of refresh().
+    """
+
+    values: nn.Parameter
+    bias: nn.Parameter | None
+    indptr: Tensor
+    indices: Tensor
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        *,
+        density: float = 0.1,
+        block: int | tuple[int, int] = 1,
+        dtype: torch.dtype = torch.float32,
+        threads: int = 1,
+        batch: int = 128,
+    ) -> None:
+        super().__init__()
+        if dtype not in _DTYPES:
+            raise InvalidArgument(f"dtype is {dtype}; it is torch.float32, float16 or bfloat16")
+        self.in_features, self.out_features = in_features, out_features
+        self.block = (block, block) if isinstance(block, int) else (int(block[0]), int(block[1]))
+        self.dtype, self.threads, self.batch = dtype, threads, batch
+        seed = int(torch.randint(_SEEDS, ()))
+        indptr, indices, data = _core._random_pattern(
+            out_features, in_features, *self.block, density, seed
+        )
+        self.register_buffer("indptr", torch.from_numpy(indptr))
+        self.register_buffer("indices", torch.from_numpy(indices))
+        # He's deviation with the fan-in that is really there.
+        deviation = math.sqrt(2 / max(in_features * density, 1))
+        self.values = nn.Parameter(torch.randn(data.size) * deviation)
+        if bias:
+            self.bias = nn.Parameter(torch.zeros(out_features))
+        else:
+            self.register_parameter("bias", None)
+        self._forget()
+
+    def _forget(self) -> None:
+        """Drop what is made from the parameters and buffers."""
+        self._layer: Layer | None = None
+        self._seen: tuple[int, int] | None = None  # version and place of the values in the layer
+        self._watched = False
+        self._operands: list[tuple[Tensor, Tensor]] = []
+
+    def _remember(self, dq: Tensor, s: Tensor) -> None:
+        """Keep the operands of the weight gradient if a method asked for those of this step."""
+        if self._watched:
+            self._operands.append((dq.detach(), s))
+
+    def _data(self, values: Tensor) -> Any:
+        numpy = values.detach().numpy()
+        return numpy if self.block == (1, 1) else numpy.reshape(-1, *self.block)
+
+    def _current_layer(self, after_forward: bool = False) -> Layer:
+        """Return the layer with the values of now.
+
+        In training they are set in every forward pass, because a write to values.data shows in no
+        version of the tensor.
+        """
+        values = self.values
+        if values.device.type != "cpu" or values.dtype != torch.float32:
+            raise TypeError(f"values are {values.dtype} on {values.device}; they are float32 on the CPU")
+        now = (values._version, values.data_ptr())
+        if self._layer is None:
+            self._layer = Layer(
+                (self.indptr.numpy(), self.indices.numpy(), self._data(values)),
+                self.batch,
+                threads=self.threads,
+                dtype=_DTYPES[self.dtype],
+                shape=(self.out_features, self.in_features),
+            )
+        elif now != self._seen or (self.training and not after_forward):
+            self._layer.set_values(values.detach())
+        self._seen = now
+        return self._layer
+
+    def refresh(self) -> None:
+        """Read the values anew, after values.data was written in eval mode."""
+        self._seen = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return x @ W.T + bias for x [..., in_features]."""
+        if x.shape[-1:] != (self.in_features,):
+            raise InvalidArgument(f"x has the shape {list(x.shape)}; this layer needs [..., {self.in_features}]")
+        if x.dtype != self.dtype:
+            raise TypeError(f"x is {x.dtype}; this layer needs {self.dtype}: pass x.to({self.dtype})")
+        flat = x if x.dim() == 2 else x.reshape(-1, self.in_features)
+        q: Tensor = _Product.apply(flat, self.values, self.bias, self)
+        return q if x.dim() == 2 else q.reshape(*x.shape[:-1], self.out_features)
+
+    @property
+    def density(self) -> float:
+        """Stored values / all of the weight."""
+        return self.values.numel() / max(self.in_features * self.out_features, 1)
+
+    @property
+    def weight(self) -> Tensor:
+        """The weight as a sparse CSR (BSR for blocks) tensor of torch: a copy."""
+        tensor: Tensor = self._current_layer().to_torch()
+        return tensor
+
+    def _take(self, arrays: Any, values: Tensor) -> None:
+        """Take another pattern with its values; the parameter stays the same object."""
+        self.indptr, self.indices = torch.from_numpy(arrays[0]), torch.from_numpy(arrays[1])
+        self.values.data = values
+        self.values.grad = None
+        self._seen = None
+
+    def rewire(self, optimiser: torch.optim.Optimizer | None, method: str, **options: Any) -> None:
+        """Change the pattern by a method of ts.Layer.rewire, and move the optimiser's slots along.
+
+        Every slot of one dimension that is as long as the values is carried, new places are 0.
+        """
+        layer = self._current_layer()
+        area = self.block[0] * self.block[1]
+        origin = torch.from_numpy(layer.rewire(method, **options))
+        if area > 1:
+            inside = torch.where(origin < 0, -1, 0)[:, None]
+            origin = torch.where(inside < 0, -1, origin[:, None] * area + torch.arange(area)).reshape(-1)
+        kept, source = origin >= 0, origin.clamp(min=0)
+
+        def carried(old: Tensor) -> Tensor:
+            return torch.where(kept, old[source], torch.zeros((), dtype=old.dtype))
+
+        count = self.values.numel()
+        slots: dict[str, Any] = dict(optimiser.state.get(self.values, {})) if optimiser else {}
+        for name, slot in slots.items():
+            if isinstance(slot, Tensor) and slot.dim() == 1 and slot.numel() == count and count:
+                optimiser.state[self.values][name] = carried(slot)  # type: ignore[union-attr]
+        self._take(layer._arrays(), carried(self.values.detach()) if count else self.values.detach())
+
+    @classmethod
+    def from_dense(
+        cls,
+        linear: nn.Linear,
+        *,
+        density: float | None = None,
+        mask: Any = None,
+        block: int | tuple[int, int] = 1,
+        threads: int = 1,
+    ) -> SparseLinear:
+        """Return the sparse form of a dense layer.
+
+        density keeps the blocks of largest sum of |weight|; mask [out, in] keeps the blocks that
+        contain a place that is set. Give one of the two.
+        """
+        if (density is None) == (mask is None):
+            raise InvalidArgument("from_dense: give density or mask, not both")
+        weight = linear.weight.detach()
+        made = cls(
+            linear.in_features, linear.out_features, linear.bias is not None, density=0.0, block=block,
+            threads=threads,
+        )
+        height, width = made.block
+        cut = weight.reshape(weight.shape[0] // height, height, -1, width).transpose(1, 2)
+        if mask is not None:
+            flags = torch.as_tensor(mask).to(torch.bool).reshape(weight.shape[0] // height, height, -1, width)
+            keep = flags.transpose(1, 2).flatten(2).any(2)
+        else:
+            sums = cut.abs().sum((2, 3)).reshape(-1)
+            chosen = torch.topk(sums, round(density * sums.numel())).indices  # type: ignore[operator]
+            keep = torch.zeros(sums.numel(), dtype=torch.bool).index_fill(0, chosen, True).reshape(cut.shape[:2])
+        rows, cols = torch.nonzero(keep, as_tuple=True)
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(keep)))]).astype(np.int32)
+        made._take((indptr, cols.numpy().astype(np.int32)), cut[rows, cols].reshape(-1).clone())
+        made._layer = None
+        if linear.bias is not None and made.bias is not None:
+            made.bias.data = linear.bias.detach().clone()
+        return made
+
+    def to_dense(self) -> nn.Linear:
+        """Return a torch.nn.Linear with the same weight."""
+        dense = nn.Linear(self.in_features, self.out_features, self.bias is not None)
+        dense.weight.data = self.weight.to_dense()
+        if self.bias is not None:
+            dense.bias.data = self.bias.detach().clone()
+        return dense
+
+    def extra_repr(self) -> str:
+        return (
+            f"in_features={self.in_features}, out_features={self.out_features}, "
+            f"bias={self.bias is not None}, density={self.density:.3g}, block={self.block}, "
+            f"threads={self.threads}"
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        made = ("_layer", "_seen", "_watched", "_operands")
+        return {name: value for name, value in self.__dict__.items() if name not in made}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
+        self._forget()
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
+        names = [prefix + name for name in ("indptr", "indices", "values")]
+        if all(name in state_dict for name in names):
+            indptr, indices, values = (state_dict[name].detach().clone() for name in names)
+            shape = (self.out_features, self.in_features)
+            # A layer of its own checks the pattern before this one is changed.
+            data = values.numpy() if self.block == (1, 1) else values.numpy().reshape(-1, *self.block)
+            Layer((indptr.numpy(), indices.numpy(), data), passes="fwd", shape=shape)
+            self._take((indptr.numpy(), indices.numpy()), values)
+            self._layer = None
+        super()._load_from_state_dict(state_dict, prefix, *rest)  # type: ignore[no-untyped-call]
+
+
+class Rewiring:
+    """What RigL, SET, Sampled and Static have in common.
+
+    Rewires all SparseLinear modules of a network at each multiple of `every` in begin .. end.
+
+    end       the last step; 3/4 of all steps is usual
+    fraction  share of the blocks that moves at first; it falls to 0 as a cosine
+    seed      of random growth
+    """
+
+    _method = "static"
+    _reads_gradients = False
+    _steps_too = False  # the optimiser makes its step before the pattern changes
+
+    def __init__(
+        self,
+        network: nn.Module,
+        optimiser: torch.optim.Optimizer,
+        *,
+        every: int = 100,
+        end: float = 0,
+        fraction: float = 0.3,
+        begin: int = 1,
+        seed: int = 0,
+        **options: Any,
+    ) -> None:
+        self.layers = [module for module in network.modules() if isinstance(module, SparseLinear)]
+        if not self.layers:
+            raise InvalidArgument("the network has no SparseLinear")
+        self.optimiser, self.seed, self.options = optimiser, seed, options
+        self.schedule = (float(fraction), int(begin), int(end), int(every))
+        self.steps = 0
+        self._watch()
+
+    def fraction_at(self, step: int) -> float:
+        """Return the share of blocks that moves at a step, counted from 1; 0 if none does."""
+        return _core._rewire_fraction(step, *self.schedule)
+
+    def _watch(self) -> None:
+        due = self._reads_gradients and self.fraction_at(self.steps + 1) > 0
+        for layer in self.layers:
+            layer._watched = due
+            layer._operands.clear()
+
+    def step(self) -> bool:
+        """Call after backward() and before the optimiser's step.
+
+        Return True if the pattern changed; the optimiser then makes no step of its own.
+        """
+        self.steps += 1
+        fraction = self.fraction_at(self.steps)
+        if fraction > 0 and self._method != "static":
+            if self._steps_too:
+                self.optimiser.step()
+            for i, layer in enumerate(self.layers):
+                self._rewire(layer, fraction, self.seed + self.steps * len(self.layers) + i)
+        self._watch()
+        return fraction > 0 and self._method != "static"
+
+    def _rewire(self, layer: SparseLinear, fraction: float, seed: int) -> None:
+        operands = [(dq.float(), s.float()) for dq, s in layer._operands]
+        if self._reads_gradients and not operands:
+            raise InvalidArgument("step() needs a backward() through every SparseLinear before it")
+        layer.rewire(
+            self.optimiser,
+            self._method,
+            fraction=fraction,
+            dq=[dq for dq, _ in operands],
+            s=[s for _, s in operands],
+            seed=seed,
+            **self.options,
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the number of steps, which is all that a resumed run needs."""
+        return {"steps": self.steps}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue at the number of steps of state_dict()."""
+        self.steps = int(state["steps"])
+        self._watch()
+
+
+class Static(Rewiring):
+    """The pattern never changes: the same shape as the others, for comparisons."""
+
+
+class SET(Rewiring):
+    """Drops the smallest blocks and grows random ones, after a step of the optimiser.
+
+    Options are those of Rewiring, and exclude of ts.Layer.rewire.
+    """
+
+    _method, _steps_too = "set", True
+
+
+class RigL(Rewiring):
+    """Drops the smallest blocks and grows those of largest gradient, instead of a step.
+
+    pool="sum" | "max" | "mean" makes one score of a block's gradients. Gradients are those of all
+    backward passes since the last step(). Other options are those of Rewiring.
+    """
+
+    _method, _reads_gradients = "rigl", True
+
+
+class Sampled(Rewiring):
+    """RigL with gradients at a random sample of the free places: factor * stored blocks."""
+
+    _method, _reads_gradients = "sampled", True

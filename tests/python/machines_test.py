@@ -1,0 +1,132 @@
+"""Plans, runs on modelled machines, files, and the end by Ctrl-C."""
+
+import json
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from model import dense, expect_product, random_array, random_weights
+
+import tessera as ts
+
+WEIGHTS = random_weights(1, 64, 48, (1, 1), 0.2)
+SMALL = ts.Machine.from_json('{"base": "gc200", "name": "small", "tiles": 16}')
+
+
+def test_a_plan_has_costs_text_and_json():
+    plan = ts.plan(256, 192, batch=32, density=0.1, machine="gc200")
+    assert plan.cycles > 0 and plan.dense_cycles > 0 and 1 <= plan.tiles <= 1472
+    parts = plan.partition
+    assert parts["g"] * parts["x"] * parts["y"] * parts["z"] == plan.tiles
+    assert json.loads(plan.to_json())["problem"] is not None
+    assert "Fwd" in str(plan) and "limits" in plan.explain().lower()
+    assert json.loads(plan.explanation_json())
+    for word in ("256", "192", "density 0.1", "cycles", "kB"):
+        assert word in repr(plan)
+    assert "<table>" in plan._repr_html_()
+    forward = ts.plan(256, 192, batch=32, density=0.1, passes="fwd")
+    assert forward.cycles < plan.cycles
+
+
+def test_no_plan_has_the_nearest_one_and_remedies():
+    with pytest.raises(ts.NoSolution) as caught:
+        ts.plan(4096, 4096, batch=512, density=0.5, machine=SMALL)
+    assert caught.value.remedies and all(isinstance(text, str) for text in caught.value.remedies)
+    assert "tiles" in str(caught.value) and ts.NoSolution.remedies == ()
+    with pytest.raises(ts.NoSolution) as caught:
+        ts.plan(1024, 1024, batch=8192, density=0.1, machine=SMALL)
+    assert caught.value.plan is None or caught.value.plan.cycles > 0
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_a_run_has_results_within_rounding_and_a_report(dtype):
+    kind = np.dtype(dtype).type
+    rng = np.random.default_rng(2)
+    s, dq = (random_array(rng, (size, 8)).astype(kind) for size in (48, 64))
+    run = ts.simulate(WEIGHTS, s, dq=dq, machine=SMALL)
+    assert run.ok and run.cycles == sum(run.pass_cycles.values())
+    assert list(run.pass_cycles) == ["fwd", "grad_a", "grad_w"] and run.seconds > 0
+    rounding = ts.Rounding(2.0**-11 if kind is np.float16 else 2.0**-24, 2.0**-24, 64)
+    expect_product(run.results["fwd"], dense(WEIGHTS, dtype), s, rounding)
+    expect_product(run.results["grad_a"], dense(WEIGHTS, dtype).T, dq, rounding)
+    exact = (dq.astype(float) @ s.astype(float).T)[WEIGHTS.nonzero()]
+    assert np.allclose(run.results["grad_w"], exact, rtol=1e-2, atol=0.05)
+    assert "passed" in run.table() or "ok" in run.table()
+    assert json.loads(run.to_json())["status"] == "passed"
+    assert run.to_csv().count("\n") > 5 and "64" in repr(run) and "<table>" in run._repr_html_()
+
+
+def test_a_run_draws_operands_and_may_be_forward_only():
+    run = ts.simulate(WEIGHTS, batch=4, machine=SMALL, passes="fwd")
+    assert run.ok and list(run.results) == ["fwd"] and run.results["fwd"].dtype == np.float16
+    assert (run.results["fwd"] == ts.simulate(WEIGHTS, batch=4, machine=SMALL, passes="fwd").results["fwd"]).all()
+
+
+def test_crossover_is_where_plans_cost_what_dense_costs():
+    found = ts.crossover(256, 256, batch=32, machine=SMALL, passes="fwd")
+    assert 0 < found.density < 1
+    options = {"planConstraints": {"useDense": False}}
+    at = [ts.plan(256, 256, batch=32, density=found.density + d, machine=SMALL, passes="fwd", options=options).cycles for d in (0, 0.001)]
+    assert at[0] < found.dense_cycles <= at[1]
+
+
+def test_machines_come_from_names_files_and_json(tmp_path):
+    gc200 = ts.Machine("gc200")
+    assert gc200.tiles == 1472 and "gc200" in ts.Machine.names() and gc200.tile_memory_bytes > 600000
+    (tmp_path / "m.json").write_text(gc200.to_json())
+    assert ts.Machine.from_file(str(tmp_path / "m.json")) == gc200 != SMALL
+    for bad in ("gc201", "host"):
+        with pytest.raises(ts.InvalidArgument):
+            ts.Machine(bad)
+    with pytest.raises(ts.BadInput, match="tiles"):
+        ts.Machine.from_json('{"base": "gc200", "tiles": -1}')
+    with pytest.raises(ts.Error):
+        ts.Machine.from_file(str(tmp_path / "none.json"))
+
+
+@pytest.mark.parametrize("ending", ["mtx", "npz", "smtx"])
+def test_files_read_back(tmp_path, ending):
+    path = tmp_path / f"w.{ending}"
+    ts.write(path, WEIGHTS)
+    got = ts.read(path)
+    expected = WEIGHTS if ending != "smtx" else sp.csr_matrix((np.ones_like(WEIGHTS.data), WEIGHTS.indices, WEIGHTS.indptr), WEIGHTS.shape)
+    assert got.dtype == np.float32 and (got != expected).nnz == 0
+    with pytest.raises(ts.BadInput):
+        ts.read(tmp_path / f"none.{ending}")
+    with pytest.raises(ts.InvalidArgument, match=".mtx"):
+        ts.write(tmp_path / "w.text", WEIGHTS)
+
+
+def test_refuses_what_is_wrong():
+    for wrong in ({"density": 2}, {"batch": 0}, {"dtype": "int8"}, {"passes": "some"}, {"options": {"nothing": 1}}):
+        with pytest.raises(ts.InvalidArgument):
+            ts.plan(**{"outputs": 64, "inputs": 64, "batch": 4, "density": 0.1, **wrong})
+    with pytest.raises(ts.InvalidArgument, match="s has 3 rows"):
+        ts.simulate(WEIGHTS, np.zeros((3, 4), np.float16))
+    with pytest.raises(TypeError, match="float16"):
+        ts.simulate(WEIGHTS, np.zeros((48, 4), np.float32), dtype="float16")
+
+
+def test_ctrl_c_ends_a_long_call_at_once():
+    big = random_weights(3, 2048, 2048, (1, 1), 0.2)
+    begin = time.perf_counter()
+    ended = []
+
+    def interrupt():
+        time.sleep(0.3)
+        ended.append(time.perf_counter())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        while time.perf_counter() < begin + 60:
+            ts.simulate(big, batch=512, machine="gc200")
+    waited = time.perf_counter() - ended[0]
+    thread.join()
+    assert waited < 2  # 0.2 s on a computer that does nothing else
+    assert ts.simulate(WEIGHTS, batch=4, machine=SMALL, passes="fwd").ok
