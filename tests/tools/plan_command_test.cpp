@@ -59,7 +59,7 @@ TEST(TesseraPlan, PrintsThePlanOfTheLibrary) {
 TEST(TesseraPlan, ComparesWithDenseUnlessThePlanIsInAnotherCostModel) {
   EXPECT_THAT(tessera_plan(small()).out, HasSubstr("dense ("));
   EXPECT_THAT(tessera_plan(small({R"(--plan-constraints={"useDense": true})"})).out,
-              HasSubstr("R dense in "));
+              HasSubstr("R dense Fwd "));
   EXPECT_THAT(tessera_plan(small({"--cost-model=popsparse"})).out, Not(HasSubstr("verdict")));
 }
 
