@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "tessera/base/pass.hpp"
+#include "tessera/planner/planner.hpp"
 #include "tessera/report/report_json.hpp"
 #include "tessera/tests/runtime/layer_case.hpp"
 
@@ -217,6 +218,25 @@ TEST(Report, NamesADenseRInTheVerdict) {
   report.plan.block = {16, 16};
   report.dense.reason = "too large";
   EXPECT_THAT(to_text(report), HasSubstr("R dense in 16x16 blocks Fwd "));
+}
+
+TEST(Report, ShowsThePartsOfEveryPassOfAPlanWithoutBuckets) {
+  LayerReport report = small_report();
+  report.problem.grad_a = report.problem.grad_w = true;
+  planner::Options options;
+  options.constraints.use_dense = true;
+  report.plan = planner::plan_or_throw(report.problem, report.machine, options);
+  ASSERT_TRUE(report.plan.dense);
+  report.dense = planner::plan_dense(report.problem, report.machine);
+  const std::string text = to_text(report);
+  EXPECT_THAT(text, HasSubstr("\nplan      Fwd in "));
+  EXPECT_THAT(text, HasSubstr("; R dense, without buckets\n          GradA in "));
+  EXPECT_THAT(text, HasSubstr("\n          GradW in "));
+  EXPECT_THAT(text, HasSubstr("R dense Fwd "));
+  EXPECT_THAT(text, HasSubstr("\npattern   "));
+  EXPECT_THAT(text, Not(HasSubstr("\nbuckets   ")));
+  const auto planned = nlohmann::json::parse(to_json(report, {.options = options})).at("planned");
+  EXPECT_EQ(planned.at("plan").at("dense").at("passes").size(), 3u);
 }
 
 TEST(ReportJson, HasTheCyclesOfBothSidesOfTheVerdict) {
