@@ -38,7 +38,9 @@ def test_the_guide_runs():
 
 def test_the_quick_start_prints_what_the_readme_quotes():
     out = run(sys.executable, "-B", "examples/python/quick_start.py")
-    assert [out] == blocks("README.md", "output")
+    (quoted,) = blocks("README.md", "output")
+    # Modelled cycles, and the last of equal gradients, may change with the planner and the kernels.
+    assert re.sub(r"[0-9,]+ (cycles|of)", r"N \1", out) == re.sub(r"[0-9,]+ (cycles|of)", r"N \1", quoted)
 
 
 def test_the_readme_runs():
