@@ -10,8 +10,8 @@
 #include "tessera/base/aligned_vector.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
+#include "tessera/codelets/place_dots.hpp"
 #include "tessera/host/internal/dense_library.hpp"
-#include "tessera/host/internal/gradient.hpp"
 #include "tessera/host/internal/panels.hpp"
 #include "tessera/host/internal/strided.hpp"
 
@@ -46,74 +46,75 @@ PanelSize gradient_panel_size(BlockShape block) {
 }
 
 struct GradientPanel::State {
-  PanelSize size;
   std::span<const GradientOperands> batches;
   AlignedVector<float> panel = {};
   AlignedVector<float> q_copy = {};
-  std::vector<AlignedVector<float>> s_copies = std::vector<AlignedVector<float>>(batches.size());
+  std::vector<AlignedVector<float>> s_copies = {};   // of each batch
   std::vector<MatrixView<const float>> s_rows = {};  // of each batch, for s_cols
   Range s_cols = {0, -1};
 
-  // Without a library: one block of the size of a panel, whose gradient is row-major.
-  std::unique_ptr<Executor> alone = {};
-  std::unique_ptr<internal::HostGradient<float>> own = {};
-
-  void make_own();
   void read_columns(Range cols);
-  void add(std::size_t batch, Range rows, Range cols);
+  void add(std::size_t batch, Range rows);
+  void add_by_library(std::size_t batch, MatrixView<const float> q);
+  void add_by_own_kernel(std::size_t batch, MatrixView<const float> q);
 };
-
-void GradientPanel::State::make_own() {
-  constexpr std::int64_t kPlannedColumns = 256;  // the widest panels of z
-  alone = make_executor(ExecutorKind::Threads, 1);
-  own = std::make_unique<internal::HostGradient<float>>(kPlannedColumns, read_host_cpu(), *alone);
-  const std::vector<float> values(std::size_t(size.rows * size.cols));
-  own->set_pattern({size.rows, size.cols, {size.rows, size.cols}, {0, 1}, {0}, values});
-}
 
 void GradientPanel::State::read_columns(Range cols) {
   if (cols.begin == s_cols.begin && cols.end == s_cols.end) return;
-  s_rows.clear();
   for (std::size_t b = 0; b < batches.size(); ++b)
-    s_rows.push_back(in_rows(batches[b].s.sub(cols, {0, batches[b].s.cols}), s_copies[b]));
+    s_rows[b] = in_rows(batches[b].s.sub(cols, {0, batches[b].s.cols}), s_copies[b]);
   s_cols = cols;
 }
 
-void GradientPanel::State::add(std::size_t batch, Range rows, Range cols) {
-  const std::int64_t z = batches[batch].s.cols;
-  const MatrixView<const float> q_grad = batches[batch].q_grad.sub(rows, {0, z});
-  if (own) {
-    const verify::RunOptions options;
-    internal::PassControl control(options);
-    HostTimes times;
-    const bool ran = own->gradient(q_grad, s_rows[batch], panel,
-                                   batch == 0 ? Accumulate::No : Accumulate::Yes, control, times);
-    TESSERA_ASSERT(ran);
-    return;
-  }
-  if (z == 0) {
-    if (batch == 0) std::fill(panel.begin(), panel.end(), 0.0f);
-    return;
-  }
-  const MatrixView<const float> q = in_rows(q_grad, q_copy);
-  internal::multiply({.m = rows.size(),
-                      .n = cols.size(),
-                      .k = z,
+void GradientPanel::State::add_by_library(std::size_t batch, MatrixView<const float> q) {
+  internal::multiply({.m = q.rows,
+                      .n = s_rows[batch].rows,
+                      .k = q.cols,
                       .a = q.data,
                       .lda = q.row_stride,
                       .b = s_rows[batch].data,
                       .ldb = s_rows[batch].row_stride,
                       .b_is_transposed = true,
                       .c = panel.data(),
-                      .ldc = size.cols,
+                      .ldc = s_rows[batch].rows,
                       .adds = batch > 0});
+}
+
+// The panel is one block, whose gradient is row-major.
+void GradientPanel::State::add_by_own_kernel(std::size_t batch, MatrixView<const float> q) {
+  constexpr std::int64_t kColumns = 256;  // of the batch: rows of so many stay in a near cache
+  constexpr std::int32_t kFirst = 0;
+  const MatrixView<const float> s = s_rows[batch];
+  for (std::int64_t z = 0; z < q.cols; z += kColumns)
+    codelets::place_dots({.block = {q.rows, s.rows},
+                          .columns = {&kFirst, 1},
+                          .q_grad = q.data + z,
+                          .q_grad_stride = q.row_stride,
+                          .s = s.data + z,
+                          .s_stride = s.row_stride,
+                          .z = std::min(kColumns, q.cols - z),
+                          .gradients = panel.data(),
+                          .replaces = batch == 0 && z == 0});
+}
+
+void GradientPanel::State::add(std::size_t batch, Range rows) {
+  const std::int64_t z = batches[batch].s.cols;
+  if (z == 0 && batch == 0) std::fill(panel.begin(), panel.end(), 0.0f);
+  if (z == 0) return;
+  const MatrixView<const float> q = in_rows(batches[batch].q_grad.sub(rows, {0, z}), q_copy);
+  if (internal::dense_library() != nullptr)
+    add_by_library(batch, q);
+  else
+    add_by_own_kernel(batch, q);
 }
 
 GradientPanel::GradientPanel(PanelSize size, std::span<const GradientOperands> batches) {
   check_batches(batches);
-  state_ = std::make_unique<State>(State{size, batches});
-  if (internal::dense_library() == nullptr) state_->make_own();
+  state_ = std::make_unique<State>();
+  state_->batches = batches;
   state_->panel.resize(std::size_t(size.rows * size.cols));
+  state_->s_copies.resize(batches.size());
+  state_->s_rows.resize(batches.size());
 }
 
 GradientPanel::~GradientPanel() = default;
@@ -123,8 +124,8 @@ GradientPanel& GradientPanel::operator=(GradientPanel&&) noexcept = default;
 MatrixView<const float> GradientPanel::compute(Range rows, Range cols) {
   State& s = *state_;
   s.read_columns(cols);
-  for (std::size_t b = 0; b < s.batches.size(); ++b) s.add(b, rows, cols);
-  return {s.panel.data(), rows.size(), cols.size(), s.size.cols, 1};
+  for (std::size_t b = 0; b < s.batches.size(); ++b) s.add(b, rows);
+  return {s.panel.data(), rows.size(), cols.size(), cols.size(), 1};
 }
 
 // A thread takes panels that are neighbours along the rows, so that those of S are copied rarely.

@@ -39,10 +39,10 @@ class GradientPanel {
   GradientPanel(GradientPanel&&) noexcept;
   GradientPanel& operator=(GradientPanel&&) noexcept;
 
-  // Computes the gradient of these rows and columns, at most size of them. The view is valid until
-  // the next call. Operands without contiguous rows are copied, those of S once for successive
-  // calls with the same columns. Allocates in such a copy that is larger than any before; the
-  // library may allocate in every call. 2 * rows * cols * z flops.
+  // Computes the gradient of these rows and columns, at most size of them; without batches it is 0.
+  // The view is valid until the next call. Operands without contiguous rows are copied, those of S
+  // once for successive calls with the same columns. Allocates in such a copy that is larger than
+  // any before; the library may allocate in every call. 2 * rows * cols * z flops.
   MatrixView<const float> compute(Range rows, Range cols);
 
  private:

@@ -7,6 +7,7 @@
 #include <atomic>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/int_math.hpp"
 #include "tessera/codelets/place_dots.hpp"
 #include "tessera/host/cells.hpp"
 #include "tessera/host/internal/panels.hpp"
@@ -25,10 +26,7 @@ void check_places(const GradientOperands& batch, const GradientPlaces& places,
   if (batch.q_grad.cols != batch.s.cols)
     refuse(fmt::format("q_grad has {} columns and s has {}; both must have those of the batch",
                        batch.q_grad.cols, batch.s.cols));
-  if (batch.q_grad.rows % places.block.rows != 0 || batch.s.rows % places.block.cols != 0)
-    refuse(fmt::format("{} x {} elements are no whole blocks of {} x {}", batch.q_grad.rows,
-                       batch.s.rows, places.block.rows, places.block.cols));
-  const std::int64_t rows = batch.q_grad.rows / places.block.rows;
+  const std::int64_t rows = ceil_div(batch.q_grad.rows, places.block.rows);
   if (std::ssize(places.row_begin) != rows + 1 || places.row_begin.front() != 0 ||
       places.row_begin.back() != std::ssize(places.col) ||
       !std::is_sorted(places.row_begin.begin(), places.row_begin.end()))
@@ -40,7 +38,7 @@ void check_places(const GradientOperands& batch, const GradientPlaces& places,
 }
 
 void check_columns(const GradientOperands& batch, const GradientPlaces& places) {
-  const std::int64_t cols = batch.s.rows / places.block.cols;
+  const std::int64_t cols = ceil_div(batch.s.rows, places.block.cols);
   for (std::size_t row = 0; row + 1 < places.row_begin.size(); ++row) {
     std::int64_t before = -1;
     for (auto i = places.row_begin[row]; i < places.row_begin[row + 1]; ++i) {
@@ -83,7 +81,8 @@ class PlaceGradient {
  public:
   PlaceGradient(const GradientOperands& batch, const GradientPlaces& places, Executor& executor)
       : places_(places) {
-    const std::int64_t x = batch.q_grad.rows, y = batch.s.rows, z = batch.s.cols;
+    const std::int64_t x = round_up(batch.q_grad.rows, places.block.rows);
+    const std::int64_t y = round_up(batch.s.rows, places.block.cols), z = batch.s.cols;
     const HostCells cells = gradient_cells(
         {{1, x, y, z}, places.block, std::ssize(places.col), DataType::Float}, read_host_cpu());
     slice_ = std::max<std::int64_t>(cells.y / places.block.cols, 1);

@@ -72,6 +72,19 @@ TEST(GradientAtPlaces, HasTheSameBitsForAnyThreadsAndStrides) {
   }
 }
 
+TEST(GradientAtPlaces, CountsMissingRowsOfTheLastBlockAsZero) {
+  PlacesCase c(30, {4, 4}, 1.0);
+  const GradientOperands whole = c.operands();
+  const GradientOperands cut{whole.q_grad.sub({0, kX - 3}, {0, 30}),
+                             whole.s.sub({0, kY - 1}, {0, 30})};
+  const std::vector<float> got = c.run(cut);
+  for (std::int64_t z = 0; z < 30; ++z) {
+    for (std::int64_t x = kX - 3; x < kX; ++x) c.q_grad(x, z) = 0;
+    c.s(kY - 1, z) = 0;
+  }
+  EXPECT_EQ(got, c.run(c.operands()));
+}
+
 template <class Damage>
 ErrorCode refusal(const Damage& damage) {
   PlacesCase c(5, {4, 4});
@@ -94,7 +107,8 @@ TEST(GradientAtPlaces, RefusesListsThatAreNoPattern) {
   using List = std::vector<float>;
   const auto argument = ErrorCode::InvalidArgument, input = ErrorCode::BadInput;
   EXPECT_EQ(refusal([](Pattern&, GradientOperands& b, List&) { b.s.cols = 4; }), argument);
-  EXPECT_EQ(refusal([](Pattern&, GradientOperands& b, List&) { b.s.rows = kY - 1; }), argument);
+  EXPECT_EQ(refusal([](Pattern&, GradientOperands& b, List&) { b.q_grad.rows = kX - 4; }),
+            argument);
   EXPECT_EQ(refusal([](Pattern& p, GradientOperands&, List&) { p.row_begin.pop_back(); }),
             argument);
   EXPECT_EQ(refusal([](Pattern& p, GradientOperands&, List&) { p.row_begin[3] = 1 << 30; }),

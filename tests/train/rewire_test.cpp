@@ -111,6 +111,25 @@ TEST(LargestGradients, AreThoseOfASortedDenseGradient) {
     }
 }
 
+// With as many columns as rows, the gradient is any matrix: q_grad is the identity.
+TEST(LargestGradients, AreRightWhateverASampleOfThemPromises) {
+  constexpr std::int64_t kSide = 420, kSample = 16384, kBest = 1000;
+  const Csr<float> taken = weights_of(kSide, kSide, {}, 0.05, 3, 1);
+  Matrix<float> q(kSide, kSide), plain = whole_numbers(kSide, kSide, 3);
+  for (std::int64_t i = 0; i < kSide; ++i) q(i, i) = 1;
+  // Where the sample is drawn, far larger numbers, of which each is larger than all after it.
+  Matrix<float> misleading = plain;
+  float next = 1e6f;
+  for (const BlockAt at : random_places(taken, kSample, 1)) misleading(at.col, at.row) = next--;
+  const auto executor = make_executor(2);
+  for (const Matrix<float>& s : {plain, misleading}) {
+    const std::vector<GradientBatch> batches = {{q.view(), s.view()}};
+    for (const std::int64_t k : {std::int64_t{1}, kBest, free_places(taken)})
+      EXPECT_EQ(largest_gradients(taken, batches, k, Pool::Sum, *executor),
+                by_sorting(taken, batches, k, Pool::Sum));
+  }
+}
+
 TEST(Growth, CountsOperandsThatEndInsideABlockAsZero) {
   const Csr<float> taken = weights_of(16, 32, {4, 4}, 0.2, 3, 1);
   // The same operands with and without rows of zeros; beyond them lie numbers that must not count.
@@ -270,17 +289,21 @@ TEST(EverActive, CountsEachPlaceOnce) {
 }
 
 TEST(LargestGradients, TakeAPanelForEachThreadAndThreeTimesTheirNumberOfCandidates) {
-  constexpr long kBest = 9000, kZ = 4;
-  const Csr<float> taken = weights_of(512, 2048, {}, 0.05, 3, 1);
-  const Matrix<float> q = whole_numbers(512, kZ, 2), s = whole_numbers(2048, kZ, 3);
+  constexpr long kBest = 200'000, kZ = 4;
+  const Csr<float> taken = weights_of(1024, 2048, {}, 0.05, 3, 1);
+  const Matrix<float> q = whole_numbers(1024, kZ, 2), s = whole_numbers(2048, kZ, 3);
   const GradientBatch batch{q.view(), s.view()};
   for (const long threads : {1, 2}) {
     const auto executor = make_executor(ExecutorKind::Threads, int(threads));
     const long before = test::allocated_bytes();
     largest_gradients(taken, {&batch, 1}, kBest, Pool::Sum, *executor);
-    // A panel of 16 x 256 with its columns of s and a row of scores.
-    const long panel = 4 * 256 * (16 + kZ + 1), candidates = 12 * 3 * kBest, places = 8 * kBest;
-    EXPECT_LE(test::allocated_bytes() - before, threads * (panel + 1024) + candidates + places);
+    const host::PanelSize size = host::gradient_panel_size();
+    // With a row of scores and its candidates; and the sample that the search begins with.
+    const long panel = 4 * size.cols * (size.rows + 1 + 3), sample = 1 << 20;
+    const long candidates = 12 * 3 * kBest, places = 8 * kBest;
+    EXPECT_LE(test::allocated_bytes() - before,
+              threads * (panel + 1024) + candidates + places + sample);
+    EXPECT_GT(4 * taken.rows * taken.cols, threads * panel + candidates / 3) << "says something";
   }
 }
 

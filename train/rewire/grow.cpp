@@ -3,28 +3,27 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cmath>
-#include <limits>
+#include <functional>
 #include <optional>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/train/rewire/internal/best_places.hpp"
-#include "tessera/train/rewire/internal/gradient_panel.hpp"
+#include "tessera/train/rewire/internal/scores.hpp"
 
 namespace tessera::train {
 namespace {
 
 using internal::BestPlaces;
 using internal::Candidate;
-using internal::GradientPanel;
+using internal::kLargestScore;
+using internal::score_of;
+using internal::scores_at;
 using sparse::BlockAt;
 using sparse::Csr;
-
-constexpr float kLargestScore = std::numeric_limits<float>::max();
 
 void check_growth(const Csr<float>& taken, std::int64_t k, std::string_view name) {
   const std::int64_t free = free_places(taken);
@@ -54,54 +53,64 @@ void check_batches(const Csr<float>& taken, std::span<const GradientBatch> batch
                           name, at.row, at.col));
 }
 
-// Returns the score of one block, whose rows are `stride` apart.
-float score_of(const float* gradient, std::int64_t stride, BlockShape block, Pool pool) {
-  double sum = 0, most = 0;
-  for (std::int64_t r = 0; r < block.rows; ++r)
-    for (std::int64_t c = 0; c < block.cols; ++c) {
-      const double size = std::abs(double(gradient[r * stride + c]));
-      sum += size;
-      most = std::isnan(size) ? size : std::max(most, size);
-    }
-  switch (pool) {
-    case Pool::Sum:
-      return float(sum);
-    case Pool::Max:
-      return float(most);
-    case Pool::Mean:
-      return float(sum / double(block.area()));
-  }
-  return 0;
+// Returns a score that about 1.3 * k free places reach, by those of a random sample, so that few
+// candidates have to be held; 0 if the sample says too little.
+float likely_threshold(const Csr<float>& taken, std::span<const GradientBatch> batches,
+                       std::int64_t k, Pool pool, Executor& executor) {
+  constexpr std::int64_t kMostElements = 16384, kFewestPlaces = 256, kFewestShare = 8;
+  const std::int64_t free = free_places(taken);
+  const std::int64_t count = std::max(kFewestPlaces, kMostElements / taken.block.area());
+  if (free < kFewestShare * count) return 0;
+  const std::vector<BlockAt> places = random_places(taken, count, /*seed=*/1);
+  std::vector<float> scores = scores_at(taken, batches, places, pool, executor);
+  for (const float score : scores)
+    if (!(score <= kLargestScore)) return 0;
+  // Three deviations of the number of places in the sample that are among the best.
+  const double expected = double(count) * double(k) / double(free);
+  const auto above = static_cast<std::int64_t>(1.3 * expected + 3 * std::sqrt(expected) + 3);
+  if (above >= count) return 0;
+  std::nth_element(scores.begin(), scores.begin() + above, scores.end(), std::greater<>());
+  return scores[std::size_t(above)];
+}
+
+// Returns the size of the panels of a search, not larger than the matrix.
+host::PanelSize panel_size(const Csr<float>& taken) {
+  const host::PanelSize size = host::gradient_panel_size(taken.block);
+  return {std::min(size.rows, taken.rows), std::min(size.cols, taken.cols)};
 }
 
 // The search for the places of largest gradient in all panels.
 class PanelSearch {
  public:
   PanelSearch(const Csr<float>& taken, std::span<const GradientBatch> batches, std::int64_t k,
-              Pool pool, int threads)
+              Pool pool, int threads, float threshold)
       : taken_(taken),
         pool_(pool),
-        size_{round_up(kPanelRows, taken.block.rows), round_up(kPanelCols, taken.block.cols)},
-        best_(k, size_.rows * size_.cols / taken.block.area()) {
+        size_(panel_size(taken)),
+        rows_(batches.empty() ? taken.rows : batches[0].q_grad.rows),
+        cols_(batches.empty() ? taken.cols : batches[0].s.rows),
+        best_(k, size_.cols / taken.block.cols, threshold) {
     scratch_.reserve(std::size_t(threads));
     for (int t = 0; t < threads; ++t) {
-      Scratch& made = scratch_.emplace_back(GradientPanel(size_, batches));
+      Scratch& made = scratch_.emplace_back(host::GradientPanel(size_, batches));
       made.scores.resize(std::size_t(size_.cols / taken.block.cols));
-      made.found.reserve(std::size_t(size_.rows * size_.cols / taken.block.area()));
+      made.found.reserve(std::size_t(size_.cols / taken.block.cols));
     }
   }
 
   // Takes panels of columns until none is left.
   void run(std::int64_t thread) {
     Scratch& scratch = scratch_[std::size_t(thread)];
-    for (;;) {
-      const std::int64_t begin = size_.cols * next_.fetch_add(1);
-      if (begin >= taken_.cols) return;
-      const std::int64_t count = std::min(size_.cols, taken_.cols - begin);
-      scratch.panel.set_columns(begin, count);
-      for (std::int64_t row = 0; row < taken_.rows; row += size_.rows)
-        search_rows(scratch, row, begin, count);
-    }
+    const std::int64_t down = ceil_div(taken_.rows, size_.rows);
+    const std::int64_t count = down * ceil_div(taken_.cols, size_.cols);
+    for (std::int64_t i = next_++; i < count; i = next_++)
+      search_panel(scratch, i % down * size_.rows, i / down * size_.cols);
+  }
+
+  // Returns true if the threshold was not too high, or a score is bad.
+  bool is_complete() const {
+    return best_.is_full() || std::any_of(scratch_.begin(), scratch_.end(),
+                                          [](const Scratch& s) { return s.bad.has_value(); });
   }
 
   std::vector<BlockAt> places(std::string_view name) {
@@ -113,89 +122,81 @@ class PanelSearch {
   }
 
  private:
-  // Half of a second-level cache for the columns of s at a batch of 512.
-  static constexpr std::int64_t kPanelRows = 16, kPanelCols = 256;
-
   struct Scratch {  // of one thread
-    explicit Scratch(GradientPanel made) : panel(std::move(made)) {}
-    GradientPanel panel;
+    explicit Scratch(host::GradientPanel made) : panel(std::move(made)) {}
+    host::GradientPanel panel;
     std::vector<float> scores;  // of one block row; -1 where a place is taken
     std::vector<Candidate> found;
     std::optional<BlockAt> bad;  // the first place whose score is not finite
   };
 
-  void search_rows(Scratch& scratch, std::int64_t row, std::int64_t col, std::int64_t cols) {
-    const std::int64_t rows = std::min(size_.rows, taken_.rows - row);
-    const std::span<const float> panel = scratch.panel.compute(row, rows);
-    scratch.found.clear();
-    for (std::int64_t r = 0; r < rows; r += taken_.block.rows)
-      search_block_row(scratch, panel.data() + r * size_.cols,
-                       std::int32_t((row + r) / taken_.block.rows),
-                       std::int32_t(col / taken_.block.cols), cols / taken_.block.cols);
-    best_.add(scratch.found);
+  void search_panel(Scratch& scratch, std::int64_t row, std::int64_t col) {
+    const Range rows{row, std::min(row + size_.rows, rows_)};
+    const Range cols{col, std::min(col + size_.cols, cols_)};
+    const MatrixView<const float> panel = scratch.panel.compute(rows, cols);
+    const std::int64_t height = taken_.block.rows;
+    for (std::int64_t r = 0; r < panel.rows; r += height) {
+      const auto block_row = static_cast<std::int32_t>((row + r) / height);
+      const auto block_col = static_cast<std::int32_t>(col / taken_.block.cols);
+      const std::span<float> scores =
+          scores_of_row(scratch, panel.sub({r, std::min(r + height, panel.rows)}, {0, panel.cols}));
+      skip_taken(block_row, block_col, scores);
+      find(scratch, scores, {block_row, block_col});
+      best_.add(scratch.found);
+    }
   }
 
-  void search_block_row(Scratch& scratch, const float* panel, std::int32_t row, std::int32_t col,
-                        std::int64_t count) {
-    float* const scores = scratch.scores.data();
+  std::span<float> scores_of_row(Scratch& scratch, MatrixView<const float> row) const {
+    const std::int64_t width = taken_.block.cols;
+    const auto count = static_cast<std::size_t>(ceil_div(row.cols, width));
+    const std::span<float> scores = std::span(scratch.scores).first(count);
     if (taken_.block.is_element())
-      for (std::int64_t c = 0; c < count; ++c) scores[c] = std::abs(panel[c]);
+      for (std::size_t c = 0; c < count; ++c) scores[c] = std::abs(row.data[c]);
     else
-      for (std::int64_t c = 0; c < count; ++c)
-        scores[c] = score_of(panel + c * taken_.block.cols, size_.cols, taken_.block, pool_);
+      for (std::int64_t c = 0; c < std::ssize(scores); ++c)
+        scores[std::size_t(c)] =
+            score_of(row.sub({0, row.rows}, {c * width, std::min((c + 1) * width, row.cols)}),
+                     taken_.block, pool_);
+    return scores;
+  }
+
+  void skip_taken(std::int32_t row, std::int32_t col, std::span<float> scores) const {
+    const auto end = col + static_cast<std::int32_t>(scores.size());
     const auto first = taken_.col.begin() + taken_.row_begin[std::size_t(row)],
                last = taken_.col.begin() + taken_.row_begin[std::size_t(row) + 1];
-    for (auto at = std::lower_bound(first, last, col); at != last && *at < col + count; ++at)
-      scores[*at - col] = -1;
+    for (auto at = std::lower_bound(first, last, col); at != last && *at < end; ++at)
+      scores[std::size_t(*at - col)] = -1;
+  }
+
+  // Most scores are below the threshold, so they are looked at 16 at a time, which the compiler
+  // does on vectors.
+  void find(Scratch& scratch, std::span<const float> scores, BlockAt first) const {
+    constexpr std::size_t kTogether = 16;
+    scratch.found.clear();
     const float threshold = best_.threshold();
-    for (std::int32_t c = 0; c < count; ++c) {
-      if (scores[c] >= threshold && scores[c] <= kLargestScore)
-        scratch.found.push_back({scores[c], {row, col + c}});
-      else if (!(scores[c] <= kLargestScore) &&
-               (!scratch.bad || BlockAt{row, col + c} < *scratch.bad))
-        scratch.bad = {row, col + c};
+    for (std::size_t begin = 0; begin < scores.size(); begin += kTogether) {
+      const auto part = scores.subspan(begin, std::min(kTogether, scores.size() - begin));
+      int any = 0;
+      for (const float score : part) any |= !(score < threshold);
+      if (any == 0) continue;
+      for (std::size_t i = 0; i < part.size(); ++i) {
+        const BlockAt at{first.row, first.col + static_cast<std::int32_t>(begin + i)};
+        if (part[i] >= threshold && part[i] <= kLargestScore)
+          scratch.found.push_back({part[i], at});
+        else if (!(part[i] <= kLargestScore) && (!scratch.bad || at < *scratch.bad))
+          scratch.bad = at;
+      }
     }
   }
 
   const Csr<float>& taken_;
   Pool pool_;
-  GradientPanel::Size size_;
+  host::PanelSize size_;
+  std::int64_t rows_, cols_;  // of the operands
   BestPlaces best_;
   std::vector<Scratch> scratch_;
   std::atomic<std::int64_t> next_{0};
 };
-
-// Returns the sum of a[i] * b[i], as 16 sums side by side that are then added in order, so that
-// vectors compute it with the same bits everywhere.
-float dot(MatrixView<const float> a, std::int64_t row_a, MatrixView<const float> b,
-          std::int64_t row_b) {
-  constexpr std::int64_t kLanes = 16;
-  std::array<float, kLanes> sums{};
-  const float *x = a.row(row_a), *y = b.row(row_b);
-  const bool contiguous = a.col_stride == 1 && b.col_stride == 1;
-  std::int64_t z = 0;
-  for (; contiguous && z + kLanes <= a.cols; z += kLanes)
-    for (std::int64_t i = 0; i < kLanes; ++i) sums[std::size_t(i)] += x[z + i] * y[z + i];
-  for (; z < a.cols; ++z)
-    sums[std::size_t(z % kLanes)] += x[z * a.col_stride] * y[z * b.col_stride];
-  float sum = 0;
-  for (const float s : sums) sum += s;
-  return sum;
-}
-
-float score_at(const Csr<float>& taken, std::span<const GradientBatch> batches, BlockAt at,
-               Pool pool, std::span<float> gradient) {
-  const BlockShape block = taken.block;
-  for (std::int64_t r = 0; r < block.rows; ++r)
-    for (std::int64_t c = 0; c < block.cols; ++c) {
-      const std::int64_t row = at.row * block.rows + r, col = at.col * block.cols + c;
-      float sum = 0;
-      for (const GradientBatch& b : batches)
-        if (row < b.q_grad.rows && col < b.s.rows) sum += dot(b.q_grad, row, b.s, col);
-      gradient[std::size_t(r * block.cols + c)] = sum;
-    }
-  return score_of(gradient.data(), block.cols, block, pool);
-}
 
 }  // namespace
 
@@ -209,9 +210,11 @@ std::vector<BlockAt> largest_gradients(const Csr<float>& taken,
   check_growth(taken, k, name);
   check_batches(taken, batches, name);
   if (k == 0) return {};
-  PanelSearch search(taken, batches, k, pool, executor.threads());
-  executor.for_each(executor.threads(), [&](std::int64_t thread) { search.run(thread); });
-  return search.places(name);
+  for (float threshold = likely_threshold(taken, batches, k, pool, executor);; threshold = 0) {
+    PanelSearch search(taken, batches, k, pool, executor.threads(), threshold);
+    executor.for_each(executor.threads(), [&](std::int64_t thread) { search.run(thread); });
+    if (threshold == 0 || search.is_complete()) return search.places(name);
+  }
 }
 
 std::vector<BlockAt> sampled_gradients(const Csr<float>& taken,
@@ -222,16 +225,9 @@ std::vector<BlockAt> sampled_gradients(const Csr<float>& taken,
   check_batches(taken, batches, name);
   const std::int64_t count = std::min(std::max(candidates, k), free_places(taken));
   const std::vector<BlockAt> places = random_places(taken, count, seed, name);
-  const std::int64_t area = taken.block.area(), threads = executor.threads();
+  const std::vector<float> scores = scores_at(taken, batches, places, pool, executor);
   std::vector<Candidate> all(places.size());
-  std::vector<float> gradients(std::size_t(threads * area));
-  executor.for_each(threads, [&](std::int64_t t) {
-    const std::span own(gradients.data() + t * area, std::size_t(area));
-    for (std::int64_t i = count * t / threads; i < count * (t + 1) / threads; ++i) {
-      const BlockAt at = places[std::size_t(i)];
-      all[std::size_t(i)] = {score_at(taken, batches, at, pool, own), at};
-    }
-  });
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = {scores[i], places[i]};
   for (const Candidate& c : all)
     if (!(c.score <= kLargestScore)) refuse_score(c.at, name);
   BestPlaces best(k, count);

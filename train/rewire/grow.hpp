@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tessera/base/executor.hpp"
-#include "tessera/base/matrix.hpp"
+#include "tessera/host/gradient_panels.hpp"
 #include "tessera/sparse/change.hpp"
 #include "tessera/sparse/formats.hpp"
 
@@ -21,9 +21,7 @@ enum class Pool {
 
 // The operands of a weight gradient dQ * transpose(S) of one batch: q_grad is [rows][z] and s is
 // [cols][z] for weights of [rows][cols]. Rows that are left out of the last block count as 0.
-struct GradientBatch {
-  MatrixView<const float> q_grad, s;
-};
+using GradientBatch = host::GradientOperands;
 
 // All functions below return k places in row-major order, none of them stored in the pattern
 // `taken` (its values are not read). With the pattern that stays after a drop as `taken`, dropped

@@ -11,8 +11,10 @@ bool is_better(const Candidate& a, const Candidate& b) {
 
 }  // namespace
 
-BestPlaces::BestPlaces(std::int64_t k, std::int64_t most_at_once)
-    : k_(std::size_t(k)), capacity_(k_ + std::max(k_, std::size_t(most_at_once))) {
+BestPlaces::BestPlaces(std::int64_t k, std::int64_t most_at_once, float threshold)
+    : k_(std::size_t(k)),
+      capacity_(k_ + std::max(k_, std::size_t(most_at_once))),
+      threshold_(threshold) {
   held_.reserve(capacity_);
 }
 

@@ -21,13 +21,18 @@ struct Candidate {
 // may add. It holds 2 * k candidates, or k and `most_at_once` if that is more.
 class BestPlaces {
  public:
-  BestPlaces(std::int64_t k, std::int64_t most_at_once);
+  // Begins with a threshold, which is the caller's guess: if fewer than k candidates were held in
+  // the end, it was too high.
+  BestPlaces(std::int64_t k, std::int64_t most_at_once, float threshold = 0);
 
   // Returns a score below which no candidate can be among the best. It only rises.
   float threshold() const { return threshold_.load(std::memory_order_relaxed); }
 
   // Adds at most `most_at_once` candidates. Allocates nothing.
   void add(std::span<const Candidate> candidates);
+
+  // Returns true if there were at least k candidates.
+  bool is_full() const { return held_.size() >= k_; }
 
   // Returns the best places in row-major order.
   std::vector<sparse::BlockAt> places();

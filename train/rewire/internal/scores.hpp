@@ -1,0 +1,24 @@
+#pragma once
+
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "tessera/train/rewire/grow.hpp"
+
+namespace tessera::train::internal {
+
+// A score above this is infinite.
+inline constexpr float kLargestScore = std::numeric_limits<float>::max();
+
+// Returns the score of one block from the gradients of its elements, which are a view: rows and
+// columns that an operand leaves out are not in it.
+float score_of(MatrixView<const float> gradient, BlockShape block, Pool pool);
+
+// Returns the scores of these places, which are in row-major order.
+std::vector<float> scores_at(const sparse::Csr<float>& taken,
+                             std::span<const GradientBatch> batches,
+                             std::span<const sparse::BlockAt> places, Pool pool,
+                             Executor& executor);
+
+}  // namespace tessera::train::internal
