@@ -1,6 +1,7 @@
 #include "tessera/train/rewire/internal/best_places.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace tessera::train::internal {
 namespace {
@@ -32,12 +33,19 @@ void BestPlaces::keep_best() {
   held_.resize(k_);
 }
 
+// Places are counted by row, so that only the few of one row have to be sorted.
 std::vector<sparse::BlockAt> BestPlaces::places() {
   keep_best();
-  std::vector<sparse::BlockAt> result;
-  result.reserve(held_.size());
-  for (const Candidate& c : held_) result.push_back(c.at);
-  std::sort(result.begin(), result.end());
+  std::int32_t last_row = 0;
+  for (const Candidate& c : held_) last_row = std::max(last_row, c.at.row);
+  std::vector<std::size_t> next(std::size_t(last_row) + 2);
+  for (const Candidate& c : held_) ++next[std::size_t(c.at.row) + 1];
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  std::vector<sparse::BlockAt> result(held_.size());
+  for (const Candidate& c : held_) result[next[std::size_t(c.at.row)]++] = c.at;
+  std::size_t first = 0;
+  for (std::size_t row = 0; row + 1 < next.size(); first = next[row++])
+    std::sort(result.begin() + std::ptrdiff_t(first), result.begin() + std::ptrdiff_t(next[row]));
   return result;
 }
 
