@@ -8,6 +8,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/bench/planner/bars.hpp"
+#include "tessera/bench/planner/network_bars.hpp"
 #include "tessera/tools/exit_code.hpp"
 
 namespace {
@@ -16,7 +17,7 @@ using namespace tessera;
 
 struct Arguments {
   bench::QualityRequest quality;
-  bool show_quality = false, check_bars = false, verbose = false;
+  bool show_quality = false, check_bars = false, verbose = false, networks = false;
   std::vector<std::string> for_benchmark;
 };
 
@@ -68,6 +69,10 @@ int check_bars(const Arguments& a) {
     tools::print_results(to_text(bars));
     for (const bench::Bar& bar : bars) all_met &= bar.met();
   };
+  if (a.networks) {
+    show(bench::network_bars(a.quality.seed));
+    return all_met ? tools::kOk : tools::kCheckFailed;
+  }
   show(bench::speed_bars());
   show(bench::dense_speed_bars());
   show(bench::optimality_bars());
@@ -84,6 +89,8 @@ int main(int argc, char** argv) {
   auto* quality = app.add_flag("--quality", a.show_quality, "cycles beside PopLibs' partition");
   auto* bars = app.add_flag("--bars", a.check_bars, "one line a bar; 1 when one is short");
   bars->excludes(quality);
+  app.add_flag("--networks", a.networks, "with --bars: those of networks, and no others")
+      ->needs(bars);
   app.add_flag("-v", a.verbose, "with --quality: every run, phase by phase")->needs(quality);
   app.add_option("--rows", a.quality.rows, "ids of recorded plans, instead of all or a draw")
       ->delimiter(',')

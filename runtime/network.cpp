@@ -27,63 +27,6 @@ void check_plan(std::size_t layer, const planner::Plan& plan) {
 
 }  // namespace
 
-std::string_view to_string(NetworkWork work) {
-  switch (work) {
-    case NetworkWork::Parameters:
-      return "parameters";
-    case NetworkWork::Fwd:
-      return "Fwd";
-    case NetworkWork::Activate:
-      return "activate";
-    case NetworkWork::HandOver:
-      return "hand over";
-    case NetworkWork::Loss:
-      return "loss";
-    case NetworkWork::Derivative:
-      return "derivative";
-    case NetworkWork::GradA:
-      return "GradA";
-    case NetworkWork::GradW:
-      return "GradW";
-    case NetworkWork::Update:
-      return "update";
-  }
-  assertion_failed("every kind of work has a name", __FILE__, __LINE__);
-}
-
-std::vector<Problem> problems_of(const NetworkSpec& spec) {
-  std::vector<Problem> problems;
-  for (const NetworkLayer& layer : spec.layers)
-    problems.push_back({.size = {1, layer.outputs, layer.inputs, spec.batch},
-                        .block = layer.block,
-                        .density = layer.density,
-                        .data_type = spec.data_type,
-                        .partials_type = spec.partials_type,
-                        .grad_a = spec.loss.has_value() && !problems.empty(),
-                        .grad_w = spec.loss.has_value()});
-  return problems;
-}
-
-void check(const NetworkSpec& spec) {
-  if (spec.layers.empty()) refuse("it has no layers; give at least one");
-  const std::vector<Problem> problems = problems_of(spec);
-  for (std::size_t l = 0; l < spec.layers.size(); ++l) {
-    const NetworkLayer& layer = spec.layers[l];
-    try {
-      check_problem(problems[l]);
-    } catch (const Error& error) {
-      throw Error(error.code(), fmt::format("network: layer {}: {}", l + 1, error.what()));
-    }
-    if (!(layer.activation.cap > 0))
-      refuse(
-          fmt::format("layer {}: the cap is {}; it must be above 0", l + 1, layer.activation.cap));
-    if (l > 0 && layer.inputs != spec.layers[l - 1].outputs)
-      refuse(fmt::format("layer {} has {} inputs, but layer {} has {} outputs; they must be equal",
-                         l + 1, layer.inputs, l, spec.layers[l - 1].outputs));
-  }
-  if (spec.loss) codelets::check(spec.update);
-}
-
 Cycles NetworkCost::of(int part) const {
   Cycles cycles;
   for (std::size_t i = 0; i < part_of.size(); ++i)
@@ -93,7 +36,7 @@ Cycles NetworkCost::of(int part) const {
 
 Network::Network(const NetworkSpec& spec, std::span<const planner::Plan> plans,
                  const device::Machine& machine, device::ExchangeMode mode, Executor& executor) {
-  check(spec);
+  planner::check(spec);
   if (plans.size() != spec.layers.size())
     refuse(fmt::format("it has {} layers and {} plans; give a plan for each layer",
                        spec.layers.size(), plans.size()));

@@ -4,18 +4,13 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
-#include "tessera/base/block_shape.hpp"
 #include "tessera/base/executor.hpp"
 #include "tessera/base/matrix.hpp"
-#include "tessera/base/problem.hpp"
-#include "tessera/codelets/activation.hpp"
-#include "tessera/codelets/loss.hpp"
-#include "tessera/codelets/update.hpp"
 #include "tessera/device/engine.hpp"
 #include "tessera/partitioner/buckets.hpp"
+#include "tessera/planner/network.hpp"
 #include "tessera/planner/plan.hpp"
 #include "tessera/runtime/program.hpp"
 #include "tessera/runtime/run_options.hpp"
@@ -23,51 +18,11 @@
 
 namespace tessera::runtime {
 
-// A sparse fully connected layer of a network: outputs = activation(R * inputs + bias).
-struct NetworkLayer {
-  std::int64_t outputs = 0, inputs = 0;
-  BlockShape block = {};  // of R
-  double density = 1;     // non-zeros / all of R that the plan expects, in [0, 1]
-  bool bias = true;
-  codelets::ActivationRule activation = {};
-
-  friend bool operator==(const NetworkLayer&, const NetworkLayer&) = default;
-};
-
-// A network: its layers from the first to the last, each with as many inputs as the one before has
-// outputs. With a loss its program is a training step; without one it computes the outputs.
-struct NetworkSpec {
-  std::vector<NetworkLayer> layers;
-  std::int64_t batch = 0;  // columns of inputs and outputs
-  DataType data_type = DataType::Float;
-  DataType partials_type = DataType::Float;
-  std::optional<codelets::Loss> loss = {};
-  codelets::UpdateRule update = {};  // of weights and biases, with a loss
-
-  friend bool operator==(const NetworkSpec&, const NetworkSpec&) = default;
-};
-
-// Throws Error{InvalidArgument}, which names layer, field, value and legal range.
-void check(const NetworkSpec& spec);
-
-// Returns the problem of each layer, with the passes that the network needs: a training step needs
-// GradW of every layer, and GradA of all but the first.
-std::vector<Problem> problems_of(const NetworkSpec& spec);
-
-// The kinds of work in a network's program.
-enum class NetworkWork {
-  Parameters,  // brought from the host before the first step, without cost
-  Fwd,
-  Activate,  // bias and activation
-  HandOver,  // of a result to the layer that uses it next, and of a gradient to its layer
-  Loss,
-  Derivative,  // of the activation
-  GradA,
-  GradW,
-  Update  // of weights and bias
-};
-// "hand over"; the text is valid as long as the program.
-std::string_view to_string(NetworkWork work);
+// The description of a network and of its work (planner/network.hpp).
+using planner::NetworkLayer;
+using planner::NetworkSpec;
+using planner::NetworkWork;
+using planner::problems_of;
 
 // A part of a network's program: Program::scopes has its name.
 struct NetworkPart {
@@ -109,7 +64,8 @@ struct NetworkCost {
 // thread at a time may use a network.
 class Network {
  public:
-  // Builds the program. `plans` has a plan for each of problems_of(spec), with one layout (options
+  // Builds the program. `plans` has a plan for each of problems_of(spec), as
+  // planner::plan_network makes them: with one layout (options
   // perPassPlans false, planConstraints.useDense false) and operands at home (operandPlacement
   // "at-home"). The executor must outlive the network. Throws Error{InvalidArgument} for other
   // plans, and Error{LimitExceeded}, which names tile, step and largest buffers, if the memory of a

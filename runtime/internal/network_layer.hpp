@@ -66,9 +66,7 @@ class NetworkLayerState {
   void collect();
 
   // True: the gradient of the result needs a step of its own on the tiles of the result.
-  bool has_derivative() const {
-    return layer.bias || layer.activation.kind != codelets::Activation::None;
-  }
+  bool has_derivative() const { return layer.has_activation_step(); }
   bool has_activation_step() const { return has_derivative(); }
   std::int64_t element() const { return bytes_of(problem.data_type); }
   std::int64_t bucket_bytes() const { return shape_.payload_bytes; }

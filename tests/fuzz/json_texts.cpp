@@ -10,6 +10,7 @@
 #include "tessera/tests/support/process.hpp"
 #include "tessera/tests/support/temporary_folder.hpp"
 #include "tessera/tools/layer_keys.hpp"
+#include "tessera/tools/tessera/network_file.hpp"
 
 namespace tessera::fuzz {
 
@@ -46,6 +47,15 @@ void layer_keys(Input input) {
     const tools::LayerKeys keys = tools::take_layer_keys(text, "input");
     if (!keys.grad_a && !keys.grad_w && !keys.partials_type)
       require(text == given, "a text without the keys is not changed");
+  });
+}
+
+// A network that is read is one that can be planned: its parts fit together.
+void network_json(Input input) {
+  accepts([&] {
+    const tools::NetworkFile file = tools::parse_network(InputBytes(input).rest(), "input");
+    planner::check(file.spec);
+    require(file.weights.size() == file.spec.layers.size(), "a file of weights for each layer");
   });
 }
 

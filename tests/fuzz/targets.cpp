@@ -20,6 +20,7 @@ std::span<const Target> targets() {
                                         {"option_json", option_json},
                                         {"constraint_json", constraint_json},
                                         {"layer_keys", layer_keys},
+                                        {"network_json", network_json},
                                         {"cached_plan", cached_plan},
                                         {"command_line", command_line},
                                         {"response_file", response_file},

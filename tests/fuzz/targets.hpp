@@ -44,6 +44,7 @@ void machine_json(Input input);
 void option_json(Input input);
 void constraint_json(Input input);
 void layer_keys(Input input);
+void network_json(Input input);
 void cached_plan(Input input);
 void command_line(Input input);
 void response_file(Input input);

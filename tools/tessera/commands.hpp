@@ -38,6 +38,9 @@ void add_crossover_command(CLI::App& app, std::function<int()>& run);
 // Adds `advise`: advises on the block size for every layer of a file.
 void add_advise_command(CLI::App& app, std::function<int()>& run);
 
+// Adds `network`: plans a network of layers together and runs it as one program.
+void add_network_command(CLI::App& app, std::function<int()>& run);
+
 // Adds `machine`: prints the known machines.
 void add_machine_command(CLI::App& app, std::function<int()>& run);
 

@@ -1,0 +1,65 @@
+#include "tessera/bench/planner/network_bars.hpp"
+
+#include <array>
+#include <cmath>
+
+#include "tessera/base/random.hpp"
+#include "tessera/bench/timing.hpp"
+#include "tessera/planner/plan_network.hpp"
+
+namespace tessera::bench {
+namespace {
+
+constexpr int kNetworks = 40;
+
+std::int64_t drawn_width(Random& random) {
+  constexpr std::array<std::int64_t, 6> kWidths = {256, 512, 784, 1024, 1536, 2048};
+  return kWidths[random.below(kWidths.size())];
+}
+
+// A training step with layers of widths and densities that users have.
+planner::NetworkSpec drawn_network(Random& random, std::int64_t layers) {
+  constexpr std::array<std::int64_t, 4> kBatches = {32, 64, 128, 256};
+  constexpr std::array<double, 3> kDensities = {0.05, 0.1, 0.2};
+  planner::NetworkSpec spec{.batch = kBatches[random.below(kBatches.size())],
+                            .data_type = DataType::Half,
+                            .loss = codelets::Loss::SoftmaxCrossEntropy,
+                            .update = {.kind = codelets::Update::Adam}};
+  std::int64_t inputs = drawn_width(random);
+  for (std::int64_t l = 0; l < layers; ++l) {
+    const std::int64_t outputs = l + 1 == layers ? 10 : drawn_width(random);
+    const bool is_last = l + 1 == layers;
+    spec.layers.push_back(
+        {.outputs = outputs,
+         .inputs = inputs,
+         .density = kDensities[random.below(kDensities.size())],
+         .activation = {is_last ? codelets::Activation::None : codelets::Activation::Relu}});
+    inputs = outputs;
+  }
+  return spec;
+}
+
+}  // namespace
+
+std::vector<Bar> network_bars(std::uint64_t seed) {
+  const device::Machine machine = device::machine_preset("gc200");
+  Random random(seed);
+  double log_ratios = 0, worst = 0;
+  for (int i = 0; i < kNetworks; ++i) {
+    const auto plan =
+        planner::plan_network(drawn_network(random, 2 + std::int64_t(random.below(5))), machine);
+    const double ratio = double(plan.cycles.value) / double(plan.layer_by_layer.value);
+    log_ratios += std::log(ratio);
+    worst = std::max(worst, ratio);
+  }
+  const planner::NetworkSpec six = drawn_network(random, 6);
+  const double seconds_of_six =
+      seconds([&] { static_cast<void>(planner::plan_network(six, machine)); }, Clock::OwnThread);
+  using enum Bar::Side;
+  return {{"networks: joint cycles / layer by layer, worst", worst, AtMost, 1},
+          {"networks: joint cycles / layer by layer, geometric mean",
+           std::exp(log_ratios / kNetworks), AtMost, 0.95},
+          {"networks: seconds to plan six layers", seconds_of_six, AtMost, 1}};
+}
+
+}  // namespace tessera::bench

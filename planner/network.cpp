@@ -1,0 +1,82 @@
+#include "tessera/planner/network.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "tessera/base/error.hpp"
+
+namespace tessera::planner {
+namespace {
+
+[[noreturn]] void refuse_network(const std::string& message) {
+  throw Error(ErrorCode::InvalidArgument, "network: " + message);
+}
+
+void check_layer(const NetworkSpec& spec, std::size_t l) {
+  const NetworkLayer& layer = spec.layers[l];
+  try {
+    check_problem(problem_of(spec, std::int64_t(l)));
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("network: layer {}: {}", l + 1, error.what()));
+  }
+  if (!(layer.activation.cap > 0))
+    refuse_network(
+        fmt::format("layer {}: the cap is {}; it must be above 0", l + 1, layer.activation.cap));
+  if (l > 0 && layer.inputs != spec.layers[l - 1].outputs)
+    refuse_network(
+        fmt::format("layer {} has {} inputs, but layer {} has {} outputs; they must be equal",
+                    l + 1, layer.inputs, l, spec.layers[l - 1].outputs));
+}
+
+}  // namespace
+
+std::string_view to_string(NetworkWork work) {
+  switch (work) {
+    case NetworkWork::Parameters:
+      return "parameters";
+    case NetworkWork::Fwd:
+      return "Fwd";
+    case NetworkWork::Activate:
+      return "activate";
+    case NetworkWork::HandOver:
+      return "hand over";
+    case NetworkWork::Loss:
+      return "loss";
+    case NetworkWork::Derivative:
+      return "derivative";
+    case NetworkWork::GradA:
+      return "GradA";
+    case NetworkWork::GradW:
+      return "GradW";
+    case NetworkWork::Update:
+      return "update";
+  }
+  assertion_failed("every kind of work has a name", __FILE__, __LINE__);
+}
+
+Problem problem_of(const NetworkSpec& spec, std::int64_t layer) {
+  const NetworkLayer& l = spec.layers[std::size_t(layer)];
+  return {.size = {1, l.outputs, l.inputs, spec.batch},
+          .block = l.block,
+          .density = l.density,
+          .data_type = spec.data_type,
+          .partials_type = spec.partials_type,
+          .grad_a = spec.loss.has_value() && layer > 0,
+          .grad_w = spec.loss.has_value()};
+}
+
+std::vector<Problem> problems_of(const NetworkSpec& spec) {
+  std::vector<Problem> problems;
+  for (std::int64_t l = 0; l < std::ssize(spec.layers); ++l)
+    problems.push_back(problem_of(spec, l));
+  return problems;
+}
+
+void check(const NetworkSpec& spec) {
+  if (spec.layers.empty()) refuse_network("it has no layers; give at least one");
+  for (std::size_t l = 0; l < spec.layers.size(); ++l) check_layer(spec, l);
+  if (spec.loss) codelets::check(spec.update);
+}
+
+}  // namespace tessera::planner

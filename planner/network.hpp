@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "tessera/base/block_shape.hpp"
+#include "tessera/base/problem.hpp"
+#include "tessera/codelets/activation.hpp"
+#include "tessera/codelets/loss.hpp"
+#include "tessera/codelets/update.hpp"
+
+namespace tessera::planner {
+
+// A sparse fully connected layer of a network: outputs = activation(R * inputs + bias).
+struct NetworkLayer {
+  std::int64_t outputs = 0, inputs = 0;
+  BlockShape block = {};  // of R
+  double density = 1;     // non-zeros / all of R that the plan expects, in [0, 1]
+  bool bias = true;
+  codelets::ActivationRule activation = {};
+
+  friend bool operator==(const NetworkLayer&, const NetworkLayer&) = default;
+
+  // Returns true if results and their gradients take a step of their own for bias or activation.
+  bool has_activation_step() const { return bias || activation.kind != codelets::Activation::None; }
+};
+
+// A network: its layers from the first to the last, each with as many inputs as the one before has
+// outputs. With a loss it is a training step; without one it computes the outputs.
+struct NetworkSpec {
+  std::vector<NetworkLayer> layers;
+  std::int64_t batch = 0;  // columns of inputs and outputs
+  DataType data_type = DataType::Float;
+  DataType partials_type = DataType::Float;
+  std::optional<codelets::Loss> loss = {};
+  codelets::UpdateRule update = {};  // of weights and biases, with a loss
+
+  friend bool operator==(const NetworkSpec&, const NetworkSpec&) = default;
+};
+
+// Throws Error{InvalidArgument}, which names layer, field, value and legal range.
+void check(const NetworkSpec& spec);
+
+// Returns the problem of a layer, counted from 0, with the passes that the network needs: a
+// training step needs GradW of every layer, and GradA of all but the first.
+Problem problem_of(const NetworkSpec& spec, std::int64_t layer);
+
+// Returns the problems of all layers.
+std::vector<Problem> problems_of(const NetworkSpec& spec);
+
+// The kinds of work in a network's program.
+enum class NetworkWork {
+  Parameters,  // brought from the host before the first step, without cost
+  Fwd,
+  Activate,  // bias and activation
+  HandOver,  // of a result to the layer that uses it next, and of a gradient to its layer
+  Loss,
+  Derivative,  // of the activation
+  GradA,
+  GradW,
+  Update  // of weights and bias
+};
+// "hand over"; the text is valid as long as the program.
+std::string_view to_string(NetworkWork work);
+
+}  // namespace tessera::planner

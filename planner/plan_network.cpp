@@ -1,0 +1,251 @@
+#include "tessera/planner/plan_network.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "tessera/base/error.hpp"
+#include "tessera/base/int_math.hpp"
+#include "tessera/planner/planner.hpp"
+
+namespace tessera::planner {
+namespace {
+
+Options in_network(Options options) {
+  options.operand_placement = Placement::AtHome;
+  options.per_pass_plans = false;
+  options.constraints.use_dense = false;
+  return options;
+}
+
+// A choice of plans for the layers up to one, which no other choice beats.
+struct Choice {
+  Cycles cycles;
+  Bytes resident, temp;
+  std::size_t candidate = 0;  // of the layer
+  std::size_t before = 0;     // index of the choice for the layers before it
+
+  bool beats(const Choice& other) const {
+    return cycles <= other.cycles && resident <= other.resident && temp <= other.temp;
+  }
+};
+
+// Adds a choice unless one of those from `first` on beats it, and removes those that it beats.
+void add_choice(std::vector<Choice>& choices, std::size_t first, const Choice& choice) {
+  const auto begin = choices.begin() + std::ptrdiff_t(first);
+  if (std::any_of(begin, choices.end(), [&](const Choice& c) { return c.beats(choice); })) return;
+  choices.erase(
+      std::remove_if(begin, choices.end(), [&](const Choice& c) { return choice.beats(c); }),
+      choices.end());
+  choices.push_back(choice);
+}
+
+Cycles sum_of(const std::vector<WorkCost>& work) {
+  Cycles cycles;
+  for (const WorkCost& part : work) cycles += part.cycles;
+  return cycles;
+}
+
+// The choices for each layer, by layer.
+class Chain {
+ public:
+  Chain(const NetworkSpec& spec, const std::vector<LayerCandidates>& candidates,
+        const device::Machine& machine)
+      : spec_(spec), candidates_(candidates), machine_(machine) {}
+
+  // Returns the cheapest choice that fits, as indices of candidates; empty if none fits.
+  std::vector<std::size_t> best() {
+    std::vector<std::vector<Choice>> choices;
+    for (std::size_t l = 0; l < candidates_.size(); ++l) {
+      choices.push_back(choices_of(l, choices.empty() ? nullptr : &choices.back()));
+      if (choices.back().empty()) return {};
+    }
+    const auto fewest = [](const Choice& a, const Choice& b) { return a.cycles < b.cycles; };
+    const auto& last = choices.back();
+    auto at = std::size_t(std::min_element(last.begin(), last.end(), fewest) - last.begin());
+    std::vector<std::size_t> chosen(candidates_.size());
+    for (std::size_t l = candidates_.size(); l-- > 0;) {
+      chosen[l] = choices[l][at].candidate;
+      at = choices[l][at].before;
+    }
+    return chosen;
+  }
+
+ private:
+  std::vector<Choice> choices_of(std::size_t l, const std::vector<Choice>* before) const {
+    std::vector<Choice> choices;
+    for (std::size_t c = 0; c < candidates_[l].size(); ++c) {
+      const Plan& plan = candidates_[l][c];
+      const Choice own{sum_of(layer_work(spec_, std::int64_t(l), plan, machine_)),
+                       resident_bytes(spec_, std::int64_t(l), plan), plan.cost.temp, c, 0};
+      const std::size_t first = choices.size();
+      if (before == nullptr)
+        add(choices, first, own);
+      else
+        add_after(choices, first, own, l, *before);
+    }
+    return choices;
+  }
+  void add_after(std::vector<Choice>& choices, std::size_t first, const Choice& own, std::size_t l,
+                 const std::vector<Choice>& before) const {
+    std::vector<Cycles> links;
+    for (const Plan& plan : candidates_[l - 1])
+      links.push_back(
+          link_cycles(spec_, std::int64_t(l) - 1, plan, candidates_[l][own.candidate], machine_));
+    for (std::size_t b = 0; b < before.size(); ++b)
+      add(choices, first,
+          {before[b].cycles + links[before[b].candidate] + own.cycles,
+           before[b].resident + own.resident, std::max(before[b].temp, own.temp), own.candidate,
+           b});
+  }
+  void add(std::vector<Choice>& choices, std::size_t first, const Choice& choice) const {
+    if (choice.resident + choice.temp <= machine_.tile_memory) add_choice(choices, first, choice);
+  }
+
+  const NetworkSpec& spec_;
+  const std::vector<LayerCandidates>& candidates_;
+  const device::Machine& machine_;
+};
+
+// Sets the work, the cycles and the memory of the plans.
+void add_cost(const NetworkSpec& spec, const device::Machine& machine, NetworkPlan& plan) {
+  Bytes resident, temp;
+  for (std::size_t l = 0; l < plan.plans.size(); ++l) {
+    const auto work = layer_work(spec, std::int64_t(l), plan.plans[l], machine);
+    plan.work.insert(plan.work.end(), work.begin(), work.end());
+    if (l + 1 < plan.plans.size())
+      plan.work.push_back(
+          {NetworkWork::HandOver, std::int64_t(l),
+           link_cycles(spec, std::int64_t(l), plan.plans[l], plan.plans[l + 1], machine)});
+    resident += resident_bytes(spec, std::int64_t(l), plan.plans[l]);
+    temp = std::max(temp, plan.plans[l].cost.temp);
+  }
+  plan.cycles = sum_of(plan.work);
+  plan.memory = resident + temp;
+}
+
+NetworkPlan priced(const NetworkSpec& spec, const std::vector<LayerCandidates>& candidates,
+                   const std::vector<std::size_t>& chosen, const device::Machine& machine) {
+  NetworkPlan plan;
+  for (std::size_t l = 0; l < candidates.size(); ++l) {
+    plan.plans.push_back(candidates[l][chosen[l]]);
+    plan.candidates += std::ssize(candidates[l]);
+  }
+  add_cost(spec, machine, plan);
+  return plan;
+}
+
+[[noreturn]] void throw_too_large(const NetworkSpec& spec,
+                                  const std::vector<LayerCandidates>& candidates,
+                                  const device::Machine& machine) {
+  std::size_t largest = 0;
+  Bytes most, sum;
+  for (std::size_t l = 0; l < candidates.size(); ++l) {
+    Bytes least = resident_bytes(spec, std::int64_t(l), candidates[l].front());
+    for (const Plan& plan : candidates[l])
+      least = std::min(least, resident_bytes(spec, std::int64_t(l), plan));
+    if (least > most) largest = l;
+    most = std::max(most, least);
+    sum += least;
+  }
+  throw Error(
+      ErrorCode::NoSolution,
+      fmt::format("no plans for this network: its layers need {} bytes a tile that stay, "
+                  "and temporary memory beside them, but {} has {}; layer {} needs most, "
+                  "{} bytes; use more tiles, a smaller batch or narrower types",
+                  sum.value, machine.name, machine.tile_memory.value, largest + 1, most.value));
+}
+
+void add_candidate(LayerCandidates& candidates, const Problem& problem,
+                   const device::Machine& machine, const Options& options) {
+  PlanResult result = plan(problem, machine, options);
+  if (!result.has_plan) return;
+  if (std::find(candidates.begin(), candidates.end(), result.plan) == candidates.end())
+    candidates.push_back(std::move(result.plan));
+}
+
+bool leaves_no_part_empty(std::int64_t grains, std::int64_t parts) {
+  return ceil_div(grains, ceil_div(grains, parts)) == parts;
+}
+
+}  // namespace
+
+double NetworkPlan::gain() const {
+  if (!layer_by_layer_fits || layer_by_layer == Cycles()) return 0;
+  return 1 - double(cycles.value) / double(layer_by_layer.value);
+}
+
+LayerCandidates layer_candidates(const Problem& problem, const device::Machine& machine,
+                                 const Options& given, std::size_t most) {
+  const Options options = in_network(given);
+  LayerCandidates candidates{plan_or_throw(problem, machine, options)};
+  const Dims grains = ceil_div(problem.size_in_blocks(), candidates.front().grain);
+  constexpr std::array<std::int64_t, 12> kParts = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
+  for (const std::int64_t parts : kParts) {
+    if (parts > machine.tiles) break;
+    Options pinned = options;
+    if (!options.constraints.z && leaves_no_part_empty(grains.z, parts)) {
+      pinned.constraints.z = parts;
+      add_candidate(candidates, problem, machine, pinned);
+    }
+    pinned = options;
+    if (!options.constraints.x && leaves_no_part_empty(grains.x, parts)) {
+      pinned.constraints.x = parts;
+      add_candidate(candidates, problem, machine, pinned);
+    }
+  }
+  std::stable_sort(candidates.begin() + 1, candidates.end(),
+                   [](const Plan& a, const Plan& b) { return a.cost.cycles < b.cost.cycles; });
+  if (candidates.size() > most) candidates.resize(most);
+  return candidates;
+}
+
+NetworkPlan choose_plans(const NetworkSpec& spec, const std::vector<LayerCandidates>& candidates,
+                         const device::Machine& machine) {
+  check(spec);
+  TESSERA_ASSERT(candidates.size() == spec.layers.size());
+  const std::vector<std::size_t> chosen = Chain(spec, candidates, machine).best();
+  if (chosen.empty()) throw_too_large(spec, candidates, machine);
+  NetworkPlan plan = priced(spec, candidates, chosen, machine);
+  const NetworkPlan alone =
+      priced(spec, candidates, std::vector<std::size_t>(chosen.size()), machine);
+  plan.layer_by_layer = alone.cycles;
+  plan.layer_by_layer_fits = alone.memory <= machine.tile_memory;
+  return plan;
+}
+
+NetworkPlan plan_network(const NetworkSpec& spec, const device::Machine& machine,
+                         const Options& options) {
+  check(spec);
+  const std::vector<Problem> problems = problems_of(spec);
+  std::vector<LayerCandidates> candidates;
+  for (std::size_t l = 0; l < problems.size(); ++l) {
+    const auto same =
+        std::find(problems.begin(), problems.begin() + std::ptrdiff_t(l), problems[l]);
+    const auto at = std::size_t(same - problems.begin());
+    try {
+      candidates.push_back(
+          at < l ? candidates[at]
+                 : layer_candidates(problems[l], machine, options, kCandidatesPerLayer));
+    } catch (const Error& error) {
+      throw Error(error.code(), fmt::format("layer {}: {}", l + 1, error.what()));
+    }
+  }
+  return choose_plans(spec, candidates, machine);
+}
+
+std::string to_string(const NetworkPlan& plan) {
+  if (!plan.layer_by_layer_fits)
+    return fmt::format(
+        "joint plan: {} cycles; the cheapest plan of each layer alone would not fit "
+        "the memory of a tile together ({} plans compared)",
+        plan.cycles.value, plan.candidates);
+  return fmt::format(
+      "joint plan: {} cycles, {:.1f} % fewer than the cheapest plan of each layer alone, {} "
+      "({} plans compared)",
+      plan.cycles.value, 100 * plan.gain(), plan.layer_by_layer.value, plan.candidates);
+}
+
+}  // namespace tessera::planner

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tessera/device/machine.hpp"
+#include "tessera/planner/network.hpp"
+#include "tessera/planner/network_cost.hpp"
+#include "tessera/planner/options.hpp"
+#include "tessera/planner/plan.hpp"
+
+namespace tessera::planner {
+
+// The plans of all layers of a network, chosen together.
+struct NetworkPlan {
+  std::vector<Plan> plans;     // by layer
+  std::vector<WorkCost> work;  // of all layers; a hand-over to the next layer is its own entry
+  Cycles cycles;               // sum over the work
+  Bytes memory;                // of the fullest tile: what stays on it, and the largest pass
+
+  // The same network with each layer's own cheapest plan, for comparison.
+  Cycles layer_by_layer;
+  bool layer_by_layer_fits = false;  // its memory
+  std::int64_t candidates = 0;       // plans of all layers that were compared
+
+  // Returns the cycles that were saved, as a proportion of layer_by_layer; 0 if that does not fit.
+  double gain() const;
+};
+
+// The plans that one layer may have in a network, the cheapest for the layer alone first.
+using LayerCandidates = std::vector<Plan>;
+
+// Returns up to `most` plans of a layer: the cheapest one of all, and the cheapest ones among those
+// with a given number of parts along x or along the batch. All have one layout and operands at
+// home, whatever the options say of these. Throws Error{NoSolution} with the reason if there is no
+// plan. Takes some ten milliseconds.
+LayerCandidates layer_candidates(const Problem& problem, const device::Machine& machine,
+                                 const Options& options, std::size_t most);
+
+// Chooses one candidate for each layer so that the whole network takes the fewest cycles,
+// hand-overs included, among the choices whose memory fits a tile: the sum of what stays, and the
+// largest temporary memory of a pass. Exact: dynamic programming over the chain that keeps, for
+// each candidate of the last layer, every choice before it that no other one beats in cycles,
+// memory that stays and temporary memory together. Throws Error{NoSolution}, which names the layer
+// that needs most memory, if no choice fits.
+NetworkPlan choose_plans(const NetworkSpec& spec, const std::vector<LayerCandidates>& candidates,
+                         const device::Machine& machine);
+
+// The largest number of plans of a layer that plan_network compares.
+inline constexpr std::size_t kCandidatesPerLayer = 12;
+
+// Plans a network: layer_candidates() of each layer, then choose_plans(). Layers with equal
+// problems are planned once. Throws Error{InvalidArgument} if spec, machine or options are illegal.
+NetworkPlan plan_network(const NetworkSpec& spec, const device::Machine& machine,
+                         const Options& options = {});
+
+// Returns what joint planning gained, as one line of text.
+std::string to_string(const NetworkPlan& plan);
+
+}  // namespace tessera::planner

@@ -1,0 +1,140 @@
+#include "tessera/planner/plan_network.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "tessera/base/error.hpp"
+#include "tessera/base/random.hpp"
+
+namespace tessera::planner {
+namespace {
+
+device::Machine machine_of(std::int64_t tiles) {
+  device::Machine machine = device::machine_preset("gc200");
+  machine.tiles = tiles;
+  return machine;
+}
+
+// A random network of 2 to 4 layers, half of them training steps.
+NetworkSpec drawn_network(Random& random) {
+  NetworkSpec spec{.batch = 1 + std::int64_t(random.below(64)),
+                   .update = {.kind = codelets::Update::Adam}};
+  if (random.below(2) == 0) spec.loss = codelets::Loss::SoftmaxCrossEntropy;
+  std::int64_t width = 16 + std::int64_t(random.below(200));
+  const std::int64_t layers = 2 + std::int64_t(random.below(3));
+  for (std::int64_t l = 0; l < layers; ++l) {
+    const std::int64_t next = 16 + std::int64_t(random.below(200));
+    spec.layers.push_back({.outputs = next,
+                           .inputs = width,
+                           .density = 0.05 + 0.3 * random.unit(),
+                           .bias = random.below(2) == 0,
+                           .activation = {random.below(2) == 0 ? codelets::Activation::Relu
+                                                               : codelets::Activation::None}});
+    width = next;
+  }
+  return spec;
+}
+
+std::vector<LayerCandidates> candidates_of(const NetworkSpec& spec, const device::Machine& machine,
+                                           std::size_t most) {
+  std::vector<LayerCandidates> candidates;
+  for (const Problem& problem : problems_of(spec))
+    candidates.push_back(layer_candidates(problem, machine, {}, most));
+  return candidates;
+}
+
+// The fewest cycles of any choice that fits, by looking at all of them.
+std::optional<Cycles> fewest_cycles(const NetworkSpec& spec,
+                                    const std::vector<LayerCandidates>& candidates,
+                                    const device::Machine& machine) {
+  std::optional<Cycles> best;
+  std::vector<std::size_t> at(candidates.size());
+  while (true) {
+    Cycles cycles;
+    Bytes resident, temp;
+    for (std::size_t l = 0; l < at.size(); ++l) {
+      const Plan& plan = candidates[l][at[l]];
+      for (const WorkCost& work : layer_work(spec, std::int64_t(l), plan, machine))
+        cycles += work.cycles;
+      if (l + 1 < at.size())
+        cycles += link_cycles(spec, std::int64_t(l), plan, candidates[l + 1][at[l + 1]], machine);
+      resident += resident_bytes(spec, std::int64_t(l), plan);
+      temp = std::max(temp, plan.cost.temp);
+    }
+    if (resident + temp <= machine.tile_memory && (!best || cycles < *best)) best = cycles;
+    std::size_t l = 0;
+    while (l < at.size() && ++at[l] == candidates[l].size()) at[l++] = 0;
+    if (l == at.size()) return best;
+  }
+}
+
+TEST(ChoosePlans, FindsTheFewestCyclesOfAllChoicesThatFit) {
+  Random random(11);
+  int binding = 0;
+  for (int i = 0; i < 12; ++i) {
+    SCOPED_TRACE(i);
+    const NetworkSpec spec = drawn_network(random);
+    device::Machine machine = machine_of(4 + std::int64_t(random.below(60)));
+    const std::vector<LayerCandidates> candidates = candidates_of(spec, machine, 5);
+    const NetworkPlan free = choose_plans(spec, candidates, machine);
+    EXPECT_EQ(free.cycles, fewest_cycles(spec, candidates, machine));
+    // Less and less memory, until nothing fits.
+    for (std::int64_t bytes = free.memory.value - 1; bytes > 0; bytes -= bytes / 20 + 1) {
+      machine.tile_memory = Bytes(bytes);
+      const std::optional<Cycles> fewest = fewest_cycles(spec, candidates, machine);
+      if (!fewest) {
+        EXPECT_THROW(choose_plans(spec, candidates, machine), Error);
+        break;
+      }
+      const NetworkPlan plan = choose_plans(spec, candidates, machine);
+      EXPECT_EQ(plan.cycles, *fewest);
+      EXPECT_LE(plan.memory, machine.tile_memory);
+      binding += plan.cycles > free.cycles;
+    }
+  }
+  EXPECT_GT(binding, 3);  // memory has changed a choice
+}
+
+TEST(PlanNetwork, IsNeverDearerThanLayerByLayer) {
+  Random random(12);
+  for (int i = 0; i < 6; ++i) {
+    const NetworkSpec spec = drawn_network(random);
+    const NetworkPlan plan = plan_network(spec, machine_of(100));
+    EXPECT_LE(plan.cycles, plan.layer_by_layer);
+    EXPECT_TRUE(plan.layer_by_layer_fits);
+    EXPECT_GE(plan.gain(), 0);
+    Cycles sum;
+    for (const WorkCost& work : plan.work) sum += work.cycles;
+    EXPECT_EQ(sum, plan.cycles);
+    EXPECT_NE(to_string(plan).find("% fewer"), std::string::npos);
+  }
+}
+
+TEST(PlanNetwork, NamesTheLayerThatHasNoPlanAndTheOneThatNeedsMost) {
+  NetworkSpec spec{.layers = {{256, 64, {}, 0.1}, {512, 256, {}, 0.1}}, .batch = 16};
+  device::Machine machine = machine_of(4);
+  machine.tile_memory = Bytes(2048);
+  try {
+    plan_network(spec, machine);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("layer "), std::string::npos) << error.what();
+  }
+  const std::vector<LayerCandidates> candidates = candidates_of(spec, machine_of(4), 4);
+  try {
+    choose_plans(spec, candidates, machine);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::NoSolution);
+    EXPECT_NE(std::string(error.what()).find("layer 2 needs most"), std::string::npos)
+        << error.what();
+  }
+  EXPECT_THROW(plan_network({}, machine), Error);
+}
+
+}  // namespace
+}  // namespace tessera::planner

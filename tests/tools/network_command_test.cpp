@@ -1,0 +1,132 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tessera/base/error.hpp"
+#include "tessera/io/write.hpp"
+#include "tessera/sparse/random.hpp"
+#include "tessera/tests/support/message_of.hpp"
+#include "tessera/tests/support/process.hpp"
+#include "tessera/tools/tessera/network_file.hpp"
+
+namespace tessera::test {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+constexpr const char* kNetwork = R"({
+  "batch": 24, "data_type": "float",
+  "layers": [
+    {"inputs": 40, "outputs": 64, "density": 0.2, "activation": "relu"},
+    {"inputs": 64, "outputs": 8, "density": 0.5, "bias": false}],
+  "loss": "softmax-cross-entropy",
+  "optimiser": {"rule": "adam", "rate": 0.01}})";
+
+Outcome network(const std::string& text, std::vector<std::string> words = {}) {
+  const TemporaryFolder folder;
+  words.insert(words.begin(),
+               {TESSERA_TOOL, "network", folder.write("net.json", text), "--tiles-per-ipu=32"});
+  return run(words);
+}
+
+TEST(NetworkCommand, ReportsEveryWorkOfEveryLayerAndTheFallOfTheLoss) {
+  const Outcome outcome = network(kNetwork, {"--steps=5", "--json"});
+  ASSERT_EQ(outcome.exit, 0) << outcome.err;
+  const json result = json::parse(outcome.out);
+  EXPECT_EQ(result["layers"], 2);
+  ASSERT_EQ(result["losses"].size(), 5u);
+  EXPECT_LT(result["losses"][4], result["losses"][0]);
+  std::int64_t cycles = 0, planned = 0;
+  for (const json& work : result["work"]) {
+    cycles += work["cycles"].get<std::int64_t>();
+    planned += work["planned_cycles"].get<std::int64_t>();
+  }
+  EXPECT_EQ(result["cycles"], cycles);
+  EXPECT_EQ(result["planned_cycles"], planned);
+  EXPECT_LE(planned, result["layer_by_layer_cycles"]);
+  EXPECT_EQ(result["work"].size(), 12u);  // the first layer has no GradA, the second no bias
+  // Tiles with memory of their own give the same result.
+  EXPECT_EQ(network(kNetwork, {"--steps=5", "--json", "--isolate"}).out, outcome.out);
+}
+
+TEST(NetworkCommand, ExplainsThePlanAndPrintsTheProgram) {
+  const Outcome outcome = network(kNetwork, {"--explain"});
+  ASSERT_EQ(outcome.exit, 0) << outcome.err;
+  for (const char* part : {"joint plan: ", "% fewer than the cheapest plan of each layer alone",
+                           "layer 2 GradW", "exchange hand over", "layer 1 parameters: bias"})
+    EXPECT_THAT(outcome.out, HasSubstr(part));
+}
+
+TEST(NetworkCommand, ComputesOutputsWithoutALossAndWritesATrace) {
+  const TemporaryFolder folder;
+  json text = json::parse(kNetwork);
+  text.erase("loss");
+  text.erase("optimiser");
+  const Outcome outcome = network(text.dump(), {"--trace=" + (folder / "trace.json")});
+  ASSERT_EQ(outcome.exit, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("forward on gc200"));
+  EXPECT_THAT(read_file(folder / "trace.json"), HasSubstr("hand over"));
+}
+
+TEST(NetworkCommand, ReadsWeightsBesideItsFile) {
+  const TemporaryFolder folder;
+  io::write_smtx_file(folder / "first.smtx", sparse::random_pattern(64, 40, {1, 1}, 0.1, 3));
+  json text = json::parse(kNetwork);
+  text["layers"][0].erase("density");
+  text["layers"][0]["weights"] = "first.smtx";
+  const std::string path = folder.write("net.json", text.dump());
+  const tools::NetworkFile file = tools::load_network(path);
+  EXPECT_DOUBLE_EQ(file.spec.layers[0].density, 0.1);
+  EXPECT_EQ(tools::weights_of(file, 0, 1).blocks(), 256);
+  text["layers"][0]["inputs"] = 41;
+  EXPECT_THAT(message_of([&] { tools::load_network(folder.write("bad.json", text.dump())); }),
+              HasSubstr("64 x 40 weights; layer 1 of"));
+}
+
+// A change of the file and what the message must name.
+struct Fault {
+  const char* path;
+  const char* value;
+  const char* named;
+};
+
+TEST(NetworkCommand, NamesWhatIsWrongInAFile) {
+  for (const Fault& fault : {
+           Fault{"/batch", "0", "batch is 0; it must be"},
+           Fault{"/batch", "\"many\"", "batch"},
+           Fault{"/layers", "[]", "layers is a list of 0"},
+           Fault{"/layers/0/density", "1.5", "density is 1.5; it must be in [0, 1]"},
+           Fault{"/layers/0/weights", "\"a.smtx\"", "both or neither of density and weights"},
+           Fault{"/layers/1/inputs", "63", "layer 2 has 63 inputs, but layer 1 has 64 outputs"},
+           Fault{"/layers/0/activation", "\"tanh\"", "one of none, relu, gelu"},
+           Fault{"/layers/1/cap", "3", "left out unless the activation is relu"},
+           Fault{"/layers/0/colour", "1", "colour"},
+           Fault{"/loss", "\"hinge\"", "softmax-cross-entropy"},
+           Fault{"/optimiser/rate", "-1", "rate is -1; it must be at least 0"},
+           Fault{"/optimiser/rule", "\"rmsprop\"", "sgd, momentum"},
+       }) {
+    json text = json::parse(kNetwork);
+    text[json::json_pointer(fault.path)] = json::parse(fault.value);
+    const Outcome outcome = network(text.dump());
+    EXPECT_EQ(outcome.exit, 3) << fault.path;
+    EXPECT_THAT(outcome.err, HasSubstr(fault.named));
+  }
+  EXPECT_EQ(network("{").exit, 3);
+  EXPECT_EQ(network(kNetwork, {"--steps=0"}).exit, 2);
+  EXPECT_EQ(network(kNetwork, {"--machine=host"}).exit, 2);
+}
+
+TEST(NetworkCommand, NamesTheLayerThatDoesNotFit) {
+  json text = json::parse(kNetwork);
+  text["batch"] = 1'000'000;
+  const Outcome outcome = network(text.dump());
+  EXPECT_EQ(outcome.exit, 4);
+  EXPECT_THAT(outcome.err, HasSubstr("layer 1"));
+}
+
+}  // namespace
+}  // namespace tessera::test

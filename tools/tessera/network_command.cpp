@@ -1,0 +1,238 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "tessera/base/error.hpp"
+#include "tessera/base/random_matrix.hpp"
+#include "tessera/planner/plan_network.hpp"
+#include "tessera/report/trace.hpp"
+#include "tessera/tools/exit_code.hpp"
+#include "tessera/tools/internal/command_line.hpp"
+#include "tessera/tools/internal/layer_options.hpp"
+#include "tessera/tools/internal/manual.hpp"
+#include "tessera/tools/internal/progress.hpp"
+#include "tessera/tools/tessera/commands.hpp"
+#include "tessera/tools/tessera/network_file.hpp"
+
+namespace tessera::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using planner::NetworkWork;
+
+struct NetworkArguments {
+  std::string file, trace;
+  LayerArguments layer;  // the machine and the options of the planner
+  std::int64_t steps = 1;
+  std::uint64_t seed = 1;
+  int threads = 0;
+  bool json = false, explain = false, isolate = false;
+};
+
+// The result of a run: planned and modelled cycles of each kind of work of each layer.
+struct NetworkRun {
+  struct Line {
+    NetworkWork work = NetworkWork::Fwd;
+    std::int64_t layer = 0;
+    Cycles planned, cycles;
+  };
+  planner::NetworkSpec spec;
+  planner::NetworkPlan plan;
+  device::Machine machine;
+  std::vector<Line> lines;
+  std::vector<float> losses;  // of each step, before its update
+  device::Ledger ledger;      // of the last step
+  Bytes high_water;
+  std::string program, trace;
+};
+
+std::vector<NetworkRun::Line> lines_of(const planner::NetworkPlan& plan,
+                                       const runtime::Network& network,
+                                       const runtime::NetworkCost& cost) {
+  std::map<std::pair<std::int64_t, NetworkWork>, NetworkRun::Line> lines;
+  const auto line = [&](NetworkWork work, std::int64_t layer) -> NetworkRun::Line& {
+    NetworkRun::Line& found = lines[{layer, work}];
+    found.work = work;
+    found.layer = layer;
+    return found;
+  };
+  for (const planner::WorkCost& work : plan.work)
+    line(work.work, work.layer).planned += work.cycles;
+  for (std::size_t i = 0; i < network.parts().size(); ++i) {
+    const runtime::NetworkPart& part = network.parts()[i];
+    if (part.work != NetworkWork::Parameters) line(part.work, part.layer).cycles += cost.of(int(i));
+  }
+  std::vector<NetworkRun::Line> result;
+  for (const auto& [key, value] : lines) result.push_back(value);
+  return result;
+}
+
+// Inputs, labels and targets of a batch, drawn at random.
+struct DrawnBatch {
+  Matrix<float> inputs, targets;
+  std::vector<std::int32_t> labels;
+
+  DrawnBatch(const planner::NetworkSpec& spec, std::uint64_t seed)
+      : inputs(random_matrix<float>(spec.layers.front().inputs, spec.batch, seed)),
+        targets(random_matrix<float>(spec.layers.back().outputs, spec.batch, seed + 1)) {
+    Random random(seed + 2);
+    for (std::int64_t i = 0; i < spec.batch; ++i)
+      labels.push_back(std::int32_t(random.below(std::uint64_t(spec.layers.back().outputs))));
+  }
+  runtime::NetworkBatch view() const { return {inputs.view(), labels, targets.view()}; }
+};
+
+void give_weights(runtime::Network& network, const NetworkFile& file, std::uint64_t seed) {
+  for (std::int64_t l = 0; l < std::ssize(file.weights); ++l)
+    if (const auto misfit = network.set_weights(l, weights_of(file, l, seed)))
+      throw Error(ErrorCode::NoSolution,
+                  fmt::format("the weights of layer {} do not fit their buckets: {}; raise "
+                              "metaInfoBucketOversizeProportion with --matmul-options",
+                              l + 1, misfit->message));
+}
+
+NetworkRun run_network(const NetworkArguments& a) {
+  const NetworkFile file = load_network(a.file);
+  NetworkRun run{.spec = file.spec, .machine = make_machine(a.layer)};
+  internal::Progress progress(a.json);
+  progress.set("planning the network");
+  run.plan = planner::plan_network(run.spec, run.machine, make_options(a.layer, {}));
+  progress.set("building its program");
+  const auto executor = make_executor(a.threads);
+  const auto mode = a.isolate ? device::ExchangeMode::Isolate : device::ExchangeMode::Share;
+  runtime::Network network(run.spec, run.plan.plans, run.machine, mode, *executor);
+  give_weights(network, file, a.seed);
+  const DrawnBatch batch(run.spec, a.seed + 1'000'000);
+  runtime::NetworkCost cost;
+  device::TileLedger tiles;
+  for (std::int64_t step = 0; step < a.steps; ++step) {
+    progress.set("running", step, a.steps);
+    const bool keeps = !a.trace.empty() && step + 1 == a.steps;
+    if (!network.run(batch.view(), {.tiles = keeps ? &tiles : nullptr}, cost)) break;
+    if (run.spec.loss) run.losses.push_back(network.loss());
+  }
+  run.lines = lines_of(run.plan, network, cost);
+  run.high_water = network.high_water();
+  run.program = to_string(network.program());
+  if (!a.trace.empty())
+    run.trace = report::to_trace(
+        {network.program().name, run.machine, cost.ledger, tiles, network.memory()});
+  run.ledger = std::move(cost.ledger);
+  return run;
+}
+
+double microseconds(const NetworkRun& run) {
+  return double(run.ledger.total().value) / run.machine.clock_hz * 1e6;
+}
+
+Json json_of(const NetworkRun& run) {
+  Json work = Json::array(), losses = run.losses;
+  for (const NetworkRun::Line& line : run.lines)
+    work.push_back({{"layer", line.layer + 1},
+                    {"work", to_string(line.work)},
+                    {"planned_cycles", line.planned.value},
+                    {"cycles", line.cycles.value}});
+  return {{"machine", run.machine.name},
+          {"layers", run.spec.layers.size()},
+          {"batch", run.spec.batch},
+          {"data_type", tessera::to_string(run.spec.data_type)},
+          {"loss", run.spec.loss ? Json(codelets::to_string(*run.spec.loss)) : Json()},
+          {"planned_cycles", run.plan.cycles.value},
+          {"cycles", run.ledger.total().value},
+          {"microseconds", microseconds(run)},
+          {"moved_bytes", run.ledger.moved().value},
+          {"layer_by_layer_cycles", run.plan.layer_by_layer.value},
+          {"layer_by_layer_fits", run.plan.layer_by_layer_fits},
+          {"planned_tile_bytes", run.plan.memory.value},
+          {"tile_bytes", run.high_water.value},
+          {"tile_memory", run.machine.tile_memory.value},
+          {"losses", std::move(losses)},
+          {"work", std::move(work)}};
+}
+
+std::string text_of(const NetworkRun& run) {
+  std::string text =
+      fmt::format("{} layers, batch {}, {}, {} on {}\n\n{:<8}{:<12}{:>14}{:>14}{:>10}\n",
+                  run.spec.layers.size(), run.spec.batch, tessera::to_string(run.spec.data_type),
+                  run.spec.loss ? "one training step" : "forward", run.machine.name, "layer",
+                  "work", "planned", "cycles", "share");
+  const double total = double(run.ledger.total().value);
+  for (const NetworkRun::Line& line : run.lines)
+    text +=
+        fmt::format("{:<8}{:<12}{:>14}{:>14}{:>9.1f}%\n", line.layer + 1, to_string(line.work),
+                    line.planned.value, line.cycles.value, 100 * double(line.cycles.value) / total);
+  text += fmt::format("{:<8}{:<12}{:>14}{:>14}\n\n", "all", "", run.plan.cycles.value,
+                      run.ledger.total().value);
+  text += fmt::format("time       {:.1f} us at {:.3f} GHz (modelled)\n", microseconds(run),
+                      run.machine.clock_hz * 1e-9);
+  text += fmt::format("exchange   {} bytes received by all tiles\n", run.ledger.moved().value);
+  text += fmt::format("memory     {} of {} bytes on the fullest tile\n", run.high_water.value,
+                      run.machine.tile_memory.value);
+  if (run.losses.empty()) return text;
+  text += fmt::format("loss       {:.4f}", run.losses.front());
+  if (run.losses.size() > 1)
+    text += fmt::format(" before the first step, {:.4f} before step {}", run.losses.back(),
+                        run.losses.size());
+  return text + "\n";
+}
+
+std::string explanation_of(const NetworkRun& run) {
+  std::string text = "\n" + to_string(run.plan) + "\n";
+  for (std::size_t l = 0; l < run.plan.plans.size(); ++l)
+    text += fmt::format("\nlayer {}\n{}", l + 1, planner::to_string(run.plan.plans[l]));
+  return text + "\n" + run.program;
+}
+
+int network_main(const NetworkArguments& a) {
+  if (is_host(a.layer))
+    throw Error(ErrorCode::InvalidArgument,
+                "network: --machine host is not supported yet; name a modelled machine");
+  const NetworkRun run = run_network(a);
+  if (!a.trace.empty()) write_results(a.trace, run.trace);
+  if (a.json)
+    print_results(json_of(run).dump(2) + "\n");
+  else
+    print_text(text_of(run) + (a.explain ? explanation_of(run) : ""));
+  return kOk;
+}
+
+}  // namespace
+
+void add_network_command(CLI::App& app, std::function<int()>& run) {
+  CLI::App* command = app.add_subcommand(
+      "network", "Plans a network of sparse layers together and runs it as one program.");
+  command->footer(std::string(internal::kExitCodes) +
+                  "\nExample: tessera network examples/network.json --steps 10 --explain");
+  const auto a = std::make_shared<NetworkArguments>();
+  command->add_option("file", a->file, "the network, as JSON")->required();
+  command->add_option("--steps", a->steps, "times that the program runs on the same batch")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20))
+      ->capture_default_str();
+  command->add_option("--seed", a->seed, "of the weights, inputs and labels that are drawn")
+      ->capture_default_str();
+  command->add_option("--threads", a->threads, "threads of this computer; 0 means all")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  command->add_flag("--isolate", a->isolate,
+                    "give every tile memory of its own and copy all bytes between tiles");
+  auto* json = command->add_flag("--json", a->json, "print JSON");
+  command
+      ->add_flag("--explain", a->explain,
+                 "also print what joint planning gained, the plan of each layer and the program")
+      ->excludes(json);
+  internal::require_writable_file(
+      *command->add_option("--trace", a->trace, "write a trace of the last step for Perfetto")
+           ->type_name("FILE"));
+  internal::add_machine_options(*command, a->layer);
+  command
+      ->add_option("--matmul-options", a->layer.matmul_options,
+                   "planner options as a JSON object, for all layers")
+      ->type_name("JSON");
+  command->callback([a, &run] { run = [a] { return network_main(*a); }; });
+}
+
+}  // namespace tessera::tools
