@@ -126,7 +126,10 @@ class Simulation {
     report.problem = planned().problem;
     report.plan = planned().plan;
     report.machine = planned().machine;
-    report.grid = runtime::tile_grid(report.problem, report.plan, report.machine);
+    // A dense plan has no grid of buckets; reports take the block of the weights from it.
+    report.grid = report.plan.dense
+                      ? partitioner::TileGrid{.block = report.problem.block}
+                      : runtime::tile_grid(report.problem, report.plan, report.machine);
     report.dense = request_.plan.dense;
     report.spill = layer_.spill();
     report.travel = layer_.travel();
