@@ -20,7 +20,7 @@ namespace {
 
 template <class T>
 std::vector<BlockAt> sorted(std::vector<BlockAt> places, const Csr<T>& m) {
-  std::sort(places.begin(), places.end());
+  if (!std::is_sorted(places.begin(), places.end())) std::sort(places.begin(), places.end());
   for (std::size_t i = 0; i < places.size(); ++i) {
     const BlockAt at = places[i];
     if (at.row < 0 || at.row >= m.block_rows() || at.col < 0 || at.col >= m.block_cols())
@@ -31,6 +31,7 @@ std::vector<BlockAt> sorted(std::vector<BlockAt> places, const Csr<T>& m) {
 }
 
 // Builds the new matrix row by row from three sorted lists: stored, removed and added blocks.
+// Blocks between two changes are copied together.
 template <class T>
 class Changer {
  public:
@@ -40,47 +41,77 @@ class Changer {
         added_(sorted(change.added, m)),
         result_{m.rows, m.cols, m.block, {0}, {}, {}} {
     const std::size_t most = m.col.size() + added_.size();
-    result_.col.reserve(most);
-    result_.values.reserve(most * static_cast<std::size_t>(m.block.area()));
+    result_.col.resize(most);
+    result_.values.resize(most * static_cast<std::size_t>(m.block.area()));
     result_.row_begin.reserve(m.row_begin.size());
   }
 
   Csr<T> run() {
     for (std::int32_t row = 0; row < m_.block_rows(); ++row) {
-      for (std::int64_t k = m_.row_begin[row]; k < m_.row_begin[row + 1]; ++k) {
-        add_before({row, m_.col[k]});
-        if (is_removed({row, m_.col[k]})) continue;
-        const auto from = m_.values.begin() + k * m_.block.area();
-        result_.col.push_back(m_.col[k]);
-        result_.values.insert(result_.values.end(), from, from + m_.block.area());
-      }
-      add_before({row + 1, 0});
-      result_.row_begin.push_back(result_.blocks());
+      change_row(row);
+      result_.row_begin.push_back(made_);
     }
-    if (next_removed_ < removed_.size()) reject(removed_[next_removed_], "is not stored");
+    result_.col.resize(static_cast<std::size_t>(made_));
+    result_.values.resize(static_cast<std::size_t>(made_ * m_.block.area()));
     return std::move(result_);
   }
 
  private:
-  void add_before(BlockAt stored) {
-    for (; next_added_ < added_.size() && added_[next_added_] < stored; ++next_added_) {
-      result_.col.push_back(added_[next_added_].col);
-      result_.values.resize(result_.values.size() + static_cast<std::size_t>(m_.block.area()));
+  // Every place of the lists is inside the matrix, so each is met in its row.
+  void change_row(std::int32_t row) {
+    const auto in_row = [row](const std::vector<BlockAt>& places, std::size_t next) {
+      return next < places.size() && places[next].row == row;
+    };
+    stored_ = m_.row_begin[row];
+    const std::int64_t end = m_.row_begin[row + 1];
+    for (;;) {
+      const bool adds = in_row(added_, next_added_), removes = in_row(removed_, next_removed_);
+      if (adds && !(removes && removed_[next_removed_] < added_[next_added_]))
+        add(added_[next_added_++], end);
+      else if (removes)
+        remove(removed_[next_removed_++], end);
+      else
+        break;
     }
+    copy_stored(end);
   }
 
-  bool is_removed(BlockAt stored) {
-    if (next_added_ < added_.size() && added_[next_added_] == stored)
-      reject(stored, "is to be added but is already stored");
-    if (next_removed_ == removed_.size() || stored < removed_[next_removed_]) return false;
-    if (removed_[next_removed_] < stored) reject(removed_[next_removed_], "is not stored");
-    ++next_removed_;
-    return true;
+  void add(BlockAt at, std::int64_t end) {
+    const std::int64_t before = position(at, end);
+    if (before < end && m_.col[before] == at.col)
+      reject(at, "is to be added but is already stored");
+    copy_stored(before);
+    result_.col[made_++] = at.col;  // its values are 0
+  }
+
+  void remove(BlockAt at, std::int64_t end) {
+    const std::int64_t stored = position(at, end);
+    if (stored == end || m_.col[stored] != at.col) reject(at, "is not stored");
+    copy_stored(stored);
+    stored_ = stored + 1;
+  }
+
+  // Returns the first stored position that is not before a place of the row, which is near.
+  std::int64_t position(BlockAt at, std::int64_t end) const {
+    std::int64_t k = stored_;
+    while (k < end && m_.col[k] < at.col) ++k;
+    return k;
+  }
+
+  // Copies the stored blocks up to a position.
+  void copy_stored(std::int64_t end) {
+    const std::int64_t area = m_.block.area(), count = end - stored_;
+    std::copy_n(m_.col.begin() + stored_, count, result_.col.begin() + made_);
+    std::copy_n(m_.values.begin() + stored_ * area, count * area,
+                result_.values.begin() + made_ * area);
+    made_ += count;
+    stored_ = end;
   }
 
   const Csr<T>& m_;
   std::vector<BlockAt> removed_, added_;
   std::size_t next_removed_ = 0, next_added_ = 0;
+  std::int64_t stored_ = 0, made_ = 0;  // positions in the matrix and in the result
   Csr<T> result_;
 };
 
