@@ -42,7 +42,7 @@ TEST(GeneratedPages, NameTheOptionsOfSubCommandsToo) {
     std::string page = run({TESSERA_TOOL, "--generate", kind}).out;
     page = std::regex_replace(page, std::regex("\\\\-"), "-");
     for (const char* command : {"plan", "run", "bench", "inspect", "convert", "compare", "report",
-                                "sweep", "crossover", "advise", "machine", "doctor"}) {
+                                "sweep", "crossover", "advise", "network", "machine", "doctor"}) {
       EXPECT_THAT(page, HasSubstr(command));
       for (const std::string& name : options_of(run({TESSERA_TOOL, command, "--help"}).out))
         EXPECT_NE(page.find((std::string(kind) == "fish" ? "-l " : "--") + name), page.npos)
