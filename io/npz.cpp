@@ -9,6 +9,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/io/array.hpp"
+#include "tessera/io/duplicates.hpp"
 #include "tessera/io/internal/archive.hpp"
 #include "tessera/io/internal/text.hpp"
 #include "tessera/sparse/convert.hpp"
@@ -171,12 +172,20 @@ sparse::Coo<double> empty_matrix(const Arrays& a, BlockShape block) {
 bool can_read_npz() { return internal::can_unpack(); }
 
 sparse::Csr<double> read_npz(std::string_view bytes, std::string_view name) {
+  return read_npz(bytes, name, sparse::Duplicates::Refuse);
+}
+
+sparse::Csr<double> read_npz(std::string_view bytes, std::string_view name,
+                             sparse::Duplicates duplicates) {
   const Arrays arrays(bytes, name);
   const sparse::Coo<double> empty = empty_matrix(arrays, block_of(arrays));
   sparse::Coo<double> matrix =
       arrays.format() == "coo" ? coordinates(arrays, empty) : entries(arrays, empty);
   try {
-    return sparse::with_block(to_csr(matrix), BlockShape{1, 1});
+    // Compressed formats that give a place twice are damaged.
+    const bool may_sum = arrays.format() == "coo";
+    return sparse::with_block(to_csr(matrix, may_sum ? duplicates : sparse::Duplicates::Refuse),
+                              BlockShape{1, 1});
   } catch (const Error& error) {
     if (error.code() == ErrorCode::Internal) throw;
     arrays.fail(error.what());

@@ -8,6 +8,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/file.hpp"
 #include "tessera/io/array.hpp"
+#include "tessera/io/duplicates.hpp"
 #include "tessera/io/npz.hpp"
 
 namespace tessera::io {
@@ -22,6 +23,10 @@ constexpr std::string_view kTensorMark = ".safetensors#";
 }  // namespace
 
 ReadMatrix read_matrix(const std::string& path) {
+  return read_matrix(path, sparse::Duplicates::Refuse);
+}
+
+ReadMatrix read_matrix(const std::string& path, sparse::Duplicates duplicates) {
   const std::string_view whole = path;
   const std::size_t hash = whole.rfind(kTensorMark);
   if (hash != whole.npos) {
@@ -34,10 +39,10 @@ ReadMatrix read_matrix(const std::string& path) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   });
   if (ending == ".smtx") return read_smtx(read_file(path), path);
-  if (ending == ".mtx") return read_mtx(read_file(path), path);
+  if (ending == ".mtx") return read_mtx(read_file(path), path, duplicates);
   if (ending == ".txt") return read_mask(read_file(path), path);
   if (ending == ".npy") return {to_csr(read_npy(read_file(path), path), path), true, {}};
-  if (ending == ".npz") return {read_npz(read_file(path), path), true, {}};
+  if (ending == ".npz") return {read_npz(read_file(path), path, duplicates), true, {}};
   if (ending == ".safetensors")
     return {to_csr(read_safetensors(read_file(path), path, ""), path), true, {}};
   refuse(path,

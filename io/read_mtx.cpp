@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "tessera/io/duplicates.hpp"
 #include "tessera/io/internal/text.hpp"
 #include "tessera/io/read.hpp"
 #include "tessera/sparse/row_order.hpp"
@@ -241,6 +242,20 @@ std::vector<std::int64_t> entries_of_values(const Entries& entries,
   return result;
 }
 
+// Returns the matrix with places that are given twice added up.
+ReadMatrix summed(const Header& header, const Entries& entries) {
+  sparse::Coo<double> all;
+  all.rows = header.rows;
+  all.cols = header.cols;
+  all.row.assign(entries.row.begin(), entries.row.end());
+  all.col.assign(entries.col.begin(), entries.col.end());
+  all.values.assign(entries.value.begin(), entries.value.end());
+  ReadMatrix result{
+      sparse::to_csr(all, sparse::Duplicates::Sum), header.field != Field::Pattern, {}};
+  if (!result.has_values) std::ranges::fill(result.matrix.values, 1.0);
+  return result;
+}
+
 ReadMatrix sorted(const Lines& lines, const Header& header, const Entries& entries) {
   sparse::RowOrder by_row = sparse::sort_by_row(header.rows, entries.row, entries.col);
   if (const auto twins = sparse::find_duplicate(by_row, entries.col)) {
@@ -269,6 +284,10 @@ ReadMatrix sorted(const Lines& lines, const Header& header, const Entries& entri
 }  // namespace
 
 ReadMatrix read_mtx(std::string_view text, std::string_view name) {
+  return read_mtx(text, name, sparse::Duplicates::Refuse);
+}
+
+ReadMatrix read_mtx(std::string_view text, std::string_view name, sparse::Duplicates duplicates) {
   Lines lines(text, name);
   Header header = read_banner(lines);
   read_sizes(lines, header);
@@ -279,7 +298,8 @@ ReadMatrix read_mtx(std::string_view text, std::string_view name) {
         fmt::format("more text after the last of {} entries; remove it or correct the "
                     "number of entries",
                     header.entries));
-  return sorted(lines, header, entries);
+  return duplicates == sparse::Duplicates::Sum ? summed(header, entries)
+                                               : sorted(lines, header, entries);
 }
 
 }  // namespace tessera::io

@@ -93,6 +93,7 @@ Json pass_json(const HostReport& report, const HostPassReport& pass) {
   if (pass.runs > 0)
     json.update(Json{{"runs", pass.runs},
                      {"seconds", pass.times.seconds},
+                     {"spread", pass.spread},
                      {"copy_seconds", pass.times.copy_seconds},
                      {"kernel_thread_seconds", pass.times.kernel_seconds},
                      {"useful_flops", report.useful_flops()}});
@@ -115,6 +116,7 @@ Json how_json(const HostReport& report) {
               {"forecast_seconds", "modelled"},
               {"useful_flops", "counted"},
               {"check", "measured"}};
+  if (report.verdict) how["verdict"] = "measured";
   if (report.thread_peak_flops > 0) how["thread_peak_flops_per_second"] = "measured";
   return how;
 }
@@ -146,6 +148,7 @@ std::string to_text(const HostReport& report) {
   write_computer(report, out);
   write_passes(report, out);
   if (report.has_run()) write_verdicts(report, out);
+  if (report.verdict) internal::write_parts("verdict", verdict_parts(*report.verdict), out);
   return text;
 }
 
@@ -161,13 +164,15 @@ std::string to_json(const HostReport& report, const ReportContext& context) {
     ran += pass.runs > 0;
   }
   Json document = internal::opening(report.source, status_of(report, context), context);
-  document.update(Json{{"how", how_json(report)},
-                       {"host", host_json(report)},
-                       {"passes", std::move(passes)},
-                       {"total",
-                        {{"seconds", report.seconds()},
-                         {"useful_flops", report.useful_flops() * double(ran)},
-                         {"encode_seconds", report.encode_seconds}}}});
+  document.update(
+      Json{{"how", how_json(report)},
+           {"host", host_json(report)},
+           {"passes", std::move(passes)},
+           {"total",
+            {{"seconds", report.seconds()},
+             {"useful_flops", report.useful_flops() * double(ran)},
+             {"encode_seconds", report.encode_seconds}}},
+           {"verdict", report.verdict ? Json::parse(to_json(*report.verdict)) : Json()}});
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -9,7 +9,7 @@
 #include "tessera/host/cells.hpp"
 #include "tessera/host/cpu.hpp"
 #include "tessera/host/times.hpp"
-#include "tessera/planner/plan.hpp"
+#include "tessera/report/dense_verdict.hpp"
 #include "tessera/report/report_json.hpp"
 #include "tessera/verify/verify.hpp"
 
@@ -23,6 +23,7 @@ struct HostPassReport {
   double forecast_seconds = 0;
   std::int64_t runs = 0;  // measured runs; 0: the pass was only planned
   host::HostTimes times;  // of the run whose time is the median
+  double spread = 0;      // half the range of the middle half of the runs, divided by the median
   std::optional<verify::Verdict> verdict;
 };
 
@@ -37,6 +38,7 @@ struct HostReport {
   std::int64_t values = 0;       // of all groups, with the zeros in stored blocks
   double encode_seconds = 0;     // time of one call of set_weights
   std::vector<HostPassReport> passes;
+  std::optional<DenseComparison> verdict;  // beside the dense layer; no value: not compared
 
   // Returns true if no checked pass is wrong.
   bool ok() const;
@@ -52,7 +54,7 @@ struct HostReport {
 };
 
 // Returns one screen of text: the layer, the computer, cells and measured times of each pass, the
-// verdicts, and a last line with the outcome.
+// verdicts, a line with the outcome, and whether sparse pays.
 std::string to_text(const HostReport& report);
 
 // Return the same forms as for LayerReport (report_json.hpp), by the same schema and with the same

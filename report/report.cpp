@@ -249,10 +249,13 @@ Cycles planned_cycles(const LayerReport& report, Pass pass, Phase phase) {
 
 std::optional<DenseComparison> dense_comparison(const LayerReport& report) {
   if (!report.dense.plan && report.dense.reason.empty()) return std::nullopt;
-  DenseComparison comparison{representation_name(report.plan), {}, report.dense};
-  for (const PassReport& pass : report.passes)
-    comparison.sparse.push_back({pass.pass, pass.ledger.total()});
-  if (report.passes.empty()) comparison.sparse = pass_cycles(report.plan.cost);
+  std::vector<PassCycles> sparse;
+  for (const PassReport& pass : report.passes) sparse.push_back({pass.pass, pass.ledger.total()});
+  if (report.passes.empty()) sparse = pass_cycles(report.plan.cost);
+  DenseComparison comparison =
+      compare_cycles(representation_name(report.plan), sparse, report.dense);
+  comparison.density = report.problem.density;
+  comparison.outlook = report.outlook;
   return comparison;
 }
 

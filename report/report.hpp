@@ -38,6 +38,7 @@ struct LayerReport {
   std::optional<Bytes> pattern_change_bytes;  // of the last update; no value: there was none
   std::vector<PassReport> passes;
   planner::DensePlanResult dense;  // of the same passes; no plan and no reason: not compared
+  Outlook outlook;                 // what is known of other layers than this one
 
   // Returns true if no checked pass is wrong.
   bool ok() const;

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "tessera/base/printable.hpp"
-
 namespace tessera::report::internal {
 
 std::string status_of(const Outcome& outcome, const ReportContext& context) {
@@ -60,16 +58,6 @@ Json cells_json(const host::HostCells& cells) {
           {"batch", cells.z},
           {"packed", cells.pack},
           {"gathered", cells.gather}};
-}
-
-std::string csv_quoted(const std::string& given) {
-  // Spreadsheets take a cell with such a start for a formula and run it.
-  const bool is_formula = given.find_first_of("=+-@\t\r") == 0;
-  const std::string text = printable(is_formula ? "'" + given : given);
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + "\"";
 }
 
 std::string csv_problem(const CsvProblem& of, const ReportContext& context) {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/pass.hpp"
+#include "tessera/base/printable.hpp"
 #include "tessera/planner/plan_json.hpp"
 #include "tessera/report/internal/report_fields.hpp"
 
@@ -150,33 +151,9 @@ Json totals_json(const LayerReport& report) {
       {"tile_memory_bytes", report.machine.tile_memory.value}};
 }
 
-// Returns the cycles of sparse and dense, and how many times fewer those of sparse are. Without a
-// dense plan the last two are null.
-Json beside_dense(Cycles sparse, std::optional<Cycles> dense) {
-  return {{"sparse_cycles", sparse.value},
-          {"dense_cycles", dense ? Json(dense->value) : Json(nullptr)},
-          {"dense_over_sparse", dense && sparse > Cycles()
-                                    ? Json(double(dense->value) / double(sparse.value))
-                                    : Json(nullptr)}};
-}
-
 Json verdict_json(const LayerReport& report) {
   const std::optional<DenseComparison> comparison = dense_comparison(report);
-  if (!comparison) return nullptr;
-  const bool has_dense = comparison->dense.plan.has_value();
-  using Maybe = std::optional<Cycles>;
-  Json passes = Json::array();
-  for (const auto& [pass, cycles] : comparison->sparse) {
-    passes.push_back({{"pass", to_string(pass)}});
-    passes.back().update(
-        beside_dense(cycles, has_dense ? Maybe(comparison->dense_cycles(pass)) : Maybe()));
-  }
-  Json json = {{"text", verdict_text(*comparison)}, {"sparse_wins", comparison->sparse_wins()}};
-  json.update(beside_dense(comparison->sparse_cycles(),
-                           has_dense ? Maybe(comparison->dense_cycles()) : Maybe()));
-  json["no_dense_plan"] = has_dense ? Json(nullptr) : Json(comparison->dense.reason);
-  json["passes"] = std::move(passes);
-  return json;
+  return comparison ? Json::parse(to_json(*comparison)) : Json();
 }
 
 }  // namespace
@@ -212,6 +189,16 @@ std::string to_json(const LayerReport& report, const ReportContext& context) {
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+std::string csv_quoted(const std::string& given) {
+  // Spreadsheets take a cell with such a start for a formula and run it.
+  const bool is_formula = given.find_first_of("=+-@\t\r") == 0;
+  const std::string text = printable(is_formula ? "'" + given : given);
+  if (text.find_first_of(",\"\n") == std::string::npos) return text;
+  std::string out = "\"";
+  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return out + "\"";
+}
+
 std::string csv_heading() {
   return "source,outputs,inputs,batch,groups,block_rows,block_cols,density,data_type,partials_type,"
          "machine,tiles,seed,status,pass,phase,steps,compute_cycles,exchange_cycles,"
@@ -227,10 +214,9 @@ std::string to_csv(const LayerReport& report, const ReportContext& context) {
   for (const PassReport& pass : report.passes)
     for (const device::PhaseTotal& phase : pass.ledger.phases())
       text += fmt::format("{},{},{},{},{},{},{},{},{},{},{:.9g},modelled\n", problem,
-                          to_string(pass.pass),
-                          internal::csv_quoted(std::string(to_string(phase.phase))), phase.steps,
-                          phase.compute.value, phase.exchange.value, phase.overhead.value,
-                          (phase.compute + phase.exchange).value,
+                          to_string(pass.pass), csv_quoted(std::string(to_string(phase.phase))),
+                          phase.steps, phase.compute.value, phase.exchange.value,
+                          phase.overhead.value, (phase.compute + phase.exchange).value,
                           planned_cycles(report, pass.pass, phase.phase).value, phase.moved.value,
                           double((phase.busy() + phase.overhead).value) / report.machine.clock_hz);
   return text;

@@ -49,4 +49,8 @@ std::string to_csv(const LayerReport& report, const ReportContext& context);
 // Returns the heading alone, for files that collect the rows of many reports.
 std::string csv_heading();
 
+// Returns a text as one cell of CSV: quoted where CSV requires it, and with a ' in front if a
+// spreadsheet would take it for a formula.
+std::string csv_quoted(const std::string& text);
+
 }  // namespace tessera::report

@@ -25,7 +25,10 @@ std::string shown(const std::string& name) { return name.substr(0, kLongestName)
 
 class Tracer {
  public:
-  Tracer(const TracedRun& run, const TraceLimits& limits) : run_(run) {
+  Tracer(const TracedRun& run, const TraceLimits& limits)
+      : run_(run),
+        first_tile_(limits.first_tile),
+        end_tile_(limits.tiles == 0 ? run.machine.tiles : limits.first_tile + limits.tiles) {
     const auto steps = std::ssize(run.ledger.steps);
     const std::int64_t budget = limits.events - kHeadEvents;
     steps_ = std::min(steps, budget / kStepEvents);
@@ -33,7 +36,7 @@ class Tracer {
     // A track consists of its name and one event for each step.
     const std::int64_t tracks =
         std::min(limits.tracks, (budget - steps_ * kStepEvents) / (steps_ + 1));
-    if (tracks > 0) tiles_of_a_track_ = ceil_div(run.machine.tiles, tracks);
+    if (tracks > 0) tiles_of_a_track_ = ceil_div(end_tile_ - first_tile_, tracks);
   }
 
   std::string text() {
@@ -54,7 +57,7 @@ class Tracer {
 
  private:
   std::int64_t tracks() const {
-    return tiles_of_a_track_ == 0 ? 0 : ceil_div(run_.machine.tiles, tiles_of_a_track_);
+    return tiles_of_a_track_ == 0 ? 0 : ceil_div(end_tile_ - first_tile_, tiles_of_a_track_);
   }
   double microseconds(Cycles cycles) const {
     return double(cycles.value) / run_.machine.clock_hz * 1e6;
@@ -68,8 +71,8 @@ class Tracer {
                        {"args", {{"name", name}}}});
   }
   void name_track(std::int64_t track) {
-    const std::int64_t first = track * tiles_of_a_track_;
-    const std::int64_t last = std::min(first + tiles_of_a_track_, run_.machine.tiles) - 1;
+    const std::int64_t first = first_tile_ + track * tiles_of_a_track_;
+    const std::int64_t last = std::min(first + tiles_of_a_track_, end_tile_) - 1;
     add_name("thread_name", track + 1,
              first == last ? fmt::format("tile {}", first)
                            : fmt::format("slowest of tiles {}..{}", first, last));
@@ -113,9 +116,10 @@ class Tracer {
   // Adds the slowest tile of the track; the lowest number on ties.
   void add_tiles(std::size_t i, std::int64_t track) {
     const auto& figures = run_.tiles.steps[i];
-    const auto first = figures.begin() + track * tiles_of_a_track_;
-    const auto last =
-        figures.begin() + std::min(std::ssize(figures), (track + 1) * tiles_of_a_track_);
+    const std::int64_t begin = first_tile_ + track * tiles_of_a_track_;
+    const std::int64_t end = std::min({std::ssize(figures), end_tile_, begin + tiles_of_a_track_});
+    if (begin >= end) return;
+    const auto first = figures.begin() + begin, last = figures.begin() + end;
     const auto slowest = std::max_element(
         first, last, [](const auto& a, const auto& b) { return a.cycles < b.cycles; });
     if (slowest->cycles == Cycles()) return;
@@ -127,6 +131,7 @@ class Tracer {
   }
 
   const TracedRun& run_;
+  const std::int64_t first_tile_, end_tile_;  // that have tracks
   std::int64_t steps_ = 0;
   std::int64_t tiles_of_a_track_ = 0;  // 0: no tracks
   Cycles now_;
@@ -142,7 +147,37 @@ std::string to_trace(const TracedRun& run, const TraceLimits& limits) {
                 fmt::format("a trace of {} tracks and {} events; tracks must be 0 or more, events "
                             "{} or more",
                             limits.tracks, limits.events, kFewestEvents));
+  const std::int64_t all = run.machine.tiles;
+  if (limits.first_tile < 0 || limits.tiles < 0 || limits.first_tile >= all ||
+      limits.tiles > all - limits.first_tile)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("a trace of {} tiles from tile {} on; {} has tiles 0..{}", limits.tiles,
+                            limits.first_tile, run.machine.name, all - 1));
   return Tracer(run, limits).text();
+}
+
+std::string join_traces(const std::vector<std::string>& traces) {
+  Json all = {
+      {"displayTimeUnit", "ns"}, {"otherData", Json::array()}, {"traceEvents", Json::array()}};
+  double start = 0;  // of the current run, in microseconds
+  try {
+    for (const std::string& text : traces) {
+      const Json trace = Json::parse(text);
+      const auto process = all["otherData"].size();
+      all["otherData"].push_back(trace.at("otherData"));
+      double end = start;
+      for (Json event : trace.at("traceEvents")) {
+        event["pid"] = process;
+        event["ts"] = start + event.at("ts").get<double>();
+        end = std::max(end, event["ts"].get<double>() + event.value("dur", 0.0));
+        all["traceEvents"].push_back(std::move(event));
+      }
+      start = end;
+    }
+  } catch (const Json::exception& error) {
+    throw Error(ErrorCode::BadInput, fmt::format("not a trace: {}", error.what()));
+  }
+  return all.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace tessera::report

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "tessera/device/ledger.hpp"
 #include "tessera/device/machine.hpp"
@@ -18,6 +19,9 @@ struct TraceLimits {
   // The largest number of events. If they do not suffice, groups grow; after that, the last steps
   // are left out.
   std::int64_t events = 100'000;
+
+  // The tiles that have tracks: the first one and their number; 0: all from the first one on.
+  std::int64_t first_tile = 0, tiles = 0;
 };
 
 // One run of a pass, the input of a trace.
@@ -37,8 +41,14 @@ struct TracedRun {
 // Times are microseconds of the machine's clock; `args` has the exact cycles with their origin.
 // Events are in the order of time. There are at most limits.events events of at most
 // kBytesOfAnEvent bytes each; otherData counts the steps that were left out. Throws
-// Error{InvalidArgument} if limits.tracks < 0 or limits.events < 100.
+// Error{InvalidArgument} if limits.tracks < 0, limits.events < 100 or the machine does not have the
+// tiles.
 std::string to_trace(const TracedRun& run, const TraceLimits& limits = {});
+
+// Returns the traces of several runs as one: each is a process with tracks of its own, and begins
+// where the last event of the one before it ends. otherData is a list. Throws Error{BadInput} for a
+// text that is not of to_trace().
+std::string join_traces(const std::vector<std::string>& traces);
 
 // The largest number of bytes that one event of a trace occupies.
 inline constexpr std::int64_t kBytesOfAnEvent = 320;

@@ -9,7 +9,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/tools/block_study.hpp"
-#include "tessera/tools/tessera/host_commands.hpp"
+#include "tessera/tools/host_forecast.hpp"
 
 namespace tessera::tools {
 namespace {

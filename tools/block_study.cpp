@@ -9,6 +9,11 @@
 #include "tessera/tools/dense_verdict.hpp"
 
 namespace tessera::tools {
+namespace {
+
+constexpr std::size_t kMostRemedies = 2;
+
+}  // namespace
 
 std::optional<sparse::Csr<double>> load_pattern(LayerArguments& a) {
   if (a.matrix.empty()) return std::nullopt;
@@ -21,11 +26,16 @@ std::optional<sparse::Csr<double>> load_pattern(LayerArguments& a) {
 
 std::string BlockPlan::name() const { return fmt::format("{}x{}", block.rows, block.cols); }
 
-BlockStudy::BlockStudy(LayerArguments arguments, const planner::Options& base)
-    : arguments_(std::move(arguments)),
-      source_(arguments_.plan_cache),
-      machine_(make_machine(arguments_)),
-      options_(make_options(arguments_, base)) {
+BlockStudy::BlockStudy(const LayerArguments& arguments, const planner::Options& base)
+    : BlockStudy(arguments, problem_of(arguments), make_machine(arguments), base) {}
+
+BlockStudy::BlockStudy(const LayerArguments& arguments, const Problem& problem,
+                       const device::Machine& machine, const planner::Options& base)
+    : layer_(problem),
+      on_no_fit_(arguments.on_no_fit),
+      source_(arguments.plan_cache),
+      machine_(machine),
+      options_(make_options(arguments, base)) {
   if (options_.constraints.use_dense.value_or(false))
     throw Error(ErrorCode::InvalidArgument,
                 "planConstraints: useDense is true, but sparse plans are compared with a dense one "
@@ -33,8 +43,14 @@ BlockStudy::BlockStudy(LayerArguments arguments, const planner::Options& base)
   options_.constraints.use_dense = false;
 }
 
+BlockStudy::BlockStudy(const Problem& problem, const device::Machine& machine,
+                       const planner::Options& options)
+    : layer_(problem), source_({}), machine_(machine), options_(options) {
+  options_.constraints.use_dense = false;
+}
+
 Problem BlockStudy::problem(BlockShape block, double density) const {
-  Problem problem = problem_of(arguments_);
+  Problem problem = layer_;
   problem.block = block;
   problem.density = density;
   return problem;
@@ -63,7 +79,7 @@ BlockPlan BlockStudy::planned(BlockPlan result, const PatternStats* stats) {
     check_problem(asked);
     planner::PlanResult found = source_.plan(asked, machine_, options_, stats);
     std::optional<planner::Relaxation> relaxation;
-    if (!found.has_plan && arguments_.on_no_fit == OnNoFit::BestEffort) {
+    if (!found.has_plan && on_no_fit_ == OnNoFit::BestEffort) {
       planner::BestEffort effort = planner::plan_best_effort(asked, machine_, options_, stats);
       found = std::move(effort.result);
       relaxation = effort.relaxation;
@@ -91,6 +107,37 @@ std::optional<Cycles> BlockStudy::cheapest_cycles(BlockShape block, double densi
   return best;
 }
 
+std::vector<BlockPlan> BlockStudy::all_blocks(const sparse::Csr<double>* ones) {
+  std::vector<BlockPlan> plans;
+  for (const std::int64_t side : kBlockSides) {
+    const BlockShape block{side, side};
+    plans.push_back(ones != nullptr ? plan_pattern(*ones, block)
+                                    : plan_random(block, layer_.density));
+  }
+  return plans;
+}
+
+std::vector<report::Remedy> BlockStudy::remedies(const sparse::Csr<double>* ones) {
+  std::vector<report::Remedy> found;
+  const std::int64_t batch = layer_.size.z;
+  for (const std::int64_t z : {batch, 4 * batch, 16 * batch, batch / 4, batch / 16}) {
+    if (z < 1 || z > kLargestBatch) continue;
+    layer_.size.z = z;
+    const planner::DensePlanResult against = dense();
+    const std::vector<BlockPlan> plans = all_blocks(ones);
+    const BlockPlan* best = against.plan ? cheapest_of(plans) : nullptr;
+    if (best == nullptr || best->cycles >= against.plan->cost.cycles) continue;
+    const std::string blocks = best->block == layer_.block ? "" : best->name() + " blocks";
+    const std::string with = z == batch ? "" : fmt::format("batch {}", z);
+    if (blocks.empty() && with.empty()) continue;  // the plan wins, but the run does not
+    found.push_back({blocks + (blocks.empty() || with.empty() ? "" : " and ") + with,
+                     double(against.plan->cost.cycles.value) / double(best->cycles.value)});
+    if (z == batch || found.size() == kMostRemedies) break;
+  }
+  layer_.size.z = batch;
+  return found;
+}
+
 planner::DensePlanResult BlockStudy::dense() const {
   Problem layer = problem({1, 1}, 1);
   layer.partials_type = DataType::Float;  // legal for every data type; dense sums have their own
@@ -106,6 +153,18 @@ double BlockStudy::pays_up_to(BlockShape block, Cycles dense) {
   return break_even_density(cycles, double(dense.value));
 }
 
+report::Outlook outlook_of(const report::DenseComparison& comparison, BlockStudy& study,
+                           BlockShape block, const planner::DensePlanResult& dense,
+                           const sparse::Csr<double>* ones) {
+  report::Outlook outlook;
+  if (!dense.plan) return outlook;
+  outlook.pays_up_to = study.pays_up_to(block, dense.plan->cost.cycles);
+  if (comparison.sparse_wins()) return outlook;
+  outlook.is_searched = true;
+  outlook.remedies = study.remedies(ones);
+  return outlook;
+}
+
 const BlockPlan* cheapest_of(const std::vector<BlockPlan>& plans) {
   const BlockPlan* best = nullptr;
   for (const BlockPlan& p : plans)
@@ -115,16 +174,23 @@ const BlockPlan* cheapest_of(const std::vector<BlockPlan>& plans) {
 
 double break_even_density(const std::function<std::optional<double>(double)>& sparse,
                           double dense) {
-  std::int64_t low = 0, high = 1000;
-  while (low < high) {
-    const std::int64_t middle = (low + high + 1) / 2;
-    const auto cost = sparse(double(middle) / 1000);
-    if (cost && *cost < dense)
-      low = middle;
-    else
-      high = middle - 1;
+  constexpr std::int64_t kSteps = 1000;
+  struct End {
+    std::int64_t step = 0;
+    std::optional<double> cost;
+  };
+  End low, high{kSteps + 1, {}};  // sparse costs less at `low` and not at `high`
+  for (bool by_line = false; high.step - low.step > 1; by_line = !by_line) {
+    std::int64_t step = (low.step + high.step) / 2;
+    if (by_line && low.cost && high.cost && *high.cost > *low.cost) {
+      const double part = (dense - *low.cost) / (*high.cost - *low.cost);
+      step = low.step + std::int64_t(part * double(high.step - low.step));
+      step = std::clamp(step, low.step + 1, high.step - 1);
+    }
+    const auto cost = sparse(double(step) / kSteps);
+    (cost && *cost < dense ? low : high) = {step, cost};
   }
-  return double(low) / 1000;
+  return double(low.step) / kSteps;
 }
 
 }  // namespace tessera::tools

@@ -12,6 +12,7 @@
 #include "tessera/planner/dense_plan.hpp"
 #include "tessera/planner/options.hpp"
 #include "tessera/planner/plan.hpp"
+#include "tessera/report/dense_verdict.hpp"
 #include "tessera/sparse/formats.hpp"
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/layer_arguments.hpp"
@@ -20,6 +21,9 @@ namespace tessera::tools {
 
 // The sides of the square blocks that a layer is compared in.
 inline constexpr std::int64_t kBlockSides[] = {1, 4, 8, 16};
+
+// The largest batch that a verdict proposes.
+inline constexpr std::int64_t kLargestBatch = 1 << 20;
 
 // Returns the pattern of --matrix as elements whose values are all 1, so that explicit zeros stay
 // in it, and sets the sizes of the layer. Returns no value if no file is given. Throws the errors
@@ -46,7 +50,15 @@ class BlockStudy {
   // The layer keys are already taken from the options of `arguments`, whose planner options apply
   // to `base`. Throws the errors of
   // make_machine() and make_options(), and Error{InvalidArgument} if a constraint asks for dense.
-  explicit BlockStudy(LayerArguments arguments, const planner::Options& base = {});
+  explicit BlockStudy(const LayerArguments& arguments, const planner::Options& base = {});
+
+  // The same for another layer and machine than those of the arguments.
+  BlockStudy(const LayerArguments& arguments, const Problem& problem,
+             const device::Machine& machine, const planner::Options& base = {});
+
+  // The layer is known. Always plans sparse, whatever the constraints say.
+  BlockStudy(const Problem& problem, const device::Machine& machine,
+             const planner::Options& options);
 
   // Returns the layer with a random pattern.
   Problem problem(BlockShape block, double density) const;
@@ -64,13 +76,19 @@ class BlockStudy {
   // Returns the plan of the dense layer, or the reason why it does not fit the machine.
   planner::DensePlanResult dense() const;
 
+  // Returns whether a pattern, or a random one of the layer's density if there is none, would pay
+  // in blocks of another shape than the layer's, or with another batch. Plans about ten layers.
+  std::vector<report::Remedy> remedies(const sparse::Csr<double>* ones);
+
   // Returns the largest density at which a random pattern of blocks costs less than `dense`.
   double pays_up_to(BlockShape block, Cycles dense);
 
  private:
   BlockPlan planned(BlockPlan result, const PatternStats* stats);
+  std::vector<BlockPlan> all_blocks(const sparse::Csr<double>* ones);
 
-  LayerArguments arguments_;
+  Problem layer_;  // its block and density are replaced
+  OnNoFit on_no_fit_ = OnNoFit::Fail;
   PlanSource source_;
   device::Machine machine_;
   planner::Options options_;
@@ -79,9 +97,17 @@ class BlockStudy {
 // Returns the plan with the fewest cycles, or nullptr if there is no plan.
 const BlockPlan* cheapest_of(const std::vector<BlockPlan>& plans);
 
+// Returns what is known of other layers than this one: the density up to which random patterns in
+// its blocks cost less than `dense` and, if this layer does not, what would. `ones` has the pattern
+// as elements; without it the pattern is random. Nothing is known if there is no dense plan.
+report::Outlook outlook_of(const report::DenseComparison& comparison, BlockStudy& study,
+                           BlockShape block, const planner::DensePlanResult& dense,
+                           const sparse::Csr<double>* ones);
+
 // Returns the largest density, in steps of a thousandth, at which `sparse` returns a cost below
-// `dense`. The search halves the interval, because costs of sparse layers grow with density. No
-// cost means that nothing fits.
+// `dense`. Costs of sparse layers grow with density, so the search narrows an interval: in turns at
+// the place where a straight line between the known costs meets `dense`, and in the middle. No cost
+// means that nothing fits.
 double break_even_density(const std::function<std::optional<double>(double)>& sparse, double dense);
 
 }  // namespace tessera::tools

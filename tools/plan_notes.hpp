@@ -10,6 +10,7 @@ struct PlanNotes {
   std::string relaxation;    // description of the relaxed request; empty: not relaxed
   std::string explanation;   // JSON text; empty: none
   std::string block_choice;  // the block that was chosen and its competitors; empty: none
+  std::string verdict;       // JSON text, whether the plan pays; empty: not compared
 };
 
 // Returns the JSON of a plan with each note that is not empty as a member at the end.

@@ -40,6 +40,5 @@ struct CsvProblem {
   std::string machine, tiles, status;
 };
 std::string csv_problem(const CsvProblem& of, const ReportContext& context);
-std::string csv_quoted(const std::string& text);
 
 }  // namespace tessera::report::internal

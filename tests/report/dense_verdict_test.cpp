@@ -1,9 +1,14 @@
 #include "tessera/report/dense_verdict.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
 
 namespace tessera::report {
 namespace {
+
+using testing::HasSubstr, testing::Not;
 
 constexpr Pass kPasses[] = {Pass::Fwd, Pass::GradA, Pass::GradW};
 
@@ -23,42 +28,94 @@ planner::DensePlanResult dense_of(const std::vector<std::int64_t>& passes) {
   return {plan, ""};
 }
 
+DenseComparison compare(const std::string& name, const std::vector<std::int64_t>& sparse,
+                        const std::vector<std::int64_t>& dense) {
+  return compare_cycles(name, sparse_of(sparse), dense_of(dense));
+}
+
+DenseComparison with_density(DenseComparison c, double density, double pays_up_to) {
+  c.density = density;
+  c.outlook.pays_up_to = pays_up_to;
+  return c;
+}
+
 TEST(DenseVerdict, ComparesTheFirstPassAndTheWholeStepWithDense) {
   EXPECT_EQ(
-      verdict_text({"", sparse_of({50'624, 49'376}), dense_of({90'800, 69'200}), 0.22}),
+      verdict_text(with_density(compare("", {50'624, 49'376}, {90'800, 69'200}), 0.1, 0.22)),
       "Fwd 50,624 cycles, 1.8x faster than dense (90,800); whole step 1.6x; pays up to density "
       "0.22 (modelled)");
 }
 
 TEST(DenseVerdict, HasNoWholeStepForOnePassAndNoDensityThatNobodyKnows) {
-  EXPECT_EQ(verdict_text({"4x4 blocks", sparse_of({500}), dense_of({1000})}),
+  EXPECT_EQ(verdict_text(compare("4x4 blocks", {500}, {1000})),
             "4x4 blocks Fwd 500 cycles, 2.0x faster than dense (1,000) (modelled)");
 }
 
 TEST(DenseVerdict, HasNoWholeStepIfPassesAreMissing) {
-  EXPECT_EQ(verdict_text({"", sparse_of({500, 100}), dense_of({1000, 200, 300})}),
+  EXPECT_EQ(verdict_text(compare("", {500, 100}, {1000, 200, 300})),
             "Fwd 500 cycles, 2.0x faster than dense (1,000) (modelled)");
 }
 
 TEST(DenseVerdict, BeginsWithDenseWhereDenseCostsLess) {
-  EXPECT_EQ(verdict_text({"1x1 blocks", sparse_of({3000, 10}), dense_of({1000, 20})}),
+  EXPECT_EQ(verdict_text(compare("1x1 blocks", {3000, 10}, {1000, 20})),
             "dense wins: 1x1 blocks Fwd 3,000 cycles, 3.0x as many as dense (1,000); whole step "
             "3.0x as many (modelled)");
-  EXPECT_EQ(verdict_text({"", sparse_of({500, 2500}), dense_of({1000, 500})}),
+  EXPECT_EQ(verdict_text(compare("", {500, 2500}, {1000, 500})),
             "dense wins: Fwd 500 cycles, 2.0x faster than dense (1,000); whole step 2.0x as many "
             "(modelled)");
 }
 
 TEST(DenseVerdict, SaysWhichIsFasterIfOnlyTheWholeStepPays) {
-  EXPECT_EQ(verdict_text({"", sparse_of({2000, 500}), dense_of({1000, 4000})}),
+  EXPECT_EQ(verdict_text(compare("", {2000, 500}, {1000, 4000})),
             "Fwd 2,000 cycles, 2.0x as many as dense (1,000); whole step 2.0x faster (modelled)");
 }
 
 TEST(DenseVerdict, GivesTheReasonIfNoDensePlanFits) {
-  const DenseComparison c{"", sparse_of({500, 20}), {std::nullopt, "no dense plan for Fwd"}};
+  const DenseComparison c =
+      compare_cycles("", sparse_of({500, 20}), {std::nullopt, "no dense plan for Fwd"});
   EXPECT_EQ(verdict_text(c), "only sparse fits: Fwd 500 cycles; no dense plan for Fwd (modelled)");
   EXPECT_TRUE(c.sparse_wins());
-  EXPECT_FALSE(c.is_whole_step());
+  EXPECT_FALSE(c.is_whole_step);
+}
+
+TEST(DenseVerdict, NamesRandomPatternsWhereTheOwnOneDiffersFromThem) {
+  const DenseComparison wins = compare("", {500}, {1000}), loses = compare("", {1000}, {500});
+  EXPECT_THAT(verdict_text(with_density(wins, 0.1, 0.2)), HasSubstr("; pays up to density 0.2 ("));
+  EXPECT_THAT(verdict_text(with_density(wins, 0.3, 0.2)),
+              HasSubstr("; random patterns pay up to density 0.2 ("));
+  EXPECT_THAT(verdict_text(with_density(loses, 0.3, 0.2)), HasSubstr("; pays up to density 0.2 ("));
+  EXPECT_THAT(verdict_text(with_density(loses, 0.1, 0.2)),
+              HasSubstr("; random patterns pay up to density 0.2 ("));
+  EXPECT_THAT(verdict_text(with_density(loses, 0.1, 0)),
+              HasSubstr("; random patterns pay at no density ("));
+}
+
+TEST(DenseVerdict, NamesWhatWouldWinIfDenseDoes) {
+  DenseComparison c = compare("", {1000}, {500});
+  c.outlook.is_searched = true;
+  EXPECT_THAT(verdict_text(c), HasSubstr("that was tried wins: store it dense (modelled)"));
+  c.outlook.remedies = {{"4x4 blocks", 1.25}, {"batch 64", 1.1}};
+  EXPECT_THAT(verdict_text(c),
+              HasSubstr("; would win: 4x4 blocks (1.25x); or batch 64 (1.10x) (mod"));
+  EXPECT_EQ(nlohmann::json::parse(to_json(c))["would_win"][0]["change"], "4x4 blocks");
+  c.passes[0].sparse = 400;
+  EXPECT_THAT(verdict_text(c), Not(HasSubstr("would win")));
+}
+
+TEST(DenseVerdict, ShowsTimesInMilliseconds) {
+  DenseComparison c{.sparse_name = "",
+                    .passes = {{Pass::Fwd, 2e-3, 1e-3}},
+                    .is_whole_step = true,
+                    .no_dense = "",
+                    .dense_name = "oneDNN, float",
+                    .unit = CostUnit::Seconds,
+                    .how = "measured",
+                    .outlook = {}};
+  EXPECT_EQ(verdict_text(c),
+            "dense wins: Fwd 2.0000 ms, 2.0x as long as dense (1.0000, oneDNN, float) (measured)");
+  const auto json = nlohmann::json::parse(to_json(c));
+  EXPECT_EQ(json["dense_seconds"], 1e-3);
+  EXPECT_EQ(json["passes"][0]["sparse_seconds"], 2e-3);
 }
 
 TEST(DenseVerdict, TakesThePassesOfAPlan) {

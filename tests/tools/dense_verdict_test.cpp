@@ -19,7 +19,8 @@ TEST(DenseBaseline, IsTheDensePlanUnderTheMemoryLimitOfTheOptions) {
 }
 
 TEST(VerdictLine, HasTheWordsOfReports) {
-  const report::DenseComparison none{"", {{Pass::Fwd, Cycles(7)}}, {std::nullopt, "too large"}};
+  const report::DenseComparison none =
+      report::compare_cycles("", {{Pass::Fwd, Cycles(7)}}, {std::nullopt, "too large"});
   EXPECT_EQ(verdict_line(none), "verdict    " + report::verdict_text(none) + "\n");
 }
 

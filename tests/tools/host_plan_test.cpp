@@ -154,8 +154,8 @@ TEST(HostPlan, EndsInAVerdictThatIsAForecast) {
                                "--output-size=640", "--density=0.01", "--batch-size=64"});
   EXPECT_EQ(outcome.exit, 0) << outcome.err;
   EXPECT_THAT(outcome.out,
-              testing::ContainsRegex("\nverdict    1x1 [0-9.]+ ms, [0-9.]+x faster than dense "
-                                     "\\([0-9.]+\\), forecast\n"));
+              testing::ContainsRegex("\nverdict    1x1 blocks Fwd [0-9.]+ ms, [0-9.]+x faster "
+                                     "than dense \\([0-9.]+\\); whole step [0-9.]+x"));
 }
 
 TEST(HostCrossover, MeasuresADensityForEveryBlockAndType) {
@@ -182,11 +182,20 @@ TEST(HostCrossover, ComparesAPatternWithTheFastestDenseProductAndNamesIt) {
   EXPECT_THAT(outcome.out, Not(HasSubstr("\n1x1 ")));
 }
 
-TEST(HostCrossover, RefusesDataOfModelledCycles) {
-  const Outcome page = run({TESSERA_TOOL, "crossover", "--machine", "host", "--input-size=96",
-                            "--output-size=64", "--json"});
-  EXPECT_EQ(page.exit, 2);
-  EXPECT_THAT(page.out + page.err, HasSubstr("--json: shows planned cycles"));
+TEST(HostCrossover, HasTheMeasuredPointsInItsJson) {
+  const Outcome outcome =
+      run({TESSERA_TOOL, "crossover", "--machine=host", "--input-size=96", "--output-size=64",
+           "--block-size=4", "--single-phase=fwd", "--json"});
+  ASSERT_EQ(outcome.exit, 0) << outcome.err;
+  const json study = json::parse(outcome.out);
+  EXPECT_EQ(study["how"], "measured");
+  EXPECT_GT(study["dense_seconds"], 0);
+  ASSERT_EQ(study["blocks"].size(), 1u);
+  ASSERT_EQ(study["curve"].size(), 5u) << "one point for each halving";
+  for (const json& point : study["curve"]) {
+    const bool wins = point["seconds"] < study["dense_seconds"];
+    EXPECT_EQ(wins, point["density"] <= study["blocks"][0]["crossover_density"]) << point;
+  }
 }
 
 }  // namespace

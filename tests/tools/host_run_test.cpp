@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <sstream>
 #include <thread>
+#include <utility>
 
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/io/array.hpp"
@@ -18,6 +20,7 @@ namespace {
 
 using nlohmann::json;
 using testing::HasSubstr;
+using testing::Not;
 
 std::vector<std::string> on_host(std::vector<std::string> more = {}) {
   std::vector<std::string> words{TESSERA_SPARSE_FC_LAYER, "--machine=host", "--input-size=50",
@@ -149,9 +152,8 @@ TEST(HostRun, SelfCheckSaysThatResultsOfEveryPassAddUp) {
       EXPECT_THAT(outcome.out, HasSubstr(std::string("note      self-check of ") + pass + ": ok: "))
           << more;
   }
-  EXPECT_THAT(run(on_host()).out, testing::Not(HasSubstr("self-check")));
-  EXPECT_THAT(run(on_host({"--self-check", "--plan-only"})).out,
-              testing::Not(HasSubstr("self-check")));
+  EXPECT_THAT(run(on_host()).out, Not(HasSubstr("self-check")));
+  EXPECT_THAT(run(on_host({"--self-check", "--plan-only"})).out, Not(HasSubstr("self-check")));
 }
 
 TEST(HostRun, SelfCheckSumsEveryRowAndIsInTheNotesOfJson) {
@@ -209,6 +211,53 @@ TEST(HostRun, GivesTheResultsOfTheModelledMachineFromFiles) {
   EXPECT_THAT(read_file(folder / "host/report.csv"), HasSubstr(",measured"));
 }
 
+TEST(HostRun, EndsInAVerdictAgainstTheFastestDenseProduct) {
+  const Outcome text = run(on_host({}));
+  EXPECT_THAT(text.out, testing::ContainsRegex("\nverdict +(dense wins: )?Fwd [0-9.]+ ms, .*dense "
+                                               "\\([0-9.]+, .*(float|half)\\)"));
+  EXPECT_THAT(text.out, HasSubstr("measured, +-"));
+  const json verdict = json::parse(run(on_host({"--json"})).out)["verdict"];
+  EXPECT_GT(verdict["dense_seconds"], 0);
+  EXPECT_EQ(verdict["passes"].size(), 3u);
+  EXPECT_TRUE(json::parse(run(on_host({"--json", "--dense=always"})).out)["verdict"].is_null());
+  EXPECT_THAT(run(on_host({"--plan-only"})).out, Not(HasSubstr("verdict")));
+}
+
+TEST(HostRun, ReadsDQAndKeepsBothOperands) {
+  const TemporaryFolder folder;
+  const std::vector<std::string> layer{"--input-size=6", "--output-size=4", "--density=0.5",
+                                       "--data-type=float"};
+  const auto run_layer = [&](const std::string& machine, std::vector<std::string> more) {
+    more.insert(more.begin(), layer.begin(), layer.end());
+    more.insert(more.begin(), {TESSERA_SPARSE_FC_LAYER, "--machine", machine});
+    return run(more);
+  };
+  Matrix<float> gradient(4, 3);
+  std::iota(gradient.elements().begin(), gradient.elements().end(), 1.0F);
+  const std::string file = folder.write("dq.npy", io::write_npy(std::as_const(gradient).view()));
+  for (const char* machine : {"mk1", "host"}) {
+    const Outcome outcome =
+        run_layer(machine, {"--output-gradient", file, "--output-dir", folder / machine});
+    ASSERT_EQ(outcome.exit, 0) << outcome.err;
+    const std::string kept = folder / machine + "/q_gradient.npy", s = folder / machine + "/s.npy";
+    EXPECT_EQ(read_file(kept), read_file(file));
+    EXPECT_EQ(io::read_npy(read_file(s), s).shape, (std::vector<std::int64_t>{6, 3}));
+    // The same S and dQ give the same results.
+    const Outcome again = run_layer(
+        machine, {"--input", s, "--output-gradient", file, "--output-dir", folder / "again"});
+    ASSERT_EQ(again.exit, 0) << again.err;
+    EXPECT_EQ(read_file(folder / "again/s_gradient.npy"),
+              read_file(folder / machine + "/s_gradient.npy"));
+  }
+  EXPECT_EQ(run_layer("host", {"--output-gradient", file, "--single-phase=fwd"}).exit, 2);
+  EXPECT_EQ(run_layer("host", {"--output-gradient", file, "--batch-size=3"}).exit, 2);
+  const Matrix<float> narrow(6, 2);
+  const std::string other = folder.write("s.npy", io::write_npy(narrow.view()));
+  const Outcome differ = run_layer("host", {"--input", other, "--output-gradient", file});
+  EXPECT_EQ(differ.exit, 3);
+  EXPECT_THAT(differ.err, HasSubstr("dQ has 3 columns, but S in"));
+}
+
 TEST(HostRun, IsASubCommandOfTesseraToo) {
   const Outcome outcome = run({TESSERA_TOOL, "run", "--machine", "host", "--input-size=20",
                                "--output-size=20", "--density=0.5", "--json"});
@@ -236,7 +285,7 @@ TEST(HostCompare, HoldsAMeasuredReportBesideAModelledOneByTime) {
   EXPECT_THAT(both.out, HasSubstr("before: modelled on gc200; after: measured on "));
   for (const char* figure : {"total microseconds", "Fwd microseconds", "GradW microseconds"})
     EXPECT_THAT(both.out, HasSubstr(figure));
-  EXPECT_THAT(both.out, testing::Not(HasSubstr("cycles ")));
+  EXPECT_THAT(both.out, Not(HasSubstr("cycles ")));
   EXPECT_EQ(run({TESSERA_TOOL, "compare", modelled, modelled}).exit, 0);
 }
 

@@ -13,6 +13,7 @@
 
 #include "tessera/base/internal/unfinished_files.hpp"
 #include "tessera/tests/support/temporary_folder.hpp"
+#include "tessera/tools/internal/host_timing.hpp"
 
 namespace tessera::test {
 namespace {
@@ -79,6 +80,28 @@ TEST(Interrupt, EndsWorkThatDoesNotStopAndReportsWhatWasFinished) {
     EXPECT_THAT(child.output(), HasSubstr("3 of 7 problems\n"));
     EXPECT_THAT(child.output(), HasSubstr("interrupted"));
   }
+}
+
+// The bar of 0.2 seconds is the program's; a busy computer gets ten times that here.
+TEST(Interrupt, EndsWorkThatDoesNotStopSoon) {
+  Child child(work);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(child.end_by({SIGINT}), 130);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 2s);
+}
+
+TEST(Interrupt, EndsRepeatedMeasurementsAfterTheRunThatGoesOn) {
+  Child child([] {
+    const tools::internal::EndsByItself passing;
+    int runs = 0;
+    tools::internal::measure([&] {
+      while (!tools::internal::is_interrupted()) std::this_thread::sleep_for(1ms);
+      ++runs;
+      return host::HostTimes();
+    });
+    return runs;
+  });
+  EXPECT_EQ(child.end_by({SIGINT}), 2) << "the first run and the one that is measured";
 }
 
 TEST(Interrupt, LeavesNoUnfinishedFile) {

@@ -71,6 +71,19 @@ TEST(GeneratedPages, BashCompletesOptionsOfTheSubCommand) {
   EXPECT_EQ(run({"/bin/bash", "-c", script, TESSERA_TOOL}).out, "--over\n");
 }
 
+TEST(GeneratedPages, BashCompletesTheValuesOfAnOption) {
+  const auto completed = [](const std::string& words, int at) {
+    const std::string script = "eval \"$(\"$0\" --generate bash)\"; COMP_WORDS=(" + words +
+                               "); COMP_CWORD=" + std::to_string(at) +
+                               "; _tessera; echo \"${COMPREPLY[*]}\"";
+    return run({"/bin/bash", "-c", script, TESSERA_TOOL}).out;
+  };
+  EXPECT_EQ(completed("tessera run --data-type b", 3), "bfloat16\n");
+  EXPECT_EQ(completed("tessera run --data-type = h", 4), "half\n");
+  EXPECT_EQ(completed("tessera run --machine h", 3), "host\n");
+  EXPECT_EQ(completed("tessera bench --mode p", 3), "performance plan\n");
+}
+
 TEST(Version, IsPrintedByBothPrograms) {
   for (const char* program : kPrograms)
     EXPECT_THAT(run({program, "--version"}).out, testing::StartsWith("tessera "));

@@ -2,11 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "tessera/planner/dense_plan.hpp"
 #include "tessera/planner/plan_json.hpp"
 #include "tessera/planner/planner.hpp"
 #include "tessera/tests/support/process.hpp"
+#include "tessera/tools/plan_notes.hpp"
 
 namespace tessera::test {
 namespace {
@@ -63,6 +65,32 @@ TEST(TesseraPlan, ComparesWithDenseUnlessThePlanIsInAnotherCostModel) {
   EXPECT_THAT(tessera_plan(small({"--cost-model=popsparse"})).out, Not(HasSubstr("verdict")));
 }
 
+TEST(TesseraPlan, SaysUpToWhichDensityItPaysAndWhatWouldWin) {
+  const Outcome outcome = tessera_plan(small({"--json"}));
+  const auto verdict = nlohmann::json::parse(outcome.out)["verdict"];
+  EXPECT_EQ(verdict["how"], "modelled");
+  const double up_to = verdict["pays_up_to_density"];
+  EXPECT_GE(up_to, 0);
+  EXPECT_EQ(verdict["would_win"].is_null(), verdict["sparse_wins"].get<bool>());
+  const Outcome full = tessera_plan({"--input-size=48", "--output-size=32", "--density=0.9",
+                                     "--batch-size=8", "--tiles-per-ipu=8", "--json"});
+  const auto loses = nlohmann::json::parse(full.out)["verdict"];
+  EXPECT_FALSE(loses["sparse_wins"]);
+  EXPECT_EQ(loses["pays_up_to_density"], verdict["pays_up_to_density"]);
+  for (const auto& remedy : loses["would_win"]) EXPECT_GT(remedy["dense_over_sparse"], 1);
+}
+
+TEST(TesseraPlan, ShowsControlCharactersInAMachinesNameAsEscapes) {
+  const TemporaryFolder folder;
+  const std::string file =
+      folder.write("machine.json", R"({"base": "gc200", "name": "red\u001b[31m"})");
+  const Outcome outcome = tessera_plan({"--input-size=48", "--output-size=32", "--density=0.25",
+                                        "--machine=" + file, "--tiles-per-ipu=8"});
+  EXPECT_EQ(outcome.exit, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("machine    red\\x1b[31m: 8 tiles"));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("\x1b")));
+}
+
 TEST(TesseraPlan, ExplainsWithThePlanOfTheDenseBaseline) {
   const planner::PlannedLayer layer = small_layer();
   const std::string dense = to_string(planner::plan_dense_or_throw(layer.problem, layer.machine));
@@ -73,7 +101,7 @@ TEST(TesseraPlan, ExplainsWithThePlanOfTheDenseBaseline) {
 
 TEST(TesseraPlan, PrintsJsonThatIsThatPlan) {
   const Outcome outcome = tessera_plan(small({"--json"}));
-  EXPECT_EQ(planner::plan_from_json(outcome.out, "stdout"), small_layer());
+  EXPECT_EQ(planner::plan_from_json(tools::without_notes(outcome.out), "stdout"), small_layer());
 }
 
 TEST(TesseraPlan, TakesEveryOptionIntoTheProblemAndTheOptions) {
@@ -84,7 +112,8 @@ TEST(TesseraPlan, TakesEveryOptionIntoTheProblemAndTheOptions) {
        "--matmul-options={\"availableMemoryProportion\": 0.5, \"searchLimit\": 1000000}",
        "--plan-constraints={\"partition\": {\"x\": 2}}"});
   ASSERT_EQ(outcome.exit, 0) << outcome.err;
-  const planner::PlannedLayer layer = planner::plan_from_json(outcome.out, "stdout");
+  const planner::PlannedLayer layer =
+      planner::plan_from_json(tools::without_notes(outcome.out), "stdout");
   Problem problem{.size = {2, 96, 64, 16},
                   .block = {4, 8},
                   .density = 0.5,
@@ -108,7 +137,7 @@ TEST(TesseraPlan, TakesTheLayersKeysOutOfPopSparsesOptions) {
         tessera_plan({"--input-size=64", "--output-size=64", "--density=0.5", "--block-size=8",
                       "--json", std::string("--matmul-options=") + options});
     EXPECT_EQ(outcome.exit, 0) << outcome.err;
-    return planner::plan_from_json(outcome.out, "stdout");
+    return planner::plan_from_json(tools::without_notes(outcome.out), "stdout");
   };
   const planner::PlannedLayer typed = planned(
       R"({"doGradAPass": true, "doGradWPass": false, "partialsType": "half", "searchLimit": 1000})");
@@ -167,7 +196,7 @@ TEST(TesseraPlan, GivesThePatternOfAMatrixToThePlanner) {
                            "--plan-constraints={\"partition\": {\"x\": 4, \"y\": 1, \"z\": 1}}"});
     const Outcome outcome = tessera_plan(all);
     EXPECT_EQ(outcome.exit, 0) << outcome.err;
-    return planner::plan_from_json(outcome.out, "stdout");
+    return planner::plan_from_json(tools::without_notes(outcome.out), "stdout");
   };
   const planner::PlannedLayer of_file = plan({skewed});
   const planner::PlannedLayer of_sizes =

@@ -46,7 +46,8 @@ TEST(PlanNotes, ComeOffAsTheyWentOn) {
   const std::string plain = planner::plan_to_json(layer);
   EXPECT_EQ(with_notes(plain, {}), plain);
   for (const PlanNotes& notes : {PlanNotes{"in words", ""}, PlanNotes{"", R"({"terms": []})"},
-                                 PlanNotes{"in words", R"({"terms": []})"}}) {
+                                 PlanNotes{"in words", R"({"terms": []})"},
+                                 PlanNotes{.relaxation = "", .verdict = R"({"text": "pays"})"}}) {
     const std::string noted = with_notes(plain, notes);
     EXPECT_THAT(noted, HasSubstr(notes.relaxation));
     EXPECT_NE(noted, plain);

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 #include <thread>
 
@@ -35,19 +36,39 @@ std::vector<std::string> small(std::vector<std::string> more = {}) {
 
 json schema() { return json::parse(read_file(TESSERA_SOURCE_DIR "/docs/report.schema.json")); }
 
-TEST(Traces, AreWrittenForEachPass) {
+TEST(Traces, HaveAllPassesOneAfterTheOther) {
   const TemporaryFolder folder;
   const Outcome all = run(small({"--quiet", "--trace=" + (folder / "all.json")}));
-  EXPECT_EQ(all.exit, 0) << all.err;
-  for (const char* pass : {"Fwd", "GradA", "GradW"})
-    EXPECT_FALSE(
-        json::parse(read_file(folder / (std::string("all.") + pass + ".json")))["traceEvents"]
-            .empty());
-  const Outcome one =
-      run(small({"--quiet", "--single-phase=fwd", "--trace=" + (folder / "f.json")}));
-  EXPECT_EQ(one.exit, 0) << one.err;
-  EXPECT_FALSE(json::parse(read_file(folder / "f.json"))["traceEvents"].empty());
+  ASSERT_EQ(all.exit, 0) << all.err;
+  const json trace = json::parse(read_file(folder / "all.json"));
+  EXPECT_EQ(trace["otherData"].size(), 3u);
+  std::vector<double> begin(3, 1e9), end(3, 0);
+  for (const json& event : trace["traceEvents"]) {
+    if (event["ph"] != "X") continue;
+    const auto pass = event["pid"].get<std::size_t>();
+    begin[pass] = std::min(begin[pass], event["ts"].get<double>());
+    end[pass] = std::max(end[pass], event["ts"].get<double>() + event["dur"].get<double>());
+  }
+  EXPECT_EQ(begin[0], 0);
+  for (const std::size_t pass : {1u, 2u}) EXPECT_GE(begin[pass], end[pass - 1] - 1e-9);
   EXPECT_EQ(run(small({"--trace=" + (folder / "no/such/f.json")})).exit, 2);
+}
+
+TEST(Traces, ShowTheTilesThatAreAskedFor) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "f.json";
+  const Outcome two =
+      run(small({"--quiet", "--single-phase=fwd", "--trace", file, "--trace-tiles=2:3"}));
+  ASSERT_EQ(two.exit, 0) << two.err;
+  std::set<std::string> names;
+  const json trace = json::parse(read_file(file));
+  for (const json& event : trace["traceEvents"])
+    if (event["name"] == "thread_name") names.insert(event["args"]["name"]);
+  EXPECT_EQ(names, (std::set<std::string>{"whole machine", "tile 2", "tile 3"}));
+  for (const char* tiles : {"3:2", "-1", "a", "0:100000"})
+    EXPECT_EQ(run(small({"--trace", file, std::string("--trace-tiles=") + tiles})).exit, 2)
+        << tiles;
+  EXPECT_EQ(run(small({"--trace-tiles=1"})).exit, 2) << "needs --trace";
 }
 
 TEST(ReportJson, FollowsTheSchemaInEveryKindOfRun) {
@@ -268,7 +289,7 @@ Outcome interrupted_run(const std::string& out, const std::string& seconds) {
 
 // An interrupt before the first pass leaves no report, so busy computers need a longer wait.
 TEST(Interrupt, LeavesAValidPartialReport) {
-  for (const char* seconds : {"0.3", "1", "3", "9"}) {
+  for (const char* seconds : {"0.3", "1", "3", "9", "25"}) {
     const TemporaryFolder folder;
     const Outcome outcome = interrupted_run(folder / "out", seconds);
     EXPECT_EQ(outcome.exit, 130) << outcome.err;

@@ -3,6 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <map>
 
+#include "tessera/tools/internal/choices.hpp"
+
 namespace tessera::tools::internal {
 namespace {
 
@@ -17,12 +19,10 @@ void add_host_options(CLI::App& app, LayerArguments& a) {
   using host::DenseChoice;
   static const std::map<std::string, DenseChoice> choices{
       {"never", DenseChoice::Never}, {"always", DenseChoice::Always}, {"auto", DenseChoice::Auto}};
-  app.add_option("--dense", a.dense,
-                 "with --machine host, use of dense kernels for R: never, always or auto (for "
-                 "passes whose forecast is faster)")
-      ->transform(CLI::CheckedTransformer(choices).description(""))
-      ->type_name("CHOICE")
-      ->default_str("never");
+  auto* dense = app.add_option("--dense", a.dense,
+                               "with --machine host, use of dense kernels for R: never, always or "
+                               "auto (for passes whose forecast is faster)");
+  take_one_of(dense, choices)->type_name("CHOICE")->default_str("never");
 }
 
 void refuse_tile_options(const CLI::App& app, const LayerArguments& a,

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tessera/host/times.hpp"
+#include "tessera/tools/internal/interrupt.hpp"
 
 namespace tessera::tools::internal {
 
@@ -26,7 +27,8 @@ inline MedianTimes median_of(std::vector<host::HostTimes> times) {
 
 // Measures run(), which returns HostTimes: one run allocates memory and warms the caches, then 3 to
 // 25 runs are measured, until they have taken at least a tenth of a second together. If the spread
-// is then above `spread`, up to 75 more runs in a quarter of a second follow.
+// is then above `spread`, up to 75 more runs in a quarter of a second follow. After Ctrl-C no run
+// begins but the first one.
 template <class Run>
 MedianTimes measure(const Run& run, double spread = 1) {
   constexpr std::int64_t kFewest = 3, kMost = 25, kMostForSpread = 100;
@@ -38,9 +40,14 @@ MedianTimes measure(const Run& run, double spread = 1) {
     times.push_back(run());
     sum += times.back().seconds;
   };
-  while (std::ssize(times) < kFewest || (sum < kSeconds && std::ssize(times) < kMost)) add();
+  add();
+  const auto goes_on = [&] {
+    return std::ssize(times) < kFewest || (sum < kSeconds && std::ssize(times) < kMost);
+  };
+  while (goes_on() && !is_interrupted()) add();
   MedianTimes result = median_of(times);
-  while (result.spread > spread && sum < kSecondsForSpread && result.runs < kMostForSpread) {
+  while (result.spread > spread && sum < kSecondsForSpread && result.runs < kMostForSpread &&
+         !is_interrupted()) {
     add();
     result = median_of(times);
   }

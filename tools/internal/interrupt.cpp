@@ -18,6 +18,9 @@
 namespace tessera::tools::internal {
 namespace {
 
+// With it and the output, a program ends within 0.2 s, which people take for at once.
+constexpr std::chrono::milliseconds kGrace(150);
+
 volatile sig_atomic_t first_signal = 0;
 sem_t signals;
 
@@ -43,10 +46,10 @@ extern "C" void note_signal(int signal) {
   ::sem_post(&signals);
 }
 
-void end_after_a_second() {
+void end_after_the_grace() {
   while (::sem_wait(&signals) != 0) {
   }
-  std::this_thread::sleep_for(std::chrono::seconds(1));
+  std::this_thread::sleep_for(kGrace);
   const std::lock_guard lock(watch().mutex);
   if (watch().ending > 0) return;
   std::fwrite(watch().results.data(), 1, watch().results.size(), stdout);
@@ -64,7 +67,7 @@ void catch_interrupts() {
     ::sem_init(&signals, /*shared between processes*/ 0, 0);
     watch();
     try {
-      std::thread(end_after_a_second).detach();
+      std::thread(end_after_the_grace).detach();
     } catch (const std::system_error&) {
       return;  // no more threads are allowed, so signals end the program at once
     }

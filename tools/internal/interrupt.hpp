@@ -5,10 +5,10 @@
 // Ctrl-C and SIGTERM.
 namespace tessera::tools::internal {
 
-// From this call on, the first Ctrl-C or SIGTERM is recorded, and the program has one second to
-// end by itself. After that second it is ended: the results so far are printed, unfinished files
-// are removed, and the exit code is interrupted_exit_code(). A second signal ends the program at
-// once, with the same exit code.
+// From this call on, the first Ctrl-C or SIGTERM is recorded, and the program has 0.15 seconds to
+// end by itself. After them it is ended: the results so far are printed, unfinished files are
+// removed, and the exit code is interrupted_exit_code(). A second signal ends the program at once,
+// with the same exit code.
 void catch_interrupts();
 
 // Returns true after a recorded Ctrl-C or SIGTERM.
@@ -17,7 +17,7 @@ bool is_interrupted();
 // Returns 130 after Ctrl-C and without a signal, and 143 after SIGTERM.
 int interrupted_exit_code();
 
-// While an object lives, the second does not count: the work looks at is_interrupted() itself, or
+// While an object lives, that time does not count: the work looks at is_interrupted() itself, or
 // it only reports what is finished. After an interrupt the rest of the program is such work.
 class EndsByItself {
  public:

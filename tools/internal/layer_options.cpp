@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "tessera/tools/internal/choices.hpp"
 #include "tessera/tools/internal/command_line.hpp"
 #include "tessera/tools/internal/numbers.hpp"
 
@@ -109,31 +110,34 @@ void add_layer_options(CLI::App& app, LayerArguments& a) {
                                                          {"fwd", PhaseChoice::Fwd},
                                                          {"bwd", PhaseChoice::Bwd},
                                                          {"wu", PhaseChoice::Wu}};
-  app.add_option("--single-phase", a.phase,
-                 "passes of the layer: all (forward, input gradient and weight gradient), fwd "
-                 "(forward), bwd (forward and input gradient) or wu (forward and weight gradient)")
-      ->transform(CLI::CheckedTransformer(phases).description(""))
-      ->type_name("PHASE")
-      ->default_str("all");
+  auto* phase = app.add_option(
+      "--single-phase", a.phase,
+      "passes of the layer: all (forward, input gradient and weight gradient), fwd (forward), bwd "
+      "(forward and input gradient) or wu (forward and weight gradient)");
+  take_one_of(phase, phases)->type_name("PHASE")->default_str("all");
   static const std::map<std::string, DataType> types{
       {"float", DataType::Float}, {"half", DataType::Half}, {"bfloat16", DataType::BFloat16}};
-  app.add_option(
-         "--data-type", a.data_type,
-         "element type of the weights R, the input S and the output Q: float, half or bfloat16")
-      ->transform(CLI::CheckedTransformer(types).description(""))
-      ->type_name("TYPE")
-      ->default_str("half");
-  app.add_option("--partials-type", a.partials_type,
-                 "type of partial sums: float, or half (only for half data in blocks)")
-      ->transform(CLI::CheckedTransformer(types).description(""))
-      ->type_name("TYPE")
-      ->default_str("float");
+  auto* type = app.add_option(
+      "--data-type", a.data_type,
+      "element type of the weights R, the input S and the output Q: float, half or bfloat16");
+  take_one_of(type, types)->type_name("TYPE")->default_str("half");
+  auto* sums =
+      app.add_option("--partials-type", a.partials_type,
+                     "type of partial sums: float, or half (only for half data in blocks)");
+  take_one_of(sums, types)->type_name("TYPE")->default_str("float");
+}
+
+CLI::Option* offer_machines(CLI::Option* option) {
+  std::vector<std::string> names = device::machine_names();
+  names.emplace_back(device::kHostMachine);
+  return offer_values(option, names);
 }
 
 void add_machine_options(CLI::App& app, LayerArguments& a) {
-  app.add_option("--machine", a.machine,
-                 "machine to model: gc200, bow, mk1 or FILE.json; host means this computer")
-      ->capture_default_str();
+  auto* machine =
+      app.add_option("--machine", a.machine,
+                     "machine to model: gc200, bow, mk1 or FILE.json; host means this computer");
+  offer_machines(machine)->capture_default_str();
   require_whole(app.add_option("--tiles-per-ipu", a.tiles,
                                "number of tiles to use; default: all tiles of the machine"),
                 0, kLargestSize);
@@ -155,12 +159,11 @@ void add_planner_options(CLI::App& app, LayerArguments& a) {
           ->type_name("DIR");
   static const std::map<std::string, OnNoFit> no_fit{{"fail", OnNoFit::Fail},
                                                      {"best-effort", OnNoFit::BestEffort}};
-  app.add_option("--on-no-fit", a.on_no_fit,
-                 "action if no plan fits: fail (report which changes would help) or best-effort "
-                 "(use more memory of each tile or split the batch, and report it)")
-      ->transform(CLI::CheckedTransformer(no_fit).description(""))
-      ->type_name("CHOICE")
-      ->default_str("fail");
+  auto* reaction = app.add_option(
+      "--on-no-fit", a.on_no_fit,
+      "action if no plan fits: fail (report which changes would help) or "
+      "best-effort (use more memory of each tile or split the batch, and report it)");
+  take_one_of(reaction, no_fit)->type_name("CHOICE")->default_str("fail");
   app.add_option("--plan", a.plan_file, "use the plan in this file, written by tessera plan --json")
       ->type_name("FILE")
       ->excludes(options)

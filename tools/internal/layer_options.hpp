@@ -4,6 +4,7 @@
 
 namespace CLI {
 class App;
+class Option;
 }
 
 // Options that several programs share. Each function adds the options that it names to `app`;
@@ -28,6 +29,9 @@ void add_block_option(CLI::App& app, BlockShape& block);
 
 // Lets the --block-size of add_layer_options() also be "auto".
 void allow_auto_block(CLI::App& app, LayerArguments& arguments);
+
+// Lets completions offer the names of machines, and returns the option.
+CLI::Option* offer_machines(CLI::Option* option);
 
 // --machine, --tiles-per-ipu.
 void add_machine_options(CLI::App& app, LayerArguments& arguments);

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <map>
 #include <sstream>
 #include <vector>
+
+#include "tessera/tools/internal/choices.hpp"
 
 namespace tessera::tools::internal {
 namespace {
@@ -70,6 +73,21 @@ std::vector<std::string> words_of(const CLI::App& app) {
   return words;
 }
 
+// Returns a pattern of a shell's case for each option of the program and its commands that takes
+// one of a few words, with those words. Options of one name have the same words everywhere.
+std::map<std::string, std::string> words_of_values(const CLI::App& app) {
+  std::map<std::string, std::string> values;
+  const auto add = [&](const CLI::App& one) {
+    for (const CLI::Option* option : one.get_options())
+      if (const std::string words = offered_values(const_cast<CLI::Option&>(*option));
+          !words.empty())
+        for (const std::string& name : option->get_lnames()) values["--" + name] = words;
+  };
+  add(app);
+  for (const CLI::App* command : commands_of(app)) add(*command);
+  return values;
+}
+
 std::string function_name(const std::string& program) { return "_" + program; }
 
 std::string bash(const CLI::App& app, const std::string& program) {
@@ -77,13 +95,21 @@ std::string bash(const CLI::App& app, const std::string& program) {
   for (const CLI::App* command : commands_of(app))
     cases += fmt::format("    {}) words=\"{}\" ;;\n", command->get_name(),
                          fmt::join(words_of(*command), " "));
+  std::string values;
+  for (const auto& [option, words] : words_of_values(app))
+    values += fmt::format("    {}) words=\"{}\" ;;\n", option, words);
+  // In --name=value, bash takes the equals sign for a word of its own.
   return fmt::format(
       "# bash completion for {0}\n{1}() {{\n  local word=\"${{COMP_WORDS[COMP_CWORD]}}\" words\n"
+      "  local option=\"${{COMP_WORDS[COMP_CWORD - 1]}}\"\n"
+      "  [ \"$word\" != = ] || word=\n"
+      "  [ \"$option\" != = ] || option=\"${{COMP_WORDS[COMP_CWORD - 2]}}\"\n"
       "  case \"${{COMP_WORDS[1]}}\" in\n{2}    *) words=\"{3}\" ;;\n  esac\n"
+      "  case \"$option\" in\n{4}  esac\n"
       "  COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
       "  [ ${{#COMPREPLY[@]}} -gt 0 ] || COMPREPLY=($(compgen -f -- \"$word\"))\n}}\n"
       "complete -o filenames -F {1} {0}\n",
-      program, function_name(program), cases, fmt::join(words_of(app), " "));
+      program, function_name(program), cases, fmt::join(words_of(app), " "), values);
 }
 
 std::string zsh(const CLI::App& app, const std::string& program) {
@@ -91,10 +117,14 @@ std::string zsh(const CLI::App& app, const std::string& program) {
   for (const CLI::App* command : commands_of(app))
     cases += fmt::format("    {}) options=({}) ;;\n", command->get_name(),
                          fmt::join(words_of(*command), " "));
+  std::string values;
+  for (const auto& [option, words] : words_of_values(app))
+    values += fmt::format("    {}) options=({}) ;;\n", option, words);
   return fmt::format(
       "#compdef {0}\n{1}() {{\n  local -a options\n  case \"${{words[2]}}\" in\n{2}"
-      "    *) options=({3}) ;;\n  esac\n  compadd -- $options\n  _files\n}}\ncompdef {1} {0}\n",
-      program, function_name(program), cases, fmt::join(words_of(app), " "));
+      "    *) options=({3}) ;;\n  esac\n  case \"${{words[CURRENT-1]}}\" in\n{4}  esac\n  compadd "
+      "-- $options\n  _files\n}}\ncompdef {1} {0}\n",
+      program, function_name(program), cases, fmt::join(words_of(app), " "), values);
 }
 
 std::string fish_quoted(const std::string& text) {
@@ -106,14 +136,19 @@ std::string fish_quoted(const std::string& text) {
   return out + "'";
 }
 
+std::string fish_values(const CLI::Option& option) {
+  const std::string words = offered_values(const_cast<CLI::Option&>(option));
+  return words.empty() ? " -r" : " -x -a " + fish_quoted(words);
+}
+
 std::string fish_options(const CLI::App& app, const std::string& program,
                          const std::string& condition) {
   std::string text;
   for (const CLI::Option* option : app.get_options())
     for (const std::string& name : option->get_lnames())
-      text +=
-          fmt::format("complete -c {}{} -l {}{} -d {}\n", program, condition, name,
-                      takes_value(*option) ? " -r" : "", fish_quoted(option->get_description()));
+      text += fmt::format("complete -c {}{} -l {}{} -d {}\n", program, condition, name,
+                          takes_value(*option) ? fish_values(*option) : std::string(),
+                          fish_quoted(option->get_description()));
   return text;
 }
 

@@ -1,6 +1,7 @@
 #include "tessera/tools/sparse_fc_layer/arguments.hpp"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <map>
@@ -8,6 +9,7 @@
 #include <system_error>
 
 #include "tessera/base/error.hpp"
+#include "tessera/tools/internal/choices.hpp"
 #include "tessera/tools/internal/command_line.hpp"
 #include "tessera/tools/internal/host_options.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
@@ -39,6 +41,19 @@ std::pair<std::int64_t, std::int64_t> corner(const std::string& option, const st
                                            "; it must be {output,input}, for example "
                                            "{384,128}");
   return *pair;
+}
+
+// Reads "FIRST:LAST" or one number.
+void parse_trace_tiles(const std::string& text, Arguments& a) {
+  std::string pair = text;
+  std::replace(pair.begin(), pair.end(), ':', ',');
+  const auto tiles = internal::parse_pair(pair);
+  if (!tiles || tiles->first > tiles->second)
+    throw CLI::ValidationError("--trace-tiles", "the value is " + text +
+                                                    "; it must be FIRST:LAST or a tile, counted "
+                                                    "from 0");
+  a.trace_first_tile = tiles->first;
+  a.trace_tiles = tiles->second - tiles->first + 1;
 }
 
 // The values of the three options of a weighted area, until all options are read.
@@ -122,13 +137,12 @@ void add_spilling_option(CLI::App& app, Arguments& a) {
       {"fewest-steps", SpillChoice::FewestSteps},
       {"greedy", SpillChoice::Greedy},
       {"even-load", SpillChoice::EvenLoad}};
-  app.add_option("--spilling", a.spilling,
-                 "placement of blocks that do not fit their own tile: fewest-steps (of "
-                 "propagation), greedy (PopSparse's order) or even-load (other tiles or more steps "
-                 "if the forward pass is then estimated faster)")
-      ->transform(CLI::CheckedTransformer(choices).description(""))
-      ->type_name("CHOICE")
-      ->default_str("fewest-steps");
+  auto* spilling = app.add_option(
+      "--spilling", a.spilling,
+      "placement of blocks that do not fit their own tile: fewest-steps (of propagation), greedy "
+      "(PopSparse's order) or even-load (other tiles or more steps if the forward pass is then "
+      "estimated faster)");
+  internal::take_one_of(spilling, choices)->type_name("CHOICE")->default_str("fewest-steps");
 }
 
 void add_computer_options(CLI::App& app, Arguments& a) {
@@ -137,10 +151,11 @@ void add_computer_options(CLI::App& app, Arguments& a) {
       "give every tile separate memory and copy data between tiles; slower, with the same results");
   static const std::map<std::string, SelfCheck> self_checks = {{"check", SelfCheck::Check},
                                                                {"repair", SelfCheck::Repair}};
-  app.add_flag("--self-check{check}", a.self_check,
-               "watch memory during every pass and recompute results that are in doubt; "
-               "--self-check=repair runs a pass that fails once more")
-      ->transform(CLI::CheckedTransformer(self_checks).description(""));
+  internal::take_one_of(
+      app.add_flag("--self-check{check}", a.self_check,
+                   "watch memory during every pass and recompute results that are in doubt; "
+                   "--self-check=repair runs a pass that fails once more"),
+      self_checks);
   app.add_option_function<std::string>(
          "--inject", [&a](const std::string& text) { a.fault = parse_fault(text); },
          "flip one bit of a tile's memory before a step and report the effect: "
@@ -163,20 +178,30 @@ void add_file_options(CLI::App& app, Arguments& a) {
                  "FILE.npy with the input S as [inputs][batch]; it sets the batch size")
       ->type_name("FILE")
       ->excludes("--batch-size");
+  app.add_option("--output-gradient", a.output_gradient,
+                 "FILE.npy with the gradient dQ of the outputs as [outputs][batch]; it sets the "
+                 "batch size")
+      ->type_name("FILE")
+      ->excludes("--batch-size");
   auto* output =
-      app.add_option("--output-dir", a.output_dir,
-                     "folder to write the results (.npy, .npz), the plan and the reports to")
+      app.add_option(
+             "--output-dir", a.output_dir,
+             "folder to write operands and results (.npy, .npz), the plan and the reports to")
           ->type_name("DIR");
   auto* profile = app.add_option("--profile-dir", a.output_dir, "same as --output-dir")
                       ->type_name("DIR")
                       ->excludes(output);
   for (CLI::Option* folder : {output, profile}) internal::require_writable_folder(*folder);
   auto* trace =
-      app.add_option(
-             "--trace", a.trace,
-             "write the activity of every tile as a trace for Perfetto; several passes give "
-             "one file each, for example FILE.GradA.json")
+      app.add_option("--trace", a.trace,
+                     "write the activity of the tiles in all passes as a trace for Perfetto")
           ->type_name("FILE.json");
+  app.add_option_function<std::string>(
+         "--trace-tiles", [&a](const std::string& text) { parse_trace_tiles(text, a); },
+         "tiles of the trace, as FIRST:LAST or a single number; all tiles share 64 tracks "
+         "otherwise")
+      ->type_name("FIRST:LAST")
+      ->needs(trace);
   auto* page =
       app.add_option("--html", a.html, "write the report as one HTML page")->type_name("FILE");
   for (CLI::Option* file : {trace, page}) internal::require_writable_file(*file);
@@ -200,14 +225,16 @@ void read_together(const CLI::App& app, const AreaText& area, Arguments& a) {
                                "is auto, which needs --batch-size; give the block with --input");
   if (a.chooses_block && !a.plan_file.empty())
     throw CLI::ValidationError("--block-size", "is auto, but the plan of --plan has its block");
+  if (!a.output_gradient.empty() && !a.grad_a() && !a.grad_w())
+    throw CLI::ValidationError("--output-gradient", "no pass reads it with --single-phase fwd");
   read_area(area, a);
   a.configuration = internal::effective_configuration(app);
   static_cast<LayerArguments&>(a) = with_layer_keys(a);
   internal::refuse_tile_options(
       app, a,
       {"--tiles-per-ipu", "--plan-constraints", "--plan", "--plan-cache", "--on-no-fit",
-       "--spilling", "--isolate", "--inject", "--compile-only", "--trace", "--profile",
-       "--report-plan", "--report-tiles", "--report-total-cycle-counts",
+       "--spilling", "--isolate", "--inject", "--compile-only", "--trace", "--trace-tiles",
+       "--profile", "--report-plan", "--report-tiles", "--report-total-cycle-counts",
        "--report-dense-gradw-serial-splits"});
 }
 

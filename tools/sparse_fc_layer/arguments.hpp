@@ -46,10 +46,13 @@ struct Arguments : LayerArguments {
   std::optional<SpillChoice> spilling;  // no value: not given, FewestSteps
   std::uint64_t seed = 1;               // --variable-seed takes it from the clock
   StopAfter stop = StopAfter::Checks;
-  bool isolate = false;          // ExchangeMode::Isolate instead of Share
-  int threads = 0;               // of this computer; 0: all
-  std::string values, input;     // .npy files with the non-zeros, with S [inputs][batch]
-  std::string trace;             // path for traces; empty: no traces
+  bool isolate = false;         // ExchangeMode::Isolate instead of Share
+  int threads = 0;              // of this computer; 0: all
+  std::string values, input;    // .npy files with the non-zeros, with S [inputs][batch]
+  std::string output_gradient;  // .npy file with dQ [outputs][batch]; empty: random
+  std::string trace;            // path for the trace of all passes; empty: none
+  // The tiles of the trace: the first one and their number; 0: all tiles.
+  std::int64_t trace_first_tile = 0, trace_tiles = 0;
   std::string output_dir, html;  // paths for results and the page; empty: none
   bool json = false, csv = false, quiet = false, verbose = false;
   std::vector<std::pair<std::string, std::string>> configuration;  // {option, effective value}

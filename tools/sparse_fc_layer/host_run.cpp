@@ -11,6 +11,8 @@
 #include "tessera/io/npz.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/tools/block_choice.hpp"
+#include "tessera/tools/block_study.hpp"
+#include "tessera/tools/host_verdict.hpp"
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/host_timing.hpp"
 #include "tessera/tools/internal/interrupt.hpp"
@@ -40,7 +42,11 @@ class HostPasses {
         is_kept_(!a.output_dir.empty()),
         matrix_(inside(weights)),
         s_(make_s<T>(a, weights)),
-        q_grad_(make_q_grad<T>(a, weights)) {}
+        q_grad_(make_q_grad<T>(a, weights)) {
+    if (is_kept_)
+      keep_operands(std::as_const(s_).view(), std::as_const(q_grad_).view(), run.report.problem,
+                    run.files);
+  }
 
   void go(report::HostPassReport& report) {
     if (report.pass == Pass::GradW) return gradient(report);
@@ -55,6 +61,7 @@ class HostPasses {
   static void take(const internal::MedianTimes& measured, report::HostPassReport& report) {
     report.times = measured.times;
     report.runs = measured.runs;
+    report.spread = measured.spread;
   }
 
   // Checks the results of a pass if that is wanted; run_again() computes them once more.
@@ -155,6 +162,19 @@ void encode_and_run(const Arguments& a, const Weights& weights, HostRun& run,
             [&]<class T>(T) { run_typed(HostPasses<T>(layer, weights, a, run), run, progress); });
 }
 
+// Compares a run that somebody reads with the dense layer. The pattern of a file is counted in
+// blocks of its elements, because the weights of the run are in whole blocks.
+void add_verdict(const Arguments& a, HostRun& run) {
+  const bool is_read = !a.quiet || a.json || !a.html.empty() || !a.output_dir.empty();
+  if (!is_read || run.context.is_partial || internal::is_interrupted()) return;
+  LayerArguments file = a;
+  const auto ones = load_pattern(file);
+  run.report.verdict = host_run_verdict(a, run.report, [&](BlockShape block) {
+    if (ones) return double(in_whole_blocks(*ones, block).blocks());
+    return expected_blocks(run.report.problem, block);
+  });
+}
+
 }  // namespace
 
 HostRun run_on_host(const Arguments& given, const char* program) {
@@ -177,6 +197,8 @@ HostRun run_on_host(const Arguments& given, const char* program) {
               share_without_blocks(*weights.matrix)};
   if (!block_choice.empty()) run.context.notes.push_back(block_choice);
   encode_and_run(a, weights, run, progress);
+  progress.set("comparing with dense");
+  add_verdict(a, run);
   return run;
 }
 

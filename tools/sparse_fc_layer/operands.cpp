@@ -11,6 +11,13 @@
 namespace tessera::tools {
 namespace {
 
+// An operand that is read from a file.
+struct OperandFile {
+  const std::string& path;
+  const char* name;
+  std::int64_t rows;
+};
+
 // Returns the largest finite value of a type.
 double largest_of(DataType type) {
   switch (type) {
@@ -25,34 +32,47 @@ double largest_of(DataType type) {
 }
 
 // Throws Error{BadInput} for a value that is not finite, or not after rounding to the type.
-void check_values(const io::Array& file, DataType type, const std::string& name) {
+void check_values(const io::Array& file, DataType type, const OperandFile& of) {
   with_type(type, [&]<class T>(T) {
     for (std::size_t i = 0; i < file.values.size(); ++i) {
       const double value = file.values[i];
       if (std::isfinite(float(T(float(value))))) continue;
       throw Error(
           ErrorCode::BadInput,
-          fmt::format("{}: S[{}][{}] is {}; {} holds -{} to {}; give finite values in this range{}",
-                      name, i / std::size_t(file.shape[1]), i % std::size_t(file.shape[1]), value,
-                      to_string(type), largest_of(type), largest_of(type),
-                      type == DataType::Half ? " or use --data-type float" : ""));
+          fmt::format(
+              "{}: {}[{}][{}] is {}; {} holds -{} to {}; give finite values in this range{}",
+              of.path, of.name, i / std::size_t(file.shape[1]), i % std::size_t(file.shape[1]),
+              value, to_string(type), largest_of(type), largest_of(type),
+              type == DataType::Half ? " or use --data-type float" : ""));
     }
   });
+}
+
+// Returns the number of columns of an operand's file.
+std::int64_t columns_of(const OperandFile& of, DataType type) {
+  const io::Array file = io::read_npy(read_file(of.path), of.path);
+  if (file.shape.size() == 2 && file.shape[0] == of.rows && file.shape[1] > 0 &&
+      file.type != io::ElementType::Text) {
+    check_values(file, type, of);
+    return file.shape[1];
+  }
+  throw Error(ErrorCode::BadInput,
+              fmt::format("{}: {} has the shape ({}); this layer needs ({}, batch)", of.path,
+                          of.name, fmt::join(file.shape, ", "), of.rows));
 }
 
 }  // namespace
 
 std::int64_t batch_of(const Arguments& a, const Weights& weights) {
-  if (a.input.empty()) return a.batch_size;
-  const io::Array file = io::read_npy(read_file(a.input), a.input);
-  if (file.shape.size() == 2 && file.shape[0] == weights.cols && file.shape[1] > 0 &&
-      file.type != io::ElementType::Text) {
-    check_values(file, a.data_type, a.input);
-    return file.shape[1];
-  }
-  throw Error(ErrorCode::BadInput,
-              fmt::format("{}: S has the shape ({}); this layer needs ({}, batch)", a.input,
-                          fmt::join(file.shape, ", "), weights.cols));
+  std::int64_t batch = a.batch_size;
+  if (!a.input.empty()) batch = columns_of({a.input, "S", weights.cols}, a.data_type);
+  if (a.output_gradient.empty()) return batch;
+  const std::int64_t columns = columns_of({a.output_gradient, "dQ", weights.rows}, a.data_type);
+  if (!a.input.empty() && columns != batch)
+    throw Error(ErrorCode::BadInput,
+                fmt::format("{}: dQ has {} columns, but S in {} has {}; both are the batch",
+                            a.output_gradient, columns, a.input, batch));
+  return columns;
 }
 
 double unscaled(Pass pass, double value, std::int64_t row, std::int64_t col, int scale_exponent) {

@@ -15,33 +15,48 @@
 
 namespace tessera::tools {
 
-// Returns the number of columns of the file --input, or --batch-size if there is no file. Throws
-// Error{BadInput} if the file does not contain an S of the right shape, or if the layer's type does
-// not hold one of its values.
+// Returns the number of columns of the files --input and --output-gradient, or --batch-size if
+// there is neither. Throws Error{BadInput} if a file does not contain an operand of the right
+// shape, if the batches of both differ, or if the layer's type does not hold one of the values.
 std::int64_t batch_of(const Arguments& arguments, const Weights& weights);
 
-// Returns S [inputs][batch], read from the file or drawn from the seed. The batch of the file is
-// that of the arguments.
+// Returns an operand [rows][batch], read from a .npy file that batch_of() has checked, or drawn
+// from the seed if the path is empty.
 template <class T>
-Matrix<T> make_s(const Arguments& a, const Weights& weights) {
-  if (a.input.empty()) return random_matrix<T>(weights.cols, a.batch_size, a.seed + 1);
-  const io::Array file = io::read_npy(read_file(a.input), a.input);
-  TESSERA_ASSERT((file.shape == std::vector<std::int64_t>{weights.cols, a.batch_size}));
-  Matrix<T> matrix(weights.cols, a.batch_size);
+Matrix<T> make_operand(const std::string& path, std::int64_t rows, std::int64_t batch,
+                       std::uint64_t seed) {
+  if (path.empty()) return random_matrix<T>(rows, batch, seed);
+  const io::Array file = io::read_npy(read_file(path), path);
+  TESSERA_ASSERT((file.shape == std::vector<std::int64_t>{rows, batch}));
+  Matrix<T> matrix(rows, batch);
   std::transform(file.values.begin(), file.values.end(), matrix.elements().begin(),
                  [](double value) { return T(float(value)); });
   return matrix;
 }
 
+// Returns S [inputs][batch]. The batch of a file is that of the arguments.
+template <class T>
+Matrix<T> make_s(const Arguments& a, const Weights& weights) {
+  return make_operand<T>(a.input, weights.cols, a.batch_size, a.seed + 1);
+}
+
+// Returns dQ [outputs][batch].
+template <class T>
+Matrix<T> make_q_grad(const Arguments& a, const Weights& weights) {
+  return make_operand<T>(a.output_gradient, weights.rows, a.batch_size, a.seed + 2);
+}
+
+// Adds the files of the operands that the passes of the problem read.
+template <class T>
+void keep_operands(MatrixView<const T> s, MatrixView<const T> q_grad, const Problem& problem,
+                   std::vector<std::pair<std::string, std::string>>& files) {
+  files.emplace_back("s.npy", io::write_npy(s));
+  if (problem.grad_a || problem.grad_w) files.emplace_back("q_gradient.npy", io::write_npy(q_grad));
+}
+
 // Returns value / 2^scale_exponent. Throws Error{LimitExceeded}, which names the place, if that
 // exceeds the range of double.
 double unscaled(Pass pass, double value, std::int64_t row, std::int64_t col, int scale_exponent);
-
-// Returns dQ [outputs][batch], drawn from the seed.
-template <class T>
-Matrix<T> make_q_grad(const Arguments& a, const Weights& weights) {
-  return random_matrix<T>(weights.rows, a.batch_size, a.seed + 2);
-}
 
 // Returns the .npy file of a result that is proportional to the weights, for the weights as they
 // were given: the result divided by 2^scale_exponent. It has the layer's type if nothing is

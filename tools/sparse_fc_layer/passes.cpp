@@ -47,7 +47,6 @@ class Passes {
         notes_(run.context.notes),
         report_(run.report),
         files_(run.files),
-        traces_(run.traces),
         is_checked_(a.stop == StopAfter::Checks),
         is_kept_(!a.output_dir.empty()),
         keeps_tiles_(run.keeps_tiles || !a.trace.empty()),
@@ -55,7 +54,11 @@ class Passes {
         parts_(runtime::batch_parts(a.batch_size, width_)),
         matrix_(inside(weights)),
         s_(make_s<T>(a, weights)),
-        q_grad_(make_q_grad<T>(a, weights)) {}
+        q_grad_(make_q_grad<T>(a, weights)) {
+    if (is_kept_)
+      keep_operands(std::as_const(s_).view(), std::as_const(q_grad_).view(), report_.problem,
+                    files_);
+  }
 
   void fwd() {
     product(Pass::Fwd, *matrix_, s_,
@@ -115,8 +118,9 @@ class Passes {
     const device::MemoryUse memory = layer_.memory(pass.pass);
     pass.tiles = report::tile_report(pass.ledger, tiles_, memory, layer_.program(pass.pass));
     if (arguments_.trace.empty()) return;
-    traces_.emplace_back(pass.pass, report::to_trace({to_string(pass.pass), report_.machine,
-                                                      pass.ledger, tiles_, memory}));
+    run_.traces.push_back(report::to_trace(
+        {to_string(pass.pass), report_.machine, pass.ledger, tiles_, memory},
+        {.first_tile = arguments_.trace_first_tile, .tiles = arguments_.trace_tiles}));
   }
 
   // Calls run(options), which returns results, with the options that the arguments ask for. If a
@@ -178,7 +182,6 @@ class Passes {
   std::vector<std::string>& notes_;
   report::LayerReport& report_;
   std::vector<std::pair<std::string, std::string>>& files_;
-  std::vector<std::pair<Pass, std::string>>& traces_;
   device::TileLedger tiles_;  // of the last run, if requested
   bool is_checked_, is_kept_, keeps_tiles_;
   std::int64_t width_;  // columns of one run

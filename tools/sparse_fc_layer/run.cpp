@@ -10,11 +10,14 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/base/pass.hpp"
+#include "tessera/base/printable.hpp"
 #include "tessera/planner/explain.hpp"
+#include "tessera/report/trace.hpp"
 #include "tessera/runtime/fit.hpp"
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/tools/block_choice.hpp"
+#include "tessera/tools/block_study.hpp"
 #include "tessera/tools/dense_verdict.hpp"
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/interrupt.hpp"
@@ -115,6 +118,20 @@ planner::DensePlanResult dense_of(const Arguments& a, const LayerRun& run) {
   return dense_baseline(run.report.problem, run.report.machine, options);
 }
 
+// Adds what is known of other layers to a report that somebody reads. A file is read again, because
+// the weights of the run are in whole blocks.
+void add_outlook(const Arguments& a, LayerRun& run) {
+  report::LayerReport& report = run.report;
+  const auto comparison = dense_comparison(report);
+  const bool is_read = !a.quiet || a.json || !a.html.empty() || !a.output_dir.empty();
+  if (!comparison || !is_read || internal::is_interrupted()) return;
+  LayerArguments file = a;
+  const auto ones = comparison->sparse_wins() ? std::nullopt : load_pattern(file);
+  BlockStudy study(report.problem, report.machine, run.context.options);
+  report.outlook =
+      outlook_of(*comparison, study, report.problem.block, report.dense, ones ? &*ones : nullptr);
+}
+
 void add_tiles(const runtime::FullyConnected& layer, const planner::Plan& plan, PageExtras& page) {
   page.tiles = tiles_json(layer.buckets());
   if (plan.runs_transposed(Pass::GradA))
@@ -188,14 +205,6 @@ std::string cycles_text(const LayerRun& run) {
   return text.empty() ? text : "\n" + text;
 }
 
-// Returns a path such as "trace.json", or "trace.GradA.json" if there are several passes.
-std::string trace_path(const std::string& path, Pass pass, std::size_t passes) {
-  if (passes == 1) return path;
-  std::filesystem::path named(path);
-  named.replace_extension("." + to_string(pass) + named.extension().string());
-  return named.string();
-}
-
 std::string page_of(const LayerRun& run) {
   report::ReportContext context = run.context;
   context.with_tiles = true;
@@ -221,8 +230,7 @@ Files results_of(const LayerRun& run) {
 Files results_of(const HostRun& run) { return run.files; }
 
 void write_traces(const Arguments& a, const LayerRun& run) {
-  for (const auto& [pass, text] : run.traces)
-    write_results(trace_path(a.trace, pass, run.traces.size()), text);
+  if (!run.traces.empty()) write_results(a.trace, report::join_traces(run.traces));
 }
 
 void write_traces(const Arguments&, const HostRun&) {}
@@ -272,6 +280,11 @@ LayerRun run_layer(const Arguments& given, const char* program) {
   internal::Progress progress(a.quiet);
   progress.set("reading");
   const device::Machine machine = make_machine(a);
+  if (a.trace_first_tile + a.trace_tiles > machine.tiles)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("--trace-tiles: the last tile is {}, but {} has tiles 0..{}",
+                            a.trace_first_tile + a.trace_tiles - 1, printable(machine.name),
+                            machine.tiles - 1));
   const std::string block_choice = choose_block(a, base_options());
   const Weights weights = make_weights(a);
   a.batch_size = batch_of(a, weights);
@@ -305,6 +318,8 @@ LayerRun run_layer(const Arguments& given, const char* program) {
     run.page.explanation = explanation_of(run, weights);
   run.report.dense = dense_of(a, run);
   build_and_run(a, weights, run, progress);
+  progress.set("comparing with dense");
+  add_outlook(a, run);
   return run;
 }
 

@@ -24,7 +24,7 @@ struct LayerRun {
   bool with_steps = false;   // and with every step
   bool keeps_tiles = false;  // the figures of tiles are kept for --report-tiles or a page
   std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
-  std::vector<std::pair<Pass, std::string>> traces;  // {pass, trace for Perfetto}
+  std::vector<std::string> traces;  // for Perfetto, one for each pass
 };
 
 // Plans, encodes, runs and checks a layer as the arguments ask. Progress is written to stderr

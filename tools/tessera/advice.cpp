@@ -10,9 +10,9 @@
 #include "tessera/codelets/cost/method.hpp"
 #include "tessera/io/array.hpp"
 #include "tessera/tools/block_study.hpp"
+#include "tessera/tools/host_forecast.hpp"
 #include "tessera/tools/internal/interrupt.hpp"
 #include "tessera/tools/internal/progress.hpp"
-#include "tessera/tools/tessera/host_commands.hpp"
 
 namespace tessera::tools {
 namespace {
@@ -103,19 +103,6 @@ StoredForm form_of(const report::HostWay& way, double density) {
   return {.name = way.name(), .density = density, .cost = way.seconds()};
 }
 
-// Returns the seconds that are forecast for a random pattern of blocks.
-double random_seconds(Problem problem, std::int64_t side, double density) {
-  problem.block = {side, side};
-  problem.density = density;
-  const Dims size = problem.size_in_blocks();
-  const double places = double(size.x / side) * double(size.y / side);
-  return host_plan(
-             problem,
-             [&](BlockShape block) { return block == problem.block ? density * places : places; })
-      .ways.front()
-      .seconds();
-}
-
 void plan_on_host(const LayerArguments& a, const sparse::Csr<double>& ones, LayerAdvice& advice,
                   std::string& note) {
   Problem problem = problem_of(a);
@@ -139,7 +126,9 @@ void plan_on_host(const LayerArguments& a, const sparse::Csr<double>& ones, Laye
     if (advice.best_blocks()->name == way.name()) best_side = way.block.rows;
   }
   advice.pays_up_to = break_even_density(
-      [&](double density) { return random_seconds(problem, best_side, density); },
+      [&](double density) {
+        return host_random_seconds(problem, {best_side, best_side}, density);
+      },
       *advice.dense.cost);
 }
 

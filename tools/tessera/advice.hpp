@@ -7,6 +7,7 @@
 
 #include "tessera/base/problem.hpp"
 #include "tessera/base/units.hpp"
+#include "tessera/tools/internal/study.hpp"
 #include "tessera/tools/layer_arguments.hpp"
 
 namespace tessera::tools {
@@ -75,7 +76,10 @@ Advice advise(const LayerArguments& arguments, const std::string& file,
 // Returns one table per machine and a verdict, in lines of at most 100 columns but for long names.
 std::string to_text(const Advice& advice);
 
-// Returns the same as JSON.
+// Returns the same as JSON, with all forms of every layer.
 std::string to_json(const Advice& advice);
+
+// Returns the figures of the best forms as tables and charts for a page.
+internal::Study to_study(const Advice& advice);
 
 }  // namespace tessera::tools

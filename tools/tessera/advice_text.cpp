@@ -163,14 +163,94 @@ std::string verdict_of(const Advice& advice) {
   return text;
 }
 
-}  // namespace
-
-std::string to_text(const Advice& advice) {
+std::string pass_words(const Advice& advice) {
   std::string passes;
   for (const Pass pass : passes_of(advice.asked))
     passes += (passes.empty() ? "" : " + ") + to_string(pass);
-  std::string text = fmt::format("{}\nbatch {}, {}, {}\n", printable(advice.file),
-                                 advice.asked.size.z, passes, to_string(advice.asked.data_type));
+  return passes;
+}
+
+// Returns the figures of one layer as a row of layers_table.
+std::vector<internal::StudyCell> row_of(const LayerAdvice& layer, bool is_host) {
+  using internal::cell_of;
+  using Cell = internal::StudyCell;
+  if (!layer.fault.empty()) return {layer.name, {}, {}, {}, {}, {}, {}, {}, {}, layer.fault};
+  const StoredForm *sparse = layer.best_blocks(), *best = layer.best();
+  const auto cost = [&](const StoredForm* form) {
+    if (form == nullptr || !form->cost) return Cell();
+    return is_host ? Cell(*form->cost) : Cell(std::int64_t(*form->cost));
+  };
+  const double all = double(layer.outputs) * double(layer.inputs);
+  std::string note = sparse == nullptr ? layer.blocks.front().note : sparse->note;
+  if (!layer.dense.note.empty())
+    note += (note.empty() ? "dense: " : "; dense: ") + layer.dense.note;
+  return {layer.name,
+          fmt::format("{}x{}", layer.outputs, layer.inputs),
+          double(layer.non_zeros) / all,
+          sparse == nullptr ? Cell() : Cell(sparse->name),
+          cost(sparse),
+          cost(&layer.dense),
+          cell_of(ratio_of(layer)),
+          cell_of(layer.pays_up_to),
+          best == nullptr ? Cell() : Cell(layer.sparse_pays() ? "sparse" : "dense"),
+          note};
+}
+
+internal::StudyTable layers_table(const MachineAdvice& machine) {
+  const std::string unit = machine.is_host ? "ms" : "cycles";
+  const double scale = machine.is_host ? 1e3 : 1;
+  const std::string how = machine.is_host ? "forecast" : "modelled";
+  internal::StudyTable table{
+      .key = machine.machine,
+      .title = fmt::format("Layers on {}", machine.machine),
+      .note =
+          fmt::format("Costs are {} of all passes, {}. Ratio: dense / sparse. Up to: density up "
+                      "to which a random pattern in these blocks costs less than dense.{}",
+                      unit, how, machine.note.empty() ? "" : " Note: " + machine.note + "."),
+      .columns = {{.key = "layer", .title = "layer"},
+                  {.key = "size", .title = "size"},
+                  {.key = "density", .title = "density"},
+                  {.key = "blocks", .title = "blocks"},
+                  {.key = "sparse", .title = "sparse, " + unit, .scale = scale},
+                  {.key = "dense", .title = "dense, " + unit, .scale = scale},
+                  {.key = "ratio", .title = "ratio"},
+                  {.key = "up_to", .title = "up to"},
+                  {.key = "best", .title = "best"},
+                  {.key = "note", .title = "note"}},
+      .rows = {}};
+  for (const LayerAdvice& layer : machine.layers)
+    table.rows.push_back(row_of(layer, machine.is_host));
+  table.chart = {
+      .kind = internal::StudyChart::Kind::Bars,
+      .label = fmt::format("{} of each layer on {}, {}",
+                           machine.is_host ? "Milliseconds" : "Cycles", machine.machine, how),
+      .x = "layer",
+      .y = {"sparse", "dense"},
+      .series = {}};
+  return table;
+}
+
+}  // namespace
+
+internal::Study to_study(const Advice& advice) {
+  internal::Study study{
+      .name = "advise",
+      .title = "Sparse or dense, layer by layer",
+      .subtitle = fmt::format("{}; batch {}, {}, {}", advice.file, advice.asked.size.z,
+                              pass_words(advice), to_string(advice.asked.data_type)),
+      .is_complete = advice.is_complete,
+      .facts = {},
+      .tables = {},
+      .verdict = verdict_of(advice)};
+  for (const MachineAdvice& machine : advice.machines)
+    study.tables.push_back(layers_table(machine));
+  return study;
+}
+
+std::string to_text(const Advice& advice) {
+  std::string text =
+      fmt::format("{}\nbatch {}, {}, {}\n", printable(advice.file), advice.asked.size.z,
+                  pass_words(advice), to_string(advice.asked.data_type));
   if (!advice.left_out.empty())
     text += fmt::format("left out, not matrices of floating-point numbers: {}\n",
                         printable(fmt::format("{}", fmt::join(advice.left_out, ", "))));

@@ -24,7 +24,8 @@ int advise_on(const AdviseArguments& a) {
   internal::catch_interrupts();
   internal::Progress progress(false);
   const Advice advice = advise(with_layer_keys(a), a.file, a.machines, progress);
-  const int exit = internal::write_study(a.output, to_text(advice), to_json(advice));
+  const int exit =
+      internal::write_study(a.output, to_study(advice), to_text(advice), to_json(advice));
   return exit == kOk && !advice.has_plan() ? int(kNothingFits) : exit;
 }
 
@@ -47,13 +48,12 @@ void add_advise_command(CLI::App& app, std::function<int()>& run) {
   internal::add_planner_options(*command, *a);
   for (const char* name : {"--block-size", "--machine", "--plan"})
     command->remove_option(command->get_option(name));
-  command
-      ->add_option("--machine", a->machines,
-                   "machine to plan for: gc200, bow, mk1 or FILE.json; host means this computer; "
-                   "may be given several times")
-      ->allow_extra_args(false)
-      ->capture_default_str();
-  command->add_flag("--json", a->output.json, "print the figures as JSON");
+  auto* machines = command->add_option(
+      "--machine", a->machines,
+      "machine to plan for: gc200, bow, mk1 or FILE.json; host means this computer; may be given "
+      "several times");
+  internal::offer_machines(machines)->allow_extra_args(false)->capture_default_str();
+  internal::add_study_options(*command, a->output);
   command->callback([command, a, &run] {
     // Options of the planner are of use as long as one machine has tiles.
     const auto modelled = std::ranges::find_if(

@@ -5,11 +5,13 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/tools/exit_code.hpp"
+#include "tessera/tools/internal/choices.hpp"
 #include "tessera/tools/internal/command_line.hpp"
 #include "tessera/tools/internal/interrupt.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
 #include "tessera/tools/internal/numbers.hpp"
 #include "tessera/tools/internal/progress.hpp"
+#include "tessera/tools/peers.hpp"
 #include "tessera/tools/tessera/batch.hpp"
 #include "tessera/tools/tessera/commands.hpp"
 
@@ -23,6 +25,8 @@ struct BenchArguments {
   std::int64_t start = 0;
   double limit_milliseconds = 0;
   bool quiet = false;
+  bool peers = false, json = false;
+  Arguments layer;  // of --peers
 };
 
 // Reads "i/n" with 1 <= i <= n.
@@ -35,7 +39,41 @@ std::pair<std::int64_t, std::int64_t> shard_of(std::string text) {
   return *pair;
 }
 
+// The options that describe the layer of --peers.
+constexpr const char* kPeerOptions[] = {
+    "--matrix",          "--input-size", "--output-size", "--density",      "--sparsity",
+    "--sparsity-factor", "--batch-size", "--block-size",  "--single-phase", "--data-type",
+    "--partials-type",   "--machine",    "--threads",     "--json"};
+
+int bench_peers(const BenchArguments& a) {
+  internal::catch_interrupts();
+  internal::Progress progress(a.quiet);
+  const PeerRun run = run_peers(a.layer, a.mode != BatchMode::Performance, progress);
+  const internal::EndsByItself reporting;
+  print_results(a.json ? to_json_lines(run) : to_text(run));
+  if (internal::is_interrupted()) return internal::interrupted_exit_code();
+  return run.has_wrong_result() ? kCheckFailed : kOk;
+}
+
+void check_peers(const CLI::App& app, const BenchArguments& a) {
+  if (a.peers) {
+    if (!a.files.empty() || !a.problem.empty())
+      throw CLI::ValidationError("--peers", "measures one layer; omit --batch and problems");
+    if (a.mode != BatchMode::Correctness && a.mode != BatchMode::Performance)
+      throw CLI::ValidationError("--mode", "with --peers it is correctness or performance");
+    if (!is_host(a.layer))
+      throw CLI::ValidationError("--peers", "libraries run on this computer; give --machine host");
+    return internal::require_weights(app, a.layer);
+  }
+  for (const char* option : kPeerOptions)
+    if (app.count(option) > 0)
+      throw CLI::ValidationError(option, "needs --peers; options of a problem follow after --");
+  if (a.files.empty() && a.problem.empty())
+    throw CLI::ValidationError("bench", "give --batch FILE, a problem after --, or --peers");
+}
+
 int bench(const BenchArguments& a) {
+  if (a.peers) return bench_peers(a);
   std::vector<std::vector<std::string>> problems;
   for (const std::string& file : a.files)
     for (auto& words : read_batch(file)) problems.push_back(std::move(words));
@@ -82,7 +120,9 @@ void add_bench_command(CLI::App& app, std::function<int()>& run) {
       "apply to all problems after it, until the next --reset.");
   command->footer(std::string(internal::kExitCodes) +
                   "\nExamples: tessera bench --mode plan --batch problems.txt --shard 1/4\n"
-                  "          tessera bench --batch problems.txt --output results.jsonl");
+                  "          tessera bench --batch problems.txt --output results.jsonl\n"
+                  "          tessera bench --machine host --peers --matrix layer.smtx "
+                  "--batch-size 256");
   const auto a = std::make_shared<BenchArguments>();
   command->add_option("--batch", a->files, "file of problems; may be given more than once")
       ->type_name("FILE");
@@ -90,10 +130,11 @@ void add_bench_command(CLI::App& app, std::function<int()>& run) {
                                                       {"performance", BatchMode::Performance},
                                                       {"plan", BatchMode::Plan},
                                                       {"list", BatchMode::List}};
-  command
-      ->add_option("--mode", a->mode,
-                   "work per problem: correctness (run and check), performance (run only), plan "
-                   "(plan and encode) or list (print the problem only)")
+  auto* mode = command->add_option(
+      "--mode", a->mode,
+      "work per problem: correctness (run and check), performance (run only), plan (plan and "
+      "encode) or list (print the problem only)");
+  internal::offer_values(mode, {"correctness", "performance", "plan", "list"})
       ->transform(CLI::CheckedTransformer(modes, CLI::ignore_case).description(""))
       ->type_name("MODE")
       ->default_str("correctness");
@@ -121,9 +162,22 @@ void add_bench_command(CLI::App& app, std::function<int()>& run) {
       ->capture_default_str();
   command->add_flag("-q,--quiet", a->quiet, "print only failures and the summary");
   command->add_option("problem", a->problem, "options of one more problem, after --");
-  command->callback([a, &run] {
-    if (a->files.empty() && a->problem.empty())
-      throw CLI::ValidationError("bench", "give --batch FILE, or a problem after --");
+  command->add_flag("--peers", a->peers,
+                    "measure one layer on this computer beside the dense product, Eigen and SciPy; "
+                    "the options below describe the layer");
+  command->add_flag("--json", a->json, "with --peers, print a line of JSON per pass and library");
+  internal::add_weights_options(*command, a->layer);
+  internal::add_layer_options(*command, a->layer);
+  a->layer.data_type = DataType::Float;  // the type of the other libraries
+  command->get_option("--data-type")->default_str("float");
+  command->add_option("--machine", a->layer.machine, "with --peers: host, which is this computer")
+      ->type_name("MACHINE");
+  internal::require_whole(command->add_option("--threads", a->layer.threads,
+                                              "with --peers, number of threads; 0 uses all"),
+                          0, internal::kMostThreads)
+      ->capture_default_str();
+  command->callback([command, a, &run] {
+    check_peers(*command, *a);
     run = [a] { return bench(*a); };
   });
 }

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 
+#include "tessera/host/cpu.hpp"
 #include "tessera/tools/block_study.hpp"
+#include "tessera/tools/cost_source.hpp"
 #include "tessera/tools/exit_code.hpp"
-#include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/host_options.hpp"
 #include "tessera/tools/internal/interrupt.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
@@ -18,165 +18,272 @@
 #include "tessera/tools/internal/progress.hpp"
 #include "tessera/tools/internal/study.hpp"
 #include "tessera/tools/tessera/commands.hpp"
-#include "tessera/tools/tessera/host_commands.hpp"
 
 namespace tessera::tools {
 namespace {
 
+using internal::Study, internal::StudyCell, internal::StudyColumn, internal::StudyTable;
+
 // The points of the curve, close enough for a line on a logarithmic axis.
 constexpr double kDensities[] = {0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1};
+
+// Measured costs are halved so often, to 1/32 of the densities.
+constexpr int kHalvings = 5;
+constexpr double kMeasuredStep = 1.0 / (1 << kHalvings);
 
 struct CrossoverArguments : LayerArguments {
   internal::StudyOutput output;
   bool block_given = false;
 };
 
-using Json = nlohmann::ordered_json;
+// The layer and the blocks to compare with dense.
+struct CrossoverRequest {
+  LayerArguments layer;
+  std::vector<BlockShape> blocks;
+  std::optional<sparse::Csr<double>> pattern;  // of a file, with values 1; empty: none was given
+};
 
-// The crossover of one block shape, and its curve if a page or JSON shows it.
+// The crossover of one block shape.
 struct Crossing {
   std::string block;
   double density = 0;
-  std::optional<std::int64_t> cycles;
-  std::string note;                  // the reason why even the lowest density has no plan
-  std::optional<BlockPlan> pattern;  // of the file
-  Json curve = Json::array();
+  FormCost there;                   // its note is the reason why even the lowest density has none
+  std::optional<FormCost> pattern;  // of the file
+  std::vector<std::pair<double, FormCost>> curve;
 };
 
-// The crossovers of a layer; `dense` is empty if the dense layer does not fit the machine.
-struct Study {
-  CrossoverRequest request;
-  std::optional<std::int64_t> dense;
-  std::string no_dense;  // the reason why the dense layer does not fit
-  std::vector<Crossing> crossings;
+// The crossovers of a layer.
+class Crossover {
+ public:
+  explicit Crossover(CrossoverRequest request)
+      : request_(std::move(request)),
+        is_host_(is_host(request_.layer)),
+        costs_(is_host_ ? measured_costs(request_.layer, kMeasuredStep)
+                        : planned_costs(request_.layer, problem_of(request_.layer),
+                                        make_machine(request_.layer))),
+        dense_(costs_->dense()) {}
 
-  bool has_plan() const {
-    return std::ranges::any_of(crossings, [](const Crossing& c) { return c.cycles.has_value(); });
+  // Adds the crossovers of all block shapes; fewer after Ctrl-C.
+  void run(bool with_curve, internal::Progress& progress) {
+    for (const BlockShape block : request_.blocks) {
+      if (internal::is_interrupted()) break;
+      const std::string name = fmt::format("{}x{}", block.rows, block.cols);
+      progress.set(fmt::format("{} {} blocks", is_host_ ? "measuring" : "planning", name),
+                   std::ssize(crossings_), std::ssize(request_.blocks));
+      Crossing crossing = crossing_of(block, with_curve);
+      if (internal::is_interrupted()) break;
+      crossing.block = name;
+      crossings_.push_back(std::move(crossing));
+    }
+    progress.hide();
   }
+
+  bool has_cost() const {
+    return dense_.cost || std::ranges::any_of(crossings_, [](const Crossing& c) {
+             return c.there.cost.has_value();
+           });
+  }
+
+  Study study() const {
+    const Problem problem = problem_of(request_.layer);
+    const std::string machine = is_host_ ? host::host_cpu_model() : request_.layer.machine;
+    Study study{.name = "crossover",
+                .title = "Sparse against dense",
+                .subtitle = internal::layer_words(problem) + "; " + machine,
+                .is_complete = crossings_.size() == request_.blocks.size(),
+                .facts = {{"layer", internal::layer_words(problem)},
+                          {"machine", request_.layer.machine},
+                          {"how", how()},
+                          {is_host_ ? "dense_seconds" : "dense_cycles", cost_cell(dense_)},
+                          {"dense", is_host_ ? dense_.kernel : std::string("planned")}},
+                .tables = {blocks_table(), curve_table()},
+                .verdict = verdict()};
+    return study;
+  }
+
+  std::string text() const {
+    const Study study = this->study();
+    std::string text = fmt::format("dense: no plan, {}\n", dense_.note);
+    if (dense_.cost)
+      text = is_host_ ? fmt::format("dense: {} ({}, measured)\n", time_text(dense_), dense_.kernel)
+                      : fmt::format("dense: {} cycles (planned)\n", std::int64_t(*dense_.cost));
+    text += internal::table_text(study.tables.front());
+    text += is_host_ ? "densities in steps of 1/32; times are measured, +- half the range of the "
+                       "middle half\n"
+                     : "densities in steps of 0.001; cycles are modelled\n";
+    return internal::wrapped(text + "verdict    " + study.verdict + "\n", /*indented=*/4,
+                             /*flush=*/11);
+  }
+
+ private:
+  const char* how() const { return is_host_ ? "measured" : "modelled"; }
+
+  static std::string time_text(const FormCost& form) {
+    return fmt::format("{:.4f} ms +-{:.1f} %", *form.cost * 1e3, 100 * form.spread);
+  }
+
+  StudyCell cost_cell(const FormCost& form) const {
+    if (!form.cost) return {};
+    return is_host_ ? StudyCell(*form.cost) : StudyCell(std::int64_t(*form.cost));
+  }
+
+  Crossing crossing_of(BlockShape block, bool with_curve) {
+    Crossing crossing;
+    const auto cost_at = [&](double density) {
+      const FormCost form = costs_->cheapest(block, density);
+      // What is measured is part of the curve; planning its points again costs little.
+      if (is_host_) crossing.curve.emplace_back(density, form);
+      return form;
+    };
+    const double dense = dense_.cost.value_or(std::numeric_limits<double>::max());
+    crossing.density =
+        is_host_ ? measured_density(dense, cost_at)
+                 : break_even_density([&](double density) { return cost_at(density).cost; }, dense);
+    if (is_host_) {
+      for (const auto& [density, form] : crossing.curve)
+        if (density == crossing.density) crossing.there = form;
+      std::ranges::sort(crossing.curve, {}, [](const auto& point) { return point.first; });
+    } else if (crossing.density > 0) {
+      crossing.there = cost_at(crossing.density);
+    } else if (FormCost lowest = costs_->random(block, kDensities[0]); !lowest.cost) {
+      crossing.there.note = std::move(lowest.note);
+    }
+    if (request_.pattern) crossing.pattern = costs_->pattern(*request_.pattern, block);
+    if (with_curve && !is_host_)
+      for (const double density : kDensities)
+        crossing.curve.emplace_back(density, cost_at(density));
+    return crossing;
+  }
+
+  // Halves the interval of densities; returns the largest one that is faster than dense.
+  template <class CostAt>
+  static double measured_density(double dense, const CostAt& cost_at) {
+    double low = 0, high = 1;
+    for (int step = 0; step < kHalvings && !internal::is_interrupted(); ++step) {
+      const double middle = (low + high) / 2;
+      (cost_at(middle).cost < dense ? low : high) = middle;
+    }
+    return low;
+  }
+
+  StudyColumn cost_column(const std::string& prefix, const std::string& title, int width) const {
+    if (is_host_)
+      return {
+          .key = prefix + "seconds", .title = title, .decimals = 4, .scale = 1e3, .width = width};
+    return {.key = prefix + "cycles", .title = title, .width = width};
+  }
+
+  StudyTable blocks_table() const {
+    StudyTable table{.key = "blocks",
+                     .title = "The density up to which sparse costs less",
+                     .note = dense_note(),
+                     .columns = {{.key = "block", .title = "block", .width = 10},
+                                 {.key = "crossover_density",
+                                  .title = "sparse wins up to",
+                                  .decimals = 3,
+                                  .width = 20},
+                                 cost_column("", is_host_ ? "ms there" : "cycles there", 16)},
+                     .rows = {}};
+    if (is_host_)
+      table.columns.push_back(
+          {.key = "spread", .title = "+-, %", .decimals = 1, .scale = 100, .width = 8});
+    if (request_.pattern) {
+      table.columns.push_back(
+          {.key = "pattern_density", .title = "density here", .decimals = 4, .width = 16});
+      table.columns.push_back(cost_column("pattern_", is_host_ ? "ms here" : "cycles here", 16));
+    }
+    table.columns.push_back({.key = "note", .title = "note", .width = 0});
+    for (const Crossing& c : crossings_) table.rows.push_back(row_of(c));
+    return table;
+  }
+
+  std::vector<StudyCell> row_of(const Crossing& c) const {
+    std::vector<StudyCell> row = {c.block, c.density, cost_cell(c.there)};
+    if (is_host_) row.push_back(c.there.cost ? StudyCell(c.there.spread) : StudyCell());
+    if (c.pattern) {
+      row.push_back(c.pattern->density);
+      row.push_back(cost_cell(*c.pattern));
+    }
+    const bool only_pattern = c.there.note.empty() && c.pattern && !c.pattern->note.empty();
+    row.push_back(only_pattern ? "this pattern: " + c.pattern->note : c.there.note);
+    return row;
+  }
+
+  StudyTable curve_table() const {
+    const StudyColumn cost = cost_column("", is_host_ ? "time, ms" : "cycles", 14);
+    StudyTable table{.key = "curve",
+                     .title = is_host_ ? "Time by density" : "Cycles by density",
+                     .note = {},
+                     .columns = {{.key = "block", .title = "block"},
+                                 {.key = "density", .title = "density"},
+                                 cost},
+                     .rows = {}};
+    for (const Crossing& c : crossings_)
+      for (const auto& [density, form] : c.curve)
+        table.rows.push_back({c.block, density, cost_cell(form)});
+    table.chart = {
+        .label = is_host_ ? "Milliseconds by density, measured" : "Cycles by density, planned",
+        .x = "density",
+        .y = {cost.key},
+        .series = {"block"},
+        .is_log = true};
+    if (dense_.cost) table.chart->level = {"dense", *dense_.cost};
+    return table;
+  }
+
+  std::string dense_note() const {
+    if (!dense_.cost) return "The dense layer does not fit: " + dense_.note;
+    if (is_host_)
+      return fmt::format("The dense layer takes {} ({}).", time_text(dense_), dense_.kernel);
+    return fmt::format("The dense layer takes {} cycles.",
+                       fmt::group_digits(std::int64_t(*dense_.cost)));
+  }
+
+  // Returns the verdict on the pattern of the file in its cheapest blocks.
+  std::string pattern_verdict() const {
+    const Crossing* best = nullptr;
+    for (const Crossing& c : crossings_)
+      if (c.pattern && c.pattern->cost &&
+          (best == nullptr || *c.pattern->cost < *best->pattern->cost))
+        best = &c;
+    if (best == nullptr) return "this pattern has no plan; ";
+    const double sparse = *best->pattern->cost, dense = dense_.cost.value_or(sparse);
+    const bool wins = !dense_.cost || sparse < dense;
+    const std::string cost =
+        is_host_ ? time_text(*best->pattern)
+                 : fmt::format("{} cycles", fmt::group_digits(std::int64_t(sparse)));
+    std::string text = fmt::format("{}this pattern in {} blocks {}",
+                                   wins ? "" : "dense wins: ", best->block, cost);
+    if (dense_.cost)
+      text += fmt::format(", {:.1f}x {} dense", wins ? dense / sparse : sparse / dense,
+                          wins       ? "faster than"
+                          : is_host_ ? "as long as"
+                                     : "as many as");
+    return text + "; ";
+  }
+
+  // Returns the densities from which on dense costs less, or that it always does.
+  std::string verdict() const {
+    std::string pays;
+    for (const Crossing& c : crossings_)
+      if (c.density > 0) pays += fmt::format("{:.3g} ({}), ", c.density, c.block);
+    std::string text;
+    if (request_.pattern) text = pattern_verdict();
+    if (!dense_.cost)
+      text += pays.empty() ? "nothing fits, " : "dense does not fit; sparse does up to density ";
+    else if (!pays.empty())
+      text += "sparse pays up to density ";
+    else
+      text += fmt::format("dense wins at every density from {} on, ", is_host_ ? "1/32" : "0.001");
+    return text + pays + how();
+  }
+
+  CrossoverRequest request_;
+  bool is_host_;
+  std::unique_ptr<CostSource> costs_;
+  FormCost dense_;
+  std::vector<Crossing> crossings_;
 };
-
-Json json_or_null(const std::optional<std::int64_t>& cycles) {
-  return cycles ? Json(*cycles) : Json(nullptr);
-}
-
-Crossing crossing_of(BlockStudy& layer, BlockShape block, const Study& study, bool with_curve) {
-  const auto cycles_at = [&](double density) -> std::optional<std::int64_t> {
-    const auto cycles = layer.cheapest_cycles(block, density);
-    if (!cycles) return std::nullopt;
-    return cycles->value;
-  };
-  // Without a dense plan, sparse pays wherever it fits.
-  constexpr std::int64_t kUnbounded = std::numeric_limits<std::int64_t>::max();
-  const Cycles dense(study.dense.value_or(kUnbounded));
-  Crossing crossing{.block = fmt::format("{}x{}", block.rows, block.cols),
-                    .density = layer.pays_up_to(block, dense)};
-  if (crossing.density > 0)
-    crossing.cycles = cycles_at(crossing.density);
-  else if (BlockPlan lowest = layer.plan_random(block, kDensities[0]); !lowest.plan)
-    crossing.note = std::move(lowest.note);
-  if (study.request.pattern) crossing.pattern = layer.plan_pattern(*study.request.pattern, block);
-  if (!with_curve) return crossing;
-  for (const double density : kDensities)
-    crossing.curve.push_back({{"density", density}, {"cycles", json_or_null(cycles_at(density))}});
-  return crossing;
-}
-
-// Returns the verdict on the pattern of the file in its cheapest blocks.
-std::string pattern_verdict(const Study& study) {
-  std::vector<BlockPlan> plans;
-  for (const Crossing& c : study.crossings)
-    if (c.pattern) plans.push_back(*c.pattern);
-  const BlockPlan* best = cheapest_of(plans);
-  if (best == nullptr) return "this pattern has no plan; ";
-  const std::int64_t sparse = best->cycles.value, dense = study.dense.value_or(sparse);
-  const bool wins = !study.dense || sparse < dense;
-  std::string text =
-      fmt::format("{}this pattern in {} blocks {} cycles", wins ? "" : "dense wins: ", best->name(),
-                  fmt::group_digits(sparse));
-  if (study.dense)
-    text += fmt::format(", {:.1f}x {} dense",
-                        wins ? double(dense) / double(sparse) : double(sparse) / double(dense),
-                        wins ? "faster than" : "as many as");
-  return text + "; ";
-}
-
-// Returns the verdict: the densities from which on dense costs less, or that it always does.
-std::string verdict_of(const Study& study) {
-  std::string pays;
-  for (const Crossing& c : study.crossings)
-    if (c.density > 0) pays += fmt::format("{:.3g} ({}), ", c.density, c.block);
-  std::string text = "verdict    ";
-  if (study.request.pattern) text += pattern_verdict(study);
-  if (!study.dense)
-    text += pays.empty() ? "nothing fits, " : "dense does not fit; sparse does up to density ";
-  else
-    text +=
-        pays.empty() ? "dense wins at every density from 0.001 on, " : "sparse pays up to density ";
-  return text + pays + "modelled\n";
-}
-
-std::string line_of(const Crossing& c) {
-  std::string text = fmt::format("{:<10}{:>24.3f}{:>24}", c.block, c.density,
-                                 c.cycles ? std::to_string(*c.cycles) : "-");
-  if (c.pattern)
-    text += fmt::format("{:>20.4f}{:>20}", c.pattern->density,
-                        c.pattern->plan ? std::to_string(c.pattern->cycles.value) : "no plan");
-  text += "\n";
-  if (!c.note.empty()) text += fmt::format("  {}\n", c.note);
-  if (c.pattern && c.note.empty() && !c.pattern->note.empty())
-    text += fmt::format("  this pattern: {}\n", c.pattern->note);
-  return text;
-}
-
-std::string text_of(const Study& study) {
-  std::string text = study.dense ? fmt::format("dense: {} cycles (planned)\n", *study.dense)
-                                 : fmt::format("dense: no plan, {}\n", study.no_dense);
-  text += fmt::format("{:<10}{:>24}{:>24}", "block", "sparse wins up to", "cycles there");
-  if (study.request.pattern) text += fmt::format("{:>20}{:>20}", "density here", "cycles here");
-  text += "\n";
-  for (const Crossing& c : study.crossings) text += line_of(c);
-  text += "densities in steps of 0.001; cycles are modelled\n" + verdict_of(study);
-  return internal::wrapped(text, /*indented=*/11, /*flush=*/11);
-}
-
-Json block_json(const Crossing& c) {
-  Json json = {{"block", c.block},
-               {"crossover_density", c.density},
-               {"cycles", json_or_null(c.cycles)},
-               {"note", c.note},
-               {"curve", c.curve}};
-  if (c.pattern)
-    json["pattern"] = {{"density", c.pattern->density},
-                       {"cycles", c.pattern->plan ? Json(c.pattern->cycles.value) : Json()},
-                       {"note", c.pattern->note}};
-  return json;
-}
-
-std::string json_of(const Study& study, const Problem& problem) {
-  Json blocks = Json::array();
-  for (const Crossing& c : study.crossings) blocks.push_back(block_json(c));
-  const bool is_complete = study.crossings.size() == study.request.blocks.size();
-  return Json{{"schema_version", 1},
-              {"study", "crossover"},
-              {"status", is_complete ? "complete" : "partial"},
-              {"layer", internal::layer_words(problem)},
-              {"machine", study.request.layer.machine},
-              {"dense_cycles", json_or_null(study.dense)},
-              {"blocks", std::move(blocks)}}
-             .dump(2) +
-         "\n";
-}
-
-// Adds the crossovers of all block shapes; fewer after Ctrl-C.
-void cross_all(BlockStudy& layer, Study& study, bool with_curve, internal::Progress& progress) {
-  for (const BlockShape block : study.request.blocks) {
-    if (internal::is_interrupted()) break;
-    progress.set(fmt::format("planning {}x{} blocks", block.rows, block.cols),
-                 std::ssize(study.crossings), std::ssize(study.request.blocks));
-    study.crossings.push_back(crossing_of(layer, block, study, with_curve));
-  }
-  progress.hide();
-}
 
 CrossoverRequest request_of(const CrossoverArguments& a) {
   CrossoverRequest request{.layer = with_layer_keys(a), .blocks = {}, .pattern = {}};
@@ -189,18 +296,12 @@ CrossoverRequest request_of(const CrossoverArguments& a) {
 
 int crossover(const CrossoverArguments& a) {
   internal::catch_interrupts();
-  Study study{.request = request_of(a), .dense = {}, .no_dense = {}, .crossings = {}};
-  if (is_host(a)) return print_results(host_crossover(study.request)), int(kOk);
-  BlockStudy layer(study.request.layer);
   internal::Progress progress(false);
-  progress.set("planning the dense layer");
-  const planner::DensePlanResult dense = layer.dense();
-  if (dense.plan) study.dense = dense.plan->cost.cycles.value;
-  study.no_dense = dense.reason;
-  cross_all(layer, study, a.output.wants_data(), progress);
-  const int exit =
-      internal::write_study(a.output, text_of(study), json_of(study, layer.problem({1, 1}, 1)));
-  return exit == kOk && !study.dense && !study.has_plan() ? int(kNothingFits) : exit;
+  progress.set("the dense layer");
+  Crossover study(request_of(a));
+  study.run(a.output.wants_data(), progress);
+  const int exit = internal::write_study(a.output, study.study(), study.text());
+  return exit == kOk && !study.has_cost() ? int(kNothingFits) : exit;
 }
 
 // Adds the size of the layer, which a file may give.
@@ -218,14 +319,8 @@ void check_together(const CLI::App& app, CrossoverArguments& a) {
   a.block_given = app.count("--block-size") > 0;
   if (a.matrix.empty() && (a.input_size == 0 || a.output_size == 0))
     throw CLI::ValidationError("size", "give --matrix FILE, or --input-size and --output-size");
-  const char* const why = "shows planned cycles, but on this computer times are measured";
-  internal::refuse_tile_options(app, a,
-                                {"--tiles-per-ipu",
-                                 "--plan-constraints",
-                                 "--plan-cache",
-                                 "--on-no-fit",
-                                 {"--json", why},
-                                 {"--html", why}});
+  internal::refuse_tile_options(
+      app, a, {"--tiles-per-ipu", "--plan-constraints", "--plan-cache", "--on-no-fit"});
 }
 
 }  // namespace

@@ -52,12 +52,15 @@ std::string dense_line(const planner::DensePlanResult& dense) {
 }
 
 // Returns whether the cheapest blocks pay.
-std::string verdict_of(const std::vector<BlockPlan>& sides, const planner::DensePlanResult& dense) {
+std::string verdict_of(const std::vector<BlockPlan>& sides, const planner::DensePlanResult& dense,
+                       BlockStudy& study, const sparse::Csr<double>& ones) {
   const BlockPlan* best = cheapest_of(sides);
   if (best == nullptr) return "verdict    no blocks have a plan\n";
-  return internal::wrapped(
-      verdict_line({best->name() + " blocks", report::pass_cycles(best->plan->cost), dense}),
-      /*indented=*/11, /*flush=*/11);
+  report::DenseComparison comparison = report::compare_cycles(
+      best->name() + " blocks", report::pass_cycles(best->plan->cost), dense);
+  comparison.density = best->density;
+  comparison.outlook = outlook_of(comparison, study, best->block, dense, &ones);
+  return internal::wrapped(verdict_line(comparison), /*indented=*/11, /*flush=*/11);
 }
 
 int inspect(const LayerArguments& given) {
@@ -89,10 +92,12 @@ int inspect(const LayerArguments& given) {
     text += line_of(sides.back());
   }
   const auto dense = study.dense();
+  progress.set("comparing with dense");
+  const std::string verdict = verdict_of(sides, dense, study, ones);
   progress.hide();
   print_text(text + dense_line(dense) +
              fmt::format("cycles are planned for a batch of {} on {}\n", a.batch_size, a.machine) +
-             verdict_of(sides, dense));
+             verdict);
   return kOk;
 }
 

@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cmath>
 #include <map>
 #include <memory>
 
 #include "tessera/base/error.hpp"
-#include "tessera/base/int_math.hpp"
+#include "tessera/base/printable.hpp"
 #include "tessera/partitioner/forecast.hpp"
 #include "tessera/planner/explain.hpp"
 #include "tessera/runtime/fully_connected.hpp"
@@ -16,7 +15,10 @@
 #include "tessera/tools/block_choice.hpp"
 #include "tessera/tools/dense_verdict.hpp"
 #include "tessera/tools/exit_code.hpp"
+#include "tessera/tools/host_forecast.hpp"
+#include "tessera/tools/host_verdict.hpp"
 #include "tessera/tools/inputs.hpp"
+#include "tessera/tools/internal/choices.hpp"
 #include "tessera/tools/internal/command_line.hpp"
 #include "tessera/tools/internal/host_options.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
@@ -24,7 +26,7 @@
 #include "tessera/tools/internal/numbers.hpp"
 #include "tessera/tools/internal/progress.hpp"
 #include "tessera/tools/plan_notes.hpp"
-#include "tessera/tools/tessera/host_commands.hpp"
+#include "tessera/tools/plan_verdict.hpp"
 #include "tessera/tools/tessera/plan_table.hpp"
 
 namespace tessera::tools {
@@ -69,12 +71,11 @@ void add_shape_options(CLI::App& app, PlanArguments& a) {
 void add_plan_options(CLI::App& app, PlanArguments& a) {
   static const std::map<std::string, CostModel> models{{"default", CostModel::Default},
                                                        {"popsparse", CostModel::PopSparse}};
-  app.add_option("--cost-model", a.cost_model,
-                 "cycle model: default (all costs of every step) or popsparse (the formulas of "
-                 "PopLibs 3.4, including their errors)")
-      ->transform(CLI::CheckedTransformer(models).description(""))
-      ->type_name("MODEL")
-      ->default_str("default");
+  auto* model =
+      app.add_option("--cost-model", a.cost_model,
+                     "cycle model: default (all costs of every step) or popsparse (the formulas of "
+                     "PopLibs 3.4, including their errors)");
+  internal::take_one_of(model, models)->type_name("MODEL")->default_str("default");
   auto* json = app.add_flag("--json", a.json,
                             "print JSON; for a modelled machine it can be read again with --plan");
   auto* explain = app.add_flag("--explain", a.explain,
@@ -146,8 +147,9 @@ Asked asked_layer(const PlanArguments& a) {
 struct Answer {
   planner::PlannedLayer layer;
   std::optional<PatternStats> stats;
-  std::string relaxation;    // description of the relaxed request; empty: not relaxed
-  std::string block_choice;  // the block that was chosen and its competitors; empty: none
+  sparse::Csr<double> pattern;  // that the statistics are of, as elements
+  std::string relaxation;       // description of the relaxed request; empty: not relaxed
+  std::string block_choice;     // the block that was chosen and its competitors; empty: none
 };
 
 Answer make_plan(const PlanArguments& given) {
@@ -166,17 +168,18 @@ Answer make_plan(const PlanArguments& given) {
                     planned.options.search_limit));
   return {{planned.problem, machine, planned.options, planned.result.plan},
           std::move(asked.stats),
+          std::move(asked.pattern),
           planned.relaxation ? planned.result.reason : std::string(),
           choice};
 }
 
 Answer read_plan(const PlanArguments& a) {
   planner::PlannedLayer layer = load_plan(a.plan_file);
-  Asked asked{layer.problem, {}};
+  Asked asked{layer.problem, {}, {}};
   if (a.layer_given) asked = asked_layer(a);
   planner::check_plan_is_for(layer, asked.problem,
                              a.machine_given ? make_machine(a) : layer.machine, a.plan_file);
-  return {std::move(layer), std::move(asked.stats), {}, {}};
+  return {std::move(layer), std::move(asked.stats), std::move(asked.pattern), {}, {}};
 }
 
 planner::Explanation explanation_of(const Answer& answer) {
@@ -204,23 +207,25 @@ std::string spill_text(const Answer& answer) {
   return text + "\n";
 }
 
-// Returns whether the plan pays, after the dense plan that it is compared with if that is asked
-// for. Returns nothing in PopSparse's cost model, which leaves out costs that the dense plan has.
-std::string verdict_text(const planner::PlannedLayer& layer, bool explain) {
-  if (layer.options.poplibs_parity) return {};
-  const planner::DensePlanResult dense =
-      dense_baseline(layer.problem, layer.machine, layer.options);
-  const std::string verdict = verdict_line(
-      {report::representation_name(layer.plan), report::pass_cycles(layer.plan.cost), dense});
-  if (!explain) return verdict;
-  return (dense.plan ? to_string(*dense.plan) : std::string()) + verdict;
+std::optional<PlanVerdict> verdict_of(const Answer& answer) {
+  return plan_verdict(answer.layer, answer.stats ? &answer.pattern : nullptr);
+}
+
+// Returns the verdict as text, after the dense plan if that is asked for.
+std::string verdict_text(const Answer& answer, bool explain) {
+  const std::optional<PlanVerdict> verdict = verdict_of(answer);
+  if (!verdict) return {};
+  const auto& dense = verdict->dense.plan;
+  return (explain && dense ? to_string(*dense) : std::string()) + verdict_line(verdict->comparison);
 }
 
 std::string to_json(const Answer& answer, bool explain) {
+  const std::optional<PlanVerdict> verdict = verdict_of(answer);
   return with_notes(planner::plan_to_json(answer.layer),
                     {.relaxation = answer.relaxation,
                      .explanation = explain ? to_json(explanation_of(answer)) : std::string(),
-                     .block_choice = answer.block_choice});
+                     .block_choice = answer.block_choice,
+                     .verdict = verdict ? report::to_json(verdict->comparison) : std::string()});
 }
 
 std::string to_text(const Answer& answer, bool explain) {
@@ -229,10 +234,10 @@ std::string to_text(const Answer& answer, bool explain) {
   for (const std::string& note : {answer.block_choice, answer.relaxation})
     if (!note.empty()) text += fmt::format("note       {}\n", note);
   text += fmt::format("layer      {}\nmachine    {}: {} tiles of {} bytes\n{}",
-                      to_string(layer.problem), layer.machine.name, layer.machine.tiles,
+                      to_string(layer.problem), printable(layer.machine.name), layer.machine.tiles,
                       layer.machine.tile_memory.value, to_string(layer.plan));
   if (explain) text += "\n" + to_text(explanation_of(answer)) + spill_text(answer);
-  text += verdict_text(layer, explain);
+  text += verdict_text(answer, explain);
   return internal::wrapped(text, /*indented=*/6, /*flush=*/11);
 }
 
@@ -240,26 +245,7 @@ std::string to_text(const Answer& answer, bool explain) {
 // uniform random pattern.
 double blocks_as(const Asked& asked, BlockShape block) {
   if (asked.stats) return double(in_whole_blocks(asked.pattern, block).blocks());
-  const Problem& p = asked.problem;
-  const double parts = double(block.area()) / double(p.block.area());
-  const double all = double(ceil_div(p.size.x, block.rows) * ceil_div(p.size.y, block.cols));
-  return all * (1 - std::pow(1 - p.density, parts));
-}
-
-// Returns whether the fastest sparse form of R is forecast to be faster than the dense one.
-std::string host_verdict(const report::HostPlan& plan) {
-  const report::HostWay *sparse = nullptr, *dense = nullptr;
-  for (const report::HostWay& way : plan.ways) {
-    const report::HostWay*& best = way.is_dense ? dense : sparse;
-    if (best == nullptr || way.seconds() < best->seconds()) best = &way;
-  }
-  if (sparse == nullptr || dense == nullptr) return {};
-  const double ours = sparse->seconds(), theirs = dense->seconds();
-  const bool wins = ours < theirs;
-  return fmt::format("verdict    {}{} {:.4f} ms, {:.1f}x {} dense ({:.4f}), forecast\n",
-                     wins ? "" : "dense wins: ", sparse->name(), ours * 1e3,
-                     wins ? theirs / ours : ours / theirs, wins ? "faster than" : "as long as",
-                     theirs * 1e3);
+  return expected_blocks(asked.problem, block);
 }
 
 std::string host_plan_text(const PlanArguments& given) {
@@ -268,11 +254,13 @@ std::string host_plan_text(const PlanArguments& given) {
   const std::string choice = choose_block(a, {});
   const Asked asked = asked_layer(a);
   check_problem(asked.problem);
-  const report::HostPlan plan =
-      host_plan(asked.problem, [&](BlockShape block) { return blocks_as(asked, block); });
-  if (a.json) return with_notes(to_json(plan), {.block_choice = choice});
+  const BlocksAs blocks = [&](BlockShape block) { return blocks_as(asked, block); };
+  const report::HostPlan plan = host_plan(asked.problem, blocks);
+  const report::DenseComparison verdict = host_plan_verdict(plan, blocks);
+  if (a.json)
+    return with_notes(to_json(plan), {.block_choice = choice, .verdict = report::to_json(verdict)});
   return (choice.empty() ? choice : fmt::format("note       {}\n", choice)) + to_text(plan) +
-         host_verdict(plan);
+         internal::wrapped(verdict_line(verdict), /*indented=*/11, /*flush=*/11);
 }
 
 std::string plan_text(const PlanArguments& a) {

@@ -12,14 +12,17 @@
 #include "tessera/tools/internal/layer_options.hpp"
 #include "tessera/tools/report_page.hpp"
 #include "tessera/tools/tessera/commands.hpp"
+#include "tessera/tools/tessera/comparison.hpp"
 
 namespace tessera::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr double kThreshold = 5;  // percent, as in tessera compare
+
 struct ReportArguments {
-  std::string saved, html;
+  std::string saved, other, html;
 };
 
 // Returns the text of a saved report. Throws Error{BadInput} if it is not one that the page shows.
@@ -43,6 +46,11 @@ std::string load_report(const std::string& path) {
 }
 
 int make_page(const ReportArguments& a) {
+  if (!a.other.empty()) {
+    const Comparison comparison(read_compared(a.saved), read_compared(a.other));
+    write_results(a.html, internal::study_page_of(comparison.study(kThreshold)));
+    return kOk;
+  }
   write_results(a.html, report_page(load_report(a.saved), {.date = date_of_today()}));
   return kOk;
 }
@@ -56,9 +64,12 @@ void add_report_command(CLI::App& app, std::function<int()>& run) {
       "tiles needs --report-tiles of the run, and the plans that came next are only on the page "
       "that the run itself writes.");
   command->footer(std::string(internal::kExitCodes) +
-                  "\nExample: tessera report report.json --html report.html");
+                  "\nExamples: tessera report report.json --html report.html\n"
+                  "          tessera report before.json after.json --html both.html");
   const auto a = std::make_shared<ReportArguments>();
   command->add_option("saved", a->saved, "report, written by tessera run --json")->required();
+  command->add_option("other", a->other,
+                      "second report or plan; the page then shows both side by side");
   internal::require_writable_file(
       *command->add_option("--html", a->html, "the page to write")->type_name("FILE")->required());
   command->callback([a, &run] { run = [a] { return make_page(*a); }; });

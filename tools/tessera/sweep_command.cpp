@@ -4,142 +4,289 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/pass.hpp"
+#include "tessera/host/cpu.hpp"
+#include "tessera/tools/cost_source.hpp"
 #include "tessera/tools/exit_code.hpp"
-#include "tessera/tools/inputs.hpp"
+#include "tessera/tools/internal/host_options.hpp"
 #include "tessera/tools/internal/interrupt.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
+#include "tessera/tools/internal/manual.hpp"
 #include "tessera/tools/internal/progress.hpp"
 #include "tessera/tools/internal/study.hpp"
 #include "tessera/tools/tessera/commands.hpp"
+#include "tessera/tools/tessera/sweep_grid.hpp"
 
 namespace tessera::tools {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using internal::Study, internal::StudyCell, internal::StudyChart, internal::StudyColumn,
+    internal::StudyTable;
 
 struct SweepArguments : LayerArguments {
   std::string over;
   std::vector<double> values;
   bool csv = false;
   internal::StudyOutput output;
+  std::vector<SweepAxis> axes;
 };
 
-// A layer on one machine.
-struct Point {
-  Problem problem;
-  device::Machine machine;
+// A grid of layers, and what is known of its points.
+class Sweep {
+ public:
+  explicit Sweep(const SweepArguments& a) : a_(a), grid_(grid_of(a.axes)), is_host_(is_host(a)) {
+    for (const std::vector<double>& values : grid_) points_.push_back(point_of(values));
+  }
+
+  std::int64_t points() const { return std::ssize(points_); }
+
+  bool has_cost() const { return has_cost_; }
+
+  // Adds the row of the next point.
+  void add(std::int64_t at) {
+    const SweepPoint& point = points_[std::size_t(at)];
+    std::vector<StudyCell> row;
+    for (std::size_t i = 0; i < a_.axes.size(); ++i) row.push_back(axis_cell(i, at));
+    FormCost sparse, dense;
+    try {
+      check_problem(point.problem);
+      CostSource& costs = costs_of(point);
+      dense = costs.dense();
+      sparse = costs.random(point.problem.block, point.problem.density);
+    } catch (const Error& error) {
+      // A combination of figures that is not legal concerns this point only.
+      if (error.code() != ErrorCode::InvalidArgument) throw;
+      sparse.note = error.what();
+    }
+    has_cost_ |= sparse.cost.has_value();
+    add_figures(point.problem, sparse, dense, row);
+    rows_.push_back(std::move(row));
+  }
+
+  Study study() const {
+    Study study{.name = "sweep",
+                .title = "Sweep over " + axis_names(),
+                .subtitle = internal::layer_words(problem_of(a_)) + "; " + machine_words(),
+                .is_complete = rows_.size() == points_.size(),
+                .facts = {{"layer", internal::layer_words(problem_of(a_))},
+                          {"machine", a_.machine},
+                          {"how", is_host_ ? "measured" : "modelled"}},
+                .tables = {},
+                .verdict = verdict()};
+    study.tables.push_back(table());
+    return study;
+  }
+
+ private:
+  SweepPoint point_of(const std::vector<double>& values) const {
+    SweepPoint point{problem_of(a_), is_host_ ? device::machine_preset("gc200") : make_machine(a_)};
+    for (std::size_t i = 0; i < values.size(); ++i) set_figure(a_.axes[i].figure, values[i], point);
+    return point;
+  }
+
+  StudyCell axis_cell(std::size_t axis, std::int64_t at) const {
+    const double value = grid_[std::size_t(at)][axis];
+    if (value == std::floor(value) && std::abs(value) < 1e15) return std::int64_t(value);
+    return value;
+  }
+
+  // Neighbours in the grid share what does not depend on the pattern.
+  CostSource& costs_of(const SweepPoint& point) {
+    SweepPoint layer = point;
+    layer.problem.density = 1;
+    layer.problem.block = {};
+    if (costs_ && layer.problem == layer_.problem && layer.machine == layer_.machine)
+      return *costs_;
+    layer_ = layer;
+    LayerArguments a = a_;
+    a.output_size = point.problem.size.x;
+    a.input_size = point.problem.size.y;
+    a.batch_size = point.problem.size.z;
+    constexpr double kSpread = 0.03;
+    costs_ = is_host_ ? measured_costs(a, kSpread) : planned_costs(a, point.problem, point.machine);
+    return *costs_;
+  }
+
+  void add_figures(const Problem& problem, const FormCost& sparse, const FormCost& dense,
+                   std::vector<StudyCell>& row) {
+    const auto cost_cell = [&](const FormCost& form) {
+      if (!form.cost) return StudyCell();
+      return is_host_ ? StudyCell(*form.cost) : StudyCell(std::int64_t(*form.cost));
+    };
+    const double flops = 2.0 * double(problem.size.x) * double(problem.size.y) *
+                         double(problem.size.z) * double(passes_of(problem).size());
+    const auto rate_cell = [&](const FormCost& form, double useful) {
+      if (!form.cost || *form.cost <= 0) return StudyCell();
+      return StudyCell(useful / costs_->seconds(*form.cost));
+    };
+    row.push_back(cost_cell(sparse));
+    if (is_host_) row.push_back(sparse.cost ? StudyCell(sparse.spread) : StudyCell());
+    row.push_back(cost_cell(dense));
+    const bool has_both = sparse.cost && dense.cost && *sparse.cost > 0;
+    row.push_back(has_both ? StudyCell(*dense.cost / *sparse.cost) : StudyCell());
+    row.push_back(rate_cell(sparse, flops * problem.density));
+    row.push_back(rate_cell(dense, flops));
+    if (is_host_) {
+      row.push_back(dense.cost ? StudyCell(dense.kernel) : StudyCell());
+    } else {
+      row.push_back(sparse.cost ? StudyCell(sparse.tiles) : StudyCell());
+      row.push_back(sparse.cost ? StudyCell(sparse.temporary.value) : StudyCell());
+    }
+    row.push_back(sparse.cost || sparse.note.empty() ? sparse.note : "no plan: " + sparse.note);
+    if (has_both) {
+      ++compared_;
+      const double ratio = *dense.cost / *sparse.cost;
+      paying_ += ratio > 1;
+      if (ratio > best_ratio_) {
+        best_ratio_ = ratio;
+        best_ = rows_.size();
+      }
+    }
+  }
+
+  std::vector<StudyColumn> columns() const {
+    constexpr int kAxisWidth = 10;
+    std::vector<StudyColumn> columns;
+    for (const SweepAxis& axis : a_.axes)
+      columns.push_back({.key = axis.figure,
+                         .title = axis.figure,
+                         .width = std::max(kAxisWidth, int(axis.figure.size()) + 2)});
+    const std::vector<StudyColumn> measured = {
+        {"seconds", "ms", 4, 1e3, 11},
+        {"spread", "+-, %", 1, 100, 8},
+        {"dense_seconds", "dense, ms", 4, 1e3, 11},
+        {"dense_over_sparse", "ratio", 2, 1, 8},
+        {"flops_per_second", "GFLOP/s", 1, 1e-9, 9},
+        {"dense_flops_per_second", "dense GFLOP/s", 1, 1e-9, 15},
+        {"dense_kernel", "dense product", -1, 1, 21},
+        {"note", "note", -1, 1, 0}};
+    const std::vector<StudyColumn> planned = {
+        {"cycles", "cycles", -1, 1, 12},
+        {"dense_cycles", "dense", -1, 1, 12},
+        {"dense_over_sparse", "ratio", 2, 1, 8},
+        {"flops_per_second", "TFLOP/s", 3, 1e-12, 9},
+        {"dense_flops_per_second", "dense TFLOP/s", 3, 1e-12, 15},
+        {"tiles", "tiles", -1, 1, 7},
+        {"temporary_bytes", "temporary B", -1, 1, 13},
+        {"note", "note", -1, 1, 0}};
+    const auto& more = is_host_ ? measured : planned;
+    columns.insert(columns.end(), more.begin(), more.end());
+    return columns;
+  }
+
+  StudyTable table() const {
+    StudyTable table{.key = "points",
+                     .title = is_host_ ? "Measured time" : "Planned cycles",
+                     .note =
+                         "Ratio is the cost of the dense layer divided by that of the sparse "
+                         "one; flops of the sparse layer are those of its non-zeros.",
+                     .columns = columns(),
+                     .rows = rows_};
+    std::vector<std::string> series;
+    for (std::size_t i = 1; i < a_.axes.size(); ++i) series.push_back(a_.axes[i].figure);
+    const std::string cost = is_host_ ? "seconds" : "cycles";
+    table.chart = {
+        .kind = a_.axes.size() == 1 ? StudyChart::Kind::Bars : StudyChart::Kind::Lines,
+        .label = fmt::format("{} by {}", is_host_ ? "Milliseconds" : "Cycles", axis_names()),
+        .x = a_.axes.front().figure,
+        .y = {cost, "dense_" + cost},
+        .series = series};
+    return table;
+  }
+
+  std::string axis_names() const {
+    std::string names;
+    for (const SweepAxis& axis : a_.axes) names += (names.empty() ? "" : ", ") + axis.figure;
+    return names;
+  }
+
+  std::string machine_words() const {
+    return is_host_ ? host::host_cpu_model() : make_machine(a_).name;
+  }
+
+  std::string verdict() const {
+    if (compared_ == 0) return "no point has both a sparse and a dense cost";
+    const char* const how = is_host_ ? "measured" : "modelled";
+    if (paying_ == 0)
+      return fmt::format(
+          "dense wins at all of {} points; sparse comes nearest at {}, {:.2f}x of "
+          "its speed ({})",
+          compared_, point_words(best_), best_ratio_, how);
+    return fmt::format("sparse pays at {} of {} points, most at {}: {:.1f}x faster than dense ({})",
+                       paying_, compared_, point_words(best_), best_ratio_, how);
+  }
+
+  std::string point_words(std::size_t at) const {
+    std::string words;
+    for (std::size_t i = 0; i < a_.axes.size(); ++i)
+      words += fmt::format("{}{} {}", words.empty() ? "" : ", ", a_.axes[i].figure, grid_[at][i]);
+    return words;
+  }
+
+  SweepArguments a_;
+  std::vector<std::vector<double>> grid_;
+  bool is_host_;
+  std::vector<SweepPoint> points_;
+  std::vector<std::vector<StudyCell>> rows_;
+  std::unique_ptr<CostSource> costs_;  // of layer_
+  SweepPoint layer_;
+  bool has_cost_ = false;
+  std::int64_t compared_ = 0, paying_ = 0;
+  double best_ratio_ = 0;
+  std::size_t best_ = 0;
 };
 
-std::int64_t whole(double value, const std::string& what) {
-  if (value >= 1 && value <= 1e12 && value == std::floor(value)) return std::int64_t(value);
-  throw Error(ErrorCode::InvalidArgument,
-              fmt::format("--values: {} is {}; it must be a whole number in 1..1e12", what, value));
-}
-
-Point point_of(const SweepArguments& a, double value) {
-  Point p{problem_of(a), make_machine(a)};
-  if (a.over == "density") {
-    p.problem.density = value;
-    return p;
-  }
-  const std::int64_t n = whole(value, a.over);
-  if (a.over == "tiles") p.machine.tiles = n;
-  if (a.over == "memory") p.machine.tile_memory = Bytes(n);
-  if (a.over == "exchange") p.machine.exchange_bytes_per_cycle = n;
-  if (a.over == "batch") p.problem.size.z = n;
-  if (a.over == "block") p.problem.block = {n, n};
-  device::check_machine(p.machine, "--values");
-  return p;
-}
-
-std::string bar(std::int64_t cycles, std::int64_t most) {
-  constexpr std::int64_t kWidth = 40;
-  return std::string(std::size_t(std::max<std::int64_t>(1, kWidth * cycles / most)), '#');
-}
-
-std::string csv_of(const SweepArguments& a, const std::vector<planner::PlanResult>& results) {
-  std::string text = fmt::format("{},cycles,tiles,temporary_bytes\n", a.over);
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    const planner::Plan& plan = results[i].plan;
-    text += results[i].has_plan ? fmt::format("{},{},{},{}\n", a.values[i], plan.cost.cycles.value,
-                                              plan.tiles_used(), plan.cost.temp.value)
-                                : fmt::format("{},,,\n", a.values[i]);
-  }
-  return text;
-}
-
-std::string table_of(const SweepArguments& a, const std::vector<planner::PlanResult>& results) {
-  std::int64_t most = 1;
-  for (const planner::PlanResult& result : results)
-    if (result.has_plan) most = std::max(most, result.plan.cost.cycles.value);
-  std::string text =
-      fmt::format("{:<12}{:>14}{:>8}{:>18}  \n", a.over, "cycles", "tiles", "temporary bytes");
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    const planner::Plan& plan = results[i].plan;
-    text += results[i].has_plan
-                ? fmt::format("{:<12}{:>14}{:>8}{:>18}  {}\n", a.values[i], plan.cost.cycles.value,
-                              plan.tiles_used(), plan.cost.temp.value,
-                              bar(plan.cost.cycles.value, most))
-                : fmt::format("{:<12}{:>14}\n", a.values[i], "no plan");
-  }
-  return text;
-}
-
-std::string json_of(const SweepArguments& a, const std::vector<planner::PlanResult>& results) {
-  const std::string unit = a.over == "memory"     ? "bytes of a tile"
-                           : a.over == "exchange" ? "bytes received a cycle"
-                                                  : "";
-  Json points = Json::array();
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    const bool has_plan = results[i].has_plan;
-    const planner::Plan& plan = results[i].plan;
-    points.push_back({{"value", a.values[i]},
-                      {"cycles", has_plan ? Json(plan.cost.cycles.value) : Json(nullptr)},
-                      {"tiles", has_plan ? Json(plan.tiles_used()) : Json(nullptr)},
-                      {"temporary_bytes", has_plan ? Json(plan.cost.temp.value) : Json(nullptr)}});
-  }
-  return Json{{"schema_version", 1},
-              {"study", "sweep"},
-              {"status", results.size() == a.values.size() ? "complete" : "partial"},
-              {"layer", internal::layer_words(problem_of(a))},
-              {"machine", make_machine(a).name},
-              {"over", a.over},
-              {"unit", unit},
-              {"points", std::move(points)}}
-             .dump(2) +
-         "\n";
-}
-
-std::string text_of(const SweepArguments& a, const std::vector<planner::PlanResult>& results) {
-  return a.csv ? csv_of(a, results) : table_of(a, results);
-}
-
-// Returns the plans of all values; fewer after Ctrl-C.
-std::vector<planner::PlanResult> plan_all(const SweepArguments& a) {
-  PlanSource source(a.plan_cache);
-  internal::catch_interrupts();
-  internal::Progress progress(false);
-  std::vector<planner::PlanResult> results;
-  for (const double value : a.values) {
-    if (internal::is_interrupted()) break;
-    internal::set_results_so_far(a.output.json ? json_of(a, results) : text_of(a, results));
-    progress.set(fmt::format("planning {} {}", a.over, value), std::ssize(results),
-                 std::ssize(a.values));
-    const Point p = point_of(a, value);
-    results.push_back(source.plan(p.problem, p.machine, make_options(a, {})));
-  }
-  return results;
+std::string text_of(const SweepArguments& a, const Study& study) {
+  if (a.csv) return internal::table_csv(study.tables.front());
+  return internal::wrapped(internal::table_text(study.tables.front()) +
+                               "ratio: dense / sparse; flops of non-zeros only\nverdict    " +
+                               study.verdict + "\n",
+                           /*indented=*/4, /*flush=*/11);
 }
 
 int sweep(const SweepArguments& given) {
   SweepArguments a = given;
   static_cast<LayerArguments&>(a) = with_layer_keys(given);
-  const std::vector<planner::PlanResult> results = plan_all(a);
-  return internal::write_study(a.output, text_of(a, results), json_of(a, results));
+  internal::catch_interrupts();
+  Sweep sweep(a);
+  internal::Progress progress(false);
+  for (std::int64_t at = 0; at < sweep.points() && !internal::is_interrupted(); ++at) {
+    const Study so_far = sweep.study();
+    internal::set_results_so_far(a.output.json ? internal::study_json(so_far) : text_of(a, so_far));
+    progress.set(fmt::format("point {} of {}", at + 1, sweep.points()), at, sweep.points());
+    sweep.add(at);
+  }
+  progress.hide();
+  const Study study = sweep.study();
+  const int exit = internal::write_study(a.output, study, text_of(a, study));
+  return exit == kOk && !sweep.has_cost() ? int(kNothingFits) : exit;
+}
+
+void check_together(const CLI::App& app, SweepArguments& a) {
+  if (!a.matrix.empty())
+    throw CLI::ValidationError(
+        "--matrix",
+        "sweep plans random patterns only; give --input-size, --output-size and --density");
+  a.axes = parse_axes(a.over, a.values);
+  const auto has = [&](const char* figure) {
+    return std::ranges::find(a.axes, figure, &SweepAxis::figure) != a.axes.end();
+  };
+  const auto first = [&](const char* figure) {
+    return std::ranges::find(a.axes, figure, &SweepAxis::figure)->values.front();
+  };
+  if (has("density")) a.density = first("density");
+  if (has("inputs")) a.input_size = std::int64_t(first("inputs"));
+  if (has("outputs")) a.output_size = std::int64_t(first("outputs"));
+  internal::refuse_tile_options(app, a, {"--tiles-per-ipu", "--plan-constraints", "--plan-cache"});
+  for (const SweepAxis& axis : a.axes)
+    if (is_host(a) && is_of_machine(axis.figure))
+      throw CLI::ValidationError(
+          "--over", axis.figure + " belongs to modelled machines, and this computer is measured");
+  if (a.input_size > 0 && a.output_size > 0 && has("density")) return;
+  internal::require_weights(app, a);
 }
 
 }  // namespace
@@ -147,23 +294,25 @@ int sweep(const SweepArguments& given) {
 void add_sweep_command(CLI::App& app, std::function<int()>& run) {
   CLI::App* command =
       app.add_subcommand("sweep",
-                         "Plans one layer for several values of one figure of the layer or the "
-                         "machine, and prints a table with a bar for each value.");
+                         "Compares a layer with the dense one for all values of some figures of "
+                         "the layer or the machine.");
   command->footer(
       std::string(internal::kExitCodes) +
-      "\nExample: tessera sweep --over tiles --values 368,736,1472 --input-size 1024 \\\n"
-      "           --output-size 1024 --density 0.1 --batch-size 64 --html sweep.html");
+      "\nExamples: tessera sweep --over tiles --values 368,736,1472 --input-size 1024 \\\n"
+      "            --output-size 1024 --density 0.1 --batch-size 64 --html sweep.html\n"
+      "          tessera sweep --over density=0.01:0.5,block=1,4,8,16 --input-size 1024 \\\n"
+      "            --output-size 1024 --batch-size 64 --machine host");
   const auto a = std::make_shared<SweepArguments>();
   command
       ->add_option("--over", a->over,
-                   "figure to vary: tiles, memory (bytes per tile), exchange (bytes received per "
-                   "cycle), density, block or batch")
-      ->check(CLI::IsMember({"tiles", "memory", "exchange", "density", "block", "batch"})
-                  .description(""))
+                   "figures to vary with their values, for example "
+                   "density=0.01:0.5,block=1,4,8,16; a range FROM:TO:POINTS is even on a "
+                   "logarithmic scale. Figures: " +
+                       figure_names())
+      ->type_name("FIGURE=VALUES")
       ->required();
-  command->add_option("--values", a->values, "values of that figure, separated by commas")
-      ->delimiter(',')
-      ->required();
+  command->add_option("--values", a->values, "values of a single figure, separated by commas")
+      ->delimiter(',');
   auto* csv = command->add_flag("--csv", a->csv, "print the table as CSV");
   internal::add_study_options(*command, a->output);
   csv->excludes("--json");
@@ -174,12 +323,7 @@ void add_sweep_command(CLI::App& app, std::function<int()>& run) {
   command->remove_option(command->get_option("--plan"));
   command->remove_option(command->get_option("--on-no-fit"));
   command->callback([command, a, &run] {
-    if (!a->matrix.empty())
-      throw CLI::ValidationError(
-          "--matrix",
-          "sweep plans random patterns only; give --input-size, --output-size and --density");
-    if (a->over == "density") a->density = a->values.front();
-    internal::require_weights(*command, *a);
+    check_together(*command, *a);
     run = [a] { return sweep(*a); };
   });
 }

@@ -1,43 +1,76 @@
-// The pages of tessera sweep and tessera crossover, and the code that starts every page.
-function heading(study, title) {
+// The page of a study, which is a list of tables with charts, and the code that starts every page.
+const scaled = (value, column) => typeof value === 'number' ? value * column.scale : value;
+
+// Splits the rows of a table into lines: one for each value of the series columns and each figure.
+// Lines that have the same values everywhere, as those of a dense layer have, become one.
+function linesOf(rows, columns, {x, y, series, is_log}) {
+  const titles = Object.fromEntries(columns.map((c) => [c.key, c])), lines = new Map();
+  for (const row of rows)
+    for (const key of y) {
+      const group = series.map((s) => `${titles[s].title} ${number(row[s])}`).join(', ');
+      const name = y.length === 1 && group ? group : [titles[key].title, group].filter(Boolean).join('; ');
+      if (!lines.has(name)) lines.set(name, {name, key, points: []});
+      if (row[key] !== null) lines.get(name).points.push([is_log ? row[x] : number(row[x]), scaled(row[key], titles[key])]);
+    }
+  const kept = new Map();
+  for (const line of lines.values()) {
+    const same = line.key + JSON.stringify(line.points);
+    if (kept.has(same)) kept.get(same).name = titles[line.key].title;
+    else kept.set(same, line);
+  }
+  return [...kept.values()];
+}
+
+function drawLines(made, chartOf, rows, columns, details) {
+  const lines = linesOf(rows, columns, chartOf), level = chartOf.level;
+  const column = columns.find((c) => c.key === chartOf.y[0]);
+  const xs = rows.map((row) => row[chartOf.x]).filter((v) => typeof v === 'number');
+  const names = [...new Set(rows.map((row) => number(row[chartOf.x])))];
+  const values = lines.flatMap((line) => line.points.map((p) => p[1])).concat(level ? [scaled(level.value, column)] : []);
+  const isWide = Math.max(...values) > 20 * Math.min(...values) && Math.min(...values) > 0;
+  const series = lines.map((line) => ({name: line.name, type: 'line', symbolSize: 6, data: line.points,
+    ...(line.key === chartOf.y[0] ? {} : {lineStyle: {type: 'dashed', width: 2}})}));
+  if (level) series.push({name: level.name, type: 'line', symbol: 'none', lineStyle: {type: 'dashed', width: 2},
+    data: [Math.min(...xs), Math.max(...xs)].map((v) => [v, scaled(level.value, column)])});
+  const legend = series.map((s) => s.name), title = columns.find((c) => c.key === chartOf.x).title;
+  return chart(made, {label: chartOf.label, height: () => 380 + legendHeight(legend),
+    option: () => ({legend: {top: 0}, tooltip: {confine: true, formatter: (p) => `${p.seriesName}<br>${title} ${number(p.value[0])}: ${number(p.value[1])}`},
+      grid: {left: 4, right: 20, top: legendHeight(legend), bottom: 8, containLabel: true},
+      xAxis: chartOf.is_log ? {type: 'log', min: Math.min(...xs), max: Math.max(...xs), axisLabel: {formatter: number}} : {type: 'category', data: names},
+      yAxis: {type: isWide ? 'log' : 'value', scale: isWide, axisLabel: {formatter: brief}, splitNumber: 5}, series}), ...details});
+}
+
+// Rows without any length are in the table only.
+function drawBars(made, chartOf, all, columns, details) {
+  const rows = all.filter((row) => chartOf.y.some((key) => row[key] !== 0));
+  const names = rows.map((row) => number(row[chartOf.x])), shown = chartOf.y.map((key) => columns.find((c) => c.key === key));
+  const legend = shown.map((c) => c.title);
+  return chart(made, {label: chartOf.label, height: () => 40 + legendHeight(legend) + (16 + 18 * shown.length) * names.length,
+    option: () => lying(names, {legend: {top: 0}, series: shown.map((c) => ({name: c.title, type: 'bar', data: rows.map((row) => scaled(row[c.key], c) ?? '-')}))}), ...details});
+}
+
+function showStudy(study) {
+  const {title, subtitle, date, version, tables} = study.page;
   document.getElementById('title').textContent = title;
-  document.title = `${title}: ${study.layer}`;
-  document.getElementById('subtitle').textContent = `${study.layer}; ${study.machine}; cycles are planned by the cost model`;
+  document.title = `${title}: ${subtitle}`;
+  document.getElementById('subtitle').textContent = `${subtitle}; tessera ${version}, ${date}`;
   if (study.status !== 'complete') main.append(element('p', {}, `Stopped early: the report is ${study.status}.`));
-}
-
-function showSweep(study) {
-  heading(study, `Sweep over ${study.over}`);
-  const made = section('sweep', `Cycles by ${study.over}${study.unit ? ', ' + study.unit : ''}`);
-  const points = study.points, names = points.map((p) => number(p.value));
-  const entry = chart(made, {label: `Planned cycles for each value of ${study.over}`, height: 380,
-    option: () => ({tooltip: {trigger: 'axis', confine: true, valueFormatter: number}, grid: {left: 4, right: 16, top: 16, bottom: 8, containLabel: true},
-      xAxis: {type: 'category', data: names}, yAxis: {type: 'value', splitNumber: 5, axisLabel: {formatter: brief}},
-      series: [{name: 'cycles', type: 'bar', data: points.map((p) => p.cycles)}]}),
-    figures: () => ({headings: [study.over + (study.unit ? ', ' + study.unit : ''), 'cycles', 'tiles used', 'temporary memory, bytes'],
-      rows: points.map((p) => [p.value, p.cycles ?? 'no plan', p.tiles, p.temporary_bytes])})});
-  entry.details.fill();
-  entry.details.open = true;
-}
-
-function showCrossover(study) {
-  heading(study, 'Sparse against dense');
-  const made = section('crossover', 'The density up to which sparse costs less');
-  const dense = study.dense_cycles;
-  made.append(element('p', {}, dense === null ? 'The dense layer does not fit.' : `The dense layer takes ${number(dense)} cycles.`),
-    table('Crossover', ['block', 'sparse wins up to density', 'cycles there'], study.blocks.map((b) => [b.block, b.crossover_density, b.cycles])));
-  const points = (b) => b.curve.filter((p) => p.cycles !== null).map((p) => [p.density, p.cycles]);
-  const all = study.blocks.flatMap((b) => b.curve.map((p) => p.density));
-  const span = [Math.min(...all), Math.max(...all)];
-  chart(made, {label: 'Planned cycles by density, and those of the dense layer', height: 420,
-    option: () => ({legend: {top: 0}, tooltip: {confine: true, formatter: (p) => `${p.seriesName}<br>density ${number(p.value[0])}: ${number(p.value[1])} cycles`},
-      grid: {left: 4, right: 20, top: 36, bottom: 8, containLabel: true},
-      xAxis: {type: 'log', min: span[0], max: span[1], axisLabel: {formatter: number}}, yAxis: {type: 'value', scale: true, axisLabel: {formatter: brief}, splitNumber: 5},
-      series: [...study.blocks.map((b) => ({name: b.block, type: 'line', symbolSize: 5, data: points(b)})),
-        {name: 'dense', type: 'line', symbol: 'none', lineStyle: {type: 'dashed', width: 2}, data: dense === null ? [] : span.map((d) => [d, dense])}]}),
-    figures: () => ({headings: ['block', 'density', 'cycles'], rows: study.blocks.flatMap((b) => b.curve.map((p) => [b.block, p.density, p.cycles ?? 'no plan']))})});
+  if (study.verdict) main.append(element('p', {class: 'verdict'}, `Verdict: ${study.verdict}.`));
+  for (const {table: key, title: heading, note, columns, chart: chartOf} of tables) {
+    const rows = study[key] ?? [], made = section(key, heading);
+    if (note) made.append(element('p', {}, note));
+    const used = columns.filter((c) => rows.some((row) => row[c.key] !== null && row[c.key] !== ''));
+    const figures = {headings: used.map((c) => c.title), rows: rows.map((row) => used.map((c) => scaled(row[c.key], c)))};
+    if (!chartOf) {
+      made.append(table(heading, figures.headings, figures.rows));
+      continue;
+    }
+    const entry = (chartOf.kind === 'bars' ? drawBars : drawLines)(made, chartOf, rows, columns, {figures: () => figures});
+    entry.details.fill();
+    entry.details.open = true;
+  }
 }
 
 const document_ = JSON.parse(document.getElementById('report').textContent);
-({sweep: showSweep, crossover: showCrossover}[document_.study] ?? showRun)(document_);
+(document_.study ? showStudy : showRun)(document_);
 start();

@@ -1,6 +1,7 @@
 // Opens the pages of tessera sweep and crossover, and of runs of other kinds, in headless Chromium:
 // node study_test.mjs TESSERA CHROMIUM WORK
-import {mkdirSync} from 'node:fs';
+import {execFileSync} from 'node:child_process';
+import {mkdirSync, writeFileSync} from 'node:fs';
 import {check, checkCharts, checkTabs, checks, equal, launch, rowsOf, sections, shown, visit} from './browser.mjs';
 
 const [tool, chromium, work] = process.argv.slice(2);
@@ -10,23 +11,51 @@ const layer = ['--input-size=512', '--output-size=512', '--batch-size=16'];
 
 const visitLayer = (name, words, look) => visit(browser, {tool, work, name, words: [...words, ...layer]}, look);
 
-await visitLayer('sweep', ['sweep', '--over=memory', '--values=2048,65536,638976', '--density=0.1'], async (page, data) => {
+// Visits the page of a study with the figures that the page has; they are those of the JSON, unless the
+// command has JSON of its own.
+const visitStudy = (name, words, look, hasOwnJson = false) => visit(browser, {tool, work, name, words}, async (page, data) => {
+  const document = await page.evaluate(() => JSON.parse(document.getElementById('report').textContent));
+  const {page: how, ...figures} = document;
+  if (!hasOwnJson) equal(figures, data, name);
+  await look(page, document);
+});
+
+// The cells of a study's table as the page shows them: columns that are empty everywhere are left out.
+function cellsOf(data, key) {
+  const {columns} = data.page.tables.find((t) => t.table === key), rows = data[key];
+  const used = columns.filter((c) => rows.some((row) => row[c.key] !== null && row[c.key] !== ''));
+  return rows.map((row) => used.map((c) => shown(typeof row[c.key] === 'number' ? row[c.key] * c.scale : row[c.key])));
+}
+const chartOf = (data, key) => data.page.tables.find((t) => t.table === key).chart.label;
+const verdictOf = (page) => page.textContent('.verdict');
+
+await visitStudy('sweep', ['sweep', '--over=memory', '--values=2048,65536,638976', '--density=0.1', ...layer], async (page, data) => {
   equal(data.points.map((p) => p.cycles === null), [true, false, false], 'the smallest tile has a plan');
-  equal(await rowsOf(page, 'Figures: Planned cycles for each value of memory'),
-    data.points.map((p) => [shown(p.value), p.cycles === null ? 'no plan' : shown(p.cycles), shown(p.tiles), shown(p.temporary_bytes)]));
+  equal(await rowsOf(page, 'Figures: ' + chartOf(data, 'points')), cellsOf(data, 'points'));
+  equal(await verdictOf(page), `Verdict: ${data.verdict}.`);
   await checkCharts(page, 1);
   await checkTabs(page, 3);
 });
 
-await visitLayer('crossover', ['crossover', '--single-phase=fwd'], async (page, data) => {
-  equal(await rowsOf(page, 'Crossover'), data.blocks.map((b) => [b.block, shown(b.crossover_density), shown(b.cycles)]));
-  equal(await rowsOf(page, 'Figures: Planned cycles by density, and those of the dense layer'),
-    data.blocks.flatMap((b) => b.curve.map((p) => [b.block, shown(p.density), shown(p.cycles ?? 'no plan')])));
-  // The curve crosses the dense layer where the table says.
-  for (const b of data.blocks)
-    for (const p of b.curve) check(p.density > b.crossover_density || p.cycles < data.dense_cycles, `${b.block} at ${p.density}`);
+await visitStudy('grid', ['sweep', '--over=density=0.01:0.5:3,block=1,8', '--single-phase=fwd', ...layer], async (page, data) => {
+  equal(await rowsOf(page, 'Figures: ' + chartOf(data, 'points')), cellsOf(data, 'points'));
+  const names = await page.evaluate(() => tesseraCharts[0].shown.getOption().series.map((s) => s.name));
+  equal(names, ['cycles; block 1', 'dense', 'cycles; block 8'], 'the dense layer has one line');
   await checkCharts(page, 1);
 });
+
+for (const [name, machine] of [['crossover', 'gc200'], ['host-crossover', 'host']])
+  await visitStudy(name, ['crossover', '--single-phase=fwd', '--machine', machine, ...layer], async (page, data) => {
+    equal(await rowsOf(page, 'The density up to which sparse costs less'), cellsOf(data, 'blocks'));
+    equal(await rowsOf(page, 'Figures: ' + chartOf(data, 'curve')), cellsOf(data, 'curve'));
+    // The curve crosses the dense layer where the table says.
+    const dense = data.dense_cycles ?? data.dense_seconds;
+    for (const p of data.curve) {
+      const {crossover_density: end} = data.blocks.find((b) => b.block === p.block);
+      check(p.density > end || (p.cycles ?? p.seconds) < dense, `${p.block} at ${p.density}`);
+    }
+    await checkCharts(page, 1);
+  });
 
 await visitLayer('planned', ['run', '--density=0.1', '--plan-only'], async (page, data) => {
   equal(data.status, 'planned');
@@ -68,5 +97,20 @@ await visit(browser, {tool, work, name: 'own-layout', words: ['run', '--input-si
   const colors = await page.evaluate(() => tesseraCharts.filter((c) => c.label.includes('ycles of each pass by')).map((c) => c.shown.getOption().series.map((s) => s.itemStyle.color)));
   for (const used of colors) equal(new Set(used).size, used.length, 'two terms have one colour');
 });
+// Reports side by side, and the layers of a file.
+const files = ['a', 'b'].map((name) => `${work}/${name}.json`);
+for (const [i, machine] of ['gc200', 'bow'].entries())
+  writeFileSync(files[i], execFileSync(tool, ['run', ...layer, '--density=0.1', '--single-phase=fwd', '--machine', machine, '--json', '--quiet']));
+await visitStudy('compare', ['compare', ...files], async (page, data) => {
+  for (const key of ['cycles', 'bytes']) equal(await rowsOf(page, 'Figures: ' + chartOf(data, key)), cellsOf(data, key));
+  equal((await rowsOf(page, 'Layer and plan'))[0], ['machine', 'gc200', 'bow']);
+  await checkCharts(page, 2);
+});
+writeFileSync(`${work}/w.txt`, '8 8\n' + '1 0 0 0 0 0 1 0\n'.repeat(8));
+await visitStudy('advise', ['advise', `${work}/w.txt`, '--batch-size=16', '--machine=gc200', '--machine=host'], async (page, data) => {
+  for (const key of ['gc200', 'host']) equal(await rowsOf(page, 'Figures: ' + chartOf(data, key)), cellsOf(data, key));
+  equal(await verdictOf(page), `Verdict: ${data.verdict}.`);
+  await checkCharts(page, 2);
+}, /*hasOwnJson=*/true);
 await browser.close();
 console.log(`${checks()} checks of the other pages passed`);

@@ -1,0 +1,135 @@
+#include "tessera/tools/internal/peer_product.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <vector>
+
+#include "tessera/base/error.hpp"
+
+namespace tessera::tools::internal {
+namespace {
+
+// Reads a matrix and an operand, multiplies as often as our own timing does, writes the result and
+// prints the times.
+constexpr const char* kScript = R"(import sys, time
+import numpy, scipy.sparse
+folder, rows, cols, z = sys.argv[1], *map(int, sys.argv[2:5])
+read = lambda name, kind: numpy.fromfile(folder + '/' + name, kind)
+matrix = scipy.sparse.csr_matrix((read('values', 'f4'), read('col', 'i4'), read('row_begin', 'i4')), (rows, cols))
+operand = read('in', 'f4').reshape(cols, z)
+result = matrix @ operand
+times = []
+while len(times) < 3 or (sum(times) < 0.1 and len(times) < 25):
+    begin = time.perf_counter()
+    result = matrix @ operand
+    times.append(time.perf_counter() - begin)
+result.astype('f4').tofile(folder + '/out')
+print(*times)
+)";
+
+// A folder that is removed with its files.
+class WorkFolder {
+ public:
+  WorkFolder() {
+    std::string name = (std::filesystem::temp_directory_path() / "tessera-peer-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr)
+      throw Error(ErrorCode::InvalidArgument, "cannot make the folder " + name + " for SciPy");
+    path_ = name;
+  }
+  WorkFolder(const WorkFolder&) = delete;
+  WorkFolder& operator=(const WorkFolder&) = delete;
+  ~WorkFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+
+  const std::string& path() const { return path_; }
+
+  template <class T>
+  void write(const std::string& name, const T* data, std::size_t count) const {
+    std::ofstream file(path_ + "/" + name, std::ios::binary);
+    file.write(reinterpret_cast<const char*>(data), std::streamsize(count * sizeof(T)));
+    if (!file) throw Error(ErrorCode::InvalidArgument, "cannot write " + path_ + "/" + name);
+  }
+
+ private:
+  std::string path_;
+};
+
+// Returns what a shell command prints, or no value if it fails.
+std::optional<std::string> output_of(const std::string& command) {
+  std::FILE* pipe = ::popen(command.c_str(), "r");
+  if (pipe == nullptr) return std::nullopt;
+  std::string text;
+  char buffer[4096];
+  for (std::size_t count = 0; (count = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;)
+    text.append(buffer, count);
+  return ::pclose(pipe) == 0 ? std::optional(text) : std::nullopt;
+}
+
+// Returns the folder of the running program.
+std::string program_folder() {
+  std::error_code ignored;
+  return std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path().string();
+}
+
+// Returns a word of a shell's command line.
+std::string quoted(const std::string& text) {
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
+}
+
+// Runs a program that reads a product from the files of a folder, writes the result there, and
+// prints the seconds of its runs.
+std::optional<MedianTimes> product_of(const std::string& program, const std::string& more,
+                                      const WorkFolder& folder, const sparse::Csr<float>& matrix,
+                                      const Matrix<float>& in, Matrix<float>& out) {
+  const std::vector<std::int32_t> row_begin(matrix.row_begin.begin(), matrix.row_begin.end());
+  folder.write("row_begin", row_begin.data(), row_begin.size());
+  folder.write("col", matrix.col.data(), matrix.col.size());
+  folder.write("values", matrix.values.data(), matrix.values.size());
+  folder.write("in", in.elements().data(), in.elements().size());
+  const auto text = output_of("exec " + program + " " + quoted(folder.path()) + " " +
+                              std::to_string(matrix.rows) + " " + std::to_string(matrix.cols) +
+                              " " + std::to_string(in.cols()) + more + " 2>/dev/null");
+  if (!text) return std::nullopt;
+  std::vector<host::HostTimes> times;
+  std::istringstream numbers(*text);
+  for (double seconds = 0; numbers >> seconds;) {
+    times.emplace_back();
+    times.back().seconds = seconds;
+  }
+  std::ifstream result(folder.path() + "/out", std::ios::binary);
+  result.read(reinterpret_cast<char*>(out.elements().data()),
+              std::streamsize(out.elements().size() * sizeof(float)));
+  if (times.empty() || !result) return std::nullopt;
+  return median_of(std::move(times));
+}
+
+}  // namespace
+
+std::optional<MedianTimes> eigen_product(const sparse::Csr<float>& matrix, const Matrix<float>& in,
+                                         Matrix<float>& out, int threads) {
+  const std::string program = program_folder() + "/tessera_peer_eigen";
+  if (!std::filesystem::exists(program)) return std::nullopt;
+  return product_of(quoted(program), " " + std::to_string(threads), WorkFolder(), matrix, in, out);
+}
+
+std::optional<MedianTimes> scipy_product(const sparse::Csr<float>& matrix, const Matrix<float>& in,
+                                         Matrix<float>& out) {
+  const WorkFolder folder;
+  folder.write("script.py", kScript, std::strlen(kScript));
+  // Packages belong to the system's interpreter, which need not be the first in PATH.
+  return product_of("\"$(command -pv python3)\" " + quoted(folder.path() + "/script.py"), "",
+                    folder, matrix, in, out);
+}
+
+}  // namespace tessera::tools::internal
