@@ -30,8 +30,8 @@ inline const Arrows& arrows() {
       {"train",
        {"runtime", "host", "arrays", "io", "device", "partitioner", "verify", "sparse", "base"}},
       {"tools",
-       {"report", "runtime", "host", "io", "json", "verify", "partitioner", "planner", "codelets",
-        "device", "sparse", "base"}},
+       {"report", "train", "runtime", "host", "io", "json", "verify", "partitioner", "planner",
+        "codelets", "device", "sparse", "base"}},
       {"tessera.hpp",  // the umbrella
        {"report", "runtime", "host", "io", "verify", "partitioner", "planner", "codelets", "device",
         "sparse", "base"}},

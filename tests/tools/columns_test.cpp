@@ -28,9 +28,9 @@ std::string too_wide(const std::string& text) {
   return found;
 }
 
-const std::vector<std::string> kCommands{"plan",    "run",     "bench", "inspect",   "convert",
-                                         "compare", "report",  "sweep", "crossover", "advise",
-                                         "network", "machine", "doctor"};
+const std::vector<std::string> kCommands{"plan",    "run",     "bench",  "inspect",   "convert",
+                                         "compare", "report",  "sweep",  "crossover", "advise",
+                                         "network", "machine", "doctor", "train"};
 
 std::string help_of(std::vector<std::string> words) {
   words.push_back("--help");

@@ -41,6 +41,9 @@ void add_advise_command(CLI::App& app, std::function<int()>& run);
 // Adds `network`: plans a network of layers together and runs it as one program.
 void add_network_command(CLI::App& app, std::function<int()>& run);
 
+// Adds `train`: trains a sparse network on images.
+void add_train_command(CLI::App& app, std::function<int()>& run);
+
 // Adds `machine`: prints the known machines.
 void add_machine_command(CLI::App& app, std::function<int()>& run);
 

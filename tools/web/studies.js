@@ -72,5 +72,6 @@ function showStudy(study) {
 }
 
 const document_ = JSON.parse(document.getElementById('report').textContent);
-(document_.study ? showStudy : showRun)(document_);
+const show = document_.study === 'train' ? showTraining : document_.study ? showStudy : showRun;
+show(document_);
 start();

@@ -1,0 +1,208 @@
+#include "tessera/tools/tessera/train_run.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+#include <stop_token>
+
+#include "tessera/base/error.hpp"
+#include "tessera/base/file.hpp"
+#include "tessera/base/write_file.hpp"
+#include "tessera/tools/exit_code.hpp"
+#include "tessera/tools/internal/interrupt.hpp"
+#include "tessera/tools/internal/progress.hpp"
+#include "tessera/train/checkpoint.hpp"
+#include "tessera/train/trainer.hpp"
+
+namespace tessera::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using HostNetwork = train::Network<host::HostLayer>;
+using HostTrainer = train::Trainer<host::HostLayer>;
+
+train::NetworkOptions network_of(const TrainArguments& a) {
+  return {.sizes = a.layers,
+          .density = a.method == "dense" ? 1 : a.density,
+          .distribution = a.distribution == "erk" ? train::Distribution::ErdosRenyi
+                                                  : train::Distribution::Uniform,
+          .block = {a.block, a.block},
+          .batch = a.batch,
+          .seed = std::uint64_t(a.seed)};
+}
+
+train::Method method_of(const TrainArguments& a) {
+  if (a.method == "set") return train::Set{};
+  if (a.method == "rigl") return train::RigL{};
+  if (a.method == "sampled") return train::Sampled{.factor = a.factor};
+  return train::Static{};
+}
+
+train::TrainOptions options_of(const TrainArguments& a, const train::DataSet& data) {
+  const std::int64_t batches = data.training.count() / a.batch;
+  train::TrainOptions options =
+      train::usual_options(method_of(a), a.epochs * batches, a.learning_rate);
+  options.schedule.every = a.every;
+  options.schedule.fraction = a.fraction;
+  options.seed = std::uint64_t(a.seed);
+  return options;
+}
+
+std::vector<std::string> notes_of(const HostNetwork& network) {
+  std::vector<std::string> notes;
+  bool pads = false;
+  for (std::int64_t i = 0; i < network.layers(); ++i) {
+    const Problem& p = network.problems()[std::size_t(i)];
+    const Dims whole = p.size_in_blocks();
+    pads = pads || whole.x != p.size.x || whole.y != p.size.y;
+    notes.push_back(fmt::format("layer {}: {} x {}, blocks of {} x {}, {} weights, density {:.4f}",
+                                i + 1, p.size.x, p.size.y, p.block.rows, p.block.cols,
+                                network.weights(i).values.size(), p.density));
+  }
+  if (pads) notes.push_back("sides that are no multiple of the block are padded with zeros");
+  return notes;
+}
+
+std::string epoch_line(const train::TrainReport& report) {
+  const train::EpochFigures& e = report.epochs.back();
+  const train::RewireFigures& last = report.rewires.back();
+  return fmt::format(
+      "epoch {:>3}  loss {:.4f}  train {:6.2f} %  test {:6.2f} %  {:7.1f} s  rewires {:>3}  "
+      "ever "
+      "active {:5.1f} %\n",
+      e.epoch, e.loss, 100 * e.accuracy, 100 * e.test_accuracy, e.seconds,
+      report.rewires.size() - 1, 100 * last.ever_active);
+}
+
+// One training run, with its lines, checkpoints and Ctrl-C.
+class TrainingRun {
+ public:
+  TrainingRun(const TrainArguments& a, const train::DataSet& data, Executor& executor)
+      : a_(a),
+        network_(network_of(a), train::host_layers(executor), executor),
+        trainer_(network_, data, options_of(a, data)) {
+    if (!a.resume.empty()) train::restore(trainer_, read_file(a.resume), a.resume);
+  }
+
+  std::vector<std::string> notes() const { return notes_of(network_); }
+  const train::TrainReport& report() const { return trainer_.report(); }
+
+  // Returns false if Ctrl-C ended the run.
+  bool run(bool prints, internal::Progress& progress) {
+    const std::int64_t steps = a_.epochs * trainer_.steps_per_epoch();
+    std::stop_source stop;
+    const auto after_step = [&](std::int64_t step) {
+      if (internal::is_interrupted()) stop.request_stop();
+      progress.set(fmt::format("{}, step", a_.method), step, steps);
+    };
+    try {
+      while (std::ssize(report().epochs) < a_.epochs) {
+        if (internal::is_interrupted()) stop.request_stop();
+        const bool finished = trainer_.epoch(stop.get_token(), after_step);
+        save();
+        if (!finished) return false;
+        progress.hide();
+        if (prints) print_text(epoch_line(report()));
+      }
+    } catch (const Error&) {  // the run is as it was before the step that failed
+      save();
+      throw;
+    }
+    return true;
+  }
+
+ private:
+  void save() {
+    if (!a_.checkpoint.empty()) write_results(a_.checkpoint, train::checkpoint_of(trainer_));
+  }
+
+  TrainArguments a_;
+  HostNetwork network_;
+  HostTrainer trainer_;
+};
+
+Json json_of(const train::TrainReport& report) {
+  Json epochs = Json::array(), rewires = Json::array(), seconds = Json::object();
+  for (const train::EpochFigures& e : report.epochs)
+    epochs.push_back({{"epoch", e.epoch},
+                      {"loss", e.loss},
+                      {"accuracy", e.accuracy},
+                      {"test_loss", e.test_loss},
+                      {"test_accuracy", e.test_accuracy},
+                      {"seconds", e.seconds}});
+  for (const train::RewireFigures& r : report.rewires)
+    rewires.push_back({{"step", r.step},
+                       {"fraction", r.fraction},
+                       {"moved", r.moved},
+                       {"ever_active", r.ever_active},
+                       {"seconds", r.seconds},
+                       {"per_input", r.per_input}});
+  for (std::size_t i = 0; i < train::kActivities; ++i)
+    seconds[train::to_string(train::Activity(i))] = report.seconds.of[i];
+  return {{"steps", report.steps},
+          {"epochs", std::move(epochs)},
+          {"rewires", std::move(rewires)},
+          {"seconds", std::move(seconds)}};
+}
+
+}  // namespace
+
+TrainOutcome run_training(const TrainArguments& a) {
+  const train::DataSet data =
+      a.data.empty() ? train::read_fashion_mnist() : train::read_fashion_mnist(a.data);
+  const auto executor = make_executor(a.threads);
+  const internal::EndsByItself watching;  // between two steps
+  internal::Progress progress(false);
+  const bool prints = !a.json && !a.csv;
+  TrainOutcome outcome;
+  {
+    TrainingRun run(a, data, *executor);
+    outcome.notes = run.notes();
+    if (prints) print_text(fmt::format("{}\n", fmt::join(outcome.notes, "\n")));
+    outcome.is_complete = run.run(prints, progress);
+    outcome.sparse = run.report();
+  }
+  if (!a.beside_dense || !outcome.is_complete) return outcome;
+  TrainArguments dense = a;
+  dense.method = "dense";
+  dense.block = 1;
+  dense.checkpoint.clear();
+  dense.resume.clear();
+  TrainingRun run(dense, data, *executor);
+  if (prints) print_text("the same network with all weights\n");
+  outcome.is_complete = run.run(prints, progress);
+  outcome.dense = run.report();
+  return outcome;
+}
+
+std::string training_csv(const TrainOutcome& outcome) {
+  std::string text = "run,epoch,loss,accuracy,test_loss,test_accuracy,seconds\n";
+  const auto add = [&](const char* name, const train::TrainReport& report) {
+    for (const train::EpochFigures& e : report.epochs)
+      text += fmt::format("{},{},{:.6f},{:.6f},{:.6f},{:.6f},{:.3f}\n", name, e.epoch, e.loss,
+                          e.accuracy, e.test_loss, e.test_accuracy, e.seconds);
+  };
+  add("sparse", outcome.sparse);
+  if (outcome.dense) add("dense", *outcome.dense);
+  return text;
+}
+
+std::string training_json(const TrainArguments& a, const TrainOutcome& outcome) {
+  Json json = {{"schema_version", 1},
+               {"study", "train"},
+               {"status", outcome.is_complete ? "complete" : "partial"},
+               {"layers", a.layers},
+               {"method", a.method},
+               {"density", a.method == "dense" ? 1.0 : a.density},
+               {"distribution", a.distribution},
+               {"block", a.block},
+               {"batch", a.batch},
+               {"seed", a.seed},
+               {"notes", outcome.notes},
+               {"sparse", json_of(outcome.sparse)}};
+  if (outcome.dense) json["dense"] = json_of(*outcome.dense);
+  return json.dump(2) + "\n";
+}
+
+}  // namespace tessera::tools
