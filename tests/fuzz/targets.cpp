@@ -15,6 +15,7 @@ std::span<const Target> targets() {
                                         {"npz", read_npz},
                                         {"npz_arrays", read_npz_arrays},
                                         {"safetensors", read_safetensors},
+                                        {"checkpoint", checkpoint},
                                         {"plan_json", plan_json},
                                         {"machine_json", machine_json},
                                         {"option_json", option_json},

@@ -37,6 +37,7 @@ void read_npy(Input input);
 void read_npz(Input input);
 void read_npz_arrays(Input input);  // an archive is made of arrays that the input describes
 void read_safetensors(Input input);
+void checkpoint(Input input);  // of a training run, from its bytes or with some of them changed
 
 // Readers of JSON, cached plans and command lines.
 void plan_json(Input input);
