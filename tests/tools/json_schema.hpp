@@ -57,7 +57,8 @@ inline std::string value_breach(const std::string& key, const nlohmann::json& ru
   if (key == "enum") return any([&](const auto& one) { return one == value; });
   if (key == "anyOf")
     return any([&](const auto& one) { return schema_breach(one, value, path).empty(); });
-  if (key == "minimum") return value < rule ? path + " is below " + rule.dump() : "";
+  if (key == "minimum")
+    return value.is_number() && value < rule ? path + " is below " + rule.dump() : "";
   if (key == "items") {
     for (std::size_t i = 0; value.is_array() && i < value.size(); ++i)
       if (auto breach = schema_breach(rule, value[i], path + "[" + std::to_string(i) + "]");

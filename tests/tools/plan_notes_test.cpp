@@ -70,11 +70,15 @@ TEST(PlanExplanation, FollowsThePlan) {
   const std::string plan = plain.out.substr(0, end), verdict = plain.out.substr(end);
   const planner::PlannedLayer layer = small_layer();
   // Lines that are too long for a page go on in the next one.
+  const auto unwrapped = [](const std::string& text) {
+    return std::regex_replace(text, std::regex("\n( {6}| {11})(?! )"), " ");
+  };
   EXPECT_EQ(
-      std::regex_replace(with.out, std::regex("\n( {6}| {11})(?! )"), " "),
+      unwrapped(with.out),
       plan + "\n" + explained(layer) +
           "spilling   a uniform random pattern of this density spills with probability 0.0001\n" +
-          to_string(planner::plan_dense_or_throw(layer.problem, layer.machine)) + verdict);
+          to_string(planner::plan_dense_or_throw(layer.problem, layer.machine)) +
+          unwrapped(verdict));
 }
 
 TEST(PlanExplanation, SaysHowMuchCapacityMakesSpillsRare) {
