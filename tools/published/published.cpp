@@ -103,7 +103,6 @@ class Bench {
         batch_(batch),
         plan_(std::move(plan)),
         machine_(machine),
-        executor_(executor),
         grid_(runtime::tile_grid(problem_of(point, batch), plan_, machine)),
         pass_({grid_, 1, plan_.fwd, DataType::Float, Placement::EvenSpread}, machine,
               device::ExchangeMode::Share, executor),
@@ -145,7 +144,6 @@ class Bench {
   std::int64_t batch_;
   planner::Plan plan_;
   const device::Machine& machine_;
-  Executor& executor_;
   partitioner::TileGrid grid_;
   runtime::SpmmPass pass_;
   AlignedVector<std::byte> in_, out_;
