@@ -62,7 +62,8 @@ struct GradientPanel::State {
 void GradientPanel::State::read_columns(Range cols) {
   if (cols.begin == s_cols.begin && cols.end == s_cols.end) return;
   for (std::size_t b = 0; b < batches.size(); ++b)
-    s_rows[b] = in_rows(batches[b].s.sub(cols, {0, batches[b].s.cols}), s_copies[b]);
+    if (batches[b].s.cols > 0)  // else it may have no memory to point into
+      s_rows[b] = in_rows(batches[b].s.sub(cols, {0, batches[b].s.cols}), s_copies[b]);
   s_cols = cols;
 }
 

@@ -68,7 +68,7 @@ template <class In, class Word, std::size_t kLanes, std::size_t kVectors>
 struct OffsetPanel {
   using Sums = FloatVector<kLanes>[kVectors];
   const std::byte* in;  // first column of the panel
-  const std::uint64_t spread;
+  const std::int64_t spread;
   const Panel panel;
   const bool replaces;
 
@@ -85,7 +85,7 @@ struct OffsetPanel {
       hn::StoreU(sums[v], Floats<kLanes>(), to + column_of<kLanes, kVectors>(panel, v));
   }
   HWY_INLINE void add(Sums& sums, const OffsetRow<In, Word>& row, std::int64_t i) const {
-    const In* from = reinterpret_cast<const In*>(in + row.words[i] * spread);
+    const In* from = reinterpret_cast<const In*>(in + std::int64_t{row.words[i]} * spread);
     const auto factor = broadcast<kLanes>(row.values + i);
     for (std::size_t v = 0; v < kVectors; ++v)
       sums[v] = add_product_lanes(sums[v], factor,
@@ -164,8 +164,8 @@ HWY_INLINE void all_offset_sums(const OffsetSums<In, Word>& args) {
     constexpr std::size_t kMost = kLanes == kNativeLanes ? kMostOffsetVectors : 2;
     for_each_panel<kLanes, kMost>(args.z, [&](const Panel& panel, auto vectors) {
       const OffsetPanel<In, Word, kLanes, vectors> sums{
-          reinterpret_cast<const std::byte*>(args.in + panel.first),
-          static_cast<std::uint64_t>(args.spread), panel, args.replaces};
+          reinterpret_cast<const std::byte*>(args.in + panel.first), args.spread, panel,
+          args.replaces};
       sums.add_all(OffsetRows<In, Word>(args, panel.first), args.rows);
     });
   });

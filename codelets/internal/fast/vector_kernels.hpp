@@ -77,7 +77,8 @@ void scatter_sums(const ElementSums<BFloat16>& sums) noexcept;
 // The arguments of offset_sums(), which does the same as gather_sums() for the rows of one element
 // record in which each word, multiplied by `spread`, is the distance in bytes of the row it names
 // from `in`. `spread` is 1 for a dense slice [y][header.z] without gaps, and n for one of n such
-// slices side by side. Nothing is decoded, which is the purpose of the word format.
+// slices side by side; it is negative where the rows of `in` are in reverse order. Nothing is
+// decoded, which is the purpose of the word format.
 //   words   from the record's first OutputEntry on
 //   values  the record's
 //   spread  1 for a batch of one
