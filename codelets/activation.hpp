@@ -6,9 +6,10 @@
 
 #include "tessera/base/half.hpp"
 
-// What a layer does to a result besides its product: bias, activation, and the derivatives. All
-// functions compute in float and round once to the type of their result. They never allocate, throw
-// or print, and may run on many tiles at the same time. T is float, Half or BFloat16.
+// The steps of a layer between its product and its result: bias, activation, and the derivatives
+// of both. All functions compute in float and round once to the type of their result. They never
+// allocate, throw or print, and may run on many tiles at the same time. T is float, Half or
+// BFloat16.
 namespace tessera::codelets {
 
 // The functions that are applied to a result with its bias.

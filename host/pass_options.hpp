@@ -6,8 +6,8 @@
 
 namespace tessera::host {
 
-// What a forward pass does with each part of Q when it is complete, while it is in a near cache. Q
-// has the bits of a loop over all of it after the pass: bias first, then ReLU.
+// Work that a forward pass does on each part of Q as soon as the part is complete, while it is in a
+// near cache. Q has the bits of a loop over all of it after the pass: bias first, then ReLU.
 struct ForwardOptions {
   // [g * x] The number that is added to each row of Q, rounded to the layer's type after the
   // addition. Empty: none.
@@ -17,8 +17,9 @@ struct ForwardOptions {
   bool relu = false;
 };
 
-// What a gradient of the operand does with each part of dS when it is complete: the derivative of a
-// ReLU in front of the layer. dS has the bits of a loop over all of it after the pass.
+// Work that the GradA pass does on each part of dS as soon as the part is complete: it multiplies
+// by the derivative of a ReLU in front of the layer. dS has the bits of a loop over all of it after
+// the pass.
 template <class T>
 struct GradAOptions {
   // [g * y][z] Elements of dS become 0 where this matrix is not above 0 (or is NaN). Without data
@@ -26,7 +27,7 @@ struct GradAOptions {
   MatrixView<const T> where_positive = {};
 };
 
-// What a weight gradient does with the gradients that the caller passes.
+// Says whether the GradW pass replaces the gradients that the caller passes or adds to them.
 enum class Accumulate {
   No,  // replaces them
   Yes  // adds to them, with the bits of a loop that adds the gradients of this pass

@@ -27,7 +27,7 @@ struct Remedy {
   double dense_over_sparse = 1;  // costs after the change
 };
 
-// What is known of other layers than the one that is compared.
+// Findings about layers of other densities, blocks and batches than the compared one.
 struct Outlook {
   std::optional<double> pays_up_to;  // density from which on dense costs less than random patterns
   bool is_searched = false;          // `remedies` has all that were found

@@ -6,7 +6,7 @@
 
 namespace tessera::train {
 
-// What a training run spends its time on.
+// The activities that a training run spends its time on.
 enum class Activity {
   Batch,       // reading, normalising and transposing pictures
   Forward,     // Fwd passes, bias and ReLU

@@ -27,7 +27,7 @@ struct RewireFigures {
   friend bool operator==(const RewireFigures&, const RewireFigures&) = default;
 };
 
-// What a training run did so far. Seconds are measured, all else is counted or computed.
+// The figures of a training run so far. Seconds are measured, all else is counted or computed.
 struct TrainReport {
   std::int64_t steps = 0;
   std::vector<EpochFigures> epochs;

@@ -19,7 +19,7 @@
 
 namespace tessera::train {
 
-// How a network is trained.
+// The options of a training run.
 struct TrainOptions {
   Method method = RigL{};
   RewireSchedule schedule;  // its end must be set for a method that rewires

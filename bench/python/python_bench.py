@@ -158,7 +158,7 @@ def bench_construction(bars, repeats):
 
 
 class Masked(nn.Linear):
-    """What users of masks run: a dense layer whose weight is multiplied by a mask."""
+    """A dense layer whose weight is multiplied by a mask, as users of masks run it."""
 
     def __init__(self, inputs, outputs, density):
         super().__init__(inputs, outputs)

@@ -1,4 +1,4 @@
-"""What if the machine had fewer tiles, or the layer fewer weights? One chart of modelled cycles.
+"""Shows in one chart how modelled cycles depend on the tiles of a machine and on the density.
 
 usage: what_if.py [--outputs 1024] [--inputs 1024] [--batch 128] [--chart what_if.png]
 """

@@ -11,8 +11,8 @@
 
 namespace tessera::host::internal {
 
-// What is done with the results of a product when they are complete (pass_options.hpp), for one
-// group. T is the type of the results; they are still floats here.
+// The work of one group on the complete results of a product (pass_options.hpp). T is the type of
+// the results; they are still floats here.
 template <class T>
 struct Epilogue {
   std::span<const float> bias = {};  // of each row, or empty

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kPause(50);
 
-// What the thread and its caller share; the one that ends last frees it.
+// The state that the thread and its caller share; the one that ends last frees it.
 struct Job {
   std::mutex mutex;
   std::condition_variable ended;

@@ -17,7 +17,7 @@
 
 namespace tessera::python {
 
-// What a layer is made with, besides its weights.
+// The settings that a layer is made with, besides its weights.
 struct LayerSettings {
   std::int64_t batch = 1;
   int threads = 1;

@@ -23,7 +23,8 @@ using py::literals::operator""_a;
 namespace tessera::python {
 namespace {
 
-// What a search gives: a plan, or the reasons why there is none with the nearest request that has.
+// The outcome of a search: a plan, or the reasons why there is none, and the nearest request that
+// has one.
 struct Search {
   planner::PlanResult found;
   planner::DensePlanResult dense;

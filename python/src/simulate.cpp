@@ -28,7 +28,7 @@ using py::literals::operator""_a;
 namespace tessera::python {
 namespace {
 
-// What a simulation is asked for. The thread that runs it owns everything.
+// The operands and options of a simulation. The thread that runs it owns everything.
 template <class T>
 struct Request {
   Plan plan;

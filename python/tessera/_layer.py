@@ -27,7 +27,7 @@ class PassTimes(NamedTuple):
 
 
 class Rounding(NamedTuple):
-    """What bounds the error of a result q = sum(a[i] * b[i]) of n products.
+    """The figures that bound the error of a result q = sum(a[i] * b[i]) of n products.
 
     |q - exact| <= (1 + unit) * e + unit * |exact| + smallest
     e = (n + partials + 2) * 2**-24 * sum(|a[i] * b[i]|) + (n + partials + 1) * 2**-149

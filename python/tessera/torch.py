@@ -288,7 +288,7 @@ class SparseLinear(nn.Module):
 
 
 class Rewiring:
-    """What RigL, SET, Sampled and Static have in common.
+    """The common part of RigL, SET, Sampled and Static.
 
     Rewires all SparseLinear modules of a network at each multiple of `every` in begin .. end.
 

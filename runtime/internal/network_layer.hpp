@@ -81,12 +81,12 @@ class NetworkLayerState {
   // gradient there, the operand dQ, and the result dS of GradA.
   TensorHome in, sums, out, out_grad, q_grad, in_grad;
 
-  // Of the parameters, by tile of the layer.
+  // Slots and buffers of the parameters, by tile of the layer.
   std::vector<device::SlotId> values;
   std::vector<std::vector<device::SlotId>> states;  // [state][tile]
   BufferId values_buffer, bias_buffer, row_sums_buffer;
   std::vector<BufferId> state_buffers;
-  // Of each share of the result: the bias of its rows, and the sums of their gradients.
+  // Slots for each share of the result: the bias of its rows, and the sums of their gradients.
   std::vector<device::SlotId> bias, row_sums;
   BufferId grad_a_result() const { return grad_a_->reduction.result(); }
   const GradWPass::Base& grad_w() const { return *grad_w_; }

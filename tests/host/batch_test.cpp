@@ -13,10 +13,13 @@
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/tests/support/failing_allocations.hpp"
+#include "tessera/tests/support/message_of.hpp"
 #include "tessera/verify/verify.hpp"
 
 namespace tessera::host {
 namespace {
+
+using test::refusal;
 
 // Caches so small that even little layers have many cells and panels.
 const HostCpu kTiny{.cores = 2, .l1_data = Bytes(2048), .l2 = Bytes(16384), .l3 = Bytes()};
@@ -249,16 +252,6 @@ TYPED_TEST(HostBatch, ChecksItselfAtEveryWidth) {
                                                    options, times));
     }
   }
-}
-
-std::string refusal(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), ErrorCode::InvalidArgument);
-    return e.what();
-  }
-  return "";
 }
 
 TEST(HostBatchWidths, MustAgreeInOneCall) {

@@ -13,12 +13,14 @@
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/tests/support/failing_allocations.hpp"
+#include "tessera/tests/support/message_of.hpp"
 #include "tessera/verify/verify.hpp"
 
 namespace tessera::host {
 namespace {
 
 using host::HostCpu;
+using test::refusal;
 
 // Caches so small that even little layers have many cells and panels.
 const HostCpu kTiny{.cores = 2, .l1_data = Bytes(2048), .l2 = Bytes(16384), .l3 = Bytes()};
@@ -251,17 +253,6 @@ TEST(HostLayer, MeasuresItself) {
   EXPECT_GT(times.kernel_seconds, 0);
   EXPECT_GT(times.copy_seconds, 0);
   EXPECT_GE(times.seconds, times.kernel_seconds + times.copy_seconds);
-}
-
-template <class Call>
-std::string refusal(Call&& call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), ErrorCode::InvalidArgument);
-    return e.what();
-  }
-  return "";
 }
 
 TEST(HostLayer, RefusesWhatCannotBeAndSaysWhy) {

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
@@ -17,9 +16,12 @@
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/host/layer.hpp"
 #include "tessera/sparse/random.hpp"
+#include "tessera/tests/support/message_of.hpp"
 
 namespace tessera::host {
 namespace {
+
+using test::refusal;
 
 const HostCpu kTiny{.cores = 2, .l1_data = Bytes(2048), .l2 = Bytes(16384), .l3 = Bytes()};
 constexpr std::int64_t kGroups = 2, kX = 40, kY = 48;
@@ -191,16 +193,6 @@ TYPED_TEST(HostPassOptions, AreAppliedAfterTheSelfCheck) {
     EXPECT_EQ(checked.s_grad, run.s_grad);
     EXPECT_EQ(checked.gradients, run.gradients);
   }
-}
-
-std::string refusal(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), ErrorCode::InvalidArgument);
-    return e.what();
-  }
-  return "";
 }
 
 TEST(HostPassOptionsChecks, RefuseOtherSizesAndSharedMemory) {

@@ -1,4 +1,4 @@
-"""What the tests compare layers with: SciPy in double precision, and drawn shapes and arrays."""
+"""The model that tests compare layers with: SciPy in double precision, and drawn shapes and arrays."""
 
 import numpy as np
 import scipy.sparse as sp

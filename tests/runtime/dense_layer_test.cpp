@@ -14,6 +14,7 @@
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
+#include "tessera/tests/support/message_of.hpp"
 #include "tessera/verify/verify.hpp"
 
 // FullyConnected with a plan that multiplies all of R without buckets.
@@ -203,26 +204,18 @@ TEST(DenseLayer, SaysThatItHasNoBuckets) {
   const DenseLayerCase c = make_case({1, 16, 16, 8}, {1, 1}, DataType::Float);
   const auto executor = make_executor(ExecutorKind::Threads, 1);
   FullyConnected layer(c.problem, c.plan(), c.machine, device::ExchangeMode::Share, *executor);
-  const auto message = [](auto&& call) -> std::string {
-    try {
-      call();
-    } catch (const Error& error) {
-      EXPECT_EQ(error.code(), ErrorCode::InvalidArgument);
-      return error.what();
-    }
-    return "accepted";
-  };
-  EXPECT_THAT(message([&] { run<float>(c, layer); }), HasSubstr("call set_weights first"));
+  EXPECT_THAT(test::refusal([&] { run<float>(c, layer); }), HasSubstr("call set_weights first"));
   ASSERT_FALSE(layer.set_weights(c.weights));
-  EXPECT_THAT(message([&] { layer.buckets(); }), HasSubstr("has no buckets"));
-  EXPECT_THAT(message([&] { layer.encoded_values<float>(); }), HasSubstr("has no buckets"));
-  EXPECT_THAT(message([&] { layer.load_cost(); }), HasSubstr("has no buckets"));
-  EXPECT_THAT(message([&] { tile_grid(c.problem, c.plan(), c.machine); }),
+  EXPECT_THAT(test::refusal([&] { layer.buckets(); }), HasSubstr("has no buckets"));
+  EXPECT_THAT(test::refusal([&] { layer.encoded_values<float>(); }), HasSubstr("has no buckets"));
+  EXPECT_THAT(test::refusal([&] { layer.load_cost(); }), HasSubstr("has no buckets"));
+  EXPECT_THAT(test::refusal([&] { tile_grid(c.problem, c.plan(), c.machine); }),
               HasSubstr("no grid of buckets"));
-  EXPECT_THAT(message([&] { layer.weights(1); }), HasSubstr("group is 1; it must be in 0..0"));
+  EXPECT_THAT(test::refusal([&] { layer.weights(1); }),
+              HasSubstr("group is 1; it must be in 0..0"));
   Problem other = c.problem;
   other.size.x = 17;
-  EXPECT_THAT(message([&] {
+  EXPECT_THAT(test::refusal([&] {
                 FullyConnected(other, c.plan(), c.machine, device::ExchangeMode::Share, *executor);
               }),
               HasSubstr("another layer"));

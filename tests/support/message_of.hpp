@@ -21,4 +21,10 @@ std::string message_of(const Read& read, ErrorCode code = ErrorCode::BadInput) {
   return "";
 }
 
+// Returns the message of the Error{InvalidArgument} that the call must throw.
+template <class Call>
+std::string refusal(const Call& call) {
+  return message_of(call, ErrorCode::InvalidArgument);
+}
+
 }  // namespace tessera::test

@@ -16,12 +16,7 @@
 namespace tessera::train {
 namespace {
 
-// Returns the message of the Error{InvalidArgument} that the call throws.
-template <class Call>
-std::string refusal(const Call& call) {
-  return test::message_of(call, ErrorCode::InvalidArgument);
-}
-
+using test::refusal;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;

@@ -21,14 +21,9 @@
 namespace tessera::train {
 namespace {
 
-// Returns the message of the Error{InvalidArgument} that the call throws.
-template <class Call>
-std::string refusal(const Call& call) {
-  return test::message_of(call, ErrorCode::InvalidArgument);
-}
-
 using sparse::BlockAt;
 using sparse::Csr;
+using test::refusal;
 using testing::AllOf;
 using testing::HasSubstr;
 

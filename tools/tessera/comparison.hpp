@@ -9,7 +9,7 @@
 
 namespace tessera::tools {
 
-// What two reports or plans are compared by.
+// The figures by which two reports or plans are compared.
 enum class ComparedBy { Cycles, Plan, Time };
 
 // One side of a comparison: a report of a run, or a plan.

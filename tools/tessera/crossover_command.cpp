@@ -131,7 +131,8 @@ class Crossover {
     Crossing crossing;
     const auto cost_at = [&](double density) {
       const FormCost form = costs_->cheapest(block, density);
-      // What is measured is part of the curve; planning its points again costs little.
+      // Measured points are part of the curve. Modelled ones are planned again later, which is
+      // cheap.
       if (is_host_) crossing.curve.emplace_back(density, form);
       return form;
     };

@@ -9,7 +9,7 @@
 
 namespace tessera::tools {
 
-// What `tessera train` is asked to do.
+// The options of `tessera train`.
 struct TrainArguments {
   std::vector<std::int64_t> layers = {784, 1024, 10};
   std::string method = "rigl", distribution = "uniform";
@@ -22,7 +22,8 @@ struct TrainArguments {
   std::string html;
 };
 
-// What a run came to. `dense` is the run of the same network with all weights, if it was asked for.
+// The figures of a run. `dense` is the run of the same network with all weights, if it was asked
+// for.
 struct TrainOutcome {
   std::vector<std::string> notes;  // lines that describe the network
   train::TrainReport sparse;

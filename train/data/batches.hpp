@@ -10,8 +10,8 @@
 
 namespace tessera::train {
 
-// How a pixel p becomes a number: (p / 255 - mean) / deviation. The defaults are those of the
-// training images of Fashion-MNIST.
+// The rule that makes a number of a pixel p: (p / 255 - mean) / deviation. The defaults are those
+// of the training images of Fashion-MNIST.
 struct Normalisation {
   double mean = 0.2860, deviation = 0.3530;
   friend bool operator==(const Normalisation&, const Normalisation&) = default;

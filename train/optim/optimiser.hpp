@@ -61,7 +61,7 @@ struct AdamW {
   friend bool operator==(const AdamW&, const AdamW&) = default;
 };
 
-// How a gradient changes a weight.
+// The rule by which a gradient changes a weight.
 using Rule = std::variant<Sgd, Adam, AdaGrad, Nesterov, TorchSgd, AdamW>;
 
 // A rule, with the changes that every gradient gets before the rule.

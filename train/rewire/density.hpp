@@ -8,7 +8,7 @@
 
 namespace tessera::train {
 
-// How the weights of a network are shared out over its layers.
+// Rules that share out the weights of a network over its layers.
 enum class Distribution {
   Uniform,    // every layer has the same density, but the last of several is dense
   ErdosRenyi  // the density of a layer grows with (x + y) / (x * y), so narrow layers keep more

@@ -12,7 +12,7 @@
 
 namespace tessera::train {
 
-// How the magnitudes of the gradients in a block become one score.
+// Rules that make one score of the magnitudes of the gradients in a block.
 enum class Pool {
   Sum,
   Max,

@@ -14,7 +14,8 @@
 
 namespace tessera::train {
 
-// What a method of rewiring is told of one layer. Everything is valid during the call only.
+// The facts about one layer that a method of rewiring gets. Everything is valid during the call
+// only.
 struct RewireRequest {
   const sparse::Csr<float>& weights;
   double fraction = 0;                     // share of the stored blocks to move, in [0, 1]
@@ -64,7 +65,7 @@ struct Custom {
   bool instead_of_step = false;  // True: the optimiser makes no step when the pattern changes
 };
 
-// How patterns change during training. Training a dense network is Static at density 1.
+// A rule that changes patterns during training. Training a dense network is Static at density 1.
 using Method = std::variant<Static, Set, RigL, Sampled, Custom>;
 
 // Throws Error{InvalidArgument} for a Sampled whose factor is not above 0 and finite and for a

@@ -4,7 +4,7 @@
 
 namespace tessera::train {
 
-// How the fraction of a rewire changes over the run.
+// Curves of the fraction of a rewire over the run.
 enum class FractionDecay {
   Cosine,   // fraction / 2 * (1 + cos(pi * step / end))
   Linear,   // fraction * (1 - step / end)
