@@ -49,12 +49,14 @@ std::int64_t states_of(Update update) {
 }
 
 void check(const UpdateRule& rule) {
-  const auto is_share = [](double v) { return v >= 0 && v < 1; };
-  require(rule.rate >= 0 && std::isfinite(rule.rate), "rate", rule.rate, "at least 0 and finite");
+  // Steps are computed in float.
+  const auto is_share = [](double v) { return v >= 0 && float(v) < 1; };
+  require(rule.rate >= 0 && std::isfinite(float(rule.rate)), "rate", rule.rate,
+          "at least 0 and finite");
   require(is_share(rule.momentum), "momentum", rule.momentum, "in [0, 1)");
   require(is_share(rule.beta1), "beta1", rule.beta1, "in [0, 1)");
   require(is_share(rule.beta2), "beta2", rule.beta2, "in [0, 1)");
-  require(rule.epsilon > 0 && std::isfinite(rule.epsilon), "epsilon", rule.epsilon,
+  require(float(rule.epsilon) > 0 && std::isfinite(float(rule.epsilon)), "epsilon", rule.epsilon,
           "above 0 and finite");
 }
 

@@ -203,7 +203,8 @@ TEST(UpdateRule, RefusesNumbersOutsideTheirRangesAndNamesThem) {
   EXPECT_NO_THROW(check(UpdateRule{}));
   for (const UpdateRule& bad :
        {UpdateRule{.rate = -1}, UpdateRule{.rate = NAN}, UpdateRule{.momentum = 1},
-        UpdateRule{.beta1 = -0.1}, UpdateRule{.beta2 = 1}, UpdateRule{.epsilon = 0}})
+        UpdateRule{.beta1 = -0.1}, UpdateRule{.beta2 = 1}, UpdateRule{.epsilon = 0},
+        UpdateRule{.beta2 = 1 - 1e-9}, UpdateRule{.epsilon = 1e-50}, UpdateRule{.rate = 1e300}})
     EXPECT_THROW(check(bad), Error);
 }
 
