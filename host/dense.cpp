@@ -203,14 +203,15 @@ bool HostDense<T>::gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
     times.kernel_seconds += inside.kernel_seconds;
   } else {
     if (!control.begin("dense product")) return false;
-    const MatrixView<const float> q = as_float(q_grad, in_), in_s = as_float(s, in_s_);
-    times.copy_seconds += all.seconds();
-    const Stopwatch kernels;
-    if (s.cols > 0)
+    if (s.cols > 0) {
+      const MatrixView<const float> q = as_float(q_grad, in_), in_s = as_float(s, in_s_);
+      times.copy_seconds += all.seconds();
+      const Stopwatch kernels;
       multiply_gradient(q, in_s);
-    else
+      times.kernel_seconds += kernels.seconds() * executor_->threads();
+    } else {  // the operands may have no memory
       std::fill(dense_.begin(), dense_.end(), 0.0f);
-    times.kernel_seconds += kernels.seconds() * executor_->threads();
+    }
   }
   // Rows and columns beyond the operands keep their initial zeros.
   const bool adds = accumulate == Accumulate::Yes;

@@ -97,9 +97,8 @@ template <class T>
 void HostGradient<T>::run_unit(std::int64_t x, std::span<float> gradients, Scratch& scratch) {
   const std::int64_t area = matrix_.grid().block.area();
   const std::span<const Run> parts = runs(x);
-  // Gradients of several panels are summed before they are added to those of the caller.
   const bool adds = accumulate_ == Accumulate::Yes;
-  const bool in_place = parts.size() == 1 && parts.front().slot == 0 && (!adds || s_.count() == 1);
+  const bool in_place = is_in_place(x);
   const Stopwatch kernels;
   if (in_place)
     add_cells(x, gradients.data() + parts.front().source * area, !adds);

@@ -18,6 +18,14 @@
 namespace tessera::host {
 namespace {
 
+void check_size(PanelSize size) {
+  if (size.rows < 1 || size.cols < 1)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("dense gradient: a panel has {} x {} elements; both sizes must be at "
+                            "least 1, as those of gradient_panel_size()",
+                            size.rows, size.cols));
+}
+
 void check_batches(std::span<const GradientOperands> batches) {
   for (const GradientOperands& b : batches)
     if (b.q_grad.rows != batches[0].q_grad.rows || b.s.rows != batches[0].s.rows ||
@@ -133,6 +141,7 @@ MatrixView<const float> GradientPanel::compute(Range rows, Range cols) {
 void for_each_gradient_panel(
     PanelSize size, std::span<const GradientOperands> batches, Executor& executor,
     const std::function<void(const PanelAt&, MatrixView<const float>)>& visit) {
+  check_size(size);
   check_batches(batches);
   if (batches.empty()) return;
   const std::int64_t rows = batches[0].q_grad.rows, cols = batches[0].s.rows;

@@ -23,8 +23,8 @@ struct PanelSize {
   std::int64_t rows = 0, cols = 0;
 };
 
-// Returns the size of the panels that are computed fastest, in whole blocks: at most 1 MiB, which
-// stays in a second-level cache until it is read. Does not depend on the threads.
+// Returns the size of the panels that are computed fastest: 1 MiB, which stays in a second-level
+// cache until it is read, rounded up to whole blocks. Does not depend on the threads.
 PanelSize gradient_panel_size(BlockShape block = {});
 
 // Computes panels of the dense gradient on the calling thread, as the dense pass of HostLayer does:
@@ -60,8 +60,9 @@ struct PanelAt {
 // [at.rows][at.cols] that are valid during the call. Calls come from all threads of the executor at
 // the same time, and in any order; those of one thread follow one another. The values have the same
 // bits for any number of threads. Memory: one panel for each thread, and copies of the operands'
-// rows in a panel where they are not contiguous. Throws as GradientPanel does; an exception of
-// `visit` reaches the caller. A matrix without rows or columns has no panels.
+// rows in a panel where they are not contiguous. Throws as GradientPanel does, and
+// Error{InvalidArgument} for a size below 1; an exception of `visit` reaches the caller. A matrix
+// without rows or columns has no panels.
 void for_each_gradient_panel(
     PanelSize size, std::span<const GradientOperands> batches, Executor& executor,
     const std::function<void(const PanelAt&, MatrixView<const float>)>& visit);

@@ -18,12 +18,12 @@ struct GradientPlaces {
 
 // Writes the gradient dQ * transpose(S) at these places alone: gradients[places][block.rows]
 // [block.cols]. Nothing is encoded, so a list that is used once costs about as much as the GradW
-// pass of a layer with as many values. The bits are those of that pass, for a batch of up to 256
-// columns and of more, and do not depend on the threads. Operands may have any strides, and may end
-// inside the last block, where missing rows count as 0; those without contiguous rows or with
-// missing ones are copied, and so is `s` if the batch has more than 256 columns.
-// Throws Error{InvalidArgument} unless operands and lists have the sizes of one matrix, and
-// Error{BadInput}, which names the place, for columns that are outside it or do not ascend.
+// pass of a layer with as many values. The bits are those of that pass, where it is sparse
+// and its layer was planned for as many columns; they do not depend on the threads. Operands may
+// have any strides, and may end inside the last block, where missing rows count as 0; those without
+// contiguous rows or with missing ones are copied, and so is `s` if the batch has more than 256
+// columns. Throws Error{InvalidArgument} unless operands and lists have the sizes of one matrix,
+// and Error{BadInput}, which names the place, for columns that are outside it or do not ascend.
 // O(places * block area * z + block rows).
 void gradient_at_places(const GradientOperands& batch, const GradientPlaces& places,
                         Executor& executor, std::span<float> gradients);

@@ -64,8 +64,9 @@ struct HostOptions {
 //
 // Results have the same bits for any number of threads, but Auto may make another choice for
 // another number. Passes allocate only if no call since set_weights and update_weights had as many
-// columns; a dense library may allocate in every call. One thread at a time may use a layer: a call
-// that is not const is refused with Error{InvalidArgument} while another one is running.
+// columns, operands of the same strides and the same options; a self-check and a dense library may
+// allocate in every call. One thread at a time may use a layer: a call that is not const is refused
+// with Error{InvalidArgument} while another one is running.
 //
 // Example: layer.set_weights(weights); layer.forward<float>(s.view(), q.view()).
 class HostLayer {

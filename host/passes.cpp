@@ -183,13 +183,13 @@ bool HostLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
   times = {};
   if (options.self_check == nullptr)
     return state_->run_grad_w(q_grad, s, gradients, accumulate, control, times);
-  // The check compares the gradients of this pass alone, so they are added to those of the caller
-  // afterwards.
-  std::vector<float> sum;
-  if (accumulate == Accumulate::Yes) sum.assign(gradients.begin(), gradients.end());
-  if (!state_->run_grad_w(q_grad, s, gradients, Accumulate::No, control, times)) return false;
-  state_->check_gradient<T>(gradients, q_grad, s, *options.self_check);
-  for (std::size_t i = 0; i < sum.size(); ++i) gradients[i] = sum[i] + gradients[i];
+  // The check compares the gradients of this pass alone. Those of the caller change only after it
+  // agrees, so that a repair adds one pass.
+  std::vector<float> own(accumulate == Accumulate::Yes ? gradients.size() : 0);
+  const std::span<float> result = own.empty() ? gradients : std::span<float>(own);
+  if (!state_->run_grad_w(q_grad, s, result, Accumulate::No, control, times)) return false;
+  state_->check_gradient<T>(result, q_grad, s, *options.self_check);
+  for (std::size_t i = 0; i < own.size(); ++i) gradients[i] += own[i];
   return true;
 }
 

@@ -26,7 +26,8 @@ struct Epilogue {
     for (std::int64_t r = rows.begin; r < rows.end && !bias.empty(); ++r)
       add_bias(sums + (r - rows.begin) * stride, cols.size(), bias[std::size_t(r)]);
     for (std::int64_t r = 0; r < rows.size() && relu; ++r)
-      for (float *v = sums + r * stride, *end = v + cols.size(); v < end; ++v) *v = *v < 0 ? 0 : *v;
+      for (float *v = sums + r * stride, *end = v + cols.size(); v < end; ++v)
+        *v = float(T(*v)) < 0 ? 0 : *v;  // a separate loop would find -0 for tiny negative sums
     if (where_positive.data != nullptr) keep_where_positive(sums, stride, rows, cols);
   }
 

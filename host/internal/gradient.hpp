@@ -32,7 +32,7 @@ class HostGradient {
   // Writes `gradients` [blocks][area] in the order of the pattern's values, for operands of any
   // number of columns, or adds to them, with the bits of a loop that adds this pass's gradients.
   // Adds its times to `times`. Returns false if the caller stopped the pass. Allocates if no call
-  // since the last change of pattern had as many columns.
+  // since the last change of pattern had as many columns and the same options.
   [[nodiscard]] bool gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
                               std::span<float> gradients, Accumulate accumulate,
                               PassControl& control, HostTimes& times);

@@ -48,7 +48,7 @@ class HostProduct {
 
   // Computes `out`, of any number of columns, and applies `after` to it. Adds its times to `times`.
   // Returns false if the caller stopped the pass. Allocates if no call since the last change of
-  // pattern had as many columns.
+  // pattern had as many columns and strides.
   [[nodiscard]] bool product(MatrixView<const T> in, MatrixView<T> out, const Epilogue<T>& after,
                              PassControl& control, HostTimes& times);
 

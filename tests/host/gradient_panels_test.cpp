@@ -126,6 +126,8 @@ TEST(GradientPanels, RefuseOperandsThatDoNotBelongTogether) {
   EXPECT_EQ(code({good.views[0], other.views[0]}), ErrorCode::InvalidArgument);
   EXPECT_EQ(code({{good.views[0].q_grad, good.views[1].s}}), ErrorCode::InvalidArgument);
   EXPECT_EQ(code({}), ErrorCode::CheckFailed) << "no batches have no panels";
+  EXPECT_THROW(for_each_gradient_panel({}, good.views, *executor, [](const auto&, const auto&) {}),
+               Error);
 }
 
 }  // namespace
