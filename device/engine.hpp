@@ -85,9 +85,10 @@ struct Gather {
 };
 
 // A run of bytes that goes from one slot into the middle of another one. Offsets count the bytes of
-// all rows, without the gaps between them, and a run lies within one row of either slot. The rest
-// of the destination keeps its contents, so a slot can be put together from many moves. The
-// destination must have memory, as owned slots do.
+// all rows, without the gaps between them. A run is within one row of a slot whose rows may be
+// apart in memory: a placed one, or one without memory of its own. The rest of the destination
+// keeps its contents, so a slot can be put together from many moves. The destination must have
+// memory, as owned slots do.
 struct Move {
   SlotId from, to;
   std::int64_t from_byte = 0, to_byte = 0, bytes = 0;

@@ -11,7 +11,9 @@
 
 // The planned cost of the work in a network's program beside the passes of its layers. Each cost is
 // that of the slowest tile with the barriers and launches of the steps, as the runtime runs them;
-// between two layers, tiles move all that they hold. Plans have one layout and operands at home.
+// between two layers, tiles move all that they hold. Starts of receiving (Machine::receive_start)
+// are not included, so hand-overs cost more where that is not 0. Plans have one layout and operands
+// at home.
 namespace tessera::planner {
 
 // The planned cycles of one kind of work for one layer, counted from 0.

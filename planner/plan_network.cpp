@@ -14,6 +14,9 @@ namespace tessera::planner {
 namespace {
 
 Options in_network(Options options) {
+  if (options.constraints.use_dense.value_or(false))
+    throw Error(ErrorCode::InvalidArgument,
+                "layers of a network are sparse; leave planConstraints.useDense out");
   options.operand_placement = Placement::AtHome;
   options.per_pass_plans = false;
   options.constraints.use_dense = false;

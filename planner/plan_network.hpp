@@ -34,7 +34,7 @@ using LayerCandidates = std::vector<Plan>;
 // Returns up to `most` plans of a layer: the cheapest one of all, and the cheapest ones among those
 // with a given number of parts along x or along the batch. All have one layout and operands at
 // home, whatever the options say of these. Throws Error{NoSolution} with the reason if there is no
-// plan. Takes some ten milliseconds.
+// plan.
 LayerCandidates layer_candidates(const Problem& problem, const device::Machine& machine,
                                  const Options& options, std::size_t most);
 
@@ -51,7 +51,8 @@ NetworkPlan choose_plans(const NetworkSpec& spec, const std::vector<LayerCandida
 inline constexpr std::size_t kCandidatesPerLayer = 12;
 
 // Plans a network: layer_candidates() of each layer, then choose_plans(). Layers with equal
-// problems are planned once. Throws Error{InvalidArgument} if spec, machine or options are illegal.
+// problems are planned once. Throws Error{InvalidArgument} if spec, machine or options are illegal
+// or ask for useDense, and Error{NoSolution} if a layer or all together have no plan.
 NetworkPlan plan_network(const NetworkSpec& spec, const device::Machine& machine,
                          const Options& options = {});
 

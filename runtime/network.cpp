@@ -54,6 +54,7 @@ std::optional<partitioner::Misfit> Network::set_weights(std::int64_t layer,
 }
 
 void Network::set_bias(std::int64_t layer, std::span<const float> bias) {
+  const auto call = state_->enter("set_bias");
   internal::NetworkLayerState& to = state_->at(layer);
   if (!to.layer.bias) refuse(fmt::format("layer {} has no bias", layer + 1));
   if (std::ssize(bias) != to.problem.size.x)

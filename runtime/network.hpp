@@ -69,7 +69,7 @@ class Network {
   // perPassPlans false, planConstraints.useDense false) and operands at home (operandPlacement
   // "at-home"). The executor must outlive the network. Throws Error{InvalidArgument} for other
   // plans, and Error{LimitExceeded}, which names tile, step and largest buffers, if the memory of a
-  // tile cannot hold the program. Weights and biases are missing and 0 at first.
+  // tile cannot hold the program. At first no layer has weights, and all biases are 0.
   Network(const NetworkSpec& spec, std::span<const planner::Plan> plans,
           const device::Machine& machine, device::ExchangeMode mode, Executor& executor);
   ~Network();

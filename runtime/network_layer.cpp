@@ -115,7 +115,8 @@ void NetworkLayerState::activate() {
 
 void NetworkLayerState::declare_derivative() {
   if (layer.bias) row_sums_buffer = machine_.program.add_buffer("bias gradient of the rows");
-  Uses uses{{sums.buffer, out.buffer}, {out_grad.buffer}};
+  // `sums` has what the derivative needs: results are in the same slots unless sums are kept.
+  Uses uses{{sums.buffer, out_grad.buffer}, {out_grad.buffer}};
   if (layer.bias) uses.writes.push_back(row_sums_buffer);
   machine_.program.step(
       NodeKind::Compute, Phase::Activate, uses, [this] { differentiate(); },
@@ -126,8 +127,7 @@ void NetworkLayerState::differentiate() {
   machine_.engine.compute(Phase::Activate, out_tiles_, [this](const device::Tile& tile) {
     const auto index = std::size_t(share_index_[std::size_t(tile.id().value)]);
     const codelets::ElementRun run = run_of(out.shares[index]);
-    const TensorHome& kept_home = layer.activation.keeps_sums() ? sums : out;
-    const std::byte* kept = tile.view(kept_home.shares[index].slot).data;
+    const std::byte* kept = tile.view(sums.shares[index].slot).data;
     std::byte* gradient = tile.view(out_grad.shares[index].slot).data;
     float* row_sum =
         layer.bias ? reinterpret_cast<float*>(tile.view(row_sums[index]).data) : nullptr;

@@ -134,6 +134,7 @@ std::optional<partitioner::Misfit> Network::State::set_weights(NetworkLayerState
       layer.states.size(), std::vector<float>(std::size_t(buckets * layer.values_per_bucket())));
   for (std::vector<float>& state : layer.parameters.bias_states)
     std::fill(state.begin(), state.end(), 0.0f);
+  layer.parameters.steps = 0;
   return std::nullopt;
 }
 
@@ -223,15 +224,18 @@ bool Network::State::run(const NetworkBatch& batch, const RunOptions& options, N
   const auto call = caller_.enter("run");
   batch_ = &batch;
   if (loss) loss->set_batch(batch);
-  for (internal::NetworkUpdate& update : updates) update.set_step(steps_ + 1);
+  for (std::size_t l = 0; l < updates.size(); ++l)
+    updates[l].set_step(layers[l].parameters.steps + 1);
   const bool finished = program.run(engine, options);
   cost.ledger = engine.ledger();
   cost.part_of.clear();
   for (const int node : program.ran()) cost.part_of.push_back(program.scope_of(node));
   if (!finished) return false;
   if (!trains()) return true;
-  ++steps_;
-  for (NetworkLayerState& layer : layers) std::swap(layer.parameters, layer.after);
+  for (NetworkLayerState& layer : layers) {
+    std::swap(layer.parameters, layer.after);
+    ++layer.parameters.steps;
+  }
   return true;
 }
 

@@ -51,7 +51,7 @@ struct DenseBound {
 
 // Returns the bound of all cuts with these rounds, parts and weights, whichever operand neighbours
 // share: exchange and multiplication of the tile with the first share of every dimension, whose
-// sizes are `tile`. It costs about a tenth of an estimate.
+// sizes are `tile`.
 DenseBound dense_lower_bound(const DenseCase& c, const DenseCut& cut, const ProductShape& tile);
 
 }  // namespace tessera::planner::internal

@@ -21,9 +21,8 @@ struct Uses {
 // finish(), which computes the intervals of the buffers; slots; seal(). After that, run() may be
 // called any number of times.
 // Invariants:
-//   1. actions_[n], questions_[n], control_tiles_[n] and scope_of_[n] belong to the node of number
-//   n; one of the
-//      first two is empty.
+//   1. actions_[n], questions_[n], control_tiles_[n] and scope_of_[n] belong to the node of
+//      number n; one of the first two is empty.
 //   2. Slots refer to the names in this object, so neither buffers nor nodes are added after
 //      finish(), and the object is neither copied nor moved.
 class BoundProgram {

@@ -27,11 +27,13 @@ struct NetworkMachine {
 //   values   [buckets][values_per_bucket] in the layer's type
 //   states   of the optimiser: arrays of as many floats as there are values
 //   bias     [outputs], and its states
+//   steps    training steps since set_weights
 struct Parameters {
   std::vector<std::byte> values;
   std::vector<std::vector<float>> states;
   std::vector<float> bias;
   std::vector<std::vector<float>> bias_states;
+  std::int64_t steps = 0;
 
   friend bool operator==(const Parameters&, const Parameters&) = default;
 };

@@ -28,6 +28,9 @@ struct Network::State {
   void check_batch(const NetworkBatch& batch) const;
   bool run(const NetworkBatch& batch, const RunOptions& options, NetworkCost& cost);
 
+  // Begins a call that changes the network. Throws Error{InvalidArgument} if one is running.
+  [[nodiscard]] OneCaller::Call enter(std::string_view function) { return caller_.enter(function); }
+
   NetworkSpec spec;
   internal::BoundProgram program;
   device::Engine engine;
@@ -51,7 +54,6 @@ struct Network::State {
   std::deque<internal::HandOver> hand_overs_;
   std::vector<std::byte> inputs_;  // [inputs][batch] in the sizes of the first layer's grid
   const NetworkBatch* batch_ = nullptr;
-  std::int64_t steps_ = 0;  // training steps that have finished
   OneCaller caller_;
 };
 

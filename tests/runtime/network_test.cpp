@@ -425,6 +425,25 @@ TEST(Network, RefusesWhatDoesNotFitTogether) {
   EXPECT_THROW(network.run(twin.batch()), Error);
 }
 
+TEST(Network, BeginsWithTheFirstStepOfTheOptimiserAfterNewWeights) {
+  const auto executor = make_executor(1);
+  NetworkSpec spec = perceptron();
+  spec.update.kind = Update::Adam;
+  const device::Machine machine = machine_of(24);
+  const std::vector<planner::Plan> plans = plans_of(spec, machine);
+  Network used(spec, plans, machine, device::ExchangeMode::Share, *executor);
+  Network fresh(spec, plans, machine, device::ExchangeMode::Share, *executor);
+  const Twin twin(spec);
+  twin.give(used);
+  for (int t = 0; t < 3; ++t) used.run(twin.batch());
+  twin.give(used);
+  twin.give(fresh);
+  used.run(twin.batch());
+  fresh.run(twin.batch());
+  for (std::int64_t l = 0; l < std::ssize(spec.layers); ++l)
+    EXPECT_EQ(used.weights(l), fresh.weights(l));
+}
+
 TEST(Network, KeepsItsParametersIfARunIsStopped) {
   const auto executor = make_executor(1);
   const NetworkSpec spec = perceptron();

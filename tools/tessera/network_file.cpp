@@ -132,14 +132,13 @@ NetworkFile load_network(const std::string& path) {
     if (file.weights[l].empty()) continue;
     file.weights[l] = (std::filesystem::path(path).parent_path() / file.weights[l]).string();
     planner::NetworkLayer& layer = file.spec.layers[l];
-    const sparse::Csr<double> matrix =
-        in_whole_blocks(load_weights(file.weights[l]).matrix, layer.block);
-    const Dims size = planner::problem_of(file.spec, std::int64_t(l)).size_in_blocks();
-    if (matrix.rows != size.x || matrix.cols != size.y)
+    const sparse::Csr<double> given = load_weights(file.weights[l]).matrix;
+    if (given.rows != layer.outputs || given.cols != layer.inputs)
       throw Error(ErrorCode::BadInput,
                   fmt::format("{}: {} x {} weights; layer {} of {} has {} outputs and {} inputs",
-                              file.weights[l], matrix.rows, matrix.cols, l + 1, path, layer.outputs,
+                              file.weights[l], given.rows, given.cols, l + 1, path, layer.outputs,
                               layer.inputs));
+    const sparse::Csr<double> matrix = in_whole_blocks(given, layer.block);
     layer.density = double(matrix.blocks()) / double(matrix.block_rows() * matrix.block_cols());
   }
   return file;
