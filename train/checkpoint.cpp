@@ -121,8 +121,10 @@ TrainReport read_report(const TensorReader& reader, std::int64_t inputs, std::in
                         std::int64_t steps) {
   TrainReport report;
   report.steps = steps;
-  const auto epochs =
-      reader.array("epochs", io::ElementType::F64, {steps / per_epoch, kEpochColumns}).values;
+  const io::Array rows = reader.array("epochs", io::ElementType::F64, {-1, kEpochColumns});
+  if (rows.shape[0] > steps / per_epoch)
+    reader.refuse(fmt::format("it has figures of {} epochs after {} steps", rows.shape[0], steps));
+  const std::vector<double>& epochs = rows.values;
   for (std::size_t i = 0; i < epochs.size(); i += kEpochColumns)
     report.epochs.push_back({reader.whole(epochs[i], "an epoch"), epochs[i + 1], epochs[i + 2],
                              epochs[i + 3], epochs[i + 4], epochs[i + 5]});

@@ -50,7 +50,8 @@ MakeLayer<host::HostLayer> host_layers(Executor& executor);
 // A network whose layers are of type L (layer.hpp), with operands and scratch memory for one batch.
 // Instantiated for host::HostLayer and runtime::FullyConnected. One thread at a time uses it.
 //
-// Invariants: values(i) are the values of weights(i), and all lists of a layer have its length.
+// Invariants: state(i).values are the values of weights(i), and all lists of a layer have its
+// length.
 // Passes allocate nothing of their own.
 // Example: Network<host::HostLayer> network({.sizes = {784, 1024, 10}}, host_layers(*executor),
 //                                           *executor);

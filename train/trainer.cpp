@@ -123,7 +123,7 @@ void Trainer<L>::set_state(TrainState state) {
   };
   bool all = std::ssize(state.weights) == network_->layers() &&
              state.biases.size() == state.weights.size() &&
-             state.ever_active.size() == state.weights.size();
+             state.ever_active.size() == state.weights.size() && !state.report.rewires.empty();
   for (std::int64_t i = 0; all && i < network_->layers(); ++i) all = fits(i);
   if (!all) refuse_training("the state belongs to another network or optimiser");
   state_ = std::move(state);
@@ -154,8 +154,9 @@ void Trainer<L>::step() {
     rewire_all(fraction);
   else
     rewire_after_step(fraction);
-  state_.loss_sum += loss.sum;
-  state_.right += loss.right;
+  const bool begins_epoch = done % steps_per_epoch() == 0;  // also if nobody called epoch()
+  state_.loss_sum = (begins_epoch ? 0 : state_.loss_sum) + loss.sum;
+  state_.right = (begins_epoch ? 0 : state_.right) + loss.right;
   state_.report.steps = number;
 }
 
@@ -275,11 +276,14 @@ Loss Trainer<L>::evaluate() {
 template <class L>
 bool Trainer<L>::epoch(std::stop_token stop, const std::function<void(std::int64_t)>& progress) {
   TrainReport& report = state_.report;
-  do {
+  // An epoch whose steps are all made, by step() or before an evaluation that failed, is only
+  // evaluated.
+  const std::int64_t evaluated = report.epochs.empty() ? 0 : report.epochs.back().epoch;
+  while (report.steps % steps_per_epoch() != 0 || report.steps / steps_per_epoch() == evaluated) {
     if (stop.stop_requested()) return false;
     step();
     if (progress) progress(report.steps);
-  } while (report.steps % steps_per_epoch() != 0);
+  }
   EpochFigures figures{.epoch = report.steps / steps_per_epoch()};
   report.seconds.measure(Activity::Evaluation, [&] {
     const Loss test = evaluate();

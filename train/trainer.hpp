@@ -68,7 +68,8 @@ class Trainer {
   // goes on with the epoch. `progress` is called after each step with the number of steps so far.
   bool epoch(std::stop_token stop = {}, const std::function<void(std::int64_t)>& progress = {});
 
-  // Returns the loss and the right answers on the test set, without a change to anything.
+  // Returns the loss and the right answers on the test set. Weights and state do not change; the
+  // operands of the network do.
   Loss evaluate();
 
   const TrainReport& report() const { return state_.report; }

@@ -16,6 +16,10 @@ struct FuzzedRun {
   train::Network<host::HostLayer> network{test::small_network({4, 4}),
                                           train::host_layers(*executor), *executor};
   train::Trainer<host::HostLayer> trainer{network, data, test::small_options(train::RigL{})};
+
+  FuzzedRun() {
+    for (int i = 0; i < 4; ++i) trainer.step();  // the third rewires
+  }
 };
 
 }  // namespace

@@ -39,7 +39,7 @@ TEST(Checkpoint, GoesOnWithTheBitsOfAnUnbrokenRunFromAnyStep) {
     options.optimiser.weight_decay = 0;
     SavedRun unbroken(options);
     for (int e = 0; e < 2; ++e) unbroken.trainer.epoch();
-    for (const int step : {0, 1, 3, 5, 11}) {
+    for (const int step : {0, 1, 3, 5, 11, 12}) {
       SavedRun first(options), second(options);
       first.steps(step);
       restore(second.trainer, checkpoint_of(first.trainer), "saved");

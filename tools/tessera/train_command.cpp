@@ -110,8 +110,14 @@ void add_train_command(CLI::App& app, std::function<int()>& run) {
     internal::refuse_empty_values(*command);
     if (command->count("--factor") > 0 && a->method != "sampled")
       throw CLI::ValidationError("--factor", "is of use with --method sampled only");
-    if (a->method == "dense" && command->count("--density") > 0)
-      throw CLI::ValidationError("--density", "--method dense stores all weights");
+    for (const char* option : {"--density", "--distribution", "--block"})
+      if (a->method == "dense" && command->count(option) > 0)
+        throw CLI::ValidationError(option, "is of no use: --method dense stores all weights");
+    for (const char* option : {"--every", "--fraction"})
+      if ((a->method == "dense" || a->method == "static") && command->count(option) > 0)
+        throw CLI::ValidationError(option, "is of use with --method set, rigl or sampled only");
+    if (a->method == "dense" && a->beside_dense)
+      throw CLI::ValidationError("--beside-dense", "--method dense is that run already");
     if (!a->html.empty() && !can_make_pages())
       throw CLI::ValidationError("--html", "this program was built without the chart library");
     run = [a] { return train_and_report(*a); };

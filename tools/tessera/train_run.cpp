@@ -152,6 +152,10 @@ TrainOutcome run_training(const TrainArguments& a) {
   const train::DataSet data =
       a.data.empty() ? train::read_fashion_mnist() : train::read_fashion_mnist(a.data);
   const auto executor = make_executor(a.threads);
+  if (a.batch > data.training.count())  // before a network for such a batch is allocated
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("--batch-size is {}; there are {} training images", a.batch,
+                            data.training.count()));
   const internal::EndsByItself watching;  // between two steps
   internal::Progress progress(false);
   const bool prints = !a.json && !a.csv;

@@ -25,12 +25,12 @@ function timeChart(into, runs) {
 }
 
 function rewireChart(into, rewires) {
-  chart(into, {label: 'Share of blocks that a rewire moves, and share of all weights ever active, in %', height: 320,
+  chart(into, {label: 'Share of blocks that a rewire drops, and share of all weights ever active, in %', height: 320,
     option: () => ({legend: {top: 0}, tooltip: {trigger: 'axis', confine: true, valueFormatter: number}, grid: {left: 4, right: 20, top: 48, bottom: 8, containLabel: true},
       xAxis: {type: 'value', splitNumber: isNarrow() ? 3 : 6, axisLabel: {formatter: brief}}, yAxis: {type: 'value'},
-      series: [{name: 'moved', type: 'line', symbol: 'none', data: rewires.map((r) => [r.step, 100 * r.fraction])},
+      series: [{name: 'dropped', type: 'line', symbol: 'none', data: rewires.map((r) => [r.step, 100 * r.fraction])},
         {name: 'ever active', type: 'line', symbol: 'none', data: rewires.map((r) => [r.step, 100 * r.ever_active])}]}),
-    figures: () => ({headings: ['step', 'share to move, %', 'blocks moved', 'ever active, %', 'seconds'],
+    figures: () => ({headings: ['step', 'share dropped, %', 'blocks moved', 'ever active, %', 'seconds'],
       rows: rewires.map((r) => [r.step, 100 * r.fraction, r.moved, 100 * r.ever_active, r.seconds])})});
 }
 

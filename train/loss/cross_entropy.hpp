@@ -18,7 +18,8 @@ struct Loss {
 // q_grad has the shape of scores and gets (softmax - one at the label) / labels; rows from
 // `classes` on, and columns without a label, are padding and get 0. Of equal scores the lower class
 // counts. Scores of any finite size are legal, as the largest of a column is subtracted first; a
-// score that is not finite makes the sum NaN or infinite. Throws Error{InvalidArgument} for no
+// score that is NaN or +infinity makes the sum NaN. -infinity is a probability of 0, so the sum is
+// infinite only if it is the score of the label. Throws Error{InvalidArgument} for no
 // labels, for shapes that do not agree and for a label that is not below `classes`.
 // O(rows * columns), allocates nothing. Thread-safe.
 // Example: scores {{0}, {0}} with label 0 give {.sum = log(2), .right = 1} and q_grad {{-.5},

@@ -53,12 +53,16 @@ void check_batches(const Csr<float>& taken, std::span<const GradientBatch> batch
                           name, at.row, at.col));
 }
 
+// Free places are drawn by numbers of 32 bits.
+constexpr std::int64_t kMostDrawn = std::numeric_limits<std::int32_t>::max();
+
 // Returns a score that about 1.3 * k free places reach, by those of a random sample, so that few
 // candidates have to be held; 0 if the sample says too little.
 float likely_threshold(const Csr<float>& taken, std::span<const GradientBatch> batches,
                        std::int64_t k, Pool pool, Executor& executor) {
   constexpr std::int64_t kMostElements = 16384, kFewestPlaces = 256, kFewestShare = 8;
   const std::int64_t free = free_places(taken);
+  if (free > kMostDrawn) return 0;
   const std::int64_t count = std::max(kFewestPlaces, kMostElements / taken.block.area());
   if (free < kFewestShare * count) return 0;
   const std::vector<BlockAt> places = random_places(taken, count, /*seed=*/1);
@@ -240,6 +244,11 @@ std::vector<BlockAt> random_places(const Csr<float>& taken, std::int64_t k, std:
   check_growth(taken, k, name);
   if (k == 0) return {};
   const std::int64_t free = free_places(taken);
+  if (free > kMostDrawn)
+    throw Error(ErrorCode::LimitExceeded,
+                fmt::format("random places: {}: {} places are free; at most {} can be drawn from; "
+                            "choose larger blocks or growth by largest gradient",
+                            name, free, kMostDrawn));
   // The free places are numbered in row-major order, and k of their numbers are drawn.
   const std::vector<std::int32_t> drawn =
       sparse::random_pattern(1, free, {}, double(k) / double(free), seed).col;

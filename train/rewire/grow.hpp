@@ -41,15 +41,16 @@ std::vector<sparse::BlockAt> largest_gradients(const sparse::Csr<float>& taken,
 
 // Returns the places of largest gradient among a random sample of the free places, so no dense
 // gradient is computed. `candidates` is the size of the sample, at least k; all free places are the
-// sample if there are fewer. Errors are those of largest_gradients. O(candidates * z * block area +
-// stored).
+// sample if there are fewer. Errors are those of largest_gradients and random_places. O(candidates
+// * z * block area + stored).
 std::vector<sparse::BlockAt> sampled_gradients(const sparse::Csr<float>& taken,
                                                std::span<const GradientBatch> batches,
                                                std::int64_t k, std::int64_t candidates, Pool pool,
                                                std::uint64_t seed, Executor& executor,
                                                std::string_view name = "weights");
 
-// Returns k random places. Every choice of that many free places is equally likely.
+// Returns k random places. Every choice of that many free places is equally likely. Throws
+// Error{LimitExceeded} if more than 2^31 - 1 places are free.
 // O(stored + k * log(k)), or O(free places) if more than 1 in 16 of them is taken.
 std::vector<sparse::BlockAt> random_places(const sparse::Csr<float>& taken, std::int64_t k,
                                            std::uint64_t seed, std::string_view name = "weights");
