@@ -165,7 +165,6 @@ py::object Layer::grad_input(py::object dq, py::object out) {
 
 py::object Layer::grad_weights(py::object dq, py::object s, py::object out) {
   require_backward("grad_weights");
-  const std::int64_t count = stored_values();
   return with_type(settings_.data_type, [&]<class T>(T) {
     const Tensor left(dq, "dq", settings_.data_type, Access::Read);
     const Tensor right(s, "s", settings_.data_type, Access::Read);
@@ -175,21 +174,27 @@ py::object Layer::grad_weights(py::object dq, py::object s, py::object out) {
       throw Error(
           ErrorCode::InvalidArgument,
           fmt::format("dq has a batch of {} but s has one of {}", q_grad.cols, inputs.cols));
-    if (out.is_none()) out = new_gradients(dq, count);
-    const Tensor to(out, "out", DataType::Float, Access::Write);
-    const std::span<float> target(to.values(count), std::size_t(count));
-    const Turn turn(mutex_);
-    if (!layer_ || inputs.cols == 0) {
-      std::fill(target.begin(), target.end(), 0.0f);
-    } else if (share_bytes(footprint("out", target), footprint("dq", q_grad)) ||
-               share_bytes(footprint("out", target), footprint("s", inputs))) {
-      std::vector<float> aside(target.size());
-      times_ = layer_->grad_w<T>(q_grad, inputs, aside);
-      std::copy(aside.begin(), aside.end(), target.begin());
-    } else {
-      times_ = layer_->grad_w<T>(q_grad, inputs, target);
+    const bool makes_out = out.is_none();
+    for (;;) {
+      const std::int64_t count = stored_values();
+      if (makes_out) out = new_gradients(dq, count);
+      const Tensor to(out, "out", DataType::Float, Access::Write);
+      const std::span<float> target(to.values(count), std::size_t(count));
+      const Turn turn(mutex_);
+      // Another thread may have changed the pattern since the size was read.
+      if (makes_out && std::ssize(weights().values) != count) continue;
+      if (!layer_ || inputs.cols == 0) {
+        std::fill(target.begin(), target.end(), 0.0f);
+      } else if (share_bytes(footprint("out", target), footprint("dq", q_grad)) ||
+                 share_bytes(footprint("out", target), footprint("s", inputs))) {
+        std::vector<float> aside(target.size());
+        times_ = layer_->grad_w<T>(q_grad, inputs, aside);
+        std::copy(aside.begin(), aside.end(), target.begin());
+      } else {
+        times_ = layer_->grad_w<T>(q_grad, inputs, target);
+      }
+      return out;
     }
-    return out;
   });
 }
 
@@ -254,17 +259,20 @@ py::tuple Layer::arrays() const {
 }
 
 py::array Layer::values() const {
-  std::vector<std::int64_t> shape = {stored_values() / problem_.block.area()};
-  if (!problem_.block.is_element())
-    shape.insert(shape.end(), {problem_.block.rows, problem_.block.cols});
-  py::array result = new_array(DataType::Float, shape);
-  auto* const first = static_cast<float*>(result.mutable_data());
-  const auto count = result.size();
-  const Turn turn(mutex_);
-  const std::vector<float>& from = weights().values;
-  // Another thread may have changed the pattern since the size was read.
-  std::copy_n(from.begin(), std::min<std::int64_t>(count, std::ssize(from)), first);
-  return result;
+  for (;;) {
+    const std::int64_t count = stored_values();
+    std::vector<std::int64_t> shape = {count / problem_.block.area()};
+    if (!problem_.block.is_element())
+      shape.insert(shape.end(), {problem_.block.rows, problem_.block.cols});
+    py::array result = new_array(DataType::Float, shape);
+    auto* const first = static_cast<float*>(result.mutable_data());
+    const Turn turn(mutex_);
+    const std::vector<float>& from = weights().values;
+    // Another thread may have changed the pattern since the size was read.
+    if (std::ssize(from) != count) continue;
+    std::copy(from.begin(), from.end(), first);
+    return result;
+  }
 }
 
 std::int64_t Layer::stored_values() const {

@@ -36,16 +36,22 @@ class _Product(torch.autograd.Function):
         ctx: Any, x: Tensor, values: Tensor, bias: Tensor | None, module: SparseLinear
     ) -> Tensor:
         ctx.save_for_backward(x, values)
-        ctx.module = module
-        q = x.new_empty((module.out_features, x.shape[0]))
-        module._current_layer().forward(x.detach().t(), q, None if bias is None else bias.detach())
-        return q.t()
+        ctx.module, ctx.indices = module, module.indices
+        count = x.shape[0]
+        # Not a view of another tensor: functions in place, as nn.ReLU(inplace=True), may follow.
+        q = torch.empty_strided((count, module.out_features), (1, max(count, 1)), dtype=x.dtype)
+        module._current_layer().forward(x.detach().t(), q.t(), None if bias is None else bias.detach())
+        return q
 
     @staticmethod
     @torch.autograd.function.once_differentiable  # type: ignore[misc]
     def backward(ctx: Any, dq: Tensor) -> Any:
         x, values = ctx.saved_tensors
         module: SparseLinear = ctx.module
+        if module.indices is not ctx.indices:
+            raise InvalidArgument(
+                "the pattern changed after forward(); call backward() before a rewire or load_state_dict()"
+            )
         layer = module._current_layer(after_forward=True)
         needs_x, needs_values, needs_bias = ctx.needs_input_grad[:3]
         left, right = dq.t(), x.detach().t()
@@ -59,7 +65,7 @@ class _Product(torch.autograd.Function):
             dvalues = torch.empty_like(values)
             layer.grad_weights(left, right, dvalues)
         if needs_bias:
-            dbias = dq.sum(0)
+            dbias = dq.sum(0, dtype=torch.float32)
         return dx, dvalues, dbias, None
 
 
@@ -143,7 +149,8 @@ class SparseLinear(nn.Module):
         values = self.values
         if values.device.type != "cpu" or values.dtype != torch.float32:
             raise TypeError(f"values are {values.dtype} on {values.device}; they are float32 on the CPU")
-        now = (values._version, values.data_ptr())
+        # A tensor made in inference mode has no version; its values are set in every pass.
+        now = None if values.is_inference() else (values._version, values.data_ptr())
         if self._layer is None:
             self._layer = Layer(
                 (self.indptr.numpy(), self.indices.numpy(), self._data(values)),
@@ -152,7 +159,7 @@ class SparseLinear(nn.Module):
                 dtype=_DTYPES[self.dtype],
                 shape=(self.out_features, self.in_features),
             )
-        elif now != self._seen or (self.training and not after_forward):
+        elif now is None or now != self._seen or (self.training and not after_forward):
             self._layer.set_values(values.detach())
         self._seen = now
         return self._layer

@@ -65,6 +65,28 @@ def test_weights_may_change_while_another_thread_runs_passes():
     assert not wrong
 
 
+def test_values_are_whole_while_another_thread_changes_the_pattern():
+    full, one = np.ones((256, 256), np.float32), np.zeros((256, 256), np.float32)
+    one[0, 0] = 1
+    layer, stop, wrong = ts.Layer(full, batch=1, passes="fwd"), threading.Event(), []
+
+    def work():
+        while not stop.is_set():
+            if not (layer.values == 1).all():
+                wrong.append(1)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for _ in range(300):
+        layer.set_weights(one)
+        layer.set_weights(full)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
 def test_a_pass_lets_other_threads_run():
     layer = ts.Layer(random_weights(3, 1024, 1024, (1, 1), 0.5), batch=512)
     s = np.ones((1024, 512), np.float32)

@@ -185,6 +185,32 @@ def test_narrow_types(kind):
     assert layer.values.grad.dtype == torch.float32
     with pytest.raises(TypeError, match="x.to"):
         layer(x)
+    # Sums of many rows are larger than the largest half-precision number.
+    layer(torch.zeros(4096, 24, dtype=kind)).backward(torch.full((4096, 16), 20.0, dtype=kind))
+    assert (layer.bias.grad - (6 + 4096 * 20)).abs().max() < 1  # 6 from the sum above
+
+
+def test_functions_in_place_may_follow():
+    layer, x, gradients = SparseLinear(16, 24, density=0.3), torch.randn(5, 16), []
+    for relu in (nn.ReLU(), nn.ReLU(inplace=True)):
+        layer.values.grad = None
+        nn.Sequential(layer, relu)(x).square().sum().backward()
+        gradients.append(layer.values.grad)
+    assert torch.equal(*gradients)
+
+
+def test_a_rewire_between_forward_and_backward_is_refused():
+    layer = SparseLinear(16, 24, density=0.3)
+    q = layer(torch.randn(5, 16))
+    layer.rewire(None, "set", fraction=0.5)
+    with pytest.raises(ts.InvalidArgument, match="pattern changed"):
+        q.sum().backward()
+
+
+def test_a_layer_made_in_inference_mode_runs():
+    with torch.inference_mode():
+        layer, x = SparseLinear(16, 24, density=0.3).eval(), torch.randn(5, 16)
+        assert torch.allclose(layer(x), layer.to_dense()(x), atol=1e-5)
 
 
 @pytest.mark.parametrize("method", [SET, Sampled, Static])
