@@ -91,7 +91,7 @@ class PeerLayer {
                                const std::optional<internal::MedianTimes>& times) {
       if (times)
         add(name, *times, verdict(std::as_const(operand).view(), found, in_float), result);
-      else if (is_fwd)
+      else if (is_fwd && !internal::is_interrupted())
         run_.missing.push_back(name + ": " + package);
     };
     add_other("Eigen", "install libeigen3-dev and build tessera again",
@@ -183,7 +183,7 @@ PeerRun run_peers(const Arguments& given, bool check, internal::Progress& progre
       layer.run(pass);
       if (internal::is_interrupted()) break;
     }
-    run.is_complete = run.passes.size() == passes.size();
+    run.is_complete = run.passes.size() == passes.size() && !internal::is_interrupted();
   });
   progress.hide();
   return run;

@@ -1,9 +1,13 @@
 #include "tessera/tools/internal/peer_product.hpp"
 
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -12,6 +16,7 @@
 #include <vector>
 
 #include "tessera/base/error.hpp"
+#include "tessera/tools/internal/interrupt.hpp"
 
 namespace tessera::tools::internal {
 namespace {
@@ -56,6 +61,7 @@ class WorkFolder {
   void write(const std::string& name, const T* data, std::size_t count) const {
     std::ofstream file(path_ + "/" + name, std::ios::binary);
     file.write(reinterpret_cast<const char*>(data), std::streamsize(count * sizeof(T)));
+    file.close();
     if (!file) throw Error(ErrorCode::InvalidArgument, "cannot write " + path_ + "/" + name);
   }
 
@@ -63,15 +69,44 @@ class WorkFolder {
   std::string path_;
 };
 
-// Returns what a shell command prints, or no value if it fails.
-std::optional<std::string> output_of(const std::string& command) {
-  std::FILE* pipe = ::popen(command.c_str(), "r");
-  if (pipe == nullptr) return std::nullopt;
+// Starts a shell command whose output goes to `output`, and returns its process, or -1. The process
+// is killed when this program ends.
+pid_t start(const std::string& command, int output) {
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ::dup2(output, STDOUT_FILENO);
+  ::execl("/bin/sh", "sh", "-c", command.c_str(), static_cast<char*>(nullptr));
+  ::_exit(127);
+}
+
+// Returns the text that can be read until the other end is closed. Kills the process after Ctrl-C
+// or SIGTERM.
+std::string read_all(int from, pid_t child) {
+  constexpr int kWaitMilliseconds = 20;
   std::string text;
   char buffer[4096];
-  for (std::size_t count = 0; (count = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;)
-    text.append(buffer, count);
-  return ::pclose(pipe) == 0 ? std::optional(text) : std::nullopt;
+  for (ssize_t count = 1; count > 0;) {
+    if (is_interrupted()) ::kill(child, SIGKILL);
+    pollfd ready{from, POLLIN, 0};
+    if (::poll(&ready, 1, kWaitMilliseconds) <= 0) continue;
+    count = ::read(from, buffer, sizeof buffer);
+    if (count > 0) text.append(buffer, std::size_t(count));
+  }
+  return text;
+}
+
+// Returns what a shell command prints, or no value if it fails or is interrupted.
+std::optional<std::string> output_of(const std::string& command) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return std::nullopt;
+  const pid_t child = start(command, ends[1]);
+  ::close(ends[1]);
+  const std::string text = child < 0 ? "" : read_all(ends[0], child);
+  ::close(ends[0]);
+  int status = 0;
+  const bool ended = child > 0 && ::waitpid(child, &status, 0) == child && status == 0;
+  return ended ? std::optional(text) : std::nullopt;
 }
 
 // Returns the folder of the running program.

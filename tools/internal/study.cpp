@@ -11,6 +11,7 @@
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/command_line.hpp"
 #include "tessera/tools/internal/interrupt.hpp"
+#include "tessera/tools/internal/manual.hpp"
 #include "tessera/tools/report_page.hpp"
 
 namespace tessera::tools::internal {
@@ -123,7 +124,7 @@ std::string table_text(const StudyTable& table) {
     for (std::size_t i = 0; i < row.size(); ++i)
       if (const auto* note = std::get_if<std::string>(&row[i]);
           table.columns[i].key == kNoteKey && note != nullptr && !note->empty())
-        text += "  " + printable(*note) + "\n";
+        text += wrapped("  " + printable(*note) + "\n", /*indented=*/4, /*flush=*/4);
   }
   return text;
 }

@@ -48,7 +48,7 @@ void parse_trace_tiles(const std::string& text, Arguments& a) {
   std::string pair = text;
   std::replace(pair.begin(), pair.end(), ':', ',');
   const auto tiles = internal::parse_pair(pair);
-  if (!tiles || tiles->first > tiles->second)
+  if (!tiles || tiles->first > tiles->second || tiles->second > internal::kLargestSize)
     throw CLI::ValidationError("--trace-tiles", "the value is " + text +
                                                     "; it must be FIRST:LAST or a tile, counted "
                                                     "from 0");
@@ -220,9 +220,10 @@ void read_together(const CLI::App& app, const AreaText& area, Arguments& a) {
     a.density = double(a.pattern.n) / double(a.pattern.m);
   }
   internal::require_weights(app, a);
-  if (a.chooses_block && !a.input.empty())
+  if (a.chooses_block && !(a.input.empty() && a.output_gradient.empty()))
     throw CLI::ValidationError("--block-size",
-                               "is auto, which needs --batch-size; give the block with --input");
+                               "is auto, which needs --batch-size; give the block with --input "
+                               "or --output-gradient");
   if (a.chooses_block && !a.plan_file.empty())
     throw CLI::ValidationError("--block-size", "is auto, but the plan of --plan has its block");
   if (!a.output_gradient.empty() && !a.grad_a() && !a.grad_w())

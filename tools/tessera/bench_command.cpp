@@ -57,6 +57,9 @@ int bench_peers(const BenchArguments& a) {
 
 void check_peers(const CLI::App& app, const BenchArguments& a) {
   if (a.peers) {
+    for (const char* option : {"--shard", "--start", "--output", "--max-ms-per-prb"})
+      if (app.count(option) > 0)
+        throw CLI::ValidationError(option, "is for batches of problems; omit it with --peers");
     if (!a.files.empty() || !a.problem.empty())
       throw CLI::ValidationError("--peers", "measures one layer; omit --batch and problems");
     if (a.mode != BatchMode::Correctness && a.mode != BatchMode::Performance)

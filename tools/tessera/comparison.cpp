@@ -73,9 +73,9 @@ void add_plan_facts(ComparedFile& file) {
                 {"layer", to_string(layer.problem)},
                 {"partition", fmt::format("g{} x{} y{} z{}", cut.g, cut.x, cut.y, cut.z)},
                 {"tiles used", std::to_string(plan.tiles_used())},
-                {"method of Fwd", to_string(plan.fwd)},
+                {"method of Fwd", plan.dense ? "dense product" : to_string(plan.fwd)},
                 {"R", plan.use_dense ? "dense" : "sparse"},
-                {"bucket, values", std::to_string(plan.nonzeros_per_bucket)},
+                {"bucket, values", plan.dense ? "-" : std::to_string(plan.nonzeros_per_bucket)},
                 {"layouts", std::to_string(1 + plan.backward.size())}};
 }
 
@@ -147,19 +147,23 @@ double find(const Figures& figures, const std::string& name) {
 // Returns true if both plans have the same partitions.
 bool is_cut_alike(const planner::Plan& a, const planner::Plan& b) {
   return a.partition == b.partition && a.use_dense == b.use_dense &&
-         a.backward.size() == b.backward.size() &&
+         a.dense.has_value() == b.dense.has_value() && a.backward.size() == b.backward.size() &&
          (a.backward.empty() || a.backward[0].partition == b.backward[0].partition);
 }
 
-// Plans a layer with the partition that its plan has.
+// Plans a layer with the partition that its plan has. A plan without buckets is planned anew,
+// because constraints cannot give its partitions.
 planner::PlanResult priced_as_cut(const planner::PlannedLayer& layer) {
   const planner::Plan& plan = layer.plan;
   planner::Options options = layer.options;
-  options.constraints = {.x = plan.partition.x,
-                         .y = plan.partition.y,
-                         .z = plan.partition.z,
-                         .grad_w_exchange_buckets = plan.grad_w_exchange_buckets,
-                         .use_dense = plan.use_dense};
+  options.constraints = {};
+  options.constraints.use_dense = plan.use_dense;
+  if (!plan.dense) {
+    options.constraints.x = plan.partition.x;
+    options.constraints.y = plan.partition.y;
+    options.constraints.z = plan.partition.z;
+    options.constraints.grad_w_exchange_buckets = plan.grad_w_exchange_buckets;
+  }
   try {
     return planner::plan(layer.problem, layer.machine, options);
   } catch (const Error& error) {  // more parts than the machine has tiles

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <new>
 #include <vector>
 
 #include "tessera/base/error.hpp"
@@ -60,6 +61,9 @@ class Sweep {
       // A combination of figures that is not legal concerns this point only.
       if (error.code() != ErrorCode::InvalidArgument) throw;
       sparse.note = error.what();
+    } catch (const std::bad_alloc&) {
+      sparse = dense = {};
+      sparse.note = "this computer does not have enough memory for the layer";
     }
     has_cost_ |= sparse.cost.has_value();
     add_figures(point.problem, sparse, dense, row);
@@ -100,13 +104,13 @@ class Sweep {
     layer.problem.block = {};
     if (costs_ && layer.problem == layer_.problem && layer.machine == layer_.machine)
       return *costs_;
-    layer_ = layer;
     LayerArguments a = a_;
     a.output_size = point.problem.size.x;
     a.input_size = point.problem.size.y;
     a.batch_size = point.problem.size.z;
     constexpr double kSpread = 0.03;
     costs_ = is_host_ ? measured_costs(a, kSpread) : planned_costs(a, point.problem, point.machine);
+    layer_ = layer;
     return *costs_;
   }
 
@@ -241,10 +245,10 @@ class Sweep {
 
 std::string text_of(const SweepArguments& a, const Study& study) {
   if (a.csv) return internal::table_csv(study.tables.front());
-  return internal::wrapped(internal::table_text(study.tables.front()) +
-                               "ratio: dense / sparse; flops of non-zeros only\nverdict    " +
-                               study.verdict + "\n",
-                           /*indented=*/4, /*flush=*/11);
+  return internal::table_text(study.tables.front()) +
+         internal::wrapped(
+             "ratio: dense / sparse; flops of non-zeros only\nverdict    " + study.verdict + "\n",
+             /*indented=*/4, /*flush=*/11);
 }
 
 int sweep(const SweepArguments& given) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/error.hpp"
@@ -66,7 +67,8 @@ std::vector<double> range_of(double from, double to, std::int64_t points, bool i
     const double unit = is_whole ? 1 : std::pow(10, std::floor(std::log10(value)) - 2);
     value = i == 0 ? from : i + 1 == points ? to : std::round(value / unit) * unit;
     if (!is_whole)
-      value = std::stod(fmt::format("{:.12g}", value));  // 0.3, not 0.30000000000000004
+      // 0.3, not 0.30000000000000004; std::stod refuses subnormal numbers.
+      value = std::strtod(fmt::format("{:.12g}", value).c_str(), nullptr);
     if (values.empty() || value != values.back()) values.push_back(value);
   }
   return values;
