@@ -8,10 +8,12 @@
 
 #include <chrono>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 
 #include "tessera/base/internal/unfinished_files.hpp"
+#include "tessera/tests/support/process.hpp"
 #include "tessera/tests/support/temporary_folder.hpp"
 #include "tessera/tools/internal/host_timing.hpp"
 
@@ -135,6 +137,24 @@ TEST(Interrupt, EndsAtOnceWithTheSecondSignal) {
   });
   // The system may deliver two signals that wait in either order.
   EXPECT_THAT(child.end_by({SIGINT, SIGTERM}), testing::AnyOf(130, 143));
+}
+
+// The first of four block shapes is finished in a quarter of the time, so one of the waits, each of
+// them twice as long as the one before, ends the program between the first and the last.
+TEST(Interrupt, PrintsTheCrossoversThatWereFinished) {
+  for (double seconds = 0.05; seconds < 100; seconds *= 2) {
+    const Outcome outcome =
+        run({"timeout", "--signal=INT", "--preserve-status", std::to_string(seconds), TESSERA_TOOL,
+             "crossover", "--json", "--input-size=2048", "--output-size=2048", "--batch-size=256"});
+    if (outcome.out.empty()) continue;
+    const auto study = nlohmann::json::parse(outcome.out);
+    if (outcome.exit == 130 && study["blocks"].empty()) continue;
+    EXPECT_EQ(outcome.exit, 130) << "it ended before it was interrupted";
+    EXPECT_EQ(study["status"], "partial");
+    EXPECT_LT(study["blocks"].size(), 4u);
+    return;
+  }
+  FAIL() << "no result after any wait";
 }
 
 }  // namespace

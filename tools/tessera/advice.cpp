@@ -175,7 +175,8 @@ bool Advice::has_plan() const {
 }
 
 Advice advise(const LayerArguments& arguments, const std::string& file,
-              const std::vector<std::string>& machines, internal::Progress& progress) {
+              const std::vector<std::string>& machines, internal::Progress& progress,
+              const std::function<void(const Advice&)>& after_each) {
   LayerArguments a = arguments;
   Advice advice{.file = file, .asked = problem_of(a)};
   for (const std::string& machine : machines) {
@@ -184,15 +185,19 @@ Advice advise(const LayerArguments& arguments, const std::string& file,
     advice.machines.push_back({.machine = machine, .is_host = is_host(a)});
   }
   progress.set("reading " + file);
+  bool is_stopped = false;
   for_each_layer(advice, [&](const FileLayer& layer) {
     for (MachineAdvice& machine : advice.machines) {
-      if (internal::is_interrupted()) return advice.is_complete = false;
+      is_stopped = internal::is_interrupted();
+      if (is_stopped) return false;
       progress.set(fmt::format("planning {} for {}", layer.name, machine.machine));
       a.machine = machine.machine;
       machine.layers.push_back(advise_layer(a, layer, machine.note));
+      after_each(advice);
     }
     return true;
   });
+  advice.is_complete = !is_stopped;
   progress.hide();
   return advice;
 }

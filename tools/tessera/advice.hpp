@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -59,7 +60,7 @@ struct Advice {
   Problem asked;                      // passes, types and batch of every layer
   std::vector<std::string> left_out;  // tensors that are not matrices of floating-point numbers
   std::vector<MachineAdvice> machines;
-  bool is_complete = true;  // false: interrupted before the last layer
+  bool is_complete = false;  // true: every layer has been planned for every machine
 
   // Returns true if at least one layer has a plan on at least one machine.
   bool has_plan() const;
@@ -69,9 +70,11 @@ struct Advice {
 // other file, on each of the machines, in blocks of all sides and dense. A layer that cannot be
 // read or planned keeps the reason and the others are planned. Stops after Ctrl-C. Throws
 // Error{BadInput} for a file that cannot be read, and the errors of make_machine() and
-// make_options().
+// make_options(). Calls `after_each` with the advice so far when a layer has been planned for a
+// machine.
 Advice advise(const LayerArguments& arguments, const std::string& file,
-              const std::vector<std::string>& machines, internal::Progress& progress);
+              const std::vector<std::string>& machines, internal::Progress& progress,
+              const std::function<void(const Advice&)>& after_each);
 
 // Returns one table per machine and a verdict, in lines of at most 100 columns but for long names.
 std::string to_text(const Advice& advice);

@@ -23,7 +23,10 @@ struct AdviseArguments : LayerArguments {
 int advise_on(const AdviseArguments& a) {
   internal::catch_interrupts();
   internal::Progress progress(false);
-  const Advice advice = advise(with_layer_keys(a), a.file, a.machines, progress);
+  const auto keep = [&](const Advice& so_far) {
+    internal::set_results_so_far(a.output.json ? to_json(so_far) : to_text(so_far));
+  };
+  const Advice advice = advise(with_layer_keys(a), a.file, a.machines, progress, keep);
   const int exit =
       internal::write_study(a.output, to_study(advice), to_text(advice), to_json(advice));
   return exit == kOk && !advice.has_plan() ? int(kNothingFits) : exit;

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -63,8 +64,9 @@ class Crossover {
                                         make_machine(request_.layer))),
         dense_(costs_->dense()) {}
 
-  // Adds the crossovers of all block shapes; fewer after Ctrl-C.
-  void run(bool with_curve, internal::Progress& progress) {
+  // Adds the crossovers of all block shapes; fewer after Ctrl-C. Calls `after_each` when one has
+  // been added.
+  void run(bool with_curve, internal::Progress& progress, const std::function<void()>& after_each) {
     for (const BlockShape block : request_.blocks) {
       if (internal::is_interrupted()) break;
       const std::string name = fmt::format("{}x{}", block.rows, block.cols);
@@ -74,6 +76,7 @@ class Crossover {
       if (internal::is_interrupted()) break;
       crossing.block = name;
       crossings_.push_back(std::move(crossing));
+      after_each();
     }
     progress.hide();
   }
@@ -300,7 +303,10 @@ int crossover(const CrossoverArguments& a) {
   internal::Progress progress(false);
   progress.set("the dense layer");
   Crossover study(request_of(a));
-  study.run(a.output.wants_data(), progress);
+  study.run(a.output.wants_data(), progress, [&] {
+    internal::set_results_so_far(a.output.json ? internal::study_json(study.study())
+                                               : study.text());
+  });
   const int exit = internal::write_study(a.output, study.study(), study.text());
   return exit == kOk && !study.has_cost() ? int(kNothingFits) : exit;
 }
