@@ -9,6 +9,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/planner/internal/dense_search.hpp"
+#include "tessera/planner/internal/terms_text.hpp"
 
 namespace tessera::planner {
 namespace {
@@ -72,16 +73,12 @@ std::string shape_text(const ProductShape& shape) {
 }
 
 std::string pass_text(const DensePassPlan& pass) {
-  std::string text = fmt::format(
-      "{:<10} {} cycles, {} bytes: {} in {} parts, {} round{}, weights from the {}\n",
-      to_string(pass.product.pass), pass.cost.cycles().value, pass.cost.temp().value,
-      shape_text(pass.product.size), shape_text(pass.parts), pass.rounds.product(),
-      pass.rounds.product() == 1 ? "" : "s", pass.weights == Side::Left ? "left" : "right");
-  for (const CostTerm& term : pass.cost.terms)
-    if (term.cycles.value != 0)
-      text += fmt::format("  {:<29} {:>12} cycles {:>12} bytes\n", to_string(term.name),
-                          term.cycles.value, term.temp.value);
-  return text;
+  return fmt::format(
+             "{:<10} {} cycles, {} bytes: {} in {} parts, {} round{}, weights from the {}\n",
+             to_string(pass.product.pass), pass.cost.cycles().value, pass.cost.temp().value,
+             shape_text(pass.product.size), shape_text(pass.parts), pass.rounds.product(),
+             pass.rounds.product() == 1 ? "" : "s", pass.weights == Side::Left ? "left" : "right") +
+         internal::terms_text(pass.cost);
 }
 
 }  // namespace

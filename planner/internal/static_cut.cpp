@@ -1,0 +1,186 @@
+#include "tessera/planner/internal/static_cut.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "tessera/base/int_math.hpp"
+
+namespace tessera::planner::internal {
+namespace {
+
+bool is_usual(std::int64_t count, std::int64_t blocks, std::int64_t lines) {
+  constexpr double kLeastShareOfMean = 0.1;
+  return double(count) > kLeastShareOfMean * double(blocks) / double(lines);
+}
+
+std::int64_t usual_lines(const std::vector<std::int64_t>& counts, std::int64_t blocks) {
+  const auto lines = std::ssize(counts);
+  return std::max<std::int64_t>(1, std::ranges::count_if(counts, [&](std::int64_t count) {
+                                  return is_usual(count, blocks, lines);
+                                }));
+}
+
+// Returns the block rows in the order in which tiles take them.
+std::vector<std::int64_t> order_of_rows(const StaticCounts& counts) {
+  std::vector<std::int64_t> order(counts.rows.size());
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  std::ranges::stable_partition(order, [&](std::int64_t row) {
+    return is_usual(counts.rows[std::size_t(row)], counts.blocks, std::ssize(counts.rows));
+  });
+  return order;
+}
+
+// Returns the band of every block column.
+std::vector<std::int32_t> band_of_columns(const StaticBands& bands, std::int64_t columns) {
+  std::vector<std::int32_t> band(std::size_t(columns), std::int32_t(bands.blocks.size()) - 1);
+  for (std::size_t b = 0; b < bands.blocks.size(); ++b)
+    std::fill(band.begin() + bands.begin[b], band.begin() + bands.begin[b + 1], std::int32_t(b));
+  return band;
+}
+
+// Deals the blocks of one band, in the order of their rows, to the band's tiles.
+struct BandDealer {
+  std::int64_t first_tile = 0, run = 1, dealt = 0;
+
+  std::int32_t next() { return std::int32_t(first_tile + dealt++ / run); }
+};
+
+std::vector<BandDealer> dealers(const StaticBands& bands, const std::vector<std::int64_t>& tiles) {
+  std::vector<BandDealer> result;
+  std::int64_t first = 0;
+  for (std::size_t b = 0; b < tiles.size(); ++b) {
+    result.push_back({first, ceil_div(bands.blocks[b], tiles[b]), 0});
+    first += tiles[b];
+  }
+  return result;
+}
+
+// Counts the blocks, rows and columns of every tile.
+std::vector<StaticTile> count_tiles(const BlockPattern& pattern,
+                                    const std::vector<std::int32_t>& tile_of, std::int64_t tiles) {
+  std::vector<StaticTile> result(std::size_t(tiles), StaticTile{});
+  std::vector<std::int64_t> last_row(std::size_t(tiles), -1);
+  std::vector<std::vector<std::int32_t>> columns;
+  columns.resize(std::size_t(tiles));
+  for (std::int64_t row = 0; row < pattern.block_rows; ++row)
+    for (std::int64_t i = pattern.row_begin[std::size_t(row)];
+         i < pattern.row_begin[std::size_t(row) + 1]; ++i) {
+      const auto tile = std::size_t(tile_of[std::size_t(i)]);
+      ++result[tile].blocks;
+      result[tile].rows += last_row[tile] != row;
+      last_row[tile] = row;
+      columns[tile].push_back(pattern.col[std::size_t(i)]);
+    }
+  for (std::size_t tile = 0; tile < columns.size(); ++tile) {
+    std::ranges::sort(columns[tile]);
+    const auto repeated = std::ranges::unique(columns[tile]);
+    result[tile].columns = std::ssize(columns[tile]) - std::ssize(repeated);
+  }
+  return result;
+}
+
+}  // namespace
+
+double StaticCounts::density() const {
+  return std::min(double(blocks) / (double(usual_rows) * double(usual_columns)), 1.0);
+}
+
+StaticCounts count_blocks(const BlockPattern& pattern) {
+  StaticCounts counts;
+  counts.blocks = pattern.blocks();
+  counts.columns.assign(std::size_t(pattern.block_cols), 0);
+  for (const std::int32_t column : pattern.col) ++counts.columns[std::size_t(column)];
+  for (std::size_t row = 0; row < std::size_t(pattern.block_rows); ++row)
+    counts.rows.push_back(pattern.row_begin[row + 1] - pattern.row_begin[row]);
+  counts.usual_rows = usual_lines(counts.rows, counts.blocks);
+  counts.usual_columns = usual_lines(counts.columns, counts.blocks);
+  return counts;
+}
+
+StaticBands bands_of(const StaticCounts& counts, std::int64_t asked) {
+  StaticBands bands;
+  const std::int64_t share = ceil_div(counts.blocks, asked);
+  std::size_t column = 0;
+  for (std::int64_t band = 0; band < asked; ++band) {
+    std::int64_t blocks = 0, used = 0;
+    for (; blocks < share && column < counts.columns.size(); ++column) {
+      blocks += counts.columns[column];
+      used += counts.columns[column] != 0;
+    }
+    if (blocks == 0) break;
+    bands.begin.push_back(std::int64_t(column));
+    bands.blocks.push_back(blocks);
+    bands.widest = std::max(bands.widest, used);
+  }
+  return bands;
+}
+
+std::vector<std::int64_t> shares_of_batch(std::int64_t columns, std::int64_t asked,
+                                          std::int64_t grain) {
+  const std::int64_t grains = ceil_div(columns, grain), share = ceil_div(grains, asked);
+  std::vector<std::int64_t> shares;
+  for (std::int64_t begin = 0; begin < grains; begin += share)
+    shares.push_back(std::min(share, grains - begin) * grain);
+  return shares;
+}
+
+std::vector<std::int64_t> tiles_of_parts(const std::vector<std::int64_t>& shares,
+                                         std::int64_t tiles, std::int64_t grain) {
+  const std::int64_t all = std::accumulate(shares.begin(), shares.end(), std::int64_t{1});
+  const std::int64_t grains = ceil_div(tiles, grain), even = ceil_div(grains, std::ssize(shares));
+  std::vector<std::int64_t> result;
+  std::int64_t given = 0;
+  for (const std::int64_t share : shares) {
+    // One less than the share rounded up, so that enough is left for the last part.
+    const std::int64_t by_columns = ceil_div(grains * share, all) - 1;
+    result.push_back(std::min(std::max(by_columns, even) * grain, tiles - given));
+    given += result.back();
+  }
+  result.back() += tiles - given;
+  return result;
+}
+
+std::vector<std::int64_t> tiles_of_bands(const StaticBands& bands, std::int64_t tiles,
+                                         std::int64_t grain) {
+  const std::int64_t all =
+      std::accumulate(bands.blocks.begin(), bands.blocks.end(), std::int64_t{0});
+  std::vector<std::int64_t> result;
+  std::int64_t left = tiles;
+  for (std::size_t b = 0; b < bands.blocks.size(); ++b) {
+    const std::int64_t blocks = bands.blocks[b], after = std::ssize(bands.blocks) - 1 - int(b);
+    std::int64_t wanted = std::int64_t(double(blocks) * double(tiles) / double(all));
+    if (wanted == 0) wanted = std::min(tiles, grain);
+    const std::int64_t needed = ceil_div(blocks, ceil_div(blocks, wanted));
+    wanted = after == 0 ? left : std::min(round_up(needed, grain), wanted);
+    wanted = std::max(wanted / grain * grain, grain);
+    const std::int64_t given = std::min({wanted, left, tiles - after * grain});
+    if (given <= 0) return {};
+    result.push_back(given);
+    left -= given;
+  }
+  return result;
+}
+
+std::int64_t tile_grain(const device::Machine& machine) {
+  return machine.tiles < machine.tiles_per_exchange_bus ? 1 : machine.tiles_per_exchange_bus;
+}
+
+StaticLayout layout_of(const BlockPattern& pattern, const StaticCounts& counts,
+                       const StaticBands& bands, const std::vector<std::int64_t>& tiles) {
+  StaticLayout layout;
+  layout.tile_of.resize(pattern.col.size());
+  const std::vector<std::int32_t> band = band_of_columns(bands, pattern.block_cols);
+  std::vector<BandDealer> dealer = dealers(bands, tiles);
+  for (const std::int64_t row : order_of_rows(counts))
+    for (std::int64_t i = pattern.row_begin[std::size_t(row)];
+         i < pattern.row_begin[std::size_t(row) + 1]; ++i) {
+      const std::int32_t column = pattern.col[std::size_t(i)];
+      layout.tile_of[std::size_t(i)] = dealer[std::size_t(band[std::size_t(column)])].next();
+    }
+  const std::int64_t all = std::accumulate(tiles.begin(), tiles.end(), std::int64_t{0});
+  layout.tiles = count_tiles(pattern, layout.tile_of, all);
+  return layout;
+}
+
+}  // namespace tessera::planner::internal

@@ -1,0 +1,16 @@
+#include "tessera/planner/internal/terms_text.hpp"
+
+#include <fmt/format.h>
+
+namespace tessera::planner::internal {
+
+std::string terms_text(const PassCost& cost) {
+  std::string text;
+  for (const CostTerm& term : cost.terms)
+    if (term.cycles.value != 0)
+      text += fmt::format("  {:<29} {:>12} cycles {:>12} bytes\n", to_string(term.name),
+                          term.cycles.value, term.temp.value);
+  return text;
+}
+
+}  // namespace tessera::planner::internal

@@ -1,0 +1,127 @@
+#include "tessera/planner/static_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <ostream>
+
+#include "tessera/base/error.hpp"
+#include "tessera/codelets/cost/static_cycles.hpp"
+#include "tessera/planner/internal/static_counted.hpp"
+#include "tessera/planner/internal/static_search.hpp"
+#include "tessera/planner/internal/terms_text.hpp"
+
+namespace tessera::planner {
+namespace {
+
+using internal::StaticCase;
+using internal::StaticChoice;
+
+[[noreturn]] void refuse(const std::string& message) {
+  throw Error(ErrorCode::InvalidArgument, message);
+}
+
+void check_pattern(const Problem& problem, const BlockPattern& pattern) {
+  const Dims size = problem.size_in_blocks();
+  const std::int64_t rows = size.x / problem.block.rows, cols = size.y / problem.block.cols;
+  if (pattern.block != problem.block || pattern.block_rows != rows || pattern.block_cols != cols)
+    refuse(fmt::format("the pattern has {} x {} blocks of {}x{}; the layer needs {} x {} of {}x{}",
+                       pattern.block_rows, pattern.block_cols, pattern.block.rows,
+                       pattern.block.cols, rows, cols, problem.block.rows, problem.block.cols));
+  const auto begin = pattern.row_begin;
+  if (std::ssize(begin) != rows + 1 || begin.front() != 0 || begin.back() != pattern.blocks() ||
+      !std::ranges::is_sorted(begin))
+    refuse("the first positions of the pattern's block rows must ascend from 0 to its blocks");
+  for (std::size_t row = 0; row < std::size_t(rows); ++row) {
+    const auto row_columns =
+        pattern.col.subspan(std::size_t(begin[row]), std::size_t(begin[row + 1] - begin[row]));
+    const bool ascends =
+        std::ranges::adjacent_find(row_columns, std::ranges::greater_equal()) == row_columns.end();
+    if (!ascends ||
+        (!row_columns.empty() && (row_columns.front() < 0 || row_columns.back() >= cols)))
+      refuse(fmt::format("the columns of block row {} of the pattern must ascend in 0..{}", row,
+                         cols - 1));
+  }
+}
+
+void check(const Problem& problem, const BlockPattern& pattern, const device::Machine& machine,
+           const StaticOptions& options) {
+  check_problem(problem);
+  device::check_machine(machine, "machine");
+  const double share = options.available_memory_proportion;
+  if (!(share > 0 && share <= 1))
+    refuse(fmt::format("availableMemoryProportion is {}; it must be in (0, 1]", share));
+  if (problem.size.g != 1)
+    refuse(fmt::format("static plans have one group and the layer has {}", problem.size.g));
+  if (!codelets::has_static_kernel(problem.block))
+    refuse(fmt::format("no static kernel for blocks of {}x{}; they must be 1x1, 4x4, 8x8 or 16x16",
+                       problem.block.rows, problem.block.cols));
+  check_pattern(problem, pattern);
+}
+
+std::string no_plan(const StaticCase& c, const StaticOptions& options, std::int64_t least_bytes) {
+  const double percent = 100 * options.available_memory_proportion;
+  if (least_bytes == std::numeric_limits<std::int64_t>::max())
+    return fmt::format(
+        "no static plan: every cut has more bands than tiles, or more than 65535 words or offsets "
+        "past 16 bits; {} has {} tiles",
+        c.machine.name, c.machine.tiles);
+  return fmt::format(
+      "no static plan: a tile needs {} bytes at least and has {}, of which temporary data may take "
+      "{:.0f} %; use more tiles or a smaller batch",
+      least_bytes, c.machine.tile_memory.value, percent);
+}
+
+// A product without blocks only clears the result, which no price of PopLibs counts.
+StaticPlan empty_plan(const StaticCase& c) {
+  StaticPlan plan{.data_type = c.problem.data_type, .parts = {}, .layouts = {}, .cost = {}};
+  plan.cost.passes = {{Pass::Fwd, {}}};
+  return plan;
+}
+
+}  // namespace
+
+StaticPlanResult plan_static_as_poplibs(const Problem& problem, const BlockPattern& pattern,
+                                        const device::Machine& machine,
+                                        const StaticOptions& options) {
+  check(problem, pattern, machine, options);
+  const StaticCase c{problem, machine, internal::count_blocks(pattern)};
+  if (c.counts.blocks == 0) return {empty_plan(c), "", 0};
+  const double bound = double(machine.tile_memory.value) * options.available_memory_proportion;
+  const auto found = internal::search_as_poplibs(c, std::int64_t(std::floor(bound)));
+  if (!found.best) return {std::nullopt, no_plan(c, options, found.least_bytes), found.prices};
+  return {internal::plan_of(c, pattern, *found.best), "", found.prices};
+}
+
+PlanCost count_static_cost(const StaticPlan& plan, const Problem& problem,
+                           const BlockPattern& pattern, const device::Machine& machine) {
+  check(problem, pattern, machine, {});
+  for (const StaticLayout& layout : plan.layouts)
+    if (std::ssize(layout.tile_of) != pattern.blocks())
+      refuse(fmt::format("the plan has {} blocks and the pattern {}", layout.tile_of.size(),
+                         pattern.blocks()));
+  return internal::counted_cost({problem, machine, internal::count_blocks(pattern)}, plan, pattern);
+}
+
+std::string to_string(const StaticPlan& plan) {
+  std::int64_t tiles = 0;
+  for (const StaticPart& part : plan.parts)
+    tiles += std::ssize(plan.layouts[std::size_t(part.layout)].tiles);
+  std::string text = fmt::format(
+      "static     {}, {} part{} of the batch, {} band{}, {} tiles\n"
+      "cost       {} cycles, {} bytes temporary per tile\n",
+      to_string(plan.data_type), plan.parts.size(), plan.parts.size() == 1 ? "" : "s",
+      plan.bands.size() - 1, plan.bands.size() == 2 ? "" : "s", tiles, plan.cost.cycles.value,
+      plan.cost.temp.value);
+  for (const PassCost& pass : plan.cost.passes) text += internal::terms_text(pass);
+  return text;
+}
+
+std::ostream& operator<<(std::ostream& out, const StaticPlan& plan) {
+  return out << to_string(plan);
+}
+
+}  // namespace tessera::planner

@@ -1,0 +1,119 @@
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/base/block_shape.hpp"
+#include "tessera/base/problem.hpp"
+#include "tessera/device/machine.hpp"
+#include "tessera/planner/plan_cost.hpp"
+
+// Plans for weights whose pattern is known when the plan is made and stays. Unlike plan(), which
+// knows sizes and counts alone, the planner of static products gets the place of every block.
+namespace tessera::planner {
+
+// The places of the blocks of a matrix, as views of the caller's arrays, which must outlive it.
+struct BlockPattern {
+  BlockShape block;
+  std::int64_t block_rows = 0, block_cols = 0;
+  std::span<const std::int64_t> row_begin;  // [block_rows + 1] first position of each block row
+  std::span<const std::int32_t> col;        // [blocks] block column, ascending in a block row
+
+  std::int64_t blocks() const { return std::ssize(col); }
+};
+
+// Everything that a caller can choose about a static plan.
+struct StaticOptions {
+  // The share of a tile's memory that temporary data may take, in (0, 1].
+  double available_memory_proportion = 0.6;
+
+  friend bool operator==(const StaticOptions&, const StaticOptions&) = default;
+};
+
+// The work of one tile: how many blocks it has, in how many block rows and block columns.
+struct StaticTile {
+  std::int64_t blocks = 0, rows = 0, columns = 0;
+
+  friend bool operator==(const StaticTile&, const StaticTile&) = default;
+};
+
+// A distribution of all blocks over tiles. Parts of the batch with equally many tiles have the same
+// one.
+struct StaticLayout {
+  std::vector<std::int32_t> tile_of;  // [blocks] tile of each block, from the part's first tile on
+  std::vector<StaticTile> tiles;      // [tiles of the part]
+
+  friend bool operator==(const StaticLayout&, const StaticLayout&) = default;
+};
+
+// A range of batch columns and the tiles that multiply it.
+struct StaticPart {
+  std::int64_t begin = 0, end = 0;  // columns; the last end is a multiple of the vector width
+  std::int64_t first_tile = 0;
+  std::int64_t layout = 0;  // index of the part's StaticLayout
+
+  friend bool operator==(const StaticPart&, const StaticPart&) = default;
+  std::int64_t columns() const { return end - begin; }
+};
+
+// The plan of one product with a static pattern. The blocks are cut into bands of block columns
+// with about equally many blocks; within a band they are ordered by row, and every tile takes a run
+// of equally many blocks, so a row may end on one tile and go on on the next. All parts of the
+// batch have the same bands.
+struct StaticPlan {
+  DataType data_type = DataType::Half;  // of values, operands and sums
+  std::int64_t z_parts = 1;  // wanted; as shares are whole vectors, there may be fewer `parts`
+  std::vector<std::int64_t> bands = {0};  // [bands + 1] first block column of each band
+  std::vector<StaticPart> parts;
+  std::vector<StaticLayout> layouts;
+  PlanCost cost;  // bytes of `resident` are 0 under PopLibs' prices, which do not count them
+
+  friend bool operator==(const StaticPlan&, const StaticPlan&) = default;
+};
+
+// The plan, or the reason why there is none.
+struct StaticPlanResult {
+  std::optional<StaticPlan> plan;
+  std::string reason;            // empty if there is a plan
+  std::int64_t evaluations = 0;  // pairs of parts and bands whose cost was computed
+};
+
+// Plans Fwd as PopLibs plans static products, with its prices. It takes the blocks to be spread at
+// random with the density of the pattern, so that a tile has the expected number of rows and
+// columns and one standard deviation more; rows and columns with at most a tenth of the mean number
+// of blocks are left out of this expectation. The search tries up to 32 parts of the batch and up
+// to 128 bands of columns, gives tiles in pairs that share an exchange bus, and takes the first of
+// the cheapest pairs that keep to the memory. The density of the problem is not used. Throws
+// Error{InvalidArgument} for an invalid problem, machine, option or pattern, for groups, and for
+// blocks without a static kernel. Takes milliseconds per million blocks. Thread-safe.
+StaticPlanResult plan_static_as_poplibs(const Problem& problem, const BlockPattern& pattern,
+                                        const device::Machine& machine,
+                                        const StaticOptions& options = {});
+
+// Returns the cost of a plan with the counts of its pattern and the prices of the machine: no term
+// is expected or assumed. S and Q are spread evenly over all tiles before and after. Tiles receive
+// the rows of S that they use and, if the batch is in several parts, their values; a row on several
+// tiles is added by these, each an equal share of its elements. A tile adds its shares as one list
+// whose number of operands is the mean, rounded up. `resident` counts values, the words of the
+// kernels, and the tile's shares of S and Q. Throws Error{InvalidArgument} as the planner does and
+// for a plan of another pattern. Takes time in proportion to the blocks, for each size of parts.
+PlanCost count_static_cost(const StaticPlan& plan, const Problem& problem,
+                           const BlockPattern& pattern, const device::Machine& machine);
+
+// Returns the plan as JSON text that static_plan_from_json() loads back.
+std::string to_json(const StaticPlan& plan);
+
+// Reads a plan. Throws Error{BadInput}, which names `where`, the key, the value and the legal
+// range, if the text is malformed, or if parts, layouts and tiles contradict each other.
+StaticPlan static_plan_from_json(std::string_view text, std::string_view where);
+
+// Returns the plan as text: its cut and its terms, one line each.
+std::string to_string(const StaticPlan& plan);
+std::ostream& operator<<(std::ostream& out, const StaticPlan& plan);
+
+}  // namespace tessera::planner
