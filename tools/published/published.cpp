@@ -14,6 +14,7 @@
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/tools/published/measured_pattern.hpp"
+#include "tessera/tools/published/nested_loops.hpp"
 #include "tessera/tools/tessera/table.hpp"
 
 namespace tessera::tools {
@@ -124,6 +125,7 @@ class Bench {
     RepeatedRun result{batch_, plan_, {}, buckets.stats.moved_blocks};
     pass_.run({{&buckets, 1}, values.data(), travel}, rows_of(in_, grid_.size.y),
               rows_of(out_, grid_.size.x), {}, result.ledger);
+    charge_nested_loops(buckets.travel, grid_.splits, machine_, result.ledger);
     const double flops = 2.0 * double(point_.side) * double(point_.side) * double(batch_);
     const double seconds = double(result.ledger.total().value) / machine_.clock_hz;
     result.teraflops = flops * point_.density / seconds / 1e12;

@@ -72,7 +72,8 @@ struct Repeated {
 
 // Repeats a point under the conditions of the measurement: PopLibs' planner (poplibs_parity) for
 // Fwd and GradA together, 30 % of extra bucket capacity, the pattern that was measured
-// (measured_pattern), PopLibs' order of spilling, and operands spread evenly over all tiles. Plans
+// (measured_pattern), PopLibs' order of spilling and its loops over what has spilled
+// (nested_loops), and operands spread evenly over all tiles. Plans
 // take at most 60 % of a tile for temporary data or, where none does, at most 70 %: PopLibs goes on
 // to larger plans, and the largest whose published rate is known takes 67 %. The rest contains what
 // no plan counts: the program, exchange tables and the caller's tensors. Fwd is timed. Every
