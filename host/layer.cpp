@@ -74,6 +74,8 @@ std::int64_t HostLayer::batch() const { return state_->problem.size.z; }
 
 std::int64_t HostLayer::values() const { return state_->weights.values(); }
 
+std::int64_t HostLayer::memory_bytes() const { return state_->weights.bytes(); }
+
 const sparse::Csr<float>& HostLayer::weights(std::int64_t group) const {
   return state_->weights.given(group);
 }

@@ -179,6 +179,11 @@ class HostLayer {
   // Returns the number of values of all groups.
   std::int64_t values() const;
 
+  // Returns the bytes of the weights of all groups: the matrices as they were given and the form
+  // that each pass reads, with its padding. Scratch memory of passes is not counted. 0 before
+  // set_weights. O(groups).
+  std::int64_t memory_bytes() const;
+
   // Returns the weights of a group as they were given and changed since, not rounded.
   const sparse::Csr<float>& weights(std::int64_t group = 0) const;
 

@@ -87,6 +87,12 @@ void HostMatrix::find_unnamed_rows(const sparse::Csr<float>& matrix) {
   }
 }
 
+std::int64_t HostMatrix::bytes() const {
+  const auto of = [](const auto& list) { return list_bytes(list); };
+  return std::visit(of, buckets_.meta) + of(buckets_.source) + of(blocks_) + of(rows_) +
+         of(order_) + of(unnamed_) + of(unnamed_begin_);
+}
+
 void HostMatrix::rename_source(std::span<const std::int32_t> number) {
   for (std::int32_t& block : buckets_.source)
     if (block >= 0) block = number[std::size_t(block)];

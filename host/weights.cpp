@@ -139,6 +139,17 @@ std::int64_t HostWeights::values() const {
   return sum;
 }
 
+std::int64_t HostWeights::bytes() const {
+  std::int64_t sum = 0;
+  for (const sparse::Csr<float>& weights : given_)
+    sum += list_bytes(weights.row_begin) + list_bytes(weights.col) + list_bytes(weights.values);
+  const auto add = [&](const auto& groups) {
+    for (const auto& group : groups) sum += group.bytes();
+  };
+  std::visit(add, groups_);
+  return sum;
+}
+
 HostForecast HostWeights::forecast(Pass pass) const {
   const HostProblem one = host_problem(empty() ? 0 : given_[0].blocks());
   const HostForecast seconds = is_dense(pass) ? forecast_dense(pass, one, forecast_setting())

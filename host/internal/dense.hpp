@@ -44,6 +44,10 @@ class HostDense {
                               std::span<float> gradients, Accumulate accumulate,
                               PassControl& control, HostTimes& times);
 
+  std::int64_t bytes() const {  // without scratch
+    return list_bytes(at_) + list_bytes(dense_) + own_product_.bytes() + own_gradient_.bytes();
+  }
+
  private:
   sparse::Csr<float> all_blocks() const;
   std::int64_t place(std::int64_t row, std::int64_t col) const;

@@ -37,6 +37,10 @@ class HostGradient {
                               std::span<float> gradients, Accumulate accumulate,
                               PassControl& control, HostTimes& times);
 
+  std::int64_t bytes() const {  // without scratch
+    return matrix_.bytes() + list_bytes(runs_) + list_bytes(runs_begin_);
+  }
+
  private:
   // Blocks of a unit that are consecutive in its buckets as well as in the pattern.
   struct Run {

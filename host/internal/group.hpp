@@ -65,6 +65,12 @@ class HostGroup {
   // Returns the cells and values that Fwd reads, or null if Fwd is dense.
   const HostProduct<T>* forward_cells() const { return std::get_if<HostProduct<T>>(&fwd_); }
 
+  // Returns the bytes of all forms, without scratch.
+  std::int64_t bytes() const {
+    const auto of = [](const auto& form) { return form.bytes(); };
+    return std::visit(of, fwd_) + std::visit(of, grad_a_) + std::visit(of, grad_w_);
+  }
+
   // Takes gradients in the pattern's order and returns them in the order of
   // forward_cells()->values(). Fwd must not be dense. Valid until the next call.
   std::span<const T> encode_gradients(std::span<const float> gradients);

@@ -11,6 +11,12 @@
 
 namespace tessera::host::internal {
 
+// Returns the bytes of the elements of a list.
+template <class T, class Allocator>
+std::int64_t list_bytes(const std::vector<T, Allocator>& list) {
+  return std::ssize(list) * std::int64_t{sizeof(T)};
+}
+
 // A pattern in buckets for the host: one bucket for each cell, with exactly the capacity that the
 // fullest one needs, one worker, and no spilled blocks. Words have 16 bits if all fit, which halves
 // the bytes that kernels read, else 32.
@@ -33,6 +39,9 @@ class HostMatrix {
   // Returns the block rows of cells, the one with the most non-zeros first. Threads that take them
   // in this order finish at about the same time.
   const std::vector<std::int64_t>& heaviest_first() const { return order_; }
+
+  // Returns the bytes of the buckets and of what is known about them.
+  std::int64_t bytes() const;
 
   // Returns true if the cell has no non-zeros.
   bool is_empty(std::int64_t bucket) const { return blocks_[std::size_t(bucket)] == 0; }

@@ -54,6 +54,7 @@ class HostProduct {
 
   const partitioner::Buckets& buckets() const { return matrix_.buckets(); }
   std::span<const T> values() const { return values_; }  // [buckets][values_per_bucket]
+  std::int64_t bytes() const { return matrix_.bytes() + list_bytes(values_); }  // no scratch
 
  private:
   struct Scratch {  // of one thread

@@ -37,6 +37,7 @@ class HostWeights {
   // Throws Error{InvalidArgument} before set(), and for a group that the layer does not have.
   const sparse::Csr<float>& given(std::int64_t group) const;
   std::int64_t values() const;
+  std::int64_t bytes() const;
   template <class T>
   std::vector<HostGroup<T>>& groups() {
     return std::get<std::vector<HostGroup<T>>>(groups_);

@@ -120,11 +120,14 @@ template <class T>
 void Layer::run(Pass pass, MatrixView<const T> in, MatrixView<T> out,
                 const host::ForwardOptions& after) {
   if (in.cols == 0) return;
-  if (!layer_) return fill_rows(out, after.bias);
   const auto call = [&](MatrixView<T> to) {
+    if (!layer_) return fill_rows(to, after.bias);
     times_ = pass == Pass::Fwd ? layer_->forward<T>(in, to, after) : layer_->grad_a<T>(in, to);
   };
-  if (!share_bytes(footprint("in", in), footprint("out", out))) return call(out);
+  const Footprint written = footprint("out", out);
+  if (!share_bytes(footprint("in", in), written) &&
+      !share_bytes(footprint("bias", after.bias), written))
+    return call(out);
   Matrix<T> aside(out.rows, out.cols);
   call(aside.view());
   copy_to(aside, out);
@@ -278,6 +281,11 @@ py::array Layer::values() const {
 std::int64_t Layer::stored_values() const {
   const Turn turn(mutex_);
   return std::ssize(weights().values);
+}
+
+std::int64_t Layer::memory_bytes() const {
+  const Turn turn(mutex_);
+  return layer_ ? layer_->memory_bytes() : 0;
 }
 
 py::tuple Layer::rounding(Pass pass) const {

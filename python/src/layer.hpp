@@ -73,6 +73,9 @@ class Layer {
   BlockShape block() const { return problem_.block; }
   std::int64_t stored_values() const;
 
+  // Returns the bytes of the weights in all their forms.
+  std::int64_t memory_bytes() const;
+
  private:
   template <class T>
   MatrixView<T> operand(const Tensor& tensor, const char* name, std::int64_t features) const;

@@ -44,7 +44,7 @@ constexpr const char* kForward = R"(Return Q = W @ S + bias.
     s    [inputs, batch], or [batch, inputs] with order="batch_first": a NumPy array with any
          strides, or anything with __dlpack__ on the CPU, of the layer's dtype. Not copied.
     out  receives the result and is returned; None: a new array (a torch tensor for a torch s).
-         It may overlap s.
+         It may overlap s and bias.
     bias [outputs], contiguous float32: added to each row of Q; None: none.
     Raises TypeError for another dtype, ts.InvalidArgument for another shape.)";
 
@@ -91,6 +91,9 @@ void add_layer(py::module_& module) {
       .def("_times", &Layer::times)
       .def_property_readonly("nnz", &Layer::stored_values,
                              "Number of stored values, with the zeros inside blocks.")
+      .def_property_readonly("memory_bytes", &Layer::memory_bytes,
+                             "Bytes of the weights, counted: the matrix and the form that each "
+                             "pass reads. Scratch memory of passes is not in it.")
       .def_property_readonly(
           "shape", [](const Layer& layer) { return py::make_tuple(layer.rows(), layer.cols()); },
           "(outputs, inputs)")

@@ -255,6 +255,31 @@ TEST(HostLayer, MeasuresItself) {
   EXPECT_GE(times.seconds, times.kernel_seconds + times.copy_seconds);
 }
 
+// The bounds of each value are those of host/README.md; cells are padded to the fullest one.
+TEST(HostLayer, CountsTheMemoryOfTheMatrixAndOfEachPass) {
+  const auto bytes_per_value = [](Problem problem) {
+    const auto executor = make_executor(1);
+    HostLayer layer(problem, kUsual, *executor);
+    EXPECT_EQ(layer.memory_bytes(), 0);
+    layer.set_weights(
+        sparse::random_pattern(problem.size.x, problem.size.y, problem.block, 0.1, /*seed=*/1));
+    return double(layer.memory_bytes()) / double(layer.values());
+  };
+  Problem problem{.size = {1, 1024, 1024, 64}, .density = 0.1, .data_type = DataType::Float};
+  problem.grad_a = problem.grad_w = false;
+  const double forward = bytes_per_value(problem);
+  EXPECT_GE(forward, 8 + 10);
+  EXPECT_LE(forward, 8 + 12 + 2);
+  problem.grad_a = problem.grad_w = true;
+  const double all = bytes_per_value(problem);
+  EXPECT_GE(all, forward + 10 + 6);
+  EXPECT_LE(all, forward + 12 + 8 + 4);
+  problem.block = {16, 16};
+  const double in_blocks = bytes_per_value(problem);
+  EXPECT_GE(in_blocks, 4 + 4 + 4);
+  EXPECT_LE(in_blocks, 1.4 * (4 + 4 + 4));
+}
+
 TEST(HostLayer, RefusesWhatCannotBeAndSaysWhy) {
   HostRun<float> run({.size = {1, 10, 12, 5}});
   const auto s = std::as_const(run.s).view();
