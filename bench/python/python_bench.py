@@ -2,8 +2,9 @@
 
 usage: PYTHONPATH=BUILD/python python_bench.py [--bars] [--repeats 9] [--only NAME ...]
 
-Each figure is a median, or a ratio of medians, of CPU time, one thread each, so that neighbours on the computer count less. --bars ends with 1 if a bar is missed. Results are
-checked before anything is timed.
+Each figure is a median of CPU time, or a ratio of two such medians, with one thread each; CPU time
+leaves out the time in which other programs have the processor. Results of the passes are checked
+before they are timed. --bars ends with exit code 1 if a bar is missed.
 """
 
 from __future__ import annotations

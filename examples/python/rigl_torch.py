@@ -65,7 +65,7 @@ def train(args: argparse.Namespace) -> float:
         return float((net(images).argmax(1) == labels).float().mean())
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=pathlib.Path, default="/usr/share/datasets/fashion-mnist")
     parser.add_argument("--epochs", type=int, default=30)
@@ -74,7 +74,7 @@ def main() -> None:
     parser.add_argument("--block", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
     torch.set_num_threads(1)
-    print(f"test accuracy {100 * train(parser.parse_args()):.2f} %")
+    print(f"test accuracy {100 * train(parser.parse_args(arguments)):.2f} %")
 
 
 if __name__ == "__main__":

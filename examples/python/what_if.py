@@ -38,12 +38,12 @@ def draw(path: str, table: dict[int, list[int | None]]) -> None:
     pyplot.savefig(path)
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     for name, size in (("outputs", 1024), ("inputs", 1024), ("batch", 128)):
         parser.add_argument(f"--{name}", type=int, default=size)
     parser.add_argument("--chart", help="an image to write")
-    args = parser.parse_args()
+    args = parser.parse_args(arguments)
     print("density  " + "".join(f"{density:>10}" for density in DENSITIES))
     table = {}
     for tiles in TILES:

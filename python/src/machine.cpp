@@ -2,7 +2,9 @@
 
 #include <pybind11/operators.h>
 #include <pybind11/stl.h>
+#include <pybind11/stl/filesystem.h>
 
+#include <filesystem>
 #include <string>
 
 #include "tessera/base/file.hpp"
@@ -18,7 +20,9 @@ void add_machine(py::module_& module) {
       .def(py::init(&device::machine_preset), "name"_a)
       .def_static(
           "from_file",
-          [](const std::string& path) { return device::machine_from_json(read_file(path), path); },
+          [](const std::filesystem::path& path) {
+            return device::machine_from_json(read_file(path.string()), path.string());
+          },
           "path"_a, "Return the machine of a JSON file.")
       .def_static(
           "from_json",

@@ -61,6 +61,11 @@ std::optional<Cycles> dense_cycles(const Plan& plan) {
   return plan.dense.plan->cost.cycles;
 }
 
+// Returns the options of the dense plan that a sparse one is compared with.
+planner::DenseOptions dense_options(const planner::Options& options) {
+  return {.available_memory_proportion = options.available_memory_proportion};
+}
+
 std::string explanation(const Plan& plan, bool as_json) {
   auto text = std::make_shared<std::string>();
   run_interruptibly([text, plan, as_json](std::stop_token) {
@@ -81,8 +86,7 @@ Plan make_plan(const Problem& problem, const device::Machine& machine,
     const PatternStats* const pattern = stats ? &*stats : nullptr;
     search->found = planner::plan(problem, machine, options, pattern);
     if (search->found.has_plan) {
-      search->dense = planner::plan_dense(
-          problem, machine, {.available_memory_proportion = options.available_memory_proportion});
+      search->dense = planner::plan_dense(problem, machine, dense_options(options));
       return;
     }
     search->no_fit = planner::explain_no_fit(problem, machine, options, pattern);
@@ -147,12 +151,14 @@ void add_plan(py::module_& module) {
   module.def(
       "_dense_cycles",
       [](std::int64_t rows, std::int64_t cols, std::int64_t batch, const std::string& type,
-         bool backward, const device::Machine& machine) {
+         bool backward, const device::Machine& machine, const std::string& options) {
+        const planner::Options parsed = planner::parse_options(options, "options");
         return planner::plan_dense_or_throw(
-                   problem_of(1, rows, cols, batch, {1, 1}, 1, type, backward), machine)
+                   problem_of(1, rows, cols, batch, {1, 1}, 1, type, backward), machine,
+                   dense_options(parsed))
             .cost.cycles.value;
       },
-      "rows"_a, "cols"_a, "batch"_a, "dtype"_a, "backward"_a, "machine"_a);
+      "rows"_a, "cols"_a, "batch"_a, "dtype"_a, "backward"_a, "machine"_a, "options"_a);
 }
 
 }  // namespace tessera::python

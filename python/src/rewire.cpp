@@ -64,6 +64,11 @@ train::Method method_of(const std::string& name, const std::string& pool,
 }
 
 void add_rewire(py::module_& module) {
+  module.def(
+      "_check_method",
+      [](const std::string& method, const std::string& pool, const std::string& exclude,
+         double factor) { check(method_of(method, pool, exclude, factor)); },
+      "method"_a, "pool"_a, "exclude"_a, "factor"_a);
   module.def("_rewire_fraction", &rewire_fraction, "step"_a, "fraction"_a, "begin"_a, "end"_a,
              "every"_a);
   module.def("_random_pattern", &random_pattern, "rows"_a, "cols"_a, "block_rows"_a, "block_cols"_a,

@@ -58,6 +58,15 @@ const char* user_type(DataType type) {
 
 std::string text_of(py::handle object) { return py::str(object).cast<std::string>(); }
 
+// Refuses an object without memory.
+[[noreturn]] void refuse_kind(const char* name, py::handle object, DataType type) {
+  std::string remedy = "a NumPy array, a torch tensor or another object with __dlpack__";
+  if (py::isinstance<py::list>(object) && type != DataType::BFloat16)
+    remedy = fmt::format("np.array({}, np.{})", name, user_type(type));
+  throw py::type_error(fmt::format("{} is of type {}; pass {}", name,
+                                   text_of(py::type::handle_of(object).attr("__name__")), remedy));
+}
+
 bool is_type(const DLDataType& given, DataType type) {
   const int code = type == DataType::BFloat16 ? kDLBfloat : kDLFloat;
   return given.code == code && given.bits == 8 * bytes_of(type) && given.lanes == 1;
@@ -73,10 +82,7 @@ Tensor::Tensor(py::handle object, const char* name, DataType type, Access access
   else if (py::hasattr(object, "__dlpack__"))
     read_dlpack(object, type);
   else
-    throw py::type_error(
-        fmt::format("{} is of type {}; pass a NumPy array, a torch tensor or another object with "
-                    "__dlpack__",
-                    name, text_of(py::type::handle_of(object).attr("__name__"))));
+    refuse_kind(name, object, type);
 }
 
 Tensor::~Tensor() {
@@ -131,6 +137,10 @@ void Tensor::read_dlpack(py::handle object, DataType type) {
     compact *= shape_[std::size_t(i)];
   }
   data_ = static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
+  if (reinterpret_cast<std::uintptr_t>(data_) % std::uintptr_t(bytes_of(type)) != 0)
+    throw py::value_error(
+        fmt::format("{} has elements that are not aligned; pass a copy of it: {}.clone() in torch",
+                    name_, name_));
   // From here on the memory is ours to release; before, the capsule does it.
   PyCapsule_SetName(capsule.ptr(), kUsedCapsule);
   managed_ = managed;

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from tessera import _core
 from tessera._core import InvalidArgument
+from tessera._options import core_dtype, require_one_of
 from tessera._text import html_table, si_bytes
-from tessera._weights import Arrays, index_array, read_weights
+from tessera._weights import Arrays, index_array, is_bare, read_weights
 
-_DTYPES = {"float32": "float", "float16": "half", "bfloat16": "bfloat16"}
 _ORDERS = ("features_first", "batch_first")
 _PASSES = ("all", "fwd")
 _NO_PLACES: tuple[tuple[int, ...], tuple[int, ...]] = ((), ())
@@ -49,8 +49,8 @@ class Layer(_core.Layer):
 
     weights   W [outputs, inputs], float32: any format of scipy.sparse (a BSR matrix keeps its
               blocks), a sparse tensor of torch, an array of pydata/sparse, (indptr, indices, data),
-              or a NumPy array, of which zeros are not stored. Copied, sorted; places given twice are
-              added up.
+              `arrays` of another layer, or a NumPy array, of which zeros are not stored. Copied,
+              sorted; places given twice are added up.
     batch     the width of S that the layer is cut for. Passes take any other width as well.
     threads   threads of a pass; 0: one for each core. Results have the same bits for any number.
     dtype     of the operands: "float32", "float16" or "bfloat16". Sums are float32.
@@ -84,9 +84,9 @@ class Layer(_core.Layer):
         passes: str = "all",
         shape: tuple[int, int] | None = None,
     ) -> None:
-        _one_of("dtype", dtype, tuple(_DTYPES))
-        _one_of("order", order, _ORDERS)
-        _one_of("passes", passes, _PASSES)
+        type_name = core_dtype(dtype)
+        require_one_of("order", order, _ORDERS)
+        require_one_of("passes", passes, _PASSES)
         arrays = read_weights(weights, shape)
         super().__init__(
             arrays.indptr,
@@ -95,7 +95,7 @@ class Layer(_core.Layer):
             *arrays.shape,
             batch,
             threads,
-            _DTYPES[dtype],
+            type_name,
             order == "batch_first",
             passes == "all",
         )
@@ -134,7 +134,7 @@ class Layer(_core.Layer):
 
     @property
     def arrays(self) -> Arrays:
-        """Copies of (indptr, indices, data, shape), for programs without SciPy."""
+        """Copies of (indptr, indices, data, shape), for programs without SciPy; ts.Layer takes them."""
         return Arrays(*self._arrays(), self.shape)
 
     @property
@@ -157,7 +157,9 @@ class Layer(_core.Layer):
 
     def set_weights(self, weights: Any, shape: tuple[int, int] | None = None) -> None:
         """Take another matrix of the same shape and block; the pattern may be any."""
-        arrays = read_weights(weights, self.shape if isinstance(weights, tuple) and shape is None else shape)
+        if shape is None and is_bare(weights):
+            shape = self.shape
+        arrays = read_weights(weights, shape)
         self._set_weights(arrays.indptr, arrays.indices, arrays.data, *arrays.shape)
 
     def update(self, removed: Any = _NO_PLACES, added: Any = _NO_PLACES) -> None:
@@ -206,13 +208,6 @@ class Layer(_core.Layer):
         """Return what bounds the rounding of a call: forward, grad_input or grad_weights."""
         return Rounding(*self._rounding(call))
 
-    @property
-    def memory_bytes(self) -> int:
-        """Bytes that the layer takes, by rule of thumb: see the folder page of host/."""
-        # For each value in elements: matrix, cells of Fwd, of GradA and of GradW; in blocks, values.
-        per_value = (8 + 11, 8 + 11 + 19 + 7) if self.block == (1, 1) else (8, 16)
-        return self.nnz * per_value[self._passes == "all"]
-
     def _facts(self) -> dict[str, str]:
         outputs, inputs = self.shape
         return {
@@ -221,7 +216,7 @@ class Layer(_core.Layer):
             "block": f"{self.block[0]} x {self.block[1]}",
             "operands": f"{self.dtype}, {self.order}, batch {self.batch}",
             "threads": str(self.threads or "all cores"),
-            "memory": f"about {si_bytes(self.memory_bytes)}",
+            "memory": si_bytes(self.memory_bytes),
         }
 
     def __repr__(self) -> str:
@@ -240,7 +235,7 @@ class Layer(_core.Layer):
             "order": self._order,
             "passes": self._passes,
         }
-        return _rebuild, (type(self), tuple(self.arrays), settings)
+        return _rebuild, (type(self), self.arrays, settings)
 
     def __copy__(self) -> Layer:
         """Return a copy that shares nothing, because values of a layer change."""
@@ -248,13 +243,8 @@ class Layer(_core.Layer):
         return kind(*arguments)  # type: ignore[no-any-return]
 
 
-def _rebuild(kind: type[Layer], arrays: Any, settings: dict[str, Any]) -> Layer:
-    return kind(tuple(arrays[:3]), shape=arrays[3], **settings)
-
-
-def _one_of(name: str, value: Any, legal: tuple[str, ...]) -> None:
-    if value not in legal:
-        raise InvalidArgument(f"{name} is {value!r}; it is one of {', '.join(legal)}")
+def _rebuild(kind: type[Layer], arrays: Arrays, settings: dict[str, Any]) -> Layer:
+    return kind(arrays, **settings)
 
 
 def _places(places: Any, name: str) -> tuple[Any, Any]:

@@ -4,40 +4,29 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tessera import _core
 from tessera._core import InvalidArgument, Machine, NoSolution
+from tessera._options import block_shape, core_dtype, require_one_of
 from tessera._text import html_table, si_bytes
 from tessera._weights import read_weights
 
-_DTYPES = {"float32": "float", "float16": "half", "bfloat16": "bfloat16"}
 _NUMPY = {"float32": np.float32, "float16": np.float16}
 _PASSES = {"all": True, "fwd": False}
 _THOUSAND = 1000  # densities are looked for in thousandths
 
 
-def _dtype(dtype: str) -> str:
-    if dtype not in _DTYPES:
-        raise InvalidArgument(f"dtype is {dtype!r}; it is one of {', '.join(_DTYPES)}")
-    return _DTYPES[dtype]
-
-
 def _backward(passes: str) -> bool:
-    if passes not in _PASSES:
-        raise InvalidArgument(f"passes is {passes!r}; it is one of {', '.join(_PASSES)}")
+    require_one_of("passes", passes, tuple(_PASSES))
     return _PASSES[passes]
 
 
 def _machine(machine: str | Machine) -> Machine:
     return machine if isinstance(machine, Machine) else Machine(machine)
-
-
-def _block(block: int | tuple[int, int]) -> tuple[int, int]:
-    return (block, block) if isinstance(block, int) else (int(block[0]), int(block[1]))
 
 
 def plan(
@@ -64,7 +53,7 @@ def plan(
     nearest one. Ctrl-C ends it.
     """
     return _core._plan(
-        groups, outputs, inputs, batch, _block(block), density, _dtype(dtype), _backward(passes),
+        groups, outputs, inputs, batch, block_shape(block), density, core_dtype(dtype), _backward(passes),
         _machine(machine), json.dumps(dict(options or {})),
     )
 
@@ -94,13 +83,14 @@ def simulate(
     backward = _backward(passes)
     arrays = read_weights(weights)
     if dtype is None:
-        dtype = "float16" if s is None else str(s.dtype).rpartition(".")[2]
-    kind = _dtype(dtype)
+        dtype = "float16" if s is None else str(getattr(s, "dtype", "float32")).rpartition(".")[2]
+    kind = core_dtype(dtype)
     rng = np.random.default_rng(seed)
     if s is None:
         s = _signs(rng, (arrays.shape[1], batch), dtype)
     if dq is None and backward:
-        dq = _signs(rng, (arrays.shape[0], s.shape[1] if len(s.shape) == 2 else batch), dtype)
+        shape: Any = getattr(s, "shape", ())
+        dq = _signs(rng, (arrays.shape[0], shape[1] if len(shape) == 2 else batch), dtype)
     return _core._simulate(
         arrays.indptr, arrays.indices, arrays.data, *arrays.shape, s, dq if backward else None, kind,
         _machine(machine), json.dumps(dict(options or {})), threads,
@@ -134,9 +124,10 @@ def crossover(
 ) -> Crossover:
     """Return the density up to which a random sparse layer takes fewer cycles than the dense one.
 
-    Plans about ten layers. Raises ts.NoSolution if the dense layer has no plan.
+    options are those of ts.plan and hold for every sparse plan; the dense one has the same share of
+    memory. Plans about ten layers. Raises ts.NoSolution if the dense layer has no plan.
     """
-    asked = {**(options or {}), "planConstraints": {"useDense": False}}
+    asked = _sparse_only(options)
 
     def plan_at(thousandths: int) -> _core.Plan | None:
         try:
@@ -148,7 +139,7 @@ def crossover(
             return None
 
     low, high, dense = 0, _THOUSAND, _core._dense_cycles(
-        outputs, inputs, batch, _dtype(dtype), _backward(passes), _machine(machine)
+        outputs, inputs, batch, core_dtype(dtype), _backward(passes), _machine(machine), json.dumps(asked)
     )
     while low < high:
         middle = (low + high + 1) // 2
@@ -158,6 +149,21 @@ def crossover(
         else:
             high = middle - 1
     return Crossover(low / _THOUSAND, dense)
+
+
+def _sparse_only(options: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the options with the constraint that no plan multiplies the zeros."""
+    asked = dict(options or {})
+    constraints = asked.get("planConstraints", {})
+    if not isinstance(constraints, Mapping):
+        raise InvalidArgument(f"options: planConstraints is {constraints!r}; it must be an object")
+    if constraints.get("useDense") in (True, "true"):
+        raise InvalidArgument(
+            "options: planConstraints.useDense is true; a crossover is between sparse plans and the dense one: "
+            "leave it out"
+        )
+    asked["planConstraints"] = {**constraints, "useDense": False}
+    return asked
 
 
 def read(path: str | os.PathLike[str]) -> Any:
@@ -206,7 +212,18 @@ def _text(kind: str, facts: dict[str, str]) -> str:
     return f"{kind}(" + "; ".join(f"{name} {fact}" for name, fact in facts.items()) + ")"
 
 
-# Text is written in Python, where the other text is.
-for _kind, _facts in ((_core.Plan, _plan_facts), (_core.Run, _run_facts)):
-    setattr(_kind, "__repr__", lambda self, facts=_facts: _text(type(self).__name__, facts(self)))
-    setattr(_kind, "_repr_html_", lambda self, facts=_facts: html_table(type(self).__name__, facts(self)))
+def _add_text(kind: type, facts_of: Callable[[Any], dict[str, str]]) -> None:
+    """Give a class of the module in C++ its text, which is written in Python, where the other text is."""
+
+    def text(self: Any) -> str:
+        return _text(kind.__name__, facts_of(self))
+
+    def html(self: Any) -> str:
+        return html_table(kind.__name__, facts_of(self))
+
+    setattr(kind, "__repr__", text)
+    setattr(kind, "_repr_html_", html)
+
+
+_add_text(_core.Plan, _plan_facts)
+_add_text(_core.Run, _run_facts)

@@ -27,22 +27,34 @@ def read_weights(weights: Any, shape: tuple[int, int] | None = None) -> Arrays:
 
     Raises TypeError for values that are not float32 and for objects that are no matrix.
     """
-    if isinstance(weights, tuple):
+    if is_bare(weights):
         return _from_tuple(weights, shape)
     if shape is not None:
         raise InvalidArgument("shape is for (indptr, indices, data) only; this matrix has its own")
+    if isinstance(weights, Arrays):
+        return _checked(*weights)
+    dimensions = len(getattr(weights, "shape", (0, 0)))
+    if dimensions != 2:
+        raise InvalidArgument(f"weights have {dimensions} dimensions; they have 2")
     if isinstance(weights, np.ndarray):
-        return _from_dense(weights)
+        return _from_dense(np.asarray(weights))  # a np.matrix would stay two-dimensional in all its parts
     if type(weights).__module__.partition(".")[0] == "torch":
         return _from_torch(weights)
     if hasattr(weights, "to_scipy_sparse"):  # pydata/sparse: COO, GCXS
         weights = weights.to_scipy_sparse()
     if hasattr(weights, "tocsr") and hasattr(weights, "format"):
         return _from_scipy(weights)
-    raise TypeError(
-        f"weights are of type {type(weights).__name__}; pass a matrix of scipy.sparse, a sparse torch "
-        "tensor, a NumPy array, or (indptr, indices, data)"
+    remedy = (
+        "np.array(weights, np.float32)"
+        if isinstance(weights, list)
+        else "a matrix of scipy.sparse, a sparse torch tensor, a NumPy array, or (indptr, indices, data)"
     )
+    raise TypeError(f"weights are of type {type(weights).__name__}; pass {remedy}")
+
+
+def is_bare(weights: Any) -> bool:
+    """Return True for a tuple such as (indptr, indices, data), which does not know its shape."""
+    return isinstance(weights, tuple) and not isinstance(weights, Arrays)
 
 
 def index_array(indices: Any, name: str) -> NDArray[Any]:
@@ -69,14 +81,14 @@ def _from_tuple(weights: tuple[Any, ...], shape: tuple[int, int] | None) -> Arra
     rows, cols = data.shape[1:] if data.ndim == 3 else (1, 1)
     if shape is None:  # as SciPy: columns up to the last one that is used
         shape = ((len(indptr) - 1) * rows, (int(indices.max()) + 1 if len(indices) else 0) * cols)
-    return _checked(indptr, indices, data, shape)
+    return _checked(indptr, indices, data, shape, "data")
 
 
-def _checked(indptr: Any, indices: Any, data: Any, shape: Any) -> Arrays:
+def _checked(indptr: Any, indices: Any, data: Any, shape: Any, name: str = "weights") -> Arrays:
     if not isinstance(data, np.ndarray) or data.dtype != np.float32:
         raise TypeError(
             f"weights are {getattr(data, 'dtype', type(data).__name__)}; weights are float32: pass "
-            "weights.astype(np.float32)"
+            f"{name}.astype(np.float32)"
         )
     return Arrays(
         index_array(indptr, "indptr"),
@@ -95,8 +107,6 @@ def _from_scipy(matrix: Any) -> Arrays:
 
 
 def _from_dense(matrix: NDArray[Any]) -> Arrays:
-    if matrix.ndim != 2:
-        raise InvalidArgument(f"weights have {matrix.ndim} dimensions; they have 2")
     rows, cols = np.nonzero(matrix)
     return _from_sorted(rows, cols, matrix[rows, cols], matrix.shape)
 
@@ -111,11 +121,11 @@ def _from_torch(tensor: Any) -> Arrays:
     if tensor.device.type != "cpu":
         raise TypeError(f"weights are on {tensor.device}; this layer runs on the CPU: pass weights.cpu()")
     tensor = tensor.detach()
+    if str(tensor.dtype) != "torch.float32":
+        raise TypeError(f"weights are {tensor.dtype}; weights are float32: pass weights.to(torch.float32)")
     layout = str(tensor.layout).rpartition(".")[2]
     if layout == "strided":
         return _from_dense(tensor.numpy())
-    if str(tensor.dtype) != "torch.float32":
-        raise TypeError(f"weights are {tensor.dtype}; weights are float32: pass weights.to(torch.float32)")
     if layout in ("sparse_csr", "sparse_bsr"):
         values = tensor.values().contiguous().numpy()
         return _checked(tensor.crow_indices().numpy(), tensor.col_indices().numpy(), values, tensor.shape)

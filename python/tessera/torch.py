@@ -20,16 +20,21 @@ from torch import Tensor, nn
 from tessera import _core
 from tessera._core import InvalidArgument
 from tessera._layer import Layer
+from tessera._options import DTYPES, block_shape
 
 __all__ = ["Rewiring", "RigL", "SET", "Sampled", "SparseLinear", "Static"]
 
-_DTYPES = {torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16"}
 _SEEDS = 2**62
 
 
+def _dtype_name(dtype: torch.dtype) -> str:
+    return str(dtype).rpartition(".")[2]
+
+
 class _Product(torch.autograd.Function):
-    """x [batch, inputs] -> x @ W.T + bias. Results are stored features first, as the layer writes
-    them: element-wise functions keep that order, so the next sparse layer reads contiguous rows."""
+    """x [batch, inputs] -> x @ W.T + bias. Results are contiguous, as those of torch.nn.Linear are: the
+    layer writes them as fast, and a function of two operands, such as the derivative of a ReLU, takes
+    many times as long if their strides differ."""
 
     @staticmethod
     def forward(  # type: ignore[override]
@@ -37,9 +42,8 @@ class _Product(torch.autograd.Function):
     ) -> Tensor:
         ctx.save_for_backward(x, values)
         ctx.module, ctx.indices = module, module.indices
-        count = x.shape[0]
         # Not a view of another tensor: functions in place, as nn.ReLU(inplace=True), may follow.
-        q = torch.empty_strided((count, module.out_features), (1, max(count, 1)), dtype=x.dtype)
+        q = x.new_empty((x.shape[0], module.out_features))
         module._current_layer().forward(x.detach().t(), q.t(), None if bias is None else bias.detach())
         return q
 
@@ -58,9 +62,8 @@ class _Product(torch.autograd.Function):
         module._remember(left, right)
         dx = dvalues = dbias = None
         if needs_x:
-            dx = x.new_empty((module.in_features, x.shape[0]))
-            layer.grad_input(left, dx)
-            dx = dx.t()
+            dx = x.new_empty((x.shape[0], module.in_features))
+            layer.grad_input(left, dx.t())
         if needs_values:
             dvalues = torch.empty_like(values)
             layer.grad_weights(left, right, dvalues)
@@ -104,10 +107,10 @@ class SparseLinear(nn.Module):
         batch: int = 128,
     ) -> None:
         super().__init__()
-        if dtype not in _DTYPES:
+        if _dtype_name(dtype) not in DTYPES:
             raise InvalidArgument(f"dtype is {dtype}; it is torch.float32, float16 or bfloat16")
         self.in_features, self.out_features = in_features, out_features
-        self.block = (block, block) if isinstance(block, int) else (int(block[0]), int(block[1]))
+        self.block = block_shape(block)
         self.dtype, self.threads, self.batch = dtype, threads, batch
         seed = int(torch.randint(_SEEDS, ()))
         indptr, indices, data = _core._random_pattern(
@@ -156,7 +159,7 @@ class SparseLinear(nn.Module):
                 (self.indptr.numpy(), self.indices.numpy(), self._data(values)),
                 self.batch,
                 threads=self.threads,
-                dtype=_DTYPES[self.dtype],
+                dtype=_dtype_name(self.dtype),
                 shape=(self.out_features, self.in_features),
             )
         elif now is None or now != self._seen or (self.training and not after_forward):
@@ -299,12 +302,13 @@ class Rewiring:
 
     Rewires all SparseLinear modules of a network at each multiple of `every` in begin .. end.
 
-    end       the last step; 3/4 of all steps is usual
+    end       the last step at which patterns change, begin or later; 0.75 * steps is usual
     fraction  share of the blocks that moves at first; it falls to 0 as a cosine
     seed      of random growth
     """
 
     _method = "static"
+    _legal: tuple[str, ...] = ()  # options of ts.Layer.rewire that the method reads
     _reads_gradients = False
     _steps_too = False  # the optimiser makes its step before the pattern changes
 
@@ -313,8 +317,8 @@ class Rewiring:
         network: nn.Module,
         optimiser: torch.optim.Optimizer,
         *,
+        end: float,
         every: int = 100,
-        end: float = 0,
         fraction: float = 0.3,
         begin: int = 1,
         seed: int = 0,
@@ -323,10 +327,24 @@ class Rewiring:
         self.layers = [module for module in network.modules() if isinstance(module, SparseLinear)]
         if not self.layers:
             raise InvalidArgument("the network has no SparseLinear")
+        self._check_options(options)
+        if not begin <= end < math.inf:
+            raise InvalidArgument(
+                f"end is {end}; it is the last step at which patterns change, {begin} or later: 0.75 * steps is usual"
+            )
         self.optimiser, self.seed, self.options = optimiser, seed, options
         self.schedule = (float(fraction), int(begin), int(end), int(every))
         self.steps = 0
+        self.fraction_at(1)  # checks the schedule
         self._watch()
+
+    def _check_options(self, options: dict[str, Any]) -> None:
+        unknown = sorted(set(options) - set(self._legal))
+        if unknown:
+            legal = ", ".join(("end", "every", "fraction", "begin", "seed", *self._legal))
+            raise TypeError(f"{type(self).__name__} has no option {unknown[0]}; its options are {legal}")
+        given: dict[str, Any] = {"pool": "sum", "exclude": "kept", "factor": 2.0, **options}
+        _core._check_method(self._method, **given)
 
     def fraction_at(self, step: int) -> float:
         """Return the share of blocks that moves at a step, counted from 1; 0 if none does."""
@@ -341,22 +359,32 @@ class Rewiring:
     def step(self) -> bool:
         """Call after backward() and before the optimiser's step.
 
-        Return True if the pattern changed; the optimiser then makes no step of its own.
+        Return True if the pattern changed; the optimiser then makes no step of its own. Raises
+        ts.InvalidArgument, and changes nothing, if a rewire is due and a layer had no backward().
         """
+        fraction = self.fraction_at(self.steps + 1)
+        changes = fraction > 0 and self._method != "static"
+        if changes:
+            self._require_backward()
         self.steps += 1
-        fraction = self.fraction_at(self.steps)
-        if fraction > 0 and self._method != "static":
+        if changes:
             if self._steps_too:
                 self.optimiser.step()
             for i, layer in enumerate(self.layers):
                 self._rewire(layer, fraction, self.seed + self.steps * len(self.layers) + i)
         self._watch()
-        return fraction > 0 and self._method != "static"
+        return changes
+
+    def _require_backward(self) -> None:
+        for i, layer in enumerate(self.layers):
+            if not layer._operands if self._reads_gradients else layer.values.grad is None:
+                raise InvalidArgument(
+                    f"step() needs a backward() through every SparseLinear since the last step(); number {i} of "
+                    f"{len(self.layers)} had none"
+                )
 
     def _rewire(self, layer: SparseLinear, fraction: float, seed: int) -> None:
         operands = [(dq.float(), s.float()) for dq, s in layer._operands]
-        if self._reads_gradients and not operands:
-            raise InvalidArgument("step() needs a backward() through every SparseLinear before it")
         layer.rewire(
             self.optimiser,
             self._method,
@@ -387,20 +415,21 @@ class SET(Rewiring):
     Options are those of Rewiring, and exclude of ts.Layer.rewire.
     """
 
-    _method, _steps_too = "set", True
+    _method, _steps_too, _legal = "set", True, ("exclude",)
 
 
 class RigL(Rewiring):
     """Drops the smallest blocks and grows those of largest gradient, instead of a step.
 
     pool="sum" | "max" | "mean" makes one score of a block's gradients. Gradients are those of all
-    backward passes since the last step(). Other options are those of Rewiring.
+    backward passes since the last step(). Other options are those of Rewiring, and exclude of
+    ts.Layer.rewire.
     """
 
-    _method, _reads_gradients = "rigl", True
+    _method, _reads_gradients, _legal = "rigl", True, ("pool", "exclude")
 
 
 class Sampled(Rewiring):
     """RigL with gradients at a random sample of the free places: factor * stored blocks."""
 
-    _method, _reads_gradients = "sampled", True
+    _method, _reads_gradients, _legal = "sampled", True, ("pool", "exclude", "factor")

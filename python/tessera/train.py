@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,7 +43,7 @@ class Trainer:
 
     def __init__(
         self,
-        sizes: str | list[int],
+        sizes: str | Sequence[int],
         *,
         method: str = "rigl",
         density: float = 0.1,
@@ -56,11 +58,7 @@ class Trainer:
     ) -> None:
         if distribution not in ("uniform", "erk"):
             raise InvalidArgument(f"distribution is {distribution!r}; it is uniform or erk")
-        words: Any = sizes.split("-") if isinstance(sizes, str) else sizes
-        try:
-            self.sizes = [int(size) for size in words]
-        except ValueError:
-            raise InvalidArgument(f'sizes are {sizes!r}; write them as "784-1024-10"') from None
+        self.sizes = _layer_sizes(sizes)
         self._options: dict[str, Any] = {
             "method": method, "density": density, "distribution": distribution, "block": block,
             "batch": batch, "rate": rate, "fraction": fraction, "every": every, "seed": seed,
@@ -105,8 +103,20 @@ class Trainer:
 
     def layer(self, index: int, **options: Any) -> Layer:
         """Return a ts.Layer with the weights of a layer, which knows no bias."""
-        arrays, _ = self.weights(index)
-        return Layer(tuple(arrays[:3]), shape=arrays.shape, **options)
+        return Layer(self.weights(index)[0], **options)
+
+
+def _layer_sizes(sizes: Any) -> list[int]:
+    try:
+        words = sizes.split("-") if isinstance(sizes, str) else sizes
+        numbers = [int(word) if isinstance(word, str) else operator.index(word) for word in words]
+    except (TypeError, ValueError):
+        numbers = []
+    if len(numbers) < 2 or min(numbers) < 1:
+        raise InvalidArgument(
+            f'sizes are {sizes!r}; they are two or more whole numbers from 1 on: "784-1024-10" or [784, 1024, 10]'
+        )
+    return numbers
 
 
 def _pictures(x: Any, y: Any, sizes: list[int]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:

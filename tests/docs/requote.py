@@ -1,12 +1,14 @@
 """Makes the outputs that the pages quote again.
 
 Each fenced block `console` is replaced by its commands ("$ command") with what they print now, each
-block `text` of README.md by what the example of that place prints, and the figures in README.md's table
-of layers by those of sparse_fc_layer. The test programs in tests/docs compare the same places.
+block `text` of README.md by what the example of that place prints, its block `output` by what the quick
+start of the Python package prints (if the package was built), and the figures in README.md's table of
+layers by those of sparse_fc_layer. Tests in tests/docs and tests/python compare the same places.
 
 usage: requote.py BUILD_FOLDER
 """
 
+import os
 import pathlib
 import re
 import subprocess
@@ -24,6 +26,16 @@ def output_of(command, build):
     if done.returncode != 0:
         sys.exit(f"requote.py: exit code {done.returncode}: {command}")
     return done.stdout
+
+
+def quick_start_output(block, build):
+    """Returns what the quick start in Python prints, or the block as it is if the package was not built."""
+    if not list(build.glob("python/tessera/_core.*.so")):
+        print("requote.py: there is no Python package in this build; its output stays as it is", file=sys.stderr)
+        return block
+    quick_start = [sys.executable, "-B", str(ROOT / "examples/python/quick_start.py")]
+    environment = {**os.environ, "PYTHONPATH": str(build / "python")}
+    return subprocess.run(quick_start, check=True, stdout=subprocess.PIPE, text=True, env=environment).stdout
 
 
 def console_block(block, build):
@@ -51,6 +63,7 @@ def requote(page, build):
         examples = iter(EXAMPLES)
         new = re.sub(r"(?<=```text\n)(.*?)(?=```)",
                      lambda _: output_of(str(build / "examples" / next(examples)), build), new, flags=re.S)
+        new = re.sub(r"(?<=```output\n)(.*?)(?=```)", lambda m: quick_start_output(m[0], build), new, flags=re.S)
         new = TABLE_ROW.sub(lambda row: table_row(row, build), new)
     if new != old:
         page.write_text(new)

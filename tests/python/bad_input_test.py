@@ -28,13 +28,20 @@ ARRAYS = {
     "indices are floats": ((PTR, COL * 1.5, DATA), TypeError, r"astype\(np.int64\)"),
     "indices are flags": ((PTR, COL > 0, DATA), TypeError, r"astype\(np.int64\)"),
     "indices have 2 dimensions": ((PTR, COL[None], DATA), ts.InvalidArgument, "2 dimensions"),
-    "data is double": ((PTR, COL, DATA * 1.0 + np.zeros(3)), TypeError, r"astype\(np.float32\)"),
+    "data is double": ((PTR, COL, DATA * 1.0 + np.zeros(3)), TypeError, r"data.astype\(np.float32\)"),
     "data is big-endian": ((PTR, COL, DATA.astype(">f4")), TypeError, r"astype\(np.float32\)"),
     "data is complex": ((PTR, COL, DATA.astype(complex)), TypeError, "complex128"),
     "data is objects": ((PTR, COL, DATA.astype(object)), TypeError, "object"),
     "data is structured": ((PTR, COL, np.zeros(3, "f4,f4")), TypeError, "f4"),
     "data has 2 dimensions": ((PTR, COL, DATA[:, None]), ts.InvalidArgument, "2 dimensions"),
     "two arrays": ((PTR, COL), ts.InvalidArgument, "indptr, indices, data"),
+}
+
+MATRICES = {
+    "one dimension": (DATA, ts.InvalidArgument, "1 dimensions; they have 2"),
+    "three dimensions": (np.ones((2, 2, 2), np.float32), ts.InvalidArgument, "3 dimensions; they have 2"),
+    "a list": ([[1.0, 2.0]], TypeError, r"np.array\(weights, np.float32\)"),
+    "scipy in double": (WEIGHTS.astype(np.float64), TypeError, r"weights.astype\(np.float32\)"),
 }
 
 OPERANDS = {
@@ -48,7 +55,7 @@ OPERANDS = {
     "three dimensions": (S[None], ts.InvalidArgument, r"\[1, 10, 4\]"),
     "four dimensions": (S[None, None], ts.InvalidArgument, "4 dimensions"),
     "another size": (S[:9], ts.InvalidArgument, "9 x 4; this layer needs 10 x batch"),
-    "a ragged list": ([[1], [1, 2]], TypeError, "list"),
+    "a ragged list": ([[1], [1, 2]], TypeError, r"list; pass np.array\(s, np.float32\)"),
     "nothing": (None, TypeError, "NoneType"),
     "misaligned": (np.frombuffer(bytes(161), np.float32, 40, 1).reshape(10, 4), ValueError, r"s.copy\(\)"),
     "half elements apart": (np.zeros((10, 4), "f4,u2")["f0"], ValueError, r"s.copy\(\)"),
@@ -69,6 +76,29 @@ def test_refuses_weights(fault):
     with pytest.raises(error, match=text):
         layer.set_weights(arrays)
     assert (layer.values == before).all() and layer.weights.nnz == 3
+
+
+@pytest.mark.parametrize("fault", MATRICES)
+def test_refuses_matrices(fault):
+    matrix, error, text = MATRICES[fault]
+    with pytest.raises(error, match=text):
+        ts.Layer(matrix, batch=4)
+
+
+class Exported:
+    """An array that is known by __dlpack__ only."""
+
+    def __init__(self, array):
+        self.__dlpack__ = array.__dlpack__
+        self.dtype = array.dtype
+
+
+def test_refuses_misaligned_tensors():
+    layer, room = fixed_layer(), np.zeros(161, np.uint8)
+    aligned, misaligned = (room[at : at + 160].view(np.float32).reshape(10, 4) for at in (0, 1))
+    assert (layer.forward(Exported(aligned), out=np.ones((12, 4), np.float32)) == 0).all()
+    with pytest.raises(ValueError, match="s has elements that are not aligned"):
+        layer.forward(Exported(misaligned), out=np.ones((12, 4), np.float32))
 
 
 @pytest.mark.parametrize("fault", OPERANDS)

@@ -41,6 +41,8 @@ MATRICES = {
     **{f"indices {kind}": with_index_type(WEIGHTS, kind) for kind in "bhilBHILq" if kind not in "bB"},
     "big-endian indices": with_index_type(WEIGHTS, ">i4"),
     "dense": WEIGHTS.toarray(),
+    "np.matrix": WEIGHTS.todense(),
+    "arrays of a layer": ts.Layer(WEIGHTS).arrays,
     "pydata COO": sparse.COO.from_scipy_sparse(WEIGHTS),
     "pydata GCXS": sparse.GCXS.from_scipy_sparse(WEIGHTS),
     "torch dense": torch.from_numpy(WEIGHTS.toarray()),
@@ -52,14 +54,39 @@ MATRICES = {
 
 @pytest.mark.parametrize("name", MATRICES)
 def test_takes_the_matrix(name):
-    shape = WEIGHTS.shape if isinstance(MATRICES[name], tuple) else None
+    shape = WEIGHTS.shape if type(MATRICES[name]) is tuple else None
     layer = ts.Layer(MATRICES[name], batch=6, shape=shape)
     assert abs(layer.weights - WEIGHTS).max() == 0
     assert np.allclose(layer @ S, WEIGHTS @ S, atol=1e-5)
 
 
+TENSORS = {
+    "double": (torch.ones(3, 4, dtype=torch.float64), TypeError, r"weights.to\(torch.float32\)"),
+    "bfloat16": (torch.ones(3, 4, dtype=torch.bfloat16), TypeError, r"weights.to\(torch.float32\)"),
+    "sparse in double": (torch.ones(3, 4, dtype=torch.float64).to_sparse(), TypeError, r"weights.to\(torch.float32\)"),
+    "one dimension": (torch.ones(3), ts.InvalidArgument, "1 dimensions; they have 2"),
+    "sparse, one dimension": (torch.ones(3).to_sparse(), ts.InvalidArgument, "1 dimensions; they have 2"),
+    "pydata, one dimension": (sparse.COO.from_numpy(np.ones(3, np.float32)), ts.InvalidArgument, "1 dimensions"),
+}
+
+
+@pytest.mark.parametrize("fault", TENSORS)
+def test_refuses_tensors(fault):
+    tensor, error, text = TENSORS[fault]
+    with pytest.raises(error, match=text):
+        ts.Layer(tensor)
+
+
+def test_arrays_of_a_layer_know_their_shape():
+    layer = ts.Layer(BLOCKS)
+    with pytest.raises(ts.InvalidArgument, match="has its own"):
+        ts.Layer(layer.arrays, shape=(24, 36))
+    layer.set_weights(ts.Layer(2 * BLOCKS).arrays)
+    assert abs(layer.weights - 2 * BLOCKS).max() == 0
+
+
 def test_blocks_stay_blocks():
-    for matrix in (BLOCKS, ts.Layer(BLOCKS).to_torch(), (BLOCKS.indptr, BLOCKS.indices, BLOCKS.data)):
+    for matrix in (ts.Layer(BLOCKS).arrays, BLOCKS, ts.Layer(BLOCKS).to_torch(), (BLOCKS.indptr, BLOCKS.indices, BLOCKS.data)):
         layer = ts.Layer(matrix, batch=6)
         assert layer.block == (4, 3)
         assert layer.weights.format == "bsr" and abs(layer.weights - BLOCKS).max() == 0

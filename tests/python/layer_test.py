@@ -176,6 +176,10 @@ def test_an_output_may_overlap_operands():
     room = np.concatenate([plain, plain])
     layer.forward(room[:32], out=room[16:48])
     assert (room[16:48] == expected).all()
+    bias = random_array(rng, (40,))
+    expected = layer.forward(plain, bias=bias[:32].copy())
+    both = np.concatenate([np.zeros(7 * 32, np.float32), bias])
+    assert (layer.forward(plain, out=both[: 8 * 32].reshape(32, 8), bias=both[7 * 32 : 8 * 32]) == expected).all()
     dq, values = random_array(rng, (32, 8)), np.empty(layer.nnz + 256, np.float32)
     gradient = layer.grad_weights(dq, plain)
     values[:256] = plain.reshape(-1)
@@ -212,8 +216,12 @@ def test_bfloat16_is_bits_in_uint16():
 def test_text_says_size_density_block_and_memory():
     layer = example()[0]
     for text in (repr(layer), layer._repr_html_()):
-        for word in ("48 x 40", "density", "365 values", "1 x 1", "16.4 kB"):
+        for word in ("48 x 40", "density", "365 values", "1 x 1", f"{layer.memory_bytes / 1000:.3g} kB"):
             assert word in text
+    # For each value: 4 bytes and its column in the matrix; value, word and source in Fwd and in GradA.
+    matrix, cells = 365 * 8 + 49 * 8, 365 * (4 + 2 + 4)
+    assert matrix + 2 * cells < layer.memory_bytes < 3 * (matrix + 2 * cells)
+    assert layer.memory_bytes > 1.5 * ts.Layer(example()[1], batch=16, passes="fwd").memory_bytes
     layer @ example()[2]
     assert layer.times.seconds > 0
     assert "grad_weights" in ts.Layer.__doc__

@@ -74,11 +74,36 @@ def test_crossover_is_where_plans_cost_what_dense_costs():
     assert at[0] < found.dense_cycles <= at[1]
 
 
+def test_crossover_keeps_the_callers_options():
+    layer = {"outputs": 256, "inputs": 256, "batch": 32, "machine": SMALL, "passes": "fwd"}
+    options = {"availableMemoryProportion": 0.02, "planConstraints": {"partition": {"x": 8}}}
+    found, free = ts.crossover(**layer, options=options), ts.crossover(**layer)
+    options["planConstraints"]["useDense"] = False
+    plan = ts.plan(**layer, density=found.density, options=options)
+    assert plan.partition["x"] == 8 and plan.cycles < found.dense_cycles
+    assert found.dense_cycles == plan.dense_cycles > free.dense_cycles
+    assert found.density < free.density  # other cuts, which the pin forbids, cost less
+    with pytest.raises(ts.InvalidArgument, match="useDense"):
+        ts.crossover(**layer, options={"planConstraints": {"useDense": True}})
+    with pytest.raises(ts.InvalidArgument, match="must be an object"):
+        ts.crossover(**layer, options={"planConstraints": 3})
+
+
+def test_blocks_may_be_numbers_of_numpy():
+    layer = {"outputs": 64, "inputs": 64, "batch": 4, "density": 0.25, "machine": SMALL}
+    for block in (np.int64(4), (np.int32(4), 4), np.array([4, 4])):
+        assert ts.plan(**layer, block=block).cycles == ts.plan(**layer, block=4).cycles
+    for block in (4.0, "4", (4, 4, 4), None):
+        with pytest.raises(ts.InvalidArgument, match="block is"):
+            ts.plan(**layer, block=block)
+
+
 def test_machines_come_from_names_files_and_json(tmp_path):
     gc200 = ts.Machine("gc200")
     assert gc200.tiles == 1472 and "gc200" in ts.Machine.names() and gc200.tile_memory_bytes > 600000
     (tmp_path / "m.json").write_text(gc200.to_json())
-    assert ts.Machine.from_file(str(tmp_path / "m.json")) == gc200 != SMALL
+    for path in (tmp_path / "m.json", str(tmp_path / "m.json")):
+        assert ts.Machine.from_file(path) == gc200 != SMALL
     for bad in ("gc201", "host"):
         with pytest.raises(ts.InvalidArgument):
             ts.Machine(bad)

@@ -1,6 +1,7 @@
 """The examples and the blocks of the pages run and print what they say; types are right."""
 
 import importlib.util
+import json
 import os
 import pathlib
 import re
@@ -39,8 +40,8 @@ def test_the_guide_runs():
 def test_the_quick_start_prints_what_the_readme_quotes():
     out = run(sys.executable, "-B", "examples/python/quick_start.py")
     (quoted,) = blocks("README.md", "output")
-    # Modelled cycles, and the last of equal gradients, may change with the planner and the kernels.
-    assert re.sub(r"[0-9,]+ (cycles|of)", r"N \1", out) == re.sub(r"[0-9,]+ (cycles|of)", r"N \1", quoted)
+    # Made by tests/docs/requote.py. The last of nearly equal gradients depends on the kernels of a processor.
+    assert re.sub(r"[0-9,]+ of", "N of", out) == re.sub(r"[0-9,]+ of", "N of", quoted)
 
 
 def test_the_readme_runs():
@@ -61,6 +62,48 @@ def test_rigl_learns():
     out = run(sys.executable, "-B", "examples/python/rigl_torch.py", "--epochs=2", "--images=2560")
     assert float(re.search(r"accuracy ([0-9.]+) %", out)[1]) > 60
     assert len((ROOT / "examples/python/rigl_torch.py").read_text().splitlines()) <= 90
+
+
+SMALL_SIZES = {
+    "quick_start": None,
+    "rigl_torch": ["--epochs=1", "--images=1280"],
+    "what_if": ["--outputs=64", "--inputs=64", "--batch=8"],
+}
+NEEDS = {"rigl_torch": has("torch") and FASHION.is_dir()}
+
+
+def test_notebooks_are_those_of_the_examples(tmp_path):
+    run(sys.executable, "-B", "examples/python/make_notebooks.py", str(tmp_path))
+    kept = {path.stem for path in (ROOT / "examples/python").glob("*.ipynb")}
+    assert kept == {path.stem for path in tmp_path.glob("*.ipynb")} == set(SMALL_SIZES)
+    for name in kept:
+        # To make them again: examples/python/make_notebooks.py
+        assert (tmp_path / f"{name}.ipynb").read_text() == (ROOT / f"examples/python/{name}.ipynb").read_text()
+
+
+@pytest.mark.parametrize("name", SMALL_SIZES)
+def test_notebooks_run(name):
+    if not NEEDS.get(name, True):
+        pytest.skip("no torch or no dataset-fashion-mnist")
+    notebook = json.loads((ROOT / f"examples/python/{name}.ipynb").read_text())
+    assert (notebook["nbformat"], notebook["nbformat_minor"]) == (4, 5) and len(notebook["cells"]) >= 4
+    cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    if SMALL_SIZES[name] is not None:
+        assert cells[-1].startswith("main([")
+        cells[-1] = f"main({SMALL_SIZES[name]})"
+    out = run(sys.executable, "-B", "-c", "\n\n".join(cells))
+    assert {"quick_start": "results right: True", "rigl_torch": "accuracy", "what_if": "1472 tiles"}[name] in out
+
+
+@pytest.mark.skipif(not (has("mypy") and has("torch")), reason="mypy or torch is not installed")
+def test_stubs_are_those_of_the_module(tmp_path):
+    package = ROOT / "python"
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy.stubtest", "tessera", "--concise", "--mypy-config-file", package / "pyproject.toml",
+         "--allowlist", ROOT / "tests/python/stubtest_allowed.txt"],
+        capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "MYPYPATH": str(package)},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.skipif(not has("mypy"), reason="mypy is not installed")

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import math
 import os
 import pathlib
 import pickle
@@ -199,6 +200,13 @@ def test_functions_in_place_may_follow():
     assert torch.equal(*gradients)
 
 
+def test_results_and_gradients_are_contiguous_as_those_of_a_linear_layer():
+    layer, x = SparseLinear(16, 24, density=0.3), torch.randn(5, 16, requires_grad=True)
+    q = layer(x)
+    q.sum().backward()
+    assert q.is_contiguous() and x.grad.is_contiguous() and q._base is None
+
+
 def test_a_rewire_between_forward_and_backward_is_refused():
     layer = SparseLinear(16, 24, density=0.3)
     q = layer(torch.randn(5, 16))
@@ -252,10 +260,40 @@ def test_refuses_what_is_wrong():
     with pytest.raises(ts.InvalidArgument, match=r"\[3, 9\]"):
         layer(torch.zeros(3, 9))
     with pytest.raises(ts.InvalidArgument, match="SparseLinear"):
-        RigL(nn.Linear(3, 3), None)
-    due = RigL(layer, torch.optim.SGD(layer.parameters(), lr=0.1), every=1, end=10)
-    with pytest.raises(ts.InvalidArgument, match="backward"):
+        RigL(nn.Linear(3, 3), None, end=10)
+
+
+@pytest.mark.parametrize(
+    "method, options, error, text",
+    [
+        (RigL, {}, TypeError, "end"),
+        (RigL, {"end": 0}, ts.InvalidArgument, r"end is 0; .* 0.75 \* steps"),
+        (RigL, {"end": math.inf}, ts.InvalidArgument, "end is inf"),
+        (SET, {"end": 10, "fraction": 2}, ts.InvalidArgument, "fraction"),
+        (RigL, {"end": 10, "poool": "max"}, TypeError, "RigL has no option poool; .* pool, exclude"),
+        (SET, {"end": 10, "pool": "max"}, TypeError, "SET has no option pool"),
+        (Static, {"end": 10, "exclude": "kept"}, TypeError, "Static has no option exclude"),
+        (RigL, {"end": 10, "pool": "some"}, ts.InvalidArgument, "sum, max or mean"),
+        (Sampled, {"end": 10, "factor": -1.0}, ts.InvalidArgument, "factor"),
+    ],
+)
+def test_methods_refuse_wrong_options_at_once(method, options, error, text):
+    layer = SparseLinear(10, 10)
+    with pytest.raises(error, match=text):
+        method(layer, torch.optim.SGD(layer.parameters(), lr=0.1), **options)
+
+
+@pytest.mark.parametrize("method", [RigL, Sampled, SET])
+def test_a_rewire_without_a_backward_changes_nothing(method):
+    net = nn.Sequential(SparseLinear(10, 10, density=0.5), SparseLinear(10, 10, density=0.5))
+    due = method(net, torch.optim.SGD(net.parameters(), lr=0.1), every=1, end=10, fraction=0.5)
+    net[0](torch.randn(4, 10)).sum().backward()
+    before = copy.deepcopy(net.state_dict())
+    with pytest.raises(ts.InvalidArgument, match="number 1 of 2 had none"):
         due.step()
+    assert due.steps == 0 and all(torch.equal(now, before[name]) for name, now in net.state_dict().items())
+    net(torch.randn(4, 10)).sum().backward()
+    assert due.step() and due.steps == 1
 
 
 @pytest.mark.skipif(shared_folder() is None, reason="there is no folder of vectors beside the tree")

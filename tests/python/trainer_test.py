@@ -52,6 +52,10 @@ def test_ctrl_c_ends_fit():
     "options, text",
     [
         ({"sizes": "30-x-3"}, "784-1024-10"),
+        ({"sizes": "30"}, "two or more"),
+        ({"sizes": [30, 0, 3]}, "from 1 on"),
+        ({"sizes": [30, 8.5, 3]}, "8.5"),
+        ({"sizes": 30}, "784-1024-10"),
         ({"method": "magic"}, "rigl"),
         ({"distribution": "even"}, "erk"),
         ({"density": 2.0}, "density"),
