@@ -88,9 +88,10 @@ struct StaticPlanResult {
 // columns and one standard deviation more; rows and columns with at most a tenth of the mean number
 // of blocks are left out of this expectation. The search tries up to 32 parts of the batch and up
 // to 128 bands of columns, gives tiles in pairs that share an exchange bus, and takes the first of
-// the cheapest pairs that keep to the memory. The density of the problem is not used. Throws
-// Error{InvalidArgument} for an invalid problem, machine, option or pattern, for groups, and for
-// blocks without a static kernel. Takes milliseconds per million blocks. Thread-safe.
+// the cheapest pairs that keep to the memory. Sums have the type of the data; the density and the
+// type of sums of the problem are not used. Throws Error{InvalidArgument} for an invalid problem,
+// machine, option or pattern, for groups, and for blocks without a static kernel. Takes
+// milliseconds per million blocks. Thread-safe.
 StaticPlanResult plan_static_as_poplibs(const Problem& problem, const BlockPattern& pattern,
                                         const device::Machine& machine,
                                         const StaticOptions& options = {});

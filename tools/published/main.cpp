@@ -9,6 +9,7 @@
 #include "tessera/tools/published/crossings.hpp"
 #include "tessera/tools/published/published.hpp"
 #include "tessera/tools/published/published_dense.hpp"
+#include "tessera/tools/published/published_static.hpp"
 #include "tessera/tools/published/sensitivity.hpp"
 
 namespace {
@@ -27,7 +28,9 @@ void add_options(CLI::App& app, Arguments& a) {
       app.add_option(
              "--table", a.table,
              "tab-separated table with columns m_eq_k, block, density, tflops and perhaps type, "
-             "or, of dense products, dtype, m_eq_k, n and tflops; - reads standard input; "
+             "or, of dense products, dtype, m_eq_k, n and tflops, or, of static patterns, m_eq_k, "
+             "n, "
+             "block, density and tflops; - reads standard input; "
              "default: 17 points of one Bow IPU")
           ->type_name("FILE.tsv");
   app.add_option("--machine", a.machine, "machine to model: gc200, bow, mk1 or FILE.json")
@@ -63,21 +66,26 @@ void add_options(CLI::App& app, Arguments& a) {
            ->type_name("FILE"));
 }
 
-int run_dense(const Arguments& a, std::string_view table) {
+// Plans the points of a table whose rows have a batch each.
+template <class Points>
+int run_points(const Arguments& a, const Points& points) {
   using namespace tessera;
   if (a.tsv)
     throw Error(ErrorCode::InvalidArgument,
-                "--tsv has no form for dense points; leave it out or give a table with blocks");
+                "--tsv has no form for points with a batch each; leave it out or give a table "
+                "without the column n");
   const device::Machine machine = device::load_machine(a.machine);
-  const auto planned = tools::plan_points(tools::read_dense_points(table, a.table), machine);
-  tools::write_results(a.output, tools::to_text(planned, machine));
+  tools::write_results(a.output, tools::to_text(tools::plan_points(points, machine), machine));
   return tools::kOk;
 }
 
 int run(const Arguments& a) {
   using namespace tessera;
   const std::string table = a.table.empty() ? std::string() : tools::load_text(a.table);
-  if (!a.table.empty() && tools::is_dense_table(table, a.table)) return run_dense(a, table);
+  if (!a.table.empty() && tools::is_dense_table(table, a.table))
+    return run_points(a, tools::read_dense_points(table, a.table));
+  if (!a.table.empty() && tools::is_static_table(table, a.table))
+    return run_points(a, tools::read_static_points(table, a.table));
   const auto points =
       a.table.empty() ? tools::published_points() : tools::read_published(table, a.table);
   const tools::Repetition how{device::load_machine(a.machine), a.batches, a.patterns};

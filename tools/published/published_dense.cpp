@@ -12,13 +12,6 @@ namespace {
 
 constexpr std::string_view kHalfName = "FP16", kFloatName = "FP32";
 
-double percent_of(const planner::PassCost& cost, std::initializer_list<planner::Term> terms) {
-  double sum = 0;
-  for (const planner::CostTerm& term : cost.terms)
-    if (std::ranges::find(terms, term.name) != terms.end()) sum += double(term.cycles.value);
-  return 100 * sum / double(cost.cycles().value);
-}
-
 std::string line_of(const PlannedDense& p) {
   const std::string name(p.point.type == DataType::Half ? kHalfName : kFloatName);
   std::string line =
@@ -40,6 +33,13 @@ std::string line_of(const PlannedDense& p) {
 double magnitude(const PlannedDense& p) { return p.plan ? std::abs(p.error()) : 1; }
 
 }  // namespace
+
+double percent_of(const planner::PassCost& cost, std::initializer_list<planner::Term> terms) {
+  double sum = 0;
+  for (const planner::CostTerm& term : cost.terms)
+    if (std::ranges::find(terms, term.name) != terms.end()) sum += double(term.cycles.value);
+  return 100 * sum / double(cost.cycles().value);
+}
 
 bool is_dense_table(std::string_view text, std::string_view name) {
   const Table table = read_table(text, name);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,6 +29,9 @@ struct PlannedDense {
   // Returns the planned rate divided by the published one, minus 1.
   double error() const { return teraflops / point.teraflops - 1; }
 };
+
+// Returns the percentage of a pass' cycles that these terms take together.
+double percent_of(const planner::PassCost& cost, std::initializer_list<planner::Term> terms);
 
 // Returns true if a table has the columns of dense points.
 bool is_dense_table(std::string_view text, std::string_view name);
