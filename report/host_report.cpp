@@ -98,6 +98,7 @@ Json pass_json(const HostReport& report, const HostPassReport& pass) {
                      {"kernel_thread_seconds", pass.times.kernel_seconds},
                      {"useful_flops", report.useful_flops()}});
   json["check"] = internal::verdict_json(pass.verdict);
+  if (pass.self_check) json["self_check"] = internal::self_check_json(*pass.self_check);
   return json;
 }
 

@@ -11,6 +11,7 @@
 #include "tessera/host/times.hpp"
 #include "tessera/report/dense_verdict.hpp"
 #include "tessera/report/report_json.hpp"
+#include "tessera/verify/self_check.hpp"
 #include "tessera/verify/verify.hpp"
 
 namespace tessera::report {
@@ -25,6 +26,7 @@ struct HostPassReport {
   host::HostTimes times;  // of the run whose time is the median
   double spread = 0;      // half the range of the middle half of the runs, divided by the median
   std::optional<verify::Verdict> verdict;
+  std::optional<verify::Checksums> self_check;  // no value: not requested
 };
 
 // All figures of a run of a layer on this computer, as data.

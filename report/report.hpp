@@ -12,6 +12,7 @@
 #include "tessera/planner/plan.hpp"
 #include "tessera/report/dense_verdict.hpp"
 #include "tessera/report/tile_report.hpp"
+#include "tessera/verify/self_check.hpp"
 #include "tessera/verify/verify.hpp"
 
 namespace tessera::report {
@@ -20,8 +21,9 @@ namespace tessera::report {
 struct PassReport {
   Pass pass = Pass::Fwd;
   device::Ledger ledger;
-  std::optional<verify::Verdict> verdict;  // no value: not checked
-  std::optional<TileReport> tiles;         // no value: not requested
+  std::optional<verify::Verdict> verdict;       // no value: not checked
+  std::optional<verify::Checksums> self_check;  // no value: not requested
+  std::optional<TileReport> tiles;              // no value: not requested
 };
 
 // All figures of a run of a layer on a modelled machine, as data.

@@ -33,6 +33,16 @@ Json verdict_json(const std::optional<verify::Verdict>& verdict) {
           {"column", verdict->worst_col}};
 }
 
+Json self_check_json(const verify::Checksums& checksums) {
+  return {{"sums", checksums.compared},
+          {"exact", checksums.exact},
+          {"recomputed", checksums.recomputed},
+          {"damaged_slots", checksums.damaged},
+          {"first_damage", checksums.first_damage},
+          {"repeated_because", checksums.first_failure},
+          {"largest_difference", checksums.worst}};
+}
+
 Json host_json(const HostFields& of) {
   const Problem& p = of.problem;
   return {{"cpu", of.cpu_model},

@@ -110,6 +110,7 @@ Json to_json(const LayerReport& report, const PassReport& pass, bool with_tiles)
       {"steps", std::move(steps)},
       {"imbalance", to_json(imbalance(pass.ledger), pass.ledger)},
       {"check", internal::verdict_json(pass.verdict)}};
+  if (pass.self_check) json["self_check"] = internal::self_check_json(*pass.self_check);
   if (with_tiles && pass.tiles) json["tiles"] = to_json(*pass.tiles);
   return json;
 }

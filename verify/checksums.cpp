@@ -32,6 +32,16 @@ void require_agreement(Pass pass, std::int64_t group, const Checksums& checksums
                           to_string(pass), group, to_string(checksums)));
 }
 
+void add_part(const Checksums& of_part, Checksums& all) {
+  all.exact = of_part.exact && (all.compared == 0 || all.exact);
+  all.compared += of_part.compared;
+  all.recomputed += of_part.recomputed;
+  all.damaged += of_part.damaged;
+  if (all.first_damage.empty()) all.first_damage = of_part.first_damage;
+  if (all.first_failure.empty()) all.first_failure = of_part.first_failure;
+  all.worst = std::max(all.worst, of_part.worst);
+}
+
 void add_group(Pass pass, std::int64_t group, const Checksums& of_group, Checksums& all) {
   if (group == 0) all = {};
   all.exact = of_group.exact && (group == 0 || all.exact);

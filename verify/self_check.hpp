@@ -82,6 +82,10 @@ std::string to_string(const Checksums& checksums);
 // Throws Error{CheckFailed}, which names the pass and the group, unless checksums.ok().
 void require_agreement(Pass pass, std::int64_t group, const Checksums& checksums);
 
+// Adds the checksums of one part of a batch to those of the parts before it, all of which ended
+// without an error. `all` has no sums at first.
+void add_part(const Checksums& of_part, Checksums& all);
+
 // Adds the checksums of one group of a pass to those of the groups before it; `all` is overwritten
 // for group 0. Error{CheckFailed} as require_agreement, and `all` then holds this group too.
 void add_group(Pass pass, std::int64_t group, const Checksums& of_group, Checksums& all);

@@ -22,6 +22,7 @@ std::string status_of(const Outcome& outcome, const ReportContext& context);
 // Returns the members with which every report begins, from schema_version to weight_scale.
 Json opening(const std::string& source, const std::string& status, const ReportContext& context);
 Json verdict_json(const std::optional<verify::Verdict>& verdict);
+Json self_check_json(const verify::Checksums& checksums);
 
 // The fields of a report that describe a layer on this computer.
 struct HostFields {

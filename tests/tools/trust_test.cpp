@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "tessera/base/error.hpp"
 #include "tessera/base/pass.hpp"
 #include "tessera/tests/support/process.hpp"
+#include "tessera/tests/tools/json_schema.hpp"
 
 namespace tessera::test {
 namespace {
@@ -24,6 +27,29 @@ TEST(SelfCheckOption, SaysThatResultsOfEveryPassAddUp) {
   for (const char* pass : {"Fwd", "GradA", "GradW"})
     EXPECT_THAT(outcome.out, HasSubstr(std::string("self-check of ") + pass + ": ok: "));
   EXPECT_THAT(layer({}).out, testing::Not(HasSubstr("self-check")));
+}
+
+TEST(SelfCheckOption, IsAMemberOfEveryPassInTheJson) {
+  const auto schema =
+      nlohmann::json::parse(read_file(TESSERA_SOURCE_DIR "/docs/report.schema.json"));
+  for (const char* machine : {"--machine=gc200", "--machine=host"}) {
+    const std::vector<std::string> size = {TESSERA_SPARSE_FC_LAYER, machine,
+                                           "--input-size=64",       "--output-size=48",
+                                           "--density=0.3",         "--batch-size=8"};
+    std::vector<std::string> words = size;
+    words.insert(words.end(), {"--self-check", "--json"});
+    const auto report = nlohmann::json::parse(run(words).out);
+    EXPECT_EQ(schema_breach(schema, report), "") << machine;
+    ASSERT_EQ(report["passes"].size(), 3u);
+    for (const auto& pass : report["passes"]) {
+      EXPECT_GT(pass["self_check"]["sums"], 0) << machine << ' ' << pass["pass"];
+      EXPECT_EQ(pass["self_check"]["repeated_because"], "");
+    }
+    words = size;
+    words.push_back("--json");
+    for (const auto& pass : nlohmann::json::parse(run(words).out)["passes"])
+      EXPECT_FALSE(pass.contains("self_check")) << machine;
+  }
 }
 
 // The exit code is that of a wrong result exactly where results changed, or words cannot be.

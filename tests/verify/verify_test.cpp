@@ -282,5 +282,20 @@ TEST(Verify, AGradientIsTheProductOfTheTwoRows) {
   EXPECT_EQ(verify().wrong, 2);
 }
 
+TEST(Checksums, OfThePartsOfABatchAreAddedUp) {
+  Checksums all;
+  add_part({.exact = true, .compared = 3, .recomputed = 1, .worst = 0.5}, all);
+  EXPECT_EQ(all, (Checksums{.exact = true, .compared = 3, .recomputed = 1, .worst = 0.5}));
+  add_part({.compared = 4, .damaged = 2, .first_failure = "f", .first_damage = "d", .worst = 0.25},
+           all);
+  add_part({.exact = true, .compared = 1, .damaged = 1, .first_failure = "g"}, all);
+  EXPECT_EQ(all, (Checksums{.compared = 8,
+                            .recomputed = 1,
+                            .damaged = 3,
+                            .first_failure = "f",
+                            .first_damage = "d",
+                            .worst = 0.5}));
+}
+
 }  // namespace
 }  // namespace tessera::verify

@@ -66,7 +66,7 @@ class HostPasses {
 
   // Checks the results of a pass if that is wanted; run_again() computes them once more.
   template <class Check, class Run>
-  void trust(Pass pass, Check&& check, Run&& run_again) {
+  void trust(report::HostPassReport& report, Check&& check, Run&& run_again) {
     if (self_check_ == SelfCheck::None) return;
     verify::Checksums checksums = check();
     if (self_check_ == SelfCheck::Repair && !checksums.ok()) {
@@ -75,8 +75,9 @@ class HostPasses {
       checksums = check();
       checksums.first_failure = failure;
     }
-    verify::require_agreement(pass, 0, checksums);
-    run_.context.notes.push_back(self_check_note(pass, checksums));
+    verify::require_agreement(report.pass, 0, checksums);
+    run_.context.notes.push_back(self_check_note(report.pass, checksums));
+    report.self_check = std::move(checksums);
   }
 
   template <class Run>
@@ -90,7 +91,7 @@ class HostPasses {
                               result_file(report.pass, result, weights_.scale_exponent));
     const verify::Rounding rounding = layer_.rounding(report.pass);
     trust(
-        report.pass, [&] { return verify::check_product<T>(matrix, in.view(), result, rounding); },
+        report, [&] { return verify::check_product<T>(matrix, in.view(), result, rounding); },
         [&] { run(in.view(), out.view()); });
     if (is_checked_)
       report.verdict = verify::verify_product<T>(matrix, in.view(), result, rounding);
@@ -105,7 +106,7 @@ class HostPasses {
       run_.files.emplace_back("weight_gradient.npz", io::write_npz(result));
     const verify::Rounding rounding = layer_.rounding(report.pass);
     trust(
-        report.pass, [&] { return verify::check_gradient<T>(result, q_grad, s, rounding); },
+        report, [&] { return verify::check_gradient<T>(result, q_grad, s, rounding); },
         [&] {
           sparse::Csr<float> again = *weights_.matrix;
           layer_.grad_w<T>(q_grad, s, again.values);

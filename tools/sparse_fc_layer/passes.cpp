@@ -78,7 +78,7 @@ class Passes {
 
   // Each run returns the gradient of its part of the batch.
   void grad_w() {
-    report::PassReport pass{Pass::GradW, {}, {}};
+    report::PassReport pass{.pass = Pass::GradW};
     for (const Range part : parts_) {
       const Matrix<T> q_grad = columns(q_grad_, part), s = columns(s_, part);
       sparse::Csr<float> gradient;
@@ -98,6 +98,7 @@ class Passes {
                                      rounding(Pass::GradW)),
           *pass.verdict);
     }
+    pass.self_check = std::exchange(self_check_, {});
     keep_tiles(pass);
     report_.passes.push_back(std::move(pass));
   }
@@ -141,6 +142,9 @@ class Passes {
     if (keeps_tiles_) options.tiles = &tiles_;
     const bool changed = run(options) != clean;
     for (std::string& note : trust.notes(changed)) notes_.push_back(std::move(note));
+    if (!trust.checksums()) return;
+    if (!self_check_) self_check_.emplace();
+    verify::add_part(*trust.checksums(), *self_check_);
   }
 
   // Computes matrix * in for the whole batch; `run` runs the layer on one part of the batch.
@@ -160,7 +164,7 @@ class Passes {
     if (is_kept_)
       files_.emplace_back(pass == Pass::Fwd ? "q.npy" : "s_gradient.npy",
                           result_file(pass, std::as_const(out).view(), weights_.scale_exponent));
-    report_.passes.push_back({pass, std::move(ledger), {}});
+    report_.passes.push_back({pass, std::move(ledger), {}, std::exchange(self_check_, {})});
     keep_tiles(report_.passes.back());
     if (is_checked_ && !is_over())
       report_.passes.back().verdict =
@@ -182,7 +186,8 @@ class Passes {
   std::vector<std::string>& notes_;
   report::LayerReport& report_;
   std::vector<std::pair<std::string, std::string>>& files_;
-  device::TileLedger tiles_;  // of the last run, if requested
+  device::TileLedger tiles_;                     // of the last run, if requested
+  std::optional<verify::Checksums> self_check_;  // of the parts of the pass that have run
   bool is_checked_, is_kept_, keeps_tiles_;
   std::int64_t width_;  // columns of one run
   std::vector<Range> parts_;

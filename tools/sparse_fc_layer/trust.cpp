@@ -66,6 +66,11 @@ runtime::RunOptions Trust::options() {
   return options;
 }
 
+std::optional<verify::Checksums> Trust::checksums() const {
+  if (arguments_.self_check == SelfCheck::None) return {};
+  return checksums_;
+}
+
 std::vector<std::string> Trust::notes(bool changed) const {
   std::vector<std::string> notes;
   if (has_fault() && !struck_)

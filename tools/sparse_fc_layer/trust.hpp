@@ -1,11 +1,13 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tessera/base/pass.hpp"
 #include "tessera/runtime/run_options.hpp"
 #include "tessera/tools/sparse_fc_layer/arguments.hpp"
+#include "tessera/verify/self_check.hpp"
 
 namespace tessera::tools {
 
@@ -25,6 +27,10 @@ class Trust {
 
   // Returns the options for a run of the pass. They point into this object.
   runtime::RunOptions options();
+
+  // Returns the checksums of the run; no value if --self-check was not requested.
+  std::optional<verify::Checksums> checksums() const;
+
   bool has_fault() const { return arguments_.fault && arguments_.fault->pass == pass_; }
 
   // Returns the outcome of a run as sentences. `changed` says whether the results differ from those
