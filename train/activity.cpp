@@ -18,8 +18,6 @@ const char* to_string(Activity activity) {
       return "grad_a";
     case Activity::Optimiser:
       return "optimiser";
-    case Activity::NewValues:
-      return "new_values";
     case Activity::Rewire:
       return "rewire";
     case Activity::Evaluation:

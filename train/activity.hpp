@@ -13,14 +13,13 @@ enum class Activity {
   Loss,        // cross-entropy and its gradient
   GradW,       // gradients of weights and biases
   GradA,       // gradients of inputs, and ReLU's derivative
-  Optimiser,   // steps on weights and biases
-  NewValues,   // new values into the layers
+  Optimiser,   // steps on weights and biases, and the new values in every layout
   Rewire,      // drop, growth, what carries over, new patterns into the layers
   Evaluation,  // the test set
 };
-inline constexpr std::size_t kActivities = 9;
+inline constexpr std::size_t kActivities = 8;
 
-// Returns a name for people and for keys of JSON, for example "forward" or "new_values".
+// Returns a name for people and for keys of JSON, for example "forward" or "grad_w".
 const char* to_string(Activity activity);
 
 // Seconds by activity.

@@ -10,9 +10,9 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/io/array.hpp"
-#include "tessera/runtime/fully_connected.hpp"
 #include "tessera/sparse/check.hpp"
 #include "tessera/train/internal/option_text.hpp"
+#include "tessera/train/machine_layer.hpp"
 
 namespace tessera::train {
 namespace {
@@ -171,7 +171,7 @@ ValueState<float> read_state(const TensorReader& reader, std::size_t layer, std:
   return state;
 }
 
-template <class L>
+template <TrainableLayer L>
 io::TensorNotes notes_of(const Trainer<L>& trainer) {
   return {{std::string(kSchemaKey), fmt::format("schema {}", kCheckpointSchema)},
           {std::string(kNetworkKey), internal::text_of(trainer.network().options())},
@@ -180,7 +180,7 @@ io::TensorNotes notes_of(const Trainer<L>& trainer) {
 
 }  // namespace
 
-template <class L>
+template <TrainableLayer L>
 std::string checkpoint_of(const Trainer<L>& trainer) {
   std::vector<io::NamedTensor> tensors;
   const TrainState& state = trainer.state();
@@ -191,7 +191,7 @@ std::string checkpoint_of(const Trainer<L>& trainer) {
     const auto& weights = trainer.network().weights(std::int64_t(i));
     add("row_begin", weights.row_begin);
     add("col", weights.col);
-    add("values", trainer.network().state(std::int64_t(i)).values);
+    add("values", weights.values);
     add("bias", trainer.network().state(std::int64_t(i)).bias);
     for (std::size_t k = 0; k < state.weights[i].arrays.size(); ++k) {
       add(fmt::format("state{}", k + 1), state.weights[i].arrays[k]);
@@ -203,7 +203,7 @@ std::string checkpoint_of(const Trainer<L>& trainer) {
   return io::write_safetensors(tensors, notes_of(trainer));
 }
 
-template <class L>
+template <TrainableLayer L>
 void restore(Trainer<L>& trainer, std::string_view bytes, std::string_view name) {
   const TensorReader reader(bytes, name);
   check_notes(bytes, name, notes_of(trainer), reader);
@@ -239,8 +239,8 @@ void restore(Trainer<L>& trainer, std::string_view bytes, std::string_view name)
 }
 
 template std::string checkpoint_of(const Trainer<host::HostLayer>&);
-template std::string checkpoint_of(const Trainer<runtime::FullyConnected>&);
+template std::string checkpoint_of(const Trainer<MachineLayer>&);
 template void restore(Trainer<host::HostLayer>&, std::string_view, std::string_view);
-template void restore(Trainer<runtime::FullyConnected>&, std::string_view, std::string_view);
+template void restore(Trainer<MachineLayer>&, std::string_view, std::string_view);
 
 }  // namespace tessera::train

@@ -11,10 +11,10 @@ namespace tessera::train {
 // pattern, values, bias and state of the optimiser of each layer, the places ever stored, the step,
 // and the report so far. Its notes hold the version of this schema and the options of network and
 // training as text.
-inline constexpr int kCheckpointSchema = 1;
+inline constexpr int kCheckpointSchema = 2;
 
 // Returns the file of a run, between two steps. O(weights).
-template <class L>
+template <TrainableLayer L>
 std::string checkpoint_of(const Trainer<L>& trainer);
 
 // Puts a run back into the state of a checkpoint. `trainer` must have been made with the options of
@@ -22,7 +22,7 @@ std::string checkpoint_of(const Trainer<L>& trainer);
 // schema, network or training, with tensors that are missing, of another type or shape, or with a
 // pattern that is not legal, and the errors of io::read_safetensors for one that is damaged. After
 // an exception the run is as it was. Memory is bounded by a multiple of the file's bytes.
-template <class L>
+template <TrainableLayer L>
 void restore(Trainer<L>& trainer, std::string_view bytes, std::string_view name);
 
 }  // namespace tessera::train

@@ -10,9 +10,9 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/random.hpp"
 #include "tessera/host/cpu.hpp"
-#include "tessera/runtime/fully_connected.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/train/internal/neurons.hpp"
+#include "tessera/train/machine_layer.hpp"
 
 namespace tessera::train {
 namespace {
@@ -86,7 +86,7 @@ MakeLayer<host::HostLayer> host_layers(Executor& executor) {
   };
 }
 
-template <class L>
+template <TrainableLayer L>
 Network<L>::Network(const NetworkOptions& options, MakeLayer<L> make_layer, Executor& executor)
     : options_(options),
       problems_(problems_of(options)),
@@ -96,27 +96,24 @@ Network<L>::Network(const NetworkOptions& options, MakeLayer<L> make_layer, Exec
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const auto outputs = std::size_t(problems_[i].size.x);
     states_.push_back(
-        {std::move(layers[i]), {}, {}, std::vector<float>(outputs), std::vector<float>(outputs)});
-    const auto& values = states_.back().layer.weights(0).values;
-    states_.back().values = values;
-    states_.back().gradients.resize(values.size());
+        {std::move(layers[i]), {}, std::vector<float>(outputs), std::vector<float>(outputs)});
+    states_.back().gradients.resize(states_.back().layer.weights(0).values.size());
   }
   for (const std::int64_t size : options.sizes) inputs_.emplace_back(size, options.batch);
   for (std::size_t i = 1; i < options.sizes.size(); ++i)
     gradients_.emplace_back(options.sizes[i], options.batch);
 }
 
-template <class L>
+template <TrainableLayer L>
 void Network<L>::forward(ActivitySeconds& seconds) {
   seconds.measure(Activity::Forward, [&] {
-    for (std::int64_t i = 0; i < layers(); ++i) {
-      state(i).layer.template forward<float>(input(i), input(i + 1));
-      internal::add_bias(input(i + 1), state(i).bias, i + 1 < layers(), *executor_);
-    }
+    for (std::int64_t i = 0; i < layers(); ++i)
+      state(i).layer.template forward<float>(input(i), input(i + 1),
+                                             {.bias = state(i).bias, .relu = i + 1 < layers()});
   });
 }
 
-template <class L>
+template <TrainableLayer L>
 void Network<L>::backward(ActivitySeconds& seconds) {
   for (std::int64_t i = layers(); i-- > 0;) {
     LayerState& now = state(i);
@@ -127,18 +124,13 @@ void Network<L>::backward(ActivitySeconds& seconds) {
     });
     if (i == 0) break;
     seconds.measure(Activity::GradA, [&] {
-      now.layer.template grad_a<float>(gradient, output_gradient(i - 1));
-      internal::pass_where_positive(input(i), output_gradient(i - 1), *executor_);
+      now.layer.template grad_a<float>(gradient, output_gradient(i - 1),
+                                       {.where_positive = input(i)});
     });
   }
 }
 
-template <class L>
-void Network<L>::set_values() {
-  for (LayerState& now : states_) now.layer.set_values(now.values);
-}
-
-template <class L>
+template <TrainableLayer L>
 std::vector<L> Network<L>::layers_with(std::span<const sparse::Csr<float>> weights) const {
   std::vector<L> made;
   made.reserve(weights.size());
@@ -151,21 +143,17 @@ std::vector<L> Network<L>::layers_with(std::span<const sparse::Csr<float>> weigh
   return made;
 }
 
-template <class L>
+template <TrainableLayer L>
 void Network<L>::replace(std::vector<L>&& layers) {
-  std::vector<std::vector<float>> values, gradients;
-  for (const L& layer : layers) {
-    values.push_back(layer.weights(0).values);
-    gradients.emplace_back(values.back().size());
-  }
+  std::vector<std::vector<float>> gradients;
+  for (const L& layer : layers) gradients.emplace_back(layer.weights(0).values.size());
   for (std::size_t i = 0; i < layers.size(); ++i) {  // nothing below throws
     std::swap(states_[i].layer, layers[i]);
-    states_[i].values.swap(values[i]);
     states_[i].gradients.swap(gradients[i]);
   }
 }
 
 template class Network<host::HostLayer>;
-template class Network<runtime::FullyConnected>;
+template class Network<MachineLayer>;
 
 }  // namespace tessera::train

@@ -48,20 +48,19 @@ using MakeLayer = std::function<L(const Problem&)>;
 MakeLayer<host::HostLayer> host_layers(Executor& executor);
 
 // A network whose layers are of type L (layer.hpp), with operands and scratch memory for one batch.
-// Instantiated for host::HostLayer and runtime::FullyConnected. One thread at a time uses it.
+// Instantiated for host::HostLayer and MachineLayer (machine_layer.hpp). One thread at a time uses
+// it. Passes allocate nothing of their own.
 //
-// Invariants: state(i).values are the values of weights(i), and all lists of a layer have its
-// length.
-// Passes allocate nothing of their own.
+// Invariant: state(i).gradients has one number for each value of weights(i).
 // Example: Network<host::HostLayer> network({.sizes = {784, 1024, 10}}, host_layers(*executor),
 //                                           *executor);
-template <class L>
+template <TrainableLayer L>
 class Network {
  public:
   // The state of one layer.
   struct LayerState {
     L layer;
-    std::vector<float> values, gradients;     // in the order of the layer's weights
+    std::vector<float> gradients;             // in the order of the layer's weights
     std::vector<float> bias, bias_gradients;  // [outputs]
   };
 
@@ -91,16 +90,12 @@ class Network {
   // other output gradients. Call forward() first.
   void backward(ActivitySeconds& seconds);
 
-  // Gives the layers the numbers of their `values`, which the caller changed.
-  void set_values();
-
   // Returns new layers with these weights, for replace(). Nothing is changed. Throws the errors of
   // set_weights, and Error{NoSolution} if weights do not fit.
   std::vector<L> layers_with(std::span<const sparse::Csr<float>> weights) const;
 
-  // Replaces layers and values by those of layers_with(), whose weights they are; gradients get
-  // the new lengths. Changes everything or, where memory is short, throws std::bad_alloc and
-  // changes nothing.
+  // Replaces the layers by those of layers_with(); gradients get the new lengths. Changes
+  // everything or, where memory is short, throws std::bad_alloc and changes nothing.
   void replace(std::vector<L>&& layers);
 
  private:

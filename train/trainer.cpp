@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "tessera/base/error.hpp"
-#include "tessera/runtime/fully_connected.hpp"
+#include "tessera/train/machine_layer.hpp"
 
 namespace tessera::train {
 namespace {
@@ -27,7 +27,7 @@ std::uint64_t seed_of(std::uint64_t seed, std::int64_t step, std::int64_t layer)
   return mixed;
 }
 
-template <class L>
+template <TrainableLayer L>
 void check_training(const Network<L>& network, const DataSet& data, const TrainOptions& options) {
   check(options.method);
   check(options.schedule);
@@ -90,7 +90,7 @@ TrainOptions usual_options(const Method& method, std::int64_t steps, double rate
           .rate = {.first = rate, .decay = CosineRate{std::max<std::int64_t>(steps, 1)}}};
 }
 
-template <class L>
+template <TrainableLayer L>
 Trainer<L>::Trainer(Network<L>& network, const DataSet& data, const TrainOptions& options)
     : network_(&network),
       data_(&data),
@@ -100,7 +100,8 @@ Trainer<L>::Trainer(Network<L>& network, const DataSet& data, const TrainOptions
       labels_(std::size_t(network.options().batch)) {
   for (std::int64_t i = 0; i < network.layers(); ++i) {
     const auto& layer = network.state(i);
-    state_.weights.push_back(make_value_state<float>(options.optimiser, std::ssize(layer.values)));
+    state_.weights.push_back(
+        make_value_state<float>(options.optimiser, std::ssize(layer.gradients)));
     state_.biases.push_back(make_value_state<float>(options.optimiser, std::ssize(layer.bias)));
     state_.ever_active.emplace_back(network.weights(i));
   }
@@ -109,7 +110,7 @@ Trainer<L>::Trainer(Network<L>& network, const DataSet& data, const TrainOptions
        .per_input = stored_per_input(network.weights(0), network.problems()[0].size)});
 }
 
-template <class L>
+template <TrainableLayer L>
 void Trainer<L>::set_state(TrainState state) {
   const auto fits = [&](std::int64_t i) {
     const auto at = std::size_t(i);
@@ -118,7 +119,7 @@ void Trainer<L>::set_state(TrainState state) {
              std::all_of(s.arrays.begin(), s.arrays.end(),
                          [&](const auto& array) { return array.size() == count; });
     };
-    return has(state.weights[at], network_->state(i).values.size()) &&
+    return has(state.weights[at], network_->state(i).gradients.size()) &&
            has(state.biases[at], network_->state(i).bias.size());
   };
   bool all = std::ssize(state.weights) == network_->layers() &&
@@ -129,7 +130,7 @@ void Trainer<L>::set_state(TrainState state) {
   state_ = std::move(state);
 }
 
-template <class L>
+template <TrainableLayer L>
 void Trainer<L>::step() {
   ActivitySeconds& seconds = state_.report.seconds;
   const std::int64_t done = state_.report.steps, number = done + 1;
@@ -160,7 +161,7 @@ void Trainer<L>::step() {
   state_.report.steps = number;
 }
 
-template <class L>
+template <TrainableLayer L>
 void Trainer<L>::check_loss(const Loss& loss) const {
   if (std::isfinite(loss.sum)) return;
   std::int64_t worst = 0;
@@ -175,34 +176,31 @@ void Trainer<L>::check_loss(const Loss& loss) const {
                   state_.report.steps + 1, loss.sum, largest, worst + 1));
 }
 
-template <class L>
+template <TrainableLayer L>
 void Trainer<L>::step_weights() {
   const Optimiser now =
       with_learning_rate(options_.optimiser, options_.rate.at(state_.report.steps + 1));
   Optimiser of_bias = now;
   of_bias.weight_decay = 0;
   if (auto* adamw = std::get_if<AdamW>(&of_bias.rule)) adamw->decay = 0;
-  ActivitySeconds& seconds = state_.report.seconds;
-  seconds.measure(Activity::Optimiser, [&] {
+  state_.report.seconds.measure(Activity::Optimiser, [&] {
     for (std::int64_t i = 0; i < network_->layers(); ++i) {
       auto& layer = network_->state(i);
       const auto at = std::size_t(i);
-      train::step<float>(now, layer.values, layer.gradients, state_.weights[at],
-                         network_->executor());
+      layer.layer.change_values(ValueStep<float>(now, layer.gradients, state_.weights[at]));
       train::step<float>(of_bias, layer.bias, layer.bias_gradients, state_.biases[at],
                          network_->executor());
     }
   });
-  seconds.measure(Activity::NewValues, [&] { network_->set_values(); });
 }
 
 // A rewire that fails takes the optimiser's step back.
-template <class L>
+template <TrainableLayer L>
 void Trainer<L>::rewire_after_step(double fraction) {
   std::vector<ValueState<float>> weights = state_.weights, biases = state_.biases;
   std::vector<std::vector<float>> values, bias;
   for (std::int64_t i = 0; i < network_->layers(); ++i) {
-    values.push_back(network_->state(i).values);
+    values.push_back(network_->weights(i).values);
     bias.push_back(network_->state(i).bias);
   }
   step_weights();
@@ -212,16 +210,15 @@ void Trainer<L>::rewire_after_step(double fraction) {
     state_.weights.swap(weights);
     state_.biases.swap(biases);
     for (std::int64_t i = 0; i < network_->layers(); ++i) {
-      network_->state(i).values.swap(values[std::size_t(i)]);
+      network_->state(i).layer.set_values(values[std::size_t(i)]);
       network_->state(i).bias.swap(bias[std::size_t(i)]);
     }
-    network_->set_values();
     throw;
   }
 }
 
 // Computes everything beside the old state and then puts it in place.
-template <class L>
+template <TrainableLayer L>
 void Trainer<L>::rewire_all(double fraction) {
   const auto start = std::chrono::steady_clock::now();
   const std::int64_t number = state_.report.steps + 1;
@@ -256,7 +253,7 @@ void Trainer<L>::rewire_all(double fraction) {
   state_.report.rewires.push_back(std::move(figures));
 }
 
-template <class L>
+template <TrainableLayer L>
 Loss Trainer<L>::evaluate() {
   Network<L>& net = *network_;
   Loss all;
@@ -273,7 +270,7 @@ Loss Trainer<L>::evaluate() {
   return all;
 }
 
-template <class L>
+template <TrainableLayer L>
 bool Trainer<L>::epoch(std::stop_token stop, const std::function<void(std::int64_t)>& progress) {
   TrainReport& report = state_.report;
   // An epoch whose steps are all made, by step() or before an evaluation that failed, is only
@@ -301,6 +298,6 @@ bool Trainer<L>::epoch(std::stop_token stop, const std::function<void(std::int64
 }
 
 template class Trainer<host::HostLayer>;
-template class Trainer<runtime::FullyConnected>;
+template class Trainer<MachineLayer>;
 
 }  // namespace tessera::train

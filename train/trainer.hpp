@@ -49,7 +49,7 @@ struct TrainState {
 // run allocate nothing, but for those that rewire.
 // Example: Trainer trainer(network, data, usual_options(RigL{}, 30 * 468));
 //          while (trainer.report().epochs.size() < 30) trainer.epoch();
-template <class L>
+template <TrainableLayer L>
 class Trainer {
  public:
   // Network and data must outlive the object. Throws Error{InvalidArgument} for options outside

@@ -59,7 +59,7 @@ TEST(Checkpoint, IsAFileThatOtherReadersRead) {
   const io::Array bias = io::read_safetensors(bytes, "saved", "layer1.bias");
   EXPECT_EQ(bias.values, std::vector<double>(run.network.state(0).bias.begin(),
                                              run.network.state(0).bias.end()));
-  EXPECT_EQ(io::read_safetensors_notes(bytes, "saved")[0].second, "schema 1");
+  EXPECT_EQ(io::read_safetensors_notes(bytes, "saved")[0].second, "schema 2");
 }
 
 TEST(Checkpoint, OfAnotherRunIsRefusedWithWhatDiffers) {
@@ -129,8 +129,8 @@ TEST(Checkpoint, ThatIsNoneIsRefused) {
     return test::message_of([&] { restore(run.trainer, bytes, "other"); });
   };
   EXPECT_THAT(refusal(io::write_safetensors({}, {})), HasSubstr("this is no checkpoint"));
-  EXPECT_THAT(refusal(io::write_safetensors({}, {{"tessera_checkpoint", "schema 2"}})),
-              AllOf(HasSubstr("schema 2"), HasSubstr("schema 1")));
+  EXPECT_THAT(refusal(io::write_safetensors({}, {{"tessera_checkpoint", "schema 3"}})),
+              AllOf(HasSubstr("schema 3"), HasSubstr("schema 2")));
   EXPECT_THAT(refusal("nonsense"), HasSubstr("other"));
 }
 

@@ -9,11 +9,11 @@
 #include <string>
 
 #include "tessera/planner/planner.hpp"
-#include "tessera/runtime/fully_connected.hpp"
 #include "tessera/tests/support/failing_allocations.hpp"
 #include "tessera/tests/support/message_of.hpp"
 #include "tessera/tests/train/fashion_mnist.hpp"
 #include "tessera/tests/train/training_case.hpp"
+#include "tessera/train/machine_layer.hpp"
 #include "tessera/train/rewire/drop.hpp"
 
 namespace tessera::train {
@@ -94,8 +94,9 @@ TEST(Trainer, StopsBetweenTwoStepsAndGoesOnWithTheSameBits) {
   EXPECT_EQ(test::bits_of(stopped.trainer), test::bits_of(whole.trainer));
 }
 
-// The loss of the network on its current batch, computed in double from the layers' weights.
-double loss_in_double(Network<HostLayer>& net, const std::vector<std::uint8_t>& labels) {
+// The loss of the network on its current batch with these values, by layer, computed in double.
+double loss_in_double(Network<HostLayer>& net, const std::vector<std::vector<float>>& values,
+                      const std::vector<std::uint8_t>& labels) {
   double loss = 0;
   for (std::size_t z = 0; z < labels.size(); ++z) {
     std::vector<double> now;
@@ -106,8 +107,8 @@ double loss_in_double(Network<HostLayer>& net, const std::vector<std::uint8_t>& 
       std::vector<double> next(net.state(i).bias.begin(), net.state(i).bias.end());
       for (std::size_t x = 0; x < next.size(); ++x) {
         for (std::int64_t k = w.row_begin[x]; k < w.row_begin[x + 1]; ++k)
-          next[x] +=
-              double(net.state(i).values[std::size_t(k)]) * now[std::size_t(w.col[std::size_t(k)])];
+          next[x] += double(values[std::size_t(i)][std::size_t(k)]) *
+                     now[std::size_t(w.col[std::size_t(k)])];
         if (i + 1 < net.layers()) next[x] = std::max(next[x], 0.0);
       }
       now = next;
@@ -133,17 +134,19 @@ TEST(Network, HasTheGradientOfThreeLayersByCentralDifferences) {
   net.forward(seconds);
   cross_entropy(net.input(3), 3, labels, net.output_gradient(2));
   net.backward(seconds);
+  std::vector<std::vector<float>> values;
+  for (std::int64_t i = 0; i < net.layers(); ++i) values.push_back(net.weights(i).values);
   for (std::int64_t i = 0; i < net.layers(); ++i)
     for (const auto& [numbers, gradients] :
-         {std::pair{&net.state(i).values, &net.state(i).gradients},
+         {std::pair{&values[std::size_t(i)], &net.state(i).gradients},
           std::pair{&net.state(i).bias, &net.state(i).bias_gradients}})
       for (std::size_t k = 0; k < numbers->size(); k += 3) {
         const float kept = (*numbers)[k];
         constexpr float kStep = 0x1p-18f;  // so small that no neuron changes sides
         (*numbers)[k] = kept + kStep;
-        const double above = loss_in_double(net, labels), up = (*numbers)[k];
+        const double above = loss_in_double(net, values, labels), up = (*numbers)[k];
         (*numbers)[k] = kept - kStep;
-        const double below = loss_in_double(net, labels), down = (*numbers)[k];
+        const double below = loss_in_double(net, values, labels), down = (*numbers)[k];
         (*numbers)[k] = kept;
         EXPECT_NEAR((*gradients)[k], (above - below) / (up - down), 2e-5)
             << "layer " << i << ", " << k;
@@ -222,16 +225,14 @@ TEST(Trainer, StopsAtALossThatIsNotFiniteAndKeepsTheStepBefore) {
 TEST(Trainer, NamesTheLayerOfAWeightThatIsNotFinite) {
   TrainingRun run(test::small_options(Set{}));
   for (int i = 0; i < 2; ++i) run.trainer.step();  // the third rewires
-  run.network.state(1).values[4] = std::numeric_limits<float>::infinity();
-  const auto weights = run.trainer.state().weights, biases = run.trainer.state().biases;
-  const std::vector<float> values = run.network.state(1).values, bias = run.network.state(1).bias;
+  TrainState state = run.trainer.state();
+  state.weights[1].arrays[0][4] = std::numeric_limits<float>::infinity();  // a moment
+  run.trainer.set_state(state);
+  const std::vector<double> before = test::bits_of(run.trainer);
   EXPECT_THAT(test::message_of([&] { run.trainer.step(); }, ErrorCode::BadInput),
               AllOf(HasSubstr("layer 2"), HasSubstr("block row")));
   EXPECT_EQ(run.trainer.report().steps, 2);
-  EXPECT_EQ(run.trainer.state().weights, weights);
-  EXPECT_EQ(run.trainer.state().biases, biases);
-  EXPECT_EQ(run.network.state(1).values, values);
-  EXPECT_EQ(run.network.state(1).bias, bias);
+  EXPECT_EQ(test::bits_of(run.trainer), before);
 }
 
 TEST(Trainer, RefusesDataAndOptionsThatDoNotFit) {
@@ -259,14 +260,15 @@ TEST(Trainer, RefusesDataAndOptionsThatDoNotFit) {
 TEST(Network, RunsOnAModelledMachineToo) {
   const auto executor = make_executor(2);
   const device::Machine machine = device::machine_preset("gc200");
-  const MakeLayer<runtime::FullyConnected> tiles = [&](const Problem& problem) {
-    return runtime::FullyConnected(problem, planner::plan_or_throw(problem, machine), machine,
-                                   device::ExchangeMode::Share, *executor);
+  const MakeLayer<MachineLayer> tiles = [&](const Problem& problem) {
+    return MachineLayer({problem, planner::plan_or_throw(problem, machine), machine,
+                         device::ExchangeMode::Share, *executor},
+                        *executor);
   };
   const DataSet data = test::small_data();
   NetworkOptions shape = test::small_network();
   shape.sizes = {20, 30, 3};
-  Network<runtime::FullyConnected> network(shape, tiles, *executor);
+  Network<MachineLayer> network(shape, tiles, *executor);
   Network<HostLayer> host(shape, host_layers(*executor), *executor);
   Trainer trainer(network, data, test::small_options(Set{}, 12));
   Trainer on_host(host, data, test::small_options(Set{}, 12));

@@ -44,7 +44,6 @@ std::vector<double> bits_of(const train::Trainer<L>& trainer) {
   };
   for (std::int64_t i = 0; i < trainer.network().layers(); ++i) {
     const auto& layer = trainer.network().state(i);
-    add(layer.values);
     add(layer.bias);
     add(trainer.network().weights(i).row_begin);
     add(trainer.network().weights(i).col);

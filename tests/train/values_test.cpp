@@ -46,6 +46,35 @@ void expect_rule(const Optimiser& optimiser, std::int64_t states, const Move& ru
   }
 }
 
+TEST(ValueStep, HasTheBitsOfOneStepInAnyParts) {
+  for (const Optimiser& optimiser :
+       {Optimiser{.rule = TorchSgd{0.1, 0.9}, .weight_decay = 0.01}, Optimiser{.rule = Adam{}}}) {
+    const auto executor = make_executor(1);
+    std::vector<double> whole = random_values(50, 1), parts = whole;
+    auto state = make_value_state<double>(optimiser, 50), part_state = state;
+    for (int t = 1; t <= 3; ++t) {
+      const std::vector<double> gradients = random_values(50, std::uint64_t(t) + 1);
+      step<double>(optimiser, whole, gradients, state, *executor);
+      const ValueStep<double> change(optimiser, gradients, part_state);
+      for (const auto& [first, count] : {std::pair{30, 20}, {0, 1}, {1, 0}, {1, 29}})
+        change(std::span(parts).subspan(std::size_t(first), std::size_t(count)), first);
+    }
+    EXPECT_EQ(parts, whole) << name_of(optimiser);
+    EXPECT_EQ(part_state, state);
+  }
+}
+
+TEST(ValueStep, RefusesGradientsAndStatesOfOtherLengths) {
+  const Optimiser optimiser{.rule = TorchSgd{}};
+  auto state = make_value_state<float>(optimiser, 5);
+  const auto before = state;
+  const std::vector<float> four(4);
+  EXPECT_THAT(test::message_of([&] { ValueStep<float>(optimiser, four, state); },
+                               ErrorCode::InvalidArgument),
+              HasSubstr("5 numbers in a state; there must be 4"));
+  EXPECT_EQ(state, before);
+}
+
 TEST(ValueStep, Nesterov) {
   expect_rule({.rule = Nesterov{0.1, 0.9}, .rescale = 0.5, .weight_decay = 0.01}, 1,
               [](double& w, double g, double& m, double&, double) {

@@ -1,6 +1,6 @@
 // The page of tessera train.
 const kActivityNames = {batch: 'batches', forward: 'forward', loss: 'loss', grad_w: 'weight gradients', grad_a: 'input gradients', optimiser: 'optimiser',
-  new_values: 'new values', rewire: 'rewires', evaluation: 'test set'};
+  rewire: 'rewires', evaluation: 'test set'};
 const asPercent = (share) => number(100 * share) + ' %';
 
 // One line for each run, training and test, over epochs or seconds.

@@ -24,14 +24,17 @@ void for_each_row(std::int64_t rows, std::int64_t cols, Executor& executor, Body
 
 }  // namespace
 
-void add_bias(MatrixView<float> rows, std::span<const float> bias, bool relu, Executor& executor) {
+void add_bias(MatrixView<float> rows, std::span<const float> bias, Executor& executor) {
   for_each_row(rows.rows, rows.cols, executor, [&](std::int64_t r) {
     float* const row = rows.row(r);
-    const float b = bias[std::size_t(r)];
-    if (relu)
-      for (std::int64_t c = 0; c < rows.cols; ++c) row[c] = row[c] + b < 0 ? 0 : row[c] + b;
-    else
-      for (std::int64_t c = 0; c < rows.cols; ++c) row[c] += b;
+    for (std::int64_t c = 0; c < rows.cols; ++c) row[c] += bias[std::size_t(r)];
+  });
+}
+
+void apply_relu(MatrixView<float> rows, Executor& executor) {
+  for_each_row(rows.rows, rows.cols, executor, [&](std::int64_t r) {
+    float* const row = rows.row(r);
+    for (std::int64_t c = 0; c < rows.cols; ++c) row[c] = row[c] < 0 ? 0 : row[c];
   });
 }
 

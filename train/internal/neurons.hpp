@@ -10,8 +10,11 @@ namespace tessera::train::internal {
 // Loops over the neurons of a layer, whose rows are contiguous. Threads share the rows; the bits do
 // not depend on their number.
 
-// Adds its bias to each row and, with `relu`, replaces negative numbers by 0.
-void add_bias(MatrixView<float> rows, std::span<const float> bias, bool relu, Executor& executor);
+// Adds its bias to each row.
+void add_bias(MatrixView<float> rows, std::span<const float> bias, Executor& executor);
+
+// Replaces negative numbers by 0. NaN and -0 remain.
+void apply_relu(MatrixView<float> rows, Executor& executor);
 
 // Sets `gradient` to 0 where the output of ReLU is not positive.
 void pass_where_positive(MatrixView<const float> output, MatrixView<float> gradient,

@@ -30,30 +30,44 @@ ValueState<C> make_value_state(const Optimiser& optimiser, std::int64_t count) {
 }
 
 template <class T>
-void step(const Optimiser& optimiser, std::span<T> values, std::span<const T> gradients,
-          ValueState<T>& state, Executor& executor) {
+ValueStep<T>::ValueStep(const Optimiser& optimiser, std::span<const T> gradients,
+                        ValueState<T>& state)
+    : optimiser_(optimiser), gradients_(gradients), state_(&state) {
   check(optimiser);
-  require_same_length("gradients", gradients.size(), values.size());
   require_same_length("arrays of state", state.arrays.size(), std::size_t(states_of(optimiser)));
   for (const std::vector<T>& array : state.arrays)
-    require_same_length("numbers in a state", array.size(), values.size());
+    require_same_length("numbers in a state", array.size(), gradients.size());
   ++state.steps;
+}
+
+template <class T>
+void ValueStep<T>::operator()(std::span<T> part, std::int64_t first) const {
+  const auto array = [&](std::size_t i) {
+    return i < state_->arrays.size() ? state_->arrays[i].data() + first : nullptr;
+  };
+  internal::change_slots(optimiser_, state_->steps,
+                         internal::Slots<T>{part.data(), gradients_.data() + first, array(0),
+                                            array(1), std::ssize(part)});
+}
+
+template <class T>
+void step(const Optimiser& optimiser, std::span<T> values, std::span<const T> gradients,
+          ValueState<T>& state, Executor& executor) {
+  require_same_length("gradients", gradients.size(), values.size());
+  const ValueStep<T> change(optimiser, gradients, state);
   // Pieces of whole cache lines that do not depend on the threads.
   constexpr std::int64_t kPiece = 1 << 14;
   const auto count = std::ssize(values);
   executor.for_each(ceil_div(count, kPiece), [&](std::int64_t piece) {
     const std::int64_t begin = piece * kPiece;
-    const auto array = [&](std::size_t i) {
-      return i < state.arrays.size() ? state.arrays[i].data() + begin : nullptr;
-    };
-    internal::change_slots(optimiser, state.steps,
-                           internal::Slots<T>{values.data() + begin, gradients.data() + begin,
-                                              array(0), array(1), std::min(kPiece, count - begin)});
+    change(values.subspan(std::size_t(begin), std::size_t(std::min(kPiece, count - begin))), begin);
   });
 }
 
 template ValueState<float> make_value_state(const Optimiser&, std::int64_t);
 template ValueState<double> make_value_state(const Optimiser&, std::int64_t);
+template class ValueStep<float>;
+template class ValueStep<double>;
 template void step(const Optimiser&, std::span<float>, std::span<const float>, ValueState<float>&,
                    Executor&);
 template void step(const Optimiser&, std::span<double>, std::span<const double>,

@@ -32,4 +32,24 @@ template <class T>
 void step(const Optimiser& optimiser, std::span<T> values, std::span<const T> gradients,
           ValueState<T>& state, Executor& executor);
 
+// One step on a list of weights that its owner changes part by part, as change_values of a layer
+// does. The bits are those of step(). T is float or double.
+// Example: layer.change_values(ValueStep<float>(optimiser, gradients, state));
+template <class T>
+class ValueStep {
+ public:
+  // Counts the step in `state`. Gradients and state must outlive the object and have one number for
+  // each weight. Throws Error{InvalidArgument} as step() does, and then nothing has changed.
+  ValueStep(const Optimiser& optimiser, std::span<const T> gradients, ValueState<T>& state);
+
+  // Makes the step on the weights from position `first` on. Each weight must be in one part.
+  // Threads may call it at the same time with different parts. Allocates nothing.
+  void operator()(std::span<T> part, std::int64_t first) const;
+
+ private:
+  Optimiser optimiser_;
+  std::span<const T> gradients_;
+  ValueState<T>* state_;
+};
+
 }  // namespace tessera::train

@@ -25,7 +25,7 @@ const browser = await launch(chromium, work);
 await visit(browser, {tool, work, name: 'training', words: ['train', '--layers=20,30,10', '--data=' + data, '--epochs=4', '--every=3', '--batch-size=16',
   '--density=0.3', '--beside-dense']}, async (page, study) => {
   const rows = await rowsOf(page, 'Figures: Seconds by activity');
-  equal(rows.length, 9);
+  equal(rows.length, 8);
   const last = study.sparse.rewires.length - 1;
   equal((await rowsOf(page, 'Figures: Stored weights of the first layer for each input')).map((row) => row[2]),
     study.sparse.rewires[last].per_input.map(shown));

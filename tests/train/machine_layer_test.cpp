@@ -1,0 +1,104 @@
+#include "tessera/train/machine_layer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <vector>
+
+#include "tessera/base/random_matrix.hpp"
+#include "tessera/planner/planner.hpp"
+#include "tessera/sparse/random.hpp"
+#include "tessera/tests/layers/backends.hpp"
+#include "tessera/train/layer.hpp"
+
+namespace tessera::train {
+namespace {
+
+static_assert(TrainableLayer<MachineLayer>);
+static_assert(TrainableLayer<host::HostLayer>);
+static_assert(!TrainableLayer<runtime::FullyConnected>);
+
+constexpr std::int64_t kOutputs = 22, kInputs = 26, kBatch = 12;
+
+// The layer that a Network trains beside the one of the machine alone.
+struct TwoLayers {
+  std::unique_ptr<Executor> executor = make_executor(2);
+  Problem problem = test::problem_of(DataType::Float, {1, kOutputs, kInputs, kBatch}, {1, 1});
+  MachineLayer layer{test::OnTiles::make(problem, *executor), *executor};
+  runtime::FullyConnected plain = test::OnTiles::make(problem, *executor);
+  std::vector<sparse::Csr<float>> weights = test::random_weights(problem, 0.4, 3);
+  Matrix<float> s = random_matrix<float>(kInputs, kBatch, 1),
+                q_grad = random_matrix<float>(kOutputs, kBatch, 2);
+
+  TwoLayers() {
+    EXPECT_FALSE(layer.set_weights(weights[0]));
+    EXPECT_FALSE(plain.set_weights(weights[0]));
+  }
+};
+
+TEST(MachineLayer, HasTheBitsOfLoopsAfterThePasses) {
+  TwoLayers two;
+  const Matrix<float> bias = random_matrix<float>(1, kOutputs, 4);
+  Matrix<float> q(kOutputs, kBatch), q_plain = q, s_grad(kInputs, kBatch), s_grad_plain = s_grad;
+  two.plain.forward<float>(two.s.view(), q_plain.view());
+  two.plain.grad_a<float>(two.q_grad.view(), s_grad_plain.view());
+  std::int64_t negative = 0;
+  for (std::int64_t r = 0; r < kOutputs; ++r)
+    for (std::int64_t c = 0; c < kBatch; ++c) {
+      float& sum = q_plain(r, c);
+      sum += bias(0, r);
+      negative += sum < 0;
+      sum = sum < 0 ? 0 : sum;
+    }
+  EXPECT_GT(negative, 0);
+  for (std::int64_t r = 0; r < kInputs; ++r)
+    for (std::int64_t c = 0; c < kBatch; ++c)
+      if (!(two.s(r, c) > 0)) s_grad_plain(r, c) = 0;
+  two.layer.forward<float>(two.s.view(), q.view(), {.bias = bias.elements(), .relu = true});
+  two.layer.grad_a<float>(two.q_grad.view(), s_grad.view(), {.where_positive = two.s.view()});
+  EXPECT_EQ(q, q_plain);
+  EXPECT_EQ(s_grad, s_grad_plain);
+}
+
+TEST(MachineLayer, KeepsTheModelledStepsOfEachPass) {
+  TwoLayers two;
+  EXPECT_EQ(two.layer.last_run(Pass::Fwd).total(), Cycles(0));
+  Matrix<float> q(kOutputs, kBatch), s_grad(kInputs, kBatch);
+  std::vector<float> gradients(two.weights[0].values.size()), own = gradients;
+  two.layer.forward<float>(two.s.view(), q.view());
+  two.layer.grad_a<float>(two.q_grad.view(), s_grad.view());
+  two.layer.grad_w<float>(two.q_grad.view(), two.s.view(), gradients);
+  EXPECT_EQ(two.layer.last_run(Pass::Fwd), two.plain.forward<float>(two.s.view(), q.view()));
+  EXPECT_EQ(two.layer.last_run(Pass::GradA),
+            two.plain.grad_a<float>(two.q_grad.view(), s_grad.view()));
+  EXPECT_EQ(two.layer.last_run(Pass::GradW),
+            two.plain.grad_w<float>(two.q_grad.view(), two.s.view(), own));
+  EXPECT_EQ(gradients, own);
+  EXPECT_GT(two.layer.pattern_bytes(), Bytes(0));
+  EXPECT_EQ(two.layer.pattern_bytes(), two.plain.pattern_bytes());
+}
+
+TEST(MachineLayer, ChangesValuesInPlaceOrNotAtAll) {
+  TwoLayers two;
+  std::vector<float> values = two.weights[0].values;
+  for (float& v : values) v = 2 * v - 1;
+  two.layer.change_values([](std::span<float> part, std::int64_t first) {
+    EXPECT_EQ(first, 0);
+    for (float& v : part) v = 2 * v - 1;
+  });
+  EXPECT_EQ(two.layer.weights().values, values);
+  two.plain.set_values(values);
+  Matrix<float> q(kOutputs, kBatch), q_plain = q;
+  two.layer.forward<float>(two.s.view(), q.view());
+  two.plain.forward<float>(two.s.view(), q_plain.view());
+  EXPECT_EQ(q, q_plain);
+  const auto fails = [](std::span<float> part, std::int64_t) {
+    part[0] = 99;
+    throw std::runtime_error("no");
+  };
+  EXPECT_THROW(two.layer.change_values(fails), std::runtime_error);
+  EXPECT_EQ(two.layer.weights().values, values);
+}
+
+}  // namespace
+}  // namespace tessera::train
