@@ -12,7 +12,7 @@ namespace tessera::sparse {
 // arguments give the same matrix on every computer. `density` is stored blocks / all blocks, in
 // [0, 1]. Throws Error{InvalidArgument} for a density outside that range (NaN too), for a size or
 // block side below 1, and for a size that is not a multiple of the block.
-// Cost with n blocks in P places: O(P) if P <= 16 * n, else O(n * log(n) + block rows).
+// Cost with n blocks in P places: O(P) if P <= 1024 * n, else O(n * log(n) + block rows).
 // Example: random_pattern(1024, 1024, {4, 4}, 0.1, 7) stores 6554 of 65536 blocks.
 Csr<float> random_pattern(std::int64_t rows, std::int64_t cols, BlockShape block, double density,
                           std::uint64_t seed);

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <set>
 
+#include "tessera/base/random.hpp"
 #include "tessera/sparse/check.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/tests/sparse/drawing.hpp"
@@ -43,6 +46,19 @@ TEST(RandomPattern, DrawsTheseBlocksFromSeedOne) {
   const auto drawn = random_pattern(100, 100, {1, 1}, 0.0004, 1);
   EXPECT_EQ(to_coo(drawn).row, (std::vector<std::int32_t>{2, 13, 13, 45}));
   EXPECT_EQ(to_coo(drawn).col, (std::vector<std::int32_t>{10, 38, 64, 12}));
+}
+
+// However sparse patterns are drawn, they are those that a list of different numbers gives.
+TEST(RandomPattern, DrawsTheFirstDifferentPlaces) {
+  constexpr std::int64_t kPlaces = 1 << 16;
+  for (const std::int64_t count : {4095, 700, 64, 63, 5}) {  // below 1 in 16, 1 in 1024
+    Random random(9);
+    std::set<std::int64_t> places;
+    while (std::ssize(places) < count) places.insert(random.below(kPlaces));
+    const auto m = random_pattern(1, kPlaces, {1, 1}, double(count) / kPlaces, 9);
+    EXPECT_TRUE(std::equal(m.col.begin(), m.col.end(), places.begin(), places.end())) << count;
+    EXPECT_EQ(std::abs(m.values.back()), 1);
+  }
 }
 
 // Every place is taken with the same chance: over n patterns of density d the count of one place
