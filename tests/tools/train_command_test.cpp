@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -46,8 +47,8 @@ class TrainCommand : public testing::Test {
     write_part(folder_ / "t10k", data.test);
   }
 
-  // Runs the command with these words; options among them replace those of a small network.
-  Outcome train(const std::vector<std::string>& words) {
+  // Returns the command with these words; options among them replace those of a small network.
+  std::vector<std::string> command_with(const std::vector<std::string>& words) {
     std::vector<std::string> command = {TESSERA_TOOL, "train"};
     for (const auto& [option, value] :
          std::vector<std::pair<std::string, std::string>>{{"--layers", "20,30,10"},
@@ -60,7 +61,20 @@ class TrainCommand : public testing::Test {
       if (std::find(words.begin(), words.end(), option) == words.end())
         command.insert(command.end(), {option, value});
     command.insert(command.end(), words.begin(), words.end());
-    return run(command);
+    return command;
+  }
+
+  Outcome train(const std::vector<std::string>& words) { return run(command_with(words)); }
+
+  // Runs the command and sends it Ctrl-C as soon as this file exists.
+  Outcome interrupt(const std::vector<std::string>& words, const std::string& file) {
+    const std::string script =
+        "file=$1; shift; \"$@\" & while [ ! -s \"$file\" ] && kill -0 $!; do sleep 0.01; done; "
+        "kill -INT $!; wait $!";
+    std::vector<std::string> shell = {"bash", "-mc", script, "bash", file};
+    const std::vector<std::string> command = command_with(words);
+    shell.insert(shell.end(), command.begin(), command.end());
+    return run(shell);
   }
 
   TemporaryFolder folder_;
@@ -101,6 +115,72 @@ TEST_F(TrainCommand, ResumesWithTheFiguresOfAnUnbrokenRun) {
   EXPECT_EQ(json::parse(whole.out)["sparse"]["epochs"].size(), 4U);
 }
 
+// The checkpoint is written after the first of forty epochs of 100 steps.
+TEST_F(TrainCommand, LeavesCheckpointAndReportAtCtrlCAndGoesOnInTheMiddleOfAnEpoch) {
+  const std::vector<std::string> words = {"--json", "--epochs", "40", "--batch-size", "2"};
+  const auto with = [&](const std::string& option, const std::string& file) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), {option, file});
+    return all;
+  };
+  const std::string file = folder_ / "run.safetensors";
+  std::int64_t steps = 0;
+  for (int attempt = 0; steps % 100 == 0 && attempt < 5; ++attempt) {
+    std::filesystem::remove(file);
+    const Outcome broken = interrupt(with("--checkpoint", file), file);
+    ASSERT_EQ(broken.exit, 130) << broken.err;
+    EXPECT_THAT(broken.err, HasSubstr("--resume with the same options goes on"));
+    const json report = json::parse(broken.out);
+    EXPECT_EQ(report["status"], "partial");
+    steps = report["sparse"]["steps"];
+    EXPECT_EQ(std::ssize(report["sparse"]["epochs"]), steps / 100);
+  }
+  ASSERT_NE(steps % 100, 0) << "every attempt ended between two epochs";
+  const Outcome whole = train(words), resumed = train(with("--resume", file));
+  EXPECT_EQ(resumed.exit, tools::kOk) << resumed.err;
+  EXPECT_EQ(without_seconds(resumed.out), without_seconds(whole.out));
+}
+
+TEST_F(TrainCommand, RunsOnAModelledMachineWithTheSameBitsForAnyThreads) {
+  const std::vector<std::string> words = {"--json", "--machine", "gc200", "--epochs", "2"};
+  std::vector<std::string> three = words;
+  three.insert(three.end(), {"--threads", "3"});
+  const Outcome one = train(words);
+  EXPECT_EQ(one.exit, tools::kOk) << one.err;
+  EXPECT_EQ(without_seconds(one.out), without_seconds(train(three).out));
+  const json here = json::parse(train({"--json", "--epochs", "2"}).out),
+             there = json::parse(one.out);
+  for (std::size_t i = 0; i < 2; ++i)
+    EXPECT_NEAR(there["sparse"]["epochs"][i]["loss"], here["sparse"]["epochs"][i]["loss"], 1e-2);
+  const json& step = there["step_on_machine"];
+  std::vector<std::string> passes;
+  std::int64_t cycles = 0;
+  for (const json& pass : step["passes"]) {
+    passes.push_back(pass["pass"]);
+    cycles += std::int64_t(pass["cycles"]);
+    EXPECT_GT(pass["cycles"], 0);
+    EXPECT_GT(pass["dense_cycles"], 0);
+  }
+  EXPECT_THAT(passes, testing::ElementsAre("Fwd", "GradW", "Fwd", "GradA", "GradW"));
+  EXPECT_EQ(step["cycles"], cycles);
+  EXPECT_GT(step["pattern_bytes"], 0);
+  EXPECT_EQ(here.count("step_on_machine"), 0U);
+}
+
+TEST_F(TrainCommand, EndsOnAMachineWithTheVerdictAgainstDense) {
+  EXPECT_THAT(train({"--machine", "gc200", "--epochs", "1"}).out,
+              AllOf(HasSubstr("the last step on gc200 (modelled)"), HasSubstr("GradA"),
+                    HasSubstr("biases, ReLU, loss and optimiser run on this computer"),
+                    HasSubstr("bytes for new patterns"), HasSubstr("\nverdict    ")));
+}
+
+TEST_F(TrainCommand, UsesTheFirstImagesOnly) {
+  const json all = json::parse(train({"--json"}).out),
+             few = json::parse(train({"--json", "--images", "50"}).out);
+  EXPECT_EQ(all["sparse"]["steps"], 4 * 12);
+  EXPECT_EQ(few["sparse"]["steps"], 4 * 3);
+}
+
 TEST_F(TrainCommand, RefusesTheCheckpointOfAnotherRun) {
   const std::string file = folder_ / "run.safetensors";
   train({"--checkpoint", file});
@@ -136,6 +216,8 @@ TEST_F(TrainCommand, RefusesWhatCannotBe) {
   refused({"--layers", "21,30,10"}, tools::kUsage, "images have 20 pixels");
   refused({"--density", "0.0001"}, tools::kUsage, "has no block");
   refused({"--csv", "--json"}, tools::kUsage, "excludes");
+  refused({"--machine", "nothing"}, tools::kUsage, "nothing");
+  refused({"--images", "15"}, tools::kUsage, "there are 15 training images");
   refused({"--resume", folder_ / "nothing"}, tools::kBadInput, "nothing");
 }
 

@@ -69,8 +69,17 @@ void add_training_options(CLI::App& app, TrainArguments& a) {
       app.add_option("--factor", a.factor, "candidates of --method sampled for each stored block"),
       1e-6)
       ->capture_default_str();
+  whole("--images", a.images, 0, "first images to use of each part of the data set; 0: all");
   internal::require_whole(app.add_option("--threads", a.threads, "threads; 0: one for each core"),
                           0, internal::kMostThreads);
+}
+
+void add_machine_option(CLI::App& app, TrainArguments& a) {
+  internal::offer_machines(
+      app.add_option("--machine", a.machine,
+                     "host: this computer; or the preset or file of a modelled machine, which also "
+                     "reports the cycles of a step"))
+      ->capture_default_str();
 }
 
 void add_file_options(CLI::App& app, TrainArguments& a) {
@@ -96,8 +105,8 @@ void add_file_options(CLI::App& app, TrainArguments& a) {
 void add_train_command(CLI::App& app, std::function<int()>& run) {
   CLI::App* command = app.add_subcommand(
       "train",
-      "Trains a sparse network on images on this computer, with a pattern that changes, and prints "
-      "a line for each epoch.");
+      "Trains a sparse network on images, on this computer or a modelled machine, with a pattern "
+      "that changes, and prints a line for each epoch.");
   command->footer(
       std::string(internal::kExitCodes) +
       "\nExample: tessera train --layers 784,1024,10 --method rigl --density 0.1 --epochs 3 \\\n"
@@ -105,6 +114,7 @@ void add_train_command(CLI::App& app, std::function<int()>& run) {
   const auto a = std::make_shared<TrainArguments>();
   add_network_options(*command, *a);
   add_training_options(*command, *a);
+  add_machine_option(*command, *a);
   add_file_options(*command, *a);
   command->callback([command, a, &run] {
     internal::refuse_empty_values(*command);

@@ -19,8 +19,6 @@ namespace tessera::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using HostNetwork = train::Network<host::HostLayer>;
-using HostTrainer = train::Trainer<host::HostLayer>;
 
 train::NetworkOptions network_of(const TrainArguments& a) {
   return {.sizes = a.layers,
@@ -49,7 +47,8 @@ train::TrainOptions options_of(const TrainArguments& a, const train::DataSet& da
   return options;
 }
 
-std::vector<std::string> notes_of(const HostNetwork& network) {
+template <class L>
+std::vector<std::string> notes_of(const train::Network<L>& network) {
   std::vector<std::string> notes;
   bool pads = false;
   for (std::int64_t i = 0; i < network.layers(); ++i) {
@@ -76,17 +75,20 @@ std::string epoch_line(const train::TrainReport& report) {
 }
 
 // One training run, with its lines, checkpoints and Ctrl-C.
+template <class L>
 class TrainingRun {
  public:
-  TrainingRun(const TrainArguments& a, const train::DataSet& data, Executor& executor)
+  TrainingRun(const TrainArguments& a, const train::DataSet& data, train::MakeLayer<L> make_layer,
+              Executor& executor)
       : a_(a),
-        network_(network_of(a), train::host_layers(executor), executor),
+        network_(network_of(a), std::move(make_layer), executor),
         trainer_(network_, data, options_of(a, data)) {
     if (!a.resume.empty()) train::restore(trainer_, read_file(a.resume), a.resume);
   }
 
   std::vector<std::string> notes() const { return notes_of(network_); }
   const train::TrainReport& report() const { return trainer_.report(); }
+  const train::Network<L>& network() const { return network_; }
 
   // Returns false if Ctrl-C ended the run.
   bool run(bool prints, internal::Progress& progress) {
@@ -118,8 +120,8 @@ class TrainingRun {
   }
 
   TrainArguments a_;
-  HostNetwork network_;
-  HostTrainer trainer_;
+  train::Network<L> network_;
+  train::Trainer<L> trainer_;
 };
 
 Json json_of(const train::TrainReport& report) {
@@ -146,37 +148,78 @@ Json json_of(const train::TrainReport& report) {
           {"seconds", std::move(seconds)}};
 }
 
+// Keeps the first images of a part of a data set.
+void keep_first(train::LabelledImages& images, std::int64_t count) {
+  if (images.count() <= count) return;
+  images.pixels.resize(std::size_t(count * images.features()));
+  images.labels.resize(std::size_t(count));
+}
+
+train::DataSet read_data(const TrainArguments& a) {
+  train::DataSet data =
+      a.data.empty() ? train::read_fashion_mnist() : train::read_fashion_mnist(a.data);
+  if (a.images > 0)
+    for (train::LabelledImages* part : {&data.training, &data.test}) keep_first(*part, a.images);
+  return data;
+}
+
+// The parts that all runs of one command share.
+struct Session {
+  const train::DataSet& data;
+  Executor& executor;
+  bool prints = false;
+  internal::Progress progress{false};
+  TrainOutcome outcome = {};
+};
+
+// Trains a network to the end or to Ctrl-C, and calls finished(network).
+template <class L, class Finished>
+train::TrainReport train_network(const TrainArguments& a, train::MakeLayer<L> make_layer,
+                                 Session& session, Finished&& finished) {
+  TrainingRun<L> run(a, session.data, std::move(make_layer), session.executor);
+  TrainOutcome& outcome = session.outcome;
+  if (outcome.notes.empty()) {
+    outcome.notes = run.notes();
+    if (session.prints) print_text(fmt::format("{}\n", fmt::join(outcome.notes, "\n")));
+  }
+  outcome.is_complete = run.run(session.prints, session.progress);
+  finished(run.network());
+  return run.report();
+}
+
+train::TrainReport train_on_machine(const TrainArguments& a, Session& session) {
+  if (a.machine == device::kHostMachine)
+    return train_network(a, train::host_layers(session.executor), session, [](const auto&) {});
+  const device::Machine machine = device::load_machine(a.machine);
+  return train_network(
+      a, machine_layers(machine, session.executor), session,
+      [&](const auto& network) { session.outcome.machine = machine_step(network, machine); });
+}
+
 }  // namespace
 
 TrainOutcome run_training(const TrainArguments& a) {
-  const train::DataSet data =
-      a.data.empty() ? train::read_fashion_mnist() : train::read_fashion_mnist(a.data);
+  const train::DataSet data = read_data(a);
   const auto executor = make_executor(a.threads);
   if (a.batch > data.training.count())  // before a network for such a batch is allocated
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("--batch-size is {}; there are {} training images", a.batch,
                             data.training.count()));
   const internal::EndsByItself watching;  // between two steps
-  internal::Progress progress(false);
-  const bool prints = !a.json && !a.csv;
-  TrainOutcome outcome;
-  {
-    TrainingRun run(a, data, *executor);
-    outcome.notes = run.notes();
-    if (prints) print_text(fmt::format("{}\n", fmt::join(outcome.notes, "\n")));
-    outcome.is_complete = run.run(prints, progress);
-    outcome.sparse = run.report();
-  }
+  Session session{.data = data, .executor = *executor, .prints = !a.json && !a.csv};
+  TrainOutcome& outcome = session.outcome;
+  outcome.sparse = train_on_machine(a, session);
+  if (session.prints && outcome.machine) print_text(to_text(*outcome.machine));
   if (!a.beside_dense || !outcome.is_complete) return outcome;
   TrainArguments dense = a;
   dense.method = "dense";
   dense.block = 1;
   dense.checkpoint.clear();
   dense.resume.clear();
-  TrainingRun run(dense, data, *executor);
-  if (prints) print_text("the same network with all weights\n");
-  outcome.is_complete = run.run(prints, progress);
-  outcome.dense = run.report();
+  if (session.prints) print_text("the same network with all weights\n");
+  const std::optional<MachineStep> sparse_step = outcome.machine;
+  outcome.dense = train_on_machine(dense, session);
+  outcome.machine = sparse_step;
   return outcome;
 }
 
@@ -203,9 +246,11 @@ std::string training_json(const TrainArguments& a, const TrainOutcome& outcome) 
                {"block", a.block},
                {"batch", a.batch},
                {"seed", a.seed},
+               {"machine", a.machine},
                {"notes", outcome.notes},
                {"sparse", json_of(outcome.sparse)}};
   if (outcome.dense) json["dense"] = json_of(*outcome.dense);
+  if (outcome.machine) json["step_on_machine"] = Json::parse(to_json(*outcome.machine));
   return json.dump(2) + "\n";
 }
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "tessera/device/machine.hpp"
+#include "tessera/tools/tessera/train_machine.hpp"
 #include "tessera/train/report.hpp"
 
 namespace tessera::tools {
@@ -15,6 +17,8 @@ struct TrainArguments {
   std::string method = "rigl", distribution = "uniform";
   double density = 0.1, learning_rate = 0.1, fraction = 0.3, factor = 2;
   std::int64_t block = 1, batch = 128, epochs = 30, every = 100, seed = 1;
+  std::int64_t images = 0;  // that are used of each part of the data set; 0: all
+  std::string machine = device::kHostMachine;
   int threads = 0;
   std::string data, checkpoint, resume;
   bool beside_dense = false;
@@ -28,6 +32,7 @@ struct TrainOutcome {
   std::vector<std::string> notes;  // lines that describe the network
   train::TrainReport sparse;
   std::optional<train::TrainReport> dense;
+  std::optional<MachineStep> machine;  // of the sparse run on a modelled machine
   bool is_complete = false;
 };
 
