@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <set>
 #include <string>
 
@@ -16,6 +17,7 @@
 #include "tessera/tests/support/message_of.hpp"
 #include "tessera/train/rewire/carry.hpp"
 #include "tessera/train/rewire/drop.hpp"
+#include "tessera/train/rewire/internal/select.hpp"
 #include "tessera/train/rewire/method.hpp"
 
 namespace tessera::train {
@@ -141,6 +143,23 @@ TEST(Growth, CountsOperandsThatEndInsideABlockAsZero) {
             largest_gradients(taken, {&whole, 1}, 9, Pool::Sum, *executor));
   EXPECT_EQ(sampled_gradients(taken, {&cut, 1}, 9, 20, Pool::Sum, 1, *executor),
             sampled_gradients(taken, {&whole, 1}, 9, 20, Pool::Sum, 1, *executor));
+}
+
+TEST(Largest, AreThoseOfAStableSort) {
+  Random random(3);
+  std::vector<float> scores;
+  for (int i = 0; i < 500; ++i) scores.push_back(float(random.below(40)) * 0.37f);
+  scores[7] = -0.0f;
+  std::vector<std::int64_t> sorted(scores.size());
+  std::iota(sorted.begin(), sorted.end(), 0);
+  std::stable_sort(sorted.begin(), sorted.end(), [&](std::int64_t a, std::int64_t b) {
+    return scores[std::size_t(a)] > scores[std::size_t(b)];
+  });
+  for (const std::int64_t k : {0, 1, 250, 499, 500}) {
+    std::vector<std::int64_t> wanted(sorted.begin(), sorted.begin() + k);
+    std::sort(wanted.begin(), wanted.end());
+    EXPECT_EQ(internal::largest(scores, k), wanted) << k;
+  }
 }
 
 TEST(SampledGradients, AreTheLargestOfTheirSample) {

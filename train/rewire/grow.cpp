@@ -13,6 +13,7 @@
 #include "tessera/sparse/random.hpp"
 #include "tessera/train/rewire/internal/best_places.hpp"
 #include "tessera/train/rewire/internal/scores.hpp"
+#include "tessera/train/rewire/internal/select.hpp"
 
 namespace tessera::train {
 namespace {
@@ -230,13 +231,12 @@ std::vector<BlockAt> sampled_gradients(const Csr<float>& taken,
   const std::int64_t count = std::min(std::max(candidates, k), free_places(taken));
   const std::vector<BlockAt> places = random_places(taken, count, seed, name);
   const std::vector<float> scores = scores_at(taken, batches, places, pool, executor);
-  std::vector<Candidate> all(places.size());
-  for (std::size_t i = 0; i < all.size(); ++i) all[i] = {scores[i], places[i]};
-  for (const Candidate& c : all)
-    if (!(c.score <= kLargestScore)) refuse_score(c.at, name);
-  BestPlaces best(k, count);
-  best.add(all);
-  return best.places();
+  for (std::size_t i = 0; i < places.size(); ++i)
+    if (!(scores[i] <= kLargestScore)) refuse_score(places[i], name);
+  std::vector<BlockAt> best;
+  best.reserve(std::size_t(k));
+  for (const std::int64_t i : internal::largest(scores, k)) best.push_back(places[std::size_t(i)]);
+  return best;
 }
 
 std::vector<BlockAt> random_places(const Csr<float>& taken, std::int64_t k, std::uint64_t seed,

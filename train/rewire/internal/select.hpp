@@ -11,4 +11,7 @@ namespace tessera::train::internal {
 // upper and then by their lower bits, so the cost is O(scores) whatever their order.
 std::vector<std::int64_t> smallest(std::span<const float> scores, std::int64_t k);
 
+// Returns the positions of the k largest scores, ascending, by the same rules.
+std::vector<std::int64_t> largest(std::span<const float> scores, std::int64_t k);
+
 }  // namespace tessera::train::internal
