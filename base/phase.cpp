@@ -13,13 +13,13 @@ std::string_view to_string(Phase phase) {
     case Phase::Arrange:
       return "arrange";
     case Phase::Transpose:
-      return "transpose";
+      return "transpose values";
     case Phase::PreArrange:
-      return "pre-arrange";
+      return "exchange operands";
     case Phase::Rearrange:
-      return "rearrange";
+      return "rearrange operands";
     case Phase::Distribute:
-      return "distribute";
+      return "multiply";
     case Phase::Propagate:
       return "propagate";
     case Phase::Control:
@@ -27,7 +27,7 @@ std::string_view to_string(Phase phase) {
     case Phase::Reduce:
       return "reduce";
     case Phase::Cast:
-      return "cast";
+      return "cast sums";
     case Phase::HandOver:
       return "hand over";
     case Phase::Activate:
@@ -37,7 +37,7 @@ std::string_view to_string(Phase phase) {
     case Phase::Update:
       return "update";
     case Phase::Overhead:
-      return "sync, launch";
+      return "barriers and launches";
   }
   assertion_failed("every phase has a name", __FILE__, __LINE__);
 }

@@ -25,7 +25,7 @@ enum class Phase {
   Overhead       // barriers and launches of all steps
 };
 
-// "pre-arrange", "sync, launch"; the text is valid as long as the program.
+// "exchange operands", "multiply"; the text is valid as long as the program.
 std::string_view to_string(Phase phase);
 std::ostream& operator<<(std::ostream& out, Phase phase);
 

@@ -43,7 +43,7 @@ struct Simulated {
             device::ExchangeMode mode)
       : weights(pattern),
         problem(problem_of(pattern.block.rows)),
-        plan(planner::plan_or_throw(problem, machine)),
+        plan(planner::plan_or_throw(problem, machine, planner::sparse_options())),
         layer(problem, plan, machine, mode, *executor),
         s(random_matrix<float>(kSide, kBatch, 1)),
         q(kSide, kBatch) {

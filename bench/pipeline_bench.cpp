@@ -68,7 +68,8 @@ void plan(benchmark::State& state, const Shape& shape) {
 void encode(benchmark::State& state, const Shape& shape) {
   const device::Machine machine = device::machine_preset("gc200");
   const Problem problem = shape.problem();
-  const auto grid = runtime::tile_grid(problem, planner::plan_or_throw(problem, machine), machine);
+  const auto grid = runtime::tile_grid(
+      problem, planner::plan_or_throw(problem, machine, planner::sparse_options()), machine);
   const auto weights = sparse::with_block(shape.weights(), grid.block);
   for (auto _ : state) {
     auto result = partitioner::encode(weights, grid);
@@ -83,8 +84,9 @@ void forward(benchmark::State& state, const Shape& shape, device::ExchangeMode m
   const device::Machine machine = device::machine_preset("gc200");
   const Problem problem = shape.problem();
   const auto executor = make_executor();
-  runtime::FullyConnected layer(problem, planner::plan_or_throw(problem, machine), machine, mode,
-                                *executor);
+  runtime::FullyConnected layer(problem,
+                                planner::plan_or_throw(problem, machine, planner::sparse_options()),
+                                machine, mode, *executor);
   const auto weights = shape.weights();
   if (layer.set_weights(weights)) return state.SkipWithError("does not fit");
   Matrix<float> s(shape.y, shape.z), q(shape.x, shape.z);

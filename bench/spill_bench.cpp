@@ -64,7 +64,7 @@ partitioner::TileGrid grid_of(const Case& c) {
   const device::Machine machine = device::machine_preset("gc200");
   const Problem problem{
       .size = {1, kSide, kSide, 64}, .density = kDensity, .data_type = DataType::Half};
-  planner::Options options;
+  planner::Options options = planner::sparse_options();
   options.bucket_confidence = 0;
   options.meta_info_bucket_oversize_proportion = c.room;
   return runtime::tile_grid(problem, planner::plan_or_throw(problem, machine, options), machine);

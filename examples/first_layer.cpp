@@ -4,8 +4,8 @@
 
 int main() {
   using namespace tessera;
-  const auto weights = sparse::random_pattern(1024, 1024, {1, 1}, /*density=*/0.1, /*seed=*/1);
-  const Problem problem{.size = {1, 1024, 1024, 64}, .density = 0.1};
+  const auto weights = sparse::random_pattern(2048, 2048, {1, 1}, /*density=*/0.02, /*seed=*/1);
+  const Problem problem{.size = {1, 2048, 2048, 64}, .density = 0.02};
   const device::Machine machine = device::machine_preset("gc200");
   const planner::Plan plan = planner::plan_or_throw(problem, machine);
 
@@ -16,8 +16,8 @@ int main() {
     return 4;
   }
 
-  const Matrix<Half> s(1024, 64);
-  Matrix<Half> q(1024, 64);
+  const Matrix<Half> s(2048, 64);
+  Matrix<Half> q(2048, 64);
   const device::Ledger ledger = layer.forward<Half>(s.view(), q.view());
   std::printf("planned %ld cycles, ran %ld\n", plan.cost.cycles.value, ledger.total().value);
 }

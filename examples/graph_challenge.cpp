@@ -34,11 +34,11 @@ std::pair<Problem, planner::Plan> plan_layers(const Arguments& a, const device::
   Problem problem{.size = {1, kNeurons, kNeurons, images},
                   .density = kWeightsPerNeuron / kNeurons,
                   .data_type = a.type};
-  planner::PlanResult result = planner::plan(problem, machine);
+  planner::PlanResult result = planner::plan(problem, machine, planner::sparse_options());
   for (std::int64_t parts = 2; !result.has_plan && parts <= images; ++parts) {
     if (images % parts != 0) continue;
     problem.size.z = images / parts;
-    result = planner::plan(problem, machine);
+    result = planner::plan(problem, machine, planner::sparse_options());
   }
   if (!result.has_plan) throw Error(ErrorCode::NoSolution, result.reason);
   return {problem, result.plan};

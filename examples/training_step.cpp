@@ -10,8 +10,9 @@ int main() {
   const Problem problem{.size = {1, 512, 768, 64}, .density = 0.1, .grad_a = true, .grad_w = true};
   const device::Machine machine = device::machine_preset("gc200");
   const auto executor = make_executor();
-  runtime::FullyConnected layer(problem, planner::plan_or_throw(problem, machine), machine,
-                                device::ExchangeMode::Share, *executor);
+  // So small a layer would cost less as a dense product, which the planner takes if it may.
+  const planner::Plan plan = planner::plan_or_throw(problem, machine, planner::sparse_options());
+  runtime::FullyConnected layer(problem, plan, machine, device::ExchangeMode::Share, *executor);
   const auto weights = sparse::random_pattern(512, 768, {1, 1}, 0.1, /*seed=*/1);
   if (const auto misfit = layer.set_weights(weights)) {
     std::puts(misfit->message.c_str());

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <functional>
+#include <numeric>
 #include <ostream>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
+#include "tessera/planner/internal/dense_layer.hpp"
 #include "tessera/planner/internal/dense_search.hpp"
 #include "tessera/planner/internal/terms_text.hpp"
 
@@ -124,30 +126,57 @@ const DensePassPlan* DensePlan::find(Pass pass) const {
 
 DensePlanResult plan_dense(const Problem& problem, const device::Machine& machine,
                            const DenseOptions& options) {
+  return internal::plan_dense_below(problem, machine, options, internal::kUnbounded);
+}
+
+namespace internal {
+
+namespace {
+
+std::vector<DenseCase> cases_of(const Problem& problem, const device::Machine& machine,
+                                DataType sums) {
+  std::vector<DenseCase> cases;
+  for (const Pass pass : passes_of(problem))
+    cases.push_back({.product = dense_product(problem, pass),
+                     .groups = problem.size.g,
+                     .machine = machine,
+                     .kernel = dense_kernel(machine, problem.data_type, sums)});
+  return cases;
+}
+
+}  // namespace
+
+// A pass may cost what the limit leaves after the passes before it and the floors of those to come.
+DensePlanResult plan_dense_below(const Problem& problem, const device::Machine& machine,
+                                 const DenseOptions& options, std::int64_t fewer_than) {
   check(problem, machine, options);
   const DataType sums = sums_of(problem, options);
+  const bool is_limited = fewer_than != kUnbounded;
   const auto tile = machine.tile_memory.value;
-  const internal::DenseLimits limits{
-      static_cast<std::int64_t>(std::floor(double(tile) * options.available_memory_proportion)),
-      tile};
-  DensePlan plan{.data_type = problem.data_type,
-                 .partials_type = sums,
-                 .groups = problem.size.g,
-                 .passes = {},
-                 .cost = {}};
-  std::int64_t evaluations = 0;
-  for (const Pass pass : passes_of(problem)) {
-    const DenseCase c{.product = dense_product(problem, pass),
-                      .groups = problem.size.g,
-                      .machine = machine,
-                      .kernel = dense_kernel(machine, problem.data_type, sums)};
-    const internal::DenseSearch found = internal::search_dense(c, limits);
-    evaluations += found.estimates;
-    if (!found.best) return {std::nullopt, no_plan(c, options, found.least_bytes), evaluations};
-    add_pass(plan, pass_plan(c, *found.best), Bytes(found.best->estimate.resident));
+  DenseLimits limits{std::int64_t(double(tile) * options.available_memory_proportion), tile};
+  DensePlan plan{problem.data_type, sums, problem.size.g, {}, {}};
+  const std::vector<DenseCase> cases = cases_of(problem, machine, sums);
+  std::vector<std::int64_t> floors(cases.size());
+  if (is_limited) std::ranges::transform(cases, floors.begin(), dense_floor);
+  std::int64_t left = std::accumulate(floors.begin(), floors.end(), fewer_than, std::minus<>());
+  DensePlanResult result;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    if (left <= 0) return result;
+    if (is_limited) limits.fewer_than = left + floors[i];
+    const DenseSearch found = search_dense(cases[i], limits);
+    result.evaluations += found.estimates;
+    if (!found.best) {
+      if (!is_limited) result.reason = no_plan(cases[i], options, found.least_bytes);
+      return result;
+    }
+    left -= found.best->estimate.cycles - floors[i];
+    add_pass(plan, pass_plan(cases[i], *found.best), Bytes(found.best->estimate.resident));
   }
-  return {std::move(plan), "", evaluations};
+  result.plan = std::move(plan);
+  return result;
 }
+
+}  // namespace internal
 
 DensePlan plan_dense_or_throw(const Problem& problem, const device::Machine& machine,
                               const DenseOptions& options) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/pass.hpp"
@@ -46,13 +47,17 @@ std::vector<TermChange> changes(const PlanCost& from, const PlanCost& to) {
   return result;
 }
 
-Alternative alternative(const Case& c, Dims parts, const Plan& winner) {
-  Alternative other{internal::choice_of(c), internal::make_plan(c, parts), {}, {}};
+Alternative alternative(const MethodChoice& methods, Plan plan, const Plan& winner) {
+  Alternative other{methods, std::move(plan), {}, {}};
   other.loses = other.plan.cost.cycles - winner.cost.cycles;
   other.terms = changes(winner.cost, other.plan.cost);
   std::erase_if(other.terms, [](const TermChange& t) { return t.more.value == 0; });
   std::ranges::stable_sort(other.terms, std::ranges::greater{}, &TermChange::more);
   return other;
+}
+
+Alternative alternative(const Case& c, Dims parts, const Plan& winner) {
+  return alternative(internal::choice_of(c), internal::make_plan(c, parts), winner);
 }
 
 std::int64_t& count_along(Dims& d, Axis axis) {
@@ -146,7 +151,8 @@ void lift(LiftedLimit limit, const Found& best, Explanation& e) {
 void lift_by_planning(LiftedLimit limit, const Asked& asked, Explanation& e) {
   Options one_layout = asked.options;
   one_layout.per_pass_plans = false;
-  const PlanResult result = plan(asked.problem, asked.machine, one_layout, asked.stats);
+  const PlanResult result =
+      internal::plan_with_buckets({asked.problem, asked.machine, one_layout, asked.stats});
   if (!result.has_plan) return;
   const internal::CaseSet set =
       internal::make_cases(asked.problem, asked.machine, asked.options, asked.stats);
@@ -203,19 +209,62 @@ const FinerCut* TermShare::driver() const {
 
 namespace {
 
+// Explains a plan with one layout of buckets, beside plans with buckets alone.
+Explanation explain_one(const Asked& asked, const Plan& plan) {
+  const internal::CaseSet set =
+      internal::make_cases(asked.problem, asked.machine, effective(asked, plan), asked.stats);
+  const Case& own = case_of(set.cases, plan);
+  Explanation e;
+  e.request = internal::request_text(asked.problem, asked.machine);
+  e.plan = plan;
+  e.methods = internal::choice_of(own);
+  e.tiles = asked.machine.tiles;
+  e.temp_bound = Bytes(bound_of(asked, plan));
+  e.terms = term_shares(own, plan);
+
+  const internal::Overview all = internal::overview(set.cases, e.temp_bound.value, kRunnersUp + 1);
+  e.partitions = all.partitions;
+  for (const Found& f : all.front)
+    if (e.runners_up.size() < kRunnersUp && (f.c != &own || f.parts != plan.partition))
+      e.runners_up.push_back(alternative(*f.c, f.parts, plan));
+  for (std::size_t i = 0; i < set.cases.size(); ++i)
+    e.methods_tried.push_back(verdict(set.cases[i], all.of_case[i], e));
+  lift_tiles(asked, e);
+  lift(LiftedLimit::TemporaryMemory, all.without_temp_bound, e);
+  lift(LiftedLimit::TileMemory, all.without_memory, e);
+  lift(LiftedLimit::Words, all.without_words, e);
+  lift_options(asked, e);
+  return e;
+}
+
+// Adds the best plan without buckets to the methods that were tried, if there is one.
+void add_dense(const Asked& asked, Explanation& e) {
+  if (!internal::may_have_no_buckets(asked.options)) return;
+  PlanResult dense = internal::plan_without_buckets(asked.problem, asked.machine, asked.options,
+                                                    asked.stats, internal::kAnyCycles);
+  if (!dense.has_plan) return;
+  MethodVerdict v;
+  v.methods.use_dense = v.methods.without_buckets = true;
+  v.best = alternative(v.methods, std::move(dense.plan), e.plan);
+  e.methods_tried.push_back(std::move(v));
+}
+
 Explanation explain_two(const Asked& asked, const Plan& plan) {
   const auto [forward_problem, transposed_problem] =
       two_problems(asked.problem, plan.runs_transposed(Pass::GradW));
   const PlanResult forward =
-      planner::plan(forward_problem, asked.machine, asked.options, asked.stats);
-  Explanation e = explain(forward_problem, asked.machine, asked.options, asked.stats, forward.plan);
+      internal::plan_with_buckets({forward_problem, asked.machine, asked.options, asked.stats});
+  Explanation e =
+      explain_one({forward_problem, asked.machine, asked.options, asked.stats}, forward.plan);
   std::optional<PatternStats> turned;
   if (asked.stats != nullptr) turned = transposed(*asked.stats);
-  e.backward.push_back(explain(transposed_problem, asked.machine, asked.options,
-                               turned ? &*turned : nullptr, plan.backward.front()));
+  e.backward.push_back(
+      explain_one({transposed_problem, asked.machine, asked.options, turned ? &*turned : nullptr},
+                  plan.backward.front()));
   Options one_layout = asked.options;
   one_layout.per_pass_plans = false;
-  const PlanResult one = planner::plan(asked.problem, asked.machine, one_layout, asked.stats);
+  const PlanResult one =
+      internal::plan_with_buckets({asked.problem, asked.machine, one_layout, asked.stats});
   if (one.has_plan) e.one_layout_loses = one.plan.cost.cycles - plan.cost.cycles;
   return e;
 }
@@ -258,29 +307,8 @@ Explanation explain(const Problem& problem, const device::Machine& machine, cons
   const Asked asked{problem, machine, options, stats};
   if (!plan.backward.empty()) return explain_two(asked, plan);
   if (plan.dense) return explain_dense(asked, plan);
-  const internal::CaseSet set =
-      internal::make_cases(problem, machine, effective(asked, plan), stats);
-  const Case& own = case_of(set.cases, plan);
-  Explanation e;
-  e.request = internal::request_text(problem, machine);
-  e.plan = plan;
-  e.methods = internal::choice_of(own);
-  e.tiles = machine.tiles;
-  e.temp_bound = Bytes(bound_of(asked, plan));
-  e.terms = term_shares(own, plan);
-
-  const internal::Overview all = internal::overview(set.cases, e.temp_bound.value, kRunnersUp + 1);
-  e.partitions = all.partitions;
-  for (const Found& f : all.front)
-    if (e.runners_up.size() < kRunnersUp && (f.c != &own || f.parts != plan.partition))
-      e.runners_up.push_back(alternative(*f.c, f.parts, plan));
-  for (std::size_t i = 0; i < set.cases.size(); ++i)
-    e.methods_tried.push_back(verdict(set.cases[i], all.of_case[i], e));
-  lift_tiles(asked, e);
-  lift(LiftedLimit::TemporaryMemory, all.without_temp_bound, e);
-  lift(LiftedLimit::TileMemory, all.without_memory, e);
-  lift(LiftedLimit::Words, all.without_words, e);
-  lift_options(asked, e);
+  Explanation e = explain_one(asked, plan);
+  add_dense(asked, e);
   return e;
 }
 

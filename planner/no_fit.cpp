@@ -76,12 +76,13 @@ NoFit explain_no_fit(const Problem& problem, const device::Machine& machine, con
   const Survey survey = survey_of(asked, set.cases);
   NoFit out;
   out.request = internal::request_text(problem, machine);
-  const bool fits = std::ranges::any_of(survey.nears,
-                                        [](const Nearness& near) {
-                                          return near.parts.has_value() && near.excess <= 1;
-                                        }) ||
-                    (internal::wants_no_buckets(options) &&
-                     internal::plan_without_buckets(problem, machine, options, stats).has_plan);
+  const bool fits =
+      std::ranges::any_of(
+          survey.nears,
+          [](const Nearness& near) { return near.parts.has_value() && near.excess <= 1; }) ||
+      (internal::may_have_no_buckets(options) &&
+       internal::plan_without_buckets(problem, machine, options, stats, internal::kAnyCycles)
+           .has_plan);
   if (fits)
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("{} has a plan; explain_no_fit is for requests without", out.request));

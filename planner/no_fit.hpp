@@ -125,7 +125,8 @@ struct NoFit {
 //   BatchInParts  2, 3, ... 64 even parts are tried one by one; then steps double and the count is
 //                 bisected. A part is a whole number of grains.
 //   NoPins        Tried only if the options pin something.
-// The cheapest relaxation has the fewest total_cycles; of equal ones, it is the first.
+// If useDense is open, a change is named if R then fits in buckets. The cheapest relaxation has the
+// fewest total_cycles; of equal ones, it is the first.
 //
 // Cost: one survey of all partitions and at most some hundred searches (`plans_made`). A trial
 // search gives up after 20,000 examined partitions and boxes and then counts as finding nothing;

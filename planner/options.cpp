@@ -18,6 +18,12 @@ constexpr double kMostOversize = 1000;
 
 }  // namespace
 
+Options sparse_options() {
+  Options options;
+  options.constraints.use_dense = false;
+  return options;
+}
+
 void check_options(const Options& options) {
   const double memory = options.available_memory_proportion;
   if (!(memory > 0 && memory <= 1))

@@ -15,8 +15,10 @@ struct PlanConstraints {
 
   // False: R is sparse. True: all of R is multiplied, without buckets (Plan::dense); in large
   // blocks if another pin, Options::poplibs_parity or another placement than an even spread asks
-  // for buckets, or if R without buckets does not fit. Open: R is sparse or in large blocks,
-  // whichever costs fewer cycles.
+  // for buckets, or if R without buckets does not fit. Open: R is sparse, in large blocks or
+  // without buckets, whichever costs fewer cycles; without buckets in all passes or in none, and
+  // not if buckets are asked for as above or by Options::partitioner_force_bucket_spills. With
+  // poplibs_parity, R is sparse.
   std::optional<bool> use_dense;
 
   friend bool operator==(const PlanConstraints&, const PlanConstraints&) = default;
@@ -75,6 +77,9 @@ struct Options {
 
   friend bool operator==(const Options&, const Options&) = default;
 };
+
+// Returns the default options with useDense false, for callers that need buckets.
+Options sparse_options();
 
 // Parses options from JSON text; keys that it lacks keep their values in `base`. `where` names the
 // text in messages.

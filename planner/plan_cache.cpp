@@ -44,11 +44,13 @@ std::optional<PlanResult> answer_of(const std::string& text, const internal::Req
   }
 }
 
-// Returns roughly the bytes that a plan has on the heap: its terms, and the plan of another layout.
+// Returns roughly the bytes that a plan has on the heap: its terms, the plan of another layout, and
+// the passes of a dense plan, each with the same terms again.
 std::size_t heap_bytes(const Plan& plan) {
   constexpr std::size_t kTerm = sizeof(CostTerm) + 32;
   std::size_t bytes = 0;
   for (const PassCost& pass : plan.cost.passes) bytes += pass.terms.size() * kTerm;
+  if (plan.dense) bytes = 3 * bytes + plan.dense->passes.size() * sizeof(DensePassPlan);
   for (const Plan& other : plan.backward) bytes += sizeof(Plan) + heap_bytes(other);
   return bytes;
 }

@@ -183,6 +183,28 @@ PlanResult plan_with(const Problem& problem, const device::Machine& machine, con
   return result;
 }
 
+PlanResult plan_with_buckets(const Asked& asked) {
+  const auto& [problem, machine, options, stats] = asked;
+  const PlanConstraints& pins = options.constraints;
+  if (problem.density == 0 && !pins.x && !pins.y && !pins.z) {
+    Options on_one_tile = options;
+    on_one_tile.constraints.x = on_one_tile.constraints.y = on_one_tile.constraints.z = 1;
+    PlanResult result = plan_with(problem, machine, on_one_tile, stats, search_with_solver);
+    if (result.status == PlanStatus::Found) return result;
+  }
+  PlanResult one = plan_with(problem, machine, options, stats, search_with_solver);
+  const std::int64_t to_beat = one.has_plan ? one.plan.cost.cycles.value : kUnbounded;
+  PlanResult two = plan_two_layouts(asked, to_beat, search_with_solver);
+  one.evaluations += two.evaluations;
+  const bool cheaper =
+      two.has_plan &&
+      (one.status == PlanStatus::NoPlan ||
+       (one.status == PlanStatus::Found && two.plan.cost.cycles < one.plan.cost.cycles));
+  if (!cheaper) return one;
+  two.evaluations = one.evaluations;
+  return two;
+}
+
 }  // namespace internal
 
 PlanResult plan(const Problem& problem, const device::Machine& machine, const Options& options,
@@ -192,25 +214,16 @@ PlanResult plan(const Problem& problem, const device::Machine& machine, const Op
     PlanResult result = internal::plan_without_buckets(problem, machine, options, stats);
     if (result.has_plan) return result;
   }
-  const internal::Search search = internal::search_with_solver;
-  const PlanConstraints& pins = options.constraints;
-  if (problem.density == 0 && !pins.x && !pins.y && !pins.z) {
-    Options on_one_tile = options;
-    on_one_tile.constraints.x = on_one_tile.constraints.y = on_one_tile.constraints.z = 1;
-    PlanResult result = internal::plan_with(problem, machine, on_one_tile, stats, search);
-    if (result.status == PlanStatus::Found) return result;
-  }
-  PlanResult one = internal::plan_with(problem, machine, options, stats, search);
-  const std::int64_t to_beat = one.has_plan ? one.plan.cost.cycles.value : internal::kUnbounded;
-  PlanResult two = internal::plan_two_layouts({problem, machine, options, stats}, to_beat, search);
-  one.evaluations += two.evaluations;
-  const bool cheaper =
-      two.has_plan &&
-      (one.status == PlanStatus::NoPlan ||
-       (one.status == PlanStatus::Found && two.plan.cost.cycles < one.plan.cost.cycles));
-  if (!cheaper) return one;
-  two.evaluations = one.evaluations;
-  return two;
+  PlanResult buckets = internal::plan_with_buckets({problem, machine, options, stats});
+  const bool is_open = !options.constraints.use_dense && internal::may_have_no_buckets(options);
+  const bool is_empty = problem.density == 0 && buckets.has_plan;  // there is nothing to multiply
+  if (!is_open || is_empty || buckets.status == PlanStatus::LimitReached) return buckets;
+  const std::int64_t to_beat =
+      buckets.has_plan ? buckets.plan.cost.cycles.value : internal::kAnyCycles;
+  PlanResult dense = internal::plan_without_buckets(problem, machine, options, stats, to_beat);
+  PlanResult& best = dense.has_plan ? dense : buckets;
+  best.evaluations = buckets.evaluations + dense.evaluations;
+  return std::move(best);
 }
 
 Plan plan_or_throw(const Problem& problem, const device::Machine& machine, const Options& options,

@@ -30,9 +30,10 @@ struct PlanResult {
   std::string reason;            // NoPlan: the limit that is broken and what would help
 };
 
-// Plans a layer for a machine. Returns the plan with the fewest cycles; among these, the one with
-// the least temporary memory; among these, the first in a fixed order. The result is deterministic
-// and does not depend on time.
+// Plans a layer for a machine. Returns the plan with the fewest cycles, which is a dense one where
+// dense costs less and the options leave that open (PlanConstraints::use_dense); among these, the
+// one with the least temporary memory; among these, the first in a fixed order. The result is
+// deterministic and does not depend on time.
 //
 // `stats` is optional and describes the pattern of R; bucket capacities then follow the real
 // pattern instead of a random one of the problem's density. A layer without non-zeros is planned on

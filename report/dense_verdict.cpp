@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tessera/base/error.hpp"
+#include "tessera/planner/planner.hpp"
 #include "tessera/report/internal/report_fields.hpp"
 #include "tessera/report/internal/report_text.hpp"
 
@@ -25,33 +26,52 @@ std::string cost_text(double cost, CostUnit unit) {
   return fmt::format("{:.4f}", cost * 1e3);
 }
 
-// Returns how many times less or more than dense sparse costs.
-std::string beside_dense(const ComparedPass& pass, CostUnit unit) {
-  if (pass.sparse < *pass.dense)
-    return fmt::format("{:.1f}x faster than", ratio(*pass.dense, pass.sparse));
-  return fmt::format("{:.1f}x as {} as", ratio(pass.sparse, *pass.dense),
+// The cost of the layer as it runs and that of what it is compared with.
+struct Sides {
+  double own = 0, other = 0;
+
+  bool own_wins() const { return own < other; }
+};
+
+// Returns how many times less or more than the other side the own side costs, as "1.8x faster" or
+// "1.2x as many".
+std::string times_text(const Sides& sides, CostUnit unit) {
+  if (sides.own_wins()) return fmt::format("{:.1f}x faster", ratio(sides.other, sides.own));
+  return fmt::format("{:.1f}x as {}", ratio(sides.own, sides.other),
                      unit == CostUnit::Cycles ? "many" : "long");
+}
+
+Sides sides_of(const DenseComparison& c, double sparse, double dense) {
+  return c.runs_dense ? Sides{dense, sparse} : Sides{sparse, dense};
 }
 
 std::string first_pass(const DenseComparison& c) {
   const ComparedPass& first = c.passes.front();
-  const std::string name = c.sparse_name.empty() ? "" : c.sparse_name + " ";
+  const std::string own = c.runs_dense ? "R dense" : c.sparse_name;
+  const double cost = c.runs_dense ? *first.dense : *first.sparse;
   const std::string head =
-      fmt::format("{}{} {} {}", name, to_string(first.pass), cost_text(first.sparse, c.unit),
-                  c.unit == CostUnit::Cycles ? "cycles" : "ms");
-  if (!c.has_dense()) return head;
-  return fmt::format("{}, {} dense ({}{})", head, beside_dense(first, c.unit),
-                     cost_text(*first.dense, c.unit),
+      fmt::format("{}{}{} {} {}", own, own.empty() ? "" : " ", to_string(first.pass),
+                  cost_text(cost, c.unit), c.unit == CostUnit::Cycles ? "cycles" : "ms");
+  if (!c.has_dense() || !c.has_sparse()) return head;
+  const Sides sides = sides_of(c, *first.sparse, *first.dense);
+  return fmt::format("{}, {} {} {} ({}{})", head, times_text(sides, c.unit),
+                     sides.own_wins() ? "than" : "as", c.runs_dense ? c.sparse_name : "dense",
+                     cost_text(sides.other, c.unit),
                      c.dense_name.empty() ? "" : ", " + c.dense_name);
 }
 
 std::string whole_step(const DenseComparison& c) {
-  if (!c.sparse_wins())
-    return fmt::format("whole step {:.1f}x as {}", ratio(c.sparse_cost(), c.dense_cost()),
-                       c.unit == CostUnit::Cycles ? "many" : "long");
-  const bool first_wins = c.passes.front().sparse < *c.passes.front().dense;
-  return fmt::format("whole step {:.1f}x{}", ratio(c.dense_cost(), c.sparse_cost()),
-                     first_wins ? "" : " faster");
+  const Sides sides = sides_of(c, c.sparse_cost(), c.dense_cost());
+  const ComparedPass& first = c.passes.front();
+  if (sides.own_wins() && sides_of(c, *first.sparse, *first.dense).own_wins())
+    return fmt::format("whole step {:.1f}x", ratio(sides.other, sides.own));
+  return "whole step " + times_text(sides, c.unit);
+}
+
+// Returns the words before the first pass: which side wins, unless it is the one that runs.
+std::string head_of(const DenseComparison& c) {
+  if (c.sparse_wins() != c.runs_dense) return "";
+  return c.runs_dense ? "sparse would win: " : "dense wins: ";
 }
 
 // Returns up to which density sparse pays. A layer on the other side of that density than its own
@@ -60,8 +80,8 @@ std::string density_text(const DenseComparison& c) {
   const double density = *c.outlook.pays_up_to;
   if (density <= 0) return "random patterns pay at no density";
   const bool is_typical = c.density == 0 || c.sparse_wins() == (c.density <= density);
-  return fmt::format("{} up to density {:.3g}", is_typical ? "pays" : "random patterns pay",
-                     density);
+  const char* pays = c.runs_dense ? "sparse pays" : "pays";
+  return fmt::format("{} up to density {:.3g}", is_typical ? pays : "random patterns pay", density);
 }
 
 // Returns a part for each change that would win, so that lines can be broken between them.
@@ -75,16 +95,19 @@ std::vector<std::string> remedy_parts(const Outlook& outlook) {
   return parts;
 }
 
-// Returns the costs of both sides, and how many times less that of sparse is. Without a dense cost
-// the last two are null.
-Json costs_json(double sparse, const std::optional<double>& dense, CostUnit unit) {
+// Returns the costs of both sides, and how many times less that of sparse is. Without the cost of a
+// side, that cost and the ratio are null.
+Json costs_json(const std::optional<double>& sparse, const std::optional<double>& dense,
+                CostUnit unit) {
   const bool is_cycles = unit == CostUnit::Cycles;
-  const auto cost = [&](double value) {
-    return is_cycles ? Json(std::llround(value)) : Json(value);
+  const auto cost = [&](const std::optional<double>& value) {
+    if (!value) return Json();
+    return is_cycles ? Json(std::llround(*value)) : Json(*value);
   };
+  const bool both = dense && sparse && *sparse > 0;
   return {{is_cycles ? "sparse_cycles" : "sparse_seconds", cost(sparse)},
-          {is_cycles ? "dense_cycles" : "dense_seconds", dense ? cost(*dense) : Json()},
-          {"dense_over_sparse", dense && sparse > 0 ? Json(*dense / sparse) : Json()}};
+          {is_cycles ? "dense_cycles" : "dense_seconds", cost(dense)},
+          {"dense_over_sparse", both ? Json(*dense / *sparse) : Json()}};
 }
 
 Json remedies_json(const Outlook& outlook) {
@@ -100,7 +123,10 @@ Json remedies_json(const Outlook& outlook) {
 
 double DenseComparison::sparse_cost() const {
   double sum = 0;
-  for (const ComparedPass& pass : passes) sum += pass.sparse;
+  for (const ComparedPass& pass : passes) {
+    TESSERA_ASSERT(pass.sparse);
+    sum += *pass.sparse;
+  }
   return sum;
 }
 
@@ -113,7 +139,9 @@ double DenseComparison::dense_cost() const {
   return sum;
 }
 
-bool DenseComparison::sparse_wins() const { return !has_dense() || sparse_cost() < dense_cost(); }
+bool DenseComparison::sparse_wins() const {
+  return !has_dense() || (has_sparse() && sparse_cost() < dense_cost());
+}
 
 std::vector<PassCycles> pass_cycles(const planner::PlanCost& cost) {
   std::vector<PassCycles> cycles;
@@ -121,8 +149,27 @@ std::vector<PassCycles> pass_cycles(const planner::PlanCost& cost) {
   return cycles;
 }
 
+planner::DensePlanResult dense_baseline(const Problem& problem, const device::Machine& machine,
+                                        const planner::Options& options) {
+  Problem dense = problem;
+  // Half sums are no legal type of a layer of elements, but the dense layer may have them.
+  dense.block = {1, 1};
+  dense.partials_type = DataType::Float;
+  return planner::plan_dense(dense, machine,
+                             {.available_memory_proportion = options.available_memory_proportion,
+                              .partials_type = problem.partials_type});
+}
+
+SparseAlternative sparse_alternative(const Problem& problem, const device::Machine& machine,
+                                     const planner::Options& options, const PatternStats* stats) {
+  planner::Options sparse = options;
+  sparse.constraints.use_dense = false;
+  planner::PlanResult result = planner::plan(problem, machine, sparse, stats);
+  if (result.has_plan) return {std::move(result.plan), ""};
+  return {std::nullopt, result.reason.empty() ? "no plan within searchLimit" : result.reason};
+}
+
 std::string representation_name(const planner::Plan& plan) {
-  if (plan.dense) return "R dense";
   return plan.use_dense ? "R dense in " + internal::block_name(plan.block) : "";
 }
 
@@ -144,14 +191,35 @@ DenseComparison compare_cycles(const std::string& sparse_name,
   return c;
 }
 
+DenseComparison compare_dense_run(const std::vector<PassCycles>& dense,
+                                  const SparseAlternative& sparse) {
+  DenseComparison c{.sparse_name = sparse.plan ? internal::block_name(sparse.plan->block) : "",
+                    .passes = {},
+                    .is_whole_step = sparse.plan && dense.size() == sparse.plan->cost.passes.size(),
+                    .runs_dense = true,
+                    .no_dense = {},
+                    .no_sparse = sparse.reason,
+                    .dense_name = {},
+                    .outlook = {}};
+  for (const auto& [pass, cycles] : dense) {
+    const planner::PassCost* cost = sparse.plan ? sparse.plan->cost.find(pass) : nullptr;
+    TESSERA_ASSERT(!sparse.plan || cost != nullptr);
+    c.passes.push_back({pass, {}, double(cycles.value)});
+    if (cost != nullptr) c.passes.back().sparse = double(cost->cycles().value);
+  }
+  return c;
+}
+
 std::vector<std::string> verdict_parts(const DenseComparison& c) {
   TESSERA_ASSERT(!c.passes.empty());
   std::vector<std::string> parts;
-  if (c.has_dense()) {
-    parts.push_back((c.sparse_wins() ? "" : "dense wins: ") + first_pass(c));
-    if (c.passes.size() > 1 && c.is_whole_step) parts.push_back(whole_step(c));
-  } else {
+  if (!c.has_dense()) {
     parts = {"only sparse fits: " + first_pass(c), c.no_dense};
+  } else if (!c.has_sparse()) {
+    parts = {"only dense fits: " + first_pass(c), c.no_sparse};
+  } else {
+    parts.push_back(head_of(c) + first_pass(c));
+    if (c.passes.size() > 1 && c.is_whole_step) parts.push_back(whole_step(c));
   }
   if (c.outlook.pays_up_to) parts.push_back(density_text(c));
   if (c.outlook.is_searched && !c.sparse_wins())
@@ -170,10 +238,14 @@ std::string to_json(const DenseComparison& c) {
     passes.push_back({{"pass", to_string(pass.pass)}});
     passes.back().update(costs_json(pass.sparse, pass.dense, c.unit));
   }
-  Json json = {{"text", verdict_text(c)}, {"sparse_wins", c.sparse_wins()}, {"how", c.how}};
-  json.update(costs_json(c.sparse_cost(),
+  Json json = {{"text", verdict_text(c)},
+               {"sparse_wins", c.sparse_wins()},
+               {"runs_dense", c.runs_dense},
+               {"how", c.how}};
+  json.update(costs_json(c.has_sparse() ? std::optional(c.sparse_cost()) : std::nullopt,
                          c.has_dense() ? std::optional(c.dense_cost()) : std::nullopt, c.unit));
   json["no_dense_plan"] = c.has_dense() ? Json() : Json(c.no_dense);
+  json["no_sparse_plan"] = c.has_sparse() ? Json() : Json(c.no_sparse);
   json["pays_up_to_density"] = c.outlook.pays_up_to ? Json(*c.outlook.pays_up_to) : Json();
   json["would_win"] = remedies_json(c.outlook);
   json["passes"] = std::move(passes);

@@ -5,8 +5,12 @@
 #include <vector>
 
 #include "tessera/base/pass.hpp"
+#include "tessera/base/pattern_stats.hpp"
+#include "tessera/base/problem.hpp"
 #include "tessera/base/units.hpp"
+#include "tessera/device/machine.hpp"
 #include "tessera/planner/dense_plan.hpp"
+#include "tessera/planner/options.hpp"
 #include "tessera/planner/plan.hpp"
 
 namespace tessera::report {
@@ -14,11 +18,10 @@ namespace tessera::report {
 // The unit of the costs of a comparison.
 enum class CostUnit { Cycles, Seconds };
 
-// One pass of a sparse layer beside the dense one.
+// One pass of a sparse layer beside the dense one. One of the two costs is known at least.
 struct ComparedPass {
   Pass pass = Pass::Fwd;
-  double sparse = 0;
-  std::optional<double> dense;
+  std::optional<double> sparse, dense;
 };
 
 // A change of the layer with which sparse costs less than dense.
@@ -37,22 +40,25 @@ struct Outlook {
 // A sparse layer beside the dense layer of the same size on the same machine.
 struct DenseComparison {
   std::string sparse_name;           // the representation, for example "4x4 blocks"; may be empty
-  std::vector<ComparedPass> passes;  // one at least; all of them have a dense cost, or none has
+  std::vector<ComparedPass> passes;  // one at least; all of them have the same kinds of cost
   bool is_whole_step = false;        // `passes` has all passes of the layer
+  bool runs_dense = false;           // the layer is the dense one, and sparse is its alternative
   std::string no_dense;              // the reason why there is no dense cost
+  std::string no_sparse = {};        // the reason why there is no sparse cost
   std::string dense_name;            // the dense product of this computer; may be empty
   CostUnit unit = CostUnit::Cycles;
   std::string how = "modelled";  // the origin of the costs
   double density = 0;            // of the layer; 0: not known
   Outlook outlook;
 
+  bool has_sparse() const { return !passes.empty() && passes.front().sparse.has_value(); }
   bool has_dense() const { return !passes.empty() && passes.front().dense.has_value(); }
 
-  // Return sums over the passes. There must be dense costs for the second one.
+  // Return sums over the passes, which must have such costs.
   double sparse_cost() const;
   double dense_cost() const;
 
-  // Returns true if the sparse passes together cost less, or if there is no dense cost.
+  // Returns true if the sparse passes together cost less, or if there are no dense costs.
   bool sparse_wins() const;
 };
 
@@ -65,8 +71,24 @@ struct PassCycles {
 // Returns the cycles of the passes of a plan.
 std::vector<PassCycles> pass_cycles(const planner::PlanCost& cost);
 
-// Returns "R dense" for a plan without buckets, "R dense in 16x16 blocks" for a plan that holds all
-// of R in blocks, else an empty text.
+// Returns the dense plan that sparse plans of a layer are compared with: under the caller's limit
+// of memory and with the layer's type of sums, so that both sides round alike. If no partition fits
+// the machine, it has the reason instead.
+planner::DensePlanResult dense_baseline(const Problem& problem, const device::Machine& machine,
+                                        const planner::Options& options);
+
+// The cheapest plan with buckets of a layer that runs dense, or the reason why there is none.
+struct SparseAlternative {
+  std::optional<planner::Plan> plan;
+  std::string reason;
+};
+
+// Plans a layer with buckets, whatever its options say about useDense. `stats` has its pattern;
+// nullptr: it is random.
+SparseAlternative sparse_alternative(const Problem& problem, const device::Machine& machine,
+                                     const planner::Options& options, const PatternStats* stats);
+
+// Returns "R dense in 16x16 blocks" for a plan that holds all of R in blocks, else an empty text.
 std::string representation_name(const planner::Plan& plan);
 
 // Returns the comparison of modelled cycles with a dense plan, which has these passes, or with the
@@ -75,10 +97,15 @@ DenseComparison compare_cycles(const std::string& sparse_name,
                                const std::vector<PassCycles>& sparse,
                                const planner::DensePlanResult& dense);
 
+// Returns the comparison of a layer that runs dense, with these cycles, with its plan with buckets.
+DenseComparison compare_dense_run(const std::vector<PassCycles>& dense,
+                                  const SparseAlternative& sparse);
+
 // Returns whether a sparse layer pays, as parts of one sentence: the cost of the first pass and its
 // ratio to the dense pass; the ratio of the whole step if there are more passes; the density up to
 // which sparse pays, if it is known. If dense costs less, the first part says so, and the last one
 // what would win instead. If there is no dense cost, the parts are that sparse wins and the reason.
+// A layer that runs dense is named so, and its costs come before those of the sparse alternative.
 std::vector<std::string> verdict_parts(const DenseComparison& comparison);
 
 // Returns the same parts as one text without a line end.

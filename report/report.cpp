@@ -157,7 +157,7 @@ struct Row {
   std::string pass, phase, steps, compute, exchange, cycles, planned, moved;
 };
 void write_row(const Row& row, Out out) {
-  fmt::format_to(out, "{:<8}{:<13}{:>6}{:>12}{:>12}{:>12}{:>12}{:>12}\n", row.pass, row.phase,
+  fmt::format_to(out, "{:<8}{:<22}{:>6}{:>12}{:>12}{:>12}{:>12}{:>12}\n", row.pass, row.phase,
                  row.steps, row.compute, row.exchange, row.cycles, row.planned, row.moved);
 }
 
@@ -186,13 +186,13 @@ void write_pass(const LayerReport& report, const PassReport& pass, Out out) {
 
 // Writes the longest step of each pass and its slowest tile.
 void write_imbalance(const LayerReport& report, Out out) {
-  fmt::format_to(out, "\n{:<8}{:<20}{:>12}{:>14}{:>16}{:>22}\n", "pass", "longest step", "cycles",
+  fmt::format_to(out, "\n{:<8}{:<24}{:>12}{:>14}{:>16}{:>22}\n", "pass", "longest step", "cycles",
                  "slowest tile", "slowest / mean", "of all compute steps");
   for (const PassReport& pass : report.passes) {
     const Imbalance uneven = imbalance(pass.ledger);
     if (uneven.longest_step < 0) continue;
     const device::StepRecord& step = pass.ledger.steps[std::size_t(uneven.longest_step)];
-    fmt::format_to(out, "{:<8}{:<20}{:>12}{:>14}{:>16.2f}{:>22.2f}\n", to_string(pass.pass),
+    fmt::format_to(out, "{:<8}{:<24}{:>12}{:>14}{:>16.2f}{:>22.2f}\n", to_string(pass.pass),
                    fmt::format("{} {}", uneven.longest_step + 1, to_string(step.phase)),
                    grouped(step.cycles.value), step.critical_tile.value, uneven.of_longest,
                    uneven.of_compute);
@@ -248,12 +248,17 @@ Cycles planned_cycles(const LayerReport& report, Pass pass, Phase phase) {
 }
 
 std::optional<DenseComparison> dense_comparison(const LayerReport& report) {
-  if (!report.dense.plan && report.dense.reason.empty()) return std::nullopt;
-  std::vector<PassCycles> sparse;
-  for (const PassReport& pass : report.passes) sparse.push_back({pass.pass, pass.ledger.total()});
-  if (report.passes.empty()) sparse = pass_cycles(report.plan.cost);
+  const bool runs_dense = report.plan.dense.has_value();
+  const SparseAlternative& sparse = report.sparse;
+  const bool is_known = runs_dense ? sparse.plan || !sparse.reason.empty()
+                                   : report.dense.plan || !report.dense.reason.empty();
+  if (!is_known) return std::nullopt;
+  std::vector<PassCycles> own;
+  for (const PassReport& pass : report.passes) own.push_back({pass.pass, pass.ledger.total()});
+  if (report.passes.empty()) own = pass_cycles(report.plan.cost);
   DenseComparison comparison =
-      compare_cycles(representation_name(report.plan), sparse, report.dense);
+      runs_dense ? compare_dense_run(own, sparse)
+                 : compare_cycles(representation_name(report.plan), own, report.dense);
   comparison.density = report.problem.density;
   comparison.outlook = report.outlook;
   return comparison;

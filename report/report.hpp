@@ -40,14 +40,16 @@ struct LayerReport {
   std::optional<Bytes> pattern_change_bytes;  // of the last update; no value: there was none
   std::vector<PassReport> passes;
   planner::DensePlanResult dense;  // of the same passes; no plan and no reason: not compared
-  Outlook outlook;                 // what is known of other layers than this one
+  SparseAlternative sparse = {};  // of a layer that runs dense; no plan and no reason: not compared
+  Outlook outlook;                // what is known of other layers than this one
 
   // Returns true if no checked pass is wrong.
   bool ok() const;
 };
 
-// Returns the passes of the report beside their dense plan: those that ran or, if none did, those
-// of the plan. Returns no value if the report has neither a dense plan nor a reason.
+// Returns the passes of the report beside their dense plan or, if the layer runs dense, beside its
+// plan with buckets: those that ran or, if none did, those of the plan. Returns no value if the
+// report has neither the other plan nor a reason.
 std::optional<DenseComparison> dense_comparison(const LayerReport& report);
 
 // Returns one screen of text: layer, machine, plan, buckets and spills, the cycles of each phase

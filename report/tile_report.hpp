@@ -25,7 +25,7 @@ Imbalance imbalance(const device::Ledger& ledger);
 
 // The figures of one pass, tile by tile. The first four vectors are [tiles of the machine].
 struct TileReport {
-  std::vector<Cycles> compute, exchange;  // without sync, launch and control
+  std::vector<Cycles> compute, exchange;  // without barriers, launches and control
   std::vector<Bytes> sent, received;      // over the exchange
   device::MemoryUse memory;               // of the program of the pass
   std::vector<runtime::Buffer> buffers;   // of that program

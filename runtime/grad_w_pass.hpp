@@ -19,11 +19,11 @@ enum class GradWExchange {
 // Every group has separate tiles, and all groups take every step together.
 //
 // The program has these phases, in this order. Shapes are those of one tile.
-//   pre-arrange  writes q [x rows][z] and s [y rows][z] from the home shares; with Inputs also the
+//   exchange     writes q [x rows][z] and s [y rows][z] from the home shares; with Inputs also the
 //                words, to the tile that works on them. One exchange.
 //   rearrange    brings the operands into block order, only for the method that needs it. One
 //                compute step.
-//   distribute   clears the sums [values], then reads words, q and s and adds to the sums. Buckets:
+//   multiply     clears the sums [values], then reads words, q and s and adds to the sums. Buckets:
 //                the tile's own part of z, in one compute step. Inputs: a round for every part of
 //                z of the cell, each an exchange (the operands of that part) and a compute step.
 //   propagate    Buckets: words and sums shift by one tile, and each tile adds the products of its

@@ -20,9 +20,9 @@ namespace tessera::runtime {
 //                order of the slices. One compute step, and another one at the end for the result.
 //   transpose    GradA of blocks only: transposes the blocks of the tile's own bucket. One compute
 //                step.
-//   pre-arrange  brings `in` [in rows][z] and the Pz - 1 other buckets of the tile's cell. One
+//   exchange     brings `in` [in rows][z] and the Pz - 1 other buckets of the tile's cell. One
 //                exchange.
-//   distribute   computes partials [out rows][z] from `in` and the Pz buckets. One compute step.
+//   multiply     computes partials [out rows][z] from `in` and the Pz buckets. One compute step.
 //   propagate    adds to the partials the products of the non-zeros that an arriving bucket holds
 //                for the tile's cell. As many exchanges and compute steps as the pattern needs
 //                (propagation.hpp).

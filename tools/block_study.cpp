@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "tessera/base/error.hpp"
-#include "tessera/tools/dense_verdict.hpp"
 
 namespace tessera::tools {
 namespace {
@@ -139,9 +138,7 @@ std::vector<report::Remedy> BlockStudy::remedies(const sparse::Csr<double>* ones
 }
 
 planner::DensePlanResult BlockStudy::dense() const {
-  Problem layer = problem({1, 1}, 1);
-  layer.partials_type = DataType::Float;  // legal for every data type; dense sums have their own
-  return dense_baseline(layer, machine_, options_);
+  return report::dense_baseline(layer_, machine_, options_);
 }
 
 double BlockStudy::pays_up_to(BlockShape block, Cycles dense) {

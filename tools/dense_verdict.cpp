@@ -4,10 +4,16 @@
 
 namespace tessera::tools {
 
-planner::DensePlanResult dense_baseline(const Problem& problem, const device::Machine& machine,
-                                        const planner::Options& options) {
-  return planner::plan_dense(problem, machine,
-                             {.available_memory_proportion = options.available_memory_proportion});
+std::string dense_note(const planner::Plan& plan, const planner::Options& options) {
+  const bool was_open = !options.constraints.use_dense;
+  const std::string sparse = ": planConstraints.useDense false keeps R sparse";
+  if (plan.dense)
+    return "R dense, without buckets" +
+           (was_open ? ", because no plan with buckets that fits costs fewer cycles" + sparse : "");
+  if (plan.use_dense)
+    return fmt::format("R dense in {}x{} blocks{}", plan.block.rows, plan.block.cols,
+                       was_open ? sparse : "");
+  return "";
 }
 
 std::string verdict_line(const report::DenseComparison& comparison) {

@@ -33,8 +33,9 @@ double simulated_seconds(const LayerCase& c) {
                         .density = c.density,
                         .data_type = DataType::Float};
   const auto executor = make_executor(1);
-  runtime::FullyConnected layer(problem, planner::plan_or_throw(problem, machine), machine,
-                                device::ExchangeMode::Share, *executor);
+  runtime::FullyConnected layer(problem,
+                                planner::plan_or_throw(problem, machine, planner::sparse_options()),
+                                machine, device::ExchangeMode::Share, *executor);
   if (const auto misfit = layer.set_weights(uniform(c))) throw std::runtime_error(misfit->message);
   const auto s = random_matrix<float>(c.y, c.z, 1);
   Matrix<float> q(c.x, c.z);

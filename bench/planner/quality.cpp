@@ -84,7 +84,7 @@ Comparison compare(const Layer& layer, const RecordedPlan& row, const PatternSta
   return {layer.name,
           layer.problem,
           poplibs.partition,
-          simulate(layer, {}, stats, executor),
+          simulate(layer, planner::sparse_options(), stats, executor),
           simulate(layer, pinned, stats, executor),
           simulate(layer, planner::parity_options(), nullptr, executor),
           std::nullopt};

@@ -64,7 +64,7 @@ class CheckTrial::Typed final : public CheckTrial::Any {
         s_grad_(problem_.size.y, problem_.size.z) {
     machine = device::machine_preset("gc200");
     machine.tiles = of.tiles;
-    plan_ = planner::plan_or_throw(problem_, machine);
+    plan_ = planner::plan_or_throw(problem_, machine, planner::sparse_options());
     layer_.emplace(problem_, plan_, machine, mode, executor);
     weights_ = sparse::random_pattern(problem_.size.x, problem_.size.y, problem_.block,
                                       problem_.density * 0.8, seed);

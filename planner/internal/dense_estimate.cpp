@@ -1,6 +1,7 @@
 #include "tessera/planner/internal/dense_estimate.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <initializer_list>
 
 #include "tessera/base/int_math.hpp"
@@ -215,6 +216,49 @@ DenseBound dense_lower_bound(const DenseCase& c, const DenseCut& cut, const Prod
   const std::int64_t exchange =
       c.machine.tiles == 1 ? 0 : received / c.machine.exchange_bytes_per_cycle;
   return {exchange + rounds * multiply.value, left + right + partials};
+}
+
+namespace {
+
+// Returns the least cycles of a multiply-add. The kernel is called for the longest field, because
+// longer fields take fewer cycles for each row; a group of weights takes less in the first depth or
+// in the later ones, whichever the kernel has it.
+double cycles_of_multiply_add(const DenseCase& c) {
+  const codelets::DenseKernel& kernel = c.kernel;
+  const std::int64_t field =
+      round_up(std::max(c.product.size.rows, c.product.size.columns), kernel.workers);
+  const auto of_group = [&](std::int64_t inner) {
+    const auto cycles = [&](std::int64_t columns) {
+      return codelets::dense_cycles(kernel, {field, inner, columns});
+    };
+    return (cycles(2 * kernel.units) - cycles(kernel.units)).value;
+  };
+  const std::int64_t first = of_group(kernel.depth());
+  const std::int64_t later = of_group(2 * kernel.depth()) - first;
+  return double(std::min(first, later)) / double(field * kernel.depth() * kernel.units);
+}
+
+// Returns the least bytes that a tile receives if the inner dimension has this many parts: of both
+// operands, where all tiles of a bus share the cheaper half, and of the others' sums. The product
+// of the two slices of a tile is the same for all cuts of rows and columns, so equal ones are best.
+double least_received(const DenseCase& c, double tiles, std::int64_t inner_parts) {
+  const ProductShape& size = c.product.size;
+  const double results = double(size.rows) * double(size.columns), parts = double(inner_parts);
+  const double bus = double(std::max<std::int64_t>(c.machine.tiles_per_exchange_bus, 1));
+  const double slices = 2 * double(size.inner) * std::sqrt(results / (tiles * parts * bus));
+  return slices * double(c.data_bytes()) + (parts - 1) * results / tiles * double(c.sum_bytes());
+}
+
+}  // namespace
+
+std::int64_t dense_floor(const DenseCase& c) {
+  const double tiles = double(c.machine.tiles) / double(c.groups);
+  const double multiply = double(c.product.size.product()) / tiles * cycles_of_multiply_add(c);
+  if (c.machine.tiles == 1) return std::int64_t(multiply);
+  double bytes = least_received(c, tiles, 1);
+  for (std::int64_t parts = 2; double(parts) <= tiles && parts <= c.product.size.inner; ++parts)
+    bytes = std::min(bytes, least_received(c, tiles, parts));
+  return std::int64_t(multiply + bytes / double(c.machine.exchange_bytes_per_cycle));
 }
 
 }  // namespace tessera::planner::internal

@@ -54,4 +54,8 @@ struct DenseBound {
 // sizes are `tile`.
 DenseBound dense_lower_bound(const DenseCase& c, const DenseCut& cut, const ProductShape& tile);
 
+// Returns a lower bound of the cycles of all cuts, without looking at any: the multiplication at
+// the rate of the longest field, and the least bytes that a tile can receive. O(tiles).
+std::int64_t dense_floor(const DenseCase& c);
+
 }  // namespace tessera::planner::internal

@@ -16,11 +16,17 @@ Dims dims_of(std::int64_t groups, const ProductShape& shape) {
 
 }  // namespace
 
-bool wants_no_buckets(const Options& options) {
+bool may_have_no_buckets(const Options& options) {
   const PlanConstraints& pins = options.constraints;
   const bool pins_buckets = pins.x || pins.y || pins.z || pins.grad_w_exchange_buckets;
-  return pins.use_dense.value_or(false) && !pins_buckets && !options.poplibs_parity &&
+  // Blocks can be forced out of their buckets only where there are buckets.
+  const bool spills = !pins.use_dense && options.partitioner_force_bucket_spills;
+  return pins.use_dense.value_or(true) && !pins_buckets && !spills && !options.poplibs_parity &&
          options.operand_placement == Placement::EvenSpread;
+}
+
+bool wants_no_buckets(const Options& options) {
+  return options.constraints.use_dense.value_or(false) && may_have_no_buckets(options);
 }
 
 Plan layer_plan(DensePlan dense) {
@@ -36,16 +42,19 @@ Plan layer_plan(DensePlan dense) {
 }
 
 PlanResult plan_without_buckets(const Problem& problem, const device::Machine& machine,
-                                const Options& options, const PatternStats* stats) {
+                                const Options& options, const PatternStats* stats,
+                                std::int64_t fewer_than) {
   check_request(problem, machine, options, stats);
   DensePlanResult dense =
-      plan_dense(problem, machine,
-                 {.available_memory_proportion = options.available_memory_proportion,
-                  .partials_type = problem.partials_type});
+      plan_dense_below(problem, machine,
+                       {.available_memory_proportion = options.available_memory_proportion,
+                        .partials_type = problem.partials_type},
+                       fewer_than);
   PlanResult result;
   result.memory_bound = Bytes(temp_bounds(machine, options).front());
   result.evaluations = dense.evaluations;
   if (!dense.plan) {
+    if (dense.reason.empty()) return result;
     result.reason = fmt::format("no plan for {}: {}", request_text(problem, machine), dense.reason);
     return result;
   }

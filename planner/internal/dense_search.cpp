@@ -35,6 +35,9 @@ class PartSearch {
     result_.least_bytes = std::numeric_limits<std::int64_t>::max();
   }
 
+  // Returns true if some cut so far keeps the limits of memory, whatever it costs.
+  bool any_fits() const { return any_fits_; }
+
   void try_rounds(const ProductShape& rounds) {
     const ProductShape& size = case_.product.size;
     if (rounds.rows > size.rows || rounds.columns > size.columns) return;
@@ -66,11 +69,13 @@ class PartSearch {
       }
   }
 
-  // A cut with as many cycles as the best one can still win by less memory.
+  // A cut with as many cycles as the best one can still win by less memory. The number of rounds
+  // depends on the first cut that fits, so a cut that costs too much is priced until one fits.
   bool cannot_win(const DenseCut& cut, const ProductShape& tile) const {
     const DenseBound bound = dense_lower_bound(case_, cut, tile);
     return bound.temp > limits_.temp ||
-           (result_.best && bound.cycles > result_.best->estimate.cycles);
+           (result_.best && bound.cycles > result_.best->estimate.cycles) ||
+           (any_fits_ && bound.cycles >= limits_.fewer_than);
   }
 
   void consider(const DenseCut& cut) {
@@ -78,6 +83,8 @@ class PartSearch {
     ++result_.estimates;
     result_.least_bytes = std::min(result_.least_bytes, e.temp + e.resident);
     if (e.temp > limits_.temp || e.temp + e.resident > limits_.all) return;
+    any_fits_ = true;
+    if (e.cycles >= limits_.fewer_than) return;
     const auto rank = [](const DenseEstimate& x) { return std::tuple(x.cycles, x.temp); };
     if (!result_.best || rank(e) < rank(result_.best->estimate)) result_.best = {cut, e};
   }
@@ -85,6 +92,7 @@ class PartSearch {
   const DenseCase& case_;
   const DenseLimits& limits_;
   const bool bounded_;
+  bool any_fits_ = false;
   DenseSearch result_;
 };
 
@@ -96,7 +104,7 @@ DenseSearch search(const DenseCase& c, const DenseLimits& limits, bool bounded) 
   PartSearch search(c, limits, bounded);
   std::int64_t most = kMostDenseRounds;
   for (std::int64_t rounds = 1; rounds <= most; rounds *= 2) {
-    if (search.result().best) most = std::min(most, rounds * kMoreRounds);
+    if (search.any_fits()) most = std::min(most, rounds * kMoreRounds);
     for (std::int64_t rows = 1; rows <= rounds; rows *= 2)
       search.try_rounds({rows, 1, rounds / rows});
   }
@@ -105,10 +113,11 @@ DenseSearch search(const DenseCase& c, const DenseLimits& limits, bool bounded) 
 
 }  // namespace
 
-// The least bytes are those of all cuts, so a search that finds none prices them all.
+// The least bytes are those of all cuts, so a search for any cut that finds none prices them all.
 DenseSearch search_dense(const DenseCase& c, const DenseLimits& limits) {
   DenseSearch found = search(c, limits, /*bounded=*/true);
-  return found.best ? found : search(c, limits, /*bounded=*/false);
+  const bool is_answer = found.best || limits.fewer_than != kUnbounded;
+  return is_answer ? found : search(c, limits, /*bounded=*/false);
 }
 
 DenseSearch search_dense_exhaustively(const DenseCase& c, const DenseLimits& limits) {

@@ -23,6 +23,9 @@ struct Asked {
 PlanResult plan_with(const Problem& problem, const device::Machine& machine, const Options& options,
                      const PatternStats* stats, Search search);
 
+// Does the work of plan() for plans with buckets, of one or two layouts.
+PlanResult plan_with_buckets(const Asked& asked);
+
 // Every combination of methods of one request, in the order in which they are tried.
 struct CaseSet {
   std::unique_ptr<PatternSize> pattern;  // the cases point to it; null without statistics

@@ -36,6 +36,7 @@ bool Relaxer::fits(const Asked& asked) {
   Options options = asked.options;
   options.search_limit = std::min(options.search_limit, kTrySearch);
   try {
+    // If useDense is open, a change is looked for that lets R have its buckets.
     if (wants_no_buckets(options) &&
         plan_without_buckets(asked.problem, asked.machine, options, asked.stats).has_plan)
       return true;
@@ -171,7 +172,6 @@ std::optional<Relaxation> Relaxer::memory_and_parts() {
 std::optional<Relaxation> Relaxer::no_pins() {
   Asked asked = asked_;
   asked.options.constraints = {};
-  if (!fits(asked)) return {};
   return planned(RelaxationKind::NoPins, asked);
 }
 

@@ -10,6 +10,9 @@ namespace tessera::planner::internal {
 
 inline constexpr std::int64_t kUnbounded = std::numeric_limits<std::int64_t>::max();
 
+// A limit that no cost reaches, for a search that need not say why nothing fits.
+inline constexpr std::int64_t kAnyCycles = kUnbounded - 1;
+
 // The limits within which a search looks for a partition.
 struct SearchBounds {
   std::int64_t temp = kUnbounded;       // bytes, inclusive

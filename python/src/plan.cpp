@@ -28,6 +28,7 @@ namespace {
 struct Search {
   planner::PlanResult found;
   planner::DensePlanResult dense;
+  report::SparseAlternative sparse;
   planner::NoFit no_fit;
   planner::BestEffort nearest;
 };
@@ -61,11 +62,6 @@ std::optional<Cycles> dense_cycles(const Plan& plan) {
   return plan.dense.plan->cost.cycles;
 }
 
-// Returns the options of the dense plan that a sparse one is compared with.
-planner::DenseOptions dense_options(const planner::Options& options) {
-  return {.available_memory_proportion = options.available_memory_proportion};
-}
-
 std::string explanation(const Plan& plan, bool as_json) {
   auto text = std::make_shared<std::string>();
   run_interruptibly([text, plan, as_json](std::stop_token) {
@@ -86,14 +82,16 @@ Plan make_plan(const Problem& problem, const device::Machine& machine,
     const PatternStats* const pattern = stats ? &*stats : nullptr;
     search->found = planner::plan(problem, machine, options, pattern);
     if (search->found.has_plan) {
-      search->dense = planner::plan_dense(problem, machine, dense_options(options));
+      search->dense = report::dense_baseline(problem, machine, options);
+      if (search->found.plan.dense)
+        search->sparse = report::sparse_alternative(problem, machine, options, pattern);
       return;
     }
     search->no_fit = planner::explain_no_fit(problem, machine, options, pattern);
     search->nearest = planner::plan_best_effort(problem, machine, options, pattern);
   });
   if (!search->found.has_plan) refuse(*search, machine);
-  return {{problem, machine, options, search->found.plan}, stats, search->dense};
+  return {{problem, machine, options, search->found.plan}, stats, search->dense, search->sparse};
 }
 
 void add_plan(py::module_& module) {
@@ -114,6 +112,9 @@ void add_plan(py::module_& module) {
       .def_property_readonly(
           "cycles", [](const Plan& plan) { return plan.planned.plan.cost.cycles.value; },
           "Modelled cycles of all passes.")
+      .def_property_readonly(
+          "is_dense", [](const Plan& plan) { return plan.planned.plan.use_dense; },
+          "True if all weights are multiplied, because no sparse plan costs less.")
       .def_property_readonly(
           "dense_cycles",
           [](const Plan& plan) -> std::optional<std::int64_t> {
@@ -152,11 +153,11 @@ void add_plan(py::module_& module) {
       "_dense_cycles",
       [](std::int64_t rows, std::int64_t cols, std::int64_t batch, const std::string& type,
          bool backward, const device::Machine& machine, const std::string& options) {
-        const planner::Options parsed = planner::parse_options(options, "options");
-        return planner::plan_dense_or_throw(
-                   problem_of(1, rows, cols, batch, {1, 1}, 1, type, backward), machine,
-                   dense_options(parsed))
-            .cost.cycles.value;
+        const Problem problem = problem_of(1, rows, cols, batch, {1, 1}, 1, type, backward);
+        const planner::DensePlanResult dense =
+            report::dense_baseline(problem, machine, planner::parse_options(options, "options"));
+        if (!dense.plan) throw Error(ErrorCode::NoSolution, dense.reason);
+        return dense.plan->cost.cycles.value;
       },
       "rows"_a, "cols"_a, "batch"_a, "dtype"_a, "backward"_a, "machine"_a, "options"_a);
 }

@@ -8,6 +8,7 @@
 #include "tessera/base/pattern_stats.hpp"
 #include "tessera/planner/dense_plan.hpp"
 #include "tessera/planner/plan_json.hpp"
+#include "tessera/report/dense_verdict.hpp"
 
 namespace tessera::python {
 
@@ -16,6 +17,7 @@ struct Plan {
   planner::PlannedLayer planned;
   std::optional<PatternStats> stats;  // of the pattern that it was made for
   planner::DensePlanResult dense;     // the same layer with all of its weights
+  report::SparseAlternative sparse;   // the same layer with buckets; empty if it has some
 };
 
 // Plans a layer; Ctrl-C ends the wait. Throws Python's NoSolution, with the nearest plan and the

@@ -131,6 +131,7 @@ class Simulation {
                       ? partitioner::TileGrid{.block = report.problem.block}
                       : runtime::tile_grid(report.problem, report.plan, report.machine);
     report.dense = request_.plan.dense;
+    report.sparse = request_.plan.sparse;
     report.spill = layer_.spill();
     report.travel = layer_.travel();
     report.pattern_bytes = layer_.pattern_bytes();

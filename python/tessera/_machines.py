@@ -191,6 +191,8 @@ def _plan_facts(found: _core.Plan) -> dict[str, str]:
         "cycles": f"{found.cycles:,}",
         "memory": f"{si_bytes(found.tile_bytes)} on the fullest tile",
     }
+    if found.is_dense:
+        facts["weights"] = "dense (the option planConstraints useDense False keeps them sparse)"
     if found.dense_cycles is not None:
         facts["dense"] = f"{found.dense_cycles:,} cycles"
     return facts

@@ -19,9 +19,9 @@ TEST(Phase, HasANameOfItsOwn) {
   std::set<std::string_view> names;
   for (const Phase phase : kPhases) names.insert(to_string(phase));
   EXPECT_EQ(names.size(), std::size(kPhases));
-  EXPECT_EQ(to_string(Phase::PreArrange), "pre-arrange");
+  EXPECT_EQ(to_string(Phase::PreArrange), "exchange operands");
   EXPECT_EQ(to_string(Phase::RehomeValues), "re-home values");
-  EXPECT_EQ(to_string(Phase::Overhead), "sync, launch");
+  EXPECT_EQ(to_string(Phase::Overhead), "barriers and launches");
 }
 
 TEST(StepKind, HasANameOfItsOwn) {

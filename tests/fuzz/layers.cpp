@@ -127,7 +127,7 @@ void tile_layer(Input input) {
   const Case c = case_of(bytes);
   device::Machine machine = device::machine_preset(bytes.flag() ? "gc200" : "mk1");
   machine.tiles = bytes.number(1, 12);
-  planner::Options options;
+  planner::Options options = planner::sparse_options();
   options.available_memory_proportion = 1;
   options.per_pass_plans = bytes.flag();
   const auto mode = bytes.flag() ? device::ExchangeMode::Share : device::ExchangeMode::Isolate;

@@ -34,7 +34,7 @@ struct OnTiles {
   static Layer make(const Problem& problem, Executor& executor) {
     device::Machine machine = device::machine_preset("gc200");
     machine.tiles = 8 * problem.size.g;
-    planner::Options options;
+    planner::Options options = planner::sparse_options();
     options.per_pass_plans = false;
     return {problem, planner::plan_or_throw(problem, machine, options), machine,
             device::ExchangeMode::Share, executor};

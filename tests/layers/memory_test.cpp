@@ -105,7 +105,7 @@ TEST(PartitionerMemory, EncodesTheSameBucketsAfterEachFailure) {
   const Problem problem = problem_of(DataType::Float, {1, 24, 20, 8}, {1, 1});
   device::Machine machine = device::machine_preset("gc200");
   machine.tiles = 6;
-  const planner::Plan plan = planner::plan_or_throw(problem, machine);
+  const planner::Plan plan = planner::plan_or_throw(problem, machine, planner::sparse_options());
   const partitioner::TileGrid grid = runtime::tile_grid(problem, plan, machine);
   const sparse::Csr<float> weights = random_weights(problem, 0.4, 3)[0];
   const auto executor = make_executor(2);

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <string_view>
 
 #include "tessera/base/pass_steps.hpp"
 
@@ -35,6 +37,31 @@ TEST(Term, GivesEveryStepOfEveryPassAPlannedFigure) {
       for (const auto& [phase, kind] : step_order(form))
         EXPECT_TRUE(planned.contains(phase)) << to_string(pass) << " " << phase;
     }
+}
+
+// The two lists of names beside each other. A phase has the name of its term, or it has several
+// terms and a name that none of them has.
+TEST(Term, SharesItsNameWithItsPhaseUnlessThePhaseHasSeveral) {
+  const std::map<Phase, std::set<Term>> of_several = {
+      {Phase::Arrange, {Term::ArrangeOperands, Term::ArrangeResult}},
+      {Phase::Reduce, {Term::ExchangeSums, Term::ReduceSums, Term::RoomForSums, Term::CastSums}}};
+  // Operands that go round along z are part of the turns in which they are multiplied or passed on,
+  // and the memory for sums is no step at all.
+  const std::set<Term> have_no_step = {Term::ExchangeAlongZ, Term::RoomForSums};
+  std::set<std::string_view> names;
+  for (const Term term : kTerms) names.insert(to_string(term));
+  for (const auto& [phase, terms] : of_several) EXPECT_FALSE(names.contains(to_string(phase)));
+  for (const Pass pass : {Pass::Fwd, Pass::GradA, Pass::GradW})
+    for (const bool buckets : {false, true})
+      for (const Term term : kTerms) {
+        const Phase phase = phase_of(term, pass, buckets);
+        const auto group = of_several.find(phase);
+        if (group != of_several.end()) {
+          EXPECT_TRUE(group->second.contains(term)) << term << " " << phase;
+        } else if (!have_no_step.contains(term)) {
+          EXPECT_EQ(to_string(term), to_string(phase));
+        }
+      }
 }
 
 TEST(Term, IsPlannedForThePhaseInWhichItRuns) {

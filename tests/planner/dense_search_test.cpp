@@ -81,6 +81,48 @@ TEST(DenseSearch, FindsTheCutOfTheExhaustiveSearchOnTwoHundredProblems) {
   EXPECT_LT(5 * priced, all_cuts);
 }
 
+TEST(DenseSearch, FindsTheSameCutBelowALimitAndNoneAtItsOwnCost) {
+  Random random(kSeed + 1);
+  int plans = 0;
+  for (int i = 0; i < 200; ++i) {
+    Asked asked = draw(random, i);
+    SCOPED_TRACE(testing::Message() << "problem " << i << ": " << to_string(asked.problem));
+    const DenseSearch found = search_dense(asked.c, asked.limits);
+    asked.limits.fewer_than = kAnyCycles;
+    EXPECT_EQ(search_dense(asked.c, asked.limits).best.has_value(), found.best.has_value());
+    if (!found.best) continue;
+    ++plans;
+    asked.limits.fewer_than = found.best->estimate.cycles + 1;
+    expect_same(search_dense(asked.c, asked.limits), found);
+    asked.limits.fewer_than = found.best->estimate.cycles;
+    EXPECT_FALSE(search_dense(asked.c, asked.limits).best);
+  }
+  EXPECT_GE(plans, 150);
+}
+
+TEST(DenseSearch, FloorIsNeverAboveTheBestCutAndCloseToItForLargeProducts) {
+  Random random(kSeed + 2);
+  for (int i = 0; i < 300; ++i) {
+    const Asked asked = draw(random, i);
+    const DenseSearch found = search_dense(asked.c, asked.limits);
+    if (!found.best) continue;
+    EXPECT_LE(dense_floor(asked.c), found.best->estimate.cycles)
+        << "problem " << i << ": " << to_string(asked.problem);
+  }
+  for (const Pass pass : {Pass::Fwd, Pass::GradA, Pass::GradW}) {
+    const Problem large{.size = {1, 4096, 4096, 512}};
+    const DenseCase c{
+        .product = dense_product(large, pass),
+        .machine = device::machine_preset("gc200"),
+        .kernel = dense_kernel(device::machine_preset("gc200"), DataType::Half, DataType::Float)};
+    const std::int64_t tile = c.machine.tile_memory.value;
+    const DenseSearch found = search_dense(c, {tile * 6 / 10, tile});
+    ASSERT_TRUE(found.best);
+    EXPECT_LE(dense_floor(c), found.best->estimate.cycles);
+    EXPECT_GE(2 * dense_floor(c), found.best->estimate.cycles);
+  }
+}
+
 TEST(DenseSearch, LowerBoundIsNeverAboveTheCostOfAPossibleCut) {
   Random random(kSeed);
   double closest = 0;

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "tessera/planner/internal/dense_layer.hpp"
 #include "tessera/planner/internal/dense_search.hpp"
 #include "tessera/planner/internal/planner_search.hpp"
 
@@ -33,7 +34,13 @@ void keep_cheapest(const internal::Case& c, std::int64_t temp_bound,
 
 PlanResult plan_by_enumeration(const Problem& problem, const device::Machine& machine,
                                const Options& options, const PatternStats* stats) {
-  return internal::plan_with(problem, machine, options, stats, internal::search_exhaustively);
+  PlanResult best =
+      internal::plan_with(problem, machine, options, stats, internal::search_exhaustively);
+  if (options.constraints.use_dense || !internal::may_have_no_buckets(options)) return best;
+  PlanResult dense = internal::plan_without_buckets(problem, machine, options, stats);
+  const bool is_cheaper =
+      dense.has_plan && (!best.has_plan || dense.plan.cost.cycles < best.plan.cost.cycles);
+  return is_cheaper ? dense : best;
 }
 
 std::vector<PlanConstraints> cheapest_partitions(const Problem& problem,

@@ -60,7 +60,8 @@ void for_requests_with_plan(int count, Visit&& visit) {
   for (int i = 0, seen = 0; seen < count; ++i) {
     ASSERT_LT(i, 50 * count);
     const Request r = random_request(random);
-    const PlanResult result = plan(r.problem, r.machine, r.options);
+    const PlanResult result =
+        internal::plan_with_buckets({r.problem, r.machine, r.options, nullptr});
     if (!result.has_plan) continue;
     ++seen;
     SCOPED_TRACE(testing::Message()
@@ -155,12 +156,19 @@ TEST(Explain, SplitsALossIntoTermsThatAddUp) {
 }
 
 TEST(Explain, TellsTheBestOfEveryMethodOrWhatRulesItOut) {
-  int worse = 0, ruled_out = 0;
+  int worse = 0, ruled_out = 0, without_buckets = 0;
   for_requests_with_plan(200, [&](const Request& r, const PlanResult& result) {
     const Explanation e = explain_plan(r, result.plan);
     const internal::CaseSet set = internal::make_cases(r.problem, r.machine, r.options, nullptr);
     const std::vector<Point> points = all_points(r, set.cases, e.temp_bound);
-    ASSERT_EQ(e.methods_tried.size(), set.cases.size());
+    ASSERT_GE(e.methods_tried.size(), set.cases.size());
+    if (e.methods_tried.size() > set.cases.size()) {
+      ++without_buckets;
+      const MethodVerdict& dense = e.methods_tried.back();
+      EXPECT_TRUE(dense.methods.without_buckets);
+      ASSERT_TRUE(dense.best);
+      expect_changes_add_up(*dense.best, result.plan);
+    }
     int chosen = 0;
     for (std::size_t i = 0; i < set.cases.size(); ++i) {
       const MethodVerdict& v = e.methods_tried[i];
@@ -187,6 +195,7 @@ TEST(Explain, TellsTheBestOfEveryMethodOrWhatRulesItOut) {
   });
   EXPECT_GT(worse, 20);
   EXPECT_GT(ruled_out, 2);
+  EXPECT_GT(without_buckets, 50);
 }
 
 TEST(Explain, MeasuresWhatEveryLimitCosts) {
@@ -220,7 +229,9 @@ TEST(Explain, PlansWithMoreTilesWithoutPinsAndWithTheOtherSharing) {
   for_requests_with_plan(150, [&](const Request& r, const PlanResult& result) {
     const Explanation e = explain_plan(r, result.plan);
     const auto expect_gain = [&](LiftedLimit limit, const Request& changed) {
-      const Plan other = plan(changed.problem, changed.machine, changed.options).plan;
+      const Plan other =
+          internal::plan_with_buckets({changed.problem, changed.machine, changed.options, nullptr})
+              .plan;
       const Lifted* l = find(e, limit);
       EXPECT_EQ(l->gain, result.plan.cost.cycles - other.cost.cycles) << to_string(limit);
       EXPECT_EQ(l->partition, other.partition);
@@ -309,7 +320,8 @@ TEST(Explain, SaysWhenTheWidthOfWordsBinds) {
   r.machine.tile_memory = Bytes(1 << 30);
   r.problem.size = {1, 1024, 9000, 4};  // cutting x alone needs offsets of 8999 * 4 * 2
   r.problem.density = 0.01;
-  const Plan best = plan(r.problem, r.machine).plan;
+  r.options.constraints.use_dense = false;
+  const Plan best = plan(r.problem, r.machine, r.options).plan;
   EXPECT_NE(best.partition, (Dims{1, 2, 1, 1}));
   const Explanation e = explain_plan(r, best);
   EXPECT_TRUE(find(e, LiftedLimit::Words)->binds());
@@ -329,6 +341,7 @@ TEST(Explain, ExplainsPlansWithStatisticsWithoutNonZerosAndCutShort) {
     EXPECT_TRUE(!l.binds() || l.limit == LiftedLimit::BucketSharing) << to_string(l.limit);
   r.options = {};
   r.options.per_pass_plans = false;
+  r.options.constraints.use_dense = false;
 
   r.problem.density = 0.1;
   PatternStats stats{{1, 1}, {}, {}};
@@ -349,7 +362,8 @@ TEST(Explain, ExplainsBothLayoutsAndWhatOneWouldLose) {
   r.problem = {.size = {1, 512, 1024, 16}, .block = {8, 8}, .density = 0.0135};
   r.problem.grad_a = r.problem.grad_w = true;
   r.machine = device::machine_preset("gc200");
-  const Plan two = plan(r.problem, r.machine).plan;
+  r.options = sparse_options();
+  const Plan two = plan(r.problem, r.machine, r.options).plan;
   ASSERT_EQ(two.backward.size(), 1u);
   const Explanation e = explain_plan(r, two);
   ASSERT_EQ(e.backward.size(), 1u);
@@ -366,7 +380,7 @@ TEST(Explain, RefusesAPlanOfAnotherRequest) {
   Request r;
   r.problem.size = {1, 64, 64, 16};
   r.options.constraints.use_dense = false;  // a dense plan serves any density
-  const Plan own = plan(r.problem, r.machine).plan;
+  const Plan own = plan(r.problem, r.machine, r.options).plan;
   Request other = r;
   other.problem.density = 0.5;
   EXPECT_THROW(explain_plan(other, own), Error);
@@ -378,7 +392,8 @@ TEST(Explain, RefusesAPlanOfAnotherRequest) {
 TEST(Explain, IsAValueAndPrintsItsFiguresAsTextAndAsJson) {
   Request r;
   r.problem = {.size = {1, 512, 512, 32}, .block = {16, 16}, .density = 0.1, .grad_w = true};
-  const Plan best = plan(r.problem, r.machine).plan;
+  r.options.constraints.use_dense = false;
+  const Plan best = plan(r.problem, r.machine, r.options).plan;
   const Explanation e = explain_plan(r, best);
   EXPECT_EQ(e, explain_plan(r, best));
   std::ostringstream out;

@@ -22,6 +22,10 @@ std::string message_of(std::string_view json) {
   return "accepted";
 }
 
+TEST(SparseOptions, AreTheDefaultsWithUseDenseFalse) {
+  EXPECT_EQ(sparse_options(), parse_options(R"({"planConstraints": {"useDense": false}})", "text"));
+}
+
 TEST(ParseOptions, KeepsTheDefaultsOfAnEmptyObject) {
   EXPECT_EQ(parse_options("{}", "test"), Options{});
   EXPECT_EQ(Options{}.available_memory_proportion, 0.6);

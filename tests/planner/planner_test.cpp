@@ -48,35 +48,43 @@ std::vector<Problem> many_layers() {
           layer({1, 64, 64, 8}, {1, 4}, 0.25)};
 }
 
-// What must be true of any plan, told without the planner's own sizes.
-void expect_sound(const Problem& p, const device::Machine& m, const Options& o, const Plan& plan) {
-  EXPECT_LE(plan.tiles_used(), m.tiles);
-  EXPECT_EQ(plan.partition.g, p.size.g);
+// What must be true of the buckets of a plan, told without the planner's own sizes.
+void expect_sound_buckets(const Problem& p, const Plan& plan) {
   EXPECT_TRUE(plan.use_dense || p.block.rows % plan.block.rows == 0);
   EXPECT_TRUE(plan.use_dense || p.block.cols % plan.block.cols == 0);
   const Dims padded = ceil_div(p.size_in_blocks(), plan.grain) * plan.grain, parts = plan.partition;
   EXPECT_GT(share_of(padded.x, plan.grain.x, parts.x, parts.x - 1).size(), 0);
   EXPECT_GT(share_of(padded.y, plan.grain.y, parts.y, parts.y - 1).size(), 0);
   EXPECT_GT(share_of(padded.z, plan.grain.z, parts.z, parts.z - 1).size(), 0);
-  EXPECT_LE(static_cast<double>(plan.cost.temp.value),
-            o.available_memory_proportion * static_cast<double>(m.tile_memory.value));
-  EXPECT_LE(plan.cost.temp + plan.cost.resident, m.tile_memory);
   const double expected = p.density * static_cast<double>(p.size.g * p.size.x * p.size.y);
   EXPECT_GE(static_cast<double>(plan.nonzeros_per_bucket * plan.tiles_used()), expected);
   EXPECT_GT(plan.fwd_meta_words.value, 0);
+}
+
+// What must be true of any plan.
+void expect_sound(const Problem& p, const device::Machine& m, const Options& o, const Plan& plan) {
+  EXPECT_LE(plan.tiles_used(), m.tiles);
+  EXPECT_EQ(plan.partition.g, p.size.g);
+  EXPECT_LE(static_cast<double>(plan.cost.temp.value),
+            o.available_memory_proportion * static_cast<double>(m.tile_memory.value));
+  EXPECT_LE(plan.cost.temp + plan.cost.resident, m.tile_memory);
   Cycles sum;
   for (const PassCost& pass : plan.cost.passes) sum += pass.cycles();
   EXPECT_EQ(sum, plan.cost.cycles);
   EXPECT_EQ(plan.cost.passes.size(), 1u + p.grad_a + p.grad_w);
+  if (!plan.dense) expect_sound_buckets(p, plan);
 }
 
 TEST(Plan, IsSoundForLayersOfEveryKind) {
   for (const Problem& p : many_layers())
     for (const std::int64_t tiles : {2, 24, 1472}) {
       SCOPED_TRACE(to_string(p) + " on " + std::to_string(tiles));
-      const PlanResult result = plan(p, gc200(tiles));
-      ASSERT_EQ(result.status, PlanStatus::Found) << result.reason;
-      expect_sound(p, gc200(tiles), {}, result.plan);
+      const device::Machine machine = gc200(tiles);
+      for (const PlanResult& result :
+           {plan(p, machine), internal::plan_with_buckets({p, machine, {}, nullptr})}) {
+        ASSERT_EQ(result.status, PlanStatus::Found) << result.reason;
+        expect_sound(p, machine, {}, result.plan);
+      }
     }
 }
 
@@ -143,10 +151,13 @@ TEST(Plan, KeepsColumnWordsInsideSixteenBits) {
   // On one tile (y - 1) * z * 2 would be 8191 * 8 * 2 = 131056.
   device::Machine m = gc200(1);
   m.tile_memory = Bytes(1 << 30);
-  EXPECT_EQ(plan(layer({1, 8, 8192, 8}), m).status, PlanStatus::NoPlan);
-  EXPECT_EQ(plan(layer({1, 8, 4096, 8}), m).status, PlanStatus::Found);  // 65520 fits
+  const auto buckets = [&m](Dims size) {
+    return internal::plan_with_buckets({layer(size), m, {}, nullptr}).status;
+  };
+  EXPECT_EQ(buckets({1, 8, 8192, 8}), PlanStatus::NoPlan);
+  EXPECT_EQ(buckets({1, 8, 4096, 8}), PlanStatus::Found);  // 65520 fits
   m.word_bits = 32;
-  EXPECT_EQ(plan(layer({1, 8, 8192, 8}), m).status, PlanStatus::Found);
+  EXPECT_EQ(buckets({1, 8, 8192, 8}), PlanStatus::Found);
 }
 
 TEST(Plan, KeepsBlockRecordsInsideSixteenBits) {
@@ -155,7 +166,7 @@ TEST(Plan, KeepsBlockRecordsInsideSixteenBits) {
   Options tight;
   tight.meta_info_bucket_oversize_proportion = 0;
   const auto blocks_on_one_tile = [&](std::int64_t n) {
-    return plan(layer({1, 16 * n, 16, 1}, {16, 16}, 1), m, tight);
+    return internal::plan_with_buckets({layer({1, 16 * n, 16, 1}, {16, 16}, 1), m, tight, nullptr});
   };
   EXPECT_EQ(blocks_on_one_tile(255).status, PlanStatus::Found);
   EXPECT_EQ(blocks_on_one_tile(256).status, PlanStatus::NoPlan);
@@ -269,7 +280,8 @@ TEST(Plan, ChoosesTheBlockTheKernelsKnow) {
 }
 
 TEST(Plan, PrintsItsMethodsCutBucketsAndTerms) {
-  const Plan p = plan(layer({1, 1024, 1024, 64}), gc200()).plan;
+  const Plan p = plan(layer({1, 1024, 1024, 64}, {16, 16}, 0.02), gc200()).plan;
+  ASSERT_FALSE(p.dense);
   std::ostringstream out;
   out << p;
   EXPECT_THAT(out.str(), AllOf(HasSubstr("Fwd"), HasSubstr(to_string(p.partition)),

@@ -33,6 +33,12 @@ inline Request random_request(Random& random) {
   r.machine.tile_memory = Bytes(memory[random.below(4)]);
   r.options.available_memory_proportion = random.below(2) == 0 ? 0.6 : 0.1;
   r.options.shared_buckets = random.below(2) == 0;
+  // Without buckets nearly everything fits, in rounds. Both options ask for them, and the second
+  // leaves R in large blocks open.
+  if (*r.options.shared_buckets)
+    r.options.constraints.use_dense = false;
+  else
+    r.options.operand_placement = Placement::AtHome;
   return r;
 }
 

@@ -9,6 +9,7 @@
 #include "tessera/base/random.hpp"
 #include "tessera/planner/explain.hpp"
 #include "tessera/planner/internal/pattern_counts.hpp"
+#include "tessera/planner/internal/planner_search.hpp"
 #include "tessera/planner/no_fit.hpp"
 #include "tessera/planner/planner.hpp"
 
@@ -80,7 +81,7 @@ std::optional<Cycles> least_cycles(const Layer& l) {
 void expect_cheapest(Layer l) {
   SCOPED_TRACE(to_string(l.problem) + " on " + std::to_string(l.machine.tiles));
   l.options.per_pass_plans = false;
-  const PlanResult best = plan(l.problem, l.machine, l.options, &l.stats);
+  const PlanResult best = internal::plan_with_buckets({l.problem, l.machine, l.options, &l.stats});
   const std::optional<Cycles> least = least_cycles(l);
   ASSERT_EQ(best.has_plan, least.has_value());
   if (best.has_plan) {
@@ -128,7 +129,8 @@ TEST(ShortSides, HaveAPlanOrAReasonButNotBoth) {
 }
 
 TEST(Explain, CutsALayerFinerThanItsMachineHasTiles) {
-  const Layer l = layer({1, 24, 24, 8}, 1, DataType::Half, 0.3, 1);
+  Layer l = layer({1, 24, 24, 8}, 1, DataType::Half, 0.3, 1);
+  l.options.constraints.use_dense = false;
   const Plan one = plan_or_throw(l.problem, l.machine, l.options, &l.stats);
   const Explanation e = explain(l.problem, l.machine, l.options, &l.stats, one);
   for (const TermShare& term : e.terms) {

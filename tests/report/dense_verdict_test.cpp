@@ -78,6 +78,86 @@ TEST(DenseVerdict, GivesTheReasonIfNoDensePlanFits) {
   EXPECT_FALSE(c.is_whole_step);
 }
 
+SparseAlternative alternative_of(const std::vector<std::int64_t>& passes) {
+  planner::Plan plan;
+  plan.block = {16, 16};
+  plan.cost = dense_of(passes).plan->cost;
+  return {plan, ""};
+}
+
+TEST(DenseVerdict, NamesALayerThatRunsDenseBeforeItsSparseAlternative) {
+  EXPECT_EQ(
+      verdict_text(with_density(
+          compare_dense_run(sparse_of({500, 500}), alternative_of({1000, 600})), 0.3, 0.2)),
+      "R dense Fwd 500 cycles, 2.0x faster than 16x16 blocks (1,000); whole step 1.6x; sparse "
+      "pays up to density 0.2 (modelled)");
+  const DenseComparison loses = compare_dense_run(sparse_of({500}), alternative_of({250}));
+  EXPECT_EQ(verdict_text(loses),
+            "sparse would win: R dense Fwd 500 cycles, 2.0x as many as 16x16 blocks (250) "
+            "(modelled)");
+  const auto json = nlohmann::json::parse(to_json(loses));
+  EXPECT_EQ(json["runs_dense"], true);
+  EXPECT_EQ(json["sparse_wins"], true);
+  EXPECT_EQ(json["dense_cycles"], 500);
+  EXPECT_EQ(json["sparse_cycles"], 250);
+}
+
+TEST(DenseVerdict, GivesTheReasonIfNoSparsePlanFits) {
+  const DenseComparison c = compare_dense_run(sparse_of({500}), {std::nullopt, "no plan"});
+  EXPECT_EQ(verdict_text(c), "only dense fits: R dense Fwd 500 cycles; no plan (modelled)");
+  const auto json = nlohmann::json::parse(to_json(c));
+  EXPECT_EQ(json["no_sparse_plan"], "no plan");
+  EXPECT_TRUE(json["sparse_cycles"].is_null());
+  EXPECT_TRUE(json["passes"][0]["dense_over_sparse"].is_null());
+  EXPECT_FALSE(c.sparse_wins());
+}
+
+TEST(DenseBaseline, IsTheDensePlanUnderTheMemoryLimitOfTheOptions) {
+  const Problem problem{.size = {1, 256, 256, 64}, .density = 0.1};
+  auto machine = device::machine_preset("gc200");
+  const auto plan = dense_baseline(problem, machine, {}).plan;
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(*plan, planner::plan_dense_or_throw(problem, machine,
+                                                {.partials_type = problem.partials_type}));
+  machine.tiles = 1;
+  const auto none = dense_baseline({.size = {1, 4096, 4096, 64}}, machine, {});
+  EXPECT_FALSE(none.plan);
+  EXPECT_THAT(none.reason, HasSubstr("no dense plan for Fwd: a tile needs "));
+}
+
+// Half sums take fewer cycles than float sums, so a comparison of one with the other is unfair.
+TEST(DenseBaseline, HasTheSumsOfTheLayer) {
+  const auto machine = device::machine_preset("gc200");
+  Problem problem{.size = {1, 512, 512, 64}, .block = {16, 16}, .data_type = DataType::Half};
+  std::int64_t cycles[2] = {};
+  for (const DataType sums : {DataType::Half, DataType::Float}) {
+    problem.partials_type = sums;
+    const auto plan = dense_baseline(problem, machine, {}).plan;
+    ASSERT_TRUE(plan);
+    EXPECT_EQ(plan->partials_type, sums);
+    cycles[sums == DataType::Float] = plan->cost.cycles.value;
+  }
+  EXPECT_LT(cycles[0], cycles[1]);
+  problem.block = {1, 1};  // whose half sums are refused in sparse layers alone
+  problem.partials_type = DataType::Half;
+  EXPECT_TRUE(dense_baseline(problem, machine, {}).plan);
+}
+
+TEST(SparseAlternative, IsThePlanWithBucketsOrTheReasonWhyThereIsNone) {
+  const Problem problem{.size = {1, 64, 64, 16}, .density = 0.9, .data_type = DataType::Half};
+  auto machine = device::machine_preset("gc200");
+  planner::Options options;
+  options.constraints.use_dense = true;
+  const auto found = sparse_alternative(problem, machine, options, nullptr);
+  ASSERT_TRUE(found.plan);
+  EXPECT_FALSE(found.plan->use_dense);
+  machine.tile_memory = Bytes(4096);
+  machine.tiles = 1;
+  const auto none = sparse_alternative(problem, machine, options, nullptr);
+  EXPECT_FALSE(none.plan);
+  EXPECT_THAT(none.reason, HasSubstr("no plan for "));
+}
+
 TEST(DenseVerdict, NamesRandomPatternsWhereTheOwnOneDiffersFromThem) {
   const DenseComparison wins = compare("", {500}, {1000}), loses = compare("", {1000}, {500});
   EXPECT_THAT(verdict_text(with_density(wins, 0.1, 0.2)), HasSubstr("; pays up to density 0.2 ("));

@@ -45,10 +45,10 @@ LayerReport small_report() {
 
 TEST(Report, ShowsCyclesOfEachPhaseAndTheirSum) {
   const std::string text = to_text(small_report());
-  EXPECT_THAT(text, HasSubstr("pre-arrange       1           0       1,234       1,234"));
-  EXPECT_THAT(text, HasSubstr("distribute        1   2,000,000           0   2,000,000"));
-  EXPECT_THAT(text, HasSubstr("sync, launch                                        611"));
-  EXPECT_THAT(text, HasSubstr("total             2                           2,001,845"));
+  EXPECT_THAT(text, HasSubstr("exchange operands          1           0       1,234       1,234"));
+  EXPECT_THAT(text, HasSubstr("multiply                   1   2,000,000           0   2,000,000"));
+  EXPECT_THAT(text, HasSubstr("barriers and launches                                        611"));
+  EXPECT_THAT(text, HasSubstr("total                      2                           2,001,845"));
   EXPECT_THAT(text, HasSubstr("2.0 KiB"));
   EXPECT_THAT(text, HasSubstr("spilled   6 of 24 (25.00 %)"));
 }
@@ -56,7 +56,7 @@ TEST(Report, ShowsCyclesOfEachPhaseAndTheirSum) {
 TEST(Report, NamesTheSlowestTileOfTheLongestStepOfEachPass) {
   LayerReport report = small_report();
   EXPECT_THAT(to_text(report),
-              HasSubstr("Fwd     2 distribute           2,000,000             3            2.00"
+              HasSubstr("Fwd     2 multiply                 2,000,000             3            2.00"
                         "                  2.00\n"));
   report.passes.push_back({Pass::GradA, {}, {}});
   EXPECT_THAT(to_text(report), Not(HasSubstr("GradA   0"))) << "no step, no line";
@@ -161,7 +161,7 @@ TEST(PlannedCycles, OfAllPhasesAreThePlansCycles) {
     report.problem = {.size = {1, 64, 96, 32}, .block = {side, side}, .density = 0.2};
     report.problem.grad_a = report.problem.grad_w = true;
     report.machine = machine_of(16);
-    report.plan = planner::plan_or_throw(report.problem, report.machine);
+    report.plan = planner::plan_or_throw(report.problem, report.machine, planner::sparse_options());
     for (const Pass pass : {Pass::Fwd, Pass::GradA, Pass::GradW}) {
       Cycles sum;
       for (int phase = 0; phase <= static_cast<int>(Phase::Overhead); ++phase)
@@ -227,7 +227,10 @@ TEST(Report, ShowsThePartsOfEveryPassOfAPlanWithoutBuckets) {
   options.constraints.use_dense = true;
   report.plan = planner::plan_or_throw(report.problem, report.machine, options);
   ASSERT_TRUE(report.plan.dense);
-  report.dense = planner::plan_dense(report.problem, report.machine);
+  EXPECT_FALSE(dense_comparison(report));
+  report.sparse = sparse_alternative(report.problem, report.machine, options, nullptr);
+  ASSERT_TRUE(dense_comparison(report));
+  EXPECT_TRUE(dense_comparison(report)->runs_dense);
   const std::string text = to_text(report);
   EXPECT_THAT(text, HasSubstr("\nplan      Fwd in "));
   EXPECT_THAT(text, HasSubstr("; R dense, without buckets\n          GradA in "));

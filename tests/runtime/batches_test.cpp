@@ -17,8 +17,9 @@ class Batches : public testing::Test {
     problem.grad_a = problem.grad_w = true;
     device::Machine machine = device::machine_preset("gc200");
     machine.tiles = 12;
-    FullyConnected result(problem, planner::plan_or_throw(problem, machine), machine,
-                          device::ExchangeMode::Share, *executor_);
+    FullyConnected result(problem,
+                          planner::plan_or_throw(problem, machine, planner::sparse_options()),
+                          machine, device::ExchangeMode::Share, *executor_);
     EXPECT_FALSE(result.set_weights(sparse::random_pattern(24, 40, {1, 1}, 0.2, 3)));
     return result;
   }

@@ -28,7 +28,7 @@ TEST(Liveness, GoesFromTheFirstStepThatNamesABufferToTheLast) {
   p.finish();
   const Liveness live = liveness(p.program());
   EXPECT_EQ(live.phases,
-            (std::vector<std::string>{"load", "compute distribute", "compute reduce", "collect"}));
+            (std::vector<std::string>{"load", "compute multiply", "compute reduce", "collect"}));
   EXPECT_EQ(live.lives, (std::vector<Liveness::Life>{life(0, 1), life(1, 3), life(0, 3)}));
 }
 
@@ -106,7 +106,7 @@ std::string refusal(device::Access wanted) {
 }
 
 TEST(BoundProgram, RefusesWhatAStepDoesNotName) {
-  const std::string end = " in step \"distribute\", which does not say so";
+  const std::string end = " in step \"multiply\", which does not say so";
   const std::string slot = "tile 1: slot \"theirs\" was ";
   EXPECT_EQ(refusal(device::Access::Write), slot + "written" + end);
   EXPECT_EQ(refusal(device::Access::Read), slot + "read" + end);

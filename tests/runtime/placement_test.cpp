@@ -44,6 +44,7 @@ Step run_step(const Problem& problem, Placement placement,
               const planner::PlanConstraints& pins = {}) {
   planner::Options options;
   options.constraints = pins;
+  options.constraints.use_dense = false;
   options.operand_placement = placement;
   options.per_pass_plans = false;
   const device::Machine machine = small_machine();

@@ -35,6 +35,7 @@ Layer draw_layer(Random& random, int i) {
   const BlockShape blocks[] = {{1, 1}, {4, 4}, {1, 1}, {8, 8}, {1, 1}, {16, 16}};
   const DataType types[] = {DataType::Half, DataType::Float, DataType::BFloat16};
   Layer layer;
+  layer.options = planner::sparse_options();
   layer.problem = {
       .size = {1, 16 * (2 + random.below(38)), 16 * (2 + random.below(38)), 4 + random.below(120)},
       .block = blocks[i % 6],
@@ -207,6 +208,7 @@ TEST(PlannedCycles, OfGradWsTurnsAreBookedWhereTheyRun) {
     Layer layer = draw_layer(random, i);
     layer.options.per_pass_plans = false;
     if (i >= 12) layer.options.operand_placement = Placement::AtHome;
+    layer.options.constraints.use_dense.reset();  // a pinned count asks for buckets
     layer.options.constraints.z = 2 + i / 2 % 3;
     layer.options.constraints.grad_w_exchange_buckets = i % 2 == 0;
     append_layer(layer, i, *executor, phases);

@@ -304,7 +304,7 @@ TEST(SelfCheck, ChecksEveryGroupAndLayoutOfALayer) {
   Problem problem{.size = {2, 30, 44, 5}, .density = 0.3, .grad_a = true, .grad_w = true};
   device::Machine machine = device::machine_preset("gc200");
   machine.tiles = 24;
-  const planner::Plan plan = planner::plan_or_throw(problem, machine);
+  const planner::Plan plan = planner::plan_or_throw(problem, machine, planner::sparse_options());
   const auto executor = make_executor(1);
   runtime::FullyConnected layer(problem, plan, machine, device::ExchangeMode::Share, *executor);
   const std::vector<sparse::Csr<float>> weights{sparse::random_pattern(30, 44, {1, 1}, 0.3, 1),

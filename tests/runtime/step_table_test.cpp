@@ -22,7 +22,7 @@ struct Layer {
 
 // Partitions are pinned now and then: the cheapest ones are alike.
 planner::Options random_options(Random& random) {
-  planner::Options options;
+  planner::Options options = planner::sparse_options();
   options.per_pass_plans = false;
   options.bucket_confidence = 0.9999;
   options.operand_placement = std::array{Placement::EvenSpread, Placement::AsLeft,

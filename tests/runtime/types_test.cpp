@@ -223,7 +223,7 @@ TEST(Types, ShowInTheResult) {
                             .partials_type = types.sums},
                 .machine = device::machine_preset("gc200")};
     c.machine.tiles = 1;
-    c.plan = planner::plan_or_throw(c.problem, c.machine);
+    c.plan = planner::plan_or_throw(c.problem, c.machine, planner::sparse_options());
     const auto executor = make_executor(1);
     FullyConnected layer(c.problem, c.plan, c.machine, device::ExchangeMode::Share, *executor);
     Matrix<float> r(4, 4);
@@ -276,9 +276,10 @@ TEST(Types, BFloat16IsPricedAsHalf) {
                       .data_type = DataType::Half,
                       .grad_a = true,
                       .grad_w = true};
-      const planner::Plan half = planner::plan_or_throw(problem, machine);
+      const planner::Options sparse = planner::sparse_options();
+      const planner::Plan half = planner::plan_or_throw(problem, machine, sparse);
       problem.data_type = DataType::BFloat16;
-      EXPECT_EQ(planner::plan_or_throw(problem, machine), half);
+      EXPECT_EQ(planner::plan_or_throw(problem, machine, sparse), half);
     }
 }
 

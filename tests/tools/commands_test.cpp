@@ -125,7 +125,7 @@ TEST(CompareCommand, NamesWhatChangedAndExitsOneOverTheThreshold) {
   EXPECT_EQ(same.exit, 0) << same.err;
   const Outcome more = tessera({"compare", small, large});
   EXPECT_EQ(more.exit, 1);
-  EXPECT_THAT(more.out, HasSubstr("Fwd distribute compute_cycles"));
+  EXPECT_THAT(more.out, HasSubstr("Fwd multiply compute_cycles"));
   EXPECT_EQ(tessera({"compare", large, small}).exit, 0);
   EXPECT_EQ(tessera({"compare", small, large, "--threshold=100000"}).exit, 0);
   std::ofstream(folder / "c") << "{}";

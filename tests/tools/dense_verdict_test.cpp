@@ -6,16 +6,21 @@
 namespace tessera::tools {
 namespace {
 
-TEST(DenseBaseline, IsTheDensePlanUnderTheMemoryLimitOfTheOptions) {
-  const Problem problem{.size = {1, 256, 256, 64}, .density = 0.1};
-  auto machine = device::machine_preset("gc200");
-  const auto plan = dense_baseline(problem, machine, {}).plan;
-  ASSERT_TRUE(plan);
-  EXPECT_EQ(*plan, planner::plan_dense_or_throw(problem, machine));
-  machine.tiles = 1;
-  const auto none = dense_baseline({.size = {1, 4096, 4096, 64}}, machine, {});
-  EXPECT_FALSE(none.plan);
-  EXPECT_THAT(none.reason, testing::HasSubstr("no dense plan for Fwd: a tile needs "));
+TEST(DenseNote, NamesTheDensePlanAndHowToKeepRSparse) {
+  planner::Plan plan;
+  planner::Options open, dense;
+  dense.constraints.use_dense = true;
+  EXPECT_EQ(dense_note(plan, open), "");
+  plan.use_dense = true;
+  plan.block = {16, 16};
+  EXPECT_EQ(dense_note(plan, dense), "R dense in 16x16 blocks");
+  EXPECT_EQ(dense_note(plan, open),
+            "R dense in 16x16 blocks: planConstraints.useDense false keeps R sparse");
+  plan.dense.emplace();
+  EXPECT_EQ(dense_note(plan, dense), "R dense, without buckets");
+  EXPECT_EQ(dense_note(plan, open),
+            "R dense, without buckets, because no plan with buckets that fits costs fewer cycles: "
+            "planConstraints.useDense false keeps R sparse");
 }
 
 TEST(VerdictLine, HasTheWordsOfReports) {

@@ -135,9 +135,9 @@ TEST(Reports, ProfilesCallStepsOfControlByTheirName) {
   const Outcome outcome =
       tool(small({"--profile", "--plan-constraints={\"partition\":{\"x\":2,\"y\":2,\"z\":1}}"}));
   EXPECT_EQ(outcome.exit, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("        control         control  "));
-  EXPECT_THAT(outcome.out, HasSubstr("        pre-arrange     exchange "));
-  EXPECT_THAT(outcome.out, HasSubstr("        distribute      compute  "));
+  EXPECT_THAT(outcome.out, HasSubstr("        control                control  "));
+  EXPECT_THAT(outcome.out, HasSubstr("        exchange operands      exchange "));
+  EXPECT_THAT(outcome.out, HasSubstr("        multiply               compute  "));
 }
 
 // 4096 x 4096 float gradients and 8 tiles of 638,976 bytes: 8,388,608 bytes a tile beside

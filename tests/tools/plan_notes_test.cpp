@@ -25,6 +25,7 @@ planner::PlannedLayer small_layer() {
   layer.problem.density = 0.25;
   layer.machine = device::machine_preset("gc200");
   layer.machine.tiles = 8;
+  layer.options = planner::sparse_options();
   layer.plan = planner::plan_or_throw(layer.problem, layer.machine, layer.options);
   return layer;
 }
@@ -35,9 +36,9 @@ std::string explained(const planner::PlannedLayer& layer) {
 }
 
 test::Outcome plan_small(std::vector<std::string> more) {
-  more.insert(more.begin(),
-              {TESSERA_TOOL, "plan", "--input-size=48", "--output-size=32", "--density=0.25",
-               "--batch-size=8", "--tiles-per-ipu=8", "--single-phase=fwd"});
+  more.insert(more.begin(), {TESSERA_TOOL, "plan", "--input-size=48", "--output-size=32",
+                             "--density=0.25", "--batch-size=8", "--tiles-per-ipu=8",
+                             "--single-phase=fwd", R"(--plan-constraints={"useDense": false})"});
   return test::run(more);
 }
 
@@ -77,7 +78,8 @@ TEST(PlanExplanation, FollowsThePlan) {
       unwrapped(with.out),
       plan + "\n" + explained(layer) +
           "spilling   a uniform random pattern of this density spills with probability 0.0001\n" +
-          to_string(planner::plan_dense_or_throw(layer.problem, layer.machine)) +
+          to_string(planner::plan_dense_or_throw(layer.problem, layer.machine,
+                                                 {.partials_type = layer.problem.partials_type})) +
           unwrapped(verdict));
 }
 

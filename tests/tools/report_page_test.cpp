@@ -37,7 +37,8 @@ class ReportPage : public testing::Test {
 TEST_F(ReportPage, HoldsWhatJsonSaysAndTheReasonsOfThePlan) {
   const Outcome outcome =
       run({TESSERA_SPARSE_FC_LAYER, "--input-size=1024", "--output-size=1024", "--density=0.05",
-           "--batch-size=16", "--json", "--report-tiles", "--html=" + (folder_ / "page.html")});
+           "--batch-size=16", "--json", "--report-tiles",
+           R"(--plan-constraints={"useDense": false})", "--html=" + (folder_ / "page.html")});
   ASSERT_EQ(outcome.exit, 0) << outcome.err;
   const std::string page = read_file(folder_ / "page.html");
   json shown = data_of(page);
@@ -82,7 +83,8 @@ TEST_F(ReportPage, OfThisComputerHoldsWhatJsonSays) {
 TEST_F(ReportPage, HasTheBucketsOfBothLayoutsInTheAxesOfTheLayer) {
   const Outcome outcome =
       run({TESSERA_SPARSE_FC_LAYER, "--input-size=96", "--output-size=384", "--density=0.3",
-           "--batch-size=64", "--ignore-data", "--quiet", "--html=" + (folder_ / "page.html")});
+           "--batch-size=64", "--ignore-data", "--quiet",
+           R"(--plan-constraints={"useDense": false})", "--html=" + (folder_ / "page.html")});
   ASSERT_EQ(outcome.exit, 0) << outcome.err;
   const json shown = data_of(read_file(folder_ / "page.html"));
   const json& backward = shown.at("planned").at("plan").at("backward");

@@ -163,8 +163,9 @@ TEST(SparseFcLayer, AMachineThatIsTooSmallIsExit4) {
 }
 
 TEST(SparseFcLayer, APatternThatDoesNotFitNamesTheProportionThatDoesAndItDoes) {
-  const std::vector<std::string> layer{"--input-size=256", "--output-size=270", "--density=0.1",
-                                       "--batch-size=4", "--tiles-per-ipu=24"};
+  const std::vector<std::string> layer{
+      "--input-size=256", "--output-size=270",  "--density=0.1",
+      "--batch-size=4",   "--tiles-per-ipu=24", R"(--plan-constraints={"useDense": false})"};
   auto tight = layer;
   tight.push_back("--matmul-options={\"metaInfoBucketOversizeProportion\": 0.0005}");
   const Outcome outcome = tool(tight);
@@ -205,9 +206,9 @@ TEST(SparseFcLayer, AMachineWithWideWordsGivesTheSameResults) {
     const std::string machine = folder.write(
         std::string("machine") + bits + ".json",
         std::string(R"({"base": "gc200", "name": "mine", "tiles": 8, "word_bits": )") + bits + "}");
-    const Outcome outcome =
-        tool({"--input-size=64", "--output-size=48", "--density=0.25", "--batch-size=8",
-              "--machine=" + machine, std::string("--block-size=") + block});
+    const Outcome outcome = tool({"--input-size=64", "--output-size=48", "--density=0.25",
+                                  "--batch-size=8", R"(--plan-constraints={"useDense": false})",
+                                  "--machine=" + machine, std::string("--block-size=") + block});
     EXPECT_EQ(outcome.exit, 0) << bits << " bits: " << outcome.err;
     return outcome.out;
   };

@@ -33,7 +33,7 @@ struct Layer {
                 .data_type = DataType::Float,
                 .grad_a = true,
                 .grad_w = true},
-        layer(problem, planner::plan_or_throw(problem, machine), machine,
+        layer(problem, planner::plan_or_throw(problem, machine, planner::sparse_options()), machine,
               device::ExchangeMode::Share, *executor) {}
 };
 

@@ -261,9 +261,10 @@ TEST(Network, RunsOnAModelledMachineToo) {
   const auto executor = make_executor(2);
   const device::Machine machine = device::machine_preset("gc200");
   const MakeLayer<MachineLayer> tiles = [&](const Problem& problem) {
-    return MachineLayer({problem, planner::plan_or_throw(problem, machine), machine,
-                         device::ExchangeMode::Share, *executor},
-                        *executor);
+    return MachineLayer(
+        {problem, planner::plan_or_throw(problem, machine, planner::sparse_options()), machine,
+         device::ExchangeMode::Share, *executor},
+        *executor);
   };
   const DataSet data = test::small_data();
   NetworkOptions shape = test::small_network();

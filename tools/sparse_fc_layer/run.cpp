@@ -75,11 +75,8 @@ std::vector<std::string> notes_of(const planner::BestEffort& planned) {
     notes.push_back(
         fmt::format("the cycles below are for one run; the results of all {} runs are checked",
                     planned.relaxation->runs));
-  const planner::Plan& plan = planned.result.plan;
-  if (plan.dense)
-    notes.push_back("R dense, without buckets");
-  else if (plan.use_dense)
-    notes.push_back(fmt::format("R dense in {}x{} blocks", plan.block.rows, plan.block.cols));
+  const std::string dense = dense_note(planned.result.plan, planned.options);
+  if (!dense.empty()) notes.push_back(dense);
   return notes;
 }
 
@@ -89,7 +86,8 @@ partitioner::EncodeOptions encode_options(const Arguments& a, const planner::Opt
   partitioner::EncodeOptions encode{.force_spills = options.partitioner_force_bucket_spills};
   if (a.spilling && layer_is_dense)
     throw Error(ErrorCode::InvalidArgument,
-                "--spilling has no effect if R is dense without buckets; omit it or useDense");
+                "--spilling has no effect if R is dense without buckets; omit it, or set "
+                "planConstraints.useDense false");
   if (!a.spilling) return encode;
   if (encode.force_spills)
     throw Error(ErrorCode::InvalidArgument,
@@ -110,12 +108,16 @@ std::string explanation_of(const LayerRun& run, const Weights& weights) {
                                            run.context.options, &stats, run.report.plan));
 }
 
-// Returns what the run is compared with. Plans in PopSparse's cost model are not compared, because
-// it leaves out costs that the dense plan has; runs are charged in full in both models.
-planner::DensePlanResult dense_of(const Arguments& a, const LayerRun& run) {
+// Adds what the run is compared with. Plans in PopSparse's cost model are not compared, because it
+// leaves out costs that the dense plan has; runs are charged in full in both models.
+void add_other_side(const Arguments& a, const Weights& weights, LayerRun& run) {
   const planner::Options& options = run.context.options;
-  if (options.poplibs_parity && a.stop < StopAfter::Passes) return {};
-  return dense_baseline(run.report.problem, run.report.machine, options);
+  report::LayerReport& report = run.report;
+  if (options.poplibs_parity && a.stop < StopAfter::Passes) return;
+  report.dense = report::dense_baseline(report.problem, report.machine, options);
+  if (!report.plan.dense) return;
+  const PatternStats stats = sparse::pattern_stats(weights.matrix);
+  report.sparse = report::sparse_alternative(report.problem, report.machine, options, &stats);
 }
 
 // Adds what is known of other layers to a report that somebody reads. A file is read again, because
@@ -195,10 +197,10 @@ std::string cycles_text(const LayerRun& run) {
     if (run.with_cycles)
       text += fmt::format("{:<8}{:>12} cycles (modelled)\n", name, pass.ledger.total().value);
     if (!run.with_steps) continue;
-    text += fmt::format("{:<8}{:<16}{:<9}{:>10}{:>10}{:>9}{:>14}\n", name, "step", "kind", "cycles",
+    text += fmt::format("{:<8}{:<23}{:<9}{:>10}{:>10}{:>9}{:>14}\n", name, "step", "kind", "cycles",
                         "overhead", "slowest", "bytes moved");
     for (const device::StepRecord& step : pass.ledger.steps)
-      text += fmt::format("{:8}{:<16}{:<9}{:>10}{:>10}{:>9}{:>14}\n", "", to_string(step.phase),
+      text += fmt::format("{:8}{:<23}{:<9}{:>10}{:>10}{:>9}{:>14}\n", "", to_string(step.phase),
                           to_string(step.kind), step.cycles.value, step.overhead.value,
                           step.critical_tile.value, step.moved.value);
   }
@@ -316,7 +318,7 @@ LayerRun run_layer(const Arguments& given, const char* program) {
   run.extras = extras_of(a, run.report, planned.options);
   if (wants_page(a) && a.plan_file.empty() && planned.options == options_of(a))
     run.page.explanation = explanation_of(run, weights);
-  run.report.dense = dense_of(a, run);
+  add_other_side(a, weights, run);
   build_and_run(a, weights, run, progress);
   progress.set("comparing with dense");
   add_outlook(a, run);

@@ -231,7 +231,8 @@ std::string to_json(const Answer& answer, bool explain) {
 std::string to_text(const Answer& answer, bool explain) {
   const planner::PlannedLayer& layer = answer.layer;
   std::string text;
-  for (const std::string& note : {answer.block_choice, answer.relaxation})
+  for (const std::string& note :
+       {answer.block_choice, answer.relaxation, dense_note(layer.plan, layer.options)})
     if (!note.empty()) text += fmt::format("note       {}\n", note);
   text += fmt::format("layer      {}\nmachine    {}: {} tiles of {} bytes\n{}",
                       to_string(layer.problem), printable(layer.machine.name), layer.machine.tiles,

@@ -27,7 +27,10 @@ class PlannedProblems {
     const auto met = std::find_if(plans_.begin(), plans_.end(),
                                   [&](const auto& entry) { return entry.first == problem; });
     if (met != plans_.end()) return met->second;
-    return plans_.emplace_back(problem, planner::plan_or_throw(problem, machine_)).second;
+    // Dense plans are what the step is compared with.
+    return plans_
+        .emplace_back(problem, planner::plan_or_throw(problem, machine_, planner::sparse_options()))
+        .second;
   }
 
  private:

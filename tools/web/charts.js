@@ -64,10 +64,11 @@ function chart(into, {label, height = 320, option, figures}) {
 const ink = (name) => getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim();
 const palette = () => [...Array(15).keys()].map((i) => ink('c' + i));
 
-// The terms of the cost model and the phases of a run in which they are charged, with one colour for each term in all charts.
-const kColors = [['multiply', 'distribute'], ['exchange operands', 'pre-arrange'], ['propagate'], ['reduce sums', 'reduce'], ['cast sums', 'cast'],
-  ['control'], ['re-home values'], ['arrange operands', 'arrange'], ['barriers and launches', 'sync, launch'], ['transpose values', 'transpose'],
-  ['rearrange operands', 'rearrange'], ['exchange along z'], ['exchange sums'], ['room for sums'], ['arrange result']];
+// The terms of the cost model, with one colour for each term in all charts. The phases of a run have the same names, but for
+// two that have several terms: reduce and arrange.
+const kColors = [['multiply'], ['exchange operands'], ['propagate'], ['reduce sums', 'reduce'], ['cast sums'],
+  ['control'], ['re-home values'], ['arrange operands', 'arrange'], ['barriers and launches'], ['transpose values'],
+  ['rearrange operands'], ['exchange along z'], ['exchange sums'], ['room for sums'], ['arrange result']];
 const colorOf = (name) => ink('c' + kColors.findIndex((names) => names.includes(name)));
 
 function theme() {

@@ -34,7 +34,7 @@ function denseCards(verdict) {
   if (!verdict) return [];
   if (verdict.dense_cycles === null) return [card('dense, cycles', 'does not fit')];
   return [card(`dense, ${verdict.passes.map((p) => p.pass).join(' + ')}, cycles (modelled)`, number(verdict.dense_cycles)),
-    card('dense / sparse', number(verdict.dense_over_sparse))];
+    card('dense / sparse', verdict.dense_over_sparse === null ? 'only dense fits' : number(verdict.dense_over_sparse))];
 }
 
 // The useful rate of a run, the share of all tiles' cycles that they compute, and the part that takes most cycles.
@@ -43,7 +43,7 @@ function rateCards(report) {
   if (!(total.cycles > 0)) return [];
   const busy = stepsOf(report).filter((s) => s.kind === 'compute').reduce((sum, s) => sum + s.tile_sum_cycles, 0);
   const parts = passes.flatMap((p) => [...p.phases.map((f) => ({name: `${f.phase} of ${p.pass}`, cycles: f.compute_cycles + f.exchange_cycles + (f.control_cycles ?? 0)})),
-    {name: `sync, launch of ${p.pass}`, cycles: overheadOf(p)}]);
+    {name: `barriers and launches of ${p.pass}`, cycles: overheadOf(p)}]);
   const most = parts.reduce((a, b) => b.cycles > a.cycles ? b : a);
   return [card('useful GFLOP/s', number(1e-9 * total.useful_flops / total.seconds)), card('tiles compute, % of all cycles', number(100 * busy / (tiles * total.cycles))),
     card('most cycles', `${most.name}, ${number(100 * most.cycles / total.cycles)} %`)];
@@ -100,10 +100,10 @@ function planAndWhy(report) {
 function costByPhase(report) {
   const passes = report.passes;
   const made = section('cost', 'Cost by pass, planned against run');
-  const names = [...new Set(passes.flatMap((p) => p.phases.map((f) => f.phase)))].concat('sync, launch');
+  const names = [...new Set(passes.flatMap((p) => p.phases.map((f) => f.phase)))].concat('barriers and launches');
   const run = (f) => f.compute_cycles + f.exchange_cycles + (f.control_cycles ?? 0);
   const value = (pass, name, isRun) => {
-    if (name === 'sync, launch') return isRun ? overheadOf(pass) : pass.planned_overhead_cycles;
+    if (name === 'barriers and launches') return isRun ? overheadOf(pass) : pass.planned_overhead_cycles;
     const phase = pass.phases.find((f) => f.phase === name);
     return !phase ? 0 : isRun ? run(phase) : phase.planned_cycles;
   };
@@ -134,7 +134,7 @@ function runnersUp(report) {
     figures: () => ({headings: ['passes, place: cut g×x×y×z', 'cycles lost', 'cycles', 'differs most in', 'kernels'], rows})});
 }
 
-const kLanes = ['compute', 'exchange', 'control', 'sync, launch'];
+const kLanes = ['compute', 'exchange', 'control', 'barriers and launches'];
 
 function stepBar(params, api) {
   const from = api.coord([api.value(0), api.value(2)]), to = api.coord([api.value(1), api.value(2)]);
@@ -163,7 +163,7 @@ function timeline(report) {
       tooltip: {confine: true, formatter: (p) => `${p.name}<br>${number(p.value[1] - p.value[0])} cycles from ${number(p.value[0])}<br>slowest tile ${p.value[3]}`},
       xAxis: {type: 'value', min: 0, max: end, splitNumber: isNarrow() ? 3 : 8, axisLabel: {formatter: brief}},
       series: passes.map((pass) => ({name: pass, type: 'custom', renderItem: stepBar, encode: {x: [0, 1], y: 2}, data: bars(pass)}))}),
-    figures: () => ({headings: ['step', 'kind', 'starts at cycle', 'cycles', 'sync, launch, cycles', 'slowest tile', 'slowest / mean', 'moved, bytes'],
+    figures: () => ({headings: ['step', 'kind', 'starts at cycle', 'cycles', 'barriers and launches, cycles', 'slowest tile', 'slowest / mean', 'moved, bytes'],
       rows: steps.map((s) => [`${s.pass} ${s.number} ${s.phase}`, s.kind, s.starts, s.cycles, s.overhead_cycles, s.slowest_tile, s.slowest_over_mean, s.moved_bytes])})});
   const parts = {'first half': [0, 50], 'second half': [50, 100], 'all steps': [0, 100]};
   for (const pass of passes) {
