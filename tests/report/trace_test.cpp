@@ -124,5 +124,26 @@ TEST(Trace, OfARunWithoutFiguresOfTilesShowsTheMachineAlone) {
   for (const Json& event : trace["traceEvents"]) EXPECT_EQ(event["tid"], 0);
 }
 
+TEST(JoinTraces, PutsRunsOneAfterTheOtherAsProcessesOfTheirOwn) {
+  const std::string first = R"({"otherData": {"name": "a"}, "traceEvents": [
+      {"name": "long", "ts": 1.0, "dur": 4.0}, {"name": "mark", "ts": 2.0}]})";
+  const std::string second = R"({"otherData": {"name": "b"}, "traceEvents": [
+      {"name": "next", "ts": 0.5, "dur": 1.0}]})";
+  const Json all = Json::parse(join_traces({first, second}));
+  EXPECT_EQ(all["otherData"], Json::parse(R"([{"name": "a"}, {"name": "b"}])"));
+  const Json& events = all["traceEvents"];
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(events[0]["ts"], 1.0);
+  EXPECT_EQ(events[1]["pid"], 0);
+  EXPECT_EQ(events[2]["ts"], 5.5);  // after the end of the first run, which is 1 + 4
+  EXPECT_EQ(events[2]["pid"], 1);
+  EXPECT_TRUE(Json::parse(join_traces({}))["traceEvents"].empty());
+}
+
+TEST(JoinTraces, RefusesATextThatIsNoTrace) {
+  for (const char* text : {"", "{", "{}", R"({"otherData": {}, "traceEvents": [{"dur": 1}]})"})
+    EXPECT_THROW(join_traces({text}), Error) << text;
+}
+
 }  // namespace
 }  // namespace tessera::report
