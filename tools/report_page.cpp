@@ -38,7 +38,7 @@ std::string page_of(const Json& document) {
   if (!can_make_pages())
     throw Error(
         ErrorCode::InvalidArgument,
-        "--html: this program was built without the chart library; install npm and build again");
+        "pages: this program was built without the chart library; install npm and build again");
   std::string page;
   std::string_view rest = internal::page_template();
   put(page, rest, "/*STYLE*/", internal::page_style());

@@ -2,7 +2,9 @@
 
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
+#include <pybind11/stl/filesystem.h>
 
+#include <filesystem>
 #include <memory>
 #include <stop_token>
 #include <string>
@@ -11,6 +13,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/executor.hpp"
+#include "tessera/base/file.hpp"
 #include "tessera/planner/layouts.hpp"
 #include "tessera/python/src/csr.hpp"
 #include "tessera/python/src/interrupt.hpp"
@@ -20,6 +23,7 @@
 #include "tessera/report/report_json.hpp"
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/sparse/convert.hpp"
+#include "tessera/tools/report_page.hpp"
 #include "tessera/verify/verify.hpp"
 
 namespace py = pybind11;
@@ -228,6 +232,11 @@ py::dict cycles_by_pass(const Run& run) {
   return all;
 }
 
+void write_page(const Run& run, const std::filesystem::path& path) {
+  write_file(path.string(), tools::report_page(report::to_json(run.report, run.context),
+                                               {.date = tools::date_of_today()}));
+}
+
 }  // namespace
 
 void add_simulate(py::module_& module) {
@@ -237,8 +246,11 @@ void add_simulate(py::module_& module) {
           "Return the report as text: layer, plan, buckets, cycles of each phase, verdicts.")
       .def(
           "to_json", [](const Run& run) { return report::to_json(run.report, run.context); },
-          "Return the report as JSON by docs/report.schema.json; `tessera report FILE --html PAGE` "
-          "makes a page of it.")
+          "Return the report as JSON by docs/report.schema.json.")
+      .def("to_html", &write_page, "path"_a,
+           "Write the report as one HTML page with charts, which needs no other file and no "
+           "network.\n\nRaises ts.InvalidArgument if this module was built without the chart "
+           "library, and if the file cannot be written.")
       .def(
           "to_csv", [](const Run& run) { return report::to_csv(run.report, run.context); },
           "Return one CSV row for each pass and phase.")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import threading
 import time
@@ -58,6 +59,23 @@ def test_a_run_has_results_within_rounding_and_a_report(dtype):
     assert "passed" in run.table() or "ok" in run.table()
     assert json.loads(run.to_json())["status"] == "passed"
     assert run.to_csv().count("\n") > 5 and "64" in repr(run) and "<table>" in run._repr_html_()
+
+
+def test_a_run_writes_a_page(tmp_path):
+    run, path = ts.simulate(WEIGHTS, batch=4, machine=SMALL), tmp_path / "r.html"
+    try:
+        run.to_html(path)
+    except ts.InvalidArgument as error:
+        assert "npm" in str(error) and not path.exists()
+        pytest.skip("built without npm: there are no pages")
+    page = path.read_text()
+    assert page.startswith("<!doctype html>") and page.count("</html>") == 1
+    report = json.loads(re.search(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>', page, re.S)[1])
+    made = json.loads(run.to_json())
+    assert report["passes"] == made["passes"] and report["planned"] == made["planned"]
+    run.to_html(str(path))
+    with pytest.raises(ts.InvalidArgument):
+        run.to_html(tmp_path / "none" / "r.html")
 
 
 def test_a_run_draws_operands_and_may_be_forward_only():

@@ -37,7 +37,7 @@ inline const Arrows& arrows() {
         "sparse", "base"}},
       {"python",
        {"report", "runtime", "host", "train", "arrays", "io", "verify", "partitioner", "planner",
-        "codelets", "device", "sparse", "base"}},
+        "codelets", "device", "sparse", "base", "tools/report_page.hpp"}},
       {"tests", {kEverything}},
       {"bench", {kEverything}},
       {"examples", {kEverything}},
