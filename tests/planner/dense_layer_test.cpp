@@ -127,7 +127,7 @@ TEST(DenseLayerPlan, IsRefusedWhereAFileContradictsTheLayer) {
               HasSubstr("the layer's own"));
   EXPECT_THAT(error_of([&](Json& d) { d["plan"]["cost"]["cycles"] = 1; }),
               HasSubstr("the sum of the terms"));
-  EXPECT_THAT(error_of([&](Json& d) { d["options"]["planConstraints"].erase("useDense"); }),
+  EXPECT_THAT(error_of([&](Json& d) { d["options"]["planConstraints"]["useDense"] = false; }),
               HasSubstr("the options ask for buckets"));
   EXPECT_THAT(error_of([&](Json& d) {
                 for (const char* dim : {"rows", "inner", "columns"})

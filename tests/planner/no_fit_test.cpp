@@ -242,14 +242,15 @@ TEST(NoFit, NamesTheNumberThatDoesNotFitAWord) {
   r.machine.tile_memory = Bytes(1 << 30);
   r.problem.size = {1, 8, 8192, 8};
   r.problem.density = 0.1;
-  const NoFit n = explain_no_fit(r.problem, r.machine);
+  r.options = sparse_options();
+  const NoFit n = explain_no_fit(r.problem, r.machine, r.options);
   EXPECT_EQ(n.tightest.limit, LimitKind::Words);
   EXPECT_EQ(n.tightest.what, "offset of a column's row of S");
   EXPECT_EQ(n.tightest.needed, 8191 * 8 * 2);
   EXPECT_EQ(n.tightest.available, 65535);
   EXPECT_EQ(find(n, RelaxationKind::MoreTiles)->tiles, 2);
   EXPECT_EQ(find(n, RelaxationKind::BatchInParts)->runs, 2);
-  EXPECT_THAT(plan(r.problem, r.machine).reason,
+  EXPECT_THAT(plan(r.problem, r.machine, r.options).reason,
               AllOf(HasSubstr("16 bits"), HasSubstr("is 131056, a word holds 65535")));
 }
 
@@ -302,7 +303,7 @@ TEST(NoFit, PrintsItsFiguresAsTextAndAsJson) {
   Request r;
   r.problem = {.size = {1, 1024, 1024, 512}, .density = 0.1, .grad_w = true};
   r.machine.tiles = 16;
-  const NoFit n = explain_no_fit(r.problem, r.machine);
+  const NoFit n = explain_no_fit(r.problem, r.machine, sparse_options());
   const Relaxation& cheapest = n.relaxations.at(n.cheapest.value());
   std::ostringstream out;
   out << n;

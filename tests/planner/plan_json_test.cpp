@@ -25,6 +25,7 @@ PlannedLayer small_layer() {
   layer.problem.grad_a = layer.problem.grad_w = true;
   layer.machine = device::machine_preset("gc200");
   layer.machine.tiles = 32;
+  layer.options.constraints.use_dense = false;
   layer.plan = plan_or_throw(layer.problem, layer.machine, layer.options);
   return layer;
 }

@@ -17,7 +17,7 @@ Problem training(Dims size, BlockShape block, double density) {
 device::Machine gc200() { return device::machine_preset("gc200"); }
 
 Plan plan_of(const Problem& p, bool per_pass) {
-  Options o;
+  Options o = sparse_options();
   o.per_pass_plans = per_pass;
   return plan_or_throw(p, gc200(), o);
 }
@@ -49,7 +49,8 @@ TEST(TwoLayouts, CostWhatTheirPartsCostAndTheWayOfTheValues) {
   ASSERT_EQ(plan.backward.size(), 1u);
   const bool there = plan.runs_transposed(Pass::GradW);
   const auto [fwd, bwd] = two_problems(p, there);
-  const Plan a = plan_or_throw(fwd, machine), b = plan_or_throw(bwd, machine);
+  const Plan a = plan_or_throw(fwd, machine, sparse_options()),
+             b = plan_or_throw(bwd, machine, sparse_options());
   EXPECT_EQ(plan.backward[0], b);
   const RehomeCost move = rehome_cost(a, b, p, machine);
   EXPECT_EQ(plan.cost.cycles, a.cost.cycles + b.cost.cycles + move.cycles + move.overhead);
@@ -75,10 +76,10 @@ TEST(TwoLayouts, AreNotTriedWhereTheRequestSpeaksOfOne) {
 TEST(TwoLayouts, DoNotExceedTheTileTogether) {
   Problem p = training({1, 512, 1024, 16}, {8, 8}, 0.0135);
   device::Machine machine = gc200();
-  const Plan roomy = plan_or_throw(p, machine);
+  const Plan roomy = plan_or_throw(p, machine, sparse_options());
   ASSERT_EQ(roomy.backward.size(), 1u);
   machine.tile_memory = roomy.cost.temp + roomy.cost.resident - Bytes(1);
-  const PlanResult tight = plan(p, machine);
+  const PlanResult tight = plan(p, machine, sparse_options());
   EXPECT_TRUE(!tight.has_plan ||
               tight.plan.cost.temp + tight.plan.cost.resident <= machine.tile_memory);
 }
