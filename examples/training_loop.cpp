@@ -14,8 +14,9 @@ int main() {
   host::HostLayer host(problem, host::read_host_cpu(), *executor);
   const auto on_host = examples::train_layer(host, weights, *executor);
   const device::Machine machine = device::machine_preset("gc200");
-  runtime::FullyConnected tiles(problem, planner::plan_or_throw(problem, machine), machine,
-                                device::ExchangeMode::Share, *executor);
+  // Steps on encoded values need buckets, which a dense plan has not.
+  const planner::Plan plan = planner::plan_or_throw(problem, machine, planner::sparse_options());
+  runtime::FullyConnected tiles(problem, plan, machine, device::ExchangeMode::Share, *executor);
   const auto on_tiles = examples::train_layer(tiles, weights, *executor);
   for (std::size_t step = 0; step < on_host.size(); step += 4)
     std::printf("step %2zu: loss %.4f on this computer, %.4f on %s\n", step, on_host[step],

@@ -152,12 +152,10 @@ std::vector<PassCycles> pass_cycles(const planner::PlanCost& cost) {
 planner::DensePlanResult dense_baseline(const Problem& problem, const device::Machine& machine,
                                         const planner::Options& options) {
   Problem dense = problem;
-  // Half sums are no legal type of a layer of elements, but the dense layer may have them.
-  dense.block = {1, 1};
+  dense.block = {1, 1};  // blocks and sums that no sparse kernel has do not matter here
   dense.partials_type = DataType::Float;
   return planner::plan_dense(dense, machine,
-                             {.available_memory_proportion = options.available_memory_proportion,
-                              .partials_type = problem.partials_type});
+                             {.available_memory_proportion = options.available_memory_proportion});
 }
 
 SparseAlternative sparse_alternative(const Problem& problem, const device::Machine& machine,

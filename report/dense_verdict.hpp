@@ -71,9 +71,10 @@ struct PassCycles {
 // Returns the cycles of the passes of a plan.
 std::vector<PassCycles> pass_cycles(const planner::PlanCost& cost);
 
-// Returns the dense plan that sparse plans of a layer are compared with: under the caller's limit
-// of memory and with the layer's type of sums, so that both sides round alike. If no partition fits
-// the machine, it has the reason instead.
+// Returns the dense plan that sparse plans of a layer are compared with, under the caller's limit
+// of memory. Its sums have the type that is fastest, half for halves, whatever those of the layer
+// are: a user who gives up sparsity may choose it, and published products compare so
+// (bench/results/published.md). If no partition fits the machine, it has the reason instead.
 planner::DensePlanResult dense_baseline(const Problem& problem, const device::Machine& machine,
                                         const planner::Options& options);
 

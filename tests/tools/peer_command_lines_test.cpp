@@ -93,8 +93,13 @@ TEST(PeerCommandLines, ForcedSpillsPinnedPlansDenseAndTravellingBucketsAreObeyed
 }
 
 std::vector<std::string> small(std::vector<std::string> more = {}) {
-  std::vector<std::string> words{"--input-size=48", "--output-size=32",  "--density=0.25",
-                                 "--batch-size=8",  "--tiles-per-ipu=8", "--single-phase=fwd"};
+  std::vector<std::string> words{"--input-size=48",
+                                 "--output-size=32",
+                                 "--density=0.25",
+                                 "--batch-size=8",
+                                 "--tiles-per-ipu=8",
+                                 "--single-phase=fwd",
+                                 R"(--plan-constraints={"useDense": false})"};
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }

@@ -94,11 +94,11 @@ TEST(TesseraPlan, ShowsControlCharactersInAMachinesNameAsEscapes) {
 
 TEST(TesseraPlan, ExplainsWithThePlanOfTheDenseBaseline) {
   const planner::PlannedLayer layer = small_layer();
-  const std::string dense = to_string(planner::plan_dense_or_throw(
-      layer.problem, layer.machine, {.partials_type = layer.problem.partials_type}));
-  EXPECT_THAT(tessera_plan(small({"--explain"})).out,
+  const std::string dense = to_string(planner::plan_dense_or_throw(layer.problem, layer.machine));
+  const std::string sparse = R"(--plan-constraints={"useDense": false})";
+  EXPECT_THAT(tessera_plan(small({"--explain", sparse})).out,
               HasSubstr(dense.substr(0, dense.find("Fwd"))));
-  EXPECT_THAT(tessera_plan(small()).out, Not(HasSubstr("\ndense  ")));
+  EXPECT_THAT(tessera_plan(small({sparse})).out, Not(HasSubstr("\ndense  ")));
 }
 
 TEST(TesseraPlan, PrintsJsonThatIsThatPlan) {

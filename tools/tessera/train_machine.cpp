@@ -40,7 +40,7 @@ class PlannedProblems {
 
 void add_layer(const Problem& problem, const train::MachineLayer& layer, std::int64_t number,
                MachineStep& step) {
-  const planner::DensePlanResult dense = dense_baseline(problem, step.machine, {});
+  const planner::DensePlanResult dense = report::dense_baseline(problem, step.machine, {});
   if (!dense.plan) step.comparison.no_dense = fmt::format("layer {}: {}", number, dense.reason);
   for (const Pass pass : passes_of(problem)) {
     StepPass& made =
@@ -55,13 +55,13 @@ void compare(MachineStep& step) {
   report::DenseComparison& all = step.comparison;
   all.is_whole_step = true;
   for (const Pass pass : {Pass::Fwd, Pass::GradA, Pass::GradW}) {
-    report::ComparedPass sum{.pass = pass};
+    report::ComparedPass sum{.pass = pass, .sparse = 0};
     if (all.no_dense.empty()) sum.dense = 0;
     bool is_run = false;
     for (const StepPass& one : step.passes) {
       if (one.pass != pass) continue;
       is_run = true;
-      sum.sparse += double(one.cycles.value);
+      *sum.sparse += double(one.cycles.value);
       if (sum.dense) *sum.dense += double(one.dense->value);
     }
     if (is_run) all.passes.push_back(sum);

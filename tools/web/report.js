@@ -93,7 +93,7 @@ function planAndWhy(report) {
     made.append(element('h3', {}, `Why, for ${of}`), element('p', {}, `The best of ${number(why.partitions)} partitions that were looked at.`),
       table(`Methods of ${of}`, ['kernels', 'best cut g×x×y×z', 'cycles lost', 'why'], why.methodsTried.map((m) => [m.methods, m.best ? cut(m.best.partition) : m.chosen ? cut(plan.partition) : '-',
         m.best?.loses ?? (m.chosen ? 0 : '-'), m.chosen ? 'chosen' : m.best ? 'costs more' : `ruled out: ${m.ruledOutBy?.limit ?? m.ruledOutBy?.text ?? 'a limit'}`])),
-      table(`Limits of ${of}`, ['limit', 'lifting it gains, cycles'], why.limits.map((l) => [l.limit, l.gain])));
+      why.limits.length > 0 ? table(`Limits of ${of}`, ['limit', 'lifting it gains, cycles'], why.limits.map((l) => [l.limit, l.gain])) : '');
   }
 }
 

@@ -57,12 +57,14 @@ for (const [name, machine] of [['crossover', 'gc200'], ['host-crossover', 'host'
     await checkCharts(page, 1);
   });
 
-await visitLayer('planned', ['run', '--density=0.1', '--plan-only'], async (page, data) => {
+// So small a layer would run dense.
+const sparse = '--plan-constraints={"useDense": false}';
+await visitLayer('planned', ['run', '--density=0.1', '--plan-only', sparse], async (page, data) => {
   equal(data.status, 'planned');
   check(!(await sections(page)).some((id) => ['steps', 'checks'].includes(id)), 'steps or checks of a run that was not');
   await checkCharts(page, 3);
 });
-await visitLayer('unchecked', ['run', '--density=0.1', '--ignore-data', '--single-phase=fwd', '--tiles-per-ipu=7'], async (page, data) => {
+await visitLayer('unchecked', ['run', '--density=0.1', '--ignore-data', '--single-phase=fwd', '--tiles-per-ipu=7', sparse], async (page, data) => {
   equal((await rowsOf(page, 'Checks'))[0][1], 'not checked');
   await checkCharts(page, 8);
 });
