@@ -79,7 +79,7 @@ await visitLayer('spilled', ['run', '--density=0.1', '--tiles-per-ipu=64', '--pa
 });
 
 // The plan of this layer has a layout of its own for GradA, whose x and y are those of the layer exchanged.
-await visit(browser, {tool, work, name: 'own-layout', words: ['run', '--input-size=96', '--output-size=384', '--batch-size=64', '--density=0.3', '--report-tiles']}, async (page, data) => {
+await visit(browser, {tool, work, name: 'own-layout', words: ['run', '--input-size=96', '--output-size=384', '--batch-size=64', '--density=0.3', '--report-tiles', sparse]}, async (page, data) => {
   const {plan} = data.planned, own = plan.backward[0];
   check(own !== undefined, 'GradA has no layout of its own');
   const cut = ({g, x, y, z}) => [g, x, y, z].join('×');
