@@ -180,7 +180,7 @@ io::TensorNotes notes_of(const Trainer<L>& trainer) {
 
 }  // namespace
 
-template <TrainableLayer L>
+template <class L>
 std::string checkpoint_of(const Trainer<L>& trainer) {
   std::vector<io::NamedTensor> tensors;
   const TrainState& state = trainer.state();
@@ -203,7 +203,7 @@ std::string checkpoint_of(const Trainer<L>& trainer) {
   return io::write_safetensors(tensors, notes_of(trainer));
 }
 
-template <TrainableLayer L>
+template <class L>
 void restore(Trainer<L>& trainer, std::string_view bytes, std::string_view name) {
   const TensorReader reader(bytes, name);
   check_notes(bytes, name, notes_of(trainer), reader);

@@ -13,8 +13,11 @@ namespace tessera::train {
 // training as text.
 inline constexpr int kCheckpointSchema = 2;
 
+// The templates below are not constrained, as Trainer is: c++filt cannot read the names that clang
+// 19 gives to constrained functions.
+
 // Returns the file of a run, between two steps. O(weights).
-template <TrainableLayer L>
+template <class L>
 std::string checkpoint_of(const Trainer<L>& trainer);
 
 // Puts a run back into the state of a checkpoint. `trainer` must have been made with the options of
@@ -22,7 +25,7 @@ std::string checkpoint_of(const Trainer<L>& trainer);
 // schema, network or training, with tensors that are missing, of another type or shape, or with a
 // pattern that is not legal, and the errors of io::read_safetensors for one that is damaged. After
 // an exception the run is as it was. Memory is bounded by a multiple of the file's bytes.
-template <TrainableLayer L>
+template <class L>
 void restore(Trainer<L>& trainer, std::string_view bytes, std::string_view name);
 
 }  // namespace tessera::train
