@@ -93,19 +93,16 @@ TEST(PeerCommandLines, ForcedSpillsPinnedPlansDenseAndTravellingBucketsAreObeyed
 }
 
 std::vector<std::string> small(std::vector<std::string> more = {}) {
-  std::vector<std::string> words{"--input-size=48",
-                                 "--output-size=32",
-                                 "--density=0.25",
-                                 "--batch-size=8",
-                                 "--tiles-per-ipu=8",
-                                 "--single-phase=fwd",
-                                 R"(--plan-constraints={"useDense": false})"};
+  std::vector<std::string> words{"--input-size=48", "--output-size=32",  "--density=0.25",
+                                 "--batch-size=8",  "--tiles-per-ipu=8", "--single-phase=fwd"};
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }
 
 TEST(StopPoints, PlanOnlyAndCompileOnlyRunNothing) {
-  const Outcome plan = tool(small({"--plan-only"})), build = tool(small({"--compile-only"}));
+  const std::string sparse = R"(--plan-constraints={"useDense": false})";
+  const Outcome plan = tool(small({"--plan-only", sparse})),
+                build = tool(small({"--compile-only", sparse}));
   EXPECT_THAT(plan.out, testing::ContainsRegex("buckets   [0-9]+ records"));
   EXPECT_THAT(plan.out, Not(HasSubstr("fullest tile")));
   EXPECT_THAT(build.out, HasSubstr("fullest tile"));
@@ -127,8 +124,9 @@ TEST(StopPoints, IgnoreDataChargesTheSameAndSaysThatNothingWasChecked) {
 }
 
 TEST(Reports, CyclesStepsPlanAndSerialSplitsComeWhenAskedFor) {
-  const Outcome outcome = tool(small({"--report-plan", "--report-total-cycle-counts", "--profile",
-                                      "--report-dense-gradw-serial-splits=1"}));
+  const Outcome outcome = tool(
+      small({"--report-plan", "--report-total-cycle-counts", "--profile",
+             "--report-dense-gradw-serial-splits=1", R"(--plan-constraints={"useDense": false})"}));
   EXPECT_EQ(outcome.exit, 0) << outcome.err;
   for (const char* part : {"partition  g1 ", " cycles (modelled)", "slowest", "compute", "exchange",
                            "dense GradW in 1 serial parts: groups 1, inputs 1, outputs 1"})
