@@ -48,7 +48,7 @@ std::vector<Problem> many_layers() {
           layer({1, 64, 64, 8}, {1, 4}, 0.25)};
 }
 
-// What must be true of the buckets of a plan, told without the planner's own sizes.
+// Checks the buckets of a plan against sizes that are computed here.
 void expect_sound_buckets(const Problem& p, const Plan& plan) {
   EXPECT_TRUE(plan.use_dense || p.block.rows % plan.block.rows == 0);
   EXPECT_TRUE(plan.use_dense || p.block.cols % plan.block.cols == 0);
@@ -61,7 +61,7 @@ void expect_sound_buckets(const Problem& p, const Plan& plan) {
   EXPECT_GT(plan.fwd_meta_words.value, 0);
 }
 
-// What must be true of any plan.
+// Checks what holds for every plan.
 void expect_sound(const Problem& p, const device::Machine& m, const Options& o, const Plan& plan) {
   EXPECT_LE(plan.tiles_used(), m.tiles);
   EXPECT_EQ(plan.partition.g, p.size.g);

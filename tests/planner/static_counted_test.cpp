@@ -22,7 +22,7 @@ std::int64_t cycles_of(const PlanCost& cost, Term term) {
   return -1;
 }
 
-// What one tile of one part has, found by looking at every block.
+// The blocks, columns and rows of one tile of one part, found by looking at every block.
 struct SlowTile {
   std::set<std::int64_t> columns;
   std::map<std::int64_t, std::int64_t> rows;  // blocks of each row

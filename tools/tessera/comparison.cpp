@@ -151,7 +151,7 @@ bool is_cut_alike(const planner::Plan& a, const planner::Plan& b) {
          (a.backward.empty() || a.backward[0].partition == b.backward[0].partition);
 }
 
-// Plans a layer with the partition that its plan has. A plan without buckets is planned anew,
+// Plans a layer with the partition that its plan has. A plan without buckets is planned again,
 // because constraints cannot give its partitions.
 planner::PlanResult priced_as_cut(const planner::PlannedLayer& layer) {
   const planner::Plan& plan = layer.plan;
