@@ -37,16 +37,14 @@ if(TESSERA_SANITIZE)
     -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(tessera_flags INTERFACE -fsanitize=${TESSERA_SANITIZE})
   target_compile_definitions(tessera_flags INTERFACE TESSERA_SANITIZED)
-  # A seventh of the time to compile a source is saved by these (reading larger ones takes longer than it
-  # saves). Plain builds do without, so that a source which does not include what it uses is found.
-  target_precompile_headers(tessera_flags INTERFACE <algorithm> <functional> <map> <memory> <optional>
-    <span> <sstream> <string> <variant> <vector> <fmt/format.h>)
 endif()
-# Tests are compiled once and run once: optimising them takes longer than it saves.
+# Tests are compiled once and run once: optimising them takes longer than it saves, and with sanitizers even
+# -Og takes twice as long as no optimisation.
 add_library(tessera_test_flags INTERFACE)
-target_compile_options(tessera_test_flags INTERFACE $<$<NOT:$<CONFIG:Debug>>:-Og>)
 if(TESSERA_SANITIZE)
-  target_precompile_headers(tessera_test_flags INTERFACE <gtest/gtest.h> <gmock/gmock.h>)
+  target_compile_options(tessera_test_flags INTERFACE -O0)
+else()
+  target_compile_options(tessera_test_flags INTERFACE $<$<NOT:$<CONFIG:Debug>>:-Og>)
 endif()
 if(TESSERA_FUZZ AND NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   message(FATAL_ERROR "TESSERA_FUZZ needs libFuzzer, which is part of clang: set CMAKE_CXX_COMPILER to clang++-19")
@@ -147,6 +145,22 @@ function(tessera_tool name)
   target_link_libraries(${name} PRIVATE tessera_flags ${ARG_USES})
 endfunction()
 
+# Precompiles the headers of the test framework once for all test programs. They belong to a program without tests,
+# since the programs that share them must be compiled with the same options.
+function(tessera_share_test_headers target)
+  if(NOT TARGET tessera_test_headers)
+    file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/test_headers.cpp CONTENT "")
+    add_executable(tessera_test_headers EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/test_headers.cpp)
+    target_link_libraries(tessera_test_headers PRIVATE tessera_flags tessera_test_flags GTest::gtest GTest::gmock GTest::gtest_main)
+    target_compile_definitions(tessera_test_headers PRIVATE TESSERA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+    # More headers than these would take longer to read than they save. Plain builds have none, so that they find a
+    # test which does not include what it uses.
+    target_precompile_headers(tessera_test_headers PRIVATE <algorithm> <functional> <map> <memory> <optional> <span>
+      <sstream> <string> <variant> <vector> <fmt/format.h> <gtest/gtest.h> <gmock/gmock.h>)
+  endif()
+  target_precompile_headers(${target} REUSE_FROM tessera_test_headers)
+endfunction()
+
 # The tests of one folder, one program: tessera_tests(<name> SOURCES ... [THREADED ...] USES <targets>)
 # THREADED: sources of which some start threads; with ThreadSanitizer they are all there is.
 function(tessera_tests name)
@@ -158,6 +172,9 @@ function(tessera_tests name)
   add_executable(${target} ${ARG_SOURCES} ${ARG_THREADED})
   target_link_libraries(${target} PRIVATE tessera_flags tessera_test_flags ${ARG_USES} GTest::gtest GTest::gmock GTest::gtest_main)
   target_compile_definitions(${target} PRIVATE TESSERA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  if(TESSERA_SANITIZE)
+    tessera_share_test_headers(${target})
+  endif()
   if(TESSERA_SANITIZE)  # starting an instrumented program takes longer than most tests
     foreach(part RANGE 3)
       add_test(NAME ${name}_${part} COMMAND ${target})
