@@ -10,7 +10,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/codelets/cost/static_cycles.hpp"
-#include "tessera/planner/internal/static_counted.hpp"
+#include "tessera/planner/internal/static_counted_search.hpp"
 #include "tessera/planner/internal/static_search.hpp"
 #include "tessera/planner/internal/terms_text.hpp"
 
@@ -75,6 +75,11 @@ std::string no_plan(const StaticCase& c, const StaticOptions& options, std::int6
       least_bytes, c.machine.tile_memory.value, percent);
 }
 
+std::int64_t bound_of(const device::Machine& machine, const StaticOptions& options) {
+  return std::int64_t(
+      std::floor(double(machine.tile_memory.value) * options.available_memory_proportion));
+}
+
 // A product without blocks only clears the result, which no price of PopLibs counts.
 StaticPlan empty_plan(const StaticCase& c) {
   StaticPlan plan{.data_type = c.problem.data_type, .parts = {}, .layouts = {}, .cost = {}};
@@ -82,7 +87,48 @@ StaticPlan empty_plan(const StaticCase& c) {
   return plan;
 }
 
+std::string no_counted_plan(const internal::StaticLimits& limits,
+                            const internal::StaticObstacle& obstacle) {
+  if (obstacle.least_bytes == std::numeric_limits<std::int64_t>::max())
+    return fmt::format(
+        "no static plan: a kernel's words have 16 bits, and a tile needs {} words or an offset of "
+        "that size at least; use more tiles",
+        obstacle.least_word);
+  return fmt::format(
+      "no static plan: a tile needs {} bytes at least and has {}, of which temporary data may take "
+      "{}; use more tiles or a smaller batch",
+      obstacle.least_bytes, limits.bytes, limits.temp);
+}
+
+// Returns PopLibs' plan with its counted cost, if it keeps the limits.
+std::optional<StaticPlan> popsparse_plan(const StaticCase& c, const BlockPattern& pattern,
+                                         const internal::StaticLimits& limits) {
+  const auto found = internal::search_as_poplibs(c, limits.temp);
+  if (!found.best) return {};
+  StaticPlan plan = internal::plan_of(c, pattern, *found.best);
+  const internal::CountedCost counted = internal::counted_parts(c, plan, pattern);
+  plan.cost = internal::plan_cost_of(c, counted);
+  const bool fits = internal::fits_words(counted) && plan.cost.temp.value <= limits.temp &&
+                    (plan.cost.temp + plan.cost.resident).value <= limits.bytes;
+  return fits ? std::optional(std::move(plan)) : std::nullopt;
+}
+
 }  // namespace
+
+StaticPlanResult plan_static(const Problem& problem, const BlockPattern& pattern,
+                             const device::Machine& machine, const StaticOptions& options) {
+  if (options.poplibs_parity) return plan_static_as_poplibs(problem, pattern, machine, options);
+  check(problem, pattern, machine, options);
+  const StaticCase c{problem, machine, internal::count_blocks(pattern)};
+  if (c.counts.blocks == 0) return {empty_plan(c), "", 0};
+  const internal::StaticLimits limits{bound_of(machine, options), machine.tile_memory.value};
+  auto found = internal::search_by_counts(c, pattern, limits);
+  auto popsparse = popsparse_plan(c, pattern, limits);
+  if (popsparse && (!found.best || popsparse->cost.cycles < found.cost.cycles))
+    return {std::move(popsparse), "", found.counted};
+  if (!found.best) return {std::nullopt, no_counted_plan(limits, found.obstacle), found.counted};
+  return {internal::plan_of(c, pattern, *found.best, std::move(found.cost)), "", found.counted};
+}
 
 StaticPlanResult plan_static_as_poplibs(const Problem& problem, const BlockPattern& pattern,
                                         const device::Machine& machine,
@@ -90,8 +136,7 @@ StaticPlanResult plan_static_as_poplibs(const Problem& problem, const BlockPatte
   check(problem, pattern, machine, options);
   const StaticCase c{problem, machine, internal::count_blocks(pattern)};
   if (c.counts.blocks == 0) return {empty_plan(c), "", 0};
-  const double bound = double(machine.tile_memory.value) * options.available_memory_proportion;
-  const auto found = internal::search_as_poplibs(c, std::int64_t(std::floor(bound)));
+  const auto found = internal::search_as_poplibs(c, bound_of(machine, options));
   if (!found.best) return {std::nullopt, no_plan(c, options, found.least_bytes), found.prices};
   return {internal::plan_of(c, pattern, *found.best), "", found.prices};
 }
@@ -103,7 +148,8 @@ PlanCost count_static_cost(const StaticPlan& plan, const Problem& problem,
     if (std::ssize(layout.tile_of) != pattern.blocks())
       refuse(fmt::format("the plan has {} blocks and the pattern {}", layout.tile_of.size(),
                          pattern.blocks()));
-  return internal::counted_cost({problem, machine, internal::count_blocks(pattern)}, plan, pattern);
+  const StaticCase c{problem, machine, internal::count_blocks(pattern)};
+  return internal::plan_cost_of(c, internal::counted_parts(c, plan, pattern));
 }
 
 std::string to_string(const StaticPlan& plan) {

@@ -32,6 +32,9 @@ struct StaticOptions {
   // The share of a tile's memory that temporary data may take, in (0, 1].
   double available_memory_proportion = 0.6;
 
+  // Plans as PopLibs does, with its prices: see plan_static_as_poplibs().
+  bool poplibs_parity = false;
+
   friend bool operator==(const StaticOptions&, const StaticOptions&) = default;
 };
 
@@ -80,8 +83,20 @@ struct StaticPlan {
 struct StaticPlanResult {
   std::optional<StaticPlan> plan;
   std::string reason;            // empty if there is a plan
-  std::int64_t evaluations = 0;  // pairs of parts and bands whose cost was computed
+  std::int64_t evaluations = 0;  // cuts whose cost was computed
 };
+
+// Plans Fwd of a layer whose pattern stays. A cut divides the batch into parts of equal tiles, the
+// columns into bands, and the blocks of each band into runs, one for each tile, which are equally
+// long or end where rows end. Cuts are priced with counts of the pattern, as count_static_cost()
+// returns them, and the cheapest of those looked at is returned; PopLibs' cut is one of them. Sums
+// have the type of the data; the density and the type of sums of the problem are not used. A plan
+// keeps to the memory that the options allow, to that of a tile, and to words of 16 bits. Throws
+// Error{InvalidArgument} for an invalid problem, machine, option or pattern, for groups, and for
+// blocks without a static kernel. Deterministic. Takes about a second per million blocks and less
+// for fewer. Thread-safe.
+StaticPlanResult plan_static(const Problem& problem, const BlockPattern& pattern,
+                             const device::Machine& machine, const StaticOptions& options = {});
 
 // Plans Fwd as PopLibs plans static products, with its prices. It takes the blocks to be spread at
 // random with the density of the pattern, so that a tile has the expected number of rows and

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "tessera/base/int_math.hpp"
 #include "tessera/base/pass_steps.hpp"
@@ -27,7 +28,7 @@ std::pair<std::int64_t, std::int64_t> element_split(const StaticCase& c, std::in
   return {round_up(columns / 2, c.grain()), workers / 2};
 }
 
-std::int64_t element_cycles(const StaticCase& c, const std::vector<RowOnTile>& rows,
+std::int64_t element_cycles(const StaticCase& c, std::span<const RowOnTile> rows,
                             std::int64_t columns) {
   const auto [own_columns, groups] = element_split(c, std::ssize(rows), columns);
   const bool one_row_each = groups == c.machine.workers && std::ssize(rows) <= groups;
@@ -45,7 +46,7 @@ std::int64_t element_cycles(const StaticCase& c, const std::vector<RowOnTile>& r
   return c.machine.workers * slowest;
 }
 
-std::int64_t block_cycles(const StaticCase& c, const std::vector<RowOnTile>& rows,
+std::int64_t block_cycles(const StaticCase& c, std::span<const RowOnTile> rows,
                           std::int64_t columns) {
   std::int64_t blocks = 0;
   for (const RowOnTile& row : rows) blocks += row.blocks;
@@ -59,122 +60,143 @@ std::int64_t block_cycles(const StaticCase& c, const std::vector<RowOnTile>& row
 
 }  // namespace
 
-LayoutRows rows_of(const StaticLayout& layout, const BlockPattern& pattern) {
-  LayoutRows result;
-  result.of_tile.resize(layout.tiles.size());
-  result.depth.assign(std::size_t(pattern.block_rows), 0);
-  for (std::int64_t row = 0; row < pattern.block_rows; ++row)
-    for (std::int64_t i = pattern.row_begin[std::size_t(row)];
-         i < pattern.row_begin[std::size_t(row) + 1]; ++i) {
-      auto& rows = result.of_tile[std::size_t(layout.tile_of[std::size_t(i)])];
-      if (rows.empty() || rows.back().row != row) {
-        rows.push_back({row, 0});
-        ++result.depth[std::size_t(row)];
-      }
-      ++rows.back().blocks;
-    }
-  return result;
-}
-
-std::int64_t counted_kernel_cycles(const StaticCase& c, const std::vector<RowOnTile>& rows,
+std::int64_t counted_kernel_cycles(const StaticCase& c, std::span<const RowOnTile> rows,
                                    std::int64_t columns) {
   if (rows.empty()) return 0;
   return c.problem.is_element_wise() ? element_cycles(c, rows, columns)
                                      : block_cycles(c, rows, columns);
 }
 
-std::int64_t CountedSums::depth() const { return elements == 0 ? 0 : ceil_div(operands, elements); }
+namespace {
 
-CountedSums sums_of(const StaticCase& c, const LayoutRows& rows, std::size_t tile,
-                    std::int64_t columns) {
+// The sums that a tile adds after the kernel: of every row that lies on several tiles, each of them
+// adds an equal share of the elements.
+struct CountedSums {
+  std::int64_t elements = 0;  // results of the tile
+  std::int64_t operands = 0;  // sums that it adds, its own included
+
+  // Returns the mean number of sums for an element, rounded up; 0 without elements.
+  std::int64_t depth() const { return elements == 0 ? 0 : ceil_div(operands, elements); }
+};
+
+// Returns the elements of a row that each tile adds, by the number of tiles that have the row.
+std::vector<std::int64_t> shares_of_rows(const StaticCase& c, const StaticLoad& load,
+                                         std::int64_t columns) {
+  const std::int64_t deepest = load.depth.empty() ? 0 : std::ranges::max(load.depth);
+  std::vector<std::int64_t> shares(std::size_t(deepest) + 1, 0);
+  for (std::int64_t depth = 2; depth <= deepest; ++depth)
+    shares[std::size_t(depth)] = ceil_div(c.problem.block.rows * columns, depth);
+  return shares;
+}
+
+CountedSums sums_of(const StaticLoad& load, std::size_t tile,
+                    const std::vector<std::int64_t>& shares) {
   CountedSums sums;
-  for (const RowOnTile& row : rows.of_tile[tile]) {
-    const std::int64_t depth = rows.depth[std::size_t(row.row)];
-    if (depth == 1) continue;
-    const std::int64_t share = ceil_div(c.problem.block.rows * columns, depth);
+  for (const RowOnTile& row : load.rows_of(tile)) {
+    const std::int64_t depth = load.depth[std::size_t(row.row)];
+    const std::int64_t share = shares[std::size_t(depth)];
     sums.elements += share;
     sums.operands += share * depth;
   }
   return sums;
 }
 
-namespace {
-
-// The largest figures of all tiles so far. A step takes as long as its slowest tile.
-struct CountedCost {
-  std::int64_t receive = 0, receive_values = 0, multiply = 0, receive_sums = 0,
-               reduce = 0;                                                  // cycles
-  std::int64_t operands = 0, with_values = 0, with_sums = 0, reducing = 0;  // bytes of a tile
-  std::int64_t resident = 0;
-
-  void add_tile(const StaticCase& c, const StaticTile& tile, const LayoutRows& rows,
-                std::size_t index, const StaticPart& part, bool one_part);
-};
-
-std::int64_t word_bytes(const StaticCase& c, const StaticTile& tile) {
+std::int64_t words_of(const StaticCase& c, const StaticTile& tile) {
   const std::int64_t workers = c.machine.workers;
-  const std::int64_t words = c.problem.is_element_wise()
-                                 ? 6 * workers + tile.rows + tile.blocks
-                                 : 2 * workers + 1 + 2 * tile.rows + tile.blocks;
-  return words * (c.machine.word_bits / 8);
+  return c.problem.is_element_wise() ? 6 * workers + tile.rows + tile.blocks
+                                     : 2 * workers + 1 + 2 * tile.rows + tile.blocks;
 }
 
-void CountedCost::add_tile(const StaticCase& c, const StaticTile& tile, const LayoutRows& rows,
-                           std::size_t index, const StaticPart& part, bool one_part) {
+// Returns the largest offset of a column or a row: bytes, or for blocks units of 8 bytes. Kernels
+// of elements count rows without words.
+std::int64_t offset_of(const StaticCase& c, const StaticTile& tile, std::int64_t columns) {
+  const BlockShape block = c.problem.block;
+  const std::int64_t row_bytes = columns * c.data_bytes();
+  const std::int64_t last_column = (tile.columns - 1) * block.cols * row_bytes;
+  if (block.is_element()) return last_column;
+  constexpr std::int64_t kUnit = 8;
+  return std::max(last_column, (tile.rows - 1) * block.rows * row_bytes) / kUnit;
+}
+
+CountedCost cost_of_tile(const StaticCase& c, const StaticLoad& load, std::size_t index,
+                         std::int64_t columns, bool one_part, const CountedSums& added) {
+  const StaticTile& tile = load.tiles[index];
   const BlockShape block = c.problem.block;
   const std::int64_t bytes = c.data_bytes(), width = c.machine.exchange_bytes_per_cycle;
   const std::int64_t values = tile.blocks * block.area() * bytes;
-  const std::int64_t operand = tile.columns * block.cols * part.columns() * bytes;
+  const std::int64_t operand = tile.columns * block.cols * columns * bytes;
   const std::int64_t fetched = one_part ? 0 : values;
-  const std::int64_t sums = tile.rows * block.rows * part.columns() * bytes;
-  const CountedSums added = sums_of(c, rows, index, part.columns());
+  const std::int64_t sums = tile.rows * block.rows * columns * bytes;
   const std::int64_t others = (added.operands - added.elements) * bytes;
-  const std::int64_t home = word_bytes(c, tile) + (one_part ? values : 0);
-  receive = std::max(receive, c.machine.tiles == 1 ? 0 : ceil_div(operand, width));
-  receive_values = std::max(receive_values, ceil_div(fetched, width));
-  multiply = std::max(multiply, counted_kernel_cycles(c, rows.of_tile[index], part.columns()));
-  receive_sums = std::max(receive_sums, ceil_div(others, width));
-  if (added.elements > 0)
-    reduce =
-        std::max(reduce, codelets::reduce_cycles(added.elements, added.depth(), c.problem.data_type,
-                                                 c.problem.data_type, c.machine.workers)
-                             .value);
-  operands = std::max(operands, operand);
-  with_values = std::max(with_values, operand + fetched);
-  with_sums = std::max(with_sums, operand + fetched + sums);
-  reducing = std::max(reducing, sums + others + added.elements * bytes);
-  resident = std::max(resident, home);
-}
-
-// Returns what all parts need together. Parts of the same size with the same layout cost the same.
-CountedCost cost_of_parts(const StaticCase& c, const StaticPlan& plan,
-                          const BlockPattern& pattern) {
   CountedCost cost;
-  std::map<std::int64_t, LayoutRows> rows;
-  std::set<std::pair<std::int64_t, std::int64_t>> done;
-  for (const StaticPart& part : plan.parts) {
-    if (!done.insert({part.layout, part.columns()}).second) continue;
-    const StaticLayout& layout = plan.layouts[std::size_t(part.layout)];
-    auto [it, is_new] = rows.try_emplace(part.layout);
-    if (is_new) it->second = rows_of(layout, pattern);
-    for (std::size_t tile = 0; tile < layout.tiles.size(); ++tile)
-      cost.add_tile(c, layout.tiles[tile], it->second, tile, part, plan.parts.size() == 1);
-  }
+  cost.receive = c.machine.tiles == 1 ? 0 : ceil_div(operand, width);
+  cost.receive_values = ceil_div(fetched, width);
+  cost.multiply = counted_kernel_cycles(c, load.rows_of(index), columns);
+  cost.receive_sums = ceil_div(others, width);
+  if (added.elements > 0)
+    cost.reduce = codelets::reduce_cycles(added.elements, added.depth(), c.problem.data_type,
+                                          c.problem.data_type, c.machine.workers)
+                      .value;
+  cost.operands = operand;
+  cost.with_values = operand + fetched;
+  cost.with_sums = operand + fetched + sums;
+  cost.reducing = sums + others + added.elements * bytes;
+  cost.words = words_of(c, tile);
+  cost.offset = tile.blocks == 0 ? 0 : offset_of(c, tile, columns);
+  cost.home = cost.words * (c.machine.word_bits / 8) + (one_part ? values : 0);
   return cost;
-}
-
-// S and Q are put in order, the kernel runs, and rows on several tiles are added. The values of a
-// batch in several parts have no tile of their own, so they take an exchange besides that of S.
-StepCounts steps_of(const StaticCase& c, const CountedCost& cost) {
-  const bool adds = cost.reduce > 0;
-  return {.barriers = (c.machine.tiles > 1) + (cost.receive_values > 0) + adds,
-          .launches = adds ? 4 : 3};
 }
 
 }  // namespace
 
-PlanCost counted_cost(const StaticCase& c, const StaticPlan& plan, const BlockPattern& pattern) {
-  const CountedCost cost = cost_of_parts(c, plan, pattern);
+void CountedCost::include(const CountedCost& other) {
+  const auto raise = [](std::int64_t& figure, std::int64_t to) { figure = std::max(figure, to); };
+  raise(receive, other.receive);
+  raise(receive_values, other.receive_values);
+  raise(multiply, other.multiply);
+  raise(receive_sums, other.receive_sums);
+  raise(reduce, other.reduce);
+  raise(operands, other.operands);
+  raise(with_values, other.with_values);
+  raise(with_sums, other.with_sums);
+  raise(reducing, other.reducing);
+  raise(home, other.home);
+  raise(words, other.words);
+  raise(offset, other.offset);
+}
+
+std::int64_t CountedCost::temp() const { return std::max(with_sums, reducing); }
+
+CountedCost cost_of_load(const StaticCase& c, const StaticLoad& load, std::int64_t columns,
+                         bool one_part) {
+  const std::vector<std::int64_t> shares = shares_of_rows(c, load, columns);
+  CountedCost cost;
+  for (std::size_t tile = 0; tile < load.tiles.size(); ++tile)
+    cost.include(cost_of_tile(c, load, tile, columns, one_part, sums_of(load, tile, shares)));
+  return cost;
+}
+
+CountedCost counted_parts(const StaticCase& c, const StaticPlan& plan,
+                          const BlockPattern& pattern) {
+  CountedCost cost;
+  std::map<std::int64_t, StaticLoad> loads;
+  // Parts of the same size with the same layout need the same.
+  std::set<std::pair<std::int64_t, std::int64_t>> done;
+  for (const StaticPart& part : plan.parts) {
+    if (!done.insert({part.layout, part.columns()}).second) continue;
+    auto [it, is_new] = loads.try_emplace(part.layout);
+    if (is_new) it->second = load_of(plan.layouts[std::size_t(part.layout)], pattern);
+    cost.include(cost_of_load(c, it->second, part.columns(), plan.parts.size() == 1));
+  }
+  return cost;
+}
+
+std::int64_t counted_waiting(const StaticCase& c, bool values_travel, bool adds) {
+  return waiting_cycles(c.machine, {.barriers = (c.machine.tiles > 1) + values_travel + adds,
+                                    .launches = adds ? 4 : 3});
+}
+
+PlanCost plan_cost_of(const StaticCase& c, const CountedCost& cost) {
   const Dims size = c.problem.size_in_blocks();
   const auto arrange = [&](std::int64_t rows) {
     return codelets::arrange_cycles(rows * c.columns() * c.data_bytes(), c.machine.tiles,
@@ -195,10 +217,10 @@ PlanCost counted_cost(const StaticCase& c, const StaticPlan& plan, const BlockPa
   add(Term::ExchangeSums, cost.receive_sums, cost.reducing);
   add(Term::ReduceSums, cost.reduce, cost.reducing);
   add(Term::ArrangeResult, arrange(size.x).value, share(size.x));
-  add(Term::BarriersAndLaunches, waiting_cycles(c.machine, steps_of(c, cost)), 0);
+  add(Term::BarriersAndLaunches, counted_waiting(c, cost.receive_values > 0, cost.reduce > 0), 0);
   total.cycles = pass.cycles();
   total.temp = pass.temp();
-  total.resident = Bytes(cost.resident + share(size.y) + share(size.x));
+  total.resident = Bytes(cost.home + share(size.y) + share(size.x));
   total.passes.push_back(std::move(pass));
   return total;
 }

@@ -1,47 +1,47 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <span>
 
 #include "tessera/planner/internal/static_expected.hpp"
+#include "tessera/planner/internal/static_load.hpp"
 
 namespace tessera::planner::internal {
-
-// The blocks of one row on one tile.
-struct RowOnTile {
-  std::int64_t row = 0, blocks = 0;
-
-  friend bool operator==(const RowOnTile&, const RowOnTile&) = default;
-};
-
-// The rows of a layout, from which the prices of sums and of kernels follow.
-struct LayoutRows {
-  std::vector<std::vector<RowOnTile>> of_tile;  // rows ascend
-  std::vector<std::int64_t> depth;              // [block rows] tiles that have blocks of the row
-};
-
-LayoutRows rows_of(const StaticLayout& layout, const BlockPattern& pattern);
 
 // Returns the cycles of the kernel on one tile. Rows of elements are dealt to workers in order,
 // until each has its share of the elements; where three rows or fewer would leave workers idle, two
 // groups of workers take half of the columns each. Workers of block kernels share the columns.
-std::int64_t counted_kernel_cycles(const StaticCase& c, const std::vector<RowOnTile>& rows,
+std::int64_t counted_kernel_cycles(const StaticCase& c, std::span<const RowOnTile> rows,
                                    std::int64_t columns);
 
-// The sums that a tile adds after the kernel: of every row that lies on several tiles, each of them
-// adds an equal share of the elements.
-struct CountedSums {
-  std::int64_t elements = 0;  // results of the tile
-  std::int64_t operands = 0;  // sums that it adds, its own included
+// The largest figures of all tiles. A step takes as long as its slowest tile.
+struct CountedCost {
+  std::int64_t receive = 0, receive_values = 0, multiply = 0, receive_sums = 0,
+               reduce = 0;                                                  // cycles
+  std::int64_t operands = 0, with_values = 0, with_sums = 0, reducing = 0;  // bytes of a tile
+  std::int64_t home = 0;               // bytes of a tile's words and values between passes
+  std::int64_t words = 0, offset = 0;  // largest count and largest offset in the words of a kernel
 
-  // Returns the mean number of sums for an element, rounded up; 0 without elements.
-  std::int64_t depth() const;
+  // Makes every figure the larger one of the two.
+  void include(const CountedCost& other);
+
+  std::int64_t temp() const;
 };
 
-CountedSums sums_of(const StaticCase& c, const LayoutRows& rows, std::size_t tile,
-                    std::int64_t columns);
+// Returns what the tiles of a part with `columns` columns of the batch need. `one_part` is true if
+// the part is the whole batch.
+CountedCost cost_of_load(const StaticCase& c, const StaticLoad& load, std::int64_t columns,
+                         bool one_part);
 
-// Returns the cost of a plan with the counts of its pattern and the prices of the machine.
-PlanCost counted_cost(const StaticCase& c, const StaticPlan& plan, const BlockPattern& pattern);
+// Returns what the tiles of all parts need.
+CountedCost counted_parts(const StaticCase& c, const StaticPlan& plan, const BlockPattern& pattern);
+
+// Returns the cycles of barriers and launches. S and Q are put in order, the kernel runs, and rows
+// on several tiles are added. The values of a batch in several parts have no tile of their own, so
+// they take an exchange besides that of S.
+std::int64_t counted_waiting(const StaticCase& c, bool values_travel, bool adds);
+
+// Returns the cost of the pass in which the slowest tiles take this long.
+PlanCost plan_cost_of(const StaticCase& c, const CountedCost& cost);
 
 }  // namespace tessera::planner::internal

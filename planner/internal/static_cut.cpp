@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "tessera/base/int_math.hpp"
 
@@ -41,41 +42,25 @@ std::vector<std::int32_t> band_of_columns(const StaticBands& bands, std::int64_t
 
 // Deals the blocks of one band, in the order of their rows, to the band's tiles.
 struct BandDealer {
-  std::int64_t first_tile = 0, run = 1, dealt = 0;
+  std::int64_t tile = 0, run = 1, left = 1;  // of the tile's run
 
-  std::int32_t next() { return std::int32_t(first_tile + dealt++ / run); }
+  std::int32_t next() {
+    if (left == 0) {
+      ++tile;
+      left = run;
+    }
+    --left;
+    return std::int32_t(tile);
+  }
 };
 
 std::vector<BandDealer> dealers(const StaticBands& bands, const std::vector<std::int64_t>& tiles) {
   std::vector<BandDealer> result;
   std::int64_t first = 0;
   for (std::size_t b = 0; b < tiles.size(); ++b) {
-    result.push_back({first, ceil_div(bands.blocks[b], tiles[b]), 0});
+    const std::int64_t run = ceil_div(bands.blocks[b], tiles[b]);
+    result.push_back({first, run, run});
     first += tiles[b];
-  }
-  return result;
-}
-
-// Counts the blocks, rows and columns of every tile.
-std::vector<StaticTile> count_tiles(const BlockPattern& pattern,
-                                    const std::vector<std::int32_t>& tile_of, std::int64_t tiles) {
-  std::vector<StaticTile> result(std::size_t(tiles), StaticTile{});
-  std::vector<std::int64_t> last_row(std::size_t(tiles), -1);
-  std::vector<std::vector<std::int32_t>> columns;
-  columns.resize(std::size_t(tiles));
-  for (std::int64_t row = 0; row < pattern.block_rows; ++row)
-    for (std::int64_t i = pattern.row_begin[std::size_t(row)];
-         i < pattern.row_begin[std::size_t(row) + 1]; ++i) {
-      const auto tile = std::size_t(tile_of[std::size_t(i)]);
-      ++result[tile].blocks;
-      result[tile].rows += last_row[tile] != row;
-      last_row[tile] = row;
-      columns[tile].push_back(pattern.col[std::size_t(i)]);
-    }
-  for (std::size_t tile = 0; tile < columns.size(); ++tile) {
-    std::ranges::sort(columns[tile]);
-    const auto repeated = std::ranges::unique(columns[tile]);
-    result[tile].columns = std::ssize(columns[tile]) - std::ssize(repeated);
   }
   return result;
 }
@@ -172,14 +157,23 @@ StaticLayout layout_of(const BlockPattern& pattern, const StaticCounts& counts,
   layout.tile_of.resize(pattern.col.size());
   const std::vector<std::int32_t> band = band_of_columns(bands, pattern.block_cols);
   std::vector<BandDealer> dealer = dealers(bands, tiles);
+  const std::int64_t all = std::accumulate(tiles.begin(), tiles.end(), std::int64_t{0});
+  layout.tiles.resize(std::size_t(all));
+  // A tile gets its blocks row by row, and a column only goes to tiles of its band, one after the
+  // other, so the last row and the last tile tell whether a row or a column is new to a tile.
+  std::vector<std::int64_t> last_row(std::size_t(all), -1);
+  std::vector<std::int32_t> last_tile(std::size_t(pattern.block_cols), -1);
   for (const std::int64_t row : order_of_rows(counts))
     for (std::int64_t i = pattern.row_begin[std::size_t(row)];
          i < pattern.row_begin[std::size_t(row) + 1]; ++i) {
-      const std::int32_t column = pattern.col[std::size_t(i)];
-      layout.tile_of[std::size_t(i)] = dealer[std::size_t(band[std::size_t(column)])].next();
+      const auto column = std::size_t(pattern.col[std::size_t(i)]);
+      const std::int32_t index = dealer[std::size_t(band[column])].next();
+      layout.tile_of[std::size_t(i)] = index;
+      StaticTile& tile = layout.tiles[std::size_t(index)];
+      ++tile.blocks;
+      tile.rows += std::exchange(last_row[std::size_t(index)], row) != row;
+      tile.columns += std::exchange(last_tile[column], index) != index;
     }
-  const std::int64_t all = std::accumulate(tiles.begin(), tiles.end(), std::int64_t{0});
-  layout.tiles = count_tiles(pattern, layout.tile_of, all);
   return layout;
 }
 

@@ -1,0 +1,235 @@
+#include "tessera/planner/internal/static_load.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "tessera/base/int_math.hpp"
+
+namespace tessera::planner::internal {
+namespace {
+
+// Calls `visit(row, position)` for every block of the pattern, in the order of the pattern.
+template <class Visit>
+void for_each_block(const BlockPattern& pattern, const Visit& visit) {
+  for (std::int64_t row = 0; row < pattern.block_rows; ++row)
+    for (std::int64_t i = pattern.row_begin[std::size_t(row)];
+         i < pattern.row_begin[std::size_t(row) + 1]; ++i)
+      visit(row, std::size_t(i));
+}
+
+// Counts blocks and rows of the tiles, and the tiles of every row.
+void count_rows(const StaticLayout& layout, const BlockPattern& pattern, StaticLoad& load) {
+  std::vector<std::int64_t> last(layout.tiles.size(), -1);
+  load.tiles.assign(layout.tiles.size(), {});
+  load.depth.assign(std::size_t(pattern.block_rows), 0);
+  for_each_block(pattern, [&](std::int64_t row, std::size_t i) {
+    const auto tile = std::size_t(layout.tile_of[i]);
+    ++load.tiles[tile].blocks;
+    if (last[tile] == row) return;
+    last[tile] = row;
+    ++load.tiles[tile].rows;
+    ++load.depth[std::size_t(row)];
+  });
+  for (const StaticTile& tile : load.tiles)
+    load.row_begin.push_back(load.row_begin.back() + tile.rows);
+}
+
+void list_rows(const StaticLayout& layout, const BlockPattern& pattern, StaticLoad& load) {
+  std::vector<std::int64_t> next(load.row_begin.begin(), load.row_begin.end() - 1);
+  load.rows.resize(std::size_t(load.row_begin.back()));
+  for_each_block(pattern, [&](std::int64_t row, std::size_t i) {
+    const auto tile = std::size_t(layout.tile_of[i]);
+    const bool goes_on =
+        next[tile] > load.row_begin[tile] && load.rows[std::size_t(next[tile]) - 1].row == row;
+    if (!goes_on) load.rows[std::size_t(next[tile]++)] = {row, 0};
+    ++load.rows[std::size_t(next[tile]) - 1].blocks;
+  });
+}
+
+// Visits the blocks column by column, so that one mark for each tile tells a column from the last.
+void count_columns(const StaticLayout& layout, const BlockPattern& pattern, StaticLoad& load) {
+  std::vector<std::int64_t> next(std::size_t(pattern.block_cols) + 1, 0);
+  for (const std::int32_t column : pattern.col) ++next[std::size_t(column) + 1];
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  const std::vector<std::int64_t> begin = next;
+  std::vector<std::int32_t> tile_of(pattern.col.size());
+  for (std::size_t i = 0; i < pattern.col.size(); ++i)
+    tile_of[std::size_t(next[std::size_t(pattern.col[i])]++)] = layout.tile_of[i];
+  std::vector<std::int64_t> last(load.tiles.size(), -1);
+  for (std::int64_t column = 0; column < pattern.block_cols; ++column)
+    for (std::int64_t i = begin[std::size_t(column)]; i < begin[std::size_t(column) + 1]; ++i) {
+      const auto tile = std::size_t(tile_of[std::size_t(i)]);
+      load.tiles[tile].columns += last[tile] != column;
+      last[tile] = column;
+    }
+}
+
+// Returns the runs of one band of which none is heavier than `most`. A row that is heavier alone is
+// cut in equal pieces.
+std::vector<std::int64_t> runs_of_band(const BandedRows& rows, std::size_t band, double most,
+                                       const RowRuns& rules) {
+  std::vector<std::int64_t> runs;
+  std::int64_t run = 0;
+  double weight = 0;
+  const auto close = [&] {
+    if (run > 0) runs.push_back(run);
+    run = 0;
+    weight = 0;
+  };
+  const auto longest = std::max<std::int64_t>(1, std::int64_t(most - rules.row_weight));
+  for (std::int64_t row = 0; row < rows.block_rows; ++row) {
+    std::int64_t blocks = rows.at(band, row);
+    if (blocks == 0) continue;
+    if (weight + double(blocks) + rules.row_weight > most) close();
+    if (rules.cut_long && blocks > longest) {
+      const std::int64_t pieces = ceil_div(blocks, longest), piece = ceil_div(blocks, pieces);
+      for (; blocks > piece; blocks -= piece) runs.push_back(piece);
+    }
+    run += blocks;
+    weight += double(blocks) + rules.row_weight;
+  }
+  close();
+  return runs;
+}
+
+StaticRuns runs_below(const BandedRows& rows, double most, const RowRuns& rules) {
+  StaticRuns runs;
+  for (std::size_t band = 0; band < rows.bands.blocks.size(); ++band)
+    runs.push_back(runs_of_band(rows, band, most, rules));
+  return runs;
+}
+
+std::int64_t count_runs(const StaticRuns& runs) {
+  std::int64_t count = 0;
+  for (const auto& band : runs) count += std::ssize(band);
+  return count;
+}
+
+std::int64_t even_tiles(const BandedRows& rows, std::int64_t longest) {
+  std::int64_t tiles = 0;
+  for (const std::int64_t blocks : rows.bands.blocks) tiles += ceil_div(blocks, longest);
+  return tiles;
+}
+
+// Gives the blocks of one band after the other to tiles.
+class RunDealer {
+ public:
+  RunDealer(const BlockPattern& pattern, const BandedRows& rows, std::vector<std::int32_t>* tile_of)
+      : pattern_(pattern),
+        rows_(rows),
+        tile_of_(tile_of),
+        next_(pattern.row_begin.begin(), pattern.row_begin.end() - 1),
+        last_tile_(std::size_t(pattern.block_cols), -1) {
+    load.depth.assign(std::size_t(pattern.block_rows), 0);
+    if (tile_of != nullptr) tile_of->assign(pattern.col.size(), 0);
+  }
+
+  void deal(std::size_t band, const std::vector<std::int64_t>& runs) {
+    std::int64_t row = 0, left_of_row = rows_.at(band, 0);
+    for (const std::int64_t run : runs) {
+      load.tiles.push_back({.blocks = run});
+      for (std::int64_t left = run; left > 0;) {
+        while (left_of_row == 0) left_of_row = rows_.at(band, ++row);
+        const std::int64_t taken = std::min(left, left_of_row);
+        take(row, taken);
+        left -= taken;
+        left_of_row -= taken;
+      }
+      load.row_begin.push_back(std::ssize(load.rows));
+    }
+  }
+
+  StaticLoad load;
+
+ private:
+  // Gives the next blocks of a row to the last tile.
+  void take(std::int64_t row, std::int64_t blocks) {
+    const auto index = std::int32_t(load.tiles.size() - 1);
+    StaticTile& tile = load.tiles.back();
+    const auto first = std::size_t(next_[std::size_t(row)]);
+    next_[std::size_t(row)] += blocks;
+    for (std::size_t i = first; i < first + std::size_t(blocks); ++i) {
+      std::int32_t& last = last_tile_[std::size_t(pattern_.col[i])];
+      tile.columns += last != index;
+      last = index;
+    }
+    if (tile_of_ != nullptr) std::fill_n(tile_of_->begin() + std::ptrdiff_t(first), blocks, index);
+    load.rows.push_back({row, blocks});
+    ++load.depth[std::size_t(row)];
+    ++tile.rows;
+  }
+
+  const BlockPattern& pattern_;
+  const BandedRows& rows_;
+  std::vector<std::int32_t>* tile_of_;
+  std::vector<std::int64_t> next_;       // [block rows] first block that no tile has
+  std::vector<std::int32_t> last_tile_;  // [block columns] the last tile that has the column
+};
+
+}  // namespace
+
+StaticLoad load_of(const StaticLayout& layout, const BlockPattern& pattern) {
+  StaticLoad load;
+  count_rows(layout, pattern, load);
+  list_rows(layout, pattern, load);
+  count_columns(layout, pattern, load);
+  return load;
+}
+
+BandedRows banded_rows(const BlockPattern& pattern, StaticBands bands) {
+  BandedRows rows{.bands = std::move(bands), .block_rows = pattern.block_rows, .blocks = {}};
+  const std::size_t count = rows.bands.blocks.size(), height = std::size_t(pattern.block_rows);
+  rows.blocks.assign(count * height, 0);
+  for (std::size_t row = 0; row < height; ++row) {
+    std::size_t band = 0;
+    for (std::int64_t i = pattern.row_begin[row]; i < pattern.row_begin[row + 1]; ++i) {
+      while (pattern.col[std::size_t(i)] >= rows.bands.begin[band + 1]) ++band;
+      ++rows.blocks[band * height + row];
+    }
+  }
+  return rows;
+}
+
+StaticRuns even_runs(const BandedRows& rows, std::int64_t tiles) {
+  if (std::ssize(rows.bands.blocks) > tiles) return {};
+  std::int64_t longest = std::ranges::max(rows.bands.blocks), too_short = 0;
+  while (longest - too_short > 1) {
+    const std::int64_t middle = (longest + too_short) / 2;
+    (even_tiles(rows, middle) > tiles ? too_short : longest) = middle;
+  }
+  StaticRuns runs;
+  for (const std::int64_t blocks : rows.bands.blocks) {
+    runs.emplace_back(std::size_t(ceil_div(blocks, longest)), longest);
+    runs.back().back() = blocks - longest * (std::ssize(runs.back()) - 1);
+  }
+  return runs;
+}
+
+StaticRuns whole_row_runs(const BandedRows& rows, std::int64_t tiles, const RowRuns& rules) {
+  if (std::ssize(rows.bands.blocks) > tiles) return {};
+  // Halved until runs differ by less than a block, or 14 times.
+  constexpr int kMostSteps = 14;
+  double too_light = 0;
+  double heavy =
+      double(std::ranges::max(rows.bands.blocks)) + rules.row_weight * double(rows.block_rows);
+  StaticRuns best = runs_below(rows, heavy, rules);
+  for (int step = 0; step < kMostSteps && heavy - too_light > 0.5; ++step) {
+    const double middle = (heavy + too_light) / 2;
+    StaticRuns runs = runs_below(rows, middle, rules);
+    const bool fits = count_runs(runs) <= tiles;
+    if (fits) best = std::move(runs);
+    (fits ? heavy : too_light) = middle;
+  }
+  return best;
+}
+
+StaticLoad deal_runs(const BlockPattern& pattern, const BandedRows& rows, const StaticRuns& runs,
+                     std::vector<std::int32_t>* tile_of) {
+  RunDealer dealer(pattern, rows, tile_of);
+  for (std::size_t band = 0; band < runs.size(); ++band) dealer.deal(band, runs[band]);
+  return std::move(dealer.load);
+}
+
+}  // namespace tessera::planner::internal

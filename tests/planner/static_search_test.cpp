@@ -1,0 +1,181 @@
+#include "tessera/planner/internal/static_search.hpp"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "tessera/planner/internal/static_load.hpp"
+#include "tessera/planner/static_plan.hpp"
+#include "tessera/tests/planner/static_pattern.hpp"
+
+// The default planner of static products.
+namespace tessera::planner {
+namespace {
+
+using testing::HasSubstr;
+
+StaticPlan planned(const sparse::Csr<float>& m, std::int64_t batch,
+                   const device::Machine& machine) {
+  const auto result = plan_static(problem_of(m, batch), view_of(m), machine);
+  EXPECT_TRUE(result.plan) << result.reason;
+  return result.plan.value();
+}
+
+void expect_same_load(const internal::StaticLoad& a, const internal::StaticLoad& b) {
+  EXPECT_EQ(a.tiles, b.tiles);
+  EXPECT_EQ(a.row_begin, b.row_begin);
+  EXPECT_EQ(a.rows, b.rows);
+  EXPECT_EQ(a.depth, b.depth);
+}
+
+// The counts made while blocks are dealt are those that load_of() finds in the finished layout.
+TEST(StaticLoad, CountsOfDealingAreThoseOfTheLayout) {
+  Random random(21);
+  for (int trial = 0; trial < 40; ++trial) {
+    SCOPED_TRACE(trial);
+    const auto m =
+        random_matrix(random, 1 + random.below(30), 1 + random.below(30), 4, 0.05 + random.unit());
+    if (m.blocks() == 0) continue;
+    const auto counts = internal::count_blocks(view_of(m));
+    const auto rows =
+        internal::banded_rows(view_of(m), internal::bands_of(counts, 1 + random.below(5)));
+    const std::int64_t tiles = std::ssize(rows.bands.blocks) + random.below(30);
+    for (const auto& runs :
+         {internal::even_runs(rows, tiles), internal::whole_row_runs(rows, tiles, {}),
+          internal::whole_row_runs(rows, tiles, {.row_weight = 0.5}),
+          internal::whole_row_runs(rows, tiles, {.cut_long = false})}) {
+      StaticLayout layout;
+      const auto load = internal::deal_runs(view_of(m), rows, runs, &layout.tile_of);
+      layout.tiles = load.tiles;
+      EXPECT_LE(std::ssize(load.tiles), tiles);
+      expect_same_load(load, internal::load_of(layout, view_of(m)));
+    }
+  }
+}
+
+TEST(StaticLoad, EvenRunsAreAsShortAsTheTilesAllow) {
+  internal::BandedRows rows;
+  rows.bands.blocks = {10, 5};
+  EXPECT_EQ(internal::even_runs(rows, 4), (internal::StaticRuns{{5, 5}, {5}}));
+  EXPECT_EQ(internal::even_runs(rows, 5), (internal::StaticRuns{{4, 4, 2}, {4, 1}}));
+  EXPECT_TRUE(internal::even_runs(rows, 1).empty());
+}
+
+TEST(StaticLoad, WholeRowRunsCutOnlyRowsThatAreLongerThanARun) {
+  internal::BandedRows rows;
+  rows.bands.blocks = {18};
+  rows.block_rows = 5;
+  rows.blocks = {3, 3, 8, 0, 4};
+  // Three tiles: the rows of 3, the row of 8 and the row of 4.
+  EXPECT_EQ(internal::whole_row_runs(rows, 3, {}), (internal::StaticRuns{{6, 8, 4}}));
+  // Five tiles: no run is longer than 4, which takes two for the row of 8 unless it is not cut.
+  EXPECT_EQ(internal::whole_row_runs(rows, 5, {}), (internal::StaticRuns{{3, 3, 4, 4, 4}}));
+  EXPECT_EQ(internal::whole_row_runs(rows, 5, {.cut_long = false}),
+            (internal::StaticRuns{{3, 3, 8, 4}}));
+}
+
+TEST(StaticPlanner, IsNeverWorseThanPopLibsCutAndItsCostIsCounted) {
+  Random random(22);
+  for (int trial = 0; trial < 30; ++trial) {
+    SCOPED_TRACE(trial);
+    const std::int64_t sides[] = {1, 4, 8, 16};
+    const auto m = random_matrix(random, 1 + random.below(40), 1 + random.below(40),
+                                 sides[random.below(4)], 0.02 + random.unit());
+    if (m.blocks() == 0) continue;
+    const std::int64_t batch = 1 + random.below(90);
+    const auto machine = small_machine(1 + random.below(64));
+    const StaticPlan plan = planned(m, batch, machine);
+    const StaticPlan popsparse = plan_or_fail(m, batch, machine.tiles);
+    const auto priced = [&](const StaticPlan& p) {
+      return count_static_cost(p, problem_of(m, batch), view_of(m), machine);
+    };
+    EXPECT_EQ(plan.cost, priced(plan));
+    EXPECT_LE(plan.cost.cycles, priced(popsparse).cycles);
+    EXPECT_EQ(static_plan_from_json(to_json(plan), "test"), plan);
+    const std::int64_t tiles = std::ssize(plan.layouts.at(0).tiles) * std::ssize(plan.parts);
+    EXPECT_LE(tiles, std::max<std::int64_t>(machine.tiles, 1));
+  }
+}
+
+// Calls `visit(tile_of)` for every assignment of blocks to tiles; the numbers of tiles do not
+// matter, so a block is on a tile that has blocks or on the next one.
+template <class Visit>
+void for_each_assignment(std::vector<std::int32_t>& tile_of, std::size_t placed, std::int32_t used,
+                         std::int32_t tiles, const Visit& visit) {
+  if (placed == tile_of.size()) {
+    visit();
+    return;
+  }
+  for (std::int32_t tile = 0; tile < std::min(used + 1, tiles); ++tile) {
+    tile_of[placed] = tile;
+    for_each_assignment(tile_of, placed + 1, std::max(used, tile + 1), tiles, visit);
+  }
+}
+
+// Returns the cycles of the cheapest assignment of all blocks to 4 tiles.
+std::int64_t least_cycles(const StaticPlan& plan, const sparse::Csr<float>& m, std::int64_t batch,
+                          const device::Machine& machine) {
+  StaticPlan trial = plan;
+  std::vector<std::int32_t>& tile_of = trial.layouts.at(0).tile_of;
+  trial.layouts[0].tiles.assign(std::size_t(machine.tiles), {});
+  std::int64_t least = plan.cost.cycles.value;
+  for_each_assignment(tile_of, 0, 0, std::int32_t(machine.tiles), [&] {
+    const PlanCost cost = count_static_cost(trial, problem_of(m, batch), view_of(m), machine);
+    least = std::min(least, cost.cycles.value);
+  });
+  return least;
+}
+
+// One vector of the batch, so that the batch is not cut and an assignment is all there is.
+TEST(StaticPlanner, IsNearTheBestOfAllAssignmentsOfSmallPatterns) {
+  constexpr double kLargestRatio = 1.05;
+  Random random(23);
+  int optimal = 0, patterns = 0;
+  while (patterns < 25) {
+    const auto m = random_matrix(random, 1 + random.below(4), 1 + random.below(4), 8, 0.5);
+    if (m.blocks() == 0 || m.blocks() > 7) continue;
+    ++patterns;
+    const auto machine = small_machine(4);
+    const StaticPlan plan = planned(m, 4, machine);
+    const std::int64_t least = least_cycles(plan, m, 4, machine);
+    optimal += plan.cost.cycles.value == least;
+    EXPECT_LE(double(plan.cost.cycles.value), kLargestRatio * double(least)) << patterns;
+  }
+  EXPECT_GE(optimal, 20);
+}
+
+TEST(StaticPlanner, PlansAsPopLibsIfAsked) {
+  Random random(24);
+  const auto m = random_matrix(random, 20, 20, 4, 0.3);
+  const auto machine = small_machine(32);
+  const auto result = plan_static(problem_of(m, 64), view_of(m), machine, {.poplibs_parity = true});
+  EXPECT_EQ(result.plan, plan_static_as_poplibs(problem_of(m, 64), view_of(m), machine).plan);
+}
+
+TEST(StaticPlanner, SaysWhatDoesNotFit) {
+  Random random(25);
+  const auto m = random_matrix(random, 16, 16, 16, 1.0);
+  device::Machine machine = small_machine(4);
+  machine.tile_memory = Bytes(4096);
+  const auto result = plan_static(problem_of(m, 64), view_of(m), machine);
+  EXPECT_FALSE(result.plan);
+  EXPECT_THAT(result.reason, HasSubstr("a tile needs "));
+  EXPECT_THAT(result.reason, HasSubstr("has 4096, of which temporary data may take 2457"));
+}
+
+// 70,000 elements on one tile are more words than a kernel can count.
+TEST(StaticPlanner, RefusesWordsPast16BitsByName) {
+  Random random(26);
+  const auto m = random_matrix(random, 280, 250, 1, 1.1);
+  device::Machine machine = small_machine(1);
+  machine.tile_memory = Bytes(1 << 24);
+  const auto result = plan_static(problem_of(m, 4), view_of(m), machine);
+  EXPECT_FALSE(result.plan);
+  EXPECT_THAT(result.reason, HasSubstr("words have 16 bits, and a tile needs 70316 words"));
+}
+
+}  // namespace
+}  // namespace tessera::planner
