@@ -9,7 +9,6 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/overlap.hpp"
 #include "tessera/host/internal/layer_state.hpp"
-#include "tessera/sparse/convert.hpp"
 #include "tessera/verify/repair.hpp"
 
 namespace tessera::host {
@@ -33,18 +32,17 @@ void apply_to_all(const Epilogue<T>& after, MatrixView<T> out) {
 
 template <class T>
 void HostLayer::State::check_product(Pass pass, MatrixView<const T> in, MatrixView<const T> out,
-                                     verify::Checksums& all) const {
+                                     verify::Checksums& all) {
   const bool is_fwd = pass == Pass::Fwd;
   const verify::Rounding allowed = rounding(pass, in.cols);
   for (std::int64_t g = 0; g < problem.size.g; ++g) {
     const auto in_g = part("in", in, is_fwd ? &Dims::y : &Dims::x, g);
     const auto out_g = part("out", out, is_fwd ? &Dims::x : &Dims::y, g);
-    const sparse::Csr<float>& given = weights.given(g);
-    verify::add_group(
-        pass, g,
-        is_fwd ? verify::check_product<T>(given, in_g, out_g, allowed)
-               : verify::check_product<T>(sparse::transpose(given), in_g, out_g, allowed),
-        all);
+    const verify::ProductSums& sums = weights.product_sums<T>(pass, g);
+    verify::add_group(pass, g,
+                      verify::check_product<T>(weights.given(g), sums, in_g, out_g, allowed, {},
+                                               &weights.executor()),
+                      all);
   }
 }
 

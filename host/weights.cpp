@@ -77,6 +77,7 @@ void HostWeights::set(std::span<const sparse::Csr<float>> weights) {
     groups_ = std::move(groups);  // nothing throws from here on
   });
   given_ = std::move(given);
+  sums_.forget();
   dense_ = dense;
 }
 
@@ -99,6 +100,7 @@ void HostWeights::update(const sparse::PatternChange& change, std::int64_t group
     groups = std::move(all);
   });
   given_[g] = std::move(changed);
+  sums_.forget();
   dense_ = dense;
 }
 
@@ -118,6 +120,7 @@ void HostWeights::set_values(std::span<const float> values, std::int64_t group) 
 void HostWeights::change_values(const ChangePart& change, std::int64_t group) {
   check_group(group);
   sparse::Csr<float>& weights = given_[std::size_t(group)];
+  sums_.forget();
   visit(group, [&](auto& one) {
     try {
       one.change_values(weights, change);

@@ -29,7 +29,7 @@ void for_each_place(const sparse::Csr<float>& m, Visit&& visit) {
 DenseLayer::DenseLayer(const Problem& problem, const planner::DensePlan& plan,
                        const device::Machine& machine, device::ExchangeMode mode,
                        Executor& executor)
-    : problem_(problem), plan_(plan) {
+    : problem_(problem), plan_(plan), executor_(executor) {
   for (const planner::DensePassPlan& pass : plan_.passes)
     if (pass.product != planner::dense_product(problem, pass.product.pass) ||
         plan_.groups != problem.size.g || plan_.data_type != problem.data_type)
@@ -58,9 +58,9 @@ const sparse::CheckedCsr<float>& DenseLayer::given(std::int64_t group) const {
   return given_[std::size_t(group)];
 }
 
-std::vector<const sparse::CheckedCsr<float>*> DenseLayer::all_given() const {
-  std::vector<const sparse::CheckedCsr<float>*> all;
-  for (const sparse::CheckedCsr<float>& matrix : given_) all.push_back(&matrix);
+CheckedWeights DenseLayer::to_check() {
+  CheckedWeights all{{}, sums_, executor_};
+  for (const sparse::CheckedCsr<float>& matrix : given_) all.groups.push_back(&matrix);
   return all;
 }
 
@@ -98,6 +98,7 @@ void DenseLayer::set_values(std::span<const float> values, std::int64_t group) {
 }
 
 void DenseLayer::refill(std::int64_t group) {
+  sums_.forget();
   const Dims& size = problem_.size;
   const sparse::Csr<float>& matrix = *given_[std::size_t(group)];
   with_type(problem_.data_type, [&]<class T>(T zero) {
@@ -138,7 +139,7 @@ bool DenseLayer::product(Pass pass, MatrixView<const T> in, MatrixView<T> out,
   if (!program.run({r_rows(r_), from.bytes(), to.bytes()}, options, ledger)) return false;
   to.write_back();
   if (options.self_check != nullptr)
-    check_layer_product<T>(pass, all_given(), in, out,
+    check_layer_product<T>(pass, to_check(), in, out,
                            {rounding(pass), memory_damage({program.damage()})},
                            *options.self_check);
   return true;

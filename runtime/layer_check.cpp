@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "tessera/base/pass.hpp"
-#include "tessera/sparse/convert.hpp"
 
 namespace tessera::runtime::internal {
 namespace {
@@ -27,17 +26,17 @@ verify::MemoryDamage memory_damage(std::initializer_list<device::Damage> program
 }
 
 template <class T>
-void check_layer_product(Pass pass, std::span<const sparse::CheckedCsr<float>* const> weights,
-                         MatrixView<const T> in, MatrixView<const T> out, const CheckFacts& facts,
-                         verify::Checksums& all) {
-  const std::int64_t groups = std::ssize(weights);
+void check_layer_product(Pass pass, const CheckedWeights& weights, MatrixView<const T> in,
+                         MatrixView<const T> out, const CheckFacts& facts, verify::Checksums& all) {
+  const std::int64_t groups = std::ssize(weights.groups);
+  const auto factor = pass == Pass::GradA ? verify::Factor::Transpose : verify::Factor::Matrix;
   for (std::int64_t g = 0; g < groups; ++g) {
-    const sparse::CheckedCsr<float>& given = *weights[std::size_t(g)];
+    const sparse::Csr<float>& given = **weights.groups[std::size_t(g)];
     const auto in_g = group_of(in, groups, g), out_g = group_of(out, groups, g);
-    const bool turned = pass == Pass::GradA;
+    const verify::ProductSums& sums = weights.sums.of<T>(given, factor, g, out_g.rows, in_g.rows);
     verify::add_group(pass, g,
-                      verify::check_product<T>(turned ? *sparse::transpose(given) : *given, in_g,
-                                               out_g, facts.rounding, facts.damage),
+                      verify::check_product<T>(given, sums, in_g, out_g, facts.rounding,
+                                               facts.damage, &weights.executor),
                       all);
   }
 }
@@ -56,9 +55,8 @@ void check_layer_gradient(std::span<const sparse::Csr<float>> gradients, MatrixV
 }
 
 #define TESSERA_LAYER_CHECK(T)                                                                   \
-  template void check_layer_product(Pass, std::span<const sparse::CheckedCsr<float>* const>,     \
-                                    MatrixView<const T>, MatrixView<const T>, const CheckFacts&, \
-                                    verify::Checksums&);                                         \
+  template void check_layer_product(Pass, const CheckedWeights&, MatrixView<const T>,            \
+                                    MatrixView<const T>, const CheckFacts&, verify::Checksums&); \
   template void check_layer_gradient(std::span<const sparse::Csr<float>>, MatrixView<const T>,   \
                                      MatrixView<const T>, const CheckFacts&, verify::Checksums&);
 TESSERA_LAYER_CHECK(float)

@@ -229,9 +229,9 @@ const sparse::CheckedCsr<float>& LayerWeights::given(std::int64_t group) const {
   return kept_[std::size_t(group)].given;
 }
 
-std::vector<const sparse::CheckedCsr<float>*> LayerWeights::all_given() const {
-  std::vector<const sparse::CheckedCsr<float>*> all;
-  for (const Matrix& matrix : kept_) all.push_back(&matrix.given);
+CheckedWeights LayerWeights::to_check() {
+  CheckedWeights all{{}, sums_, executor_};
+  for (const Matrix& matrix : kept_) all.groups.push_back(&matrix.given);
   return all;
 }
 
@@ -304,6 +304,7 @@ std::optional<partitioner::Misfit> LayerWeights::named(std::optional<partitioner
 }
 
 void LayerWeights::refill(std::int64_t group) {
+  sums_.forget();
   const std::span<const float> from = pattern(group)->values;
   const partitioner::Buckets& buckets = buckets_[std::size_t(group)];
   with_type(problem_.data_type, [&](auto zero) {
@@ -313,6 +314,7 @@ void LayerWeights::refill(std::int64_t group) {
 }
 
 void LayerWeights::refill_changed(std::int64_t group, std::span<const std::int64_t> changed) {
+  sums_.forget();
   const std::span<const float> from = pattern(group)->values;
   const partitioner::Buckets& buckets = buckets_[std::size_t(group)];
   with_type(problem_.data_type, [&](auto zero) {

@@ -112,7 +112,7 @@ bool LayoutPasses::product(Pass pass, MatrixView<const T> in, MatrixView<T> out,
   const auto damage =
       memory_damage({moved != nullptr ? moved->damage : device::Damage(), program.damage()});
   if (options.self_check != nullptr)
-    check_layer_product<T>(pass, weights_.all_given(), in, out, {rounding(pass), damage},
+    check_layer_product<T>(pass, weights_.to_check(), in, out, {rounding(pass), damage},
                            *options.self_check);
   return true;
 }

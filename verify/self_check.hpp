@@ -3,9 +3,11 @@
 #include <cstdint>
 #include <string>
 
+#include "tessera/base/executor.hpp"
 #include "tessera/base/matrix.hpp"
 #include "tessera/base/pass.hpp"
 #include "tessera/sparse/formats.hpp"
+#include "tessera/verify/product_sums.hpp"
 #include "tessera/verify/verify.hpp"
 
 namespace tessera::verify {
@@ -15,14 +17,16 @@ namespace tessera::verify {
 // The first stage looks for a reason to doubt. One is memory that changed during the pass, which a
 // machine with tiles reports (device::Engine::watch_memory). The other is a sum of results that
 // disagrees with the same sum of the operands: with random weights w of either sign,
-//   row x:   sum over z of w[z] * Q[x][z]
-//              = sum over y of R[x][y] * (sum over z of w[z] * S[y][z])
+//   column z:   sum over x of w[x] * Q[x][z]
+//                 = sum over y of (sum over x of w[x] * R[x][y]) * S[y][z]
+// The sums over the weights R are the same for every pass (ProductSums), so a check reads each
+// operand and each result once and does nothing for each value of R.
 // If weights and operands are whole numbers and no result can have been rounded (+1 and -1 are such
 // data), both sides must be equal. Otherwise they may differ by a few times the distance that
 // rounding usually causes for these values, which is far less than the sum of all bounds.
 //
 // The second stage computes the results in doubt in double, each with its own bound (verify.hpp):
-// those of a suspicious row, or all of them if memory changed. Only a result beyond its bound is
+// those of a suspicious column, or all of them if memory changed. Only a result beyond its bound is
 // wrong, so right results never fail.
 struct Checksums {
   bool exact = false;              // every sum was compared for equality
@@ -46,10 +50,18 @@ struct MemoryDamage {
   std::string first = {};
 };
 
-// Checks that out [rows][z] = matrix * in [cols][z]. T is float, Half or BFloat16; values of the
-// matrix are rounded to T before they are used. The matrix may have more rows and columns than the
-// operands, as a layer in whole blocks has; these are skipped. O(values + (rows + cols) * z), a
-// small part of the product itself, and O(values * z) in double for results in doubt. Thread-safe.
+// Checks that out [rows][z] = factor * in [cols][z]; the factor is the matrix or its transpose, as
+// in `of`, whose sums must be those of this matrix, T and these rows. T is float, Half or BFloat16;
+// values of the matrix are rounded to T before they are used. The matrix may have more rows and
+// columns than the operands, as a layer in whole blocks has; these are skipped.
+// O((rows + cols) * z), and O(values) in double for each column in doubt. Sums of columns are
+// computed on the threads of the executor; null: on the calling one. Thread-safe.
+template <class T>
+Checksums check_product(const sparse::Csr<float>& matrix, const ProductSums& of,
+                        MatrixView<const T> in, MatrixView<const T> out, const Rounding& rounding,
+                        const MemoryDamage& damage = {}, Executor* executor = nullptr);
+
+// Does the same for out = matrix * in and computes the sums of the matrix first, in O(values).
 template <class T>
 Checksums check_product(const sparse::Csr<float>& matrix, MatrixView<const T> in,
                         MatrixView<const T> out, const Rounding& rounding,
@@ -58,7 +70,7 @@ Checksums check_product(const sparse::Csr<float>& matrix, MatrixView<const T> in
 // The rows of blocks whose gradients check_gradient sums up. A place of its own needs a product of
 // its own for every z, so the sums of all elements take as many products as the pass.
 //   All     every row: a pass whose memory nobody watched
-//   Sample  one row in 32 for elements, one in 32 / area for blocks: a pass whose memory was
+//   Sample  one row in 128 for elements, one in 128 / area for blocks: a pass whose memory was
 //           watched, so that only an error in computing is left to find
 enum class GradientRows { All, Sample };
 

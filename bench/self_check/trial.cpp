@@ -159,4 +159,49 @@ std::int64_t CheckTrial::clean_alarms() {
   return alarms;
 }
 
+namespace {
+
+template <class T>
+std::int64_t host_alarms_of(Problem problem, int times, std::uint64_t seed, Executor& executor) {
+  problem.partials_type = DataType::Float;  // sums on this computer are floats
+  const Dims& size = problem.size;
+  auto weights = sparse::random_pattern(size.x, size.y, problem.block, problem.density * 0.8, seed);
+  Random random(seed);
+  for (float& v : weights.values) v = float(T(float(2 * random.unit() - 1)));
+  const host::HostCpu cpu{.cores = 1, .l1_data = Bytes(2048), .l2 = Bytes(16384), .l3 = Bytes()};
+  host::HostLayer layer(problem, cpu, executor);
+  layer.set_weights(weights);
+  const auto s = random_matrix<T>(size.y, size.z, seed + 1);
+  const auto q_grad = random_matrix<T>(size.x, size.z, seed + 2);
+  Matrix<T> q(size.x, size.z), s_grad(size.y, size.z);
+  std::vector<float> gradients(weights.values.size());
+  verify::Checksums checksums;
+  host::HostTimes cost;
+  const verify::RunOptions options{.self_check = &checksums};
+  std::int64_t alarms = 0;
+  const auto run = [&](auto&& pass) {
+    try {
+      pass();
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::CheckFailed) throw;
+      ++alarms;
+    }
+  };
+  for (int i = 0; i < times; ++i) {
+    run([&] { return layer.forward<T>(s.view(), q.view(), options, cost); });
+    run([&] { return layer.grad_a<T>(q_grad.view(), s_grad.view(), options, cost); });
+    run([&] { return layer.grad_w<T>(q_grad.view(), s.view(), gradients, options, cost); });
+  }
+  return alarms;
+}
+
+}  // namespace
+
+std::int64_t host_alarms(const Problem& problem, int times, std::uint64_t seed,
+                         Executor& executor) {
+  return with_type(problem.data_type, [&](auto zero) {
+    return host_alarms_of<decltype(zero)>(problem, times, seed, executor);
+  });
+}
+
 }  // namespace tessera::bench

@@ -56,4 +56,8 @@ class CheckTrial {
   std::unique_ptr<Any> any_;
 };
 
+// Runs all passes of a layer on this computer `times` times without a fault, with random weights
+// and operands. Returns the number of failed self-checks.
+std::int64_t host_alarms(const Problem& problem, int times, std::uint64_t seed, Executor& executor);
+
 }  // namespace tessera::bench

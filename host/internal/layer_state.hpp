@@ -48,7 +48,7 @@ struct HostLayer::State {
   // Self-checks (verify/self_check.hpp) of the results of all groups.
   template <class T>
   void check_product(Pass pass, MatrixView<const T> in, MatrixView<const T> out,
-                     verify::Checksums& all) const;
+                     verify::Checksums& all);
   template <class T>
   void check_gradient(std::span<const float> gradients, MatrixView<const T> q_grad,
                       MatrixView<const T> s, verify::Checksums& all) const;

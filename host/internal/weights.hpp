@@ -7,6 +7,7 @@
 
 #include "tessera/host/internal/group.hpp"
 #include "tessera/host/layer.hpp"
+#include "tessera/verify/product_sums.hpp"
 
 namespace tessera::host::internal {
 
@@ -43,6 +44,17 @@ class HostWeights {
     return std::get<std::vector<HostGroup<T>>>(groups_);
   }
 
+  // Returns the sums that a self-check of a product compares with. O(values) at the first call
+  // after a change, then O(1).
+  template <class T>
+  const verify::ProductSums& product_sums(Pass pass, std::int64_t group) {
+    const Dims& size = setting_.problem.size;
+    if (pass == Pass::Fwd)
+      return sums_.of<T>(given(group), verify::Factor::Matrix, group, size.x, size.y);
+    return sums_.of<T>(given(group), verify::Factor::Transpose, group, size.y, size.x);
+  }
+  Executor& executor() const { return *setting_.executor; }
+
   // Calls run(group) with the HostGroup of the layer's type.
   template <class Run>
   decltype(auto) visit(std::int64_t group, Run&& run) {
@@ -65,6 +77,7 @@ class HostWeights {
                std::vector<HostGroup<BFloat16>>>
       groups_;
   std::vector<sparse::Csr<float>> given_;
+  verify::KeptSums sums_;  // of given_
 };
 
 }  // namespace tessera::host::internal

@@ -10,6 +10,7 @@
 #include "tessera/partitioner/buckets.hpp"
 #include "tessera/planner/dense_plan.hpp"
 #include "tessera/runtime/dense_pass.hpp"
+#include "tessera/runtime/internal/layer_check.hpp"
 #include "tessera/runtime/internal/padded.hpp"
 #include "tessera/sparse/change.hpp"
 #include "tessera/sparse/checked.hpp"
@@ -78,12 +79,14 @@ class DenseLayer {
   template <class T>
   device::ByteRows transposed(MatrixView<const T> q_grad);
   verify::Rounding rounding(Pass pass) const;
-  std::vector<const sparse::CheckedCsr<float>*> all_given() const;
+  CheckedWeights to_check();
 
   Problem problem_;
   planner::DensePlan plan_;
+  Executor& executor_;
   std::array<std::optional<DensePass>, 3> passes_;  // by Pass
   std::vector<sparse::CheckedCsr<float>> given_;
+  verify::KeptSums sums_;  // of given_
   std::vector<std::byte> r_, r_grad_;
   Bytes change_bytes_;
   std::array<std::vector<std::byte>, 2> copies_;  // operands with contiguous rows, by side

@@ -2,8 +2,10 @@
 
 #include <initializer_list>
 #include <span>
+#include <vector>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/executor.hpp"
 #include "tessera/base/matrix.hpp"
 #include "tessera/device/engine.hpp"
 #include "tessera/runtime/run_options.hpp"
@@ -38,13 +40,19 @@ bool with_results(const RunOptions& options, Run&& run, HandOver&& hand_over) {
   return true;
 }
 
+// The weights of all groups, and what a check needs of their layer.
+struct CheckedWeights {
+  std::vector<const sparse::CheckedCsr<float>*> groups;
+  verify::KeptSums& sums;  // of `groups`
+  Executor& executor;
+};
+
 // Runs verify::check_product on every group of a layer and collects the checksums of all groups in
-// `all`. Operands and results of all groups are stored one below the other. For GradA the weights
-// are transposed first. Throws Error{CheckFailed} with pass, group and place if a result is wrong.
+// `all`. Operands and results of all groups are stored one below the other. GradA multiplies by the
+// transpose. Throws Error{CheckFailed} with pass, group and place if a result is wrong.
 template <class T>
-void check_layer_product(Pass pass, std::span<const sparse::CheckedCsr<float>* const> weights,
-                         MatrixView<const T> in, MatrixView<const T> out, const CheckFacts& facts,
-                         verify::Checksums& all);
+void check_layer_product(Pass pass, const CheckedWeights& weights, MatrixView<const T> in,
+                         MatrixView<const T> out, const CheckFacts& facts, verify::Checksums& all);
 
 // Does the same with verify::check_gradient. The memory of the pass was watched, so sums of a
 // sample of rows are compared.

@@ -8,6 +8,7 @@
 #include "tessera/base/executor.hpp"
 #include "tessera/base/problem.hpp"
 #include "tessera/partitioner/buckets.hpp"
+#include "tessera/runtime/internal/layer_check.hpp"
 #include "tessera/runtime/pass_spec.hpp"
 #include "tessera/sparse/change.hpp"
 #include "tessera/sparse/checked.hpp"
@@ -81,8 +82,8 @@ class LayerWeights {
   const partitioner::Buckets& buckets(std::int64_t group) const;
   const sparse::CheckedCsr<float>& given(std::int64_t group) const;
 
-  // Returns the given matrices of all groups.
-  std::vector<const sparse::CheckedCsr<float>*> all_given() const;
+  // Returns the given matrices of all groups, for a self-check.
+  CheckedWeights to_check();
 
   // Returns the bytes that this layout keeps on the machine for its patterns, and those that the
   // last change of a pattern rewrote there. A bucket's words are rewritten if one of them differs,
@@ -128,7 +129,8 @@ class LayerWeights {
   Problem problem_;
   partitioner::TileGrid grid_;
   Executor& executor_;
-  Kept kept_, next_;  // the current weights, and those given to encode() last
+  Kept kept_, next_;       // the current weights, and those given to encode() last
+  verify::KeptSums sums_;  // of kept_
   std::vector<partitioner::Buckets> buckets_, spare_;
   // The buckets that encode_update() changed; empty if all of them are to be filled.
   std::optional<std::vector<std::int64_t>> changed_;

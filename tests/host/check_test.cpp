@@ -4,8 +4,10 @@
 #include <bit>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/executor.hpp"
@@ -84,9 +86,7 @@ void expect_sums(const CheckCase& c, float scale) {
     const verify::Checksums checksums = run.check(pass);
     EXPECT_TRUE(checksums.ok()) << c.name() << ": " << to_string(checksums);
     const std::int64_t rows_of_blocks = (c.size.x + c.block.rows - 1) / c.block.rows;
-    EXPECT_EQ(checksums.compared, pass == Pass::Fwd     ? c.size.x
-                                  : pass == Pass::GradA ? c.size.y
-                                                        : rows_of_blocks);
+    EXPECT_EQ(checksums.compared, pass == Pass::GradW ? rows_of_blocks : c.size.z);
   }
 }
 
@@ -123,6 +123,31 @@ TEST(HostChecksums, SeeTheLastBitOfAResultOfWholeNumbers) {
   EXPECT_TRUE(run.check(Pass::Fwd).exact);
   run.q(4, 2) = std::bit_cast<float>(std::bit_cast<std::uint32_t>(run.q(4, 2)) ^ 1u);
   EXPECT_EQ(run.check(Pass::Fwd).first_wrong_row, 4);
+}
+
+// The layer keeps sums of its weights, which must follow every change of a value.
+TEST(HostChecksums, FollowNewValuesAndPatterns) {
+  CheckRun<float> run({{1, 1}}, 0.37f);
+  verify::Checksums checksums;
+  HostTimes times;
+  const auto expect_agreement = [&](const char* change) {
+    const verify::RunOptions options{.self_check = &checksums};
+    const auto s = std::as_const(run.s).view(), q_grad = std::as_const(run.q_grad).view();
+    ASSERT_TRUE(run.layer.forward<float>(s, run.q.view(), options, times)) << change;
+    EXPECT_EQ(checksums.recomputed, 0) << change;
+    ASSERT_TRUE(run.layer.grad_a<float>(q_grad, run.s_grad.view(), options, times)) << change;
+    EXPECT_EQ(checksums.recomputed, 0) << change;
+  };
+  expect_agreement("set_weights");
+  std::vector<float> values(run.weights.values.size(), 0.73f);
+  run.layer.set_values(values);
+  expect_agreement("set_values");
+  run.layer.change_values([](std::span<float> part, std::int64_t) {
+    for (float& value : part) value = -0.19f;
+  });
+  expect_agreement("change_values");
+  run.layer.set_weights(run.weights);
+  expect_agreement("set_weights again");
 }
 
 TEST(Checksums, ThatDoNotAgreeAreAnErrorThatNamesPassAndGroup) {

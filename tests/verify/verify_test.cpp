@@ -90,7 +90,7 @@ TEST(Repair, LeavesOtherErrorsAlone) {
   EXPECT_EQ(runs, 1);
 }
 
-// Changes of one result by twice its bound, in a row of 64: stage one has to doubt the row, and
+// Changes of one result by twice its bound, in a row of 64: stage one has to doubt its column, and
 // right results have to pass.
 TEST(Checksums, SeeOneResultBeyondItsBoundAmongManyColumns) {
   const auto weights = [] {
@@ -110,12 +110,12 @@ TEST(Checksums, SeeOneResultBeyondItsBoundAmongManyColumns) {
     return check_product<float>(weights, in.view(), std::as_const(out).view(), {});
   };
   EXPECT_TRUE(check().ok());
-  EXPECT_EQ(check().compared, 12);
+  EXPECT_EQ(check().compared, 64);
   const double bound = 23 * 0x1p-24 * 20 * 0.25 * 0.5;  // 20 products of 1/4 * 1/2
   out(7, 50) += float(4 * bound);
   EXPECT_EQ(check().first_wrong_row, 7);
   EXPECT_EQ(check().first_wrong_col, 50);
-  EXPECT_EQ(check().recomputed, 64) << "the results of one row";
+  EXPECT_EQ(check().recomputed, 12) << "the results of one column";
 }
 
 TEST(Checksums, OfChangedMemoryRecomputeEveryResultAndAcceptRightOnes) {

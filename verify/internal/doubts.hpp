@@ -13,21 +13,22 @@ namespace tessera::verify::internal {
 // The outcome of a check while it runs: takes the differences of sums, then the results in doubt.
 class Doubts {
  public:
-  Doubts(std::int64_t cols, const Rounding& rounding, const MemoryDamage& damage)
-      : rounding_(rounding), wrong_cols_(static_cast<std::size_t>(cols)) {
+  Doubts(std::int64_t rows, std::int64_t cols, const Rounding& rounding, const MemoryDamage& damage)
+      : rounding_(rounding),
+        wrong_rows_(static_cast<std::size_t>(rows)),
+        wrong_cols_(static_cast<std::size_t>(cols)) {
     checksums_.exact = true;
     checksums_.damaged = damage.slots;
     checksums_.first_damage = damage.first;
   }
 
   // Compares two sums that may differ by `allowed`; 0: that must be equal. Returns true if the
-  // results of this row must be recomputed.
+  // results that were added up must be recomputed, as they must if a figure has overflowed.
   bool compare(double expected, double got, double allowed) {
     ++checksums_.compared;
     checksums_.exact = checksums_.exact && allowed == 0;
     const double distance = std::abs(got - expected);
-    // A result that is infinite makes the allowed distance infinite too.
-    const bool agrees = distance <= allowed && std::isfinite(distance);
+    const bool agrees = distance <= allowed && std::isfinite(allowed);
     if (agrees && allowed > 0) checksums_.worst = std::max(checksums_.worst, distance / allowed);
     return !agrees || checksums_.damaged > 0;
   }
@@ -43,19 +44,23 @@ class Doubts {
       checksums_.first_wrong_row = row;
       checksums_.first_wrong_col = col;
     }
-    checksums_.wrong_rows += row != last_wrong_row_;
-    last_wrong_row_ = row;
-    checksums_.wrong_cols += !wrong_cols_[static_cast<std::size_t>(col)];
-    wrong_cols_[static_cast<std::size_t>(col)] = true;
+    checksums_.wrong_rows += note(row, wrong_rows_);
+    checksums_.wrong_cols += note(col, wrong_cols_);
   }
 
   const Checksums& checksums() const { return checksums_; }
 
  private:
+  // Returns true if this row or column was not known to be wrong.
+  static bool note(std::int64_t index, std::vector<bool>& wrong) {
+    const bool is_known = wrong[static_cast<std::size_t>(index)];
+    wrong[static_cast<std::size_t>(index)] = true;
+    return !is_known;
+  }
+
   Rounding rounding_;
   Checksums checksums_;
-  std::int64_t last_wrong_row_ = -1;  // results are recomputed row by row
-  std::vector<bool> wrong_cols_;
+  std::vector<bool> wrong_rows_, wrong_cols_;
 };
 
 }  // namespace tessera::verify::internal

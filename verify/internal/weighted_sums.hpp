@@ -1,6 +1,6 @@
 #pragma once
 
-#include <array>
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -11,20 +11,6 @@
 #include "tessera/verify/verify.hpp"
 
 namespace tessera::verify::internal {
-
-// A weighted sum of numbers, and the sum of the squares of what was added.
-struct WeightedSum {
-  double sum = 0, squares = 0;
-
-  void add(double value) {
-    sum += value;
-    squares += value * value;
-  }
-  void add(double factor, const WeightedSum& other) {
-    sum += factor * other.sum;
-    squares += factor * factor * other.squares;
-  }
-};
 
 // Returns a whole number with a random sign and a random magnitude from 2^(bits-1) to 2^bits, the
 // same for every call with these arguments (splitmix64).
@@ -66,51 +52,20 @@ double number(T value) {
   }
 }
 
-// Calls add(lane, i) for i from 0 to count, where lane is i modulo 8: sums in parallel, because the
-// compiler may not change the order of additions.
-constexpr std::int64_t kLanes = 8;
-template <class Add>
-void in_lanes(std::int64_t count, Add&& add) {
-  std::int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes)
-    for (std::int64_t lane = 0; lane < kLanes; ++lane)
-      add(static_cast<std::size_t>(lane), i + lane);
-  for (; i < count; ++i) add(static_cast<std::size_t>(i % kLanes), i);
+// Returns true for a whole number whose magnitude is below 2^31.
+inline bool is_whole(double value) {
+  return std::abs(value) < 0x1p31 && value == double(static_cast<std::int32_t>(value));
 }
 
-// Returns the weighted sum of a row.
-template <class T>
-WeightedSum sum_of_row(MatrixView<const T> matrix, std::int64_t row,
-                       const std::vector<double>& weights) {
-  std::array<double, kLanes> sums{}, squares{};
-  const auto sum_up = [&, values = matrix.row(row), w = weights.data()](auto stride) {
-    in_lanes(matrix.cols, [&](std::size_t lane, std::int64_t c) {
-      const double value = number(values[c * stride]) * w[c];
-      sums[lane] += value;
-      squares[lane] += value * value;
-    });
-  };
-  if (matrix.rows_are_contiguous())
-    sum_up(std::integral_constant<std::int64_t, 1>());
-  else
-    sum_up(matrix.col_stride);
-  WeightedSum result;
-  for (std::size_t lane = 0; lane < kLanes; ++lane) {
-    result.sum += sums[lane];
-    result.squares += squares[lane];
-  }
-  return result;
-}
-
-// Returns the largest magnitude, or infinity if an element is not a whole number.
+// Returns the largest magnitude, or infinity if an element is not a whole number below 2^31.
 template <class T>
 double largest_whole(MatrixView<const T> matrix) {
   double largest = 0;
-  for (std::int64_t r = 0; r < matrix.rows && largest < HUGE_VAL; ++r)
+  for (std::int64_t r = 0; r < matrix.rows; ++r)
     for (std::int64_t c = 0; c < matrix.cols; ++c) {
       const double value = number(matrix(r, c));
-      largest = value == std::trunc(value) ? std::max(largest, std::abs(value)) : HUGE_VAL;
-      if (largest == HUGE_VAL) break;
+      if (!is_whole(value)) return HUGE_VAL;
+      largest = std::max(largest, std::abs(value));
     }
   return largest;
 }
