@@ -32,26 +32,10 @@ std::vector<std::int64_t> order_of_rows(const StaticCounts& counts) {
   return order;
 }
 
-// Returns the band of every block column.
-std::vector<std::int32_t> band_of_columns(const StaticBands& bands, std::int64_t columns) {
-  std::vector<std::int32_t> band(std::size_t(columns), std::int32_t(bands.blocks.size()) - 1);
-  for (std::size_t b = 0; b < bands.blocks.size(); ++b)
-    std::fill(band.begin() + bands.begin[b], band.begin() + bands.begin[b + 1], std::int32_t(b));
-  return band;
-}
-
 // Deals the blocks of one band, in the order of their rows, to the band's tiles.
 struct BandDealer {
+  std::int64_t end = 0;                      // first block column after the band
   std::int64_t tile = 0, run = 1, left = 1;  // of the tile's run
-
-  std::int32_t next() {
-    if (left == 0) {
-      ++tile;
-      left = run;
-    }
-    --left;
-    return std::int32_t(tile);
-  }
 };
 
 std::vector<BandDealer> dealers(const StaticBands& bands, const std::vector<std::int64_t>& tiles) {
@@ -59,7 +43,7 @@ std::vector<BandDealer> dealers(const StaticBands& bands, const std::vector<std:
   std::int64_t first = 0;
   for (std::size_t b = 0; b < tiles.size(); ++b) {
     const std::int64_t run = ceil_div(bands.blocks[b], tiles[b]);
-    result.push_back({first, run, run});
+    result.push_back({bands.begin[b + 1], first, run, run});
     first += tiles[b];
   }
   return result;
@@ -155,25 +139,35 @@ StaticLayout layout_of(const BlockPattern& pattern, const StaticCounts& counts,
                        const StaticBands& bands, const std::vector<std::int64_t>& tiles) {
   StaticLayout layout;
   layout.tile_of.resize(pattern.col.size());
-  const std::vector<std::int32_t> band = band_of_columns(bands, pattern.block_cols);
+  layout.tiles.resize(std::accumulate(tiles.begin(), tiles.end(), std::size_t{0}));
   std::vector<BandDealer> dealer = dealers(bands, tiles);
-  const std::int64_t all = std::accumulate(tiles.begin(), tiles.end(), std::int64_t{0});
-  layout.tiles.resize(std::size_t(all));
   // A tile gets its blocks row by row, and a column only goes to tiles of its band, one after the
   // other, so the last row and the last tile tell whether a row or a column is new to a tile.
-  std::vector<std::int64_t> last_row(std::size_t(all), -1);
+  std::vector<std::int64_t> last_row(layout.tiles.size(), -1);
   std::vector<std::int32_t> last_tile(std::size_t(pattern.block_cols), -1);
-  for (const std::int64_t row : order_of_rows(counts))
-    for (std::int64_t i = pattern.row_begin[std::size_t(row)];
-         i < pattern.row_begin[std::size_t(row) + 1]; ++i) {
-      const auto column = std::size_t(pattern.col[std::size_t(i)]);
-      const std::int32_t index = dealer[std::size_t(band[column])].next();
-      layout.tile_of[std::size_t(i)] = index;
+  for (const std::int64_t row : order_of_rows(counts)) {
+    auto i = std::size_t(pattern.row_begin[std::size_t(row)]);
+    const auto end = std::size_t(pattern.row_begin[std::size_t(row) + 1]);
+    for (auto d = dealer.begin(); i < end;) {
+      while (pattern.col[i] >= d->end) ++d;
+      if (d->left == 0) {
+        ++d->tile;
+        d->left = d->run;
+      }
+      const auto index = std::int32_t(d->tile);
+      const std::size_t first = i, most = std::min(end, i + std::size_t(d->left));
+      std::int64_t columns = 0;
+      for (; i < most && pattern.col[i] < d->end; ++i) {
+        layout.tile_of[i] = index;
+        columns += std::exchange(last_tile[std::size_t(pattern.col[i])], index) != index;
+      }
+      d->left -= std::int64_t(i - first);
       StaticTile& tile = layout.tiles[std::size_t(index)];
-      ++tile.blocks;
+      tile.blocks += std::int64_t(i - first);
+      tile.columns += columns;
       tile.rows += std::exchange(last_row[std::size_t(index)], row) != row;
-      tile.columns += std::exchange(last_tile[column], index) != index;
     }
+  }
   return layout;
 }
 
