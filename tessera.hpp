@@ -16,6 +16,7 @@
 #include "tessera/report/report.hpp"
 #include "tessera/runtime/batches.hpp"
 #include "tessera/runtime/fully_connected.hpp"
+#include "tessera/runtime/static_layer.hpp"
 #include "tessera/sparse/check.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"

@@ -209,6 +209,10 @@ void copy_moves(std::span<const Move> moves, Slots& slots) {
 }
 
 void share_gather(const Gather& gather, Slots& slots) {
+  // Memory that the engine allocated takes the pieces from wherever they are.
+  if (std::ranges::all_of(gather.destinations,
+                          [&](SlotId id) { return slots.needs_memory(slots[id]); }))
+    return copy_gather(gather, slots);
   ByteRows whole;
   for (const Piece& piece : gather.pieces) {
     const ByteRows next = part(piece, slots);

@@ -9,19 +9,21 @@
 #include "tessera/codelets/cast.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
 #include "tessera/codelets/reduce.hpp"
+#include "tessera/runtime/internal/add_up.hpp"
 
 namespace tessera::runtime::internal {
 namespace {
 
 constexpr Phase kReducePhase = Phase::Reduce;
 
-// result[i] = the sum of source[i] over the sources, in order, rounded to Half at each addition.
-void add_up_halves(std::span<const std::byte* const> sources, std::int64_t n, std::byte* result) {
-  auto* out = reinterpret_cast<Half*>(result);
+// Adds partial sums of 16 bits to one of their type.
+template <class T>
+void add_up_narrow(std::span<const std::byte* const> sources, std::int64_t n, std::byte* result) {
+  auto* out = reinterpret_cast<T*>(result);
   for (std::int64_t i = 0; i < n; ++i) {
-    Half sum = reinterpret_cast<const Half*>(sources[0])[i];
+    T sum = reinterpret_cast<const T*>(sources[0])[i];
     for (std::size_t s = 1; s < sources.size(); ++s)
-      sum = Half(float(sum) + float(reinterpret_cast<const Half*>(sources[s])[i]));
+      sum = T(float(sum) + float(reinterpret_cast<const T*>(sources[s])[i]));
     out[i] = sum;
   }
 }
@@ -43,14 +45,14 @@ void add_up_floats(std::span<const std::byte* const> sources, std::int64_t n, st
   }
 }
 
-using AddUp = void (*)(std::span<const std::byte* const>, std::int64_t, std::byte*);
-AddUp add_up_for(DataType partials, DataType result) {
-  if (partials == DataType::Half) return add_up_halves;
-  TESSERA_ASSERT(partials == DataType::Float);
-  return with_type(result, [](auto zero) -> AddUp { return add_up_floats<decltype(zero)>; });
-}
-
 }  // namespace
+
+AddUp add_up_for(DataType partials, DataType result) {
+  if (partials == DataType::Float)
+    return with_type(result, [](auto zero) -> AddUp { return add_up_floats<decltype(zero)>; });
+  TESSERA_ASSERT(partials == result);
+  return partials == DataType::Half ? add_up_narrow<Half> : add_up_narrow<BFloat16>;
+}
 
 void Reduction::declare(BoundProgram& program, device::Engine& engine, BufferId partials) {
   partial_buffer_ = partials;

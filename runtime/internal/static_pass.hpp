@@ -1,0 +1,129 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "tessera/base/executor.hpp"
+#include "tessera/base/static_steps.hpp"
+#include "tessera/codelets/static_kernel.hpp"
+#include "tessera/device/engine.hpp"
+#include "tessera/runtime/internal/bound_program.hpp"
+#include "tessera/runtime/internal/static_sums.hpp"
+#include "tessera/runtime/internal/static_work.hpp"
+#include "tessera/runtime/program.hpp"
+#include "tessera/runtime/run_options.hpp"
+
+namespace tessera::runtime::internal {
+
+// The arrays of a pass with a static pattern, in the layer's type and in the sizes of StaticSizes,
+// groups one below the other.
+//   Fwd    in S [y][z],   out Q [x][z]
+//   GradA  in dQ [x][z],  out dS [y][z]
+//   GradW  in dQ [x][z],  in_s S [y][z]
+struct StaticArrays {
+  device::ByteRows in, in_s, out;
+  const std::byte* values = nullptr;  // those of all works, in the order of StaticCut::homes
+  std::byte* gradients = nullptr;     // of all groups, in the order of their patterns (GradW)
+};
+
+// A pass with a static pattern on its machine. The tiles put their even spread of the operands in
+// order; one exchange brings every tile the rows that it uses; if the batch is in parts, another
+// one brings the values to the tiles of every part. GradA writes the tile's values in transposed
+// order, by a table. After the kernel, results that several tiles have in parts are added.
+class StaticPass {
+ public:
+  // `cut` and the executor must outlive the pass. Throws Error{LimitExceeded} if a word does not
+  // fit or a tile is too small.
+  StaticPass(const StaticCut& cut, Pass pass, const device::Machine& machine,
+             device::ExchangeMode mode, Executor& executor);
+  StaticPass(const StaticPass&) = delete;
+  StaticPass& operator=(const StaticPass&) = delete;
+
+  const Program& program() const { return bound_.program(); }
+  device::MemoryUse memory() const { return bound_.memory(engine_); }
+  const device::Damage& damage() const { return bound_.damage(); }
+
+  // Returns the largest number of partial sums of a result.
+  std::int64_t depth() const;
+
+  // Runs the pass. Returns false if options.stop ended it.
+  bool run(const StaticArrays& arrays, const RunOptions& options, device::Ledger& ledger);
+
+ private:
+  // An operand in its even spread, and the rows of it that the tiles use.
+  struct OperandUse {
+    BufferId home, here;
+    std::vector<std::vector<device::SlotId>> homes;  // by part of the batch and tile of it
+    std::vector<device::SlotId> rows;                // by work
+    std::int64_t all_rows = 0;                       // of a group
+  };
+  // Slots of a work; not every pass has all of them.
+  struct Slots {
+    device::SlotId words, value_home, values, table, turned, result;
+  };
+
+  bool is_gradient() const { return pass_ == Pass::GradW; }
+  bool turns() const { return pass_ == Pass::GradA; }
+  bool brings_values() const { return !is_gradient() && cut_.in_parts(); }
+  StaticSteps steps() const;
+  codelets::Operation operation() const {
+    return is_gradient() ? codelets::Operation::GradW : codelets::Operation::Fwd;
+  }
+  codelets::StaticForm form_of(const StaticWork& work) const;
+  // Returns the block rows or block columns whose rows of the operand a work uses.
+  const std::vector<std::int32_t>& used(const StaticWork& work, bool second) const;
+  std::int64_t value_bytes(const StaticWork& work) const;
+  Range stored(std::size_t work) const;  // bytes among the values of all tiles
+
+  // These declare buffers, nodes and slots (static_program.cpp).
+  void declare();
+  void declare_buffers();
+  void declare_result();
+  void add_slots();
+  void add_homes(OperandUse& operand);
+  void add_work_slots(std::size_t w);
+  void write_words();
+  void prepare();
+  void add_gathers(const OperandUse& operand, bool second,
+                   std::vector<device::Gather>& gathers) const;
+  std::vector<device::Gather> value_gathers() const;
+
+  // The code of the nodes.
+  void load();
+  void load_operand(const OperandUse& operand, const device::ByteRows& from);
+  void arrange(std::int64_t rows);
+  Cycles turn(const device::Tile& tile);
+  Cycles multiply(const device::Tile& tile);
+  void collect();
+  void collect_rows(const StaticShare& share) const;
+  void collect_gradients(const StaticShare& share) const;
+
+  const StaticWork& work_on(TileId tile) const {
+    return works()[std::size_t(work_of_tile_[std::size_t(tile.value)])];
+  }
+  const Slots& slots_on(TileId tile) const {
+    return slots_[std::size_t(work_of_tile_[std::size_t(tile.value)])];
+  }
+  std::span<const StaticWork> works() const { return turned_.empty() ? cut_.works : turned_; }
+
+  const StaticCut& cut_;
+  Pass pass_;
+  std::vector<StaticWork> turned_;   // GradA
+  std::vector<StaticRun> row_runs_;  // Fwd and GradA
+  BoundProgram bound_;
+  device::Engine engine_;
+  StaticSums sums_;
+  OperandUse in_, in_s_;
+  struct {
+    BufferId words, value_home, values, table, turned, result;
+  } use_;
+  std::vector<Slots> slots_;  // by work
+  std::vector<std::vector<std::byte>> words_, tables_;
+  std::vector<std::int32_t> work_of_tile_;
+  std::vector<TileId> all_, busy_;  // tiles of the layer; those with work
+  int operand_node_ = -1, value_node_ = -1;
+  device::Exchange operand_exchange_, value_exchange_;
+  StaticArrays arrays_;  // of the current run
+};
+
+}  // namespace tessera::runtime::internal

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "tessera/device/engine.hpp"
+#include "tessera/runtime/internal/bound_program.hpp"
+#include "tessera/runtime/internal/static_work.hpp"
+
+namespace tessera::runtime::internal {
+
+// Finished results of one tile.
+struct StaticShare {
+  std::int32_t work = 0;
+  std::int64_t at = 0, count = 0;  // the elements among the results of the tile's kernel
+  device::SlotId slot;             // one row of results
+  std::int64_t first = 0;          // place of the first element in the slot
+};
+
+// The reduction of runs that several tiles have: each of these tiles receives its share from the
+// others and adds it up in the order of the run's pieces. A tile adds its shares of all runs as one
+// list, whose number of operands for an element is the mean, rounded up. Runs of one tile stay
+// where they are. Rows with different numbers of tiles are what Reduction does not have.
+//   reads    the results of every tile   [elements]
+//   writes   its shares of shared runs   [elements]
+//   steps    exchange, compute; none if no run is shared
+class StaticSums {
+ public:
+  // `runs` must outlive this object.
+  StaticSums(std::span<const StaticRun> runs, DataType type);
+
+  bool has_work() const { return has_work_; }
+  void declare(BoundProgram& program, device::Engine& engine, BufferId partials);
+
+  // Returns the buffers that have the results.
+  std::vector<BufferId> results() const;
+
+  // `works` are those of the runs' pieces and `partials` the slots of their results.
+  void add_slots(BoundProgram& program, device::Engine& engine, std::span<const StaticWork> works,
+                 std::span<const device::SlotId> partials);
+
+  // Prepares the exchange. Must be called after all slots are added.
+  void prepare(BoundProgram& program, const device::Engine& engine);
+
+  std::span<const StaticShare> shares() const { return shares_; }
+
+ private:
+  // A share that a tile adds up.
+  struct Part {
+    const StaticRun* run = nullptr;
+    std::size_t own = 0;                  // index of the tile's piece
+    Range elements;                       // of the run
+    std::int64_t others = 0, result = 0;  // first element in the job's slots
+  };
+  // The work of one tile.
+  struct Job {
+    TileId tile;
+    std::vector<Part> parts;
+    device::SlotId partials, others, result;
+    std::int64_t elements = 0, operands = 0;
+    std::vector<const std::byte*> views;  // of the sources of a part, while the job runs
+  };
+  void add_shares(std::span<const device::SlotId> partials);
+  void add_job_slots(BoundProgram& program, device::Engine& engine);
+  Cycles reduce(const device::Engine& engine, const device::Tile& tile, Job& job) const;
+
+  std::span<const StaticRun> runs_;
+  DataType type_;
+  bool has_work_ = false;
+  BufferId partial_buffer_, others_buffer_, result_buffer_;
+  int exchange_node_ = -1, compute_node_ = -1;
+  std::vector<Job> jobs_;  // of tiles that add something
+  std::vector<std::int32_t> job_of_tile_;
+  std::vector<device::SlotId> partials_;  // by work
+  std::vector<TileId> tiles_;
+  std::vector<StaticShare> shares_;
+  device::Exchange exchange_;
+};
+
+}  // namespace tessera::runtime::internal

@@ -1,0 +1,394 @@
+#include "tessera/runtime/static_layer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "tessera/base/error.hpp"
+#include "tessera/base/int_math.hpp"
+#include "tessera/base/one_caller.hpp"
+#include "tessera/base/overlap.hpp"
+#include "tessera/base/pass.hpp"
+#include "tessera/codelets/cost/static_cycles.hpp"
+#include "tessera/runtime/internal/layer_check.hpp"
+#include "tessera/runtime/internal/layout_passes.hpp"
+#include "tessera/runtime/internal/padded.hpp"
+#include "tessera/runtime/internal/static_pass.hpp"
+#include "tessera/verify/repair.hpp"
+
+namespace tessera::runtime {
+
+using internal::StaticPass;
+
+device::Machine machine_of_group(const device::Machine& machine, std::int64_t groups) {
+  if (groups < 1 || groups > machine.tiles)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("a static layer of {} groups needs a tile for each; {} has {} tiles",
+                            groups, machine.name, machine.tiles));
+  device::Machine part = machine;
+  part.tiles = machine.tiles / groups;
+  return part;
+}
+
+namespace {
+
+internal::StaticSizes sizes_of(const Problem& problem, const device::Machine& machine) {
+  check_problem(problem);
+  if (!codelets::has_static_kernel(problem.block))
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("no static kernel for blocks of {}x{}; they must be 1x1, 4x4, 8x8 or "
+                            "16x16",
+                            problem.block.rows, problem.block.cols));
+  internal::StaticSizes sizes;
+  sizes.block = problem.block;
+  sizes.type = problem.data_type;
+  sizes.z_grain = machine.vector_width(problem.data_type);
+  sizes.size = problem.size_in_blocks();
+  sizes.size.z = round_up(sizes.size.z, sizes.z_grain);
+  sizes.tiles = machine_of_group(machine, problem.size.g).tiles;
+  return sizes;
+}
+
+internal::StaticCut cut_layer(const Problem& problem,
+                              std::span<const sparse::CheckedCsr<float>> weights,
+                              std::span<const planner::StaticPlan> plans,
+                              const device::Machine& machine) {
+  const internal::StaticSizes sizes = sizes_of(problem, machine);
+  if (std::ssize(weights) != problem.size.g || std::ssize(plans) != problem.size.g)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("{} matrices and {} plans were given; a static layer of {} groups has "
+                            "one of each for a group",
+                            weights.size(), plans.size(), problem.size.g));
+  return internal::cut_static(sizes, weights, plans);
+}
+
+}  // namespace
+
+struct StaticLayer::State {
+  State(const Problem& p, std::span<const sparse::CheckedCsr<float>> w,
+        std::span<const planner::StaticPlan> plans, const device::Machine& machine,
+        device::ExchangeMode mode, Executor& threads);
+
+  // Throws Error{InvalidArgument} unless the layer has the group.
+  void check_group(std::int64_t group) const;
+  template <class T>
+  void check_call(Pass pass, const char* name) const;
+  StaticPass& pass(Pass pass) const;
+
+  // Writes the values of a group to the tiles that store them.
+  void store(std::int64_t group);
+  template <class T>
+  internal::Padded<T> operand(const char* name, MatrixView<T> view, std::int64_t Dims::*side);
+  internal::CheckFacts facts(Pass pass) const;
+
+  template <class T>
+  bool product(Pass pass, MatrixView<const T> in, MatrixView<T> out, const RunOptions& options,
+               device::Ledger& ledger);
+  template <class T>
+  bool gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
+                std::span<sparse::Csr<float>> gradients, const RunOptions& options,
+                device::Ledger& ledger);
+
+  Problem problem;
+  Executor& executor;
+  std::vector<sparse::CheckedCsr<float>> weights;
+  verify::KeptSums sums;  // of `weights`
+  internal::StaticCut cut;
+  std::array<std::unique_ptr<StaticPass>, 3> passes;  // by Pass
+  std::vector<std::byte> stored;     // values in the layer's type, in the order of cut.homes
+  std::vector<std::byte> gradients;  // in the layer's type, in the order of the patterns
+  std::array<std::vector<std::byte>, 2> copies;  // padded operands, by side
+  std::vector<sparse::Csr<float>> gradients_by_group;
+  OneCaller caller;
+};
+
+StaticLayer::State::State(const Problem& p, std::span<const sparse::CheckedCsr<float>> w,
+                          std::span<const planner::StaticPlan> plans,
+                          const device::Machine& machine, device::ExchangeMode mode,
+                          Executor& threads)
+    : problem(p),
+      executor(threads),
+      weights(w.begin(), w.end()),
+      cut(cut_layer(p, w, plans, machine)) {
+  for (const Pass pass : passes_of(problem))
+    passes[std::size_t(pass)] = std::make_unique<StaticPass>(cut, pass, machine, mode, executor);
+  stored.resize(std::size_t(cut.first_stored.back() * cut.sizes.bytes()));
+  for (std::int64_t g = 0; g < problem.size.g; ++g) store(g);
+}
+
+void StaticLayer::State::check_group(std::int64_t group) const {
+  if (group < 0 || group >= problem.size.g)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("group is {}; it must be in 0..{}", group, problem.size.g - 1));
+}
+
+StaticPass& StaticLayer::State::pass(Pass pass) const {
+  if (passes[std::size_t(pass)] == nullptr) internal::throw_no_pass(pass);
+  return *passes[std::size_t(pass)];
+}
+
+template <class T>
+void StaticLayer::State::check_call(Pass of, const char* name) const {
+  if (data_type_of<T>() != problem.data_type)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("{}: operands are {} but the layer is {}", name,
+                            to_string(data_type_of<T>()), to_string(problem.data_type)));
+  pass(of);
+}
+
+void StaticLayer::State::store(std::int64_t group) {
+  sums.forget();
+  const std::vector<float>& values = weights[std::size_t(group)]->values;
+  const std::int64_t begin = cut.first_value[std::size_t(group)];
+  with_type(problem.data_type, [&]<class T>(T) {
+    T* const all = reinterpret_cast<T*>(stored.data());
+    for (const internal::StaticHome& home : cut.homes) {
+      if (cut.works[std::size_t(home.work)].group != group) continue;
+      cut.for_each_place(home.work, cut.first_of(home), home.elements.size(),
+                         [&](std::int64_t place, std::int64_t offset, std::int64_t count) {
+                           for (std::int64_t i = 0; i < count; ++i)
+                             all[home.first + offset + i] =
+                                 T(values[std::size_t(place - begin + i)]);
+                         });
+    }
+  });
+}
+
+template <class T>
+internal::Padded<T> StaticLayer::State::operand(const char* name, MatrixView<T> view,
+                                                std::int64_t Dims::*side) {
+  internal::check_operand(name, view.rows, view.cols, problem, side);
+  return {view, problem.size.g, cut.sizes.size.*side, cut.sizes.size.z,
+          copies[side == &Dims::x ? 0 : 1]};
+}
+
+// Blocks of half are summed in half, and so are the partial sums of several tiles.
+internal::CheckFacts StaticLayer::State::facts(Pass of) const {
+  const StaticPass& program = pass(of);
+  const DataType type = problem.data_type;
+  const bool narrow = program.depth() > 1 ||
+                      (of != Pass::GradW && type == DataType::Half && !problem.block.is_element());
+  return {{type, narrow ? type : DataType::Float, program.depth()},
+          internal::memory_damage({program.damage()})};
+}
+
+template <class T>
+bool StaticLayer::State::product(Pass of, MatrixView<const T> in, MatrixView<T> out,
+                                 const RunOptions& options, device::Ledger& ledger) {
+  const bool forward = of == Pass::Fwd;
+  auto from = operand(forward ? "s" : "q_grad", in, forward ? &Dims::y : &Dims::x);
+  auto to = operand(forward ? "q" : "s_grad", out, forward ? &Dims::x : &Dims::y);
+  from.read();
+  internal::StaticArrays arrays;
+  arrays.in = from.bytes();
+  arrays.out = to.bytes();
+  arrays.values = stored.data();
+  if (!pass(of).run(arrays, options, ledger)) return false;
+  to.write_back();
+  if (options.self_check == nullptr) return true;
+  internal::CheckedWeights given{{}, sums, executor};
+  for (const sparse::CheckedCsr<float>& matrix : weights) given.groups.push_back(&matrix);
+  internal::check_layer_product<T>(of, given, in, out, facts(of), *options.self_check);
+  return true;
+}
+
+template <class T>
+bool StaticLayer::State::gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
+                                  std::span<sparse::Csr<float>> results, const RunOptions& options,
+                                  device::Ledger& ledger) {
+  internal::check_gradients(results, problem.size.g);
+  auto q_in = operand("q_grad", q_grad, &Dims::x), s_in = operand("s", s, &Dims::y);
+  q_in.read();
+  s_in.read();
+  gradients.resize(std::size_t(cut.first_value.back() * cut.sizes.bytes()));
+  internal::StaticArrays arrays;
+  arrays.in = q_in.bytes();
+  arrays.in_s = s_in.bytes();
+  arrays.gradients = gradients.data();
+  if (!pass(Pass::GradW).run(arrays, options, ledger)) return false;
+  for (std::size_t g = 0; g < results.size(); ++g) {
+    results[g] = *weights[g];
+    const T* const from = reinterpret_cast<const T*>(gradients.data()) + cut.first_value[g];
+    std::transform(from, from + results[g].values.size(), results[g].values.begin(),
+                   [](T value) { return float(value); });
+  }
+  if (options.self_check != nullptr)
+    internal::check_layer_gradient<T>(results, q_grad, s, facts(Pass::GradW), *options.self_check);
+  return true;
+}
+
+StaticLayer::StaticLayer(const Problem& problem, std::span<const sparse::CheckedCsr<float>> weights,
+                         std::span<const planner::StaticPlan> plans, const device::Machine& machine,
+                         device::ExchangeMode mode, Executor& executor)
+    : state_(std::make_unique<State>(problem, weights, plans, machine, mode, executor)) {}
+
+StaticLayer::StaticLayer(const Problem& problem, const sparse::CheckedCsr<float>& weights,
+                         const planner::StaticPlan& plan, const device::Machine& machine,
+                         device::ExchangeMode mode, Executor& executor)
+    : StaticLayer(problem, std::span(&weights, 1), std::span(&plan, 1), machine, mode, executor) {}
+
+RunOptions StaticLayer::on_tiles(const verify::RunOptions& options) {
+  RunOptions result;
+  result.stop = options.stop;
+  result.progress = options.progress;
+  result.self_check = options.self_check;
+  result.repair = options.repair;
+  return result;
+}
+
+StaticLayer::~StaticLayer() = default;
+StaticLayer::StaticLayer(StaticLayer&&) noexcept = default;
+
+void StaticLayer::set_values(std::span<const float> values, std::int64_t group) {
+  const auto call = state_->caller.enter("set_values");
+  state_->check_group(group);
+  sparse::CheckedCsr<float>& matrix = state_->weights[std::size_t(group)];
+  if (values.size() != matrix->values.size())
+    throw Error(ErrorCode::InvalidArgument, fmt::format("{} values were given; the pattern has {}",
+                                                        values.size(), matrix->values.size()));
+  std::copy(values.begin(), values.end(), matrix.mutable_values().begin());
+  state_->store(group);
+}
+
+template <class T>
+bool StaticLayer::forward(MatrixView<const T> s, MatrixView<T> q, const RunOptions& options,
+                          device::Ledger& ledger) {
+  if (options.repair)
+    return verify::run_and_repair(
+        options, [&](const RunOptions& once) { return forward<T>(s, q, once, ledger); });
+  const auto call = state_->caller.enter("forward");
+  state_->check_call<T>(Pass::Fwd, "forward");
+  check_no_overlap("forward", footprint("q", q), std::array{footprint("s", s)});
+  return state_->product<T>(Pass::Fwd, s, q, options, ledger);
+}
+
+template <class T>
+bool StaticLayer::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
+                         const RunOptions& options, device::Ledger& ledger) {
+  if (options.repair)
+    return verify::run_and_repair(
+        options, [&](const RunOptions& once) { return grad_a<T>(q_grad, s_grad, once, ledger); });
+  const auto call = state_->caller.enter("grad_a");
+  state_->check_call<T>(Pass::GradA, "grad_a");
+  check_no_overlap("grad_a", footprint("s_grad", s_grad), std::array{footprint("q_grad", q_grad)});
+  return state_->product<T>(Pass::GradA, q_grad, s_grad, options, ledger);
+}
+
+template <class T>
+bool StaticLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
+                         std::span<sparse::Csr<float>> gradients, const RunOptions& options,
+                         device::Ledger& ledger) {
+  if (options.repair)
+    return verify::run_and_repair(options, [&](const RunOptions& once) {
+      return grad_w<T>(q_grad, s, gradients, once, ledger);
+    });
+  const auto call = state_->caller.enter("grad_w");
+  state_->check_call<T>(Pass::GradW, "grad_w");
+  for (const sparse::Csr<float>& gradient : gradients)
+    check_no_overlap("grad_w", footprint("gradients", std::span(gradient.values)),
+                     std::array{footprint("q_grad", q_grad), footprint("s", s)});
+  return state_->gradient<T>(q_grad, s, gradients, options, ledger);
+}
+
+template <class T>
+bool StaticLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
+                         std::span<float> gradients, const RunOptions& options,
+                         device::Ledger& ledger) {
+  if (options.repair)
+    return verify::run_and_repair(options, [&](const RunOptions& once) {
+      return grad_w<T>(q_grad, s, gradients, once, ledger);
+    });
+  State& state = *state_;
+  const auto call = state.caller.enter("grad_w");
+  state.check_call<T>(Pass::GradW, "grad_w");
+  if (std::ssize(gradients) != values())
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("grad_w: there is space for {} gradients; this layer has {} values",
+                            gradients.size(), values()));
+  check_no_overlap("grad_w", footprint("gradients", gradients),
+                   std::array{footprint("q_grad", q_grad), footprint("s", s)});
+  state.gradients_by_group.resize(std::size_t(state.problem.size.g));
+  return internal::with_results(
+      options,
+      [&] { return state.gradient<T>(q_grad, s, state.gradients_by_group, options, ledger); },
+      [&] {
+        auto to = gradients.begin();
+        for (const sparse::Csr<float>& of_group : state.gradients_by_group)
+          to = std::copy(of_group.values.begin(), of_group.values.end(), to);
+      });
+}
+
+template <class T>
+device::Ledger StaticLayer::forward(MatrixView<const T> s, MatrixView<T> q) {
+  device::Ledger ledger;
+  static_cast<void>(forward<T>(s, q, {}, ledger));  // it cannot be stopped
+  return ledger;
+}
+
+template <class T>
+device::Ledger StaticLayer::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad) {
+  device::Ledger ledger;
+  static_cast<void>(grad_a<T>(q_grad, s_grad, {}, ledger));
+  return ledger;
+}
+
+template <class T>
+device::Ledger StaticLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
+                                   std::span<float> gradients) {
+  device::Ledger ledger;
+  static_cast<void>(grad_w<T>(q_grad, s, gradients, {}, ledger));
+  return ledger;
+}
+
+template <class T>
+device::Ledger StaticLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
+                                   std::span<sparse::Csr<float>> gradients) {
+  device::Ledger ledger;
+  static_cast<void>(grad_w<T>(q_grad, s, gradients, {}, ledger));
+  return ledger;
+}
+
+const Program& StaticLayer::program(Pass pass) const { return state_->pass(pass).program(); }
+device::MemoryUse StaticLayer::memory(Pass pass) const { return state_->pass(pass).memory(); }
+std::int64_t StaticLayer::batch() const { return state_->problem.size.z; }
+std::int64_t StaticLayer::values() const { return state_->cut.first_value.back(); }
+std::int64_t StaticLayer::depth(Pass pass) const { return state_->pass(pass).depth(); }
+
+const sparse::Csr<float>& StaticLayer::weights(std::int64_t group) const {
+  state_->check_group(group);
+  return *state_->weights[std::size_t(group)];
+}
+
+Bytes StaticLayer::high_water() const {
+  Bytes most;
+  for (const std::unique_ptr<StaticPass>& pass : state_->passes)
+    if (pass != nullptr) most = std::max(most, pass->memory().high_water());
+  return most;
+}
+
+#define TESSERA_PASSES(T)                                                                       \
+  template device::Ledger StaticLayer::forward(MatrixView<const T>, MatrixView<T>);             \
+  template device::Ledger StaticLayer::grad_a(MatrixView<const T>, MatrixView<T>);              \
+  template device::Ledger StaticLayer::grad_w(MatrixView<const T>, MatrixView<const T>,         \
+                                              std::span<float>);                                \
+  template device::Ledger StaticLayer::grad_w(MatrixView<const T>, MatrixView<const T>,         \
+                                              std::span<sparse::Csr<float>>);                   \
+  template bool StaticLayer::forward(MatrixView<const T>, MatrixView<T>, const RunOptions&,     \
+                                     device::Ledger&);                                          \
+  template bool StaticLayer::grad_a(MatrixView<const T>, MatrixView<T>, const RunOptions&,      \
+                                    device::Ledger&);                                           \
+  template bool StaticLayer::grad_w(MatrixView<const T>, MatrixView<const T>, std::span<float>, \
+                                    const RunOptions&, device::Ledger&);                        \
+  template bool StaticLayer::grad_w(MatrixView<const T>, MatrixView<const T>,                   \
+                                    std::span<sparse::Csr<float>>, const RunOptions&,           \
+                                    device::Ledger&);
+TESSERA_PASSES(float)
+TESSERA_PASSES(Half)
+TESSERA_PASSES(BFloat16)
+#undef TESSERA_PASSES
+
+}  // namespace tessera::runtime

@@ -1,0 +1,236 @@
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "tessera/planner/dense_plan.hpp"
+#include "tessera/runtime/internal/static_pass.hpp"
+
+namespace tessera::runtime::internal {
+
+using device::Gather;
+using device::SlotId;
+using device::SlotKind;
+
+namespace {
+
+// An entry of the table by which GradA finds a block.
+constexpr std::int64_t kPlaceBytes = sizeof(std::uint32_t);
+
+}  // namespace
+
+void StaticPass::declare_buffers() {
+  in_.home = bound_.add_buffer(is_gradient() ? "dQ share" : "operand share", /*resident=*/true);
+  in_.here = bound_.add_buffer(is_gradient() ? "rows of dQ" : "rows of the operand");
+  if (is_gradient()) {
+    in_s_.home = bound_.add_buffer("S share", /*resident=*/true);
+    in_s_.here = bound_.add_buffer("rows of S");
+  }
+  use_.words = bound_.add_buffer("static words", /*resident=*/true);
+  use_.result = bound_.add_buffer(is_gradient() ? "partial gradients" : "partial sums");
+  if (is_gradient()) return;
+  use_.value_home = bound_.add_buffer("values", /*resident=*/true);
+  use_.values = brings_values() ? bound_.add_buffer("values of the tile") : use_.value_home;
+  if (!turns()) return;
+  use_.table = bound_.add_buffer("places of transposed blocks", /*resident=*/true);
+  use_.turned = bound_.add_buffer("transposed values");
+}
+
+void StaticPass::declare() {
+  if (cut_.works.empty()) {  // all results are zero
+    bound_.step(NodeKind::Collect, {}, {}, [this] { collect(); });
+    return;
+  }
+  declare_buffers();
+  Uses loaded{{}, {in_.home, use_.words}}, fetched{{in_.home}, {in_.here}},
+      multiplied{{in_.here, use_.words}, {use_.result}};
+  if (is_gradient()) {
+    loaded.writes.push_back(in_s_.home);
+    fetched.reads.push_back(in_s_.home);
+    fetched.writes.push_back(in_s_.here);
+    multiplied.reads.push_back(in_s_.here);
+  } else {
+    loaded.writes.push_back(use_.value_home);
+    multiplied.reads.push_back(turns() ? use_.turned : use_.values);
+  }
+  if (turns()) loaded.writes.push_back(use_.table);
+  bound_.step(NodeKind::Load, {}, loaded, [this] { load(); });
+  bound_.step(
+      NodeKind::Compute, Phase::Arrange, {fetched.reads, {}},
+      [this] { arrange(in_.all_rows + in_s_.all_rows); }, std::ssize(all_));
+  operand_node_ = bound_.step(NodeKind::Exchange, Phase::PreArrange, fetched,
+                              [this] { engine_.exchange(Phase::PreArrange, operand_exchange_); });
+  if (brings_values())
+    value_node_ =
+        bound_.step(NodeKind::Exchange, Phase::Distribute, {{use_.value_home}, {use_.values}},
+                    [this] { engine_.exchange(Phase::Distribute, value_exchange_); });
+  const auto on_tiles = [this](Phase phase, Cycles (StaticPass::*body)(const device::Tile&)) {
+    return [this, phase, body] {
+      engine_.compute(phase, busy_,
+                      [this, body](const device::Tile& tile) { return (this->*body)(tile); });
+    };
+  };
+  if (turns())
+    bound_.step(NodeKind::Compute, Phase::Transpose, {{use_.values, use_.table}, {use_.turned}},
+                on_tiles(Phase::Transpose, &StaticPass::turn), std::ssize(busy_));
+  bound_.step(NodeKind::Compute, Phase::Distribute, multiplied,
+              on_tiles(Phase::Distribute, &StaticPass::multiply), std::ssize(busy_));
+  declare_result();
+}
+
+void StaticPass::declare_result() {
+  sums_.declare(bound_, engine_, use_.result);
+  if (!is_gradient())
+    bound_.step(
+        NodeKind::Compute, Phase::Arrange, {sums_.results(), {}},
+        [this] { arrange(turns() ? cut_.sizes.size.y : cut_.sizes.size.x); }, std::ssize(all_));
+  bound_.step(NodeKind::Collect, {}, {sums_.results(), {}}, [this] { collect(); });
+}
+
+void StaticPass::add_homes(OperandUse& operand) {
+  for (const StaticBatchPart& part : cut_.parts) {
+    std::vector<SlotId>& homes = operand.homes.emplace_back();
+    for (std::int64_t i = 0; i < part.tiles.size(); ++i)
+      homes.push_back(engine_.add_slot(bound_.slot(
+          operand.home, TileId(part.tiles.begin + i), part.spread(operand.all_rows, i).size(),
+          part.z.size() * cut_.sizes.bytes(), SlotKind::Landing)));
+  }
+}
+
+void StaticPass::add_slots() {
+  if (cut_.works.empty()) return;
+  add_homes(in_);
+  if (is_gradient()) add_homes(in_s_);
+  slots_.resize(works().size());
+  for (std::size_t w = 0; w < works().size(); ++w) add_work_slots(w);
+  std::vector<SlotId> results;
+  for (const Slots& slots : slots_) results.push_back(slots.result);
+  sums_.add_slots(bound_, engine_, works(), results);
+}
+
+void StaticPass::add_work_slots(std::size_t w) {
+  const StaticWork& work = works()[w];
+  const BlockShape block = cut_.sizes.block;
+  const std::int64_t bytes = cut_.sizes.bytes(), row_bytes = work.z.size() * bytes;
+  const auto add = [&](BufferId buffer, std::int64_t rows, std::int64_t bytes_of_row,
+                       SlotKind kind) {
+    return engine_.add_slot(bound_.slot(buffer, work.tile, rows, bytes_of_row, kind));
+  };
+  Slots& slots = slots_[w];
+  const std::int64_t rows = std::ssize(work.rows) * block.rows;
+  const auto add_rows = [&](OperandUse& operand, bool second) {
+    operand.rows.push_back(
+        add(operand.here, std::ssize(used(work, second)) * block.rows, row_bytes, SlotKind::Owned));
+  };
+  add_rows(in_, false);
+  if (is_gradient()) add_rows(in_s_, true);
+  slots.words = add(use_.words, 1, std::ssize(words_[w]), SlotKind::Landing);
+  slots.result =
+      add(use_.result, 1, is_gradient() ? value_bytes(work) : rows * row_bytes, SlotKind::Owned);
+  if (is_gradient()) return;
+  if (stored(w).size() > 0)
+    slots.value_home = add(use_.value_home, stored(w).size(), bytes, SlotKind::Landing);
+  slots.values = brings_values()
+                     ? add(use_.values, value_bytes(work) / bytes, bytes, SlotKind::Owned)
+                     : slots.value_home;
+  if (!turns()) return;
+  slots.table = add(use_.table, 1, std::ssize(tables_[w]), SlotKind::Landing);
+  slots.turned = add(use_.turned, 1, value_bytes(work), SlotKind::Owned);
+}
+
+void StaticPass::write_words() {
+  for (const StaticWork& work : works()) {
+    const codelets::StaticForm form = form_of(work);
+    const std::int64_t count =
+        codelets::static_word_count(form, std::ssize(work.rows), std::ssize(work.column));
+    std::vector<std::byte>& words = words_.emplace_back();
+    words.resize(std::size_t(count * form.word_bytes()));
+    codelets::write_static_words(form, {work.row_begin, work.column}, words.data());
+    if (!turns()) continue;
+    std::vector<std::byte>& table = tables_.emplace_back();
+    table.resize(work.block.size() * kPlaceBytes);
+    for (std::size_t i = 0; i < work.block.size(); ++i) {
+      const auto entry = static_cast<std::uint32_t>(work.block[i]);
+      std::memcpy(table.data() + i * kPlaceBytes, &entry, kPlaceBytes);
+    }
+  }
+}
+
+// Adds the rows that each tile uses, in runs of neighbouring rows that one tile holds. They are
+// charged as rows that all tiles of the machine hold in equal runs of bytes, whichever tile holds
+// them here.
+void StaticPass::add_gathers(const OperandUse& operand, bool second,
+                             std::vector<Gather>& gathers) const {
+  const StaticSizes& sizes = cut_.sizes;
+  const std::int64_t side = sizes.block.rows;
+  for (std::size_t w = 0; w < works().size(); ++w) {
+    const StaticWork& work = works()[w];
+    const StaticBatchPart& part = cut_.parts[work.part];
+    const std::int64_t share = part.spread(operand.all_rows, 0).size();
+    Gather& gather = gathers.emplace_back();
+    gather.destinations.push_back(operand.rows[w]);
+    Range run;
+    const auto flush = [&] {
+      for (; run.size() > 0;) {
+        const std::int64_t holder = run.begin / share, first = holder * share;
+        const std::int64_t end = std::min(run.end, first + share);
+        gather.pieces.push_back(
+            {operand.homes[work.part][std::size_t(holder)], {run.begin - first, end - first}});
+        run.begin = end;
+      }
+    };
+    for (const std::int32_t block : used(work, second)) {
+      if (block * side != run.end) {
+        flush();
+        run.begin = block * side;
+      }
+      run.end = (block + 1) * side;
+    }
+    flush();
+    const std::int64_t rows = std::ssize(used(work, second)) * side;
+    gather.senders =
+        planner::even_spread_senders(engine_.machine(), rows * part.z.size() * sizes.bytes(),
+                                     operand.all_rows * sizes.size.z * sizes.bytes());
+  }
+}
+
+// Every tile of a run of values receives the shares of all of them, in the order of its blocks.
+std::vector<Gather> StaticPass::value_gathers() const {
+  struct Arrival {
+    std::int64_t to = 0;
+    const StaticHome* from = nullptr;
+  };
+  std::vector<std::vector<Arrival>> arrivals(slots_.size());
+  for (const StaticHome& home : cut_.homes)
+    for (const StaticPiece& piece : cut_.gradients[home.run].pieces)
+      arrivals[std::size_t(piece.work)].push_back({piece.first + home.elements.begin, &home});
+  std::vector<Gather> gathers;
+  for (std::size_t w = 0; w < arrivals.size(); ++w) {
+    std::ranges::sort(arrivals[w], {}, &Arrival::to);
+    Gather& gather = gathers.emplace_back();
+    gather.destinations.push_back(slots_[w].values);
+    for (const auto& [to, home] : arrivals[w]) {
+      const std::int64_t first = home->first - cut_.first_stored[std::size_t(home->work)];
+      gather.pieces.push_back(
+          {slots_[std::size_t(home->work)].value_home, {first, first + home->elements.size()}});
+    }
+    gather.senders = planner::even_spread_senders(engine_.machine(), value_bytes(works()[w]),
+                                                  cut_.first_value.back() * cut_.sizes.bytes());
+  }
+  return gathers;
+}
+
+void StaticPass::prepare() {
+  if (cut_.works.empty()) return;
+  std::vector<Gather> gathers;
+  add_gathers(in_, false, gathers);
+  if (is_gradient()) add_gathers(in_s_, true, gathers);
+  operand_exchange_ = engine_.prepare(std::move(gathers));
+  bound_.set_moves(operand_node_, operand_exchange_.moved);
+  if (brings_values()) {
+    value_exchange_ = engine_.prepare(value_gathers());
+    bound_.set_moves(value_node_, value_exchange_.moved);
+  }
+  sums_.prepare(bound_, engine_);
+}
+
+}  // namespace tessera::runtime::internal
