@@ -75,6 +75,13 @@ std::string no_plan(const StaticCase& c, const StaticOptions& options, std::int6
       least_bytes, c.machine.tile_memory.value, percent);
 }
 
+void check_layouts(const StaticPlan& plan, const BlockPattern& pattern) {
+  for (const StaticLayout& layout : plan.layouts)
+    if (std::ssize(layout.tile_of) != pattern.blocks())
+      refuse(fmt::format("the plan has {} blocks and the pattern {}", layout.tile_of.size(),
+                         pattern.blocks()));
+}
+
 std::int64_t bound_of(const device::Machine& machine, const StaticOptions& options) {
   return std::int64_t(
       std::floor(double(machine.tile_memory.value) * options.available_memory_proportion));
@@ -144,12 +151,18 @@ StaticPlanResult plan_static_as_poplibs(const Problem& problem, const BlockPatte
 PlanCost count_static_cost(const StaticPlan& plan, const Problem& problem,
                            const BlockPattern& pattern, const device::Machine& machine) {
   check(problem, pattern, machine, {});
-  for (const StaticLayout& layout : plan.layouts)
-    if (std::ssize(layout.tile_of) != pattern.blocks())
-      refuse(fmt::format("the plan has {} blocks and the pattern {}", layout.tile_of.size(),
-                         pattern.blocks()));
+  check_layouts(plan, pattern);
   const StaticCase c{problem, machine, internal::count_blocks(pattern)};
   return internal::plan_cost_of(c, internal::counted_parts(c, plan, pattern));
+}
+
+PassCost count_static_grad_a(const StaticPlan& plan, const Problem& problem,
+                             const BlockPattern& pattern, const device::Machine& machine) {
+  check(problem, pattern, machine, {});
+  check_layouts(plan, pattern);
+  const StaticCase c{problem, machine, internal::count_blocks(pattern)};
+  return internal::pass_cost_of(c, internal::counted_parts(c, plan, pattern, Pass::GradA),
+                                Pass::GradA);
 }
 
 std::string to_string(const StaticPlan& plan) {

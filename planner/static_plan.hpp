@@ -121,6 +121,13 @@ StaticPlanResult plan_static_as_poplibs(const Problem& problem, const BlockPatte
 PlanCost count_static_cost(const StaticPlan& plan, const Problem& problem,
                            const BlockPattern& pattern, const device::Machine& machine);
 
+// Returns the cost of GradA, dS = transpose(R) * dQ, with the blocks of the plan on the same tiles.
+// Tiles receive the rows of dQ that they use, and their values as in Fwd; they write their blocks
+// transposed, multiply, and add the rows of dS that several of them have. Every term is a count of
+// the pattern. The cost of the plan does not include it. Errors and time as count_static_cost().
+PassCost count_static_grad_a(const StaticPlan& plan, const Problem& problem,
+                             const BlockPattern& pattern, const device::Machine& machine);
+
 // Returns the plan as JSON text that static_plan_from_json() loads back.
 std::string to_json(const StaticPlan& plan);
 

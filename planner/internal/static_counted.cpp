@@ -11,6 +11,7 @@
 #include "tessera/codelets/cost/static_cycles.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
 #include "tessera/planner/internal/estimate.hpp"
+#include "tessera/planner/layouts.hpp"
 
 namespace tessera::planner::internal {
 namespace {
@@ -147,6 +148,25 @@ CountedCost cost_of_tile(const StaticCase& c, const StaticLoad& load, std::size_
   return cost;
 }
 
+// Returns the bytes of a tile's even share of an operand.
+std::int64_t share_of_rows(const StaticCase& c, std::int64_t rows) {
+  return ceil_div(rows * c.columns() * c.data_bytes(), c.machine.tiles);
+}
+
+// Adds what a tile needs to write its blocks transposed: it finds them by a table.
+void add_transpose(const StaticCase& c, std::int64_t blocks, CountedCost& cost) {
+  if (blocks == 0) return;
+  const BlockShape block = c.problem.block;
+  const std::int64_t turned = blocks * block.area() * c.data_bytes();
+  cost.transpose = unpack_cycles(blocks, c.machine).value;
+  if (!block.is_element())
+    cost.transpose +=
+        codelets::transpose_blocks_cycles(blocks, block, c.problem.data_type, c.machine.workers)
+            .value;
+  cost.with_turned = cost.with_values + turned;
+  cost.with_sums += turned;
+}
+
 }  // namespace
 
 void CountedCost::include(const CountedCost& other) {
@@ -160,6 +180,8 @@ void CountedCost::include(const CountedCost& other) {
   raise(with_values, other.with_values);
   raise(with_sums, other.with_sums);
   raise(reducing, other.reducing);
+  raise(transpose, other.transpose);
+  raise(with_turned, other.with_turned);
   raise(home, other.home);
   raise(words, other.words);
   raise(offset, other.offset);
@@ -168,16 +190,20 @@ void CountedCost::include(const CountedCost& other) {
 std::int64_t CountedCost::temp() const { return std::max(with_sums, reducing); }
 
 CountedCost cost_of_load(const StaticCase& c, const StaticLoad& load, std::int64_t columns,
-                         bool one_part) {
+                         bool one_part, Pass pass) {
   const std::vector<std::int64_t> shares = shares_of_rows(c, load, columns);
   CountedCost cost;
-  for (std::size_t tile = 0; tile < load.tiles.size(); ++tile)
-    cost.include(cost_of_tile(c, load, tile, columns, one_part, sums_of(load, tile, shares)));
+  for (std::size_t tile = 0; tile < load.tiles.size(); ++tile) {
+    CountedCost of_tile =
+        cost_of_tile(c, load, tile, columns, one_part, sums_of(load, tile, shares));
+    if (pass == Pass::GradA) add_transpose(c, load.tiles[tile].blocks, of_tile);
+    cost.include(of_tile);
+  }
   return cost;
 }
 
-CountedCost counted_parts(const StaticCase& c, const StaticPlan& plan,
-                          const BlockPattern& pattern) {
+CountedCost counted_parts(const StaticCase& c, const StaticPlan& plan, const BlockPattern& pattern,
+                          Pass pass) {
   CountedCost cost;
   std::map<std::int64_t, StaticLoad> loads;
   // Parts of the same size with the same layout need the same.
@@ -185,8 +211,11 @@ CountedCost counted_parts(const StaticCase& c, const StaticPlan& plan,
   for (const StaticPart& part : plan.parts) {
     if (!done.insert({part.layout, part.columns()}).second) continue;
     auto [it, is_new] = loads.try_emplace(part.layout);
-    if (is_new) it->second = load_of(plan.layouts[std::size_t(part.layout)], pattern);
-    cost.include(cost_of_load(c, it->second, part.columns(), plan.parts.size() == 1));
+    const StaticLayout& layout = plan.layouts[std::size_t(part.layout)];
+    if (is_new)
+      it->second =
+          pass == Pass::GradA ? load_of_transpose(layout, pattern) : load_of(layout, pattern);
+    cost.include(cost_of_load(c, it->second, part.columns(), plan.parts.size() == 1, pass));
   }
   return cost;
 }
@@ -196,32 +225,40 @@ std::int64_t counted_waiting(const StaticCase& c, bool values_travel, bool adds)
                                     .launches = adds ? 4 : 3});
 }
 
-PlanCost plan_cost_of(const StaticCase& c, const CountedCost& cost) {
+PassCost pass_cost_of(const StaticCase& c, const CountedCost& cost, Pass pass) {
   const Dims size = c.problem.size_in_blocks();
+  const std::int64_t in = pass == Pass::GradA ? size.x : size.y;
+  const std::int64_t out = pass == Pass::GradA ? size.y : size.x;
   const auto arrange = [&](std::int64_t rows) {
     return codelets::arrange_cycles(rows * c.columns() * c.data_bytes(), c.machine.tiles,
-                                    c.machine.arrange_bytes_per_cycle);
+                                    c.machine.arrange_bytes_per_cycle)
+        .value;
   };
-  const auto share = [&](std::int64_t rows) {
-    return ceil_div(rows * c.columns() * c.data_bytes(), c.machine.tiles);
+  PassCost result{pass, {}};
+  const auto add = [&result](Term term, std::int64_t cycles, std::int64_t temp) {
+    result.terms.push_back({term, Cycles(cycles), Bytes(temp)});
   };
-  PlanCost total;
-  PassCost pass{Pass::Fwd, {}};
-  const auto add = [&pass](Term term, std::int64_t cycles, std::int64_t temp) {
-    pass.terms.push_back({term, Cycles(cycles), Bytes(temp)});
-  };
-  add(Term::ArrangeOperands, arrange(size.y).value, share(size.y));
+  const bool transposes = cost.transpose > 0;
+  add(Term::ArrangeOperands, arrange(in), share_of_rows(c, in));
   add(Term::ExchangeOperands, cost.receive, cost.operands);
   add(Term::ExchangeAlongZ, cost.receive_values, cost.with_values);
+  if (transposes) add(Term::TransposeValues, cost.transpose, cost.with_turned);
   add(Term::Multiply, cost.multiply, cost.with_sums);
   add(Term::ExchangeSums, cost.receive_sums, cost.reducing);
   add(Term::ReduceSums, cost.reduce, cost.reducing);
-  add(Term::ArrangeResult, arrange(size.x).value, share(size.x));
-  add(Term::BarriersAndLaunches, counted_waiting(c, cost.receive_values > 0, cost.reduce > 0), 0);
-  total.cycles = pass.cycles();
-  total.temp = pass.temp();
-  total.resident = Bytes(cost.home + share(size.y) + share(size.x));
-  total.passes.push_back(std::move(pass));
+  add(Term::ArrangeResult, arrange(out), share_of_rows(c, out));
+  add(Term::BarriersAndLaunches,
+      counted_waiting(c, cost.receive_values > 0, cost.reduce > 0) +
+          (transposes ? c.machine.launch.value : 0),
+      0);
+  return result;
+}
+
+PlanCost plan_cost_of(const StaticCase& c, const CountedCost& cost) {
+  const Dims size = c.problem.size_in_blocks();
+  const PassCost fwd = pass_cost_of(c, cost, Pass::Fwd);
+  PlanCost total{.cycles = fwd.cycles(), .temp = fwd.temp(), .resident = {}, .passes = {fwd}};
+  total.resident = Bytes(cost.home + share_of_rows(c, size.y) + share_of_rows(c, size.x));
   return total;
 }
 

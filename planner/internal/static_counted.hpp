@@ -19,7 +19,8 @@ struct CountedCost {
   std::int64_t receive = 0, receive_values = 0, multiply = 0, receive_sums = 0,
                reduce = 0;                                                  // cycles
   std::int64_t operands = 0, with_values = 0, with_sums = 0, reducing = 0;  // bytes of a tile
-  std::int64_t home = 0;               // bytes of a tile's words and values between passes
+  std::int64_t home = 0;                        // bytes of a tile's words and values between passes
+  std::int64_t transpose = 0, with_turned = 0;  // cycles and bytes of blocks that are transposed
   std::int64_t words = 0, offset = 0;  // largest count and largest offset in the words of a kernel
 
   // Makes every figure the larger one of the two.
@@ -29,19 +30,24 @@ struct CountedCost {
 };
 
 // Returns what the tiles of a part with `columns` columns of the batch need. `one_part` is true if
-// the part is the whole batch.
+// the part is the whole batch. In GradA tiles transpose their blocks; the load is then that of the
+// transposed pattern.
 CountedCost cost_of_load(const StaticCase& c, const StaticLoad& load, std::int64_t columns,
-                         bool one_part);
+                         bool one_part, Pass pass = Pass::Fwd);
 
-// Returns what the tiles of all parts need.
-CountedCost counted_parts(const StaticCase& c, const StaticPlan& plan, const BlockPattern& pattern);
+// Returns what the tiles of all parts need in Fwd or GradA.
+CountedCost counted_parts(const StaticCase& c, const StaticPlan& plan, const BlockPattern& pattern,
+                          Pass pass = Pass::Fwd);
 
 // Returns the cycles of barriers and launches. S and Q are put in order, the kernel runs, and rows
 // on several tiles are added. The values of a batch in several parts have no tile of their own, so
 // they take an exchange besides that of S.
 std::int64_t counted_waiting(const StaticCase& c, bool values_travel, bool adds);
 
-// Returns the cost of the pass in which the slowest tiles take this long.
+// Returns the cost of Fwd or GradA, in which the slowest tiles take this long.
+PassCost pass_cost_of(const StaticCase& c, const CountedCost& cost, Pass pass);
+
+// Returns the cost of a plan whose Fwd costs this.
 PlanCost plan_cost_of(const StaticCase& c, const CountedCost& cost);
 
 }  // namespace tessera::planner::internal

@@ -178,6 +178,26 @@ StaticLoad load_of(const StaticLayout& layout, const BlockPattern& pattern) {
   return load;
 }
 
+StaticLoad load_of_transpose(const StaticLayout& layout, const BlockPattern& pattern) {
+  std::vector<std::int64_t> begin(std::size_t(pattern.block_cols) + 1, 0);
+  for (const std::int32_t column : pattern.col) ++begin[std::size_t(column) + 1];
+  std::partial_sum(begin.begin(), begin.end(), begin.begin());
+  std::vector<std::int64_t> next = begin;
+  std::vector<std::int32_t> rows(pattern.col.size());
+  StaticLayout turned{.tile_of = std::vector<std::int32_t>(pattern.col.size()),
+                      .tiles = layout.tiles};
+  for_each_block(pattern, [&](std::int64_t row, std::size_t i) {
+    const auto to = std::size_t(next[std::size_t(pattern.col[i])]++);
+    rows[to] = std::int32_t(row);
+    turned.tile_of[to] = layout.tile_of[i];
+  });
+  return load_of(turned, {.block = {pattern.block.cols, pattern.block.rows},
+                          .block_rows = pattern.block_cols,
+                          .block_cols = pattern.block_rows,
+                          .row_begin = begin,
+                          .col = rows});
+}
+
 BandedRows banded_rows(const BlockPattern& pattern, StaticBands bands) {
   BandedRows rows{.bands = std::move(bands), .block_rows = pattern.block_rows, .blocks = {}};
   const std::size_t count = rows.bands.blocks.size(), height = std::size_t(pattern.block_rows);

@@ -31,6 +31,9 @@ struct StaticLoad {
 // Returns the counts of any layout. Takes time in proportion to the blocks.
 StaticLoad load_of(const StaticLayout& layout, const BlockPattern& pattern);
 
+// Returns the counts of the same blocks on the same tiles with rows and columns exchanged.
+StaticLoad load_of_transpose(const StaticLayout& layout, const BlockPattern& pattern);
+
 // The blocks that each row has in each of several bands.
 struct BandedRows {
   StaticBands bands;

@@ -148,6 +148,61 @@ TEST(StaticCounted, ResidentBytesAreValuesWordsAndEvenShares) {
   EXPECT_EQ(cycles_of(cost, Term::BarriersAndLaunches), 3 * 11);
 }
 
+// A matrix with rows and columns exchanged, and the tile of each of its blocks.
+struct Turned {
+  sparse::Csr<float> matrix;
+  StaticPlan plan;
+};
+
+Turned turned(const sparse::Csr<float>& m, const StaticPlan& plan) {
+  Turned result{.matrix = {}, .plan = plan};
+  result.matrix.rows = m.cols;
+  result.matrix.cols = m.rows;
+  result.matrix.block = m.block;
+  for (StaticLayout& layout : result.plan.layouts) layout.tile_of.clear();
+  result.matrix.row_begin = {0};
+  for (std::int64_t column = 0; column < m.block_cols(); ++column) {
+    for (std::int64_t row = 0; row < m.block_rows(); ++row)
+      for (std::int64_t i = m.row_begin[std::size_t(row)]; i < m.row_begin[std::size_t(row) + 1];
+           ++i) {
+        if (m.col[std::size_t(i)] != column) continue;
+        result.matrix.col.push_back(std::int32_t(row));
+        for (std::size_t l = 0; l < plan.layouts.size(); ++l)
+          result.plan.layouts[l].tile_of.push_back(plan.layouts[l].tile_of[std::size_t(i)]);
+      }
+    result.matrix.row_begin.push_back(std::ssize(result.matrix.col));
+  }
+  return result;
+}
+
+TEST(StaticCounted, GradAIsFwdOfTheTransposedPatternWithItsBlocksTransposed) {
+  Random random(13);
+  for (int trial = 0; trial < 15; ++trial) {
+    SCOPED_TRACE(trial);
+    const std::int64_t sides[] = {1, 4, 8, 16}, side = sides[random.below(4)];
+    const auto m = random_matrix(random, 1 + random.below(20), 1 + random.below(20), side,
+                                 0.1 + random.unit());
+    if (m.blocks() == 0) continue;
+    const std::int64_t batch = 1 + random.below(60), tiles = 2 + random.below(40);
+    const auto machine = small_machine(tiles);
+    const StaticPlan plan = plan_or_fail(m, batch, tiles);
+    const Turned other = turned(m, plan);
+    const PlanCost fwd = count_static_cost(other.plan, problem_of(other.matrix, batch),
+                                           view_of(other.matrix), machine);
+    const PassCost grad_a = count_static_grad_a(plan, problem_of(m, batch), view_of(m), machine);
+    std::int64_t transpose = 0;
+    for (const CostTerm& term : grad_a.terms) {
+      const bool is_own =
+          term.name == Term::TransposeValues || term.name == Term::BarriersAndLaunches;
+      if (term.name == Term::TransposeValues) transpose = term.cycles.value;
+      if (is_own) continue;
+      EXPECT_EQ(term.cycles.value, cycles_of(fwd, term.name)) << term.name;
+    }
+    EXPECT_GT(transpose, 0);
+    EXPECT_EQ(grad_a.cycles(), fwd.cycles + Cycles(transpose) + machine.launch);
+  }
+}
+
 TEST(StaticCounted, RefusesThePlanOfAnotherPattern) {
   Random random(12);
   const auto m = random_matrix(random, 8, 8, 4, 0.5), other = random_matrix(random, 8, 8, 4, 0.4);
