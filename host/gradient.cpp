@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
+#include <utility>
 
 #include "tessera/codelets/bucket_layout.hpp"
 #include "tessera/host/internal/stopwatch.hpp"
@@ -11,9 +12,8 @@ namespace tessera::host::internal {
 
 template <class T>
 void HostGradient<T>::set_pattern(const sparse::Csr<float>& matrix) {
-  const HostProblem problem{
-      {1, matrix.rows, matrix.cols, z_}, matrix.block, matrix.blocks(), data_type_of<T>()};
-  cells_ = gradient_cells(problem, cpu_);
+  problem_ = {{1, matrix.rows, matrix.cols, z_}, matrix.block, matrix.blocks(), data_type_of<T>()};
+  cells_ = gradient_cells(problem_, cpu_);
   HostCells decoded = cells_;
   decoded.z = 1;  // words scaled by z would be too large for 16 bits, and twice as many to read
   matrix_.set(matrix, decoded, data_type_of<T>(), *executor_);
@@ -26,6 +26,26 @@ void HostGradient<T>::set_pattern(const sparse::Csr<float>& matrix) {
   s_.set_rows(matrix.cols);
   find_runs();
   scratch_.resize(std::size_t(executor_->threads()));
+}
+
+// Each row of a record is a run at most, so this capacity suffices for apply().
+template <class T>
+std::optional<partitioner::CellEdits> HostGradient<T>::prepare(
+    std::span<const partitioner::BlockEdit> edits, std::vector<std::int32_t> shift,
+    std::int64_t blocks) {
+  HostProblem changed = problem_;
+  changed.blocks = blocks;
+  if (gradient_cells(changed, cpu_) != cells_) return std::nullopt;
+  auto made =
+      matrix_.prepare(edits, std::move(shift), partitioner::Numbering::RowByRow, 0, *executor_);
+  if (made) runs_.reserve(std::size_t(made->most_rows()));
+  return made;
+}
+
+template <class T>
+void HostGradient<T>::apply(partitioner::CellEdits& edits) noexcept {
+  matrix_.apply(edits, std::span<float>(), *executor_);
+  find_runs();
 }
 
 template <class T>

@@ -1,10 +1,42 @@
 #include "tessera/host/internal/group.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "tessera/base/int_math.hpp"
 
 namespace tessera::host::internal {
+namespace {
+
+using partitioner::BlockEdit;
+using partitioner::Numbering;
+
+std::vector<BlockEdit> edits_of(std::span<const sparse::PlacedBlock> change) {
+  std::vector<BlockEdit> edits;
+  edits.reserve(change.size());
+  for (const sparse::PlacedBlock& b : change) edits.push_back({b.row, b.col, b.after});
+  return edits;
+}
+
+// Returns the edits of the transpose: a counting sort by column.
+std::vector<BlockEdit> transposed(std::span<const BlockEdit> edits, std::int64_t block_cols) {
+  std::vector<std::size_t> next(std::size_t(block_cols) + 1);
+  for (const BlockEdit& e : edits) ++next[std::size_t(e.col) + 1];
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  std::vector<BlockEdit> result(edits.size());
+  for (const BlockEdit& e : edits) result[next[std::size_t(e.col)]++] = {e.col, e.row, e.number};
+  return result;
+}
+
+// Returns the number of added less removed blocks before each block row.
+std::vector<std::int32_t> shifts(std::span<const BlockEdit> edits, std::int64_t block_rows) {
+  std::vector<std::int32_t> shift(std::size_t(block_rows) + 1);
+  for (const BlockEdit& e : edits) shift[std::size_t(e.row) + 1] += e.number < 0 ? -1 : 1;
+  std::partial_sum(shift.begin(), shift.end(), shift.begin());
+  return shift;
+}
+
+}  // namespace
 
 template <class T>
 HostGroup<T>::HostGroup(const GroupSetting& setting, const sparse::Csr<float>& weights,
@@ -103,6 +135,39 @@ void HostGroup<T>::change_values(sparse::Csr<float>& weights, const ChangePart& 
   });
   if (fwd == nullptr) std::get<1>(fwd_).set_values(weights.values);
   if (setting_.problem.grad_a && grad_a == nullptr) std::get<1>(grad_a_).set_values(weights.values);
+}
+
+template <class T>
+std::optional<GroupEdits> HostGroup<T>::prepare(const sparse::Csr<float>& weights,
+                                                std::span<const sparse::PlacedBlock> change) {
+  const auto [problem, cpu, executor, own_kernel] = setting_;
+  HostProduct<T>* const fwd = std::get_if<0>(&fwd_);
+  HostProduct<T>* const grad_a = std::get_if<0>(&grad_a_);
+  HostGradient<T>* const grad_w = std::get_if<0>(&grad_w_);
+  if (fwd == nullptr || grad_a == nullptr || grad_w == nullptr) return std::nullopt;
+  const std::vector<BlockEdit> edits = edits_of(change);
+  const std::vector<std::int32_t> shift = shifts(edits, weights.block_rows());
+  const std::int64_t blocks = weights.blocks() + shift.back();
+  GroupEdits made;
+  made.fwd = fwd->prepare(edits, shift, Numbering::RowByRow, blocks);
+  if (!made.fwd) return std::nullopt;
+  if (problem.grad_a) {
+    made.grad_a = grad_a->prepare(transposed(edits, weights.block_cols()), shift,
+                                  Numbering::ColumnByColumn, blocks);
+    if (!made.grad_a) return std::nullopt;
+  }
+  if (problem.grad_w) {
+    made.grad_w = grad_w->prepare(edits, shift, blocks);
+    if (!made.grad_w) return std::nullopt;
+  }
+  return made;
+}
+
+template <class T>
+void HostGroup<T>::apply(GroupEdits& edits) noexcept {
+  if (edits.fwd) std::get<0>(fwd_).apply(*edits.fwd);
+  if (edits.grad_a) std::get<0>(grad_a_).apply(*edits.grad_a);
+  if (edits.grad_w) std::get<0>(grad_w_).apply(*edits.grad_w);
 }
 
 template <class T>

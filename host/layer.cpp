@@ -56,8 +56,32 @@ std::optional<partitioner::Misfit> HostLayer::set_weights(const sparse::Csr<floa
 std::optional<partitioner::Misfit> HostLayer::update_weights(const sparse::PatternChange& change,
                                                              std::int64_t group) {
   const auto call = state_->caller.enter("update_weights");
-  state_->weights.update(change, group);
+  state_->weights.commit(state_->weights.prepare(change, group));
   return std::nullopt;
+}
+
+struct HostLayer::PreparedUpdate::State {
+  internal::HostUpdate update;
+};
+
+HostLayer::PreparedUpdate::PreparedUpdate() = default;
+HostLayer::PreparedUpdate::~PreparedUpdate() = default;
+HostLayer::PreparedUpdate::PreparedUpdate(PreparedUpdate&&) noexcept = default;
+HostLayer::PreparedUpdate& HostLayer::PreparedUpdate::operator=(PreparedUpdate&&) noexcept =
+    default;
+
+HostLayer::PreparedUpdate HostLayer::prepare_update(const sparse::PatternChange& change,
+                                                    std::int64_t group) {
+  const auto call = state_->caller.enter("prepare_update");
+  PreparedUpdate made;
+  made.state_ = std::make_unique<PreparedUpdate::State>(
+      PreparedUpdate::State{state_->weights.prepare(change, group)});
+  return made;
+}
+
+void HostLayer::commit(PreparedUpdate&& update) {
+  const auto call = state_->caller.enter("commit");
+  state_->weights.commit(std::move(update.state_->update));
 }
 
 void HostLayer::set_values(std::span<const float> values, std::int64_t group) {

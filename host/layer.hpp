@@ -99,10 +99,36 @@ class HostLayer {
   // their values and added ones are 0. The layer is then as after set_weights with
   // sparse::with_change(weights(group), change), bit for bit, and DenseChoice::Auto decides again.
   // Throws Error{InvalidArgument} as with_change does; the result, and the weights after an
-  // exception, are those of set_weights. Encodes the group again, or all groups if the decision
-  // changes.
+  // exception, are those of set_weights. Writes only the cells in which blocks change, and new
+  // block numbers into the others. Encodes the group again, beside the old weights, if a pass is
+  // dense, if another density asks for other cells, or if a cell would outgrow its capacity; and
+  // all groups if the decision changes.
   std::optional<partitioner::Misfit> update_weights(const sparse::PatternChange& change,
                                                     std::int64_t group = 0);
+
+  // A change of a pattern that prepare_update() made ready for commit(). It may be moved, and
+  // refers to the layer.
+  class PreparedUpdate {
+   public:
+    ~PreparedUpdate();
+    PreparedUpdate(PreparedUpdate&&) noexcept;
+    PreparedUpdate& operator=(PreparedUpdate&&) noexcept;
+
+   private:
+    friend class HostLayer;
+    PreparedUpdate();
+
+    struct State;
+    std::unique_ptr<State> state_;
+  };
+
+  // Does all of update_weights that may fail, and leaves the weights as they are: several layers
+  // then change together or not at all. Throws as update_weights.
+  PreparedUpdate prepare_update(const sparse::PatternChange& change, std::int64_t group = 0);
+
+  // Makes the change. Throws Error{InvalidArgument} if a pattern or values of the layer have
+  // changed since the call of prepare_update, and otherwise nothing.
+  void commit(PreparedUpdate&& update);
 
   // Sets new values for a group's pattern, in the order of weights(group).values.
   // Throws Error{InvalidArgument} for another number of values. O(values), allocates nothing.
@@ -188,7 +214,7 @@ class HostLayer {
   const sparse::Csr<float>& weights(std::int64_t group = 0) const;
 
   // Returns the cells of a group that Fwd reads; their `source` is the order of encoded values. The
-  // capacity is that of the fullest cell. This function and the three below throw
+  // capacity is that of the fullest cell and a little more. This function and the three below throw
   // Error{InvalidArgument} if Fwd is dense.
   const partitioner::Buckets& buckets(std::int64_t group = 0) const;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/codelets/bucket_layout.hpp"
@@ -42,6 +43,18 @@ bool fits_16_bits(const partitioner::TileGrid& grid) {
          1 << 16;
 }
 
+// Adds an eighth of the capacity for changes of the pattern, which move blocks from cell to cell:
+// three or more standard deviations for a third of the blocks. Less if words would outgrow 16 bits.
+void add_spare_capacity(partitioner::TileGrid& grid) {
+  constexpr std::int64_t kSpare = 8, kLeast = 2;
+  partitioner::TileGrid larger = grid;
+  larger.blocks = std::min(
+      grid.blocks + std::max(grid.blocks / kSpare, kLeast),
+      grid.x_range(0).size() / grid.block.rows * (grid.y_range(0).size() / grid.block.cols));
+  larger.meta_words = grid.meta_words + larger.blocks - grid.blocks;
+  if (grid.word_bits == 32 || fits_16_bits(larger)) grid = larger;
+}
+
 }  // namespace
 
 void HostMatrix::count(const sparse::Csr<float>& matrix, partitioner::TileGrid& grid) {
@@ -69,28 +82,57 @@ void HostMatrix::count(const sparse::Csr<float>& matrix, partitioner::TileGrid& 
                    codelets::record_words(shape, rows_[b], blocks_[b]) + codelets::kEndMarkerWords);
   grid.blocks = *std::max_element(blocks_.begin(), blocks_.end());
   if (fits_16_bits(grid)) grid.word_bits = 16;
+  add_spare_capacity(grid);
 }
 
-void HostMatrix::find_unnamed_rows(const sparse::Csr<float>& matrix) {
+// The rows of a record tell which rows the first cell of a cell row names.
+void HostMatrix::find_unnamed_rows() {
+  const std::int64_t block = grid().block.rows;
   unnamed_.clear();
   unnamed_begin_.assign(1, 0);
-  const std::int64_t first_cell = y_range(0).size() / matrix.block.cols;
   for (std::int64_t x = 0; x < grid().splits.x; ++x) {
-    const Range rows = x_range(x);
-    for (std::int64_t row = rows.begin; row < rows.end; row += matrix.block.rows) {
-      const auto r = std::size_t(row / matrix.block.rows);
-      const std::int64_t begin = matrix.row_begin[r], end = matrix.row_begin[r + 1];
-      const bool named = begin < end && matrix.col[std::size_t(begin)] < first_cell;
-      if (!named) unnamed_.push_back(row - rows.begin);
-    }
+    const std::int64_t rows = x_range(x).size() / block;
+    partitioner::find_named_rows(buckets_, grid().bucket_index(x, 0, 0),
+                                 std::span(named_).first(std::size_t(rows)));
+    for (std::int64_t row = 0; row < rows; ++row)
+      if (named_[std::size_t(row)] == 0) unnamed_.push_back(row * block);
     unnamed_begin_.push_back(std::ssize(unnamed_));
   }
+}
+
+void HostMatrix::order_rows() {
+  std::fill(weight_.begin(), weight_.end(), 0);
+  for (std::int64_t b = 0; b < grid().buckets(); ++b)
+    weight_[std::size_t(b / grid().splits.y)] += blocks_[std::size_t(b)];
+  std::iota(order_.begin(), order_.end(), 0);
+  std::sort(order_.begin(), order_.end(), [&](std::int64_t a, std::int64_t b) {
+    const std::int64_t of_a = weight_[std::size_t(a)], of_b = weight_[std::size_t(b)];
+    return of_a != of_b ? of_a > of_b : a < b;
+  });
+}
+
+std::optional<partitioner::CellEdits> HostMatrix::prepare(
+    std::span<const partitioner::BlockEdit> edits, std::vector<std::int32_t> shift,
+    partitioner::Numbering numbering, std::int64_t value_bytes, Executor& executor) {
+  partitioner::CellEdits made(buckets_, edits, std::move(shift), numbering, value_bytes, executor);
+  if (!made.fit()) return std::nullopt;
+  return made;
+}
+
+void HostMatrix::count_again() noexcept {
+  for (std::int64_t b = 0; b < grid().buckets(); ++b) {
+    const partitioner::RecordCounts counts = partitioner::count_record(buckets_, b);
+    blocks_[std::size_t(b)] = counts.blocks;
+    rows_[std::size_t(b)] = counts.rows;
+  }
+  find_unnamed_rows();
+  order_rows();
 }
 
 std::int64_t HostMatrix::bytes() const {
   const auto of = [](const auto& list) { return list_bytes(list); };
   return std::visit(of, buckets_.meta) + of(buckets_.source) + of(blocks_) + of(rows_) +
-         of(order_) + of(unnamed_) + of(unnamed_begin_);
+         of(order_) + of(weight_) + of(named_) + of(unnamed_) + of(unnamed_begin_);
 }
 
 void HostMatrix::rename_source(std::span<const std::int32_t> number) {
@@ -104,15 +146,14 @@ void HostMatrix::set(const sparse::Csr<float>& matrix, const HostCells& cells, D
   count(matrix, grid);
   const auto misfit = partitioner::encode_into(buckets_, matrix, grid, executor);
   TESSERA_ASSERT(!misfit);
-  find_unnamed_rows(matrix);
-  std::vector<std::int64_t> weight(std::size_t(grid.splits.x), 0);
-  for (std::int64_t b = 0; b < grid.buckets(); ++b)
-    weight[std::size_t(b / grid.splits.y)] += blocks_[std::size_t(b)];
-  order_.resize(weight.size());
-  std::iota(order_.begin(), order_.end(), 0);
-  std::stable_sort(order_.begin(), order_.end(), [&](std::int64_t a, std::int64_t b) {
-    return weight[std::size_t(a)] > weight[std::size_t(b)];
-  });
+  const std::int64_t block_rows = matrix.block_rows();
+  named_.resize(std::size_t(block_rows));
+  unnamed_.reserve(std::size_t(block_rows));  // so that changes of the pattern allocate nothing
+  unnamed_begin_.reserve(std::size_t(grid.splits.x) + 1);
+  weight_.resize(std::size_t(grid.splits.x));
+  order_.resize(std::size_t(grid.splits.x));
+  find_unnamed_rows();
+  order_rows();
 }
 
 }  // namespace tessera::host::internal

@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <type_traits>
+#include <utility>
 
 #include "tessera/codelets/bucket_layout.hpp"
 #include "tessera/host/internal/stopwatch.hpp"
@@ -55,6 +56,16 @@ void HostProduct<T>::set_pattern(const TransposedPattern& transpose) {
   set_pattern(transpose.matrix);
   matrix_.rename_source(transpose.block_of);
   is_transposed_ = !transpose.matrix.block.is_element();
+}
+
+template <class T>
+std::optional<partitioner::CellEdits> HostProduct<T>::prepare(
+    std::span<const partitioner::BlockEdit> edits, std::vector<std::int32_t> shift,
+    partitioner::Numbering numbering, std::int64_t blocks) {
+  HostProblem changed = problem_;
+  changed.blocks = blocks;
+  if (product_cells(changed, cpu_) != cells_) return std::nullopt;
+  return matrix_.prepare(edits, std::move(shift), numbering, sizeof(T), *executor_);
 }
 
 template <class T>

@@ -79,29 +79,63 @@ void HostWeights::set(std::span<const sparse::Csr<float>> weights) {
   given_ = std::move(given);
   sums_.forget();
   dense_ = dense;
+  ++version_;
 }
 
-void HostWeights::update(const sparse::PatternChange& change, std::int64_t group) {
+void HostWeights::encode(const sparse::PatternChange& change, HostUpdate& update) const {
+  update.changed = sparse::with_change(given_[update.group], change);
+  with_type(setting_.problem.data_type, [&]<class T>(T) {
+    std::vector<HostGroup<T>> encoded;
+    encoded.reserve(given_.size());
+    for (std::size_t g = 0; g < given_.size(); ++g)
+      if (g == update.group || update.dense != dense_)
+        encoded.emplace_back(setting_, g == update.group ? update.changed : given_[g],
+                             update.dense);
+    update.encoded = std::move(encoded);
+  });
+}
+
+HostUpdate HostWeights::prepare(const sparse::PatternChange& change, std::int64_t group) {
   check_group(group);
-  const auto g = std::size_t(group);
-  sparse::Csr<float> changed = sparse::with_change(given_[g], change);
-  const DensePasses dense = group == 0 ? choose_dense(changed.blocks()) : dense_;
+  sparse::Csr<float>& given = given_[std::size_t(group)];
+  HostUpdate update{.group = std::size_t(group), .version = version_, .dense = dense_};
+  update.change = sparse::place_change(given, change);
+  const std::int64_t blocks =
+      given.blocks() + std::ssize(change.added) - std::ssize(change.removed);
+  if (group == 0) update.dense = choose_dense(blocks);
+  if (update.dense == dense_)
+    update.edits = visit(group, [&](auto& one) { return one.prepare(given, update.change); });
+  if (update.edits) {
+    given.col.reserve(std::size_t(blocks));
+    given.values.reserve(std::size_t(blocks * given.block.area()));
+  } else {
+    encode(change, update);
+  }
+  return update;
+}
+
+// Nothing throws after the check.
+void HostWeights::commit(HostUpdate&& update) {
+  if (update.version != version_)
+    throw Error(ErrorCode::InvalidArgument,
+                "the weights have changed since this change of their pattern was prepared");
+  ++version_;
+  sums_.forget();
+  if (update.edits) {
+    visit(std::int64_t(update.group), [&](auto& one) { one.apply(*update.edits); });
+    sparse::change_in_place(given_[update.group], update.change);
+    return;
+  }
   with_type(setting_.problem.data_type, [&]<class T>(T) {
     static_assert(std::is_nothrow_move_assignable_v<HostGroup<T>>);
-    std::vector<HostGroup<T>>& groups = this->groups<T>();
-    if (dense == dense_) {
-      groups[g] = HostGroup<T>(setting_, changed, dense);
-      return;
-    }
-    std::vector<HostGroup<T>> all;
-    all.reserve(groups.size());
-    for (std::size_t i = 0; i < groups.size(); ++i)
-      all.emplace_back(setting_, i == g ? changed : given_[i], dense);
-    groups = std::move(all);
+    auto& encoded = std::get<std::vector<HostGroup<T>>>(update.encoded);
+    if (update.dense == dense_)
+      groups<T>()[update.group] = std::move(encoded.front());
+    else
+      groups<T>() = std::move(encoded);
   });
-  given_[g] = std::move(changed);
-  sums_.forget();
-  dense_ = dense;
+  given_[update.group] = std::move(update.changed);
+  dense_ = update.dense;
 }
 
 void HostWeights::set_values(std::span<const float> values, std::int64_t group) {
@@ -119,6 +153,7 @@ void HostWeights::set_values(std::span<const float> values, std::int64_t group) 
 
 void HostWeights::change_values(const ChangePart& change, std::int64_t group) {
   check_group(group);
+  ++version_;
   sparse::Csr<float>& weights = given_[std::size_t(group)];
   sums_.forget();
   visit(group, [&](auto& one) {

@@ -2,6 +2,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "tessera/sparse/checked.hpp"
@@ -35,6 +36,35 @@ template <class T>
 Csr<T> with_change(const Csr<T>& matrix, const PatternChange& change);
 template <class T>
 CheckedCsr<T> with_change(const CheckedCsr<T>& matrix, const PatternChange& change);
+
+// A block of a change, with its position among the stored blocks.
+struct PlacedBlock {
+  std::int32_t row = 0, col = 0;  // in blocks
+  std::int32_t before = 0;  // position of a removed block, or of the first block that an added one
+                            // comes before
+  std::int32_t after = -1;  // position of an added block after the change; -1: it is removed
+
+  bool is_added() const { return after >= 0; }
+  friend bool operator==(const PlacedBlock&, const PlacedBlock&) = default;
+};
+
+// Returns the blocks of a change with their positions, ascending by row, then column. The matrix is
+// canonical (check), which is not checked again. Throws the errors of with_change, and
+// Error{LimitExceeded} beyond 2^31 - 1 blocks. O(changes * log(blocks of a row)); lists that do not
+// ascend are sorted. Thread-safe.
+template <class T>
+std::vector<PlacedBlock> place_change(const Csr<T>& matrix, const PatternChange& change);
+
+// Copies a list that has `width` numbers for each stored block into the order after a change, with
+// 0 for added blocks. `after` has the numbers of all blocks that are then stored. O(numbers).
+template <class T>
+void carry_list(std::span<const PlacedBlock> change, std::int64_t width, std::span<const T> before,
+                std::span<T> after);
+
+// Does what with_change does inside the lists of the matrix, which must have the capacity for what
+// is added: nothing is allocated. O(numbers that move).
+template <class T>
+void change_in_place(Csr<T>& matrix, std::span<const PlacedBlock> change) noexcept;
 
 // Returns the change that turns the pattern of `before` into that of `after`; both lists ascend by
 // row, then column. Throws Error{InvalidArgument} unless the two agree in size and block.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -28,6 +29,14 @@ class HostGradient {
       : z_(z), cpu_(cpu), executor_(&executor) {}
 
   void set_pattern(const sparse::Csr<float>& matrix);
+
+  // Returns the prepared change to a pattern of so many blocks, or nothing if it needs other cells.
+  std::optional<partitioner::CellEdits> prepare(std::span<const partitioner::BlockEdit> edits,
+                                                std::vector<std::int32_t> shift,
+                                                std::int64_t blocks);
+
+  // Makes that change. Allocates nothing.
+  void apply(partitioner::CellEdits& edits) noexcept;
 
   // Writes `gradients` [blocks][area] in the order of the pattern's values, for operands of any
   // number of columns, or adds to them, with the bits of a loop that adds this pass's gradients.
@@ -61,6 +70,7 @@ class HostGradient {
   std::int64_t z_;
   host::HostCpu cpu_;
   Executor* executor_;
+  HostProblem problem_;
   HostCells cells_;
   Accumulate accumulate_ = Accumulate::No;  // of this call
   HostMatrix matrix_;

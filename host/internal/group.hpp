@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <variant>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "tessera/host/internal/dense.hpp"
 #include "tessera/host/internal/gradient.hpp"
 #include "tessera/host/internal/product.hpp"
+#include "tessera/sparse/change.hpp"
 
 namespace tessera::host::internal {
 
@@ -35,6 +37,11 @@ struct GroupSetting {
   bool own_dense_kernel = false;
 };
 
+// The prepared changes of the cells of each pass.
+struct GroupEdits {
+  std::optional<partitioner::CellEdits> fwd, grad_a, grad_w;
+};
+
 // The weights of one group in the form that each pass of the problem reads: cells of R for Fwd,
 // cells of transpose(R) for GradA, cells of R with another cut for GradW, or R with its zeros.
 template <class T>
@@ -43,6 +50,15 @@ class HostGroup {
   // Encodes the weights. They are checked (sparse::check) and have the layer's shape.
   HostGroup(const GroupSetting& setting, const sparse::Csr<float>& weights,
             const DensePasses& dense);
+
+  // Returns the prepared change of the cells of `weights`, the group's matrix, or nothing if the
+  // changed matrix has to be encoded: where a pass is dense, or its cells are cut for another
+  // density or too small.
+  std::optional<GroupEdits> prepare(const sparse::Csr<float>& weights,
+                                    std::span<const sparse::PlacedBlock> change);
+
+  // Makes that change. Allocates nothing.
+  void apply(GroupEdits& edits) noexcept;
 
   // Sets new values for the pattern. O(values) on all threads; neither allocates nor throws.
   void set_values(std::span<const float> values);

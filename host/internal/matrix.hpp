@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "tessera/base/executor.hpp"
 #include "tessera/host/cells.hpp"
 #include "tessera/partitioner/buckets.hpp"
+#include "tessera/partitioner/edit.hpp"
 #include "tessera/sparse/formats.hpp"
 
 namespace tessera::host::internal {
@@ -17,15 +19,30 @@ std::int64_t list_bytes(const std::vector<T, Allocator>& list) {
   return std::ssize(list) * std::int64_t{sizeof(T)};
 }
 
-// A pattern in buckets for the host: one bucket for each cell, with exactly the capacity that the
-// fullest one needs, one worker, and no spilled blocks. Words have 16 bits if all fit, which halves
-// the bytes that kernels read, else 32.
+// A pattern in buckets for the host: one bucket for each cell, with the capacity that the fullest
+// one needs and a little more for changes, one worker, and no spilled blocks. Words have 16 bits if
+// all fit, which halves the bytes that kernels read, else 32.
 class HostMatrix {
  public:
   // Encodes a checked matrix (sparse::check). Storage is reused. Throws as partitioner::encode
   // does.
   void set(const sparse::Csr<float>& matrix, const HostCells& cells, DataType type,
            Executor& executor);
+
+  // Returns the prepared change of the buckets to a pattern with these edits, or nothing if they
+  // may be too small. `edits`, `shift`, `numbering` and `value_bytes` are those of
+  // partitioner::CellEdits.
+  std::optional<partitioner::CellEdits> prepare(std::span<const partitioner::BlockEdit> edits,
+                                                std::vector<std::int32_t> shift,
+                                                partitioner::Numbering numbering,
+                                                std::int64_t value_bytes, Executor& executor);
+
+  // Changes the buckets, and values in their order. Allocates nothing.
+  template <class T>
+  void apply(partitioner::CellEdits& edits, std::span<T> values, Executor& executor) noexcept {
+    edits.apply(buckets_, values, executor);
+    count_again();
+  }
 
   // Replaces the number of each block in Buckets::source by number[of it]: the buckets of a
   // transpose then name the blocks of the matrix that was transposed.
@@ -55,11 +72,14 @@ class HostMatrix {
 
  private:
   void count(const sparse::Csr<float>& matrix, partitioner::TileGrid& grid);
-  void find_unnamed_rows(const sparse::Csr<float>& matrix);
+  void count_again() noexcept;
+  void find_unnamed_rows();
+  void order_rows();
 
   partitioner::Buckets buckets_;
-  std::vector<std::int64_t> blocks_, rows_;  // of each bucket
-  std::vector<std::int64_t> order_;
+  std::vector<std::int64_t> blocks_, rows_;            // of each bucket
+  std::vector<std::int64_t> order_, weight_;           // of cell rows; weight_: blocks
+  std::vector<char> named_;                            // block rows of a cell
   std::vector<std::int64_t> unnamed_, unnamed_begin_;  // rows; where those of a cell row begin
 };
 

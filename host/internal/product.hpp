@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -32,6 +33,18 @@ class HostProduct {
 
   // The same for the transpose of a matrix whose values set_values will be given.
   void set_pattern(const TransposedPattern& transpose);
+
+  // Returns the prepared change to a pattern of so many blocks, or nothing if it needs other cells.
+  // `edits` are those of the matrix or of the transpose, as this object has it.
+  std::optional<partitioner::CellEdits> prepare(std::span<const partitioner::BlockEdit> edits,
+                                                std::vector<std::int32_t> shift,
+                                                partitioner::Numbering numbering,
+                                                std::int64_t blocks);
+
+  // Makes that change. Blocks that stay keep their values, and added ones are 0. Allocates nothing.
+  void apply(partitioner::CellEdits& edits) noexcept {
+    matrix_.apply(edits, std::span<T>(values_), *executor_);
+  }
 
   // Sets the values of the pattern, in its order. O(values) on all threads; neither allocates nor
   // throws.

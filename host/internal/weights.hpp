@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <variant>
 #include <vector>
@@ -11,13 +13,28 @@
 
 namespace tessera::host::internal {
 
+using HostGroups = std::variant<std::vector<HostGroup<float>>, std::vector<HostGroup<Half>>,
+                                std::vector<HostGroup<BFloat16>>>;
+
+// A change of one group's pattern that is ready to be made: edits of its cells, or the changed
+// matrix with the encoded group, or with all groups if the choice of dense passes changes.
+struct HostUpdate {
+  std::size_t group = 0;
+  std::int64_t version = 0;  // of the weights that it was prepared for
+  DensePasses dense;
+  std::vector<sparse::PlacedBlock> change;
+  std::optional<GroupEdits> edits;
+  sparse::Csr<float> changed;
+  HostGroups encoded;
+};
+
 // The weights of a layer, for each group: as they were given, and in the form each pass reads.
 // Invariants:
 //   1. given_ is empty before the first set(); then it has one matrix for each group, and groups_
 //      hold the same patterns and values.
 //   2. dense_ is the choice for given_[0], and all groups follow it.
-//   3. A function that throws leaves these unchanged: weights are encoded beside the old ones, and
-//      replace them when nothing can throw any more.
+//   3. A function that throws leaves these unchanged: weights are encoded beside the old ones and
+//      replace them, or cells are changed in place, when nothing can throw any more.
 class HostWeights {
  public:
   // The executor must outlive this object.
@@ -26,7 +43,8 @@ class HostWeights {
 
   // The functions of HostLayer with these names.
   void set(std::span<const sparse::Csr<float>> weights);
-  void update(const sparse::PatternChange& change, std::int64_t group);
+  HostUpdate prepare(const sparse::PatternChange& change, std::int64_t group);
+  void commit(HostUpdate&& update);
   void set_values(std::span<const float> values, std::int64_t group);
   void change_values(const ChangePart& change, std::int64_t group);
   HostForecast forecast(Pass pass) const;
@@ -64,6 +82,7 @@ class HostWeights {
 
  private:
   void check(std::span<const sparse::Csr<float>> weights) const;
+  void encode(const sparse::PatternChange& change, HostUpdate& update) const;
   void check_group(std::int64_t group) const;
   HostProblem host_problem(std::int64_t blocks) const;  // of one group
   HostSetting forecast_setting() const;
@@ -73,9 +92,8 @@ class HostWeights {
   HostOptions options_;
   int threads_;
   DensePasses dense_;
-  std::variant<std::vector<HostGroup<float>>, std::vector<HostGroup<Half>>,
-               std::vector<HostGroup<BFloat16>>>
-      groups_;
+  HostGroups groups_;
+  std::int64_t version_ = 0;  // counts changes of patterns and values
   std::vector<sparse::Csr<float>> given_;
   verify::KeptSums sums_;  // of given_
 };

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/random.hpp"
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/host/layer.hpp"
 #include "tessera/sparse/random.hpp"
@@ -97,10 +98,58 @@ void expect_update_as_set(BlockShape block, double before, double after, DenseCh
 TEST(HostChange, HasTheBitsOfSettingTheChangedWeights) {
   for (const DenseChoice dense : {DenseChoice::Never, DenseChoice::Always, DenseChoice::Auto})
     for (const BlockShape block : {BlockShape{1, 1}, {4, 4}, {3, 5}})
-      for (const double after : {0.0, 0.02, 0.25, 1.0}) {
+      for (const double after : {0.0, 0.02, 0.2, 0.25, 1.0}) {
         expect_update_as_set<float>(block, 0.2, after, dense);
         expect_update_as_set<Half>(block, 0.2, after, dense);
       }
+}
+
+// Moves `count` blocks of each of some rows to free places of the same row or of another one.
+sparse::PatternChange some_moves(const sparse::Csr<float>& from, std::int64_t count,
+                                 std::uint64_t seed) {
+  sparse::PatternChange all =
+      change_to(from, double(from.blocks()) / double(from.block_rows() * from.block_cols()), seed);
+  Random random(seed);
+  const auto keep = [&](std::vector<sparse::BlockAt>& places) {
+    while (std::ssize(places) > count)
+      places.erase(places.begin() + random.below(std::ssize(places)));
+  };
+  keep(all.removed);
+  keep(all.added);
+  return all;
+}
+
+// Few moves stay within the cells, whose storage is then kept, and many rounds leave no trace.
+template <class T>
+void expect_moves_in_place(BlockShape block, std::int64_t moves) {
+  SCOPED_TRACE(testing::Message() << "block " << block.rows << ", " << moves << " moves");
+  const Problem problem = problem_of<T>({1, 160, 240, 40}, block);
+  Case<T> updated{problem, {}}, set{problem, {}};
+  sparse::Csr<float> weights = weights_of(problem, 0.3, 3)[0];
+  updated.layer.set_weights(weights);
+  int in_place = 0;
+  for (std::uint64_t round = 1; round <= 10; ++round) {
+    const T* const storage = updated.layer.template encoded_values<T>().data();
+    const sparse::PatternChange change = some_moves(weights, moves, round);
+    updated.layer.update_weights(change);
+    in_place += storage == updated.layer.template encoded_values<T>().data();
+    weights = sparse::with_change(weights, change);
+    for (std::size_t i = 0; i < weights.values.size(); i += 3) weights.values[i] += 1.0f;
+    updated.layer.set_values(weights.values);
+    set.layer.set_weights(weights);
+    EXPECT_EQ(updated.layer.weights(), weights);
+    EXPECT_EQ(updated.run(), set.run());
+  }
+  EXPECT_GE(in_place, 8);
+}
+
+TEST(HostChange, WritesFewMovesIntoTheCellsInPlace) {
+  for (const std::int64_t moves : {0, 1, 6}) {
+    expect_moves_in_place<float>({1, 1}, moves);
+    expect_moves_in_place<Half>({1, 1}, moves);
+    expect_moves_in_place<float>({4, 5}, moves);
+    expect_moves_in_place<BFloat16>({4, 5}, moves);
+  }
 }
 
 TEST(HostChange, DecidesAgainWhichPassesAreDense) {
@@ -180,6 +229,10 @@ TEST(HostChange, LeavesTheLayerAsItWasWhenMemoryRunsOut) {
     const sparse::PatternChange change = change_to(weights[0], 0.9, 7);
     expect_all_or_nothing(c, [&] { c.layer.update_weights(change, 0); });
     EXPECT_EQ(c.layer.weights(0), sparse::with_change(weights[0], change));
+    c.layer.set_weights(weights);
+    const sparse::PatternChange moves = some_moves(weights[0], 5, 7);
+    expect_all_or_nothing(c, [&] { c.layer.update_weights(moves, 0); });
+    EXPECT_EQ(c.layer.weights(0), sparse::with_change(weights[0], moves));
   }
 }
 

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <numeric>
+#include <vector>
+
 #include "tessera/base/error.hpp"
 #include "tessera/sparse/check.hpp"
 #include "tessera/sparse/convert.hpp"
@@ -29,6 +33,55 @@ TEST(WithChange, MovesWholeBlocks) {
   const Csr<float> m{2, 4, {2, 2}, {0, 1}, {1}, {1, 2, 3, 4}};
   EXPECT_EQ(with_change(m, {{}, {{0, 0}}}),
             (Csr<float>{2, 4, {2, 2}, {0, 2}, {0, 1}, {0, 0, 0, 0, 1, 2, 3, 4}}));
+}
+
+// Places with their values, changed one by one.
+Csr<float> changed_by_hand(const Csr<float>& m, const PatternChange& change) {
+  const auto area = std::size_t(m.block.area());
+  std::map<BlockAt, std::vector<float>> blocks;
+  for (std::int32_t row = 0; row < m.block_rows(); ++row)
+    for (std::int64_t i = m.row_begin[std::size_t(row)]; i < m.row_begin[std::size_t(row) + 1]; ++i)
+      blocks[{row, m.col[std::size_t(i)]}] = {m.values.begin() + i * m.block.area(),
+                                              m.values.begin() + (i + 1) * m.block.area()};
+  for (const BlockAt at : change.removed) blocks.erase(at);
+  for (const BlockAt at : change.added) blocks[at] = std::vector<float>(area);
+  Csr<float> result{m.rows, m.cols, m.block, {0}, {}, {}};
+  result.row_begin.resize(m.row_begin.size());
+  for (const auto& [at, values] : blocks) {
+    ++result.row_begin[std::size_t(at.row) + 1];
+    result.col.push_back(at.col);
+    result.values.insert(result.values.end(), values.begin(), values.end());
+  }
+  std::partial_sum(result.row_begin.begin(), result.row_begin.end(), result.row_begin.begin());
+  return result;
+}
+
+TEST(WithChange, IsThatOfChangingPlaceByPlace) {
+  for (const BlockShape block : {BlockShape{1, 1}, BlockShape{2, 3}, BlockShape{6, 6}})
+    for (const double before : {0.0, 0.05, 0.5, 1.0})
+      for (const double after : {0.0, 0.04, 0.5, 0.6, 1.0})
+        for (const std::uint64_t seed : {kSeed, kSeed + 1}) {
+          auto m = random_pattern(36, 90, block, before, kSeed);
+          std::iota(m.values.begin(), m.values.end(), 1.0f);
+          const auto change = difference(m, random_pattern(36, 90, block, after, seed));
+          const Csr<float> expected = changed_by_hand(m, change);
+          EXPECT_EQ(with_change(m, change), expected);
+          const std::vector<PlacedBlock> placed = place_change(m, change);
+          std::vector<float> carried(expected.values.size(), -1);
+          carry_list<float>(placed, block.area(), m.values, carried);
+          EXPECT_EQ(carried, expected.values);
+          m.col.reserve(expected.col.size());
+          m.values.reserve(expected.values.size());
+          change_in_place(m, placed);
+          EXPECT_EQ(m, expected);
+        }
+}
+
+TEST(PlaceChange, NamesPositionsBeforeAndAfter) {
+  EXPECT_THAT(place_change(small(), {{{2, 1}, {0, 0}}, {{2, 3}, {0, 3}, {0, 1}}}),
+              testing::ElementsAre(PlacedBlock{0, 0, 0, -1}, PlacedBlock{0, 1, 1, 0},
+                                   PlacedBlock{0, 3, 2, 2}, PlacedBlock{2, 1, 2, -1},
+                                   PlacedBlock{2, 3, 3, 3}));
 }
 
 TEST(WithChange, RefusesWhatCannotBeDone) {
