@@ -12,6 +12,7 @@
 #include "tessera/bench/report.hpp"
 #include "tessera/bench/train/accuracy.hpp"
 #include "tessera/bench/train/speed.hpp"
+#include "tessera/bench/train/update.hpp"
 
 namespace {
 
@@ -32,8 +33,10 @@ int run_case(const std::string& name, std::uint64_t seed, const train::DataSet& 
 
 int run_bars(const std::string& bars, const train::DataSet& data, Executor& executor) {
   bench::Report report;
-  if (bars != "speed") bench::accuracy_bars(data, executor, report);
-  if (bars != "accuracy") bench::speed_bars(data, report);
+  const bool all = bars == "all";
+  if (all || bars == "accuracy") bench::accuracy_bars(data, executor, report);
+  if (all || bars == "update") bench::update_bars(report);
+  if (all || bars == "speed") bench::speed_bars(data, report);
   return report.all_met() ? 0 : 1;
 }
 
@@ -45,8 +48,8 @@ int main(int argc, char** argv) {
   std::string bars = "all", name, folder = "/usr/share/datasets/fashion-mnist";
   std::uint64_t seed = 1;
   int threads = 0;
-  app.add_option("--bars", bars, "accuracy, speed or all")
-      ->check(CLI::IsMember({"accuracy", "speed", "all"}))
+  app.add_option("--bars", bars, "accuracy, speed, update or all")
+      ->check(CLI::IsMember({"accuracy", "speed", "update", "all"}))
       ->expected(0, 1);
   app.add_option("--case", name, "trains one case of the accuracy bars");
   app.add_option("--seed", seed, "of that case");

@@ -88,7 +88,8 @@ NamedTensor make_tensor(std::string name, const std::vector<T>& numbers,
 using TensorNotes = std::vector<std::pair<std::string, std::string>>;
 
 // Returns a file with these tensors and notes. Throws Error{InvalidArgument} for a name that is
-// given twice. Equal arguments give equal bytes.
+// given twice and for a tensor whose bytes are not those of its shape and type. Equal arguments
+// give equal bytes.
 std::string write_safetensors(const std::vector<NamedTensor>& tensors, const TensorNotes& notes);
 
 // Returns the notes of a file in their order; none if it has none. Throws Error{BadInput} for a

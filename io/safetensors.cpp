@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/int_math.hpp"
 #include "tessera/io/array.hpp"
 #include "tessera/io/internal/binary.hpp"
 #include "tessera/io/internal/text.hpp"
@@ -129,11 +130,35 @@ Array read_safetensors(std::string_view bytes, std::string_view name, std::strin
           {}};
 }
 
+namespace {
+
+std::int64_t count_of(const std::string& name, const std::vector<std::int64_t>& shape) {
+  std::int64_t count = 1;
+  for (const std::int64_t side : shape) {
+    if (side < 0)
+      throw Error(ErrorCode::InvalidArgument,
+                  fmt::format("tensor {}: a side of {}; sides are 0 or more", name, side));
+    count = checked_mul(count, side, "numbers of a tensor");
+  }
+  return count;
+}
+
+// A tensor whose bytes are not those of its shape would make a file that no reader takes.
+void check_size(const NamedTensor& tensor) {
+  const std::int64_t bytes =
+      checked_mul(count_of(tensor.name, tensor.shape), bytes_of(tensor.type), "bytes of a tensor");
+  if (bytes != std::ssize(tensor.bytes))
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("tensor {}: {} bytes for a shape and type of {} bytes", tensor.name,
+                            tensor.bytes.size(), bytes));
+}
+
+}  // namespace
+
 template <class T>
 NamedTensor make_tensor(std::string name, const std::vector<T>& numbers,
                         std::vector<std::int64_t> shape) {
-  std::int64_t count = 1;
-  for (const std::int64_t side : shape) count *= side;
+  const std::int64_t count = count_of(name, shape);
   if (count != std::ssize(numbers))
     throw Error(ErrorCode::InvalidArgument, fmt::format("tensor {}: {} numbers for a shape of {}",
                                                         name, numbers.size(), count));
@@ -164,6 +189,7 @@ std::string write_safetensors(const std::vector<NamedTensor>& tensors, const Ten
     for (const auto& [key, text] : notes) header["__metadata__"][key] = text;
   std::size_t end = 0;
   for (const NamedTensor& t : tensors) {
+    check_size(t);
     if (header.contains(t.name))
       throw Error(ErrorCode::InvalidArgument,
                   fmt::format("the name {} of a tensor is given twice", t.name));

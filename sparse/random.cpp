@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <vector>
@@ -34,12 +35,23 @@ std::vector<std::int64_t> choose_by_drawing(std::int64_t places, std::int64_t co
                                             Random& random) {
   constexpr std::int64_t kBits = 64;
   std::vector<std::uint64_t> drawn(static_cast<std::size_t>(ceil_div(places, kBits)));
+  // Bits of many places are in far caches, so several words are fetched together. A place counts as
+  // found at most once, so no number too many is drawn.
+  std::array<std::int64_t, 16> next;
   for (std::int64_t found = 0; found < count;) {
-    const std::int64_t place = random.below(places);
-    std::uint64_t& word = drawn[static_cast<std::size_t>(place / kBits)];
-    const std::uint64_t bit = std::uint64_t{1} << (place % kBits);
-    found += (word & bit) == 0;
-    word |= bit;
+    const auto some = std::min<std::int64_t>(std::ssize(next), count - found);
+    for (std::int64_t i = 0; i < some; ++i) {
+      next[static_cast<std::size_t>(i)] = random.below(places);
+      __builtin_prefetch(
+          &drawn[static_cast<std::size_t>(next[static_cast<std::size_t>(i)] / kBits)]);
+    }
+    for (std::int64_t i = 0; i < some; ++i) {
+      const std::int64_t place = next[static_cast<std::size_t>(i)];
+      std::uint64_t& word = drawn[static_cast<std::size_t>(place / kBits)];
+      const std::uint64_t bit = std::uint64_t{1} << (place % kBits);
+      found += (word & bit) == 0;
+      word |= bit;
+    }
   }
   std::vector<std::int64_t> chosen;
   chosen.reserve(static_cast<std::size_t>(count));
@@ -115,6 +127,16 @@ Csr<float> random_pattern(std::int64_t rows, std::int64_t cols, BlockShape block
     result.row_begin[r] += result.row_begin[r - 1];
   draw_signs(result, random);
   return result;
+}
+
+std::vector<std::int64_t> random_choice(std::int64_t places, std::int64_t count,
+                                        std::uint64_t seed) {
+  if (count < 0 || count > places)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("random choice: {} of {} places; the number must be in 0..{}", count,
+                            places, places));
+  Random random(seed);
+  return choose(places, count, random);
 }
 
 void fill_signs(Csr<float>& matrix, std::uint64_t seed) {

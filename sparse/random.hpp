@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "tessera/base/block_shape.hpp"
 #include "tessera/sparse/formats.hpp"
@@ -16,6 +17,13 @@ namespace tessera::sparse {
 // Example: random_pattern(1024, 1024, {4, 4}, 0.1, 7) stores 6554 of 65536 blocks.
 Csr<float> random_pattern(std::int64_t rows, std::int64_t cols, BlockShape block, double density,
                           std::uint64_t seed);
+
+// Returns `count` different numbers in [0, places), ascending; every choice is equally likely, and
+// the same arguments give the same numbers on every computer. They are the places of the blocks of
+// random_pattern. Throws Error{InvalidArgument} unless count is in [0, places]. Costs as
+// random_pattern.
+std::vector<std::int64_t> random_choice(std::int64_t places, std::int64_t count,
+                                        std::uint64_t seed);
 
 // Sets every value of the matrix to +1 or -1, drawn from the seed in storage order. `values` is
 // resized to blocks() * block.area() first, so a pattern without values may be passed.

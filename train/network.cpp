@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <type_traits>
 #include <utility>
 
 #include "tessera/base/error.hpp"
@@ -131,15 +132,20 @@ void Network<L>::backward(ActivitySeconds& seconds) {
 }
 
 template <TrainableLayer L>
+L Network<L>::layer_with(std::int64_t i, const sparse::Csr<float>& weights) const {
+  L made = make_layer_(problems_[std::size_t(i)]);
+  if (made.set_weights(weights))
+    throw Error(ErrorCode::NoSolution,
+                fmt::format("network: the weights of layer {} do not fit it", i + 1));
+  return made;
+}
+
+template <TrainableLayer L>
 std::vector<L> Network<L>::layers_with(std::span<const sparse::Csr<float>> weights) const {
   std::vector<L> made;
   made.reserve(weights.size());
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    made.push_back(make_layer_(problems_[i]));
-    if (made.back().set_weights(weights[i]))
-      throw Error(ErrorCode::NoSolution,
-                  fmt::format("network: the weights of layer {} do not fit it", i + 1));
-  }
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    made.push_back(layer_with(std::int64_t(i), weights[i]));
   return made;
 }
 
@@ -150,6 +156,29 @@ void Network<L>::replace(std::vector<L>&& layers) {
   for (std::size_t i = 0; i < layers.size(); ++i) {  // nothing below throws
     std::swap(states_[i].layer, layers[i]);
     states_[i].gradients.swap(gradients[i]);
+  }
+}
+
+template <TrainableLayer L>
+LayerUpdate<L> Network<L>::prepare(std::int64_t i, const sparse::PatternChange& change) {
+  if constexpr (std::is_same_v<LayerUpdate<L>, NewLayer<L>>)
+    return {layer_with(i, sparse::with_change(weights(i), change))};
+  else
+    return state(i).layer.prepare_update(change);
+}
+
+template <TrainableLayer L>
+void Network<L>::commit(std::vector<LayerUpdate<L>>&& updates,
+                        std::span<const std::int64_t> values) {
+  for (std::size_t i = 0; i < updates.size(); ++i)
+    states_[i].gradients.reserve(std::size_t(values[i]));
+  for (std::size_t i = 0; i < updates.size(); ++i) {  // nothing below throws
+    LayerState& state = states_[i];
+    if constexpr (std::is_same_v<LayerUpdate<L>, NewLayer<L>>)
+      std::swap(state.layer, updates[i].layer);
+    else
+      state.layer.commit(std::move(updates[i]));
+    state.gradients.assign(std::size_t(values[i]), 0.0f);
   }
 }
 

@@ -10,6 +10,7 @@
 #include "tessera/base/matrix.hpp"
 #include "tessera/base/problem.hpp"
 #include "tessera/host/layer.hpp"
+#include "tessera/sparse/change.hpp"
 #include "tessera/sparse/formats.hpp"
 #include "tessera/train/activity.hpp"
 #include "tessera/train/layer.hpp"
@@ -46,6 +47,24 @@ using MakeLayer = std::function<L(const Problem&)>;
 // Returns a function that makes layers for this computer. Dense problems get layers whose passes
 // multiply all zeros. The executor must outlive the layers.
 MakeLayer<host::HostLayer> host_layers(Executor& executor);
+
+// A change of one layer's pattern that Network::prepare made ready: what the layer itself prepared,
+// or a new layer where it cannot do that.
+template <TrainableLayer L>
+struct NewLayer {
+  L layer;
+};
+template <TrainableLayer L>
+struct LayerUpdateOf {
+  using Type = NewLayer<L>;
+};
+template <TrainableLayer L>
+requires requires { typename L::PreparedUpdate; }
+struct LayerUpdateOf<L> {
+  using Type = typename L::PreparedUpdate;
+};
+template <TrainableLayer L>
+using LayerUpdate = typename LayerUpdateOf<L>::Type;
 
 // A network whose layers are of type L (layer.hpp), with operands and scratch memory for one batch.
 // Instantiated for host::HostLayer and MachineLayer (machine_layer.hpp). One thread at a time uses
@@ -98,7 +117,18 @@ class Network {
   // everything or, where memory is short, throws std::bad_alloc and changes nothing.
   void replace(std::vector<L>&& layers);
 
+  // Returns the change of a layer's pattern, ready to be made. Nothing is changed. Throws the
+  // errors of update_weights, and Error{NoSolution} if the changed weights do not fit the layer.
+  LayerUpdate<L> prepare(std::int64_t i, const sparse::PatternChange& change);
+
+  // Makes the changes of all layers, one for each, after which layer i has values[i] values;
+  // gradients become 0. Changes everything or, where memory is short, throws std::bad_alloc and
+  // changes nothing.
+  void commit(std::vector<LayerUpdate<L>>&& updates, std::span<const std::int64_t> values);
+
  private:
+  L layer_with(std::int64_t i, const sparse::Csr<float>& weights) const;
+
   NetworkOptions options_;
   std::vector<Problem> problems_;
   MakeLayer<L> make_layer_;

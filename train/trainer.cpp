@@ -46,20 +46,39 @@ void check_training(const Network<L>& network, const DataSet& data, const TrainO
   }
 }
 
-// Returns how many stored weights each input has.
-std::vector<std::int32_t> stored_per_input(const sparse::Csr<float>& weights, const Dims& size) {
+// Adds the weights of a block to those that its inputs have, `times` times.
+void add_block(const Dims& size, BlockShape block, sparse::BlockAt at, std::int32_t times,
+               std::vector<std::int32_t>& stored) {
+  const auto rows = std::int32_t(std::min(block.rows, size.x - at.row * block.rows));
+  const std::int64_t begin = at.col * block.cols;
+  for (std::int64_t y = begin; y < std::min(begin + block.cols, size.y); ++y)
+    stored[std::size_t(y)] += times * rows;
+}
+
+// Returns how many stored weights each input has after a change.
+std::vector<std::int32_t> stored_per_input(const sparse::Csr<float>& weights,
+                                           const sparse::PatternChange& change, const Dims& size) {
   std::vector<std::int32_t> stored(static_cast<std::size_t>(size.y));
-  const BlockShape block = weights.block;
-  for (std::int64_t row = 0; row < weights.block_rows(); ++row) {
-    const auto rows = std::int32_t(std::min(block.rows, size.x - row * block.rows));
+  for (std::int32_t row = 0; row < weights.block_rows(); ++row)
     for (std::int64_t i = weights.row_begin[std::size_t(row)];
-         i < weights.row_begin[std::size_t(row) + 1]; ++i) {
-      const std::int64_t begin = weights.col[std::size_t(i)] * block.cols;
-      for (std::int64_t y = begin; y < std::min(begin + block.cols, size.y); ++y)
-        stored[std::size_t(y)] += rows;
-    }
-  }
+         i < weights.row_begin[std::size_t(row) + 1]; ++i)
+      add_block(size, weights.block, {row, weights.col[std::size_t(i)]}, 1, stored);
+  for (const sparse::BlockAt at : change.removed) add_block(size, weights.block, at, -1, stored);
+  for (const sparse::BlockAt at : change.added) add_block(size, weights.block, at, 1, stored);
   return stored;
+}
+
+// Returns an optimiser's state in the order after a change of the pattern, with 0 for new weights.
+ValueState<float> carried_state(const sparse::Csr<float>& before,
+                                const sparse::PatternChange& change, std::int64_t values_after,
+                                const ValueState<float>& state) {
+  const std::vector<sparse::PlacedBlock> placed = sparse::place_change(before, change);
+  ValueState<float> carried{.steps = state.steps, .arrays = {}};
+  for (const std::vector<float>& array : state.arrays) {
+    carried.arrays.emplace_back(std::size_t(values_after));
+    sparse::carry_list<float>(placed, before.block.area(), array, carried.arrays.back());
+  }
+  return carried;
 }
 
 double share_ever_active(const std::vector<EverActive>& layers) {
@@ -107,7 +126,7 @@ Trainer<L>::Trainer(Network<L>& network, const DataSet& data, const TrainOptions
   }
   state_.report.rewires.push_back(
       {.ever_active = share_ever_active(state_.ever_active),
-       .per_input = stored_per_input(network.weights(0), network.problems()[0].size)});
+       .per_input = stored_per_input(network.weights(0), {}, network.problems()[0].size)});
 }
 
 template <TrainableLayer L>
@@ -224,8 +243,9 @@ void Trainer<L>::rewire_all(double fraction) {
   const std::int64_t number = state_.report.steps + 1;
   RewireFigures figures{.step = number, .fraction = fraction};
   std::vector<sparse::PatternChange> changes(std::size_t(network_->layers()));
-  std::vector<sparse::Csr<float>> weights;
-  std::vector<ValueState<float>> states = state_.weights;
+  std::vector<LayerUpdate<L>> updates;
+  std::vector<std::int64_t> values;
+  std::vector<ValueState<float>> states;
   for (std::int64_t i = 0; i < network_->layers(); ++i) {
     const sparse::Csr<float>& before = network_->weights(i);
     const GradientBatch batch{network_->output_gradient(i), network_->input(i)};
@@ -237,14 +257,16 @@ void Trainer<L>::rewire_all(double fraction) {
                                         seed_of(options_.seed, number, i),
                                         network_->executor(),
                                         fmt::format("layer {}", i + 1)});
-    Carry carried = carry(before, change);
-    for (auto& array : states[std::size_t(i)].arrays) array = carried.carried(array);
+    values.push_back((before.blocks() + std::ssize(change.added) - std::ssize(change.removed)) *
+                     before.block.area());
+    states.push_back(carried_state(before, change, values.back(), state_.weights[std::size_t(i)]));
+    updates.push_back(network_->prepare(i, change));
     figures.moved += std::ssize(change.added);
-    weights.push_back(std::move(carried.after));
   }
-  figures.per_input = stored_per_input(weights[0], network_->problems()[0].size);
+  figures.per_input =
+      stored_per_input(network_->weights(0), changes[0], network_->problems()[0].size);
   state_.report.rewires.reserve(state_.report.rewires.size() + 1);
-  network_->replace(network_->layers_with(weights));  // nothing below throws
+  network_->commit(std::move(updates), values);  // nothing below throws
   state_.weights.swap(states);
   for (std::size_t i = 0; i < changes.size(); ++i) state_.ever_active[i].add(changes[i].added);
   figures.ever_active = share_ever_active(state_.ever_active);

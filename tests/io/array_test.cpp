@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/file.hpp"
@@ -123,6 +126,40 @@ TEST(Safetensors, ReadsTheTensorThatIsNamedOrTheOnlyMatrix) {
   EXPECT_THAT(message_of([&] { read_safetensors(file, "a", "q"); }), HasSubstr("\"bias\", \"w\""));
   const Matrix<double> m(3, 5);
   EXPECT_EQ(list_safetensors(write_safetensors(m.view(), "x"), "a").at(0).name, "x");
+}
+
+TEST(Safetensors, AreNotWrittenWithAShapeOfAnotherSize) {
+  const auto write = [](std::vector<std::int64_t> shape, std::size_t bytes) {
+    return write_safetensors({{"w", ElementType::F32, std::move(shape), std::string(bytes, 'a')}},
+                             {});
+  };
+  EXPECT_EQ(list_safetensors(write({2, 3}, 24), "a").at(0).end, 24);
+  EXPECT_EQ(list_safetensors(write({}, 4), "a").at(0).end, 4);
+  EXPECT_THAT(message_of(
+                  [&] {
+                    write({2, 3}, 20);
+                  },
+                  ErrorCode::InvalidArgument),
+              HasSubstr("tensor w: 20 bytes for a shape and type of 24 bytes"));
+  EXPECT_THAT(message_of(
+                  [&] {
+                    write({-2, -3}, 24);
+                  },
+                  ErrorCode::InvalidArgument),
+              HasSubstr("tensor w: a side of -2"));
+  constexpr std::int64_t kLong = std::int64_t{1} << 40;
+  EXPECT_THAT(message_of(
+                  [&] {
+                    write({kLong, kLong}, 24);
+                  },
+                  ErrorCode::LimitExceeded),
+              HasSubstr("numbers of a tensor"));
+  EXPECT_THAT(message_of(
+                  [] {
+                    make_tensor<float>("v", {1, 2, 3}, {2});
+                  },
+                  ErrorCode::InvalidArgument),
+              HasSubstr("tensor v"));
 }
 
 TEST(Safetensors, EveryAttackOnTheHeaderIsRefused) {

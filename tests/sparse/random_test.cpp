@@ -18,6 +18,16 @@ namespace {
 
 using test::raises;
 
+TEST(RandomChoice, IsThePlacesOfARandomPattern) {
+  for (const std::int64_t count : {0, 3, 400, 7000, 100'000}) {
+    const auto chosen = random_choice(100'000, count, 5);
+    const auto col = random_pattern(1, 100'000, {}, double(count) / 1e5, 5).col;
+    EXPECT_EQ(chosen, std::vector<std::int64_t>(col.begin(), col.end()));
+  }
+  EXPECT_THROW(random_choice(10, 11, 1), Error);
+  EXPECT_THROW(random_choice(10, -1, 1), Error);
+}
+
 TEST(RandomPattern, HasExactlyTheBlocksThatWereAskedFor) {
   for (const double density : {0.0, 0.001, 0.01, 1.0 / 16, 0.0626, 0.1, 0.5, 0.999, 1.0})
     for (const BlockShape block : {BlockShape{1, 1}, BlockShape{4, 4}, BlockShape{2, 3}}) {

@@ -17,6 +17,7 @@
 #include "tessera/tests/support/message_of.hpp"
 #include "tessera/train/rewire/carry.hpp"
 #include "tessera/train/rewire/drop.hpp"
+#include "tessera/train/rewire/internal/best_places.hpp"
 #include "tessera/train/rewire/internal/select.hpp"
 #include "tessera/train/rewire/method.hpp"
 
@@ -159,6 +160,29 @@ TEST(Largest, AreThoseOfAStableSort) {
     std::vector<std::int64_t> wanted(sorted.begin(), sorted.begin() + k);
     std::sort(wanted.begin(), wanted.end());
     EXPECT_EQ(internal::largest(scores, k), wanted) << k;
+  }
+}
+
+// So many candidates that they are counted; scores repeat in one case, and in the other only by
+// chance.
+TEST(BestPlaces, AreThoseOfASort) {
+  constexpr std::int64_t kCount = 150'000, kBest = 40'000, kCols = 1000;
+  for (const std::int64_t scores : {std::int64_t{1}, std::int64_t{50}, std::int64_t{1} << 40}) {
+    Random random(7);
+    std::vector<internal::Candidate> all;
+    for (std::int64_t i = 0; i < kCount; ++i)
+      all.push_back({float(random.below(scores)) * 0.37f,
+                     {std::int32_t(i / kCols), std::int32_t(i % kCols)}});
+    internal::BestPlaces best(kBest, kCols);
+    for (std::int64_t i = 0; i < kCount; i += kCols)
+      best.add(std::span(all).subspan(std::size_t(i), std::size_t(kCols)));
+    std::stable_sort(all.begin(), all.end(),
+                     [](const auto& a, const auto& b) { return a.score > b.score; });
+    std::vector<BlockAt> wanted;
+    for (std::int64_t i = 0; i < kBest; ++i) wanted.push_back(all[std::size_t(i)].at);
+    std::sort(wanted.begin(), wanted.end());
+    EXPECT_TRUE(best.is_full());
+    EXPECT_EQ(best.places(), wanted) << scores;
   }
 }
 

@@ -23,30 +23,13 @@ sparse::PatternChange net_change(std::span<const sparse::BlockAt> dropped,
 }
 
 std::vector<float> Carry::carried(std::span<const float> numbers) const {
-  const std::int64_t area = after.block.area();
-  std::vector<float> result(origin.size() * std::size_t(area));
-  for (std::size_t i = 0; i < origin.size(); ++i)
-    if (origin[i] >= 0)
-      std::copy_n(numbers.begin() + origin[i] * area, area,
-                  result.begin() + std::int64_t(i) * area);
+  std::vector<float> result(after.values.size());
+  sparse::carry_list<float>(change, after.block.area(), numbers, result);
   return result;
 }
 
 Carry carry(const sparse::Csr<float>& before, const sparse::PatternChange& change) {
-  Carry result;
-  result.after = sparse::with_change(before, change);
-  result.origin.reserve(result.after.col.size());
-  for (std::size_t row = 0; row + 1 < before.row_begin.size(); ++row) {
-    std::int64_t old = before.row_begin[row];
-    const std::int64_t old_end = before.row_begin[row + 1];
-    for (std::int64_t i = result.after.row_begin[row]; i < result.after.row_begin[row + 1]; ++i) {
-      const std::int32_t col = result.after.col[std::size_t(i)];
-      while (old < old_end && before.col[std::size_t(old)] < col) ++old;
-      const bool stays = old < old_end && before.col[std::size_t(old)] == col;
-      result.origin.push_back(stays ? old : -1);
-    }
-  }
-  return result;
+  return {sparse::with_change(before, change), sparse::place_change(before, change)};
 }
 
 EverActive::EverActive(const sparse::Csr<float>& pattern)

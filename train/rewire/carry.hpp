@@ -15,10 +15,10 @@ namespace tessera::train {
 sparse::PatternChange net_change(std::span<const sparse::BlockAt> dropped,
                                  std::span<const sparse::BlockAt> grown);
 
-// A changed pattern, with the place from which each of its blocks comes.
+// Changed weights, and the change by which other lists of numbers follow them.
 struct Carry {
-  sparse::Csr<float> after;          // values: those that stay; new blocks are 0
-  std::vector<std::int64_t> origin;  // [blocks of after] position before the change, -1: new
+  sparse::Csr<float> after;                 // values: those that stay; new blocks are 0
+  std::vector<sparse::PlacedBlock> change;  // sparse::place_change
 
   // Returns the numbers of one list, such as a state of an optimiser, in the new order: one for
   // each value before the change, 0 in new blocks. O(values). Thread-safe.

@@ -250,8 +250,7 @@ std::vector<BlockAt> random_places(const Csr<float>& taken, std::int64_t k, std:
                             "choose larger blocks or growth by largest gradient",
                             name, free, kMostDrawn));
   // The free places are numbered in row-major order, and k of their numbers are drawn.
-  const std::vector<std::int32_t> drawn =
-      sparse::random_pattern(1, free, {}, double(k) / double(free), seed).col;
+  const std::vector<std::int64_t> drawn = sparse::random_choice(free, k, seed);
   std::vector<BlockAt> places;
   places.reserve(drawn.size());
   std::int64_t before = 0;  // free places in the rows before this one

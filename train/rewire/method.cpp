@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "tessera/base/error.hpp"
@@ -18,6 +19,25 @@ using sparse::BlockAt;
 using sparse::Csr;
 using sparse::PatternChange;
 
+// Returns the pattern without some of its blocks, which ascend, and without values: growth asks for
+// places only.
+Csr<float> pattern_without(const Csr<float>& weights, std::span<const BlockAt> dropped) {
+  Csr<float> taken{weights.rows, weights.cols, weights.block, {0}, {}, {}};
+  taken.row_begin.reserve(weights.row_begin.size());
+  taken.col.resize(weights.col.size() - dropped.size());
+  std::size_t made = 0, next = 0;
+  for (std::int32_t row = 0; row < weights.block_rows(); ++row) {
+    std::int64_t i = weights.row_begin[std::size_t(row)];
+    const std::int64_t end = weights.row_begin[std::size_t(row) + 1];
+    for (; next < dropped.size() && dropped[next].row == row; ++next, ++i)
+      for (; weights.col[std::size_t(i)] < dropped[next].col; ++i)
+        taken.col[made++] = weights.col[std::size_t(i)];
+    for (; i < end; ++i) taken.col[made++] = weights.col[std::size_t(i)];
+    taken.row_begin.push_back(std::int64_t(made));
+  }
+  return taken;
+}
+
 // Drops the smallest blocks and adds those that grow(taken, k) returns.
 template <class Grow>
 PatternChange replace_smallest(const RewireRequest& request, Exclude exclude, Grow&& grow) {
@@ -26,7 +46,7 @@ PatternChange replace_smallest(const RewireRequest& request, Exclude exclude, Gr
   if (exclude == Exclude::Original) k = std::min(k, free_places(weights));
   const std::vector<BlockAt> dropped = smallest_blocks(weights, k, request.name);
   if (exclude == Exclude::Original) return net_change(dropped, grow(weights, k));
-  return net_change(dropped, grow(sparse::with_change(weights, {dropped, {}}), k));
+  return net_change(dropped, grow(pattern_without(weights, dropped), k));
 }
 
 PatternChange change_of(const Static&, const RewireRequest&) { return {}; }

@@ -2,12 +2,21 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
+
+#include "tessera/train/rewire/internal/select.hpp"
 
 namespace tessera::train::internal {
 namespace {
 
 bool is_better(const Candidate& a, const Candidate& b) {
   return a.score != b.score ? a.score > b.score : a.at < b.at;
+}
+
+void sort_row(std::span<sparse::BlockAt> places) {
+  const auto before = [](sparse::BlockAt a, sparse::BlockAt b) { return a.col < b.col; };
+  if (!std::is_sorted(places.begin(), places.end(), before))
+    std::sort(places.begin(), places.end(), before);
 }
 
 }  // namespace
@@ -25,15 +34,34 @@ void BestPlaces::add(std::span<const Candidate> candidates) {
   held_.insert(held_.end(), candidates.begin(), candidates.end());
 }
 
+// Many candidates keep their order, so that those of one thread remain in that of its rows, unless
+// only some of those at the border are taken.
 void BestPlaces::keep_best() {
+  constexpr std::size_t kMany = 1 << 16;  // else the counts take more memory than the candidates
   if (k_ == 0 || held_.size() <= k_) return held_.resize(std::min(held_.size(), k_));
-  const auto last = held_.begin() + std::int64_t(k_) - 1;
-  std::nth_element(held_.begin(), last, held_.end(), is_better);
-  threshold_.store(last->score, std::memory_order_relaxed);
-  held_.resize(k_);
+  if (held_.size() < kMany || !drop_below_border()) {
+    const auto last = held_.begin() + std::int64_t(k_) - 1;
+    std::nth_element(held_.begin(), last, held_.end(), is_better);
+    held_.resize(k_);
+    threshold_.store(last->score, std::memory_order_relaxed);
+  }
 }
 
-// Places are counted by row, so that only the few of one row have to be sorted.
+// Returns false if more candidates have the border's score than are taken.
+bool BestPlaces::drop_below_border() {
+  const Border border = border_of_largest(std::ssize(held_), std::int64_t(k_), [&](std::int64_t i) {
+    return held_[std::size_t(i)].score;
+  });
+  const auto equal = std::count_if(held_.begin(), held_.end(),
+                                   [&](const Candidate& c) { return c.score == border.score; });
+  if (equal != border.equal) return false;
+  std::erase_if(held_, [&](const Candidate& c) { return c.score < border.score; });
+  threshold_.store(border.score, std::memory_order_relaxed);
+  return true;
+}
+
+// Places are counted by row, so that only the few of one row have to be sorted; those that one
+// thread found are sorted already.
 std::vector<sparse::BlockAt> BestPlaces::places() {
   keep_best();
   std::int32_t last_row = 0;
@@ -45,7 +73,7 @@ std::vector<sparse::BlockAt> BestPlaces::places() {
   for (const Candidate& c : held_) result[next[std::size_t(c.at.row)]++] = c.at;
   std::size_t first = 0;
   for (std::size_t row = 0; row + 1 < next.size(); first = next[row++])
-    std::sort(result.begin() + std::ptrdiff_t(first), result.begin() + std::ptrdiff_t(next[row]));
+    sort_row(std::span(result).subspan(first, next[row] - first));
   return result;
 }
 

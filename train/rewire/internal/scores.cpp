@@ -48,6 +48,10 @@ std::vector<float> scores_at(const sparse::Csr<float>& taken,
     host::gradient_at_places(batches[b], {block, row_begin, col}, executor, own);
     if (b > 0) std::transform(sums.begin(), sums.end(), own.begin(), sums.begin(), std::plus<>());
   }
+  if (block.is_element()) {
+    for (float& sum : sums) sum = std::abs(sum);
+    return sums;
+  }
   std::vector<float> scores;
   scores.reserve(places.size());
   for (std::size_t i = 0; i < places.size(); ++i)
