@@ -66,6 +66,26 @@ TEST_P(Moves, InsideATileCostNothing) {
   EXPECT_EQ(engine_.ledger().total(), Cycles(0));
 }
 
+// An exchange that is prepared again keeps nothing of its former cost.
+TEST_P(Moves, ThatArePreparedAgainInsideATileCostNothing) {
+  const SlotId far = add(1, 1, 8), near = add(3, 1, 8);
+  const SlotId to = engine_.add_slot({TileId(3), "landing", 1, 8, SlotKind::Landing, 0, 0});
+  engine_.seal();
+  load(far, 10);
+  load(near, 20);
+  Exchange exchange = engine_.prepare({{{{far, {0, 1}}}, {to}}});
+  EXPECT_GT(exchange.cycles, Cycles());
+  EXPECT_EQ(exchange.critical_tile, TileId(1)) << "the sender, the first of two equal tiles";
+  EXPECT_EQ(exchange.tiles, 2);
+  exchange.gathers[0].pieces[0].slot = near;
+  engine_.prepare_again(exchange);
+  EXPECT_EQ(exchange.cycles, Cycles());
+  EXPECT_EQ(exchange.critical_tile, TileId());
+  EXPECT_EQ(exchange.tile_sum, Cycles());
+  EXPECT_EQ(exchange.moved, Bytes());
+  EXPECT_EQ(exchange.tiles, 0);
+}
+
 TEST_P(Moves, ThatDoNotFitTheirSlotsAreRefused) {
   const SlotId a = add(0, 1, 8), to = add(1, 1, 8);
   const SlotId landing = engine_.add_slot({TileId(2), "test", 1, 8, SlotKind::Landing, 0, 0});
