@@ -9,6 +9,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/bench/planner/bars.hpp"
 #include "tessera/bench/planner/network_bars.hpp"
+#include "tessera/bench/planner/training.hpp"
 #include "tessera/tools/exit_code.hpp"
 
 namespace {
@@ -17,7 +18,8 @@ using namespace tessera;
 
 struct Arguments {
   bench::QualityRequest quality;
-  bool show_quality = false, check_bars = false, verbose = false, networks = false;
+  bool show_quality = false, check_bars = false, verbose = false, networks = false,
+       training = false;
   std::vector<std::string> for_benchmark;
 };
 
@@ -36,8 +38,8 @@ void register_speed(bench::PlanTimes& times) {
 int measure_speed(const Arguments& a) {
   using bench::Planning;
   std::vector<bench::PlanTimes> all;
-  for (const Planning planning :
-       {Planning::Parity, Planning::Default, Planning::EnumerateParity, Planning::EnumerateDefault})
+  for (const Planning planning : {Planning::Parity, Planning::Default, Planning::Verdict,
+                                  Planning::EnumerateParity, Planning::EnumerateDefault})
     all.emplace_back(planning, planner::read_recorded_plans(a.quality.rows));
   for (bench::PlanTimes& times : all) register_speed(times);
   std::vector<std::string> words(a.for_benchmark);
@@ -62,6 +64,13 @@ int show_quality(const Arguments& a) {
   return tools::kOk;
 }
 
+int show_training(const Arguments& a) {
+  const auto executor = make_executor();
+  const auto layers = bench::run_training_layers(a.quality.seed, bench::kTrainingLayers, *executor);
+  tools::print_results(to_text(layers) + "\n" + to_text(bench::training_bars(layers)));
+  return tools::kOk;
+}
+
 int check_bars(const Arguments& a) {
   const auto executor = make_executor();
   bool all_met = true;
@@ -69,14 +78,18 @@ int check_bars(const Arguments& a) {
     tools::print_results(to_text(bars));
     for (const bench::Bar& bar : bars) all_met &= bar.met();
   };
-  if (a.networks) {
-    show(bench::network_bars(a.quality.seed));
-    return all_met ? tools::kOk : tools::kCheckFailed;
-  }
+  const auto training = [&] {
+    show(bench::training_bars(
+        bench::run_training_layers(a.quality.seed, bench::kTrainingLayers, *executor)));
+  };
+  if (a.training) training();
+  if (a.networks) show(bench::network_bars(a.quality.seed));
+  if (a.training || a.networks) return all_met ? tools::kOk : tools::kCheckFailed;
   show(bench::speed_bars());
   show(bench::dense_speed_bars());
   show(bench::optimality_bars());
   show(bench::quality_bars(a.quality, *executor));
+  training();
   return all_met ? tools::kOk : tools::kCheckFailed;
 }
 
@@ -91,6 +104,9 @@ int main(int argc, char** argv) {
   bars->excludes(quality);
   app.add_flag("--networks", a.networks, "with --bars: those of networks, and no others")
       ->needs(bars);
+  app.add_flag("--training", a.training,
+               "random training layers beside the plans nearby; with --bars: those bars alone")
+      ->excludes(quality);
   app.add_flag("-v", a.verbose, "with --quality: every run, phase by phase")->needs(quality);
   app.add_option("--rows", a.quality.rows, "ids of recorded plans, instead of all or a draw")
       ->delimiter(',')
@@ -104,9 +120,10 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   a.for_benchmark = app.remaining();
   return tools::guarded_main("planner_bench", [&] {
-    if (!a.for_benchmark.empty() && (a.show_quality || a.check_bars))
+    if (!a.for_benchmark.empty() && (a.show_quality || a.check_bars || a.training))
       throw Error(ErrorCode::InvalidArgument, "unknown argument " + a.for_benchmark.front());
     if (a.show_quality) return show_quality(a);
-    return a.check_bars ? check_bars(a) : measure_speed(a);
+    if (a.check_bars) return check_bars(a);
+    return a.training ? show_training(a) : measure_speed(a);
   });
 }

@@ -49,9 +49,10 @@ double seconds(const std::function<void()>& body, Clock clock) {
   return now(clock) - start;
 }
 
-std::vector<double> medians(const std::vector<std::function<void()>>& bodies) {
+std::vector<double> medians(const std::vector<std::function<void()>>& bodies, int repeats) {
   std::vector<double> result;
-  for (const auto& t : times_of(bodies, Clock::OwnThread, 41)) result.push_back(t[t.size() / 2]);
+  for (const auto& t : times_of(bodies, Clock::OwnThread, repeats))
+    result.push_back(t[t.size() / 2]);
   return result;
 }
 

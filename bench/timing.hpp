@@ -17,8 +17,9 @@ enum class Clock { Wall, OwnThread };
 double seconds(const std::function<void()>& body, Clock clock);
 
 // Returns the median times of bodies that run in turns, so that other programs disturb them alike,
-// by this thread's CPU clock, which stops while others use the core.
-std::vector<double> medians(const std::vector<std::function<void()>>& bodies);
+// by this thread's CPU clock, which stops while others use the core. Each is timed `repeats` times
+// after a run that is not timed.
+std::vector<double> medians(const std::vector<std::function<void()>>& bodies, int repeats = 41);
 
 // Two threads need a core each, and other programs may be using one. Both times are therefore taken
 // by the wall clock, and only if short counting loops before and after show that two cores were

@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <ctime>
-
+#include "tessera/bench/timing.hpp"
 #include "tessera/tests/planner/enumeration.hpp"
 
 namespace tessera::bench {
@@ -39,24 +37,17 @@ std::int64_t count_optimal(std::size_t count, const device::Machine& machine) {
   return optimal;
 }
 
-// Returns the CPU seconds in which some large layers are planned densely, the median of runs.
-double dense_seconds(bool every_cut) {
+// Plans some large layers densely.
+void plan_large_layers(bool every_cut) {
   const device::Machine machine = device::machine_preset("bow");
-  std::vector<double> seconds;
-  for (int repeat = 0; repeat < kRepeats; ++repeat) {
-    const std::clock_t before = std::clock();
-    for (const std::int64_t side : {2048, 4096})
-      for (const DataType type : {DataType::Half, DataType::Float})
-        planner::dense_cycles({.size = {1, side, side, 256},
-                               .block = {},
-                               .data_type = type,
-                               .grad_a = true,
-                               .grad_w = true},
-                              machine, every_cut);
-    seconds.push_back(double(std::clock() - before) / CLOCKS_PER_SEC);
-  }
-  std::ranges::sort(seconds);
-  return seconds[seconds.size() / 2];
+  for (const std::int64_t side : {2048, 4096})
+    for (const DataType type : {DataType::Half, DataType::Float})
+      planner::dense_cycles({.size = {1, side, side, 256},
+                             .block = {},
+                             .data_type = type,
+                             .grad_a = true,
+                             .grad_w = true},
+                            machine, every_cut);
 }
 
 }  // namespace
@@ -84,8 +75,11 @@ std::vector<Bar> speed_bars() {
 }
 
 std::vector<Bar> dense_speed_bars() {
-  const double ratio = dense_seconds(/*every_cut=*/false) / dense_seconds(/*every_cut=*/true);
-  return {{"dense plan: time / that of pricing every cut", ratio, Side::AtMost, 0.25}};
+  const std::vector<double> times = medians({[] { plan_large_layers(/*every_cut=*/false); },
+                                             [] { plan_large_layers(/*every_cut=*/true); }},
+                                            kRepeats);
+  return {
+      {"dense plan: time / that of pricing every cut", times[0] / times[1], Side::AtMost, 0.25}};
 }
 
 std::vector<Bar> optimality_bars() {

@@ -112,16 +112,23 @@ std::optional<Cycles> Run::planned() const {
   return report->plan.cost.cycles;
 }
 
+Run simulate_plan(const Layer& layer, const planner::Plan& plan, Executor& executor) try {
+  report::LayerReport report{.source = layer.name,
+                             .problem = layer.problem,
+                             .plan = plan,
+                             .machine = layer.machine,
+                             .grid = runtime::tile_grid(layer.problem, plan, layer.machine)};
+  return run_plan(layer, std::move(report), executor);
+} catch (const Error& error) {
+  if (error.code() == ErrorCode::Internal) throw;
+  return {{}, error.what()};
+}
+
 Run simulate(const Layer& layer, const planner::Options& options, const PatternStats* stats,
              Executor& executor) try {
   const planner::PlanResult result = planner::plan(layer.problem, layer.machine, options, stats);
   if (!result.has_plan) return {{}, result.reason};
-  report::LayerReport report{.source = layer.name,
-                             .problem = layer.problem,
-                             .plan = result.plan,
-                             .machine = layer.machine,
-                             .grid = runtime::tile_grid(layer.problem, result.plan, layer.machine)};
-  return run_plan(layer, std::move(report), executor);
+  return simulate_plan(layer, result.plan, executor);
 } catch (const Error& error) {
   if (error.code() == ErrorCode::Internal) throw;
   return {{}, error.what()};

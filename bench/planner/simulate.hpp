@@ -37,4 +37,7 @@ struct Run {
 Run simulate(const Layer& layer, const planner::Options& options, const PatternStats* stats,
              Executor& executor);
 
+// Runs a given plan as above.
+Run simulate_plan(const Layer& layer, const planner::Plan& plan, Executor& executor);
+
 }  // namespace tessera::bench

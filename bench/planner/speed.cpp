@@ -7,9 +7,9 @@
 #include <ctime>
 
 #include "tessera/base/error.hpp"
-#include "tessera/device/machine.hpp"
 #include "tessera/planner/planner.hpp"
 #include "tessera/tests/planner/enumeration.hpp"
+#include "tessera/tools/plan_verdict.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -30,6 +30,8 @@ T at_share(std::vector<T> values, double share) {
   return values[std::size_t(rank)];
 }
 
+std::string count_text(std::int64_t count) { return count > 0 ? std::to_string(count) : ""; }
+
 double cpu_milliseconds() { return 1e3 * double(std::clock()) / CLOCKS_PER_SEC; }
 
 constexpr const char* kLine = "{:<34} {:>9} {:>9} {:>9} {:>9} {:>12} {:>12}\n";
@@ -42,6 +44,8 @@ std::string to_string(Planning planning) {
       return "parity";
     case Planning::Default:
       return "default";
+    case Planning::Verdict:
+      return "verdict on a default plan";
     case Planning::EnumerateParity:
       return "parity, enumerated";
     case Planning::EnumerateDefault:
@@ -58,16 +62,29 @@ PlanTimes::PlanTimes(Planning planning, const std::vector<planner::RecordedPlan>
 }
 
 void PlanTimes::measure() {
-  const device::Machine machine = device::machine_preset("gc200");
+  for (std::size_t i = 0; i < problems_.size(); ++i)
+    milliseconds_[i].push_back(planning_ == Planning::Verdict
+                                   ? milliseconds_of_verdict(problems_[i])
+                                   : milliseconds_of_plan(i));
+}
+
+double PlanTimes::milliseconds_of_plan(std::size_t i) {
   const planner::Options options = options_of(planning_);
-  for (std::size_t i = 0; i < problems_.size(); ++i) {
-    const double before = cpu_milliseconds();
-    const planner::PlanResult result =
-        enumerates(planning_) ? planner::plan_by_enumeration(problems_[i], machine, options)
-                              : planner::plan(problems_[i], machine, options);
-    milliseconds_[i].push_back(cpu_milliseconds() - before);
-    evaluations_[i] = result.evaluations;
-  }
+  const double before = cpu_milliseconds();
+  const planner::PlanResult result =
+      enumerates(planning_) ? planner::plan_by_enumeration(problems_[i], machine_, options)
+                            : planner::plan(problems_[i], machine_, options);
+  evaluations_[i] = result.evaluations;
+  return cpu_milliseconds() - before;
+}
+
+double PlanTimes::milliseconds_of_verdict(const Problem& problem) const {
+  const planner::PlanResult planned = planner::plan(problem, machine_);
+  if (!planned.has_plan) return 0;  // there is nothing to judge
+  const planner::PlannedLayer layer{problem, machine_, {}, planned.plan};
+  const double before = cpu_milliseconds();
+  static_cast<void>(tools::plan_verdict(layer, nullptr));
+  return cpu_milliseconds() - before;
 }
 
 double PlanTimes::percentile(double share) const {
@@ -86,7 +103,7 @@ std::string to_text(const std::vector<PlanTimes>& all) {
     text += fmt::format(kLine, t.name(), fmt::format("{:.3f}", t.median()),
                         fmt::format("{:.3f}", t.percentile(0.9)),
                         fmt::format("{:.3f}", t.percentile(0.99)), fmt::format("{:.3f}", t.most()),
-                        t.median_evaluations(), t.most_evaluations());
+                        count_text(t.median_evaluations()), count_text(t.most_evaluations()));
   // These were measured once, for problems like these on one core of this kind.
   text += fmt::format(kLine, "PopLibs 3.4 (recorded)", "12.6", "52", "184", "227", "", "");
   text += fmt::format(kLine, "plain enumeration in C++ (recorded)", "1.1", "", "", "55", "", "");

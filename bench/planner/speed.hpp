@@ -4,13 +4,15 @@
 #include <string>
 #include <vector>
 
+#include "tessera/device/machine.hpp"
 #include "tessera/tests/planner/recorded_plans.hpp"
 
 namespace tessera::bench {
 
-// The planners that are timed: the search in parity mode, the search that prices everything, and
-// plain enumeration of all partitions in either mode, which a search must beat.
-enum class Planning { Parity, Default, EnumerateParity, EnumerateDefault };
+// The planners that are timed: the search in parity mode, the search that prices everything, the
+// verdict on its plan, which plans up to 30 more layers, and plain enumeration of all partitions in
+// either mode, which a search must beat.
+enum class Planning { Parity, Default, Verdict, EnumerateParity, EnumerateDefault };
 std::string to_string(Planning planning);
 
 // Times the planning of a list of layers on a GC200.
@@ -30,12 +32,16 @@ class PlanTimes {
   double median() const { return percentile(0.5); }
   double most() const { return percentile(1); }
   // The number of partitions whose cost was computed, the same on every computer: median and
-  // largest over the layers.
+  // largest over the layers. Those of a verdict are not counted, and 0.
   std::int64_t median_evaluations() const;
   std::int64_t most_evaluations() const;
   const std::string& name() const { return name_; }
 
  private:
+  double milliseconds_of_plan(std::size_t i);
+  double milliseconds_of_verdict(const Problem& problem) const;
+
+  device::Machine machine_ = device::machine_preset("gc200");
   std::string name_;
   Planning planning_;
   std::vector<Problem> problems_;

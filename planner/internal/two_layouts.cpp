@@ -32,8 +32,8 @@ Bytes bucket_bytes(const Plan& plan, const Problem& problem, const device::Machi
   return Bytes(words * machine.word_bits / 8 + values * (1 + problem.grad_w));
 }
 
-// Joins the plans of two layouts. Returns nullopt if a tile cannot hold both or if temporary memory
-// exceeds its bound.
+}  // namespace
+
 std::optional<Plan> joined(Plan forward, const Plan& backward, const Problem& problem,
                            const device::Machine& machine, Bytes temp_bound) {
   PlanCost cost{{}, {}, {}, {forward.cost.passes.front()}};
@@ -54,8 +54,6 @@ std::optional<Plan> joined(Plan forward, const Plan& backward, const Problem& pr
   forward.backward = {backward};
   return forward;
 }
-
-}  // namespace
 
 PlanResult plan_two_layouts(const Asked& asked, std::int64_t fewer_than, Search search) {
   PlanResult best;

@@ -8,6 +8,8 @@
 #include "tessera/planner/internal/dense_layer.hpp"
 #include "tessera/planner/internal/dense_search.hpp"
 #include "tessera/planner/internal/planner_search.hpp"
+#include "tessera/planner/internal/two_layouts.hpp"
+#include "tessera/planner/layouts.hpp"
 
 namespace tessera::planner {
 namespace {
@@ -30,6 +32,31 @@ void keep_cheapest(const internal::Case& c, std::int64_t temp_bound,
       }
 }
 
+// The plans with the fewest planned cycles, cheapest first, at most `count`.
+std::vector<Plan> cheapest_plans(const Problem& problem, const device::Machine& machine,
+                                 const Options& options, std::size_t count,
+                                 const PatternStats* stats) {
+  struct Priced {
+    std::int64_t cycles = 0;
+    const internal::Case* of = nullptr;
+    Dims parts;
+  };
+  const std::int64_t temp_bound = internal::temp_bounds(machine, options).front();
+  const internal::CaseSet set = internal::make_cases(problem, machine, options, stats);
+  std::vector<Priced> all;
+  for (const internal::Case& c : set.cases)
+    internal::visit_partitions(c, [&](Dims parts) {
+      const internal::PartsCost cost = internal::cost_of(c, parts);
+      if (cost.legal && cost.temp <= temp_bound) all.push_back({cost.cycles, &c, parts});
+    });
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Priced& a, const Priced& b) { return a.cycles < b.cycles; });
+  std::vector<Plan> plans;
+  for (std::size_t i = 0; i < std::min(count, all.size()); ++i)
+    plans.push_back(internal::make_plan(*all[i].of, all[i].parts));
+  return plans;
+}
+
 }  // namespace
 
 PlanResult plan_by_enumeration(const Problem& problem, const device::Machine& machine,
@@ -45,13 +72,13 @@ PlanResult plan_by_enumeration(const Problem& problem, const device::Machine& ma
 
 std::vector<PlanConstraints> cheapest_partitions(const Problem& problem,
                                                  const device::Machine& machine,
-                                                 const Options& options, std::size_t count) {
+                                                 const Options& options, std::size_t count,
+                                                 const PatternStats* stats) {
   const auto temp_bound =
       std::int64_t(double(machine.tile_memory.value) * options.available_memory_proportion);
   std::map<Key, std::int64_t> cycles_of;
-  for (const internal::Candidate& candidate : internal::candidates(problem, machine, options))
-    keep_cheapest(internal::make_case(problem, machine, options, candidate, nullptr), temp_bound,
-                  cycles_of);
+  const internal::CaseSet set = internal::make_cases(problem, machine, options, stats);
+  for (const internal::Case& c : set.cases) keep_cheapest(c, temp_bound, cycles_of);
   std::vector<std::pair<std::int64_t, Key>> by_cost;
   for (const auto& [key, cycles] : cycles_of) by_cost.emplace_back(cycles, key);
   std::sort(by_cost.begin(), by_cost.end());
@@ -59,9 +86,33 @@ std::vector<PlanConstraints> cheapest_partitions(const Problem& problem,
   for (const auto& [cycles, key] : by_cost) {
     if (cheapest.size() == count) break;
     const auto& [x, y, z, buckets] = key;
-    cheapest.push_back({x, y, z, problem.grad_w ? std::optional(buckets) : std::nullopt, {}});
+    cheapest.push_back({x, y, z, problem.grad_w ? std::optional(buckets) : std::nullopt,
+                        options.constraints.use_dense});
   }
   return cheapest;
+}
+
+std::vector<Plan> cheapest_two_layouts(const Problem& problem, const device::Machine& machine,
+                                       const Options& options, std::size_t count,
+                                       const PatternStats* stats) {
+  std::optional<PatternStats> turned;
+  if (stats != nullptr) turned = transposed(*stats);
+  const Bytes temp_bound(internal::temp_bounds(machine, options).front());
+  std::vector<Plan> plans;
+  const auto join = [&](const Plan& forward, const Plan& backward) {
+    if (auto plan = internal::joined(forward, backward, problem, machine, temp_bound))
+      plans.push_back(*std::move(plan));
+  };
+  for (const bool grad_w_transposed : {false, true}) {
+    const auto [one, other] = two_problems(problem, grad_w_transposed);
+    const std::vector<Plan> forward = cheapest_plans(one, machine, options, count, stats);
+    const std::vector<Plan> backward =
+        cheapest_plans(other, machine, options, count, turned ? &*turned : nullptr);
+    if (forward.empty() || backward.empty()) continue;
+    for (const Plan& plan : forward) join(plan, backward.front());
+    for (std::size_t i = 1; i < backward.size(); ++i) join(forward.front(), backward[i]);
+  }
+  return plans;
 }
 
 std::int64_t dense_cycles(const Problem& problem, const device::Machine& machine, bool every_cut) {

@@ -14,10 +14,17 @@ PlanResult plan_by_enumeration(const Problem& problem, const device::Machine& ma
                                const Options& options = {}, const PatternStats* stats = nullptr);
 
 // The partitions with the fewest planned cycles, cheapest first, at most `count`, as constraints
-// that make planner::plan choose just them.
+// that make planner::plan choose just them. `stats` has the pattern; nullptr: it is random.
 std::vector<PlanConstraints> cheapest_partitions(const Problem& problem,
                                                  const device::Machine& machine,
-                                                 const Options& options, std::size_t count);
+                                                 const Options& options, std::size_t count,
+                                                 const PatternStats* stats = nullptr);
+
+// Plans with two layouts like those that planner::plan may choose: on either side of GradW, one
+// layout has the fewest planned cycles and the other one is among the `count` cheapest.
+std::vector<Plan> cheapest_two_layouts(const Problem& problem, const device::Machine& machine,
+                                       const Options& options, std::size_t count,
+                                       const PatternStats* stats);
 
 // The cycles of the dense plan of all passes, found by the search of plan_dense or, if `every_cut`,
 // by pricing every cut: the truth, and the time that the search must beat.

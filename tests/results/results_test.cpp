@@ -9,6 +9,7 @@
 
 #include "tessera/base/file.hpp"
 #include "tessera/bench/planner/quality.hpp"
+#include "tessera/bench/planner/training.hpp"
 #include "tessera/device/machine.hpp"
 #include "tessera/tools/published/published.hpp"
 
@@ -52,6 +53,12 @@ TEST(Results, OfThePlannersQualityAreThoseOfTheEngine) {
   const std::vector<std::string> rows = {"g0834", "p2567", "g0918"};
   expect_rows(to_text(bench::compare_uniform({.rows = rows}, *executor), /*verbose=*/false), rows,
               "planner.md");
+}
+
+TEST(Results, OfTrainingLayersAreThoseOfTheEngine) {
+  const auto executor = make_executor();
+  expect_rows(to_text(bench::run_training_layers(/*seed=*/1, /*count=*/2, *executor)),
+              {"t00", "t01"}, "planner.md");
 }
 
 }  // namespace
