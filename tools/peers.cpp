@@ -83,21 +83,35 @@ class PeerLayer {
       });
       add(name, times, verdict(in.view(), out, layer->rounding(result.pass)), result);
     }
-    Matrix<float> operand(in.rows(), in.cols()), found(matrix.rows, in.cols());
-    std::ranges::transform(in.elements(), operand.elements().begin(),
+    const Matrix<float> operand = in_floats(in);
+    Matrix<float> found(matrix.rows, in.cols());
+    const auto other_verdict = [&] { return verdict(operand.view(), found, kInFloat); };
+    add_others([&] { return internal::eigen_product(matrix, operand, found, run_.threads); },
+               [&] { return internal::scipy_product(matrix, operand, found); }, other_verdict,
+               result);
+  }
+
+  static Matrix<float> in_floats(const Matrix<T>& values) {
+    Matrix<float> floats(values.rows(), values.cols());
+    std::ranges::transform(values.elements(), floats.elements().begin(),
                            [](T value) { return float(value); });
-    const verify::Rounding in_float;
+    return floats;
+  }
+
+  // Adds the times of other libraries. `verdict` judges the result of the one that ran last.
+  template <class Eigen, class SciPy, class Verdict>
+  void add_others(const Eigen& eigen, const SciPy& scipy, const Verdict& verdict,
+                  PeerPass& result) {
     const auto add_other = [&](const std::string& name, const char* package,
                                const std::optional<internal::MedianTimes>& times) {
       if (times)
-        add(name, *times, verdict(std::as_const(operand).view(), found, in_float), result);
-      else if (is_fwd && !internal::is_interrupted())
+        add(name, *times, verdict(), result);
+      else if (run_.passes.empty() && !internal::is_interrupted())
         run_.missing.push_back(name + ": " + package);
     };
-    add_other("Eigen", "install libeigen3-dev and build tessera again",
-              internal::eigen_product(matrix, operand, found, run_.threads));
+    add_other("Eigen", "install libeigen3-dev and build tessera again", eigen());
     if (internal::is_interrupted()) return;
-    add_other("SciPy", "install python3-scipy", internal::scipy_product(matrix, operand, found));
+    add_other("SciPy", "install python3-scipy", scipy());
   }
 
   void gradients(PeerPass& result) {
@@ -114,7 +128,22 @@ class PeerLayer {
                                        q_grad, s, layer->rounding(Pass::GradW));
       add(name, times, verdict, result);
     }
+    other_gradients(result);
   }
+
+  void other_gradients(PeerPass& result) {
+    const Matrix<float> q_grad = in_floats(q_grad_), s = in_floats(s_);
+    sparse::Csr<float> gradient = elements_;
+    const auto verdict = [&] {
+      if (!check_) return std::optional<verify::Verdict>();
+      return std::optional(
+          verify::verify_gradient<float>(elements_, gradient, q_grad.view(), s.view(), kInFloat));
+    };
+    add_others([&] { return internal::eigen_gradient(gradient, q_grad, s, run_.threads); },
+               [&] { return internal::scipy_gradient(gradient, q_grad, s); }, verdict, result);
+  }
+
+  static constexpr verify::Rounding kInFloat = {};
 
   std::unique_ptr<Executor> executor_;
   host::HostLayer own_, dense_;
@@ -192,7 +221,7 @@ PeerRun run_peers(const Arguments& given, bool check, internal::Progress& progre
 std::string to_text(const PeerRun& run) {
   std::string text = fmt::format(
       "layer   {}\nmachine {}, {} threads; Eigen and SciPy in float, "
-      "SciPy on one thread\n",
+      "SciPy on one thread, GradW by dot products\n",
       run.layer, run.computer, run.threads);
   for (const std::string& missing : run.missing) text += "missing " + missing + "\n";
   for (const PeerPass& pass : run.passes) text += line_of(pass);

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <sstream>
 #include <vector>
 
@@ -21,19 +22,32 @@
 namespace tessera::tools::internal {
 namespace {
 
-// Reads a matrix and an operand, multiplies as often as our own timing does, writes the result and
-// prints the times.
+// Reads a matrix and its operands, runs a pass as often as our own timing does, writes the result
+// and prints the times. SciPy has no product at the places of a matrix; the gradient is NumPy's
+// einsum over gathered rows, some places at a time, so that the gathered rows stay in the cache.
 constexpr const char* kScript = R"(import sys, time
 import numpy, scipy.sparse
 folder, rows, cols, z = sys.argv[1], *map(int, sys.argv[2:5])
 read = lambda name, kind: numpy.fromfile(folder + '/' + name, kind)
 matrix = scipy.sparse.csr_matrix((read('values', 'f4'), read('col', 'i4'), read('row_begin', 'i4')), (rows, cols))
 operand = read('in', 'f4').reshape(cols, z)
-result = matrix @ operand
+if sys.argv[5] == 'gradient':
+    grad = read('grad', 'f4').reshape(rows, z)
+    row = numpy.repeat(numpy.arange(rows), numpy.diff(matrix.indptr))
+    count = max(1, 2**16 // z)
+    def run():
+        values = numpy.empty(matrix.nnz, 'f4')
+        for begin in range(0, matrix.nnz, count):
+            places = slice(begin, begin + count)
+            numpy.einsum('ij,ij->i', grad[row[places]], operand[matrix.indices[places]], out=values[places])
+        return values
+else:
+    run = lambda: matrix @ operand
+result = run()
 times = []
 while len(times) < 3 or (sum(times) < 0.1 and len(times) < 25):
     begin = time.perf_counter()
-    result = matrix @ operand
+    result = run()
     times.append(time.perf_counter() - begin)
 result.astype('f4').tofile(folder + '/out')
 print(*times)
@@ -122,19 +136,30 @@ std::string quoted(const std::string& text) {
   return word + "'";
 }
 
-// Runs a program that reads a product from the files of a folder, writes the result there, and
-// prints the seconds of its runs.
-std::optional<MedianTimes> product_of(const std::string& program, const std::string& more,
-                                      const WorkFolder& folder, const sparse::Csr<float>& matrix,
-                                      const Matrix<float>& in, Matrix<float>& out) {
+// The operands of a pass and its result. A product has no `grad`.
+struct PassOperands {
+  const sparse::Csr<float>& matrix;
+  const Matrix<float>& in;
+  const Matrix<float>* grad = nullptr;
+  std::span<float> out;
+};
+
+// Runs a program that reads a pass from the files of a folder, writes the result there, and prints
+// the seconds of its runs. `more` are arguments before the last one.
+std::optional<MedianTimes> result_of(const std::string& program, const std::string& more,
+                                     const WorkFolder& folder, const PassOperands& pass) {
+  const sparse::Csr<float>& matrix = pass.matrix;
   const std::vector<std::int32_t> row_begin(matrix.row_begin.begin(), matrix.row_begin.end());
   folder.write("row_begin", row_begin.data(), row_begin.size());
   folder.write("col", matrix.col.data(), matrix.col.size());
   folder.write("values", matrix.values.data(), matrix.values.size());
-  folder.write("in", in.elements().data(), in.elements().size());
+  folder.write("in", pass.in.elements().data(), pass.in.elements().size());
+  if (pass.grad != nullptr)
+    folder.write("grad", pass.grad->elements().data(), pass.grad->elements().size());
   const auto text = output_of("exec " + program + " " + quoted(folder.path()) + " " +
                               std::to_string(matrix.rows) + " " + std::to_string(matrix.cols) +
-                              " " + std::to_string(in.cols()) + more + " 2>/dev/null");
+                              " " + std::to_string(pass.in.cols()) + more +
+                              (pass.grad != nullptr ? " gradient" : " product") + " 2>/dev/null");
   if (!text) return std::nullopt;
   std::vector<host::HostTimes> times;
   std::istringstream numbers(*text);
@@ -143,28 +168,46 @@ std::optional<MedianTimes> product_of(const std::string& program, const std::str
     times.back().seconds = seconds;
   }
   std::ifstream result(folder.path() + "/out", std::ios::binary);
-  result.read(reinterpret_cast<char*>(out.elements().data()),
-              std::streamsize(out.elements().size() * sizeof(float)));
+  result.read(reinterpret_cast<char*>(pass.out.data()),
+              std::streamsize(pass.out.size() * sizeof(float)));
   if (times.empty() || !result) return std::nullopt;
   return median_of(std::move(times));
+}
+
+std::optional<MedianTimes> eigen_pass(const PassOperands& pass, int threads) {
+  const std::string program = program_folder() + "/tessera_peer_eigen";
+  if (!std::filesystem::exists(program)) return std::nullopt;
+  return result_of(quoted(program), " " + std::to_string(threads), WorkFolder(), pass);
+}
+
+std::optional<MedianTimes> scipy_pass(const PassOperands& pass) {
+  const WorkFolder folder;
+  folder.write("script.py", kScript, std::strlen(kScript));
+  // Packages belong to the system's interpreter, which need not be the first in PATH.
+  return result_of("\"$(command -pv python3)\" " + quoted(folder.path() + "/script.py"), "", folder,
+                   pass);
 }
 
 }  // namespace
 
 std::optional<MedianTimes> eigen_product(const sparse::Csr<float>& matrix, const Matrix<float>& in,
                                          Matrix<float>& out, int threads) {
-  const std::string program = program_folder() + "/tessera_peer_eigen";
-  if (!std::filesystem::exists(program)) return std::nullopt;
-  return product_of(quoted(program), " " + std::to_string(threads), WorkFolder(), matrix, in, out);
+  return eigen_pass({.matrix = matrix, .in = in, .out = out.elements()}, threads);
 }
 
 std::optional<MedianTimes> scipy_product(const sparse::Csr<float>& matrix, const Matrix<float>& in,
                                          Matrix<float>& out) {
-  const WorkFolder folder;
-  folder.write("script.py", kScript, std::strlen(kScript));
-  // Packages belong to the system's interpreter, which need not be the first in PATH.
-  return product_of("\"$(command -pv python3)\" " + quoted(folder.path() + "/script.py"), "",
-                    folder, matrix, in, out);
+  return scipy_pass({.matrix = matrix, .in = in, .out = out.elements()});
+}
+
+std::optional<MedianTimes> eigen_gradient(sparse::Csr<float>& gradient, const Matrix<float>& grad,
+                                          const Matrix<float>& in, int threads) {
+  return eigen_pass({.matrix = gradient, .in = in, .grad = &grad, .out = gradient.values}, threads);
+}
+
+std::optional<MedianTimes> scipy_gradient(sparse::Csr<float>& gradient, const Matrix<float>& grad,
+                                          const Matrix<float>& in) {
+  return scipy_pass({.matrix = gradient, .in = in, .grad = &grad, .out = gradient.values});
 }
 
 }  // namespace tessera::tools::internal

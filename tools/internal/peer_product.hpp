@@ -6,14 +6,25 @@
 #include "tessera/sparse/formats.hpp"
 #include "tessera/tools/internal/host_timing.hpp"
 
-// Products of other libraries: out [rows][z] = matrix * in [cols][z], in float. Each runs as a
-// program of its own. Returns no value if the library is not here.
+// Passes of other libraries, in float. Each runs as a program of its own. The functions return no
+// value if the library is not here.
 namespace tessera::tools::internal {
+
+// Computes out [rows][z] = matrix * in [cols][z].
 
 std::optional<MedianTimes> eigen_product(const sparse::Csr<float>& matrix, const Matrix<float>& in,
                                          Matrix<float>& out, int threads);
 
 std::optional<MedianTimes> scipy_product(const sparse::Csr<float>& matrix, const Matrix<float>& in,
                                          Matrix<float>& out);
+
+// Replaces the values of `gradient` by grad [rows][z] * transpose(in [cols][z]) at their places.
+// Neither library has a function for it. With Eigen it is a dot product of two rows for each place,
+// with SciPy NumPy's einsum over gathered rows.
+std::optional<MedianTimes> eigen_gradient(sparse::Csr<float>& gradient, const Matrix<float>& grad,
+                                          const Matrix<float>& in, int threads);
+
+std::optional<MedianTimes> scipy_gradient(sparse::Csr<float>& gradient, const Matrix<float>& grad,
+                                          const Matrix<float>& in);
 
 }  // namespace tessera::tools::internal
