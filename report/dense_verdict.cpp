@@ -47,7 +47,9 @@ Sides sides_of(const DenseComparison& c, double sparse, double dense) {
 
 std::string first_pass(const DenseComparison& c) {
   const ComparedPass& first = c.passes.front();
-  const std::string own = c.runs_dense ? "R dense" : c.sparse_name;
+  const std::string of_dense = c.dense_name.empty() ? "" : ", " + c.dense_name;
+  const std::string own =
+      c.runs_dense ? "R dense" + of_dense + (of_dense.empty() ? "" : ",") : c.sparse_name;
   const double cost = c.runs_dense ? *first.dense : *first.sparse;
   const std::string head =
       fmt::format("{}{}{} {} {}", own, own.empty() ? "" : " ", to_string(first.pass),
@@ -56,8 +58,7 @@ std::string first_pass(const DenseComparison& c) {
   const Sides sides = sides_of(c, *first.sparse, *first.dense);
   return fmt::format("{}, {} {} {} ({}{})", head, times_text(sides, c.unit),
                      sides.own_wins() ? "than" : "as", c.runs_dense ? c.sparse_name : "dense",
-                     cost_text(sides.other, c.unit),
-                     c.dense_name.empty() ? "" : ", " + c.dense_name);
+                     cost_text(sides.other, c.unit), c.runs_dense ? "" : of_dense);
 }
 
 std::string whole_step(const DenseComparison& c) {
@@ -171,6 +172,8 @@ std::string representation_name(const planner::Plan& plan) {
   return plan.use_dense ? "R dense in " + internal::block_name(plan.block) : "";
 }
 
+std::string sums_name(DataType sums) { return to_string(sums) + " sums"; }
+
 DenseComparison compare_cycles(const std::string& sparse_name,
                                const std::vector<PassCycles>& sparse,
                                const planner::DensePlanResult& dense) {
@@ -178,7 +181,7 @@ DenseComparison compare_cycles(const std::string& sparse_name,
                     .passes = {},
                     .is_whole_step = dense.plan && sparse.size() == dense.plan->cost.passes.size(),
                     .no_dense = dense.reason,
-                    .dense_name = {},
+                    .dense_name = dense.plan ? sums_name(dense.plan->partials_type) : "",
                     .outlook = {}};
   for (const auto& [pass, cycles] : sparse) {
     const planner::PassCost* cost = dense.plan ? dense.plan->cost.find(pass) : nullptr;
@@ -189,7 +192,7 @@ DenseComparison compare_cycles(const std::string& sparse_name,
   return c;
 }
 
-DenseComparison compare_dense_run(const std::vector<PassCycles>& dense,
+DenseComparison compare_dense_run(const std::vector<PassCycles>& dense, DataType sums,
                                   const SparseAlternative& sparse) {
   DenseComparison c{.sparse_name = sparse.plan ? internal::block_name(sparse.plan->block) : "",
                     .passes = {},
@@ -197,7 +200,7 @@ DenseComparison compare_dense_run(const std::vector<PassCycles>& dense,
                     .runs_dense = true,
                     .no_dense = {},
                     .no_sparse = sparse.reason,
-                    .dense_name = {},
+                    .dense_name = sums_name(sums),
                     .outlook = {}};
   for (const auto& [pass, cycles] : dense) {
     const planner::PassCost* cost = sparse.plan ? sparse.plan->cost.find(pass) : nullptr;

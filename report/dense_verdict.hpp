@@ -45,7 +45,7 @@ struct DenseComparison {
   bool runs_dense = false;           // the layer is the dense one, and sparse is its alternative
   std::string no_dense;              // the reason why there is no dense cost
   std::string no_sparse = {};        // the reason why there is no sparse cost
-  std::string dense_name;            // the dense product of this computer; may be empty
+  std::string dense_name;            // its sums, or this computer's dense product; may be empty
   CostUnit unit = CostUnit::Cycles;
   std::string how = "modelled";  // the origin of the costs
   double density = 0;            // of the layer; 0: not known
@@ -92,14 +92,18 @@ SparseAlternative sparse_alternative(const Problem& problem, const device::Machi
 // Returns "R dense in 16x16 blocks" for a plan that holds all of R in blocks, else an empty text.
 std::string representation_name(const planner::Plan& plan);
 
+// Returns "half sums" or "float sums".
+std::string sums_name(DataType sums);
+
 // Returns the comparison of modelled cycles with a dense plan, which has these passes, or with the
 // reason why there is none.
 DenseComparison compare_cycles(const std::string& sparse_name,
                                const std::vector<PassCycles>& sparse,
                                const planner::DensePlanResult& dense);
 
-// Returns the comparison of a layer that runs dense, with these cycles, with its plan with buckets.
-DenseComparison compare_dense_run(const std::vector<PassCycles>& dense,
+// Returns the comparison of a layer that runs dense, with these cycles and sums, with its plan with
+// buckets.
+DenseComparison compare_dense_run(const std::vector<PassCycles>& dense, DataType sums,
                                   const SparseAlternative& sparse);
 
 // Returns whether a sparse layer pays, as parts of one sentence: the cost of the first pass and its

@@ -257,7 +257,7 @@ std::optional<DenseComparison> dense_comparison(const LayerReport& report) {
   for (const PassReport& pass : report.passes) own.push_back({pass.pass, pass.ledger.total()});
   if (report.passes.empty()) own = pass_cycles(report.plan.cost);
   DenseComparison comparison =
-      runs_dense ? compare_dense_run(own, sparse)
+      runs_dense ? compare_dense_run(own, report.plan.dense->partials_type, sparse)
                  : compare_cycles(representation_name(report.plan), own, report.dense);
   comparison.density = report.problem.density;
   comparison.outlook = report.outlook;

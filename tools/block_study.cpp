@@ -6,11 +6,15 @@
 #include <utility>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/int_math.hpp"
 
 namespace tessera::tools {
 namespace {
 
 constexpr std::size_t kMostRemedies = 2;
+
+// The most parts of a batch; more would take longer than any dense layer.
+constexpr std::int64_t kMostParts = 64;
 
 }  // namespace
 
@@ -55,7 +59,8 @@ Problem BlockStudy::problem(BlockShape block, double density) const {
   return problem;
 }
 
-BlockPlan BlockStudy::plan_pattern(const sparse::Csr<double>& ones, BlockShape block) {
+BlockPlan BlockStudy::plan_pattern(const sparse::Csr<double>& ones, BlockShape block,
+                                   BatchCut cut) {
   const sparse::Csr<double> in_blocks = in_whole_blocks(ones, block);
   const double places = double(in_blocks.block_rows()) * double(in_blocks.block_cols());
   BlockPlan result{
@@ -64,16 +69,32 @@ BlockPlan BlockStudy::plan_pattern(const sparse::Csr<double>& ones, BlockShape b
     result.filled_percent =
         100 * double(ones.blocks()) / (double(result.blocks) * double(block.area()));
   const PatternStats stats = sparse::pattern_stats(in_blocks);
-  return planned(std::move(result), &stats);
+  return planned(std::move(result), &stats, cut);
 }
 
-BlockPlan BlockStudy::plan_random(BlockShape block, double density) {
+BlockPlan BlockStudy::plan_random(BlockShape block, double density, BatchCut cut) {
   BlockPlan result{.block = block, .density = density, .filled_percent = 100};
-  return planned(std::move(result), nullptr);
+  return planned(std::move(result), nullptr, cut);
 }
 
-BlockPlan BlockStudy::planned(BlockPlan result, const PatternStats* stats) {
-  const Problem asked = problem(result.block, result.density);
+BlockPlan BlockStudy::planned(BlockPlan result, const PatternStats* stats, BatchCut cut) {
+  Problem asked = problem(result.block, result.density);
+  BlockPlan whole = planned(result, asked, stats);
+  if (whole.plan || cut == BatchCut::Whole) return whole;
+  const std::int64_t batch = asked.size.z;
+  for (std::int64_t parts = 2; parts <= std::min(kMostParts, batch); parts *= 2) {
+    asked.size.z = ceil_div(batch, parts);
+    BlockPlan part = planned(result, asked, stats);
+    if (!part.plan) continue;
+    const std::int64_t runs = ceil_div(batch, asked.size.z);
+    part.cycles = runs * part.cycles;
+    part.note = fmt::format("batch in {} runs of {}", runs, asked.size.z);
+    return part;
+  }
+  return whole;
+}
+
+BlockPlan BlockStudy::planned(BlockPlan result, const Problem& asked, const PatternStats* stats) {
   try {
     check_problem(asked);
     planner::PlanResult found = source_.plan(asked, machine_, options_, stats);
@@ -95,23 +116,19 @@ BlockPlan BlockStudy::planned(BlockPlan result, const PatternStats* stats) {
   return result;
 }
 
-std::optional<Cycles> BlockStudy::cheapest_cycles(BlockShape block, double density) {
-  std::optional<Cycles> best;
-  const auto add = [&](BlockShape form) {
-    const BlockPlan found = plan_random(form, density);
-    if (found.plan && (!best || found.cycles < *best)) best = found.cycles;
-  };
-  add(block);
-  if (!block.is_element()) add({1, 1});
-  return best;
+BlockPlan BlockStudy::cheapest(BlockShape block, double density) {
+  BlockPlan blocks = plan_random(block, density, BatchCut::PartsIfNeeded);
+  if (block.is_element()) return blocks;
+  BlockPlan elements = plan_random({1, 1}, density, BatchCut::PartsIfNeeded);
+  return elements.plan && (!blocks.plan || elements.cycles < blocks.cycles) ? elements : blocks;
 }
 
-std::vector<BlockPlan> BlockStudy::all_blocks(const sparse::Csr<double>* ones) {
+std::vector<BlockPlan> BlockStudy::all_blocks(const sparse::Csr<double>* ones, BatchCut cut) {
   std::vector<BlockPlan> plans;
   for (const std::int64_t side : kBlockSides) {
     const BlockShape block{side, side};
-    plans.push_back(ones != nullptr ? plan_pattern(*ones, block)
-                                    : plan_random(block, layer_.density));
+    plans.push_back(ones != nullptr ? plan_pattern(*ones, block, cut)
+                                    : plan_random(block, layer_.density, cut));
   }
   return plans;
 }
@@ -123,11 +140,12 @@ std::vector<report::Remedy> BlockStudy::remedies(const sparse::Csr<double>* ones
     if (z < 1 || z > kLargestBatch) continue;
     layer_.size.z = z;
     const planner::DensePlanResult against = dense();
-    const std::vector<BlockPlan> plans = all_blocks(ones);
+    const std::vector<BlockPlan> plans =
+        all_blocks(ones, z == batch ? BatchCut::PartsIfNeeded : BatchCut::Whole);
     const BlockPlan* best = against.plan ? cheapest_of(plans) : nullptr;
     if (best == nullptr || best->cycles >= against.plan->cost.cycles) continue;
     const std::string blocks = best->block == layer_.block ? "" : best->name() + " blocks";
-    const std::string with = z == batch ? "" : fmt::format("batch {}", z);
+    const std::string with = z == batch ? best->note : fmt::format("batch {}", z);
     if (blocks.empty() && with.empty()) continue;  // the plan wins, but the run does not
     found.push_back({blocks + (blocks.empty() || with.empty() ? "" : " and ") + with,
                      double(against.plan->cost.cycles.value) / double(best->cycles.value)});
@@ -143,9 +161,9 @@ planner::DensePlanResult BlockStudy::dense() const {
 
 double BlockStudy::pays_up_to(BlockShape block, Cycles dense) {
   const auto cycles = [&](double density) -> std::optional<double> {
-    const auto found = cheapest_cycles(block, density);
-    if (!found) return std::nullopt;
-    return double(found->value);
+    const BlockPlan found = cheapest(block, density);
+    if (!found.plan) return std::nullopt;
+    return double(found.cycles.value);
   };
   return break_even_density(cycles, double(dense.value));
 }

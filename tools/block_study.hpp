@@ -38,9 +38,17 @@ struct BlockPlan {
   double filled_percent = 0;  // share of the stored elements that belong to the pattern
   std::optional<planner::Plan> plan;
   Cycles cycles;     // of the whole batch
-  std::string note;  // the relaxation of the request, or the reason why there is no plan
+  std::string note;  // the relaxation or the parts of the batch, or why there is no plan
 
   std::string name() const;  // "4x4"
+};
+
+// How a batch may be planned.
+enum class BatchCut {
+  Whole,
+  // A batch that has no plan as a whole is cut into the fewest of 2, 4 ... 64 equal parts that have
+  // one. They run one after the other, as the rounds of a dense plan do.
+  PartsIfNeeded
 };
 
 // Plans one layer in different blocks and at different densities, always sparse. One thread may
@@ -64,14 +72,15 @@ class BlockStudy {
   Problem problem(BlockShape block, double density) const;
 
   // Plans a known pattern of the size of the layer, whose values are all 1.
-  BlockPlan plan_pattern(const sparse::Csr<double>& ones, BlockShape block);
+  BlockPlan plan_pattern(const sparse::Csr<double>& ones, BlockShape block,
+                         BatchCut cut = BatchCut::Whole);
 
   // Plans a random pattern of blocks.
-  BlockPlan plan_random(BlockShape block, double density);
+  BlockPlan plan_random(BlockShape block, double density, BatchCut cut = BatchCut::Whole);
 
-  // Returns the cycles of a random pattern of blocks that is stored in the cheaper form of two, as
-  // blocks or as the elements that they are made of.
-  std::optional<Cycles> cheapest_cycles(BlockShape block, double density);
+  // Plans a random pattern of blocks in the cheaper form of two, as blocks or as the elements that
+  // they are made of, with the batch in parts where that is needed.
+  BlockPlan cheapest(BlockShape block, double density);
 
   // Returns the plan of the dense layer, or the reason why it does not fit the machine.
   planner::DensePlanResult dense() const;
@@ -84,8 +93,9 @@ class BlockStudy {
   double pays_up_to(BlockShape block, Cycles dense);
 
  private:
-  BlockPlan planned(BlockPlan result, const PatternStats* stats);
-  std::vector<BlockPlan> all_blocks(const sparse::Csr<double>* ones);
+  BlockPlan planned(BlockPlan result, const Problem& asked, const PatternStats* stats);
+  BlockPlan planned(BlockPlan result, const PatternStats* stats, BatchCut cut);
+  std::vector<BlockPlan> all_blocks(const sparse::Csr<double>* ones, BatchCut cut);
 
   Problem layer_;  // its block and density are replaced
   OnNoFit on_no_fit_ = OnNoFit::Fail;

@@ -19,10 +19,7 @@ class PlannedCosts final : public CostSource {
   }
 
   FormCost cheapest(BlockShape block, double density) override {
-    FormCost blocks = random(block, density);
-    if (block.is_element()) return blocks;
-    const FormCost elements = random({1, 1}, density);
-    return elements.cost && (!blocks.cost || *elements.cost < *blocks.cost) ? elements : blocks;
+    return cost_of(study_.cheapest(block, density));
   }
 
   FormCost pattern(const sparse::Csr<double>& ones, BlockShape block) override {
@@ -34,6 +31,7 @@ class PlannedCosts final : public CostSource {
     FormCost cost{.cost = {}, .note = dense_->reason, .kernel = {}};
     if (!dense_->plan) return cost;
     cost.cost = double(dense_->plan->cost.cycles.value);
+    cost.kernel = report::sums_name(dense_->plan->partials_type);
     cost.tiles = dense_->plan->groups * dense_->plan->passes.front().parts.product();
     cost.temporary = dense_->plan->cost.temp;
     return cost;

@@ -20,7 +20,7 @@ struct FormCost {
   std::optional<double> cost;  // of all passes: modelled cycles or measured seconds
   double spread = 0;           // of a measured time, as a share of it
   std::string note;            // the reason for having no cost, or a relaxation of the request
-  std::string kernel;          // of a dense product on this computer
+  std::string kernel;          // of a dense product: of this computer, or the sums of a plan
   double density = 1;          // share of the blocks that are stored
   std::int64_t tiles = 0;      // that a plan uses
   Bytes temporary;             // that a plan takes on a tile
@@ -35,7 +35,8 @@ class CostSource {
   // Returns the cost of a random pattern of blocks.
   virtual FormCost random(BlockShape block, double density) = 0;
 
-  // Returns the same with blocks that are stored as elements where that is cheaper.
+  // Returns the same with blocks that are stored as elements where that is cheaper, and with the
+  // batch in parts where it has no plan as a whole.
   virtual FormCost cheapest(BlockShape block, double density) { return random(block, density); }
 
   // Returns the cost of a pattern of elements, with values 1, in blocks.

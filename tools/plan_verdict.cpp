@@ -23,7 +23,8 @@ std::optional<PlanVerdict> plan_verdict(const planner::PlannedLayer& layer,
   report::DenseComparison& c = verdict.comparison;
   const std::vector<report::PassCycles> own = report::pass_cycles(layer.plan.cost);
   c = layer.plan.dense
-          ? report::compare_dense_run(own, sparse_side(layer, ones))
+          ? report::compare_dense_run(own, layer.plan.dense->partials_type,
+                                      sparse_side(layer, ones))
           : report::compare_cycles(report::representation_name(layer.plan), own, verdict.dense);
   c.density = layer.problem.density;
   BlockStudy study(layer.problem, layer.machine, layer.options);

@@ -161,7 +161,7 @@ TEST(Readme, TheTableHoldsWhatTheToolSays) {
     std::smatch total, dense;
     ASSERT_TRUE(
         std::regex_search(outcome.out, total, std::regex(R"( total +\d+ +([0-9,]+) +([0-9,]+))")));
-    ASSERT_TRUE(std::regex_search(outcome.out, dense, std::regex(R"(dense \(([0-9,]+)\))")));
+    ASSERT_TRUE(std::regex_search(outcome.out, dense, std::regex(R"(dense \(([0-9,]+), )")));
     EXPECT_EQ(without_commas(cell(6)), without_commas(total[2])) << "planned, row " << rows;
     EXPECT_EQ(without_commas(cell(7)), without_commas(total[1])) << "ran, row " << rows;
     EXPECT_EQ(without_commas(cell(8)), without_commas(dense[1])) << "dense, row " << rows;

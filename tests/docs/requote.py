@@ -51,7 +51,7 @@ def table_row(row, build):
         f"sparse_fc_layer --single-phase fwd --output-size {outputs} --input-size {inputs}"
         f" --batch-size {batch} --block-size {block} --density {density}", build)
     simulated, planned = re.search(r" total +\d+ +([0-9,]+) +([0-9,]+)", out).groups()
-    dense = re.search(r"dense \(([0-9,]+)\)", out).group(1)
+    dense = re.search(r"dense \(([0-9,]+), ", out).group(1)
     return f"| {outputs} x {inputs} x {batch} | {block} | {density} | {planned} | {simulated} | {dense} |"
 
 

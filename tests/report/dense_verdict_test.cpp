@@ -40,34 +40,47 @@ DenseComparison with_density(DenseComparison c, double density, double pays_up_t
 }
 
 TEST(DenseVerdict, ComparesTheFirstPassAndTheWholeStepWithDense) {
-  EXPECT_EQ(
-      verdict_text(with_density(compare("", {50'624, 49'376}, {90'800, 69'200}), 0.1, 0.22)),
-      "Fwd 50,624 cycles, 1.8x faster than dense (90,800); whole step 1.6x; pays up to density "
-      "0.22 (modelled)");
+  EXPECT_EQ(verdict_text(with_density(compare("", {50'624, 49'376}, {90'800, 69'200}), 0.1, 0.22)),
+            "Fwd 50,624 cycles, 1.8x faster than dense (90,800, half sums); whole step 1.6x; pays "
+            "up to density "
+            "0.22 (modelled)");
+}
+
+TEST(DenseVerdict, NamesTheSumsOfTheDenseSide) {
+  planner::DensePlanResult dense = dense_of({1000});
+  dense.plan->partials_type = DataType::Float;
+  EXPECT_THAT(verdict_text(compare_cycles("", sparse_of({500}), dense)),
+              HasSubstr("faster than dense (1,000, float sums)"));
+  const SparseAlternative none{std::nullopt, "no plan"};
+  EXPECT_THAT(verdict_text(compare_dense_run(sparse_of({500}), DataType::Float, none)),
+              HasSubstr("R dense, float sums, Fwd 500 cycles"));
 }
 
 TEST(DenseVerdict, HasNoWholeStepForOnePassAndNoDensityThatNobodyKnows) {
   EXPECT_EQ(verdict_text(compare("4x4 blocks", {500}, {1000})),
-            "4x4 blocks Fwd 500 cycles, 2.0x faster than dense (1,000) (modelled)");
+            "4x4 blocks Fwd 500 cycles, 2.0x faster than dense (1,000, half sums) (modelled)");
 }
 
 TEST(DenseVerdict, HasNoWholeStepIfPassesAreMissing) {
   EXPECT_EQ(verdict_text(compare("", {500, 100}, {1000, 200, 300})),
-            "Fwd 500 cycles, 2.0x faster than dense (1,000) (modelled)");
+            "Fwd 500 cycles, 2.0x faster than dense (1,000, half sums) (modelled)");
 }
 
 TEST(DenseVerdict, BeginsWithDenseWhereDenseCostsLess) {
   EXPECT_EQ(verdict_text(compare("1x1 blocks", {3000, 10}, {1000, 20})),
-            "dense wins: 1x1 blocks Fwd 3,000 cycles, 3.0x as many as dense (1,000); whole step "
+            "dense wins: 1x1 blocks Fwd 3,000 cycles, 3.0x as many as dense (1,000, half sums); "
+            "whole step "
             "3.0x as many (modelled)");
   EXPECT_EQ(verdict_text(compare("", {500, 2500}, {1000, 500})),
-            "dense wins: Fwd 500 cycles, 2.0x faster than dense (1,000); whole step 2.0x as many "
+            "dense wins: Fwd 500 cycles, 2.0x faster than dense (1,000, half sums); whole step "
+            "2.0x as many "
             "(modelled)");
 }
 
 TEST(DenseVerdict, SaysWhichIsFasterIfOnlyTheWholeStepPays) {
   EXPECT_EQ(verdict_text(compare("", {2000, 500}, {1000, 4000})),
-            "Fwd 2,000 cycles, 2.0x as many as dense (1,000); whole step 2.0x faster (modelled)");
+            "Fwd 2,000 cycles, 2.0x as many as dense (1,000, half sums); whole step 2.0x faster "
+            "(modelled)");
 }
 
 TEST(DenseVerdict, GivesTheReasonIfNoDensePlanFits) {
@@ -86,15 +99,18 @@ SparseAlternative alternative_of(const std::vector<std::int64_t>& passes) {
 }
 
 TEST(DenseVerdict, NamesALayerThatRunsDenseBeforeItsSparseAlternative) {
+  EXPECT_EQ(verdict_text(with_density(compare_dense_run(sparse_of({500, 500}), DataType::Half,
+                                                        alternative_of({1000, 600})),
+                                      0.3, 0.2)),
+            "R dense, half sums, Fwd 500 cycles, 2.0x faster than 16x16 blocks (1,000); whole step "
+            "1.6x; sparse "
+            "pays up to density 0.2 (modelled)");
+  const DenseComparison loses =
+      compare_dense_run(sparse_of({500}), DataType::Half, alternative_of({250}));
   EXPECT_EQ(
-      verdict_text(with_density(
-          compare_dense_run(sparse_of({500, 500}), alternative_of({1000, 600})), 0.3, 0.2)),
-      "R dense Fwd 500 cycles, 2.0x faster than 16x16 blocks (1,000); whole step 1.6x; sparse "
-      "pays up to density 0.2 (modelled)");
-  const DenseComparison loses = compare_dense_run(sparse_of({500}), alternative_of({250}));
-  EXPECT_EQ(verdict_text(loses),
-            "sparse would win: R dense Fwd 500 cycles, 2.0x as many as 16x16 blocks (250) "
-            "(modelled)");
+      verdict_text(loses),
+      "sparse would win: R dense, half sums, Fwd 500 cycles, 2.0x as many as 16x16 blocks (250) "
+      "(modelled)");
   const auto json = nlohmann::json::parse(to_json(loses));
   EXPECT_EQ(json["runs_dense"], true);
   EXPECT_EQ(json["sparse_wins"], true);
@@ -103,8 +119,10 @@ TEST(DenseVerdict, NamesALayerThatRunsDenseBeforeItsSparseAlternative) {
 }
 
 TEST(DenseVerdict, GivesTheReasonIfNoSparsePlanFits) {
-  const DenseComparison c = compare_dense_run(sparse_of({500}), {std::nullopt, "no plan"});
-  EXPECT_EQ(verdict_text(c), "only dense fits: R dense Fwd 500 cycles; no plan (modelled)");
+  const DenseComparison c =
+      compare_dense_run(sparse_of({500}), DataType::Half, {std::nullopt, "no plan"});
+  EXPECT_EQ(verdict_text(c),
+            "only dense fits: R dense, half sums, Fwd 500 cycles; no plan (modelled)");
   const auto json = nlohmann::json::parse(to_json(c));
   EXPECT_EQ(json["no_sparse_plan"], "no plan");
   EXPECT_TRUE(json["sparse_cycles"].is_null());

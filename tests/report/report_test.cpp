@@ -193,11 +193,12 @@ TEST(Report, EndsInWhetherSparsePays) {
   report.dense = planner::plan_dense(report.problem, report.machine);
   const Cycles dense = report.dense.plan->cost.cycles;
   ASSERT_LT(dense, Cycles(2'001'845));
-  EXPECT_THAT(to_text(report),
-              EndsWith("useful GFLOP/s\nverdict   dense wins: Fwd 2,001,845 cycles, " +
-                       fmt::format("{:.1f}x as many as dense ({})",
-                                   2'001'845.0 / double(dense.value), dense.value) +
-                       " (modelled)\n"));
+  EXPECT_THAT(
+      to_text(report),
+      EndsWith("useful GFLOP/s\nverdict   dense wins: Fwd 2,001,845 cycles, " +
+               fmt::format("{:.1f}x as many as dense ({}, {})", 2'001'845.0 / double(dense.value),
+                           dense.value, sums_name(report.dense.plan->partials_type)) +
+               " (modelled)\n"));
   report.dense = {std::nullopt, "no dense plan for Fwd: too large"};
   EXPECT_THAT(to_text(report), EndsWith("verdict   only sparse fits: Fwd 2,001,845 cycles; no "
                                         "dense plan for Fwd: too large (modelled)\n"));
@@ -235,7 +236,8 @@ TEST(Report, ShowsThePartsOfEveryPassOfAPlanWithoutBuckets) {
   EXPECT_THAT(text, HasSubstr("\nplan      Fwd in "));
   EXPECT_THAT(text, HasSubstr("; R dense, without buckets\n          GradA in "));
   EXPECT_THAT(text, HasSubstr("\n          GradW in "));
-  EXPECT_THAT(text, HasSubstr("R dense Fwd "));
+  EXPECT_THAT(text,
+              HasSubstr("R dense, " + sums_name(report.plan.dense->partials_type) + ", Fwd "));
   EXPECT_THAT(text, HasSubstr("\npattern   "));
   EXPECT_THAT(text, Not(HasSubstr("\nbuckets   ")));
   const auto planned = nlohmann::json::parse(to_json(report, {.options = options})).at("planned");

@@ -52,11 +52,48 @@ TEST(BlockStudy, PlansAPatternInBlocksAsThePlannerDoes) {
   EXPECT_EQ(found.cycles, found.plan->cost.cycles);
 }
 
+TEST(BlockStudy, CutsABatchOnlyIfItHasNoPlanAsAWhole) {
+  LayerArguments a = small_layer();
+  a.batch_size = 64;
+  device::Machine machine = make_machine(a);
+  const BlockPlan whole =
+      BlockStudy(a, problem_of(a), machine).plan_random({4, 4}, 0.5, BatchCut::PartsIfNeeded);
+  ASSERT_TRUE(whole.plan);
+  EXPECT_EQ(whole.cycles, whole.plan->cost.cycles);
+  EXPECT_TRUE(whole.note.empty());
+  // Memory in which half of the batch has a plan.
+  BlockPlan cut;
+  for (machine.tile_memory = Bytes(20'000); whole.plan && !cut.note.starts_with("batch in 2");
+       machine.tile_memory = Bytes(machine.tile_memory.value * 95 / 100)) {
+    ASSERT_GT(machine.tile_memory, Bytes(1024));
+    BlockStudy study(a, problem_of(a), machine);
+    cut = study.plan_random({4, 4}, 0.5, BatchCut::PartsIfNeeded);
+    if (cut.note.empty()) continue;
+    EXPECT_FALSE(study.plan_random({4, 4}, 0.5).plan);
+    Problem half = study.problem({4, 4}, 0.5);
+    half.size.z = 32;
+    ASSERT_TRUE(cut.plan);
+    EXPECT_EQ(cut.note, "batch in 2 runs of 32");
+    EXPECT_EQ(*cut.plan, planner::plan_or_throw(half, machine, planner::sparse_options()));
+    EXPECT_EQ(cut.cycles, 2 * cut.plan->cost.cycles);
+  }
+}
+
+TEST(BlockStudy, SaysWhyNoPartOfABatchHasAPlan) {
+  LayerArguments a = small_layer();
+  device::Machine machine = make_machine(a);
+  machine.tile_memory = Bytes(1024);
+  BlockStudy study(a, problem_of(a), machine);
+  const BlockPlan none = study.cheapest({4, 4}, 0.5);
+  EXPECT_FALSE(none.plan);
+  EXPECT_NE(none.note.find("no plan for"), std::string::npos) << none.note;
+}
+
 TEST(BlockStudy, BlocksNeverCostMoreThanTheElementsThatTheyAreMadeOf) {
   BlockStudy study(small_layer());
   for (const std::int64_t side : kBlockSides)
     for (const double density : {0.05, 0.5})
-      EXPECT_LE(study.cheapest_cycles({side, side}, density),
+      EXPECT_LE(study.cheapest({side, side}, density).cycles,
                 study.plan_random({1, 1}, density).cycles);
 }
 

@@ -98,7 +98,7 @@ class Crossover {
                           {"machine", request_.layer.machine},
                           {"how", how()},
                           {is_host_ ? "dense_seconds" : "dense_cycles", cost_cell(dense_)},
-                          {"dense", is_host_ ? dense_.kernel : std::string("planned")}},
+                          {"dense", is_host_ ? dense_.kernel : "planned, " + dense_.kernel}},
                 .tables = {blocks_table(), curve_table()},
                 .verdict = verdict()};
     return study;
@@ -109,7 +109,8 @@ class Crossover {
     std::string text = fmt::format("dense: no plan, {}\n", dense_.note);
     if (dense_.cost)
       text = is_host_ ? fmt::format("dense: {} ({}, measured)\n", time_text(dense_), dense_.kernel)
-                      : fmt::format("dense: {} cycles (planned)\n", std::int64_t(*dense_.cost));
+                      : fmt::format("dense: {} cycles (planned, {})\n", std::int64_t(*dense_.cost),
+                                    dense_.kernel);
     text += internal::table_text(study.tables.front());
     text += is_host_ ? "densities in steps of 1/32; times are measured, +- half the range of the "
                        "middle half\n"
@@ -239,8 +240,8 @@ class Crossover {
     if (!dense_.cost) return "The dense layer does not fit: " + dense_.note;
     if (is_host_)
       return fmt::format("The dense layer takes {} ({}).", time_text(dense_), dense_.kernel);
-    return fmt::format("The dense layer takes {} cycles.",
-                       fmt::group_digits(std::int64_t(*dense_.cost)));
+    return fmt::format("The dense layer takes {} cycles, with {}.",
+                       fmt::group_digits(std::int64_t(*dense_.cost)), dense_.kernel);
   }
 
   // Returns the verdict on the pattern of the file in its cheapest blocks.

@@ -41,7 +41,10 @@ class PlannedProblems {
 void add_layer(const Problem& problem, const train::MachineLayer& layer, std::int64_t number,
                MachineStep& step) {
   const planner::DensePlanResult dense = report::dense_baseline(problem, step.machine, {});
-  if (!dense.plan) step.comparison.no_dense = fmt::format("layer {}: {}", number, dense.reason);
+  if (dense.plan)
+    step.comparison.dense_name = report::sums_name(dense.plan->partials_type);
+  else
+    step.comparison.no_dense = fmt::format("layer {}: {}", number, dense.reason);
   for (const Pass pass : passes_of(problem)) {
     StepPass& made =
         step.passes.emplace_back(StepPass{number, pass, layer.last_run(pass).total(), {}});
