@@ -93,6 +93,22 @@ TEST(Output, OfEveryCommandFitsAPage) {
   }
 }
 
+TEST(Help, IsInGroupsAndHasNoNotesOfItsParser) {
+  for (const std::string& command : kCommands) {
+    const std::string help = help_of({TESSERA_TOOL, command});
+    for (const char* noise : {"Excludes", "Needs", "REQUIRED", "2147483647", "INT:", "FLOAT:"})
+      EXPECT_EQ(help.find(noise), help.npos) << command << " " << noise;
+  }
+  const std::string help = help_of({TESSERA_TOOL, "plan"});
+  std::size_t at = 0;
+  for (const char* line :
+       {"\nOptions:\n", "\nLayer:\n", "  --density FLOAT ", "(0..1)", "\nMachine:\n",
+        "  --machine TEXT=gc200 ", "\nPlanner:\n", "  --plan-constraints JSON", "\nOutput:\n"}) {
+    at = help.find(line, at);
+    EXPECT_NE(at, help.npos) << line << " is not behind the lines before it";
+  }
+}
+
 TEST(TooWide, FindsALineOfOneColumnTooMany) {
   EXPECT_EQ(too_wide(std::string(100, 'x') + "\n"), "");
   EXPECT_EQ(too_wide(std::string(101, 'x') + "\n"), std::string(101, 'x') + "\n");

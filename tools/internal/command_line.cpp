@@ -12,6 +12,7 @@
 #include "tessera/base/write_file.hpp"
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/inputs.hpp"
+#include "tessera/tools/internal/help_format.hpp"
 #include "tessera/tools/internal/manual.hpp"
 
 namespace tessera::tools::internal {
@@ -174,6 +175,8 @@ std::string command_hint(const CLI::App& app, const std::vector<std::string>& wo
     names.push_back(command->get_name());
   if (names.empty() || words.empty() || words[0].starts_with("-")) return {};
   std::string text = fmt::format("there is no command \"{}\"\n", words[0]);
+  if (words[0] == "help")
+    text += fmt::format("hint: {0} --help, {0} COMMAND --help\n", app.get_name());
   if (const auto nearest = nearest_of(names, words[0]))
     text += fmt::format("hint: did you mean {}?\n", *nearest);
   return text + fmt::format("commands: {}\n", fmt::join(names, ", "));
@@ -182,8 +185,6 @@ std::string command_hint(const CLI::App& app, const std::vector<std::string>& wo
 // Returns "hint: ..." for the first unknown option on the command line; empty if there is none.
 std::string hint(const CLI::App& app, const std::vector<std::string>& words) {
   const auto used = app.get_subcommands();
-  if (used.empty())
-    if (std::string text = command_hint(app, words); !text.empty()) return text;
   const std::vector<std::string> names = long_names(used.empty() ? app : *used[0]);
   for (const std::string& word : words) {
     if (word.rfind("--", 0) != 0 || word.size() == 2) continue;
@@ -214,6 +215,7 @@ std::optional<int> parse_command_line(CLI::App& app, int argc, const char* const
       print_results(*page);
       return kOk;
     }
+  format_help(app);
   std::vector<std::string> words = expand_words(app, {argv + 1, argv + argc});
   const std::vector<std::string> kept = words;
   std::reverse(words.begin(), words.end());  // CLI11 reads them from the back
@@ -224,8 +226,10 @@ std::optional<int> parse_command_line(CLI::App& app, int argc, const char* const
   } catch (const CLI::ParseError& error) {
     std::ostringstream help, complaint;
     const int exit = app.exit(error, help, complaint) == 0 ? kOk : kUsage;
+    const std::string unknown = app.get_subcommands().empty() ? command_hint(app, kept) : "";
     if (exit != kOk)
-      print_message(fmt::format("{}: {}{}", app.get_name(), complaint.str(), hint(app, kept)));
+      print_message(fmt::format("{}: {}", app.get_name(),
+                                unknown.empty() ? complaint.str() + hint(app, kept) : unknown));
     print_results(exit == kOk ? wrapped(help.str(), kDescriptions, 0) : help.str());
     return exit;
   }

@@ -29,7 +29,7 @@ sem_t signals;
 struct Watch {
   std::mutex mutex;
   int ending = 0;  // objects of EndsByItself
-  std::string results;
+  std::function<std::string()> results = [] { return std::string(); };
 };
 
 Watch& watch() {
@@ -52,7 +52,8 @@ void end_after_the_grace() {
   std::this_thread::sleep_for(kGrace);
   const std::lock_guard lock(watch().mutex);
   if (watch().ending > 0) return;
-  std::fwrite(watch().results.data(), 1, watch().results.size(), stdout);
+  const std::string results = watch().results();
+  std::fwrite(results.data(), 1, results.size(), stdout);
   std::fflush(stdout);
   print_warning("interrupted; unfinished work is lost");
   remove_unfinished_files();
@@ -94,8 +95,17 @@ EndsByItself::~EndsByItself() {
 }
 
 void set_results_so_far(std::string text) {
+  set_results_so_far([text = std::move(text)] { return text; });
+}
+
+void set_results_so_far(std::function<std::string()> text) {
   const std::lock_guard lock(watch().mutex);
   watch().results = std::move(text);
+}
+
+void change_results(const std::function<void()>& change) {
+  const std::lock_guard lock(watch().mutex);
+  change();
 }
 
 }  // namespace tessera::tools::internal

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 
 // Ctrl-C and SIGTERM.
@@ -29,5 +30,14 @@ class EndsByItself {
 
 // Sets the text that is printed if the program is ended after an interrupt. Thread-safe.
 void set_results_so_far(std::string text);
+
+// Sets a function that makes this text from results which grow, so that it need not be made for
+// each of them. It is called by another thread and may read only what is changed in
+// change_results(). What it reads must live until the end of the program or the next call of
+// set_results_so_far().
+void set_results_so_far(std::function<std::string()> text);
+
+// Calls `change` while no text is made from the results.
+void change_results(const std::function<void()>& change);
 
 }  // namespace tessera::tools::internal

@@ -1,9 +1,12 @@
 #include "tessera/tools/internal/layer_options.hpp"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <map>
 
+#include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/internal/choices.hpp"
 #include "tessera/tools/internal/command_line.hpp"
 #include "tessera/tools/internal/numbers.hpp"
@@ -16,6 +19,9 @@ double density_of(double sparsity) {
   constexpr double kDigits = 1e15;
   return std::round((1 - sparsity) * kDigits) / kDigits;
 }
+
+// Above this share of non-zeros, a reader of --sparsity-factor probably means zeros.
+constexpr double kHalf = 0.5;
 
 constexpr const char* kBlockSize = "--block-size";
 constexpr const char* kBlockRules =
@@ -50,9 +56,17 @@ void add_weights_options(CLI::App& app, LayerArguments& a) {
                                 "number of outputs (rows) of the random pattern");
   auto* density =
       app.add_option("--density", a.density, "share of non-zeros in the random pattern");
-  auto* factor =
-      app.add_option("--sparsity-factor", a.density,
-                     "same as --density, under PopSparse's name; it is the share of NON-zeros");
+  auto* factor = app.add_option_function<double>(
+      "--sparsity-factor",
+      [&a](double share) {
+        a.density = share;
+        if (share > kHalf)
+          print_warning(
+              fmt::format("--sparsity-factor {0} is density {0}; for a share of {0} zeros, "
+                          "give --sparsity {0}",
+                          share));
+      },
+      "same as --density, under PopSparse's name; it is the share of NON-zeros");
   auto* sparsity = app.add_option_function<double>(
       "--sparsity", [&a](double share) { a.density = density_of(share); },
       "share of zeros in the random pattern, which is 1 minus the density");

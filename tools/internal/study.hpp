@@ -16,6 +16,9 @@ class App;
 // Studies: tables of the figures of many plans or runs, as text, CSV, JSON and a page.
 namespace tessera::tools::internal {
 
+// The words of a note on planned costs that say which sums the dense layer has.
+inline constexpr const char* kDenseSums = "; dense with its fastest sums, half for halves";
+
 // A figure, a name, or nothing.
 using StudyCell = std::variant<std::monostate, std::int64_t, double, std::string>;
 

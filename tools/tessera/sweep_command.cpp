@@ -67,7 +67,10 @@ class Sweep {
     }
     has_cost_ |= sparse.cost.has_value();
     add_figures(point.problem, sparse, dense, row);
-    rows_.push_back(std::move(row));
+    internal::change_results([&] {
+      if (sparse.cost && dense.cost && *sparse.cost > 0) count(*dense.cost / *sparse.cost);
+      rows_.push_back(std::move(row));
+    });
   }
 
   Study study() const {
@@ -140,15 +143,15 @@ class Sweep {
       row.push_back(sparse.cost ? StudyCell(sparse.temporary.value) : StudyCell());
     }
     row.push_back(sparse.cost || sparse.note.empty() ? sparse.note : "no plan: " + sparse.note);
-    if (has_both) {
-      ++compared_;
-      const double ratio = *dense.cost / *sparse.cost;
-      paying_ += ratio > 1;
-      if (ratio > best_ratio_) {
-        best_ratio_ = ratio;
-        best_ = rows_.size();
-      }
-    }
+  }
+
+  // Counts the next point for the verdict. `ratio` is the cost of dense divided by that of sparse.
+  void count(double ratio) {
+    ++compared_;
+    paying_ += ratio > 1;
+    if (ratio <= best_ratio_) return;
+    best_ratio_ = ratio;
+    best_ = rows_.size();
   }
 
   std::vector<StudyColumn> columns() const {
@@ -246,27 +249,42 @@ class Sweep {
 std::string text_of(const SweepArguments& a, const Study& study) {
   if (a.csv) return internal::table_csv(study.tables.front());
   return internal::table_text(study.tables.front()) +
-         internal::wrapped(
-             "ratio: dense / sparse; flops of non-zeros only\nverdict    " + study.verdict + "\n",
-             /*indented=*/4, /*flush=*/11);
+         internal::wrapped(std::string("ratio: dense / sparse; flops of non-zeros only") +
+                               (is_host(a) ? "" : internal::kDenseSums) + "\nverdict    " +
+                               study.verdict + "\n",
+                           /*indented=*/4, /*flush=*/11);
 }
 
 int sweep(const SweepArguments& given) {
   SweepArguments a = given;
   static_cast<LayerArguments&>(a) = with_layer_keys(given);
   internal::catch_interrupts();
-  Sweep sweep(a);
+  const auto sweep = std::make_shared<Sweep>(a);
   internal::Progress progress(false);
-  for (std::int64_t at = 0; at < sweep.points() && !internal::is_interrupted(); ++at) {
-    const Study so_far = sweep.study();
-    internal::set_results_so_far(a.output.json ? internal::study_json(so_far) : text_of(a, so_far));
-    progress.set(fmt::format("point {} of {}", at + 1, sweep.points()), at, sweep.points());
-    sweep.add(at);
+  internal::set_results_so_far([sweep, a] {
+    const Study so_far = sweep->study();
+    return a.output.json ? internal::study_json(so_far) : text_of(a, so_far);
+  });
+  for (std::int64_t at = 0; at < sweep->points() && !internal::is_interrupted(); ++at) {
+    progress.set(fmt::format("point {} of {}", at + 1, sweep->points()), at, sweep->points());
+    sweep->add(at);
   }
   progress.hide();
-  const Study study = sweep.study();
+  const Study study = sweep->study();
   const int exit = internal::write_study(a.output, study, text_of(a, study));
-  return exit == kOk && !sweep.has_cost() ? int(kNothingFits) : exit;
+  return exit == kOk && !sweep->has_cost() ? int(kNothingFits) : exit;
+}
+
+// Refuses an option that gives one value of a figure that varies.
+void refuse_varied_options(const CLI::App& app, const std::vector<SweepAxis>& axes) {
+  constexpr std::pair<const char*, const char*> kOptions[] = {
+      {"density", "--density"},     {"density", "--sparsity"},   {"density", "--sparsity-factor"},
+      {"batch", "--batch-size"},    {"block", "--block-size"},   {"inputs", "--input-size"},
+      {"outputs", "--output-size"}, {"tiles", "--tiles-per-ipu"}};
+  for (const auto& [figure, option] : kOptions)
+    if (app.count(option) > 0 && std::ranges::find(axes, figure, &SweepAxis::figure) != axes.end())
+      throw CLI::ValidationError(option,
+                                 fmt::format("--over gives the values of {}; omit this", figure));
 }
 
 void check_together(const CLI::App& app, SweepArguments& a) {
@@ -281,6 +299,7 @@ void check_together(const CLI::App& app, SweepArguments& a) {
   const auto first = [&](const char* figure) {
     return std::ranges::find(a.axes, figure, &SweepAxis::figure)->values.front();
   };
+  refuse_varied_options(app, a.axes);
   if (has("density")) a.density = first("density");
   if (has("inputs")) a.input_size = std::int64_t(first("inputs"));
   if (has("outputs")) a.output_size = std::int64_t(first("outputs"));
