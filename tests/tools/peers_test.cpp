@@ -73,7 +73,7 @@ TEST(BenchPeers, PrintsALineOfJsonForEachPassAndLibrary) {
     EXPECT_THAT(line["check"].get<std::string>(), HasSubstr("ok: "));
   }
   EXPECT_EQ(passes, (std::set<std::string>{"Fwd", "GradA", "GradW"}));
-  for (const auto& [library, lines] : of_library) EXPECT_EQ(lines, 3) << library;
+  for (const auto& [library, count] : of_library) EXPECT_EQ(count, 3) << library;
 }
 
 TEST(BenchPeers, RefusesWhatItDoesNotMeasure) {
