@@ -136,6 +136,15 @@ TEST(ProductSums, LeaveOutRowsAndColumnsBeyondResultAndOperand) {
   EXPECT_TRUE(sums.whole);
 }
 
+TEST(ProductSums, OfAMatrixWithoutBlocksAreZero) {
+  const sparse::Csr<float> matrix{8, 8, {4, 4}, {0, 0, 0}, {}, {}};
+  for (const Factor factor : {Factor::Matrix, Factor::Transpose}) {
+    const ProductSums sums = product_sums<float>(matrix, factor, 8, 8);
+    EXPECT_EQ(sums.sums, std::vector<double>(8));
+    EXPECT_EQ(sums.terms, 0);
+  }
+}
+
 TEST(KeptSums, AreMadeOnceForEachGroupAndFactorUntilTheyAreForgotten) {
   auto matrix = sparse::random_pattern(8, 8, {1, 1}, 0.5, 5);
   KeptSums kept;

@@ -15,11 +15,12 @@ void for_each_row(const sparse::Csr<float>& matrix, Visit&& visit) {
   for (std::int64_t row = 0; row < matrix.rows; ++row)
     visit(row, [&, row](auto&& visit_one) {
       const std::int64_t block_row = row / block.rows;
-      const float* const first = matrix.values.data() + row % block.rows * block.cols;
+      const std::int64_t first = row % block.rows * block.cols;  // within a block
       for (std::int64_t b = matrix.row_begin[std::size_t(block_row)];
            b < matrix.row_begin[std::size_t(block_row) + 1]; ++b)
         for (std::int64_t j = 0; j < block.cols; ++j)
-          visit_one(matrix.col[std::size_t(b)] * block.cols + j, first[b * block.area() + j]);
+          visit_one(matrix.col[std::size_t(b)] * block.cols + j,
+                    matrix.values[std::size_t(b * block.area() + first + j)]);
     });
 }
 
