@@ -100,9 +100,9 @@ class HostLayer {
   // sparse::with_change(weights(group), change), bit for bit, and DenseChoice::Auto decides again.
   // Throws Error{InvalidArgument} as with_change does; the result, and the weights after an
   // exception, are those of set_weights. Writes only the cells in which blocks change, and new
-  // block numbers into the others. Encodes the group again, beside the old weights, if a pass is
-  // dense, if another density asks for other cells, or if a cell would outgrow its capacity; and
-  // all groups if the decision changes.
+  // block numbers into the others. Encodes the group again, beside the old weights, if elements
+  // change in most rows, which is then cheaper, if a pass is dense, if another density asks for
+  // other cells, or if a cell would outgrow its capacity; and all groups if the decision changes.
   std::optional<partitioner::Misfit> update_weights(const sparse::PatternChange& change,
                                                     std::int64_t group = 0);
 

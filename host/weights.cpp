@@ -10,6 +10,23 @@
 #include "tessera/sparse/check.hpp"
 
 namespace tessera::host::internal {
+namespace {
+
+// Returns true where encoding costs less than merging: for elements that change in most rows, each
+// of which then lies in many cells. Measured at 4096 x 4096, density 0.1: changing 2 % of the
+// elements takes half the time of encoding, 20 % 1.4 times.
+bool is_cheaper_encoded(const sparse::Csr<float>& matrix,
+                        std::span<const sparse::PlacedBlock> change) {
+  constexpr std::int64_t kFewestShare = 16, kRowShare = 2;
+  if (!matrix.block.is_element() || kFewestShare * std::ssize(change) < matrix.blocks())
+    return false;
+  std::int64_t rows = 0;
+  for (std::size_t i = 0; i < change.size(); ++i)
+    rows += i == 0 || change[i].row != change[i - 1].row;
+  return kRowShare * rows > matrix.block_rows();
+}
+
+}  // namespace
 
 HostWeights::HostWeights(const Problem& problem, const HostCpu& cpu, Executor& executor,
                          const HostOptions& options)
@@ -103,7 +120,7 @@ HostUpdate HostWeights::prepare(const sparse::PatternChange& change, std::int64_
   const std::int64_t blocks =
       given.blocks() + std::ssize(change.added) - std::ssize(change.removed);
   if (group == 0) update.dense = choose_dense(blocks);
-  if (update.dense == dense_)
+  if (update.dense == dense_ && !is_cheaper_encoded(given, update.change))
     update.edits = visit(group, [&](auto& one) { return one.prepare(given, update.change); });
   if (update.edits) {
     given.col.reserve(std::size_t(blocks));
