@@ -156,6 +156,18 @@ class StaticLayer {
   std::unique_ptr<State> state_;
 };
 
+// These do for this layer what the functions of the same names in batches.hpp do for
+// FullyConnected: they run a pass over operands with any number of columns, in several runs.
+template <class T>
+device::Ledger forward_batch(StaticLayer& layer, MatrixView<const T> s, MatrixView<T> q);
+
+template <class T>
+device::Ledger grad_a_batch(StaticLayer& layer, MatrixView<const T> q_grad, MatrixView<T> s_grad);
+
+template <class T>
+device::Ledger grad_w_batch(StaticLayer& layer, MatrixView<const T> q_grad, MatrixView<const T> s,
+                            std::span<sparse::Csr<float>> gradients);
+
 // Returns the machine for which the plan of one group of a layer is made: it has the group's share
 // of the tiles. Throws Error{InvalidArgument} if there are fewer tiles than groups.
 device::Machine machine_of_group(const device::Machine& machine, std::int64_t groups);
