@@ -51,6 +51,8 @@ std::string_view to_string(NetworkWork work) {
       return "GradW";
     case NetworkWork::Update:
       return "update";
+    case NetworkWork::Rehome:
+      return "re-home";
   }
   assertion_failed("every kind of work has a name", __FILE__, __LINE__);
 }

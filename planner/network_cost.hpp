@@ -11,9 +11,9 @@
 
 // The planned cost of the work in a network's program beside the passes of its layers. Each cost is
 // that of the slowest tile with the barriers and launches of the steps, as the runtime runs them;
-// between two layers, tiles move all that they hold. Starts of receiving (Machine::receive_start)
-// are not included, so hand-overs cost more where that is not 0. Plans have one layout and operands
-// at home.
+// in a hand-over a tile moves what it does not hold already. Starts of receiving
+// (Machine::receive_start) are not included, so hand-overs cost more where that is not 0. Plans
+// have one layout or two, and operands at home.
 namespace tessera::planner {
 
 // The planned cycles of one kind of work for one layer, counted from 0.
@@ -35,6 +35,12 @@ std::vector<WorkCost> layer_work(const NetworkSpec& spec, std::int64_t layer, co
 // training step, of its gradient.
 Cycles link_cycles(const NetworkSpec& spec, std::int64_t layer, const Plan& plan, const Plan& next,
                    const device::Machine& machine);
+
+// Returns the cycles of the hand-overs of a layer that stands alone, whose plan has operands spread
+// evenly (Placement::EvenSpread): results go from the tiles that add them up to that spread, and so
+// does the gradient of the loss in the last layer.
+Cycles spread_hand_over_cycles(const NetworkSpec& spec, std::int64_t layer, const Plan& plan,
+                               const device::Machine& machine);
 
 // Returns the memory of the fullest tile that a layer needs during the whole step: its buckets,
 // operands and results, and the states of its optimiser.

@@ -18,7 +18,6 @@ Options in_network(Options options) {
     throw Error(ErrorCode::InvalidArgument,
                 "layers of a network are sparse; leave planConstraints.useDense out");
   options.operand_placement = Placement::AtHome;
-  options.per_pass_plans = false;
   options.constraints.use_dense = false;
   return options;
 }
@@ -140,6 +139,11 @@ NetworkPlan priced(const NetworkSpec& spec, const std::vector<LayerCandidates>& 
   return plan;
 }
 
+// Returns the first layer whose problem is that of layer `l`.
+std::size_t first_equal(const std::vector<Problem>& problems, std::size_t l) {
+  return std::size_t(std::find(problems.begin(), problems.end(), problems[l]) - problems.begin());
+}
+
 [[noreturn]] void throw_too_large(const NetworkSpec& spec,
                                   const std::vector<LayerCandidates>& candidates,
                                   const device::Machine& machine) {
@@ -167,6 +171,37 @@ void add_candidate(LayerCandidates& candidates, const Problem& problem,
   if (!result.has_plan) return;
   if (std::find(candidates.begin(), candidates.end(), result.plan) == candidates.end())
     candidates.push_back(std::move(result.plan));
+}
+
+// True: the plan of a layer that stands alone contains this work, or the layer does not have it.
+bool is_in_plan_alone(NetworkWork work) {
+  return work == NetworkWork::Fwd || work == NetworkWork::GradA || work == NetworkWork::GradW ||
+         work == NetworkWork::HandOver || work == NetworkWork::Rehome;
+}
+
+std::optional<Cycles> cycles_standing_alone(const NetworkSpec& spec,
+                                            const std::vector<Problem>& problems,
+                                            const std::vector<WorkCost>& work,
+                                            const device::Machine& machine, Options options) {
+  options = in_network(options);
+  options.operand_placement = Placement::EvenSpread;
+  std::vector<Plan> plans;
+  Cycles sum;
+  for (std::size_t l = 0; l < problems.size(); ++l) {
+    const std::size_t same = first_equal(problems, l);
+    if (same < l) {
+      plans.push_back(plans[same]);
+    } else {
+      PlanResult result = plan(problems[l], machine, options);
+      if (!result.has_plan) return {};
+      plans.push_back(std::move(result.plan));
+    }
+    sum += plans.back().cost.cycles +
+           spread_hand_over_cycles(spec, std::int64_t(l), plans.back(), machine);
+  }
+  for (const WorkCost& part : work)
+    if (!is_in_plan_alone(part.work)) sum += part.cycles;
+  return sum;
 }
 
 bool leaves_no_part_empty(std::int64_t grains, std::int64_t parts) {
@@ -225,9 +260,7 @@ NetworkPlan plan_network(const NetworkSpec& spec, const device::Machine& machine
   const std::vector<Problem> problems = problems_of(spec);
   std::vector<LayerCandidates> candidates;
   for (std::size_t l = 0; l < problems.size(); ++l) {
-    const auto same =
-        std::find(problems.begin(), problems.begin() + std::ptrdiff_t(l), problems[l]);
-    const auto at = std::size_t(same - problems.begin());
+    const std::size_t at = first_equal(problems, l);
     try {
       candidates.push_back(
           at < l ? candidates[at]
@@ -236,19 +269,27 @@ NetworkPlan plan_network(const NetworkSpec& spec, const device::Machine& machine
       throw Error(error.code(), fmt::format("layer {}: {}", l + 1, error.what()));
     }
   }
-  return choose_plans(spec, candidates, machine);
+  NetworkPlan plan = choose_plans(spec, candidates, machine);
+  plan.standing_alone = cycles_standing_alone(spec, problems, plan.work, machine, options);
+  return plan;
 }
 
 std::string to_string(const NetworkPlan& plan) {
-  if (!plan.layer_by_layer_fits)
-    return fmt::format(
-        "joint plan: {} cycles; the cheapest plan of each layer alone would not fit "
-        "the memory of a tile together ({} plans compared)",
-        plan.cycles.value, plan.candidates);
-  return fmt::format(
-      "joint plan: {} cycles, {:.1f} % fewer than the cheapest plan of each layer alone, {} "
-      "({} plans compared)",
-      plan.cycles.value, 100 * plan.gain(), plan.layer_by_layer.value, plan.candidates);
+  std::string text = fmt::format("joint plan: {} cycles", plan.cycles.value);
+  text += plan.layer_by_layer_fits
+              ? fmt::format(", {:.1f} % fewer than the cheapest plan of each layer, {}",
+                            100 * plan.gain(), plan.layer_by_layer.value)
+              : std::string(
+                    "; the cheapest plan of each layer would not fit the memory of a tile "
+                    "together");
+  text += fmt::format(" ({} plans compared)", plan.candidates);
+  if (plan.standing_alone)
+    text += fmt::format(
+        "\nlayers that stand alone, with operands spread evenly over all tiles: {} cycles, of "
+        "which "
+        "the joint plan takes {:.3f}",
+        plan.standing_alone->value, double(plan.cycles.value) / double(plan.standing_alone->value));
+  return text;
 }
 
 }  // namespace tessera::planner

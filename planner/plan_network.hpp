@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,13 @@ struct NetworkPlan {
   bool layer_by_layer_fits = false;  // its memory
   std::int64_t candidates = 0;       // plans of all layers that were compared
 
+  // The same network made of layers that stand alone, each with its cheapest plan for operands and
+  // results that are spread evenly over all tiles (Placement::EvenSpread). Results
+  // then go to that spread, and passes put them and their operands in order. The other work is that
+  // of `work`.
+  // Empty: choose_plans() does not plan such layers, or a layer has no such plan.
+  std::optional<Cycles> standing_alone;
+
   // Returns the cycles that were saved, as a proportion of layer_by_layer; 0 if that does not fit.
   double gain() const;
 };
@@ -31,10 +39,10 @@ struct NetworkPlan {
 // The plans that one layer may have in a network, the cheapest for the layer alone first.
 using LayerCandidates = std::vector<Plan>;
 
-// Returns up to `most` plans of a layer: the cheapest one of all, and the cheapest ones among those
-// with a given number of parts along x or along the batch. All have one layout and operands at
-// home, whatever the options say of these. Throws Error{NoSolution} with the reason if there is no
-// plan.
+// Returns up to `most` plans of a layer: the cheapest one of all, which may have two layouts, and
+// the cheapest ones among those with one layout and a given number of parts along x or along the
+// batch. All have operands at home, whatever the options say. Throws Error{NoSolution} with the
+// reason if there is no plan.
 LayerCandidates layer_candidates(const Problem& problem, const device::Machine& machine,
                                  const Options& options, std::size_t most);
 

@@ -24,8 +24,6 @@ GradWExchange grad_w_exchange(const planner::Plan& plan) {
   return plan.grad_w_exchange_buckets ? GradWExchange::Buckets : GradWExchange::Inputs;
 }
 
-namespace {
-
 partitioner::TileGrid checked_grid(const Problem& problem, const planner::Plan& plan,
                                    const device::Machine& machine) {
   check_problem(problem);
@@ -37,8 +35,6 @@ partitioner::TileGrid checked_grid(const Problem& problem, const planner::Plan& 
   partitioner::check(grid);
   return grid;
 }
-
-}  // namespace
 
 void throw_no_pass(Pass pass) {
   throw Error(

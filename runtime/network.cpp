@@ -19,7 +19,6 @@ void check_plan(std::size_t layer, const planner::Plan& plan) {
   const auto refuse_plan = [&](const char* reason, const char* remedy) {
     refuse(fmt::format("the plan of layer {} {}; plan it with {}", layer + 1, reason, remedy));
   };
-  if (!plan.backward.empty()) refuse_plan("has two layouts", "perPassPlans false");
   if (plan.use_dense) refuse_plan("is dense", "planConstraints.useDense false");
   if (plan.operand_placement != Placement::AtHome)
     refuse_plan("spreads its operands", "operandPlacement \"at-home\"");
@@ -83,6 +82,11 @@ NetworkCost Network::run(const NetworkBatch& batch) {
 
 float Network::loss() const { return state_->loss ? state_->loss->loss() : 0; }
 const Matrix<float>& Network::outputs() const { return state_->outputs; }
+Bytes Network::pattern_bytes() const {
+  Bytes sum;
+  for (const internal::NetworkLayerState& layer : state_->layers) sum += layer.pattern_bytes();
+  return sum;
+}
 const Program& Network::program() const { return state_->program.program(); }
 std::span<const NetworkPart> Network::parts() const { return state_->parts; }
 device::MemoryUse Network::memory() const { return state_->program.memory(state_->engine); }

@@ -57,7 +57,8 @@ struct NetworkCost {
 // it also stays for GradW. The loss is computed with whole columns on a tile. Backward, the
 // gradient of a result goes to where that result is, is multiplied by the derivative there, and
 // goes on to the tiles that hold operands of GradA and GradW. Gradients of weights stay in the
-// order of the buckets, and each tile updates the values of its own bucket. The gradient of a bias
+// order of the buckets, and each tile updates the values of its own bucket. If a layer has a second
+// layout for its backward passes, one exchange brings the new values to it. The gradient of a bias
 // is summed up on the tiles that own its rows, which update it and send it back.
 //
 // Results and ledgers have the same bits for any number of threads and both exchange modes. One
@@ -65,11 +66,11 @@ struct NetworkCost {
 class Network {
  public:
   // Builds the program. `plans` has a plan for each of problems_of(spec), as
-  // planner::plan_network makes them: with one layout (options
-  // perPassPlans false, planConstraints.useDense false) and operands at home (operandPlacement
-  // "at-home"). The executor must outlive the network. Throws Error{InvalidArgument} for other
-  // plans, and Error{LimitExceeded}, which names tile, step and largest buffers, if the memory of a
-  // tile cannot hold the program. At first no layer has weights, and all biases are 0.
+  // planner::plan_network makes them: with one layout or two, sparse (option
+  // planConstraints.useDense false) and with operands at home (operandPlacement "at-home"). The
+  // executor must outlive the network. Throws Error{InvalidArgument} for other plans, and
+  // Error{LimitExceeded}, which names tile, step and largest buffers, if the memory of a tile
+  // cannot hold the program. At first no layer has weights, and all biases are 0.
   Network(const NetworkSpec& spec, std::span<const planner::Plan> plans,
           const device::Machine& machine, device::ExchangeMode mode, Executor& executor);
   ~Network();
@@ -103,6 +104,11 @@ class Network {
 
   // Returns the outputs of the last run, [outputs][batch]; empty with a loss.
   const Matrix<float>& outputs() const;
+
+  // Returns the bytes that the host must send for new patterns of all layers: words and values of
+  // their buckets in all layouts, the words that steer propagation, and the tables by which values
+  // move between two layouts. States of the optimiser begin at 0 and are not sent.
+  Bytes pattern_bytes() const;
 
   // The program, its parts in the order of Program::scopes, and the memory that it needs.
   const Program& program() const;

@@ -2,41 +2,41 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/codelets/cost/network_cycles.hpp"
-#include "tessera/runtime/fully_connected.hpp"
+#include "tessera/planner/layouts.hpp"
 #include "tessera/runtime/internal/layout_passes.hpp"
+#include "tessera/sparse/convert.hpp"
 
 namespace tessera::runtime::internal {
 
-using device::SlotId;
 using device::SlotKind;
+
+namespace {
+
+planner::TwoProblems problems_of_layouts(const Problem& problem, const planner::Plan& plan) {
+  if (plan.backward.empty()) return {problem, {}};
+  return planner::two_problems(problem, plan.runs_transposed(Pass::GradW));
+}
+
+}  // namespace
 
 NetworkLayerState::NetworkLayerState(const NetworkLayer& l, const Problem& p,
                                      const planner::Plan& plan, const NetworkMachine& machine,
                                      std::int64_t state_count)
     : layer(l),
       problem(p),
-      weights(p, tile_grid(p, plan, machine.engine.machine()), machine.executor),
       machine_(machine),
-      grid_(tile_grid(p, plan, machine.engine.machine())),
-      shape_(values_shape(spec_of(p, plan, grid_, Pass::Fwd))),
-      fwd_(spec_of(p, plan, grid_, Pass::Fwd), machine.program, machine.engine, &fwd_homes_) {
-  partitioner::check(grid_);
-  if (p.grad_a)
-    grad_a_.emplace(spec_of(p, plan, grid_, Pass::GradA), machine.program, machine.engine,
-                    &grad_a_homes_);
-  if (p.grad_w)
-    grad_w_ = make_grad_w(spec_of(p, plan, grid_, Pass::GradW), grad_w_exchange(plan),
-                          machine.program, machine.engine, &grad_w_homes_);
-  const Dims& size = p.size;
-  in = operand_home(grid_, false, size.y, size.z);
-  sums = out = out_grad = result_home(fwd_.spec, size.x, size.z);
-  q_grad = operand_home(grid_, true, size.x, size.z);
-  if (grad_a_) in_grad = result_home(grad_a_->spec, size.y, size.z);
+      forward_(problems_of_layouts(p, plan).forward, plan, machine),
+      fwd_(forward_.spec(Pass::Fwd), machine.program, machine.engine, &fwd_homes_) {
+  if (!plan.backward.empty())
+    turned_.emplace(problems_of_layouts(p, plan).transposed, plan.backward.front(), machine);
+  make_passes();
+  make_homes();
   states.resize(std::size_t(state_count));
-  parameters.bias.assign(std::size_t(size.x), 0);
+  parameters.bias.assign(std::size_t(p.size.x), 0);
   parameters.bias_states.assign(states.size(), parameters.bias);
   share_index_.assign(std::size_t(machine.engine.machine().tiles), -1);
   for (std::size_t i = 0; i < out.shares.size(); ++i) {
@@ -45,43 +45,68 @@ NetworkLayerState::NetworkLayerState(const NetworkLayer& l, const Problem& p,
   }
 }
 
+void NetworkLayerState::make_passes() {
+  BoundProgram& program = machine_.program;
+  device::Engine& engine = machine_.engine;
+  if (problem.grad_a)
+    grad_a_.emplace(turned_ ? turned_->spec(Pass::Fwd) : forward_.spec(Pass::GradA), program,
+                    engine, &grad_a_homes_);
+  if (problem.grad_w)
+    grad_w_ = make_grad_w(updated().spec(Pass::GradW), grad_w_exchange(updated().plan), program,
+                          engine, &grad_w_homes_);
+  if (turned_)
+    rehome_.emplace(RehomeSpec{updated().grid, other().grid}, program, engine, &rehome_homes_);
+}
+
+void NetworkLayerState::make_homes() {
+  const Dims& size = problem.size;
+  in = operand_home(grid(), false, size.y, size.z);
+  sums = out = out_grad = result_home(fwd_.spec, size.x, size.z);
+  q_grad = turned_ ? operand_home(turned_->grid, false, size.x, size.z)
+                   : operand_home(grid(), true, size.x, size.z);
+  if (grad_a_) in_grad = result_home(grad_a_->spec, size.y, size.z);
+  if (turned_)
+    again = operand_home(updated().grid, true, updates_turned() ? size.y : size.x, size.z);
+}
+
 void NetworkLayerState::declare_resident() {
   BoundProgram& program = machine_.program;
-  words_buffer_ = program.add_buffer("bucket words", /*resident=*/true);
-  if (grid_.separate_grad_a)
-    grad_a_words_buffer_ = program.add_buffer("words of GradA", /*resident=*/true);
-  values_buffer = program.add_buffer("bucket values", /*resident=*/true);
+  forward_.declare_resident("");
+  if (turned_) turned_->declare_resident(" of the second layout");
   for (std::size_t s = 0; s < states.size(); ++s)
     state_buffers.push_back(
         program.add_buffer(s == 0 ? "optimiser state" : "second optimiser state", true));
   if (layer.bias) bias_buffer = program.add_buffer("bias of the result", /*resident=*/true);
   in.buffer = program.add_buffer("operand share");
   if (grad_w_) q_grad.buffer = program.add_buffer("output gradient share");
-  const bool own_words = grid_.separate_grad_a;
-  fwd_homes_.bucket_buffers = grad_w_homes_.bucket_buffers = {words_buffer_, values_buffer};
-  grad_a_homes_.bucket_buffers = {own_words ? grad_a_words_buffer_ : words_buffer_, values_buffer};
-  fwd_homes_.in.buffer = grad_w_homes_.s.buffer = in.buffer;
-  grad_a_homes_.in.buffer = grad_w_homes_.q.buffer = q_grad.buffer;
-}
-
-std::vector<TravelLoop*> NetworkLayerState::loops() {
-  std::vector<TravelLoop*> all{&fwd_.loop};
-  if (grad_a_) all.push_back(&grad_a_->loop);
-  if (grad_w_) all.push_back(&grad_w_->loop);
-  std::erase_if(all, [](const TravelLoop* loop) { return !loop->possible(); });
-  return all;
+  if (turned_) again.buffer = program.add_buffer("operand share of GradW");
+  forward_.give_buffers(fwd_homes_, Pass::Fwd);
+  if (grad_a_) (turned_ ? *turned_ : forward_).give_buffers(grad_a_homes_, grad_a_->pass());
+  updated().give_buffers(grad_w_homes_, Pass::GradW);
+  fwd_homes_.in.buffer = in.buffer;
+  grad_a_homes_.in.buffer = q_grad.buffer;
+  grad_w_homes_.s.buffer = updates_turned() ? q_grad.buffer : in.buffer;
+  grad_w_homes_.q.buffer = turned_ ? again.buffer : q_grad.buffer;
+  if (turned_) rehome_homes_ = {updated().values_buffer, other().values_buffer, {}, {}};
 }
 
 void NetworkLayerState::declare_load() {
-  Uses loaded{{}, {words_buffer_, values_buffer}};
-  if (grid_.separate_grad_a) loaded.writes.push_back(grad_a_words_buffer_);
+  Uses loaded;
+  forward_.add_loaded(loaded);
+  if (turned_) turned_->add_loaded(loaded);
   if (layer.bias) loaded.writes.push_back(bias_buffer);
   loaded.writes.insert(loaded.writes.end(), state_buffers.begin(), state_buffers.end());
   load_node_ = machine_.program.step(NodeKind::Load, {}, loaded, [this] { load(); });
+  if (rehome_) rehome_->declare_load();
 }
 
 void NetworkLayerState::complete_load() {
-  for (const TravelLoop* loop : loops()) machine_.program.also_writes(load_node_, loop->words());
+  const auto add = [this](const TravelLoop& loop) {
+    if (loop.possible()) machine_.program.also_writes(load_node_, loop.words());
+  };
+  add(fwd_.loop);
+  if (grad_a_) add(grad_a_->loop);
+  if (grad_w_) add(grad_w_->loop);
 }
 
 void NetworkLayerState::declare_activation() {
@@ -148,27 +173,42 @@ void NetworkLayerState::differentiate() {
 }
 
 void NetworkLayerState::declare_collect() {
-  Uses uses{{values_buffer}, {}};
+  Uses uses{{updated().values_buffer}, {}};
+  if (turned_) uses.reads.push_back(other().values_buffer);
   uses.reads.insert(uses.reads.end(), state_buffers.begin(), state_buffers.end());
   machine_.program.step(NodeKind::Collect, {}, uses, [this] { collect(); });
 }
 
 void NetworkLayerState::add_slots() {
   add_parameter_slots();
-  add_operand_slots(in, in_matrix_, grid_.size.y);
-  for (const HomeShare& share : in.shares) {
-    fwd_homes_.in.slots.push_back(share.slot);
-    grad_w_homes_.s.slots.push_back(share.slot);
-  }
-  if (grad_w_) add_operand_slots(q_grad, q_grad_matrix_, grid_.size.x);
-  for (const HomeShare& share : q_grad.shares) {
-    grad_a_homes_.in.slots.push_back(share.slot);
-    grad_w_homes_.q.slots.push_back(share.slot);
-  }
+  add_operand_slots(in, in_matrix_, grid().size, grid().size.y);
+  const Dims& q_size = turned_ ? turned_->grid.size : grid().size;
+  if (grad_w_) add_operand_slots(q_grad, q_grad_matrix_, q_size, turned_ ? q_size.y : q_size.x);
+  if (turned_) add_operand_slots(again, again_matrix_, updated().grid.size, updated().grid.size.x);
+  give_operand_slots();
   fwd_.add_slots();
   if (grad_a_) grad_a_->add_slots();
   if (grad_w_) grad_w_->add_slots();
-  // The reduction lists its shares column by column.
+  if (rehome_) rehome_->add_slots();
+  take_result_slots();
+  out.shares = sums.shares;
+  if (layer.activation.keeps_sums()) add_result_slots(out);
+  if (grad_w_ && has_derivative()) add_result_slots(out_grad);
+  if (layer.bias) add_bias_slots();
+}
+
+void NetworkLayerState::give_operand_slots() {
+  const auto give = [](const TensorHome& home, PassHomes::Operand& operand) {
+    for (const HomeShare& share : home.shares) operand.slots.push_back(share.slot);
+  };
+  give(in, fwd_homes_.in);
+  give(q_grad, grad_a_homes_.in);
+  give(updates_turned() ? q_grad : in, grad_w_homes_.s);
+  give(turned_ ? again : q_grad, grad_w_homes_.q);
+}
+
+// The reduction lists its shares column by column.
+void NetworkLayerState::take_result_slots() {
   const auto take = [](TensorHome& home, const Reduction& reduction) {
     TESSERA_ASSERT(reduction.shares().size() == home.shares.size());
     for (const ReducedShare& share : reduction.shares()) {
@@ -180,37 +220,27 @@ void NetworkLayerState::add_slots() {
   };
   take(sums, fwd_.reduction);
   if (grad_a_) take(in_grad, grad_a_->reduction);
-  out.shares = sums.shares;
-  if (layer.activation.keeps_sums()) add_result_slots(out);
-  if (grad_w_ && has_derivative()) add_result_slots(out_grad);
-  if (layer.bias) add_bias_slots();
 }
 
 void NetworkLayerState::add_parameter_slots() {
-  const auto add = [this](BufferId buffer, TileId tile, std::int64_t bytes, SlotKind kind) {
-    return machine_.engine.add_slot(machine_.program.slot(buffer, tile, 1, bytes, kind));
-  };
-  const std::int64_t word_bytes = fwd_.spec.word_bytes();
-  for (const TileId tile : fwd_.all) {
-    words_.push_back(add(words_buffer_, tile, grid_.meta_words * word_bytes, SlotKind::Landing));
-    values.push_back(add(values_buffer, tile, bucket_bytes(), SlotKind::Owned));
-    if (grid_.separate_grad_a)
-      grad_a_words_.push_back(
-          add(grad_a_words_buffer_, tile, grid_.grad_a_words * word_bytes, SlotKind::Landing));
-    for (std::size_t s = 0; s < states.size(); ++s)
-      states[s].push_back(add(state_buffers[s], tile,
-                              values_per_bucket() * std::int64_t(sizeof(float)), SlotKind::Owned));
-    const auto t = std::size_t(tile.value);
-    fwd_homes_.buckets.push_back({words_[t], values[t]});
-    grad_a_homes_.buckets.push_back(
-        {grid_.separate_grad_a ? grad_a_words_[t] : words_[t], values[t]});
-  }
-  grad_w_homes_.buckets = fwd_homes_.buckets;
+  forward_.add_slots();
+  if (turned_) turned_->add_slots();
+  const std::int64_t state_bytes = updated().values_per_bucket() * std::int64_t(sizeof(float));
+  for (std::size_t s = 0; s < states.size(); ++s)
+    for (const TileId tile : updated().map.all())
+      states[s].push_back(machine_.engine.add_slot(
+          machine_.program.slot(state_buffers[s], tile, 1, state_bytes, SlotKind::Owned)));
+  forward_.give_slots(fwd_homes_, Pass::Fwd);
+  if (grad_a_) (turned_ ? *turned_ : forward_).give_slots(grad_a_homes_, grad_a_->pass());
+  updated().give_slots(grad_w_homes_, Pass::GradW);
+  if (!turned_) return;
+  rehome_homes_.from = updated().values;
+  rehome_homes_.to = other().values;
 }
 
 void NetworkLayerState::add_operand_slots(TensorHome& home, std::vector<std::byte>& placed,
-                                          std::int64_t rows) {
-  const std::int64_t row_bytes = grid_.size.z * element();
+                                          const Dims& size, std::int64_t rows) {
+  const std::int64_t row_bytes = size.z * element();
   const bool is_placed = machine_.engine.mode() == device::ExchangeMode::Share;
   if (is_placed) placed.resize(std::size_t(rows * row_bytes));
   for (HomeShare& share : home.shares) {
@@ -245,31 +275,87 @@ void NetworkLayerState::prepare() {
   fwd_.prepare();
   if (grad_a_) grad_a_->prepare();
   if (grad_w_) grad_w_->prepare();
+  if (rehome_) rehome_->prepare();
+}
+
+std::optional<partitioner::Misfit> NetworkLayerState::set_weights(
+    const sparse::CheckedCsr<float>& given) {
+  check_weights(problem, {&given, 1});  // so that messages name rows and columns of R
+  std::vector<std::int64_t> places;
+  if (turned_) {
+    const sparse::CheckedCsr<float> turned = sparse::transpose(given);
+    places = sparse::transpose_order(turned);
+    if (auto misfit = turned_->weights.encode({&turned, 1}, {})) return misfit;
+  }
+  if (auto misfit = forward_.weights.encode({&given, 1}, {})) return misfit;
+  forward_.weights.take();
+  if (turned_) turned_->weights.take();
+  places_ = std::move(places);
+  set_parameters();
+  return std::nullopt;
+}
+
+Bytes NetworkLayerState::pattern_bytes() const {
+  Bytes bytes = forward_.weights.pattern_bytes().all();
+  if (!turned_) return bytes;
+  const std::int64_t tables = other().grid.buckets() * rehome_->table_bytes();
+  return bytes + turned_->weights.pattern_bytes().all() + Bytes(tables);
+}
+
+void NetworkLayerState::set_parameters() {
+  const auto values_of = [](const NetworkLayout& layout) {
+    const std::byte* first = layout.weights.image().values;
+    return std::vector<std::byte>(first, first + layout.values_bytes());
+  };
+  parameters.values = values_of(updated());
+  parameters.copy = turned_ ? values_of(other()) : std::vector<std::byte>();
+  const std::int64_t values = updated().grid.buckets() * updated().values_per_bucket();
+  parameters.states.assign(states.size(), std::vector<float>(std::size_t(values)));
+  for (std::vector<float>& state : parameters.bias_states)
+    std::fill(state.begin(), state.end(), 0.0f);
+  parameters.steps = 0;
+  if (!turned_) return;
+  std::vector<std::int64_t> here = forward_.weights.bucket_positions(0);
+  const std::vector<std::int64_t> in_turned = turned_->weights.bucket_positions(0);
+  std::vector<std::int64_t> there(here.size());
+  for (std::size_t i = 0; i < there.size(); ++i) there[i] = in_turned[std::size_t(places_[i])];
+  if (updates_turned()) here.swap(there);
+  rehome_->tables.set_pattern(0, here, there);
+}
+
+sparse::Csr<float> NetworkLayerState::current_weights() {
+  const std::vector<std::byte>& values = updates_turned() ? parameters.copy : parameters.values;
+  sparse::Csr<float> result;
+  with_type(problem.data_type, [&](auto zero) {
+    using T = decltype(zero);
+    forward_.weights.to_given<T>(
+        {reinterpret_cast<const T*>(values.data()), values.size() / sizeof(T)}, 0, result);
+  });
+  return result;
 }
 
 void NetworkLayerState::load() {
   device::Engine& engine = machine_.engine;
-  const BucketImage image = weights.image();
-  for (TravelLoop* loop : loops()) loop->load(engine, image.travel_words);
+  const auto load_loop = [&](TravelLoop& loop, const NetworkLayout& layout) {
+    if (loop.possible()) loop.load(engine, layout.weights.image().travel_words);
+  };
+  load_loop(fwd_.loop, forward_);
+  if (grad_a_) load_loop(grad_a_->loop, turned_ ? *turned_ : forward_);
+  if (grad_w_) load_loop(grad_w_->loop, updated());
   if (grad_w_) grad_w_->start();
-  const std::int64_t per_bucket = values_per_bucket();
-  for (const TileId tile : fwd_.all) {
-    const Cell c = fwd_.map.cell(tile);
-    const std::int64_t bucket = grid_.bucket_index(c.x, c.y, c.z);
-    const auto t = std::size_t(tile.value);
-    const partitioner::Buckets& buckets = image.groups[0];
-    engine.load(words_[t],
-                one_row(buckets.meta_words(bucket), grid_.meta_words * fwd_.spec.word_bytes()));
-    if (grid_.separate_grad_a)
-      engine.load(grad_a_words_[t], one_row(buckets.grad_a_meta_words(bucket),
-                                            grid_.grad_a_words * fwd_.spec.word_bytes()));
-    engine.load(values[t],
-                one_row(parameters.values.data() + bucket * bucket_bytes(), bucket_bytes()));
-    for (std::size_t s = 0; s < states.size(); ++s)
-      engine.load(states[s][t], one_row(parameters.states[s].data() + bucket * per_bucket,
-                                        per_bucket * std::int64_t(sizeof(float))));
-  }
-  if (!layer.bias) return;
+  updated().load(parameters.values.data());
+  if (turned_) other().load(parameters.copy.data());
+  const std::int64_t per_bucket = updated().values_per_bucket();
+  for (std::size_t s = 0; s < states.size(); ++s)
+    for (std::size_t t = 0; t < states[s].size(); ++t)
+      engine.load(states[s][t],
+                  one_row(parameters.states[s].data() +
+                              updated().bucket_of(TileId(std::int64_t(t))) * per_bucket,
+                          per_bucket * std::int64_t(sizeof(float))));
+  if (layer.bias) load_bias();
+}
+
+void NetworkLayerState::load_bias() {
   for (std::size_t i = 0; i < out.shares.size(); ++i) {
     const codelets::ElementRun run = run_of(out.shares[i]);
     std::vector<float> rows(std::size_t(run.rows()));
@@ -277,25 +363,22 @@ void NetworkLayerState::load() {
     for (std::int64_t r = 0; r < run.rows(); ++r)
       if (first + r < problem.size.x)
         rows[std::size_t(r)] = parameters.bias[std::size_t(first + r)];
-    engine.load(bias[i], {reinterpret_cast<std::byte*>(rows.data()), run.rows(), sizeof(float),
-                          sizeof(float)});
+    machine_.engine.load(bias[i], {reinterpret_cast<std::byte*>(rows.data()), run.rows(),
+                                   sizeof(float), sizeof(float)});
   }
 }
 
 void NetworkLayerState::collect() {
   after = parameters;
-  const std::int64_t per_bucket = values_per_bucket();
-  for (const TileId tile : fwd_.all) {
-    const Cell c = fwd_.map.cell(tile);
-    const std::int64_t bucket = grid_.bucket_index(c.x, c.y, c.z);
-    const auto t = std::size_t(tile.value);
-    if (per_bucket == 0) continue;
-    std::memcpy(after.values.data() + bucket * bucket_bytes(), machine_.engine.view(values[t]).data,
-                std::size_t(bucket_bytes()));
-    for (std::size_t s = 0; s < states.size(); ++s)
-      std::memcpy(after.states[s].data() + bucket * per_bucket,
-                  machine_.engine.view(states[s][t]).data, std::size_t(per_bucket) * sizeof(float));
-  }
+  updated().collect(after.values.data());
+  if (turned_) other().collect(after.copy.data());
+  const std::int64_t per_bucket = updated().values_per_bucket();
+  if (per_bucket == 0) return;
+  for (std::size_t s = 0; s < states.size(); ++s)
+    for (std::size_t t = 0; t < states[s].size(); ++t)
+      std::memcpy(
+          after.states[s].data() + updated().bucket_of(TileId(std::int64_t(t))) * per_bucket,
+          machine_.engine.view(states[s][t]).data, std::size_t(per_bucket) * sizeof(float));
 }
 
 }  // namespace tessera::runtime::internal

@@ -101,10 +101,17 @@ void Network::State::declare_backward() {
       layers[l].declare_grad_a();
       layers[l].in_grad.buffer = layers[l].grad_a_result();
     }
+    if (layers[l].has_two_layouts()) {
+      begin(NetworkWork::HandOver, l);
+      hand_over(layers[l].again_from(), layers[l].again);
+    }
     begin(NetworkWork::GradW, l);
     layers[l].declare_grad_w();
     begin(NetworkWork::Update, l);
     updates[l].declare();
+    if (!layers[l].has_two_layouts()) continue;
+    begin(NetworkWork::Rehome, l);
+    layers[l].declare_rehome();
   }
   for (std::size_t l = 0; l < layers.size(); ++l) {
     layers[l].declare_collect();
@@ -123,32 +130,13 @@ NetworkLayerState& Network::State::at(std::int64_t layer) {
 std::optional<partitioner::Misfit> Network::State::set_weights(NetworkLayerState& layer,
                                                                const sparse::Csr<float>& weights) {
   const auto call = caller_.enter("set_weights");
-  const sparse::CheckedCsr<float> given = sparse::checked(weights);
-  layer.weights.check({&given, 1});
-  if (auto misfit = layer.weights.encode({&given, 1}, {})) return misfit;
-  layer.weights.take();
-  const std::byte* first = layer.weights.image().values;
-  const std::int64_t buckets = layer.weights.buckets(0).grid.buckets();
-  layer.parameters.values.assign(first, first + buckets * layer.bucket_bytes());
-  layer.parameters.states.assign(
-      layer.states.size(), std::vector<float>(std::size_t(buckets * layer.values_per_bucket())));
-  for (std::vector<float>& state : layer.parameters.bias_states)
-    std::fill(state.begin(), state.end(), 0.0f);
-  layer.parameters.steps = 0;
-  return std::nullopt;
+  return layer.set_weights(sparse::checked(weights));
 }
 
 sparse::Csr<float> Network::State::weights_of(NetworkLayerState& layer) const {
-  if (layer.weights.empty())
+  if (!layer.has_weights())
     throw Error(ErrorCode::InvalidArgument, "network: call set_weights first");
-  sparse::Csr<float> result;
-  with_type(spec.data_type, [&](auto zero) {
-    using T = decltype(zero);
-    const std::vector<std::byte>& values = layer.parameters.values;
-    layer.weights.to_given<T>(
-        {reinterpret_cast<const T*>(values.data()), values.size() / sizeof(T)}, 0, result);
-  });
-  return result;
+  return layer.current_weights();
 }
 
 void Network::State::check_batch(const NetworkBatch& batch) const {
@@ -161,7 +149,7 @@ void Network::State::check_batch(const NetworkBatch& batch) const {
                          rows, spec.batch));
   };
   for (std::size_t l = 0; l < layers.size(); ++l)
-    if (layers[l].weights.empty())
+    if (!layers[l].has_weights())
       refuse(fmt::format("layer {} has no weights; call set_weights first", l + 1));
   check_matrix("inputs", batch.inputs, spec.layers.front().inputs);
   const std::int64_t classes = spec.layers.back().outputs;
@@ -178,7 +166,7 @@ void Network::State::check_batch(const NetworkBatch& batch) const {
 
 void Network::State::load_inputs() {
   const NetworkLayerState& first = layers.front();
-  const Dims& size = first.weights.buckets(0).grid.size;
+  const Dims& size = first.grid().size;
   with_type(spec.data_type, [&](auto zero) {
     using T = decltype(zero);
     inputs_.assign(std::size_t(size.y * size.z) * sizeof(T), std::byte(0));

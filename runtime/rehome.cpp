@@ -3,16 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
-#include <vector>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/rehome_steps.hpp"
 #include "tessera/planner/layouts.hpp"
-#include "tessera/runtime/internal/bound_program.hpp"
 #include "tessera/runtime/internal/home_buckets.hpp"
-#include "tessera/runtime/internal/rehome_tables.hpp"
+#include "tessera/runtime/internal/rehome_state.hpp"
 
 namespace tessera::runtime::internal {
 namespace {
@@ -31,89 +28,33 @@ void copy_value(const std::byte* from, std::byte* to) {
 
 }  // namespace
 
-struct RehomePass::State {
-  // The slots of a tile of the second layout.
-  struct Receiver {
-    std::vector<SlotId> met;  // a slot for each cell that its cell overlaps
-    SlotId table, result;
-  };
-  struct Buffers {
-    BufferId home, nothing, table, gathered, result;
-    std::array<BufferId, 2> passing;
-  };
+RehomePass::State::State(const RehomeSpec& s, BoundProgram& program, device::Engine& machine,
+                         const RehomeHomes* homes_of_network)
+    : spec(s),
+      tables(s.from, s.to, s.groups),
+      bound(program),
+      engine(machine),
+      shared(homes_of_network),
+      tiles(tables.to_map().all()),
+      zeros(std::size_t(from_bytes())) {
+  if (shared == nullptr) result.resize(std::size_t(s.groups * s.to.buckets() * to_bytes()));
+}
 
-  RehomeSpec spec;
-  RehomeTables tables;
-  BoundProgram bound{"re-home values"};
-  device::Engine engine;
-  Buffers use;
-  std::vector<SlotId> homes;  // by tile of the ring
-  std::vector<Receiver> receivers;
-  std::vector<TileId> tiles;  // of the second layout
-  std::array<std::vector<SlotId>, 2> passing;
-  device::Exchange gather;
-  // [far][from home, then from either buffer to the other]
-  std::array<std::array<device::Exchange, 3>, 2> pass_on;
-  int gather_node = 0;
-  std::size_t moved = 0;  // moves that have begun
-  const std::byte* from = nullptr;
-  std::vector<std::byte> result, zeros;
-
-  State(const RehomeSpec& s, const device::Machine& machine, device::ExchangeMode mode,
-        Executor& executor)
-      : spec(s),
-        tables(s.from, s.to, s.groups),
-        engine(machine, mode, executor),
-        tiles(tables.to_map().all()),
-        result(std::size_t(s.groups * s.to.buckets() * to_bytes())),
-        zeros(std::size_t(from_bytes())) {
-    declare();
-    bound.check_steps(rehome_step_order(passes()));
-    bound.finish();
-    add_slots();
-    bound.seal(engine);
-    prepare();
-  }
-
-  std::int64_t element() const { return bytes_of(spec.from.data_type); }
-  std::int64_t from_bytes() const { return tables.from_values() * element(); }
-  std::int64_t to_bytes() const { return tables.to_values() * element(); }
-  bool passes() const { return tables.ring() > 1; }
-  MetCells met(TileId tile) const {
-    return met_cells(spec.from, spec.to, tables.to_map().cell(tile));
-  }
-
-  void declare();
-  void declare_passing();
-  void declare_picking();
-  void add_slots();
-  void prepare();
-  std::vector<device::Gather> cells_to_receivers() const;
-  std::vector<device::Gather> further(std::int64_t by, const std::vector<SlotId>& from_slots,
-                                      int into) const;
-  const PassingMove& move() const { return tables.moves()[moved - 1]; }
-  void load();
-  const std::byte* gathered_value(const device::Tile& tile, std::uint32_t entry) const;
-  template <class Element, class Put>
-  Cycles walk_table(const device::Tile& tile, Put&& put) const;
-  template <class Element>
-  Cycles unpack(const device::Tile& tile) const;
-  template <class Element>
-  Cycles pick(const device::Tile& tile) const;
-  template <class Step>
-  void compute(Step&& step);
-  void collect();
-};
-
-void RehomePass::State::declare() {
-  use.home = bound.add_buffer("values of the first layout", /*resident=*/true);
-  if (passes()) use.nothing = bound.add_buffer("no values");
+void RehomePass::State::declare_load() {
+  use.home = shared != nullptr ? shared->from_buffer
+                               : bound.add_buffer("values of the first layout", /*resident=*/true);
+  if (passes()) use.nothing = bound.add_buffer("no values", /*resident=*/shared != nullptr);
   use.table = bound.add_buffer("re-home table", /*resident=*/true);
-  use.gathered = bound.add_buffer("gathered values");
-  use.result = bound.add_buffer("bucket values", /*resident=*/true);
-  Uses loaded{{}, {use.home, use.table}};
+  use.result =
+      shared != nullptr ? shared->to_buffer : bound.add_buffer("bucket values", /*resident=*/true);
+  Uses loaded{{}, {use.table}};
+  if (shared == nullptr) loaded.writes.push_back(use.home);
   if (passes()) loaded.writes.push_back(use.nothing);
   bound.step(NodeKind::Load, std::nullopt, loaded, [this] { load(); });
+}
+
+void RehomePass::State::declare() {
+  use.gathered = bound.add_buffer("gathered values");
   gather_node = bound.step(NodeKind::Exchange, kRehomePhase, {{use.home}, {use.gathered}},
                            [this] { engine.exchange(kRehomePhase, gather); });
   Uses unpacked{{use.home, use.gathered, use.table}, {use.result}};
@@ -127,7 +68,8 @@ void RehomePass::State::declare() {
       },
       tables.to_map().tiles());
   if (passes()) declare_passing();
-  bound.step(NodeKind::Collect, std::nullopt, {{use.result}, {}}, [this] { collect(); });
+  if (shared == nullptr)
+    bound.step(NodeKind::Collect, std::nullopt, {{use.result}, {}}, [this] { collect(); });
 }
 
 void RehomePass::State::declare_passing() {
@@ -162,16 +104,20 @@ void RehomePass::State::declare_picking() {
 void RehomePass::State::add_slots() {
   const std::int64_t holders = tables.from_map().tiles();
   for (std::int64_t t = 0; t < tables.ring(); ++t)
-    homes.push_back(engine.add_slot(
-        bound.slot(t < holders ? use.home : use.nothing, TileId(t), 1, from_bytes())));
+    homes.push_back(shared != nullptr && t < holders
+                        ? shared->from[std::size_t(t)]
+                        : engine.add_slot(bound.slot(t < holders ? use.home : use.nothing,
+                                                     TileId(t), 1, from_bytes())));
   for (const TileId tile : tiles) {
     Receiver receiver;
     for (std::int64_t k = 0; k < met(tile).count(); ++k)
       receiver.met.push_back(
           engine.add_slot(bound.slot(use.gathered, tile, spec.from.splits.z, from_bytes())));
-    receiver.table =
-        engine.add_slot(bound.slot(use.table, tile, 1, tables.to_values() * kEntryBytes));
-    receiver.result = engine.add_slot(bound.slot(use.result, tile, 1, to_bytes(), SlotKind::Owned));
+    receiver.table = engine.add_slot(bound.slot(use.table, tile, 1, table_bytes()));
+    receiver.result =
+        shared != nullptr
+            ? shared->to[std::size_t(tile.value)]
+            : engine.add_slot(bound.slot(use.result, tile, 1, to_bytes(), SlotKind::Owned));
     receivers.push_back(std::move(receiver));
   }
   for (int buffer = 0; passes() && buffer < 2; ++buffer)
@@ -232,6 +178,7 @@ void RehomePass::State::load() {
   for (std::size_t t = 0; t < homes.size(); ++t) {
     const std::byte* values = zeros.data();
     if (std::int64_t(t) < tables.from_map().tiles()) {
+      if (shared != nullptr) continue;
       const Cell c = tables.from_map().cell(TileId(std::int64_t(t)));
       const std::int64_t bucket = c.g * spec.from.buckets() + spec.from.bucket_index(c.x, c.y, c.z);
       values = from + bucket * from_bytes();
@@ -240,7 +187,7 @@ void RehomePass::State::load() {
   }
   for (const TileId tile : tiles)
     engine.load(receivers[std::size_t(tile.value)].table,
-                one_row(tables.of_tile(tile).data(), tables.to_values() * kEntryBytes));
+                one_row(tables.of_tile(tile).data(), table_bytes()));
 }
 
 template <class Step>
@@ -313,33 +260,45 @@ void RehomePass::State::collect() {
   }
 }
 
+RehomePass::Own::Own(const RehomeSpec& spec, const device::Machine& machine,
+                     device::ExchangeMode mode, Executor& executor)
+    : engine(machine, mode, executor), state(spec, bound, engine) {
+  state.declare_load();
+  state.declare();
+  bound.check_steps(rehome_step_order(state.passes()));
+  bound.finish();
+  state.add_slots();
+  bound.seal(engine);
+  state.prepare();
+}
+
 RehomePass::RehomePass(const RehomeSpec& spec, const device::Machine& machine,
                        device::ExchangeMode mode, Executor& executor)
-    : state_(std::make_unique<State>(spec, machine, mode, executor)) {}
+    : own_(std::make_unique<Own>(spec, machine, mode, executor)) {}
 RehomePass::~RehomePass() = default;
 RehomePass::RehomePass(RehomePass&&) noexcept = default;
 
 void RehomePass::set_pattern(std::int64_t group, std::span<const std::int64_t> from,
                              std::span<const std::int64_t> to) {
-  state_->tables.set_pattern(group, from, to);
+  own_->state.tables.set_pattern(group, from, to);
 }
 
 bool RehomePass::run(const std::byte* from, const RunOptions& options, device::Ledger& ledger) {
-  state_->from = from;
-  const bool finished = state_->bound.run(state_->engine, options);
-  ledger = state_->engine.ledger();
+  own_->state.from = from;
+  const bool finished = own_->bound.run(own_->engine, options);
+  ledger = own_->engine.ledger();
   return finished;
 }
 
-const std::byte* RehomePass::values() const { return state_->result.data(); }
-const device::Damage& RehomePass::damage() const { return state_->bound.damage(); }
+const std::byte* RehomePass::values() const { return own_->state.result.data(); }
+const device::Damage& RehomePass::damage() const { return own_->bound.damage(); }
 std::int64_t RehomePass::steps() const {
   std::int64_t steps = 0;
-  for_each_rehome_step(state_->passes(), [&](const PassStep& step) { steps += step.times; });
-  for (const PassingMove& move : state_->tables.moves()) steps += 1 + move.wanted;
+  for_each_rehome_step(own_->state.passes(), [&](const PassStep& step) { steps += step.times; });
+  for (const PassingMove& move : own_->state.tables.moves()) steps += 1 + move.wanted;
   return steps;
 }
-Bytes RehomePass::high_water() const { return state_->engine.high_water(); }
-Bytes RehomePass::table_bytes() const { return Bytes(state_->tables.to_values() * kEntryBytes); }
+Bytes RehomePass::high_water() const { return own_->engine.high_water(); }
+Bytes RehomePass::table_bytes() const { return Bytes(own_->state.table_bytes()); }
 
 }  // namespace tessera::runtime::internal

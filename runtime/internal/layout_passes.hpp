@@ -20,6 +20,11 @@ namespace tessera::runtime::internal {
 PassSpec spec_of(const Problem& problem, const planner::Plan& plan,
                  const partitioner::TileGrid& grid, Pass pass);
 
+// Returns the grid of one group of a plan with one layout. Throws Error{InvalidArgument} if the
+// plan is not one of the problem on this machine.
+partitioner::TileGrid checked_grid(const Problem& problem, const planner::Plan& plan,
+                                   const device::Machine& machine);
+
 // Returns the data that move in GradW.
 GradWExchange grad_w_exchange(const planner::Plan& plan);
 

@@ -57,9 +57,11 @@ class RehomePass {
   // The most memory that any tile needs for this pass, with the values of both layouts.
   Bytes high_water() const;
 
+  struct State;  // the move without its machine (rehome_state.hpp)
+
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  struct Own;
+  std::unique_ptr<Own> own_;
 };
 
 }  // namespace tessera::runtime::internal

@@ -11,9 +11,9 @@
 #include "tessera/base/random.hpp"
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/device/machine.hpp"
+#include "tessera/planner/layouts.hpp"
 #include "tessera/planner/planner.hpp"
-#include "tessera/sparse/convert.hpp"
-#include "tessera/sparse/random.hpp"
+#include "tessera/tests/runtime/network_twin.hpp"
 
 namespace tessera::runtime {
 namespace {
@@ -44,6 +44,25 @@ std::vector<planner::Plan> plans_of(const NetworkSpec& spec, const device::Machi
   return plans;
 }
 
+// Plans with two layouts for all layers that have a GradA. With `tight`, buckets have little room
+// beyond the mean, so that blocks spill.
+std::vector<planner::Plan> plans_with_two_layouts(const NetworkSpec& spec,
+                                                  const device::Machine& machine, bool grad_w_there,
+                                                  bool tight = false) {
+  planner::Options options = network_options();
+  if (tight) {
+    options.meta_info_bucket_oversize_proportion = 0.15;
+    options.bucket_confidence = 0;
+  }
+  std::vector<planner::Plan> plans = plans_of(spec, machine, options);
+  for (std::size_t l = 1; l < plans.size(); ++l) {
+    const auto [here, there] = planner::two_problems(problems_of(spec)[l], grad_w_there);
+    plans[l] = planner::plan_or_throw(here, machine, options);
+    plans[l].backward = {planner::plan_or_throw(there, machine, options)};
+  }
+  return plans;
+}
+
 // A network with three layers whose sizes no plan divides evenly.
 NetworkSpec perceptron(Loss loss = Loss::SoftmaxCrossEntropy, BlockShape block = {1, 1}) {
   return {.layers = {{37, 29, block, 0.3, true, {Activation::Relu}},
@@ -53,180 +72,6 @@ NetworkSpec perceptron(Loss loss = Loss::SoftmaxCrossEntropy, BlockShape block =
           .loss = loss,
           .update = {.kind = Update::Adam, .rate = 0.01}};
 }
-
-// The data of a network and the same network in plain loops, in double precision.
-struct Twin {
-  explicit Twin(const NetworkSpec& s, std::uint64_t seed = 5) : spec(s) {
-    for (std::size_t l = 0; l < spec.layers.size(); ++l) {
-      const NetworkLayer& layer = spec.layers[l];
-      const Dims size{1, layer.outputs, layer.inputs, 1};
-      const Dims padded = Problem{.size = size, .block = layer.block}.size_in_blocks();
-      weights.push_back(
-          sparse::random_pattern(padded.x, padded.y, layer.block, layer.density, seed + l));
-      Random random(seed + 100 + l);
-      for (float& v : weights.back().values)
-        v = float((2 * random.unit() - 1) / std::sqrt(layer.density * double(layer.inputs)));
-      bias.emplace_back();
-      for (std::int64_t i = 0; i < layer.outputs; ++i)
-        bias.back().push_back(layer.bias ? float(0.2 * random.unit() - 0.1) : 0.0f);
-      for (int s2 = 0; s2 < 2; ++s2) {
-        weight_states[s2].emplace_back(weights.back().values.size());
-        bias_states[s2].emplace_back(bias.back().size());
-      }
-      values.emplace_back(weights.back().values.begin(), weights.back().values.end());
-      biases.emplace_back(bias.back().begin(), bias.back().end());
-    }
-    inputs = random_matrix<float>(spec.layers.front().inputs, spec.batch, seed + 7);
-    targets = random_matrix<float>(spec.layers.back().outputs, spec.batch, seed + 8);
-    Random random(seed + 9);
-    for (std::int64_t i = 0; i < spec.batch; ++i)
-      labels.push_back(std::int32_t(random.below(std::uint64_t(spec.layers.back().outputs))));
-  }
-
-  NetworkBatch batch() const { return {inputs.view(), labels, targets.view()}; }
-
-  void give(Network& network) const {
-    for (std::size_t l = 0; l < spec.layers.size(); ++l) {
-      ASSERT_FALSE(network.set_weights(std::int64_t(l), weights[l]).has_value());
-      if (spec.layers[l].bias) network.set_bias(std::int64_t(l), bias[l]);
-    }
-  }
-
-  static double act(const codelets::ActivationRule& rule, double v) {
-    if (rule.kind == Activation::Relu) return std::min(std::max(v, 0.0), double(rule.cap));
-    if (rule.kind == Activation::None) return v;
-    return v / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (v + 0.044715 * v * v * v)));
-  }
-  static double slope(const codelets::ActivationRule& rule, double v) {
-    if (rule.kind == Activation::None) return 1;
-    if (rule.kind == Activation::Relu) return v > 0 && v < rule.cap ? 1 : 0;
-    return (act(rule, v + 1e-6) - act(rule, v - 1e-6)) / 2e-6;
-  }
-
-  // Calls visit(position, row, column) for each stored value inside the layer's size.
-  template <class Visit>
-  void for_each_value(std::size_t l, Visit&& visit) const {
-    const sparse::Csr<float>& m = weights[l];
-    std::size_t position = 0;
-    for (std::int64_t r = 0; r < m.block_rows(); ++r)
-      for (std::int64_t i = m.row_begin[std::size_t(r)]; i < m.row_begin[std::size_t(r) + 1]; ++i)
-        for (std::int64_t a = 0; a < m.block.rows; ++a)
-          for (std::int64_t b = 0; b < m.block.cols; ++b, ++position) {
-            const std::int64_t x = r * m.block.rows + a;
-            const std::int64_t y = m.col[std::size_t(i)] * m.block.cols + b;
-            if (x < spec.layers[l].outputs && y < spec.layers[l].inputs) visit(position, x, y);
-          }
-  }
-
-  using Tensor = std::vector<std::vector<double>>;  // [row][column]
-  std::vector<Tensor> sums, results;                // by layer; results[0] is the input
-
-  void forward() {
-    const auto z = std::size_t(spec.batch);
-    sums.clear();
-    results.assign(1, Tensor(std::size_t(inputs.rows()), std::vector<double>(z)));
-    for (std::int64_t r = 0; r < inputs.rows(); ++r)
-      for (std::size_t c = 0; c < z; ++c)
-        results[0][std::size_t(r)][c] = double(inputs(r, std::int64_t(c)));
-    for (std::size_t l = 0; l < spec.layers.size(); ++l) {
-      Tensor sum(std::size_t(spec.layers[l].outputs), std::vector<double>(z));
-      for (std::size_t r = 0; r < sum.size(); ++r)
-        for (double& v : sum[r]) v = biases[l][r];
-      for_each_value(l, [&](std::size_t i, std::int64_t x, std::int64_t y) {
-        for (std::size_t c = 0; c < z; ++c)
-          sum[std::size_t(x)][c] += values[l][i] * results[l][std::size_t(y)][c];
-      });
-      Tensor result = sum;
-      for (auto& row : result)
-        for (double& v : row) v = act(spec.layers[l].activation, v);
-      sums.push_back(std::move(sum));
-      results.push_back(std::move(result));
-    }
-  }
-
-  // Replaces the outputs by their gradient and returns the loss.
-  double take_loss(Tensor& outputs) const {
-    double loss = 0;
-    const double count = double(spec.batch);
-    for (std::size_t c = 0; c < std::size_t(spec.batch); ++c) {
-      double sum = 0;
-      for (const auto& row : outputs) sum += std::exp(row[c]);
-      for (std::size_t r = 0; r < outputs.size(); ++r) {
-        double& v = outputs[r][c];
-        if (spec.loss == Loss::SoftmaxCrossEntropy) {
-          const bool is_label = std::int32_t(r) == labels[c];
-          if (is_label) loss += (std::log(sum) - v) / count;
-          v = (std::exp(v) / sum - (is_label ? 1 : 0)) / count;
-        } else {
-          const double all = count * double(outputs.size());
-          const double off = v - double(targets(std::int64_t(r), std::int64_t(c)));
-          loss += off * off / all;
-          v = 2 * off / all;
-        }
-      }
-    }
-    return loss;
-  }
-
-  static void update(const codelets::UpdateRule& rule, int t, double g, double& w, double& m,
-                     double& v) {
-    switch (rule.kind) {
-      case Update::Sgd:
-        w -= rule.rate * g;
-        break;
-      case Update::Momentum:
-        w += m = rule.momentum * m - rule.rate * g;
-        break;
-      case Update::AdaGrad:
-        m += g * g;
-        w -= rule.rate * g / (std::sqrt(m) + rule.epsilon);
-        break;
-      case Update::Adam:
-        m = rule.beta1 * m + (1 - rule.beta1) * g;
-        v = rule.beta2 * v + (1 - rule.beta2) * g * g;
-        w -= rule.rate * std::sqrt(1 - std::pow(rule.beta2, t)) / (1 - std::pow(rule.beta1, t)) *
-             m / (std::sqrt(v) + rule.epsilon);
-    }
-  }
-
-  // One training step; returns the loss before it.
-  double step(int t) {
-    forward();
-    Tensor gradient = results.back();
-    const double loss = take_loss(gradient);
-    for (std::size_t l = spec.layers.size(); l-- > 0;) {
-      for (std::size_t r = 0; r < gradient.size(); ++r)
-        for (std::size_t c = 0; c < gradient[r].size(); ++c)
-          gradient[r][c] *= slope(spec.layers[l].activation, sums[l][r][c]);
-      Tensor below(results[l].size(), std::vector<double>(std::size_t(spec.batch)));
-      std::vector<double> of_values(values[l].size());
-      for_each_value(l, [&](std::size_t i, std::int64_t x, std::int64_t y) {
-        for (std::size_t c = 0; c < std::size_t(spec.batch); ++c) {
-          below[std::size_t(y)][c] += values[l][i] * gradient[std::size_t(x)][c];
-          of_values[i] += gradient[std::size_t(x)][c] * results[l][std::size_t(y)][c];
-        }
-      });
-      for (std::size_t i = 0; i < values[l].size(); ++i)
-        update(spec.update, t, of_values[i], values[l][i], weight_states[0][l][i],
-               weight_states[1][l][i]);
-      for (std::size_t r = 0; spec.layers[l].bias && r < gradient.size(); ++r) {
-        double sum = 0;
-        for (const double g : gradient[r]) sum += g;
-        update(spec.update, t, sum, biases[l][r], bias_states[0][l][r], bias_states[1][l][r]);
-      }
-      gradient = std::move(below);
-    }
-    return loss;
-  }
-
-  NetworkSpec spec;
-  std::vector<sparse::Csr<float>> weights;
-  std::vector<std::vector<float>> bias;
-  std::vector<std::vector<double>> values, biases;
-  std::vector<std::vector<double>> weight_states[2], bias_states[2];
-  Matrix<float> inputs, targets;
-  std::vector<std::int32_t> labels;
-};
 
 void expect_parameters(const Network& network, const Twin& twin, double bound) {
   for (std::size_t l = 0; l < twin.spec.layers.size(); ++l) {
@@ -286,6 +131,31 @@ TEST(Network, TrainsBlocksAndLayersWithoutBias) {
   expect_parameters(network, twin, 1e-4);
 }
 
+// GradA has a layout of its own, which may be the one that the optimiser updates.
+TEST(Network, TrainsWithTwoLayoutsAsPlainLoopsDo) {
+  const auto executor = make_executor(2);
+  for (const BlockShape block : {BlockShape{1, 1}, BlockShape{4, 4}})
+    for (const bool grad_w_there : {false, true})
+      for (const bool tight : {false, true}) {
+        SCOPED_TRACE(testing::Message() << "block " << block.rows << ", GradW there "
+                                        << grad_w_there << ", tight " << tight);
+        NetworkSpec spec = perceptron(Loss::SoftmaxCrossEntropy, block);
+        spec.layers[1].activation = {};
+        spec.layers[1].bias = false;  // its gradient goes on without a derivative
+        const device::Machine machine = machine_of(24);
+        Network network(spec, plans_with_two_layouts(spec, machine, grad_w_there, tight), machine,
+                        device::ExchangeMode::Isolate, *executor);
+        Twin twin(spec);
+        twin.give(network);
+        for (int t = 1; t <= 4; ++t) {
+          network.run(twin.batch());
+          const double loss = twin.step(t);
+          ASSERT_NEAR(network.loss(), loss, 1e-4 * (1 + loss)) << "step " << t;
+        }
+        expect_parameters(network, twin, 2e-3 * spec.update.rate + 1e-5);
+      }
+}
+
 TEST(Network, ComputesOutputsWithoutALoss) {
   const auto executor = make_executor(2);
   for (const std::int64_t tiles : {1, 7, 60}) {
@@ -315,10 +185,10 @@ struct Trained {
   friend bool operator==(const Trained&, const Trained&) = default;
 };
 
-Trained trained(const NetworkSpec& spec, device::ExchangeMode mode, int threads) {
+Trained trained(const NetworkSpec& spec, const std::vector<planner::Plan>& plans,
+                device::ExchangeMode mode, int threads) {
   const auto executor = make_executor(threads);
-  const device::Machine machine = machine_of(24);
-  Network network(spec, plans_of(spec, machine), machine, mode, *executor);
+  Network network(spec, plans, machine_of(24), mode, *executor);
   const Twin twin(spec);
   twin.give(network);
   Trained result;
@@ -338,9 +208,13 @@ TEST(Network, HasTheSameBitsAndLedgerInBothModesAndOnAnyNumberOfThreads) {
   for (const DataType type : {DataType::Float, DataType::Half}) {
     NetworkSpec spec = perceptron();
     spec.data_type = type;
-    const Trained share = trained(spec, device::ExchangeMode::Share, 1);
-    EXPECT_EQ(share, trained(spec, device::ExchangeMode::Isolate, 1)) << to_string(type);
-    EXPECT_EQ(share, trained(spec, device::ExchangeMode::Isolate, 3)) << to_string(type);
+    for (const auto& plans :
+         {plans_of(spec, machine_of(24)), plans_with_two_layouts(spec, machine_of(24), false),
+          plans_with_two_layouts(spec, machine_of(24), true)}) {
+      const Trained share = trained(spec, plans, device::ExchangeMode::Share, 1);
+      EXPECT_EQ(share, trained(spec, plans, device::ExchangeMode::Isolate, 1)) << to_string(type);
+      EXPECT_EQ(share, trained(spec, plans, device::ExchangeMode::Isolate, 3)) << to_string(type);
+    }
   }
 }
 
@@ -355,7 +229,7 @@ TEST(Network, NamesAPartForEveryStepAndChargesThemAll) {
   ASSERT_EQ(cost.part_of.size(), cost.ledger.steps.size());
   ASSERT_EQ(network.parts().size(), network.program().scopes.size());
   Cycles sum;
-  std::vector<std::int64_t> count(9);
+  std::vector<std::int64_t> count(10);
   for (std::size_t part = 0; part < network.parts().size(); ++part) {
     sum += cost.of(int(part));
     if (cost.of(int(part)) > Cycles()) ++count[std::size_t(network.parts()[part].work)];
@@ -366,8 +240,8 @@ TEST(Network, NamesAPartForEveryStepAndChargesThemAll) {
   EXPECT_GE(hand_overs, 6);
   EXPECT_LE(hand_overs, 2 + 6);
   hand_overs = 0;
-  // Parameters, Fwd, activate, hand over, loss, derivative, GradA, GradW, update.
-  EXPECT_EQ(count, (std::vector<std::int64_t>{0, 3, 3, 0, 1, 3, 2, 3, 3}));
+  // Parameters, Fwd, activate, hand over, loss, derivative, GradA, GradW, update, re-home.
+  EXPECT_EQ(count, (std::vector<std::int64_t>{0, 3, 3, 0, 1, 3, 2, 3, 3, 0}));
 }
 
 TEST(Network, NamesLayerBufferAndStepIfATileIsTooFull) {

@@ -56,8 +56,9 @@ TEST(NetworkCommand, ReportsEveryWorkOfEveryLayerAndTheFallOfTheLoss) {
 TEST(NetworkCommand, ExplainsThePlanAndPrintsTheProgram) {
   const Outcome outcome = network(kNetwork, {"--explain"});
   ASSERT_EQ(outcome.exit, 0) << outcome.err;
-  for (const char* part : {"joint plan: ", "% fewer than the cheapest plan of each layer alone",
-                           "layer 2 GradW", "exchange hand over", "layer 1 parameters: bias"})
+  for (const char* part :
+       {"joint plan: ", "% fewer than the cheapest plan of each layer, ", "layers that stand alone",
+        "layer 2 GradW", "exchange hand over", "layer 1 parameters: bias"})
     EXPECT_THAT(outcome.out, HasSubstr(part));
 }
 

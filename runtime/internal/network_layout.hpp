@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "tessera/base/executor.hpp"
+#include "tessera/base/problem.hpp"
+#include "tessera/planner/plan.hpp"
+#include "tessera/runtime/internal/bound_program.hpp"
+#include "tessera/runtime/internal/home_buckets.hpp"
+#include "tessera/runtime/internal/layer_weights.hpp"
+#include "tessera/runtime/internal/pass_homes.hpp"
+#include "tessera/runtime/tile_map.hpp"
+
+namespace tessera::runtime::internal {
+
+// The parts of a network's program that are the same for all layers.
+struct NetworkMachine {
+  BoundProgram& program;
+  device::Engine& engine;
+  Executor& executor;
+};
+
+// One layout of a layer's weights in a network: the encoded weights and the buckets on their tiles,
+// which all passes of the layout share.
+class NetworkLayout {
+ public:
+  // `problem` is that of the layout (planner::two_problems); `plan` has its partition and methods.
+  // Throws Error{InvalidArgument} if the plan is not one of the problem.
+  NetworkLayout(const Problem& problem, const planner::Plan& plan, const NetworkMachine& machine);
+
+  std::int64_t bucket_bytes() const { return shape.payload_bytes; }
+  std::int64_t values_per_bucket() const { return bucket_bytes() / bytes_of(problem.data_type); }
+  std::int64_t bucket_of(TileId tile) const;
+  std::int64_t values_bytes() const { return grid.buckets() * bucket_bytes(); }
+
+  // The inputs of a pass of this layout.
+  PassSpec spec(Pass pass) const;
+
+  // Sets the buckets of a pass of this layout: their buffers, and after add_slots() their slots.
+  void give_buffers(PassHomes& homes, Pass pass) const;
+  void give_slots(PassHomes& homes, Pass pass) const;
+
+  // Declares the buffers, with `of` at the end of their names, and adds them to those that the load
+  // writes.
+  void declare_resident(const std::string& of);
+  void add_loaded(Uses& uses) const;
+  void add_slots();
+
+  // Load the words and these values, [buckets][values_per_bucket], and copy the values back.
+  void load(const std::byte* from) const;
+  void collect(std::byte* to) const;
+
+  const Problem problem;
+  const planner::Plan plan;
+  const partitioner::TileGrid grid;  // checked
+  LayerWeights weights;
+  const TileMap map;
+  const BucketShape shape;
+  BufferId values_buffer;
+  std::vector<device::SlotId> values;  // by tile
+
+ private:
+  NetworkMachine machine_;
+  BufferId words_buffer_, grad_a_words_buffer_;
+  std::vector<device::SlotId> words_, grad_a_words_;  // by tile
+  // In Share mode: the values of all tiles, [buckets][values_per_bucket]. Those of a cell are then
+  // adjacent, as the gathers that move them to another layout find their pieces.
+  std::vector<std::byte> placed_values_;
+};
+
+}  // namespace tessera::runtime::internal
