@@ -9,12 +9,14 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/half.hpp"
 #include "tessera/codelets/bucket_layout.hpp"
+#include "tessera/partitioner/internal/index.hpp"
 #include "tessera/partitioner/internal/record_writer.hpp"
 
 namespace tessera::partitioner {
 namespace {
 
 using codelets::kWords;
+using internal::index;
 
 // The words of a record with one worker.
 constexpr std::int64_t frame_words(const TileGrid& grid) {
@@ -25,8 +27,6 @@ constexpr std::int64_t frame_words(const TileGrid& grid) {
 std::int32_t columns_of(const TileGrid& grid, std::int64_t word) {
   return static_cast<std::int32_t>(word) + (grid.block.is_element() ? 0 : 1);
 }
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 template <class Word>
 RecordCounts count_words(const Buckets& buckets, const Word* meta) {

@@ -9,6 +9,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/partitioner/internal/bucket_writer.hpp"
 #include "tessera/partitioner/internal/change_by_part.hpp"
+#include "tessera/partitioner/internal/index.hpp"
 #include "tessera/partitioner/internal/moves.hpp"
 #include "tessera/partitioner/internal/pieces.hpp"
 #include "tessera/partitioner/internal/record_list.hpp"
@@ -18,10 +19,9 @@
 namespace tessera::partitioner {
 namespace {
 
+using internal::index;
 using internal::Moves;
 using internal::Pattern;
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 // An added block, and the bucket that takes it.
 struct Delivery {

@@ -160,10 +160,8 @@ class StaticLayer {
 // FullyConnected: they run a pass over operands with any number of columns, in several runs.
 template <class T>
 device::Ledger forward_batch(StaticLayer& layer, MatrixView<const T> s, MatrixView<T> q);
-
 template <class T>
 device::Ledger grad_a_batch(StaticLayer& layer, MatrixView<const T> q_grad, MatrixView<T> s_grad);
-
 template <class T>
 device::Ledger grad_w_batch(StaticLayer& layer, MatrixView<const T> q_grad, MatrixView<const T> s,
                             std::span<sparse::Csr<float>> gradients);

@@ -48,21 +48,26 @@ using MakeLayer = std::function<L(const Problem&)>;
 // multiply all zeros. The executor must outlive the layers.
 MakeLayer<host::HostLayer> host_layers(Executor& executor);
 
-// A change of one layer's pattern that Network::prepare made ready: what the layer itself prepared,
-// or a new layer where it cannot do that.
+// A layer that takes the place of one that cannot prepare a change of its pattern.
 template <TrainableLayer L>
 struct NewLayer {
   L layer;
 };
+
+// Names the type of LayerUpdate: NewLayer<L>, or what the layer itself prepares.
 template <TrainableLayer L>
 struct LayerUpdateOf {
   using Type = NewLayer<L>;
 };
+
+// Names what a layer prepares.
 template <TrainableLayer L>
 requires requires { typename L::PreparedUpdate; }
 struct LayerUpdateOf<L> {
   using Type = typename L::PreparedUpdate;
 };
+
+// A change of one layer's pattern that Network::prepare made ready.
 template <TrainableLayer L>
 using LayerUpdate = typename LayerUpdateOf<L>::Type;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tessera/base/error.hpp"
+#include "tessera/partitioner/internal/index.hpp"
 
 namespace tessera::partitioner::internal {
 namespace {
@@ -16,8 +17,6 @@ Capacity header_room(const TileGrid& grid) {
   return {codelets::fixed_record_words(forward), 0,
           grid.separate_grad_a ? codelets::fixed_record_words(grad_a) : 0};
 }
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 }  // namespace
 

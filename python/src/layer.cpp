@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <numeric>
 #include <span>
 #include <string>
 #include <utility>
@@ -15,7 +16,6 @@
 #include "tessera/host/cpu.hpp"
 #include "tessera/python/src/csr.hpp"
 #include "tessera/sparse/change.hpp"
-#include "tessera/train/rewire/carry.hpp"
 #include "tessera/verify/verify.hpp"
 
 namespace py = pybind11;
@@ -61,6 +61,18 @@ void refuse_self_overlap(MatrixView<T> out) {
     throw Error(ErrorCode::InvalidArgument,
                 "out overlaps itself: some of its elements share memory; pass an array of its own, "
                 "for example np.empty(...)");
+}
+
+// Returns the position that each block of the changed matrix had before, -1 for added blocks.
+std::vector<std::int64_t> origins_after(const sparse::Csr<float>& before,
+                                        const sparse::PatternChange& change) {
+  std::vector<std::int32_t> numbers(std::size_t(before.blocks()));
+  std::iota(numbers.begin(), numbers.end(), 1);
+  std::vector<std::int32_t> carried(numbers.size() + change.added.size() - change.removed.size());
+  sparse::carry_list<std::int32_t>(sparse::place_change(before, change), 1, numbers, carried);
+  std::vector<std::int64_t> origins(carried.begin(), carried.end());
+  for (std::int64_t& origin : origins) --origin;  // carry_list marks added blocks with 0
+  return origins;
 }
 
 }  // namespace
@@ -230,14 +242,14 @@ py::array Layer::rewire(const train::Method& method, double fraction, const py::
   const std::vector<std::int64_t> origin = [&] {
     const Turn turn(mutex_);
     if (!layer_) return std::vector<std::int64_t>();
-    const train::Carry carry =
-        train::carry(layer_->weights(), train::rewire(method, {.weights = layer_->weights(),
-                                                               .fraction = fraction,
-                                                               .batches = batches,
-                                                               .seed = seed,
-                                                               .executor = *executor_}));
-    layer_->set_weights(carry.after);
-    return carry.origin;
+    const sparse::PatternChange change = train::rewire(method, {.weights = layer_->weights(),
+                                                                .fraction = fraction,
+                                                                .batches = batches,
+                                                                .seed = seed,
+                                                                .executor = *executor_});
+    std::vector<std::int64_t> origins = origins_after(layer_->weights(), change);
+    layer_->update_weights(change);
+    return origins;
   }();
   return py::array_t<std::int64_t>(py::ssize_t(origin.size()), origin.data());
 }

@@ -62,7 +62,7 @@ TEST(TesseraPlan, ComparesWithDenseUnlessThePlanIsInAnotherCostModel) {
   EXPECT_THAT(tessera_plan(small({R"(--plan-constraints={"useDense": false})"})).out,
               HasSubstr("dense ("));
   EXPECT_THAT(tessera_plan(small({R"(--plan-constraints={"useDense": true})"})).out,
-              HasSubstr("R dense Fwd "));
+              HasSubstr("R dense, float sums, Fwd "));
   EXPECT_THAT(tessera_plan(small({"--cost-model=popsparse"})).out, Not(HasSubstr("verdict")));
 }
 
