@@ -156,7 +156,7 @@ function(tessera_share_test_headers target)
     # More headers than these would take longer to read than they save. Plain builds have none, so that they find a
     # test which does not include what it uses.
     target_precompile_headers(tessera_test_headers PRIVATE <algorithm> <functional> <map> <memory> <optional> <span>
-      <sstream> <string> <variant> <vector> <fmt/format.h> <gtest/gtest.h> <gmock/gmock.h>)
+      <sstream> <string> <variant> <vector> <gtest/gtest.h> <gmock/gmock.h>)
   endif()
   target_precompile_headers(${target} REUSE_FROM tessera_test_headers)
 endfunction()
