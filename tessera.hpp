@@ -7,6 +7,7 @@
 #include "tessera/device/machine.hpp"
 #include "tessera/host/cpu.hpp"
 #include "tessera/host/layer.hpp"
+#include "tessera/host/spmm.hpp"
 #include "tessera/io/read.hpp"
 #include "tessera/planner/explain.hpp"
 #include "tessera/planner/no_fit.hpp"

@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
 #include <ctime>
 
 #include "tessera/bench/formats/parts.hpp"
@@ -20,6 +21,25 @@ double best_seconds(int times, const std::function<void()>& run) {
   return best;
 }
 
+namespace {
+
+double wall_seconds(const std::function<void()>& run) {
+  const auto begin = std::chrono::steady_clock::now();
+  run();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+}  // namespace
+
+double ratio_of_best(const std::function<void()>& a, const std::function<void()>& b) {
+  double best_a = 1e300, best_b = 1e300;
+  for (int i = 0; i < 25; ++i) {
+    best_a = std::min(best_a, wall_seconds(a));
+    best_b = std::min(best_b, wall_seconds(b));
+  }
+  return best_a / best_b;
+}
+
 }  // namespace tessera::bench
 
 int main(int argc, char** argv) {
@@ -28,8 +48,8 @@ int main(int argc, char** argv) {
   bool bars = false;
   std::string only, python = "python3";
   app.add_flag("--bars", bars, "exit with 1 when a bar is short");
-  app.add_option("--only", only, "one of convert, gemv, access, memory")
-      ->check(CLI::IsMember({"convert", "gemv", "access", "memory"}));
+  app.add_option("--only", only, "one of convert, gemv, access, operations, memory")
+      ->check(CLI::IsMember({"convert", "gemv", "access", "operations", "memory"}));
   app.add_option("--python", python, "a Python that has SciPy");
   CLI11_PARSE(app, argc, argv);
 
@@ -42,6 +62,7 @@ int main(int argc, char** argv) {
   measure("convert", [&] { return tessera::bench::conversion_lines(python); });
   measure("gemv", tessera::bench::gemv_lines);
   measure("access", tessera::bench::access_lines);
+  measure("operations", tessera::bench::operation_lines);
   measure("memory", tessera::bench::memory_lines);
 
   bool all_kept = true;

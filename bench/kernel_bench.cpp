@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "tessera/base/random.hpp"
+#include "tessera/codelets/best_places.hpp"
 #include "tessera/codelets/kernel.hpp"
 #include "tessera/host/float_peak.hpp"
 #include "tessera/tests/codelets/kernel_case.hpp"
@@ -155,6 +156,55 @@ void add_benchmarks(double peak) {
     }
 }
 
+// One round of a search for the largest gradients on a tile: a tenth of the blocks is stored, and
+// the list keeps one in eight. `bytes` counts those of the gradient.
+void run_search(benchmark::State& state, bool is_reference, BlockShape block) {
+  constexpr std::int64_t kRows = 128, kColumns = 256;
+  Random random(/*seed=*/7);
+  std::vector<float> gradients(std::size_t(kRows * kColumns));
+  for (float& g : gradients) g = float(random.unit()) - 0.5f;
+  const std::int64_t blocks = kRows * kColumns / block.area(), keep = blocks / 8;
+  std::vector<std::uint32_t> taken(std::size_t((blocks + 31) / 32));
+  for (std::int64_t b = 0; b < blocks; ++b)
+    taken[std::size_t(b / 32)] |= std::uint32_t(random.below(10) == 0) << (b % 32);
+  const codelets::GradientPart part{.gradients = gradients.data(),
+                                    .rows = kRows,
+                                    .columns = kColumns,
+                                    .block = block,
+                                    .matrix_columns = kColumns / block.cols,
+                                    .taken = taken};
+  std::vector<codelets::ScoredPlace> places(std::size_t(2 * keep)), wanted = places;
+  codelets::BestList expected{.places = wanted.data(), .keep = keep};
+  codelets::add_best_reference(part, expected);
+  codelets::finish_best(expected);
+  const auto search = [&] {
+    codelets::BestList list{.places = places.data(), .keep = keep};
+    is_reference ? codelets::add_best_reference(part, list) : codelets::add_best(part, list);
+    codelets::finish_best(list);
+  };
+  search();
+  if (places != wanted) return state.SkipWithError("wrong result");
+  for (auto _ : state) {
+    search();
+    benchmark::ClobberMemory();
+  }
+  state.SetBytesProcessed(state.iterations() * kRows * kColumns * std::int64_t(sizeof(float)));
+}
+
+void add_searches() {
+  for (const std::int64_t side : {1, 4, 16})
+    for (const bool is_reference : {false, true}) {
+      const std::string name = std::string("best_places") + (is_reference ? "/slow_twin" : "") +
+                               "/128x256/block:" + std::to_string(side);
+      benchmark::RegisterBenchmark(name.c_str(),
+                                   [is_reference, side](auto& state) {
+                                     run_search(state, is_reference, {side, side});
+                                   })
+          ->MinTime(0.05)
+          ->Unit(benchmark::kMicrosecond);
+    }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -163,6 +213,7 @@ int main(int argc, char** argv) {
   benchmark::AddCustomContext("fused multiply-add peak, flops", std::to_string(peak.fused));
   benchmark::AddCustomContext("multiply and add peak, flops", std::to_string(peak.separate));
   add_benchmarks(peak.fused);
+  add_searches();
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
 }

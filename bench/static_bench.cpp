@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "tessera/bench/report.hpp"
 #include "tessera/bench/static/cells.hpp"
+#include "tessera/bench/static/engine.hpp"
 #include "tessera/bench/static/speed.hpp"
 
 namespace {
@@ -54,6 +56,11 @@ int run(const std::vector<std::string>& files, bool bars) {
   if (!of_files.empty())
     report.at_most("cycles by PopLibs' cut, files, geometric mean", bench::mean_ratio(of_files),
                    0.88);
+  report.at_most(
+      "cycles of a plan and of the engine, largest difference, %",
+      std::max(bench::largest_engine_error(cells), bench::largest_engine_error(of_files)), 1.0);
+  report.at_least("static over dynamic rate, 4096, blocks of 16, batch 1024, 1/16",
+                  bench::static_over_dynamic(machine), 2.0);
   bench::static_speed_bars(machine, report);
   return report.all_met() ? 0 : 1;
 }

@@ -6,10 +6,8 @@
 #include <type_traits>
 
 #include "tessera/base/dims.hpp"
-#include "tessera/base/int_math.hpp"
 #include "tessera/codelets/cast.hpp"
-#include "tessera/codelets/cost/matmul_cycles.hpp"
-#include "tessera/codelets/cost/static_cycles.hpp"
+#include "tessera/codelets/cost/static_split.hpp"
 #include "tessera/codelets/internal/arithmetic.hpp"
 #include "tessera/codelets/internal/fast/vector_kernels.hpp"
 #include "tessera/codelets/internal/operands.hpp"
@@ -57,6 +55,11 @@ void cast_row(const float* from, std::int64_t count, T* to) {
     cast_floats(from, count, to);
 }
 
+// Returns a row of elements in these columns, for kernels of buckets.
+internal::TermRow terms_of(std::span<const std::uint32_t> columns) {
+  return {0, std::ssize(columns), 0, reinterpret_cast<const std::byte*>(columns.data())};
+}
+
 // The sums of one row of blocks for some batch columns: of elements or of blocks.
 template <class T>
 void add_run(const StaticForm& form, const KernelArgs& args, std::span<const std::uint32_t> columns,
@@ -64,8 +67,7 @@ void add_run(const StaticForm& form, const KernelArgs& args, std::span<const std
   const T* in = internal::rows_of<T>(args.in).data + z.begin;
   const T* values = internal::values_of<T>(args) + first * form.block.area();
   if (form.block.is_element()) {
-    const internal::TermRow row{0, std::ssize(columns), 0,
-                                reinterpret_cast<const std::byte*>(columns.data())};
+    const internal::TermRow row = terms_of(columns);
     internal::gather_sums(internal::ElementSums<T>{.rows = {&row, 1},
                                                    .code = kRowNumbers,
                                                    .values = values,
@@ -177,8 +179,7 @@ void write_dots(const StaticForm& form, const KernelArgs& args, std::int64_t row
   const T* q_grad = internal::rows_of<T>(args.in).row(row * form.block.rows);
   const T* s = internal::rows_of<T>(args.in_s).data;
   if (form.block.is_element()) {
-    const internal::TermRow terms{0, std::ssize(columns), 0,
-                                  reinterpret_cast<const std::byte*>(columns.data())};
+    const internal::TermRow terms = terms_of(columns);
     internal::element_dots(internal::ElementDots<T>{.rows = {&terms, 1},
                                                     .code = kRowNumbers,
                                                     .q_grad = q_grad,
@@ -233,42 +234,16 @@ Cycles forward_cycles(const StaticForm& form, const Word* words) {
   std::int64_t rows = 0;
   const std::int64_t blocks =
       internal::for_each_static_block_row(form, words, [&](const auto&) { ++rows; });
-  const std::int64_t z = internal::static_z(form, words).largest;
-  const std::int64_t sums = rows * form.block.rows * form.z * bytes_of(form.type);
-  return static_supervisor_cycles(kernel)(rows, blocks) +
-         form.workers * static_worker_cycles(kernel, z)(rows, blocks) +
-         static_zero_cycles(kernel, sums, form.workers);
+  return static_block_cycles(kernel, rows, blocks, internal::static_z(form, words).size,
+                             form.workers);
 }
 
-// Every worker takes an equal run of the blocks, which may begin and end inside a row.
 template <class Word>
 Cycles gradient_cycles(const StaticForm& form, const Word* words) {
-  const bool element = form.block.is_element();
-  const MatMulKernel kernel{.method = element ? Method::ElementGradW : Method::BlockGradW,
-                            .data_type = form.type,
-                            .partials_type = DataType::Float,
-                            .block = form.block,
-                            .workers = form.workers};
-  std::int64_t all = 0, all_rows = 0;
-  for_each_row_once(form, words, [&](const StaticRow<Word>& row) {
-    all += row.blocks;
-    ++all_rows;
-  });
-  const std::int64_t run = ceil_div(all, form.workers);
-  const LinearCycles cycles = worker_cycles(kernel, form.z);
-  Cycles slowest;
-  std::int64_t rows = 0, taken = 0;
-  for_each_row_once(form, words, [&](const StaticRow<Word>& row) {
-    for (std::int64_t left = row.blocks; left > 0;) {
-      const std::int64_t take = std::min(left, run - taken);
-      ++rows;
-      taken += take;
-      left -= take;
-      slowest = std::max(slowest, cycles(rows, taken));
-      if (taken == run) rows = taken = 0;
-    }
-  });
-  return supervisor_load_cycles(kernel, form.z)(all_rows, all) + form.workers * slowest;
+  return static_gradient_cycles(
+      {form.block, form.type}, form.z, form.workers, [&](const auto& visit) {
+        for_each_row_once(form, words, [&](const StaticRow<Word>& row) { visit(row.blocks); });
+      });
 }
 
 }  // namespace

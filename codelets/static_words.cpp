@@ -8,7 +8,7 @@
 
 #include "tessera/base/dims.hpp"
 #include "tessera/base/error.hpp"
-#include "tessera/base/int_math.hpp"
+#include "tessera/codelets/cost/static_split.hpp"
 #include "tessera/codelets/internal/static_walk.hpp"
 
 namespace tessera::codelets {
@@ -34,31 +34,16 @@ class Writer {
   Word* words_;
 };
 
-// Rows are dealt in order, until each worker has its share of the elements.
-template <class Use>
-void deal_rows(const StaticBlocks& blocks, std::int64_t workers, bool one_row_each, Use&& use) {
-  for (std::int64_t next = 0; next < blocks.rows();) {
-    Range rows{next, next};
-    std::int64_t taken = 0;
-    do {
-      taken += blocks.row_begin[std::size_t(next) + 1] - blocks.row_begin[std::size_t(next)];
-      rows.end = ++next;
-    } while (!one_row_each && next < blocks.rows() && taken * workers < blocks.blocks());
-    use(rows);
-  }
-}
-
 template <class Word>
 void write_workers(const StaticForm& form, const StaticBlocks& blocks, Writer<Word>& out) {
-  constexpr std::int64_t kHalvedColumns = 8;  // a half of so many is whole vectors of any type
-  const bool halves = blocks.rows() <= form.workers / 2 && form.z % kHalvedColumns == 0;
-  const std::int64_t half = halves ? round_up(form.z / 2, form.z_grain) : form.z;
-  const std::int64_t groups = halves ? form.workers / 2 : form.workers;
-  const bool one_row_each = !halves && blocks.rows() <= groups;
+  const ElementSplit split = element_split(blocks.rows(), form.z, form.z_grain, form.workers);
+  const auto blocks_of = [&](std::int64_t row) {
+    return blocks.row_begin[std::size_t(row) + 1] - blocks.row_begin[std::size_t(row)];
+  };
   std::int64_t written = 0;
-  for (const Range z : {Range{0, half}, Range{half, form.z}}) {
+  for (const Range z : {Range{0, split.z}, Range{split.z, form.z}}) {
     if (z.size() == 0) continue;
-    deal_rows(blocks, groups, one_row_each, [&](Range rows) {
+    deal_rows(split, blocks.rows(), blocks.blocks(), blocks_of, [&](Range rows, std::int64_t) {
       const std::int64_t first = blocks.row_begin[std::size_t(rows.begin)];
       out.add(rows.size(), "the number of a worker's rows");
       out.add(rows.begin + first, "the place of a worker's words");

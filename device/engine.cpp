@@ -27,7 +27,7 @@ struct Engine::State {
   TileLedger* kept = nullptr;
 
   std::vector<TileFigures>& keep_step() {
-    kept->phases.push_back(slots.phase());
+    kept->stages.push_back(slots.stage());
     return kept->steps.emplace_back();
   }
   Ledger ledger;
@@ -51,12 +51,12 @@ namespace {
     largest += fmt::format("{}{} {} bytes", i ? ", " : "", use.at_peak[i].name,
                            use.at_peak[i].bytes.value);
   const TilePeak& peak = use.tiles[std::size_t(use.fullest.value)];
-  const std::string name = use.phase_name(peak.phase);
+  const std::string name = use.stage_name(peak.stage);
   throw Error(
       ErrorCode::LimitExceeded,
-      fmt::format("tile {} needs {} bytes in phase {}{} but {} has {} a tile (largest: {}); "
+      fmt::format("tile {} needs {} bytes in stage {}{} but {} has {} a tile (largest: {}); "
                   "use more tiles, a smaller batch or a smaller memory proportion",
-                  use.fullest.value, peak.bytes.value, peak.phase,
+                  use.fullest.value, peak.bytes.value, peak.stage,
                   name.empty() ? "" : fmt::format(" ({})", name), machine.name,
                   machine.tile_memory.value, largest));
 }
@@ -110,16 +110,16 @@ ByteRows Engine::view(SlotId slot) const {
 }
 TileId Engine::tile_of(SlotId slot) const { return state_->slots[slot].spec.tile; }
 
-void Engine::seal(std::span<const std::string> phase_names) {
-  const MemoryUse use = memory(phase_names);
+void Engine::seal(std::span<const std::string> stage_names) {
+  const MemoryUse use = memory(stage_names);
   state_->high_water = use.high_water();
   if (state_->high_water > state_->machine.tile_memory) throw_too_full(use, state_->machine);
   state_->slots.allocate();
 }
 
-MemoryUse Engine::memory(std::span<const std::string> phase_names) const {
+MemoryUse Engine::memory(std::span<const std::string> stage_names) const {
   MemoryUse use = internal::memory_use(state_->slots);
-  use.phases.assign(phase_names.begin(), phase_names.end());
+  use.stages.assign(stage_names.begin(), stage_names.end());
   return use;
 }
 
@@ -154,8 +154,8 @@ void Engine::seal_loads() {
   loaded.clear();
 }
 
-void Engine::begin_phase(int phase) {
-  state_->slots.enter_phase(phase);
+void Engine::begin_stage(int stage) {
+  state_->slots.enter_stage(stage);
   // In Share mode, slots keep their memory when their interval ends.
   if (state_->seals.is_on() && state_->mode == ExchangeMode::Isolate)
     state_->for_each_tile([&](TileId tile) { state_->seals.open_ended(state_->slots, tile); });

@@ -49,7 +49,7 @@ enum class SlotKind { Owned, Landing };
 enum class Access : std::uint8_t { None = 0, Read = 1, Write = 2, ReadWrite = 3 };
 
 // The description of a slot: a named piece of one tile's memory with `rows` rows of `row_bytes`
-// bytes. The interval first_phase .. last_phase names the phases of the program, as begin_phase()
+// bytes. The interval first_stage .. last_stage names the stages of the program, as begin_stage()
 // counts them, that need the memory.
 struct SlotSpec {
   TileId tile;
@@ -57,7 +57,7 @@ struct SlotSpec {
   std::int64_t rows = 0;  // the largest number of rows that the slot ever holds
   std::int64_t row_bytes = 0;
   SlotKind kind = SlotKind::Owned;
-  int first_phase = 0, last_phase = 0;  // 0 <= first_phase <= last_phase
+  int first_stage = 0, last_stage = 0;  // 0 <= first_stage <= last_stage
   int buffer = -1;                      // index for Engine::allow; -1: every access is allowed
 
   // Memory of the host that an owned slot uses in Share mode, so that slots of several tiles are
@@ -73,9 +73,9 @@ struct Piece {
 };
 
 // A multicast: each piece is sent once, and every destination receives all pieces, one below the
-// other, in this order. No two destinations are on one tile. In Share mode, pieces must already be
-// adjacent in host memory, as slices of one operand are; otherwise Engine::exchange throws
-// Error{Internal}.
+// other, in this order. No two destinations are on one tile. In Share mode, pieces must be adjacent
+// in host memory, as slices of one operand are, unless the engine allocated the memory of all
+// destinations; otherwise Engine::exchange throws Error{Internal}.
 struct Gather {
   std::vector<Piece> pieces;
   std::vector<SlotId> destinations;
@@ -110,7 +110,7 @@ struct Exchange {
 
 // A fault to inject: one bit of a tile's memory flips immediately before a step.
 //   step  of the program, counted from 0; the index of the step's record in the ledger
-//   bit   counts through the memory of the tile's slots whose interval contains the current phase,
+//   bit   counts through the memory of the tile's slots whose interval contains the current stage,
 //         in the order in which they were added: bit % 8 (0 is the lowest) of byte bit / 8
 struct Fault {
   TileId tile;
@@ -156,18 +156,18 @@ class Tile {
 // cycles that they report.
 //
 // Invariants:
-//   1. No slot is added after seal(). Only load(), exchange() and begin_phase() change views.
+//   1. No slot is added after seal(). Only load(), exchange() and begin_stage() change views.
 //   2. A vertex writes only to slots of its own tile, so no step sees data that another tile wrote
 //      in the same step, and results do not depend on the number of threads.
-//   3. Only the calling thread writes the ledger and the phase.
-//   4. Once a phase has begun, a slot is touched only in its interval, first_phase to last_phase.
+//   3. Only the calling thread writes the ledger and the stage.
+//   4. Once a stage has begun, a slot is touched only in its interval, first_stage to last_stage.
 //   5. If a step has declared its accesses with allow(), it touches nothing else.
 //
-// A program runs like this; the phases are the numbers in which slots count their intervals:
+// A program runs like this; the stages are the numbers in which slots count their intervals:
 //   engine.begin_program();
-//   engine.begin_phase(0);   // before the loads: they belong to the first phase
+//   engine.begin_stage(0);   // before the loads: they belong to the first stage
 //   engine.load(...);  engine.exchange(...);
-//   engine.begin_phase(1);
+//   engine.begin_stage(1);
 //   engine.compute(...);
 //   engine.view(...);        // results are read before the next program begins
 //
@@ -191,33 +191,33 @@ class Engine {
   SlotId add_slot(const SlotSpec& spec);
 
   // Ends the adding of slots and allocates their memory. Throws Error{LimitExceeded}, which names
-  // the tile, the phase, the bytes and the largest slots, if a tile needs more memory than it has.
+  // the tile, the stage, the bytes and the largest slots, if a tile needs more memory than it has.
   // Phases may be given names, which appear in that message.
-  void seal(std::span<const std::string> phase_names = {});
+  void seal(std::span<const std::string> stage_names = {});
 
-  // Returns the memory that every tile needs in its fullest phase. It may be called before seal()
-  // and for a program that does not fit. O(slots * phases).
-  MemoryUse memory(std::span<const std::string> phase_names = {}) const;
+  // Returns the memory that every tile needs in its fullest stage. It may be called before seal()
+  // and for a program that does not fit. O(slots * stages).
+  MemoryUse memory(std::span<const std::string> stage_names = {}) const;
 
-  // Returns the largest number of bytes that any tile needs in any phase; 0 before seal().
+  // Returns the largest number of bytes that any tile needs in any stage; 0 before seal().
   Bytes high_water() const;
 
   // Starts a run from the beginning: the ledger is empty, even if an earlier run failed halfway,
-  // and no phase has begun. O(steps of the last run).
+  // and no stage has begun. O(steps of the last run).
   void begin_program();
 
-  // Begins a phase. The numbers of phases increase within a program and may skip some. The first
-  // phase begins before any load or step of the program. From this call on,
+  // Begins a stage. The numbers of stages increase within a program and may skip some. The first
+  // stage begins before any load or step of the program. From this call on,
   //   * load(), exchange(), compute() and view() refuse a slot outside its interval and name it;
-  //   * slots whose interval begins here, or began in a skipped phase, hold nothing of earlier
-  //     phases or runs. In Share mode a landing slot is empty, and an owned slot keeps its bytes,
+  //   * slots whose interval begins here, or began in a skipped stage, hold nothing of earlier
+  //     stages or runs. In Share mode a landing slot is empty, and an owned slot keeps its bytes,
   //     because clearing costs time. In Isolate mode all bytes of these slots are 0xff, and they
   //     use the memory of slots whose interval has ended.
   // In Isolate mode the first call moves every slot, which invalidates views taken before it; later
-  // programs of this engine must begin a phase too. A program that begins no phase is not checked,
+  // programs of this engine must begin a stage too. A program that begins no stage is not checked,
   // and each of its slots has separate memory. O(slots); in Isolate mode also O(bytes of the slots
   // that begin).
-  void begin_phase(int phase);
+  void begin_stage(int stage);
 
   // Names the next step and declares, by SlotSpec::buffer, the accesses that it may make. Holds
   // until the next call or the next program. load() and the destinations of an exchange need

@@ -51,7 +51,7 @@ struct TileFigures {
 // A ledger that records every tile, for callers that ask for it with Engine::keep_tiles.
 struct TileLedger {
   std::vector<std::vector<TileFigures>> steps;  // [steps of the ledger][tiles of the machine]
-  std::vector<int> phases;  // [steps] numbers of begin_phase(); -1: no phase had begun
+  std::vector<int> stages;  // [steps] numbers of begin_stage(); -1: no stage had begun
 
   friend bool operator==(const TileLedger&, const TileLedger&) = default;
 };

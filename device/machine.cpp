@@ -12,6 +12,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/file.hpp"
+#include "tessera/device/internal/host_link_fields.hpp"
 #include "tessera/device/machine_json.hpp"
 #include "tessera/json/reader.hpp"
 
@@ -167,6 +168,7 @@ Machine machine_from_json(const json::Value& value, std::string_view where) {
   read_or_inherit(fields, "name", machine.name, kNameRange);
   read_or_inherit(fields, "clock_hz", machine.clock_hz, kClockRange);
   for (const Field& field : kFields) read_field(fields, field, machine);
+  internal::read_host_link(fields);  // of the same file, but no part of the machine
   fields.finish();
   check_machine(machine, where);
   return machine;

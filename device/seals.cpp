@@ -75,7 +75,7 @@ void Seals::close_written(const Slots& slots, TileId tile) {
 
 void Seals::open_ended(const Slots& slots, TileId tile) {
   for (const SlotId id : slots.of_tile(tile))
-    if (slots[id].spec.last_phase < slots.phase()) open(slots, id);
+    if (slots[id].spec.last_stage < slots.stage()) open(slots, id);
 }
 
 void Seals::open_all(const Slots& slots, TileId tile) {

@@ -49,7 +49,7 @@ SlotId Slots::add(const SlotSpec& spec) {
                 fmt::format("slot \"{}\": tile {} does not exist; the machine has tiles 0..{}",
                             spec.name, spec.tile.value, tiles() - 1));
   TESSERA_ASSERT(!sealed_ && spec.rows >= 0 && spec.row_bytes >= 0);
-  TESSERA_ASSERT(0 <= spec.first_phase && spec.first_phase <= spec.last_phase);
+  TESSERA_ASSERT(0 <= spec.first_stage && spec.first_stage <= spec.last_stage);
   TESSERA_ASSERT(spec.placed.data == nullptr ||
                  (spec.kind == SlotKind::Owned && spec.placed.rows == spec.rows &&
                   spec.placed.row_bytes == spec.row_bytes));
@@ -63,10 +63,10 @@ SlotId Slots::add(const SlotSpec& spec) {
 void Slots::allocate() {
   TESSERA_ASSERT(!sealed_);
   sealed_ = true;
-  by_first_phase_.resize(slots_.size());
-  for (std::size_t i = 0; i < slots_.size(); ++i) by_first_phase_[i] = SlotId(std::int64_t(i));
-  std::stable_sort(by_first_phase_.begin(), by_first_phase_.end(), [this](SlotId a, SlotId b) {
-    return (*this)[a].spec.first_phase < (*this)[b].spec.first_phase;
+  by_first_stage_.resize(slots_.size());
+  for (std::size_t i = 0; i < slots_.size(); ++i) by_first_stage_[i] = SlotId(std::int64_t(i));
+  std::stable_sort(by_first_stage_.begin(), by_first_stage_.end(), [this](SlotId a, SlotId b) {
+    return (*this)[a].spec.first_stage < (*this)[b].spec.first_stage;
   });
   for (TileMemory& tile : tiles_) {
     std::int64_t bytes = 0;
@@ -91,12 +91,12 @@ void Slots::allocate() {
 // Places slots by first fit in the order in which their intervals begin, the longest interval
 // first. The longest-lived slots are then at the bottom, and the others leave one gap above them
 // when they end. The memory of slots whose interval has ended is free again.
-void Slots::lay_out_by_phases(TileMemory& tile) {
+void Slots::lay_out_by_stages(TileMemory& tile) {
   std::vector<SlotId> order = tile.slots;
   std::stable_sort(order.begin(), order.end(), [this](SlotId a, SlotId b) {
     const SlotSpec &one = (*this)[a].spec, &other = (*this)[b].spec;
-    return one.first_phase != other.first_phase ? one.first_phase < other.first_phase
-                                                : one.last_phase > other.last_phase;
+    return one.first_stage != other.first_stage ? one.first_stage < other.first_stage
+                                                : one.last_stage > other.last_stage;
   });
   std::vector<Capacity> placed;
   std::vector<std::int64_t> offsets;
@@ -104,7 +104,7 @@ void Slots::lay_out_by_phases(TileMemory& tile) {
   for (const SlotId id : order) {
     const Slot& slot = (*this)[id];
     std::erase_if(placed,
-                  [&](const Capacity& r) { return r.spec->last_phase < slot.spec.first_phase; });
+                  [&](const Capacity& r) { return r.spec->last_stage < slot.spec.first_stage; });
     offsets.push_back(place_first_fit(placed, {&slot.spec, 0, room_for(slot)}));
     extent = std::max(extent, offsets.back() + room_for(slot));
   }
@@ -117,28 +117,28 @@ void Slots::lay_out_by_phases(TileMemory& tile) {
 }
 
 void Slots::begin_program() {
-  phase_ = kNoPhase;
+  stage_ = kNoStage;
   touched_ = false;
   allow({}, {});
 }
 
-void Slots::enter_phase(int phase) {
-  TESSERA_ASSERT(sealed_ && phase > phase_ && phase >= 0);
-  // Data that were loaded before any phase would be lost.
+void Slots::enter_stage(int stage) {
+  TESSERA_ASSERT(sealed_ && stage > stage_ && stage >= 0);
+  // Data that were loaded before any stage would be lost.
   TESSERA_ASSERT(!touched_);
-  if (!phased_ && mode_ == ExchangeMode::Isolate)
-    for (TileMemory& tile : tiles_) lay_out_by_phases(tile);
-  phased_ = true;
-  previous_phase_ = std::exchange(phase_, phase);
+  if (!staged_ && mode_ == ExchangeMode::Isolate)
+    for (TileMemory& tile : tiles_) lay_out_by_stages(tile);
+  staged_ = true;
+  previous_stage_ = std::exchange(stage_, stage);
 }
 
 std::span<const SlotId> Slots::starting() const {
-  const auto begins_before = [this](SlotId id, int phase) {
-    return (*this)[id].spec.first_phase < phase;
+  const auto begins_before = [this](SlotId id, int stage) {
+    return (*this)[id].spec.first_stage < stage;
   };
-  const auto begin = by_first_phase_.begin(), end = by_first_phase_.end();
-  return {std::lower_bound(begin, end, previous_phase_ + 1, begins_before),
-          std::lower_bound(begin, end, phase_ + 1, begins_before)};
+  const auto begin = by_first_stage_.begin(), end = by_first_stage_.end();
+  return {std::lower_bound(begin, end, previous_stage_ + 1, begins_before),
+          std::lower_bound(begin, end, stage_ + 1, begins_before)};
 }
 
 void Slots::start_slot(SlotId id) {
@@ -164,16 +164,16 @@ std::optional<Struck> Slots::flip(TileId tile, std::int64_t bit) {
 
 void Slots::note_step() {
   TESSERA_ASSERT(sealed_);
-  touched_ = touched_ || phase_ == kNoPhase;
+  touched_ = touched_ || stage_ == kNoStage;
 }
 
 void Slots::throw_not_alive(const Slot& slot) const {
   const SlotSpec& spec = slot.spec;
   const std::string now =
-      phase_ == kNoPhase ? "before the program began a phase" : fmt::format("in phase {}", phase_);
+      stage_ == kNoStage ? "before the program began a stage" : fmt::format("in stage {}", stage_);
   throw Error(ErrorCode::Internal,
-              fmt::format("tile {}: slot \"{}\" was touched {} but lives in phases {}..{}",
-                          spec.tile.value, spec.name, now, spec.first_phase, spec.last_phase));
+              fmt::format("tile {}: slot \"{}\" was touched {} but lives in stages {}..{}",
+                          spec.tile.value, spec.name, now, spec.first_stage, spec.last_stage));
 }
 
 void Slots::throw_not_allowed(const Slot& slot, Access wanted) const {

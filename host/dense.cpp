@@ -103,7 +103,7 @@ void HostDense<T>::set_pattern(const TransposedPattern& transpose) {
 
 template <class T>
 void HostDense<T>::set_values(std::span<const float> values) {
-  for (std::size_t i = 0; i < values.size(); ++i) dense_[std::size_t(at_[i])] = values[i];
+  for (std::size_t i = 0; i < values.size(); ++i) dense_[std::size_t(at_[i])] = float(T(values[i]));
   if (own_kernel_) own_product_.set_values(dense_);
 }
 

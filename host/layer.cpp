@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/host/internal/layer_state.hpp"
 #include "tessera/partitioner/buckets.hpp"
@@ -81,6 +82,8 @@ HostLayer::PreparedUpdate HostLayer::prepare_update(const sparse::PatternChange&
 
 void HostLayer::commit(PreparedUpdate&& update) {
   const auto call = state_->caller.enter("commit");
+  if (!update.state_)
+    throw Error(ErrorCode::InvalidArgument, "commit: this change was moved to another object");
   state_->weights.commit(std::move(update.state_->update));
 }
 

@@ -106,8 +106,8 @@ class HostLayer {
   std::optional<partitioner::Misfit> update_weights(const sparse::PatternChange& change,
                                                     std::int64_t group = 0);
 
-  // A change of a pattern that prepare_update() made ready for commit(). It may be moved, and
-  // refers to the layer.
+  // A change of a pattern that prepare_update() made ready for commit() of the same layer. It may
+  // be moved.
   class PreparedUpdate {
    public:
     ~PreparedUpdate();
@@ -126,8 +126,8 @@ class HostLayer {
   // then change together or not at all. Throws as update_weights.
   PreparedUpdate prepare_update(const sparse::PatternChange& change, std::int64_t group = 0);
 
-  // Makes the change. Throws Error{InvalidArgument} if a pattern or values of the layer have
-  // changed since the call of prepare_update, and otherwise nothing.
+  // Makes the change. Throws Error{InvalidArgument} if it was prepared by another layer or moved
+  // from, or if a pattern or values of the layer have changed since; and otherwise nothing.
   void commit(PreparedUpdate&& update);
 
   // Sets new values for a group's pattern, in the order of weights(group).values.

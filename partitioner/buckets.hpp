@@ -109,7 +109,7 @@ struct Misfit {
   std::int64_t x = 0, y = 0, z = 0;
   std::int64_t tile = 0;
 
-  // What the whole piece of that bucket needs, and the capacity of the bucket. Words include the
+  // The need of the whole piece of that bucket, and the capacity of the bucket. Words include the
   // end marker.
   std::int64_t tile_words_needed = 0, tile_words = 0;
   std::int64_t tile_values_needed = 0, tile_values = 0;
@@ -118,8 +118,8 @@ struct Misfit {
   // Blocks of all buckets that have no place.
   std::int64_t left_blocks = 0;
 
-  // What these blocks need, and what is free over the whole machine. Free values in buckets without
-  // free words cannot be used.
+  // The need of these blocks, and the free space of the whole machine. Free values in buckets
+  // without free words cannot be used.
   std::int64_t words_needed = 0, words_free = 0;
   std::int64_t values_needed = 0, values_free = 0;
   std::int64_t grad_a_words_needed = 0, grad_a_words_free = 0;

@@ -11,6 +11,11 @@
 
 namespace tessera::partitioner {
 
+namespace internal {
+template <class Word, class T>
+class CellEditor;
+}  // namespace internal
+
 // A block that a change removes from a matrix or adds to it.
 struct BlockEdit {
   std::int32_t row = 0, col = 0;  // in blocks
@@ -84,7 +89,7 @@ class CellEdits {
     std::vector<std::int32_t> bin_rows, bin_firsts;  // of each length of a row
   };
   template <class Word, class T>
-  friend class CellEditor;
+  friend class internal::CellEditor;
 
   void sort_by_bucket(std::span<const BlockEdit> edits);
   void check_capacity(const Buckets& buckets);

@@ -53,7 +53,7 @@ DensePassPlan pass_plan(const DenseCase& c, const DenseChoice& best) {
   DensePassPlan plan{.product = c.product,
                      .rounds = best.cut.rounds,
                      .parts = best.cut.parts,
-                     .grain = internal::dense_grain(c.kernel, best.cut.weights),
+                     .grain = c.grain(best.cut.weights),
                      .weights = best.cut.weights,
                      .neighbours = best.cut.neighbours,
                      .cost = {c.product.pass, {}}};

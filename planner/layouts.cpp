@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "tessera/base/int_math.hpp"
 #include "tessera/base/pass.hpp"
@@ -51,11 +52,17 @@ struct CutSide {
   }
 };
 
+// The parts of `from` that each part of `to` meets.
+std::vector<Range> all_met(const CutSide& from, const CutSide& to) {
+  std::vector<Range> met;
+  for (std::int64_t i = 0; i < to.parts; ++i) met.push_back(from.meeting(to.part(i)));
+  return met;
+}
+
 // The most parts of `from` that one part of `to` meets.
 std::int64_t most_met(const CutSide& from, const CutSide& to) {
   std::int64_t most = 0;
-  for (std::int64_t i = 0; i < to.parts; ++i)
-    most = std::max(most, from.meeting(to.part(i)).size());
+  for (const Range& met : all_met(from, to)) most = std::max(most, met.size());
   return most;
 }
 
@@ -91,8 +98,10 @@ class Gathering {
       : from_(from.partition),
         to_(to.partition),
         bus_(machine.tiles_per_exchange_bus),
-        rows_{rows_of(from, problem.size_in_blocks().x), cols_of(to, problem.size_in_blocks().x)},
-        cols_{cols_of(from, problem.size_in_blocks().y), rows_of(to, problem.size_in_blocks().y)} {}
+        rows_met_(all_met(rows_of(from, problem.size_in_blocks().x),
+                          cols_of(to, problem.size_in_blocks().x))),
+        cols_met_(all_met(cols_of(from, problem.size_in_blocks().y),
+                          rows_of(to, problem.size_in_blocks().y))) {}
 
   struct Buckets {
     std::int64_t alone = 0, shared = 0;  // received at single width, and at that of the bus
@@ -126,15 +135,12 @@ class Gathering {
   }
   Overlap overlap(std::int64_t tile) const {
     const std::int64_t x = tile % to_.x, y = tile / (to_.x * to_.z) % to_.y;
-    return {rows_.from.meeting(rows_.to.part(y)), cols_.from.meeting(cols_.to.part(x))};
+    return {rows_met_[static_cast<std::size_t>(y)], cols_met_[static_cast<std::size_t>(x)]};
   }
 
-  struct Side {
-    CutSide from, to;
-  };
   Dims from_, to_;
   std::int64_t bus_;
-  Side rows_, cols_;
+  std::vector<Range> rows_met_, cols_met_;  // parts of `from` that each part of `to` meets
 };
 
 // Returns the cycles in which the slowest tile receives the buckets of all cells that its own

@@ -111,8 +111,9 @@ Cycles derivative_of_layer(const NetworkLayer& layer, const Problem& problem, co
   return cycles;
 }
 
-// Of a layout: its Fwd is the layer's GradA in the layout of transpose(R). The cost of the whole
-// plan is not used there, because it contains the move of values between the layouts.
+// Returns the cycles of a pass in the layout that `plan` describes. The layout of transpose(R)
+// runs the layer's GradA as its own Fwd. The cost of the whole plan is not used, because it
+// contains the move of values between the layouts.
 Cycles pass_cycles(const Plan& plan, Pass pass) {
   const PassCost* cost = plan.cost.find(pass);
   TESSERA_ASSERT(cost != nullptr);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/planner/internal/dense_layer.hpp"
@@ -35,7 +36,10 @@ Survey survey_of(const Asked& asked, const std::vector<Case>& cases) {
   return survey;
 }
 
-bool has_pins(const PlanConstraints& pins) { return pins != PlanConstraints{}; }
+bool has_pins(PlanConstraints pins) {
+  if (pins.use_dense == false) pins.use_dense.reset();  // RunDense is tried then
+  return pins != PlanConstraints{};
+}
 
 void add_relaxations(Relaxer& relaxer, const Asked& asked, Bytes least_temp_in_tile, NoFit& out) {
   const auto add = [&out](RelaxationKind kind, const std::optional<Relaxation>& found) {
@@ -44,7 +48,8 @@ void add_relaxations(Relaxer& relaxer, const Asked& asked, Bytes least_temp_in_t
     else
       out.no_help.push_back(kind);
   };
-  add(RelaxationKind::MoreTiles, relaxer.more_tiles());
+  if (relaxer.most_tiles() > asked.machine.tiles)
+    add(RelaxationKind::MoreTiles, relaxer.more_tiles());
   add(RelaxationKind::SmallerBatch, relaxer.smaller_batch());
   add(RelaxationKind::MoreMemory, relaxer.more_memory(least_temp_in_tile));
   bool any_block = false;
@@ -54,7 +59,9 @@ void add_relaxations(Relaxer& relaxer, const Asked& asked, Bytes least_temp_in_t
       out.relaxations.push_back(*found);
     }
   if (!any_block) out.no_help.push_back(RelaxationKind::OtherBlock);
+  add(RelaxationKind::LowerDensity, relaxer.lower_density());
   add(RelaxationKind::BatchInParts, relaxer.batch_in_parts());
+  if (relaxer.may_run_dense()) add(RelaxationKind::RunDense, relaxer.run_dense());
   if (has_pins(asked.options.constraints)) add(RelaxationKind::NoPins, relaxer.no_pins());
 }
 
@@ -91,8 +98,11 @@ NoFit explain_no_fit(const Problem& problem, const device::Machine& machine, con
   out.tightest = out.methods[internal::nearest_of(survey.nears)];
   Relaxer relaxer(asked);
   add_relaxations(relaxer, asked, survey.least_temp_in_tile, out);
-  const auto cheapest = std::ranges::min_element(out.relaxations, {}, &Relaxation::total_cycles);
-  if (cheapest != out.relaxations.end())
+  const auto cost = [](const Relaxation& r) {
+    return std::pair(r.kind == RelaxationKind::LowerDensity, r.total_cycles);
+  };
+  const auto cheapest = std::ranges::min_element(out.relaxations, {}, cost);
+  if (cheapest != out.relaxations.end() && cheapest->kind != RelaxationKind::LowerDensity)
     out.cheapest = std::size_t(cheapest - out.relaxations.begin());
   out.plans_made = relaxer.plans_made();
   return out;

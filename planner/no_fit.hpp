@@ -70,11 +70,13 @@ std::string to_string(const Obstacle& obstacle);
 
 // The kinds of change to a request that may give it a plan.
 enum class RelaxationKind {
-  MoreTiles,      // the least number of tiles
+  MoreTiles,      // the least number of tiles, of those that the chip has
   SmallerBatch,   // the largest batch
   MoreMemory,     // the least availableMemoryProportion
   OtherBlock,     // another square block of the kernels, at the same density
+  LowerDensity,   // the largest density, of a random pattern
   BatchInParts,   // the fewest parts of the batch, run one after the other
+  RunDense,       // R dense: PlanConstraints::use_dense true and no other pins
   NoPins,         // no planConstraints
   MemoryAndParts  // availableMemoryProportion 1 and the batch in parts
 };
@@ -89,6 +91,7 @@ struct Relaxation {
   std::int64_t runs = 1;         // for the whole batch; the last run may be shorter
   double memory_proportion = 0;  // availableMemoryProportion
   BlockShape block;              // of R
+  double density = 0;            // of R
   Cycles cycles;                 // of one run, as planned
   Cycles total_cycles;           // runs * cycles, for the whole batch
 
@@ -105,7 +108,8 @@ struct NoFit {
   std::vector<Obstacle> methods;        // every combination, in the order in which they are tried
   std::vector<Relaxation> relaxations;  // that fit; at most one of a kind, except OtherBlock
   std::vector<RelaxationKind> no_help;  // the kinds without any value that fits
-  std::optional<std::size_t> cheapest;  // index into `relaxations` of the fewest total_cycles
+  std::optional<std::size_t> cheapest;  // index into `relaxations` of the fewest total_cycles;
+                                        // a lower density is less work and does not count
   std::int64_t plans_made = 0;          // number of searches
 
   friend bool operator==(const NoFit&, const NoFit&) = default;
@@ -113,8 +117,9 @@ struct NoFit {
 
 // Explains a request for which plan() finds nothing. Every relaxation that it returns changes one
 // thing and has been planned:
-//   MoreTiles     Steps double until there is a plan; then the count is bisected. The result is
-//                 exact, because more tiles never hurt.
+//   MoreTiles     Tried unless the machine has all tiles of the preset of its name. Steps double
+//                 until there is a plan; then the count is bisected. The result is exact, because
+//                 more tiles never hurt.
 //   SmallerBatch  The batches that fit depend on divisors. The multiples of every power of two are
 //                 bisected; then the next 64 larger batches are tried one by one. Batches are whole
 //                 grains.
@@ -122,9 +127,12 @@ struct NoFit {
 //                 proportion rounded up to four decimals.
 //   OtherBlock    Squares of side 1, 4, 8 and 16 that divide x and y and suit the types; all that
 //                 fit are returned. They are planned without `stats`, which count other blocks.
+//   LowerDensity  The thousandths of the density are bisected, each rounded down to four digits.
+//                 The layer is planned without `stats`, which count this pattern.
 //   BatchInParts  2, 3, ... 64 even parts are tried one by one; then steps double and the count is
 //                 bisected. A part is a whole number of grains.
-//   NoPins        Tried only if the options pin something.
+//   RunDense      Tried only if the options rule out a dense plan that they could allow.
+//   NoPins        Tried only if the options pin something besides useDense.
 // If useDense is open, a change is named if R then fits in buckets. The cheapest relaxation has the
 // fewest total_cycles; of equal ones, it is the first.
 //

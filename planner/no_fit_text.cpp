@@ -21,8 +21,12 @@ std::string change_of(const Relaxation& r) {
       return fmt::format("availableMemoryProportion {}", r.memory_proportion);
     case RelaxationKind::OtherBlock:
       return fmt::format("block {}x{}", r.block.rows, r.block.cols);
+    case RelaxationKind::LowerDensity:
+      return fmt::format("density {:.4g}", r.density);
     case RelaxationKind::BatchInParts:
       return fmt::format("batch in {} runs of {}", r.runs, r.batch);
+    case RelaxationKind::RunDense:
+      return "R dense (planConstraints.useDense true)";
     case RelaxationKind::NoPins:
       return "no planConstraints";
     case RelaxationKind::MemoryAndParts:
@@ -58,6 +62,7 @@ Json json_of(const Relaxation& r) {
           {"runs", r.runs},
           {"availableMemoryProportion", r.memory_proportion},
           {"block", {r.block.rows, r.block.cols}},
+          {"density", r.density},
           {"cycles", r.cycles.value},
           {"totalCycles", r.total_cycles.value}};
 }
@@ -96,8 +101,12 @@ std::string to_string(RelaxationKind kind) {
       return "more memory";
     case RelaxationKind::OtherBlock:
       return "other block";
+    case RelaxationKind::LowerDensity:
+      return "lower density";
     case RelaxationKind::BatchInParts:
       return "batch in parts";
+    case RelaxationKind::RunDense:
+      return "R dense";
     case RelaxationKind::NoPins:
       return "no pins";
     case RelaxationKind::MemoryAndParts:

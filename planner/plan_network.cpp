@@ -8,6 +8,8 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
+#include "tessera/planner/internal/planner_search.hpp"
+#include "tessera/planner/internal/two_layouts.hpp"
 #include "tessera/planner/planner.hpp"
 
 namespace tessera::planner {
@@ -165,12 +167,43 @@ std::size_t first_equal(const std::vector<Problem>& problems, std::size_t l) {
                   sum.value, machine.name, machine.tile_memory.value, largest + 1, most.value));
 }
 
+bool leaves_no_part_empty(std::int64_t grains, std::int64_t parts) {
+  return ceil_div(grains, ceil_div(grains, parts)) == parts;
+}
+
+void add_candidate(LayerCandidates& candidates, Plan plan) {
+  if (std::find(candidates.begin(), candidates.end(), plan) == candidates.end())
+    candidates.push_back(std::move(plan));
+}
+
 void add_candidate(LayerCandidates& candidates, const Problem& problem,
                    const device::Machine& machine, const Options& options) {
   PlanResult result = plan(problem, machine, options);
-  if (!result.has_plan) return;
-  if (std::find(candidates.begin(), candidates.end(), result.plan) == candidates.end())
-    candidates.push_back(std::move(result.plan));
+  if (result.has_plan) add_candidate(candidates, std::move(result.plan));
+}
+
+// Returns plans with one layout: the cheapest ones with a given number of parts along x or along
+// the batch, the cheapest first.
+LayerCandidates with_parts_given(const Problem& problem, const device::Machine& machine,
+                                 const Options& options, Dims grain) {
+  LayerCandidates candidates;
+  const Dims grains = ceil_div(problem.size_in_blocks(), grain);
+  constexpr std::array<std::int64_t, 12> kParts = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
+  for (const std::int64_t parts : kParts) {
+    if (parts > machine.tiles) break;
+    Options pinned = options;
+    if (!options.constraints.z && leaves_no_part_empty(grains.z, parts)) {
+      pinned.constraints.z = parts;
+      add_candidate(candidates, problem, machine, pinned);
+    }
+    pinned = options;
+    if (!options.constraints.x && leaves_no_part_empty(grains.x, parts)) {
+      pinned.constraints.x = parts;
+      add_candidate(candidates, problem, machine, pinned);
+    }
+  }
+  std::ranges::stable_sort(candidates, {}, [](const Plan& p) { return p.cost.cycles; });
+  return candidates;
 }
 
 // True: the plan of a layer that stands alone contains this work, or the layer does not have it.
@@ -204,10 +237,6 @@ std::optional<Cycles> cycles_standing_alone(const NetworkSpec& spec,
   return sum;
 }
 
-bool leaves_no_part_empty(std::int64_t grains, std::int64_t parts) {
-  return ceil_div(grains, ceil_div(grains, parts)) == parts;
-}
-
 }  // namespace
 
 double NetworkPlan::gain() const {
@@ -219,24 +248,13 @@ LayerCandidates layer_candidates(const Problem& problem, const device::Machine& 
                                  const Options& given, std::size_t most) {
   const Options options = in_network(given);
   LayerCandidates candidates{plan_or_throw(problem, machine, options)};
-  const Dims grains = ceil_div(problem.size_in_blocks(), candidates.front().grain);
-  constexpr std::array<std::int64_t, 12> kParts = {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
-  for (const std::int64_t parts : kParts) {
-    if (parts > machine.tiles) break;
-    Options pinned = options;
-    if (!options.constraints.z && leaves_no_part_empty(grains.z, parts)) {
-      pinned.constraints.z = parts;
-      add_candidate(candidates, problem, machine, pinned);
-    }
-    pinned = options;
-    if (!options.constraints.x && leaves_no_part_empty(grains.x, parts)) {
-      pinned.constraints.x = parts;
-      add_candidate(candidates, problem, machine, pinned);
-    }
-  }
-  std::stable_sort(candidates.begin() + 1, candidates.end(),
-                   [](const Plan& a, const Plan& b) { return a.cost.cycles < b.cost.cycles; });
-  if (candidates.size() > most) candidates.resize(most);
+  // Half of the others may have two layouts: they cost about as much and differ in their homes.
+  const auto pairs =
+      internal::cheapest_pairs({problem, machine, options, nullptr}, internal::search_with_solver);
+  for (const Plan& pair : pairs)
+    if (candidates.size() < (most + 1) / 2) add_candidate(candidates, pair);
+  for (Plan& one : with_parts_given(problem, machine, options, candidates.front().grain))
+    if (candidates.size() < most) add_candidate(candidates, std::move(one));
   return candidates;
 }
 

@@ -39,10 +39,10 @@ struct NetworkPlan {
 // The plans that one layer may have in a network, the cheapest for the layer alone first.
 using LayerCandidates = std::vector<Plan>;
 
-// Returns up to `most` plans of a layer: the cheapest one of all, which may have two layouts, and
-// the cheapest ones among those with one layout and a given number of parts along x or along the
-// batch. All have operands at home, whatever the options say. Throws Error{NoSolution} with the
-// reason if there is no plan.
+// Returns up to `most` plans of a layer: the cheapest one of all; up to half of `most` pairs of the
+// cheapest plans of two layouts; and the cheapest ones among those with one layout and a given
+// number of parts along x or along the batch. All have operands at home, whatever the options say.
+// Throws Error{NoSolution} with the reason if there is no plan.
 LayerCandidates layer_candidates(const Problem& problem, const device::Machine& machine,
                                  const Options& options, std::size_t most);
 
@@ -56,7 +56,7 @@ NetworkPlan choose_plans(const NetworkSpec& spec, const std::vector<LayerCandida
                          const device::Machine& machine);
 
 // The largest number of plans of a layer that plan_network compares.
-inline constexpr std::size_t kCandidatesPerLayer = 12;
+inline constexpr std::size_t kCandidatesPerLayer = 16;
 
 // Plans a network: layer_candidates() of each layer, then choose_plans(). Layers with equal
 // problems are planned once. Throws Error{InvalidArgument} if spec, machine or options are illegal

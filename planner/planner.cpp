@@ -55,34 +55,48 @@ Plan make_plan(const Case& c, Dims parts) {
 
 namespace {
 
-// Returns the cheapest plan of all candidates under one bound. A later candidate wins only if it is
-// strictly better.
-PlanResult search_all(const std::vector<Case>& cases, std::int64_t temp_bound, Search search,
-                      std::int64_t fewer_than) {
-  PlanResult result;
-  SearchBounds bounds{temp_bound, fewer_than, fewer_than == kUnbounded ? kUnbounded : 0,
-                      cases.front().options.search_limit};
-  const Case* best_case = nullptr;
-  Dims best_parts;
+// Adds a plan behind those that are as good, and drops plans of the same buckets that cost more.
+void add_plan(std::vector<RankedPlan>& ranked, const RankedPlan& plan) {
+  const auto is_the_same = [&plan](const RankedPlan& other) {
+    return other.at.parts == plan.at.parts &&
+           other.of->candidate.block == plan.of->candidate.block &&
+           other.of->candidate.dense == plan.of->candidate.dense;
+  };
+  const auto is_worse = [&plan](const RankedPlan& other) {
+    return is_better(plan.at, other.at.cycles, other.at.temp);
+  };
+  const auto same = std::ranges::find_if(ranked, is_the_same);
+  if (same != ranked.end()) {
+    if (!is_worse(*same)) return;
+    ranked.erase(same);
+  }
+  ranked.insert(std::ranges::find_if(ranked, is_worse), plan);
+}
+
+// Ranks the plans of all candidates under one bound.
+Ranking rank_under(std::int64_t temp_bound, const std::vector<Case>& cases, Search search,
+                   const Wanted& wanted) {
+  Ranking ranking{{}, false, 0, Bytes(temp_bound)};
+  std::vector<RankedPlan>& plans = ranking.cheapest;
+  SearchBounds bounds{temp_bound,
+                      wanted.fewer_than,
+                      wanted.fewer_than == kUnbounded ? kUnbounded : 0,
+                      cases.front().options.search_limit,
+                      wanted.count,
+                      wanted.any};
   for (const Case& c : cases) {
     const SearchOutcome outcome = search(c, bounds);
-    result.evaluations += outcome.evaluations;
+    ranking.evaluations += outcome.evaluations;
+    ranking.limit_reached |= outcome.limit_reached;
     bounds.examined -= outcome.examined;
-    if (outcome.found) {
-      best_case = &c;
-      best_parts = outcome.parts;
-      bounds.cycles = outcome.cycles;
-      bounds.best_temp = outcome.temp;
-    }
-    if (outcome.limit_reached) result.status = PlanStatus::LimitReached;
+    for (const PricedParts& parts : outcome.found) add_plan(plans, {&c, parts});
+    if (wanted.any && !plans.empty()) break;
+    if (std::ssize(plans) < wanted.count) continue;
+    plans.resize(static_cast<std::size_t>(wanted.count));
+    bounds.cycles = plans.back().at.cycles;
+    bounds.best_temp = plans.back().at.temp;
   }
-  if (best_case != nullptr) {
-    result.has_plan = true;
-    result.plan = make_plan(*best_case, best_parts);
-    if (result.status != PlanStatus::LimitReached) result.status = PlanStatus::Found;
-  }
-  result.memory_bound = Bytes(temp_bound);
-  return result;
+  return ranking;
 }
 
 }  // namespace
@@ -163,15 +177,30 @@ CaseSet make_cases(const Problem& problem, const device::Machine& machine, const
   return set;
 }
 
-PlanResult find_plan(const std::vector<Case>& cases, Search search, std::int64_t fewer_than) {
-  PlanResult result;
+Ranking rank_plans(const std::vector<Case>& cases, Search search, const Wanted& wanted) {
+  Ranking ranking;
   std::int64_t evaluations = 0;
   for (const std::int64_t bound : temp_bounds(cases.front().machine, cases.front().options)) {
-    result = search_all(cases, bound, search, fewer_than);
-    evaluations += result.evaluations;
-    result.evaluations = evaluations;
-    if (result.has_plan || result.status == PlanStatus::LimitReached) break;
+    ranking = rank_under(bound, cases, search, wanted);
+    evaluations += ranking.evaluations;
+    ranking.evaluations = evaluations;
+    if (!ranking.cheapest.empty() || ranking.limit_reached) break;
   }
+  return ranking;
+}
+
+PlanResult find_plan(const std::vector<Case>& cases, Search search, std::int64_t fewer_than) {
+  const Ranking ranking = rank_plans(cases, search, {.fewer_than = fewer_than});
+  PlanResult result;
+  result.evaluations = ranking.evaluations;
+  result.memory_bound = ranking.memory_bound;
+  if (!ranking.cheapest.empty()) {
+    const RankedPlan& best = ranking.cheapest.front();
+    result.has_plan = true;
+    result.plan = make_plan(*best.of, best.at.parts);
+    result.status = PlanStatus::Found;
+  }
+  if (ranking.limit_reached) result.status = PlanStatus::LimitReached;
   return result;
 }
 

@@ -24,13 +24,9 @@ using internal::StaticChoice;
   throw Error(ErrorCode::InvalidArgument, message);
 }
 
-void check_pattern(const Problem& problem, const BlockPattern& pattern) {
-  const Dims size = problem.size_in_blocks();
-  const std::int64_t rows = size.x / problem.block.rows, cols = size.y / problem.block.cols;
-  if (pattern.block != problem.block || pattern.block_rows != rows || pattern.block_cols != cols)
-    refuse(fmt::format("the pattern has {} x {} blocks of {}x{}; the layer needs {} x {} of {}x{}",
-                       pattern.block_rows, pattern.block_cols, pattern.block.rows,
-                       pattern.block.cols, rows, cols, problem.block.rows, problem.block.cols));
+// Checks the places of the blocks.
+void check_places(const BlockPattern& pattern) {
+  const std::int64_t rows = pattern.block_rows, cols = pattern.block_cols;
   const auto begin = pattern.row_begin;
   if (std::ssize(begin) != rows + 1 || begin.front() != 0 || begin.back() != pattern.blocks() ||
       !std::ranges::is_sorted(begin))
@@ -47,19 +43,39 @@ void check_pattern(const Problem& problem, const BlockPattern& pattern) {
   }
 }
 
-void check(const Problem& problem, const BlockPattern& pattern, const device::Machine& machine,
-           const StaticOptions& options) {
+void check_pattern(const Problem& problem, const BlockPattern& pattern) {
+  const Dims size = problem.size_in_blocks();
+  const std::int64_t rows = size.x / problem.block.rows, cols = size.y / problem.block.cols;
+  if (pattern.block != problem.block || pattern.block_rows != rows || pattern.block_cols != cols)
+    refuse(fmt::format("the pattern has {} x {} blocks of {}x{}; the layer needs {} x {} of {}x{}",
+                       pattern.block_rows, pattern.block_cols, pattern.block.rows,
+                       pattern.block.cols, rows, cols, problem.block.rows, problem.block.cols));
+}
+
+void check_request(const Problem& problem, const BlockPattern& pattern,
+                   const device::Machine& machine, const StaticOptions& options) {
   check_problem(problem);
   device::check_machine(machine, "machine");
   const double share = options.available_memory_proportion;
   if (!(share > 0 && share <= 1))
     refuse(fmt::format("availableMemoryProportion is {}; it must be in (0, 1]", share));
+  const bool is_pinned = options.z_parts || options.bands;
+  if (options.z_parts.value_or(1) < 1 || options.bands.value_or(1) < 1)
+    refuse("the numbers of parts of the batch and of bands must be 1 at least");
+  if (is_pinned && options.poplibs_parity)
+    refuse("PopLibs' search chooses the parts of the batch and the bands; omit them");
   if (problem.size.g != 1)
     refuse(fmt::format("static plans have one group and the layer has {}", problem.size.g));
   if (!codelets::has_static_kernel(problem.block))
     refuse(fmt::format("no static kernel for blocks of {}x{}; they must be 1x1, 4x4, 8x8 or 16x16",
                        problem.block.rows, problem.block.cols));
   check_pattern(problem, pattern);
+}
+
+void check(const Problem& problem, const BlockPattern& pattern, const device::Machine& machine,
+           const StaticOptions& options) {
+  check_request(problem, pattern, machine, options);
+  check_places(pattern);
 }
 
 std::string no_plan(const StaticCase& c, const StaticOptions& options, std::int64_t least_bytes) {
@@ -90,12 +106,19 @@ std::int64_t bound_of(const device::Machine& machine, const StaticOptions& optio
 // A product without blocks only clears the result, which no price of PopLibs counts.
 StaticPlan empty_plan(const StaticCase& c) {
   StaticPlan plan{.data_type = c.problem.data_type, .parts = {}, .layouts = {}, .cost = {}};
-  plan.cost.passes = {{Pass::Fwd, {}}};
+  for (const Pass pass : passes_of(c.problem)) plan.cost.passes.push_back({pass, {}});
   return plan;
 }
 
 std::string no_counted_plan(const internal::StaticLimits& limits,
                             const internal::StaticObstacle& obstacle) {
+  if ((limits.z_parts || limits.bands) &&
+      obstacle.least_word == std::numeric_limits<std::int64_t>::max())
+    return fmt::format(
+        "no static plan: the batch cannot be cut into {} parts of equal tiles, and the columns "
+        "into "
+        "{} bands; leave one of them open",
+        limits.z_parts.value_or(1), limits.bands.value_or(1));
   if (obstacle.least_bytes == std::numeric_limits<std::int64_t>::max())
     return fmt::format(
         "no static plan: a kernel's words have 16 bits, and a tile needs {} words or an offset of "
@@ -113,28 +136,50 @@ std::optional<StaticPlan> popsparse_plan(const StaticCase& c, const BlockPattern
   const auto found = internal::search_as_poplibs(c, limits.temp);
   if (!found.best) return {};
   StaticPlan plan = internal::plan_of(c, pattern, *found.best);
-  const internal::CountedCost counted = internal::counted_parts(c, plan, pattern);
+  const internal::CountedPasses counted = internal::counted_parts(c, plan, pattern);
   plan.cost = internal::plan_cost_of(c, counted);
-  const bool fits = internal::fits_words(counted) && plan.cost.temp.value <= limits.temp &&
+  const bool fits = limits.allow(std::ssize(plan.parts), std::ssize(plan.bands) - 1) &&
+                    counted.fits_words() && plan.cost.temp.value <= limits.temp &&
                     (plan.cost.temp + plan.cost.resident).value <= limits.bytes;
   return fits ? std::optional(std::move(plan)) : std::nullopt;
 }
 
 }  // namespace
 
+struct StaticPlanner::State {
+  internal::CutCounts counts;
+};
+
+StaticPlanner::StaticPlanner(const BlockPattern& pattern) {
+  check_places(pattern);
+  state_ = std::make_unique<State>(State{internal::CutCounts(pattern)});
+}
+
+StaticPlanner::~StaticPlanner() = default;
+StaticPlanner::StaticPlanner(StaticPlanner&&) noexcept = default;
+
+StaticPlanResult StaticPlanner::plan(const Problem& problem, const device::Machine& machine,
+                                     const StaticOptions& options) {
+  const BlockPattern& pattern = state_->counts.pattern();
+  if (options.poplibs_parity) return plan_static_as_poplibs(problem, pattern, machine, options);
+  check_request(problem, pattern, machine, options);
+  const StaticCase c{problem, machine, state_->counts.counts()};
+  if (c.counts.blocks == 0) return {empty_plan(c), "", 0, {}};
+  const internal::StaticLimits limits{bound_of(machine, options), machine.tile_memory.value,
+                                      options.z_parts, options.bands};
+  const auto found = internal::search_by_counts(c, state_->counts, limits);
+  std::optional<StaticPlan> plan;
+  if (found.best) plan = internal::plan_of(c, pattern, *found.best);
+  auto popsparse = popsparse_plan(c, pattern, limits);
+  if (popsparse && (!plan || popsparse->cost.cycles < plan->cost.cycles)) plan.swap(popsparse);
+  if (!plan) return {std::nullopt, no_counted_plan(limits, found.obstacle), found.counted, {}};
+  constexpr std::size_t kRunnerUps = 5;
+  return {std::move(plan), "", found.counted, internal::runner_ups(found, kRunnerUps)};
+}
+
 StaticPlanResult plan_static(const Problem& problem, const BlockPattern& pattern,
                              const device::Machine& machine, const StaticOptions& options) {
-  if (options.poplibs_parity) return plan_static_as_poplibs(problem, pattern, machine, options);
-  check(problem, pattern, machine, options);
-  const StaticCase c{problem, machine, internal::count_blocks(pattern)};
-  if (c.counts.blocks == 0) return {empty_plan(c), "", 0};
-  const internal::StaticLimits limits{bound_of(machine, options), machine.tile_memory.value};
-  auto found = internal::search_by_counts(c, pattern, limits);
-  auto popsparse = popsparse_plan(c, pattern, limits);
-  if (popsparse && (!found.best || popsparse->cost.cycles < found.cost.cycles))
-    return {std::move(popsparse), "", found.counted};
-  if (!found.best) return {std::nullopt, no_counted_plan(limits, found.obstacle), found.counted};
-  return {internal::plan_of(c, pattern, *found.best, std::move(found.cost)), "", found.counted};
+  return StaticPlanner(pattern).plan(problem, machine, options);
 }
 
 StaticPlanResult plan_static_as_poplibs(const Problem& problem, const BlockPattern& pattern,
@@ -142,10 +187,10 @@ StaticPlanResult plan_static_as_poplibs(const Problem& problem, const BlockPatte
                                         const StaticOptions& options) {
   check(problem, pattern, machine, options);
   const StaticCase c{problem, machine, internal::count_blocks(pattern)};
-  if (c.counts.blocks == 0) return {empty_plan(c), "", 0};
+  if (c.counts.blocks == 0) return {empty_plan(c), "", 0, {}};
   const auto found = internal::search_as_poplibs(c, bound_of(machine, options));
-  if (!found.best) return {std::nullopt, no_plan(c, options, found.least_bytes), found.prices};
-  return {internal::plan_of(c, pattern, *found.best), "", found.prices};
+  if (!found.best) return {std::nullopt, no_plan(c, options, found.least_bytes), found.prices, {}};
+  return {internal::plan_of(c, pattern, *found.best), "", found.prices, {}};
 }
 
 PlanCost count_static_cost(const StaticPlan& plan, const Problem& problem,
@@ -156,26 +201,44 @@ PlanCost count_static_cost(const StaticPlan& plan, const Problem& problem,
   return internal::plan_cost_of(c, internal::counted_parts(c, plan, pattern));
 }
 
-PassCost count_static_grad_a(const StaticPlan& plan, const Problem& problem,
-                             const BlockPattern& pattern, const device::Machine& machine) {
+StaticBounds static_bounds(const Problem& problem, const BlockPattern& pattern,
+                           const device::Machine& machine) {
   check(problem, pattern, machine, {});
-  check_layouts(plan, pattern);
-  const StaticCase c{problem, machine, internal::count_blocks(pattern)};
-  return internal::pass_cost_of(c, internal::counted_parts(c, plan, pattern, Pass::GradA),
-                                Pass::GradA);
+  return internal::bounds_of({problem, machine, internal::count_blocks(pattern)});
+}
+
+std::string to_string(RunKind kind) {
+  switch (kind) {
+    case RunKind::Even:
+      return "even runs";
+    case RunKind::WholeRows:
+      return "whole rows";
+    case RunKind::LightRows:
+      return "light rows";
+    case RunKind::UncutRows:
+      return "uncut rows";
+  }
+  assertion_failed("every kind of run has a name", __FILE__, __LINE__);
+}
+
+std::int64_t StaticPlan::tiles_used() const {
+  std::int64_t tiles = 0;
+  for (const StaticPart& part : parts) tiles += std::ssize(layouts[std::size_t(part.layout)].tiles);
+  return tiles;
 }
 
 std::string to_string(const StaticPlan& plan) {
-  std::int64_t tiles = 0;
-  for (const StaticPart& part : plan.parts)
-    tiles += std::ssize(plan.layouts[std::size_t(part.layout)].tiles);
   std::string text = fmt::format(
       "static     {}, {} part{} of the batch, {} band{}, {} tiles\n"
       "cost       {} cycles, {} bytes temporary per tile\n",
       to_string(plan.data_type), plan.parts.size(), plan.parts.size() == 1 ? "" : "s",
-      plan.bands.size() - 1, plan.bands.size() == 2 ? "" : "s", tiles, plan.cost.cycles.value,
-      plan.cost.temp.value);
-  for (const PassCost& pass : plan.cost.passes) text += internal::terms_text(pass);
+      plan.bands.size() - 1, plan.bands.size() == 2 ? "" : "s", plan.tiles_used(),
+      plan.cost.cycles.value, plan.cost.temp.value);
+  for (const PassCost& pass : plan.cost.passes) {
+    if (plan.cost.passes.size() > 1)
+      text += fmt::format("{:<31} {:>12} cycles\n", to_string(pass.pass), pass.cycles().value);
+    text += internal::terms_text(pass);
+  }
   return text;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <iosfwd>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -31,6 +32,10 @@ struct BlockPattern {
 struct StaticOptions {
   // The share of a tile's memory that temporary data may take, in (0, 1].
   double available_memory_proportion = 0.6;
+
+  // The number of parts of the batch and of bands of columns that the plan must have, if given.
+  // Not for plans with PopLibs' prices. PopLibs names them nSplit and numBands.
+  std::optional<std::int64_t> z_parts, bands;
 
   // Plans as PopLibs does, with its prices: see plan_static_as_poplibs().
   bool poplibs_parity = false;
@@ -64,7 +69,7 @@ struct StaticPart {
   std::int64_t columns() const { return end - begin; }
 };
 
-// The plan of one product with a static pattern. The blocks are cut into bands of block columns
+// The plan of a layer with a static pattern. The blocks are cut into bands of block columns
 // with about equally many blocks; within a band they are ordered by row, and every tile takes a run
 // of equally many blocks, so a row may end on one tile and go on on the next. All parts of the
 // batch have the same bands.
@@ -77,26 +82,73 @@ struct StaticPlan {
   PlanCost cost;  // bytes of `resident` are 0 under PopLibs' prices, which do not count them
 
   friend bool operator==(const StaticPlan&, const StaticPlan&) = default;
+
+  // Returns the number of tiles of all parts.
+  std::int64_t tiles_used() const;
+};
+
+// The way in which the tiles of a band get their blocks.
+enum class RunKind {
+  Even,       // equally many blocks each; rows are cut
+  WholeRows,  // only rows longer than a run are cut; runs are even in blocks
+  LightRows,  // as WholeRows, but a row counts as half a block besides its blocks
+  UncutRows   // no row is cut
+};
+
+// "even runs", "whole rows", "light rows", "uncut rows".
+std::string to_string(RunKind kind);
+
+// A cut that was counted and is not the plan. All parts of its batch have equally many tiles.
+struct StaticRunnerUp {
+  std::int64_t z_parts = 1, bands = 1;
+  std::int64_t tiles = 1;  // that a part may use
+  RunKind runs = RunKind::Even;
+  Cycles cycles;
+  Bytes temp;
+
+  friend bool operator==(const StaticRunnerUp&, const StaticRunnerUp&) = default;
 };
 
 // The plan, or the reason why there is none.
 struct StaticPlanResult {
   std::optional<StaticPlan> plan;
-  std::string reason;            // empty if there is a plan
-  std::int64_t evaluations = 0;  // cuts whose cost was computed
+  std::string reason;                      // empty if there is a plan
+  std::int64_t evaluations = 0;            // cuts whose cost was computed
+  std::vector<StaticRunnerUp> runner_ups;  // the five cheapest others that fit, of plan_static()
 };
 
-// Plans Fwd of a layer whose pattern stays. A cut divides the batch into parts of equal tiles, the
-// columns into bands, and the blocks of each band into runs, one for each tile, which are equally
-// long or end where rows end. Cuts are priced with counts of the pattern, as count_static_cost()
-// returns them, and the cheapest of those looked at is returned; PopLibs' cut is one of them. Sums
+// Plans the passes of a layer whose pattern stays, all with the blocks on the same tiles. A cut
+// divides the batch into parts of equal tiles, the columns into bands, and the blocks of each band
+// into runs, one for each tile, which are equally long or end where rows end. Cuts are priced with
+// counts of the pattern, as count_static_cost() returns them, and the one with the fewest cycles of
+// all passes of those looked at is returned; PopLibs' cut is one of them. Sums
 // have the type of the data; the density and the type of sums of the problem are not used. A plan
 // keeps to the memory that the options allow, to that of a tile, and to words of 16 bits. Throws
 // Error{InvalidArgument} for an invalid problem, machine, option or pattern, for groups, and for
 // blocks without a static kernel. Deterministic. Takes about a second per million blocks and less
-// for fewer. Thread-safe.
+// for fewer; a problem with GradA takes about twice as long. Thread-safe.
 StaticPlanResult plan_static(const Problem& problem, const BlockPattern& pattern,
                              const device::Machine& machine, const StaticOptions& options = {});
+
+// Plans one pattern for several batches, passes, types or machines, as plan_static() does. What
+// cuts of the pattern have in common is counted once and kept, so a second plan takes less than
+// half of the time of the first. One thread at a time may use it.
+class StaticPlanner {
+ public:
+  // The arrays of `pattern` must outlive the planner. Throws Error{InvalidArgument} if they are no
+  // pattern.
+  explicit StaticPlanner(const BlockPattern& pattern);
+  ~StaticPlanner();
+  StaticPlanner(StaticPlanner&&) noexcept;
+
+  // Returns what plan_static() returns.
+  StaticPlanResult plan(const Problem& problem, const device::Machine& machine,
+                        const StaticOptions& options = {});
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 // Plans Fwd as PopLibs plans static products, with its prices. It takes the blocks to be spread at
 // random with the density of the pattern, so that a tile has the expected number of rows and
@@ -111,22 +163,35 @@ StaticPlanResult plan_static_as_poplibs(const Problem& problem, const BlockPatte
                                         const device::Machine& machine,
                                         const StaticOptions& options = {});
 
-// Returns the cost of a plan with the counts of its pattern and the prices of the machine: no term
-// is expected or assumed. S and Q are spread evenly over all tiles before and after. Tiles receive
-// the rows of S that they use and, if the batch is in several parts, their values; a row on several
-// tiles is added by these, each an equal share of its elements. A tile adds its shares as one list
-// whose number of operands is the mean, rounded up. `resident` counts values, the words of the
-// kernels, and the tile's shares of S and Q. Throws Error{InvalidArgument} as the planner does and
-// for a plan of another pattern. Takes time in proportion to the blocks, for each size of parts.
+// Returns the cost of the problem's passes with the counts of the plan's pattern and the prices of
+// the machine: no term is expected or assumed. The cycles are those of runtime::StaticLayer on a
+// machine without a price for each sender.
+//
+// Operands and the results of Fwd and GradA are spread evenly over all tiles. Tiles receive the
+// rows that they use and, in Fwd and GradA of a batch in several parts, their values. Results that
+// several tiles have in parts are added by these, each its share; a tile adds its shares as one
+// list whose number of operands is the mean, rounded up. In GradA tiles first write their blocks
+// transposed. GradW adds gradients only if the batch is in several parts. `resident` counts values,
+// the words of the kernels, and the tile's shares of S and Q. Throws Error{InvalidArgument} as the
+// planner does and for a plan of another pattern. Takes time in proportion to the blocks, for each
+// size of parts.
 PlanCost count_static_cost(const StaticPlan& plan, const Problem& problem,
                            const BlockPattern& pattern, const device::Machine& machine);
 
-// Returns the cost of GradA, dS = transpose(R) * dQ, with the blocks of the plan on the same tiles.
-// Tiles receive the rows of dQ that they use, and their values as in Fwd; they write their blocks
-// transposed, multiply, and add the rows of dS that several of them have. Every term is a count of
-// the pattern. The cost of the plan does not include it. Errors and time as count_static_cost().
-PassCost count_static_grad_a(const StaticPlan& plan, const Problem& problem,
-                             const BlockPattern& pattern, const device::Machine& machine);
+// Cycles of Fwd that no distribution of the blocks over tiles falls below, if all parts of the
+// batch have equally many tiles: each by one kind of step alone, with the number of parts that
+// suits it best.
+struct StaticBounds {
+  Cycles kernel;   // of a tile with the mean number of blocks, in one row
+  Cycles bytes;    // arranging, and the values and columns that such a tile needs at least
+  Cycles waiting;  // one barrier and three launches
+
+  friend bool operator==(const StaticBounds&, const StaticBounds&) = default;
+};
+
+// Returns these bounds; zeros for a pattern without blocks. Errors as plan_static(). O(blocks).
+StaticBounds static_bounds(const Problem& problem, const BlockPattern& pattern,
+                           const device::Machine& machine);
 
 // Returns the plan as JSON text that static_plan_from_json() loads back.
 std::string to_json(const StaticPlan& plan);

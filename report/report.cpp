@@ -87,7 +87,22 @@ void write_dense_plan(const LayerReport& report, Out out) {
                 out);
 }
 
+void write_static_plan(const LayerReport& report, Out out) {
+  const planner::StaticPlan& plan = *report.static_plan;
+  const auto parts_of = [](std::size_t count, const char* name) {
+    return fmt::format("{} {}{}", count, name, count == 1 ? "" : "s");
+  };
+  std::vector<std::string> parts = {
+      "static pattern", parts_of(plan.parts.size(), "part") + " of the batch",
+      parts_of(plan.bands.size() - 1, "band"), grouped(plan.tiles_used()) + " tiles"};
+  if (report.high_water > Bytes{})
+    parts.push_back(fmt::format("fullest tile {} of {}", binary_size(report.high_water),
+                                binary_size(report.machine.tile_memory)));
+  write_parts("plan", parts, out);
+}
+
 void write_plan(const LayerReport& report, Out out) {
+  if (report.static_plan) return write_static_plan(report, out);
   if (report.plan.dense) return write_dense_plan(report, out);
   const planner::Plan& plan = report.plan;
   const std::string groups =
@@ -258,7 +273,8 @@ std::optional<DenseComparison> dense_comparison(const LayerReport& report) {
   if (report.passes.empty()) own = pass_cycles(report.plan.cost);
   DenseComparison comparison =
       runs_dense ? compare_dense_run(own, report.plan.dense->partials_type, sparse)
-                 : compare_cycles(representation_name(report.plan), own, report.dense);
+                 : compare_cycles(report.static_plan ? "static" : representation_name(report.plan),
+                                  own, report.dense);
   comparison.density = report.problem.density;
   comparison.outlook = report.outlook;
   return comparison;
@@ -277,8 +293,9 @@ std::string to_text(const LayerReport& report) {
   write_plan(report, out);
   fmt::format_to(out, "operands  {} ({})\n", description_of(report.plan.operand_placement),
                  to_string(report.plan.operand_placement));
-  if (!report.plan.dense) write_buckets(report, out);
-  write_pattern(report, out);
+  const bool is_static = report.static_plan.has_value();
+  if (!report.plan.dense && !is_static) write_buckets(report, out);
+  if (!is_static) write_pattern(report, out);
   if (!report.passes.empty()) write_passes(report, out);
   write_comparison(report, out);
   return text;

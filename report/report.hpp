@@ -10,6 +10,7 @@
 #include "tessera/partitioner/buckets.hpp"
 #include "tessera/planner/dense_plan.hpp"
 #include "tessera/planner/plan.hpp"
+#include "tessera/planner/static_plan.hpp"
 #include "tessera/report/dense_verdict.hpp"
 #include "tessera/report/tile_report.hpp"
 #include "tessera/verify/self_check.hpp"
@@ -30,7 +31,8 @@ struct PassReport {
 struct LayerReport {
   std::string source;  // origin of the weights
   Problem problem;
-  planner::Plan plan;
+  planner::Plan plan;  // of a static layer only its cost and its placement
+  std::optional<planner::StaticPlan> static_plan = {};  // of a layer whose pattern stays
   device::Machine machine;
   partitioner::TileGrid grid;     // of one group
   partitioner::SpillStats spill;  // of all groups, from FullyConnected::spill

@@ -63,7 +63,7 @@ Json to_json(const device::MemoryUse& use) {
   for (const device::HeldBuffer& held : use.at_peak)
     at_peak.push_back({{"buffer", held.name}, {"bytes", held.bytes.value}});
   return {{"fullest_tile", use.fullest.value},
-          {"fullest_tile_bytes", values_of(use.by_phase)},
+          {"fullest_tile_bytes", values_of(use.by_stage)},
           {"at_peak", std::move(at_peak)}};
 }
 
@@ -90,7 +90,7 @@ Json to_json(const TileReport& tiles) {
           {"received_bytes", values_of(tiles.received)},
           {"memory_bytes", values_of(peaks)},
           {"memory", to_json(tiles.memory)},
-          {"phases", tiles.liveness.phases},
+          {"phases", tiles.liveness.stages},
           {"buffers", buffers_json(tiles)}};
 }
 
@@ -165,28 +165,42 @@ std::string status_of(const LayerReport& report, const ReportContext& context) {
   return internal::status_of({report.ok(), !report.passes.empty(), checked}, context);
 }
 
+namespace {
+
+// A static plan is written without the tile of every block, of which there may be millions.
+Json planned_json(const LayerReport& report, const ReportContext& context) {
+  Json planned = Json::parse(
+      planner::plan_to_json({report.problem, report.machine, context.options, report.plan}));
+  if (!report.static_plan) return planned;
+  Json plan = Json::parse(planner::to_json(*report.static_plan));
+  plan.erase("layouts");
+  plan["tiles"] = report.static_plan->tiles_used();
+  planned["plan"] = std::move(plan);
+  return planned;
+}
+
+}  // namespace
+
 std::string to_json(const LayerReport& report, const ReportContext& context) {
   Json passes = Json::array();
   for (const PassReport& pass : report.passes)
     passes.push_back(to_json(report, pass, context.with_tiles));
   Json document = internal::opening(report.source, status_of(report, context), context);
-  document.update(
-      Json{{"how",
-            {{"cycles", "modelled"},
-             {"planned_cycles", "modelled"},
-             {"seconds", "modelled"},
-             {"moved_bytes", "counted"},
-             {"fullest_tile_bytes", "counted"},
-             {"useful_flops", "counted"},
-             {"buckets", "counted"},
-             {"verdict", "modelled"},
-             {"check", "measured"}}},
-           {"planned", Json::parse(planner::plan_to_json(
-                           {report.problem, report.machine, context.options, report.plan}))},
-           {"buckets", buckets_json(report)},
-           {"passes", std::move(passes)},
-           {"total", totals_json(report)},
-           {"verdict", verdict_json(report)}});
+  document.update(Json{{"how",
+                        {{"cycles", "modelled"},
+                         {"planned_cycles", "modelled"},
+                         {"seconds", "modelled"},
+                         {"moved_bytes", "counted"},
+                         {"fullest_tile_bytes", "counted"},
+                         {"useful_flops", "counted"},
+                         {"buckets", "counted"},
+                         {"verdict", "modelled"},
+                         {"check", "measured"}}},
+                       {"planned", planned_json(report, context)},
+                       {"buckets", buckets_json(report)},
+                       {"passes", std::move(passes)},
+                       {"total", totals_json(report)},
+                       {"verdict", verdict_json(report)}});
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -91,14 +91,14 @@ class Tracer {
                        {"args", std::move(args)}});
   }
   void add_memory(std::size_t i) {
-    const int phase = i < run_.tiles.phases.size() ? run_.tiles.phases[i] : -1;
-    if (phase < 0 || std::size_t(phase) >= run_.memory.by_phase.size()) return;
+    const int stage = i < run_.tiles.stages.size() ? run_.tiles.stages[i] : -1;
+    if (stage < 0 || std::size_t(stage) >= run_.memory.by_stage.size()) return;
     events_.push_back({{"name", "bytes on the fullest tile"},
                        {"ph", "C"},
                        {"ts", microseconds(now_)},
                        {"pid", 0},
                        {"tid", kMachineTrack},
-                       {"args", {{"bytes", run_.memory.by_phase[std::size_t(phase)].value}}}});
+                       {"args", {{"bytes", run_.memory.by_stage[std::size_t(stage)].value}}}});
   }
   void add_step(std::size_t i) {
     const device::StepRecord& step = run_.ledger.steps[i];

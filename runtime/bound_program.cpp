@@ -35,7 +35,7 @@ void note_access(const std::vector<Node>& nodes, std::vector<std::vector<Access>
 struct BoundProgram::Walk {
   device::Engine& engine;
   const RunOptions& options;
-  int phase = -1;
+  int stage = -1;
   std::int64_t begun = 0;
 };
 
@@ -130,9 +130,9 @@ void BoundProgram::set_moves(int number, Bytes moves) { node(number).moves = mov
 void BoundProgram::set_tiles(int number, std::int64_t tiles) { node(number).tiles = tiles; }
 
 void BoundProgram::enter(const Node& node, Walk& state) const {
-  const int phase = live_.phase_of[std::size_t(node.number)];
-  if (phase != state.phase) state.engine.begin_phase(phase);
-  state.phase = phase;
+  const int stage = live_.stage_of[std::size_t(node.number)];
+  if (stage != state.stage) state.engine.begin_stage(stage);
+  state.stage = stage;
   state.engine.allow(node.label(), access_[std::size_t(node.number)]);
 }
 

@@ -66,8 +66,9 @@ void check_size(const char* name, const ByteRows& array, std::int64_t rows,
 
 DensePass::State::State(const planner::DensePlan& layer, const planner::DensePassPlan& pass,
                         const device::Machine& machine, device::ExchangeMode mode,
-                        Executor& executor)
+                        Executor& executor, std::optional<Selection> search)
     : plan(pass),
+      selection(std::move(search)),
       kernel(planner::dense_kernel(machine, layer.data_type, layer.partials_type)),
       bound("dense " + to_string(pass.product.pass)),
       engine(machine, mode, executor),
@@ -79,7 +80,9 @@ DensePass::State::State(const planner::DensePlan& layer, const planner::DensePas
       rounds.emplace_back(rows, columns,
                           internal::Reduction(plan.parts.inner, kernel.partials_type, type()));
   declare();
-  bound.check_steps(planner::dense_form(plan, layer, machine));
+  PassForm form = planner::dense_form(plan, layer, machine);
+  form.casts = form.casts || selection;  // the search takes the place of the cast
+  bound.check_steps(form);
   bound.finish();
   add_slots();
 }
@@ -87,7 +90,7 @@ DensePass::State::State(const planner::DensePlan& layer, const planner::DensePas
 void DensePass::State::seal() {
   bound.seal(engine);
   for (Round& round : rounds) {
-    round.reduction.prepare(bound, engine);
+    if (!selection) round.reduction.prepare(bound, engine);
     round.exchange = engine.prepare(gathers(round));
     bound.set_moves(round.exchange_node, round.exchange.moved);
   }
@@ -96,9 +99,9 @@ void DensePass::State::seal() {
 namespace {
 
 // Returns part i of round `number` of a dimension.
-Range part_of_round(std::int64_t size, std::int64_t rounds, std::int64_t number, std::int64_t grain,
-                    std::int64_t parts, std::int64_t i) {
-  const Range round = share_of(size, 1, rounds, number);
+Range part_of_round(std::int64_t size, std::int64_t round_grain, std::int64_t rounds,
+                    std::int64_t number, std::int64_t grain, std::int64_t parts, std::int64_t i) {
+  const Range round = share_of(size, round_grain, rounds, number);
   const Range part = share_of(round.size(), grain, parts, i);
   return {round.begin + part.begin, round.begin + part.end};
 }
@@ -106,7 +109,8 @@ Range part_of_round(std::int64_t size, std::int64_t rounds, std::int64_t number,
 }  // namespace
 
 Range DensePass::State::rows_of(const Round& round, Cell c) const {
-  return part_of_round(plan.product.size.rows, plan.rounds.rows, round.rows, plan.grain.rows,
+  const std::int64_t whole = selection ? selection->round_grain.rows : 1;
+  return part_of_round(plan.product.size.rows, whole, plan.rounds.rows, round.rows, plan.grain.rows,
                        plan.parts.rows, c.x);
 }
 
@@ -115,7 +119,8 @@ Range DensePass::State::inner_of(Cell c) const {
 }
 
 Range DensePass::State::columns_of(const Round& round, Cell c) const {
-  return part_of_round(plan.product.size.columns, plan.rounds.columns, round.columns,
+  const std::int64_t whole = selection ? selection->round_grain.columns : 1;
+  return part_of_round(plan.product.size.columns, whole, plan.rounds.columns, round.columns,
                        plan.grain.columns, plan.parts.columns, c.z);
 }
 
@@ -143,6 +148,7 @@ DenseSlice DensePass::State::slice_of(Side side, const Round& round, Cell c) con
 }
 
 void DensePass::State::load() {
+  if (selection) load_selection();
   const auto load_share = [this](device::SlotId slot, const DenseSlice& slice, const ByteRows& from,
                                  std::int64_t group) {
     if (slice.empty()) return;

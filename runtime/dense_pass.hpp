@@ -47,6 +47,7 @@ class DensePass {
   bool run(const DenseArrays& arrays, const RunOptions& options, device::Ledger& ledger);
 
  private:
+  friend class DenseGradW;  // another end of the same program
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -11,12 +11,21 @@ using planner::Side;
 void DensePass::State::declare() {
   left_home = bound.add_buffer("left share", /*resident=*/true);
   right_home = bound.add_buffer("right share", /*resident=*/true);
-  bound.step(NodeKind::Load, {}, {{}, {left_home, right_home}}, [this] { load(); });
+  internal::Uses loaded{{}, {left_home, right_home}};
+  if (selection) {
+    selection->taken_buffer = bound.add_buffer("stored blocks", /*resident=*/true);
+    selection->request_buffer = bound.add_buffer("request", /*resident=*/true);
+    selection->best_buffer = bound.add_buffer("best blocks", /*resident=*/true);
+    loaded.writes.insert(loaded.writes.end(), {selection->taken_buffer, selection->request_buffer});
+  }
+  bound.step(NodeKind::Load, {}, loaded, [this] { load(); });
   const Round* before = nullptr;
   for (Round& round : rounds) {
     declare_round(round, before);
     before = &round;
   }
+  if (selection)
+    return void(bound.step(NodeKind::Collect, {}, {{selection->best_buffer}, {}}, [] {}));
   internal::Uses results;
   for (const Round& round : rounds) results.reads.push_back(round.reduction.result());
   bound.step(NodeKind::Collect, {}, results, [this] { collect(); });
@@ -52,7 +61,10 @@ void DensePass::State::declare_round(Round& round, const Round* before) {
   bound.step(
       NodeKind::Compute, Phase::Distribute, multiplied, [this, &round] { multiply(round); },
       map.tiles());
-  round.reduction.declare(bound, engine, round.partial_buffer);
+  if (selection)
+    declare_selection(round);
+  else
+    round.reduction.declare(bound, engine, round.partial_buffer);
 }
 
 void DensePass::State::add_slots() {
@@ -73,6 +85,7 @@ void DensePass::State::add_slots() {
             [&](std::int64_t i, Cell c) { return slice_of(Side::Left, Round(i, 0, none), c); });
   add_homes(right_home, right_homes, plan.rounds.columns,
             [&](std::int64_t i, Cell c) { return slice_of(Side::Right, Round(0, i, none), c); });
+  if (selection) add_selection_slots();
   const Round* before = nullptr;
   for (Round& round : rounds) {
     add_round_slots(round, before);
@@ -93,7 +106,7 @@ void DensePass::State::add_round_slots(Round& round, const Round* before) {
     round.partial.push_back(engine.add_slot(bound.slot(
         round.partial_buffer, tile, elements, bytes_of(kernel.partials_type), SlotKind::Owned)));
   }
-  round.reduction.add_slots(bound, engine, columns(round));
+  if (!selection) round.reduction.add_slots(bound, engine, columns(round));
 }
 
 void DensePass::State::add_operand_slots(OperandSlots& slots, const DenseSlice& slice,

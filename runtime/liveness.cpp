@@ -40,7 +40,7 @@ std::vector<int> add_edges(const std::vector<Node>& nodes, std::vector<int> befo
 
 // Returns the position of each node: the strong components of the flow, numbered in topological
 // order. A loop is one component.
-std::vector<int> phases_of(const Program& program, std::size_t count) {
+std::vector<int> stages_of(const Program& program, std::size_t count) {
   Graph flow(count);
   add_edges(program.nodes, {}, flow);
   std::vector<int> component(count);
@@ -57,7 +57,7 @@ std::vector<int> phases_of(const Program& program, std::size_t count) {
   std::vector<int> place(last_to_first.size());
   for (std::size_t i = 0; i < last_to_first.size(); ++i)
     place[last_to_first[i]] = components - 1 - int(i);
-  for (int& phase : component) phase = place[std::size_t(phase)];
+  for (int& stage : component) stage = place[std::size_t(stage)];
   return component;
 }
 
@@ -67,7 +67,7 @@ std::string kind_and_label(const Node& node) {
 }
 
 // A loop is named after its first step. A step of a network names its scope.
-std::string phase_name(const Program& program, const Node& node,
+std::string stage_name(const Program& program, const Node& node,
                        const std::vector<const Node*>& flat) {
   const std::string scope = node.scope < 0 ? "" : program.scopes[std::size_t(node.scope)] + ": ";
   if (node.kind != NodeKind::Repeat) return scope + kind_and_label(node);
@@ -82,19 +82,19 @@ Liveness liveness(const Program& program) {
   std::vector<const Node*> flat;
   flatten(program.nodes, flat);
   Liveness result;
-  result.phase_of = phases_of(program, flat.size());
+  result.stage_of = stages_of(program, flat.size());
   const int count =
-      flat.empty() ? 0 : 1 + *std::max_element(result.phase_of.begin(), result.phase_of.end());
-  result.phases.resize(std::size_t(count));
+      flat.empty() ? 0 : 1 + *std::max_element(result.stage_of.begin(), result.stage_of.end());
+  result.stages.resize(std::size_t(count));
   std::vector<Liveness::Life> lives(program.buffers.size(), {count, -1});
   for (std::size_t i = 0; i < flat.size(); ++i) {
-    const int phase = result.phase_of[i];
-    std::string& name = result.phases[std::size_t(phase)];
-    if (name.empty()) name = phase_name(program, *flat[i], flat);
+    const int stage = result.stage_of[i];
+    std::string& name = result.stages[std::size_t(stage)];
+    if (name.empty()) name = stage_name(program, *flat[i], flat);
     for (const auto* ids : {&flat[i]->reads, &flat[i]->writes})
       for (const BufferId id : *ids) {
         Liveness::Life& life = lives[std::size_t(id.value)];
-        life = {std::min(life.first, phase), std::max(life.last, phase)};
+        life = {std::min(life.first, stage), std::max(life.last, stage)};
       }
   }
   for (std::size_t b = 0; b < lives.size(); ++b) {

@@ -32,7 +32,7 @@ NetworkLayerState::NetworkLayerState(const NetworkLayer& l, const Problem& p,
       forward_(problems_of_layouts(p, plan).forward, plan, machine),
       fwd_(forward_.spec(Pass::Fwd), machine.program, machine.engine, &fwd_homes_) {
   if (!plan.backward.empty())
-    turned_.emplace(problems_of_layouts(p, plan).transposed, plan.backward.front(), machine);
+    transposed_.emplace(problems_of_layouts(p, plan).transposed, plan.backward.front(), machine);
   make_passes();
   make_homes();
   states.resize(std::size_t(state_count));
@@ -49,12 +49,12 @@ void NetworkLayerState::make_passes() {
   BoundProgram& program = machine_.program;
   device::Engine& engine = machine_.engine;
   if (problem.grad_a)
-    grad_a_.emplace(turned_ ? turned_->spec(Pass::Fwd) : forward_.spec(Pass::GradA), program,
-                    engine, &grad_a_homes_);
+    grad_a_.emplace(transposed_ ? transposed_->spec(Pass::Fwd) : forward_.spec(Pass::GradA),
+                    program, engine, &grad_a_homes_);
   if (problem.grad_w)
     grad_w_ = make_grad_w(updated().spec(Pass::GradW), grad_w_exchange(updated().plan), program,
                           engine, &grad_w_homes_);
-  if (turned_)
+  if (transposed_)
     rehome_.emplace(RehomeSpec{updated().grid, other().grid}, program, engine, &rehome_homes_);
 }
 
@@ -62,38 +62,38 @@ void NetworkLayerState::make_homes() {
   const Dims& size = problem.size;
   in = operand_home(grid(), false, size.y, size.z);
   sums = out = out_grad = result_home(fwd_.spec, size.x, size.z);
-  q_grad = turned_ ? operand_home(turned_->grid, false, size.x, size.z)
-                   : operand_home(grid(), true, size.x, size.z);
+  q_grad = transposed_ ? operand_home(transposed_->grid, false, size.x, size.z)
+                       : operand_home(grid(), true, size.x, size.z);
   if (grad_a_) in_grad = result_home(grad_a_->spec, size.y, size.z);
-  if (turned_)
-    again = operand_home(updated().grid, true, updates_turned() ? size.y : size.x, size.z);
+  if (transposed_)
+    again = operand_home(updated().grid, true, updates_transposed() ? size.y : size.x, size.z);
 }
 
 void NetworkLayerState::declare_resident() {
   BoundProgram& program = machine_.program;
   forward_.declare_resident("");
-  if (turned_) turned_->declare_resident(" of the second layout");
+  if (transposed_) transposed_->declare_resident(" of the second layout");
   for (std::size_t s = 0; s < states.size(); ++s)
     state_buffers.push_back(
         program.add_buffer(s == 0 ? "optimiser state" : "second optimiser state", true));
   if (layer.bias) bias_buffer = program.add_buffer("bias of the result", /*resident=*/true);
   in.buffer = program.add_buffer("operand share");
   if (grad_w_) q_grad.buffer = program.add_buffer("output gradient share");
-  if (turned_) again.buffer = program.add_buffer("operand share of GradW");
+  if (transposed_) again.buffer = program.add_buffer("operand share of GradW");
   forward_.give_buffers(fwd_homes_, Pass::Fwd);
-  if (grad_a_) (turned_ ? *turned_ : forward_).give_buffers(grad_a_homes_, grad_a_->pass());
+  if (grad_a_) (transposed_ ? *transposed_ : forward_).give_buffers(grad_a_homes_, grad_a_->pass());
   updated().give_buffers(grad_w_homes_, Pass::GradW);
   fwd_homes_.in.buffer = in.buffer;
   grad_a_homes_.in.buffer = q_grad.buffer;
-  grad_w_homes_.s.buffer = updates_turned() ? q_grad.buffer : in.buffer;
-  grad_w_homes_.q.buffer = turned_ ? again.buffer : q_grad.buffer;
-  if (turned_) rehome_homes_ = {updated().values_buffer, other().values_buffer, {}, {}};
+  grad_w_homes_.s.buffer = updates_transposed() ? q_grad.buffer : in.buffer;
+  grad_w_homes_.q.buffer = transposed_ ? again.buffer : q_grad.buffer;
+  if (transposed_) rehome_homes_ = {updated().values_buffer, other().values_buffer, {}, {}};
 }
 
 void NetworkLayerState::declare_load() {
   Uses loaded;
   forward_.add_loaded(loaded);
-  if (turned_) turned_->add_loaded(loaded);
+  if (transposed_) transposed_->add_loaded(loaded);
   if (layer.bias) loaded.writes.push_back(bias_buffer);
   loaded.writes.insert(loaded.writes.end(), state_buffers.begin(), state_buffers.end());
   load_node_ = machine_.program.step(NodeKind::Load, {}, loaded, [this] { load(); });
@@ -174,7 +174,7 @@ void NetworkLayerState::differentiate() {
 
 void NetworkLayerState::declare_collect() {
   Uses uses{{updated().values_buffer}, {}};
-  if (turned_) uses.reads.push_back(other().values_buffer);
+  if (transposed_) uses.reads.push_back(other().values_buffer);
   uses.reads.insert(uses.reads.end(), state_buffers.begin(), state_buffers.end());
   machine_.program.step(NodeKind::Collect, {}, uses, [this] { collect(); });
 }
@@ -182,9 +182,10 @@ void NetworkLayerState::declare_collect() {
 void NetworkLayerState::add_slots() {
   add_parameter_slots();
   add_operand_slots(in, in_matrix_, grid().size, grid().size.y);
-  const Dims& q_size = turned_ ? turned_->grid.size : grid().size;
-  if (grad_w_) add_operand_slots(q_grad, q_grad_matrix_, q_size, turned_ ? q_size.y : q_size.x);
-  if (turned_) add_operand_slots(again, again_matrix_, updated().grid.size, updated().grid.size.x);
+  const Dims& q_size = transposed_ ? transposed_->grid.size : grid().size;
+  if (grad_w_) add_operand_slots(q_grad, q_grad_matrix_, q_size, transposed_ ? q_size.y : q_size.x);
+  if (transposed_)
+    add_operand_slots(again, again_matrix_, updated().grid.size, updated().grid.size.x);
   give_operand_slots();
   fwd_.add_slots();
   if (grad_a_) grad_a_->add_slots();
@@ -203,8 +204,8 @@ void NetworkLayerState::give_operand_slots() {
   };
   give(in, fwd_homes_.in);
   give(q_grad, grad_a_homes_.in);
-  give(updates_turned() ? q_grad : in, grad_w_homes_.s);
-  give(turned_ ? again : q_grad, grad_w_homes_.q);
+  give(updates_transposed() ? q_grad : in, grad_w_homes_.s);
+  give(transposed_ ? again : q_grad, grad_w_homes_.q);
 }
 
 // The reduction lists its shares column by column.
@@ -224,16 +225,16 @@ void NetworkLayerState::take_result_slots() {
 
 void NetworkLayerState::add_parameter_slots() {
   forward_.add_slots();
-  if (turned_) turned_->add_slots();
+  if (transposed_) transposed_->add_slots();
   const std::int64_t state_bytes = updated().values_per_bucket() * std::int64_t(sizeof(float));
   for (std::size_t s = 0; s < states.size(); ++s)
     for (const TileId tile : updated().map.all())
       states[s].push_back(machine_.engine.add_slot(
           machine_.program.slot(state_buffers[s], tile, 1, state_bytes, SlotKind::Owned)));
   forward_.give_slots(fwd_homes_, Pass::Fwd);
-  if (grad_a_) (turned_ ? *turned_ : forward_).give_slots(grad_a_homes_, grad_a_->pass());
+  if (grad_a_) (transposed_ ? *transposed_ : forward_).give_slots(grad_a_homes_, grad_a_->pass());
   updated().give_slots(grad_w_homes_, Pass::GradW);
-  if (!turned_) return;
+  if (!transposed_) return;
   rehome_homes_.from = updated().values;
   rehome_homes_.to = other().values;
 }
@@ -282,14 +283,14 @@ std::optional<partitioner::Misfit> NetworkLayerState::set_weights(
     const sparse::CheckedCsr<float>& given) {
   check_weights(problem, {&given, 1});  // so that messages name rows and columns of R
   std::vector<std::int64_t> places;
-  if (turned_) {
-    const sparse::CheckedCsr<float> turned = sparse::transpose(given);
-    places = sparse::transpose_order(turned);
-    if (auto misfit = turned_->weights.encode({&turned, 1}, {})) return misfit;
+  if (transposed_) {
+    const sparse::CheckedCsr<float> transposed = sparse::transpose(given);
+    places = sparse::transpose_order(transposed);
+    if (auto misfit = transposed_->weights.encode({&transposed, 1}, {})) return misfit;
   }
   if (auto misfit = forward_.weights.encode({&given, 1}, {})) return misfit;
   forward_.weights.take();
-  if (turned_) turned_->weights.take();
+  if (transposed_) transposed_->weights.take();
   places_ = std::move(places);
   set_parameters();
   return std::nullopt;
@@ -297,9 +298,9 @@ std::optional<partitioner::Misfit> NetworkLayerState::set_weights(
 
 Bytes NetworkLayerState::pattern_bytes() const {
   Bytes bytes = forward_.weights.pattern_bytes().all();
-  if (!turned_) return bytes;
+  if (!transposed_) return bytes;
   const std::int64_t tables = other().grid.buckets() * rehome_->table_bytes();
-  return bytes + turned_->weights.pattern_bytes().all() + Bytes(tables);
+  return bytes + transposed_->weights.pattern_bytes().all() + Bytes(tables);
 }
 
 void NetworkLayerState::set_parameters() {
@@ -308,23 +309,23 @@ void NetworkLayerState::set_parameters() {
     return std::vector<std::byte>(first, first + layout.values_bytes());
   };
   parameters.values = values_of(updated());
-  parameters.copy = turned_ ? values_of(other()) : std::vector<std::byte>();
+  parameters.copy = transposed_ ? values_of(other()) : std::vector<std::byte>();
   const std::int64_t values = updated().grid.buckets() * updated().values_per_bucket();
   parameters.states.assign(states.size(), std::vector<float>(std::size_t(values)));
   for (std::vector<float>& state : parameters.bias_states)
     std::fill(state.begin(), state.end(), 0.0f);
   parameters.steps = 0;
-  if (!turned_) return;
-  std::vector<std::int64_t> here = forward_.weights.bucket_positions(0);
-  const std::vector<std::int64_t> in_turned = turned_->weights.bucket_positions(0);
-  std::vector<std::int64_t> there(here.size());
-  for (std::size_t i = 0; i < there.size(); ++i) there[i] = in_turned[std::size_t(places_[i])];
-  if (updates_turned()) here.swap(there);
-  rehome_->tables.set_pattern(0, here, there);
+  if (!transposed_) return;
+  std::vector<std::int64_t> forward = forward_.weights.bucket_positions(0);
+  const std::vector<std::int64_t> in_transposed = transposed_->weights.bucket_positions(0);
+  std::vector<std::int64_t> moved(forward.size());
+  for (std::size_t i = 0; i < moved.size(); ++i) moved[i] = in_transposed[std::size_t(places_[i])];
+  if (updates_transposed()) forward.swap(moved);
+  rehome_->tables.set_pattern(0, forward, moved);
 }
 
 sparse::Csr<float> NetworkLayerState::current_weights() {
-  const std::vector<std::byte>& values = updates_turned() ? parameters.copy : parameters.values;
+  const std::vector<std::byte>& values = updates_transposed() ? parameters.copy : parameters.values;
   sparse::Csr<float> result;
   with_type(problem.data_type, [&](auto zero) {
     using T = decltype(zero);
@@ -340,11 +341,11 @@ void NetworkLayerState::load() {
     if (loop.possible()) loop.load(engine, layout.weights.image().travel_words);
   };
   load_loop(fwd_.loop, forward_);
-  if (grad_a_) load_loop(grad_a_->loop, turned_ ? *turned_ : forward_);
+  if (grad_a_) load_loop(grad_a_->loop, transposed_ ? *transposed_ : forward_);
   if (grad_w_) load_loop(grad_w_->loop, updated());
   if (grad_w_) grad_w_->start();
   updated().load(parameters.values.data());
-  if (turned_) other().load(parameters.copy.data());
+  if (transposed_) other().load(parameters.copy.data());
   const std::int64_t per_bucket = updated().values_per_bucket();
   for (std::size_t s = 0; s < states.size(); ++s)
     for (std::size_t t = 0; t < states[s].size(); ++t)
@@ -371,7 +372,7 @@ void NetworkLayerState::load_bias() {
 void NetworkLayerState::collect() {
   after = parameters;
   updated().collect(after.values.data());
-  if (turned_) other().collect(after.copy.data());
+  if (transposed_) other().collect(after.copy.data());
   const std::int64_t per_bucket = updated().values_per_bucket();
   if (per_bucket == 0) return;
   for (std::size_t s = 0; s < states.size(); ++s)

@@ -54,7 +54,7 @@ void write_nodes(std::string& out, const Program& program, const Liveness& live,
   for (const Node& node : nodes) {
     if (depth == 0 && node.scope != scope)
       out += "     " + program.scopes[std::size_t(scope = node.scope)] + "\n";
-    out += fmt::format("{:>3}  {:{}}", live.phase_of[std::size_t(node.number)], "", 2 * depth);
+    out += fmt::format("{:>3}  {:{}}", live.stage_of[std::size_t(node.number)], "", 2 * depth);
     const std::size_t indent = 5 + 2 * depth + 4;
     if (node.is_step()) {
       const std::string on =
@@ -115,7 +115,7 @@ std::string to_string(const Program& program) {
   const Liveness live = liveness(program);
   std::string out = program.name + "\n";
   write_nodes(out, program, live, program.nodes, 0);
-  out += "buffers: bytes of the largest, phases in which they live\n";
+  out += "buffers: bytes of the largest, stages in which they live\n";
   for (std::size_t b = 0; b < program.buffers.size(); ++b) {
     const Buffer& buffer = program.buffers[b];
     out +=

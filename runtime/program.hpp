@@ -68,7 +68,7 @@ struct Program {
 // The intervals in which buffers need memory. Time is counted in positions: each position is one
 // node, or a whole loop with all nodes in it, because data that one iteration hands to the next
 // must keep their memory. Positions are in an order in which they can run. In the code they are
-// called phases.
+// called stages.
 struct Liveness {
   // The interval of a buffer: the first and the last position that need it, both included.
   struct Life {
@@ -76,8 +76,8 @@ struct Liveness {
     friend bool operator==(const Life&, const Life&) = default;
   };
 
-  std::vector<int> phase_of;        // position of each node, by Node::number
-  std::vector<std::string> phases;  // name of each position
+  std::vector<int> stage_of;        // position of each node, by Node::number
+  std::vector<std::string> stages;  // name of each position
   std::vector<Life> lives;          // by BufferId
 
   friend bool operator==(const Liveness&, const Liveness&) = default;

@@ -83,6 +83,7 @@ struct StaticLayer::State {
   void store(std::int64_t group);
   template <class T>
   internal::Padded<T> operand(const char* name, MatrixView<T> view, std::int64_t Dims::*side);
+  verify::Rounding rounding(Pass pass) const;
   internal::CheckFacts facts(Pass pass) const;
 
   template <class T>
@@ -167,13 +168,16 @@ internal::Padded<T> StaticLayer::State::operand(const char* name, MatrixView<T> 
 }
 
 // Blocks of half are summed in half, and so are the partial sums of several tiles.
-internal::CheckFacts StaticLayer::State::facts(Pass of) const {
-  const StaticPass& program = pass(of);
+verify::Rounding StaticLayer::State::rounding(Pass of) const {
+  const std::int64_t depth = pass(of).depth();
   const DataType type = problem.data_type;
-  const bool narrow = program.depth() > 1 ||
-                      (of != Pass::GradW && type == DataType::Half && !problem.block.is_element());
-  return {{type, narrow ? type : DataType::Float, program.depth()},
-          internal::memory_damage({program.damage()})};
+  const bool narrow =
+      depth > 1 || (of != Pass::GradW && type == DataType::Half && !problem.block.is_element());
+  return {type, narrow ? type : DataType::Float, depth};
+}
+
+internal::CheckFacts StaticLayer::State::facts(Pass of) const {
+  return {rounding(of), internal::memory_damage({pass(of).damage()})};
 }
 
 template <class T>
@@ -357,6 +361,8 @@ device::MemoryUse StaticLayer::memory(Pass pass) const { return state_->pass(pas
 std::int64_t StaticLayer::batch() const { return state_->problem.size.z; }
 std::int64_t StaticLayer::values() const { return state_->cut.first_value.back(); }
 std::int64_t StaticLayer::depth(Pass pass) const { return state_->pass(pass).depth(); }
+
+verify::Rounding StaticLayer::rounding(Pass pass) const { return state_->rounding(pass); }
 
 const sparse::Csr<float>& StaticLayer::weights(std::int64_t group) const {
   state_->check_group(group);

@@ -14,6 +14,7 @@
 #include "tessera/sparse/checked.hpp"
 #include "tessera/sparse/formats.hpp"
 #include "tessera/verify/run_options.hpp"
+#include "tessera/verify/verify.hpp"
 
 namespace tessera::runtime {
 
@@ -142,6 +143,10 @@ class StaticLayer {
   // Returns the largest number of partial sums of a result of the pass, on which the bound of its
   // error depends. Throws as program() does.
   std::int64_t depth(Pass pass) const;
+
+  // Returns the types and the number of sums of the pass, from which verify/ computes the bound of
+  // its error. Throws as program() does.
+  verify::Rounding rounding(Pass pass) const;
 
   // Returns the weights of a group as they were given and changed since, not rounded.
   const sparse::Csr<float>& weights(std::int64_t group = 0) const;

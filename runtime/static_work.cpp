@@ -186,14 +186,13 @@ StaticCut cut_static(const StaticSizes& sizes, std::span<const sparse::CheckedCs
 }
 
 StaticWork transposed(const StaticWork& work) {
-  StaticWork result;
-  result.tile = work.tile;
-  result.group = work.group;
-  result.part = work.part;
-  result.z = work.z;
-  result.rows = work.columns;
-  result.columns = work.rows;
-  result.row_begin.assign(result.rows.size() + 1, 0);
+  StaticWork result{.tile = work.tile,
+                    .group = work.group,
+                    .part = work.part,
+                    .z = work.z,
+                    .rows = work.columns,
+                    .columns = work.rows,
+                    .row_begin = std::vector<std::int64_t>(work.columns.size() + 1, 0)};
   for (const std::int32_t column : work.column) ++result.row_begin[std::size_t(column) + 1];
   std::partial_sum(result.row_begin.begin(), result.row_begin.end(), result.row_begin.begin());
   std::vector<std::int64_t> next = result.row_begin;

@@ -151,9 +151,9 @@ bool TransposedLayout::grad_a(const LayerWeights& first, MatrixView<const T> q_g
   join(way_, own_, ledger);
   if (options.tiles != nullptr) {
     // The steps that move values are not in program(GradA), so they have no position there.
-    auto& [steps, phases] = *options.tiles;
+    auto& [steps, stages] = *options.tiles;
     steps.insert(steps.begin(), way_tiles_.steps.begin(), way_tiles_.steps.end());
-    phases.insert(phases.begin(), way_tiles_.steps.size(), -1);
+    stages.insert(stages.begin(), way_tiles_.steps.size(), -1);
   }
   return finished;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/half.hpp"
 #include "tessera/sparse/checked.hpp"
 #include "tessera/sparse/internal/check_count.hpp"
 #include "tessera/sparse/internal/proven.hpp"
@@ -153,11 +154,18 @@ template CheckedCsr<float> checked(Csr<float>);
 template CheckedCsr<double> checked(Csr<double>);
 template void check_all_but_columns(const Csr<float>&);
 template void check_all_but_columns(const Csr<double>&);
-template void check(const Csr<float>&);
-template void check(const Csr<double>&);
-template void check(const Csc<float>&);
-template void check(const Csc<double>&);
-template void check(const Coo<float>&);
-template void check(const Coo<double>&);
+#define TESSERA_INSTANTIATE_CHECK(T)  \
+  template void check(const Csr<T>&); \
+  template void check(const Csc<T>&); \
+  template void check(const Coo<T>&);
+
+TESSERA_INSTANTIATE_CHECK(float)
+TESSERA_INSTANTIATE_CHECK(double)
+TESSERA_INSTANTIATE_CHECK(Half)
+TESSERA_INSTANTIATE_CHECK(BFloat16)
+TESSERA_INSTANTIATE_CHECK(std::int32_t)
+TESSERA_INSTANTIATE_CHECK(std::int64_t)
+
+#undef TESSERA_INSTANTIATE_CHECK
 
 }  // namespace tessera::sparse

@@ -8,8 +8,7 @@
 namespace tessera::sparse {
 
 // Throws Error{BadInput} unless the matrix is legal. The message names the array, the position, the
-// block row and block column, the legal range and the remedy. T is float or double. A matrix is
-// legal if:
+// block row and block column, the legal range and the remedy. A matrix is legal if:
 //   1. block sides are at least 1 and their product fits in 64 bits
 //   2. rows and cols are at least 0 and multiples of the block sides
 //   3. there are at most 2^31 - 1 block rows and as many block columns

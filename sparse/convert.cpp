@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/half.hpp"
 #include "tessera/sparse/check.hpp"
 #include "tessera/sparse/internal/coo_sort.hpp"
 #include "tessera/sparse/internal/proven.hpp"
@@ -95,6 +97,23 @@ std::vector<std::int64_t> transpose_order_checked(const Csr<T>& matrix) {
   return order;
 }
 
+// Adds a value. A half is rounded after each addition. Throws Error{LimitExceeded} if a sum of
+// integers does not fit its type.
+template <class T>
+void add_to(T& sum, T value) {
+  if constexpr (std::is_integral_v<T>) {
+    if (__builtin_add_overflow(sum, value, &sum))
+      throw Error(ErrorCode::LimitExceeded,
+                  fmt::format("a sum of duplicates does not fit in {} bits; cast the values to a "
+                              "wider type first",
+                              8 * sizeof(T)));
+  } else if constexpr (std::is_floating_point_v<T>) {
+    sum += value;
+  } else {
+    sum = T(float(sum) + float(value));
+  }
+}
+
 // Adds blocks of the same place to the first of them. The blocks of each row must be sorted.
 template <class T>
 void add_up_twins(Csr<T>& m) {
@@ -106,7 +125,7 @@ void add_up_twins(Csr<T>& m) {
       const T* from = m.values.data() + k * area;
       if (kept > first && m.col[kept - 1] == m.col[k]) {
         T* sum = m.values.data() + (kept - 1) * area;
-        for (std::int64_t i = 0; i < area; ++i) sum[i] += from[i];
+        for (std::int64_t i = 0; i < area; ++i) add_to(sum[i], from[i]);
       } else {
         m.col[kept] = m.col[k];
         std::copy_n(from, area, m.values.data() + kept++ * area);
@@ -300,20 +319,27 @@ PatternStats pattern_stats(const CheckedCsr<T>& matrix) {
   return stats_checked(*matrix);
 }
 
-template Csr<float> to_csr(const Coo<float>&, Duplicates);
-template Csr<double> to_csr(const Coo<double>&, Duplicates);
+#define TESSERA_INSTANTIATE_CONVERT(T)               \
+  template Csr<T> to_csr(const Coo<T>&, Duplicates); \
+  template Csr<T> to_csr(const Csc<T>&);             \
+  template Csc<T> to_csc(const Csr<T>&);             \
+  template Csr<T> transpose(const Csr<T>&);
+
+TESSERA_INSTANTIATE_CONVERT(float)
+TESSERA_INSTANTIATE_CONVERT(double)
+TESSERA_INSTANTIATE_CONVERT(Half)
+TESSERA_INSTANTIATE_CONVERT(BFloat16)
+TESSERA_INSTANTIATE_CONVERT(std::int32_t)
+TESSERA_INSTANTIATE_CONVERT(std::int64_t)
+
+#undef TESSERA_INSTANTIATE_CONVERT
+
 template Csc<float> to_csc(const Coo<float>&, Duplicates);
 template Csc<double> to_csc(const Coo<double>&, Duplicates);
 template Coo<float> to_coo(const Csc<float>&);
 template Coo<double> to_coo(const Csc<double>&);
-template Csr<float> to_csr(const Csc<float>&);
-template Csr<double> to_csr(const Csc<double>&);
-template Csc<float> to_csc(const Csr<float>&);
-template Csc<double> to_csc(const Csr<double>&);
 template Coo<float> to_coo(const Csr<float>&);
 template Coo<double> to_coo(const Csr<double>&);
-template Csr<float> transpose(const Csr<float>&);
-template Csr<double> transpose(const Csr<double>&);
 template CheckedCsr<float> transpose(const CheckedCsr<float>&);
 template CheckedCsr<double> transpose(const CheckedCsr<double>&);
 template std::vector<std::int64_t> transpose_order(const CheckedCsr<float>&);

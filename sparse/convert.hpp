@@ -13,9 +13,10 @@ namespace tessera::sparse {
 
 // Conversions between the formats. Every function first checks its input by the rules of check.hpp
 // (Error{BadInput}), returns a legal matrix, and shares no memory with its input. T and U are float
-// or double. Values are copied and never added or rounded, unless the comment says so. Any number
-// of threads may convert one matrix. Costs count blocks, block rows and block columns; the values
-// add blocks * area to each.
+// or double; to_csr of a Coo and of a Csc, to_csc, transpose, to_dense and from_dense also take the
+// other types of formats.hpp. Values are copied and never added or rounded, unless the comment says
+// so. Any number of threads may convert one matrix. Costs count blocks, block rows and block
+// columns; the values add blocks * area to each.
 //
 // The overloads for a CheckedCsr (checked.hpp) do the same without the check, and their results
 // need no check either.

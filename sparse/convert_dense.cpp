@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/half.hpp"
 #include "tessera/sparse/check.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/rules.hpp"
@@ -52,9 +53,17 @@ Csr<T> from_dense(MatrixView<const T> matrix, BlockShape block) {
   return result;
 }
 
-template Matrix<float> to_dense(const Csr<float>&);
-template Matrix<double> to_dense(const Csr<double>&);
-template Csr<float> from_dense(MatrixView<const float>, BlockShape);
-template Csr<double> from_dense(MatrixView<const double>, BlockShape);
+#define TESSERA_INSTANTIATE_DENSE(T)          \
+  template Matrix<T> to_dense(const Csr<T>&); \
+  template Csr<T> from_dense(MatrixView<const T>, BlockShape);
+
+TESSERA_INSTANTIATE_DENSE(float)
+TESSERA_INSTANTIATE_DENSE(double)
+TESSERA_INSTANTIATE_DENSE(Half)
+TESSERA_INSTANTIATE_DENSE(BFloat16)
+TESSERA_INSTANTIATE_DENSE(std::int32_t)
+TESSERA_INSTANTIATE_DENSE(std::int64_t)
+
+#undef TESSERA_INSTANTIATE_DENSE
 
 }  // namespace tessera::sparse

@@ -5,6 +5,8 @@
 #include <ostream>
 #include <string_view>
 
+#include "tessera/base/half.hpp"
+
 namespace tessera::sparse {
 namespace {
 
@@ -33,6 +35,10 @@ std::ostream& operator<<(std::ostream& out, const Coo<T>& matrix) {
 
 template std::ostream& operator<<(std::ostream&, const Csr<float>&);
 template std::ostream& operator<<(std::ostream&, const Csr<double>&);
+template std::ostream& operator<<(std::ostream&, const Csr<Half>&);
+template std::ostream& operator<<(std::ostream&, const Csr<BFloat16>&);
+template std::ostream& operator<<(std::ostream&, const Csr<std::int32_t>&);
+template std::ostream& operator<<(std::ostream&, const Csr<std::int64_t>&);
 template std::ostream& operator<<(std::ostream&, const Csc<float>&);
 template std::ostream& operator<<(std::ostream&, const Csc<double>&);
 template std::ostream& operator<<(std::ostream&, const Coo<float>&);

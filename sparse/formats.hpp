@@ -8,13 +8,14 @@
 
 namespace tessera::sparse {
 
-// The three storage formats, as plain values over T = float or double. A matrix of [rows][cols]
-// elements is cut into blocks of `block`. Only some of the blocks are stored; each stored block is
-// complete and takes one run of block.area() values. rows, cols and block count ELEMENTS; row, col
-// and the positions in row_begin and col_begin count BLOCKS. A matrix of 1 x 1 blocks is called an
-// element matrix. A stored value may be zero. The types enforce no rules: check.hpp defines a legal
-// matrix. Two matrices are equal if all fields are equal, so a matrix with a NaN is unequal to
-// itself. A default matrix is legal: 0 x 0 without blocks.
+// The three storage formats, as plain values. T is float, double, Half, BFloat16, std::int32_t or
+// std::int64_t. A matrix of [rows][cols] elements is cut into blocks of `block`. Only some of the
+// blocks are stored; each stored block is complete and takes one run of block.area() values. rows,
+// cols and block count ELEMENTS; row, col and the positions in row_begin and col_begin count
+// BLOCKS. A matrix of 1 x 1 blocks is called an element matrix. A stored value may be zero. The
+// types enforce no rules: check.hpp defines a legal matrix. Two matrices are equal if all fields
+// are equal, so a matrix with a NaN is unequal to itself. A default matrix is legal: 0 x 0 without
+// blocks.
 
 // A matrix whose blocks are sorted by row, then column.
 template <class T>

@@ -96,14 +96,23 @@ def test_target(tree, folder):
 
 
 def copy_sources(tree):
-    """Copy all files that git knows or would add to `tree`, and delete the files there that are gone."""
+    """Copy all files that git knows or would add to `tree`, and delete the files there that are gone.
+
+    A file with the same contents keeps its time, so nothing is built again without need; another one gets the time of
+    now, so that what an interrupted run built of a changed file is built again.
+    """
     listing = subprocess.run(["git", "-c", f"safe.directory={ROOT}", "ls-files", "-z", "-co", "--exclude-standard"],
                              cwd=ROOT, check=True, capture_output=True).stdout.decode()
-    names = [name for name in listing.split("\0") if name and (ROOT / name).is_file()]
-    shutil.rmtree(tree, ignore_errors=True)
+    names = {name for name in listing.split("\0") if name and (ROOT / name).is_file()}
+    for path in [path for path in tree.rglob("*") if path.is_file() and str(path.relative_to(tree)) not in names]:
+        path.unlink()
     for name in names:
-        (tree / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(ROOT / name, tree / name)
+        source, target = ROOT / name, tree / name
+        if target.is_file() and target.read_bytes() == source.read_bytes():
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)
+        shutil.copymode(source, target)
 
 
 class Trial:

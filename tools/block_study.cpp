@@ -7,6 +7,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
+#include "tessera/planner/sparse_below.hpp"
 
 namespace tessera::tools {
 namespace {
@@ -15,6 +16,10 @@ constexpr std::size_t kMostRemedies = 2;
 
 // The most parts of a batch; more would take longer than any dense layer.
 constexpr std::int64_t kMostParts = 64;
+
+double share_of_blocks(const sparse::Csr<double>& matrix) {
+  return double(matrix.blocks()) / (double(matrix.block_rows()) * double(matrix.block_cols()));
+}
 
 }  // namespace
 
@@ -62,9 +67,8 @@ Problem BlockStudy::problem(BlockShape block, double density) const {
 BlockPlan BlockStudy::plan_pattern(const sparse::Csr<double>& ones, BlockShape block,
                                    BatchCut cut) {
   const sparse::Csr<double> in_blocks = in_whole_blocks(ones, block);
-  const double places = double(in_blocks.block_rows()) * double(in_blocks.block_cols());
   BlockPlan result{
-      .block = block, .blocks = in_blocks.blocks(), .density = double(in_blocks.blocks()) / places};
+      .block = block, .blocks = in_blocks.blocks(), .density = share_of_blocks(in_blocks)};
   if (result.blocks > 0)
     result.filled_percent =
         100 * double(ones.blocks()) / (double(result.blocks) * double(block.area()));
@@ -123,10 +127,35 @@ BlockPlan BlockStudy::cheapest(BlockShape block, double density) {
   return elements.plan && (!blocks.plan || elements.cycles < blocks.cycles) ? elements : blocks;
 }
 
-std::vector<BlockPlan> BlockStudy::all_blocks(const sparse::Csr<double>* ones, BatchCut cut) {
+bool BlockStudy::may_cost_less(Cycles dense, const sparse::Csr<double>* ones, BlockShape block,
+                               BatchCut cut) const {
+  if (on_no_fit_ == OnNoFit::BestEffort) return true;
+  Problem asked = problem(block, layer_.density);
+  std::optional<PatternStats> stats;
+  if (ones != nullptr) {
+    const sparse::Csr<double> in_blocks = in_whole_blocks(*ones, block);
+    stats = sparse::pattern_stats(in_blocks);
+    asked.density = share_of_blocks(in_blocks);
+  }
+  const auto below = [&](Cycles cycles) {
+    return planner::has_sparse_plan_below(cycles, asked, machine_, options_,
+                                          stats ? &*stats : nullptr);
+  };
+  try {
+    check_problem(asked);
+    return below(dense) || (cut == BatchCut::PartsIfNeeded && !below(planner::kMostCycles));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::InvalidArgument) throw;
+    return false;  // no kernel has this block and these types
+  }
+}
+
+std::vector<BlockPlan> BlockStudy::cheaper_blocks(Cycles dense, const sparse::Csr<double>* ones,
+                                                  BatchCut cut) {
   std::vector<BlockPlan> plans;
   for (const std::int64_t side : kBlockSides) {
     const BlockShape block{side, side};
+    if (!may_cost_less(dense, ones, block, cut)) continue;
     plans.push_back(ones != nullptr ? plan_pattern(*ones, block, cut)
                                     : plan_random(block, layer_.density, cut));
   }
@@ -140,9 +169,10 @@ std::vector<report::Remedy> BlockStudy::remedies(const sparse::Csr<double>* ones
     if (z < 1 || z > kLargestBatch) continue;
     layer_.size.z = z;
     const planner::DensePlanResult against = dense();
-    const std::vector<BlockPlan> plans =
-        all_blocks(ones, z == batch ? BatchCut::PartsIfNeeded : BatchCut::Whole);
-    const BlockPlan* best = against.plan ? cheapest_of(plans) : nullptr;
+    if (!against.plan) continue;
+    const std::vector<BlockPlan> plans = cheaper_blocks(
+        against.plan->cost.cycles, ones, z == batch ? BatchCut::PartsIfNeeded : BatchCut::Whole);
+    const BlockPlan* best = cheapest_of(plans);
     if (best == nullptr || best->cycles >= against.plan->cost.cycles) continue;
     const std::string blocks = best->block == layer_.block ? "" : best->name() + " blocks";
     const std::string with = z == batch ? best->note : fmt::format("batch {}", z);
@@ -159,21 +189,62 @@ planner::DensePlanResult BlockStudy::dense() const {
   return report::dense_baseline(layer_, machine_, options_);
 }
 
-double BlockStudy::pays_up_to(BlockShape block, Cycles dense) {
-  const auto cycles = [&](double density) -> std::optional<double> {
+std::int64_t BlockStudy::paying_steps(BlockShape block, Cycles dense, const planner::Plan* like,
+                                      std::int64_t from) const {
+  const Problem asked = problem(block, layer_.density);
+  try {
+    check_problem(asked);
+    return planner::highest_step_below(dense, asked, machine_, options_, like, from);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::InvalidArgument) throw;
+    return from;  // no kernel has this block and these types
+  }
+}
+
+// Returns whether a batch that has no plan as a whole costs less than `dense` in parts.
+bool BlockStudy::pays_in_parts(BlockShape block, Cycles dense, double density) const {
+  Problem asked = problem(block, density);
+  const auto below = [&](Cycles cycles) {
+    return planner::has_sparse_plan_below(cycles, asked, machine_, options_);
+  };
+  try {
+    check_problem(asked);
+    const std::int64_t batch = asked.size.z;
+    for (std::int64_t parts = 2; parts <= std::min(kMostParts, batch); parts *= 2) {
+      if (below(planner::kMostCycles)) return false;  // it has a plan, which costs too much
+      asked.size.z = ceil_div(batch, parts);
+      if (below(Cycles(ceil_div(dense.value, ceil_div(batch, asked.size.z))))) return true;
+    }
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::InvalidArgument) throw;
+  }
+  return false;
+}
+
+double BlockStudy::pays_up_to(BlockShape block, Cycles dense, const planner::Plan* like) {
+  const auto cost = [&](double density) -> std::optional<double> {
     const BlockPlan found = cheapest(block, density);
     if (!found.plan) return std::nullopt;
     return double(found.cycles.value);
   };
-  return break_even_density(cycles, double(dense.value));
+  if (on_no_fit_ == OnNoFit::BestEffort) return break_even_density(cost, double(dense.value));
+  std::int64_t steps = paying_steps(block, dense, like, 0);
+  if (!block.is_element()) steps = paying_steps({1, 1}, dense, nullptr, steps);
+  const auto in_parts = [&](std::int64_t step) {
+    const double density = double(step) / planner::kDensitySteps;
+    return pays_in_parts(block, dense, density) || pays_in_parts({1, 1}, dense, density);
+  };
+  const bool has_end = steps < planner::kDensitySteps;
+  if (has_end && in_parts(steps + 1)) return break_even_density(cost, double(dense.value));
+  return double(steps) / double(planner::kDensitySteps);
 }
 
 report::Outlook outlook_of(const report::DenseComparison& comparison, BlockStudy& study,
                            BlockShape block, const planner::DensePlanResult& dense,
-                           const sparse::Csr<double>* ones) {
+                           const sparse::Csr<double>* ones, const planner::Plan* like) {
   report::Outlook outlook;
   if (!dense.plan) return outlook;
-  outlook.pays_up_to = study.pays_up_to(block, dense.plan->cost.cycles);
+  outlook.pays_up_to = study.pays_up_to(block, dense.plan->cost.cycles, like);
   if (comparison.sparse_wins()) return outlook;
   outlook.is_searched = true;
   outlook.remedies = study.remedies(ones);
@@ -189,7 +260,7 @@ const BlockPlan* cheapest_of(const std::vector<BlockPlan>& plans) {
 
 double break_even_density(const std::function<std::optional<double>(double)>& sparse,
                           double dense) {
-  constexpr std::int64_t kSteps = 1000;
+  constexpr std::int64_t kSteps = planner::kDensitySteps;
   struct End {
     std::int64_t step = 0;
     std::optional<double> cost;

@@ -43,7 +43,7 @@ struct BlockPlan {
   std::string name() const;  // "4x4"
 };
 
-// How a batch may be planned.
+// The batches that a study plans.
 enum class BatchCut {
   Whole,
   // A batch that has no plan as a whole is cut into the fewest of 2, 4 ... 64 equal parts that have
@@ -86,16 +86,27 @@ class BlockStudy {
   planner::DensePlanResult dense() const;
 
   // Returns whether a pattern, or a random one of the layer's density if there is none, would pay
-  // in blocks of another shape than the layer's, or with another batch. Plans about ten layers.
+  // in blocks of another shape than the layer's, or with another batch. Plans only layers that cost
+  // less than dense.
   std::vector<report::Remedy> remedies(const sparse::Csr<double>* ones);
 
-  // Returns the largest density at which a random pattern of blocks costs less than `dense`.
-  double pays_up_to(BlockShape block, Cycles dense);
+  // Returns the largest density at which a random pattern of blocks costs less than `dense`, as
+  // cheapest() plans it. `like` is the plan of the layer in these blocks, from which the search
+  // starts, or nullptr. With it this takes about as long as planning the layer.
+  double pays_up_to(BlockShape block, Cycles dense, const planner::Plan* like);
 
  private:
+  std::int64_t paying_steps(BlockShape block, Cycles dense, const planner::Plan* like,
+                            std::int64_t from) const;
+  bool pays_in_parts(BlockShape block, Cycles dense, double density) const;
   BlockPlan planned(BlockPlan result, const Problem& asked, const PatternStats* stats);
   BlockPlan planned(BlockPlan result, const PatternStats* stats, BatchCut cut);
-  std::vector<BlockPlan> all_blocks(const sparse::Csr<double>* ones, BatchCut cut);
+  // Return whether a layer in these blocks can cost less than `dense`, and the plans of all that
+  // can.
+  bool may_cost_less(Cycles dense, const sparse::Csr<double>* ones, BlockShape block,
+                     BatchCut cut) const;
+  std::vector<BlockPlan> cheaper_blocks(Cycles dense, const sparse::Csr<double>* ones,
+                                        BatchCut cut);
 
   Problem layer_;  // its block and density are replaced
   OnNoFit on_no_fit_ = OnNoFit::Fail;
@@ -109,10 +120,11 @@ const BlockPlan* cheapest_of(const std::vector<BlockPlan>& plans);
 
 // Returns what is known of other layers than this one: the density up to which random patterns in
 // its blocks cost less than `dense` and, if this layer does not, what would. `ones` has the pattern
-// as elements; without it the pattern is random. Nothing is known if there is no dense plan.
+// as elements; without it the pattern is random. `like` is the plan of the layer with buckets, or
+// nullptr. Nothing is known if there is no dense plan.
 report::Outlook outlook_of(const report::DenseComparison& comparison, BlockStudy& study,
                            BlockShape block, const planner::DensePlanResult& dense,
-                           const sparse::Csr<double>* ones);
+                           const sparse::Csr<double>* ones, const planner::Plan* like);
 
 // Returns the largest density, in steps of a thousandth, at which `sparse` returns a cost below
 // `dense`. Costs of sparse layers grow with density, so the search narrows an interval: in turns at

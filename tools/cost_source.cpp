@@ -1,9 +1,15 @@
 #include "tessera/tools/cost_source.hpp"
 
+#include <fmt/format.h>
+
 #include <utility>
 
+#include "tessera/base/int_math.hpp"
+#include "tessera/codelets/cost/static_cycles.hpp"
+#include "tessera/sparse/random.hpp"
 #include "tessera/tools/block_study.hpp"
 #include "tessera/tools/host_study.hpp"
+#include "tessera/tools/static_layer.hpp"
 
 namespace tessera::tools {
 namespace {
@@ -12,7 +18,11 @@ class PlannedCosts final : public CostSource {
  public:
   PlannedCosts(const LayerArguments& arguments, const Problem& problem,
                const device::Machine& machine)
-      : study_(arguments, problem, machine), clock_hz_(machine.clock_hz) {}
+      : study_(arguments, problem, machine),
+        problem_(problem),
+        machine_(machine),
+        options_{make_options(arguments, {}).available_memory_proportion},
+        clock_hz_(machine.clock_hz) {}
 
   FormCost random(BlockShape block, double density) override {
     return cost_of(study_.plan_random(block, density));
@@ -24,6 +34,27 @@ class PlannedCosts final : public CostSource {
 
   FormCost pattern(const sparse::Csr<double>& ones, BlockShape block) override {
     return cost_of(study_.plan_pattern(ones, block));
+  }
+
+  std::optional<FormCost> fixed(BlockShape block, double density) override {
+    const std::int64_t rows = round_up(problem_.size.x, block.rows);
+    const std::int64_t cols = round_up(problem_.size.y, block.cols);
+    const double blocks = density * double(rows) * double(cols) / double(block.area());
+    FormCost cost{.cost = {}, .note = {}, .kernel = {}, .density = density};
+    if (blocks > double(kMostStaticBlocks)) {
+      cost.note = fmt::format("no static plan: {:.0f} blocks; {} are planned at most", blocks,
+                              kMostStaticBlocks);
+      return cost;
+    }
+    constexpr std::uint64_t kSeed = 1;
+    return fixed_cost(sparse::random_pattern(rows, cols, block, density, kSeed), density);
+  }
+
+  std::optional<FormCost> fixed_pattern(const sparse::Csr<double>& ones,
+                                        BlockShape block) override {
+    const sparse::Csr<double> blocks = in_whole_blocks(ones, block);
+    const double places = double(blocks.block_rows()) * double(blocks.block_cols());
+    return fixed_cost(blocks, double(blocks.blocks()) / places);
   }
 
   FormCost dense() override {
@@ -51,7 +82,30 @@ class PlannedCosts final : public CostSource {
     return cost;
   }
 
+  template <class T>
+  FormCost fixed_cost(const sparse::Csr<T>& matrix, double density) const {
+    FormCost cost{.cost = {}, .note = {}, .kernel = {}, .density = density};
+    if (!codelets::has_static_kernel(matrix.block)) {
+      cost.note = "no static kernel for these blocks";
+      return cost;
+    }
+    Problem problem = problem_;
+    problem.block = matrix.block;
+    problem.density = density;
+    const auto result =
+        planner::plan_static(with_static_sums(problem), block_pattern(matrix), machine_, options_);
+    cost.note = result.reason;
+    if (!result.plan) return cost;
+    cost.cost = double(result.plan->cost.cycles.value);
+    cost.tiles = result.plan->tiles_used();
+    cost.temporary = result.plan->cost.temp;
+    return cost;
+  }
+
   BlockStudy study_;
+  Problem problem_;
+  device::Machine machine_;
+  planner::StaticOptions options_;
   double clock_hz_;
   std::optional<planner::DensePlanResult> dense_;
 };

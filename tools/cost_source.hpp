@@ -26,6 +26,9 @@ struct FormCost {
   Bytes temporary;             // that a plan takes on a tile
 };
 
+// The most blocks for which studies make a static plan, which then takes up to a second.
+inline constexpr std::int64_t kMostStaticBlocks = std::int64_t{1} << 20;
+
 // Costs of forms of one layer: plans for a modelled machine, measured runs on this computer.
 // One thread may use it at a time.
 class CostSource {
@@ -41,6 +44,16 @@ class CostSource {
 
   // Returns the cost of a pattern of elements, with values 1, in blocks.
   virtual FormCost pattern(const sparse::Csr<double>& ones, BlockShape block) = 0;
+
+  // Returns the cost of a random pattern of blocks that is known when the layer is planned and
+  // stays. Empty for measured costs, because a host layer plans every pattern. A pattern with more
+  // than kMostStaticBlocks blocks, or whose blocks have no static kernel, has no cost.
+  virtual std::optional<FormCost> fixed(BlockShape, double) { return {}; }
+
+  // Returns the same for a pattern of elements, with values 1.
+  virtual std::optional<FormCost> fixed_pattern(const sparse::Csr<double>&, BlockShape) {
+    return {};
+  }
 
   // Returns the cost of the dense layer. It is computed once.
   virtual FormCost dense() = 0;

@@ -32,6 +32,11 @@ BestForms best_of(const report::HostPlan& plan) {
   return best;
 }
 
+// Returns the dense product of a forecast and the type that it multiplies, as "oneDNN, float".
+std::string dense_name(const report::HostPlan& plan) {
+  return fmt::format("{}, {}", plan.found.rates.dense_kernel, to_string(plan.problem.data_type));
+}
+
 // Returns the blocks and batches with which the forecast of a sparse layer is faster than dense.
 std::vector<report::Remedy> remedies_of(Problem problem, BlockShape block,
                                         const BlocksAs& blocks_as) {
@@ -87,7 +92,7 @@ double add_dense(const LayerArguments& layer, const report::HostReport& report,
   }
   const report::HostPlan plan = host_plan(report.problem, [](BlockShape) { return 1.0; });
   const report::HostWay& dense = *best_of(plan).dense;
-  c.dense_name = "forecast";
+  c.dense_name = dense_name(plan) + ", forecast";
   for (std::size_t i = 0; i < c.passes.size(); ++i)
     c.passes[i].dense = dense.passes[i].second.seconds();
   return 0;
@@ -107,7 +112,7 @@ report::DenseComparison host_plan_verdict(const report::HostPlan& plan, const Bl
                             .passes = {},
                             .is_whole_step = true,
                             .no_dense = {},
-                            .dense_name = {},
+                            .dense_name = dense_name(plan),
                             .unit = report::CostUnit::Seconds,
                             .how = "forecast",
                             .outlook = {}};

@@ -10,6 +10,7 @@
 #include "tessera/base/printable.hpp"
 #include "tessera/host/layer.hpp"
 #include "tessera/sparse/convert.hpp"
+#include "tessera/tools/dense_verdict.hpp"
 #include "tessera/tools/internal/interrupt.hpp"
 #include "tessera/tools/internal/peer_product.hpp"
 #include "tessera/tools/internal/study.hpp"
@@ -190,6 +191,28 @@ bool PeerRun::has_wrong_result() const {
   });
 }
 
+std::optional<report::DenseComparison> verdict_of(const PeerRun& run) {
+  if (run.passes.empty()) return std::nullopt;
+  report::DenseComparison c{.sparse_name = {},
+                            .passes = {},
+                            .is_whole_step = run.is_complete,
+                            .no_dense = {},
+                            .dense_name = run.dense_kernel,
+                            .unit = report::CostUnit::Seconds,
+                            .density = run.density,
+                            .outlook = {}};
+  double own_spread = 0, dense_spread = 0;
+  for (const PeerPass& pass : run.passes) {
+    const PeerTime &own = pass.times[0], &dense = pass.times[1];
+    c.passes.push_back({pass.pass, own.seconds, dense.seconds});
+    own_spread += own.spread * own.seconds;
+    dense_spread += dense.spread * dense.seconds;
+  }
+  c.how = fmt::format("measured, +-{:.0f} %, dense +-{:.0f} %", 100 * own_spread / c.sparse_cost(),
+                      100 * dense_spread / c.dense_cost());
+  return c;
+}
+
 PeerRun run_peers(const Arguments& given, bool check, internal::Progress& progress) {
   Arguments a = given;
   progress.set("reading");
@@ -199,6 +222,9 @@ PeerRun run_peers(const Arguments& given, bool check, internal::Progress& progre
   PeerRun run{.layer = fmt::format("{}; {}, density {:.4f}", printable(weights.source),
                                    internal::layer_words(problem), problem.density),
               .computer = host::host_cpu_model(),
+              .density = problem.density,
+              .dense_kernel =
+                  fmt::format("{}, {}", host::dense_kernel_name(), to_string(problem.data_type)),
               .passes = {},
               .missing = {},
               .is_checked = check};
@@ -229,10 +255,11 @@ std::string to_text(const PeerRun& run) {
   const char* const outcome = run.has_wrong_result() ? "FAIL"
                               : run.is_checked       ? "PASS"
                                                      : "UNCHECKED";
-  return text + fmt::format(
-                    "{}: times are measured medians, +- half the range of the middle half; "
-                    "flops of non-zeros\n",
-                    outcome);
+  text += fmt::format(
+      "{}: times are measured medians, +- half the range of the middle half; flops of non-zeros\n",
+      outcome);
+  const auto verdict = verdict_of(run);
+  return verdict ? text + verdict_line(*verdict) : text;
 }
 
 std::string to_json_lines(const PeerRun& run) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tessera/base/pass.hpp"
+#include "tessera/report/dense_verdict.hpp"
 #include "tessera/tools/internal/progress.hpp"
 #include "tessera/tools/sparse_fc_layer/arguments.hpp"
 
@@ -29,6 +30,8 @@ struct PeerPass {
 struct PeerRun {
   std::string layer, computer;
   int threads = 1;
+  double density = 0;                // of the layer
+  std::string dense_kernel;          // and the type that it multiplies
   std::vector<PeerPass> passes;      // fewer after Ctrl-C
   std::vector<std::string> missing;  // libraries that are not here, each with its package
   bool is_checked = false;
@@ -37,6 +40,9 @@ struct PeerRun {
   bool has_wrong_result() const;
 };
 
+// Returns our layer beside the dense product. Returns no value if no pass was measured.
+std::optional<report::DenseComparison> verdict_of(const PeerRun& run);
+
 // Measures a layer on this computer beside the libraries that are here: our layer, the dense
 // product, Eigen if it was found when this was built, and SciPy if python3 has it now. Each gets
 // the same weights and operands; Eigen's rows are shared among as many threads as our layer has,
@@ -44,7 +50,8 @@ struct PeerRun {
 // products have. `check` compares all results with double precision.
 PeerRun run_peers(const Arguments& arguments, bool check, internal::Progress& progress);
 
-// Returns one line for each pass and a last line with the outcome: PASS, FAIL or UNCHECKED.
+// Returns one line for each pass, a line with the outcome (PASS, FAIL or UNCHECKED), and the
+// verdict on our layer and the dense product.
 std::string to_text(const PeerRun& run);
 
 // Returns a line of JSON for each pass and library.

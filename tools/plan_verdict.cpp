@@ -22,13 +22,15 @@ std::optional<PlanVerdict> plan_verdict(const planner::PlannedLayer& layer,
   PlanVerdict verdict{report::dense_baseline(layer.problem, layer.machine, layer.options), {}};
   report::DenseComparison& c = verdict.comparison;
   const std::vector<report::PassCycles> own = report::pass_cycles(layer.plan.cost);
+  report::SparseAlternative sparse{layer.plan, ""};
+  if (layer.plan.dense) sparse = sparse_side(layer, ones);
   c = layer.plan.dense
-          ? report::compare_dense_run(own, layer.plan.dense->partials_type,
-                                      sparse_side(layer, ones))
+          ? report::compare_dense_run(own, layer.plan.dense->partials_type, sparse)
           : report::compare_cycles(report::representation_name(layer.plan), own, verdict.dense);
   c.density = layer.problem.density;
   BlockStudy study(layer.problem, layer.machine, layer.options);
-  c.outlook = outlook_of(c, study, layer.problem.block, verdict.dense, ones);
+  c.outlook = outlook_of(c, study, layer.problem.block, verdict.dense, ones,
+                         sparse.plan ? &*sparse.plan : nullptr);
   return verdict;
 }
 

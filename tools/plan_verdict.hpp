@@ -17,7 +17,9 @@ struct PlanVerdict {
 
 // Returns whether a plan pays and, if it does not, what would. `ones` has the pattern of the layer
 // as elements; nullptr: it is random. Returns no value in PopSparse's cost model, which leaves out
-// costs that the dense plan has. Plans up to 30 layers.
+// costs that the dense plan has. Takes some
+// times as long as planning the layer, most where dense wins and other blocks and batches are
+// tried.
 std::optional<PlanVerdict> plan_verdict(const planner::PlannedLayer& layer,
                                         const sparse::Csr<double>* ones);
 

@@ -1,8 +1,76 @@
 #include "tessera/train/machine_layer.hpp"
 
+#include <algorithm>
+#include <chrono>
+#include <variant>
+
+#include "tessera/runtime/dense_grad_w.hpp"
 #include "tessera/train/internal/neurons.hpp"
 
 namespace tessera::train {
+namespace {
+
+// The words of a bucket name the places of its values, so equal words mean equal places.
+std::int64_t buckets_that_differ(const partitioner::Buckets& before,
+                                 const partitioner::Buckets& after) {
+  const std::int64_t buckets = after.grid.buckets();
+  std::int64_t count = 0;
+  std::visit(
+      [&](const auto& now) {
+        const auto& old = std::get<std::decay_t<decltype(now)>>(before.meta);
+        const std::int64_t words = std::ssize(now) / buckets;
+        for (auto at = now.begin(); at != now.end(); at += words)
+          count += !std::equal(at, at + words, old.begin() + (at - now.begin()));
+      },
+      after.meta);
+  return count;
+}
+
+std::int64_t bytes_of_a_bucket(const partitioner::TileGrid& grid) {
+  return (grid.meta_words + grid.grad_a_words) * grid.word_bits / 8;
+}
+
+}  // namespace
+
+void MachineLayer::count_update_of(const MachineLayer& before) {
+  traffic_ = before.traffic_;
+  search_ = before.search_;
+  ++traffic_.updates;
+  const partitioner::Buckets& now = layer_.buckets();
+  const std::int64_t differ = buckets_that_differ(before.layer_.buckets(), now);
+  const std::int64_t value_bytes = now.values_per_bucket() * bytes_of(now.grid.data_type);
+  const Bytes values(now.grid.buckets() * value_bytes);
+  // The rest steers propagation and moves values to a layout of GradA; it is sent as a whole.
+  const Bytes rest =
+      layer_.pattern_bytes() - values - Bytes(now.grid.buckets() * bytes_of_a_bucket(now.grid));
+  traffic_.words += Bytes(differ * bytes_of_a_bucket(now.grid)) + rest;
+  traffic_.values += Bytes(differ * value_bytes);
+  traffic_.read += values;
+}
+
+std::vector<sparse::BlockAt> MachineLayer::largest_gradients(const sparse::Csr<float>& taken,
+                                                             std::int64_t k, Pool pool,
+                                                             const GradientBatch& batch,
+                                                             std::string_view name) {
+  if (k == 0) return {};
+  const auto start = std::chrono::steady_clock::now();
+  const auto& [problem, machine] = searched_.value();
+  runtime::DenseGradW search =
+      runtime::search_for(problem, k, machine, device::ExchangeMode::Share, *executor_);
+  // Means order blocks of one shape as sums do.
+  const auto score = pool == Pool::Max ? codelets::BlockScore::Max : codelets::BlockScore::Sum;
+  runtime::LargestGradients found =
+      search.largest<float>(taken, k, score, batch.q_grad, batch.s, name);
+  ++search_.searches;
+  search_.runs += found.runs;
+  for (const device::PhaseTotal& phase : found.ledger.phases())
+    (phase.phase == Phase::Reduce ? search_.selection : search_.gradient) += phase.total();
+  search_.upload += found.upload;
+  search_.download += found.download;
+  search_.seconds +=
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return std::move(found.places);
+}
 
 template <class T>
 void MachineLayer::forward(MatrixView<const T> s, MatrixView<T> q,

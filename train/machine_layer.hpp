@@ -5,20 +5,44 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "tessera/base/executor.hpp"
 #include "tessera/base/matrix.hpp"
 #include "tessera/base/pass.hpp"
+#include "tessera/base/problem.hpp"
 #include "tessera/base/units.hpp"
 #include "tessera/device/ledger.hpp"
+#include "tessera/device/machine.hpp"
 #include "tessera/host/pass_options.hpp"
 #include "tessera/partitioner/buckets.hpp"
 #include "tessera/runtime/fully_connected.hpp"
+#include "tessera/sparse/change.hpp"
 #include "tessera/sparse/formats.hpp"
+#include "tessera/train/rewire/grow.hpp"
 
 namespace tessera::train {
+
+// The bytes that changes of a layer's pattern move between this computer and the machine, summed
+// over all changes. An optimiser's state takes as many bytes for each number of a value.
+struct UpdateTraffic {
+  std::int64_t updates = 0;
+  Bytes words;   // to the machine: words of the buckets that differ, and tables
+  Bytes values;  // to the machine: values of these buckets; their state is read before
+  Bytes read;    // from the machine: values of all buckets, from which the smallest are chosen
+
+  friend bool operator==(const UpdateTraffic&, const UpdateTraffic&) = default;
+};
+
+// The searches of a layer for its largest gradients on the machine (runtime::DenseGradW), summed.
+struct SearchFigures {
+  std::int64_t searches = 0, runs = 0;  // runs of the program
+  Cycles gradient, selection;           // modelled: the dense gradient, and keeping the best places
+  Bytes upload, download;               // counted
+  double seconds = 0;                   // measured, that this computer took to model them
+};
 
 // A layer of one group on a modelled machine, as a Network trains it: a TrainableLayer (layer.hpp).
 // The passes are those of runtime::FullyConnected with float operands. Bias, ReLU, its derivative
@@ -26,8 +50,8 @@ namespace tessera::train {
 // One thread at a time uses an object.
 class MachineLayer {
  public:
-  // Takes the layer of a problem with one group in float. The executor runs the loops over operands
-  // and must outlive the object.
+  // Takes the layer of a problem with one group in float, whose plan keeps R in buckets. The
+  // executor runs the loops over operands and must outlive the object.
   MachineLayer(runtime::FullyConnected layer, Executor& executor)
       : layer_(std::move(layer)), executor_(&executor) {}
 
@@ -38,6 +62,30 @@ class MachineLayer {
   void set_values(std::span<const float> values) { layer_.set_values(values); }
   const sparse::Csr<float>& weights(std::int64_t group = 0) const { return layer_.weights(group); }
   Bytes pattern_bytes() const { return layer_.pattern_bytes(); }
+
+  // Adds what it takes to bring a machine from the pattern of another layer of the same plan to
+  // this one to the figures of that layer. Buckets with the same words keep their values.
+  void count_update_of(const MachineLayer& before);
+
+  // Returns what changes of the pattern have moved since the first layer was made.
+  const UpdateTraffic& update_traffic() const { return traffic_; }
+
+  // Lets largest_gradients() search on a machine, for the layer of this problem.
+  void search_on(const Problem& problem, const device::Machine& machine) {
+    searched_ = {problem, machine};
+  }
+  bool searches_on_machine() const { return searched_.has_value(); }
+
+  // Returns what the function of the same name in rewire/grow.hpp does, for one batch, by a search
+  // on the machine. Throws Error{NoSolution}, which says why, if no plan of the search fits, and
+  // the errors of runtime::DenseGradW.
+  std::vector<sparse::BlockAt> largest_gradients(const sparse::Csr<float>& taken, std::int64_t k,
+                                                 Pool pool, const GradientBatch& batch,
+                                                 std::string_view name = "weights");
+  const SearchFigures& search_figures() const { return search_; }
+
+  // Returns the values that a tile keeps, with padding: as many as an optimiser changes there.
+  std::int64_t values_per_tile() const { return layer_.buckets().values_per_bucket(); }
 
   // Calls change(part, 0) with a copy of all values, and gives the layer the values that it leaves
   // there. An exception of `change` reaches the caller, and the layer has its old values. Costs
@@ -67,6 +115,13 @@ class MachineLayer {
 
   runtime::FullyConnected layer_;
   Executor* executor_;
+  UpdateTraffic traffic_;
+  struct Searched {
+    Problem problem;
+    device::Machine machine;
+  };
+  std::optional<Searched> searched_;
+  SearchFigures search_;
   std::array<device::Ledger, 3> runs_;
   std::vector<float> values_;  // scratch of change_values
 };

@@ -161,10 +161,14 @@ void Network<L>::replace(std::vector<L>&& layers) {
 
 template <TrainableLayer L>
 LayerUpdate<L> Network<L>::prepare(std::int64_t i, const sparse::PatternChange& change) {
-  if constexpr (std::is_same_v<LayerUpdate<L>, NewLayer<L>>)
-    return {layer_with(i, sparse::with_change(weights(i), change))};
-  else
+  if constexpr (std::is_same_v<LayerUpdate<L>, NewLayer<L>>) {
+    if (change.removed.empty() && change.added.empty()) return {};
+    LayerUpdate<L> made{layer_with(i, sparse::with_change(weights(i), change))};
+    made.layer->count_update_of(state(i).layer);
+    return made;
+  } else {
     return state(i).layer.prepare_update(change);
+  }
 }
 
 template <TrainableLayer L>
@@ -174,10 +178,11 @@ void Network<L>::commit(std::vector<LayerUpdate<L>>&& updates,
     states_[i].gradients.reserve(std::size_t(values[i]));
   for (std::size_t i = 0; i < updates.size(); ++i) {  // nothing below throws
     LayerState& state = states_[i];
-    if constexpr (std::is_same_v<LayerUpdate<L>, NewLayer<L>>)
-      std::swap(state.layer, updates[i].layer);
-    else
+    if constexpr (std::is_same_v<LayerUpdate<L>, NewLayer<L>>) {
+      if (updates[i].layer) std::swap(state.layer, *updates[i].layer);
+    } else {
       state.layer.commit(std::move(updates[i]));
+    }
     state.gradients.assign(std::size_t(values[i]), 0.0f);
   }
 }

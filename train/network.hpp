@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -48,10 +49,11 @@ using MakeLayer = std::function<L(const Problem&)>;
 // multiply all zeros. The executor must outlive the layers.
 MakeLayer<host::HostLayer> host_layers(Executor& executor);
 
-// A layer that takes the place of one that cannot prepare a change of its pattern.
+// A layer that takes the place of one that cannot prepare a change of its pattern; none if nothing
+// changes.
 template <TrainableLayer L>
 struct NewLayer {
-  L layer;
+  std::optional<L> layer;
 };
 
 // Names the type of LayerUpdate: NewLayer<L>, or what the layer itself prepares.

@@ -68,6 +68,18 @@ std::vector<std::int32_t> stored_per_input(const sparse::Csr<float>& weights,
   return stored;
 }
 
+// Returns the search of a layer on its machine; empty if this computer finds the places.
+template <class L>
+LargestOnMachine search_of(L& layer, const GradientBatch& batch, const std::string& name) {
+  if constexpr (requires { layer.searches_on_machine(); }) {
+    if (layer.searches_on_machine())
+      return [&layer, &batch, &name](const sparse::Csr<float>& taken, std::int64_t k, Pool pool) {
+        return layer.largest_gradients(taken, k, pool, batch, name);
+      };
+  }
+  return {};
+}
+
 // Returns an optimiser's state in the order after a change of the pattern, with 0 for new weights.
 ValueState<float> carried_state(const sparse::Csr<float>& before,
                                 const sparse::PatternChange& change, std::int64_t values_after,
@@ -250,13 +262,15 @@ void Trainer<L>::rewire_all(double fraction) {
     const sparse::Csr<float>& before = network_->weights(i);
     const GradientBatch batch{network_->output_gradient(i), network_->input(i)};
     sparse::PatternChange& change = changes[std::size_t(i)];
+    const std::string name = fmt::format("layer {}", i + 1);
     if (free_places(before) > 0)
       change = rewire(options_.method, {before,
                                         fraction,
                                         {&batch, 1},
                                         seed_of(options_.seed, number, i),
                                         network_->executor(),
-                                        fmt::format("layer {}", i + 1)});
+                                        name,
+                                        search_of(network_->state(i).layer, batch, name)});
     values.push_back((before.blocks() + std::ssize(change.added) - std::ssize(change.removed)) *
                      before.block.area());
     states.push_back(carried_state(before, change, values.back(), state_.weights[std::size_t(i)]));

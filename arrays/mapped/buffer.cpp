@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "tessera/arrays/internal/exact.hpp"
 #include "tessera/base/error.hpp"
 
 namespace tessera::arrays {
@@ -29,7 +30,10 @@ Buffer<T> Buffer<T>::part(std::int64_t begin, std::int64_t end) const {
   return result;
 }
 
-template class Buffer<float>;
-template class Buffer<double>;
+#define TESSERA_INSTANTIATE_BUFFER(T) template class Buffer<T>;
+
+TESSERA_FOR_EACH_ELEMENT(TESSERA_INSTANTIATE_BUFFER)
+
+#undef TESSERA_INSTANTIATE_BUFFER
 
 }  // namespace tessera::arrays

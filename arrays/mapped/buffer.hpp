@@ -31,6 +31,9 @@ class Buffer {
   T at(std::int64_t i) const { return (*values_)[place(i)]; }
   void put(std::int64_t i, T value) { (*values_)[place(i)] = value; }
 
+  // Returns value i itself, which stays valid as long as a Buffer shares it. Throws as at().
+  T& reference(std::int64_t i) { return (*values_)[place(i)]; }
+
   // Returns the window [begin, end), relative to this one. Throws Error{InvalidArgument} unless
   // begin <= end and both are inside the shared values.
   Buffer part(std::int64_t begin, std::int64_t end) const;

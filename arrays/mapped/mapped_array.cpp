@@ -1,12 +1,15 @@
 #include "tessera/arrays/mapped/mapped_array.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <ostream>
 #include <utility>
 
+#include "tessera/arrays/internal/exact.hpp"
 #include "tessera/arrays/internal/shape.hpp"
+#include "tessera/arrays/internal/storage.hpp"
 #include "tessera/arrays/mapped/internal/mapped_store.hpp"
 #include "tessera/base/error.hpp"
 
@@ -17,7 +20,7 @@ using internal::MappedStore;
 using internal::shape_text;
 
 template <class T>
-std::shared_ptr<const MappedStore<T>> make_store(const Mapping& mapping, MappedStore<T> store) {
+std::shared_ptr<MappedStore<T>> make_store(const Mapping& mapping, MappedStore<T> store) {
   const auto given = storage_shape(store), needed = mapping.storage_shape();
   if (given != needed)
     throw Error(ErrorCode::InvalidArgument,
@@ -25,13 +28,13 @@ std::shared_ptr<const MappedStore<T>> make_store(const Mapping& mapping, MappedS
                             shape_text(mapping.shape()), storage_name(store), shape_text(given),
                             shape_text(needed)));
   check_storage(store);
-  return std::make_shared<const MappedStore<T>>(std::move(store));
+  return std::make_shared<MappedStore<T>>(std::move(store));
 }
 
 }  // namespace
 
 template <class T>
-MappedArray<T>::MappedArray(Mapping mapping, std::shared_ptr<const MappedStore<T>> store)
+MappedArray<T>::MappedArray(Mapping mapping, std::shared_ptr<MappedStore<T>> store)
     : mapping_(std::move(mapping)), store_(std::move(store)) {}
 template <class T>
 MappedArray<T>::MappedArray(Mapping mapping, StridedStorage<T> storage)
@@ -64,7 +67,54 @@ MappedArray<T> MappedArray<T>::with_unspecified(std::optional<T> value) const {
 
 template <class T>
 std::optional<T> MappedArray<T>::find(std::span<const std::int64_t> index) const {
-  return find_stored(*store_, mapping_.reduce(index));
+  const T* value = find_stored(*store_, mapping_.reduce(index));
+  return value == nullptr ? std::nullopt : std::optional(*value);
+}
+
+// Writes value_at(i) to the i-th element, counted row-major, for all elements.
+template <class T>
+template <class ValueAt>
+void MappedArray<T>::write(const ValueAt& value_at, Missing missing) {
+  std::vector<std::pair<T*, T>> stored;
+  internal::Insertions<T> added;
+  std::int64_t i = 0;
+  internal::for_each_index(shape(), [&](std::span<const std::int64_t> index) {
+    const std::vector<std::int64_t> place = mapping_.reduce(index);
+    const T value = value_at(i++);
+    if (T* at = find_stored(*store_, place)) {
+      stored.emplace_back(at, value);
+      return;
+    }
+    if (missing == Missing::Refuse)
+      throw Error(ErrorCode::InvalidArgument,
+                  fmt::format("the {} storage of a mapped array has no element ({}); "
+                              "Missing::Insert stores it",
+                              storage_name(), fmt::join(index, ", ")));
+    added.places.insert(added.places.end(), place.begin(), place.end());
+    added.values.push_back(value);
+  });
+  for (const auto& [at, value] : stored) *at = value;
+  if (!added.values.empty()) insert_stored(*store_, added);
+}
+
+template <class T>
+void MappedArray<T>::put(std::span<const std::int64_t> index, T value, Missing missing) {
+  std::vector<AxisSelector> selectors;
+  for (const std::int64_t i : index) selectors.push_back(Point{i});
+  if (std::ssize(index) != rank()) mapping_.reduce(index);  // throws the error for the number
+  select(selectors).write([value](std::int64_t) { return value; }, missing);
+}
+
+template <class T>
+void MappedArray<T>::assign(T value, Missing missing) {
+  write([value](std::int64_t) { return value; }, missing);
+}
+
+template <class T>
+void MappedArray<T>::assign(const DenseArray<T>& values, Missing missing) {
+  check(values);
+  internal::require_same_shape("assign, array and values", shape(), values.shape);
+  write([&values](std::int64_t i) { return values.values[std::size_t(i)]; }, missing);
 }
 
 template <class T>
@@ -75,7 +125,9 @@ std::optional<T> MappedArray<T>::get(std::span<const std::int64_t> index) const 
 
 template <class T>
 void MappedArray<T>::visit(const See& see) const {
-  internal::visit_stored<T>(*store_, mapping_, see);
+  internal::walk_stored<T>(
+      *store_, mapping_,
+      [&see](std::span<const std::int64_t> index, T& value) { see(index, value); });
 }
 
 template <class T>
@@ -139,8 +191,7 @@ std::ostream& operator<<(std::ostream& out, const MappedArray<T>& array) {
   template bool equal(const MappedArray<T>&, const MappedArray<T>&);                    \
   template std::ostream& operator<<(std::ostream&, const MappedArray<T>&);
 
-TESSERA_INSTANTIATE_MAPPED(float)
-TESSERA_INSTANTIATE_MAPPED(double)
+TESSERA_FOR_EACH_ELEMENT(TESSERA_INSTANTIATE_MAPPED)
 
 #undef TESSERA_INSTANTIATE_MAPPED
 

@@ -37,17 +37,28 @@ struct FlatCooStorage {
 namespace internal {
 template <class T>
 struct MappedStore;
+template <class T>
+struct MappedAccess;
 }  // namespace internal
 
-// An array of any rank in a storage of fewer axes, T = float or double: a Mapping and a storage.
-// The object is a handle: copies, slices and arrays with swapped axes share the storage, which is
-// never changed through them. Elements that are not stored have the value unspecified(), which may
-// be nothing. Any number of threads may read one array; if its storage is a tensor, the tensor must
-// be settled. Every constructor checks its storage: a shape other than the mapping's is
-// Error{InvalidArgument}, and an illegal storage is Error{BadInput}.
+// The treatment of an element that is written and that the storage does not have.
+enum class Missing {
+  Refuse,  // Error{InvalidArgument}, which names the first such index; nothing is written
+  Insert   // the element becomes stored
+};
+
+// An array of any rank in a storage of fewer axes, T any type of ops/element.hpp: a Mapping and a
+// storage. The object is a handle: copies, slices and arrays with swapped axes share the storage,
+// and each sees the changes of the others. Elements that are not stored have the value
+// unspecified(), which may be nothing. Any number of threads may read one array; if its storage is
+// a tensor, the tensor must be settled; nobody may write at the same time. Every constructor checks
+// its storage: a shape other than the mapping's is Error{InvalidArgument}, and an illegal storage
+// is Error{BadInput}.
 template <class T>
 class MappedArray {
  public:
+  using Value = T;
+
   MappedArray(Mapping mapping, StridedStorage<T> storage);
   MappedArray(Mapping mapping, CooTensor<T> storage);
   MappedArray(Mapping mapping, FlatCooStorage<T> storage);
@@ -79,6 +90,21 @@ class MappedArray {
   // Returns the same, except that it returns nothing if nothing is stored.
   std::optional<T> find(std::span<const std::int64_t> index) const;
 
+  // Writes one element. All arrays that share the storage see it. A zero is stored like any other
+  // value. Overwriting costs as much as get(); an insertion O(stored) for a flat COO or CSR, and an
+  // amortised O(log) for a tensor.
+  void put(std::span<const std::int64_t> index, T value, Missing missing = Missing::Refuse);
+  void put(std::initializer_list<std::int64_t> index, T value, Missing missing = Missing::Refuse) {
+    put({index.begin(), index.size()}, value, missing);
+  }
+
+  // Write every element of this array, which usually is a slice of another one: one value for all,
+  // or the elements of an array of the same shape. Elements that are to be inserted are collected
+  // and merged at once. O(elements * lookup), and O(stored) for insertions.
+  // Example: a.select({Slice{0, 2}}).assign(1) sets the first two rows to 1.
+  void assign(T value, Missing missing = Missing::Refuse);
+  void assign(const DenseArray<T>& values, Missing missing = Missing::Refuse);
+
   // Calls see(index, value) for every stored element of the array, in storage order (for a strided
   // storage: row-major in the array). O(stored * rank), for a strided storage O(elements).
   using See = std::function<void(std::span<const std::int64_t>, T)>;
@@ -99,11 +125,14 @@ class MappedArray {
   friend bool operator==(const MappedArray& a, const MappedArray& b) { return a.is_same(b); }
 
  private:
+  friend struct internal::MappedAccess<T>;
+  template <class ValueAt>
+  void write(const ValueAt& value_at, Missing missing);
   bool is_same(const MappedArray& other) const;
-  MappedArray(Mapping mapping, std::shared_ptr<const internal::MappedStore<T>> store);
+  MappedArray(Mapping mapping, std::shared_ptr<internal::MappedStore<T>> store);
 
   Mapping mapping_;
-  std::shared_ptr<const internal::MappedStore<T>> store_;
+  std::shared_ptr<internal::MappedStore<T>> store_;
   std::optional<T> unspecified_ = T(0);
 };
 

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "tessera/arrays/internal/exact.hpp"
 #include "tessera/arrays/internal/shape.hpp"
 #include "tessera/arrays/mapped/mapped_array.hpp"
 #include "tessera/arrays/tensor/slices.hpp"
@@ -151,8 +152,7 @@ DenseArray<T> to_dense(const MappedArray<T>& array) {
   template sparse::Csr<T> to_csr(const MappedArray<T>&);                               \
   template DenseArray<T> to_dense(const MappedArray<T>&);
 
-TESSERA_INSTANTIATE_MAPPED(float)
-TESSERA_INSTANTIATE_MAPPED(double)
+TESSERA_FOR_EACH_ELEMENT(TESSERA_INSTANTIATE_MAPPED)
 
 #undef TESSERA_INSTANTIATE_MAPPED
 

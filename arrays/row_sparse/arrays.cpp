@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "tessera/arrays/internal/elements.hpp"
+#include "tessera/arrays/internal/exact.hpp"
 #include "tessera/arrays/internal/shape.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
@@ -131,7 +132,10 @@ RowSparse<T> row_sparse(const DenseArray<T>& data, std::vector<std::int64_t> row
 template <class U, class T>
 RowSparse<U> cast(const RowSparse<T>& array) {
   check(array);
-  return {array.shape, array.rows, {array.values.begin(), array.values.end()}};
+  RowSparse<U> result{array.shape, array.rows, {}};
+  result.values.reserve(array.values.size());
+  for (const T value : array.values) result.values.push_back(cast_value<U>(value));
+  return result;
 }
 
 template <class T>
@@ -165,14 +169,14 @@ std::ostream& operator<<(std::ostream& out, const RowSparse<T>& array) {
              << " rows stored";
 }
 
-template struct RowSparse<float>;
-template struct RowSparse<double>;
-template RowSparse<float> cast(const RowSparse<double>&);
-template RowSparse<double> cast(const RowSparse<float>&);
-template RowSparse<float> cast(const RowSparse<float>&);
-template RowSparse<double> cast(const RowSparse<double>&);
-
 #define TESSERA_INSTANTIATE_ARRAYS(T)                                               \
+  template struct RowSparse<T>;                                                     \
+  template RowSparse<T> cast(const RowSparse<float>&);                              \
+  template RowSparse<T> cast(const RowSparse<double>&);                             \
+  template RowSparse<T> cast(const RowSparse<Half>&);                               \
+  template RowSparse<T> cast(const RowSparse<BFloat16>&);                           \
+  template RowSparse<T> cast(const RowSparse<std::int32_t>&);                       \
+  template RowSparse<T> cast(const RowSparse<std::int64_t>&);                       \
   template Storage storage_of(const Array<T>&);                                     \
   template std::vector<std::int64_t> shape_of(const Array<T>&);                     \
   template void check(const DenseArray<T>&);                                        \
@@ -186,8 +190,7 @@ template RowSparse<double> cast(const RowSparse<double>&);
   template std::ostream& operator<<(std::ostream&, const DenseArray<T>&);           \
   template std::ostream& operator<<(std::ostream&, const RowSparse<T>&);
 
-TESSERA_INSTANTIATE_ARRAYS(float)
-TESSERA_INSTANTIATE_ARRAYS(double)
+TESSERA_FOR_EACH_ELEMENT(TESSERA_INSTANTIATE_ARRAYS)
 
 #undef TESSERA_INSTANTIATE_ARRAYS
 

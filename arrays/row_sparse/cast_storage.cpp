@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tessera/arrays/internal/elements.hpp"
+#include "tessera/arrays/internal/exact.hpp"
 #include "tessera/arrays/internal/shape.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
@@ -203,8 +204,7 @@ RowSparse<T> retain(const RowSparse<T>& array, std::span<const Index> rows) {
   template RowSparse<T> retain(const RowSparse<T>&, std::span<const std::int64_t>); \
   template RowSparse<T> retain(const RowSparse<T>&, std::span<const float>);
 
-TESSERA_INSTANTIATE_CASTS(float)
-TESSERA_INSTANTIATE_CASTS(double)
+TESSERA_FOR_EACH_ELEMENT(TESSERA_INSTANTIATE_CASTS)
 
 #undef TESSERA_INSTANTIATE_CASTS
 

@@ -144,8 +144,10 @@ std::string name_of(DotForm form) {
 
 }  // namespace
 
+namespace {
+
 template <class T>
-Array<T> dot(const Array<T>& a, const Array<T>& b, DotForm form, Fallbacks& fallbacks) {
+Array<T> dot_in_type(const Array<T>& a, const Array<T>& b, DotForm form, Fallbacks& fallbacks) {
   require_product(a, b, form);
   const Inferred inferred = infer_dot(storage_of(a), storage_of(b), form);
   if (inferred.falls_back) {
@@ -161,7 +163,45 @@ Array<T> dot(const Array<T>& a, const Array<T>& b, DotForm form, Fallbacks& fall
   return form.dense_result ? cast_storage(result, Storage::Dense) : result;
 }
 
+// The functions as_type return an array with elements of another type.
+template <class U, class T>
+std::vector<U> values_as(const std::vector<T>& values) {
+  std::vector<U> result;
+  result.reserve(values.size());
+  for (const T value : values) result.push_back(cast_value<U>(value));
+  return result;
+}
+template <class U, class T>
+Array<U> as_type(const DenseArray<T>& a) {
+  return DenseArray<U>{a.shape, values_as<U>(a.values)};
+}
+template <class U, class T>
+Array<U> as_type(const RowSparse<T>& a) {
+  return RowSparse<U>{a.shape, a.rows, values_as<U>(a.values)};
+}
+template <class U, class T>
+Array<U> as_type(const sparse::Csr<T>& a) {
+  return sparse::Csr<U>{a.rows, a.cols, a.block, a.row_begin, a.col, values_as<U>(a.values)};
+}
+template <class U, class T>
+Array<U> as_type(const Array<T>& a) {
+  return std::visit([](const auto& any) { return as_type<U>(any); }, a);
+}
+
+}  // namespace
+
+template <class T>
+Array<T> dot(const Array<T>& a, const Array<T>& b, DotForm form, Fallbacks& fallbacks) {
+  if constexpr (ShortElement<T>) {
+    check(a), check(b);
+    return as_type<T>(dot(as_type<float>(a), as_type<float>(b), form, fallbacks));
+  } else {
+    return dot_in_type(a, b, form, fallbacks);
+  }
+}
 template Array<float> dot(const Array<float>&, const Array<float>&, DotForm, Fallbacks&);
 template Array<double> dot(const Array<double>&, const Array<double>&, DotForm, Fallbacks&);
+template Array<Half> dot(const Array<Half>&, const Array<Half>&, DotForm, Fallbacks&);
+template Array<BFloat16> dot(const Array<BFloat16>&, const Array<BFloat16>&, DotForm, Fallbacks&);
 
 }  // namespace tessera::arrays

@@ -1,8 +1,7 @@
 #include <algorithm>
-#include <cmath>
-#include <numbers>
 #include <utility>
 
+#include "tessera/arrays/internal/exact.hpp"
 #include "tessera/arrays/row_sparse/internal/densify.hpp"
 #include "tessera/arrays/row_sparse/operators.hpp"
 #include "tessera/base/error.hpp"
@@ -11,111 +10,13 @@ namespace tessera::arrays {
 namespace {
 
 template <class T>
-T apply(Binary op, T a, T b) {
-  switch (op) {
-    case Binary::Add:
-      return a + b;
-    case Binary::Subtract:
-      return a - b;
-    case Binary::Multiply:
-      return a * b;
-    case Binary::Divide:
-      break;
-  }
-  return a / b;
-}
-
-template <class T>
-T sign(T v) {
-  return std::isnan(v) ? v : T((v > 0) - (v < 0));
-}
-
-// Applies one of the functions with f(0) = 0, which are those up to ZerosLike.
-template <class T>
-T apply_keeping(Unary f, T v) {
-  constexpr T kDegrees = T(180) / std::numbers::pi_v<T>;
-  switch (f) {
-    case Unary::Relu:
-      return v < 0 ? T(0) : v;
-    case Unary::Abs:
-      return std::abs(v);
-    case Unary::Sign:
-      return sign(v);
-    case Unary::Round:
-      return std::round(v);
-    case Unary::Rint:
-      return std::nearbyint(v);
-    case Unary::Ceil:
-      return std::ceil(v);
-    case Unary::Floor:
-      return std::floor(v);
-    case Unary::Trunc:
-    case Unary::Fix:
-      return std::trunc(v);
-    case Unary::Square:
-      return v * v;
-    case Unary::Sqrt:
-      return std::sqrt(v);
-    case Unary::Cbrt:
-      return std::cbrt(v);
-    case Unary::Sin:
-      return std::sin(v);
-    case Unary::Tan:
-      return std::tan(v);
-    case Unary::Arcsin:
-      return std::asin(v);
-    case Unary::Arctan:
-      return std::atan(v);
-    case Unary::Sinh:
-      return std::sinh(v);
-    case Unary::Tanh:
-      return std::tanh(v);
-    case Unary::Arcsinh:
-      return std::asinh(v);
-    case Unary::Arctanh:
-      return std::atanh(v);
-    case Unary::Log1p:
-      return std::log1p(v);
-    case Unary::Expm1:
-      return std::expm1(v);
-    case Unary::Degrees:
-      return v * kDegrees;
-    case Unary::Radians:
-      return v / kDegrees;
-    case Unary::Negative:
-      return -v;
-    default:
-      return T(0);
-  }
-}
-
-template <class T>
-T apply(Unary f, T v) {
-  switch (f) {
-    case Unary::Exp:
-      return std::exp(v);
-    case Unary::Log:
-      return std::log(v);
-    case Unary::Cos:
-      return std::cos(v);
-    case Unary::Cosh:
-      return std::cosh(v);
-    case Unary::Gamma:
-      return std::tgamma(v);
-    case Unary::Sigmoid:
-      return T(1) / (T(1) + std::exp(-v));
-    case Unary::Rsqrt:
-      return T(1) / std::sqrt(v);
-    case Unary::Arccos:
-      return std::acos(v);
-    default:
-      return apply_keeping(f, v);
-  }
-}
-
-template <class T>
 std::vector<T>& stored_values(Array<T>& array) {
   return std::visit([](auto& any) -> std::vector<T>& { return any.values; }, array);
+}
+
+template <class T>
+void run_over(const Operation<T>& operation, std::vector<T>& values) {
+  operation.run(values, values.data());
 }
 
 // Merges two ascending lists of places: calls both(i, j), left(i) or right(j) for each place.
@@ -133,19 +34,22 @@ void merge(std::span<const Index> a, std::span<const Index> b, Both&& both, Left
   }
 }
 
+// Appends `from` to a list, or `count` zeros if it is empty.
 template <class T>
-void append_row(Binary op, std::span<const T> a, std::span<const T> b, std::vector<T>& to) {
-  for (std::size_t i = 0; i < std::max(a.size(), b.size()); ++i)
-    to.push_back(apply(op, a.empty() ? T(0) : a[i], b.empty() ? T(0) : b[i]));
+void append(std::span<const T> from, std::size_t count, std::vector<T>& to) {
+  to.insert(to.end(), from.begin(), from.end());
+  if (from.empty()) to.insert(to.end(), count, T(0));
 }
 
 template <class T>
 RowSparse<T> combine_rows(Binary op, const RowSparse<T>& a, const RowSparse<T>& b) {
   RowSparse<T> result{a.shape, {}, {}};
   const bool is_sum = op != Binary::Multiply;
+  std::vector<T> right_values;
   const auto put = [&](std::int64_t row, std::span<const T> left, std::span<const T> right) {
     result.rows.push_back(row);
-    append_row(op, left, right, result.values);
+    append(left, right.size(), result.values);
+    append(right, left.size(), right_values);
   };
   merge<std::int64_t>(
       a.rows, b.rows, [&](std::size_t i, std::size_t j) { put(a.rows[i], a.row(i), b.row(j)); },
@@ -155,6 +59,7 @@ RowSparse<T> combine_rows(Binary op, const RowSparse<T>& a, const RowSparse<T>& 
       [&](std::size_t j) {
         if (is_sum) put(b.rows[j], {}, b.row(j));
       });
+  run<T>(op, result.values, right_values, result.values.data());
   return result;
 }
 
@@ -163,9 +68,11 @@ sparse::Csr<T> combine_csr(Binary op, const sparse::Csr<T>& a, const sparse::Csr
   sparse::Csr<T> result;
   result.rows = a.rows, result.cols = a.cols;
   const bool is_sum = op != Binary::Multiply;
+  std::vector<T> right_values;
   const auto put = [&](std::int32_t col, T left, T right) {
     result.col.push_back(col);
-    result.values.push_back(apply(op, left, right));
+    result.values.push_back(left);
+    right_values.push_back(right);
   };
   for (std::int64_t r = 0; r < a.rows; ++r) {
     const std::int64_t i0 = a.row_begin[r], j0 = b.row_begin[r];
@@ -182,23 +89,24 @@ sparse::Csr<T> combine_csr(Binary op, const sparse::Csr<T>& a, const sparse::Csr
         });
     result.row_begin.push_back(result.blocks());
   }
+  run<T>(op, result.values, right_values, result.values.data());
   return result;
 }
 
 template <class T>
 DenseArray<T> combine_dense(Binary op, DenseArray<T> a, const DenseArray<T>& b) {
-  for (std::size_t i = 0; i < a.values.size(); ++i)
-    a.values[i] = apply(op, a.values[i], b.values[i]);
+  run<T>(op, a.values, b.values, a.values.data());
   return a;
 }
 
 // Multiplies the stored rows of `sparse` by those of `dense`.
 template <class T>
 RowSparse<T> multiply_rows(RowSparse<T> sparse, const DenseArray<T>& dense) {
-  const std::int64_t size = sparse.row_size();
-  for (std::int64_t i = 0; i < sparse.stored(); ++i)
-    for (std::int64_t k = 0; k < size; ++k)
-      sparse.values[i * size + k] *= dense.values[sparse.rows[i] * size + k];
+  const auto size = static_cast<std::size_t>(sparse.row_size());
+  for (std::int64_t i = 0; i < sparse.stored(); ++i) {
+    const std::span<const T> from(dense.values.data() + std::size_t(sparse.rows[i]) * size, size);
+    run<T>(Binary::Multiply, sparse.row(i), from, sparse.row(i).data());
+  }
   return sparse;
 }
 
@@ -233,17 +141,18 @@ Array<T> combine(Binary op, const Array<T>& a, T scalar, Fallbacks& fallbacks) {
   Array<T> result = infer_scalar(op, storage_of(a)).falls_back
                         ? internal::densify(to_string(op) + " scalar", a, fallbacks)
                         : a;
-  for (T& v : stored_values(result)) v = apply(op, v, scalar);
+  run_over(Operation<T>(op, scalar), stored_values(result));
   return result;
 }
 
 template <class T>
 Array<T> map(Unary function, const Array<T>& a, Fallbacks& fallbacks) {
   check(a);
+  const Operation<T> operation(function);
   Array<T> result = infer_unary(function, storage_of(a)).falls_back
                         ? internal::densify(to_string(function), a, fallbacks)
                         : a;
-  for (T& v : stored_values(result)) v = apply(function, v);
+  run_over(operation, stored_values(result));
   return result;
 }
 
@@ -252,8 +161,7 @@ Array<T> map(Unary function, const Array<T>& a, Fallbacks& fallbacks) {
   template Array<T> combine(Binary, const Array<T>&, T, Fallbacks&);               \
   template Array<T> map(Unary, const Array<T>&, Fallbacks&);
 
-TESSERA_INSTANTIATE_ELEMENTWISE(float)
-TESSERA_INSTANTIATE_ELEMENTWISE(double)
+TESSERA_FOR_EACH_ELEMENT(TESSERA_INSTANTIATE_ELEMENTWISE)
 
 #undef TESSERA_INSTANTIATE_ELEMENTWISE
 

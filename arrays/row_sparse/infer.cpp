@@ -17,21 +17,6 @@ bool has(Storage wanted, Storage a, Storage b) { return a == wanted || b == want
 
 }  // namespace
 
-std::string to_string(Unary function) {
-  static constexpr std::string_view kNames[kUnaryCount] = {
-      "relu",   "abs",     "sign",    "round",    "rint",       "ceil",    "floor",
-      "trunc",  "fix",     "square",  "sqrt",     "cbrt",       "sin",     "tan",
-      "arcsin", "arctan",  "sinh",    "tanh",     "arcsinh",    "arctanh", "log1p",
-      "expm1",  "degrees", "radians", "negative", "zeros_like", "exp",     "log",
-      "cos",    "cosh",    "gamma",   "sigmoid",  "rsqrt",      "arccos"};
-  return std::string(kNames[int(function)]);
-}
-
-std::string to_string(Binary op) {
-  static constexpr std::string_view kNames[] = {"add", "subtract", "multiply", "divide"};
-  return std::string(kNames[int(op)]);
-}
-
 Inferred infer_dot(Storage a, Storage b, DotForm form) {
   const bool both_plain = !form.transpose_a && !form.transpose_b;
   if (a == Storage::Dense && b == Storage::Dense) return gives(Storage::Dense);

@@ -5,63 +5,11 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/arrays/ops/operation.hpp"
 #include "tessera/arrays/row_sparse/arrays.hpp"
 #include "tessera/base/units.hpp"
 
 namespace tessera::arrays {
-
-// Functions of one element. For the functions up to ZerosLike f(0) = 0, so they keep the storage.
-enum class Unary {
-  Relu,
-  Abs,
-  Sign,
-  Round,
-  Rint,
-  Ceil,
-  Floor,
-  Trunc,
-  Fix,
-  Square,
-  Sqrt,
-  Cbrt,
-  Sin,
-  Tan,
-  Arcsin,
-  Arctan,
-  Sinh,
-  Tanh,
-  Arcsinh,
-  Arctanh,
-  Log1p,
-  Expm1,
-  Degrees,
-  Radians,
-  Negative,
-  ZerosLike,
-  Exp,
-  Log,
-  Cos,
-  Cosh,
-  Gamma,
-  Sigmoid,
-  Rsqrt,
-  Arccos
-};
-
-// The number of values of Unary.
-inline constexpr int kUnaryCount = int(Unary::Arccos) + 1;
-
-// Returns true if f(0) = 0.
-constexpr bool keeps_zero(Unary function) { return function <= Unary::ZerosLike; }
-
-// Returns the name in lower case, for example "relu" or "zeros_like".
-std::string to_string(Unary function);
-
-// Functions of two elements.
-enum class Binary { Add, Subtract, Multiply, Divide };
-
-// Returns the name in lower case, for example "add".
-std::string to_string(Binary op);
 
 // The form of a product op(a) * op(b). `dense_result` asks for a dense result where the rule would
 // give a sparse one.

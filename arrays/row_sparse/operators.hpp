@@ -12,8 +12,9 @@ namespace tessera::arrays {
 // recorded in `fallbacks`. Operands are checked first (Error{BadInput}); shapes that do not match
 // are Error{InvalidArgument} with both shapes. Elements that are not stored take no part in a
 // sparse result, so zero times infinity does not occur there. The bits of a result are the same
-// every time. T is float or double; sums of dot are taken in T, those of reductions in double and
-// rounded once. Any number of threads may read the operands; each thread needs its own Fallbacks.
+// every time. T is float, double, Half or BFloat16, of combine and map also an integer type; sums
+// of dot are taken in T, of the short types in float, those of reductions in double and rounded
+// once. Any number of threads may read the operands; each thread needs its own Fallbacks.
 
 // Returns the product of a [m][k] and b [k][n] (sizes after transposition). csr . dense costs
 // O(nnz * n). dense . csr costs O(m * (nnz + n)); its result stores, in every row, every column
@@ -33,6 +34,17 @@ Array<T> combine(Binary op, const Array<T>& a, T scalar, Fallbacks& fallbacks);
 // Applies a function to every element. `Round` rounds halves away from zero, `Rint` to even.
 template <class T>
 Array<T> map(Unary function, const Array<T>& a, Fallbacks& fallbacks);
+
+// Do the same and write the result to `out`, which keeps its storage and whose shape must be that
+// of the result. Every conversion is made, also those between row_sparse and csr, which
+// cast_storage refuses. An error leaves `out` unchanged. Example: the product of a transposed csr
+// and a dense array is row_sparse; with a dense `out` it is written there.
+template <class T>
+void dot(const Array<T>& a, const Array<T>& b, DotForm form, Fallbacks& fallbacks, Array<T>& out);
+template <class T>
+void combine(Binary op, const Array<T>& a, const Array<T>& b, Fallbacks& fallbacks, Array<T>& out);
+template <class T>
+void map(Unary function, const Array<T>& a, Fallbacks& fallbacks, Array<T>& out);
 
 // The form of a sum: over axis 0 or 1 of a matrix, or over all elements (shape {1}).
 struct SumForm {

@@ -36,7 +36,7 @@ Sums sums_of(const sparse::Csr<T>& a, std::optional<std::int64_t> axis) {
   Sums sums = empty_sums(a.rows, a.cols, axis);
   for (std::int64_t r = 0; r < a.rows; ++r)
     for (std::int64_t k = a.row_begin[r]; k < a.row_begin[r + 1]; ++k)
-      sums.of[place(r, a.col[k], axis)] += double(a.values[k]);
+      sums.of[place(r, a.col[k], axis)] += cast_value<double>(a.values[k]);
   return sums;
 }
 
@@ -49,7 +49,7 @@ Sums sums_of(const DenseArray<T>& a, std::optional<std::int64_t> axis) {
   Sums sums = empty_sums(rows, cols, axis);
   for (std::int64_t r = 0; cols > 0 && r < rows; ++r)
     for (std::int64_t c = 0; c < cols; ++c)
-      sums.of[place(r, c, axis)] += double(a.values[r * cols + c]);
+      sums.of[place(r, c, axis)] += cast_value<double>(a.values[r * cols + c]);
   return sums;
 }
 
@@ -72,8 +72,8 @@ void append_rows(const sparse::Csr<T>& from, std::int64_t begin, std::int64_t en
 template <class T>
 T sum_of_squares(std::span<const T> row) {
   double sum = 0;
-  for (const T v : row) sum += double(v) * double(v);
-  return T(sum);
+  for (const T v : row) sum += cast_value<double>(v) * cast_value<double>(v);
+  return cast_value<T>(sum);
 }
 
 }  // namespace
@@ -89,17 +89,18 @@ DenseArray<T> sum(const Array<T>& a, SumForm form, Fallbacks& fallbacks) {
               : csr != nullptr    ? sums_of(*csr, form.axis)
                                   : sums_of(*dense, form.axis);
   DenseArray<T> result{form.keep_dimensions ? sums.kept : sums.shape, {}};
-  for (const double s : sums.of) result.values.push_back(T(form.mean ? s / double(sums.terms) : s));
+  for (const double s : sums.of)
+    result.values.push_back(cast_value<T>(form.mean ? s / double(sums.terms) : s));
   return result;
 }
 
 template <class T>
 T norm(const Array<T>& a) {
   check(a);
-  return T(std::visit(
+  return cast_value<T>(std::visit(
       [](const auto& any) {
         return internal::euclidean_norm([&](auto&& see) {
-          for (const T v : any.values) see(double(v));
+          for (const T v : any.values) see(cast_value<double>(v));
         });
       },
       a));
@@ -160,14 +161,15 @@ sparse::Csr<T> concat_rows(std::span<const sparse::Csr<T>> parts) {
 template <class T>
 sparse::Csr<T> clip(const sparse::Csr<T>& a, T least, T most) {
   internal::require_elements(a);
-  if (!(least <= T(0) && most >= T(0)))
+  const double lower = cast_value<double>(least), upper = cast_value<double>(most);
+  if (!(lower <= 0 && upper >= 0))
     throw Error(
         ErrorCode::InvalidArgument,
         fmt::format("clip: [{}, {}] does not hold zero, so what is not stored would change; "
                     "cast to dense first",
-                    least, most));
+                    lower, upper));
   sparse::Csr<T> result = a;
-  for (T& v : result.values) v = v < least ? least : v > most ? most : v;
+  Operation<T>::clip(least, most).run(result.values, result.values.data());
   return result;
 }
 
@@ -183,6 +185,8 @@ sparse::Csr<T> clip(const sparse::Csr<T>& a, T least, T most) {
 
 TESSERA_INSTANTIATE_REDUCE(float)
 TESSERA_INSTANTIATE_REDUCE(double)
+TESSERA_INSTANTIATE_REDUCE(Half)
+TESSERA_INSTANTIATE_REDUCE(BFloat16)
 
 #undef TESSERA_INSTANTIATE_REDUCE
 

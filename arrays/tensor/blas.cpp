@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "tessera/arrays/internal/csr_product.hpp"
 #include "tessera/arrays/internal/norm.hpp"
-#include "tessera/arrays/tensor/internal/csr_product.hpp"
 #include "tessera/arrays/tensor/internal/visit_sparse.hpp"
 #include "tessera/base/error.hpp"
 

@@ -6,6 +6,7 @@
 
 #include "tessera/arrays/tensor/coo_tensor.hpp"
 #include "tessera/arrays/tensor/sliced_csr.hpp"
+#include "tessera/base/executor.hpp"
 #include "tessera/base/matrix.hpp"
 
 namespace tessera::arrays {
@@ -63,7 +64,7 @@ enum class Op { Plain, Transposed };
 // not read.
 template <class T>
 struct Scale {
-  T alpha = 1, beta = 0;
+  T alpha = T(1), beta = T(0);
   Op op = Op::Plain;
 };
 
@@ -79,5 +80,17 @@ void gemv(const A& a, std::span<const typename A::Value> x, std::span<typename A
 template <class A>
 void gemm(const A& a, MatrixView<const typename A::Value> b, MatrixView<typename A::Value> c,
           Scale<typename A::Value> scale = {});
+
+// Compute the same on all threads of an executor, over any type of ops/element.hpp. Threads take
+// rows of op(A), so the bits do not depend on their number. A SlicedCsr with Op::Plain and a
+// SlicedCsc with Op::Transposed are read in place; every other operand is first sorted into rows,
+// O(n + m). Rows are summed as above, in Half and BFloat16 in float with one rounding at the end,
+// and in integers exactly or Error{LimitExceeded}.
+template <class A>
+void gemv(const A& a, std::span<const typename A::Value> x, std::span<typename A::Value> y,
+          Scale<typename A::Value> scale, Executor& executor);
+template <class A>
+void gemm(const A& a, MatrixView<const typename A::Value> b, MatrixView<typename A::Value> c,
+          Scale<typename A::Value> scale, Executor& executor);
 
 }  // namespace tessera::arrays

@@ -3,105 +3,42 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
+#include "tessera/arrays/internal/exact.hpp"
+#include "tessera/arrays/internal/row_product.hpp"
+#include "tessera/arrays/tensor/internal/contract_terms.hpp"
 #include "tessera/arrays/tensor/internal/coo_access.hpp"
 #include "tessera/base/error.hpp"
-#include "tessera/base/int_math.hpp"
 #include "tessera/base/radix_sort.hpp"
 
 namespace tessera::arrays {
 namespace {
 
-// Numbers the places of some dimensions of a view, the last dimension fastest.
-struct Places {
-  std::vector<ViewAxis> axes;
-  std::int64_t count = 1;
+using internal::free_of;
+using internal::Operand;
+using internal::operand_of;
+using internal::Places;
+using internal::require_matching;
+using internal::summed_of;
+using internal::Term;
+using internal::terms_of;
 
-  std::uint64_t at(const std::int32_t* index) const {
-    std::int64_t place = 0;
-    for (const ViewAxis& axis : axes) place = place * axis.length + internal::along(axis, index);
-    return static_cast<std::uint64_t>(place);
-  }
-
-  // Writes the indices of a place to to[0 .. axes.size()).
-  void write(std::uint64_t place, std::int32_t* to) const {
-    for (std::size_t i = axes.size(); i-- > 0;) {
-      const auto length = static_cast<std::uint64_t>(axes[i].length);
-      to[i] = static_cast<std::int32_t>(place % length);
-      place /= length;
-    }
-  }
-  int bits() const {
-    return count <= 1 ? 0 : static_cast<int>(std::bit_width(std::uint64_t(count - 1)));
-  }
-};
-
-Places places_of(const std::vector<ViewAxis>& axes, const std::vector<std::size_t>& dims) {
-  Places places;
-  for (const std::size_t d : dims) {
-    places.axes.push_back(axes[d]);
-    places.count = checked_mul(places.count, axes[d].length, "places of a contraction");
-  }
-  return places;
-}
-
-// The dimensions of one operand: those that remain in the result and those that are summed over.
-struct Operand {
-  Places free, summed;
-};
-
-template <class T>
-Operand operand_of(const CooTensor<T>& tensor, const std::vector<std::int64_t>& dims) {
-  const std::vector<ViewAxis> axes = tensor.layout().axes();
-  const auto rank = static_cast<std::int64_t>(axes.size());
-  std::vector<std::size_t> summed, free;
-  std::vector<bool> is_summed(axes.size(), false);
-  for (const std::int64_t given : dims) {
-    const std::int64_t d = given < 0 ? given + rank : given;
-    if (d < 0 || d >= rank || is_summed[std::size_t(d)])
-      throw Error(ErrorCode::InvalidArgument,
-                  fmt::format("contract: dimension {} is not there or named twice; a tensor of "
-                              "rank {} has dimensions 0..{}",
-                              given, rank, rank - 1));
-    is_summed[std::size_t(d)] = true;
-    summed.push_back(std::size_t(d));
-  }
-  for (std::size_t d = 0; d < axes.size(); ++d)
-    if (!is_summed[d]) free.push_back(d);
-  return {places_of(axes, free), places_of(axes, summed)};
-}
-
-// An entry of an operand. Its value is sorted together with its places, so that no value has to be
-// fetched from a distant address after the sort.
-template <class T>
-struct Term {
-  std::uint64_t free = 0, summed = 0;
-  T value = 0;
-};
-
-template <class T>
-std::vector<Term<T>> terms_of(const CooTensor<T>& tensor, const Operand& operand) {
-  std::vector<Term<T>> terms;
-  internal::visit(tensor, [&](const std::int32_t* index, T value) {
-    terms.push_back({operand.free.at(index), operand.summed.at(index), value});
-  });
-  return terms;
-}
-
-// A product or partial sum; its place is one of the free dimensions of b.
+// A product or partial sum; its place is one of the free dimensions of b. Sum is double or, for
+// integers, an integer of 128 bits.
+template <class Sum>
 struct Product {
   std::uint64_t place = 0;
-  double value = 0;
+  Sum value = Sum(0);
 };
 
 // Adds up products of equal place, in the order in which they were added.
+template <class Sum>
 class RowSums {
  public:
   explicit RowSums(int place_bits) : place_bits_(place_bits) {}
 
-  void add(std::uint64_t place, double value) {
+  void add(std::uint64_t place, Sum value) {
     is_ascending_ = is_ascending_ && (products_.empty() || products_.back().place <= place);
     products_.push_back({place, value});
     // Summing early keeps memory within a multiple of the distinct places and leaves the order of
@@ -113,7 +50,7 @@ class RowSums {
   }
 
   // Returns the sums by ascending place, one for each place. The result is valid until clear().
-  const std::vector<Product>& finish() {
+  const std::vector<Product<Sum>>& finish() {
     compress();
     return products_;
   }
@@ -128,12 +65,12 @@ class RowSums {
 
   void compress() {
     if (!is_ascending_)
-      radix_sort(products_, scratch_, place_bits_, [](const Product& p) { return p.place; });
+      radix_sort(products_, scratch_, place_bits_, [](const Product<Sum>& p) { return p.place; });
     is_ascending_ = true;
     std::size_t kept = 0;
     for (std::size_t i = 0; i < products_.size(); ++i) {
       if (kept > 0 && products_[kept - 1].place == products_[i].place)
-        products_[kept - 1].value += products_[i].value;
+        internal::add_exactly(products_[kept - 1].value, products_[i].value);
       else
         products_[kept++] = products_[i];
     }
@@ -143,7 +80,7 @@ class RowSums {
   int place_bits_;
   std::size_t compress_at_ = kCompressAt;
   bool is_ascending_ = true;
-  std::vector<Product> products_, scratch_;
+  std::vector<Product<Sum>> products_, scratch_;
 };
 
 // The result under construction; its entries are added in natural order.
@@ -158,8 +95,8 @@ struct Result {
       for (const ViewAxis& axis : places->axes) shape.push_back(axis.length);
   }
   void add(const Places& a, std::uint64_t a_place, const Places& b,
-           const std::vector<Product>& row) {
-    for (const Product& product : row) {
+           const std::vector<Product<internal::Total<T>>>& row) {
+    for (const auto& product : row) {
       const std::size_t at = indices.size();
       indices.resize(at + shape.size());
       if (&product == &row.front())
@@ -167,8 +104,13 @@ struct Result {
       else  // the indices of `a` equal those of the entry before
         std::copy_n(indices.data() + at - shape.size(), a.axes.size(), indices.data() + at);
       b.write(product.place, indices.data() + at + a.axes.size());
-      values.push_back(static_cast<T>(product.value));
+      values.push_back(internal::narrow<T>(product.value));
     }
+  }
+  // Appends the entries of a result of later rows.
+  void append(const Result& later) {
+    indices.insert(indices.end(), later.indices.begin(), later.indices.end());
+    values.insert(values.end(), later.values.begin(), later.values.end());
   }
   CooTensor<T> finish() {
     indices.shrink_to_fit(), values.shrink_to_fit();
@@ -202,26 +144,18 @@ void join(const std::vector<Term<T>>& b, const std::vector<std::size_t>& starts,
   a.resize(kept);
 }
 
-void require_matching(const Places& a, const Places& b) {
-  if (a.axes.size() != b.axes.size())
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("contract: {} dimensions are joined with {}; they come in pairs",
-                            a.axes.size(), b.axes.size()));
-  for (std::size_t i = 0; i < a.axes.size(); ++i)
-    if (a.axes[i].length != b.axes[i].length)
-      throw Error(ErrorCode::InvalidArgument,
-                  fmt::format("contract: pair {} joins dimensions of length {} and {}; they must "
-                              "be equal",
-                              i, a.axes[i].length, b.axes[i].length));
-}
-
+// Returns the first terms of parts of some thousand terms, and the end. A row, which consists of
+// the terms of one free place, is in one part.
 template <class T>
-std::uint64_t free_of(const Term<T>& term) {
-  return term.free;
-}
-template <class T>
-std::uint64_t summed_of(const Term<T>& term) {
-  return term.summed;
+std::vector<std::size_t> row_parts(const std::vector<Term<T>>& terms) {
+  constexpr std::size_t kTerms = 4096;
+  std::vector<std::size_t> parts = {0};
+  for (std::size_t k = kTerms; k < terms.size(); k += kTerms) {
+    while (k < terms.size() && terms[k].free == terms[k - 1].free) ++k;
+    if (k < terms.size()) parts.push_back(k);
+  }
+  parts.push_back(terms.size());
+  return parts;
 }
 
 }  // namespace
@@ -229,6 +163,15 @@ std::uint64_t summed_of(const Term<T>& term) {
 template <class T>
 CooTensor<T> contract(const CooTensor<T>& a, const std::vector<std::int64_t>& a_dims,
                       const CooTensor<T>& b, const std::vector<std::int64_t>& b_dims) {
+  internal::Serial serial;
+  return contract(a, a_dims, b, b_dims, serial);
+}
+
+template <class T>
+CooTensor<T> contract(const CooTensor<T>& a, const std::vector<std::int64_t>& a_dims,
+                      const CooTensor<T>& b, const std::vector<std::int64_t>& b_dims,
+                      Executor& executor) {
+  using Sum = internal::Total<T>;
   const Operand of_a = operand_of(a, a_dims), of_b = operand_of(b, b_dims);
   require_matching(of_a.summed, of_b.summed);
   std::vector<Term<T>> left = terms_of(a, of_a), right = terms_of(b, of_b), scratch;
@@ -239,16 +182,21 @@ CooTensor<T> contract(const CooTensor<T>& a, const std::vector<std::int64_t>& a_
   join(right, starts, left);
   radix_sort(left, scratch, of_a.free.bits(), free_of<T>);
 
+  const std::vector<std::size_t> parts = row_parts(left);
+  std::vector<Result<T>> results(parts.size() - 1, Result<T>(of_a.free, of_b.free));
+  executor.for_each(std::ssize(results), [&](std::int64_t part) {
+    RowSums<Sum> sums(of_b.free.bits());
+    for (std::size_t k = parts[std::size_t(part)]; k < parts[std::size_t(part) + 1];) {
+      const std::uint64_t place = left[k].free;
+      for (; k < left.size() && left[k].free == place; ++k)
+        for (std::size_t i = starts[left[k].summed]; i < starts[left[k].summed + 1]; ++i)
+          sums.add(right[i].free, internal::product_of(left[k].value, right[i].value));
+      results[std::size_t(part)].add(of_a.free, place, of_b.free, sums.finish());
+      sums.clear();
+    }
+  });
   Result<T> result(of_a.free, of_b.free);
-  RowSums sums(of_b.free.bits());
-  for (std::size_t k = 0; k < left.size();) {
-    const std::uint64_t place = left[k].free;
-    for (; k < left.size() && left[k].free == place; ++k)
-      for (std::size_t i = starts[left[k].summed]; i < starts[left[k].summed + 1]; ++i)
-        sums.add(right[i].free, double(left[k].value) * double(right[i].value));
-    result.add(of_a.free, place, of_b.free, sums.finish());
-    sums.clear();
-  }
+  for (const Result<T>& part : results) result.append(part);
   return result.finish();
 }
 
@@ -266,24 +214,29 @@ CooTensor<T> contract(const CooTensor<T>& a, const std::vector<std::int64_t>& di
   radix_sort(terms, scratch, of_a.free.bits(), free_of<T>);
   const Places none;
   Result<T> result(of_a.free, none);
-  std::vector<Product> sum(1);
+  std::vector<Product<internal::Total<T>>> sum(1);
   for (std::size_t k = 0; k < terms.size();) {
     const std::uint64_t place = terms[k].free;
     sum.front().value = 0;
     for (; k < terms.size() && terms[k].free == place; ++k)
-      sum.front().value += double(terms[k].value) * double(dense[terms[k].summed]);
+      internal::add_exactly(sum.front().value,
+                            internal::product_of(terms[k].value, dense[terms[k].summed]));
     result.add(of_a.free, place, none, sum);
   }
   return result.finish();
 }
 
-template CooTensor<float> contract(const CooTensor<float>&, const std::vector<std::int64_t>&,
-                                   const CooTensor<float>&, const std::vector<std::int64_t>&);
-template CooTensor<double> contract(const CooTensor<double>&, const std::vector<std::int64_t>&,
-                                    const CooTensor<double>&, const std::vector<std::int64_t>&);
-template CooTensor<float> contract(const CooTensor<float>&, const std::vector<std::int64_t>&,
-                                   std::span<const float>);
-template CooTensor<double> contract(const CooTensor<double>&, const std::vector<std::int64_t>&,
-                                    std::span<const double>);
+#define TESSERA_INSTANTIATE_CONTRACT(T)                                                  \
+  template CooTensor<T> contract(const CooTensor<T>&, const std::vector<std::int64_t>&,  \
+                                 const CooTensor<T>&, const std::vector<std::int64_t>&); \
+  template CooTensor<T> contract(const CooTensor<T>&, const std::vector<std::int64_t>&,  \
+                                 const CooTensor<T>&, const std::vector<std::int64_t>&,  \
+                                 Executor&);                                             \
+  template CooTensor<T> contract(const CooTensor<T>&, const std::vector<std::int64_t>&,  \
+                                 std::span<const T>);
+
+TESSERA_FOR_EACH_ELEMENT(TESSERA_INSTANTIATE_CONTRACT)
+
+#undef TESSERA_INSTANTIATE_CONTRACT
 
 }  // namespace tessera::arrays

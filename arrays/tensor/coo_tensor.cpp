@@ -8,6 +8,7 @@
 #include <ostream>
 #include <utility>
 
+#include "tessera/arrays/internal/exact.hpp"
 #include "tessera/arrays/tensor/internal/coo_access.hpp"
 #include "tessera/base/error.hpp"
 
@@ -211,11 +212,13 @@ std::ostream& operator<<(std::ostream& out, const CooTensor<T>& tensor) {
                             tensor.nnz());
 }
 
-template class CooTensor<float>;
-template class CooTensor<double>;
-template bool operator==(const CooTensor<float>&, const CooTensor<float>&);
-template bool operator==(const CooTensor<double>&, const CooTensor<double>&);
-template std::ostream& operator<<(std::ostream&, const CooTensor<float>&);
-template std::ostream& operator<<(std::ostream&, const CooTensor<double>&);
+#define TESSERA_INSTANTIATE_TENSOR(T)                                 \
+  template class CooTensor<T>;                                        \
+  template bool operator==(const CooTensor<T>&, const CooTensor<T>&); \
+  template std::ostream& operator<<(std::ostream&, const CooTensor<T>&);
+
+TESSERA_FOR_EACH_ELEMENT(TESSERA_INSTANTIATE_TENSOR)
+
+#undef TESSERA_INSTANTIATE_TENSOR
 
 }  // namespace tessera::arrays

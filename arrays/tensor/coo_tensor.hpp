@@ -28,14 +28,14 @@ constexpr Bytes coo_bytes(std::int64_t nnz, std::int64_t rank, std::int64_t byte
   return Bytes(nnz * (bytes_per_value + 4 * rank));
 }
 
-// A sparse tensor of any rank, T = float or double: values[nnz] and flattened indices[nnz][rank],
-// kept in lexicographic order. The object is a handle: copies and views share the buffers of the
-// original, and each sees the puts of the others. clone() makes separate buffers.
-// Puts are collected and merged before the next read, so a read after a put writes to the buffers.
-// Several threads may read tensors that share buffers after a call of settle() and while no thread
-// puts. Every index argument has one number for each dimension; negative numbers count from the
-// end; an index outside the tensor is Error{InvalidArgument}. In costs, n is the number of entries
-// in the buffers.
+// A sparse tensor of any rank, T any type of ops/element.hpp: values[nnz] and flattened
+// indices[nnz][rank], kept in lexicographic order. The object is a handle: copies and views share
+// the buffers of the original, and each sees the puts of the others. clone() makes separate
+// buffers. Puts are collected and merged before the next read, so a read after a put writes to the
+// buffers. Several threads may read tensors that share buffers after a call of settle() and while
+// no thread puts. Every index argument has one number for each dimension; negative numbers count
+// from the end; an index outside the tensor is Error{InvalidArgument}. In costs, n is the number of
+// entries in the buffers.
 template <class T>
 class CooTensor {
  public:

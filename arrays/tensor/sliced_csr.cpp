@@ -6,6 +6,8 @@
 #include <limits>
 #include <string>
 
+#include "tessera/arrays/internal/exact.hpp"
+#include "tessera/arrays/ops/operation.hpp"
 #include "tessera/base/error.hpp"
 
 namespace tessera::arrays {
@@ -220,9 +222,11 @@ void SlicedCsr<T>::assign(MatrixView<const T> dense) {
 
 template <class T>
 void SlicedCsr<T>::scale(T factor) {
+  const Operation<T> multiply(Binary::Multiply, factor);
   for (std::int64_t r = 0; r < rows(); ++r) {
     const Range seen = row(r);
-    for (std::int64_t k = seen.begin; k < seen.end; ++k) arrays_->values[k] *= factor;
+    T* values = arrays_->values.data() + seen.begin;
+    multiply.run({values, std::size_t(seen.size())}, values);
   }
 }
 
@@ -247,7 +251,10 @@ SlicedCsr<T> SlicedCsr<T>::clone() const {
   return SlicedCsr(std::move(own));
 }
 
-template class SlicedCsr<float>;
-template class SlicedCsr<double>;
+#define TESSERA_INSTANTIATE_SLICED(T) template class SlicedCsr<T>;
+
+TESSERA_FOR_EACH_ELEMENT(TESSERA_INSTANTIATE_SLICED)
+
+#undef TESSERA_INSTANTIATE_SLICED
 
 }  // namespace tessera::arrays

@@ -11,6 +11,11 @@
 
 namespace tessera::arrays {
 
+namespace internal {
+template <class T>
+struct SlicedAccess;
+}
+
 // An element matrix in four arrays: row r consists of the positions row_begin[r] .. row_end[r] - 1.
 template <class T>
 struct CsrArrays {
@@ -22,13 +27,13 @@ struct CsrArrays {
   friend bool operator==(const CsrArrays&, const CsrArrays&) = default;
 };
 
-// A CSR matrix with begin and end pointers, T = float or double. The object is a handle: copies and
-// views share the arrays of the original, and each sees the puts of the others. clone() makes
-// separate arrays. The pointers of a view are positions in the shared arrays; they are computed
-// when they are asked for, so a put never makes those of a view stale. A row may be followed by
-// positions that no row uses: removing an element leaves one, and inserting an element uses one.
-// An index outside the matrix is Error{InvalidArgument}; negative indices count from the end.
-// Several threads may read matrices that share arrays while no thread puts.
+// A CSR matrix with begin and end pointers, T any type of ops/element.hpp. The object is a handle:
+// copies and views share the arrays of the original, and each sees the puts of the others. clone()
+// makes separate arrays. The pointers of a view are positions in the shared arrays; they are
+// computed when they are asked for, so a put never makes those of a view stale. A row may be
+// followed by positions that no row uses: removing an element leaves one, and inserting an element
+// uses one. An index outside the matrix is Error{InvalidArgument}; negative indices count from the
+// end. Several threads may read matrices that share arrays while no thread puts.
 template <class T>
 class SlicedCsr {
  public:
@@ -94,6 +99,7 @@ class SlicedCsr {
   SlicedCsr clone() const;
 
  private:
+  friend struct internal::SlicedAccess<T>;
   SlicedCsr(std::shared_ptr<CsrArrays<T>> arrays, Range rows, Range cols, bool is_view);
 
   std::shared_ptr<CsrArrays<T>> arrays_;

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "tessera/arrays/internal/exact.hpp"
 #include "tessera/arrays/tensor/sliced_csr.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
@@ -73,7 +74,11 @@ SlicedCsr<T> select(const SlicedCsr<T>& matrix, const Selector& rows, const Sele
   return SlicedCsr<T>(std::move(own));
 }
 
-template SlicedCsr<float> select(const SlicedCsr<float>&, const Selector&, const Selector&);
-template SlicedCsr<double> select(const SlicedCsr<double>&, const Selector&, const Selector&);
+#define TESSERA_INSTANTIATE_SELECT(T) \
+  template SlicedCsr<T> select(const SlicedCsr<T>&, const Selector&, const Selector&);
+
+TESSERA_FOR_EACH_ELEMENT(TESSERA_INSTANTIATE_SELECT)
+
+#undef TESSERA_INSTANTIATE_SELECT
 
 }  // namespace tessera::arrays

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "tessera/arrays/internal/elements.hpp"
+#include "tessera/arrays/internal/exact.hpp"
 #include "tessera/arrays/tensor/internal/visit_sparse.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/sparse/convert.hpp"
@@ -124,29 +125,22 @@ SlicedCsc<T> to_sliced(const sparse::Csc<T>& matrix) {
       sliced(matrix.cols, matrix.rows, matrix.col_begin, matrix.row, matrix.values));
 }
 
-template std::vector<float> to_dense_values(const CooTensor<float>&);
-template std::vector<double> to_dense_values(const CooTensor<double>&);
-template Matrix<float> to_dense(const CooTensor<float>&);
-template Matrix<double> to_dense(const CooTensor<double>&);
-template Matrix<float> to_dense(const SlicedCsr<float>&);
-template Matrix<double> to_dense(const SlicedCsr<double>&);
-template Matrix<float> to_dense(const SlicedCsc<float>&);
-template Matrix<double> to_dense(const SlicedCsc<double>&);
-template sparse::Csr<float> to_csr(const CooTensor<float>&);
-template sparse::Csr<double> to_csr(const CooTensor<double>&);
-template sparse::Csc<float> to_csc(const CooTensor<float>&);
-template sparse::Csc<double> to_csc(const CooTensor<double>&);
-template sparse::Csr<float> to_csr(const SlicedCsr<float>&);
-template sparse::Csr<double> to_csr(const SlicedCsr<double>&);
-template sparse::Csc<float> to_csc(const SlicedCsc<float>&);
-template sparse::Csc<double> to_csc(const SlicedCsc<double>&);
-template sparse::Csr<float> to_csr(const SlicedCsc<float>&);
-template sparse::Csr<double> to_csr(const SlicedCsc<double>&);
-template CooTensor<float> to_tensor(const sparse::Csr<float>&);
-template CooTensor<double> to_tensor(const sparse::Csr<double>&);
-template SlicedCsr<float> to_sliced(const sparse::Csr<float>&);
-template SlicedCsr<double> to_sliced(const sparse::Csr<double>&);
-template SlicedCsc<float> to_sliced(const sparse::Csc<float>&);
-template SlicedCsc<double> to_sliced(const sparse::Csc<double>&);
+#define TESSERA_INSTANTIATE_SLICES(T)                           \
+  template std::vector<T> to_dense_values(const CooTensor<T>&); \
+  template Matrix<T> to_dense(const CooTensor<T>&);             \
+  template Matrix<T> to_dense(const SlicedCsr<T>&);             \
+  template Matrix<T> to_dense(const SlicedCsc<T>&);             \
+  template sparse::Csr<T> to_csr(const CooTensor<T>&);          \
+  template sparse::Csc<T> to_csc(const CooTensor<T>&);          \
+  template sparse::Csr<T> to_csr(const SlicedCsr<T>&);          \
+  template sparse::Csc<T> to_csc(const SlicedCsc<T>&);          \
+  template sparse::Csr<T> to_csr(const SlicedCsc<T>&);          \
+  template CooTensor<T> to_tensor(const sparse::Csr<T>&);       \
+  template SlicedCsr<T> to_sliced(const sparse::Csr<T>&);       \
+  template SlicedCsc<T> to_sliced(const sparse::Csc<T>&);
+
+TESSERA_FOR_EACH_ELEMENT(TESSERA_INSTANTIATE_SLICES)
+
+#undef TESSERA_INSTANTIATE_SLICES
 
 }  // namespace tessera::arrays

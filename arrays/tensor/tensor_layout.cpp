@@ -17,7 +17,7 @@ namespace {
 }
 
 // A dimension of the result, or one that a point may remove.
-struct Pick {
+struct PickedAxis {
   ViewAxis axis;
   std::size_t selector = 0;
   bool dropped = false;
@@ -29,9 +29,9 @@ Range resolve_selector(const Selector& selector, std::int64_t length, std::int64
   return resolve(contiguous(selector), length, dimension);
 }
 
-std::vector<Pick> picks_of(const std::vector<ViewAxis>& axes,
-                           const std::vector<Selector>& selectors) {
-  std::vector<Pick> picks;
+std::vector<PickedAxis> picks_of(const std::vector<ViewAxis>& axes,
+                                 const std::vector<Selector>& selectors) {
+  std::vector<PickedAxis> picks;
   std::size_t next = 0;
   for (std::size_t s = 0; s < selectors.size(); ++s) {
     if (std::holds_alternative<NewAxis>(selectors[s])) {
@@ -56,10 +56,10 @@ std::vector<Pick> picks_of(const std::vector<ViewAxis>& axes,
 
 // Keeps the first points as dimensions of length 1 as long as there are fewer than two dimensions
 // (or fewer than before).
-void keep_two_dimensions(std::int64_t rank_before, std::vector<Pick>& picks) {
+void keep_two_dimensions(std::int64_t rank_before, std::vector<PickedAxis>& picks) {
   std::int64_t kept =
-      std::count_if(picks.begin(), picks.end(), [](const Pick& p) { return !p.dropped; });
-  for (Pick& pick : picks) {
+      std::count_if(picks.begin(), picks.end(), [](const PickedAxis& p) { return !p.dropped; });
+  for (PickedAxis& pick : picks) {
     if (kept >= std::min<std::int64_t>(2, rank_before)) return;
     if (pick.dropped) pick.dropped = false, ++kept;
   }
@@ -143,12 +143,12 @@ std::optional<std::vector<std::int64_t>> TensorLayout::to_view(
 }
 
 SelectedLayout select_layout(const TensorLayout& from, const std::vector<Selector>& selectors) {
-  std::vector<Pick> picks = picks_of(from.axes(), selectors);
+  std::vector<PickedAxis> picks = picks_of(from.axes(), selectors);
   keep_two_dimensions(from.rank(), picks);
   SelectedLayout result{from, std::vector<std::int64_t>(selectors.size(), -1)};
   result.layout.hidden.clear();
   std::int64_t position = 0;
-  for (const Pick& pick : picks) {
+  for (const PickedAxis& pick : picks) {
     if (pick.axis.dim >= 0) {
       const auto d = static_cast<std::size_t>(pick.axis.dim);
       result.layout.offsets[d] = pick.axis.offset;

@@ -22,7 +22,8 @@ std::int64_t product(const Shape& shape) {
   return result;
 }
 
-// Returns ascending places that are evenly spread, each moved a little.
+}  // namespace
+
 arrays::CooTensor<float> spread(const Shape& shape, std::int64_t entries) {
   Random random(/*seed=*/3);
   const std::int64_t gap = product(shape) / entries;
@@ -34,6 +35,8 @@ arrays::CooTensor<float> spread(const Shape& shape, std::int64_t entries) {
   }
   return {shape, std::move(indices), std::vector<float>(std::size_t(entries), 1)};
 }
+
+namespace {
 
 constexpr std::int64_t kFew = 10'000, kMany = 1'000'000;
 

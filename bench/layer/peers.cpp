@@ -12,6 +12,7 @@
 #include "tessera/bench/timing.hpp"
 #include "tessera/host/float_peak.hpp"
 #include "tessera/host/layer.hpp"
+#include "tessera/host/spmm.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/verify/verify.hpp"
@@ -112,9 +113,20 @@ Product make_own(const PeerProblem& problem) {
       [own, &problem](Matrix<float>& q) { own->layer.forward<float>(problem.s.view(), q.view()); };
 }
 
+Product make_own_call(const PeerProblem& problem) {
+  const std::shared_ptr<Executor> executor = sequential();
+  return [executor, &problem](Matrix<float>& q) {
+    const sparse::Csr<float>& w = problem.weights;
+    host::spmm<float, std::int32_t, std::int64_t>(
+        {w.rows, w.cols, w.block, w.row_begin, w.col, w.values}, problem.s.view(), q.view(),
+        *executor);
+  };
+}
+
 const std::vector<Peer>& peers() {
   static const std::vector<Peer> list = {
       {"own", make_own},
+      {"own, without a layer", make_own_call},
       {"Eigen", kEigen},
       {kOpenBlasName, kOpenBlas},
       {"librsb", kLibrsb},

@@ -27,9 +27,10 @@ using Product = std::function<void(Matrix<float>& q)>;
 // library does not support this case.
 using MakeProduct = Product (*)(const PeerProblem&);
 
-// Our layer, and then other libraries. Each has a source of its own, which is compiled if CMake
-// found the library.
+// Our layer, our product without a layer, and then other libraries. Each has a source of its own,
+// which is compiled if CMake found the library.
 Product make_own(const PeerProblem& problem);
+Product make_own_call(const PeerProblem& problem);
 Product make_eigen(const PeerProblem& problem);
 Product make_open_blas(const PeerProblem& problem);
 Product make_librsb(const PeerProblem& problem);

@@ -54,7 +54,8 @@ TrainingLayer run_layer(const Layer& layer, Executor& executor) {
                        .best_partition = {}};
   note_if_best(result.chosen, result);
   for (const planner::Plan& plan :
-       planner::cheapest_two_layouts(layer.problem, layer.machine, options, kNearbyLayouts, &stats))
+       planner::cheapest_two_layouts(layer.problem, layer.machine, options, kNearbyLayouts, &stats,
+                                     planner::LayoutPairs::WithTheCheapest))
     note_if_best(simulate_plan(layer, plan, executor), result);
   const std::vector<planner::PlanConstraints> nearby =
       planner::cheapest_partitions(layer.problem, layer.machine, options, kNearby, &stats);

@@ -13,14 +13,15 @@
 
 namespace tessera::bench {
 
-// One product with a static pattern: the cycles of PopLibs' cut and of our plan, both counted, and
-// cycles that no plan of equal parts of the batch falls below.
+// One product with a static pattern: the cycles of PopLibs' cut and of our plan, both counted,
+// those of our plan on the engine, and cycles that no plan of equal parts of the batch falls below.
 struct StaticCell {
   std::string name;
-  std::int64_t popsparse = 0, ours = 0;
+  std::int64_t popsparse = 0, ours = 0, run = 0;
   std::string cut;  // parts of the batch * bands, and the tiles of a part
-  std::int64_t kernel = 0, bytes = 0, barriers = 0;  // lower bounds of these steps alone
+  planner::StaticBounds bounds;
   double ratio() const { return double(ours) / double(popsparse); }
+  double engine_by_plan() const { return double(run) / double(ours); }
 };
 
 planner::BlockPattern view_of(const sparse::Csr<float>& matrix);
@@ -41,5 +42,8 @@ std::string to_text(const StaticCell& cell);
 
 double mean_ratio(const std::vector<StaticCell>& cells);  // geometric
 double largest_ratio(const std::vector<StaticCell>& cells);
+
+// Returns the largest difference between the cycles of a plan and of the engine, in % of the plan.
+double largest_engine_error(const std::vector<StaticCell>& cells);
 
 }  // namespace tessera::bench

@@ -59,6 +59,12 @@ bool has_static_kernel(BlockShape block) {
          (block.rows == 1 || block.rows == 4 || block.rows == 8 || block.rows == 16);
 }
 
+BlockShape static_kernel_block(BlockShape block) {
+  for (const std::int64_t side : {16, 8, 4})
+    if (block.rows % side == 0 && block.cols % side == 0) return {side, side};
+  return {1, 1};
+}
+
 LinearCycles static_worker_cycles(const StaticKernel& kernel, std::int64_t z) {
   check(kernel, z);
   if (kernel.block.is_element()) return is_float(kernel) ? float_elements(z) : half_elements(z);
@@ -75,6 +81,14 @@ Cycles static_zero_cycles(const StaticKernel& kernel, std::int64_t bytes, std::i
   check(kernel, 0);
   if (!is_float(kernel) || kernel.block.rows <= 4) return {};
   return Cycles((12 + ceil_div(bytes / kLoadBytes, workers)) * workers);
+}
+
+Cycles static_block_cycles(const StaticKernel& kernel, std::int64_t rows, std::int64_t blocks,
+                           std::int64_t z, std::int64_t workers) {
+  const std::int64_t sums = rows * kernel.block.rows * z * bytes_of(kernel.type);
+  return static_supervisor_cycles(kernel)(rows, blocks) +
+         workers * static_worker_cycles(kernel, ceil_div(z, workers))(rows, blocks) +
+         static_zero_cycles(kernel, sums, workers);
 }
 
 Cycles strided_reduce_cycles(std::int64_t n, std::int64_t depth, DataType type,

@@ -26,6 +26,10 @@ struct StaticKernel {
 // Returns true if there is a kernel for blocks of this shape.
 bool has_static_kernel(BlockShape block);
 
+// Returns the largest block with a kernel into which blocks of this shape can be cut: 16, 8 or 4
+// square if that divides both sides, else 1 x 1. Cutting keeps every value (sparse::with_block).
+BlockShape static_kernel_block(BlockShape block);
+
 // Returns the cycles of one worker for its rows and its non-zeros, with z batch columns of that
 // worker. Elements are dealt to workers by rows, so z is that of the tile or half of it; blocks are
 // dealt by columns, so every worker has all rows and blocks. Throws Error{InvalidArgument} if there
@@ -39,6 +43,11 @@ LinearCycles static_supervisor_cycles(const StaticKernel& kernel);
 // Returns the cycles of clearing `bytes` of sums before the kernel. Zero for the kernels that
 // clear their sums themselves: all but those of floats in blocks of 8 or 16.
 Cycles static_zero_cycles(const StaticKernel& kernel, std::int64_t bytes, std::int64_t workers);
+
+// Returns the cycles of a kernel of blocks on one tile: `rows` block rows with `blocks` blocks, and
+// z batch columns, which the workers share as evenly as they can. O(1).
+Cycles static_block_cycles(const StaticKernel& kernel, std::int64_t rows, std::int64_t blocks,
+                           std::int64_t z, std::int64_t workers);
 
 // Returns PopLibs' estimate of adding `depth` operands of n elements each: the additions of one
 // vector take one cycle for each operand. Zero if depth is 1.

@@ -47,17 +47,13 @@ std::int64_t for_each_static_row(const StaticForm& form, const Word* words,
 
 // The batch columns of the workers of a block kernel. They follow one another.
 struct StaticZ {
-  std::int64_t begin = 0, size = 0, largest = 0;
+  std::int64_t begin = 0, size = 0;
 };
 
 template <class Word>
 StaticZ static_z(const StaticForm& form, const Word* words) {
-  StaticZ z{words[0], 0, 0};
-  for (std::int64_t i = 0; i < form.workers; ++i) {
-    const std::int64_t share = words[i * kStaticBlockHeader + 1];
-    z.size += share;
-    z.largest = share > z.largest ? share : z.largest;
-  }
+  StaticZ z{words[0], 0};
+  for (std::int64_t i = 0; i < form.workers; ++i) z.size += words[i * kStaticBlockHeader + 1];
   return z;
 }
 

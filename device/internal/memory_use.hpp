@@ -5,7 +5,7 @@
 
 namespace tessera::device::internal {
 
-// Returns the memory that the slots need; the phases have no names. O(slots * phases).
+// Returns the memory that the slots need; the stages have no names. O(slots * stages).
 MemoryUse memory_use(const Slots& slots);
 
 }  // namespace tessera::device::internal

@@ -16,13 +16,13 @@ struct Slot {
 
 // All slots of a machine and their memory. New memory has all bits set, so a float that is read
 // before it is written is not a number. After each slot follows a guard that vertices must not
-// touch. A slot is alive if the current phase is in its interval, first_phase to last_phase.
+// touch. A slot is alive if the current stage is in its interval, first_stage to last_stage.
 //
 // Invariants:
-//   1. Slots that are alive in the same phase never overlap. Until a phase has begun, no two slots
+//   1. Slots that are alive in the same stage never overlap. Until a stage has begun, no two slots
 //      overlap.
-//   2. phase_ is kNoPhase or the current phase; phased_ is true once any phase has begun.
-//   3. touched_ is true if a load or step of this program ran before any phase.
+//   2. stage_ is kNoStage or the current stage; staged_ is true once any stage has begun.
+//   3. touched_ is true if a load or step of this program ran before any stage.
 //
 // start_slot, in_use and check_guards may run on many threads, for different slots and tiles; no
 // other function may.
@@ -38,15 +38,15 @@ class Slots {
 
   void begin_program();
 
-  // Implements Engine::begin_phase, together with start_slot on each of starting(). In Isolate mode
+  // Implements Engine::begin_stage, together with start_slot on each of starting(). In Isolate mode
   // the first call gives every slot a new place.
-  void enter_phase(int phase);
+  void enter_stage(int stage);
 
   // Flips a bit of the memory of a tile's slots that are alive, counted as in Fault. Returns no
   // value if they hold fewer bits.
   std::optional<Struck> flip(TileId tile, std::int64_t bit);
 
-  // Returns the slots whose interval began after the previous phase and no later than this one.
+  // Returns the slots whose interval began after the previous stage and no later than this one.
   // The caller passes each of them to start_slot, which ignores those that are not alive.
   std::span<const SlotId> starting() const;
   void start_slot(SlotId id);
@@ -79,8 +79,8 @@ class Slots {
     return tiles_[std::size_t(tile.value)].slots;
   }
 
-  // Returns the current phase; -1 before the first.
-  int phase() const { return phase_; }
+  // Returns the current stage; -1 before the first.
+  int stage() const { return stage_; }
   std::int64_t tiles() const { return static_cast<std::int64_t>(tiles_.size()); }
   std::int64_t count() const { return static_cast<std::int64_t>(slots_.size()); }
   bool has_memory(const Slot& slot) const {
@@ -107,11 +107,11 @@ class Slots {
     std::vector<SlotId> slots;
     std::vector<std::byte> arena;
   };
-  static constexpr int kNoPhase = -1;
+  static constexpr int kNoStage = -1;
 
   bool alive(const Slot& slot) const {
-    if (phase_ == kNoPhase) return !phased_;
-    return slot.spec.first_phase <= phase_ && phase_ <= slot.spec.last_phase;
+    if (stage_ == kNoStage) return !staged_;
+    return slot.spec.first_stage <= stage_ && stage_ <= slot.spec.last_stage;
   }
   // Returns true if the step has declared at least one of the accesses in `wanted`.
   bool allowed(const Slot& slot, Access wanted) const {
@@ -125,13 +125,13 @@ class Slots {
   }
   [[noreturn]] void throw_not_alive(const Slot& slot) const;
   [[noreturn]] void throw_not_allowed(const Slot& slot, Access wanted) const;
-  void lay_out_by_phases(TileMemory& tile);
+  void lay_out_by_stages(TileMemory& tile);
 
   ExchangeMode mode_;
-  bool sealed_ = false, phased_ = false, touched_ = false;
-  int phase_ = kNoPhase, previous_phase_ = kNoPhase;
+  bool sealed_ = false, staged_ = false, touched_ = false;
+  int stage_ = kNoStage, previous_stage_ = kNoStage;
   std::vector<Slot> slots_;
-  std::vector<SlotId> by_first_phase_;
+  std::vector<SlotId> by_first_stage_;
   std::vector<TileMemory> tiles_;
   std::string_view step_;
   std::span<const Access> allowed_;  // [buffers]; empty: every access is allowed

@@ -82,7 +82,7 @@ class HostWeights {
 
  private:
   void check(std::span<const sparse::Csr<float>> weights) const;
-  void encode(const sparse::PatternChange& change, HostUpdate& update) const;
+  void encode(std::int64_t blocks, HostUpdate& update) const;
   void check_group(std::int64_t group) const;
   HostProblem host_problem(std::int64_t blocks) const;  // of one group
   HostSetting forecast_setting() const;
@@ -93,7 +93,7 @@ class HostWeights {
   int threads_;
   DensePasses dense_;
   HostGroups groups_;
-  std::int64_t version_ = 0;  // counts changes of patterns and values
+  std::int64_t version_ = 0;  // another one after each change, which no other layer has
   std::vector<sparse::Csr<float>> given_;
   verify::KeptSums sums_;  // of given_
 };

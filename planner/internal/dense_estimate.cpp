@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
+#include <numeric>
 
 #include "tessera/base/int_math.hpp"
+#include "tessera/codelets/cost/selection_cycles.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
 #include "tessera/planner/dense_operand.hpp"
 #include "tessera/planner/internal/estimate.hpp"
@@ -118,7 +120,7 @@ Sums sums_of(const DenseCase& c, const DenseCut& cut, const ProductShape& tile,
   const std::int64_t workers = c.machine.workers;
   Sums sums{.partials = elements * c.sum_bytes()};
   if (depth == 1) {
-    if (from == to) return sums;
+    if (from == to || c.selection) return sums;
     sums.compute = codelets::cast_cycles(elements, from, to, workers).value;
     sums.result = elements * c.data_bytes();
     return sums;
@@ -136,7 +138,7 @@ PassForm form_of(const DenseCase& c, const DenseCut& cut) {
   return {.pass = c.product.pass,
           .parts = {c.groups, cut.parts.rows, cut.parts.inner, cut.parts.columns},
           .fetches = c.machine.tiles > 1,
-          .casts = c.kernel.partials_type != c.kernel.data_type,
+          .casts = c.kernel.partials_type != c.kernel.data_type || c.selection.has_value(),
           .dense_rounds = cut.rounds.product()};
 }
 
@@ -147,19 +149,56 @@ ProductShape dense_grain(const codelets::DenseKernel& kernel, Side weights) {
   return {right ? 1 : kernel.units, kernel.depth(), right ? kernel.units : 1};
 }
 
+ProductShape DenseCase::round_grain() const {
+  if (!selection) return {};
+  return {selection->block.rows, 1, selection->block.cols};
+}
+
+ProductShape DenseCase::grain(Side weights) const {
+  const ProductShape kernel_grain = dense_grain(kernel, weights), blocks = round_grain();
+  return {std::lcm(kernel_grain.rows, blocks.rows), kernel_grain.inner,
+          std::lcm(kernel_grain.columns, blocks.columns)};
+}
+
+ProductShape DenseCase::round_size(const ProductShape& rounds) const {
+  const ProductShape whole = round_grain();
+  return {share_of(product.size.rows, whole.rows, rounds.rows, 0).size(), product.size.inner,
+          share_of(product.size.columns, whole.columns, rounds.columns, 0).size()};
+}
+
 namespace {
 
 // Returns the sizes of the tile of a round that has the first or the last share of every dimension.
 ProductShape tile_of(const DenseCase& c, const DenseCut& cut, bool last) {
-  const ProductShape grain = dense_grain(c.kernel, cut.weights);
-  const auto share = [last](std::int64_t size, std::int64_t rounds, std::int64_t g,
-                            std::int64_t parts) {
-    return share_of(ceil_div(size, rounds), g, parts, last ? parts - 1 : 0).size();
+  const ProductShape grain = c.grain(cut.weights), size = c.round_size(cut.rounds);
+  const auto share = [last](std::int64_t of_round, std::int64_t g, std::int64_t parts) {
+    return share_of(of_round, g, parts, last ? parts - 1 : 0).size();
   };
-  const ProductShape& size = c.product.size;
-  return {share(size.rows, cut.rounds.rows, grain.rows, cut.parts.rows),
-          share(size.inner, 1, grain.inner, cut.parts.inner),
-          share(size.columns, cut.rounds.columns, grain.columns, cut.parts.columns)};
+  return {share(size.rows, grain.rows, cut.parts.rows),
+          share(size.inner, grain.inner, cut.parts.inner),
+          share(size.columns, grain.columns, cut.parts.columns)};
+}
+
+// The search for the best blocks on one tile, in all rounds.
+struct SelectionCost {
+  std::int64_t cycles = 0, resident = 0;
+};
+
+SelectionCost selection_of(const DenseCase& c, std::int64_t rounds, const ProductShape& tile) {
+  if (!c.selection) return {};
+  const auto& [block, keep, free_share] = *c.selection;
+  const std::int64_t blocks = ceil_div(tile.rows, block.rows) * ceil_div(tile.columns, block.cols);
+  const codelets::SelectionWork work =
+      codelets::expected_selection(std::int64_t(free_share * double(rounds * blocks)), keep);
+  const std::int64_t workers = c.machine.workers;
+  const Cycles search =
+                   codelets::selection_cycles({tile.rows * tile.columns, blocks, keep},
+                                              {.added = ceil_div(work.added, rounds)}, workers),
+               select = codelets::selection_cycles({.keep = keep}, {.selections = work.selections},
+                                                   workers);
+  return {rounds * search.value + select.value, rounds * ceil_div(blocks, 32) * 4 +
+                                                    codelets::best_list_bytes(keep) +
+                                                    codelets::kSelectionHeaderBytes};
 }
 
 }  // namespace
@@ -173,6 +212,7 @@ DenseEstimate dense_estimate(const DenseCase& c, const DenseCut& cut) {
   const std::int64_t ordered = s.left.ordered_bytes() + s.right.ordered_bytes();
   const std::int64_t rounds = cut.rounds.product();
   const Fetches fetches = fetches_of(cut.rounds);
+  const SelectionCost selection = selection_of(c, rounds, tile);
   const std::int64_t receive = fetches.both * receive_cycles(c.machine, {s.left, s.right}) +
                                fetches.left * receive_cycles(c.machine, {s.left}) +
                                fetches.right * receive_cycles(c.machine, {s.right});
@@ -186,7 +226,8 @@ DenseEstimate dense_estimate(const DenseCase& c, const DenseCut& cut) {
        {Term::RearrangeOperands, reorder, arrived + ordered},
        {Term::Multiply, rounds * multiply_cycles(c, cut, tile, smallest), arrived + sums.partials},
        {Term::ExchangeSums, rounds * sums.exchange, kept + sums.partials + sums.others},
-       {Term::ReduceSums, rounds * sums.compute, kept + sums.partials + sums.others + sums.result},
+       {Term::ReduceSums, rounds * sums.compute + selection.cycles,
+        kept + sums.partials + sums.others + sums.result},
        {Term::BarriersAndLaunches, waiting_cycles(c.machine, counts_of(form_of(c, cut))), 0}}};
   for (const DenseStep& step : e.steps) {
     e.cycles += step.cycles;
@@ -194,7 +235,7 @@ DenseEstimate dense_estimate(const DenseCase& c, const DenseCut& cut) {
   }
   const std::int64_t result = sums.result > 0 ? sums.result : sums.partials;
   e.resident = cut.rounds.rows * s.left.home_bytes() + cut.rounds.columns * s.right.home_bytes() +
-               rounds * result;
+               (c.selection ? selection.resident : rounds * result);
   return e;
 }
 

@@ -2,10 +2,18 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "tessera/planner/dense_plan.hpp"
 
 namespace tessera::planner::internal {
+
+// A search for the best blocks of the result, instead of the result: dense_grad_w.hpp.
+struct DenseSelection {
+  BlockShape block;
+  std::int64_t keep = 1;  // blocks on each tile
+  double free_share = 1;  // of all blocks, that the pattern does not store
+};
 
 // One dense pass on one machine: everything that its partitions have in common.
 struct DenseCase {
@@ -13,6 +21,14 @@ struct DenseCase {
   std::int64_t groups = 1;
   device::Machine machine;
   codelets::DenseKernel kernel;
+  std::optional<DenseSelection> selection = std::nullopt;
+
+  // Returns the elements of each dimension that no tile cuts, and those that no round cuts.
+  ProductShape grain(Side weights) const;
+  ProductShape round_grain() const;
+
+  // Returns the largest size of a round.
+  ProductShape round_size(const ProductShape& rounds) const;
 
   std::int64_t data_bytes() const { return bytes_of(kernel.data_type); }
   std::int64_t sum_bytes() const { return bytes_of(kernel.partials_type); }

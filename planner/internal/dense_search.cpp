@@ -40,7 +40,10 @@ class PartSearch {
 
   void try_rounds(const ProductShape& rounds) {
     const ProductShape& size = case_.product.size;
-    if (rounds.rows > size.rows || rounds.columns > size.columns) return;
+    const ProductShape whole = case_.round_grain();
+    if (rounds.rows > ceil_div(size.rows, whole.rows) ||
+        rounds.columns > ceil_div(size.columns, whole.columns))
+      return;
     for (const Side weights : {Side::Left, Side::Right}) try_parts(rounds, weights);
   }
 
@@ -48,12 +51,12 @@ class PartSearch {
 
  private:
   void try_parts(const ProductShape& rounds, Side weights) {
-    const ProductShape& size = case_.product.size;
-    const ProductShape grain = dense_grain(case_.kernel, weights);
+    const ProductShape size = case_.round_size(rounds), grain = case_.grain(weights);
     const std::int64_t tiles = case_.machine.tiles / case_.groups;
-    const auto rows = share_counts(ceil_div(size.rows, rounds.rows), grain.rows, tiles);
-    const auto inner = share_counts(size.inner, grain.inner, tiles);
-    const auto columns = share_counts(ceil_div(size.columns, rounds.columns), grain.columns, tiles);
+    const auto rows = share_counts(size.rows, grain.rows, tiles);
+    // A search needs finished sums.
+    const auto inner = share_counts(size.inner, grain.inner, case_.selection ? 1 : tiles);
+    const auto columns = share_counts(size.columns, grain.columns, tiles);
     for (const Count& r : rows)
       for (const Count& i : inner) {
         if (r.parts * i.parts > tiles) break;

@@ -41,6 +41,31 @@ CaseSet make_cases(const Problem& problem, const device::Machine& machine, const
 PlanResult find_plan(const std::vector<Case>& cases, Search search,
                      std::int64_t fewer_than = kUnbounded);
 
+// A partition of one of the cases, with its cost.
+struct RankedPlan {
+  const Case* of = nullptr;
+  PricedParts at;
+};
+
+// The cheapest partitions of all cases.
+struct Ranking {
+  std::vector<RankedPlan> cheapest;  // of equal ones, those of earlier cases come first
+  bool limit_reached = false;
+  std::int64_t evaluations = 0;
+  Bytes memory_bound;
+};
+
+// The plans that a search is for.
+struct Wanted {
+  std::int64_t fewer_than = kUnbounded;  // cycles
+  std::int64_t count = 1;                // of the cheapest plans, at least 1
+  bool any = false;                      // any plan will do, the first one that is found
+};
+
+// Returns the cheapest plans. Of plans that cut the same blocks of R in the same way, only the
+// cheapest one counts.
+Ranking rank_plans(const std::vector<Case>& cases, Search search, const Wanted& wanted);
+
 // Returns the plan of a case at one partition, even if it breaks limits.
 Plan make_plan(const Case& c, Dims parts);
 

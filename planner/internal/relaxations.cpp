@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
@@ -11,7 +13,11 @@
 namespace tessera::planner::internal {
 namespace {
 
-constexpr std::int64_t kMostTiles = 1'048'576;  // the most that device::Machine allows
+// Rounds a density down to four significant digits, so that it is written as it is planned.
+double rounded_down(double density) {
+  const double scale = std::pow(10.0, 3 - std::floor(std::log10(density)));
+  return std::floor(density * scale) / scale;
+}
 
 }  // namespace
 
@@ -60,6 +66,7 @@ std::optional<Relaxation> Relaxer::planned(RelaxationKind kind, const Asked& ask
   r.runs = ceil_div(asked_.problem.size.z, r.batch);
   r.memory_proportion = asked.options.available_memory_proportion;
   r.block = asked.problem.block;
+  r.density = asked.problem.density;
   r.cycles = result.plan.cost.cycles;
   r.total_cycles = r.runs * r.cycles;
   return r;
@@ -79,9 +86,16 @@ Asked Relaxer::with_batch_of(std::int64_t grains) const {
   return asked;
 }
 
+std::int64_t Relaxer::most_tiles() const {
+  constexpr std::int64_t kMostTiles = 1'048'576;  // the most that device::Machine allows
+  const std::vector<std::string> presets = device::machine_names();
+  if (std::ranges::find(presets, asked_.machine.name) == presets.end()) return kMostTiles;
+  return std::max(asked_.machine.tiles, device::machine_preset(asked_.machine.name).tiles);
+}
+
 std::optional<Relaxation> Relaxer::more_tiles() {
   Asked asked = asked_;
-  const auto least = least_fitting(asked_.machine.tiles, kMostTiles, [&](std::int64_t tiles) {
+  const auto least = least_fitting(asked_.machine.tiles, most_tiles(), [&](std::int64_t tiles) {
     asked.machine.tiles = tiles;
     return fits(asked);
   });
@@ -138,6 +152,21 @@ std::optional<Relaxation> Relaxer::other_block(std::int64_t side) {
   return planned(RelaxationKind::OtherBlock, asked);
 }
 
+std::optional<Relaxation> Relaxer::lower_density() {
+  constexpr std::int64_t kSteps = 1000;
+  Asked asked = asked_;
+  asked.stats = nullptr;
+  if (asked_.problem.density == 0) return {};
+  const auto lower_by = [&](std::int64_t steps) {
+    asked.problem.density = rounded_down(asked_.problem.density * double(kSteps - steps) / kSteps);
+    return fits(asked);
+  };
+  const auto least = least_fitting(0, kSteps - 1, lower_by);
+  if (!least) return {};
+  asked.problem.density = rounded_down(asked_.problem.density * double(kSteps - *least) / kSteps);
+  return planned(RelaxationKind::LowerDensity, asked);
+}
+
 std::optional<std::int64_t> Relaxer::fewest_parts(const Options& options) {
   const std::int64_t all = batch_grains();
   const auto fits_in = [&](std::int64_t parts) {
@@ -167,6 +196,21 @@ std::optional<Relaxation> Relaxer::memory_and_parts() {
   Options options = asked_.options;
   options.available_memory_proportion = 1;
   return in_parts(RelaxationKind::MemoryAndParts, options);
+}
+
+Asked Relaxer::dense() const {
+  Asked asked = asked_;
+  asked.options.constraints = {};
+  asked.options.constraints.use_dense = true;
+  return asked;
+}
+
+bool Relaxer::may_run_dense() const {
+  return !may_have_no_buckets(asked_.options) && wants_no_buckets(dense().options);
+}
+
+std::optional<Relaxation> Relaxer::run_dense() {
+  return planned(RelaxationKind::RunDense, dense());
 }
 
 std::optional<Relaxation> Relaxer::no_pins() {

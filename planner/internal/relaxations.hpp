@@ -23,11 +23,18 @@ class Relaxer {
  public:
   explicit Relaxer(Asked asked) : asked_(std::move(asked)) {}
 
+  // Returns the tiles of the preset of the machine's name; the most that any machine may have if
+  // there is none, because a machine that somebody describes can be described with more.
+  std::int64_t most_tiles() const;
   std::optional<Relaxation> more_tiles();
   std::optional<Relaxation> smaller_batch();
   std::optional<Relaxation> more_memory(Bytes least_temp_in_tile);
   std::optional<Relaxation> other_block(std::int64_t side);
+  std::optional<Relaxation> lower_density();
   std::optional<Relaxation> batch_in_parts();
+  // Returns true if the request has no dense plan only because its options rule that out.
+  bool may_run_dense() const;
+  std::optional<Relaxation> run_dense();
   std::optional<Relaxation> no_pins();
   std::optional<Relaxation> memory_and_parts();
 
@@ -37,6 +44,7 @@ class Relaxer {
   bool fits(const Asked& asked);
   std::optional<Relaxation> planned(RelaxationKind kind, const Asked& asked);
   Asked with_batch_of(std::int64_t grains) const;
+  Asked dense() const;
   std::int64_t z_grain() const;
   std::int64_t batch_grains() const { return ceil_div(asked_.problem.size.z, z_grain()); }
 

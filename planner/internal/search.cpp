@@ -55,10 +55,13 @@ PartsCost cost_of(const Case& c, Dims parts) {
   return {true, e.cycles, e.temp};
 }
 
+bool is_better(const PricedParts& a, std::int64_t cycles, std::int64_t temp) {
+  return a.cycles < cycles || (a.cycles == cycles && a.temp < temp);
+}
+
 SearchOutcome search_exhaustively(const Case& c, const SearchBounds& bounds) {
   SearchOutcome best;
-  best.cycles = bounds.cycles;
-  best.temp = bounds.best_temp;
+  std::vector<PricedParts>& found = best.found;
   for_each_partition(c, [&](Dims parts) {
     if (best.examined == bounds.examined) {
       best.limit_reached = true;
@@ -67,14 +70,15 @@ SearchOutcome search_exhaustively(const Case& c, const SearchBounds& bounds) {
     ++best.evaluations;
     ++best.examined;
     const PartsCost cost = cost_of(c, parts);
-    const bool better =
-        cost.cycles < best.cycles || (cost.cycles == best.cycles && cost.temp < best.temp);
-    if (!cost.legal || cost.temp > bounds.temp || !better) return true;
-    best.found = true;
-    best.parts = parts;
-    best.cycles = cost.cycles;
-    best.temp = cost.temp;
-    return true;
+    const PricedParts priced{parts, cost.cycles, cost.temp};
+    if (!cost.legal || cost.temp > bounds.temp) return true;
+    if (!is_better(priced, bounds.cycles, bounds.best_temp)) return true;
+    const auto worse = std::ranges::find_if(found, [&](const PricedParts& other) {
+      return is_better(priced, other.cycles, other.temp);
+    });
+    found.insert(worse, priced);
+    if (std::ssize(found) > bounds.count) found.pop_back();
+    return !bounds.any;
   });
   return best;
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <vector>
 
 #include "tessera/planner/internal/estimate.hpp"
 
@@ -19,12 +20,22 @@ struct SearchBounds {
   std::int64_t cycles = kUnbounded;     // of the best plan so far; a better one has fewer
   std::int64_t best_temp = kUnbounded;  // cycles, or as many and less temporary memory
   std::int64_t examined = kUnbounded;   // largest number of examined partitions and boxes
+  std::int64_t count = 1;               // number of partitions to find, at least 1
+  bool any = false;                     // the first partition within these bounds ends the search
 };
 
-struct SearchOutcome {
-  bool found = false, limit_reached = false;
+// A partition and its cost.
+struct PricedParts {
   Dims parts;
   std::int64_t cycles = 0, temp = 0;
+};
+
+// Returns true if a partition costs fewer cycles, or as many and less temporary memory.
+bool is_better(const PricedParts& a, std::int64_t cycles, std::int64_t temp);
+
+struct SearchOutcome {
+  std::vector<PricedParts> found;  // the cheapest first; at most SearchBounds::count
+  bool limit_reached = false;
   std::int64_t evaluations = 0;  // partitions whose cost was computed
   std::int64_t examined = 0;     // partitions and boxes of partitions, as counted by the limit
 };
@@ -42,8 +53,8 @@ PartsCost cost_of(const Case& c, Dims parts);
 // Options::poplibs_parity the count of z also divides the grains of the batch.
 bool partition_is_legal(const Case& c, Dims parts);
 
-// Searches every legal partition in ascending order of x, y, z. Tests compare the other search with
-// this one.
+// Searches every legal partition in ascending order of x, y, z, and keeps the cheapest ones within
+// the bounds; of equal ones, the first. Tests compare the other search with this one.
 SearchOutcome search_exhaustively(const Case& c, const SearchBounds& bounds);
 
 // Finds the same answer with the constraint solver and lower bounds.

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <optional>
 #include <span>
 #include <vector>
@@ -110,23 +111,25 @@ SearchOutcome search_with_solver(const Case& c, const SearchBounds& bounds) {
 
   solver::SearchLimits limits;
   limits.max_nodes = bounds.examined;
-  const solver::Result result =
-      solver::minimise(m.model, {{m.cycles, bounds.cycles}, {m.temp, bounds.temp}}, limits);
+  limits.solutions = bounds.count;
+  std::atomic<bool> is_enough = false;
+  solver::Callbacks callbacks{&is_enough, {}};
+  if (bounds.any) callbacks.progress = [&](const solver::Progress&) { is_enough = true; };
+  const solver::Result result = solver::minimise(
+      m.model, {{m.cycles, bounds.cycles}, {m.temp, bounds.temp}}, limits, callbacks);
   SearchOutcome outcome;
   outcome.evaluations = costs.evaluations();
   outcome.examined = result.counts.nodes;
   outcome.limit_reached =
       result.status == solver::Status::Feasible || result.status == solver::Status::LimitReached;
-  outcome.cycles = bounds.cycles;
-  outcome.temp = bounds.best_temp;
-  if (!result.has_solution()) return outcome;
-  const std::int64_t cycles = result[m.cycles], temp = result[m.temp];
-  if (cycles > bounds.cycles || (cycles == bounds.cycles && temp >= bounds.best_temp))
-    return outcome;
-  outcome.found = true;
-  outcome.cycles = cycles;
-  outcome.temp = temp;
-  outcome.parts = {c.grains.g, result[m.parts[0]], result[m.parts[1]], result[m.parts[2]]};
+  const auto keep = [&](const auto& solution) {
+    const auto [x, y, z] = m.parts;
+    const PricedParts priced{
+        {c.grains.g, solution[x], solution[y], solution[z]}, solution[m.cycles], solution[m.temp]};
+    if (is_better(priced, bounds.cycles, bounds.best_temp)) outcome.found.push_back(priced);
+  };
+  if (result.has_solution()) keep(result);
+  for (const solver::Solution& solution : result.next) keep(solution);
   return outcome;
 }
 

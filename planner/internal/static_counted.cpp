@@ -1,14 +1,13 @@
 #include "tessera/planner/internal/static_counted.hpp"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "tessera/base/int_math.hpp"
 #include "tessera/base/pass_steps.hpp"
-#include "tessera/codelets/cost/static_cycles.hpp"
+#include "tessera/codelets/cost/static_split.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
 #include "tessera/planner/internal/estimate.hpp"
 #include "tessera/planner/layouts.hpp"
@@ -20,43 +19,34 @@ codelets::StaticKernel kernel_of(const StaticCase& c) {
   return {c.problem.block, c.problem.data_type};
 }
 
-// Returns the columns of a worker of an element kernel, and the number of groups of workers that
-// take different rows.
-std::pair<std::int64_t, std::int64_t> element_split(const StaticCase& c, std::int64_t rows,
-                                                    std::int64_t columns) {
-  const std::int64_t workers = c.machine.workers;
-  if (rows > workers / 2 || columns % 8 != 0) return {columns, workers};
-  return {round_up(columns / 2, c.grain()), workers / 2};
+std::int64_t blocks_of(std::span<const RowOnTile> rows) {
+  std::int64_t blocks = 0;
+  for (const RowOnTile& row : rows) blocks += row.blocks;
+  return blocks;
 }
 
-std::int64_t element_cycles(const StaticCase& c, std::span<const RowOnTile> rows,
-                            std::int64_t columns) {
-  const auto [own_columns, groups] = element_split(c, std::ssize(rows), columns);
-  const bool one_row_each = groups == c.machine.workers && std::ssize(rows) <= groups;
-  const auto cycles = codelets::static_worker_cycles(kernel_of(c), own_columns);
-  std::int64_t all = 0, slowest = 0;
-  for (const RowOnTile& row : rows) all += row.blocks;
-  for (std::size_t next = 0; next < rows.size();) {
-    std::int64_t own_rows = 0, blocks = 0;
-    do {
-      ++own_rows;
-      blocks += rows[next++].blocks;
-    } while (!one_row_each && next < rows.size() && blocks * groups < all);
-    slowest = std::max(slowest, cycles(own_rows, blocks).value);
-  }
+Cycles element_cycles(const StaticCase& c, std::span<const RowOnTile> rows, std::int64_t columns) {
+  const auto split =
+      codelets::element_split(std::ssize(rows), columns, c.grain(), c.machine.workers);
+  const auto cycles = codelets::static_worker_cycles(kernel_of(c), split.z);
+  Cycles slowest;
+  codelets::deal_rows(
+      split, std::ssize(rows), blocks_of(rows),
+      [&](std::int64_t row) { return rows[std::size_t(row)].blocks; },
+      [&](Range own, std::int64_t blocks) {
+        slowest = std::max(slowest, cycles(own.size(), blocks));
+      });
   return c.machine.workers * slowest;
 }
 
-std::int64_t block_cycles(const StaticCase& c, std::span<const RowOnTile> rows,
-                          std::int64_t columns) {
-  std::int64_t blocks = 0;
-  for (const RowOnTile& row : rows) blocks += row.blocks;
-  const std::int64_t workers = c.machine.workers, bytes = c.data_bytes();
-  const std::int64_t sums = std::ssize(rows) * c.problem.block.rows * columns * bytes;
-  const auto worker = codelets::static_worker_cycles(kernel_of(c), ceil_div(columns, workers));
-  return codelets::static_supervisor_cycles(kernel_of(c))(std::ssize(rows), blocks).value +
-         workers * worker(std::ssize(rows), blocks).value +
-         codelets::static_zero_cycles(kernel_of(c), sums, workers).value;
+std::int64_t gradient_cycles(const StaticCase& c, std::span<const RowOnTile> rows,
+                             std::int64_t columns) {
+  if (rows.empty()) return 0;
+  return codelets::static_gradient_cycles(kernel_of(c), columns, c.machine.workers,
+                                          [rows](const auto& visit) {
+                                            for (const RowOnTile& row : rows) visit(row.blocks);
+                                          })
+      .value;
 }
 
 }  // namespace
@@ -64,43 +54,13 @@ std::int64_t block_cycles(const StaticCase& c, std::span<const RowOnTile> rows,
 std::int64_t counted_kernel_cycles(const StaticCase& c, std::span<const RowOnTile> rows,
                                    std::int64_t columns) {
   if (rows.empty()) return 0;
-  return c.problem.is_element_wise() ? element_cycles(c, rows, columns)
-                                     : block_cycles(c, rows, columns);
+  if (c.problem.is_element_wise()) return element_cycles(c, rows, columns).value;
+  return codelets::static_block_cycles(kernel_of(c), std::ssize(rows), blocks_of(rows), columns,
+                                       c.machine.workers)
+      .value;
 }
 
 namespace {
-
-// The sums that a tile adds after the kernel: of every row that lies on several tiles, each of them
-// adds an equal share of the elements.
-struct CountedSums {
-  std::int64_t elements = 0;  // results of the tile
-  std::int64_t operands = 0;  // sums that it adds, its own included
-
-  // Returns the mean number of sums for an element, rounded up; 0 without elements.
-  std::int64_t depth() const { return elements == 0 ? 0 : ceil_div(operands, elements); }
-};
-
-// Returns the elements of a row that each tile adds, by the number of tiles that have the row.
-std::vector<std::int64_t> shares_of_rows(const StaticCase& c, const StaticLoad& load,
-                                         std::int64_t columns) {
-  const std::int64_t deepest = load.depth.empty() ? 0 : std::ranges::max(load.depth);
-  std::vector<std::int64_t> shares(std::size_t(deepest) + 1, 0);
-  for (std::int64_t depth = 2; depth <= deepest; ++depth)
-    shares[std::size_t(depth)] = ceil_div(c.problem.block.rows * columns, depth);
-  return shares;
-}
-
-CountedSums sums_of(const StaticLoad& load, std::size_t tile,
-                    const std::vector<std::int64_t>& shares) {
-  CountedSums sums;
-  for (const RowOnTile& row : load.rows_of(tile)) {
-    const std::int64_t depth = load.depth[std::size_t(row.row)];
-    const std::int64_t share = shares[std::size_t(depth)];
-    sums.elements += share;
-    sums.operands += share * depth;
-  }
-  return sums;
-}
 
 std::int64_t words_of(const StaticCase& c, const StaticTile& tile) {
   const std::int64_t workers = c.machine.workers;
@@ -128,25 +88,23 @@ CountedCost cost_of_tile(const StaticCase& c, const StaticLoad& load, std::size_
   const std::int64_t operand = tile.columns * block.cols * columns * bytes;
   const std::int64_t fetched = one_part ? 0 : values;
   const std::int64_t sums = tile.rows * block.rows * columns * bytes;
-  const std::int64_t others = (added.operands - added.elements) * bytes;
   CountedCost cost;
   cost.receive = c.machine.tiles == 1 ? 0 : ceil_div(operand, width);
   cost.receive_values = ceil_div(fetched, width);
   cost.multiply = counted_kernel_cycles(c, load.rows_of(index), columns);
-  cost.receive_sums = ceil_div(others, width);
-  if (added.elements > 0)
-    cost.reduce = codelets::reduce_cycles(added.elements, added.depth(), c.problem.data_type,
-                                          c.problem.data_type, c.machine.workers)
-                      .value;
+  cost.add_sums(c, added);
   cost.operands = operand;
   cost.with_values = operand + fetched;
   cost.with_sums = operand + fetched + sums;
-  cost.reducing = sums + others + added.elements * bytes;
+  cost.reducing = sums + added.operands * bytes;
   cost.words = words_of(c, tile);
   cost.offset = tile.blocks == 0 ? 0 : offset_of(c, tile, columns);
   cost.home = cost.words * (c.machine.word_bits / 8) + (one_part ? values : 0);
   return cost;
 }
+
+// An entry of the table by which GradA finds a block.
+constexpr std::int64_t kTableBytes = 4;
 
 // Returns the bytes of a tile's even share of an operand.
 std::int64_t share_of_rows(const StaticCase& c, std::int64_t rows) {
@@ -165,9 +123,40 @@ void add_transpose(const StaticCase& c, std::int64_t blocks, CountedCost& cost) 
             .value;
   cost.with_turned = cost.with_values + turned;
   cost.with_sums += turned;
+  cost.home = cost.words * (c.machine.word_bits / 8) + blocks * kTableBytes;
+}
+
+// The gradients of a tile's values, with the words of Fwd.
+CountedCost gradient_of_tile(const StaticCase& c, const StaticLoad& load, std::size_t index,
+                             std::int64_t columns, const CountedSums& added) {
+  const StaticTile& tile = load.tiles[index];
+  const BlockShape block = c.problem.block;
+  const std::int64_t bytes = c.data_bytes();
+  const std::int64_t rows = tile.rows * block.rows + tile.columns * block.cols;
+  const std::int64_t gradients = tile.blocks * block.area() * bytes;
+  CountedCost cost;
+  cost.operands = rows * columns * bytes;
+  if (c.machine.tiles > 1)
+    cost.receive = ceil_div(cost.operands, c.machine.exchange_bytes_per_cycle);
+  cost.multiply = gradient_cycles(c, load.rows_of(index), columns);
+  cost.add_sums(c, added);
+  cost.with_values = cost.operands;
+  cost.with_sums = cost.operands + gradients;
+  cost.reducing = gradients + added.operands * bytes;
+  return cost;
 }
 
 }  // namespace
+
+void CountedCost::add_sums(const StaticCase& c, const CountedSums& sums) {
+  // The tiles with the last, smallest shares send more than they receive.
+  receive_sums = ceil_div(std::max(sums.others(), sums.sent) * c.data_bytes(),
+                          c.machine.exchange_bytes_per_cycle);
+  if (sums.elements == 0) return;
+  reduce = codelets::reduce_cycles(sums.elements, sums.depth(), c.problem.data_type,
+                                   c.problem.data_type, c.machine.workers)
+               .value;
+}
 
 void CountedCost::include(const CountedCost& other) {
   const auto raise = [](std::int64_t& figure, std::int64_t to) { figure = std::max(figure, to); };
@@ -187,78 +176,146 @@ void CountedCost::include(const CountedCost& other) {
   raise(offset, other.offset);
 }
 
-std::int64_t CountedCost::temp() const { return std::max(with_sums, reducing); }
-
 CountedCost cost_of_load(const StaticCase& c, const StaticLoad& load, std::int64_t columns,
                          bool one_part, Pass pass) {
-  const std::vector<std::int64_t> shares = shares_of_rows(c, load, columns);
+  RowShares shares(c, load, columns);
   CountedCost cost;
   for (std::size_t tile = 0; tile < load.tiles.size(); ++tile) {
-    CountedCost of_tile =
-        cost_of_tile(c, load, tile, columns, one_part, sums_of(load, tile, shares));
+    CountedCost of_tile = cost_of_tile(c, load, tile, columns, one_part, shares.next_tile());
     if (pass == Pass::GradA) add_transpose(c, load.tiles[tile].blocks, of_tile);
     cost.include(of_tile);
   }
   return cost;
 }
 
-CountedCost counted_parts(const StaticCase& c, const StaticPlan& plan, const BlockPattern& pattern,
-                          Pass pass) {
-  CountedCost cost;
-  std::map<std::int64_t, StaticLoad> loads;
-  // Parts of the same size with the same layout need the same.
-  std::set<std::pair<std::int64_t, std::int64_t>> done;
-  for (const StaticPart& part : plan.parts) {
-    if (!done.insert({part.layout, part.columns()}).second) continue;
-    auto [it, is_new] = loads.try_emplace(part.layout);
-    const StaticLayout& layout = plan.layouts[std::size_t(part.layout)];
-    if (is_new)
-      it->second =
-          pass == Pass::GradA ? load_of_transpose(layout, pattern) : load_of(layout, pattern);
-    cost.include(cost_of_load(c, it->second, part.columns(), plan.parts.size() == 1, pass));
+bool CountedPasses::fits_words() const {
+  constexpr std::int64_t kMostOfWord = 65535;
+  return largest_word() <= kMostOfWord;
+}
+
+std::int64_t CountedPasses::largest_word() const {
+  return std::max({fwd.words, fwd.offset, grad_a.words, grad_a.offset});
+}
+
+CountedPasses counted_cut(const StaticCase& c, const CutLoads& loads, std::int64_t columns,
+                          std::int64_t parts) {
+  const StaticLoad& load = loads.load;
+  CountedPasses cost{.fwd = cost_of_load(c, load, columns, parts == 1), .grad_a = {}, .grad_w = {}};
+  if (c.problem.grad_a)
+    cost.grad_a = cost_of_load(c, loads.transposed.value(), columns, parts == 1, Pass::GradA);
+  if (!c.problem.grad_w) return cost;
+  for (std::size_t tile = 0; tile < load.tiles.size(); ++tile) {
+    const std::int64_t values = load.tiles[tile].blocks * c.problem.block.area();
+    CountedCost of_tile = gradient_of_tile(c, load, tile, columns, {});
+    for (std::int64_t part = 0; part < parts; ++part) {
+      of_tile.add_sums(c, gradient_sums(values, parts, part));
+      cost.grad_w.include(of_tile);
+    }
   }
   return cost;
 }
 
-std::int64_t counted_waiting(const StaticCase& c, bool values_travel, bool adds) {
-  return waiting_cycles(c.machine, {.barriers = (c.machine.tiles > 1) + values_travel + adds,
-                                    .launches = adds ? 4 : 3});
+namespace {
+
+// Counts the layouts of a plan once each.
+class LoadsOfPlan {
+ public:
+  LoadsOfPlan(const StaticPlan& plan, const BlockPattern& pattern, bool transposed) {
+    for (const StaticLayout& layout : plan.layouts)
+      loads_.push_back(transposed ? load_of_transpose(layout, pattern) : load_of(layout, pattern));
+  }
+  const StaticLoad& of(const StaticPart& part) const { return loads_[std::size_t(part.layout)]; }
+
+ private:
+  std::vector<StaticLoad> loads_;
+};
+
+// Parts of the same size with the same layout need the same.
+CountedCost product_of_parts(const StaticCase& c, const StaticPlan& plan, const LoadsOfPlan& loads,
+                             Pass pass) {
+  CountedCost cost;
+  std::set<std::pair<std::int64_t, std::int64_t>> done;
+  for (const StaticPart& part : plan.parts)
+    if (done.insert({part.layout, part.columns()}).second)
+      cost.include(cost_of_load(c, loads.of(part), part.columns(), plan.parts.size() == 1, pass));
+  return cost;
 }
+
+CountedCost gradient_of_parts(const StaticCase& c, const StaticPlan& plan, const LoadsOfPlan& loads,
+                              const BlockPattern& pattern) {
+  CountedCost cost;
+  const auto sums = gradient_sums(plan, pattern);
+  for (std::size_t p = 0; p < plan.parts.size(); ++p)
+    for (std::size_t tile = 0; tile < sums[p].size(); ++tile)
+      cost.include(gradient_of_tile(c, loads.of(plan.parts[p]), tile, plan.parts[p].columns(),
+                                    sums[p][tile]));
+  return cost;
+}
+
+}  // namespace
+
+CountedPasses counted_parts(const StaticCase& c, const StaticPlan& plan,
+                            const BlockPattern& pattern) {
+  const LoadsOfPlan loads(plan, pattern, /*transposed=*/false);
+  CountedPasses cost{
+      .fwd = product_of_parts(c, plan, loads, Pass::Fwd), .grad_a = {}, .grad_w = {}};
+  if (c.problem.grad_a)
+    cost.grad_a =
+        product_of_parts(c, plan, LoadsOfPlan(plan, pattern, /*transposed=*/true), Pass::GradA);
+  if (c.problem.grad_w) cost.grad_w = gradient_of_parts(c, plan, loads, pattern);
+  return cost;
+}
+
+std::int64_t counted_waiting(const StaticCase& c, Pass pass, bool values_travel, bool adds) {
+  const std::int64_t launches = pass == Pass::Fwd ? 3 : pass == Pass::GradA ? 4 : 2;
+  return waiting_cycles(c.machine, {.barriers = (c.machine.tiles > 1) + values_travel + adds,
+                                    .launches = launches + adds});
+}
+
+namespace {
+
+std::int64_t arrange_rows(const StaticCase& c, std::int64_t rows) {
+  return codelets::arrange_cycles(rows * c.columns() * c.data_bytes(), c.machine.tiles,
+                                  c.machine.arrange_bytes_per_cycle)
+      .value;
+}
+
+}  // namespace
 
 PassCost pass_cost_of(const StaticCase& c, const CountedCost& cost, Pass pass) {
   const Dims size = c.problem.size_in_blocks();
-  const std::int64_t in = pass == Pass::GradA ? size.x : size.y;
+  const bool gradient = pass == Pass::GradW;
+  const std::int64_t in = gradient ? size.x + size.y : pass == Pass::GradA ? size.x : size.y;
   const std::int64_t out = pass == Pass::GradA ? size.y : size.x;
-  const auto arrange = [&](std::int64_t rows) {
-    return codelets::arrange_cycles(rows * c.columns() * c.data_bytes(), c.machine.tiles,
-                                    c.machine.arrange_bytes_per_cycle)
-        .value;
-  };
   PassCost result{pass, {}};
   const auto add = [&result](Term term, std::int64_t cycles, std::int64_t temp) {
     result.terms.push_back({term, Cycles(cycles), Bytes(temp)});
   };
-  const bool transposes = cost.transpose > 0;
-  add(Term::ArrangeOperands, arrange(in), share_of_rows(c, in));
+  add(Term::ArrangeOperands, arrange_rows(c, in), share_of_rows(c, in));
   add(Term::ExchangeOperands, cost.receive, cost.operands);
-  add(Term::ExchangeAlongZ, cost.receive_values, cost.with_values);
-  if (transposes) add(Term::TransposeValues, cost.transpose, cost.with_turned);
+  if (!gradient) add(Term::ExchangeAlongZ, cost.receive_values, cost.with_values);
+  if (pass == Pass::GradA) add(Term::TransposeValues, cost.transpose, cost.with_turned);
   add(Term::Multiply, cost.multiply, cost.with_sums);
   add(Term::ExchangeSums, cost.receive_sums, cost.reducing);
   add(Term::ReduceSums, cost.reduce, cost.reducing);
-  add(Term::ArrangeResult, arrange(out), share_of_rows(c, out));
-  add(Term::BarriersAndLaunches,
-      counted_waiting(c, cost.receive_values > 0, cost.reduce > 0) +
-          (transposes ? c.machine.launch.value : 0),
+  if (!gradient) add(Term::ArrangeResult, arrange_rows(c, out), share_of_rows(c, out));
+  add(Term::BarriersAndLaunches, counted_waiting(c, pass, cost.receive_values > 0, cost.reduce > 0),
       0);
   return result;
 }
 
-PlanCost plan_cost_of(const StaticCase& c, const CountedCost& cost) {
+PlanCost plan_cost_of(const StaticCase& c, const CountedPasses& cost) {
   const Dims size = c.problem.size_in_blocks();
-  const PassCost fwd = pass_cost_of(c, cost, Pass::Fwd);
-  PlanCost total{.cycles = fwd.cycles(), .temp = fwd.temp(), .resident = {}, .passes = {fwd}};
-  total.resident = Bytes(cost.home + share_of_rows(c, size.y) + share_of_rows(c, size.x));
+  PlanCost total;
+  total.passes.push_back(pass_cost_of(c, cost.fwd, Pass::Fwd));
+  if (c.problem.grad_a) total.passes.push_back(pass_cost_of(c, cost.grad_a, Pass::GradA));
+  if (c.problem.grad_w) total.passes.push_back(pass_cost_of(c, cost.grad_w, Pass::GradW));
+  for (const PassCost& pass : total.passes) {
+    total.cycles += pass.cycles();
+    total.temp = std::max(total.temp, pass.temp());
+  }
+  total.resident =
+      Bytes(cost.fwd.home + cost.grad_a.home + share_of_rows(c, size.y) + share_of_rows(c, size.x));
   return total;
 }
 

@@ -4,19 +4,17 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "tessera/base/int_math.hpp"
-#include "tessera/codelets/cost/static_cycles.hpp"
+#include "tessera/codelets/cost/static_split.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
 
 namespace tessera::planner::internal {
 namespace {
 
-constexpr std::int64_t kMostOfWord = 65535;
 constexpr std::array kRunKinds{RunKind::Even, RunKind::WholeRows, RunKind::LightRows,
                                RunKind::UncutRows};
 
@@ -58,20 +56,41 @@ MeanTile mean_tile(const StaticCase& c, const CountedCut& cut) {
   return tile;
 }
 
-// Returns the cycles of arranging and waiting; rows are not added.
-std::int64_t fixed_cycles(const StaticCase& c, std::int64_t parts) {
+// Returns the same tile with rows and columns exchanged.
+MeanTile transposed(const StaticCase& c, const CountedCut& cut, MeanTile tile) {
+  std::swap(tile.rows, tile.columns);
+  tile.depth = std::max(1.0, double(cut.tiles) * tile.rows / double(c.counts.usual_columns));
+  return tile;
+}
+
+// Returns the cycles of arranging and waiting in a pass; results are not added.
+std::int64_t fixed_cycles(const StaticCase& c, Pass pass, std::int64_t parts) {
   const Dims size = c.problem.size_in_blocks();
   const auto arrange = [&](std::int64_t rows) {
     return codelets::arrange_cycles(rows * c.columns() * c.data_bytes(), c.machine.tiles,
                                     c.machine.arrange_bytes_per_cycle)
         .value;
   };
-  return arrange(size.x) + arrange(size.y) + counted_waiting(c, parts > 1, false);
+  const bool values_travel = parts > 1 && pass != Pass::GradW;
+  return arrange(size.x) + arrange(size.y) + counted_waiting(c, pass, values_travel, false);
 }
 
-// Returns about the cycles of a cut, to tell which cuts to count first.
-double estimate(const StaticCase& c, const CountedCut& cut) {
-  const MeanTile tile = mean_tile(c, cut);
+// Returns about the cycles of adding `operands` sums to `own` results, if there are several for
+// each.
+double sums_estimate(const StaticCase& c, double own, double depth) {
+  if (depth <= 1.01) return 0;
+  const auto reduce =
+      codelets::reduce_cycles(std::int64_t(std::ceil(own)), std::int64_t(std::ceil(depth)),
+                              c.problem.data_type, c.problem.data_type, c.machine.workers);
+  const double bytes = own * (depth - 1) * double(c.data_bytes());
+  return bytes / double(c.machine.exchange_bytes_per_cycle) + double(reduce.value) +
+         double(counted_waiting(c, Pass::Fwd, false, true) -
+                counted_waiting(c, Pass::Fwd, false, false));
+}
+
+// Returns about the cycles of Fwd, or of GradA with the transposed tile.
+double product_estimate(const StaticCase& c, const CountedCut& cut, const MeanTile& tile,
+                        Pass pass) {
   const codelets::StaticKernel kernel{c.problem.block, c.problem.data_type};
   const auto workers = double(c.machine.workers);
   const bool elements = c.problem.is_element_wise();
@@ -84,23 +103,43 @@ double estimate(const StaticCase& c, const CountedCut& cut) {
   const auto bytes = double(c.data_bytes()), width = double(c.machine.exchange_bytes_per_cycle);
   const auto columns = double(cut.share);
   const double sums = tile.rows * double(c.problem.block.rows) * columns;
-  const double own = sums / tile.depth;
-  double cycles = double(fixed_cycles(c, cut.parts)) +
+  double cycles = double(fixed_cycles(c, pass, cut.parts)) +
                   tile.columns * double(c.problem.block.cols) * columns * bytes / width +
                   linear(codelets::static_supervisor_cycles(kernel), 1) +
                   workers * linear(worker, elements ? workers : 1);
   if (cut.parts > 1) cycles += tile.blocks * double(c.problem.block.area()) * bytes / width;
-  if (tile.depth <= 1.01) return cycles;
-  const auto reduce =
-      codelets::reduce_cycles(std::int64_t(std::ceil(own)), std::int64_t(std::ceil(tile.depth)),
-                              c.problem.data_type, c.problem.data_type, c.machine.workers);
-  return cycles + (sums - own) * bytes / width + double(reduce.value) +
-         double(counted_waiting(c, false, true) - counted_waiting(c, false, false));
+  return cycles + sums_estimate(c, sums / tile.depth, tile.depth);
 }
 
-// Returns cycles that no layout of the cut falls below: fixed steps, the kernel and the values of
+// Returns about the cycles of GradW.
+double gradient_estimate(const StaticCase& c, const CountedCut& cut, const MeanTile& tile) {
+  const codelets::StaticKernel kernel{c.problem.block, c.problem.data_type};
+  const auto blocks = std::int64_t(std::ceil(tile.blocks / std::ceil(tile.rows)));
+  const Cycles multiply = codelets::static_gradient_cycles(
+      kernel, cut.share, c.machine.workers, [&](const auto& visit) {
+        for (double row = 0; row < tile.rows; ++row) visit(blocks);
+      });
+  const double rows =
+      tile.rows * double(c.problem.block.rows) + tile.columns * double(c.problem.block.cols);
+  const double bytes = rows * double(cut.share) * double(c.data_bytes());
+  const auto parts = double(cut.parts);
+  return double(fixed_cycles(c, Pass::GradW, cut.parts)) + double(multiply.value) +
+         bytes / double(c.machine.exchange_bytes_per_cycle) +
+         sums_estimate(c, tile.blocks * double(c.problem.block.area()) / parts, parts);
+}
+
+// Returns about the cycles of a cut, to tell which cuts to count first.
+double estimate(const StaticCase& c, const CountedCut& cut) {
+  const MeanTile tile = mean_tile(c, cut);
+  double cycles = product_estimate(c, cut, tile, Pass::Fwd);
+  if (c.problem.grad_a) cycles += product_estimate(c, cut, transposed(c, cut, tile), Pass::GradA);
+  if (c.problem.grad_w) cycles += gradient_estimate(c, cut, tile);
+  return cycles;
+}
+
+// Returns cycles that a product falls below with no layout of the cut: the kernel and the values of
 // the tile with the most blocks, which has the mean number at least.
-std::int64_t least_cycles(const StaticCase& c, const CountedCut& cut) {
+std::int64_t least_product(const StaticCase& c, const CountedCut& cut) {
   const codelets::StaticKernel kernel{c.problem.block, c.problem.data_type};
   const std::int64_t blocks = ceil_div(c.counts.blocks, cut.tiles);
   const std::int64_t workers = c.machine.workers;
@@ -108,40 +147,30 @@ std::int64_t least_cycles(const StaticCase& c, const CountedCut& cut) {
                                   ? 0
                                   : ceil_div(blocks * c.problem.block.area() * c.data_bytes(),
                                              c.machine.exchange_bytes_per_cycle);
-  std::int64_t multiply = 0;
-  if (c.problem.is_element_wise()) {
-    // Few rows are cut across the batch, and then half of the workers share the elements.
-    const auto whole =
-        codelets::static_worker_cycles(kernel, cut.share)(1, ceil_div(blocks, workers));
-    const auto half = codelets::static_worker_cycles(
-        kernel, round_up(ceil_div(cut.share, 2), c.grain()))(1, ceil_div(2 * blocks, workers));
-    multiply = workers * std::min(whole, half).value;
-  } else {
-    multiply =
-        codelets::static_supervisor_cycles(kernel)(1, blocks).value +
-        workers *
-            codelets::static_worker_cycles(kernel, ceil_div(cut.share, workers))(1, blocks).value;
-  }
-  return fixed_cycles(c, cut.parts) + values + multiply;
+  if (!c.problem.is_element_wise())
+    return values + codelets::static_supervisor_cycles(kernel)(1, blocks).value +
+           workers * codelets::static_worker_cycles(kernel, ceil_div(cut.share, workers))(1, blocks)
+                         .value;
+  // Few rows are cut across the batch, and then half of the workers share the elements.
+  const auto whole =
+      codelets::static_worker_cycles(kernel, cut.share)(1, ceil_div(blocks, workers));
+  const auto half = codelets::static_worker_cycles(
+      kernel, round_up(ceil_div(cut.share, 2), c.grain()))(1, ceil_div(2 * blocks, workers));
+  return values + workers * std::min(whole, half).value;
 }
 
-StaticRuns runs_of(const BandedRows& rows, const CountedCut& cut) {
-  constexpr double kLightRow = 0.5;  // in blocks
-  switch (cut.runs) {
-    case RunKind::Even:
-      return even_runs(rows, cut.tiles);
-    case RunKind::WholeRows:
-      return whole_row_runs(rows, cut.tiles, {});
-    case RunKind::LightRows:
-      return whole_row_runs(rows, cut.tiles, {.row_weight = kLightRow});
-    case RunKind::UncutRows:
-      return whole_row_runs(rows, cut.tiles, {.cut_long = false});
-  }
-  return {};
+// Returns cycles that no layout of the cut falls below in all passes together.
+std::int64_t least_cycles(const StaticCase& c, const CountedCut& cut) {
+  const std::int64_t product = least_product(c, cut);
+  std::int64_t cycles = fixed_cycles(c, Pass::Fwd, cut.parts) + product;
+  if (c.problem.grad_a) cycles += fixed_cycles(c, Pass::GradA, cut.parts) + product;
+  if (c.problem.grad_w) cycles += fixed_cycles(c, Pass::GradW, cut.parts);
+  return cycles;
 }
 
-// Returns 1, 2, 3 and so on with growing steps, up to `most`.
-std::vector<std::int64_t> growing(std::int64_t most) {
+// Returns 1, 2, 3 and so on with growing steps, up to `most`, or the one that is asked for.
+std::vector<std::int64_t> growing(std::int64_t most, std::optional<std::int64_t> pinned) {
+  if (pinned) return {*pinned};
   std::vector<std::int64_t> values;
   constexpr std::int64_t kStepShare = 6;  // a step is a sixth of the value
   for (std::int64_t value = 1; value <= most;
@@ -153,35 +182,34 @@ std::vector<std::int64_t> growing(std::int64_t most) {
 // Counts cuts and keeps the best.
 class CutCounter {
  public:
-  CutCounter(const StaticCase& c, const BlockPattern& pattern, const StaticLimits& limits)
-      : c_(c), pattern_(pattern), limits_(limits) {
+  CutCounter(const StaticCase& c, CutCounts& counts, const StaticLimits& limits)
+      : c_(c), counts_(counts), limits_(limits) {
     constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
     result_.obstacle = {kNone, kNone};
   }
 
   // Counts the cut unless it was counted, or cannot be better than the best.
   void try_cut(const CountedCut& cut) {
-    if (!seen_.insert(cut).second) return;
+    if (!limits_.allow(cut.parts, cut.bands) || !seen_.insert(cut).second) return;
     if (result_.best && least_cycles(c_, cut) >= result_.cost.cycles.value) return;
-    const BandedRows& rows = banded(cut.bands);
-    const StaticRuns runs = runs_of(rows, cut);
-    if (runs.empty()) return;
+    const CutLoads* loads = counts_.loads({cut.bands, cut.tiles, cut.runs}, c_.problem.grad_a);
+    if (loads == nullptr) return;
     ++result_.counted;
-    const StaticLoad load = deal_runs(pattern_, rows, runs);
-    consider(cut, cost_of_load(c_, load, cut.share, cut.parts == 1));
+    consider(cut, counted_cut(c_, *loads, cut.share, cut.parts));
   }
 
   const CountedSearch& result() const { return result_; }
 
  private:
-  void consider(const CountedCut& cut, const CountedCost& counted) {
+  void consider(const CountedCut& cut, const CountedPasses& counted) {
     StaticObstacle& obstacle = result_.obstacle;
-    obstacle.least_word = std::min(obstacle.least_word, std::max(counted.words, counted.offset));
-    if (!fits_words(counted)) return;
+    obstacle.least_word = std::min(obstacle.least_word, counted.largest_word());
+    if (!counted.fits_words()) return;
     PlanCost cost = plan_cost_of(c_, counted);
     const std::int64_t bytes = (cost.temp + cost.resident).value;
     obstacle.least_bytes = std::min(obstacle.least_bytes, bytes);
     if (cost.temp.value > limits_.temp || bytes > limits_.bytes) return;
+    result_.fitting.push_back({cut.parts, cut.bands, cut.tiles, cut.runs, cost.cycles, cost.temp});
     const bool is_better = !result_.best || cost.cycles < result_.cost.cycles ||
                            (cost.cycles == result_.cost.cycles && cost.temp < result_.cost.temp);
     if (!is_better) return;
@@ -189,26 +217,19 @@ class CutCounter {
     result_.cost = std::move(cost);
   }
 
-  const BandedRows& banded(std::int64_t bands) {
-    const auto [it, is_new] = banded_.try_emplace(bands);
-    if (is_new) it->second = banded_rows(pattern_, bands_of(c_.counts, bands));
-    return it->second;
-  }
-
   const StaticCase& c_;
-  const BlockPattern& pattern_;
+  CutCounts& counts_;
   const StaticLimits& limits_;
   CountedSearch result_;
   std::set<CountedCut> seen_;
-  std::map<std::int64_t, BandedRows> banded_;
 };
 
 // Returns the cuts of a coarse grid, the most promising first.
-std::vector<CountedCut> promising_cuts(const StaticCase& c) {
+std::vector<CountedCut> promising_cuts(const StaticCase& c, const StaticLimits& limits) {
   std::vector<std::pair<double, CountedCut>> cuts;
   const std::int64_t grains = c.columns() / c.grain();
-  for (const std::int64_t parts : growing(std::min(grains, c.machine.tiles)))
-    for (const std::int64_t bands : growing(std::ssize(c.counts.columns)))
+  for (const std::int64_t parts : growing(std::min(grains, c.machine.tiles), limits.z_parts))
+    for (const std::int64_t bands : growing(std::ssize(c.counts.columns), limits.bands))
       for (const RunKind runs : {RunKind::Even, RunKind::LightRows, RunKind::UncutRows})
         if (const auto cut = cut_in(c, parts, bands, runs))
           cuts.emplace_back(estimate(c, *cut), *cut);
@@ -247,21 +268,18 @@ void improve(const StaticCase& c, CutCounter& counter) {
 
 }  // namespace
 
-bool fits_words(const CountedCost& cost) {
-  return cost.words <= kMostOfWord && cost.offset <= kMostOfWord;
-}
-
-CountedSearch search_by_counts(const StaticCase& c, const BlockPattern& pattern,
-                               const StaticLimits& limits) {
+CountedSearch search_by_counts(const StaticCase& c, CutCounts& counts, const StaticLimits& limits) {
   // Blocks and tiles that are looked at, so that a pattern of a million elements takes about a
   // quarter of a second and a small one less than a twentieth.
   constexpr std::int64_t kLooks = std::int64_t{1} << 25, kLooksOfTile = 192;
   constexpr std::int64_t kFewest = 24, kMost = 640;
-  const std::int64_t looks =
-      c.counts.blocks + kLooksOfTile * std::min(c.machine.tiles, c.counts.blocks);
+  // Counting the transposed blocks of GradA takes so many times as long as counting the blocks.
+  constexpr std::int64_t kTransposed = 4;
+  const std::int64_t looks = c.counts.blocks * (c.problem.grad_a ? 1 + kTransposed : 1) +
+                             kLooksOfTile * std::min(c.machine.tiles, c.counts.blocks);
   const std::int64_t most = std::clamp(kLooks / looks, kFewest, kMost);
-  CutCounter counter(c, pattern, limits);
-  const std::vector<CountedCut> cuts = promising_cuts(c);
+  CutCounter counter(c, counts, limits);
+  const std::vector<CountedCut> cuts = promising_cuts(c, limits);
   for (const CountedCut& cut : cuts) {
     if (counter.result().counted >= most && counter.result().best) break;
     counter.try_cut(cut);
@@ -270,21 +288,34 @@ CountedSearch search_by_counts(const StaticCase& c, const BlockPattern& pattern,
   return counter.result();
 }
 
-StaticPlan plan_of(const StaticCase& c, const BlockPattern& pattern, const CountedCut& cut,
-                   PlanCost cost) {
+std::vector<StaticRunnerUp> runner_ups(const CountedSearch& search, std::size_t most) {
+  std::vector<StaticRunnerUp> others = search.fitting;
+  if (search.best)
+    std::erase_if(others, [&best = *search.best](const StaticRunnerUp& r) {
+      return r.z_parts == best.parts && r.bands == best.bands && r.tiles == best.tiles &&
+             r.runs == best.runs;
+    });
+  std::ranges::stable_sort(others, {}, &StaticRunnerUp::cycles);
+  others.resize(std::min(most, others.size()));
+  return others;
+}
+
+StaticPlan plan_of(const StaticCase& c, const BlockPattern& pattern, const CountedCut& cut) {
   const BandedRows rows = banded_rows(pattern, bands_of(c.counts, cut.bands));
   StaticPlan plan{.data_type = c.problem.data_type,
                   .z_parts = cut.parts,
                   .bands = rows.bands.begin,
                   .parts = {},
                   .layouts = {{}},
-                  .cost = std::move(cost)};
+                  .cost = {}};
   StaticLayout& layout = plan.layouts.front();
-  layout.tiles = deal_runs(pattern, rows, runs_of(rows, cut), &layout.tile_of).tiles;
+  const StaticRuns runs = runs_of(rows, cut.tiles, cut.runs);
+  layout.tiles = deal_runs(pattern, rows, runs, &layout.tile_of).tiles;
   for (std::int64_t begin = 0, tile = 0; begin < c.columns(); begin += cut.share) {
     plan.parts.push_back({begin, std::min(begin + cut.share, c.columns()), tile, 0});
     tile += std::ssize(layout.tiles);
   }
+  plan.cost = plan_cost_of(c, counted_parts(c, plan, pattern));
   return plan;
 }
 

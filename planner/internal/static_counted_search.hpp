@@ -2,24 +2,24 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "tessera/planner/internal/static_counted.hpp"
+#include "tessera/planner/internal/static_cut_counts.hpp"
 
 // The search of static plans by counts of the pattern.
 namespace tessera::planner::internal {
 
 // The limits that a cut must keep.
 struct StaticLimits {
-  std::int64_t temp = 0;   // bytes of temporary data on a tile
-  std::int64_t bytes = 0;  // bytes of a tile
-};
+  std::int64_t temp = 0;                                 // bytes of temporary data on a tile
+  std::int64_t bytes = 0;                                // bytes of a tile
+  std::optional<std::int64_t> z_parts = {}, bands = {};  // that a cut must have
 
-// The way in which the tiles of a band get their blocks.
-enum class RunKind {
-  Even,       // equally many blocks each; rows are cut
-  WholeRows,  // only rows longer than a run are cut; runs are even in blocks
-  LightRows,  // as WholeRows, but a row counts as half a block besides its blocks
-  UncutRows   // no row is cut
+  bool allow(std::int64_t parts_of_cut, std::int64_t bands_of_cut) const {
+    return z_parts.value_or(parts_of_cut) == parts_of_cut &&
+           bands.value_or(bands_of_cut) == bands_of_cut;
+  }
 };
 
 // A cut of the family that is searched: all parts of the batch have equally many tiles and the same
@@ -43,21 +43,23 @@ struct StaticObstacle {
 struct CountedSearch {
   std::optional<CountedCut> best;
   PlanCost cost;
-  StaticObstacle obstacle;   // of meaning only if there is no `best`
-  std::int64_t counted = 0;  // cuts whose cost was counted
+  StaticObstacle obstacle;              // of meaning only if there is no `best`
+  std::int64_t counted = 0;             // cuts whose cost was counted
+  std::vector<StaticRunnerUp> fitting;  // all cuts that fit, the best among them
 };
-
-// Returns true if no number of the kernels' words is past 16 bits.
-bool fits_words(const CountedCost& cost);
 
 // Searches the cuts. All are estimated, as if blocks were spread at random; the most promising ones
 // are counted, and then the neighbours of the best until none is better, also with fewer tiles. A
 // cut whose kernel, values and fixed steps alone exceed the best is not counted. Deterministic.
-CountedSearch search_by_counts(const StaticCase& c, const BlockPattern& pattern,
-                               const StaticLimits& limits);
+CountedSearch search_by_counts(const StaticCase& c, CutCounts& counts, const StaticLimits& limits);
+
+// Returns the cheapest of the cuts that fit but the best, at most `most`.
+std::vector<StaticRunnerUp> runner_ups(const CountedSearch& search, std::size_t most);
+
+// Returns the product's bounds (static_bounds()).
+StaticBounds bounds_of(const StaticCase& c);
 
 // Returns the plan of a cut.
-StaticPlan plan_of(const StaticCase& c, const BlockPattern& pattern, const CountedCut& cut,
-                   PlanCost cost);
+StaticPlan plan_of(const StaticCase& c, const BlockPattern& pattern, const CountedCut& cut);
 
 }  // namespace tessera::planner::internal

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "tessera/base/pass.hpp"
 #include "tessera/planner/layouts.hpp"
@@ -15,11 +16,9 @@ bool may_split(const Problem& problem, const Options& options) {
   return problem.grad_a && !pinned && !options.poplibs_parity && options.per_pass_plans;
 }
 
-PassCost grad_a_cost(const Plan& forward, const Plan& backward, const Problem& problem,
-                     const device::Machine& machine) {
+PassCost grad_a_cost(const Plan& backward, const RehomeCost& move) {
   PassCost cost = backward.cost.passes.front();
   cost.pass = Pass::GradA;
-  const RehomeCost move = rehome_cost(forward, backward, problem, machine);
   cost.terms.insert(cost.terms.begin(), {Term::RehomeValues, move.cycles, move.temp});
   cost.terms.back().cycles += move.overhead;  // barriers and launches
   return cost;
@@ -36,8 +35,9 @@ Bytes bucket_bytes(const Plan& plan, const Problem& problem, const device::Machi
 
 std::optional<Plan> joined(Plan forward, const Plan& backward, const Problem& problem,
                            const device::Machine& machine, Bytes temp_bound) {
+  const RehomeCost move = rehome_cost(forward, backward, problem, machine);
   PlanCost cost{{}, {}, {}, {forward.cost.passes.front()}};
-  cost.passes.push_back(grad_a_cost(forward, backward, problem, machine));
+  cost.passes.push_back(grad_a_cost(backward, move));
   if (problem.grad_w) {
     const PassCost* here = forward.cost.find(Pass::GradW);
     cost.passes.push_back(here != nullptr ? *here : *backward.cost.find(Pass::GradW));
@@ -48,45 +48,92 @@ std::optional<Plan> joined(Plan forward, const Plan& backward, const Problem& pr
   }
   cost.resident = std::max(forward.cost.resident + bucket_bytes(backward, problem, machine),
                            backward.cost.resident + bucket_bytes(forward, problem, machine)) +
-                  rehome_cost(forward, backward, problem, machine).table;
+                  move.table;
   if (cost.temp > temp_bound || cost.temp + cost.resident > machine.tile_memory) return {};
   forward.cost = std::move(cost);
   forward.backward = {backward};
   return forward;
 }
 
+namespace {
+
+// Searches both layouts and keeps the cheapest pair, and in `all`, if it is given, every pair.
+class LayoutPairs {
+ public:
+  LayoutPairs(const Asked& asked, std::int64_t fewer_than, Search search,
+              std::vector<Plan>* all = nullptr)
+      : asked_(asked), fewer_than_(fewer_than), search_(search), all_(all) {
+    if (asked.stats != nullptr) turned_ = transposed(*asked.stats);
+  }
+
+  void try_pairs(bool grad_w_transposed) {
+    const auto [forward, backward] = two_problems(asked_.problem, grad_w_transposed);
+    const std::vector<Plan> forwards = cheapest(forward, asked_.stats, fewer_than_);
+    if (forwards.empty()) return;
+    // Each layout is searched only for plans with fewer cycles than are left for it.
+    const std::int64_t left =
+        fewer_than_ == kUnbounded ? kUnbounded : fewer_than_ - forwards.front().cost.cycles.value;
+    const std::vector<Plan> backwards = cheapest(backward, turned_ ? &*turned_ : nullptr, left);
+    for (const Plan& plan : forwards)
+      for (const Plan& other : backwards) try_pair(plan, other);
+  }
+
+  PlanResult take() { return std::move(best_); }
+
+ private:
+  std::vector<Plan> cheapest(const Problem& problem, const PatternStats* stats,
+                             std::int64_t fewer_than) {
+    const CaseSet set = make_cases(problem, asked_.machine, asked_.options, stats);
+    const Ranking ranking =
+        rank_plans(set.cases, search_, {.fewer_than = fewer_than, .count = kPlansOfALayout});
+    best_.evaluations += ranking.evaluations;
+    best_.memory_bound = ranking.memory_bound;
+    std::vector<Plan> plans;
+    if (ranking.limit_reached) return plans;
+    for (const RankedPlan& plan : ranking.cheapest)
+      plans.push_back(make_plan(*plan.of, plan.at.parts));
+    return plans;
+  }
+
+  void try_pair(const Plan& forward, const Plan& backward) {
+    if (all_ == nullptr && (forward.cost.cycles + backward.cost.cycles).value >= fewer_than_)
+      return;
+    auto plan = joined(forward, backward, asked_.problem, asked_.machine, best_.memory_bound);
+    if (plan && all_ != nullptr) all_->push_back(*plan);
+    if (!plan || plan->cost.cycles.value >= fewer_than_) return;
+    fewer_than_ = plan->cost.cycles.value;
+    best_.status = PlanStatus::Found;
+    best_.has_plan = true;
+    best_.plan = std::move(*plan);
+  }
+
+  const Asked& asked_;
+  std::int64_t fewer_than_;
+  Search search_;
+  std::vector<Plan>* all_;
+  std::optional<PatternStats> turned_;
+  PlanResult best_;
+};
+
+}  // namespace
+
 PlanResult plan_two_layouts(const Asked& asked, std::int64_t fewer_than, Search search) {
-  PlanResult best;
-  if (!may_split(asked.problem, asked.options)) return best;
-  std::optional<PatternStats> turned;
-  if (asked.stats != nullptr) turned = transposed(*asked.stats);
-  // Each layout is searched only for plans with fewer cycles than are left for it.
-  const auto find = [&](const Problem& problem, const PatternStats* stats, std::int64_t less) {
-    const CaseSet set = make_cases(problem, asked.machine, asked.options, stats);
-    PlanResult result = find_plan(set.cases, search, less);
-    best.evaluations += result.evaluations;
-    return result;
-  };
+  if (!may_split(asked.problem, asked.options)) return {};
+  LayoutPairs pairs(asked, fewer_than, search);
+  pairs.try_pairs(/*grad_w_transposed=*/false);
+  if (asked.problem.grad_w) pairs.try_pairs(/*grad_w_transposed=*/true);
+  return pairs.take();
+}
+
+std::vector<Plan> cheapest_pairs(const Asked& asked, Search search) {
+  std::vector<Plan> all;
+  if (!may_split(asked.problem, asked.options)) return all;
   for (const bool grad_w_transposed : {false, true}) {
     if (grad_w_transposed && !asked.problem.grad_w) break;
-    const auto [forward_problem, transposed_problem] =
-        two_problems(asked.problem, grad_w_transposed);
-    const PlanResult forward = find(forward_problem, asked.stats, fewer_than);
-    if (forward.status != PlanStatus::Found) continue;
-    const std::int64_t left =
-        fewer_than == kUnbounded ? kUnbounded : fewer_than - forward.plan.cost.cycles.value;
-    const PlanResult backward = find(transposed_problem, turned ? &*turned : nullptr, left);
-    if (backward.status != PlanStatus::Found) continue;
-    auto plan =
-        joined(forward.plan, backward.plan, asked.problem, asked.machine, forward.memory_bound);
-    if (!plan || plan->cost.cycles.value >= fewer_than) continue;
-    fewer_than = plan->cost.cycles.value;
-    best.status = PlanStatus::Found;
-    best.has_plan = true;
-    best.plan = std::move(*plan);
-    best.memory_bound = forward.memory_bound;
+    LayoutPairs(asked, kUnbounded, search, &all).try_pairs(grad_w_transposed);
   }
-  return best;
+  std::ranges::stable_sort(all, {}, [](const Plan& plan) { return plan.cost.cycles; });
+  return all;
 }
 
 }  // namespace tessera::planner::internal

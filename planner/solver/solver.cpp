@@ -25,22 +25,29 @@ void check_request(const Model& model, const std::vector<Objective>& objectives,
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("solver: limits of {} nodes and {} evaluations; both must be >= 0",
                             limits.max_nodes, limits.max_evaluations));
+  if (limits.solutions < 1)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("solver: {} solutions asked for; at least 1", limits.solutions));
 }
 
-// Checks every answer with code that shares nothing with the search.
-void check_answer(const Model& model, const Result& result) {
-  if (!result.has_solution()) return;
-  const auto broken =
-      std::find_if(model.constraints().begin(), model.constraints().end(),
-                   [&](const Constraint& c) { return !holds(model, c, result.values); });
+// Checks a solution with code that shares nothing with the search.
+void check_solution(const Model& model, const std::vector<Value>& values) {
+  const auto broken = std::find_if(model.constraints().begin(), model.constraints().end(),
+                                   [&](const Constraint& c) { return !holds(model, c, values); });
   if (broken == model.constraints().end()) return;
   if (broken->kind == Kind::Call)
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("solver: a function is not pure, or its declared directions or lower "
                             "bound are false: {}",
-                            *first_violation(model, result.values)));
+                            *first_violation(model, values)));
   throw Error(ErrorCode::Internal,
-              fmt::format("solver: wrong answer: {}", *first_violation(model, result.values)));
+              fmt::format("solver: wrong answer: {}", *first_violation(model, values)));
+}
+
+void check_answer(const Model& model, const Result& result) {
+  if (!result.has_solution()) return;
+  check_solution(model, result.values);
+  for (const Solution& solution : result.next) check_solution(model, solution.values);
 }
 
 }  // namespace

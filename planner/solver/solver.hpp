@@ -22,10 +22,13 @@ struct Objective {
 };
 
 // The limits of one search. They are counts and not times, so that every computer stops at the same
-// place. Solver::minimise throws Error{InvalidArgument} if one is negative.
+// place. Solver::minimise throws Error{InvalidArgument} if one is negative or `solutions` is 0.
 struct SearchLimits {
   std::int64_t max_nodes = 10'000'000;           // boxes of the search space that are propagated
   std::int64_t max_evaluations = 1'000'000'000;  // runs of one propagator each
+
+  // The number of solutions to find, at least 1: the best one and those next to it.
+  std::int64_t solutions = 1;
 };
 
 // The work that a search has done. All counts depend only on the model and the limits.
@@ -66,11 +69,19 @@ enum class Status {
 std::string to_string(Status status);
 std::ostream& operator<<(std::ostream& out, Status status);
 
+// An assignment that obeys all constraints.
+struct Solution {
+  std::vector<Value> values;      // by VarId
+  std::vector<Value> objectives;  // in the order of the request
+  Value operator[](VarId v) const { return values[static_cast<std::size_t>(v.value)]; }
+};
+
 // The result of a search and the work that it took.
 struct Result {
   Status status = Status::Infeasible;
   std::vector<Value> values;      // by VarId; empty if there is no solution
   std::vector<Value> objectives;  // in the order of the request; empty if there is no solution
+  std::vector<Solution> next;     // those after the best one, if more than one was asked for
   SearchCounts counts;
 
   bool has_solution() const { return status == Status::Optimal || !values.empty(); }
@@ -84,6 +95,10 @@ struct Result {
 // variables are enumerated in that order, each from its least value up, and only strict
 // improvements are kept. The result therefore does not depend on the order in which the search
 // explores the model.
+//
+// With SearchLimits::solutions above 1, the solver returns that many by the same rule, or all of
+// them if the model has fewer: each is the best one without those before it. Progress is reported
+// at every solution that is among the best so far.
 //
 // If a limit ends the search, the best solution so far is the same on every computer, but it does
 // not follow this rule.
@@ -99,11 +114,11 @@ class Solver {
   Solver& operator=(Solver&&) noexcept;
 
   // Searches for the least objectives within the limits. Throws Error{InvalidArgument} if an
-  // objective is not a variable of the model, if a limit is negative, if a function of the caller
-  // returns a negative value, or if the solution found contradicts a function, because the function
-  // is not pure or its declared lower bound is false. Exceptions of the caller's
-  // functions pass through. Result::counts holds the cost. Memory is O(variables + arguments) and
-  // is allocated only during the first few nodes.
+  // objective is not a variable of the model, if a limit is negative, if no solution is asked for,
+  // if a function of the caller returns a negative value, or if the solution found contradicts a
+  // function, because the function is not pure or its declared lower bound is false. Exceptions of
+  // the caller's functions pass through. Result::counts holds the cost. Memory is O(variables +
+  // arguments) and is allocated only during the first few nodes.
   Result minimise(const std::vector<Objective>& objectives, const SearchLimits& limits = {},
                   const Callbacks& callbacks = {});
 

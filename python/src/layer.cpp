@@ -66,10 +66,11 @@ void refuse_self_overlap(MatrixView<T> out) {
 // Returns the position that each block of the changed matrix had before, -1 for added blocks.
 std::vector<std::int64_t> origins_after(const sparse::Csr<float>& before,
                                         const sparse::PatternChange& change) {
+  const auto placed = sparse::place_change(before, change);  // checks the change
   std::vector<std::int32_t> numbers(std::size_t(before.blocks()));
   std::iota(numbers.begin(), numbers.end(), 1);
   std::vector<std::int32_t> carried(numbers.size() + change.added.size() - change.removed.size());
-  sparse::carry_list<std::int32_t>(sparse::place_change(before, change), 1, numbers, carried);
+  sparse::carry_list<std::int32_t>(placed, 1, numbers, carried);
   std::vector<std::int64_t> origins(carried.begin(), carried.end());
   for (std::int64_t& origin : origins) --origin;  // carry_list marks added blocks with 0
   return origins;

@@ -67,9 +67,9 @@ class BoundProgram {
   void check_steps(const StepOrder& order) const;
   device::SlotSpec slot(BufferId buffer, TileId tile, std::int64_t rows, std::int64_t row_bytes,
                         device::SlotKind kind = device::SlotKind::Landing);
-  void seal(device::Engine& engine) const { engine.seal(live_.phases); }
+  void seal(device::Engine& engine) const { engine.seal(live_.stages); }
   device::MemoryUse memory(const device::Engine& engine) const {
-    return engine.memory(live_.phases);
+    return engine.memory(live_.stages);
   }
 
   // Set figures of a node. Allowed after the outermost body has been closed.

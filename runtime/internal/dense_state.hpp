@@ -1,8 +1,12 @@
 #pragma once
 
+#include <cstdint>
 #include <deque>
+#include <optional>
+#include <utility>
 #include <vector>
 
+#include "tessera/codelets/best_places.hpp"
 #include "tessera/codelets/cost/dense_cycles.hpp"
 #include "tessera/planner/dense_operand.hpp"
 #include "tessera/runtime/dense_pass.hpp"
@@ -13,6 +17,20 @@
 namespace tessera::runtime {
 
 namespace internal {
+
+// A tile's order to search, in its memory.
+struct SelectionRequest {
+  float threshold = 0;         // blocks of a lower score are not looked for
+  std::uint32_t searches = 1;  // 0: the tile keeps nothing
+  std::uint32_t goes_on = 0;   // 1: only blocks that come after `after` among the best
+  codelets::ScoredPlace after;
+};
+
+// The counter and the threshold of a tile's list, in front of its places.
+struct SelectionHeader {
+  float threshold = 0;
+  std::uint32_t count = 0;
+};
 
 // The part of an operand that a tile needs, in the caller's array.
 struct DenseSlice {
@@ -51,8 +69,25 @@ struct DensePass::State {
     int exchange_node = 0;
   };
 
+  // The search for the best blocks, instead of a result (dense_grad_w.hpp). A tile's words of the
+  // pattern are those of its rounds one after the other, words_per_round each.
+  struct Selection {
+    BlockShape block;
+    std::int64_t keep = 1;
+    planner::ProductShape round_grain;
+    BufferId taken_buffer, request_buffer, best_buffer;
+    std::vector<device::SlotId> taken, request, best;  // [tiles]
+    std::vector<std::int64_t> words_per_round;         // [tiles]
+
+    // These belong to the current run.
+    codelets::BlockScore score = codelets::BlockScore::Sum;
+    std::vector<std::vector<std::uint32_t>> taken_words;  // [tiles]
+    std::vector<internal::SelectionRequest> requests;     // [tiles]
+  };
+
   State(const planner::DensePlan& layer, const planner::DensePassPlan& pass,
-        const device::Machine& machine, device::ExchangeMode mode, Executor& executor);
+        const device::Machine& machine, device::ExchangeMode mode, Executor& executor,
+        std::optional<Selection> search = std::nullopt);
   void seal();
 
   DataType type() const { return kernel.data_type; }
@@ -80,14 +115,25 @@ struct DensePass::State {
   std::vector<internal::ReductionColumn> columns(const Round& round) const;
   std::vector<device::Gather> gathers(const Round& round) const;
 
+  // These do the same for the search (dense_selection.cpp).
+  void declare_selection(Round& round);
+  void add_selection_slots();
+
+  // Returns the blocks of a cell in a round, as rows and columns.
+  std::pair<std::int64_t, std::int64_t> blocks_of(const Round& round, Cell c) const;
+
   // The code of the nodes.
   void load();
   void rearrange(const Round& round);
   void multiply(const Round& round);
+  void load_selection();
+  void select(const Round& round);
+  Cycles select_on(const Round& round, const device::Tile& tile);
   void collect() const;
   void collect_round(const Round& round) const;
 
   planner::DensePassPlan plan;
+  std::optional<Selection> selection;
   codelets::DenseKernel kernel;
   internal::BoundProgram bound;
   device::Engine engine;

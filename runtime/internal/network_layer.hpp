@@ -82,9 +82,9 @@ class NetworkLayerState {
   const partitioner::TileGrid& grid() const { return forward_.grid; }
 
   // The layout that the optimiser updates, and the other one if there are two.
-  NetworkLayout& updated() { return updates_turned() ? *turned_ : forward_; }
-  const NetworkLayout& updated() const { return updates_turned() ? *turned_ : forward_; }
-  bool has_two_layouts() const { return turned_.has_value(); }
+  NetworkLayout& updated() { return updates_transposed() ? *transposed_ : forward_; }
+  const NetworkLayout& updated() const { return updates_transposed() ? *transposed_ : forward_; }
+  bool has_two_layouts() const { return transposed_.has_value(); }
 
   const NetworkLayer layer;
   const Problem problem;
@@ -94,7 +94,7 @@ class NetworkLayerState {
   // gradient there, the operand dQ, and the result dS of GradA. With two layouts, `again` is the
   // home of GradW's own copy of S or dQ, which comes from again_from().
   TensorHome in, sums, out, out_grad, q_grad, in_grad, again;
-  const TensorHome& again_from() const { return updates_turned() ? in : q_grad; }
+  const TensorHome& again_from() const { return updates_transposed() ? in : q_grad; }
 
   // Slots and buffers of the parameters.
   std::vector<std::vector<device::SlotId>> states;  // [state][tile of updated()]
@@ -106,8 +106,8 @@ class NetworkLayerState {
   const GradWPass::Base& grad_w() const { return *grad_w_; }
 
  private:
-  bool updates_turned() const { return turned_ && turned_->problem.grad_w; }
-  const NetworkLayout& other() const { return updates_turned() ? forward_ : *turned_; }
+  bool updates_transposed() const { return transposed_ && transposed_->problem.grad_w; }
+  const NetworkLayout& other() const { return updates_transposed() ? forward_ : *transposed_; }
   void make_passes();
   void make_homes();
   void set_parameters();
@@ -130,7 +130,7 @@ class NetworkLayerState {
 
   NetworkMachine machine_;
   NetworkLayout forward_;
-  std::optional<NetworkLayout> turned_;  // of transpose(R)
+  std::optional<NetworkLayout> transposed_;  // of transpose(R)
   PassHomes fwd_homes_, grad_a_homes_, grad_w_homes_;
   SpmmPass::State fwd_;
   std::optional<SpmmPass::State> grad_a_;

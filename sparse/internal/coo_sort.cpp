@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tessera/base/aligned_vector.hpp"
+#include "tessera/base/half.hpp"
 #include "tessera/base/radix_sort.hpp"
 
 namespace tessera::sparse::internal {
@@ -137,5 +138,9 @@ bool sort_to_csr(const Coo<T>& matrix, Csr<T>& result) {
 
 template bool sort_to_csr(const Coo<float>&, Csr<float>&);
 template bool sort_to_csr(const Coo<double>&, Csr<double>&);
+template bool sort_to_csr(const Coo<Half>&, Csr<Half>&);
+template bool sort_to_csr(const Coo<BFloat16>&, Csr<BFloat16>&);
+template bool sort_to_csr(const Coo<std::int32_t>&, Csr<std::int32_t>&);
+template bool sort_to_csr(const Coo<std::int64_t>&, Csr<std::int64_t>&);
 
 }  // namespace tessera::sparse::internal

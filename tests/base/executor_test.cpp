@@ -33,7 +33,7 @@ class EachExecutor : public testing::TestWithParam<Setup> {
     if (!has_executor(GetParam().kind)) GTEST_SKIP() << "this build has no oneTBB";
     executor_ = make_executor(GetParam().kind, GetParam().threads);
   }
-  // How often each index of a loop ran.
+  // Returns the number of runs of each index of a loop.
   std::vector<int> runs(std::int64_t count) {
     std::vector<std::atomic<int>> seen(static_cast<std::size_t>(count));
     executor_->for_each(count, [&](std::int64_t i) { ++seen[static_cast<std::size_t>(i)]; });

@@ -10,6 +10,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/random.hpp"
+#include "tessera/tests/device/slot_bytes.hpp"
 
 namespace tessera::device {
 namespace {
@@ -38,14 +39,6 @@ struct HostRows {
   }
 };
 
-std::vector<int> contents(ByteRows rows) {
-  std::vector<int> result;
-  for (std::int64_t r = 0; r < rows.rows; ++r)
-    for (std::int64_t b = 0; b < rows.row_bytes; ++b)
-      result.push_back(int(rows.data[r * rows.stride + b]));
-  return result;
-}
-
 Error error_of(const std::function<void()>& action) {
   try {
     action();
@@ -68,8 +61,8 @@ class BothModes : public testing::TestWithParam<ExchangeMode> {
     return engine_.add_slot({TileId(tile), "test", rows, row_bytes, kind, 0, 0});
   }
   // One row of four bytes.
-  SlotId add_between(int tile, int first_phase, int last_phase, SlotKind kind = SlotKind::Landing) {
-    return engine_.add_slot({TileId(tile), "test", 1, 4, kind, first_phase, last_phase});
+  SlotId add_between(int tile, int first_stage, int last_stage, SlotKind kind = SlotKind::Landing) {
+    return engine_.add_slot({TileId(tile), "test", 1, 4, kind, first_stage, last_stage});
   }
 };
 
@@ -269,7 +262,7 @@ TEST_P(BothModes, ATileThatIsTooFullIsNamedWithItsLargestSlots) {
   const Error error = error_of([&] { engine_.seal(); });
   EXPECT_EQ(error.code(), ErrorCode::LimitExceeded);
   const std::string text = error.what();
-  EXPECT_NE(text.find("tile 3 needs 1025 bytes in phase 1"), std::string::npos) << text;
+  EXPECT_NE(text.find("tile 3 needs 1025 bytes in stage 1"), std::string::npos) << text;
   EXPECT_NE(text.find("big one 1000 bytes"), std::string::npos) << text;
 }
 
@@ -285,7 +278,7 @@ TEST_P(BothModes, ATileTheMachineHasNotIsRefused) {
   EXPECT_EQ(code_of([&] { add(-1, 1, 1); }), ErrorCode::InvalidArgument);
 }
 
-// Makes a program in which every phase uses, in every way, a slot that lives in phases 2 and 3.
+// Makes a program in which every stage uses, in every way, a slot that lives in stages 2 and 3.
 TEST_P(BothModes, ASlotIsRefusedOnePhaseEarlyAndOnePhaseLate) {
   const SlotId slot = add_between(1, 2, 3), always = add_between(0, 0, 9);
   engine_.seal();
@@ -301,7 +294,7 @@ TEST_P(BothModes, ASlotIsRefusedOnePhaseEarlyAndOnePhaseLate) {
 
   engine_.begin_program();
   for (int phase = 0; phase <= 4; ++phase) {
-    engine_.begin_phase(phase);
+    engine_.begin_stage(phase);
     engine_.load(always, host.rows);
     for (std::size_t i = 0; i < touches.size(); ++i) {
       SCOPED_TRACE(testing::Message() << "phase " << phase << ", way " << i);
@@ -312,7 +305,7 @@ TEST_P(BothModes, ASlotIsRefusedOnePhaseEarlyAndOnePhaseLate) {
     }
   }
   EXPECT_STREQ(error_of(touches[0]).what(),
-               "tile 1: slot \"test\" was touched in phase 4 but lives in phases 2..3");
+               "tile 1: slot \"test\" was touched in stage 4 but lives in stages 2..3");
 }
 
 TEST_P(BothModes, AProgramThatBeginsNoPhaseIsNotChecked) {
@@ -328,17 +321,17 @@ TEST_P(BothModes, AProgramThatBeginsNoPhaseIsNotChecked) {
 
 TEST_P(BothModes, PhasesRiseAndTheFirstComesBeforeTheLoads) {
   const SlotId slot = add_between(0, 0, 9);
-  EXPECT_EQ(code_of([&] { engine_.begin_phase(0); }), ErrorCode::Internal) << "before seal()";
+  EXPECT_EQ(code_of([&] { engine_.begin_stage(0); }), ErrorCode::Internal) << "before seal()";
   engine_.seal();
   HostRows host(1, 4, 0);
-  EXPECT_EQ(code_of([&] { engine_.begin_phase(-1); }), ErrorCode::Internal);
+  EXPECT_EQ(code_of([&] { engine_.begin_stage(-1); }), ErrorCode::Internal);
   engine_.load(slot, host.rows);
-  EXPECT_EQ(code_of([&] { engine_.begin_phase(0); }), ErrorCode::Internal) << "after a load";
+  EXPECT_EQ(code_of([&] { engine_.begin_stage(0); }), ErrorCode::Internal) << "after a load";
 
   engine_.begin_program();
-  engine_.begin_phase(3);
-  EXPECT_EQ(code_of([&] { engine_.begin_phase(3); }), ErrorCode::Internal);
-  EXPECT_EQ(code_of([&] { engine_.begin_phase(2); }), ErrorCode::Internal);
+  engine_.begin_stage(3);
+  EXPECT_EQ(code_of([&] { engine_.begin_stage(3); }), ErrorCode::Internal);
+  EXPECT_EQ(code_of([&] { engine_.begin_stage(2); }), ErrorCode::Internal);
   engine_.begin_program();
   EXPECT_EQ(code_of([&] { engine_.load(slot, host.rows); }), ErrorCode::Internal) << "no phase";
 }
@@ -351,8 +344,8 @@ TEST_P(BothModes, LandingSlotsHoldNothingOfAnEarlierRun) {
   HostRows host(1, 4, 0);
   for (int run = 0; run < 2; ++run) {
     engine_.begin_program();
-    engine_.begin_phase(0);
-    engine_.begin_phase(2);
+    engine_.begin_stage(0);
+    engine_.begin_stage(2);
     const std::vector<int> nothing(GetParam() == ExchangeMode::Share ? 0 : 4, 255);
     EXPECT_EQ(contents(engine_.view(slot)), nothing) << "run " << run;
     engine_.load(slot, host.rows);
@@ -416,14 +409,14 @@ TEST(IsolateMode, LaterChangesAtTheSourceAreNotSeen) {
 // For each slot: its bytes, its first and its last phase.
 struct Life {
   std::int64_t bytes;
-  int first_phase, last_phase;
+  int first_stage, last_stage;
 };
 
 std::vector<SlotId> add_lives(Engine& engine, const std::vector<Life>& lives) {
   std::vector<SlotId> slots;
   for (const Life& life : lives)
     slots.push_back(engine.add_slot(
-        {TileId(0), "life", 1, life.bytes, SlotKind::Owned, life.first_phase, life.last_phase}));
+        {TileId(0), "life", 1, life.bytes, SlotKind::Owned, life.first_stage, life.last_stage}));
   engine.seal();
   return slots;
 }
@@ -431,10 +424,10 @@ std::vector<SlotId> add_lives(Engine& engine, const std::vector<Life>& lives) {
 TEST(IsolateMode, MemoryOfEndedSlotsIsPoisonedUsedAgainAndGuarded) {
   Engine engine(small_machine(), ExchangeMode::Isolate, one_thread());
   const auto slots = add_lives(engine, {{500, 0, 0}, {100, 0, 1}, {400, 1, 1}});
-  engine.begin_phase(0);
+  engine.begin_stage(0);
   const ByteRows ended = engine.view(slots[0]);
   std::memset(ended.data, 1, 500);
-  engine.begin_phase(1);
+  engine.begin_stage(1);
   const ByteRows begun = engine.view(slots[2]);
   EXPECT_EQ(begun.data, ended.data);
   EXPECT_EQ(contents(begun), std::vector<int>(400, 255));
@@ -464,7 +457,7 @@ TEST(IsolateMode, LivingSlotsNeverOverlap) {
     Engine engine(small_machine(), ExchangeMode::Isolate, one_thread());
     const auto slots = add_lives(engine, lives);
     for (int phase = 0; phase <= 6; ++phase) {
-      engine.begin_phase(phase);
+      engine.begin_stage(phase);
       for (std::size_t i = 0; i < lives.size(); ++i) {
         const auto [bytes, first, last] = lives[i];
         if (phase < first || phase > last) continue;

@@ -6,6 +6,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/device/engine.hpp"
+#include "tessera/tests/device/slot_bytes.hpp"
 
 namespace tessera::device {
 namespace {
@@ -29,14 +30,7 @@ class Moves : public testing::TestWithParam<ExchangeMode> {
     for (std::size_t i = 0; i < host_.size(); ++i) host_[i] = std::byte(first + int(i));
     engine_.load(slot, {host_.data(), 1, 8, 8});
   }
-  std::vector<int> bytes(SlotId slot) {
-    const ByteRows rows = engine_.view(slot);
-    std::vector<int> result;
-    for (std::int64_t r = 0; r < rows.rows; ++r)
-      for (std::int64_t b = 0; b < rows.row_bytes; ++b)
-        result.push_back(int(rows.data[r * rows.stride + b]));
-    return result;
-  }
+  std::vector<int> bytes(SlotId slot) { return contents(engine_.view(slot)); }
 };
 
 TEST_P(Moves, PutASlotTogetherFromRunsOfSeveralTiles) {
@@ -55,6 +49,17 @@ TEST_P(Moves, PutASlotTogetherFromRunsOfSeveralTiles) {
   // Tile 1 sends 10 bytes at 4 a cycle; no tile receives more.
   EXPECT_EQ(engine_.ledger().steps.at(0).cycles, Cycles(3));
   EXPECT_EQ(engine_.ledger().steps.at(0).overhead, Cycles(400));
+}
+
+// In Isolate mode a landing slot has no contents until something is written to it.
+TEST_P(Moves, FillASlotThatHadNoContents) {
+  if (GetParam() == ExchangeMode::Share) return;
+  const SlotId a = add(0, 1, 8);
+  const SlotId landing = engine_.add_slot({TileId(2), "test", 1, 8, SlotKind::Landing, 0, 0});
+  engine_.seal();
+  load(a, 10);
+  engine_.exchange(Phase::HandOver, engine_.prepare_moves({{a, landing, 0, 0, 8}}));
+  EXPECT_EQ(bytes(landing), bytes(a));
 }
 
 TEST_P(Moves, InsideATileCostNothing) {

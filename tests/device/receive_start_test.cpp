@@ -2,7 +2,7 @@
 
 #include "tessera/device/engine.hpp"
 
-// What it costs to begin receiving from one more tile.
+// Tests of the cycles that it costs to begin receiving from one more tile.
 namespace tessera::device {
 namespace {
 
@@ -41,7 +41,7 @@ TEST_F(ReceiveStart, IsNotPaidForOwnAndEmptyPieces) {
 TEST_F(ReceiveStart, FollowsTheSendersThatAGatherSaysItHas) {
   const SlotId own = add(4, 2), to = add(4, 2), pair4 = add(4, 2), pair5 = add(5, 2);
   engine_.seal();
-  // Of 7 tiles elsewhere, so nothing is the receiver's own.
+  // The senders are 7 tiles elsewhere, so nothing comes from the receiver itself.
   EXPECT_EQ(cycles({{{{own, {0, 2}}}, {to}, 7}}), Cycles(700 + 2));
   const Exchange shared = engine_.prepare({{{{own, {0, 2}}}, {pair4, pair5}, 7}});
   EXPECT_EQ(shared.cycles, Cycles(700 + 1));  // neighbours share their bus

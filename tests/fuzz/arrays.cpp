@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "tessera/arrays/mapped/mapped_array.hpp"
+#include "tessera/arrays/ops/rearrange.hpp"
 #include "tessera/arrays/row_sparse/cast_storage.hpp"
 #include "tessera/arrays/tensor/contract.hpp"
 #include "tessera/arrays/tensor/coo_tensor.hpp"
@@ -50,6 +51,10 @@ arrays::CooTensor<double> any_tensor(InputBytes& bytes) {
   std::vector<double> values = bytes.numbers<double>(8, -3, 3);
   std::vector<std::int32_t> indices(values.size() * shape.size());
   for (std::int32_t& index : indices) index = std::int32_t(bytes.number(-1, 5));
+  if (bytes.number(0, 3) == 0) {
+    const auto executor = make_executor(ExecutorKind::Threads, 1);
+    return arrays::sum_duplicates(shape, indices, values, *executor);
+  }
   return {shape, std::move(indices), std::move(values)};
 }
 
@@ -73,6 +78,13 @@ void coo_tensor(Input input) {
     accepts([&] {
       tensor.put(bytes.numbers<std::int64_t>(4, -6, 6), double(bytes.number(-2, 2)));
       check_tensor(tensor);
+    });
+    accepts([&] {
+      const auto executor = make_executor(ExecutorKind::Threads, 1);
+      const auto order = bytes.numbers<std::int64_t>(4, -1, 4);
+      const auto moved = arrays::permute(tensor, order, *executor);
+      require(moved.nnz() == tensor.nnz(), "a permutation keeps all entries");
+      check_tensor(arrays::reshape(moved, {-1}, *executor));
     });
     accepts([&] { tensor.sort_by(bytes.numbers<std::int64_t>(4, -1, 4)); });
     accepts([&] {
@@ -140,6 +152,12 @@ void mapped_array(Input input) {
                                            bytes.numbers<std::int64_t>(8, -1, 60),
                                            bytes.numbers<double>(8, -3, 3)};
     const arrays::MappedArray<double> array(mapping, storage);
+    accepts([&] {
+      arrays::MappedArray<double> written = array;
+      const auto index = bytes.numbers<std::int64_t>(4, -6, 6);
+      written.put(index, 7, arrays::Missing::Insert);
+      require(array.get(index) == 7, "what one array writes is seen by the other");
+    });
     accepts([&] { array.get(bytes.numbers<std::int64_t>(4, -6, 6)); });
     accepts([&] {
       const arrays::Slice slice{any_bound(bytes), any_bound(bytes), any_bound(bytes)};

@@ -204,6 +204,57 @@ TEST(HostChange, LeavesTheLayerAsItWasWhenItIsRefused) {
   }
 }
 
+// Both ways of making a change: a few moves change cells in place, and many blocks encode again.
+std::vector<sparse::PatternChange> small_and_large_change(const sparse::Csr<float>& from) {
+  return {some_moves(from, 3, 7), change_to(from, 0.9, 7)};
+}
+
+TEST(HostPreparedUpdate, ChangesSeveralLayersTogether) {
+  const Problem problem = problem_of<float>({2, 40, 48, 9}, {1, 1});
+  const auto weights = weights_of(problem, 0.2, 3);
+  for (const sparse::PatternChange& change : small_and_large_change(weights[1])) {
+    Case<float> first{problem, {}}, second{problem, {}}, expected{problem, {}};
+    for (Case<float>* c : {&first, &second, &expected}) c->layer.set_weights(weights);
+    const Results<float> before = first.run();
+    auto one = first.layer.prepare_update(change, 1), two = second.layer.prepare_update(change, 1);
+    EXPECT_EQ(first.run(), before);
+    EXPECT_EQ(first.layer.weights(1), weights[1]);
+    first.layer.commit(std::move(one));
+    second.layer.commit(std::move(two));
+    expected.layer.set_weights(std::vector{weights[0], sparse::with_change(weights[1], change)});
+    EXPECT_EQ(first.run(), expected.run());
+    EXPECT_EQ(second.run(), expected.run());
+    EXPECT_EQ(first.layer.weights(1), expected.layer.weights(1));
+  }
+}
+
+TEST(HostPreparedUpdate, IsRefusedByAnotherLayerAndOnceTheLayerHasChanged) {
+  const Problem problem = problem_of<float>({1, 40, 48, 9}, {1, 1});
+  const auto weights = weights_of(problem, 0.2, 3);
+  for (const sparse::PatternChange& change : small_and_large_change(weights[0])) {
+    Case<float> c{problem, {}}, other{problem, {}};
+    c.layer.set_weights(weights);
+    other.layer.set_weights(weights);
+    const Results<float> before = c.run();
+    const auto refuses = [&](HostLayer& layer, HostLayer::PreparedUpdate& update) {
+      EXPECT_EQ(code_of([&] { layer.commit(std::move(update)); }), ErrorCode::InvalidArgument);
+    };
+    auto stale = c.layer.prepare_update(change), twin = c.layer.prepare_update(change);
+    refuses(other.layer, stale);
+    c.layer.set_values(weights[0].values);
+    refuses(c.layer, stale);
+    auto moved = std::move(stale);
+    refuses(c.layer, stale);  // NOLINT(bugprone-use-after-move)
+    EXPECT_EQ(c.run(), before);
+    EXPECT_EQ(other.run(), before);
+    twin = c.layer.prepare_update(change);
+    auto second = c.layer.prepare_update(change);
+    c.layer.commit(std::move(twin));
+    refuses(c.layer, second);
+    EXPECT_EQ(c.layer.weights(), sparse::with_change(weights[0], change));
+  }
+}
+
 // Every allocation of the call fails once: the layer must then be as it was.
 template <class Call>
 void expect_all_or_nothing(Case<float>& c, const Call& call) {

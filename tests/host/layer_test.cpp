@@ -107,7 +107,7 @@ void expect_product(const sparse::Csr<float>& matrix, MatrixView<const T> in,
   std::vector<std::int64_t> begin = matrix.row_begin;
   const sparse::Csr<float> elements = sparse::with_block(matrix, {1, 1});
   Matrix<T> whole_out(matrix.rows, in.cols);
-  // What lies beyond the result: as the reference has it, in double.
+  // Elements beyond the result are those of the reference, in double.
   for (std::int64_t r = 0; r < matrix.rows; ++r)
     for (std::int64_t z = 0; z < in.cols; ++z) {
       double sum = 0;

@@ -14,7 +14,7 @@ std::vector<std::int64_t> grad_a_words(const Buckets& buckets, std::int64_t buck
 // Numbers in a text; bars are passed over.
 std::vector<std::int64_t> numbers(const std::string& text);
 
-// What is wrong with the buckets of `matrix`, or "". Reads the words as a codelet would and shares
+// Returns a fault in the buckets of `matrix`, or "". Reads the words as a codelet would and shares
 // no code with the encoder: every block in exactly one slot and where its word says; every worker
 // table covers every row and batch column (every block) exactly once; capacities kept; travel
 // bounds exact; unused words 0.

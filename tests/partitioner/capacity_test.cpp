@@ -194,7 +194,7 @@ TEST(Capacity, OfSeparateGradABucketsCounts) {
                                             "words of 47, and what is left over "));
 }
 
-// What fits on some number of tiles was never said to need more, and some were told a number that
+// A layer that fits a number of tiles is never said to need more, and for some layers the number
 // is just enough.
 TEST(Capacity, LeastTilesAreNeverTooMany) {
   Random random(11);

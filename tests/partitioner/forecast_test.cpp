@@ -33,7 +33,7 @@ TileGrid grid_of(const Layer& layer) {
   return grid;
 }
 
-// What the fullest buckets of many random patterns need.
+// Returns the needs of the fullest buckets of many random patterns.
 std::vector<SpillStats> simulate(const Layer& layer) {
   std::vector<SpillStats> fullest;
   for (std::uint64_t i = 0; i < kPatterns; ++i) {

@@ -5,7 +5,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/tests/planner/requests_without_plan.hpp"
 
-// What is planned in place of a request without a plan, and requests that cannot be.
+// Plans in place of a request that has none, and requests that cannot be planned at all.
 namespace tessera::planner {
 namespace {
 

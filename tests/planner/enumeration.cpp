@@ -14,7 +14,7 @@
 namespace tessera::planner {
 namespace {
 
-// What a partition is called: two candidates with the same are told apart by their cost alone.
+// Names a partition. Candidates of one name differ in their cost alone.
 using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t, bool>;  // x, y, z, buckets travel
 
 void keep_cheapest(const internal::Case& c, std::int64_t temp_bound,
@@ -37,7 +37,7 @@ std::vector<Plan> cheapest_plans(const Problem& problem, const device::Machine& 
                                  const Options& options, std::size_t count,
                                  const PatternStats* stats) {
   struct Priced {
-    std::int64_t cycles = 0;
+    std::int64_t cycles = 0, temp = 0;
     const internal::Case* of = nullptr;
     Dims parts;
   };
@@ -47,13 +47,21 @@ std::vector<Plan> cheapest_plans(const Problem& problem, const device::Machine& 
   for (const internal::Case& c : set.cases)
     internal::visit_partitions(c, [&](Dims parts) {
       const internal::PartsCost cost = internal::cost_of(c, parts);
-      if (cost.legal && cost.temp <= temp_bound) all.push_back({cost.cycles, &c, parts});
+      if (cost.legal && cost.temp <= temp_bound) all.push_back({cost.cycles, cost.temp, &c, parts});
     });
-  std::stable_sort(all.begin(), all.end(),
-                   [](const Priced& a, const Priced& b) { return a.cycles < b.cycles; });
+  std::stable_sort(all.begin(), all.end(), [](const Priced& a, const Priced& b) {
+    return std::pair(a.cycles, a.temp) < std::pair(b.cycles, b.temp);
+  });
   std::vector<Plan> plans;
-  for (std::size_t i = 0; i < std::min(count, all.size()); ++i)
-    plans.push_back(internal::make_plan(*all[i].of, all[i].parts));
+  for (const Priced& priced : all) {
+    if (plans.size() == count) break;
+    Plan plan = internal::make_plan(*priced.of, priced.parts);
+    const bool is_known = std::ranges::any_of(plans, [&plan](const Plan& other) {
+      return other.partition == plan.partition && other.block == plan.block &&
+             other.use_dense == plan.use_dense;
+    });
+    if (!is_known) plans.push_back(std::move(plan));
+  }
   return plans;
 }
 
@@ -94,7 +102,7 @@ std::vector<PlanConstraints> cheapest_partitions(const Problem& problem,
 
 std::vector<Plan> cheapest_two_layouts(const Problem& problem, const device::Machine& machine,
                                        const Options& options, std::size_t count,
-                                       const PatternStats* stats) {
+                                       const PatternStats* stats, LayoutPairs pairs) {
   std::optional<PatternStats> turned;
   if (stats != nullptr) turned = transposed(*stats);
   const Bytes temp_bound(internal::temp_bounds(machine, options).front());
@@ -108,9 +116,11 @@ std::vector<Plan> cheapest_two_layouts(const Problem& problem, const device::Mac
     const std::vector<Plan> forward = cheapest_plans(one, machine, options, count, stats);
     const std::vector<Plan> backward =
         cheapest_plans(other, machine, options, count, turned ? &*turned : nullptr);
-    if (forward.empty() || backward.empty()) continue;
-    for (const Plan& plan : forward) join(plan, backward.front());
-    for (std::size_t i = 1; i < backward.size(); ++i) join(forward.front(), backward[i]);
+    for (const Plan& plan : forward)
+      for (const Plan& turned_plan : backward) {
+        const bool has_cheapest = &plan == &forward.front() || &turned_plan == &backward.front();
+        if (pairs == LayoutPairs::All || has_cheapest) join(plan, turned_plan);
+      }
   }
   return plans;
 }

@@ -20,11 +20,17 @@ std::vector<PlanConstraints> cheapest_partitions(const Problem& problem,
                                                  const Options& options, std::size_t count,
                                                  const PatternStats* stats = nullptr);
 
-// Plans with two layouts like those that planner::plan may choose: on either side of GradW, one
-// layout has the fewest planned cycles and the other one is among the `count` cheapest.
+// The pairs of two layouts that cheapest_two_layouts() makes of the cheapest plans of each layout.
+enum class LayoutPairs {
+  All,             // those that planner::plan compares
+  WithTheCheapest  // one of the two layouts has the fewest planned cycles
+};
+
+// Plans with two layouts, for GradW on either side, of the `count` cheapest plans of each layout,
+// found by looking at every partition.
 std::vector<Plan> cheapest_two_layouts(const Problem& problem, const device::Machine& machine,
                                        const Options& options, std::size_t count,
-                                       const PatternStats* stats);
+                                       const PatternStats* stats, LayoutPairs pairs);
 
 // The cycles of the dense plan of all passes, found by the search of plan_dense or, if `every_cut`,
 // by pricing every cut: the truth, and the time that the search must beat.

@@ -274,7 +274,7 @@ TEST(PlanCache, GivesAnyNumberOfThreadsTheSameAnswers) {
   EXPECT_EQ(files_in(folder).size(), std::size_t(kLayers)) << "no temporary file is left";
 }
 
-// What a child process of the next test does; its exit code says how it went.
+// The work of a child process of the next test; the exit code is 0 if it succeeded.
 int ask_for_all_layers(const std::string& folder) {
   for (int round = 0; round < 20; ++round) {
     PlanCache cache(folder);

@@ -121,6 +121,21 @@ TEST(ChoosePlans, FindsTheFewestCyclesOfAllChoicesThatFit) {
   EXPECT_GT(binding, 3);  // memory has changed a choice
 }
 
+TEST(LayerCandidates, HoldSeveralPairsOfTwoLayoutsBesideThoseWithOne) {
+  const Problem problem{.size = {1, 512, 1024, 64}, .density = 0.1, .grad_a = true, .grad_w = true};
+  const LayerCandidates candidates =
+      layer_candidates(problem, machine_of(368), {}, kCandidatesPerLayer);
+  EXPECT_LE(candidates.size(), kCandidatesPerLayer);
+  const auto pairs =
+      std::ranges::count_if(candidates, [](const Plan& plan) { return !plan.backward.empty(); });
+  EXPECT_GE(pairs, 3);
+  EXPECT_LT(pairs, std::ssize(candidates));
+  for (const Plan& plan : candidates) {
+    EXPECT_GE(plan.cost.cycles, candidates.front().cost.cycles);
+    EXPECT_EQ(std::ranges::count(candidates, plan), 1);
+  }
+}
+
 TEST(PlanNetwork, IsNeverDearerThanLayerByLayer) {
   Random random(12);
   for (int i = 0; i < 6; ++i) {

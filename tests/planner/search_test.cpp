@@ -79,6 +79,26 @@ TEST(SolverSearch, FindsThePlanThatEnumerationFindsOnRandomLayers) {
   EXPECT_GT(failures, 10);
 }
 
+TEST(SolverSearch, RanksPlansAsEnumerationDoes) {
+  Random random(kSeed + 2);
+  int full = 0;
+  for (int i = 0; i < 200; ++i) {
+    const Request r = random_request(random);
+    SCOPED_TRACE(testing::Message()
+                 << "case " << i << ": " << to_string(r.problem) << " on " << r.machine.tiles);
+    const std::vector<Case> cases = cases_of(r);
+    const Ranking truth = rank_plans(cases, search_exhaustively, {.count = 4}),
+                  found = rank_plans(cases, search_with_solver, {.count = 4});
+    ASSERT_EQ(found.cheapest.size(), truth.cheapest.size());
+    for (std::size_t k = 0; k < truth.cheapest.size(); ++k) {
+      EXPECT_EQ(found.cheapest[k].of, truth.cheapest[k].of);
+      EXPECT_EQ(found.cheapest[k].at.parts, truth.cheapest[k].at.parts);
+    }
+    full += truth.cheapest.size() == 4;
+  }
+  EXPECT_GT(full, 50);
+}
+
 TEST(LowerBound, IsNeverAboveTheCostOfAPartitionInItsBox) {
   Random random(kSeed + 1);
   int legal = 0;

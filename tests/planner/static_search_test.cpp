@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/error.hpp"
 #include "tessera/planner/internal/static_load.hpp"
 #include "tessera/planner/static_plan.hpp"
 #include "tessera/tests/planner/static_pattern.hpp"
@@ -175,6 +176,54 @@ TEST(StaticPlanner, RefusesWordsPast16BitsByName) {
   const auto result = plan_static(problem_of(m, 4), view_of(m), machine);
   EXPECT_FALSE(result.plan);
   EXPECT_THAT(result.reason, HasSubstr("words have 16 bits, and a tile needs 70316 words"));
+}
+
+TEST(StaticPlanner, PlansEveryBatchAsAPlannerWithoutKeptCounts) {
+  Random random(21);
+  for (const std::int64_t side : {1, 8}) {
+    const auto m = random_matrix(random, 40, 50, side, 0.3);
+    StaticPlanner planner(view_of(m));
+    for (const bool trains : {false, true, false})
+      for (const std::int64_t batch : {4, 100, 32})
+        for (const std::int64_t tiles : {7, 60}) {
+          Problem problem = problem_of(m, batch);
+          problem.grad_a = problem.grad_w = trains;
+          const auto machine = small_machine(tiles);
+          EXPECT_EQ(planner.plan(problem, machine).plan,
+                    plan_static(problem, view_of(m), machine).plan);
+        }
+  }
+}
+
+TEST(StaticSearch, KeepsThePinsOfTheOptions) {
+  Random random(22);
+  const auto m = random_matrix(random, 40, 50, 4, 0.3);
+  const auto with = [&](std::optional<std::int64_t> parts, std::optional<std::int64_t> bands) {
+    return plan_static(problem_of(m, 64), view_of(m), small_machine(64),
+                       {.z_parts = parts, .bands = bands});
+  };
+  const auto both = with(4, 3);
+  ASSERT_TRUE(both.plan) << both.reason;
+  EXPECT_EQ(both.plan->parts.size(), 4u);
+  EXPECT_EQ(both.plan->bands.size(), 4u);
+  EXPECT_EQ(with(2, {}).plan.value().parts.size(), 2u);
+  EXPECT_FALSE(with(64, {}).plan);
+  EXPECT_THROW(with(0, {}), Error);
+}
+
+TEST(StaticSearch, TellsTheCutsThatCameNextAndTheBounds) {
+  Random random(23);
+  const auto m = random_matrix(random, 40, 50, 4, 0.3);
+  const Problem problem = problem_of(m, 64);
+  const auto result = plan_static(problem, view_of(m), small_machine(64));
+  ASSERT_EQ(result.runner_ups.size(), 5u);
+  for (const StaticRunnerUp& next : result.runner_ups)
+    EXPECT_GE(next.cycles, result.plan->cost.cycles);
+  const StaticBounds bounds = static_bounds(problem, view_of(m), small_machine(64));
+  for (const Cycles bound : {bounds.kernel, bounds.bytes, bounds.waiting}) {
+    EXPECT_GT(bound, Cycles(0));
+    EXPECT_LT(bound, result.plan->cost.cycles);
+  }
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "tessera/planner/layouts.hpp"
 #include "tessera/planner/planner.hpp"
+#include "tessera/tests/planner/enumeration.hpp"
 
 namespace tessera::planner {
 namespace {
@@ -42,21 +43,53 @@ TEST(TwoLayouts, AreChosenExactlyWhereTheyCostLess) {
   EXPECT_GT(left, 0);
 }
 
-TEST(TwoLayouts, CostWhatTheirPartsCostAndTheWayOfTheValues) {
+// Pins a layout and plans it alone.
+Plan plan_alone(const Problem& problem, const Plan& layout) {
+  Options o = sparse_options();
+  o.constraints.x = layout.partition.x;
+  o.constraints.y = layout.partition.y;
+  o.constraints.z = layout.partition.z;
+  return plan_or_throw(problem, gc200(), o);
+}
+
+TEST(TwoLayouts, CostWhatTheirPartsCostAndTheMoveOfTheValues) {
   const Problem p = training({1, 512, 1024, 16}, {8, 8}, 0.0135);
   const auto machine = gc200();
   const Plan plan = plan_of(p, true);
   ASSERT_EQ(plan.backward.size(), 1u);
-  const bool there = plan.runs_transposed(Pass::GradW);
-  const auto [fwd, bwd] = two_problems(p, there);
-  const Plan a = plan_or_throw(fwd, machine, sparse_options()),
-             b = plan_or_throw(bwd, machine, sparse_options());
+  const auto [fwd, bwd] = two_problems(p, plan.runs_transposed(Pass::GradW));
+  const Plan a = plan_alone(fwd, plan), b = plan_alone(bwd, plan.backward[0]);
   EXPECT_EQ(plan.backward[0], b);
   const RehomeCost move = rehome_cost(a, b, p, machine);
   EXPECT_EQ(plan.cost.cycles, a.cost.cycles + b.cost.cycles + move.cycles + move.overhead);
   EXPECT_EQ(plan.cost.find(Pass::GradA)->terms.front().name, Term::RehomeValues);
   EXPECT_EQ(plan.cost.passes.size(), 3u);
   EXPECT_GT(plan.cost.resident, std::max(a.cost.resident, b.cost.resident) + move.table);
+}
+
+// The cheapest layouts alone may fit each other badly: the values of such a pair can take longer to
+// move than a whole pass.
+TEST(TwoLayouts, AreTheCheapestPairOfTheCheapestPlansOfEach) {
+  int pairs_of_others = 0;
+  Problem elements = training({1, 1072, 560, 120}, {1, 1}, 0.129);
+  elements.data_type = DataType::Float;
+  for (const Problem& p : {elements, training({1, 512, 1024, 16}, {8, 8}, 0.0135),
+                           training({1, 960, 768, 16}, {1, 1}, 0.052),
+                           training({1, 1232, 1120, 200}, {8, 8}, 0.047)}) {
+    SCOPED_TRACE(to_string(p));
+    const Plan one = plan_of(p, false), best = plan_of(p, true);
+    Cycles least = one.cost.cycles;
+    for (const Plan& pair :
+         cheapest_two_layouts(p, gc200(), sparse_options(), 4, nullptr, LayoutPairs::All))
+      least = std::min(least, pair.cost.cycles);
+    EXPECT_EQ(best.cost.cycles, least);
+    if (best.backward.empty()) continue;
+    const auto [fwd, bwd] = two_problems(p, best.runs_transposed(Pass::GradW));
+    pairs_of_others +=
+        plan_or_throw(fwd, gc200(), sparse_options()).partition != best.partition ||
+        plan_or_throw(bwd, gc200(), sparse_options()).partition != best.backward[0].partition;
+  }
+  EXPECT_GT(pairs_of_others, 0);
 }
 
 TEST(TwoLayouts, AreNotTriedWhereTheRequestSpeaksOfOne) {

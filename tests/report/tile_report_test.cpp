@@ -74,7 +74,7 @@ TEST(TileReport, HasALifeForEveryBuffer) {
   ASSERT_FALSE(run.report.buffers.empty());
   EXPECT_EQ(run.report.buffers.size(), run.report.liveness.lives.size());
   for (const runtime::Liveness::Life& life : run.report.liveness.lives)
-    EXPECT_LT(std::size_t(life.last), run.report.liveness.phases.size());
+    EXPECT_LT(std::size_t(life.last), run.report.liveness.stages.size());
 }
 
 TEST(TileReport, StepsWithoutTilesAddNothing) {

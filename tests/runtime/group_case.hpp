@@ -45,7 +45,7 @@ struct GroupCase {
   }
 };
 
-// What the three passes give for the groups that ran together.
+// The results of the three passes for groups that ran together.
 template <class T>
 struct GroupRun {
   Matrix<T> q, s_grad;

@@ -137,7 +137,7 @@ struct Results {
   }
 };
 
-// How to run: nothing of this may change a result.
+// The ways to run a case, none of which may change a result.
 struct How {
   device::ExchangeMode mode = device::ExchangeMode::Share;
   ExecutorKind executor = ExecutorKind::Threads;
@@ -151,7 +151,7 @@ std::vector<float> as_float(const Matrix<T>& matrix) {
   return result;
 }
 
-// What goes into the passes of a case, in whole blocks: zero where the layer has no rows.
+// The operands of the passes of a case, in whole blocks: 0 in the rows that the layer has not.
 template <class T>
 struct Operands {
   explicit Operands(const LayerCase& c)

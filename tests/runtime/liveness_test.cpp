@@ -27,12 +27,12 @@ TEST(Liveness, GoesFromTheFirstStepThatNamesABufferToTheLast) {
   static_cast<void>(kept);
   p.finish();
   const Liveness live = liveness(p.program());
-  EXPECT_EQ(live.phases,
+  EXPECT_EQ(live.stages,
             (std::vector<std::string>{"load", "compute multiply", "compute reduce", "collect"}));
   EXPECT_EQ(live.lives, (std::vector<Liveness::Life>{life(0, 1), life(1, 3), life(0, 3)}));
 }
 
-// What a loop carries from turn to turn must not be given away between its steps.
+// The memory of buffers that a loop keeps from turn to turn must not be reused between its steps.
 TEST(Liveness, TakesALoopWithAllThatIsInItForOnePhase) {
   BoundProgram p("loop");
   const BufferId a = p.add_buffer("a"), b = p.add_buffer("b"), c = p.add_buffer("c");
@@ -48,8 +48,8 @@ TEST(Liveness, TakesALoopWithAllThatIsInItForOnePhase) {
   p.step(NodeKind::Collect, {}, {{a}, {}}, nothing);
   p.finish();
   const Liveness live = liveness(p.program());
-  EXPECT_EQ(live.phases, (std::vector<std::string>{"load", "loop propagate", "collect"}));
-  EXPECT_EQ(live.phase_of, (std::vector<int>{0, 1, 1, 1, 1, 1, 1, 2}));
+  EXPECT_EQ(live.stages, (std::vector<std::string>{"load", "loop propagate", "collect"}));
+  EXPECT_EQ(live.stage_of, (std::vector<int>{0, 1, 1, 1, 1, 1, 1, 2}));
   EXPECT_EQ(live.lives, (std::vector<Liveness::Life>{life(0, 2), life(1, 1), life(1, 1)}));
 }
 
@@ -133,8 +133,8 @@ TEST(MemoryUse, AddsUpToWhatThePeakSaysOnEveryTile) {
     Bytes sum;
     for (const device::HeldBuffer& buffer : use.at_peak) sum += buffer.bytes;
     EXPECT_EQ(sum, use.high_water());
-    EXPECT_EQ(*std::max_element(use.by_phase.begin(), use.by_phase.end()), use.high_water());
-    EXPECT_EQ(use.by_phase.size(), use.phases.size());
+    EXPECT_EQ(*std::max_element(use.by_stage.begin(), use.by_stage.end()), use.high_water());
+    EXPECT_EQ(use.by_stage.size(), use.stages.size());
     for (const device::TilePeak& tile : use.tiles) EXPECT_LE(tile.bytes, use.high_water());
     EXPECT_EQ(use, memory_use(c.problem(), c.plan(), c.machine(), pass));
     most = std::max(most, use.high_water());
@@ -163,7 +163,7 @@ TEST(MemoryUse, OfAPlanThatDoesNotFitIsThereAndTheErrorNamesTileBuffersAndStep) 
     for (const std::string& part :
          {"tile " + std::to_string(use.fullest.value) + " needs " +
               std::to_string(use.high_water().value) + " bytes",
-          "(" + use.phase_name(peak.phase) + ")", use.at_peak[0].name, use.at_peak[1].name})
+          "(" + use.stage_name(peak.stage) + ")", use.at_peak[0].name, use.at_peak[1].name})
       EXPECT_NE(text.find(part), std::string::npos) << part << " in " << text;
   }
   const std::string report = to_string(use);

@@ -46,7 +46,7 @@ TEST(Memory, EveryPlanThatIsFoundFitsTheTilesItWasFoundFor) {
     ASSERT_NO_THROW({
       const FullyConnected layer(problem, planned.plan, machine, device::ExchangeMode::Share,
                                  *executor);
-      // Where no tile is free the last one holds the travel words, which the planner leaves out.
+      // If no tile is free, the last one holds the travel words, which the planner leaves out.
       const Bytes travel_words(4 * (3 + planned.plan.partition.x));
       EXPECT_LE(layer.high_water(), planned_bytes + travel_words);
       tight += layer.high_water().value * 2 > machine.tile_memory.value;

@@ -65,7 +65,7 @@ TEST(NetworkCost, IsPlannedWithinTenPercentForEveryWorkOfEveryLayer) {
   }
   EXPECT_NEAR(double(plan.cycles.value) / double(total.value), 1, 0.1);
   EXPECT_LE(network.high_water(), machine.tile_memory);
-  // What the plan reserves covers what the program needs, and is not far above it.
+  // The plan reserves at least the memory that the program needs, and at most twice as much.
   EXPECT_GE(plan.memory, network.high_water());
   EXPECT_LE(plan.memory.value, 2 * network.high_water().value);
 }

@@ -14,7 +14,7 @@ using Place = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
 
 Place place(const Displacement& d) { return {d.x, d.y, d.z}; }
 
-// What has to be visited, written without any walking.
+// Returns the places that must be visited, found without walking.
 std::set<Place> needed(const partitioner::Travel& travel, const Dims& splits, Served served) {
   std::set<Place> places;
   const std::int64_t z_count = served == Served::NoZ ? 1 : splits.z;

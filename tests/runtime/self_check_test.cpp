@@ -18,7 +18,7 @@
 namespace tessera::runtime {
 namespace {
 
-// What a flipped bit did.
+// The effect of a flipped bit.
 enum class Effect {
   Nowhere,   // the tile held no such bit, or there was no such step
   Harmless,  // no result has changed: padding, words nobody reads, what is over

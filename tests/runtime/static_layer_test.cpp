@@ -4,11 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <map>
 #include <set>
 
 #include "tessera/base/error.hpp"
-#include "tessera/planner/cost_term.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/tests/runtime/static_case.hpp"
 #include "tessera/tests/support/message_of.hpp"
@@ -45,12 +43,7 @@ template <class T>
 void expect_right(const StaticCase& c, StaticLayer& layer, Values values) {
   SCOPED_TRACE(c.name());
   const StaticResults<T> r = run_all<T>(c, layer, values);
-  const bool half_blocks = c.problem.data_type == DataType::Half && !c.problem.block.is_element();
-  const auto rounding = [&](Pass pass) {
-    const bool narrow = layer.depth(pass) > 1 || (half_blocks && pass != Pass::GradW);
-    return verify::Rounding{c.problem.data_type, narrow ? c.problem.data_type : DataType::Float,
-                            layer.depth(pass)};
-  };
+  const auto rounding = [&](Pass pass) { return layer.rounding(pass); };
   const std::int64_t groups = c.problem.size.g;
   for (std::int64_t g = 0; g < groups; ++g) {
     const sparse::Csr<float> weights = rounded<T>(layer.weights(g));
@@ -210,50 +203,6 @@ void expect_same_bits() {
 
 TYPED_TEST(StaticLayerOf, HasTheSameBitsForAnyThreadsAndBothExchangeModes) {
   expect_same_bits<TypeParam>();
-}
-
-// The cycles of a phase in a ledger, without barriers and launches.
-Cycles cycles_in(const device::Ledger& ledger, Phase phase) {
-  Cycles sum;
-  for (const device::StepRecord& step : ledger.steps)
-    if (phase == Phase::Overhead)
-      sum += step.overhead;
-    else if (step.phase == phase)
-      sum += step.cycles;
-  return sum;
-}
-
-// Compares phase by phase: the planner counts the pattern, the engine the words and the bytes. The
-// planner prices every share of a sum as the largest one; the engine adds the shares that there
-// are.
-void expect_planned_cycles(const StaticCase& c) {
-  SCOPED_TRACE(c.name());
-  const auto executor = make_executor(2);
-  StaticLayer layer = c.layer(*executor);
-  const planner::PlanCost planned =
-      planner::count_static_cost(c.plans[0], c.problem, planner::view_of(*c.weights[0]), c.machine);
-  const auto ledger =
-      with_type(c.problem.data_type, [&]<class T>(T) { return run_all<T>(c, layer).ledgers[0]; });
-  std::map<Phase, Cycles> by_phase;
-  for (const planner::CostTerm& term : planned.passes.at(0).terms)
-    by_phase[planner::phase_of(term.name, Pass::Fwd, false)] += term.cycles;
-  by_phase.erase(Phase::Reduce);
-  for (const auto& [phase, cycles] : by_phase)
-    EXPECT_EQ(cycles_in(ledger, phase), cycles) << to_string(phase);
-  EXPECT_NEAR(double(ledger.total().value), double(planned.cycles.value),
-              0.01 * double(planned.cycles.value));
-}
-
-TEST(StaticLayer, RunsForThePlannedCyclesPhaseByPhase) {
-  Random random(7);
-  for (const std::int64_t block : {1, 4, 8, 16})
-    for (const DataType type : {DataType::Float, DataType::Half})
-      for (int trial = 0; trial < 3; ++trial) {
-        const auto m = random_matrix(random, 4 + random.below(40), 4 + random.below(40), block,
-                                     0.05 + 0.5 * random.unit());
-        if (m.blocks() == 0) continue;
-        expect_planned_cycles(static_case(m, 1 + random.below(90), type, 2 + random.below(64)));
-      }
 }
 
 TEST(StaticLayer, TakesNewValues) {

@@ -36,7 +36,7 @@ class OrderedExecutor final : public Executor {
   Random random_{3};
 };
 
-// What all three passes give, one behind the other.
+// Returns the results of all three passes, one after the other.
 std::vector<float> results(const LayerCase& c, Order order, device::ExchangeMode mode) {
   OrderedExecutor executor(order);
   FullyConnected layer(c.problem(), c.plan(), c.machine(), mode, executor);

@@ -77,7 +77,7 @@ std::string text_of(const Layer& layer) {
   return to_string(layer.problem) + "\n" + to_string(layer.plan);
 }
 
-// How often each step of the table runs when nothing spills, and how often it waits.
+// The number of runs of a step of the table when nothing spills, and of its waits.
 struct Runs {
   std::int64_t steps = 0, waits = 0;
   friend bool operator==(const Runs&, const Runs&) = default;

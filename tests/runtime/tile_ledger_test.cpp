@@ -5,7 +5,7 @@
 
 #include "tessera/tests/runtime/layer_case.hpp"
 
-// What each tile did must add up to what the ledger says of all of them.
+// The ledgers of single tiles must add up to the ledger of the whole machine.
 namespace tessera::runtime {
 namespace {
 
@@ -72,7 +72,7 @@ TEST(TileLedger, AddsUpToTheLedgerInEveryStepOfEveryPass) {
       SCOPED_TRACE(pass);
       const auto& steps = kept.ledgers[pass].steps;
       ASSERT_EQ(kept.tiles[pass].steps.size(), steps.size());
-      ASSERT_EQ(kept.tiles[pass].phases.size(), steps.size());
+      ASSERT_EQ(kept.tiles[pass].stages.size(), steps.size());
       for (std::size_t i = 0; i < steps.size(); ++i)
         expect_adds_up(steps[i], kept.tiles[pass].steps[i]);
     }

@@ -133,7 +133,7 @@ MatrixView<const T> group_of(const Matrix<T>& all, std::int64_t rows, std::int64
   return all.view().sub({g * rows, (g + 1) * rows}, {0, all.cols()});
 }
 
-// What three passes give; wrong where any result is.
+// Returns the verdict over the results of three passes, which is wrong if any result is.
 template <class T>
 verify::Verdict run_passes(const TypedCase& c, FullyConnected& layer) {
   const Dims n = c.problem.size;
@@ -176,7 +176,7 @@ std::optional<verify::Verdict> run_case(const TypedCase& c, device::ExchangeMode
                    [&](auto zero) { return run_passes<decltype(zero)>(c, layer); });
 }
 
-// How often a sweep met each feature.
+// Returns 1 for each feature that a case has; a sweep counts them.
 std::map<std::string, int> features_of(const TypedCase& c) {
   return {{"groups", c.problem.size.g > 1},
           {"padding", c.problem.size.x % c.problem.block.rows != 0},

@@ -5,7 +5,7 @@
 #include "tessera/sparse/random.hpp"
 #include "tessera/sparse/restrict.hpp"
 
-// Where values of one matrix are found in another.
+// Tests of the positions that values of one matrix have in another.
 namespace tessera::sparse {
 namespace {
 

@@ -188,6 +188,20 @@ Complaints check_machine_paths(const SourceFile& file) {
   return complaints;
 }
 
+Complaints check_comment_openings(const SourceFile& file) {
+  static const std::regex kFragment(R"(^\s*// (What|Of|How|Where) [^?]*$)");
+  static const std::regex kComment(R"(^\s*//)");
+  Complaints complaints;
+  bool continues = false;
+  for (std::size_t i = 0; i < file.lines.size(); ++i) {
+    if (!continues && std::regex_search(file.lines[i], kFragment))
+      complaints.push_back(file.path + ":" + std::to_string(i + 1) +
+                           " begins a comment with a fragment; write a sentence with a subject");
+    continues = std::regex_search(file.lines[i], kComment);
+  }
+  return complaints;
+}
+
 Complaints check_length(const std::vector<SourceFile>& files, const LongFiles& exceptions) {
   Complaints complaints;
   std::set<std::string> unused;

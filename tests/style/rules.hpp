@@ -53,6 +53,10 @@ Complaints check_text_keys(const SourceFile& file);
 // No line names a folder of somebody's computer.
 Complaints check_machine_paths(const SourceFile& file);
 
+// No comment begins with a fragment such as "Of the cell" or "What is left": a comment is a
+// sentence with a subject. A question is one.
+Complaints check_comment_openings(const SourceFile& file);
+
 // C++ files have at most 500 lines; exceptions must exist and be needed.
 Complaints check_length(const std::vector<SourceFile>& files, const LongFiles& exceptions);
 

@@ -197,6 +197,21 @@ TEST(MachinePaths, RejectsAbsoluteOnes) {
   }
 }
 
+TEST(CommentOpenings, AcceptSentencesQuestionsAndLaterLines) {
+  EXPECT_THAT(check_comment_openings(
+                  make_source("a.cpp",
+                              "// The cell, and the words\n// Of which it consists.\n"
+                              "int y;\n// Where is the cell?\nint of;  // Of the cell.\n")),
+              IsEmpty());
+}
+
+TEST(CommentOpenings, RejectFragments) {
+  for (const std::string word : {"What", "Of", "How", "Where"})
+    EXPECT_THAT(
+        check_comment_openings(make_source("a.cpp", "int x;\n  // " + word + " the cell at hand.")),
+        ElementsAre(HasSubstr("a.cpp:2")));
+}
+
 TEST(TextKeys, AcceptsEnumsAndWhatTestsPrint) {
   EXPECT_THAT(check_text_keys(make_source("report/a.cpp",
                                           "if (phase.phase == Phase::Cast) x;\n"

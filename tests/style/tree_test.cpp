@@ -80,6 +80,8 @@ TEST(Files, NameNoFolderOfSomebodysComputer) {
   for (const SourceFile& file : tree()) expect_none(check_machine_paths(file));
 }
 
+TEST(Comments, BeginWithASentence) { expect_in_every_cpp_file(check_comment_openings); }
+
 TEST(Files, StayShort) { expect_none(check_length(tree(), long_files())); }
 
 TEST(Options, AreReadByMoreThanTheirParsers) {

@@ -103,6 +103,7 @@ TEST(AdviseCommand, EndsInOneVerdict) {
   ASSERT_NE(verdict, std::string::npos) << out;
   EXPECT_EQ(out.find("\n\n", verdict), std::string::npos);
   EXPECT_THAT(out.substr(verdict), HasSubstr("1 cannot be planned"));
+  EXPECT_THAT(out.substr(verdict), HasSubstr("half sums"));
 }
 
 TEST(AdviseCommand, SaysWhyALayerHasNoPlanAndEndsWithFourIfNoneHas) {

@@ -50,6 +50,17 @@ TEST_F(BenchCommand, GivesEveryProblemItsStatusAndALineThatRunsItAgain) {
   EXPECT_EQ(again.exit, 0) << again.err;
 }
 
+TEST_F(BenchCommand, EndsInAVerdictOnTheProblemsThatHaveADenseLayerBesideThem) {
+  const std::string batch = write("batch", kLayer + "\n" + kLayer + " --block-size=4\n");
+  const std::string output = folder_ / "results.jsonl";
+  for (int i = 0; i < 2; ++i)  // the results of the second call are stored ones
+    EXPECT_THAT(tessera({"bench", "--batch", batch, "--output", output}).out,
+                testing::ContainsRegex("\nverdict    .*sparse pays in [0-2] of 2 problems; all "
+                                       "together [0-9,]+ cycles, [0-9.]+x .* dense "
+                                       "\\([0-9,]+\\) \\(modelled\\)\n$"));
+  EXPECT_THAT(tessera({"bench", "--mode=list", "--batch", batch}).out, Not(HasSubstr("verdict")));
+}
+
 TEST_F(BenchCommand, ModesDoLessAndLess) {
   const std::string batch = write("batch", kLayer + "\n");
   const auto line = [&](const char* mode) {

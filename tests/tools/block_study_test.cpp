@@ -33,6 +33,31 @@ TEST(BreakEvenDensity, TakesALayerThatDoesNotFitForADearOne) {
   EXPECT_DOUBLE_EQ(break_even_density(fits_below_half, 2), 0.499);
 }
 
+// The density is found without plans; it must be that of the plans' costs.
+TEST(BlockStudy, PaysUpToTheDensityWherePlansCostMoreThanDense) {
+  LayerArguments a = small_layer();
+  for (const PhaseChoice phase : {PhaseChoice::Fwd, PhaseChoice::All})
+    for (const std::int64_t side : {1, 4, 16}) {
+      SCOPED_TRACE(side);
+      a.phase = phase;
+      BlockStudy study(a);
+      const Cycles dense = study.dense().plan.value().cost.cycles;
+      const auto cost = [&](double density) -> std::optional<double> {
+        const BlockPlan found = study.cheapest({side, side}, density);
+        return found.plan ? std::optional(double(found.cycles.value)) : std::nullopt;
+      };
+      const double density = study.pays_up_to({side, side}, dense, nullptr);
+      const planner::Plan like = study.plan_random({side, side}, 0.1).plan.value();
+      EXPECT_EQ(study.pays_up_to({side, side}, dense, &like), density);
+      if (density > 0) {
+        EXPECT_LT(cost(density).value_or(1e18), double(dense.value));
+      }
+      if (density < 1) {
+        EXPECT_GE(cost(density + 0.001).value_or(1e18), double(dense.value));
+      }
+    }
+}
+
 TEST(BlockStudy, PlansAPatternInBlocksAsThePlannerDoes) {
   const LayerArguments a = small_layer();
   const auto ones = sparse::cast<double>(sparse::random_pattern(96, 64, {1, 1}, 0.1, 3));

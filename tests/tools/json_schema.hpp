@@ -6,8 +6,8 @@
 
 namespace tessera::test {
 
-// What breaks the first rule of a JSON Schema in a value, with its path; empty: nothing. Knows the
-// keywords that our schemas use; one it does not know is a breach too, so that none is overlooked.
+// Returns the first breach of a JSON Schema in a value, with its path, or "". It knows the keywords
+// that our schemas use; an unknown one is a breach too, so that none is overlooked.
 inline std::string schema_breach(const nlohmann::json& schema, const nlohmann::json& value,
                                  const std::string& path = "$");
 

@@ -48,7 +48,11 @@ TEST(NetworkCommand, ReportsEveryWorkOfEveryLayerAndTheFallOfTheLoss) {
   EXPECT_EQ(result["cycles"], cycles);
   EXPECT_EQ(result["planned_cycles"], planned);
   EXPECT_LE(planned, result["layer_by_layer_cycles"]);
-  EXPECT_EQ(result["work"].size(), 12u);  // the first layer has no GradA, the second no bias
+  std::size_t moves = 0;  // of values to a second layout, which the plan may choose
+  for (const json& work : result["work"]) moves += work["work"] == "re-home" ? 1 : 0;
+  EXPECT_LE(moves, 1u);
+  // The first layer has no GradA, the second no bias.
+  EXPECT_EQ(result["work"].size(), 12u + moves);
   // Tiles with memory of their own give the same result.
   EXPECT_EQ(network(kNetwork, {"--steps=5", "--json", "--isolate"}).out, outcome.out);
 }

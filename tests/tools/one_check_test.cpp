@@ -6,7 +6,7 @@
 #include "tessera/tools/sparse_fc_layer/run.hpp"
 #include "tessera/tools/sparse_fc_layer/weights.hpp"
 
-// How often the README's demo checks and copies its weights.
+// Counts the checks and copies of weights in the README's demo.
 namespace tessera::tools {
 namespace {
 

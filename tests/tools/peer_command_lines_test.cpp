@@ -59,7 +59,7 @@ TEST(PeerCommandLines, AllSixtySixRunAndEveryPassAskedForIsVerified) {
   }
 }
 
-// What a line asks for shows in the run: a line that is read and not obeyed would pass above.
+// The run shows what a line asks for: a line that is read and not obeyed would pass above.
 TEST(PeerCommandLines, ForcedSpillsPinnedPlansDenseAndTravellingBucketsAreObeyed) {
   for (const Case& c : peer_cases()) {
     // Few blocks may be moved between the tiles of their own cell alone.

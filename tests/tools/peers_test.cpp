@@ -46,6 +46,9 @@ TEST(BenchPeers, HasALineForEachPassAndNamesWhatIsFastestOrMissing) {
     EXPECT_THAT(outcome.out, testing::AnyOf(is_missing, is_in_all_passes));
   }
   EXPECT_THAT(outcome.out, HasSubstr("\nPASS: "));
+  EXPECT_THAT(outcome.out,
+              testing::ContainsRegex(
+                  "\nverdict    .*Fwd [0-9.]+ ms, [0-9.]+x .* dense \\(.*float\\).*measured"));
 }
 
 TEST(BenchPeers, IsUncheckedInPerformanceMode) {

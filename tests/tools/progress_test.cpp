@@ -64,7 +64,7 @@ int work(std::chrono::milliseconds length, bool quiet = false) {
   return 0;
 }
 
-// What stands on terminals of several kinds after some time; all at once, as each takes seconds.
+// The text on terminals of several kinds after some time. They run together, as each takes seconds.
 struct Seen {
   std::string bar, no_color, dumb, early, quiet, long_name;
 

@@ -17,6 +17,7 @@
 #include "tessera/tests/train/training_case.hpp"
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/report_page.hpp"
+#include "tessera/tools/tessera/pattern_update.hpp"
 
 namespace tessera::test {
 namespace {
@@ -87,6 +88,9 @@ json without_seconds(const std::string& text) {
   report.erase("seconds");
   for (const char* list : {"epochs", "rewires"})
     for (json& line : report[list]) line.erase("seconds");
+  if (figures.contains("step_on_machine"))
+    for (const char* key : {"host_seconds", "steps_for_5_percent", "steps_to_beat_dense"})
+      figures["step_on_machine"]["rewire"].erase(key);
   return figures;
 }
 
@@ -162,16 +166,61 @@ TEST_F(TrainCommand, RunsOnAModelledMachineWithTheSameBitsForAnyThreads) {
     EXPECT_GT(pass["dense_cycles"], 0);
   }
   EXPECT_THAT(passes, testing::ElementsAre("Fwd", "GradW", "Fwd", "GradA", "GradW"));
+  for (const json& layer : step["optimisers"]) cycles += std::int64_t(layer["cycles"]);
+  EXPECT_EQ(step["optimisers"].size(), 2U);
   EXPECT_EQ(step["cycles"], cycles);
   EXPECT_GT(step["pattern_bytes"], 0);
+  const json& rewire = step["rewire"];
+  EXPECT_GT(rewire["rewires"], 0);
+  for (const std::string link : {"upload", "download"}) {
+    const double bytes = rewire[link + "_bytes"];
+    EXPECT_GT(bytes, 0);
+    EXPECT_DOUBLE_EQ(rewire[link + "_seconds"], 1e-5 + bytes / 20e9);
+  }
+  for (const char* cycles_of : {"dense_gradient_cycles", "selection_cycles"})
+    EXPECT_GT(rewire[cycles_of], 0) << "RigL searches on the machine";
+  double seconds = 0;
+  for (const char* part : {"upload_seconds", "download_seconds", "host_seconds", "machine_seconds"})
+    seconds += double(rewire[part]);
+  EXPECT_EQ(rewire["steps_for_5_percent"],
+            tools::steps_for_share(seconds, step["seconds"], tools::kShareOfRewires));
   EXPECT_EQ(here.count("step_on_machine"), 0U);
 }
 
 TEST_F(TrainCommand, EndsOnAMachineWithTheVerdictAgainstDense) {
   EXPECT_THAT(train({"--machine", "gc200", "--epochs", "1"}).out,
               AllOf(HasSubstr("the last step on gc200 (modelled)"), HasSubstr("GradA"),
-                    HasSubstr("biases, ReLU, loss and optimiser run on this computer"),
-                    HasSubstr("bytes for new patterns"), HasSubstr("\nverdict    ")));
+                    HasSubstr("biases, ReLU and loss run on this computer"), HasSubstr("update"),
+                    HasSubstr("bytes for new patterns"), HasSubstr("\nrewire     mean of "),
+                    HasSubstr("less than 5 % of the time"), HasSubstr("\nverdict    ")));
+}
+
+TEST_F(TrainCommand, PricesRewiresByTheLinkOfTheMachineFile) {
+  const std::string file = folder_ / "slow.json";
+  tessera::write_file(file, R"({"base": "gc200", "host_bytes_per_second": 1e6})");
+  const json slow = json::parse(train({"--json", "--machine", file, "--epochs", "1"}).out);
+  const json& rewire = slow["step_on_machine"]["rewire"];
+  EXPECT_DOUBLE_EQ(rewire["upload_seconds"], 1e-5 + double(rewire["upload_bytes"]) / 1e6);
+  const json fixed =
+      json::parse(train({"--json", "--machine", "gc200", "--epochs", "1", "--every", "1000"}).out);
+  EXPECT_TRUE(fixed["step_on_machine"]["rewire"].is_null());
+  const json random =
+      json::parse(train({"--json", "--machine", "gc200", "--epochs", "1", "--method", "set"}).out);
+  EXPECT_EQ(random["step_on_machine"]["rewire"]["dense_gradient_cycles"], 0);
+}
+
+TEST(PatternUpdate, TheIntervalIsTheLeastWithWhichRewiresAreRareEnough) {
+  const double rewire = 3.14e-3, step = 1.1e-4;
+  const std::int64_t n = tools::steps_for_share(rewire, step, 0.05);
+  const auto share = [&](std::int64_t steps) { return rewire / (rewire + double(steps) * step); };
+  EXPECT_LT(share(n), 0.05);
+  EXPECT_GE(share(n - 1), 0.05);
+  const double dense = 1.5e-4;
+  const auto beats = tools::steps_to_beat(rewire, step, dense);
+  ASSERT_TRUE(beats);
+  EXPECT_LT(rewire + double(*beats) * step, double(*beats) * dense);
+  EXPECT_GE(rewire + double(*beats - 1) * step, double(*beats - 1) * dense * (1 - 1e-12));
+  EXPECT_FALSE(tools::steps_to_beat(rewire, step, step));
 }
 
 TEST_F(TrainCommand, UsesTheFirstImagesOnly) {

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <stdexcept>
 #include <vector>
 
+#include "tessera/base/error.hpp"
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/planner/planner.hpp"
 #include "tessera/sparse/random.hpp"
@@ -98,6 +100,55 @@ TEST(MachineLayer, ChangesValuesInPlaceOrNotAtAll) {
   };
   EXPECT_THROW(two.layer.change_values(fails), std::runtime_error);
   EXPECT_EQ(two.layer.weights().values, values);
+}
+
+TEST(MachineLayer, CountsTheBytesOfPatternUpdates) {
+  TwoLayers two;
+  EXPECT_EQ(two.layer.update_traffic(), UpdateTraffic{});
+  const sparse::Csr<float>& before = two.weights[0];
+  MachineLayer same{test::OnTiles::make(two.problem, *two.executor), *two.executor};
+  MachineLayer next{test::OnTiles::make(two.problem, *two.executor), *two.executor};
+  ASSERT_FALSE(same.set_weights(before));
+  ASSERT_FALSE(next.set_weights(
+      sparse::with_change(before, {.removed = {{0, before.col[0]}}, .added = {}})));
+  same.count_update_of(two.layer);
+  next.count_update_of(same);
+  const UpdateTraffic &first = same.update_traffic(), &both = next.update_traffic();
+  EXPECT_EQ(first.updates, 1);
+  EXPECT_EQ(first.values, Bytes(0)) << "no bucket differs";
+  EXPECT_EQ(both.updates, 2);
+  EXPECT_GT(both.values, Bytes(0));
+  EXPECT_GT(both.words, first.words * 2);
+  EXPECT_LT(both.values, first.read) << "most buckets keep their words";
+  EXPECT_EQ(both.read, first.read * 2);
+  EXPECT_EQ(first.read.value % next.values_per_tile(), 0);
+}
+
+// Sums of small whole numbers are exact, so many scores are equal on both sides.
+TEST(MachineLayer, SearchesTheLargestGradientsThatThisComputerFinds) {
+  TwoLayers two;
+  EXPECT_FALSE(two.layer.searches_on_machine());
+  device::Machine machine = device::machine_preset("gc200");
+  machine.tiles = 7;
+  two.layer.search_on(two.problem, machine);
+  for (Matrix<float>* m : {&two.s, &two.q_grad})
+    for (float& v : m->elements()) v = std::round(3 * v);
+  const GradientBatch batch{two.q_grad.view(), two.s.view()};
+  for (const Pool pool : {Pool::Sum, Pool::Max, Pool::Mean})
+    for (const std::int64_t k : {0, 1, 50, 300})
+      EXPECT_EQ(two.layer.largest_gradients(two.weights[0], k, pool, batch),
+                largest_gradients(two.weights[0], {&batch, 1}, k, pool, *two.executor));
+  const SearchFigures& figures = two.layer.search_figures();
+  EXPECT_EQ(figures.searches, 9);
+  EXPECT_GE(figures.runs, 9);
+  EXPECT_GT(figures.gradient, Cycles(0));
+  EXPECT_GT(figures.selection, Cycles(0));
+  EXPECT_GT(figures.upload, Bytes(0));
+  EXPECT_GT(figures.download, Bytes(0));
+  machine.tile_memory = Bytes(1024);
+  machine.tiles = 1;
+  two.layer.search_on(two.problem, machine);
+  EXPECT_THROW(two.layer.largest_gradients(two.weights[0], 5, Pool::Sum, batch), Error);
 }
 
 }  // namespace

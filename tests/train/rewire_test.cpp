@@ -115,7 +115,7 @@ TEST(LargestGradients, AreRightWhateverASampleOfThemPromises) {
   const Csr<float> taken = weights_of(kSide, kSide, {}, 0.05, 3, 1);
   Matrix<float> q(kSide, kSide), plain = whole_numbers(kSide, kSide, 3);
   for (std::int64_t i = 0; i < kSide; ++i) q(i, i) = 1;
-  // Where the sample is drawn, far larger numbers, of which each is larger than all after it.
+  // The places of the sample get far larger numbers, which descend.
   Matrix<float> misleading = plain;
   float next = 1e6f;
   for (const BlockAt at : random_places(taken, kSample, 1)) misleading(at.col, at.row) = next--;

@@ -93,7 +93,7 @@ TEST(RowProducts, AreThoseOfAPlainLoopForEveryTypeAndLength) {
   EXPECT_EQ(internal::dot(a.data(), b.data(), 77), sum);
 }
 
-// What is not a number or infinite must reach a sum, or a check would not see it.
+// A NaN or an infinity must reach a sum, or a check would not see it.
 TEST(ColumnSums, AreNotFiniteIfANumberIsNot) {
   for (const float value : {HUGE_VALF, NAN}) {
     auto matrix = random_matrix<Half>(kRows, 70, 3);

@@ -14,6 +14,7 @@
 #include "tessera/tools/internal/host_options.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
 #include "tessera/tools/internal/numbers.hpp"
+#include "tessera/tools/internal/static_option.hpp"
 #include "tessera/tools/sparse_fc_layer/trust.hpp"
 
 namespace tessera::tools {
@@ -237,6 +238,10 @@ void read_together(const CLI::App& app, const AreaText& area, Arguments& a) {
        "--spilling", "--isolate", "--inject", "--compile-only", "--trace", "--trace-tiles",
        "--profile", "--report-plan", "--report-tiles", "--report-total-cycle-counts",
        "--report-dense-gradw-serial-splits"});
+  internal::refuse_dynamic_options(
+      app, a, a.is_static,
+      {{"--spilling", "places blocks that do not fit their bucket, and there are no buckets"},
+       {"--html", "shows buckets and parts of a plan, which a static layer does not have"}});
 }
 
 }  // namespace
@@ -254,6 +259,7 @@ void add_run_options(CLI::App& app, const std::shared_ptr<Arguments>& arguments,
   internal::add_machine_options(app, a);
   internal::add_host_options(app, a);
   internal::add_planner_options(app, a);
+  internal::add_static_option(app, a.is_static);
   add_spilling_option(app, a);
   add_pattern_options(app, a, *area);
   add_seed_options(app, a);

@@ -42,9 +42,11 @@ enum class SpillChoice { FewestSteps, Greedy, EvenLoad };
 
 // The command line of sparse_fc_layer, checked as far as is possible without reading a file.
 struct Arguments : LayerArguments {
-  sparse::PatternSpec pattern;          // of a random pattern
-  std::optional<SpillChoice> spilling;  // no value: not given, FewestSteps
-  std::uint64_t seed = 1;               // --variable-seed takes it from the clock
+  sparse::PatternSpec pattern;  // of a random pattern
+  bool is_static = false;       // the pattern stays: runtime::StaticLayer
+  std::optional<std::int64_t> static_parts, static_bands;  // that its plan must have
+  std::optional<SpillChoice> spilling;                     // no value: not given, FewestSteps
+  std::uint64_t seed = 1;  // --variable-seed takes it from the clock
   StopAfter stop = StopAfter::Checks;
   bool isolate = false;         // ExchangeMode::Isolate instead of Share
   int threads = 0;              // of this computer; 0: all

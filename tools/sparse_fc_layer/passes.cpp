@@ -17,6 +17,8 @@
 #include "tessera/planner/layouts.hpp"
 #include "tessera/report/trace.hpp"
 #include "tessera/runtime/batches.hpp"
+#include "tessera/runtime/fully_connected.hpp"
+#include "tessera/runtime/static_layer.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/tools/internal/interrupt.hpp"
 #include "tessera/tools/internal/progress.hpp"
@@ -33,11 +35,22 @@ void add(const verify::Verdict& part, verify::Verdict& sum) {
   sum.wrong = wrong;
 }
 
+verify::Rounding rounding_of(const runtime::FullyConnected&, const report::LayerReport& report,
+                             Pass pass) {
+  return {report.problem.data_type, report.problem.partials_type,
+          planner::partial_sums(report.plan, pass)};
+}
+
+verify::Rounding rounding_of(const runtime::StaticLayer& layer, const report::LayerReport&,
+                             Pass pass) {
+  return layer.rounding(pass);
+}
+
 // The layer with operands for the whole batch.
-template <class T>
+template <class T, class Layer>
 class Passes {
  public:
-  Passes(runtime::FullyConnected& layer, const Weights& weights, const Arguments& a, LayerRun& run,
+  Passes(Layer& layer, const Weights& weights, const Arguments& a, LayerRun& run,
          internal::Progress& progress)
       : layer_(layer),
         progress_(progress),
@@ -64,7 +77,7 @@ class Passes {
     product(Pass::Fwd, *matrix_, s_,
             [this](const Matrix<T>& in, Matrix<T>& out, const runtime::RunOptions& options,
                    device::Ledger& ledger) {
-              return layer_.forward<T>(in.view(), out.view(), options, ledger);
+              return layer_.template forward<T>(in.view(), out.view(), options, ledger);
             });
   }
 
@@ -72,7 +85,7 @@ class Passes {
     product(Pass::GradA, *sparse::transpose(matrix_), q_grad_,
             [this](const Matrix<T>& in, Matrix<T>& out, const runtime::RunOptions& options,
                    device::Ledger& ledger) {
-              return layer_.grad_a<T>(in.view(), out.view(), options, ledger);
+              return layer_.template grad_a<T>(in.view(), out.view(), options, ledger);
             });
   }
 
@@ -83,8 +96,8 @@ class Passes {
       const Matrix<T> q_grad = columns(q_grad_, part), s = columns(s_, part);
       sparse::Csr<float> gradient;
       trusted(Pass::GradW, [&](const runtime::RunOptions& options) {
-        is_cut_ = !layer_.grad_w<T>(q_grad.view(), s.view(), std::span(&gradient, 1), options,
-                                    pass.ledger);
+        is_cut_ = !layer_.template grad_w<T>(q_grad.view(), s.view(), std::span(&gradient, 1),
+                                             options, pass.ledger);
         return gradient.values;
       });
       if (is_cut_) return;
@@ -171,12 +184,9 @@ class Passes {
           verify::verify_product<T>(matrix, in.view(), std::as_const(out).view(), rounding(pass));
   }
 
-  verify::Rounding rounding(Pass pass) const {
-    return {report_.problem.data_type, report_.problem.partials_type,
-            planner::partial_sums(report_.plan, pass)};
-  }
+  verify::Rounding rounding(Pass pass) const { return rounding_of(layer_, report_, pass); }
 
-  runtime::FullyConnected& layer_;
+  Layer& layer_;
   internal::Progress& progress_;
   LayerRun& run_;
   std::stop_source stop_;
@@ -195,8 +205,8 @@ class Passes {
   Matrix<T> s_, q_grad_;
 };
 
-template <class T>
-void run_typed(Passes<T> passes, LayerRun& run, internal::Progress& progress) {
+template <class T, class Layer>
+void run_typed(Passes<T, Layer> passes, LayerRun& run, internal::Progress& progress) {
   const internal::EndsByItself passing;
   const Problem& problem = run.report.problem;
   const std::size_t all = passes_wanted(problem);
@@ -222,11 +232,18 @@ std::size_t passes_wanted(const Problem& problem) {
   return std::size_t{1} + problem.grad_a + problem.grad_w;
 }
 
-void run_passes(runtime::FullyConnected& layer, const Weights& weights, const Arguments& arguments,
-                LayerRun& run, internal::Progress& progress) {
+template <class Layer>
+void run_passes(Layer& layer, const Weights& weights, const Arguments& arguments, LayerRun& run,
+                internal::Progress& progress) {
   with_type(run.report.problem.data_type, [&](auto zero) {
-    run_typed(Passes<decltype(zero)>(layer, weights, arguments, run, progress), run, progress);
+    run_typed(Passes<decltype(zero), Layer>(layer, weights, arguments, run, progress), run,
+              progress);
   });
 }
+
+template void run_passes(runtime::FullyConnected&, const Weights&, const Arguments&, LayerRun&,
+                         internal::Progress&);
+template void run_passes(runtime::StaticLayer&, const Weights&, const Arguments&, LayerRun&,
+                         internal::Progress&);
 
 }  // namespace tessera::tools

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "tessera/runtime/fully_connected.hpp"
 #include "tessera/tools/sparse_fc_layer/run.hpp"
 #include "tessera/tools/sparse_fc_layer/weights.hpp"
 
@@ -25,7 +24,9 @@ std::size_t passes_wanted(const Problem& problem);
 //
 // The outcomes of self-checks and faults are added to the notes. Throws Error{CheckFailed} if a
 // self-check failed.
-void run_passes(runtime::FullyConnected& layer, const Weights& weights, const Arguments& arguments,
-                LayerRun& run, internal::Progress& progress);
+// Layer is runtime::FullyConnected or runtime::StaticLayer.
+template <class Layer>
+void run_passes(Layer& layer, const Weights& weights, const Arguments& arguments, LayerRun& run,
+                internal::Progress& progress);
 
 }  // namespace tessera::tools

@@ -15,6 +15,7 @@
 #include "tessera/report/trace.hpp"
 #include "tessera/runtime/fit.hpp"
 #include "tessera/runtime/fully_connected.hpp"
+#include "tessera/runtime/static_layer.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/tools/block_choice.hpp"
 #include "tessera/tools/block_study.hpp"
@@ -25,6 +26,7 @@
 #include "tessera/tools/sparse_fc_layer/host_run.hpp"
 #include "tessera/tools/sparse_fc_layer/operands.hpp"
 #include "tessera/tools/sparse_fc_layer/passes.hpp"
+#include "tessera/tools/static_layer.hpp"
 
 namespace tessera::tools {
 namespace {
@@ -68,6 +70,34 @@ planner::BestEffort plan_for(const Arguments& a, const Problem& problem,
   return as_asked;
 }
 
+// Returns a plan for this pattern alone. The other plan of a static layer has its cost and the
+// figures that all reports name.
+planner::BestEffort plan_static_for(const Arguments& a, const Problem& problem,
+                                    const device::Machine& machine, const Weights& weights,
+                                    planner::StaticPlan& plan) {
+  planner::StaticOptions options = static_options(a, base_options());
+  options.z_parts = a.static_parts;
+  options.bands = a.static_bands;
+  plan = *plan_static_or_throw(problem, block_pattern(*weights.matrix), machine, options).plan;
+  planner::BestEffort as_asked{{}, {}, problem, options_of(a)};
+  as_asked.result.plan.cost = plan.cost;
+  as_asked.result.plan.block = problem.block;
+  as_asked.result.plan.operand_placement = Placement::EvenSpread;
+  return as_asked;
+}
+
+std::vector<std::string> static_notes(const Arguments& a, const LayerRun& run,
+                                      const Weights& weights) {
+  std::vector<std::string> notes;
+  const std::string blocks = kernel_block_note(a.block);
+  if (!blocks.empty()) notes.push_back(blocks);
+  const report::LayerReport& report = run.report;
+  if (!run.context.options.poplibs_parity && report.plan.cost.cycles > Cycles())
+    notes.push_back(dynamic_comparison(report.plan.cost.cycles, report.problem, report.machine,
+                                       sparse::pattern_stats(weights.matrix)));
+  return notes;
+}
+
 std::vector<std::string> notes_of(const planner::BestEffort& planned) {
   std::vector<std::string> notes;
   if (planned.relaxation) notes.push_back(planned.result.reason);
@@ -99,7 +129,7 @@ partitioner::EncodeOptions encode_options(const Arguments& a, const planner::Opt
 }
 
 bool wants_page(const Arguments& a) {
-  return !a.html.empty() || (!a.output_dir.empty() && can_make_pages());
+  return !a.is_static && (!a.html.empty() || (!a.output_dir.empty() && can_make_pages()));
 }
 
 std::string explanation_of(const LayerRun& run, const Weights& weights) {
@@ -126,12 +156,14 @@ void add_outlook(const Arguments& a, LayerRun& run) {
   report::LayerReport& report = run.report;
   const auto comparison = dense_comparison(report);
   const bool is_read = !a.quiet || a.json || !a.html.empty() || !a.output_dir.empty();
-  if (!comparison || !is_read || internal::is_interrupted()) return;
+  if (!comparison || !is_read || a.is_static || internal::is_interrupted()) return;
   LayerArguments file = a;
   const auto ones = comparison->sparse_wins() ? std::nullopt : load_pattern(file);
   BlockStudy study(report.problem, report.machine, run.context.options);
-  report.outlook =
-      outlook_of(*comparison, study, report.problem.block, report.dense, ones ? &*ones : nullptr);
+  const planner::Plan* sparse = &report.plan;
+  if (report.plan.dense) sparse = report.sparse.plan ? &*report.sparse.plan : nullptr;
+  report.outlook = outlook_of(*comparison, study, report.problem.block, report.dense,
+                              ones ? &*ones : nullptr, sparse);
 }
 
 void add_tiles(const runtime::FullyConnected& layer, const planner::Plan& plan, PageExtras& page) {
@@ -140,14 +172,31 @@ void add_tiles(const runtime::FullyConnected& layer, const planner::Plan& plan, 
     page.transposed_tiles = tiles_json(layer.buckets_of(Pass::GradA), /*is_transposed=*/true);
 }
 
+device::ExchangeMode mode_of(const Arguments& a) {
+  return a.isolate || a.fault ? device::ExchangeMode::Isolate : device::ExchangeMode::Share;
+}
+
+void build_and_run_static(const Arguments& a, const Weights& weights, LayerRun& run,
+                          internal::Progress& progress) {
+  report::LayerReport& report = run.report;
+  report.spill.blocks = weights.matrix->blocks();
+  if (a.stop == StopAfter::Plan) return;
+  progress.set("building the programs");
+  const auto executor = make_executor(a.threads);
+  runtime::StaticLayer layer(report.problem, weights.matrix, *report.static_plan, report.machine,
+                             mode_of(a), *executor);
+  report.high_water = layer.high_water();
+  if (a.stop >= StopAfter::Passes) run_passes(layer, weights, a, run, progress);
+}
+
 void build_and_run(const Arguments& a, const Weights& weights, LayerRun& run,
                    internal::Progress& progress) {
+  if (a.is_static) return build_and_run_static(a, weights, run, progress);
   report::LayerReport& report = run.report;
   const planner::Options& options = run.context.options;
   progress.set("encoding");
   const auto executor = make_executor(a.threads);
-  const auto mode =
-      a.isolate || a.fault ? device::ExchangeMode::Isolate : device::ExchangeMode::Share;
+  const auto mode = mode_of(a);
   runtime::FullyConnected layer(report.problem, report.plan, report.machine, mode, *executor);
   const bool is_dense = report.plan.dense.has_value();
   const auto misfit =
@@ -185,7 +234,8 @@ std::string serial_splits(const report::LayerReport& report, const planner::Opti
 std::string extras_of(const Arguments& a, const report::LayerReport& report,
                       const planner::Options& options) {
   std::string text;
-  if (a.report_plan) text += "\n" + to_string(report.plan);
+  if (a.report_plan)
+    text += "\n" + (report.static_plan ? to_string(*report.static_plan) : to_string(report.plan));
   if (a.report_serial_splits) text += "\n" + serial_splits(report, options);
   return text;
 }
@@ -224,8 +274,11 @@ using Files = std::vector<std::pair<std::string, std::string>>;
 // Returns the files that --output-dir receives besides the reports.
 Files results_of(const LayerRun& run) {
   Files files = run.files;
-  files.emplace_back("plan.json", planner::plan_to_json({run.report.problem, run.report.machine,
-                                                         run.context.options, run.report.plan}));
+  const report::LayerReport& report = run.report;
+  files.emplace_back("plan.json", report.static_plan
+                                      ? planner::to_json(*report.static_plan)
+                                      : planner::plan_to_json({report.problem, report.machine,
+                                                               run.context.options, report.plan}));
   return files;
 }
 
@@ -245,7 +298,7 @@ void write_files(const Arguments& a, const Run& run) {
   Files files = results_of(run);
   files.emplace_back("report.json", to_json(run.report, run.context));
   files.emplace_back("report.csv", report::to_csv(run.report, run.context));
-  if (can_make_pages()) files.emplace_back("report.html", page_of(run));
+  if (can_make_pages() && !a.is_static) files.emplace_back("report.html", page_of(run));
   write_folder(a.output_dir, files);
 }
 
@@ -263,9 +316,10 @@ int print_and_write(const Arguments& a, const Run& run) {
   return exit_code_of(run);
 }
 
-// A dense plan has no grid of buckets; reports take the block of the weights from it.
-partitioner::TileGrid grid_of(const planner::BestEffort& planned, const device::Machine& machine) {
-  if (planned.result.plan.dense) return {.block = planned.problem.block};
+// Dense and static plans have no grid of buckets; reports take the block of the weights from it.
+partitioner::TileGrid grid_of(const Arguments& a, const planner::BestEffort& planned,
+                              const device::Machine& machine) {
+  if (planned.result.plan.dense || a.is_static) return {.block = planned.problem.block};
   return runtime::tile_grid(planned.problem, planned.result.plan, machine);
 }
 
@@ -276,7 +330,7 @@ ExitCode exit_code_of(const LayerRun& run) {
   return run.context.is_partial ? ExitCode(internal::interrupted_exit_code()) : kOk;
 }
 
-LayerRun run_layer(const Arguments& given, const char* program) {
+LayerRun run_layer(const Arguments& given, const char* program, const Weights* given_weights) {
   const auto begin = std::chrono::steady_clock::now();
   Arguments a = given;
   internal::Progress progress(a.quiet);
@@ -288,10 +342,15 @@ LayerRun run_layer(const Arguments& given, const char* program) {
                             a.trace_first_tile + a.trace_tiles - 1, printable(machine.name),
                             machine.tiles - 1));
   const std::string block_choice = choose_block(a, base_options());
-  const Weights weights = make_weights(a);
+  Weights weights = given_weights != nullptr ? *given_weights : make_weights(a);
   a.batch_size = batch_of(a, weights);
   progress.set("planning");
-  const planner::BestEffort planned = plan_for(a, make_problem(a, weights), machine, weights);
+  if (a.is_static) use_kernel_blocks(weights);
+  const Problem problem = make_problem(a, weights);
+  planner::StaticPlan static_plan;
+  const planner::BestEffort planned =
+      a.is_static ? plan_static_for(a, with_static_sums(problem), machine, weights, static_plan)
+                  : plan_for(a, problem, machine, weights);
   LayerRun run{{.tool = program,
                 .version = TESSERA_VERSION,
                 .seed = a.seed,
@@ -304,7 +363,7 @@ LayerRun run_layer(const Arguments& given, const char* program) {
                 .problem = planned.problem,
                 .plan = planned.result.plan,
                 .machine = machine,
-                .grid = grid_of(planned, machine)},
+                .grid = grid_of(a, planned, machine)},
                {},
                share_without_blocks(*weights.matrix),
                {},
@@ -312,6 +371,10 @@ LayerRun run_layer(const Arguments& given, const char* program) {
                a.report_cycles,
                a.profile,
                a.report_tiles || wants_page(a)};
+  if (a.is_static) {
+    run.report.static_plan = std::move(static_plan);
+    run.context.notes = static_notes(a, run, weights);
+  }
   if (!block_choice.empty()) run.context.notes.insert(run.context.notes.begin(), block_choice);
   if (a.limit_milliseconds > 0)
     run.deadline = begin + std::chrono::microseconds(std::int64_t(1e3 * a.limit_milliseconds));
@@ -325,13 +388,13 @@ LayerRun run_layer(const Arguments& given, const char* program) {
   return run;
 }
 
-int run_and_print(const Arguments& a, const char* program) {
+int run_and_print(const Arguments& a, const char* program, const Weights* weights) {
   internal::catch_interrupts();
   if (a.verbose)
     for (const auto& [option, value] : a.configuration)
       print_message(fmt::format("{}: --{} {}\n", program, option, value));
   if (is_host(a)) return print_and_write(a, run_on_host(a, program));
-  return print_and_write(a, run_layer(a, program));
+  return print_and_write(a, run_layer(a, program, weights));
 }
 
 std::string to_text(const LayerRun& run) {

@@ -8,6 +8,7 @@
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/report_page.hpp"
 #include "tessera/tools/sparse_fc_layer/arguments.hpp"
+#include "tessera/tools/sparse_fc_layer/weights.hpp"
 
 namespace tessera::tools {
 
@@ -29,8 +30,10 @@ struct LayerRun {
 
 // Plans, encodes, runs and checks a layer as the arguments ask. Progress is written to stderr
 // unless the arguments are quiet. Throws the errors of the stages, and Error{NoSolution} if there
-// is no plan or the pattern does not fit its buckets.
-LayerRun run_layer(const Arguments& arguments, const char* program = "sparse_fc_layer");
+// is no plan or the pattern does not fit its buckets. If `weights` are given, they take the place
+// of those that the arguments describe.
+LayerRun run_layer(const Arguments& arguments, const char* program = "sparse_fc_layer",
+                   const Weights* weights = nullptr);
 
 // Returns the notes, one per line, and the report. If passes are missing, a last line counts them.
 std::string to_text(const LayerRun& run);
@@ -40,7 +43,8 @@ std::string to_text(const LayerRun& run);
 ExitCode exit_code_of(const LayerRun& run);
 
 // Runs the layer, prints the output and writes the files that the arguments ask for. Returns the
-// exit code of the program.
-int run_and_print(const Arguments& arguments, const char* program);
+// exit code of the program. A host layer takes no `weights`.
+int run_and_print(const Arguments& arguments, const char* program,
+                  const Weights* weights = nullptr);
 
 }  // namespace tessera::tools

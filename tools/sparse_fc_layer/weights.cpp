@@ -16,6 +16,7 @@
 #include "tessera/sparse/restrict.hpp"
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/sparse_fc_layer/value_range.hpp"
+#include "tessera/tools/static_layer.hpp"
 
 namespace tessera::tools {
 namespace {
@@ -125,6 +126,10 @@ Weights make_weights(const Arguments& a) {
   }
   weights.matrix = sparse::checked(std::move(drawn));
   return weights;
+}
+
+void use_kernel_blocks(Weights& weights) {
+  weights.matrix = in_kernel_blocks(weights.matrix, weights.rows, weights.cols);
 }
 
 Problem make_problem(const Arguments& a, const Weights& weights) {

@@ -22,6 +22,9 @@ struct Weights {
 // fit_range.
 Weights make_weights(const Arguments& arguments);
 
+// Cuts the blocks of the weights into blocks that have a static kernel, if they have none.
+void use_kernel_blocks(Weights& weights);
+
 // Returns the problem of the layer with the block and the density of the weights.
 Problem make_problem(const Arguments& arguments, const Weights& weights);
 

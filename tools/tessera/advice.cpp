@@ -81,6 +81,7 @@ StoredForm form_of(const std::optional<planner::DensePlan>& plan) {
     form.note = "no partition of the dense layer fits the memory of a tile";
     return form;
   }
+  form.kernel = report::sums_name(plan->partials_type);
   form.cost = double(plan->cost.cycles.value);
   form.tile_memory = plan->cost.temp + plan->cost.resident;
   return form;
@@ -96,7 +97,7 @@ void plan_on_tiles(const LayerArguments& a, const sparse::Csr<double>& ones, Lay
   const auto dense = study.dense().plan;
   advice.dense = form_of(dense);
   if (const BlockPlan* best = cheapest_of(plans); best != nullptr && dense)
-    advice.pays_up_to = study.pays_up_to(best->block, dense->cost.cycles);
+    advice.pays_up_to = study.pays_up_to(best->block, dense->cost.cycles, &*best->plan);
 }
 
 StoredForm form_of(const report::HostWay& way, double density) {
@@ -117,6 +118,8 @@ void plan_on_host(const LayerArguments& a, const sparse::Csr<double>& ones, Laye
   for (const report::HostWay& way : plan.ways) {
     if (way.is_dense) {
       advice.dense = form_of(way, 1);
+      advice.dense.kernel =
+          fmt::format("{}, {}", plan.found.rates.dense_kernel, to_string(problem.data_type));
       continue;
     }
     problem.block = way.block;

@@ -21,6 +21,7 @@ class Progress;
 struct StoredForm {
   std::string name;            // "4x4" or "dense"
   std::string method;          // of the forward pass; empty on this computer
+  std::string kernel;          // of the dense form: its sums, or the product of this computer
   double density = 1;          // share of the blocks that are stored
   std::optional<double> cost;  // modelled cycles or, on this computer, seconds of a forecast
   Bytes tile_memory;           // of the fullest tile; 0 on this computer

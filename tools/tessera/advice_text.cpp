@@ -83,6 +83,7 @@ std::string table_of(const MachineAdvice& machine) {
 // The layers of a machine that have a sparse and a dense cost, together.
 struct Total {
   std::int64_t compared = 0, paying = 0, unplanned = 0;
+  std::string dense_kernel;
   double best = 0, sparse = 0, dense = 0;
 };
 
@@ -92,6 +93,7 @@ Total total_of(const MachineAdvice& machine) {
     total.unplanned += layer.best() == nullptr ? 1 : 0;
     if (!ratio_of(layer)) continue;
     ++total.compared;
+    total.dense_kernel = layer.dense.kernel;
     total.paying += layer.sparse_pays() ? 1 : 0;
     total.best += *layer.best()->cost;
     total.sparse += *layer.best_blocks()->cost;
@@ -110,15 +112,16 @@ std::string verdict_of(const MachineAdvice& machine) {
     text = fmt::format("{}: no layer has both a sparse and a dense plan", machine.machine);
   else if (t.paying == 0)
     text = fmt::format(
-        "{}: dense wins in {} of {} layers with {} {}, sparse takes {:.1f}x as many "
+        "{}: dense wins in {} of {} layers with {} {}, {}; sparse takes {:.1f}x as many "
         "({})",
-        machine.machine, t.compared, t.compared, cost(t.dense), unit, t.sparse / t.dense, how);
+        machine.machine, t.compared, t.compared, cost(t.dense), unit, t.dense_kernel,
+        t.sparse / t.dense, how);
   else
     text = fmt::format(
         "{}: sparse pays in {} of {} layers; each as its best {} {}, {:.1f}x faster than dense "
-        "({}) ({})",
+        "({}, {}) ({})",
         machine.machine, t.paying, t.compared, cost(t.best), unit, t.dense / t.best, cost(t.dense),
-        how);
+        t.dense_kernel, how);
   if (t.unplanned > 0) text += fmt::format("; {} cannot be planned", t.unplanned);
   return text;
 }
@@ -131,6 +134,7 @@ Json cost_json(const std::optional<double>& cost, bool is_host) {
 
 Json form_json(const StoredForm& form, bool is_host) {
   Json json = {{"name", form.name}, {"density", form.density}};
+  if (!form.kernel.empty()) json["kernel"] = form.kernel;
   if (!is_host) {
     json["method"] = form.method.empty() ? Json() : Json(form.method);
     json["tile_memory_bytes"] = form.cost ? Json(form.tile_memory.value) : Json();

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -15,6 +16,7 @@
 #include "tessera/base/pass.hpp"
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/command_line.hpp"
+#include "tessera/tools/internal/manual.hpp"
 #include "tessera/tools/sparse_fc_layer/host_run.hpp"
 #include "tessera/tools/sparse_fc_layer/run.hpp"
 
@@ -148,6 +150,14 @@ BatchStatus status_of(ErrorCode code) {
   return code == ErrorCode::Internal ? BatchStatus::Failed : BatchStatus::InvalidArguments;
 }
 
+// Sets the cycles of both forms of R if the run has been compared with the other one.
+void add_comparison(const report::LayerReport& report, BatchResult& result) {
+  const auto comparison = report::dense_comparison(report);
+  if (!comparison || !comparison->has_sparse() || !comparison->has_dense()) return;
+  result.sparse_cycles = std::llround(comparison->sparse_cost());
+  result.dense_cycles = std::llround(comparison->dense_cost());
+}
+
 // Runs a problem on this computer; its result has no cycles.
 BatchResult run_host_problem(const Arguments& a, BatchMode mode) {
   const HostRun run = run_on_host(a);
@@ -175,6 +185,7 @@ BatchResult run_checked(const Words& words, BatchMode mode, double limit_millise
     result.cycles += pass.ledger.total().value;
     add_verdict(pass.pass, pass.verdict, result);
   }
+  if (!run.context.is_partial) add_comparison(run.report, result);
   const bool is_checked = mode == BatchMode::Correctness && !run.report.passes.empty();
   if (run.report.ok() && is_checked && run.empty_outputs > kTrust)
     mistrust(run.empty_outputs, result);
@@ -195,6 +206,8 @@ BatchResult result_of(const Json& line) {
   if (!found) throw Error(ErrorCode::BadInput, "status " + status + " is not known");
   result.cycles = line.at("cycles");
   result.planned_cycles = line.at("planned_cycles");
+  result.sparse_cycles = line.value("sparse_cycles", std::int64_t{0});
+  result.dense_cycles = line.value("dense_cycles", std::int64_t{0});
   result.milliseconds = line.at("milliseconds");
   result.message = line.at("message");
   result.limit_milliseconds = line.value("limit_milliseconds", 0.0);
@@ -286,12 +299,35 @@ void BatchResults::add(const std::string& repro, BatchMode mode, const BatchResu
                                 {"status", name_of(result.status)},
                                 {"cycles", result.cycles},
                                 {"planned_cycles", result.planned_cycles},
+                                {"sparse_cycles", result.sparse_cycles},
+                                {"dense_cycles", result.dense_cycles},
                                 {"milliseconds", result.milliseconds},
                                 {"message", result.message},
                                 {"limit_milliseconds", result.limit_milliseconds}}
                                .dump(-1, ' ', false, Json::error_handler_t::replace);
   append_file(path_, (needs_line_end_ ? "\n" : "") + line + "\n");
   needs_line_end_ = false;
+}
+
+void BatchSummary::add(const BatchResult& result) {
+  ++counts_[result.status];
+  if (result.sparse_cycles == 0 || result.dense_cycles == 0) return;
+  ++compared_;
+  paying_ += result.sparse_cycles < result.dense_cycles ? 1 : 0;
+  sparse_cycles_ += result.sparse_cycles;
+  dense_cycles_ += result.dense_cycles;
+}
+
+std::string BatchSummary::verdict() const {
+  if (compared_ == 0) return {};
+  const bool wins = sparse_cycles_ < dense_cycles_;
+  const double more = double(dense_cycles_) / double(sparse_cycles_);
+  return fmt::format(
+      "{}sparse pays in {} of {} problems; all together {} cycles, {} dense ({}) "
+      "(modelled)",
+      wins ? "" : "dense wins: ", paying_, compared_, fmt::group_digits(sparse_cycles_),
+      wins ? fmt::format("{:.1f}x faster than", more) : fmt::format("{:.1f}x as many as", 1 / more),
+      fmt::group_digits(dense_cycles_));
 }
 
 std::int64_t BatchSummary::all() const {
@@ -307,7 +343,11 @@ std::string to_text(const BatchSummary& summary) {
     for (char& c : lower) c = c >= 'A' && c <= 'Z' ? char(c - 'A' + 'a') : c;
     counts += fmt::format(" {}:{}", lower, summary.count(status));
   }
-  return fmt::format("tests:{}{}\n", summary.all(), counts);
+  const std::string verdict = summary.verdict();
+  return fmt::format("tests:{}{}\n{}", summary.all(), counts,
+                     verdict.empty() ? ""
+                                     : internal::wrapped("verdict    " + verdict + "\n",
+                                                         /*indented=*/4, /*flush=*/11));
 }
 
 }  // namespace tessera::tools

@@ -24,7 +24,8 @@ enum class BatchStatus {
 // The result of one problem.
 struct BatchResult {
   BatchStatus status = BatchStatus::Listed;
-  std::int64_t cycles = 0, planned_cycles = 0;  // modelled
+  std::int64_t cycles = 0, planned_cycles = 0;       // modelled
+  std::int64_t sparse_cycles = 0, dense_cycles = 0;  // of both forms of R; 0: not compared
   double milliseconds = 0;        // measured, for planning, encoding, running and checking
   std::string message;            // the reason if it is not Passed
   double limit_milliseconds = 0;  // the limit that stopped it; 0: none did
@@ -70,22 +71,28 @@ class BatchResults {
   std::map<std::pair<std::string, std::string>, BatchResult> known_;
 };
 
-// The number of problems with each status.
+// The number of problems with each status, and the cycles of those that were compared with
+// dense.
 class BatchSummary {
  public:
-  void add(BatchStatus status) { ++counts_[status]; }
+  void add(const BatchResult& result);
   std::int64_t all() const;
   std::int64_t count(BatchStatus status) const {
     const auto found = counts_.find(status);
     return found == counts_.end() ? 0 : found->second;
   }
 
+  // Returns in how many of the problems that were compared sparse costs fewer cycles, and the
+  // ratio of all of them together. Empty if none was compared.
+  std::string verdict() const;
+
  private:
   std::map<BatchStatus, std::int64_t> counts_;
+  std::int64_t compared_ = 0, paying_ = 0, sparse_cycles_ = 0, dense_cycles_ = 0;
 };
 
 // Returns a line such as "tests:9 passed:6 skipped:1 mistrusted:1 invalid_arguments:0 failed:1
-// listed:0".
+// listed:0", and the verdict.
 std::string to_text(const BatchSummary& summary);
 
 }  // namespace tessera::tools

@@ -97,7 +97,7 @@ int bench(const BenchArguments& a) {
     if (internal::is_interrupted()) break;  // it may be incomplete, so the next call runs it again
     const internal::EndsByItself reporting;
     if (!is_old) results.add(repro, a.mode, *result);
-    summary.add(result->status);
+    summary.add(*result);
     internal::set_results_so_far(to_text(summary));
     progress.hide();
     if (!a.quiet || result->status == BatchStatus::Failed)

@@ -2,11 +2,14 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdio>
 #include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
 
+#include "tessera/base/int_math.hpp"
+#include "tessera/codelets/cost/static_cycles.hpp"
 #include "tessera/host/cpu.hpp"
 #include "tessera/tools/block_study.hpp"
 #include "tessera/tools/cost_source.hpp"
@@ -51,6 +54,12 @@ struct Crossing {
   FormCost there;                   // its note is the reason why even the lowest density has none
   std::optional<FormCost> pattern;  // of the file
   std::vector<std::pair<double, FormCost>> curve;
+
+  // The same for a pattern that stays; only of modelled machines.
+  std::optional<double> fixed_density;  // no value: no static kernel has this block
+  std::string fixed_note;               // the density above which nothing was planned
+  std::optional<FormCost> fixed_pattern;
+  std::vector<std::pair<double, FormCost>> fixed_curve;
 };
 
 // The crossovers of a layer.
@@ -98,7 +107,8 @@ class Crossover {
                           {"machine", request_.layer.machine},
                           {"how", how()},
                           {is_host_ ? "dense_seconds" : "dense_cycles", cost_cell(dense_)},
-                          {"dense", is_host_ ? dense_.kernel : "planned, " + dense_.kernel}},
+                          {"dense",
+                           is_host_ || !dense_.cost ? dense_.kernel : "planned, " + dense_.kernel}},
                 .tables = {blocks_table(), curve_table()},
                 .verdict = verdict()};
     return study;
@@ -112,9 +122,11 @@ class Crossover {
                       : fmt::format("dense: {} cycles (planned, {})\n", std::int64_t(*dense_.cost),
                                     dense_.kernel);
     text += internal::table_text(study.tables.front());
-    text += is_host_ ? "densities in steps of 1/32; times are measured, +- half the range of the "
-                       "middle half\n"
-                     : "densities in steps of 0.001; cycles are modelled\n";
+    text += is_host_
+                ? "densities in steps of 1/32; times are measured, +- half the range of the "
+                  "middle half\n"
+                : "densities in steps of 0.001; cycles are modelled; static patterns are known "
+                  "when they are planned, and stay\n";
     return internal::wrapped(text + "verdict    " + study.verdict + "\n", /*indented=*/4,
                              /*flush=*/11);
   }
@@ -157,7 +169,34 @@ class Crossover {
     if (with_curve && !is_host_)
       for (const double density : kDensities)
         crossing.curve.emplace_back(density, cost_at(density));
+    if (!is_host_) add_fixed(block, dense, with_curve, crossing);
     return crossing;
+  }
+
+  // Returns a note if no static plan was made beyond the density found.
+  std::string limit_note(BlockShape block, double found) const {
+    const Dims size = problem_of(request_.layer).size;
+    const double places = double(ceil_div(size.x, block.rows) * ceil_div(size.y, block.cols));
+    const double most = double(kMostStaticBlocks) / places;
+    if (most >= 1 || found + 0.001 < most) return {};
+    return fmt::format("static: nothing was planned above density {:.3f}", most);
+  }
+
+  // Adds the crossover of patterns that stay.
+  void add_fixed(BlockShape block, double dense, bool with_curve, Crossing& crossing) {
+    const auto cost_at = [&](double density) {
+      if (internal::is_interrupted()) return FormCost{.cost = {}, .note = {}, .kernel = {}};
+      return costs_->fixed(block, density).value();
+    };
+    if (codelets::has_static_kernel(block)) {
+      crossing.fixed_density =
+          break_even_density([&](double density) { return cost_at(density).cost; }, dense);
+      crossing.fixed_note = limit_note(block, *crossing.fixed_density);
+    }
+    if (request_.pattern) crossing.fixed_pattern = costs_->fixed_pattern(*request_.pattern, block);
+    if (!with_curve) return;
+    for (const double density : kDensities)
+      crossing.fixed_curve.emplace_back(density, cost_at(density));
   }
 
   // Halves the interval of densities; returns the largest one that is faster than dense.
@@ -189,13 +228,17 @@ class Crossover {
                                   .width = 20},
                                  cost_column("", is_host_ ? "ms there" : "cycles there", 16)},
                      .rows = {}};
+    if (!is_host_)
+      table.columns.push_back(
+          {.key = "static_crossover_density", .title = "static up to", .decimals = 3, .width = 13});
     if (is_host_)
       table.columns.push_back(
           {.key = "spread", .title = "+-, %", .decimals = 1, .scale = 100, .width = 8});
     if (request_.pattern) {
       table.columns.push_back(
-          {.key = "pattern_density", .title = "density here", .decimals = 4, .width = 16});
-      table.columns.push_back(cost_column("pattern_", is_host_ ? "ms here" : "cycles here", 16));
+          {.key = "pattern_density", .title = "density here", .decimals = 4, .width = 14});
+      table.columns.push_back(cost_column("pattern_", is_host_ ? "ms here" : "cycles here", 13));
+      if (!is_host_) table.columns.push_back(cost_column("static_pattern_", "static here", 13));
     }
     table.columns.push_back({.key = "note", .title = "note", .width = 0});
     for (const Crossing& c : crossings_) table.rows.push_back(row_of(c));
@@ -204,13 +247,18 @@ class Crossover {
 
   std::vector<StudyCell> row_of(const Crossing& c) const {
     std::vector<StudyCell> row = {c.block, c.density, cost_cell(c.there)};
-    if (is_host_) row.push_back(c.there.cost ? StudyCell(c.there.spread) : StudyCell());
+    if (is_host_)
+      row.push_back(c.there.cost ? StudyCell(c.there.spread) : StudyCell());
+    else
+      row.push_back(c.fixed_density ? StudyCell(*c.fixed_density) : StudyCell());
     if (c.pattern) {
       row.push_back(c.pattern->density);
       row.push_back(cost_cell(*c.pattern));
+      if (c.fixed_pattern) row.push_back(cost_cell(*c.fixed_pattern));
     }
     const bool only_pattern = c.there.note.empty() && c.pattern && !c.pattern->note.empty();
-    row.push_back(only_pattern ? "this pattern: " + c.pattern->note : c.there.note);
+    const std::string note = only_pattern ? "this pattern: " + c.pattern->note : c.there.note;
+    row.push_back(note + (note.empty() || c.fixed_note.empty() ? "" : "; ") + c.fixed_note);
     return row;
   }
 
@@ -223,9 +271,12 @@ class Crossover {
                                  {.key = "density", .title = "density"},
                                  cost},
                      .rows = {}};
-    for (const Crossing& c : crossings_)
+    for (const Crossing& c : crossings_) {
       for (const auto& [density, form] : c.curve)
         table.rows.push_back({c.block, density, cost_cell(form)});
+      for (const auto& [density, form] : c.fixed_curve)
+        if (form.cost) table.rows.push_back({c.block + " static", density, cost_cell(form)});
+    }
     table.chart = {
         .label = is_host_ ? "Milliseconds by density, measured" : "Cycles by density, planned",
         .x = "density",
@@ -280,7 +331,16 @@ class Crossover {
       text += "sparse pays up to density ";
     else
       text += fmt::format("dense wins at every density from {} on, ", is_host_ ? "1/32" : "0.001");
-    return text + pays + how();
+    return text + pays + fixed_verdict() + how();
+  }
+
+  // Returns the densities up to which patterns that stay cost less than dense.
+  std::string fixed_verdict() const {
+    std::string pays;
+    for (const Crossing& c : crossings_)
+      if (dense_.cost && c.fixed_density.value_or(0) > 0)
+        pays += fmt::format("{:.3g} ({}), ", *c.fixed_density, c.block);
+    return pays.empty() ? pays : "static up to " + pays;
   }
 
   CrossoverRequest request_;
@@ -309,7 +369,9 @@ int crossover(const CrossoverArguments& a) {
                                                : study.text());
   });
   const int exit = internal::write_study(a.output, study.study(), study.text());
-  return exit == kOk && !study.has_cost() ? int(kNothingFits) : exit;
+  if (exit != kOk || study.has_cost()) return exit;
+  if (a.output.json) fmt::print(stderr, "no block has a plan; \"note\" of each says why\n");
+  return int(kNothingFits);
 }
 
 // Adds the size of the layer, which a file may give.

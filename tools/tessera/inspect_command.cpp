@@ -59,7 +59,7 @@ std::string verdict_of(const std::vector<BlockPlan>& sides, const planner::Dense
   report::DenseComparison comparison = report::compare_cycles(
       best->name() + " blocks", report::pass_cycles(best->plan->cost), dense);
   comparison.density = best->density;
-  comparison.outlook = outlook_of(comparison, study, best->block, dense, &ones);
+  comparison.outlook = outlook_of(comparison, study, best->block, dense, &ones, &*best->plan);
   return internal::wrapped(verdict_line(comparison), /*indented=*/11, /*flush=*/11);
 }
 

@@ -8,6 +8,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/pass.hpp"
 #include "tessera/base/write_file.hpp"
+#include "tessera/device/host_link.hpp"
 #include "tessera/device/machine.hpp"
 #include "tessera/host/cpu.hpp"
 #include "tessera/host/rates.hpp"
@@ -77,8 +78,9 @@ std::string calibrate() {
 }
 
 std::string machine_json(const std::string& name) {
-  return name == device::kHostMachine ? host_json()
-                                      : device::machine_to_json(device::load_machine(name));
+  return name == device::kHostMachine
+             ? host_json()
+             : device::machine_to_json(device::load_machine(name), device::load_host_link(name));
 }
 
 }  // namespace

@@ -12,6 +12,8 @@
 #include "tessera/planner/explain.hpp"
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/sparse/convert.hpp"
+#include "tessera/sparse/pattern.hpp"
+#include "tessera/sparse/restrict.hpp"
 #include "tessera/tools/block_choice.hpp"
 #include "tessera/tools/dense_verdict.hpp"
 #include "tessera/tools/exit_code.hpp"
@@ -25,9 +27,11 @@
 #include "tessera/tools/internal/manual.hpp"
 #include "tessera/tools/internal/numbers.hpp"
 #include "tessera/tools/internal/progress.hpp"
+#include "tessera/tools/internal/static_option.hpp"
 #include "tessera/tools/plan_notes.hpp"
 #include "tessera/tools/plan_verdict.hpp"
 #include "tessera/tools/tessera/plan_table.hpp"
+#include "tessera/tools/tessera/static_plan_text.hpp"
 
 namespace tessera::tools {
 namespace {
@@ -40,7 +44,7 @@ struct PlanArguments : LayerArguments {
   CostModel cost_model = CostModel::Default;
   std::string table;   // path of a table to plan; "-": standard input
   std::string output;  // path; empty: standard output
-  bool json = false, explain = false;
+  bool json = false, explain = false, is_static = false;
   bool layer_given = false, machine_given = false;
 
   BlockShape block_to_plan() const {
@@ -102,6 +106,10 @@ void check_together(const CLI::App& app, PlanArguments& a) {
                                  "--on-no-fit", "--cost-model", "--explain", "--table"});
   for (const char* option : kLayerOptions) a.layer_given |= app.count(option) > 0;
   a.machine_given = app.count("--machine") + app.count("--tiles-per-ipu") > 0;
+  internal::refuse_dynamic_options(
+      app, a, a.is_static,
+      {{"--groups", "plans several groups, each of which has a pattern of its own"},
+       {"--table", "has densities, and a static plan needs a pattern"}});
   if (!a.plan_file.empty() && a.chooses_block)
     throw CLI::ValidationError("--block-size", "is auto, but the plan of --plan has its block");
   if (!a.plan_file.empty() && app.count("--cost-model") > 0)
@@ -264,10 +272,34 @@ std::string host_plan_text(const PlanArguments& given) {
          internal::wrapped(verdict_line(verdict), /*indented=*/11, /*flush=*/11);
 }
 
+// Returns the weights as elements: those of a file, or blocks drawn from the first seed, as
+// sparse_fc_layer draws them.
+sparse::Csr<double> pattern_to_plan(const LayerArguments& a) {
+  if (!a.matrix.empty()) return load_weights(a.matrix).matrix;
+  constexpr std::uint64_t kSeed = 1;
+  const auto drawn =
+      sparse::draw_pattern(round_up(a.output_size, a.block.rows),
+                           round_up(a.input_size, a.block.cols), a.block, a.density, kSeed, {});
+  return sparse::cropped(sparse::with_block(sparse::cast<double>(drawn), BlockShape{1, 1}),
+                         a.output_size, a.input_size);
+}
+
+std::string static_plan_text(const PlanArguments& given) {
+  LayerArguments a = with_layer_keys(given);
+  a.block = given.block_to_plan();
+  StaticAnswer answer =
+      plan_static_layer(a, base_options(given), pattern_to_plan(a), given.explain);
+  if (a.matrix.empty())
+    answer.notes.insert(answer.notes.begin(), "the pattern is drawn at random, seed 1");
+  if (given.json) return to_json(answer);
+  return internal::wrapped(to_text(answer), /*indented=*/6, /*flush=*/11);
+}
+
 std::string plan_text(const PlanArguments& a) {
   if (is_host(a)) return host_plan_text(a);
   internal::Progress progress(false);
   progress.set("planning");
+  if (a.is_static) return static_plan_text(a);
   if (!a.table.empty()) {
     const std::string name = a.table == "-" ? "standard input" : a.table;
     PlanSource source(a.plan_cache);
@@ -289,6 +321,7 @@ void add_plan_command(CLI::App& app, std::function<int()>& run) {
   internal::add_weights_options(*command, *arguments);
   internal::add_layer_options(*command, *arguments);
   internal::allow_auto_block(*command, *arguments);
+  internal::add_static_option(*command, arguments->is_static);
   add_shape_options(*command, *arguments);
   internal::add_machine_options(*command, *arguments);
   internal::add_planner_options(*command, *arguments);

@@ -52,21 +52,24 @@ class Sweep {
     std::vector<StudyCell> row;
     for (std::size_t i = 0; i < a_.axes.size(); ++i) row.push_back(axis_cell(i, at));
     FormCost sparse, dense;
+    std::optional<FormCost> fixed;
     try {
       check_problem(point.problem);
       CostSource& costs = costs_of(point);
       dense = costs.dense();
       sparse = costs.random(point.problem.block, point.problem.density);
+      fixed = costs.fixed(point.problem.block, point.problem.density);
     } catch (const Error& error) {
       // A combination of figures that is not legal concerns this point only.
       if (error.code() != ErrorCode::InvalidArgument) throw;
       sparse.note = error.what();
     } catch (const std::bad_alloc&) {
       sparse = dense = {};
+      fixed.reset();
       sparse.note = "this computer does not have enough memory for the layer";
     }
     has_cost_ |= sparse.cost.has_value();
-    add_figures(point.problem, sparse, dense, row);
+    add_figures(point.problem, sparse, fixed, dense, row);
     internal::change_results([&] {
       if (sparse.cost && dense.cost && *sparse.cost > 0) count(*dense.cost / *sparse.cost);
       rows_.push_back(std::move(row));
@@ -117,7 +120,8 @@ class Sweep {
     return *costs_;
   }
 
-  void add_figures(const Problem& problem, const FormCost& sparse, const FormCost& dense,
+  void add_figures(const Problem& problem, const FormCost& sparse,
+                   const std::optional<FormCost>& fixed, const FormCost& dense,
                    std::vector<StudyCell>& row) {
     const auto cost_cell = [&](const FormCost& form) {
       if (!form.cost) return StudyCell();
@@ -131,6 +135,7 @@ class Sweep {
     };
     row.push_back(cost_cell(sparse));
     if (is_host_) row.push_back(sparse.cost ? StudyCell(sparse.spread) : StudyCell());
+    if (!is_host_) row.push_back(fixed ? cost_cell(*fixed) : StudyCell());
     row.push_back(cost_cell(dense));
     const bool has_both = sparse.cost && dense.cost && *sparse.cost > 0;
     row.push_back(has_both ? StudyCell(*dense.cost / *sparse.cost) : StudyCell());
@@ -171,12 +176,13 @@ class Sweep {
         {"dense_kernel", "dense product", -1, 1, 21},
         {"note", "note", -1, 1, 0}};
     const std::vector<StudyColumn> planned = {
-        {"cycles", "cycles", -1, 1, 12},
-        {"dense_cycles", "dense", -1, 1, 12},
-        {"dense_over_sparse", "ratio", 2, 1, 8},
+        {"cycles", "cycles", -1, 1, 10},
+        {"static_cycles", "static", -1, 1, 10},
+        {"dense_cycles", "dense", -1, 1, 10},
+        {"dense_over_sparse", "ratio", 2, 1, 7},
         {"flops_per_second", "TFLOP/s", 3, 1e-12, 9},
         {"dense_flops_per_second", "dense TFLOP/s", 3, 1e-12, 15},
-        {"tiles", "tiles", -1, 1, 7},
+        {"tiles", "tiles", -1, 1, 6},
         {"temporary_bytes", "temporary B", -1, 1, 13},
         {"note", "note", -1, 1, 0}};
     const auto& more = is_host_ ? measured : planned;
@@ -189,7 +195,8 @@ class Sweep {
                      .title = is_host_ ? "Measured time" : "Planned cycles",
                      .note =
                          "Ratio is the cost of the dense layer divided by that of the sparse "
-                         "one; flops of the sparse layer are those of its non-zeros.",
+                         "one; flops of the sparse layer are those of its non-zeros. Static is the "
+                         "sparse layer with a pattern that is known and stays.",
                      .columns = columns(),
                      .rows = rows_};
     std::vector<std::string> series;
@@ -199,7 +206,8 @@ class Sweep {
         .kind = a_.axes.size() == 1 ? StudyChart::Kind::Bars : StudyChart::Kind::Lines,
         .label = fmt::format("{} by {}", is_host_ ? "Milliseconds" : "Cycles", axis_names()),
         .x = a_.axes.front().figure,
-        .y = {cost, "dense_" + cost},
+        .y = is_host_ ? std::vector{cost, "dense_" + cost}
+                      : std::vector{cost, "static_" + cost, "dense_" + cost},
         .series = series};
     return table;
   }

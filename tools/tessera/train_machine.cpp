@@ -3,40 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
+#include <variant>
 
-#include "tessera/planner/planner.hpp"
-#include "tessera/runtime/fully_connected.hpp"
+#include "tessera/base/int_math.hpp"
+#include "tessera/codelets/cost/network_cycles.hpp"
 #include "tessera/tools/dense_verdict.hpp"
 
 namespace tessera::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using MachineNetwork = train::Network<train::MachineLayer>;
-
-// The plans of the problems met so far. Layers are made again with every new pattern.
-class PlannedProblems {
- public:
-  explicit PlannedProblems(device::Machine machine) : machine_(std::move(machine)) {}
-
-  const device::Machine& machine() const { return machine_; }
-  const planner::Plan& plan(const Problem& problem) {
-    const auto met = std::find_if(plans_.begin(), plans_.end(),
-                                  [&](const auto& entry) { return entry.first == problem; });
-    if (met != plans_.end()) return met->second;
-    // Dense plans are what the step is compared with.
-    return plans_
-        .emplace_back(problem, planner::plan_or_throw(problem, machine_, planner::sparse_options()))
-        .second;
-  }
-
- private:
-  device::Machine machine_;
-  std::vector<std::pair<Problem, planner::Plan>> plans_;
-};
 
 void add_layer(const Problem& problem, const train::MachineLayer& layer, std::int64_t number,
                MachineStep& step) {
@@ -51,6 +29,34 @@ void add_layer(const Problem& problem, const train::MachineLayer& layer, std::in
     if (dense.plan) made.dense = dense.plan->find(pass)->cost.cycles();
   }
   step.pattern_bytes += layer.pattern_bytes();
+}
+
+// Returns the kernel that makes the steps of a rule; those that differ in the order of a product or
+// add a decay take as many instructions, but for the one of the decay.
+codelets::Update kernel_of(const train::Rule& rule) {
+  struct Kernel {
+    codelets::Update momentum(double momentum) const {
+      return momentum > 0 ? codelets::Update::Momentum : codelets::Update::Sgd;
+    }
+    codelets::Update operator()(const train::Sgd& r) const { return momentum(r.momentum); }
+    codelets::Update operator()(const train::Nesterov& r) const { return momentum(r.momentum); }
+    codelets::Update operator()(const train::TorchSgd& r) const { return momentum(r.momentum); }
+    codelets::Update operator()(const train::AdaGrad&) const { return codelets::Update::AdaGrad; }
+    codelets::Update operator()(const train::Adam&) const { return codelets::Update::Adam; }
+    codelets::Update operator()(const train::AdamW&) const { return codelets::Update::Adam; }
+  };
+  return std::visit(Kernel{}, rule);
+}
+
+OptimiserStep optimiser_step(const Problem& problem, const train::MachineLayer& layer,
+                             codelets::Update kernel, std::int64_t number,
+                             const device::Machine& machine) {
+  const auto cycles = [&](std::int64_t values) {
+    return codelets::update_cycles(values, kernel, problem.data_type, machine.workers) +
+           machine.launch;
+  };
+  return {number, cycles(layer.values_per_tile()),
+          cycles(ceil_div(problem.size.x * problem.size.y, machine.tiles))};
 }
 
 // Sums over the layers; there is a dense cost if every layer has one.
@@ -80,25 +86,37 @@ std::string cycles_text(const std::optional<Cycles>& cycles) {
 Cycles MachineStep::cycles() const {
   Cycles sum;
   for (const StepPass& one : passes) sum += one.cycles;
+  for (const OptimiserStep& one : optimisers) sum += one.cycles;
   return sum;
 }
 
-train::MakeLayer<train::MachineLayer> machine_layers(const device::Machine& machine,
-                                                     Executor& executor) {
-  return [plans = std::make_shared<PlannedProblems>(machine), &executor](const Problem& problem) {
-    return train::MachineLayer(
-        {problem, plans->plan(problem), plans->machine(), device::ExchangeMode::Share, executor},
-        executor);
-  };
+std::optional<double> MachineStep::dense_seconds() const {
+  Cycles sum;
+  for (const StepPass& one : passes) {
+    if (!one.dense) return std::nullopt;
+    sum += *one.dense;
+  }
+  for (const OptimiserStep& one : optimisers) sum += one.dense;
+  return double(sum.value) / machine.clock_hz;
 }
 
-std::optional<MachineStep> machine_step(const MachineNetwork& network,
-                                        const device::Machine& machine) {
-  MachineStep step{.machine = machine, .passes = {}, .pattern_bytes = {}, .comparison = {}};
+std::optional<MachineStep> machine_step(const train::Trainer<train::MachineLayer>& trainer,
+                                        const ModelledMachine& on) {
+  const train::Network<train::MachineLayer>& network = trainer.network();
+  const codelets::Update kernel = kernel_of(trainer.options().optimiser.rule);
+  MachineStep step{.machine = on.machine(),
+                   .link = on.link(),
+                   .passes = {},
+                   .optimisers = {},
+                   .pattern_bytes = {},
+                   .update = pattern_update(trainer, on),
+                   .comparison = {}};
   for (std::int64_t i = 0; i < network.layers(); ++i) {
     const train::MachineLayer& layer = network.state(i).layer;
     if (layer.last_run(Pass::GradW).steps.empty()) return std::nullopt;
-    add_layer(network.problems()[std::size_t(i)], layer, i + 1, step);
+    const Problem& problem = network.problems()[std::size_t(i)];
+    add_layer(problem, layer, i + 1, step);
+    step.optimisers.push_back(optimiser_step(problem, layer, kernel, i + 1, step.machine));
   }
   compare(step);
   return step;
@@ -110,15 +128,19 @@ std::string to_text(const MachineStep& step) {
   for (const StepPass& one : step.passes)
     text += fmt::format("{:<8}{:<8}{:>12}{:>14}\n", one.layer, tessera::to_string(one.pass),
                         one.cycles.value, cycles_text(one.dense));
+  for (const OptimiserStep& one : step.optimisers)
+    text += fmt::format("{:<8}{:<8}{:>12}{:>14}\n", one.layer, "update", one.cycles.value,
+                        one.dense.value);
   text += fmt::format(
-      "step       {} cycles, {:.1f} us at {:.3f} GHz; biases, ReLU, loss and optimiser run on this "
-      "computer and are not counted\n",
-      step.cycles().value, double(step.cycles().value) / step.machine.clock_hz * 1e6,
-      step.machine.clock_hz * 1e-9);
-  text += fmt::format(
-      "rewire     {} bytes for new patterns of all layers; a machine has no figure for the link to "
-      "its host, so no time is stated\n",
-      step.pattern_bytes.value);
+      "step       {} cycles, {:.1f} us at {:.3f} GHz; biases, ReLU and loss run on this computer "
+      "and are not counted\n",
+      step.cycles().value, step.seconds() * 1e6, step.machine.clock_hz * 1e-9);
+  text +=
+      fmt::format("patterns   {} bytes for new patterns of all layers, {:.3f} ms\n",
+                  step.pattern_bytes.value, 1e3 * step.link.transfer_seconds(step.pattern_bytes));
+  if (step.update)
+    text +=
+        to_text(*step.update, step.seconds(), step.dense_seconds(), step.link, step.machine.name);
   return text + verdict_line(step.comparison);
 }
 
@@ -129,10 +151,21 @@ std::string to_json(const MachineStep& step) {
                       {"pass", tessera::to_string(one.pass)},
                       {"cycles", one.cycles.value},
                       {"dense_cycles", one.dense ? Json(one.dense->value) : Json()}});
+  Json optimisers = Json::array();
+  for (const OptimiserStep& one : step.optimisers)
+    optimisers.push_back(
+        {{"layer", one.layer}, {"cycles", one.cycles.value}, {"dense_cycles", one.dense.value}});
+  const Json update = step.update
+                          ? Json::parse(to_json(*step.update, step.seconds(), step.dense_seconds()))
+                          : Json();
   return Json({{"name", step.machine.name},
                {"passes", std::move(passes)},
+               {"optimisers", std::move(optimisers)},
                {"cycles", step.cycles().value},
+               {"seconds", step.seconds()},
+               {"host_bytes_per_second", step.link.bytes_per_second},
                {"pattern_bytes", step.pattern_bytes.value},
+               {"rewire", update},
                {"verdict", Json::parse(report::to_json(step.comparison))}})
       .dump();
 }

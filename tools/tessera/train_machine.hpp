@@ -10,8 +10,10 @@
 #include "tessera/base/units.hpp"
 #include "tessera/device/machine.hpp"
 #include "tessera/report/dense_verdict.hpp"
+#include "tessera/tools/tessera/pattern_update.hpp"
 #include "tessera/train/machine_layer.hpp"
 #include "tessera/train/network.hpp"
+#include "tessera/train/trainer.hpp"
 
 namespace tessera::tools {
 
@@ -23,27 +25,34 @@ struct StepPass {
   std::optional<Cycles> dense;  // planned, of the layer with all weights; empty: no plan fits
 };
 
-// The modelled cost of a training step, which the passes of all layers make up, beside that of
-// dense layers of the same sizes and batch.
+// The optimiser's step on the weights of one layer, on the tiles that keep them. `dense` is that on
+// all weights of the layer, spread evenly.
+struct OptimiserStep {
+  std::int64_t layer = 0;  // from 1
+  Cycles cycles, dense;
+};
+
+// The modelled cost of a training step, which the passes and optimisers of all layers make up,
+// beside that of dense layers of the same sizes and batch.
 struct MachineStep {
   device::Machine machine;
+  device::HostLink link;
   std::vector<StepPass> passes;
-  Bytes pattern_bytes;  // that the machine is sent for a new pattern of every layer
+  std::vector<OptimiserStep> optimisers;
+  Bytes pattern_bytes;                  // that the machine is sent for a new pattern of every layer
+  std::optional<PatternUpdate> update;  // the mean of all rewires; empty if there was none
   report::DenseComparison comparison;
 
   Cycles cycles() const;
+  double seconds() const { return double(cycles().value) / machine.clock_hz; }
+  std::optional<double> dense_seconds() const;  // empty if a pass has no dense plan
 };
 
-// Returns a function that makes the layers of a network on this machine. A problem is planned when
-// it is met for the first time. The executor must outlive the layers.
-train::MakeLayer<train::MachineLayer> machine_layers(const device::Machine& machine,
-                                                     Executor& executor);
+// Returns the cost of the last step of a run; nothing if it has made none.
+std::optional<MachineStep> machine_step(const train::Trainer<train::MachineLayer>& trainer,
+                                        const ModelledMachine& on);
 
-// Returns the cost of the last step of a network; nothing if it has made none.
-std::optional<MachineStep> machine_step(const train::Network<train::MachineLayer>& network,
-                                        const device::Machine& machine);
-
-// Returns a table of the passes, the bytes of a pattern and the verdict, as text and as JSON.
+// Returns a table of the passes, the cost of a rewire and the verdict, as text and as JSON.
 std::string to_text(const MachineStep& step);
 std::string to_json(const MachineStep& step);
 

@@ -88,7 +88,7 @@ class TrainingRun {
 
   std::vector<std::string> notes() const { return notes_of(network_); }
   const train::TrainReport& report() const { return trainer_.report(); }
-  const train::Network<L>& network() const { return network_; }
+  const train::Trainer<L>& trainer() const { return trainer_; }
 
   // Returns false if Ctrl-C ended the run.
   bool run(bool prints, internal::Progress& progress) {
@@ -172,7 +172,7 @@ struct Session {
   TrainOutcome outcome = {};
 };
 
-// Trains a network to the end or to Ctrl-C, and calls finished(network).
+// Trains a network to the end or to Ctrl-C, and calls finished(trainer).
 template <class L, class Finished>
 train::TrainReport train_network(const TrainArguments& a, train::MakeLayer<L> make_layer,
                                  Session& session, Finished&& finished) {
@@ -183,17 +183,17 @@ train::TrainReport train_network(const TrainArguments& a, train::MakeLayer<L> ma
     if (session.prints) print_text(fmt::format("{}\n", fmt::join(outcome.notes, "\n")));
   }
   outcome.is_complete = run.run(session.prints, session.progress);
-  finished(run.network());
+  finished(run.trainer());
   return run.report();
 }
 
 train::TrainReport train_on_machine(const TrainArguments& a, Session& session) {
   if (a.machine == device::kHostMachine)
     return train_network(a, train::host_layers(session.executor), session, [](const auto&) {});
-  const device::Machine machine = device::load_machine(a.machine);
-  return train_network(
-      a, machine_layers(machine, session.executor), session,
-      [&](const auto& network) { session.outcome.machine = machine_step(network, machine); });
+  const ModelledMachine machine(a.machine);
+  return train_network(a, machine.layers(session.executor), session, [&](const auto& trainer) {
+    session.outcome.machine = machine_step(trainer, machine);
+  });
 }
 
 }  // namespace

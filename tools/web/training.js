@@ -60,6 +60,19 @@ function inputMap(into, rewires) {
   });
 }
 
+// The step of all layers on a modelled machine, and what a rewire costs beside it.
+function machineStep(step) {
+  const milli = (seconds) => number(1e3 * seconds), rows = step.passes.map((p) => [p.layer, p.pass, p.cycles, p.dense_cycles]);
+  rows.push(...step.optimisers.map((o) => [o.layer, 'optimiser', o.cycles, o.dense_cycles]));
+  const made = section('machine', `The last step on ${step.name}`, element('p', {class: 'verdict'}, `Verdict: ${step.verdict.text}.`));
+  const {rewire} = step, cards = [card('a step, cycles (modelled)', number(step.cycles)), card('a step, ms (modelled)', milli(step.seconds))];
+  if (rewire) cards.push(card('sent for a rewire, bytes', number(rewire.upload_bytes)), card('read for a rewire, bytes', number(rewire.download_bytes)),
+    card('link for a rewire, ms (modelled)', milli(rewire.upload_seconds + rewire.download_seconds)), card('this computer for a rewire, ms (measured)', milli(rewire.host_seconds)),
+    card('steps between rewires for less than 5 % of the time', number(rewire.steps_for_5_percent)),
+    card('steps between rewires to beat dense', rewire.steps_to_beat_dense === null ? 'never' : number(rewire.steps_to_beat_dense)));
+  made.append(element('div', {class: 'cards'}, ...cards), table('Cycles by layer and pass', ['layer', 'pass', 'cycles', 'dense plan'], rows));
+}
+
 function showTraining(study) {
   const title = `Training ${study.layers.join('-')}, ${study.method}`;
   document.getElementById('title').textContent = title;
@@ -74,6 +87,7 @@ function showTraining(study) {
   curves(section('accuracy', 'Accuracy'), runs, {label: 'Accuracy in %', key: 'accuracy', testKey: 'test_accuracy', scale: 100, unit: ' %'});
   curves(section('loss', 'Loss'), runs, {label: 'Loss', key: 'loss', testKey: 'test_loss', scale: 1, unit: ''});
   timeChart(section('time', 'Time'), runs);
+  if (study.step_on_machine) machineStep(study.step_on_machine);
   const made = section('pattern', 'Pattern');
   if (study.sparse.rewires.length > 1) rewireChart(made, study.sparse.rewires);
   inputMap(made, study.sparse.rewires);

@@ -21,6 +21,7 @@ namespace {
 using internal::BestPlaces;
 using internal::Candidate;
 using internal::kLargestScore;
+using internal::PlaceList;
 using internal::score_of;
 using internal::scores_at;
 using sparse::BlockAt;
@@ -57,6 +58,43 @@ void check_batches(const Csr<float>& taken, std::span<const GradientBatch> batch
 // Free places are drawn by numbers of 32 bits.
 constexpr std::int64_t kMostDrawn = std::numeric_limits<std::int32_t>::max();
 
+// Returns k random free places. They are numbered in row-major order, and k of the numbers are
+// drawn.
+PlaceList draw_places(const Csr<float>& taken, std::int64_t k, std::uint64_t seed,
+                      std::string_view name) {
+  const std::int64_t free = free_places(taken);
+  if (k > 0 && free > kMostDrawn)
+    throw Error(ErrorCode::LimitExceeded,
+                fmt::format("random places: {}: {} places are free; at most {} can be drawn from; "
+                            "choose larger blocks or growth by largest gradient",
+                            name, free, kMostDrawn));
+  const std::vector<std::int64_t> drawn = sparse::random_choice(free, k, seed);
+  PlaceList places{{0}, std::vector<std::int32_t>(drawn.size())};
+  places.row_begin.reserve(std::size_t(taken.block_rows()) + 1);
+  std::int64_t before = 0;  // free places in the rows before this one
+  std::size_t next = 0;
+  for (std::int32_t row = 0; row < taken.block_rows(); ++row) {
+    const std::int32_t* const first = taken.col.data() + taken.row_begin[std::size_t(row)];
+    const std::int64_t stored =
+        taken.row_begin[std::size_t(row) + 1] - taken.row_begin[std::size_t(row)];
+    const std::int64_t end = before + taken.block_cols() - stored;
+    std::int64_t passed = 0;  // taken columns before the place
+    for (; next < drawn.size() && drawn[next] < end; ++next) {
+      const std::int64_t number = drawn[next] - before;
+      while (passed < stored && first[passed] - passed <= number) ++passed;
+      places.col[next] = static_cast<std::int32_t>(number + passed);
+    }
+    before = end;
+    places.row_begin.push_back(std::int64_t(next));
+  }
+  return places;
+}
+
+BlockAt place_of(const PlaceList& places, std::int64_t i) {
+  const auto row = std::upper_bound(places.row_begin.begin(), places.row_begin.end(), i) - 1;
+  return {std::int32_t(row - places.row_begin.begin()), places.col[std::size_t(i)]};
+}
+
 // Returns a score that about 1.3 * k free places reach, by those of a random sample, so that few
 // candidates have to be held; 0 if the sample says too little.
 float likely_threshold(const Csr<float>& taken, std::span<const GradientBatch> batches,
@@ -66,7 +104,7 @@ float likely_threshold(const Csr<float>& taken, std::span<const GradientBatch> b
   if (free > kMostDrawn) return 0;
   const std::int64_t count = std::max(kFewestPlaces, kMostElements / taken.block.area());
   if (free < kFewestShare * count) return 0;
-  const std::vector<BlockAt> places = random_places(taken, count, /*seed=*/1);
+  const PlaceList places = draw_places(taken, count, /*seed=*/1, "");
   std::vector<float> scores = scores_at(taken, batches, places, pool, executor);
   for (const float score : scores)
     if (!(score <= kLargestScore)) return 0;
@@ -229,45 +267,29 @@ std::vector<BlockAt> sampled_gradients(const Csr<float>& taken,
   check_growth(taken, k, name);
   check_batches(taken, batches, name);
   const std::int64_t count = std::min(std::max(candidates, k), free_places(taken));
-  const std::vector<BlockAt> places = random_places(taken, count, seed, name);
+  const PlaceList places = draw_places(taken, count, seed, name);
   const std::vector<float> scores = scores_at(taken, batches, places, pool, executor);
-  for (std::size_t i = 0; i < places.size(); ++i)
-    if (!(scores[i] <= kLargestScore)) refuse_score(places[i], name);
+  for (std::size_t i = 0; i < scores.size(); ++i)
+    if (!(scores[i] <= kLargestScore)) refuse_score(place_of(places, std::int64_t(i)), name);
   std::vector<BlockAt> best;
   best.reserve(std::size_t(k));
-  for (const std::int64_t i : internal::largest(scores, k)) best.push_back(places[std::size_t(i)]);
+  std::int32_t row = 0;
+  for (const std::int64_t i : internal::largest(scores, k)) {
+    while (places.row_begin[std::size_t(row) + 1] <= i) ++row;
+    best.push_back({row, places.col[std::size_t(i)]});
+  }
   return best;
 }
 
 std::vector<BlockAt> random_places(const Csr<float>& taken, std::int64_t k, std::uint64_t seed,
                                    std::string_view name) {
   check_growth(taken, k, name);
-  if (k == 0) return {};
-  const std::int64_t free = free_places(taken);
-  if (free > kMostDrawn)
-    throw Error(ErrorCode::LimitExceeded,
-                fmt::format("random places: {}: {} places are free; at most {} can be drawn from; "
-                            "choose larger blocks or growth by largest gradient",
-                            name, free, kMostDrawn));
-  // The free places are numbered in row-major order, and k of their numbers are drawn.
-  const std::vector<std::int64_t> drawn = sparse::random_choice(free, k, seed);
+  const PlaceList drawn = draw_places(taken, k, seed, name);
   std::vector<BlockAt> places;
-  places.reserve(drawn.size());
-  std::int64_t before = 0;  // free places in the rows before this one
-  std::size_t next = 0;
-  for (std::int32_t row = 0; row < taken.block_rows(); ++row) {
-    const std::int64_t first = taken.row_begin[std::size_t(row)],
-                       last = taken.row_begin[std::size_t(row) + 1];
-    const std::int64_t end = before + taken.block_cols() - (last - first);
-    std::int64_t passed = first;  // taken columns before the place are passed over
-    for (; next < drawn.size() && drawn[next] < end; ++next) {
-      while (passed < last &&
-             taken.col[std::size_t(passed)] <= drawn[next] - before + (passed - first))
-        ++passed;
-      places.push_back({row, std::int32_t(drawn[next] - before + (passed - first))});
-    }
-    before = end;
-  }
+  places.reserve(drawn.col.size());
+  for (std::int32_t row = 0; row < taken.block_rows(); ++row)
+    for (auto i = drawn.row_begin[std::size_t(row)]; i < drawn.row_begin[std::size_t(row) + 1]; ++i)
+      places.push_back({row, drawn.col[std::size_t(i)]});
   return places;
 }
 

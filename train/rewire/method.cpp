@@ -59,6 +59,7 @@ PatternChange change_of(const Set& method, const RewireRequest& request) {
 
 PatternChange change_of(const RigL& method, const RewireRequest& request) {
   return replace_smallest(request, method.exclude, [&](const Csr<float>& taken, std::int64_t k) {
+    if (request.largest_on_machine) return request.largest_on_machine(taken, k, method.pool);
     return largest_gradients(taken, request.batches, k, method.pool, request.executor,
                              request.name);
   });

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "tessera/base/executor.hpp"
 #include "tessera/sparse/change.hpp"
@@ -13,6 +14,10 @@
 #include "tessera/train/rewire/grow.hpp"
 
 namespace tessera::train {
+
+// A search for the k places of largest gradient that the pattern `taken` does not store.
+using LargestOnMachine = std::function<std::vector<sparse::BlockAt>(const sparse::Csr<float>& taken,
+                                                                    std::int64_t k, Pool pool)>;
 
 // The facts about one layer that a method of rewiring gets. Everything is valid during the call
 // only.
@@ -23,6 +28,10 @@ struct RewireRequest {
   std::uint64_t seed = 0;                  // another one for each layer and step
   Executor& executor;
   std::string_view name = "weights";  // of the layer, for messages
+
+  // Returns what largest_gradients(taken, batches, k, pool, ...) does, from a machine that has the
+  // operands; empty: this computer finds the places.
+  LargestOnMachine largest_on_machine = {};
 };
 
 // The places at which a rewire may not add a block.

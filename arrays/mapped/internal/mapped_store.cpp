@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "tessera/arrays/internal/elements.hpp"
+#include "tessera/arrays/internal/exact.hpp"
 #include "tessera/arrays/internal/shape.hpp"
+#include "tessera/arrays/internal/storage.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
 
@@ -84,75 +86,146 @@ template <class T>
 void check_one(const MappedArray<T>&) {}
 
 template <class T>
-std::optional<T> find_one(const StridedStorage<T>& storage, Place place) {
-  return storage.values.at(position(storage, place));
+T* find_one(StridedStorage<T>& storage, Place place) {
+  return &storage.values.reference(position(storage, place));
 }
 template <class T>
-std::optional<T> find_one(const CooTensor<T>& storage, Place place) {
-  if (!storage.find(place)) return std::nullopt;
-  return storage.get(place);
+T* find_one(CooTensor<T>& storage, Place place) {
+  return value_place(storage, place);
 }
 template <class T>
-std::optional<T> find_one(const FlatCooStorage<T>& storage, Place place) {
+T* find_one(FlatCooStorage<T>& storage, Place place) {
   const std::int64_t wanted = flat_position(storage.shape, place);
   const auto at = std::ranges::lower_bound(storage.positions, wanted);
-  if (at == storage.positions.end() || *at != wanted) return std::nullopt;
-  return storage.values[std::size_t(at - storage.positions.begin())];
+  if (at == storage.positions.end() || *at != wanted) return nullptr;
+  return &storage.values[std::size_t(at - storage.positions.begin())];
 }
 template <class T>
-std::optional<T> find_one(const sparse::Csr<T>& storage, Place place) {
+T* find_one(sparse::Csr<T>& storage, Place place) {
   const auto first = storage.col.begin() + storage.row_begin[place[0]];
   const auto last = storage.col.begin() + storage.row_begin[place[0] + 1];
   const auto at = std::lower_bound(first, last, place[1]);
-  if (at == last || *at != place[1]) return std::nullopt;
-  return storage.values[std::size_t(at - storage.col.begin())];
+  if (at == last || *at != place[1]) return nullptr;
+  return &storage.values[std::size_t(at - storage.col.begin())];
 }
 template <class T>
-std::optional<T> find_one(const MappedArray<T>& storage, Place place) {
-  return storage.find(place);
+T* find_one(MappedArray<T>& storage, Place place) {
+  return find_stored(*MappedAccess<T>::store(storage), storage.mapping().reduce(place));
 }
 
+// The functions insert_one store elements at places that have none.
 template <class T>
-using See = typename MappedArray<T>::See;
+void insert_one(StridedStorage<T>&, const Insertions<T>&) {}  // it has all places
 
-// Calls each(index) for all indices of a shape, row-major.
-template <class Each>
-void for_each_index(const Indices& shape, Each&& each) {
-  if (checked_elements(shape) == 0) return;
-  Indices index(shape.size());
-  while (true) {
-    each(Place(index));
-    std::size_t d = shape.size();
-    while (d > 0 && ++index[d - 1] == shape[d - 1]) index[--d] = 0;
-    if (d == 0) return;
+template <class T>
+void insert_one(CooTensor<T>& storage, const Insertions<T>& insertions) {
+  const std::size_t rank = std::size_t(storage.rank());
+  const auto place = [&](std::size_t i) {
+    return Place(insertions.places).subspan(i * rank, rank);
+  };
+  for (std::size_t i = 0; i < insertions.values.size(); ++i) storage.put(place(i), T(1));
+  // put() would remove an entry that becomes zero.
+  for (std::size_t i = 0; i < insertions.values.size(); ++i)
+    *value_place(storage, place(i)) = insertions.values[i];
+}
+
+// Merges positions that ascend with new ones in any order. Of several values at one position the
+// last one is kept.
+template <class Position, class T>
+void merge_in(std::vector<Position>& positions, std::vector<T>& values,
+              std::vector<std::pair<Position, T>> added) {
+  std::stable_sort(added.begin(), added.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<Position> merged;
+  std::vector<T> merged_values;
+  std::size_t old = 0;
+  const auto append = [&](const Position& at, T value) {
+    merged.push_back(at);
+    merged_values.push_back(value);
+  };
+  for (std::size_t i = 0; i < added.size(); ++i) {
+    if (i + 1 < added.size() && added[i + 1].first == added[i].first) continue;
+    for (; old < positions.size() && positions[old] < added[i].first; ++old)
+      append(positions[old], values[old]);
+    append(added[i].first, added[i].second);
   }
+  for (; old < positions.size(); ++old) append(positions[old], values[old]);
+  positions = std::move(merged);
+  values = std::move(merged_values);
 }
 
 template <class T>
-void visit_one(const StridedStorage<T>& storage, const Mapping& mapping, const See<T>& see) {
+void insert_one(FlatCooStorage<T>& storage, const Insertions<T>& insertions) {
+  const std::size_t rank = storage.shape.size();
+  std::vector<std::pair<std::int64_t, T>> added;
+  for (std::size_t i = 0; i < insertions.values.size(); ++i)
+    added.emplace_back(
+        flat_position(storage.shape, Place(insertions.places).subspan(i * rank, rank)),
+        insertions.values[i]);
+  merge_in(storage.positions, storage.values, std::move(added));
+}
+
+template <class T>
+void insert_one(sparse::Csr<T>& storage, const Insertions<T>& insertions) {
+  using RowCol = std::pair<std::int64_t, std::int64_t>;
+  std::vector<RowCol> positions;
+  for (std::int64_t r = 0; r < storage.rows; ++r)
+    for (std::int64_t k = storage.row_begin[r]; k < storage.row_begin[r + 1]; ++k)
+      positions.emplace_back(r, storage.col[k]);
+  std::vector<std::pair<RowCol, T>> added;
+  for (std::size_t i = 0; i < insertions.values.size(); ++i)
+    added.emplace_back(RowCol(insertions.places[2 * i], insertions.places[2 * i + 1]),
+                       insertions.values[i]);
+  merge_in(positions, storage.values, std::move(added));
+  storage.col.clear();
+  std::ranges::fill(storage.row_begin, std::int64_t{0});
+  for (const RowCol& at : positions) {
+    storage.col.push_back(static_cast<std::int32_t>(at.second));
+    ++storage.row_begin[std::size_t(at.first) + 1];
+  }
+  for (std::size_t r = 1; r < storage.row_begin.size(); ++r)
+    storage.row_begin[r] += storage.row_begin[r - 1];
+}
+
+template <class T>
+void insert_one(MappedArray<T>& storage, const Insertions<T>& insertions) {
+  Insertions<T> inner{{}, insertions.values};
+  const std::size_t rank = std::size_t(storage.rank());
+  for (std::size_t i = 0; i < insertions.values.size(); ++i) {
+    const Indices place =
+        storage.mapping().reduce(Place(insertions.places).subspan(i * rank, rank));
+    inner.places.insert(inner.places.end(), place.begin(), place.end());
+  }
+  insert_stored(*MappedAccess<T>::store(storage), inner);
+}
+
+// The functions walk_one call see(index, value&) for every stored element that the mapping shows.
+template <class T, class S>
+void walk_one(StridedStorage<T>& storage, const Mapping& mapping, S&& see) {
   for_each_index(mapping.shape(), [&](Place index) {
-    see(index, storage.values.at(position(storage, mapping.reduce(index))));
+    see(index, storage.values.reference(position(storage, mapping.reduce(index))));
   });
 }
 
-template <class T>
-void show(const Mapping& mapping, Place place, T value, const See<T>& see) {
-  if (const auto index = mapping.promote(place)) see(*index, value);
+template <class T, class S>
+void show(const Mapping& mapping, Place place, T& value, S&& see) {
+  if (const auto index = mapping.promote(place)) see(Place(*index), value);
 }
 
-template <class T>
-void visit_one(const CooTensor<T>& storage, const Mapping& mapping, const See<T>& see) {
+template <class T, class S>
+void walk_one(CooTensor<T>& storage, const Mapping& mapping, S&& see) {
   const std::vector<std::int32_t> indices = storage.indices();
-  const std::vector<T> values = storage.values();
+  const std::vector<T*> values = value_places(storage);
   const std::size_t rank = std::size_t(storage.rank());
+  Indices place(rank);
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const auto first = indices.begin() + std::ptrdiff_t(i * rank);
-    show(mapping, Indices(first, first + std::ptrdiff_t(rank)), values[i], see);
+    std::copy_n(indices.begin() + std::ptrdiff_t(i * rank), rank, place.begin());
+    show(mapping, place, *values[i], see);
   }
 }
 
-template <class T>
-void visit_one(const FlatCooStorage<T>& storage, const Mapping& mapping, const See<T>& see) {
+template <class T, class S>
+void walk_one(FlatCooStorage<T>& storage, const Mapping& mapping, S&& see) {
   Indices place(storage.shape.size());
   for (std::size_t i = 0; i < storage.positions.size(); ++i) {
     std::int64_t at = storage.positions[i];
@@ -163,27 +236,30 @@ void visit_one(const FlatCooStorage<T>& storage, const Mapping& mapping, const S
 }
 
 // Skips rows that the mapping does not show.
-template <class T>
-void visit_one(const sparse::Csr<T>& storage, const Mapping& mapping, const See<T>& see) {
+template <class T, class S>
+void walk_one(sparse::Csr<T>& storage, const Mapping& mapping, S&& see) {
   Indices index(std::size_t(mapping.rank()));
   for (std::int64_t r = 0; r < storage.rows; ++r) {
     if (storage.row_begin[r] == storage.row_begin[r + 1] || !mapping.promote_axis(0, r, index))
       continue;
     for (std::int64_t k = storage.row_begin[r]; k < storage.row_begin[r + 1]; ++k)
-      if (mapping.promote_axis(1, storage.col[k], index)) see(index, storage.values[k]);
+      if (mapping.promote_axis(1, storage.col[k], index)) see(Place(index), storage.values[k]);
   }
 }
 
-template <class T>
-void visit_one(const MappedArray<T>& storage, const Mapping& mapping, const See<T>& see) {
-  storage.visit([&](Place place, T value) { show(mapping, place, value, see); });
+template <class T, class S>
+void walk_one(MappedArray<T>& storage, const Mapping& mapping, S&& see) {
+  const Walk<T> show_one = [&](Place place, T& value) { show(mapping, place, value, see); };
+  walk_stored<T>(*MappedAccess<T>::store(storage), storage.mapping(), show_one);
 }
 
 template <class T>
 bool same_one(const StridedStorage<T>& a, const StridedStorage<T>& b) {
   bool same = a.shape == b.shape;
   if (same)
-    for_each_index(a.shape, [&](Place i) { same = same && find_one(a, i) == find_one(b, i); });
+    for_each_index(a.shape, [&](Place i) {
+      same = same && a.values.at(position(a, i)) == b.values.at(position(b, i));
+    });
   return same;
 }
 template <class T>
@@ -218,8 +294,13 @@ std::string storage_name(const MappedStore<T>& store) {
 }
 
 template <class T>
-std::optional<T> find_stored(const MappedStore<T>& store, Place place) {
-  return std::visit([place](const auto& storage) { return find_one(storage, place); }, store.any);
+T* find_stored(MappedStore<T>& store, Place place) {
+  return std::visit([place](auto& storage) { return find_one(storage, place); }, store.any);
+}
+
+template <class T>
+void insert_stored(MappedStore<T>& store, const Insertions<T>& insertions) {
+  std::visit([&](auto& storage) { insert_one(storage, insertions); }, store.any);
 }
 
 template <class T>
@@ -233,21 +314,20 @@ bool same_storage(const MappedStore<T>& a, const MappedStore<T>& b) {
 }
 
 template <class T>
-void visit_stored(const MappedStore<T>& store, const Mapping& mapping, const See<T>& see) {
-  std::visit([&](const auto& storage) { visit_one(storage, mapping, see); }, store.any);
+void walk_stored(MappedStore<T>& store, const Mapping& mapping, const Walk<T>& see) {
+  std::visit([&](auto& storage) { walk_one(storage, mapping, see); }, store.any);
 }
 
 #define TESSERA_INSTANTIATE_STORE(T)                                        \
   template std::vector<std::int64_t> storage_shape(const MappedStore<T>&);  \
   template void check_storage(const MappedStore<T>&);                       \
   template std::string storage_name(const MappedStore<T>&);                 \
-  template std::optional<T> find_stored(const MappedStore<T>&, Place);      \
+  template T* find_stored(MappedStore<T>&, Place);                          \
+  template void insert_stored(MappedStore<T>&, const Insertions<T>&);       \
   template bool same_storage(const MappedStore<T>&, const MappedStore<T>&); \
-  template void visit_stored(const MappedStore<T>&, const Mapping&,         \
-                             const typename MappedArray<T>::See&);
+  template void walk_stored(MappedStore<T>&, const Mapping&, const Walk<T>&);
 
-TESSERA_INSTANTIATE_STORE(float)
-TESSERA_INSTANTIATE_STORE(double)
+TESSERA_FOR_EACH_ELEMENT(TESSERA_INSTANTIATE_STORE)
 
 #undef TESSERA_INSTANTIATE_STORE
 

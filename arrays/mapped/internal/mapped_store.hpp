@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -29,17 +31,39 @@ void check_storage(const MappedStore<T>& store);
 template <class T>
 std::string storage_name(const MappedStore<T>& store);
 
-// Returns the value at a place, or nothing if none is stored there.
+// Returns the address of the value at a place, or null if none is stored there. It is valid until
+// the next insertion.
 template <class T>
-std::optional<T> find_stored(const MappedStore<T>& store, std::span<const std::int64_t> place);
+T* find_stored(MappedStore<T>& store, std::span<const std::int64_t> place);
+
+// Elements that are to be inserted: places [count][rank] and values [count].
+template <class T>
+struct Insertions {
+  std::vector<std::int64_t> places;
+  std::vector<T> values;
+};
+
+// Stores elements at places where nothing is stored. Of several at one place the last one counts.
+template <class T>
+void insert_stored(MappedStore<T>& store, const Insertions<T>& insertions);
 
 // Returns true if two storages are of one kind and have equal entries.
 template <class T>
 bool same_storage(const MappedStore<T>& a, const MappedStore<T>& b);
 
-// Calls see(index, value) for every stored element that `mapping` maps to an index of the array.
+// Calls see(index, value) for every stored element that `mapping` maps to an index of the array;
+// `see` may change the value.
 template <class T>
-void visit_stored(const MappedStore<T>& store, const Mapping& mapping,
-                  const typename MappedArray<T>::See& see);
+using Walk = std::function<void(std::span<const std::int64_t>, T&)>;
+template <class T>
+void walk_stored(MappedStore<T>& store, const Mapping& mapping, const Walk<T>& see);
+
+// Access to the storage of a mapped array for the sources of this folder.
+template <class T>
+struct MappedAccess {
+  static const std::shared_ptr<MappedStore<T>>& store(const MappedArray<T>& array) {
+    return array.store_;
+  }
+};
 
 }  // namespace tessera::arrays::internal

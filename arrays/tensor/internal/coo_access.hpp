@@ -17,6 +17,11 @@ struct CooAccess {
     return *tensor.store_;
   }
 
+  // Returns a view that shares the buffers.
+  static CooTensor<T> view(const CooTensor<T>& tensor, TensorLayout layout) {
+    return {tensor.store_, std::move(layout), true};
+  }
+
   // Returns a tensor with these entries, which must ascend strictly in natural order and be inside
   // the shape.
   static CooTensor<T> from_sorted(std::vector<std::int64_t> shape,

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <utility>
 
+#include "tessera/arrays/internal/exact.hpp"
 #include "tessera/arrays/tensor/internal/sort_positions.hpp"
 #include "tessera/base/error.hpp"
 
@@ -203,7 +204,10 @@ Range CooStore<T>::narrow(const TensorLayout& layout) const {
   return {static_cast<std::int64_t>(begin), static_cast<std::int64_t>(end)};
 }
 
-template struct CooStore<float>;
-template struct CooStore<double>;
+#define TESSERA_INSTANTIATE_COO(T) template struct CooStore<T>;
+
+TESSERA_FOR_EACH_ELEMENT(TESSERA_INSTANTIATE_COO)
+
+#undef TESSERA_INSTANTIATE_COO
 
 }  // namespace tessera::arrays::internal

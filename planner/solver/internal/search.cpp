@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace tessera::planner::solver::internal {
 
@@ -49,8 +50,7 @@ void Search::start(const std::vector<Objective>& objectives, const SearchLimits&
   callbacks_ = callbacks;
   counts_ = {};
   stop_ = Stop::No;
-  best_key_.clear();
-  best_values_.clear();
+  kept_.clear();
   frames_.clear();
   children_.clear();
   bounds_.clear();
@@ -103,10 +103,11 @@ Fixpoint Search::settle() {
 // Propagates "key < incumbent's key". An entry of the key may not exceed the incumbent's if all
 // entries before it are equal, and it must be smaller if the entries after it cannot be.
 bool Search::keep_better() {
-  if (counts_.solutions == 0) return true;
+  if (!has_incumbent()) return true;
+  const std::vector<Value>& key = incumbent_key();
   Domains& dom = engine_.domains();
   for (std::size_t i = 0; i < key_.size(); ++i) {
-    const Value best = best_key_[i], lo = dom[key_[i]].lo;
+    const Value best = key[i], lo = dom[key_[i]].lo;
     if (lo > best) return false;
     if (lo < best) return dom.at_most(key_[i], suffix_can_be_less(i + 1) ? best : Wide{best} - 1);
     if (!dom.at_most(key_[i], best)) return false;
@@ -117,23 +118,34 @@ bool Search::keep_better() {
 bool Search::suffix_can_be_less(std::size_t from) const {
   for (std::size_t i = from; i < key_.size(); ++i) {
     const Value lo = engine_.domains()[key_[i]].lo;
-    if (lo != best_key_[i]) return lo < best_key_[i];
+    if (lo != incumbent_key()[i]) return lo < incumbent_key()[i];
   }
   return false;
 }
 
+// Keeps the current point, which is better than the incumbent, and drops the incumbent.
 void Search::record_solution() {
   const Domains& dom = engine_.domains();
-  best_key_.clear();
-  for (const VarId v : key_) best_key_.push_back(dom[v].lo);
-  best_values_.clear();
-  for (const Interval d : dom.all()) best_values_.push_back(d.lo);
+  Kept found;
+  if (has_incumbent()) {
+    found = std::move(kept_.back());
+    kept_.pop_back();
+  }
+  found.key.clear();
+  for (const VarId v : key_) found.key.push_back(dom[v].lo);
+  found.values.clear();
+  for (const Interval d : dom.all()) found.values.push_back(d.lo);
+  const auto place = std::ranges::upper_bound(kept_, found.key, {}, &Kept::key);
+  const auto at = kept_.insert(place, std::move(found));
   ++counts_.solutions;
   if (!callbacks_.progress) return;
   counts_.evaluations = engine_.evaluations();
   counts_.function_calls = engine_.function_calls();
-  const auto last = best_key_.begin() + static_cast<std::ptrdiff_t>(objective_count_);
-  callbacks_.progress({counts_, {best_key_.begin(), last}});
+  callbacks_.progress({counts_, objectives_of(*at)});
+}
+
+std::vector<Value> Search::objectives_of(const Kept& kept) const {
+  return {kept.key.begin(), kept.key.begin() + static_cast<std::ptrdiff_t>(objective_count_)};
 }
 
 std::size_t Search::skip_assigned(std::size_t from) const {
@@ -213,10 +225,10 @@ void Search::sort_children(const Frame& frame) {
 }
 
 bool Search::worse_than_incumbent(const Child& child) const {
-  if (counts_.solutions == 0) return false;
+  if (!has_incumbent()) return false;
   for (std::size_t i = 0; i < objective_count_; ++i) {
     const Value bound = bounds_[child.bounds + i];
-    if (bound != best_key_[i]) return bound > best_key_[i];
+    if (bound != incumbent_key()[i]) return bound > incumbent_key()[i];
   }
   return false;
 }
@@ -251,11 +263,13 @@ void Search::leave_frame() {
 Result Search::result() const {
   Result r;
   r.counts = counts_;
-  r.values = best_values_;
-  const bool found = counts_.solutions > 0;
-  if (found)
-    r.objectives.assign(best_key_.begin(),
-                        best_key_.begin() + static_cast<std::ptrdiff_t>(objective_count_));
+  const bool found = !kept_.empty();
+  if (found) {
+    r.values = kept_.front().values;
+    r.objectives = objectives_of(kept_.front());
+  }
+  for (std::size_t i = 1; i < kept_.size(); ++i)
+    r.next.push_back({kept_[i].values, objectives_of(kept_[i])});
   if (stop_ == Stop::Cancel)
     r.status = Status::Cancelled;
   else if (stop_ == Stop::Limit)

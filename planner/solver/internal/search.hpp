@@ -12,9 +12,11 @@ namespace tessera::planner::solver::internal {
 // A depth-first branch and bound over intervals.
 //
 // The key of a solution is its objectives followed by its values in branching order. The answer is
-// the solution with the least key. A node is a box of intervals at the fixpoint of all constraints
-// and of "key < incumbent's key". The search splits it on one variable into children, propagates
-// every child at once, and enters the children in order of their objectives' lower bounds.
+// the solution with the least key, or the wanted number of them. A node is a box of intervals at
+// the fixpoint of all constraints and of "key < incumbent's key", where the incumbent is the worst
+// of the solutions that are kept once there are as many as are wanted. The search splits it on one
+// variable into children, propagates every child at once, and enters the children in order of their
+// objectives' lower bounds.
 //
 // Invariants:
 // 1. The box of frame i is the state of the domains at level i + 1; level 0 is the model as
@@ -39,6 +41,9 @@ class Search {
 
  private:
   enum class Stop { No, Limit, Cancel };
+  struct Kept {
+    std::vector<Value> key, values;
+  };
   struct Child {
     std::size_t bounds;  // index into bounds_, one entry per objective
     std::size_t changes_begin, changes_end;
@@ -57,7 +62,10 @@ class Search {
   Fixpoint settle();
   bool keep_better();
   bool suffix_can_be_less(std::size_t from) const;
+  bool has_incumbent() const { return std::int64_t(kept_.size()) == limits_.solutions; }
+  const std::vector<Value>& incumbent_key() const { return kept_.back().key; }
   void record_solution();
+  std::vector<Value> objectives_of(const Kept& kept) const;
 
   std::size_t skip_assigned(std::size_t from) const;
   VarId branch_variable(std::size_t first_open) const;
@@ -76,7 +84,7 @@ class Search {
 
   std::size_t objective_count_ = 0;
   std::vector<VarId> key_;  // the objectives, then order_
-  std::vector<Value> best_key_, best_values_;
+  std::vector<Kept> kept_;  // the best solutions so far, in ascending order of their keys
   SearchLimits limits_;
   Callbacks callbacks_;
   SearchCounts counts_;

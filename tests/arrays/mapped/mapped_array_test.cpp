@@ -21,7 +21,7 @@ using Values = std::vector<float>;
 constexpr MappedKind kKinds[] = {MappedKind::Strided, MappedKind::Coo, MappedKind::FlatCoo,
                                  MappedKind::Csr};
 
-// Of DM-03 to DM-05.
+// The tensor of DM-03 to DM-05.
 CooTensor<float> nine() {
   return test::tensor<float>({2, 3, 4},
                              {"001", "002", "003", "021", "100", "103", "120", "122", "123"},

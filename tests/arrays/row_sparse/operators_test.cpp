@@ -25,7 +25,7 @@ constexpr Inferred kFallback{kDense, true};
 
 using Pair = std::pair<Storage, Storage>;
 
-// What is not listed falls back.
+// Returns the storage that the table lists for a pair, or the fallback.
 Inferred expected(const std::map<Pair, Storage>& table, Pair pair) {
   const auto found = table.find(pair);
   return found == table.end() ? kFallback : Inferred{found->second, false};

@@ -1,4 +1,4 @@
-#include "tessera/arrays/tensor/internal/csr_product.hpp"
+#include "tessera/arrays/internal/csr_product.hpp"
 
 #include <gtest/gtest.h>
 #include <hwy/targets.h>

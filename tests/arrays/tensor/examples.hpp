@@ -22,12 +22,12 @@ arrays::CooTensor<T> tensor(std::vector<std::int64_t> shape,
   return arrays::CooTensor<T>(std::move(shape), coordinates(entries), std::move(values));
 }
 
-// Of COO-01 to COO-05.
+// The tensor of COO-01 to COO-05.
 inline arrays::CooTensor<float> square() {
   return tensor<float>({5, 5}, {"03", "12", "21", "34"}, {1, 2, 3, 4});
 }
 
-// Of COO-07 and COO-08; `eighth` is "301", in COO-09 and COO-13 "302".
+// The tensor of COO-07 and COO-08; `eighth` is "301", in COO-09 and COO-13 "302".
 inline arrays::CooTensor<float> box(const std::string& eighth = "301") {
   return tensor<float>({4, 2, 3}, {"002", "011", "100", "101", "112", "201", "212", eighth, "310"},
                        {1, 2, 3, 4, 5, 6, 7, 8, 9});

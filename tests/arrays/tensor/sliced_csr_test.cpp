@@ -28,7 +28,7 @@ CsrArrays<double> five_arrays(std::vector<double> values) {
           {0, 3, 5, 8, 11},
           {3, 5, 8, 11, 13}};
 }
-// Of CSRV-01 and -02, and of the others.
+// The matrices of CSRV-01 and -02, and of the other examples.
 SlicedCsr<double> first_five() {
   return SlicedCsr<double>(five_arrays({1, -2, -3, -2, 5, 4, 6, 4, -4, 2, 7, 8, -5}));
 }
@@ -36,7 +36,7 @@ SlicedCsr<double> second_five() {
   return SlicedCsr<double>(five_arrays({1, -1, -3, -2, 5, 4, 6, 4, -4, 2, 7, 8, 5}));
 }
 
-// What a view visits. Where a row is empty, begin == end matters and not their value.
+// The entries that a view visits. In an empty row only begin == end matters.
 struct Seen {
   std::vector<std::int32_t> columns;
   std::vector<std::int64_t> begin, end;

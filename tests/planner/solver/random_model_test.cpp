@@ -169,8 +169,8 @@ class TwinMaker {
   Twin twin_;
 };
 
-// Every assignment of the free variables in branching order, each ascending, keeping only strict
-// improvements: the tie rule as it is written down.
+// Every assignment of the free variables in branching order, each ascending, where a solution comes
+// behind those that are as good: the tie rule as it is written down.
 class Enumeration {
  public:
   explicit Enumeration(const Twin& twin) : twin_(&twin), now_(twin.free.size()) {
@@ -179,8 +179,14 @@ class Enumeration {
         order_.push_back(static_cast<std::size_t>(v.value));
     for (std::size_t v = 0; v < twin.free.size(); ++v) now_[v] = twin.domains[v].lo;
     visit(0);
+    std::ranges::stable_sort(solutions_, {}, &Solution::objectives);
   }
-  const std::optional<Values>& best() const { return best_; }
+  // All solutions from the best one on.
+  std::vector<Values> ranked() const {
+    std::vector<Values> ranked;
+    for (const Solution& solution : solutions_) ranked.push_back(solution.values);
+    return ranked;
+  }
 
  private:
   void visit(std::size_t place) {
@@ -197,16 +203,13 @@ class Enumeration {
     Values objectives;
     for (const Objective& o : twin_->objectives)
       objectives.push_back(values[static_cast<std::size_t>(o.variable.value)]);
-    if (best_ && objectives >= best_objectives_) return;
-    best_ = values;
-    best_objectives_ = objectives;
+    solutions_.push_back({values, objectives});
   }
 
   const Twin* twin_;
   std::vector<std::size_t> order_;
   Values now_;
-  std::optional<Values> best_;
-  Values best_objectives_;
+  std::vector<Solution> solutions_;
 };
 
 TEST(RandomModels, GiveTheAnswerOfEnumerationTiesIncluded) {
@@ -214,17 +217,37 @@ TEST(RandomModels, GiveTheAnswerOfEnumerationTiesIncluded) {
   for (std::uint64_t seed = 1; seed <= 600; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const Twin twin = TwinMaker(seed).make();
-    const std::optional<Values> truth = Enumeration(twin).best();
+    const std::vector<Values> truth = Enumeration(twin).ranked();
     const Result found = minimise(twin.model, twin.objectives);
-    ASSERT_EQ(found.status, truth ? Status::Optimal : Status::Infeasible);
-    if (!truth) continue;
+    ASSERT_EQ(found.status, truth.empty() ? Status::Infeasible : Status::Optimal);
+    EXPECT_TRUE(found.next.empty());
+    if (truth.empty()) continue;
     ++feasible;
-    ASSERT_EQ(found.values, *truth);
+    ASSERT_EQ(found.values, truth.front());
     EXPECT_EQ(first_violation(twin.model, found.values), std::nullopt);
   }
   // Both outcomes must be common for this to mean anything.
   EXPECT_GT(feasible, 200);
   EXPECT_LT(feasible, 550);
+}
+
+TEST(RandomModels, GiveTheNextSolutionsInTheirOrder) {
+  constexpr std::size_t kWanted = 5;
+  int enough = 0, fewer = 0;
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const Twin twin = TwinMaker(seed).make();
+    std::vector<Values> truth = Enumeration(twin).ranked();
+    ++(truth.size() < kWanted ? fewer : enough);
+    truth.resize(std::min(truth.size(), kWanted));
+    const Result found = minimise(twin.model, twin.objectives, {.solutions = kWanted});
+    std::vector<Values> ranked;
+    if (found.has_solution()) ranked.push_back(found.values);
+    for (const Solution& solution : found.next) ranked.push_back(solution.values);
+    ASSERT_EQ(ranked, truth);
+  }
+  EXPECT_GT(enough, 50);
+  EXPECT_GT(fewer, 50);
 }
 
 TEST(RandomModels, GiveTheSameAnswerTwiceFromOneSolver) {

@@ -154,6 +154,7 @@ TEST(Solver, RefusesNegativeLimits) {
   Model m;
   EXPECT_THROW(minimise(m, {}, {.max_nodes = -1}), Error);
   EXPECT_THROW(minimise(m, {}, {.max_evaluations = -1}), Error);
+  EXPECT_THROW(minimise(m, {}, {.solutions = 0}), Error);
 }
 
 TEST(Solver, StopsWhenCancelledAndKeepsWhatItHas) {

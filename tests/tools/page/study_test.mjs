@@ -40,7 +40,7 @@ await visitStudy('sweep', ['sweep', '--over=memory', '--values=2048,65536,638976
 await visitStudy('grid', ['sweep', '--over=density=0.01:0.5:3,block=1,8', '--single-phase=fwd', ...layer], async (page, data) => {
   equal(await rowsOf(page, 'Figures: ' + chartOf(data, 'points')), cellsOf(data, 'points'));
   const names = await page.evaluate(() => tesseraCharts[0].shown.getOption().series.map((s) => s.name));
-  equal(names, ['cycles; block 1', 'dense', 'cycles; block 8'], 'the dense layer has one line');
+  equal(names, ['cycles; block 1', 'static; block 1', 'dense', 'cycles; block 8', 'static; block 8'], 'the dense layer has one line');
   await checkCharts(page, 1);
 });
 
@@ -51,7 +51,8 @@ for (const [name, machine] of [['crossover', 'gc200'], ['host-crossover', 'host'
     // The curve crosses the dense layer where the table says.
     const dense = data.dense_cycles ?? data.dense_seconds;
     for (const p of data.curve) {
-      const {crossover_density: end} = data.blocks.find((b) => b.block === p.block);
+      const row = data.blocks.find((b) => b.block === p.block.replace(' static', ''));
+      const end = p.block.endsWith(' static') ? row.static_crossover_density : row.crossover_density;
       check(p.density > end || (p.cycles ?? p.seconds) < dense, `${p.block} at ${p.density}`);
     }
     await checkCharts(page, 1);

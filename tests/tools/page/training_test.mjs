@@ -36,5 +36,11 @@ await visit(browser, {tool, work, name: 'training', words: ['train', '--layers=2
   check(study.dense.epochs.length === 4, 'the dense run has four epochs');
   await checkCharts(page, 7);
 });
+await visit(browser, {tool, work, name: 'training on a machine', words: ['train', '--layers=20,30,10', '--data=' + data, '--epochs=1', '--every=3',
+  '--batch-size=16', '--density=0.3', '--machine=gc200']}, async (page, study) => {
+  const {passes, optimisers, rewire} = study.step_on_machine;
+  equal(await page.locator('#machine tbody tr').count(), passes.length + optimisers.length);
+  check((await page.locator('#machine').textContent()).replaceAll(',', '').includes(shown(rewire.upload_bytes)), 'the page has the bytes of a rewire');
+});
 await browser.close();
 console.log(`${checks()} checks`);

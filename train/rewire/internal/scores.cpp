@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <numeric>
 
 #include "tessera/host/gradient_places.hpp"
 
@@ -29,23 +28,14 @@ float score_of(MatrixView<const float> gradient, BlockShape block, Pool pool) {
 }
 
 std::vector<float> scores_at(const sparse::Csr<float>& taken,
-                             std::span<const GradientBatch> batches,
-                             std::span<const sparse::BlockAt> places, Pool pool,
-                             Executor& executor) {
+                             std::span<const GradientBatch> batches, const PlaceList& places,
+                             Pool pool, Executor& executor) {
   const BlockShape block = taken.block;
-  std::vector<std::int64_t> row_begin(std::size_t(taken.block_rows()) + 1);
-  std::vector<std::int32_t> col;
-  col.reserve(places.size());
-  for (const sparse::BlockAt at : places) {
-    ++row_begin[std::size_t(at.row) + 1];
-    col.push_back(at.col);
-  }
-  std::partial_sum(row_begin.begin(), row_begin.end(), row_begin.begin());
-  std::vector<float> sums(places.size() * std::size_t(block.area())), gradients;
+  std::vector<float> sums(places.col.size() * std::size_t(block.area())), gradients;
   for (std::size_t b = 0; b < batches.size(); ++b) {
     if (b == 1) gradients.resize(sums.size());
     std::vector<float>& own = b == 0 ? sums : gradients;
-    host::gradient_at_places(batches[b], {block, row_begin, col}, executor, own);
+    host::gradient_at_places(batches[b], {block, places.row_begin, places.col}, executor, own);
     if (b > 0) std::transform(sums.begin(), sums.end(), own.begin(), sums.begin(), std::plus<>());
   }
   if (block.is_element()) {
@@ -53,8 +43,8 @@ std::vector<float> scores_at(const sparse::Csr<float>& taken,
     return sums;
   }
   std::vector<float> scores;
-  scores.reserve(places.size());
-  for (std::size_t i = 0; i < places.size(); ++i)
+  scores.reserve(places.col.size());
+  for (std::size_t i = 0; i < places.col.size(); ++i)
     scores.push_back(score_of(
         {sums.data() + std::int64_t(i) * block.area(), block.rows, block.cols, block.cols, 1},
         block, pool));

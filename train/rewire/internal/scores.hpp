@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <limits>
 #include <span>
 #include <vector>
@@ -15,10 +16,15 @@ inline constexpr float kLargestScore = std::numeric_limits<float>::max();
 // columns that an operand leaves out are not in it.
 float score_of(MatrixView<const float> gradient, BlockShape block, Pool pool);
 
-// Returns the scores of these places, which are in row-major order.
+// Places in row-major order, as the pattern of a Csr.
+struct PlaceList {
+  std::vector<std::int64_t> row_begin;  // [block rows + 1]
+  std::vector<std::int32_t> col;        // [places]
+};
+
+// Returns the scores of these places.
 std::vector<float> scores_at(const sparse::Csr<float>& taken,
-                             std::span<const GradientBatch> batches,
-                             std::span<const sparse::BlockAt> places, Pool pool,
-                             Executor& executor);
+                             std::span<const GradientBatch> batches, const PlaceList& places,
+                             Pool pool, Executor& executor);
 
 }  // namespace tessera::train::internal

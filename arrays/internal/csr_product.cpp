@@ -1,13 +1,13 @@
 // foreach_target reads this file again, once for each instruction set.
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "tessera/arrays/tensor/internal/csr_product.cpp"
+#define HWY_TARGET_INCLUDE "tessera/arrays/internal/csr_product.cpp"
 #include <hwy/foreach_target.h>
 // The list of targets must come before the header that depends on the target.
 #include <hwy/highway.h>
 
 #include <cstddef>
 
-#include "tessera/arrays/tensor/internal/csr_product.hpp"
+#include "tessera/arrays/internal/csr_product.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace tessera::arrays::internal::HWY_NAMESPACE {
@@ -85,17 +85,57 @@ HWY_INLINE void add_rows(const CsrProduct<T>& p) {
   }
 }
 
+// Adds the products of one row of A to `kVectors` vectors of C, from column j on.
+template <int kVectors, class T>
+HWY_INLINE void add_tile(const CsrMatrixProduct<T>& p, std::int64_t r, std::int64_t j) {
+  const hn::ScalableTag<T> d;
+  const std::int64_t lanes = std::int64_t(hn::Lanes(d));
+  T* to = p.c + r * p.c_stride + j;
+  hn::Vec<decltype(d)> sums[kVectors];
+  for (int v = 0; v < kVectors; ++v) sums[v] = hn::LoadU(d, to + v * lanes);
+  for (std::int64_t k = p.begin[r]; k < p.end[r]; ++k) {
+    const auto factor = hn::Set(d, p.alpha * p.values[k]);
+    const T* from = p.b + (p.columns[k] - p.first_col) * p.b_stride + j;
+    for (int v = 0; v < kVectors; ++v)
+      sums[v] = hn::Add(sums[v], hn::Mul(factor, hn::LoadU(d, from + v * lanes)));
+  }
+  for (int v = 0; v < kVectors; ++v) hn::StoreU(sums[v], d, to + v * lanes);
+}
+
+template <class T>
+HWY_INLINE void add_matrix_rows(const CsrMatrixProduct<T>& p) {
+  const hn::ScalableTag<T> d;
+  const std::int64_t lanes = std::int64_t(hn::Lanes(d));
+  for (std::int64_t r = 0; r < p.rows; ++r) {
+    std::int64_t j = 0;
+    for (; j + 4 * lanes <= p.n; j += 4 * lanes) add_tile<4>(p, r, j);
+    for (; j + lanes <= p.n; j += lanes) add_tile<1>(p, r, j);
+    if (j == p.n) continue;
+    for (std::int64_t k = p.begin[r]; k < p.end[r]; ++k) {
+      const T factor = p.alpha * p.values[k];
+      const T* from = p.b + (p.columns[k] - p.first_col) * p.b_stride;
+      for (std::int64_t i = j; i < p.n; ++i) p.c[r * p.c_stride + i] += factor * from[i];
+    }
+  }
+}
+
 #else
 
 template <class T>
 void add_rows(const CsrProduct<T>& p) {
   add_product_plainly(p);
 }
+template <class T>
+void add_matrix_rows(const CsrMatrixProduct<T>& p) {
+  add_matrix_product_plainly(p);
+}
 
 #endif
 
 void add_floats(const CsrProduct<float>& product) { add_rows(product); }
 void add_doubles(const CsrProduct<double>& product) { add_rows(product); }
+void add_float_rows(const CsrMatrixProduct<float>& product) { add_matrix_rows(product); }
+void add_double_rows(const CsrMatrixProduct<double>& product) { add_matrix_rows(product); }
 
 }  // namespace tessera::arrays::internal::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -105,12 +145,20 @@ namespace tessera::arrays::internal {
 
 HWY_EXPORT(add_floats);
 HWY_EXPORT(add_doubles);
+HWY_EXPORT(add_float_rows);
+HWY_EXPORT(add_double_rows);
 
 void add_product(const CsrProduct<float>& product) noexcept {
   HWY_DYNAMIC_DISPATCH(add_floats)(product);
 }
 void add_product(const CsrProduct<double>& product) noexcept {
   HWY_DYNAMIC_DISPATCH(add_doubles)(product);
+}
+void add_matrix_product(const CsrMatrixProduct<float>& product) noexcept {
+  HWY_DYNAMIC_DISPATCH(add_float_rows)(product);
+}
+void add_matrix_product(const CsrMatrixProduct<double>& product) noexcept {
+  HWY_DYNAMIC_DISPATCH(add_double_rows)(product);
 }
 
 }  // namespace tessera::arrays::internal

@@ -42,4 +42,37 @@ void add_product_plainly(const CsrProduct<T>& p) {
   }
 }
 
+// The operands of C += alpha * A * B for the same rows of A, with B [columns][n] and C [rows][n].
+// Rows of B and C are contiguous.
+template <class T>
+struct CsrMatrixProduct {
+  std::int64_t rows;
+  const std::int64_t *begin, *end;  // [rows] positions in values and columns
+  const T* values;
+  const std::int32_t* columns;
+  std::int64_t first_col;
+  const T* b;
+  std::int64_t b_stride;  // between rows, in elements
+  T* c;
+  std::int64_t c_stride, n;
+  T alpha;
+};
+
+// Computes the product with vector instructions. Every element of C adds (alpha * value) * B in the
+// order of the entries of its row, so the bits are the same on every instruction set. Four vectors
+// of C stay in registers while a row is walked.
+void add_matrix_product(const CsrMatrixProduct<float>& product) noexcept;
+void add_matrix_product(const CsrMatrixProduct<double>& product) noexcept;
+
+// The reference kernel of add_matrix_product: it defines the bits.
+template <class T>
+void add_matrix_product_plainly(const CsrMatrixProduct<T>& p) {
+  for (std::int64_t r = 0; r < p.rows; ++r)
+    for (std::int64_t k = p.begin[r]; k < p.end[r]; ++k) {
+      const T factor = p.alpha * p.values[k];
+      const T* from = p.b + (p.columns[k] - p.first_col) * p.b_stride;
+      for (std::int64_t j = 0; j < p.n; ++j) p.c[r * p.c_stride + j] += factor * from[j];
+    }
+}
+
 }  // namespace tessera::arrays::internal

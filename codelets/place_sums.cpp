@@ -1,0 +1,86 @@
+#include "tessera/codelets/place_sums.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <utility>
+
+#include "tessera/base/half.hpp"
+#include "tessera/codelets/internal/fast/vector_kernels.hpp"
+#include "tessera/codelets/internal/listed_columns.hpp"
+
+namespace tessera::codelets {
+namespace {
+
+static_assert(kMostPlaceBlock == internal::kMostBlockValues);
+
+template <class T, class Index, class Position>
+void element_place_sums(const PlaceSums<T, Index, Position>& sums) noexcept {
+  constexpr std::size_t kAtOnce = 64;
+  std::array<internal::TermRow, kAtOnce> rows;
+  const auto* words = reinterpret_cast<const std::byte*>(sums.col);
+  const std::size_t count = sums.row_begin.size() - 1;
+  for (std::size_t first = 0; first < count; first += kAtOnce) {
+    const std::size_t part = std::min(kAtOnce, count - first);
+    for (std::size_t i = 0; i < part; ++i) {
+      const auto begin = std::int64_t(sums.row_begin[first + i]);
+      rows[i] = {std::int64_t(first + i), std::int64_t(sums.row_begin[first + i + 1]) - begin,
+                 begin, words + begin * std::int64_t(sizeof(Index))};
+    }
+    internal::gather_sums(internal::ElementSums<T>{.rows = {rows.data(), part},
+                                                   .code = internal::kListedColumns<Index>,
+                                                   .values = sums.values,
+                                                   .in = sums.in,
+                                                   .in_stride = sums.in_stride,
+                                                   .out = sums.out,
+                                                   .out_stride = sums.out_stride,
+                                                   .z = sums.z,
+                                                   .replaces = sums.replaces});
+  }
+}
+
+// Sums over the blocks of one block row.
+template <class T, class Index, class Position>
+void block_row_sums(const PlaceSums<T, Index, Position>& sums, std::size_t row) noexcept {
+  const std::int64_t begin = sums.row_begin[row], end = sums.row_begin[row + 1];
+  const std::int64_t first_row = std::int64_t(row) * sums.block.rows;
+  bool replaces = sums.replaces;
+  const std::span<const Index> blocks(sums.col + begin, std::size_t(end - begin));
+  internal::for_each_block_part(
+      blocks, sums.block.cols, [&](std::span<const std::uint32_t> columns, std::int64_t first) {
+        internal::block_sums(
+            internal::BlockSums<T>{.row = first_row,
+                                   .columns = columns,
+                                   .values = sums.values + (begin + first) * sums.block.area(),
+                                   .rows = sums.block.rows,
+                                   .cols = sums.block.cols,
+                                   .in = sums.in,
+                                   .in_stride = sums.in_stride,
+                                   .out = sums.out,
+                                   .out_stride = sums.out_stride,
+                                   .z = sums.z,
+                                   .replaces = std::exchange(replaces, false)});
+      });
+  for (std::int64_t r = first_row; replaces && r < first_row + sums.block.rows; ++r)
+    std::fill_n(sums.out + r * sums.out_stride, sums.z, 0.0f);
+}
+
+}  // namespace
+
+template <class T, class Index, class Position>
+void place_sums(const PlaceSums<T, Index, Position>& sums) noexcept {
+  if (sums.z == 0) return;
+  if (sums.block.is_element()) return element_place_sums(sums);
+  for (std::size_t row = 0; row + 1 < sums.row_begin.size(); ++row) block_row_sums(sums, row);
+}
+
+#define TESSERA_PLACE_SUMS(T)                                                         \
+  template void place_sums(const PlaceSums<T, std::int32_t, std::int32_t>&) noexcept; \
+  template void place_sums(const PlaceSums<T, std::int32_t, std::int64_t>&) noexcept; \
+  template void place_sums(const PlaceSums<T, std::int64_t, std::int64_t>&) noexcept;
+TESSERA_PLACE_SUMS(float)
+TESSERA_PLACE_SUMS(Half)
+TESSERA_PLACE_SUMS(BFloat16)
+#undef TESSERA_PLACE_SUMS
+
+}  // namespace tessera::codelets

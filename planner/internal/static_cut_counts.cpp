@@ -1,0 +1,62 @@
+#include "tessera/planner/internal/static_cut_counts.hpp"
+
+#include <utility>
+
+namespace tessera::planner::internal {
+
+StaticRuns runs_of(const BandedRows& rows, std::int64_t tiles, RunKind kind) {
+  constexpr double kLightRow = 0.5;  // in blocks
+  switch (kind) {
+    case RunKind::Even:
+      return even_runs(rows, tiles);
+    case RunKind::WholeRows:
+      return whole_row_runs(rows, tiles, {});
+    case RunKind::LightRows:
+      return whole_row_runs(rows, tiles, {.row_weight = kLightRow});
+    case RunKind::UncutRows:
+      return whole_row_runs(rows, tiles, {.cut_long = false});
+  }
+  return {};
+}
+
+CutCounts::CutCounts(const BlockPattern& pattern)
+    : pattern_(pattern), counts_(count_blocks(pattern)) {}
+
+const BandedRows& CutCounts::banded(std::int64_t bands) {
+  const auto [it, is_new] = banded_.try_emplace(bands);
+  if (is_new) it->second = banded_rows(pattern_, bands_of(counts_, bands));
+  return it->second;
+}
+
+CutLoads CutCounts::counted(const BlockCut& cut, bool with_transposed) {
+  const BandedRows& rows = banded(cut.bands);
+  const StaticRuns runs = runs_of(rows, cut.tiles, cut.runs);
+  CutLoads result;
+  if (runs.empty()) return result;
+  std::vector<std::int32_t> tile_of;
+  result.load = deal_runs(pattern_, rows, runs, with_transposed ? &tile_of : nullptr);
+  if (with_transposed)
+    result.transposed = load_of_transpose({std::move(tile_of), result.load.tiles}, pattern_);
+  return result;
+}
+
+const CutLoads* CutCounts::loads(const BlockCut& cut, bool with_transposed) {
+  constexpr std::int64_t kMostEntries = std::int64_t{1} << 24;  // of 16 bytes
+  const auto usable = [](const CutLoads& loads) {
+    return loads.load.tiles.empty() ? nullptr : &loads;
+  };
+  const auto found = kept_.find(cut);
+  if (found != kept_.end() && (found->second.transposed || !with_transposed))
+    return usable(found->second);
+  CutLoads loads = counted(cut, with_transposed);
+  const std::int64_t entries = std::ssize(loads.load.rows) + std::ssize(loads.load.tiles) +
+                               (loads.transposed ? std::ssize(loads.transposed->rows) : 0);
+  if (kept_entries_ + entries > kMostEntries) {
+    last_ = std::move(loads);
+    return usable(last_);
+  }
+  kept_entries_ += entries;
+  return usable(kept_[cut] = std::move(loads));
+}
+
+}  // namespace tessera::planner::internal

@@ -1,0 +1,253 @@
+#include "tessera/runtime/dense_grad_w.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "tessera/base/error.hpp"
+#include "tessera/base/int_math.hpp"
+#include "tessera/runtime/internal/dense_state.hpp"
+
+namespace tessera::runtime {
+
+using codelets::is_better;
+using codelets::ScoredPlace;
+using internal::SelectionHeader;
+using internal::SelectionRequest;
+using sparse::BlockAt;
+using sparse::Csr;
+
+namespace {
+
+[[noreturn]] void refuse_gradients(std::string_view name, const std::string& what) {
+  throw Error(ErrorCode::InvalidArgument,
+              fmt::format("search for the largest gradients: {}: {}", name, what));
+}
+
+// The round and the part of one dimension that has a block, and its number there.
+struct BlockHome {
+  std::int64_t round = 0, part = 0, inside = 0;
+};
+
+// Operands with contiguous rows, in bytes.
+template <class T>
+device::ByteRows copied(MatrixView<const T> from, std::vector<std::byte>& storage) {
+  storage.resize(std::size_t(from.rows * from.cols) * sizeof(T));
+  T* to = reinterpret_cast<T*>(storage.data());
+  for (std::int64_t r = 0; r < from.rows; ++r)
+    for (std::int64_t c = 0; c < from.cols; ++c) *to++ = from(r, c);
+  const std::int64_t row_bytes = from.cols * std::int64_t(sizeof(T));
+  return {storage.data(), from.rows, row_bytes, row_bytes};
+}
+
+}  // namespace
+
+struct DenseGradW::State {
+  State(const planner::DenseGradWPlan& made, const device::Machine& machine,
+        device::ExchangeMode mode, Executor& executor)
+      : plan(made),
+        pass(plan.dense, plan.pass(), machine, mode, executor,
+             DensePass::State::Selection{
+                 .block = plan.block, .keep = plan.keep, .round_grain = plan.round_grain}) {
+    pass.seal();
+    find_homes();
+  }
+
+  DensePass::State::Selection& selection() { return *pass.selection; }
+  std::int64_t block_rows() const { return std::ssize(row_homes); }
+  std::int64_t block_columns() const { return std::ssize(column_homes); }
+
+  void find_homes();
+  void check(const Csr<float>& taken, std::int64_t k, std::string_view name) const;
+  void set_taken(const Csr<float>& taken);
+  void run(LargestGradients& found);
+  void read_lists(LargestGradients& found);
+  bool is_complete(std::int64_t k);
+  void choose(std::int64_t k, std::string_view name, LargestGradients& found);
+
+  planner::DenseGradWPlan plan;
+  DensePass::State pass;
+  std::vector<BlockHome> row_homes, column_homes;  // [block rows], [block columns]
+  std::vector<std::byte> left, right;              // operands of the current run
+  std::vector<ScoredPlace> candidates;
+};
+
+void DenseGradW::State::find_homes() {
+  const planner::ProductShape& size = plan.pass().product.size;
+  row_homes.resize(std::size_t(ceil_div(size.rows, plan.block.rows)));
+  column_homes.resize(std::size_t(ceil_div(size.columns, plan.block.cols)));
+  const auto fill = [](std::vector<BlockHome>& homes, Range range, std::int64_t side,
+                       std::int64_t round, std::int64_t part) {
+    for (std::int64_t b = range.begin; b < range.end; b += side)
+      homes[std::size_t(b / side)] = {round, part, (b - range.begin) / side};
+  };
+  for (const DensePass::State::Round& round : pass.rounds)
+    for (const TileId tile : pass.all) {
+      const Cell c = pass.map.cell(tile);
+      if (c.z == 0) fill(row_homes, pass.rows_of(round, c), plan.block.rows, round.rows, c.x);
+      if (c.x == 0)
+        fill(column_homes, pass.columns_of(round, c), plan.block.cols, round.columns, c.z);
+    }
+}
+
+void DenseGradW::State::check(const Csr<float>& taken, std::int64_t k,
+                              std::string_view name) const {
+  if (taken.block != plan.block || taken.block_rows() != block_rows() ||
+      taken.block_cols() != block_columns())
+    refuse_gradients(name, fmt::format("the pattern has {} x {} blocks of {} x {}; the plan has {} "
+                                       "x {} of {} x {}",
+                                       taken.block_rows(), taken.block_cols(), taken.block.rows,
+                                       taken.block.cols, block_rows(), block_columns(),
+                                       plan.block.rows, plan.block.cols));
+  const std::int64_t free = block_rows() * block_columns() - taken.blocks();
+  if (k < 0 || k > free)
+    refuse_gradients(
+        name, fmt::format("{} of {} free places; the number must be in 0..{}", k, free, free));
+}
+
+void DenseGradW::State::set_taken(const Csr<float>& taken) {
+  DensePass::State::Selection& s = selection();
+  s.taken_words.resize(pass.all.size());
+  for (std::size_t t = 0; t < s.taken_words.size(); ++t)
+    s.taken_words[t].assign(std::size_t(std::ssize(pass.rounds) * s.words_per_round[t]), 0);
+  const std::int64_t column_rounds = plan.pass().rounds.columns;
+  for (std::int32_t row = 0; row < taken.block_rows(); ++row)
+    for (std::int64_t i = taken.row_begin[std::size_t(row)];
+         i < taken.row_begin[std::size_t(row) + 1]; ++i) {
+      const BlockHome &r = row_homes[std::size_t(row)],
+                      &c = column_homes[std::size_t(taken.col[std::size_t(i)])];
+      const Cell cell{r.part, 0, c.part, 0};
+      const auto t = std::size_t(pass.map.tile(cell).value);
+      const std::int64_t number = r.round * column_rounds + c.round;
+      const auto columns = pass.blocks_of(pass.rounds[std::size_t(number)], cell).second;
+      const std::int64_t bit = r.inside * columns + c.inside;
+      s.taken_words[t][std::size_t(number * s.words_per_round[t] + bit / 32)] |= 1U << (bit % 32);
+    }
+}
+
+void DenseGradW::State::run(LargestGradients& found) {
+  pass.bound.run(pass.engine, {});  // it cannot be stopped
+  const std::vector<device::StepRecord>& steps = pass.engine.ledger().steps;
+  found.ledger.steps.insert(found.ledger.steps.end(), steps.begin(), steps.end());
+  ++found.runs;
+  const std::int64_t tiles = std::ssize(pass.all);
+  found.upload += Bytes(tiles * std::int64_t(sizeof(SelectionRequest)));
+  found.download += Bytes(
+      tiles * std::int64_t(sizeof(SelectionHeader) + std::size_t(plan.keep) * sizeof(ScoredPlace)));
+}
+
+// Appends the lists to the candidates. A list that is not full is the last of its tile; the place
+// after which a full one goes on is its worst.
+void DenseGradW::State::read_lists(LargestGradients& found) {
+  run(found);
+  DensePass::State::Selection& s = selection();
+  for (std::size_t t = 0; t < pass.all.size(); ++t) {
+    if (s.requests[t].searches == 0) continue;
+    const std::byte* const memory = pass.engine.view(s.best[t]).data;
+    const auto& header = *reinterpret_cast<const SelectionHeader*>(memory);
+    const auto* const places =
+        reinterpret_cast<const ScoredPlace*>(memory + sizeof(SelectionHeader));
+    candidates.insert(candidates.end(), places, places + header.count);
+    s.requests[t].searches = header.count == plan.keep ? 1 : 0;
+    s.requests[t].goes_on = 1;
+    if (header.count > 0) s.requests[t].after = places[header.count - 1];
+  }
+}
+
+// Keeps the best k candidates, and asks only tiles whose worst place is among them to go on.
+bool DenseGradW::State::is_complete(std::int64_t k) {
+  const bool has_enough = std::ssize(candidates) >= k;
+  if (has_enough) {
+    std::nth_element(candidates.begin(), candidates.begin() + k - 1, candidates.end(), is_better);
+    candidates.resize(std::size_t(k));
+  }
+  bool complete = true;
+  for (SelectionRequest& request : selection().requests) {
+    if (has_enough) {
+      request.threshold = candidates.back().score;
+      if (is_better(candidates.back(), request.after)) request.searches = 0;
+    }
+    complete = complete && request.searches == 0;
+  }
+  return complete;
+}
+
+void DenseGradW::State::choose(std::int64_t k, std::string_view name, LargestGradients& found) {
+  selection().requests.assign(pass.all.size(), {});
+  candidates.clear();
+  do read_lists(found);
+  while (!is_complete(k));
+  std::sort(candidates.begin(), candidates.end(),
+            [](const ScoredPlace& a, const ScoredPlace& b) { return a.place < b.place; });
+  for (const ScoredPlace& best : candidates) {
+    const BlockAt at{std::int32_t(best.place / std::uint64_t(block_columns())),
+                     std::int32_t(best.place % std::uint64_t(block_columns()))};
+    if (!std::isfinite(best.score))
+      throw Error(ErrorCode::BadInput,
+                  fmt::format("growth of blocks: {}: the gradient in block row {}, block column {} "
+                              "is not finite",
+                              name, at.row, at.col));
+    found.places.push_back(at);
+  }
+}
+
+DenseGradW::DenseGradW(const planner::DenseGradWPlan& plan, const device::Machine& machine,
+                       device::ExchangeMode mode, Executor& executor)
+    : state_(std::make_unique<State>(plan, machine, mode, executor)) {}
+DenseGradW::~DenseGradW() = default;
+DenseGradW::DenseGradW(DenseGradW&&) noexcept = default;
+
+device::MemoryUse DenseGradW::memory() const {
+  return state_->pass.bound.memory(state_->pass.engine);
+}
+const Program& DenseGradW::program() const { return state_->pass.bound.program(); }
+
+template <class T>
+LargestGradients DenseGradW::largest(const Csr<float>& taken, std::int64_t k,
+                                     codelets::BlockScore score, MatrixView<const T> q_grad,
+                                     MatrixView<const T> s, std::string_view name) {
+  State& state = *state_;
+  const planner::ProductShape& size = state.plan.pass().product.size;
+  if (data_type_of<T>() != state.plan.dense.data_type)
+    refuse_gradients(name,
+                     fmt::format("operands are {} and the plan is {}", to_string(data_type_of<T>()),
+                                 to_string(state.plan.dense.data_type)));
+  if (q_grad.rows != size.rows || s.rows != size.columns || q_grad.cols != size.inner ||
+      s.cols != size.inner)
+    refuse_gradients(name,
+                     fmt::format("the gradient of the output is {} x {} and the input {} x {}; the "
+                                 "plan has {} x {} and {} x {}",
+                                 q_grad.rows, q_grad.cols, s.rows, s.cols, size.rows, size.inner,
+                                 size.columns, size.inner));
+  state.check(taken, k, name);
+  LargestGradients found;
+  if (k == 0) return found;
+  state.selection().score = score;
+  state.pass.arrays = {copied<T>(q_grad.transposed(), state.left), copied<T>(s, state.right), {}};
+  state.set_taken(taken);
+  for (const auto& words : state.selection().taken_words)
+    found.upload += Bytes(std::ssize(std::as_bytes(std::span(words))));
+  state.choose(k, name, found);
+  return found;
+}
+
+DenseGradW search_for(const Problem& problem, std::int64_t k, const device::Machine& machine,
+                      device::ExchangeMode mode, Executor& executor) {
+  const planner::DenseGradWResult made =
+      planner::plan_dense_grad_w(problem, machine, {.places = k});
+  if (!made.plan) throw Error(ErrorCode::NoSolution, made.reason);
+  return {*made.plan, machine, mode, executor};
+}
+
+#define TESSERA_LARGEST(T)                                                                 \
+  template LargestGradients DenseGradW::largest(const Csr<float>&, std::int64_t,           \
+                                                codelets::BlockScore, MatrixView<const T>, \
+                                                MatrixView<const T>, std::string_view);
+TESSERA_LARGEST(float)
+TESSERA_LARGEST(Half)
+TESSERA_LARGEST(BFloat16)
+#undef TESSERA_LARGEST
+
+}  // namespace tessera::runtime

@@ -1,0 +1,106 @@
+// The search for the best blocks of a dense gradient, in the program of its product.
+#include <algorithm>
+
+#include "tessera/base/int_math.hpp"
+#include "tessera/codelets/cost/selection_cycles.hpp"
+#include "tessera/runtime/internal/dense_state.hpp"
+
+namespace tessera::runtime {
+
+using codelets::ScoredPlace;
+using device::SlotKind;
+using internal::SelectionHeader;
+using internal::SelectionRequest;
+
+std::pair<std::int64_t, std::int64_t> DensePass::State::blocks_of(const Round& round,
+                                                                  Cell c) const {
+  return {ceil_div(rows_of(round, c).size(), selection->block.rows),
+          ceil_div(columns_of(round, c).size(), selection->block.cols)};
+}
+
+void DensePass::State::declare_selection(Round& round) {
+  Selection& s = *selection;
+  internal::Uses uses{{round.partial_buffer, s.taken_buffer, s.request_buffer}, {s.best_buffer}};
+  if (&round != &rounds.front()) uses.reads.push_back(s.best_buffer);
+  bound.step(
+      NodeKind::Compute, Phase::Reduce, uses, [this, &round] { select(round); }, map.tiles());
+}
+
+void DensePass::State::add_selection_slots() {
+  constexpr std::int64_t kWordBytes = sizeof(std::uint32_t);
+  Selection& s = *selection;
+  for (const TileId tile : all) {
+    std::int64_t words = 1;
+    for (const Round& round : rounds) {
+      const auto [rows, columns] = blocks_of(round, map.cell(tile));
+      words = std::max(words, ceil_div(rows * columns, 32));
+    }
+    s.words_per_round.push_back(words);
+    s.taken.push_back(
+        engine.add_slot(bound.slot(s.taken_buffer, tile, std::ssize(rounds) * words, kWordBytes)));
+    s.request.push_back(
+        engine.add_slot(bound.slot(s.request_buffer, tile, 1, sizeof(SelectionRequest))));
+    const std::int64_t bytes =
+        std::int64_t(sizeof(SelectionHeader)) + codelets::best_list_bytes(s.keep);
+    s.best.push_back(engine.add_slot(bound.slot(s.best_buffer, tile, 1, bytes, SlotKind::Owned)));
+  }
+}
+
+void DensePass::State::load_selection() {
+  Selection& s = *selection;
+  const auto rows_of_bytes = [](const void* data, std::int64_t rows, std::int64_t row_bytes) {
+    return device::ByteRows{static_cast<std::byte*>(const_cast<void*>(data)), rows, row_bytes,
+                            row_bytes};
+  };
+  for (std::size_t t = 0; t < all.size(); ++t) {
+    const std::vector<std::uint32_t>& words = s.taken_words[t];
+    engine.load(s.taken[t], rows_of_bytes(words.data(), std::ssize(words), sizeof(std::uint32_t)));
+    engine.load(s.request[t], rows_of_bytes(&s.requests[t], 1, sizeof(SelectionRequest)));
+  }
+}
+
+void DensePass::State::select(const Round& round) {
+  engine.compute(Phase::Reduce, all,
+                 [&](const device::Tile& tile) { return select_on(round, tile); });
+}
+
+Cycles DensePass::State::select_on(const Round& round, const device::Tile& tile) {
+  Selection& s = *selection;
+  const auto t = std::size_t(tile.id().value);
+  const Cell c = map.cell(tile.id());
+  const auto& request = *reinterpret_cast<const SelectionRequest*>(tile.view(s.request[t]).data);
+  std::byte* const memory = tile.view(s.best[t]).data;
+  auto& header = *reinterpret_cast<SelectionHeader*>(memory);
+  if (&round == &rounds.front()) header = {request.threshold, 0};
+  if (request.searches == 0) return {};
+  codelets::BestList list{.places = reinterpret_cast<ScoredPlace*>(memory + sizeof(header)),
+                          .keep = s.keep,
+                          .count = header.count,
+                          .threshold = header.threshold,
+                          .after = request.goes_on != 0 ? &request.after : nullptr};
+  const auto number = round.rows * plan.rounds.columns + round.columns;
+  const std::int64_t words = s.words_per_round[t];
+  const Range rows = rows_of(round, c), columns = columns_of(round, c);
+  const auto [block_rows, block_columns] = blocks_of(round, c);
+  codelets::SelectionWork work;
+  if (block_rows * block_columns > 0)
+    work = codelets::add_best(
+        {.gradients = reinterpret_cast<const float*>(tile.view(round.partial[t]).data),
+         .rows = rows.size(),
+         .columns = columns.size(),
+         .block = s.block,
+         .score = s.score,
+         .first_row = rows.begin / s.block.rows,
+         .first_column = columns.begin / s.block.cols,
+         .matrix_columns = ceil_div(plan.product.size.columns, s.block.cols),
+         .taken = {reinterpret_cast<const std::uint32_t*>(tile.view(s.taken[t]).data) +
+                       number * words,
+                   std::size_t(words)}},
+        list);
+  if (&round == &rounds.back()) work += codelets::finish_best(list);
+  header = {list.threshold, static_cast<std::uint32_t>(list.count)};
+  return codelets::selection_cycles(
+      {rows.size() * columns.size(), block_rows * block_columns, s.keep}, work, kernel.workers);
+}
+
+}  // namespace tessera::runtime

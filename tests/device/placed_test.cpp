@@ -1,0 +1,75 @@
+// Slots in the caller's memory, whose rows may have gaps between them.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "tessera/base/error.hpp"
+#include "tessera/device/engine.hpp"
+#include "tessera/tests/device/slot_bytes.hpp"
+
+namespace tessera::device {
+namespace {
+
+class Placed : public testing::TestWithParam<ExchangeMode> {
+ protected:
+  static Machine four_tiles() {
+    Machine machine = machine_preset("gc200");
+    machine.tiles = 4;
+    return machine;
+  }
+
+  SlotId add(int tile) {
+    return engine_.add_slot({TileId(tile), "plain", 2, 4, SlotKind::Owned, 0, 0});
+  }
+  SlotId add_placed(SlotKind kind, std::int64_t rows, std::int64_t row_bytes) {
+    return engine_.add_slot({.tile = TileId(1),
+                             .name = "placed",
+                             .rows = 2,
+                             .row_bytes = 4,
+                             .kind = kind,
+                             .placed = {memory_.data(), rows, row_bytes, 8}});
+  }
+  std::vector<int> bytes(SlotId slot) { return contents(engine_.view(slot)); }
+  bool gaps_are_untouched() const {
+    return std::count(memory_.begin() + 4, memory_.begin() + 8, std::byte(99)) == 4 &&
+           std::count(memory_.begin() + 12, memory_.end(), std::byte(99)) == 4;
+  }
+
+  std::unique_ptr<Executor> executor_ = make_executor(2);
+  Engine engine_{four_tiles(), GetParam(), *executor_};
+  std::vector<std::byte> memory_ = std::vector<std::byte>(16, std::byte(99));
+};
+
+TEST_P(Placed, KeepTheirGapsInLoadsAndMoves) {
+  std::vector<std::byte> host;
+  for (int i = 10; i < 18; ++i) host.push_back(std::byte(i));
+  const std::vector loaded{10, 11, 12, 13, 14, 15, 16, 17};
+  const SlotId plain = add(0), to = add(2), placed = add_placed(SlotKind::Owned, 2, 4);
+  engine_.seal();
+  engine_.load(plain, {host.data(), 2, 4, 4});
+  engine_.load(placed, {host.data(), 2, 4, 4});
+  EXPECT_EQ(bytes(placed), loaded);
+  EXPECT_TRUE(gaps_are_untouched());
+  engine_.exchange(Phase::HandOver,
+                   engine_.prepare_moves({{placed, to, 0, 0, 4}, {placed, to, 4, 4, 4}}));
+  EXPECT_EQ(bytes(to), loaded);
+  engine_.exchange(Phase::HandOver, engine_.prepare_moves({{plain, placed, 4, 0, 4}}));
+  EXPECT_EQ(bytes(placed), (std::vector{14, 15, 16, 17, 14, 15, 16, 17}));
+  EXPECT_TRUE(gaps_are_untouched());
+}
+
+TEST_P(Placed, MustBeOwnedAndHaveTheShapeOfTheirMemory) {
+  add_placed(SlotKind::Owned, 2, 4);
+  EXPECT_THROW(add_placed(SlotKind::Landing, 2, 4), Error);
+  EXPECT_THROW(add_placed(SlotKind::Owned, 1, 4), Error);
+  EXPECT_THROW(add_placed(SlotKind::Owned, 2, 3), Error);
+}
+
+INSTANTIATE_TEST_SUITE_P(Exchange, Placed,
+                         testing::Values(ExchangeMode::Share, ExchangeMode::Isolate));
+
+}  // namespace
+}  // namespace tessera::device
