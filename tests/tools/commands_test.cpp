@@ -284,9 +284,18 @@ TEST(CrossoverCommand, SparseIsCheaperUpToItAndNoLongerBeyond) {
 // 4096 has no plan as a whole where sparse stops paying.
 TEST(CrossoverCommand, IsNearPublishedCrossings) {
   for (const std::string batch : {"256", "4096"}) {
-    const Outcome outcome =
-        tessera({"crossover", "--machine=bow", "--input-size=4096", "--output-size=4096",
-                 "--batch-size=" + batch, "--data-type=half", "--single-phase=fwd", "--json"});
+    std::vector<std::string> words{"crossover",
+                                   "--machine=bow",
+                                   "--input-size=4096",
+                                   "--output-size=4096",
+                                   "--batch-size=" + batch,
+                                   "--data-type=half",
+                                   "--single-phase=fwd",
+                                   "--json"};
+#ifdef TESSERA_SANITIZED  // a million elements take minutes there
+    words.push_back("--block-size=16");
+#endif
+    const Outcome outcome = tessera(words);
     ASSERT_EQ(outcome.exit, 0) << outcome.err;
     const auto study = nlohmann::json::parse(outcome.out);
     for (const auto& row : study["blocks"]) {

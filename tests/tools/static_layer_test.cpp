@@ -146,8 +146,8 @@ TEST(Studies, HaveALineForPatternsThatStay) {
   EXPECT_EQ(study["curve"].back()["block"], "4x4 static");
   const Outcome sweep = with({"sweep", "--over=density=0.05,0.1", "--json"});
   ASSERT_EQ(sweep.exit, 0) << sweep.err;
-  for (const auto& point : nlohmann::json::parse(sweep.out)["points"])
-    EXPECT_LT(point["static_cycles"], point["cycles"]);
+  const auto swept = nlohmann::json::parse(sweep.out);
+  for (const auto& point : swept["points"]) EXPECT_LT(point["static_cycles"], point["cycles"]);
 }
 
 namespace fs = std::filesystem;
