@@ -1,6 +1,7 @@
 #include "tessera/codelets/activation.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "tessera/base/error.hpp"
@@ -19,6 +20,22 @@ float gelu_derivative(float v) {
   const float t = std::tanh(kRootOfTwoByPi * (v + kCubic * v * v * v));
   const float inner = kRootOfTwoByPi * (1 + 3 * kCubic * v * v);
   return 0.5f * (1 + t) + 0.5f * v * (1 - t * t) * inner;
+}
+
+// Returns e^x for x in [-87, 87] without a branch or a call: 2^n e^r with whole n and |r| <= ln 2 /
+// 2 and the Taylor polynomial of e^r, whose error is below 2^-26. Adding 1.5 * 2^23 rounds to n,
+// whose bits are then the lowest ones of the sum. NaN gives NaN.
+float exponential(float x) {
+  constexpr float kLog2OfE = 1.44269504f, kRounder = 0x1.8p23f;
+  constexpr float kLn2High = 0x1.62e4p-1f, kLn2Low = 1.42860677e-6f;
+  const float sum = x * kLog2OfE + kRounder;
+  const float n = sum - kRounder;
+  const float r = (x - n * kLn2High) - n * kLn2Low;
+  const float series =
+      1 + r * (1 + r * (1 / 2.0f +
+                        r * (1 / 6.0f +
+                             r * (1 / 24.0f + r * (1 / 120.0f + r * (1 / 720.0f + r / 5040.0f))))));
+  return series * std::bit_cast<float>((std::bit_cast<std::uint32_t>(sum) + 127) << 23);
 }
 
 // Calls visit(i, end, row) for the part of each row: elements i .. end of the run.
@@ -69,6 +86,15 @@ void add_bias_and_activate(const ElementRun& run, const float* bias, const Activ
       });
     case Activation::Gelu:
       return apply_with_bias(run, bias, sums, results, gelu);
+  }
+}
+
+void apply_gelu(float* values, std::int64_t count) noexcept {
+  constexpr float kLeast = -100, kMostExponent = 87;  // Gelu is 0 and v from +-87 / 2 on
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float v = std::max(values[i], kLeast);
+    const float u = kRootOfTwoByPi * (v + kCubic * v * v * v);
+    values[i] = v / (1 + exponential(std::min(std::max(-2 * u, -kMostExponent), kMostExponent)));
   }
 }
 

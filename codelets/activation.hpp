@@ -49,6 +49,11 @@ template <class T>
 void add_bias_and_activate(const ElementRun& run, const float* bias, const ActivationRule& rule,
                            T* sums, T* results) noexcept;
 
+// Replaces each of `count` floats v by Gelu of it, as v / (1 + exp(-2 u)) with the u whose tanh the
+// formula above names, in a loop that compilers turn into vectors. Within 2^-20 of the value, or
+// 2^-33 for small ones; NaN remains NaN. The bits do not depend on the position in the array.
+void apply_gelu(float* values, std::int64_t count) noexcept;
+
 // Sets gradients[i] = T(gradients[i] * derivative) for `count` elements, where the derivative is
 // taken at the sums if rule.keeps_sums(), else at the results: `kept` has the one that is needed.
 // The derivative of Relu is 1 between 0 and its cap, both excluded, and 0 elsewhere.

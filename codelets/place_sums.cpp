@@ -65,7 +65,56 @@ void block_row_sums(const PlaceSums<T, Index, Position>& sums, std::size_t row) 
     std::fill_n(sums.out + r * sums.out_stride, sums.z, 0.0f);
 }
 
+// Adds the terms of some rows of `in`, which TermRow::row names.
+template <class T, class Index>
+void scatter_rows(const ScatteredPlaces<T, Index>& places,
+                  std::span<const internal::TermRow> rows) noexcept {
+  internal::scatter_sums(internal::ElementSums<T>{.rows = rows,
+                                                  .code = internal::kListedColumns<Index>,
+                                                  .values = places.values,
+                                                  .in = places.in,
+                                                  .in_stride = places.in_stride,
+                                                  .out = places.out,
+                                                  .out_stride = places.out_stride,
+                                                  .z = places.z});
+}
+
+// Calls row_of(n) for n in [0, count), and adds those rows, some at once.
+template <class T, class Index, class RowOf>
+void scatter_all(const ScatteredPlaces<T, Index>& places, std::int64_t count,
+                 RowOf&& row_of) noexcept {
+  constexpr std::int64_t kAtOnce = 64;
+  std::array<internal::TermRow, kAtOnce> rows;
+  if (places.z == 0) return;
+  for (std::int64_t first = 0; first < count; first += kAtOnce) {
+    const std::int64_t part = std::min(kAtOnce, count - first);
+    for (std::int64_t n = 0; n < part; ++n) rows[std::size_t(n)] = row_of(first + n);
+    scatter_rows(places, {rows.data(), std::size_t(part)});
+  }
+}
+
 }  // namespace
+
+template <class T, class Index>
+void scatter_places(const ScatteredPlaces<T, Index>& places, const Index* col, Range i) noexcept {
+  scatter_all(places, i.size(), [&](std::int64_t n) {
+    const std::int64_t place = i.begin + n;
+    const auto* word = reinterpret_cast<const std::byte*>(places.row + place);
+    return internal::TermRow{std::int64_t(col[place]), 1, place, word};
+  });
+}
+
+template <class T, class Index, class Position>
+void scatter_columns(const ScatteredPlaces<T, Index>& places, const Position* begin, Range columns,
+                     Range i) noexcept {
+  scatter_all(places, columns.size(), [&](std::int64_t n) {
+    const std::int64_t column = columns.begin + n;
+    const std::int64_t first = std::max(std::int64_t(begin[column]), i.begin);
+    const std::int64_t end = std::min(std::int64_t(begin[column + 1]), i.end);
+    const auto* words = reinterpret_cast<const std::byte*>(places.row + first);
+    return internal::TermRow{column, std::max<std::int64_t>(end - first, 0), first, words};
+  });
+}
 
 template <class T, class Index, class Position>
 void place_sums(const PlaceSums<T, Index, Position>& sums) noexcept {
@@ -74,9 +123,19 @@ void place_sums(const PlaceSums<T, Index, Position>& sums) noexcept {
   for (std::size_t row = 0; row + 1 < sums.row_begin.size(); ++row) block_row_sums(sums, row);
 }
 
-#define TESSERA_PLACE_SUMS(T)                                                         \
-  template void place_sums(const PlaceSums<T, std::int32_t, std::int32_t>&) noexcept; \
-  template void place_sums(const PlaceSums<T, std::int32_t, std::int64_t>&) noexcept; \
+#define TESSERA_PLACE_SUMS(T)                                                                 \
+  template void scatter_places(const ScatteredPlaces<T, std::int32_t>&, const std::int32_t*,  \
+                               Range) noexcept;                                               \
+  template void scatter_places(const ScatteredPlaces<T, std::int64_t>&, const std::int64_t*,  \
+                               Range) noexcept;                                               \
+  template void scatter_columns(const ScatteredPlaces<T, std::int32_t>&, const std::int32_t*, \
+                                Range, Range) noexcept;                                       \
+  template void scatter_columns(const ScatteredPlaces<T, std::int32_t>&, const std::int64_t*, \
+                                Range, Range) noexcept;                                       \
+  template void scatter_columns(const ScatteredPlaces<T, std::int64_t>&, const std::int64_t*, \
+                                Range, Range) noexcept;                                       \
+  template void place_sums(const PlaceSums<T, std::int32_t, std::int32_t>&) noexcept;         \
+  template void place_sums(const PlaceSums<T, std::int32_t, std::int64_t>&) noexcept;         \
   template void place_sums(const PlaceSums<T, std::int64_t, std::int64_t>&) noexcept;
 TESSERA_PLACE_SUMS(float)
 TESSERA_PLACE_SUMS(Half)

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "tessera/base/block_shape.hpp"
+#include "tessera/base/dims.hpp"
 
 namespace tessera::codelets {
 
@@ -32,5 +33,29 @@ struct PlaceSums {
 // kMostPlaceBlock of them. Never allocates, throws or prints; thread-safe.
 template <class T, class Index, class Position>
 void place_sums(const PlaceSums<T, Index, Position>& sums) noexcept;
+
+// The arguments of scatter_places(): elements of a matrix that is given as a list of places or in
+// compressed columns. T and Index are those of PlaceSums.
+template <class T, class Index>
+struct ScatteredPlaces {
+  const Index* row = nullptr;  // [places] rows of `out`
+  const T* values = nullptr;   // [places]
+  const T* in = nullptr;       // [columns][z]
+  std::int64_t in_stride = 0;  // elements
+  float* out = nullptr;        // [rows][z]
+  std::int64_t out_stride = 0;
+  std::int64_t z = 0;
+};
+
+// Adds value * in[col[i]][z] to out[row[i]][z] for the places i of a range, in their order. Never
+// allocates, throws or prints; thread-safe if the rows of `out` are.
+template <class T, class Index>
+void scatter_places(const ScatteredPlaces<T, Index>& places, const Index* col, Range i) noexcept;
+
+// Does the same for columns of a matrix in compressed columns: column c has the places
+// [begin[c], begin[c + 1]), of which those in `i` are added.
+template <class T, class Index, class Position>
+void scatter_columns(const ScatteredPlaces<T, Index>& places, const Position* begin, Range columns,
+                     Range i) noexcept;
 
 }  // namespace tessera::codelets

@@ -20,7 +20,7 @@ int main() {
 
   const std::vector<float> vector{1, 10, 100};
   std::vector<float> result(2);
-  host::spmm<float, std::int64_t>(a, {vector.data(), 3, 1, 1}, {result.data(), 2, 1, 1}, *executor);
+  host::spmv<float>(a, vector, result, *executor);
   std::printf("A * vector           = %.0f %.0f\n", result[0], result[1]);
 
   // Two samples with their features side by side: the batch first. Bias and ReLU are added while
@@ -28,9 +28,9 @@ int main() {
   const std::vector<float> batch{1, 10, 100, -1, -10, -100}, bias{0.5f, -0.5f};
   std::vector<float> outputs(4);
   const MatrixView<const float> samples{batch.data(), 2, 3, 3};
-  host::spmm<float, std::int64_t>(a, samples.transposed(),
-                                  MatrixView<float>{outputs.data(), 2, 2, 2}.transposed(),
-                                  *executor, {.bias = bias, .relu = true});
+  host::spmm<float>(a, samples.transposed(),
+                    MatrixView<float>{outputs.data(), 2, 2, 2}.transposed(), *executor,
+                    {.bias = bias, .activation = host::Activation::Relu});
   std::printf("ReLU(A * batch + b)  = %.1f %.1f | %.1f %.1f\n", outputs[0], outputs[1], outputs[2],
               outputs[3]);
   const bool right =

@@ -95,15 +95,15 @@ void GradientPanel::State::add_by_own_kernel(std::size_t batch, MatrixView<const
   constexpr std::int32_t kFirst = 0;
   const MatrixView<const float> s = s_rows[batch];
   for (std::int64_t z = 0; z < q.cols; z += kColumns)
-    codelets::place_dots({.block = {q.rows, s.rows},
-                          .columns = {&kFirst, 1},
-                          .q_grad = q.data + z,
-                          .q_grad_stride = q.row_stride,
-                          .s = s.data + z,
-                          .s_stride = s.row_stride,
-                          .z = std::min(kColumns, q.cols - z),
-                          .gradients = panel.data(),
-                          .replaces = batch == 0 && z == 0});
+    codelets::place_dots(codelets::PlaceDots<float>{.block = {q.rows, s.rows},
+                                                    .columns = {&kFirst, 1},
+                                                    .q_grad = q.data + z,
+                                                    .q_grad_stride = q.row_stride,
+                                                    .s = s.data + z,
+                                                    .s_stride = s.row_stride,
+                                                    .z = std::min(kColumns, q.cols - z),
+                                                    .gradients = panel.data(),
+                                                    .replaces = batch == 0 && z == 0});
 }
 
 void GradientPanel::State::add(std::size_t batch, Range rows) {

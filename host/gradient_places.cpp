@@ -3,19 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <atomic>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
-#include "tessera/codelets/place_dots.hpp"
-#include "tessera/host/cells.hpp"
-#include "tessera/host/internal/panels.hpp"
+#include "tessera/host/internal/place_gradient.hpp"
 
 namespace tessera::host {
 namespace {
-
-constexpr std::int64_t kRows = 64;  // block rows that a thread takes at once
 
 void check_places(const GradientOperands& batch, const GradientPlaces& places,
                   std::size_t gradients) {
@@ -53,84 +47,6 @@ void check_columns(const GradientOperands& batch, const GradientPlaces& places) 
   }
 }
 
-// The search for places of one slice of S goes on where that of the slice before ended.
-class PlaceRows {
- public:
-  PlaceRows(const GradientPlaces& places, Range rows) : places_(places), rows_(rows) {}
-
-  void start() {
-    for (std::int64_t r = 0; r < rows_.size(); ++r)
-      next_[std::size_t(r)] = places_.row_begin[std::size_t(rows_.begin + r)];
-  }
-  // Returns the next places of a row up to the first one that is not below `end`.
-  Range below(std::int64_t row, std::int64_t end) {
-    std::int64_t& next = next_[std::size_t(row - rows_.begin)];
-    const std::int64_t first = next, last = places_.row_begin[std::size_t(row) + 1];
-    while (next < last && places_.col[std::size_t(next)] < end) ++next;
-    return {first, next};
-  }
-
- private:
-  const GradientPlaces& places_;
-  Range rows_;
-  std::array<std::int64_t, kRows> next_{};
-};
-
-// The operands in panels of the batch, and the slices of S that stay in a second-level cache.
-class PlaceGradient {
- public:
-  PlaceGradient(const GradientOperands& batch, const GradientPlaces& places, Executor& executor)
-      : places_(places) {
-    const std::int64_t x = round_up(batch.q_grad.rows, places.block.rows);
-    const std::int64_t y = round_up(batch.s.rows, places.block.cols), z = batch.s.cols;
-    const HostCells cells = gradient_cells(
-        {{1, x, y, z}, places.block, std::ssize(places.col), DataType::Float}, read_host_cpu());
-    slice_ = std::max<std::int64_t>(cells.y / places.block.cols, 1);
-    HostColumns columns = gradient_columns(cells, z);
-    s_.set_rows(y);
-    s_.begin(batch.s, columns);
-    columns.pack = false;
-    q_grad_.set_rows(x);
-    q_grad_.begin(batch.q_grad, columns);
-    q_grad_.read({0, q_grad_.count()}, executor);
-    s_.read({0, s_.count()}, executor);
-    block_cols_ = y / places.block.cols;
-  }
-
-  void run(Range rows, std::span<float> gradients) const {
-    PlaceRows next(places_, rows);
-    for (std::int64_t panel = 0; panel < s_.count(); ++panel) {
-      next.start();
-      for (std::int64_t col = 0; col < block_cols_; col += slice_)
-        for (std::int64_t row = rows.begin; row < rows.end; ++row)
-          add(panel, row, next.below(row, std::min(col + slice_, block_cols_)), gradients);
-    }
-  }
-
- private:
-  void add(std::int64_t panel, std::int64_t row, Range places, std::span<float> gradients) const {
-    const BlockShape block = places_.block;
-    const codelets::Operand q_grad =
-        q_grad_.panel(panel, {row * block.rows, (row + 1) * block.rows});
-    const codelets::Operand s = s_.panel(panel, {0, block_cols_ * block.cols});
-    codelets::place_dots(
-        {.block = block,
-         .columns = places_.col.subspan(std::size_t(places.begin), std::size_t(places.size())),
-         .q_grad = static_cast<const float*>(q_grad.data),
-         .q_grad_stride = q_grad.row_stride,
-         .s = static_cast<const float*>(s.data),
-         .s_stride = s.row_stride,
-         .z = q_grad.z,
-         .gradients = gradients.data() + places.begin * block.area(),
-         .replaces = panel == 0});
-  }
-
-  const GradientPlaces& places_;
-  std::int64_t slice_ = 1, block_cols_ = 0;  // block columns
-  internal::HostPanels<float> q_grad_{internal::HostPanels<float>::Kept::All};
-  internal::HostPanels<float> s_{internal::HostPanels<float>::Kept::All};
-};
-
 }  // namespace
 
 void gradient_at_places(const GradientOperands& batch, const GradientPlaces& places,
@@ -141,13 +57,13 @@ void gradient_at_places(const GradientOperands& batch, const GradientPlaces& pla
     std::fill(gradients.begin(), gradients.end(), 0.0f);
     return;
   }
-  const PlaceGradient all(batch, places, executor);
-  const std::int64_t rows = std::ssize(places.row_begin) - 1;
-  std::atomic<std::int64_t> next = 0;
-  executor.for_each(executor.threads(), [&](std::int64_t) {
-    for (std::int64_t first = kRows * next++; first < rows; first = kRows * next++)
-      all.run({first, std::min(first + kRows, rows)}, gradients);
-  });
+  using Rows = internal::PlaceRows<std::int32_t, std::int64_t>;
+  const internal::PlaceGradient<float, std::int32_t> all(places.block, std::ssize(places.col),
+                                                         {batch.q_grad, batch.s}, executor);
+  internal::for_each_rows(std::ssize(places.row_begin) - 1, executor,
+                          [&](std::int64_t, Range rows) {
+                            all.run(Rows(places.row_begin, places.col, rows), gradients);
+                          });
 }
 
 }  // namespace tessera::host

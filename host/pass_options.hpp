@@ -3,18 +3,35 @@
 #include <span>
 
 #include "tessera/base/matrix.hpp"
+#include "tessera/codelets/activation.hpp"
 
 namespace tessera::host {
 
+using codelets::Activation;
+
+// Applies an activation to values with the bits of a pass in float: Relu replaces values below 0 by
+// 0, and NaN and -0 remain; Gelu is codelets::apply_gelu().
+inline void activate(Activation activation, std::span<float> values) {
+  switch (activation) {
+    case Activation::None:
+      return;
+    case Activation::Relu:
+      for (float& v : values) v = v < 0 ? 0 : v;
+      return;
+    case Activation::Gelu:
+      return codelets::apply_gelu(values.data(), std::ssize(values));
+  }
+}
+
 // Work that a forward pass does on each part of Q as soon as the part is complete, while it is in a
-// near cache. Q has the bits of a loop over all of it after the pass: bias first, then ReLU.
+// near cache. Q has the bits of a loop over all of it after the pass: bias, then the activation.
 struct ForwardOptions {
   // [g * x] The number that is added to each row of Q, rounded to the layer's type after the
   // addition. Empty: none.
   std::span<const float> bias = {};
 
-  // True: elements of Q below 0 become 0. NaN and -0 remain.
-  bool relu = false;
+  // The function that is applied to Q with its bias (activate()).
+  Activation activation = Activation::None;
 };
 
 // Work that the GradA pass does on each part of dS as soon as the part is complete: it multiplies

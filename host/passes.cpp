@@ -72,7 +72,7 @@ Epilogue<T> HostLayer::State::epilogue(const ForwardOptions& after, std::int64_t
   const auto bias = after.bias.empty()
                         ? after.bias
                         : after.bias.subspan(std::size_t(group * rows), std::size_t(rows));
-  return {.bias = bias, .relu = after.relu};
+  return {.bias = bias, .activation = after.activation};
 }
 
 template <class T>

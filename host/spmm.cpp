@@ -16,8 +16,10 @@
 #include "tessera/codelets/place_sums.hpp"
 #include "tessera/host/cells.hpp"
 #include "tessera/host/cpu.hpp"
+#include "tessera/host/internal/check_views.hpp"
 #include "tessera/host/internal/epilogue.hpp"
 #include "tessera/host/internal/panels.hpp"
+#include "tessera/host/internal/scatter_product.hpp"
 
 namespace tessera::host {
 namespace {
@@ -26,61 +28,34 @@ namespace {
   throw Error(ErrorCode::InvalidArgument, "spmm: " + what);
 }
 
-template <class T, class Index, class Position>
-void check_sizes(const CompressedRows<T, Index, Position>& a, MatrixView<const T> b,
-                 MatrixView<T> c, const SpmmOptions& options) {
-  if (a.block.rows < 1 || a.block.cols < 1 || a.rows < 0 || a.cols < 0 ||
-      a.rows % a.block.rows != 0 || a.cols % a.block.cols != 0)
-    refuse(fmt::format("A is {} x {} in blocks of {} x {}; it must consist of whole blocks", a.rows,
-                       a.cols, a.block.rows, a.block.cols));
-  if (b.rows != a.cols || c.rows != a.rows || b.cols != c.cols)
+template <class T>
+void check_operands(std::int64_t rows, std::int64_t cols, MatrixView<const T> b, MatrixView<T> c,
+                    const SpmmOptions<T>& options, std::span<const T> values) {
+  if (b.rows != cols || c.rows != rows || b.cols != c.cols)
     refuse(
         fmt::format("A is {} x {}, B {} x {} and C {} x {}; B must have the columns of A as "
                     "rows, and C the rows of A and the columns of B",
-                    a.rows, a.cols, b.rows, b.cols, c.rows, c.cols));
-  if (!options.bias.empty() && std::ssize(options.bias) != a.rows)
-    refuse(fmt::format("the bias has {} numbers; A has {} rows", options.bias.size(), a.rows));
-  if (a.cols > std::int64_t{1} << 31)
-    throw Error(ErrorCode::LimitExceeded,
-                fmt::format("spmm: A has {} columns; the most are 2^31", a.cols));
-  if (sizeof(T) < sizeof(float) && a.block.area() > codelets::kMostPlaceBlock)
-    throw Error(ErrorCode::LimitExceeded,
-                fmt::format("spmm: a block has {} values of 16 bits; the most are {}",
-                            a.block.area(), codelets::kMostPlaceBlock));
+                    rows, cols, b.rows, b.cols, c.rows, c.cols));
+  if (!options.bias.empty() && std::ssize(options.bias) != rows)
+    refuse(fmt::format("the bias has {} numbers; A has {} rows", options.bias.size(), rows));
+  const MatrixView<const T> mask = options.where_positive;
+  if (mask.data != nullptr && (mask.rows != c.rows || mask.cols != c.cols))
+    refuse(fmt::format("where_positive is {} x {}; it must have the {} x {} elements of C",
+                       mask.rows, mask.cols, c.rows, c.cols));
+  check_no_overlap(
+      "spmm", footprint("C", MatrixView<const T>(c)),
+      std::array{footprint("B", b), footprint("the values of A", values),
+                 footprint("the bias", options.bias), footprint("where_positive", mask)});
 }
 
-template <class T, class Index, class Position>
-void check_lists(const CompressedRows<T, Index, Position>& a, Executor& executor) {
-  const auto bad = [](const std::string& what) {
-    throw Error(ErrorCode::BadInput, "spmm: " + what);
-  };
-  const std::int64_t places = std::ssize(a.col);
-  if (std::ssize(a.row_begin) != a.rows / a.block.rows + 1)
-    bad(fmt::format("row_begin has {} positions; {} block rows need one more than they are",
-                    a.row_begin.size(), a.rows / a.block.rows));
-  if (std::int64_t(a.row_begin.front()) != 0 || std::int64_t(a.row_begin.back()) != places)
-    bad(fmt::format("row_begin goes from {} to {}; it must go from 0 to the {} places",
-                    a.row_begin.front(), a.row_begin.back(), places));
-  const auto descent = std::ranges::adjacent_find(a.row_begin, std::ranges::greater());
-  if (descent != a.row_begin.end())
-    bad(fmt::format("row_begin descends after block row {}", descent - a.row_begin.begin()));
-  if (std::ssize(a.values) != places * a.block.area())
-    bad(fmt::format("there are {} values; {} places of {} need {}", a.values.size(), places,
-                    a.block.area(), places * a.block.area()));
-  constexpr std::int64_t kChunk = 1 << 14;
-  const auto blocks = static_cast<std::make_unsigned_t<Index>>(a.cols / a.block.cols);
-  std::atomic<bool> is_outside = false;
-  executor.for_each(ceil_div(places, kChunk), [&](std::int64_t chunk) {
-    const std::int64_t begin = chunk * kChunk, end = std::min(begin + kChunk, places);
-    unsigned found = 0;  // without a branch, so that compilers compare several at once
-    for (std::int64_t i = begin; i < end; ++i)
-      found |= static_cast<std::make_unsigned_t<Index>>(a.col[std::size_t(i)]) >= blocks;
-    if (found != 0) is_outside = true;
-  });
-  for (std::int64_t i = 0; is_outside && i < places; ++i)
-    if (static_cast<std::make_unsigned_t<Index>>(a.col[std::size_t(i)]) >= blocks)
-      bad(fmt::format("place {} is in block column {}; columns must be in 0..{}", i,
-                      a.col[std::size_t(i)], std::int64_t(blocks) - 1));
+template <class T>
+internal::Epilogue<T> epilogue(const SpmmOptions<T>& options, MatrixView<const T> before) {
+  return {.alpha = options.alpha,
+          .beta = options.beta,
+          .before = before,
+          .bias = options.bias,
+          .activation = options.activation,
+          .where_positive = options.where_positive};
 }
 
 // Returns the panels of B. With blocks they are those of a layer. With elements a panel of all rows
@@ -108,14 +83,16 @@ template <class T, class Index, class Position>
 class Product {
  public:
   Product(const CompressedRows<T, Index, Position>& a, MatrixView<const T> b, MatrixView<T> c,
-          Executor& executor, const SpmmOptions& options)
-      : a_(a), c_(c), executor_(executor), options_(options) {
+          Executor& executor, const SpmmOptions<T>& options)
+      : a_(a), c_(c), executor_(executor), after_(epilogue<T>(options, c)) {
     const HostColumns columns = panels_of(a, b.cols);
     width_ = columns.width;
     b_.set_rows(a.cols);
     b_.begin(b, columns);
     const bool plain = options.alpha == 1 && (options.beta == 0 || options.beta == 1);
     in_place_ = std::is_same_v<T, float> && plain && c.rows_are_contiguous();
+    replaces_ = !in_place_ || options.beta == 0;
+    if (in_place_) after_.beta = 0;  // the sums begin with the old values
     block_rows_ = std::max<std::int64_t>(kRows / a.block.rows, 1);
     if (!in_place_)
       scratch_.assign(std::size_t(executor.threads()),
@@ -159,29 +136,18 @@ class Product {
         .out = sums,
         .out_stride = stride,
         .z = cols.size(),
-        .replaces = !in_place_ || options_.beta == 0});
-    if (!in_place_) scale(sums, part);
-    const internal::Epilogue<T> after{.bias = options_.bias, .relu = options_.relu};
-    if (!after.empty()) after.apply(sums, stride, rows, cols);
+        .replaces = replaces_});
+    if (!after_.empty()) after_.apply(sums, stride, rows, cols);
     if (!in_place_) internal::copy_from_rows<T>(sums, stride, part);
-  }
-
-  void scale(float* sums, MatrixView<const T> before) const {
-    if (options_.alpha == 1 && options_.beta == 0) return;
-    for (std::int64_t r = 0; r < before.rows; ++r, sums += width_)
-      for (std::int64_t z = 0; z < before.cols; ++z) {
-        sums[z] *= options_.alpha;
-        if (options_.beta != 0) sums[z] += options_.beta * float(before(r, z));
-      }
   }
 
   const CompressedRows<T, Index, Position>& a_;
   const MatrixView<T> c_;
   Executor& executor_;
-  const SpmmOptions& options_;
+  internal::Epilogue<T> after_;
   internal::HostPanels<T> b_{internal::HostPanels<T>::Kept::One};
   std::int64_t width_ = 1, block_rows_ = 1;
-  bool in_place_ = false;
+  bool in_place_ = false, replaces_ = true;
   std::vector<AlignedVector<float>> scratch_;  // for each thread
 };
 
@@ -189,27 +155,71 @@ class Product {
 
 template <class T, class Index, class Position>
 void spmm(const CompressedRows<T, Index, Position>& a, MatrixView<const T> b, MatrixView<T> c,
-          Executor& executor, const SpmmOptions& options) {
-  check_sizes(a, b, c, options);
-  check_lists(a, executor);
-  check_no_overlap("spmm", footprint("C", MatrixView<const T>(c)),
-                   std::array{footprint("B", b), footprint("the values of A", a.values),
-                              footprint("the bias", options.bias)});
+          Executor& executor, const SpmmOptions<T>& options) {
+  internal::check_view("spmm", a, internal::Values::Read, executor);
+  check_operands(a.rows, a.cols, b, c, options, a.values);
   if (c.rows == 0 || c.cols == 0) return;
   Product<T, Index, Position>(a, b, c, executor, options).run();
 }
 
-#define TESSERA_SPMM_FOR(T, Index, Position)                                         \
-  template void spmm(const CompressedRows<T, Index, Position>&, MatrixView<const T>, \
-                     MatrixView<T>, Executor&, const SpmmOptions&);
-#define TESSERA_SPMM(T)                           \
-  TESSERA_SPMM_FOR(T, std::int32_t, std::int32_t) \
-  TESSERA_SPMM_FOR(T, std::int32_t, std::int64_t) \
-  TESSERA_SPMM_FOR(T, std::int64_t, std::int64_t)
+template <class T, class Index, class Position>
+void spmm(const CompressedColumns<T, Index, Position>& a, MatrixView<const T> b, MatrixView<T> c,
+          Executor& executor, const SpmmOptions<T>& options) {
+  internal::check_view("spmm", a, internal::Values::Read, executor);
+  check_operands(a.rows, a.cols, b, c, options, a.values);
+  if (c.rows == 0 || c.cols == 0) return;
+  const internal::Epilogue<T> after = epilogue<T>(options, c);
+  const codelets::ScatteredPlaces<T, Index> places{.row = a.row.data(), .values = a.values.data()};
+  internal::ScatterProduct<T>({a.rows, a.cols, std::ssize(a.row), b.cols}, b, c, after, executor)
+      .run(places, [&](const codelets::ScatteredPlaces<T, Index>& to, Range i) {
+        const auto column_of = [&](std::int64_t place) {
+          return std::ranges::upper_bound(a.col_begin, Position(place)) - a.col_begin.begin() - 1;
+        };
+        if (i.size() == 0) return;
+        const Range columns{column_of(i.begin), column_of(i.end - 1) + 1};
+        codelets::scatter_columns(to, a.col_begin.data(), columns, i);
+      });
+}
+
+template <class T, class Index>
+void spmm(const Coordinates<T, Index>& a, MatrixView<const T> b, MatrixView<T> c,
+          Executor& executor, const SpmmOptions<T>& options) {
+  internal::check_view("spmm", a, internal::Values::Read, executor);
+  check_operands(a.rows, a.cols, b, c, options, a.values);
+  if (c.rows == 0 || c.cols == 0) return;
+  const std::vector<std::int64_t> row_begin = internal::row_positions(a);
+  if (!row_begin.empty()) {
+    const CompressedRows<T, Index, std::int64_t> rows{a.rows,    a.cols, {1, 1},
+                                                      row_begin, a.col,  a.values};
+    return Product<T, Index, std::int64_t>(rows, b, c, executor, options).run();
+  }
+  const internal::Epilogue<T> after = epilogue<T>(options, c);
+  const codelets::ScatteredPlaces<T, Index> places{.row = a.row.data(), .values = a.values.data()};
+  internal::ScatterProduct<T>({a.rows, a.cols, std::ssize(a.row), b.cols}, b, c, after, executor)
+      .run(places, [&](const codelets::ScatteredPlaces<T, Index>& to, Range i) {
+        codelets::scatter_places(to, a.col.data(), i);
+      });
+}
+
+#define TESSERA_SPMM_LISTS(T, Index, Position)                                          \
+  template void spmm(const CompressedRows<T, Index, Position>&, MatrixView<const T>,    \
+                     MatrixView<T>, Executor&, const SpmmOptions<T>&);                  \
+  template void spmm(const CompressedColumns<T, Index, Position>&, MatrixView<const T>, \
+                     MatrixView<T>, Executor&, const SpmmOptions<T>&);
+#define TESSERA_SPMM_PLACES(T, Index)                                                             \
+  template void spmm(const Coordinates<T, Index>&, MatrixView<const T>, MatrixView<T>, Executor&, \
+                     const SpmmOptions<T>&);
+#define TESSERA_SPMM(T)                             \
+  TESSERA_SPMM_LISTS(T, std::int32_t, std::int32_t) \
+  TESSERA_SPMM_LISTS(T, std::int32_t, std::int64_t) \
+  TESSERA_SPMM_LISTS(T, std::int64_t, std::int64_t) \
+  TESSERA_SPMM_PLACES(T, std::int32_t)              \
+  TESSERA_SPMM_PLACES(T, std::int64_t)
 TESSERA_SPMM(float)
 TESSERA_SPMM(Half)
 TESSERA_SPMM(BFloat16)
-#undef TESSERA_SPMM_FOR
+#undef TESSERA_SPMM_LISTS
+#undef TESSERA_SPMM_PLACES
 #undef TESSERA_SPMM
 
 }  // namespace tessera::host

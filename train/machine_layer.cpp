@@ -78,7 +78,7 @@ void MachineLayer::forward(MatrixView<const T> s, MatrixView<T> q,
   static_cast<void>(  // it cannot be stopped
       layer_.forward<T>(s, q, runtime::RunOptions(), run_of(Pass::Fwd)));
   if (!after.bias.empty()) internal::add_bias(q, after.bias, *executor_);
-  if (after.relu) internal::apply_relu(q, *executor_);
+  internal::activate(q, after.activation, *executor_);
 }
 
 template <class T>

@@ -108,9 +108,13 @@ Network<L>::Network(const NetworkOptions& options, MakeLayer<L> make_layer, Exec
 template <TrainableLayer L>
 void Network<L>::forward(ActivitySeconds& seconds) {
   seconds.measure(Activity::Forward, [&] {
-    for (std::int64_t i = 0; i < layers(); ++i)
-      state(i).layer.template forward<float>(input(i), input(i + 1),
-                                             {.bias = state(i).bias, .relu = i + 1 < layers()});
+    for (std::int64_t i = 0; i < layers(); ++i) {
+      const bool is_last = i + 1 == layers();
+      state(i).layer.template forward<float>(
+          input(i), input(i + 1),
+          {.bias = state(i).bias,
+           .activation = is_last ? host::Activation::None : host::Activation::Relu});
+    }
   });
 }
 

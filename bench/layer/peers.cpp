@@ -117,9 +117,9 @@ Product make_own_call(const PeerProblem& problem) {
   const std::shared_ptr<Executor> executor = sequential();
   return [executor, &problem](Matrix<float>& q) {
     const sparse::Csr<float>& w = problem.weights;
-    host::spmm<float, std::int32_t, std::int64_t>(
-        {w.rows, w.cols, w.block, w.row_begin, w.col, w.values}, problem.s.view(), q.view(),
-        *executor);
+    const host::CompressedRows<float, std::int32_t, std::int64_t> a{w.rows,      w.cols, w.block,
+                                                                    w.row_begin, w.col,  w.values};
+    host::spmm<float>(a, problem.s.view(), q.view(), *executor);
   };
 }
 

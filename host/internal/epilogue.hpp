@@ -8,26 +8,32 @@
 
 #include "tessera/base/matrix.hpp"
 #include "tessera/host/internal/strided.hpp"
+#include "tessera/host/pass_options.hpp"
 
 namespace tessera::host::internal {
 
-// The work of one group on the complete results of a product (pass_options.hpp). T is the type of
-// the results; they are still floats here.
+// The work of one group on the complete results of a product (pass_options.hpp, spmm.hpp). T is the
+// type of the results; they are still floats here.
 template <class T>
 struct Epilogue {
+  float alpha = 1, beta = 0;         // alpha * sum + beta * before
+  MatrixView<const T> before = {};   // the results before the call; read unless beta is 0
   std::span<const float> bias = {};  // of each row, or empty
-  bool relu = false;
+  Activation activation = Activation::None;
   MatrixView<const T> where_positive = {};  // without data: everywhere
 
-  bool empty() const { return bias.empty() && !relu && where_positive.data == nullptr; }
+  bool empty() const {
+    return !scales() && bias.empty() && activation == Activation::None &&
+           where_positive.data == nullptr;
+  }
+  bool scales() const { return alpha != 1 || beta != 0; }
 
   // Changes rows of contiguous sums that are these rows and columns of the results.
   void apply(float* sums, std::int64_t stride, Range rows, Range cols) const {
+    if (scales()) scale(sums, stride, rows, cols);
     for (std::int64_t r = rows.begin; r < rows.end && !bias.empty(); ++r)
       add_bias(sums + (r - rows.begin) * stride, cols.size(), bias[std::size_t(r)]);
-    for (std::int64_t r = 0; r < rows.size() && relu; ++r)
-      for (float *v = sums + r * stride, *end = v + cols.size(); v < end; ++v)
-        *v = float(T(*v)) < 0 ? 0 : *v;  // a separate loop would find -0 for tiny negative sums
+    for (std::int64_t r = 0; r < rows.size(); ++r) activate(sums + r * stride, cols.size());
     if (where_positive.data != nullptr) keep_where_positive(sums, stride, rows, cols);
   }
 
@@ -35,6 +41,22 @@ struct Epilogue {
   // A separate loop would find sums that were rounded to T.
   static void add_bias(float* sums, std::int64_t count, float bias) {
     for (std::int64_t i = 0; i < count; ++i) sums[i] = float(T(sums[i])) + bias;
+  }
+
+  void scale(float* sums, std::int64_t stride, Range rows, Range cols) const {
+    for (std::int64_t r = rows.begin; r < rows.end; ++r, sums += stride) {
+      for (std::int64_t i = 0; i < cols.size(); ++i) sums[i] *= alpha;
+      for (std::int64_t i = 0; i < cols.size() && beta != 0; ++i)
+        sums[i] += beta * float(before(r, cols.begin + i));
+    }
+  }
+
+  // Activations follow the rounding, too.
+  void activate(float* sums, std::int64_t count) const {
+    if (activation == Activation::None) return;
+    for (std::int64_t i = 0; !std::is_same_v<T, float> && i < count; ++i)
+      sums[i] = float(T(sums[i]));
+    host::activate(activation, {sums, std::size_t(count)});
   }
 
   // The matrix is read in parts, because with the batch first its rows are not contiguous.

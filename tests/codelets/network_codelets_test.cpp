@@ -208,5 +208,28 @@ TEST(UpdateRule, RefusesNumbersOutsideTheirRangesAndNamesThem) {
     EXPECT_THROW(check(bad), Error);
 }
 
+TEST(ApplyGelu, AgreesWithItsFormulaEverywhere) {
+  std::vector<float> values;
+  for (int i = -4000; i <= 4000; ++i) values.push_back(float(i) / 128);
+  for (const float v : {1e-30f, -1e-30f, 1e10f, -1e10f, 1e38f, -1e38f, INFINITY, -INFINITY, 0.0f})
+    values.push_back(v);
+  std::vector<float> got = values;
+  apply_gelu(got.data(), std::ssize(got));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double v = values[i], exact = v < -40 ? 0 : v > 40 ? v : activated({Activation::Gelu}, v);
+    if (std::isinf(exact)) {
+      EXPECT_EQ(got[i], values[i]);
+    } else {
+      EXPECT_NEAR(got[i], exact, std::max(0x1p-20 * std::abs(exact), 0x1p-33)) << v;
+    }
+    float alone = values[i];
+    apply_gelu(&alone, 1);
+    EXPECT_EQ(alone, got[i]);
+  }
+  float no_number = NAN;
+  apply_gelu(&no_number, 1);
+  EXPECT_TRUE(std::isnan(no_number));
+}
+
 }  // namespace
 }  // namespace tessera::codelets

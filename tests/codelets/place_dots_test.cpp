@@ -35,15 +35,15 @@ void expect_dots(BlockShape block, std::int64_t z, bool replaces) {
                  s[std::size_t((column * block.cols + c) * stride + i)];
         expected.push_back(sum);
       }
-  place_dots({.block = block,
-              .columns = columns,
-              .q_grad = q_grad.data(),
-              .q_grad_stride = stride,
-              .s = s.data(),
-              .s_stride = stride,
-              .z = z,
-              .gradients = gradients.data(),
-              .replaces = replaces});
+  place_dots(PlaceDots<float>{.block = block,
+                              .columns = columns,
+                              .q_grad = q_grad.data(),
+                              .q_grad_stride = stride,
+                              .s = s.data(),
+                              .s_stride = stride,
+                              .z = z,
+                              .gradients = gradients.data(),
+                              .replaces = replaces});
   EXPECT_EQ(gradients, expected);
 }
 

@@ -42,9 +42,9 @@ struct SpmmCase {
   CompressedRows<T, Index> a() const {
     return {pattern.rows, pattern.cols, pattern.block, row_begin, col, values};
   }
-  Matrix<T> run(const SpmmOptions& options = {}, int threads = 2) const {
+  Matrix<T> run(const SpmmOptions<T>& options = {}, int threads = 2) const {
     Matrix<T> result = c;
-    spmm<T, Index>(a(), b.view(), result.view(), *make_executor(threads), options);
+    spmm<T>(a(), b.view(), result.view(), *make_executor(threads), options);
     return result;
   }
 };
@@ -77,7 +77,7 @@ constexpr double kRounding = std::is_same_v<T, float>  ? 0x1p-24
                                                        : 0x1p-8;
 
 template <class T, class Index>
-void expect_right(const SpmmCase<T, Index>& s, const SpmmOptions& options) {
+void expect_right(const SpmmCase<T, Index>& s, const SpmmOptions<T>& options) {
   const Matrix<T> got = s.run(options);
   const Matrix<Reference> expected = reference(s);
   for (std::int64_t r = 0; r < got.rows(); ++r)
@@ -87,7 +87,7 @@ void expect_right(const SpmmCase<T, Index>& s, const SpmmOptions& options) {
       double sum = options.alpha * expected(r, z).sum + old + bias;
       const double size = std::abs(options.alpha) * expected(r, z).magnitude + std::abs(old) +
                           std::abs(bias) + std::abs(sum);
-      if (options.relu) sum = std::max(sum, 0.0);
+      if (options.activation == Activation::Relu) sum = std::max(sum, 0.0);
       ASSERT_NEAR(float(got(r, z)), sum, size * (4 * kRounding<T> + 300 * 0x1p-24) + 1e-7)
           << "row " << r << ", column " << z;
     }
@@ -104,9 +104,11 @@ TYPED_TEST(Spmm, AgreesWithDoublePrecision) {
   for (const BlockShape block : {BlockShape{1, 1}, {4, 4}, {3, 5}, {16, 16}})
     for (const std::int64_t z : {1, 3, 16, 70})
       for (const double density : {0.0, 0.1, 1.0})
-        for (const SpmmOptions& options :
-             {SpmmOptions{}, SpmmOptions{.beta = 1}, SpmmOptions{.alpha = -0.5f, .beta = 2},
-              SpmmOptions{.alpha = 2, .bias = bias, .relu = true}}) {
+        for (const SpmmOptions<TypeParam>& options :
+             {SpmmOptions<TypeParam>{},
+              {.beta = 1},
+              {.alpha = -0.5f, .beta = 2},
+              {.alpha = 2, .bias = bias, .activation = Activation::Relu}}) {
           SCOPED_TRACE(testing::Message() << "block " << block.rows << "x" << block.cols << ", "
                                           << z << " columns, density " << density << ", alpha "
                                           << options.alpha << ", beta " << options.beta);
@@ -125,7 +127,7 @@ TYPED_TEST(Spmm, HasTheSameBitsForAnyThreadsAndStrides) {
   for (const BlockShape block : {BlockShape{1, 1}, {4, 4}})
     for (const float beta : {0.0f, 1.0f, 0.5f}) {
       const SpmmCase<TypeParam, std::int32_t> s(160, 3000, 150, block, 0.05);
-      const SpmmOptions options{.beta = beta};
+      const SpmmOptions<TypeParam> options{.beta = beta};
       const Matrix<TypeParam> expected = s.run(options, 1);
       for (const int threads : {2, 3, 7}) EXPECT_EQ(s.run(options, threads), expected);
       Matrix<TypeParam> b(150, 3000), c(150, 160);  // the batch first
@@ -149,8 +151,9 @@ TEST(SpmmLists, MayBeThoseOfACsr) {
   const SpmmCase<float, std::int32_t> s(60, 80, 33, {4, 4}, 0.3);
   const sparse::Csr<float>& w = s.pattern;
   Matrix<float> c(60, 33);
-  spmm<float, std::int32_t, std::int64_t>({w.rows, w.cols, w.block, w.row_begin, w.col, w.values},
-                                          s.b.view(), c.view(), *make_executor(1));
+  const CompressedRows<float, std::int32_t, std::int64_t> a{w.rows,      w.cols, w.block,
+                                                            w.row_begin, w.col,  w.values};
+  spmm<float>(a, s.b.view(), c.view(), *make_executor(1));
   EXPECT_EQ(c, s.run());
 }
 
@@ -160,8 +163,8 @@ TEST(SpmmLists, MayHaveColumnsInAnyOrderAndTwice) {
   Matrix<float> b(3, 1), c(2, 1);
   b(0, 0) = 1, b(1, 0) = 2, b(2, 0) = 3;
   c(1, 0) = NAN;  // is not read
-  spmm<float>({2, 3, {1, 1}, row_begin, col, values}, std::as_const(b).view(), c.view(),
-              *make_executor(1));
+  spmm<float>(CompressedRows<float>{2, 3, {1, 1}, row_begin, col, values}, std::as_const(b).view(),
+              c.view(), *make_executor(1));
   EXPECT_EQ(c(0, 0), 313.0f);
   EXPECT_EQ(c(1, 0), 0.0f);
 }
@@ -171,12 +174,12 @@ TEST(SpmmLists, MayBelongToAMatrixWithoutRowsOrColumns) {
   const std::vector<float> no_values;
   Matrix<float> b(0, 4), c(1, 4);
   c(0, 2) = 3;
-  spmm<float>({1, 0, {1, 1}, one, no_col, no_values}, std::as_const(b).view(), c.view(),
-              *make_executor(1));
+  spmm<float>(CompressedRows<float>{1, 0, {1, 1}, one, no_col, no_values}, std::as_const(b).view(),
+              c.view(), *make_executor(1));
   EXPECT_EQ(c(0, 2), 0.0f);
   Matrix<float> empty(0, 4), wide(5, 4);
-  spmm<float>({0, 5, {1, 1}, none, no_col, no_values}, std::as_const(wide).view(), empty.view(),
-              *make_executor(1));
+  spmm<float>(CompressedRows<float>{0, 5, {1, 1}, none, no_col, no_values},
+              std::as_const(wide).view(), empty.view(), *make_executor(1));
 }
 
 template <class Damage>
@@ -186,10 +189,10 @@ void expect_refused(ErrorCode code, const char* part, Damage&& damage) {
   CompressedRows<Half, std::int64_t> a = s.a();
   MatrixView<const Half> b = std::as_const(s.b).view();
   MatrixView<Half> c = s.c.view();
-  SpmmOptions options;
+  SpmmOptions<Half> options;
   damage(s, a, b, c, options);
   try {
-    spmm<Half, std::int64_t>(a, b, c, *make_executor(2), options);
+    spmm<Half>(a, b, c, *make_executor(2), options);
     ADD_FAILURE() << "was taken, not refused with: " << part;
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), code) << error.what();
@@ -233,9 +236,9 @@ TEST(SpmmLists, AreRefusedWithBlocksThatNoKernelTakes) {
   const std::vector<Half> values(65 * 64);
   const Matrix<Half> b(64, 2);
   Matrix<Half> c(65, 2);
-  EXPECT_THROW(
-      spmm<Half>({65, 64, {65, 64}, row_begin, col, values}, b.view(), c.view(), *make_executor(1)),
-      Error);
+  EXPECT_THROW(spmm<Half>(CompressedRows<Half>{65, 64, {65, 64}, row_begin, col, values}, b.view(),
+                          c.view(), *make_executor(1)),
+               Error);
 }
 
 }  // namespace

@@ -56,7 +56,8 @@ TEST(MachineLayer, HasTheBitsOfLoopsAfterThePasses) {
   for (std::int64_t r = 0; r < kInputs; ++r)
     for (std::int64_t c = 0; c < kBatch; ++c)
       if (!(two.s(r, c) > 0)) s_grad_plain(r, c) = 0;
-  two.layer.forward<float>(two.s.view(), q.view(), {.bias = bias.elements(), .relu = true});
+  two.layer.forward<float>(two.s.view(), q.view(),
+                           {.bias = bias.elements(), .activation = host::Activation::Relu});
   two.layer.grad_a<float>(two.q_grad.view(), s_grad.view(), {.where_positive = two.s.view()});
   EXPECT_EQ(q, q_plain);
   EXPECT_EQ(s_grad, s_grad_plain);

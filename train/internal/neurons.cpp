@@ -31,10 +31,10 @@ void add_bias(MatrixView<float> rows, std::span<const float> bias, Executor& exe
   });
 }
 
-void apply_relu(MatrixView<float> rows, Executor& executor) {
+void activate(MatrixView<float> rows, host::Activation activation, Executor& executor) {
+  if (activation == host::Activation::None) return;
   for_each_row(rows.rows, rows.cols, executor, [&](std::int64_t r) {
-    float* const row = rows.row(r);
-    for (std::int64_t c = 0; c < rows.cols; ++c) row[c] = row[c] < 0 ? 0 : row[c];
+    host::activate(activation, {rows.row(r), std::size_t(rows.cols)});
   });
 }
 

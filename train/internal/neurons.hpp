@@ -4,6 +4,7 @@
 
 #include "tessera/base/executor.hpp"
 #include "tessera/base/matrix.hpp"
+#include "tessera/host/pass_options.hpp"
 
 namespace tessera::train::internal {
 
@@ -13,8 +14,8 @@ namespace tessera::train::internal {
 // Adds its bias to each row.
 void add_bias(MatrixView<float> rows, std::span<const float> bias, Executor& executor);
 
-// Replaces negative numbers by 0. NaN and -0 remain.
-void apply_relu(MatrixView<float> rows, Executor& executor);
+// Applies the activation of host::ForwardOptions, with its bits.
+void activate(MatrixView<float> rows, host::Activation activation, Executor& executor);
 
 // Sets `gradient` to 0 where the output of ReLU is not positive.
 void pass_where_positive(MatrixView<const float> output, MatrixView<float> gradient,

@@ -1,0 +1,159 @@
+#include "tessera/host/internal/check_views.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <string>
+#include <type_traits>
+
+#include "tessera/base/error.hpp"
+#include "tessera/base/half.hpp"
+#include "tessera/base/int_math.hpp"
+#include "tessera/codelets/place_sums.hpp"
+
+namespace tessera::host::internal {
+namespace {
+
+// The names of a list's parts, for messages.
+struct ListNames {
+  std::string_view call, begin, major;
+};
+
+[[noreturn]] void bad_list(std::string_view call, const std::string& what) {
+  throw Error(ErrorCode::BadInput, fmt::format("{}: {}", call, what));
+}
+
+void check_side(std::string_view call, std::int64_t side, std::string_view name) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 31;
+  if (side > kMost)
+    throw Error(ErrorCode::LimitExceeded,
+                fmt::format("{}: A has {} {}; the most are 2^31", call, side, name));
+}
+
+void check_whole_blocks(std::string_view call, std::int64_t rows, std::int64_t cols,
+                        BlockShape block) {
+  if (block.rows < 1 || block.cols < 1 || rows < 0 || cols < 0 || rows % block.rows != 0 ||
+      cols % block.cols != 0)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("{}: A is {} x {} in blocks of {} x {}; it must consist of whole "
+                            "blocks",
+                            call, rows, cols, block.rows, block.cols));
+  check_side(call, rows, "rows");
+  check_side(call, cols, "columns");
+}
+
+void check_values(std::string_view call, Values read, std::int64_t values, std::int64_t places,
+                  std::int64_t area) {
+  if (read == Values::Read && values != places * area)
+    bad_list(call, fmt::format("there are {} values; {} places of {} need {}", values, places, area,
+                               places * area));
+}
+
+template <class Position>
+void check_begin(const ListNames& names, std::span<const Position> begin, std::int64_t count,
+                 std::int64_t places) {
+  if (std::ssize(begin) != count + 1)
+    bad_list(names.call, fmt::format("{} has {} positions; {} {}s need one more than they are",
+                                     names.begin, begin.size(), count, names.major));
+  if (std::int64_t(begin.front()) != 0 || std::int64_t(begin.back()) != places)
+    bad_list(names.call, fmt::format("{} goes from {} to {}; it must go from 0 to the {} places",
+                                     names.begin, begin.front(), begin.back(), places));
+  const auto descent = std::ranges::adjacent_find(begin, std::ranges::greater());
+  if (descent != begin.end())
+    bad_list(names.call, fmt::format("{} descends after {} {}", names.begin, names.major,
+                                     descent - begin.begin()));
+}
+
+// The search runs on all threads, and without a branch, so that compilers compare several numbers
+// at once; only a list that is refused is read again.
+template <class Index>
+void check_numbers(std::string_view call, std::span<const Index> list, std::string_view name,
+                   std::int64_t count, Executor& executor) {
+  using Unsigned = std::make_unsigned_t<Index>;
+  constexpr std::int64_t kChunk = 1 << 14;
+  const std::int64_t places = std::ssize(list);
+  const auto limit = Unsigned(std::min<std::int64_t>(count, std::int64_t{1} << 31));
+  std::atomic<bool> is_outside = false;
+  executor.for_each(ceil_div(places, kChunk), [&](std::int64_t chunk) {
+    const std::int64_t begin = chunk * kChunk, end = std::min(begin + kChunk, places);
+    unsigned found = 0;
+    for (std::int64_t i = begin; i < end; ++i) found |= Unsigned(list[std::size_t(i)]) >= limit;
+    if (found != 0) is_outside = true;
+  });
+  for (std::int64_t i = 0; is_outside && i < places; ++i)
+    if (Unsigned(list[std::size_t(i)]) >= limit)
+      bad_list(call, fmt::format("place {} is in {} {}; {}s must be in 0..{}", i, name,
+                                 list[std::size_t(i)], name, count - 1));
+}
+
+}  // namespace
+
+template <class T, class Index, class Position>
+void check_view(std::string_view call, const CompressedRows<T, Index, Position>& a, Values values,
+                Executor& executor) {
+  check_whole_blocks(call, a.rows, a.cols, a.block);
+  if (sizeof(T) < sizeof(float) && a.block.area() > codelets::kMostPlaceBlock)
+    throw Error(ErrorCode::LimitExceeded,
+                fmt::format("{}: a block has {} values of 16 bits; the most are {}", call,
+                            a.block.area(), codelets::kMostPlaceBlock));
+  const std::int64_t places = std::ssize(a.col);
+  check_begin(ListNames{call, "row_begin", "block row"}, a.row_begin, a.rows / a.block.rows,
+              places);
+  check_values(call, values, std::ssize(a.values), places, a.block.area());
+  check_numbers(call, a.col, "block column", a.cols / a.block.cols, executor);
+}
+
+template <class T, class Index, class Position>
+void check_view(std::string_view call, const CompressedColumns<T, Index, Position>& a,
+                Values values, Executor& executor) {
+  check_whole_blocks(call, a.rows, a.cols, {1, 1});
+  check_begin(ListNames{call, "col_begin", "column"}, a.col_begin, a.cols, std::ssize(a.row));
+  check_values(call, values, std::ssize(a.values), std::ssize(a.row), 1);
+  check_numbers(call, a.row, "row", a.rows, executor);
+}
+
+template <class T, class Index>
+void check_view(std::string_view call, const Coordinates<T, Index>& a, Values values,
+                Executor& executor) {
+  check_whole_blocks(call, a.rows, a.cols, {1, 1});
+  if (a.row.size() != a.col.size())
+    bad_list(call, fmt::format("row has {} places and col has {}; both must have the same",
+                               a.row.size(), a.col.size()));
+  check_values(call, values, std::ssize(a.values), std::ssize(a.row), 1);
+  check_numbers(call, a.row, "row", a.rows, executor);
+  check_numbers(call, a.col, "column", a.cols, executor);
+}
+
+template <class T, class Index>
+std::vector<std::int64_t> row_positions(const Coordinates<T, Index>& a) {
+  if (!std::ranges::is_sorted(a.row)) return {};
+  std::vector<std::int64_t> begin(std::size_t(a.rows) + 1);
+  for (const Index row : a.row) ++begin[std::size_t(row) + 1];
+  for (std::size_t r = 1; r < begin.size(); ++r) begin[r] += begin[r - 1];
+  return begin;
+}
+
+#define TESSERA_CHECK_LISTS(T, Index, Position)                                                    \
+  template void check_view(std::string_view, const CompressedRows<T, Index, Position>&, Values,    \
+                           Executor&);                                                             \
+  template void check_view(std::string_view, const CompressedColumns<T, Index, Position>&, Values, \
+                           Executor&);
+#define TESSERA_CHECK_PLACES(T, Index)                                                         \
+  template void check_view(std::string_view, const Coordinates<T, Index>&, Values, Executor&); \
+  template std::vector<std::int64_t> row_positions(const Coordinates<T, Index>&);
+#define TESSERA_CHECK_VIEWS(T)                       \
+  TESSERA_CHECK_LISTS(T, std::int32_t, std::int32_t) \
+  TESSERA_CHECK_LISTS(T, std::int32_t, std::int64_t) \
+  TESSERA_CHECK_LISTS(T, std::int64_t, std::int64_t) \
+  TESSERA_CHECK_PLACES(T, std::int32_t)              \
+  TESSERA_CHECK_PLACES(T, std::int64_t)
+TESSERA_CHECK_VIEWS(float)
+TESSERA_CHECK_VIEWS(Half)
+TESSERA_CHECK_VIEWS(BFloat16)
+#undef TESSERA_CHECK_LISTS
+#undef TESSERA_CHECK_PLACES
+#undef TESSERA_CHECK_VIEWS
+
+}  // namespace tessera::host::internal

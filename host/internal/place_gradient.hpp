@@ -1,0 +1,137 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <span>
+
+#include "tessera/base/block_shape.hpp"
+#include "tessera/base/executor.hpp"
+#include "tessera/base/int_math.hpp"
+#include "tessera/base/matrix.hpp"
+#include "tessera/codelets/place_dots.hpp"
+#include "tessera/host/cells.hpp"
+#include "tessera/host/cpu.hpp"
+#include "tessera/host/internal/panels.hpp"
+
+// The gradient dQ * transpose(S) at lists of places (gradient_places.hpp, sddmm.hpp).
+namespace tessera::host::internal {
+
+inline constexpr std::int64_t kRowsAtOnce = 64;  // block rows that a thread takes at once
+
+// Calls run(thread, rows) for all block rows, in parts that threads take from a counter.
+template <class Run>
+void for_each_rows(std::int64_t rows, Executor& executor, Run&& run) {
+  std::atomic<std::int64_t> next = 0;
+  executor.for_each(executor.threads(), [&](std::int64_t thread) {
+    for (auto first = kRowsAtOnce * next++; first < rows; first = kRowsAtOnce * next++)
+      run(thread, Range{first, std::min(first + kRowsAtOnce, rows)});
+  });
+}
+
+// Some block rows of a pattern. The search for the places of one slice of S goes on where that of
+// the slice before ended, so every place is found once, in whatever order the columns are.
+template <class Index, class Position>
+class PlaceRows {
+ public:
+  PlaceRows(std::span<const Position> row_begin, std::span<const Index> col, Range rows)
+      : row_begin_(row_begin), col_(col), rows_(rows) {}
+
+  Range rows() const { return rows_; }
+  std::span<const Index> columns(Range places) const {
+    return col_.subspan(std::size_t(places.begin), std::size_t(places.size()));
+  }
+  void start() {
+    for (std::int64_t r = 0; r < rows_.size(); ++r)
+      next_[std::size_t(r)] = row_begin_[std::size_t(rows_.begin + r)];
+  }
+  // Returns the next places of a row up to the first one that is not below `end`.
+  Range below(std::int64_t row, std::int64_t end) {
+    std::int64_t& next = next_[std::size_t(row - rows_.begin)];
+    const std::int64_t first = next, last = row_begin_[std::size_t(row) + 1];
+    while (next < last && std::int64_t(col_[std::size_t(next)]) < end) ++next;
+    return {first, next};
+  }
+
+ private:
+  std::span<const Position> row_begin_;
+  std::span<const Index> col_;
+  Range rows_;
+  std::array<std::int64_t, kRowsAtOnce> next_{};
+};
+
+// The dense operands of a gradient: q_grad [x][z] and s [y][z].
+template <class T>
+struct DotOperands {
+  MatrixView<const T> q_grad, s;
+};
+
+// The operands in panels of the batch, and the slices of S that stay in a second-level cache. T is
+// the type of the operands and Index that of the columns; gradients are floats.
+template <class T, class Index>
+class PlaceGradient {
+ public:
+  PlaceGradient(BlockShape block, std::int64_t places, const DotOperands<T>& batch,
+                Executor& executor)
+      : block_(block) {
+    static const HostCpu cpu = read_host_cpu();
+    const std::int64_t x = round_up(batch.q_grad.rows, block.rows);
+    const std::int64_t y = round_up(batch.s.rows, block.cols), z = batch.s.cols;
+    const HostCells cells = gradient_cells({{1, x, y, z}, block, places, data_type_of<T>()}, cpu);
+    slice_ = std::max<std::int64_t>(cells.y / block.cols, 1);
+    HostColumns columns = gradient_columns(cells, z);
+    s_.set_rows(y);
+    s_.begin(batch.s, columns);
+    columns.pack = false;
+    q_grad_.set_rows(x);
+    q_grad_.begin(batch.q_grad, columns);
+    q_grad_.read({0, q_grad_.count()}, executor);
+    s_.read({0, s_.count()}, executor);
+    block_cols_ = y / block.cols;
+  }
+
+  std::int64_t panels() const { return s_.count(); }
+
+  // Sets or, with `adds`, increases the gradients of the places in some block rows. gradients[0]
+  // belongs to place `origin`.
+  template <class Position>
+  void run(PlaceRows<Index, Position> next, std::span<float> gradients, std::int64_t origin = 0,
+           bool adds = false) const {
+    const Range rows = next.rows();
+    for (std::int64_t panel = 0; panel < panels(); ++panel) {
+      next.start();
+      for (std::int64_t col = 0; col < block_cols_; col += slice_)
+        for (std::int64_t row = rows.begin; row < rows.end; ++row) {
+          const Range places = next.below(row, std::min(col + slice_, block_cols_));
+          add(panel, row, next.columns(places),
+              gradients.data() + (places.begin - origin) * block_.area(), adds || panel > 0);
+        }
+    }
+  }
+
+  // Does the same for the places of one block row and one panel.
+  void add(std::int64_t panel, std::int64_t row, std::span<const Index> columns, float* gradients,
+           bool adds) const {
+    const codelets::Operand q_grad =
+        q_grad_.panel(panel, {row * block_.rows, (row + 1) * block_.rows});
+    const codelets::Operand s = s_.panel(panel, {0, block_cols_ * block_.cols});
+    codelets::place_dots(codelets::PlaceDots<T, Index>{.block = block_,
+                                                       .columns = columns,
+                                                       .q_grad = static_cast<const T*>(q_grad.data),
+                                                       .q_grad_stride = q_grad.row_stride,
+                                                       .s = static_cast<const T*>(s.data),
+                                                       .s_stride = s.row_stride,
+                                                       .z = q_grad.z,
+                                                       .gradients = gradients,
+                                                       .replaces = !adds});
+  }
+
+ private:
+  BlockShape block_;
+  std::int64_t slice_ = 1, block_cols_ = 0;  // block columns
+  HostPanels<T> q_grad_{HostPanels<T>::Kept::All};
+  HostPanels<T> s_{HostPanels<T>::Kept::All};
+};
+
+}  // namespace tessera::host::internal
