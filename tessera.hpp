@@ -7,6 +7,8 @@
 #include "tessera/device/machine.hpp"
 #include "tessera/host/cpu.hpp"
 #include "tessera/host/layer.hpp"
+#include "tessera/host/prepared.hpp"
+#include "tessera/host/sddmm.hpp"
 #include "tessera/host/spmm.hpp"
 #include "tessera/io/read.hpp"
 #include "tessera/planner/explain.hpp"

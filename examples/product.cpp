@@ -1,9 +1,11 @@
 // Multiplies a sparse matrix that is kept in compressed rows, as SciPy, PyTorch or another program
-// keeps it, with a vector and with a batch. Nothing is copied or encoded. The exit code is 1 if a
-// result is wrong.
+// keeps it, with a vector and with a batch, and computes the gradient of its values. Nothing is
+// copied or encoded, except where it is prepared for many products. The exit code is 1 if a result
+// is wrong.
 
 #include <cstdint>
 #include <cstdio>
+#include <span>
 #include <vector>
 
 #include "tessera/tessera.hpp"
@@ -33,7 +35,19 @@ int main() {
                     {.bias = bias, .activation = host::Activation::Relu});
   std::printf("ReLU(A * batch + b)  = %.1f %.1f | %.1f %.1f\n", outputs[0], outputs[1], outputs[2],
               outputs[3]);
-  const bool right =
-      result == std::vector<float>{201, 30} && outputs == std::vector<float>{201.5f, 29.5f, 0, 0};
+  // The gradient of the values: the product of dQ and the transposed S where A has places.
+  const std::vector<float> q_grad{1, 1, 1, -1};
+  std::vector<float> gradients(3);
+  host::sddmm<float>(a, MatrixView<const float>{q_grad.data(), 2, 2, 2}, samples,
+                     std::span(gradients), *executor);
+  std::printf("gradients            = %.0f %.0f %.0f\n", gradients[0], gradients[1], gradients[2]);
+
+  // A matrix that is multiplied often is encoded once; several threads may use it.
+  const host::Prepared<float> prepared(a, *executor);
+  std::vector<float> again(2);
+  prepared.spmm({vector.data(), 3, 1, 1}, {again.data(), 2, 1, 1}, *executor);
+  const bool right = again == result && gradients == std::vector<float>{0, 0, 20} &&
+                     result == std::vector<float>{201, 30} &&
+                     outputs == std::vector<float>{201.5f, 29.5f, 0, 0};
   return right ? 0 : 1;
 }

@@ -70,6 +70,10 @@ struct HostOptions {
 //
 // Example: layer.set_weights(weights); layer.forward<float>(s.view(), q.view()).
 class HostLayer {
+ private:
+  template <class T>
+  friend class Prepared;
+
  public:
   // The cost of a pass: measured seconds.
   using Cost = HostTimes;

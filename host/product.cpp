@@ -47,8 +47,7 @@ void HostProduct<T>::set_pattern(const sparse::Csr<float>& matrix) {
                                    DataType::Float, matrix_.grid().word_bits})
                 .run;
   values_.resize(std::size_t(matrix_.grid().buckets() * matrix_.buckets().values_per_bucket()));
-  in_.set_rows(matrix.cols);
-  scratch_.resize(std::size_t(executor_->threads()));
+  scratch_.threads.resize(std::size_t(executor_->threads()));
 }
 
 template <class T>
@@ -101,7 +100,8 @@ void HostProduct<T>::set_values_of_column(std::int64_t y, std::span<const float>
 }
 
 template <class T>
-void HostProduct<T>::add_cells(std::int64_t x, std::int64_t panel, codelets::Result result) {
+void HostProduct<T>::add_cells(std::int64_t x, std::int64_t panel, const HostPanels<T>& in,
+                               codelets::Result result) const {
   const partitioner::Buckets& buckets = matrix_.buckets();
   const std::int64_t y_parts = matrix_.grid().splits.y;
   for (std::int64_t y = 0; y < y_parts; ++y) {
@@ -112,7 +112,7 @@ void HostProduct<T>::add_cells(std::int64_t x, std::int64_t panel, codelets::Res
              .gradients = nullptr,
              .sub_group = codelets::sub_group_id(x, y, y_parts),
              .block = matrix_.grid().block,
-             .in = in_.panel(panel, matrix_.y_range(y)),
+             .in = in.panel(panel, matrix_.y_range(y)),
              .in_s = {},
              .out = result,
              .replaces = y == 0});
@@ -121,59 +121,68 @@ void HostProduct<T>::add_cells(std::int64_t x, std::int64_t panel, codelets::Res
 
 template <class T>
 void HostProduct<T>::run_unit(std::int64_t x, std::int64_t panel, MatrixView<T> out,
-                              const Epilogue<T>& after, Scratch& scratch) {
-  const Range rows = matrix_.x_range(x), cols = in_.columns(panel);
+                              const Epilogue<T>& after, Scratch& scratch,
+                              std::int64_t thread) const {
+  typename Scratch::Thread& own_scratch = scratch.threads[std::size_t(thread)];
+  const std::int64_t stride = scratch.columns.width;
+  const Range rows = matrix_.x_range(x), cols = scratch.in.columns(panel);
   const Range own{std::min(rows.begin, out.rows), std::min(rows.end, out.rows)};
   const MatrixView<T> part = out.sub(own, cols);
-  codelets::Result result{scratch.sums.data(), rows.size(), cols.size(), columns_.width};
+  codelets::Result result{own_scratch.sums.data(), rows.size(), cols.size(), stride};
   bool in_place = false;
   if constexpr (std::is_same_v<T, float>) {
-    in_place = !cells_.gather && part.rows_are_contiguous() && own == rows;
+    in_place = !cells_.gather && after.beta == 0 && part.rows_are_contiguous() && own == rows;
     if (in_place) result = {part.data, rows.size(), cols.size(), part.row_stride};
   }
   for (const std::int64_t first : matrix_.unnamed_rows(x))
     for (std::int64_t r = first; r < first + matrix_.grid().block.rows; ++r)
       std::fill_n(static_cast<float*>(result.data) + r * result.row_stride, cols.size(), 0.0f);
   const Stopwatch kernels;
-  add_cells(x, panel, result);
-  scratch.kernel_seconds += kernels.seconds();
+  add_cells(x, panel, scratch.in, result);
+  own_scratch.kernel_seconds += kernels.seconds();
   if (!after.empty()) after.apply(static_cast<float*>(result.data), result.row_stride, own, cols);
-  if (!in_place) copy_from_rows<T>(scratch.sums.data(), columns_.width, part);
+  if (!in_place) copy_from_rows<T>(own_scratch.sums.data(), stride, part);
 }
 
 template <class T>
-void HostProduct<T>::run_units(std::int64_t panel, MatrixView<T> out, const Epilogue<T>& after) {
+void HostProduct<T>::run_units(std::int64_t panel, MatrixView<T> out, const Epilogue<T>& after,
+                               Scratch& scratch, Executor& executor) const {
   const auto& order = matrix_.heaviest_first();
   std::atomic<std::int64_t> next = 0;
-  executor_->for_each(std::ssize(scratch_), [&](std::int64_t thread) {
+  executor.for_each(std::ssize(scratch.threads), [&](std::int64_t thread) {
     for (std::int64_t unit = next++; unit < std::ssize(order); unit = next++)
-      run_unit(order[std::size_t(unit)], panel, out, after, scratch_[std::size_t(thread)]);
+      run_unit(order[std::size_t(unit)], panel, out, after, scratch, thread);
   });
 }
 
 template <class T>
 bool HostProduct<T>::product(MatrixView<const T> in, MatrixView<T> out, const Epilogue<T>& after,
-                             PassControl& control, HostTimes& times) {
+                             PassControl& control, HostTimes& times, Scratch& scratch,
+                             Executor& executor) const {
   const Stopwatch all;
-  columns_ = product_columns(cells_, problem_, in.cols, cpu_);
+  HostColumns& columns = scratch.columns;
+  columns = product_columns(cells_, problem_, in.cols, cpu_);
   // Words of elements are offsets into rows that are a multiple of the planned panel apart. Other
   // words would have to be decoded, which costs more than a copy (1.5 to 2 times the pass).
-  columns_.pack |= problem_.block.is_element() && in.row_stride % cells_.z != 0;
-  for (Scratch& scratch : scratch_) {
-    scratch.kernel_seconds = 0;
-    grow(scratch.sums, std::size_t(matrix_.x_range(0).size() * columns_.width));
+  columns.pack |= problem_.block.is_element() && in.row_stride % cells_.z != 0;
+  scratch.threads.resize(std::size_t(executor.threads()));
+  for (typename Scratch::Thread& thread : scratch.threads) {
+    thread.kernel_seconds = 0;
+    grow(thread.sums, std::size_t(matrix_.x_range(0).size() * columns.width));
   }
-  in_.begin(in, columns_);
+  scratch.in.set_rows(problem_.size.y);
+  scratch.in.begin(in, columns);
   bool runs = true;
-  for (std::int64_t panel = 0; panel < in_.count(); ++panel) {
+  for (std::int64_t panel = 0; panel < scratch.in.count(); ++panel) {
     runs = control.begin("panel of columns");
     if (!runs) break;
     const Stopwatch copies;
-    in_.read({panel, panel + 1}, *executor_);
+    scratch.in.read({panel, panel + 1}, executor);
     times.copy_seconds += copies.seconds();
-    run_units(panel, out, after);
+    run_units(panel, out, after, scratch, executor);
   }
-  for (const Scratch& scratch : scratch_) times.kernel_seconds += scratch.kernel_seconds;
+  for (const typename Scratch::Thread& thread : scratch.threads)
+    times.kernel_seconds += thread.kernel_seconds;
   times.seconds += all.seconds();
   return runs;
 }

@@ -1,18 +1,12 @@
 #include "tessera/host/spmm.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <array>
 #include <atomic>
-#include <string>
 #include <type_traits>
 #include <vector>
 
-#include "tessera/base/error.hpp"
 #include "tessera/base/half.hpp"
 #include "tessera/base/int_math.hpp"
-#include "tessera/base/overlap.hpp"
 #include "tessera/codelets/place_sums.hpp"
 #include "tessera/host/cells.hpp"
 #include "tessera/host/cpu.hpp"
@@ -20,43 +14,10 @@
 #include "tessera/host/internal/epilogue.hpp"
 #include "tessera/host/internal/panels.hpp"
 #include "tessera/host/internal/scatter_product.hpp"
+#include "tessera/host/internal/spmm_options.hpp"
 
 namespace tessera::host {
 namespace {
-
-[[noreturn]] void refuse(const std::string& what) {
-  throw Error(ErrorCode::InvalidArgument, "spmm: " + what);
-}
-
-template <class T>
-void check_operands(std::int64_t rows, std::int64_t cols, MatrixView<const T> b, MatrixView<T> c,
-                    const SpmmOptions<T>& options, std::span<const T> values) {
-  if (b.rows != cols || c.rows != rows || b.cols != c.cols)
-    refuse(
-        fmt::format("A is {} x {}, B {} x {} and C {} x {}; B must have the columns of A as "
-                    "rows, and C the rows of A and the columns of B",
-                    rows, cols, b.rows, b.cols, c.rows, c.cols));
-  if (!options.bias.empty() && std::ssize(options.bias) != rows)
-    refuse(fmt::format("the bias has {} numbers; A has {} rows", options.bias.size(), rows));
-  const MatrixView<const T> mask = options.where_positive;
-  if (mask.data != nullptr && (mask.rows != c.rows || mask.cols != c.cols))
-    refuse(fmt::format("where_positive is {} x {}; it must have the {} x {} elements of C",
-                       mask.rows, mask.cols, c.rows, c.cols));
-  check_no_overlap(
-      "spmm", footprint("C", MatrixView<const T>(c)),
-      std::array{footprint("B", b), footprint("the values of A", values),
-                 footprint("the bias", options.bias), footprint("where_positive", mask)});
-}
-
-template <class T>
-internal::Epilogue<T> epilogue(const SpmmOptions<T>& options, MatrixView<const T> before) {
-  return {.alpha = options.alpha,
-          .beta = options.beta,
-          .before = before,
-          .bias = options.bias,
-          .activation = options.activation,
-          .where_positive = options.where_positive};
-}
 
 // Returns the panels of B. With blocks they are those of a layer. With elements a panel of all rows
 // of B fits in half of the second-level cache, because every row of A reads it, and is copied,
@@ -84,7 +45,7 @@ class Product {
  public:
   Product(const CompressedRows<T, Index, Position>& a, MatrixView<const T> b, MatrixView<T> c,
           Executor& executor, const SpmmOptions<T>& options)
-      : a_(a), c_(c), executor_(executor), after_(epilogue<T>(options, c)) {
+      : a_(a), c_(c), executor_(executor), after_(internal::epilogue_of<T>(options, c)) {
     const HostColumns columns = panels_of(a, b.cols);
     width_ = columns.width;
     b_.set_rows(a.cols);
@@ -157,7 +118,7 @@ template <class T, class Index, class Position>
 void spmm(const CompressedRows<T, Index, Position>& a, MatrixView<const T> b, MatrixView<T> c,
           Executor& executor, const SpmmOptions<T>& options) {
   internal::check_view("spmm", a, internal::Values::Read, executor);
-  check_operands(a.rows, a.cols, b, c, options, a.values);
+  internal::check_operands(a.rows, a.cols, b, c, options, a.values);
   if (c.rows == 0 || c.cols == 0) return;
   Product<T, Index, Position>(a, b, c, executor, options).run();
 }
@@ -166,9 +127,9 @@ template <class T, class Index, class Position>
 void spmm(const CompressedColumns<T, Index, Position>& a, MatrixView<const T> b, MatrixView<T> c,
           Executor& executor, const SpmmOptions<T>& options) {
   internal::check_view("spmm", a, internal::Values::Read, executor);
-  check_operands(a.rows, a.cols, b, c, options, a.values);
+  internal::check_operands(a.rows, a.cols, b, c, options, a.values);
   if (c.rows == 0 || c.cols == 0) return;
-  const internal::Epilogue<T> after = epilogue<T>(options, c);
+  const internal::Epilogue<T> after = internal::epilogue_of<T>(options, c);
   const codelets::ScatteredPlaces<T, Index> places{.row = a.row.data(), .values = a.values.data()};
   internal::ScatterProduct<T>({a.rows, a.cols, std::ssize(a.row), b.cols}, b, c, after, executor)
       .run(places, [&](const codelets::ScatteredPlaces<T, Index>& to, Range i) {
@@ -185,7 +146,7 @@ template <class T, class Index>
 void spmm(const Coordinates<T, Index>& a, MatrixView<const T> b, MatrixView<T> c,
           Executor& executor, const SpmmOptions<T>& options) {
   internal::check_view("spmm", a, internal::Values::Read, executor);
-  check_operands(a.rows, a.cols, b, c, options, a.values);
+  internal::check_operands(a.rows, a.cols, b, c, options, a.values);
   if (c.rows == 0 || c.cols == 0) return;
   const std::vector<std::int64_t> row_begin = internal::row_positions(a);
   if (!row_begin.empty()) {
@@ -193,7 +154,7 @@ void spmm(const Coordinates<T, Index>& a, MatrixView<const T> b, MatrixView<T> c
                                                       row_begin, a.col,  a.values};
     return Product<T, Index, std::int64_t>(rows, b, c, executor, options).run();
   }
-  const internal::Epilogue<T> after = epilogue<T>(options, c);
+  const internal::Epilogue<T> after = internal::epilogue_of<T>(options, c);
   const codelets::ScatteredPlaces<T, Index> places{.row = a.row.data(), .values = a.values.data()};
   internal::ScatterProduct<T>({a.rows, a.cols, std::ssize(a.row), b.cols}, b, c, after, executor)
       .run(places, [&](const codelets::ScatteredPlaces<T, Index>& to, Range i) {

@@ -78,8 +78,9 @@ class HostGroup {
                             std::span<float> gradients, Accumulate accumulate, PassControl& control,
                             HostTimes& times);
 
-  // Returns the cells and values that Fwd reads, or null if Fwd is dense.
+  // Return the cells and values that Fwd or GradA reads, or null if the pass is dense.
   const HostProduct<T>* forward_cells() const { return std::get_if<HostProduct<T>>(&fwd_); }
+  const HostProduct<T>* grad_a_cells() const { return std::get_if<HostProduct<T>>(&grad_a_); }
 
   // Returns the bytes of all forms, without scratch.
   std::int64_t bytes() const {

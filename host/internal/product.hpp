@@ -19,6 +19,19 @@
 
 namespace tessera::host::internal {
 
+// The memory that one product at a time writes beside its result. Calls that run at the same time
+// need one each; it grows with the calls and may serve any HostProduct.
+template <class T>
+struct ProductScratch {
+  struct Thread {
+    AlignedVector<float> sums;
+    double kernel_seconds = 0;
+  };
+  HostColumns columns;  // of this call
+  HostPanels<T> in{HostPanels<T>::Kept::One};
+  std::vector<Thread> threads;
+};
+
 // Computes out = R * in on this computer. A unit of work is a block row of cells and a panel of
 // columns. One thread adds up a unit's part of the output, cell after cell, so the bits do not
 // depend on the number of threads. A step of the pass is one panel; threads take its units, the
@@ -63,35 +76,39 @@ class HostProduct {
   // Returns false if the caller stopped the pass. Allocates if no call since the last change of
   // pattern had as many columns and strides.
   [[nodiscard]] bool product(MatrixView<const T> in, MatrixView<T> out, const Epilogue<T>& after,
-                             PassControl& control, HostTimes& times);
+                             PassControl& control, HostTimes& times) {
+    return product(in, out, after, control, times, scratch_, *executor_);
+  }
+
+  // Does the same with other scratch memory and another executor. Thread-safe if both differ.
+  [[nodiscard]] bool product(MatrixView<const T> in, MatrixView<T> out, const Epilogue<T>& after,
+                             PassControl& control, HostTimes& times, ProductScratch<T>& scratch,
+                             Executor& executor) const;
 
   const partitioner::Buckets& buckets() const { return matrix_.buckets(); }
   std::span<const T> values() const { return values_; }  // [buckets][values_per_bucket]
   std::int64_t bytes() const { return matrix_.bytes() + list_bytes(values_); }  // no scratch
 
  private:
-  struct Scratch {  // of one thread
-    AlignedVector<float> sums;
-    double kernel_seconds = 0;
-  };
+  using Scratch = ProductScratch<T>;
   void fill_bucket(std::int64_t bucket, std::span<const float> values);
-  void run_units(std::int64_t panel, MatrixView<T> out, const Epilogue<T>& after);
+  void run_units(std::int64_t panel, MatrixView<T> out, const Epilogue<T>& after, Scratch& scratch,
+                 Executor& executor) const;
   void run_unit(std::int64_t x, std::int64_t panel, MatrixView<T> out, const Epilogue<T>& after,
-                Scratch& scratch);
-  void add_cells(std::int64_t x, std::int64_t panel, codelets::Result result);
+                Scratch& scratch, std::int64_t thread) const;
+  void add_cells(std::int64_t x, std::int64_t panel, const HostPanels<T>& in,
+                 codelets::Result result) const;
 
   std::int64_t z_;
   host::HostCpu cpu_;
   Executor* executor_;
   HostProblem problem_;
   HostCells cells_;
-  HostColumns columns_;  // of this call
   HostMatrix matrix_;
   codelets::Kernel kernel_ = nullptr;
   AlignedVector<T> values_;     // [buckets][values_per_bucket]
   bool is_transposed_ = false;  // true: blocks of `values` are those of the transpose's transpose
-  HostPanels<T> in_{HostPanels<T>::Kept::One};
-  std::vector<Scratch> scratch_;
+  Scratch scratch_;
 };
 
 }  // namespace tessera::host::internal

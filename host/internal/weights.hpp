@@ -62,6 +62,11 @@ class HostWeights {
     return std::get<std::vector<HostGroup<T>>>(groups_);
   }
 
+  template <class T>
+  const std::vector<HostGroup<T>>& groups() const {
+    return std::get<std::vector<HostGroup<T>>>(groups_);
+  }
+
   // Returns the sums that a self-check of a product compares with. O(values) at the first call
   // after a change, then O(1).
   template <class T>
