@@ -113,22 +113,34 @@ HWY_INLINE void transpose_square(const Transposed<T>& m, std::int64_t r, std::in
   for (std::int64_t i = 0; i < kHalf; ++i) store_two(m, r, c + 2 * i, upper[i], lower[i]);
 }
 
-// The side whose rows are farther apart is read or written one whole cache line after the other:
-// its rows may all fall into one set of the nearest cache. Lines of the other side stay there.
+// The bytes of a row that are moved together, on the side whose rows are farther apart. They are
+// several cache lines where the rows of the other side then stay in the nearest cache: if the far
+// rows all fall into one set of it, and each into a page of its own, four lines at once are written
+// in a sixth of the time that one line after the other takes, and two are read in two thirds.
+inline constexpr std::int64_t kLineBytes = 64;
+HWY_INLINE std::int64_t bytes_together(std::int64_t near_row_bytes, std::int64_t lines) {
+  constexpr std::int64_t kMostBytes = 1024;
+  return kLineBytes * (std::abs(near_row_bytes) <= kMostBytes ? lines : 1);
+}
+
+// The side whose rows are farther apart is read or written in whole cache lines, because its rows
+// may all fall into one set of the nearest cache. Lines of the other side stay there.
 template <class T>
 HWY_INLINE void transpose_all(const Transposed<T>& m, std::int64_t rows, std::int64_t cols) {
   constexpr auto kStep = static_cast<std::int64_t>(kSide<T>);
-  constexpr auto kLine = static_cast<std::int64_t>(64 / sizeof(T));
+  constexpr auto kSize = static_cast<std::int64_t>(sizeof(T));
   const std::int64_t whole_rows = rows / kStep * kStep, whole_cols = cols / kStep * kStep;
   if (std::abs(m.from_stride) >= std::abs(m.to_stride)) {
-    for (std::int64_t line = 0; line < whole_cols; line += kLine)
+    const std::int64_t width = bytes_together(m.to_stride * kSize, 2) / kSize;
+    for (std::int64_t line = 0; line < whole_cols; line += width)
       for (std::int64_t r = 0; r < whole_rows; r += kStep)
-        for (std::int64_t c = line; c < std::min(line + kLine, whole_cols); c += kStep)
+        for (std::int64_t c = line; c < std::min(line + width, whole_cols); c += kStep)
           transpose_square(m, r, c);
   } else {
-    for (std::int64_t line = 0; line < whole_rows; line += kLine)
+    const std::int64_t width = bytes_together(m.from_stride * kSize, 4) / kSize;
+    for (std::int64_t line = 0; line < whole_rows; line += width)
       for (std::int64_t c = 0; c < whole_cols; c += kStep)
-        for (std::int64_t r = line; r < std::min(line + kLine, whole_rows); r += kStep)
+        for (std::int64_t r = line; r < std::min(line + width, whole_rows); r += kStep)
           transpose_square(m, r, c);
   }
   m.one_by_one(whole_rows, rows - whole_rows, 0, whole_cols);
