@@ -66,8 +66,18 @@ void check_begin(const ListNames& names, std::span<const Position> begin, std::i
                                      descent - begin.begin()));
 }
 
-// The search runs on all threads, and without a branch, so that compilers compare several numbers
-// at once; only a list that is refused is read again.
+// Returns true if all numbers are in 0 .. count - 1. There is no branch, so that compilers compare
+// several numbers at once.
+template <class Index>
+bool are_below(std::span<const Index> list, std::int64_t count) {
+  using Unsigned = std::make_unsigned_t<Index>;
+  const auto limit = Unsigned(std::min<std::int64_t>(count, std::int64_t{1} << 31));
+  unsigned found = 0;
+  for (const Index number : list) found |= Unsigned(number) >= limit;
+  return found == 0;
+}
+
+// The search runs on all threads; only a list that is refused is read again.
 template <class Index>
 void check_numbers(std::string_view call, std::span<const Index> list, std::string_view name,
                    std::int64_t count, Executor& executor) {
@@ -77,10 +87,8 @@ void check_numbers(std::string_view call, std::span<const Index> list, std::stri
   const auto limit = Unsigned(std::min<std::int64_t>(count, std::int64_t{1} << 31));
   std::atomic<bool> is_outside = false;
   executor.for_each(ceil_div(places, kChunk), [&](std::int64_t chunk) {
-    const std::int64_t begin = chunk * kChunk, end = std::min(begin + kChunk, places);
-    unsigned found = 0;
-    for (std::int64_t i = begin; i < end; ++i) found |= Unsigned(list[std::size_t(i)]) >= limit;
-    if (found != 0) is_outside = true;
+    const std::int64_t begin = chunk * kChunk, size = std::min(kChunk, places - begin);
+    if (!are_below(list.subspan(std::size_t(begin), std::size_t(size)), count)) is_outside = true;
   });
   for (std::int64_t i = 0; is_outside && i < places; ++i)
     if (Unsigned(list[std::size_t(i)]) >= limit)
@@ -91,8 +99,8 @@ void check_numbers(std::string_view call, std::span<const Index> list, std::stri
 }  // namespace
 
 template <class T, class Index, class Position>
-void check_view(std::string_view call, const CompressedRows<T, Index, Position>& a, Values values,
-                Executor& executor) {
+void check_all_but_columns(std::string_view call, const CompressedRows<T, Index, Position>& a,
+                           Values values) {
   check_whole_blocks(call, a.rows, a.cols, a.block);
   if (sizeof(T) < sizeof(float) && a.block.area() > codelets::kMostPlaceBlock)
     throw Error(ErrorCode::LimitExceeded,
@@ -102,6 +110,18 @@ void check_view(std::string_view call, const CompressedRows<T, Index, Position>&
   check_begin(ListNames{call, "row_begin", "block row"}, a.row_begin, a.rows / a.block.rows,
               places);
   check_values(call, values, std::ssize(a.values), places, a.block.area());
+}
+
+template <class T, class Index, class Position>
+bool columns_are_inside(const CompressedRows<T, Index, Position>& a, Range places) {
+  return are_below(a.col.subspan(std::size_t(places.begin), std::size_t(places.size())),
+                   a.cols / a.block.cols);
+}
+
+template <class T, class Index, class Position>
+void check_view(std::string_view call, const CompressedRows<T, Index, Position>& a, Values values,
+                Executor& executor) {
+  check_all_but_columns(call, a, values);
   check_numbers(call, a.col, "block column", a.cols / a.block.cols, executor);
 }
 
@@ -136,6 +156,9 @@ std::vector<std::int64_t> row_positions(const Coordinates<T, Index>& a) {
 }
 
 #define TESSERA_CHECK_LISTS(T, Index, Position)                                                    \
+  template void check_all_but_columns(std::string_view, const CompressedRows<T, Index, Position>&, \
+                                      Values);                                                     \
+  template bool columns_are_inside(const CompressedRows<T, Index, Position>&, Range);              \
   template void check_view(std::string_view, const CompressedRows<T, Index, Position>&, Values,    \
                            Executor&);                                                             \
   template void check_view(std::string_view, const CompressedColumns<T, Index, Position>&, Values, \

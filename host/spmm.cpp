@@ -112,13 +112,64 @@ class Product {
   std::vector<AlignedVector<float>> scratch_;  // for each thread
 };
 
+// A product of elements with one column. It reads values and columns once, so each chunk of columns
+// is checked when it is about to be used, and results wait until all are.
+template <class T, class Index, class Position>
+class VectorProduct {
+ public:
+  VectorProduct(const CompressedRows<T, Index, Position>& a, MatrixView<const T> b)
+      : a_(a), in_(b.data), sums_(std::size_t(a.rows)) {
+    if (b.row_stride == 1) return;
+    for (std::int64_t y = 0; y < b.rows; ++y) copy_.push_back(b(y, 0));
+    in_ = copy_.data();
+  }
+
+  void run(MatrixView<T> c, const internal::Epilogue<T>& after, Executor& executor) {
+    std::atomic<bool> is_outside = false;
+    executor.for_each(ceil_div(a_.rows, kRows), [&](std::int64_t i) {
+      if (!add({i * kRows, std::min((i + 1) * kRows, a_.rows)})) is_outside = true;
+    });
+    if (is_outside) internal::check_view("spmm", a_, internal::Values::Read, executor);
+    if (!after.empty()) after.apply(sums_.data(), 1, {0, a_.rows}, {0, 1});
+    internal::copy_from_rows<T>(sums_.data(), 1, c);
+  }
+
+ private:
+  static constexpr std::int64_t kRows = 16;
+
+  bool add(Range rows) {
+    const auto begin = a_.row_begin.subspan(std::size_t(rows.begin), std::size_t(rows.size()) + 1);
+    if (!internal::columns_are_inside(a_, {begin.front(), begin.back()})) return false;
+    codelets::place_sums(codelets::PlaceSums<T, Index, Position>{.block = a_.block,
+                                                                 .row_begin = begin,
+                                                                 .col = a_.col.data(),
+                                                                 .values = a_.values.data(),
+                                                                 .in = in_,
+                                                                 .in_stride = 1,
+                                                                 .out = sums_.data() + rows.begin,
+                                                                 .out_stride = 1,
+                                                                 .z = 1});
+    return true;
+  }
+
+  const CompressedRows<T, Index, Position>& a_;
+  const T* in_;
+  AlignedVector<T> copy_;
+  AlignedVector<float> sums_;
+};
+
 }  // namespace
 
 template <class T, class Index, class Position>
 void spmm(const CompressedRows<T, Index, Position>& a, MatrixView<const T> b, MatrixView<T> c,
           Executor& executor, const SpmmOptions<T>& options) {
-  internal::check_view("spmm", a, internal::Values::Read, executor);
+  internal::check_all_but_columns("spmm", a, internal::Values::Read);
+  const bool is_vector = c.cols == 1 && a.block.is_element();
+  if (!is_vector) internal::check_view("spmm", a, internal::Values::Read, executor);
   internal::check_operands(a.rows, a.cols, b, c, options, a.values);
+  if (is_vector)
+    return VectorProduct<T, Index, Position>(a, b).run(c, internal::epilogue_of<T>(options, c),
+                                                       executor);
   if (c.rows == 0 || c.cols == 0) return;
   Product<T, Index, Position>(a, b, c, executor, options).run();
 }
@@ -152,7 +203,7 @@ void spmm(const Coordinates<T, Index>& a, MatrixView<const T> b, MatrixView<T> c
   if (!row_begin.empty()) {
     const CompressedRows<T, Index, std::int64_t> rows{a.rows,    a.cols, {1, 1},
                                                       row_begin, a.col,  a.values};
-    return Product<T, Index, std::int64_t>(rows, b, c, executor, options).run();
+    return spmm<T>(rows, b, c, executor, options);
   }
   const internal::Epilogue<T> after = internal::epilogue_of<T>(options, c);
   const codelets::ScatteredPlaces<T, Index> places{.row = a.row.data(), .values = a.values.data()};

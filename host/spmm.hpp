@@ -32,7 +32,7 @@ struct SpmmOptions {
 // ascend have up to eight parts, consecutive places each, which are then added in order: their
 // number follows from the shape and the number of places. With beta 1 the old value is the first
 // term of a sum if A has compressed rows or ascending coordinates and C is float with contiguous
-// rows, else the last.
+// rows, of several columns, else the last.
 // Throws Error{InvalidArgument} if the sizes do not agree or C shares bytes with an operand,
 // Error{BadInput} that names the place if the lists are not those of a matrix of this size, and
 // Error{LimitExceeded} for sides above 2^31 and for blocks of more than 4096 values of 16 bits. C

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/base/dims.hpp"
 #include "tessera/base/executor.hpp"
 #include "tessera/host/sparse_views.hpp"
 
@@ -26,6 +27,14 @@ void check_view(std::string_view call, const CompressedColumns<T, Index, Positio
 template <class T, class Index>
 void check_view(std::string_view call, const Coordinates<T, Index>& a, Values values,
                 Executor& executor);
+
+// The two halves of the check of compressed rows, for calls that read the columns once only: all
+// but the columns, and whether those of some places are inside the matrix.
+template <class T, class Index, class Position>
+void check_all_but_columns(std::string_view call, const CompressedRows<T, Index, Position>& a,
+                           Values values);
+template <class T, class Index, class Position>
+bool columns_are_inside(const CompressedRows<T, Index, Position>& a, Range places);
 
 // Returns the positions [rows + 1] at which the rows of a checked list begin, or an empty list if
 // its rows do not ascend. O(places + rows).

@@ -9,6 +9,10 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 #include "tessera/base/int_math.hpp"
@@ -138,10 +142,56 @@ HWY_INLINE void for_each_row_sums(const ElementSums<In>& args, Run&& run) {
   });
 }
 
+// The elements of a vector without gaps that a list of columns of 32 bits names.
+template <class In>
+struct VectorElements {
+  const In* in;
+  const std::byte* words;
+
+  HWY_INLINE std::uint32_t column(std::int64_t i) const {
+    std::uint32_t column;
+    std::memcpy(&column, words + i * std::int64_t{sizeof column}, sizeof column);
+    return column;
+  }
+  HWY_INLINE const In* operator()(std::int64_t i) const { return in + column(i); }
+
+  // Reads two columns with one load: loads are the limit.
+  HWY_INLINE std::array<const In*, 4> four(std::int64_t i) const {
+    std::uint64_t two[2];
+    std::memcpy(two, words + i * std::int64_t{sizeof(std::uint32_t)}, sizeof two);
+    return {in + static_cast<std::uint32_t>(two[0]), in + (two[0] >> 32),
+            in + static_cast<std::uint32_t>(two[1]), in + (two[1] >> 32)};
+  }
+
+  // Values and columns are two streams, which the hardware follows too late. A prefetch past their
+  // end is harmless; its address is computed as a number.
+  HWY_INLINE void ask_ahead(const In* values, std::int64_t i) const {
+    constexpr std::uintptr_t kAhead = 512;  // entries
+    const auto line = [](const void* from, std::uintptr_t bytes) {
+      return reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(from) + bytes);
+    };
+    __builtin_prefetch(line(values + i, kAhead * sizeof(In)), 0, 2);
+    __builtin_prefetch(line(words + i * 4, kAhead * 4), 0, 2);
+  }
+};
+
+template <class In>
+HWY_INLINE void gather_vector(const ElementSums<In>& args) {
+  for (const TermRow& row : args.rows) {
+    float& out = args.out[row.row * args.out_stride];
+    const float sum = one_column_lanes(args.values + row.value, row.count,
+                                       VectorElements<In>{args.in, row.words});
+    out = (args.replaces ? 0.0f : out) + sum;
+  }
+}
+
 template <class In>
 HWY_INLINE void gather(const ElementSums<In>& args) {
   if (args.z != 1)
     return for_each_row_sums<false>(args, [](const auto& sums) { sums.gather_all(); });
+  const bool is_listed = args.code.mask == 0xffffffff && args.code.shift == 0 &&
+                         args.code.inverse == 1 && args.code.step == sizeof(std::uint32_t);
+  if (is_listed && args.in_stride == 1) return gather_vector(args);
   for (const TermRow& row : args.rows) {
     float& out = args.out[row.row * args.out_stride];
     const float sum = one_column_lanes(args.values + row.value, row.count, [&](std::int64_t i) {

@@ -91,7 +91,10 @@ HWY_INLINE float one_column_lanes(const In* values, std::int64_t count, Address 
     }
   };
   std::int64_t i = 0;
-  for (; i + kSumLanes <= count; i += kSumLanes) add(values, i, address);
+  for (; i + kSumLanes <= count; i += kSumLanes) {
+    if constexpr (requires { address.ask_ahead(values, i); }) address.ask_ahead(values, i);
+    add(values, i, address);
+  }
   if (i == count) return finish_lanes(sums);
     // A lane that gets 0 * 0 has the bits of one that gets nothing, except for -0.
 #if !HWY_MEM_OPS_MIGHT_FAULT
