@@ -10,6 +10,8 @@ std::string_view to_string(Phase phase) {
   switch (phase) {
     case Phase::RehomeValues:
       return "re-home values";
+    case Phase::TransposeOperand:
+      return "transpose operand";
     case Phase::Arrange:
       return "arrange";
     case Phase::Transpose:

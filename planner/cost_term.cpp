@@ -10,6 +10,8 @@ std::string_view to_string(Term term) {
   switch (term) {
     case Term::RehomeValues:
       return "re-home values";
+    case Term::TransposeOperand:
+      return "transpose operand";
     case Term::ArrangeOperands:
       return "arrange operands";
     case Term::TransposeValues:
@@ -48,6 +50,8 @@ Phase phase_of(Term term, Pass pass, bool buckets_travel) {
   switch (term) {
     case Term::RehomeValues:
       return Phase::RehomeValues;
+    case Term::TransposeOperand:
+      return Phase::TransposeOperand;
     case Term::ArrangeOperands:
     case Term::ArrangeResult:
       return Phase::Arrange;

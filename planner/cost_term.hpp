@@ -13,6 +13,7 @@ namespace tessera::planner {
 // one reduction, for instance, are two terms.
 enum class Term {
   RehomeValues,
+  TransposeOperand,
   ArrangeOperands,
   TransposeValues,
   ExchangeOperands,
@@ -31,11 +32,12 @@ enum class Term {
 
 // All terms, in the order of the enum.
 inline constexpr std::array kTerms = {
-    Term::RehomeValues,     Term::ArrangeOperands,   Term::TransposeValues,
-    Term::ExchangeOperands, Term::RearrangeOperands, Term::ExchangeAlongZ,
-    Term::Multiply,         Term::Propagate,         Term::ExchangeSums,
-    Term::ReduceSums,       Term::RoomForSums,       Term::CastSums,
-    Term::ArrangeResult,    Term::Control,           Term::BarriersAndLaunches};
+    Term::RehomeValues,       Term::TransposeOperand, Term::ArrangeOperands,
+    Term::TransposeValues,    Term::ExchangeOperands, Term::RearrangeOperands,
+    Term::ExchangeAlongZ,     Term::Multiply,         Term::Propagate,
+    Term::ExchangeSums,       Term::ReduceSums,       Term::RoomForSums,
+    Term::CastSums,           Term::ArrangeResult,    Term::Control,
+    Term::BarriersAndLaunches};
 
 // "exchange operands", as reports and plan files show it; valid as long as the program.
 std::string_view to_string(Term term);

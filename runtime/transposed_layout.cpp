@@ -5,6 +5,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/pass.hpp"
+#include "tessera/runtime/internal/joined_runs.hpp"
 #include "tessera/runtime/internal/layer_check.hpp"
 #include "tessera/sparse/convert.hpp"
 
@@ -91,52 +92,11 @@ void TransposedLayout::make_tables(const LayerWeights& first) {
   has_tables_ = true;
 }
 
-// A fault in a later step is left to the pass.
 bool TransposedLayout::bring_values(const LayerWeights& first, const RunOptions& options) {
   make_tables(first);
-  RunOptions own{.stop = options.stop, .self_check = options.self_check};
-  begun_ = 0;
-  if (options.progress)
-    own.progress = [this, &options](const Progress& at) {
-      begun_ = at.begun + 1;
-      options.progress(at);
-    };
-  if (options.tiles != nullptr) own.tiles = &way_tiles_;
-  if (options.fault && options.fault->step < rehome_.steps()) {
-    own.fault = options.fault;
-    own.struck = options.struck;
-  }
-  return rehome_.run(first.image().values, own, way_);
+  return rehome_.run(first.image().values,
+                     options_before(options, rehome_.steps(), begun_, way_tiles_), way_);
 }
-
-namespace {
-
-// Returns the options for the rest of a pass. Its first `steps` steps of the ledger have run
-// already, and `begun` calls of options.progress were made.
-RunOptions without_steps(const RunOptions& options, std::int64_t steps, std::int64_t begun) {
-  RunOptions rest = options;
-  if (options.progress)
-    rest.progress = [&options, begun](const Progress& at) {
-      options.progress({at.step, at.begun + begun});
-    };
-  if (!options.fault) return rest;
-  if (options.fault->step >= steps) {
-    rest.fault->step -= steps;
-  } else {
-    rest.fault.reset();
-    rest.struck = nullptr;
-  }
-  return rest;
-}
-
-// Steps are assigned to those of the previous call, so the storage of their names is reused.
-void join(const device::Ledger& first, const device::Ledger& second, device::Ledger& all) {
-  all.steps.resize(first.steps.size() + second.steps.size());
-  std::copy(second.steps.begin(), second.steps.end(),
-            std::copy(first.steps.begin(), first.steps.end(), all.steps.begin()));
-}
-
-}  // namespace
 
 template <class T>
 bool TransposedLayout::grad_a(const LayerWeights& first, MatrixView<const T> q_grad,
@@ -145,16 +105,11 @@ bool TransposedLayout::grad_a(const LayerWeights& first, MatrixView<const T> q_g
   own_.steps.clear();
   if (options.tiles != nullptr) *options.tiles = {};
   bool finished = bring_values(first, options);
-  const RunOptions rest = without_steps(options, rehome_.steps(), begun_);
+  const RunOptions rest = options_after(options, rehome_.steps(), begun_);
   const MovedValues moved{rehome_.values(), rehome_.damage()};
   finished = finished && layout_.product<T>(Pass::Fwd, q_grad, s_grad, rest, own_, &moved);
-  join(way_, own_, ledger);
-  if (options.tiles != nullptr) {
-    // The steps that move values are not in program(GradA), so they have no position there.
-    auto& [steps, stages] = *options.tiles;
-    steps.insert(steps.begin(), way_tiles_.steps.begin(), way_tiles_.steps.end());
-    stages.insert(stages.begin(), way_tiles_.steps.size(), -1);
-  }
+  join_steps(way_, own_, ledger);
+  join_tiles(way_tiles_, options);
   return finished;
 }
 

@@ -32,7 +32,7 @@ class PeerLayer {
         dense_(make_problem(a, weights), host::read_host_cpu(), *executor_,
                {.dense = host::DenseChoice::Always, .rates = {}}),
         weights_(weights),
-        elements_(sparse::with_block(*inside(weights), {1, 1})),
+        elements_(sparse::with_block(*inside(weights)[0], {1, 1})),
         check_(check),
         run_(run),
         s_(make_s<T>(a, weights)),
@@ -125,7 +125,7 @@ class PeerLayer {
       std::optional<verify::Verdict> verdict;
       if (check_)
         verdict =
-            verify::verify_gradient<T>(*inside(weights_), inside(std::move(gradient), weights_),
+            verify::verify_gradient<T>(*inside(weights_)[0], inside(std::move(gradient), weights_),
                                        q_grad, s, layer->rounding(Pass::GradW));
       add(name, times, verdict, result);
     }

@@ -10,10 +10,14 @@
 namespace tessera {
 namespace {
 
-constexpr Phase kPhases[] = {
-    Phase::RehomeValues, Phase::Arrange,   Phase::Transpose, Phase::PreArrange, Phase::Rearrange,
-    Phase::Distribute,   Phase::Propagate, Phase::Control,   Phase::Reduce,     Phase::Cast,
-    Phase::HandOver,     Phase::Activate,  Phase::Loss,      Phase::Update,     Phase::Overhead};
+constexpr Phase kPhases[] = {Phase::RehomeValues, Phase::TransposeOperand,
+                             Phase::Arrange,      Phase::Transpose,
+                             Phase::PreArrange,   Phase::Rearrange,
+                             Phase::Distribute,   Phase::Propagate,
+                             Phase::Control,      Phase::Reduce,
+                             Phase::Cast,         Phase::HandOver,
+                             Phase::Activate,     Phase::Loss,
+                             Phase::Update,       Phase::Overhead};
 
 TEST(Phase, HasANameOfItsOwn) {
   std::set<std::string_view> names;

@@ -24,7 +24,7 @@ const std::string kPage = "docs/popsparse.md";
 std::set<std::string> words_of_headers() {
   static const std::regex kWord("[A-Za-z_][A-Za-z_0-9]*");
   std::set<std::string> words;
-  for (const char* folder : {"base", "sparse", "partitioner", "planner", "runtime"})
+  for (const char* folder : {"base", "sparse", "partitioner", "planner", "runtime", "host"})
     for (const auto& file : std::filesystem::recursive_directory_iterator(
              std::filesystem::path(TESSERA_SOURCE_DIR) / folder)) {
       if (file.path().extension() != ".hpp") continue;

@@ -54,6 +54,11 @@ void add_weights_options(CLI::App& app, LayerArguments& a) {
                                "number of inputs (columns) of the random pattern");
   auto* output = app.add_option("--output-size", a.output_size,
                                 "number of outputs (rows) of the random pattern");
+  for (CLI::Option* size : {input, output}) require_whole(size, 1, kLargestSize)->excludes(matrix);
+  add_density_options(app, a, *matrix);
+}
+
+void add_density_options(CLI::App& app, LayerArguments& a, CLI::Option& file) {
   auto* density =
       app.add_option("--density", a.density, "share of non-zeros in the random pattern");
   auto* factor = app.add_option_function<double>(
@@ -70,9 +75,8 @@ void add_weights_options(CLI::App& app, LayerArguments& a) {
   auto* sparsity = app.add_option_function<double>(
       "--sparsity", [&a](double share) { a.density = density_of(share); },
       "share of zeros in the random pattern, which is 1 minus the density");
-  for (CLI::Option* size : {input, output}) require_whole(size, 1, kLargestSize)->excludes(matrix);
   for (CLI::Option* share : {density, factor, sparsity})
-    require_number(share, 0, 1)->excludes(matrix);
+    require_number(share, 0, 1)->excludes(&file);
   density->excludes(factor)->excludes(sparsity);
   factor->excludes(sparsity);
 }
@@ -129,6 +133,10 @@ void add_layer_options(CLI::App& app, LayerArguments& a) {
       "passes of the layer: all (forward, input gradient and weight gradient), fwd (forward), bwd "
       "(forward and input gradient) or wu (forward and weight gradient)");
   take_one_of(phase, phases)->type_name("PHASE")->default_str("all");
+  add_type_options(app, a);
+}
+
+void add_type_options(CLI::App& app, LayerArguments& a) {
   static const std::map<std::string, DataType> types{
       {"float", DataType::Float}, {"half", DataType::Half}, {"bfloat16", DataType::BFloat16}};
   auto* type = app.add_option(

@@ -24,6 +24,12 @@ void require_weights(const CLI::App& app, const LayerArguments& arguments);
 // --batch-size, --block-size, --single-phase, --data-type, --partials-type.
 void add_layer_options(CLI::App& app, LayerArguments& arguments);
 
+// --density, --sparsity-factor and --sparsity, which exclude `file`.
+void add_density_options(CLI::App& app, LayerArguments& arguments, CLI::Option& file);
+
+// --data-type and --partials-type.
+void add_type_options(CLI::App& app, LayerArguments& arguments);
+
 // --block-size alone.
 void add_block_option(CLI::App& app, BlockShape& block);
 

@@ -169,7 +169,7 @@ void add_computer_options(CLI::App& app, Arguments& a) {
       ->capture_default_str();
 }
 
-void add_file_options(CLI::App& app, Arguments& a) {
+void add_operand_options(CLI::App& app, Arguments& a) {
   app.add_option(
          "--values", a.values,
          "FILE.npy with the values of the pattern's non-zeros, in the order in which the file "
@@ -184,6 +184,9 @@ void add_file_options(CLI::App& app, Arguments& a) {
                  "batch size")
       ->type_name("FILE")
       ->excludes("--batch-size");
+}
+
+void add_output_options(CLI::App& app, Arguments& a) {
   auto* output =
       app.add_option(
              "--output-dir", a.output_dir,
@@ -213,6 +216,21 @@ void add_file_options(CLI::App& app, Arguments& a) {
   app.add_flag("-v,--verbose", a.verbose, "print the value of every option on stderr");
 }
 
+}  // namespace
+
+void finish_common_run_options(const CLI::App& app, Arguments& a) {
+  a.configuration = internal::effective_configuration(app);
+  static_cast<LayerArguments&>(a) = with_layer_keys(a);
+  internal::refuse_tile_options(
+      app, a,
+      {"--tiles-per-ipu", "--plan-constraints", "--plan", "--plan-cache", "--on-no-fit",
+       "--spilling", "--isolate", "--inject", "--compile-only", "--trace", "--trace-tiles",
+       "--profile", "--report-plan", "--report-tiles", "--report-total-cycle-counts",
+       "--report-dense-gradw-serial-splits"});
+}
+
+namespace {
+
 // Checks and completes values that depend on several options.
 void read_together(const CLI::App& app, const AreaText& area, Arguments& a) {
   if (a.pattern.kind == sparse::PatternKind::NOfM) {
@@ -230,14 +248,7 @@ void read_together(const CLI::App& app, const AreaText& area, Arguments& a) {
   if (!a.output_gradient.empty() && !a.grad_a() && !a.grad_w())
     throw CLI::ValidationError("--output-gradient", "no pass reads it with --single-phase fwd");
   read_area(area, a);
-  a.configuration = internal::effective_configuration(app);
-  static_cast<LayerArguments&>(a) = with_layer_keys(a);
-  internal::refuse_tile_options(
-      app, a,
-      {"--tiles-per-ipu", "--plan-constraints", "--plan", "--plan-cache", "--on-no-fit",
-       "--spilling", "--isolate", "--inject", "--compile-only", "--trace", "--trace-tiles",
-       "--profile", "--report-plan", "--report-tiles", "--report-total-cycle-counts",
-       "--report-dense-gradw-serial-splits"});
+  finish_common_run_options(app, a);
   internal::refuse_dynamic_options(
       app, a, a.is_static,
       {{"--spilling", "places blocks that do not fit their bucket, and there are no buckets"},
@@ -245,6 +256,15 @@ void read_together(const CLI::App& app, const AreaText& area, Arguments& a) {
 }
 
 }  // namespace
+
+void add_common_run_options(CLI::App& app, Arguments& a) {
+  add_spilling_option(app, a);
+  add_seed_options(app, a);
+  add_computer_options(app, a);
+  add_stop_options(app, a);
+  add_report_options(app, a);
+  add_output_options(app, a);
+}
 
 void add_run_options(CLI::App& app, const std::shared_ptr<Arguments>& arguments,
                      const std::function<void()>& parsed) {
@@ -266,7 +286,8 @@ void add_run_options(CLI::App& app, const std::shared_ptr<Arguments>& arguments,
   add_computer_options(app, a);
   add_stop_options(app, a);
   add_report_options(app, a);
-  add_file_options(app, a);
+  add_operand_options(app, a);
+  add_output_options(app, a);
   app.callback([&app, arguments, area, parsed] {
     read_together(app, *area, *arguments);
     parsed();

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "tessera/base/matmul.hpp"
 #include "tessera/device/engine.hpp"
 #include "tessera/planner/plan.hpp"
 #include "tessera/sparse/pattern.hpp"
@@ -43,7 +44,9 @@ enum class SpillChoice { FewestSteps, Greedy, EvenLoad };
 // The command line of sparse_fc_layer, checked as far as is possible without reading a file.
 struct Arguments : LayerArguments {
   sparse::PatternSpec pattern;  // of a random pattern
-  bool is_static = false;       // the pattern stays: runtime::StaticLayer
+  std::optional<MatMulProblem>
+      product;             // run a product, whose sizes, side and transposes these are
+  bool is_static = false;  // the pattern stays: runtime::StaticLayer
   std::optional<std::int64_t> static_parts, static_bands;  // that its plan must have
   std::optional<SpillChoice> spilling;                     // no value: not given, FewestSteps
   std::uint64_t seed = 1;  // --variable-seed takes it from the clock
@@ -70,6 +73,14 @@ struct Arguments : LayerArguments {
 void add_run_options(
     CLI::App& app, const std::shared_ptr<Arguments>& arguments,
     const std::function<void()>& parsed = [] {});
+
+// Adds the options that a run has besides the description of its layer: --spilling, seeds, stages,
+// reports, output files and those of this computer.
+void add_common_run_options(CLI::App& app, Arguments& arguments);
+
+// Completes the arguments of such a run when `app` has parsed, and refuses options that do not
+// apply to the machine.
+void finish_common_run_options(const CLI::App& app, Arguments& arguments);
 
 // A parsed command line. If `exit` has a value, help or a usage error has been printed and the
 // program ends with that code; otherwise `arguments` describe a run.

@@ -4,10 +4,13 @@
 
 #include <chrono>
 #include <cmath>
+#include <optional>
+#include <vector>
 
 #include "tessera/base/executor.hpp"
 #include "tessera/base/pass.hpp"
 #include "tessera/host/layer.hpp"
+#include "tessera/host/matmul.hpp"
 #include "tessera/io/npz.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/tools/block_choice.hpp"
@@ -18,6 +21,7 @@
 #include "tessera/tools/internal/interrupt.hpp"
 #include "tessera/tools/internal/progress.hpp"
 #include "tessera/tools/sparse_fc_layer/operands.hpp"
+#include "tessera/tools/sparse_fc_layer/product_layer.hpp"
 #include "tessera/tools/sparse_fc_layer/trust.hpp"
 #include "tessera/tools/sparse_fc_layer/weights.hpp"
 #include "tessera/verify/self_check.hpp"
@@ -33,14 +37,17 @@ double seconds_now() {
 template <class T>
 class HostPasses {
  public:
-  HostPasses(host::HostLayer& layer, const Weights& weights, const Arguments& a, HostRun& run)
+  // `product` is null unless the passes are those of a product, whose layer is `layer`.
+  HostPasses(host::HostLayer& layer, host::MatMul* product, const Weights& weights,
+             const Arguments& a, HostRun& run)
       : layer_(layer),
+        product_(product),
         weights_(weights),
         run_(run),
         self_check_(a.self_check),
         is_checked_(a.stop == StopAfter::Checks),
         is_kept_(!a.output_dir.empty()),
-        matrix_(inside(weights)),
+        matrices_(inside(weights)),
         s_(make_s<T>(a, weights)),
         q_grad_(make_q_grad<T>(a, weights)) {
     if (is_kept_)
@@ -50,14 +57,32 @@ class HostPasses {
 
   void go(report::HostPassReport& report) {
     if (report.pass == Pass::GradW) return gradient(report);
+    if (product_ != nullptr) return multiply(report);
     if (report.pass == Pass::Fwd)
-      return product(*matrix_, s_, report,
+      return product(matrices_, s_, report,
                      [this](auto in, auto out) { return layer_.forward<T>(in, out); });
-    product(*sparse::transpose(matrix_), q_grad_, report,
+    Matrices transposes;
+    for (const auto& matrix : matrices_) transposes.push_back(sparse::transpose(matrix));
+    product(transposes, q_grad_, report,
             [this](auto in, auto out) { return layer_.grad_a<T>(in, out); });
   }
 
  private:
+  using Matrices = std::vector<sparse::CheckedCsr<float>>;
+
+  // The operands of the product, as its caller stores them, are made before the time is measured.
+  void multiply(report::HostPassReport& report) {
+    const MatMulProblem& problem = product_->problem();
+    const Matrix<T> dense = as_stored<T>(problem, std::as_const(s_).view());
+    const MatrixShape shape = result_shape(problem);
+    Matrix<T> result(problem.groups * shape.rows, shape.cols);
+    product(matrices_, s_, report, [&](auto, auto out) {
+      const host::HostTimes times = product_->multiply<T>(dense.view(), result.view());
+      take_result<T>(problem, std::as_const(result).view(), out);
+      return times;
+    });
+  }
+
   static void take(const internal::MedianTimes& measured, report::HostPassReport& report) {
     report.times = measured.times;
     report.runs = measured.runs;
@@ -81,9 +106,9 @@ class HostPasses {
   }
 
   template <class Run>
-  void product(const sparse::Csr<float>& matrix, const Matrix<T>& in,
-               report::HostPassReport& report, const Run& run) {
-    Matrix<T> out(matrix.rows, in.cols());
+  void product(const Matrices& matrices, const Matrix<T>& in, report::HostPassReport& report,
+               const Run& run) {
+    Matrix<T> out(std::ssize(matrices) * matrices[0]->rows, in.cols());
     take(internal::measure([&] { return run(in.view(), out.view()); }), report);
     const auto result = std::as_const(out).view();
     if (is_kept_)
@@ -91,10 +116,27 @@ class HostPasses {
                               result_file(report.pass, result, weights_.scale_exponent));
     const verify::Rounding rounding = layer_.rounding(report.pass);
     trust(
-        report, [&] { return verify::check_product<T>(matrix, in.view(), result, rounding); },
+        report, [&] { return checksums(matrices, in.view(), result, rounding); },
         [&] { run(in.view(), out.view()); });
-    if (is_checked_)
-      report.verdict = verify::verify_product<T>(matrix, in.view(), result, rounding);
+    if (is_checked_) report.verdict = verify_groups<T>(matrices, in.view(), result, rounding);
+  }
+
+  // Returns the checksums of all groups, or those of the first group that is wrong.
+  static verify::Checksums checksums(const Matrices& matrices, MatrixView<const T> in,
+                                     MatrixView<const T> out, const verify::Rounding& rounding) {
+    verify::Checksums all;
+    for (std::size_t g = 0; g < matrices.size(); ++g) {
+      const sparse::Csr<float>& matrix = *matrices[g];
+      const auto of_group = [g](MatrixView<const T> whole, std::int64_t rows) {
+        const auto first = std::int64_t(g) * rows;
+        return whole.sub({first, first + rows}, {0, whole.cols});
+      };
+      verify::Checksums of_this = verify::check_product<T>(matrix, of_group(in, matrix.cols),
+                                                           of_group(out, matrix.rows), rounding);
+      if (!of_this.ok()) return of_this;
+      verify::add_part(of_this, all);
+    }
+    return all;
   }
 
   void gradient(report::HostPassReport& report) {
@@ -113,15 +155,16 @@ class HostPasses {
           result = inside(std::move(again), weights_);
         });
     if (is_checked_)
-      report.verdict = verify::verify_gradient<T>(*matrix_, result, q_grad, s, rounding);
+      report.verdict = verify::verify_gradient<T>(*matrices_[0], result, q_grad, s, rounding);
   }
 
   host::HostLayer& layer_;
+  host::MatMul* product_;
   const Weights& weights_;
   HostRun& run_;
   SelfCheck self_check_;
   bool is_checked_, is_kept_;
-  sparse::CheckedCsr<float> matrix_;  // the weights inside the layer
+  Matrices matrices_;  // the weights inside the layer, by group
   Matrix<T> s_, q_grad_;
 };
 
@@ -147,10 +190,18 @@ void encode_and_run(const Arguments& a, const Weights& weights, HostRun& run,
   if (!found.note.empty()) run.context.notes.push_back(found.note);
   const auto executor = make_executor(a.threads);
   report.threads = executor->threads();
-  host::HostLayer layer(report.problem, report.cpu, *executor,
-                        {.dense = a.dense, .rates = found.rates});
+  const host::HostOptions options{.dense = a.dense, .rates = found.rates};
+  std::optional<host::MatMul> product;
+  std::optional<host::HostLayer> alone;
+  if (a.product)
+    product.emplace(product_of(*a.product, report.problem), report.cpu, *executor, options);
+  else
+    alone.emplace(report.problem, report.cpu, *executor, options);
+  host::HostLayer& layer = product ? product->layer() : *alone;
+  std::vector<sparse::Csr<float>> matrices;
+  for (const auto& matrix : weights.matrices()) matrices.push_back(*matrix);
   const double start = seconds_now();
-  layer.set_weights(*weights.matrix);
+  layer.set_weights(matrices);
   report.encode_seconds = seconds_now() - start;
   report.values = layer.values();
   for (const Pass pass : passes_of(report.problem))
@@ -159,15 +210,16 @@ void encode_and_run(const Arguments& a, const Weights& weights, HostRun& run,
                              .cells = layer.cells(pass),
                              .forecast_seconds = layer.forecast(pass).seconds()});
   if (a.stop < StopAfter::Passes) return;
-  with_type(report.problem.data_type,
-            [&]<class T>(T) { run_typed(HostPasses<T>(layer, weights, a, run), run, progress); });
+  with_type(report.problem.data_type, [&]<class T>(T) {
+    run_typed(HostPasses<T>(layer, product ? &*product : nullptr, weights, a, run), run, progress);
+  });
 }
 
 // Compares a run that somebody reads with the dense layer. The pattern of a file is counted in
 // blocks of its elements, because the weights of the run are in whole blocks.
 void add_verdict(const Arguments& a, HostRun& run) {
   const bool is_read = !a.quiet || a.json || !a.html.empty() || !a.output_dir.empty();
-  if (!is_read || run.context.is_partial || internal::is_interrupted()) return;
+  if (!is_read || run.context.is_partial || internal::is_interrupted() || a.product) return;
   LayerArguments file = a;
   const auto ones = load_pattern(file);
   run.report.verdict = host_run_verdict(a, run.report, [&](BlockShape block) {
@@ -183,7 +235,7 @@ HostRun run_on_host(const Arguments& given, const char* program) {
   internal::Progress progress(a.quiet);
   progress.set("reading");
   const std::string block_choice = choose_block(a, {});
-  const Weights weights = make_weights(a);
+  const Weights weights = a.product ? make_product_weights(a) : make_weights(a);
   a.batch_size = batch_of(a, weights);
   HostRun run{{.tool = program,
                .version = TESSERA_VERSION,
@@ -197,6 +249,7 @@ HostRun run_on_host(const Arguments& given, const char* program) {
               {},
               share_without_blocks(*weights.matrix)};
   if (!block_choice.empty()) run.context.notes.push_back(block_choice);
+  if (a.product) run.context.notes.push_back(to_string(product_of(*a.product, run.report.problem)));
   encode_and_run(a, weights, run, progress);
   progress.set("comparing with dense");
   add_verdict(a, run);

@@ -63,6 +63,15 @@ std::int64_t columns_of(const OperandFile& of, DataType type) {
 
 }  // namespace
 
+void add_verdict(const verify::Verdict& part, verify::Verdict& sum) {
+  const std::int64_t compared = sum.compared + part.compared, exact = sum.exact + part.exact;
+  const std::int64_t wrong = sum.wrong + part.wrong;
+  if (sum.compared == 0 || part.worst > sum.worst) sum = part;
+  sum.compared = compared;
+  sum.exact = exact;
+  sum.wrong = wrong;
+}
+
 std::int64_t batch_of(const Arguments& a, const Weights& weights) {
   std::int64_t batch = a.batch_size;
   if (!a.input.empty()) batch = columns_of({a.input, "S", weights.cols}, a.data_type);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "tessera/io/array.hpp"
 #include "tessera/io/read.hpp"
 #include "tessera/tools/sparse_fc_layer/weights.hpp"
+#include "tessera/verify/verify.hpp"
 
 namespace tessera::tools {
 
@@ -34,16 +36,39 @@ Matrix<T> make_operand(const std::string& path, std::int64_t rows, std::int64_t 
   return matrix;
 }
 
-// Returns S [inputs][batch]. The batch of a file is that of the arguments.
+// Returns S [groups * inputs][batch]. The batch of a file is that of the arguments.
 template <class T>
 Matrix<T> make_s(const Arguments& a, const Weights& weights) {
-  return make_operand<T>(a.input, weights.cols, a.batch_size, a.seed + 1);
+  return make_operand<T>(a.input, weights.groups() * weights.cols, a.batch_size, a.seed + 1);
 }
 
-// Returns dQ [outputs][batch].
+// Returns dQ [groups * outputs][batch].
 template <class T>
 Matrix<T> make_q_grad(const Arguments& a, const Weights& weights) {
-  return make_operand<T>(a.output_gradient, weights.rows, a.batch_size, a.seed + 2);
+  return make_operand<T>(a.output_gradient, weights.groups() * weights.rows, a.batch_size,
+                         a.seed + 2);
+}
+
+// Adds the verdict on a part of the results of a pass to that on the parts before it.
+void add_verdict(const verify::Verdict& part, verify::Verdict& sum);
+
+// Compares the results of all groups, stored one below the other, with matrix * in of each group.
+template <class T>
+verify::Verdict verify_groups(std::span<const sparse::CheckedCsr<float>> matrices,
+                              MatrixView<const T> in, MatrixView<const T> out,
+                              const verify::Rounding& rounding) {
+  verify::Verdict all;
+  for (std::size_t g = 0; g < matrices.size(); ++g) {
+    const auto of_group = [&](MatrixView<const T> whole, std::int64_t rows) {
+      const auto first = std::int64_t(g) * rows;
+      return whole.sub({first, first + rows}, {0, whole.cols});
+    };
+    const sparse::Csr<float>& matrix = *matrices[g];
+    add_verdict(verify::verify_product<T>(matrix, of_group(in, matrix.cols),
+                                          of_group(out, matrix.rows), rounding),
+                all);
+  }
+  return all;
 }
 
 // Adds the files of the operands that the passes of the problem read.

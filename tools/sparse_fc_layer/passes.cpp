@@ -7,6 +7,7 @@
 #include <span>
 #include <stop_token>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -23,20 +24,14 @@
 #include "tessera/tools/internal/interrupt.hpp"
 #include "tessera/tools/internal/progress.hpp"
 #include "tessera/tools/sparse_fc_layer/operands.hpp"
+#include "tessera/tools/sparse_fc_layer/product_layer.hpp"
 #include "tessera/tools/sparse_fc_layer/trust.hpp"
 
 namespace tessera::tools {
 namespace {
 
-void add(const verify::Verdict& part, verify::Verdict& sum) {
-  const std::int64_t compared = sum.compared + part.compared, wrong = sum.wrong + part.wrong;
-  if (part.worst > sum.worst) sum = part;
-  sum.compared = compared;
-  sum.wrong = wrong;
-}
-
-verify::Rounding rounding_of(const runtime::FullyConnected&, const report::LayerReport& report,
-                             Pass pass) {
+template <class Layer>  // with a plan of a layer
+verify::Rounding rounding_of(const Layer&, const report::LayerReport& report, Pass pass) {
   return {report.problem.data_type, report.problem.partials_type,
           planner::partial_sums(report.plan, pass)};
 }
@@ -65,7 +60,7 @@ class Passes {
         keeps_tiles_(run.keeps_tiles || !a.trace.empty()),
         width_(run.report.problem.size.z),
         parts_(runtime::batch_parts(a.batch_size, width_)),
-        matrix_(inside(weights)),
+        matrices_(inside(weights)),
         s_(make_s<T>(a, weights)),
         q_grad_(make_q_grad<T>(a, weights)) {
     if (is_kept_)
@@ -74,7 +69,7 @@ class Passes {
   }
 
   void fwd() {
-    product(Pass::Fwd, *matrix_, s_,
+    product(Pass::Fwd, matrices_, s_,
             [this](const Matrix<T>& in, Matrix<T>& out, const runtime::RunOptions& options,
                    device::Ledger& ledger) {
               return layer_.template forward<T>(in.view(), out.view(), options, ledger);
@@ -82,14 +77,16 @@ class Passes {
   }
 
   void grad_a() {
-    product(Pass::GradA, *sparse::transpose(matrix_), q_grad_,
+    std::vector<sparse::CheckedCsr<float>> transposes;
+    for (const auto& matrix : matrices_) transposes.push_back(sparse::transpose(matrix));
+    product(Pass::GradA, transposes, q_grad_,
             [this](const Matrix<T>& in, Matrix<T>& out, const runtime::RunOptions& options,
                    device::Ledger& ledger) {
               return layer_.template grad_a<T>(in.view(), out.view(), options, ledger);
             });
   }
 
-  // Each run returns the gradient of its part of the batch.
+  // Each run returns the gradient of its part of the batch. The layer has one group.
   void grad_w() {
     report::PassReport pass{.pass = Pass::GradW};
     for (const Range part : parts_) {
@@ -107,9 +104,9 @@ class Passes {
         files_.emplace_back("weight_gradient.npz", io::write_npz(gradient));
       if (!is_checked_ || is_over()) continue;
       if (!pass.verdict) pass.verdict.emplace();
-      add(verify::verify_gradient<T>(*matrix_, gradient, q_grad.view(), s.view(),
-                                     rounding(Pass::GradW)),
-          *pass.verdict);
+      add_verdict(verify::verify_gradient<T>(*matrices_[0], gradient, q_grad.view(), s.view(),
+                                             rounding(Pass::GradW)),
+                  *pass.verdict);
     }
     pass.self_check = std::exchange(self_check_, {});
     keep_tiles(pass);
@@ -160,10 +157,12 @@ class Passes {
     verify::add_part(*trust.checksums(), *self_check_);
   }
 
-  // Computes matrix * in for the whole batch; `run` runs the layer on one part of the batch.
+  // Computes matrix * in for the whole batch, for the matrix of every group; `run` runs the layer
+  // on one part of the batch.
   template <class Run>
-  void product(Pass pass, const sparse::Csr<float>& matrix, const Matrix<T>& in, Run&& run) {
-    Matrix<T> out(matrix.rows, in.cols());
+  void product(Pass pass, std::span<const sparse::CheckedCsr<float>> matrices, const Matrix<T>& in,
+               Run&& run) {
+    Matrix<T> out(std::ssize(matrices) * matrices[0]->rows, in.cols());
     device::Ledger ledger;
     for (const Range part : parts_) {
       Matrix<T> part_out(out.rows(), width_);
@@ -181,7 +180,7 @@ class Passes {
     keep_tiles(report_.passes.back());
     if (is_checked_ && !is_over())
       report_.passes.back().verdict =
-          verify::verify_product<T>(matrix, in.view(), std::as_const(out).view(), rounding(pass));
+          verify_groups<T>(matrices, in.view(), std::as_const(out).view(), rounding(pass));
   }
 
   verify::Rounding rounding(Pass pass) const { return rounding_of(layer_, report_, pass); }
@@ -201,7 +200,7 @@ class Passes {
   bool is_checked_, is_kept_, keeps_tiles_;
   std::int64_t width_;  // columns of one run
   std::vector<Range> parts_;
-  sparse::CheckedCsr<float> matrix_;  // the weights inside the layer
+  std::vector<sparse::CheckedCsr<float>> matrices_;  // the weights inside the layer, by group
   Matrix<T> s_, q_grad_;
 };
 
@@ -218,8 +217,10 @@ void run_typed(Passes<T, Layer> passes, LayerRun& run, internal::Progress& progr
         passes.is_cut() || (passes.is_over() && run.report.passes.size() < all);
   };
   pass(true, "Fwd", [&] { passes.fwd(); });
-  pass(problem.grad_a, "GradA", [&] { passes.grad_a(); });
-  pass(problem.grad_w, "GradW", [&] { passes.grad_w(); });
+  if constexpr (!std::is_same_v<Layer, ProductLayer>) {
+    pass(problem.grad_a, "GradA", [&] { passes.grad_a(); });
+    pass(problem.grad_w, "GradW", [&] { passes.grad_w(); });
+  }
   if (run.context.is_partial)
     run.context.notes.push_back(fmt::format(
         "{}: {} of {} passes ran", internal::is_interrupted() ? "interrupted" : "out of time",
@@ -242,6 +243,8 @@ void run_passes(Layer& layer, const Weights& weights, const Arguments& arguments
 }
 
 template void run_passes(runtime::FullyConnected&, const Weights&, const Arguments&, LayerRun&,
+                         internal::Progress&);
+template void run_passes(ProductLayer&, const Weights&, const Arguments&, LayerRun&,
                          internal::Progress&);
 template void run_passes(runtime::StaticLayer&, const Weights&, const Arguments&, LayerRun&,
                          internal::Progress&);

@@ -24,7 +24,7 @@ std::size_t passes_wanted(const Problem& problem);
 //
 // The outcomes of self-checks and faults are added to the notes. Throws Error{CheckFailed} if a
 // self-check failed.
-// Layer is runtime::FullyConnected or runtime::StaticLayer.
+// Layer is runtime::FullyConnected, runtime::StaticLayer or ProductLayer, which has only Fwd.
 template <class Layer>
 void run_passes(Layer& layer, const Weights& weights, const Arguments& arguments, LayerRun& run,
                 internal::Progress& progress);

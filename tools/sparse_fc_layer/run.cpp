@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <span>
 #include <utility>
 
 #include "tessera/base/error.hpp"
@@ -26,9 +27,11 @@
 #include "tessera/tools/sparse_fc_layer/host_run.hpp"
 #include "tessera/tools/sparse_fc_layer/operands.hpp"
 #include "tessera/tools/sparse_fc_layer/passes.hpp"
+#include "tessera/tools/sparse_fc_layer/product_layer.hpp"
 #include "tessera/tools/static_layer.hpp"
 
 namespace tessera::tools {
+
 namespace {
 
 // As in PopSparse's tool, the layer may use the whole memory of the machine.
@@ -41,16 +44,18 @@ planner::Options base_options() {
 planner::Options options_of(const Arguments& a) { return make_options(a, base_options()); }
 
 [[noreturn]] void throw_misfit(const partitioner::Misfit& misfit, const report::LayerReport& report,
-                               const planner::Options& options,
-                               const sparse::CheckedCsr<float>& weights) {
-  const std::optional<double> enough =
-      runtime::oversize_that_fits(report.problem, report.machine, options, weights);
+                               const planner::Options& options, const Weights& weights) {
+  std::optional<double> enough;  // the search encodes a single matrix
+  if (weights.groups() == 1)
+    enough = runtime::oversize_that_fits(report.problem, report.machine, options, weights.matrix);
   const std::string remedy =
       enough ? fmt::format(
                    "--matmul-options '{{\"metaInfoBucketOversizeProportion\": {}}}' "
                    "would do; it is {} now",
                    *enough, options.meta_info_bucket_oversize_proportion)
-             : std::string("no metaInfoBucketOversizeProportion up to 1000 would do");
+      : weights.groups() > 1
+          ? std::string("a larger metaInfoBucketOversizeProportion may do")
+          : std::string("no metaInfoBucketOversizeProportion up to 1000 would do");
   throw Error(ErrorCode::NoSolution, fmt::format("{}; {}", misfit.message, remedy));
 }
 
@@ -58,7 +63,7 @@ planner::Options options_of(const Arguments& a) { return make_options(a, base_op
 planner::BestEffort plan_for(const Arguments& a, const Problem& problem,
                              const device::Machine& machine, const Weights& weights) {
   if (a.plan_file.empty()) {
-    const PatternStats stats = sparse::pattern_stats(weights.matrix);
+    const PatternStats stats = pattern_stats(weights);
     return PlanSource(a.plan_cache).plan_or(a.on_no_fit, problem, machine, options_of(a), &stats);
   }
   planner::PlannedLayer planned = load_plan(a.plan_file);
@@ -133,7 +138,7 @@ bool wants_page(const Arguments& a) {
 }
 
 std::string explanation_of(const LayerRun& run, const Weights& weights) {
-  const PatternStats stats = sparse::pattern_stats(weights.matrix);
+  const PatternStats stats = pattern_stats(weights);
   return planner::to_json(planner::explain(run.report.problem, run.report.machine,
                                            run.context.options, &stats, run.report.plan));
 }
@@ -146,7 +151,7 @@ void add_other_side(const Arguments& a, const Weights& weights, LayerRun& run) {
   if (options.poplibs_parity && a.stop < StopAfter::Passes) return;
   report.dense = report::dense_baseline(report.problem, report.machine, options);
   if (!report.plan.dense) return;
-  const PatternStats stats = sparse::pattern_stats(weights.matrix);
+  const PatternStats stats = pattern_stats(weights);
   report.sparse = report::sparse_alternative(report.problem, report.machine, options, &stats);
 }
 
@@ -189,23 +194,52 @@ void build_and_run_static(const Arguments& a, const Weights& weights, LayerRun& 
   if (a.stop >= StopAfter::Passes) run_passes(layer, weights, a, run, progress);
 }
 
-void build_and_run(const Arguments& a, const Weights& weights, LayerRun& run,
-                   internal::Progress& progress) {
-  if (a.is_static) return build_and_run_static(a, weights, run, progress);
+// Encodes the weights and adds the figures of the encoded layer to the report.
+void encode(const Arguments& a, const Weights& weights, runtime::FullyConnected& layer,
+            LayerRun& run) {
   report::LayerReport& report = run.report;
   const planner::Options& options = run.context.options;
-  progress.set("encoding");
-  const auto executor = make_executor(a.threads);
-  const auto mode = mode_of(a);
-  runtime::FullyConnected layer(report.problem, report.plan, report.machine, mode, *executor);
   const bool is_dense = report.plan.dense.has_value();
   const auto misfit =
-      layer.set_weights(weights.matrix, encode_options(a, options, layer, is_dense));
-  if (misfit) throw_misfit(*misfit, report, options, weights.matrix);
+      layer.set_weights(std::span<const sparse::CheckedCsr<float>>(weights.matrices()),
+                        encode_options(a, options, layer, is_dense));
+  if (misfit) throw_misfit(*misfit, report, options, weights);
   report.spill = layer.spill();
   report.travel = layer.travel();
   report.pattern_bytes = layer.pattern_bytes();
   if (wants_page(a) && !is_dense) add_tiles(layer, report.plan, run.page);
+}
+
+void build_and_run_product(const Arguments& a, const Weights& weights, LayerRun& run,
+                           internal::Progress& progress) {
+  report::LayerReport& report = run.report;
+  const MatMulProblem problem = product_of(*a.product, report.problem);
+  run.context.notes.insert(run.context.notes.begin(), to_string(problem));
+  planner::MatMulPlan plan = planner::matmul_plan(problem, report.plan, report.machine);
+  const auto executor = make_executor(a.threads);
+  runtime::MatMul product(plan, report.machine, mode_of(a), *executor);
+  encode(a, weights, product.layer(), run);
+  if (plan.move) {
+    planner::add_transpose(*plan.move, Pass::Fwd, report.plan.cost);
+    run.context.notes.push_back(
+        fmt::format("transposing the dense operand takes {} cycles, which the dense side is not "
+                    "charged",
+                    plan.move->cycles().value));
+  }
+  if (a.stop != StopAfter::Plan) report.high_water = product.high_water();
+  ProductLayer layer(product);
+  if (a.stop >= StopAfter::Passes) run_passes(layer, weights, a, run, progress);
+}
+
+void build_and_run(const Arguments& a, const Weights& weights, LayerRun& run,
+                   internal::Progress& progress) {
+  if (a.is_static) return build_and_run_static(a, weights, run, progress);
+  progress.set("encoding");
+  if (a.product) return build_and_run_product(a, weights, run, progress);
+  report::LayerReport& report = run.report;
+  const auto executor = make_executor(a.threads);
+  runtime::FullyConnected layer(report.problem, report.plan, report.machine, mode_of(a), *executor);
+  encode(a, weights, layer, run);
   if (a.stop != StopAfter::Plan) report.high_water = layer.high_water();
   if (a.stop >= StopAfter::Passes) run_passes(layer, weights, a, run, progress);
 }
@@ -342,7 +376,9 @@ LayerRun run_layer(const Arguments& given, const char* program, const Weights* g
                             a.trace_first_tile + a.trace_tiles - 1, printable(machine.name),
                             machine.tiles - 1));
   const std::string block_choice = choose_block(a, base_options());
-  Weights weights = given_weights != nullptr ? *given_weights : make_weights(a);
+  Weights weights = given_weights != nullptr ? *given_weights
+                    : a.product              ? make_product_weights(a)
+                                             : make_weights(a);
   a.batch_size = batch_of(a, weights);
   progress.set("planning");
   if (a.is_static) use_kernel_blocks(weights);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -102,6 +103,23 @@ sparse::Csr<float> draw(const Arguments& a) {
   }
 }
 
+// Gives the product the sizes of a sparse operand that was read from a file.
+void take_stored_sizes(const Arguments& a, const Weights& stored, MatMulProblem& p) {
+  if (a.matrix.empty()) return;
+  const bool left = p.side == SparseSide::Left;
+  const bool turned = left ? p.transpose_lhs : p.transpose_rhs;
+  const std::int64_t rows = turned ? stored.cols : stored.rows;
+  const std::int64_t cols = turned ? stored.rows : stored.cols;
+  for (const auto& [size, own, name] :
+       {std::tuple{left ? &p.m : &p.k, rows, left ? "--m" : "--k"},
+        std::tuple{left ? &p.k : &p.n, cols, left ? "--k" : "--n"}}) {
+    if (*size != 0 && *size != own)
+      throw Error(ErrorCode::InvalidArgument,
+                  fmt::format("{} is {}, but {} has {}; omit it", name, *size, a.matrix, own));
+    *size = own;
+  }
+}
+
 }  // namespace
 
 Weights make_weights(const Arguments& a) {
@@ -132,21 +150,75 @@ void use_kernel_blocks(Weights& weights) {
   weights.matrix = in_kernel_blocks(weights.matrix, weights.rows, weights.cols);
 }
 
+std::vector<sparse::CheckedCsr<float>> Weights::matrices() const {
+  std::vector<sparse::CheckedCsr<float>> all{matrix};
+  all.insert(all.end(), further.begin(), further.end());
+  return all;
+}
+
+Weights make_product_weights(Arguments& a) {
+  MatMulProblem& product = *a.product;
+  Arguments stored = a;
+  stored.output_size = sparse_shape(product).rows;
+  stored.input_size = sparse_shape(product).cols;
+  Weights weights = make_weights(stored);
+  for (std::int64_t g = 1; g < product.groups; ++g) {
+    ++stored.seed;  // every group has a pattern of its own
+    weights.further.push_back(make_weights(stored).matrix);
+  }
+  take_stored_sizes(a, weights, product);
+  if (stores_transposed_weights(product)) {
+    weights.matrix = sparse::transpose(weights.matrix);
+    for (auto& matrix : weights.further) matrix = sparse::transpose(matrix);
+    std::swap(weights.rows, weights.cols);
+  }
+  a.output_size = weights.rows;
+  a.input_size = weights.cols;
+  a.block = weights.matrix->block;
+  a.batch_size = layer_of(product).size.z;
+  return weights;
+}
+
 Problem make_problem(const Arguments& a, const Weights& weights) {
   const sparse::Csr<float>& matrix = *weights.matrix;
-  const double places = double(matrix.block_rows()) * double(matrix.block_cols());
+  const double places =
+      double(weights.groups()) * double(matrix.block_rows()) * double(matrix.block_cols());
+  double blocks = 0;
+  for (const auto& of_group : weights.matrices()) blocks += double(of_group->blocks());
   Problem problem = problem_of(a);
+  problem.size.g = weights.groups();
   problem.size.x = weights.rows;
   problem.size.y = weights.cols;
   problem.block = matrix.block;
-  problem.density = double(matrix.blocks()) / places;
+  problem.density = blocks / places;
   return problem;
 }
 
-sparse::CheckedCsr<float> inside(const Weights& weights) {
-  const sparse::CheckedCsr<float>& matrix = weights.matrix;
-  if (matrix->rows == weights.rows && matrix->cols == weights.cols) return matrix;
-  return sparse::cropped(sparse::with_block(matrix, BlockShape{1, 1}), weights.rows, weights.cols);
+std::vector<sparse::CheckedCsr<float>> inside(const Weights& weights) {
+  std::vector<sparse::CheckedCsr<float>> all = weights.matrices();
+  for (sparse::CheckedCsr<float>& matrix : all)
+    if (matrix->rows != weights.rows || matrix->cols != weights.cols)
+      matrix =
+          sparse::cropped(sparse::with_block(matrix, BlockShape{1, 1}), weights.rows, weights.cols);
+  return all;
+}
+
+PatternStats pattern_stats(const Weights& weights) {
+  if (weights.groups() == 1) return sparse::pattern_stats(weights.matrix);
+  sparse::Csr<float> diagonal;
+  diagonal.block = weights.matrix->block;
+  diagonal.row_begin = {0};
+  for (const auto& matrix : weights.matrices()) {
+    const auto first_value = diagonal.row_begin.back();
+    const auto first_column = std::int32_t(diagonal.cols / diagonal.block.cols);
+    for (std::size_t r = 1; r < matrix->row_begin.size(); ++r)
+      diagonal.row_begin.push_back(first_value + matrix->row_begin[r]);
+    for (const std::int32_t column : matrix->col) diagonal.col.push_back(first_column + column);
+    diagonal.values.insert(diagonal.values.end(), matrix->values.begin(), matrix->values.end());
+    diagonal.rows += matrix->rows;
+    diagonal.cols += matrix->cols;
+  }
+  return sparse::pattern_stats(diagonal);
 }
 
 sparse::Csr<float> inside(sparse::Csr<float> gradient, const Weights& weights) {

@@ -44,6 +44,9 @@ void add_network_command(CLI::App& app, std::function<int()>& run);
 // Adds `train`: trains a sparse network on images.
 void add_train_command(CLI::App& app, std::function<int()>& run);
 
+// Adds `matmul`: multiplies a sparse and a dense matrix and checks the result.
+void add_matmul_command(CLI::App& app, std::function<int()>& run);
+
 // Adds `machine`: prints the known machines.
 void add_machine_command(CLI::App& app, std::function<int()>& run);
 

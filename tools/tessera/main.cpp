@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
       add_plan_command,      add_run_command,     add_bench_command,   add_inspect_command,
       add_convert_command,   add_compare_command, add_report_command,  add_sweep_command,
       add_crossover_command, add_advise_command,  add_network_command, add_train_command,
-      add_machine_command,   add_doctor_command};
+      add_matmul_command,    add_machine_command, add_doctor_command};
   return guarded_main("tessera", [&] {
     CLI::App app("Plans, runs and studies sparse fully connected layers on modelled tile machines.",
                  "tessera");

@@ -67,7 +67,7 @@ const palette = () => [...Array(15).keys()].map((i) => ink('c' + i));
 // The terms of the cost model, with one colour for each term in all charts. The phases of a run have the same names, but for
 // two that have several terms: reduce and arrange.
 const kColors = [['multiply'], ['exchange operands'], ['propagate'], ['reduce sums', 'reduce'], ['cast sums'],
-  ['control'], ['re-home values'], ['arrange operands', 'arrange'], ['barriers and launches'], ['transpose values'],
+  ['control'], ['re-home values'], ['arrange operands', 'arrange'], ['barriers and launches'], ['transpose values', 'transpose operand'],
   ['rearrange operands'], ['exchange along z'], ['exchange sums'], ['room for sums'], ['arrange result']];
 const colorOf = (name) => ink('c' + kColors.findIndex((names) => names.includes(name)));
 

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+
+#include "tessera/device/ledger.hpp"
+#include "tessera/runtime/run_options.hpp"
+
+// A pass of two programs: one that moves data, and the pass itself. The caller sees the options,
+// the ledger and the figures of tiles of one run.
+namespace tessera::runtime::internal {
+
+// Returns the options of the first program, which has `steps` steps in a full run. Its calls of
+// options.progress are counted in `begun`, and its figures of tiles go to `tiles` if they are
+// requested; both must live as long as the run. A fault in a later step is left to the pass.
+RunOptions options_before(const RunOptions& options, std::int64_t steps, std::int64_t& begun,
+                          device::TileLedger& tiles);
+
+// Returns the options of the pass. Its first `steps` steps of the ledger have run already, and
+// `begun` calls of options.progress were made.
+RunOptions options_after(const RunOptions& options, std::int64_t steps, std::int64_t begun);
+
+// Writes the steps of both to `all`. Steps are assigned to those of the previous call, so the
+// storage of their names is reused. `all` is neither of the two.
+void join_steps(const device::Ledger& first, const device::Ledger& second, device::Ledger& all);
+
+// Puts the figures of the first program before those of the pass, if options ask for any. Its steps
+// are not in the program of the pass, so they have no stage there.
+void join_tiles(const device::TileLedger& first, const RunOptions& options);
+
+}  // namespace tessera::runtime::internal

@@ -1,0 +1,53 @@
+#include "tessera/runtime/internal/joined_runs.hpp"
+
+#include <algorithm>
+
+namespace tessera::runtime::internal {
+
+RunOptions options_before(const RunOptions& options, std::int64_t steps, std::int64_t& begun,
+                          device::TileLedger& tiles) {
+  RunOptions own{.stop = options.stop, .self_check = options.self_check};
+  begun = 0;
+  if (options.progress)
+    own.progress = [&begun, &options](const Progress& at) {
+      begun = at.begun + 1;
+      options.progress(at);
+    };
+  if (options.tiles != nullptr) own.tiles = &tiles;
+  if (options.fault && options.fault->step < steps) {
+    own.fault = options.fault;
+    own.struck = options.struck;
+  }
+  return own;
+}
+
+RunOptions options_after(const RunOptions& options, std::int64_t steps, std::int64_t begun) {
+  RunOptions rest = options;
+  if (options.progress)
+    rest.progress = [&options, begun](const Progress& at) {
+      options.progress({at.step, at.begun + begun});
+    };
+  if (!options.fault) return rest;
+  if (options.fault->step >= steps) {
+    rest.fault->step -= steps;
+  } else {
+    rest.fault.reset();
+    rest.struck = nullptr;
+  }
+  return rest;
+}
+
+void join_steps(const device::Ledger& first, const device::Ledger& second, device::Ledger& all) {
+  all.steps.resize(first.steps.size() + second.steps.size());
+  std::copy(second.steps.begin(), second.steps.end(),
+            std::copy(first.steps.begin(), first.steps.end(), all.steps.begin()));
+}
+
+void join_tiles(const device::TileLedger& first, const RunOptions& options) {
+  if (options.tiles == nullptr) return;
+  auto& [steps, stages] = *options.tiles;
+  steps.insert(steps.begin(), first.steps.begin(), first.steps.end());
+  stages.insert(stages.begin(), first.steps.size(), -1);
+}
+
+}  // namespace tessera::runtime::internal

@@ -1,0 +1,277 @@
+#include "tessera/runtime/matmul.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "tessera/base/error.hpp"
+#include "tessera/base/one_caller.hpp"
+#include "tessera/base/overlap.hpp"
+#include "tessera/runtime/internal/joined_runs.hpp"
+#include "tessera/runtime/internal/layer_check.hpp"
+#include "tessera/runtime/internal/transpose_pass.hpp"
+#include "tessera/sparse/convert.hpp"
+#include "tessera/sparse/matmul.hpp"
+#include "tessera/verify/repair.hpp"
+
+namespace tessera::runtime {
+
+using internal::TransposePass;
+
+namespace {
+
+void check_matmul_operand(const char* name, std::int64_t rows, std::int64_t cols, MatrixShape shape,
+                          const MatMulProblem& problem) {
+  if (rows == problem.groups * shape.rows && cols == shape.cols) return;
+  throw Error(ErrorCode::InvalidArgument,
+              fmt::format("{} is {} x {}; {} needs {} x {}", name, rows, cols, to_string(problem),
+                          problem.groups * shape.rows, shape.cols));
+}
+
+const planner::MatMulPlan& checked_plan(const planner::MatMulPlan& plan) {
+  check_matmul(plan.problem);
+  return plan;
+}
+
+// Throws Error{CheckFailed} unless `turned` has the transposes of the groups of `given`.
+template <class T>
+void check_transposed(MatrixView<const T> given, MatrixView<const T> turned, std::int64_t groups) {
+  const std::int64_t rows = given.rows / groups;
+  for (std::int64_t r = 0; r < given.rows; ++r)
+    for (std::int64_t c = 0; c < given.cols; ++c) {
+      const T& moved = turned(r / rows * given.cols + c, r % rows);
+      if (std::memcmp(&given(r, c), &moved, sizeof(T)) == 0) continue;
+      throw Error(ErrorCode::CheckFailed,
+                  fmt::format("self-check: the dense operand [{}][{}] is {}, but {} after it was "
+                              "transposed on the machine",
+                              r, c, float(given(r, c)), float(moved)));
+    }
+}
+
+template <class T>
+device::ByteRows byte_rows(MatrixView<T> view) {
+  using Plain = std::remove_const_t<T>;
+  // Casting const away is safe: programs only read operands that are const here.
+  return {reinterpret_cast<std::byte*>(const_cast<Plain*>(view.data)), view.rows,
+          view.cols * std::int64_t(sizeof(T)), view.row_stride * std::int64_t(sizeof(T))};
+}
+
+template <class T>
+Matrix<T> with_rows(MatrixView<const T> view) {
+  Matrix<T> copy(view.rows, view.cols);
+  for (std::int64_t r = 0; r < view.rows; ++r)
+    for (std::int64_t c = 0; c < view.cols; ++c) copy(r, c) = view(r, c);
+  return copy;
+}
+
+}  // namespace
+
+struct MatMul::State {
+  State(const planner::MatMulPlan& made, const device::Machine& machine, device::ExchangeMode mode,
+        Executor& executor)
+      : plan(made), layer(layer_of(made.problem), made.layer, machine, mode, executor) {
+    Bytes buckets = bucket_bytes(plan.layer, machine);
+    for (const planner::Plan& layout : plan.layer.backward)
+      buckets += bucket_bytes(layout, machine);
+    if (plan.move) move.emplace(*plan.move, buckets, machine, mode, executor);
+    if (plan.move_of_transposed)
+      move_of_transposed.emplace(*plan.move_of_transposed, buckets, machine, mode, executor);
+  }
+
+  // Returns the bytes of a bucket; a dense plan has none.
+  Bytes bucket_bytes(const planner::Plan& layout, const device::Machine& machine) const {
+    const Words words = layout.fwd_meta_words + layout.grad_a_meta_words;
+    return Bytes(words.value * machine.word_bits / 8 +
+                 layout.nonzeros_per_bucket * bytes_of(plan.problem.data_type));
+  }
+
+  template <class T>
+  bool run(Pass pass, MatrixView<const T> dense, MatrixView<T> result, const RunOptions& options,
+           device::Ledger& ledger);
+  template <class T>
+  bool run_moved(Pass pass, MatrixView<const T> dense, MatrixView<T> result,
+                 const RunOptions& options, device::Ledger& ledger);
+  template <class T>
+  bool run_layer(Pass pass, MatrixView<const T> in, MatrixView<T> out, const RunOptions& options,
+                 device::Ledger& ledger);
+
+  planner::MatMulPlan plan;
+  FullyConnected layer;
+  std::optional<TransposePass> move, move_of_transposed;
+  std::vector<std::vector<std::int64_t>> places;  // of R's values in the operands, by group
+  device::Ledger of_move, of_pass;
+  device::TileLedger move_tiles;
+  OneCaller caller;
+};
+
+template <class T>
+bool MatMul::State::run_layer(Pass pass, MatrixView<const T> in, MatrixView<T> out,
+                              const RunOptions& options, device::Ledger& ledger) {
+  return pass == Pass::Fwd ? layer.forward<T>(in, out, options, ledger)
+                           : layer.grad_a<T>(in, out, options, ledger);
+}
+
+// Moves the dense operand and runs the pass. The caller's options are those of both.
+template <class T>
+bool MatMul::State::run_moved(Pass pass, MatrixView<const T> dense, MatrixView<T> result,
+                              const RunOptions& options, device::Ledger& ledger) {
+  const std::int64_t groups = plan.problem.groups;
+  TransposePass& transposition = pass == Pass::Fwd ? *move : *move_of_transposed;
+  const Matrix<T> given = with_rows(dense);
+  Matrix<T> turned(groups * dense.cols, dense.rows / groups);
+  std::int64_t begun = 0;
+  of_pass.steps.clear();
+  if (options.tiles != nullptr) *options.tiles = {};
+  bool finished = transposition.run(
+      byte_rows(given.view()), byte_rows(turned.view()),
+      internal::options_before(options, TransposePass::kSteps, begun, move_tiles), of_move);
+  if (finished && options.self_check != nullptr)
+    check_transposed<T>(dense, std::as_const(turned).view(), groups);
+  if (finished) {
+    const ByLayer<const T> in(std::as_const(turned).view(), !is_dense_by_column(plan.problem),
+                              groups);
+    finished =
+        run_layer<T>(pass, in.view(), result,
+                     internal::options_after(options, TransposePass::kSteps, begun), of_pass);
+  }
+  internal::join_steps(of_move, of_pass, ledger);
+  internal::join_tiles(move_tiles, options);
+  if (finished && options.self_check != nullptr && transposition.damage().slots > 0) {
+    const verify::MemoryDamage damage = internal::memory_damage({transposition.damage()});
+    options.self_check->damaged += damage.slots;
+    options.self_check->first_damage = damage.first;
+  }
+  return finished;
+}
+
+template <class T>
+bool MatMul::State::run(Pass pass, MatrixView<const T> dense, MatrixView<T> result,
+                        const RunOptions& options, device::Ledger& ledger) {
+  const auto call = caller.enter("multiply");
+  const MatMulProblem& problem = plan.problem;
+  const bool transposed = pass == Pass::GradA;
+  if (data_type_of<T>() != problem.data_type)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("multiply: operands are {} but the product is {}",
+                            to_string(data_type_of<T>()), to_string(problem.data_type)));
+  if (transposed && !problem.also_transposed)
+    throw Error(ErrorCode::InvalidArgument,
+                "multiply_transposed: the product was planned without also_transposed");
+  check_matmul_operand("the dense operand", dense.rows, dense.cols,
+                       dense_shape(problem, transposed), problem);
+  check_matmul_operand("the result", result.rows, result.cols, result_shape(problem, transposed),
+                       problem);
+  check_no_overlap("multiply", footprint("result", result),
+                   std::array{footprint("dense operand", dense)});
+  ByLayer<T> out(result, is_result_by_column(problem), problem.groups);
+  bool finished = false;
+  if (moves_dense_operand(problem)) {
+    finished = run_moved<T>(pass, dense, out.view(), options, ledger);
+  } else {
+    const ByLayer<const T> in(dense, is_dense_by_column(problem), problem.groups);
+    finished = run_layer<T>(pass, in.view(), out.view(), options, ledger);
+  }
+  if (finished) out.write_back();
+  return finished;
+}
+
+MatMul::MatMul(const planner::MatMulPlan& plan, const device::Machine& machine,
+               device::ExchangeMode mode, Executor& executor)
+    : state_(std::make_unique<State>(checked_plan(plan), machine, mode, executor)) {}
+MatMul::~MatMul() = default;
+MatMul::MatMul(MatMul&&) noexcept = default;
+
+std::optional<partitioner::Misfit> MatMul::set_sparse(std::span<const sparse::Csr<float>> operands,
+                                                      const partitioner::EncodeOptions& options) {
+  State& state = *state_;
+  const std::vector<sparse::Csr<float>> weights =
+      sparse::matmul_weights(state.plan.problem, operands);
+  std::vector<std::vector<std::int64_t>> places;
+  if (stores_transposed_weights(state.plan.problem))
+    for (const sparse::Csr<float>& operand : operands)
+      places.push_back(sparse::transpose_order(operand));
+  auto misfit = state.layer.set_weights(weights, options);
+  if (!misfit) state.places = std::move(places);
+  return misfit;
+}
+
+std::optional<partitioner::Misfit> MatMul::set_sparse(const sparse::Csr<float>& operand,
+                                                      const partitioner::EncodeOptions& options) {
+  return set_sparse(std::span(&operand, 1), options);
+}
+
+void MatMul::set_values(std::span<const float> values, std::int64_t group) {
+  State& state = *state_;
+  if (group < 0 || group >= std::ssize(state.places) ||
+      values.size() != state.places[std::size_t(group)].size())
+    return state.layer.set_values(values, group);  // which refuses what is wrong
+  const std::vector<std::int64_t>& places = state.places[std::size_t(group)];
+  std::vector<float> turned(values.size());
+  for (std::size_t i = 0; i < turned.size(); ++i) turned[i] = values[std::size_t(places[i])];
+  state.layer.set_values(turned, group);
+}
+
+template <class T>
+bool MatMul::multiply(MatrixView<const T> dense, MatrixView<T> result, const RunOptions& options,
+                      device::Ledger& ledger) {
+  if (options.repair)
+    return verify::run_and_repair(
+        options, [&](const RunOptions& once) { return multiply<T>(dense, result, once, ledger); });
+  return state_->run<T>(Pass::Fwd, dense, result, options, ledger);
+}
+
+template <class T>
+bool MatMul::multiply_transposed(MatrixView<const T> dense, MatrixView<T> result,
+                                 const RunOptions& options, device::Ledger& ledger) {
+  if (options.repair)
+    return verify::run_and_repair(options, [&](const RunOptions& once) {
+      return multiply_transposed<T>(dense, result, once, ledger);
+    });
+  return state_->run<T>(Pass::GradA, dense, result, options, ledger);
+}
+
+template <class T>
+device::Ledger MatMul::multiply(MatrixView<const T> dense, MatrixView<T> result) {
+  device::Ledger ledger;
+  static_cast<void>(multiply<T>(dense, result, {}, ledger));  // it cannot be stopped
+  return ledger;
+}
+
+template <class T>
+device::Ledger MatMul::multiply_transposed(MatrixView<const T> dense, MatrixView<T> result) {
+  device::Ledger ledger;
+  static_cast<void>(multiply_transposed<T>(dense, result, {}, ledger));
+  return ledger;
+}
+
+const planner::MatMulPlan& MatMul::plan() const { return state_->plan; }
+const Program* MatMul::transposition() const {
+  return state_->move ? &state_->move->program() : nullptr;
+}
+FullyConnected& MatMul::layer() { return state_->layer; }
+const FullyConnected& MatMul::layer() const { return state_->layer; }
+
+Bytes MatMul::high_water() const {
+  Bytes most = state_->layer.high_water();
+  if (state_->move) most = std::max(most, state_->move->high_water());
+  if (state_->move_of_transposed) most = std::max(most, state_->move_of_transposed->high_water());
+  return most;
+}
+
+#define TESSERA_MATMUL_RUNS(T)                                                                     \
+  template device::Ledger MatMul::multiply(MatrixView<const T>, MatrixView<T>);                    \
+  template device::Ledger MatMul::multiply_transposed(MatrixView<const T>, MatrixView<T>);         \
+  template bool MatMul::multiply(MatrixView<const T>, MatrixView<T>, const RunOptions&,            \
+                                 device::Ledger&);                                                 \
+  template bool MatMul::multiply_transposed(MatrixView<const T>, MatrixView<T>, const RunOptions&, \
+                                            device::Ledger&);
+TESSERA_MATMUL_RUNS(float)
+TESSERA_MATMUL_RUNS(Half)
+TESSERA_MATMUL_RUNS(BFloat16)
+#undef TESSERA_MATMUL_RUNS
+
+}  // namespace tessera::runtime

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <utility>
+
+#include "tessera/base/matmul.hpp"
+#include "tessera/base/matrix.hpp"
+#include "tessera/runtime/matmul.hpp"
+
+namespace tessera::tools {
+
+// Returns the product whose sizes are those of a layer, which may have a part of its columns.
+MatMulProblem product_of(const MatMulProblem& asked, const Problem& layer);
+
+// Returns the dense operand of a product as its caller stores it, from the S of its layer.
+template <class T>
+Matrix<T> as_stored(const MatMulProblem& product, MatrixView<const T> s) {
+  const MatrixShape shape = dense_shape(product);
+  Matrix<T> stored(product.groups * shape.rows, shape.cols);
+  if (is_dense_by_column(product)) {
+    transpose_groups<T>(s, stored.view(), product.groups);
+  } else {
+    for (std::int64_t r = 0; r < s.rows; ++r)
+      for (std::int64_t c = 0; c < s.cols; ++c) stored(r, c) = s(r, c);
+  }
+  return stored;
+}
+
+// Writes a result as the product's caller has it to the Q of its layer.
+template <class T>
+void take_result(const MatMulProblem& product, MatrixView<const T> result, MatrixView<T> q) {
+  if (is_result_by_column(product)) return transpose_groups<T>(result, q, product.groups);
+  for (std::int64_t r = 0; r < q.rows; ++r)
+    for (std::int64_t c = 0; c < q.cols; ++c) q(r, c) = result(r, c);
+}
+
+// A product with the interface of a layer: its operands are those of the layer, and each call
+// stores the dense one as the product's caller would.
+class ProductLayer {
+ public:
+  explicit ProductLayer(runtime::MatMul& product) : product_(product) {}
+
+  template <class T>
+  bool forward(MatrixView<const T> s, MatrixView<T> q, const runtime::RunOptions& options,
+               device::Ledger& ledger) {
+    const MatMulProblem& problem = product_.plan().problem;
+    const Matrix<T> dense = as_stored<T>(problem, s);
+    const MatrixShape shape = result_shape(problem);
+    Matrix<T> result(problem.groups * shape.rows, shape.cols);
+    const bool finished = product_.multiply<T>(dense.view(), result.view(), options, ledger);
+    take_result<T>(problem, std::as_const(result).view(), q);
+    return finished;
+  }
+
+  device::MemoryUse memory(Pass pass) const { return product_.layer().memory(pass); }
+  const runtime::Program& program(Pass pass) const { return product_.layer().program(pass); }
+
+ private:
+  runtime::MatMul& product_;
+};
+
+}  // namespace tessera::tools
