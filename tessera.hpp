@@ -19,6 +19,7 @@
 #include "tessera/planner/planner.hpp"
 #include "tessera/report/report.hpp"
 #include "tessera/runtime/batches.hpp"
+#include "tessera/runtime/embedding.hpp"
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/runtime/matmul.hpp"
 #include "tessera/runtime/static_layer.hpp"

@@ -1,0 +1,312 @@
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "tessera/codelets/bucket_layout.hpp"
+#include "tessera/codelets/cost/matmul_cycles.hpp"
+#include "tessera/codelets/cost/vector_cycles.hpp"
+#include "tessera/planner/dense_plan.hpp"
+#include "tessera/runtime/internal/embedding_pass.hpp"
+
+namespace tessera::runtime::internal {
+
+using device::ByteRows;
+using device::Gather;
+using device::SlotId;
+using device::SlotKind;
+
+EmbeddingPass::EmbeddingPass(const PassSpec& s, const EmbeddingSizes& of_run, std::string name,
+                             const device::Machine& machine, device::ExchangeMode mode,
+                             Executor& executor, Served served)
+    : spec(s),
+      sizes(of_run),
+      bound(std::move(name)),
+      engine(machine, mode, executor),
+      map(s.parts(), TileOrder::Yzx),
+      shape(values_shape(s)),
+      all(map.all()),
+      loop(s, served),
+      other_words(bound, s) {
+  for (const TileId tile : all)
+    if (owned(map.cell(tile)).size() > 0) owners.push_back(tile);
+}
+
+void EmbeddingPass::add_spread(std::vector<Gather>& gathers, SlotId home, SlotId to,
+                               std::int64_t rows, std::int64_t bytes, std::int64_t of_all) const {
+  gathers.push_back(
+      {{{home, {0, rows}}}, {to}, planner::even_spread_senders(engine.machine(), bytes, of_all)});
+}
+
+std::vector<std::int32_t> EmbeddingPass::slot_of_rows(const device::Tile& tile, SlotId rows) const {
+  std::vector<std::int32_t> slot_of(std::size_t(spec.grid.x_range(0).size()), -1);
+  const auto* const list = reinterpret_cast<const std::int32_t*>(tile.view(rows).data);
+  for (std::int64_t slot = 0; slot < sizes.slots; ++slot)
+    if (list[slot] >= 0) slot_of[std::size_t(list[slot])] = std::int32_t(slot);
+  return slot_of;
+}
+
+Cycles EmbeddingPass::enter_cycles() const {
+  return codelets::enter_rows_cycles(spec.grid.x_range(0).size(), sizes.slots,
+                                     engine.machine().workers);
+}
+
+codelets::RowsArgs EmbeddingPass::visit_args(const device::Tile& tile, BucketSlots bucket, Cell of,
+                                             std::span<const std::int32_t> slot_of) const {
+  return {.meta = tile.view(bucket.meta).data,
+          .values = tile.view(bucket.payload).data,
+          .sub_group = codelets::sub_group_id(of.x, of.y, spec.grid.splits.y),
+          .block = spec.grid.block,
+          .type = spec.data_type(),
+          .word_bits = spec.grid.word_bits,
+          .slot_of = slot_of,
+          .slots = sizes.slots,
+          .workers = engine.machine().workers};
+}
+
+Cycles EmbeddingPass::row_cycles(const codelets::RowsWork& work, std::int64_t per_value) const {
+  return codelets::scan_cycles(spec.method)(work.scan) +
+         codelets::walk_rows_cycles(work, per_value, engine.machine().workers);
+}
+
+EmbeddingSlice::EmbeddingSlice(const PassSpec& s, const EmbeddingSizes& of_run,
+                               const device::Machine& machine, device::ExchangeMode mode,
+                               Executor& executor)
+    : EmbeddingPass(s, of_run, "embedding slice", machine, mode, executor, Served::AllOfZ),
+      travelling_(map, shape, loop) {
+  declare();
+  bound.finish();
+  add_slots();
+  bound.seal(engine);
+  prepare();
+}
+
+void EmbeddingSlice::declare() {
+  home_ = {bound.add_buffer("bucket words", /*resident=*/true),
+           bound.add_buffer("bucket values", /*resident=*/true)};
+  rows_home_ = bound.add_buffer("share of the rows");
+  places_home_ = bound.add_buffer("share of the places");
+  rows_ = bound.add_buffer("rows to look up");
+  places_ = bound.add_buffer("places of the ids");
+  partial_ = bound.add_buffer("looked-up rows");
+  received_ = bound.add_buffer("columns of all parts");
+  result_ = bound.add_buffer("columns by id");
+  const bool copies = spec.grid.splits.z > 1;
+  if (copies)
+    arrived_ = {bound.add_buffer("words of the cell"), bound.add_buffer("values of the cell")};
+  travelling_.declare_buffers(bound);
+  loop.declare(bound);
+
+  Uses loaded{{}, {home_.words, home_.payload, rows_home_, places_home_}};
+  if (loop.possible()) loaded.writes.push_back(loop.words());
+  bound.step(NodeKind::Load, {}, loaded, [this] { load(); });
+  const std::vector<BufferId> own{home_.words, home_.payload};
+  Uses moved{{rows_home_, places_home_}, {rows_, places_}};
+  Uses visited{{rows_, home_.words, home_.payload}, {partial_}};
+  if (copies) {
+    moved.reads.insert(moved.reads.end(), own.begin(), own.end());
+    moved.writes.insert(moved.writes.end(), {arrived_.words, arrived_.payload});
+    visited.reads.insert(visited.reads.end(), {arrived_.words, arrived_.payload});
+  }
+  prearrange_node = bound.step(NodeKind::Exchange, Phase::PreArrange, moved,
+                               [this] { engine.exchange(Phase::PreArrange, prearrange); });
+  bound.step(
+      NodeKind::Compute, Phase::Distribute, visited, [this] { distribute(); }, map.tiles());
+  if (loop.possible())
+    loop.declare_loops(bound, engine, [&] {
+      travelling_.declare_move(bound, engine, own);
+      Uses uses{{rows_}, {partial_}};
+      travelling_.add_words_and_payloads(uses.reads);
+      bound.when(
+          "this displacement holds something", [this] { return loop.now().compute; },
+          [&] {
+            bound.step(
+                NodeKind::Compute, Phase::Propagate, uses,
+                [this] {
+                  engine.compute(Phase::Propagate, all, [this](const device::Tile& tile) {
+                    const BucketSlots bucket = travelling_.current(tile.id());
+                    return visit(tile, {&bucket, 1});
+                  });
+                },
+                map.tiles());
+          });
+    });
+  to_owners_node_ = bound.step(NodeKind::Exchange, Phase::Reduce, {{partial_}, {received_}},
+                               [this] { engine.exchange(Phase::Reduce, to_owners_); });
+  bound.step(
+      NodeKind::Compute, Phase::Reduce, {{received_, places_}, {result_}}, [this] { select(); },
+      std::ssize(owners));
+  if (spreads_result(spec.placement, Pass::Fwd))
+    bound.step(
+        NodeKind::Compute, Phase::Arrange, {{result_}, {}},
+        [this] {
+          const Cycles cycles = codelets::arrange_cycles(sizes.ids * spec.grid.size.y * element(),
+                                                         engine.machine().tiles,
+                                                         engine.machine().arrange_bytes_per_cycle);
+          engine.compute(Phase::Arrange, all, [&](const device::Tile&) { return cycles; });
+        },
+        map.tiles());
+  bound.step(NodeKind::Collect, {}, {{result_}, {}}, [this] { collect(); });
+}
+
+void EmbeddingSlice::add_slots() {
+  homes = add_home_buckets(bound, engine, map, shape, home_);
+  for (const TileId tile : all) {
+    const Cell c = map.cell(tile);
+    const std::int64_t own = owned(c).size();
+    TileSlots slots;
+    slots.rows_home = add_slot(rows_home_, tile, 1, rows_bytes());
+    slots.rows = add_slot(rows_, tile, 1, rows_bytes());
+    slots.partial = add_slot(partial_, tile, looked_up(c).size(), slot_bytes(), SlotKind::Owned);
+    if (own > 0) {
+      slots.places_home = add_slot(places_home_, tile, 1, places_bytes());
+      slots.places = add_slot(places_, tile, 1, places_bytes());
+      slots.received =
+          add_slot(received_, tile, spec.grid.splits.x * own, slot_bytes(), SlotKind::Owned);
+      slots.result = add_slot(result_, tile, own, sizes.ids * element(), SlotKind::Owned);
+    }
+    for (std::int64_t k = 0; k < spec.grid.splits.z; ++k)
+      slots.arrived.push_back(k == c.z ? homes[std::size_t(tile.value)]
+                                       : add_bucket_slots(bound, engine, tile, shape, arrived_));
+    other_words.add_slot(bound, engine, tile);
+    tiles_.push_back(std::move(slots));
+  }
+  travelling_.add_slots(bound, engine);
+  loop.add_slots(bound, engine);
+}
+
+void EmbeddingSlice::add_bucket_gathers(TileId tile, std::vector<Gather>& gathers) const {
+  const Cell c = map.cell(tile);
+  const BucketSlots home = homes[std::size_t(tile.value)];
+  Gather words{{{home.meta, {0, 1}}}, {}}, payload{{{home.payload, {0, 1}}}, {}};
+  for (std::int64_t k = 0; k < spec.grid.splits.z; ++k) {
+    if (k == c.z) continue;
+    const TileId other = map.tile({c.x, c.y, k, c.g});
+    const BucketSlots to = tiles_[std::size_t(other.value)].arrived[std::size_t(c.z)];
+    words.destinations.push_back(to.meta);
+    payload.destinations.push_back(to.payload);
+  }
+  gathers.push_back(std::move(words));
+  gathers.push_back(std::move(payload));
+}
+
+// The owner of columns receives them from the tiles of every part of x that looked them up.
+std::vector<Gather> EmbeddingSlice::gathers_to_owners() const {
+  std::vector<Gather> gathers;
+  for (const TileId tile : owners) {
+    const Cell c = map.cell(tile);
+    const Range own = owned(c);
+    Gather gather{{}, {tiles_[std::size_t(tile.value)].received}};
+    for (std::int64_t x = 0; x < spec.grid.splits.x; ++x)
+      for (std::int64_t k = 0; k < spec.grid.splits.z; ++k) {
+        const Cell from{x, c.y, k, c.g};
+        const Range has = looked_up(from);
+        const std::int64_t begin = std::max(own.begin, has.begin);
+        const std::int64_t end = std::min(own.end, has.end);
+        if (begin >= end) continue;
+        gather.pieces.push_back({tiles_[std::size_t(map.tile(from).value)].partial,
+                                 {begin - has.begin, end - has.begin}});
+      }
+    gathers.push_back(std::move(gather));
+  }
+  return gathers;
+}
+
+void EmbeddingSlice::prepare() {
+  travelling_.prepare(bound, engine, homes);
+  std::vector<Gather> gathers;
+  for (const TileId tile : all) {
+    const TileSlots& slots = tiles_[std::size_t(tile.value)];
+    add_spread(gathers, slots.rows_home, slots.rows, 1, rows_bytes(),
+               spec.grid.splits.x * rows_bytes());
+    if (spec.grid.splits.z > 1) add_bucket_gathers(tile, gathers);
+  }
+  for (const TileId tile : owners) {
+    const TileSlots& slots = tiles_[std::size_t(tile.value)];
+    add_spread(gathers, slots.places_home, slots.places, 1, places_bytes(), places_bytes());
+  }
+  prearrange = engine.prepare(std::move(gathers));
+  bound.set_moves(prearrange_node, prearrange.moved);
+  to_owners_ = engine.prepare(gathers_to_owners());
+  bound.set_moves(to_owners_node_, to_owners_.moved);
+}
+
+void EmbeddingSlice::load() {
+  load_home_buckets(engine, map, shape, homes, image);
+  loop.load(engine, image.travel_words);
+  for (const TileId tile : all) {
+    const TileSlots& slots = tiles_[std::size_t(tile.value)];
+    engine.load(slots.rows_home,
+                one_row(lists->rows.data() + map.cell(tile).x * sizes.slots, rows_bytes()));
+  }
+  for (const TileId tile : owners)
+    engine.load(tiles_[std::size_t(tile.value)].places_home,
+                one_row(lists->places.data(), places_bytes()));
+}
+
+Cycles EmbeddingSlice::visit(const device::Tile& tile, std::span<const BucketSlots> buckets) const {
+  const Cell c = map.cell(tile.id());
+  const TileSlots& slots = tiles_[std::size_t(tile.id().value)];
+  const std::vector<std::int32_t> slot_of = slot_of_rows(tile, slots.rows);
+  std::byte* const to = tile.view(slots.partial).data;
+  Cycles cycles;
+  for (const BucketSlots& bucket : buckets) {
+    codelets::RowsArgs args = visit_args(tile, bucket, c, slot_of);
+    args.columns = looked_up(c);
+    cycles += row_cycles(codelets::copy_rows(args, to), codelets::kCopyInstructions);
+  }
+  return cycles;
+}
+
+void EmbeddingSlice::distribute() {
+  engine.compute(Phase::Distribute, all, [&](const device::Tile& tile) {
+    const TileSlots& slots = tiles_[std::size_t(tile.id().value)];
+    const ByteRows partial = tile.view(slots.partial);
+    if (partial.bytes() > 0) std::memset(partial.data, 0, std::size_t(partial.bytes()));
+    return codelets::zero_cycles(partial.bytes(), engine.machine().workers) + enter_cycles() +
+           visit(tile, slots.arrived);
+  });
+}
+
+// Puts the columns in the order of the ids.
+void EmbeddingSlice::select() {
+  engine.compute(Phase::Reduce, owners, [&](const device::Tile& tile) {
+    const TileSlots& slots = tiles_[std::size_t(tile.id().value)];
+    const std::int64_t own = owned(map.cell(tile.id())).size();
+    const auto* const places = reinterpret_cast<const std::int32_t*>(tile.view(slots.places).data);
+    const std::byte* const from = tile.view(slots.received).data;
+    std::byte* const to = tile.view(slots.result).data;
+    with_type(spec.data_type(), [&]<class T>(T) {
+      T* out = reinterpret_cast<T*>(to);
+      for (std::int64_t column = 0; column < own; ++column)
+        for (std::int64_t i = 0; i < sizes.ids; ++i, ++out) {
+          const std::int64_t part = places[i] / sizes.slots, slot = places[i] % sizes.slots;
+          *out = places[i] < 0
+                     ? T()
+                     : reinterpret_cast<const T*>(from)[(part * own + column) * sizes.slots + slot];
+        }
+    });
+    return codelets::gather_cycles(own * sizes.ids, spec.data_type(), engine.machine().workers);
+  });
+}
+
+void EmbeddingSlice::collect() const {
+  for (const TileId tile : owners) {
+    const Cell c = map.cell(tile);
+    const ByteRows result = engine.view(tiles_[std::size_t(tile.value)].result);
+    const std::int64_t first = spec.grid.y_range(c.y).begin + owned(c).begin;
+    std::memcpy(out_ + first * sizes.ids * element(), result.data, std::size_t(result.bytes()));
+  }
+}
+
+bool EmbeddingSlice::run(const BucketImage& of_layer, const EmbeddingLists& of_run, std::byte* out,
+                         const RunOptions& options, device::Ledger& ledger) {
+  image = of_layer;
+  lists = &of_run;
+  out_ = out;
+  const bool finished = bound.run(engine, options);
+  ledger = engine.ledger();
+  return finished;
+}
+
+}  // namespace tessera::runtime::internal

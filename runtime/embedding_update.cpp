@@ -1,0 +1,329 @@
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "tessera/codelets/cost/network_cycles.hpp"
+#include "tessera/codelets/cost/vector_cycles.hpp"
+#include "tessera/runtime/internal/embedding_pass.hpp"
+
+namespace tessera::runtime::internal {
+
+using device::ByteRows;
+using device::Gather;
+using device::SlotId;
+using device::SlotKind;
+
+EmbeddingUpdate::EmbeddingUpdate(const PassSpec& s, const EmbeddingSizes& of_run,
+                                 const device::Machine& machine, device::ExchangeMode mode,
+                                 Executor& executor)
+    : EmbeddingPass(s, of_run, "embedding update", machine, mode, executor, Served::NoZ) {
+  for (const TileId tile : all)
+    if (!packing(map.cell(tile)).empty()) packers_.push_back(tile);
+  declare();
+  bound.finish();
+  add_slots();
+  bound.seal(engine);
+  prepare();
+}
+
+EmbeddingUpdate::Packing EmbeddingUpdate::packing(Cell c) const {
+  const Dims& splits = spec.grid.splits;
+  const std::int64_t tiles = splits.x * splits.z, tile = c.x * splits.z + c.z;
+  const std::int64_t sharers = std::max<std::int64_t>(tiles / columns(c.y), 1);
+  if (sharers == 1) return {owned(c), {0, splits.x}};
+  return {{std::min(tile / sharers, columns(c.y)), std::min(tile / sharers + 1, columns(c.y))},
+          share_of(splits.x, 1, sharers, tile % sharers)};
+}
+
+void EmbeddingUpdate::declare() {
+  home_ = {bound.add_buffer("bucket words", /*resident=*/true),
+           bound.add_buffer("bucket values", /*resident=*/true)};
+  rows_home_ = bound.add_buffer("share of the rows");
+  places_home_ = bound.add_buffer("share of the places");
+  slices_home_ = bound.add_buffer("share of the slices");
+  places_ = bound.add_buffer("places of the ids");
+  slices_ = bound.add_buffer("columns of the slices");
+  packed_ = bound.add_buffer("columns by row");
+  travelling_.rows_use[0] = bound.add_buffer("rows to update");
+  travelling_.sums_use[0] = bound.add_buffer("slices of these rows");
+  sums_ = bound.add_buffer("sums of slices");
+  updated_ = bound.add_buffer("updated values");
+  loop.declare(bound);
+  Uses loaded{{}, {home_.words, home_.payload, rows_home_, places_home_, slices_home_}};
+  if (loop.possible()) loaded.writes.push_back(loop.words());
+  bound.step(NodeKind::Load, {}, loaded, [this] { load(); });
+  if (spreads_operands(spec.placement, Pass::Fwd))
+    bound.step(
+        NodeKind::Compute, Phase::Arrange, {{slices_home_}, {}},
+        [this] {
+          const Cycles cycles = codelets::arrange_cycles(sizes.ids * spec.grid.size.y * element(),
+                                                         engine.machine().tiles,
+                                                         engine.machine().arrange_bytes_per_cycle);
+          engine.compute(Phase::Arrange, all, [&](const device::Tile&) { return cycles; });
+        },
+        map.tiles());
+  prearrange_node = bound.step(
+      NodeKind::Exchange, Phase::PreArrange,
+      {{rows_home_, places_home_, slices_home_}, {travelling_.rows_use[0], places_, slices_}},
+      [this] { engine.exchange(Phase::PreArrange, prearrange); });
+  bound.step(
+      NodeKind::Compute, Phase::Rearrange, {{places_, slices_}, {packed_}}, [this] { pack(); },
+      std::ssize(packers_));
+  to_parts_node_ =
+      bound.step(NodeKind::Exchange, Phase::PreArrange, {{packed_}, {travelling_.sums_use[0]}},
+                 [this] { engine.exchange(Phase::PreArrange, to_parts_); });
+  bound.step(
+      NodeKind::Compute, Phase::Distribute,
+      {{home_.words, home_.payload, travelling_.rows_use[0], travelling_.sums_use[0]}, {sums_}},
+      [this] { add_up(Phase::Distribute, /*first=*/true); }, map.tiles());
+  declare_travel();
+  bound.step(
+      NodeKind::Compute, Phase::Update, {{home_.payload, sums_}, {updated_}}, [this] { update(); },
+      map.tiles());
+  bound.step(NodeKind::Collect, {}, {{updated_}, {}}, [this] { collect(); });
+}
+
+// The rows and sums of the cells move; words and values stay.
+void EmbeddingUpdate::declare_travel() {
+  if (!loop.possible()) return;
+  auto& [rows_use, sums_use, rows, sums] = travelling_;
+  rows_use[1] = bound.add_buffer("rows of another cell");
+  sums_use[1] = bound.add_buffer("slices of another cell");
+  const std::vector<BufferId> both{rows_use[0], sums_use[0], rows_use[1], sums_use[1]};
+  loop.declare_loops(bound, engine, [&] {
+    for (std::size_t into = 0; into < 2; ++into)
+      bound.when(
+          into == 0 ? "the next move is into the first buffer"
+                    : "the next move is into the second buffer",
+          [this, into] { return at_ != into && loop.now().after != now_; },
+          [&] {
+            move_nodes_[into] = bound.step(
+                NodeKind::Exchange, Phase::Propagate,
+                {{rows_use[1 - into], sums_use[1 - into]}, {rows_use[into], sums_use[into]}},
+                [this] { move(); });
+          });
+    bound.when(
+        "this displacement holds something", [this] { return loop.now().compute; },
+        [&] {
+          Uses uses{{home_.words, home_.payload}, {sums_}};
+          uses.reads.insert(uses.reads.end(), both.begin(), both.end());
+          bound.step(
+              NodeKind::Compute, Phase::Propagate, uses,
+              [this] { add_up(Phase::Propagate, /*first=*/false); }, map.tiles());
+        });
+  });
+}
+
+void EmbeddingUpdate::add_slots() {
+  homes = add_home_buckets(bound, engine, map, shape, home_);
+  const int buffers = loop.possible() ? 2 : 1;
+  for (const TileId tile : all) {
+    const Cell c = map.cell(tile);
+    const Packing packs = packing(c);
+    TileSlots slots;
+    slots.rows_home = add_slot(rows_home_, tile, 1, rows_bytes());
+    for (int b = 0; b < buffers; ++b) {
+      const auto at = std::size_t(b);
+      travelling_.rows[at].push_back(
+          add_slot(travelling_.rows_use[at], tile, 1, rows_bytes(), SlotKind::Owned));
+      travelling_.sums[at].push_back(
+          add_slot(travelling_.sums_use[at], tile, columns(0), slot_bytes(), SlotKind::Owned));
+    }
+    if (!packs.empty()) {
+      const std::int64_t line = sizes.ids * element(), own = packs.columns.size();
+      slots.places_home = add_slot(places_home_, tile, 1, places_bytes());
+      slots.places = add_slot(places_, tile, 1, places_bytes());
+      slots.slices_home = add_slot(slices_home_, tile, own, line);
+      slots.slices = add_slot(slices_, tile, own, line);
+      slots.packed =
+          add_slot(packed_, tile, packs.parts.size() * own, slot_bytes(), SlotKind::Owned);
+    }
+    slots.sums = add_slot(sums_, tile, 1, values() * std::int64_t{sizeof(float)}, SlotKind::Owned);
+    slots.updated = add_slot(updated_, tile, 1, values() * element(), SlotKind::Owned);
+    other_words.add_slot(bound, engine, tile);
+    tiles_.push_back(slots);
+  }
+  loop.add_slots(bound, engine);
+}
+
+void EmbeddingUpdate::prepare() {
+  std::vector<Gather> gathers, to_parts;
+  for (const TileId tile : all) {
+    const auto t = std::size_t(tile.value);
+    add_spread(gathers, tiles_[t].rows_home, travelling_.rows[0][t], 1, rows_bytes(),
+               spec.grid.splits.x * rows_bytes());
+  }
+  for (const TileId tile : packers_) {
+    const TileSlots& slots = tiles_[std::size_t(tile.value)];
+    const std::int64_t line = sizes.ids * element();
+    const std::int64_t own = packing(map.cell(tile)).columns.size();
+    add_spread(gathers, slots.places_home, slots.places, 1, places_bytes(), places_bytes());
+    add_spread(gathers, slots.slices_home, slots.slices, own, own * line, spec.grid.size.y * line);
+  }
+  prearrange = engine.prepare(std::move(gathers));
+  bound.set_moves(prearrange_node, prearrange.moved);
+  // All tiles of a cell take the rows of its part of x from the owners of its columns.
+  const Dims& splits = spec.grid.splits;
+  for (std::int64_t x = 0; x < splits.x; ++x)
+    for (std::int64_t y = 0; y < splits.y; ++y) {
+      Gather gather;
+      for (std::int64_t owner = 0; owner < splits.x * splits.z; ++owner) {
+        const Cell c{owner / splits.z, y, owner % splits.z, 0};
+        const Packing packs = packing(c);
+        if (packs.empty() || x < packs.parts.begin || x >= packs.parts.end) continue;
+        const std::int64_t own = packs.columns.size(), first = (x - packs.parts.begin) * own;
+        gather.pieces.push_back(
+            {tiles_[std::size_t(map.tile(c).value)].packed, {first, first + own}});
+      }
+      for (std::int64_t z = 0; z < splits.z; ++z)
+        gather.destinations.push_back(
+            travelling_.sums[0][std::size_t(map.tile({x, y, z, 0}).value)]);
+      to_parts.push_back(std::move(gather));
+    }
+  to_parts_ = engine.prepare(std::move(to_parts));
+  bound.set_moves(to_parts_node_, to_parts_.moved);
+  if (!loop.possible()) return;
+  fill_move({splits.x > 1 ? 1 : 0, splits.x > 1 ? 0 : 1, 0});
+  for (const int node : move_nodes_) bound.set_moves(node, move_.moved);
+}
+
+void EmbeddingUpdate::load() {
+  at_ = 0;
+  now_ = {};
+  load_home_buckets(engine, map, shape, homes, image);
+  loop.load(engine, image.travel_words);
+  const std::int64_t line = sizes.ids * element();
+  for (const TileId tile : all)
+    engine.load(tiles_[std::size_t(tile.value)].rows_home,
+                one_row(lists->rows.data() + map.cell(tile).x * sizes.slots, rows_bytes()));
+  for (const TileId tile : packers_) {
+    const TileSlots& slots = tiles_[std::size_t(tile.value)];
+    const Cell c = map.cell(tile);
+    const Range own = packing(c).columns;
+    engine.load(slots.places_home, one_row(lists->places.data(), places_bytes()));
+    const std::int64_t first = spec.grid.y_range(c.y).begin + own.begin;
+    engine.load(slots.slices_home,
+                {const_cast<std::byte*>(slices_in_) + first * line, own.size(), line, line});
+  }
+}
+
+// Adds up the slices of each row in float and rounds the sums once.
+void EmbeddingUpdate::pack() {
+  engine.compute(Phase::Rearrange, packers_, [&](const device::Tile& tile) {
+    const TileSlots& slots = tiles_[std::size_t(tile.id().value)];
+    const Packing packs = packing(map.cell(tile.id()));
+    const std::int64_t own = packs.columns.size(), first = packs.parts.begin * sizes.slots;
+    const std::int64_t places_here = packs.parts.size() * sizes.slots;
+    const auto* const places = reinterpret_cast<const std::int32_t*>(tile.view(slots.places).data);
+    const std::byte* const from = tile.view(slots.slices).data;
+    std::byte* const packed = tile.view(slots.packed).data;
+    std::vector<float> sums(static_cast<std::size_t>(places_here));
+    std::int64_t added = 0;
+    with_type(spec.data_type(), [&]<class T>(T) {
+      for (std::int64_t column = 0; column < own; ++column) {
+        std::fill(sums.begin(), sums.end(), 0.0f);
+        const T* const slices = reinterpret_cast<const T*>(from) + column * sizes.ids;
+        for (std::int64_t i = 0; i < sizes.ids; ++i) {
+          const std::int64_t at = places[i] - first;
+          if (places[i] < 0 || at < 0 || at >= places_here) continue;
+          sums[std::size_t(at)] += float(slices[i]);
+          ++added;
+        }
+        for (std::int64_t at = 0; at < places_here; ++at) {
+          const std::int64_t part = at / sizes.slots, slot = at % sizes.slots;
+          reinterpret_cast<T*>(packed)[(part * own + column) * sizes.slots + slot] =
+              T(sums[std::size_t(at)]);
+        }
+      }
+    });
+    const std::int64_t workers = engine.machine().workers;
+    return codelets::zero_cycles(own * places_here * std::int64_t{sizeof(float)}, workers) +
+           codelets::scatter_add_cycles(sizes.ids, added, workers) +
+           codelets::cast_cycles(own * places_here, DataType::Float, spec.data_type(), workers);
+  });
+}
+
+void EmbeddingUpdate::add_up(Phase phase, bool first) {
+  engine.compute(phase, all, [&](const device::Tile& tile) {
+    const auto t = std::size_t(tile.id().value);
+    const TileSlots& slots = tiles_[t];
+    const Cell c = map.cell(tile.id()), of = map.moved(c, {now_.x, now_.y, 0});
+    const std::vector<std::int32_t> slot_of = slot_of_rows(tile, travelling_.rows[at_][t]);
+    const ByteRows sums = tile.view(slots.sums);
+    Cycles cycles = enter_cycles();
+    if (first) {
+      std::memset(sums.data, 0, std::size_t(sums.bytes()));
+      cycles += codelets::zero_cycles(sums.bytes(), engine.machine().workers);
+    }
+    codelets::RowsArgs args = visit_args(tile, homes[t], of, slot_of);
+    args.columns = {0, columns(of.y)};
+    return cycles + row_cycles(codelets::add_to_rows(args, tile.view(travelling_.sums[at_][t]).data,
+                                                     reinterpret_cast<float*>(sums.data)),
+                               codelets::kAddInstructions);
+  });
+}
+
+// Makes the exchange of a move `by`; now_ is the displacement after it.
+void EmbeddingUpdate::fill_move(Cell by) {
+  const auto& [rows_use, sums_use, rows, sums] = travelling_;
+  move_.gathers.clear();
+  for (const TileId tile : all) {
+    const Cell c = map.cell(tile), of = map.moved(c, {now_.x, now_.y, 0});
+    const auto from = std::size_t(map.tile(map.moved(c, by)).value);
+    const auto to = std::size_t(tile.value);
+    move_.gathers.push_back({{{rows[at_][from], {0, 1}}}, {rows[1 - at_][to]}});
+    move_.gathers.push_back({{{sums[at_][from], {0, columns(of.y)}}}, {sums[1 - at_][to]}});
+  }
+  engine.prepare_again(move_);
+}
+
+// The rows and sums move towards lower indices, opposite to travelling buckets.
+void EmbeddingUpdate::move() {
+  const Displacement to = loop.now().after, from = now_;
+  now_ = {to.x, to.y, 0};
+  fill_move({to.x - from.x, to.y - from.y, 0});
+  engine.exchange(Phase::Propagate, move_);
+  at_ = 1 - at_;
+}
+
+void EmbeddingUpdate::update() {
+  engine.compute(Phase::Update, all, [&](const device::Tile& tile) {
+    const auto t = std::size_t(tile.id().value);
+    const TileSlots& slots = tiles_[t];
+    const auto* const sums = reinterpret_cast<const float*>(tile.view(slots.sums).data);
+    const std::byte* const old = tile.view(homes[t].payload).data;
+    std::byte* const updated = tile.view(slots.updated).data;
+    with_type(spec.data_type(), [&]<class T>(T) {
+      for (std::int64_t i = 0; i < values(); ++i)
+        reinterpret_cast<T*>(updated)[i] =
+            T(float(reinterpret_cast<const T*>(old)[i]) + scale_ * sums[i]);
+    });
+    return codelets::update_cycles(values(), codelets::Update::Sgd, spec.data_type(),
+                                   engine.machine().workers);
+  });
+}
+
+void EmbeddingUpdate::collect() const {
+  for (const TileId tile : all) {
+    const Cell c = map.cell(tile);
+    const std::int64_t bytes = values() * element();
+    std::memcpy(values_out_ + spec.grid.bucket_index(c.x, c.y, c.z) * bytes,
+                engine.view(tiles_[std::size_t(tile.value)].updated).data, std::size_t(bytes));
+  }
+}
+
+bool EmbeddingUpdate::run(const BucketImage& of_layer, const EmbeddingLists& of_run,
+                          const std::byte* slices, float scale, std::byte* values,
+                          const RunOptions& options, device::Ledger& ledger) {
+  image = of_layer;
+  lists = &of_run;
+  slices_in_ = slices;
+  values_out_ = values;
+  scale_ = scale;
+  const bool finished = bound.run(engine, options);
+  ledger = engine.ledger();
+  return finished;
+}
+
+}  // namespace tessera::runtime::internal

@@ -1,0 +1,179 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tessera/codelets/embedding.hpp"
+#include "tessera/device/engine.hpp"
+#include "tessera/runtime/internal/bound_program.hpp"
+#include "tessera/runtime/internal/home_buckets.hpp"
+#include "tessera/runtime/internal/travel_loop.hpp"
+#include "tessera/runtime/internal/travelling_buckets.hpp"
+#include "tessera/runtime/pass_spec.hpp"
+#include "tessera/runtime/tile_map.hpp"
+
+namespace tessera::runtime::internal {
+
+// The ids of one run as the host sends them.
+//   places  [ids]          part of x * rows_per_part + slot of each id; -1: none
+//   rows    [x parts][rows_per_part]  the row of each slot inside its part; -1: none
+struct EmbeddingLists {
+  std::vector<std::int32_t> places, rows;
+};
+
+// The sizes of a run.
+struct EmbeddingSizes {
+  std::int64_t ids = 1, slots = 1;  // slots: EmbeddingOptions::rows_per_part
+};
+
+// The part that both programs share: the cut of the columns, the lists and the bucket words on the
+// tiles. The columns of a part of y are dealt to the tiles of all x and z that have this part: the
+// owners of these columns.
+struct EmbeddingPass {
+  EmbeddingPass(const PassSpec& spec, const EmbeddingSizes& sizes, std::string name,
+                const device::Machine& machine, device::ExchangeMode mode, Executor& executor,
+                Served served);
+
+  std::int64_t element() const { return bytes_of(spec.data_type()); }
+  std::int64_t slot_bytes() const { return sizes.slots * element(); }
+  std::int64_t columns(std::int64_t y) const { return spec.grid.y_range(y).size(); }
+  Range owned(Cell c) const {
+    const Dims& splits = spec.grid.splits;
+    return share_of(columns(c.y), 1, splits.x * splits.z, c.x * splits.z + c.z);
+  }
+  std::int64_t rows_bytes() const { return sizes.slots * std::int64_t{sizeof(std::int32_t)}; }
+  std::int64_t places_bytes() const { return sizes.ids * std::int64_t{sizeof(std::int32_t)}; }
+  device::SlotId add_slot(BufferId buffer, TileId tile, std::int64_t rows, std::int64_t bytes,
+                          device::SlotKind kind = device::SlotKind::Landing) {
+    return engine.add_slot(bound.slot(buffer, tile, rows, bytes, kind));
+  }
+
+  // Adds the gather that brings `bytes` of a list or operand of `all` bytes, which is spread over
+  // the machine, from its home slot.
+  void add_spread(std::vector<device::Gather>& gathers, device::SlotId home, device::SlotId to,
+                  std::int64_t rows, std::int64_t bytes, std::int64_t all) const;
+
+  // Reads the rows of slots from tile memory as the slot of each row of a part of x.
+  std::vector<std::int32_t> slot_of_rows(const device::Tile& tile, device::SlotId rows) const;
+  Cycles enter_cycles() const;
+
+  // Returns the cycles of a visit, whose values take so many instructions each.
+  Cycles row_cycles(const codelets::RowsWork& work, std::int64_t per_value) const;
+
+  codelets::RowsArgs visit_args(const device::Tile& tile, BucketSlots bucket, Cell of,
+                                std::span<const std::int32_t> slot_of) const;
+
+  PassSpec spec;
+  EmbeddingSizes sizes;
+  BoundProgram bound;
+  device::Engine engine;
+  TileMap map;
+  BucketShape shape;
+  std::vector<TileId> all, owners;  // owners: tiles with columns
+  TravelLoop loop;
+  OtherWords other_words;
+  std::vector<BucketSlots> homes;
+  device::Exchange prearrange;
+  int prearrange_node = -1;
+
+  // The data of the current run.
+  BucketImage image;
+  const EmbeddingLists* lists = nullptr;
+};
+
+// Looks up rows. Writes [columns of y][ids].
+class EmbeddingSlice : private EmbeddingPass {
+ public:
+  EmbeddingSlice(const PassSpec& spec, const EmbeddingSizes& sizes, const device::Machine& machine,
+                 device::ExchangeMode mode, Executor& executor);
+  bool run(const BucketImage& of_layer, const EmbeddingLists& of_run, std::byte* out,
+           const RunOptions& options, device::Ledger& ledger);
+  const Program& program() const { return bound.program(); }
+  Bytes high_water() const { return engine.high_water(); }
+
+ private:
+  struct TileSlots {
+    device::SlotId rows_home, rows, places_home, places, partial, received, result;
+    std::vector<BucketSlots> arrived;  // of the cell, by z
+  };
+  // The columns that a tile looks up, counted from the start of its part of y.
+  Range looked_up(Cell c) const { return share_of(columns(c.y), 1, spec.grid.splits.z, c.z); }
+  void declare();
+  void add_slots();
+  void prepare();
+  void add_bucket_gathers(TileId tile, std::vector<device::Gather>& gathers) const;
+  std::vector<device::Gather> gathers_to_owners() const;
+  void load();
+  Cycles visit(const device::Tile& tile, std::span<const BucketSlots> buckets) const;
+  void distribute();
+  void select();
+  void collect() const;
+
+  TravellingBuckets travelling_;
+  BucketUse home_, arrived_;
+  BufferId rows_home_, rows_, places_home_, places_, partial_, received_, result_;
+  std::vector<TileSlots> tiles_;
+  device::Exchange to_owners_;
+  int to_owners_node_ = -1;
+  std::byte* out_ = nullptr;
+};
+
+// Updates rows. Reads slices [columns of y][ids] and writes the new values in bucket order.
+class EmbeddingUpdate : private EmbeddingPass {
+ public:
+  EmbeddingUpdate(const PassSpec& spec, const EmbeddingSizes& sizes, const device::Machine& machine,
+                  device::ExchangeMode mode, Executor& executor);
+  bool run(const BucketImage& of_layer, const EmbeddingLists& of_run, const std::byte* slices,
+           float scale, std::byte* values, const RunOptions& options, device::Ledger& ledger);
+  const Program& program() const { return bound.program(); }
+  Bytes high_water() const { return engine.high_water(); }
+
+ private:
+  struct TileSlots {
+    device::SlotId rows_home, places_home, places, slices_home, slices, packed, sums, updated;
+  };
+  // A tile adds up the slices of these columns for the rows of these parts of x. If there are more
+  // tiles than columns, several tiles share the parts of a column.
+  struct Packing {
+    Range columns, parts;
+    bool empty() const { return columns.size() == 0 || parts.size() == 0; }
+  };
+  Packing packing(Cell c) const;
+  // The rows of slots and their sums [columns][slots], which travel: on every tile,
+  // buffer at_ has what is there now.
+  struct Travelling {
+    std::array<BufferId, 2> rows_use, sums_use;
+    std::array<std::vector<device::SlotId>, 2> rows, sums;  // by tile
+  };
+  std::int64_t values() const { return spec.grid.blocks * spec.grid.block.area(); }
+  void declare();
+  void declare_travel();
+  void add_slots();
+  void prepare();
+  void load();
+  void pack();
+  void add_up(Phase phase, bool first);
+  void fill_move(Cell by);
+  void move();
+  void update();
+  void collect() const;
+
+  std::vector<TileId> packers_;  // tiles that add up
+  BucketUse home_;
+  BufferId rows_home_, places_home_, places_, slices_home_, slices_, packed_, sums_, updated_;
+  Travelling travelling_;
+  std::size_t at_ = 0;
+  Displacement now_;
+  std::vector<TileSlots> tiles_;
+  device::Exchange to_parts_, move_;
+  int to_parts_node_ = -1;
+  std::array<int, 2> move_nodes_ = {-1, -1};
+  const std::byte* slices_in_ = nullptr;
+  std::byte* values_out_ = nullptr;
+  float scale_ = 0;
+};
+
+}  // namespace tessera::runtime::internal
