@@ -1,0 +1,185 @@
+#include "tessera/sparse/block_mask.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
+#include "tessera/base/error.hpp"
+#include "tessera/sparse/random.hpp"
+
+namespace tessera::sparse {
+namespace {
+
+void check_mask_size(std::int64_t rows, std::int64_t cols, BlockShape block) {
+  const bool legal = rows >= 1 && cols >= 1 && block.rows >= 1 && block.cols >= 1 &&
+                     rows % block.rows == 0 && cols % block.cols == 0;
+  if (legal) return;
+  throw Error(ErrorCode::InvalidArgument,
+              fmt::format("a mask of {} x {} in blocks of {} x {}; sizes must be 1 or more and "
+                          "multiples of the block",
+                          rows, cols, block.rows, block.cols));
+}
+
+void check_mask_values(const Csr<float>& mask, std::size_t values, const char* name) {
+  if (values == mask.values.size()) return;
+  throw Error(ErrorCode::InvalidArgument,
+              fmt::format("{} has {} values; the mask has {}", name, values, mask.values.size()));
+}
+
+// Appends a block with the elements that are kept, if there is one.
+template <class Keep>
+void append_kept_block(Csr<float>& mask, std::int64_t block_row, std::int64_t block_col,
+                       const Keep& keep) {
+  const BlockShape block = mask.block;
+  const std::size_t before = mask.values.size();
+  bool any = false;
+  for (std::int64_t r = 0; r < block.rows; ++r)
+    for (std::int64_t c = 0; c < block.cols; ++c) {
+      const bool kept = keep(block_row * block.rows + r, block_col * block.cols + c);
+      mask.values.push_back(kept ? 1.0f : 0.0f);
+      any = any || kept;
+    }
+  if (any)
+    mask.col.push_back(static_cast<std::int32_t>(block_col));
+  else
+    mask.values.resize(before);
+}
+
+// Calls visit(row of the block, position of a value) for the stored values of a row of blocks.
+template <class Visit>
+void for_each_value(const Csr<float>& mask, std::int64_t block_row, std::int64_t row,
+                    const Visit& visit) {
+  const BlockShape block = mask.block;
+  for (std::int64_t b = mask.row_begin[std::size_t(block_row)];
+       b < mask.row_begin[std::size_t(block_row) + 1]; ++b)
+    for (std::int64_t c = 0; c < block.cols; ++c)
+      visit(std::size_t(b * block.area() + row * block.cols + c));
+}
+
+// Calls body(block row, row inside it) for every row, on the executor if there is one.
+template <class Body>
+void for_each_row_of(const Csr<float>& mask, Executor* executor, const Body& body) {
+  const auto rows_of = [&](std::int64_t block_row) {
+    for (std::int64_t row = 0; row < mask.block.rows; ++row) body(block_row, row);
+  };
+  if (executor != nullptr) return executor->for_each(mask.block_rows(), rows_of);
+  for (std::int64_t block_row = 0; block_row < mask.block_rows(); ++block_row) rows_of(block_row);
+}
+
+}  // namespace
+
+Csr<float> block_mask(std::int64_t rows, std::int64_t cols, BlockShape block,
+                      const std::function<bool(std::int64_t, std::int64_t)>& keep) {
+  check_mask_size(rows, cols, block);
+  Csr<float> mask;
+  mask.rows = rows;
+  mask.cols = cols;
+  mask.block = block;
+  for (std::int64_t r = 0; r < mask.block_rows(); ++r) {
+    for (std::int64_t c = 0; c < mask.block_cols(); ++c) append_kept_block(mask, r, c, keep);
+    mask.row_begin.push_back(mask.blocks());
+  }
+  return mask;
+}
+
+Csr<float> causal_mask(std::int64_t size, BlockShape block) {
+  return block_mask(size, size, block, [](std::int64_t r, std::int64_t c) { return c <= r; });
+}
+
+Csr<float> banded_mask(std::int64_t size, BlockShape block, std::int64_t below,
+                       std::int64_t above) {
+  if (below < 0 || above < 0)
+    throw Error(
+        ErrorCode::InvalidArgument,
+        fmt::format("a band of {} below and {} above; both must be 0 or more", below, above));
+  return block_mask(size, size, block, [=](std::int64_t r, std::int64_t c) {
+    return r - c <= below && c - r <= above;
+  });
+}
+
+Csr<float> window_mask(std::int64_t size, BlockShape block, std::int64_t global,
+                       std::int64_t window) {
+  if (global < 0 || window < 0)
+    throw Error(
+        ErrorCode::InvalidArgument,
+        fmt::format("a window of {} and {} global rows; both must be 0 or more", window, global));
+  return block_mask(size, size, block, [=](std::int64_t r, std::int64_t c) {
+    return r < global || c < global || std::abs(r - c) <= window;
+  });
+}
+
+Csr<float> random_mask(std::int64_t rows, std::int64_t cols, BlockShape block, double density,
+                       std::uint64_t seed) {
+  Csr<float> mask = random_pattern(rows, cols, block, density, seed);
+  std::fill(mask.values.begin(), mask.values.end(), 1.0f);
+  return mask;
+}
+
+Csr<float> given_mask(MatrixView<const float> kept, BlockShape block) {
+  return block_mask(kept.rows, kept.cols, block,
+                    [&](std::int64_t r, std::int64_t c) { return kept(r, c) != 0; });
+}
+
+Csr<float> keep_triangle(const Csr<float>& mask, Triangle triangle) {
+  Csr<float> result;
+  result.rows = mask.rows;
+  result.cols = mask.cols;
+  result.block = mask.block;
+  for (std::int64_t r = 0; r < mask.block_rows(); ++r) {
+    for (std::int64_t b = mask.row_begin[std::size_t(r)]; b < mask.row_begin[std::size_t(r) + 1];
+         ++b) {
+      const float* value = mask.values.data() + b * mask.block.area();
+      append_kept_block(result, r, mask.col[std::size_t(b)], [&](std::int64_t x, std::int64_t y) {
+        return *value++ != 0 && (triangle == Triangle::Lower ? y <= x : x <= y);
+      });
+    }
+    result.row_begin.push_back(result.blocks());
+  }
+  return result;
+}
+
+void softmax_rows(const Csr<float>& mask, std::span<const float> scores, std::span<float> out,
+                  Executor* executor) {
+  check_mask_values(mask, scores.size(), "scores");
+  check_mask_values(mask, out.size(), "out");
+  for_each_row_of(mask, executor, [&](std::int64_t block_row, std::int64_t row) {
+    constexpr float kLeast = -std::numeric_limits<float>::infinity();
+    float largest = kLeast;
+    for_each_value(mask, block_row, row, [&](std::size_t i) {
+      if (mask.values[i] != 0) largest = std::fmax(largest, scores[i]);
+    });
+    double sum = 0;
+    for_each_value(mask, block_row, row, [&](std::size_t i) {
+      const bool kept = mask.values[i] != 0 && largest != kLeast;
+      out[i] = kept ? std::exp(scores[i] - largest) : 0.0f;
+      sum += double(out[i]);
+    });
+    const double factor = largest == kLeast ? 0 : 1 / sum;
+    for_each_value(mask, block_row, row, [&](std::size_t i) {
+      if (mask.values[i] != 0) out[i] = static_cast<float>(double(out[i]) * factor);
+    });
+  });
+}
+
+void softmax_rows_gradient(const Csr<float>& mask, std::span<const float> softmax,
+                           std::span<const float> gradient, std::span<float> out,
+                           Executor* executor) {
+  check_mask_values(mask, softmax.size(), "softmax");
+  check_mask_values(mask, gradient.size(), "gradient");
+  check_mask_values(mask, out.size(), "out");
+  for_each_row_of(mask, executor, [&](std::int64_t block_row, std::int64_t row) {
+    double sum = 0;
+    for_each_value(mask, block_row, row, [&](std::size_t i) {
+      if (mask.values[i] != 0) sum += double(softmax[i]) * double(gradient[i]);
+    });
+    for_each_value(mask, block_row, row, [&](std::size_t i) {
+      const double g = double(softmax[i]) * (double(gradient[i]) - sum);
+      out[i] = mask.values[i] != 0 ? static_cast<float>(g) : 0.0f;
+    });
+  });
+}
+
+}  // namespace tessera::sparse
