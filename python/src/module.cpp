@@ -6,6 +6,7 @@
 #include "tessera/python/src/layer.hpp"
 #include "tessera/python/src/machine.hpp"
 #include "tessera/python/src/plan.hpp"
+#include "tessera/python/src/products.hpp"
 #include "tessera/python/src/rewire.hpp"
 #include "tessera/python/src/simulate.hpp"
 #include "tessera/python/src/trainer.hpp"
@@ -23,6 +24,7 @@ void add_all(py::module_& module) {
   add_interrupt(module);
   add_machine(module);
   add_plan(module);
+  add_products(module);
   add_simulate(module);
   add_trainer(module);
 }

@@ -23,6 +23,7 @@ from tessera._core import (
 )
 from tessera._layer import Layer, PassTimes, Rounding
 from tessera._machines import Crossover, crossover, plan, read, simulate, write
+from tessera._products import sddmm, spmm
 
 __all__ = [
     "BadInput",
@@ -42,7 +43,9 @@ __all__ = [
     "crossover",
     "plan",
     "read",
+    "sddmm",
     "simulate",
+    "spmm",
     "train",
     "write",
 ]

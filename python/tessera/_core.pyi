@@ -78,6 +78,32 @@ def _random_pattern(
     rows: int, cols: int, block_rows: int, block_cols: int, density: float, seed: int
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float32]]: ...
 
+def _spmm(
+    format: str,
+    arrays: tuple[NDArray[Any], NDArray[Any], NDArray[np.float32]],
+    rows: int,
+    cols: int,
+    b: Any,
+    out: Any,
+    alpha: float,
+    beta: float,
+    bias: Any,
+    activation: str,
+    threads: int,
+) -> None: ...
+def _sddmm(
+    format: str,
+    arrays: tuple[NDArray[Any], NDArray[Any], NDArray[np.float32]],
+    rows: int,
+    cols: int,
+    a: Any,
+    b: Any,
+    out: Any,
+    alpha: float,
+    beta: float,
+    threads: int,
+) -> None: ...
+
 class Machine:
     def __init__(self, name: str) -> None: ...
     @staticmethod

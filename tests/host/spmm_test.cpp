@@ -123,6 +123,14 @@ TYPED_TEST(Spmm, CutsWideOperandsInPanels) {
   expect_right(SpmmCase<TypeParam, std::int64_t>(128, 4992, 131, {8, 8}, 0.05), {});
 }
 
+TYPED_TEST(Spmm, TakesColumnsInAnyOrderOfWideMatrices) {
+  SpmmCase<TypeParam, std::int32_t> s(130, 5000, 200, {1, 1}, 0.05);
+  for (std::size_t row = 0; row + 1 < s.row_begin.size(); row += 7)
+    std::reverse(s.col.begin() + s.row_begin[row], s.col.begin() + s.row_begin[row + 1]);
+  expect_right(s, {});
+  expect_right(s, SpmmOptions<TypeParam>{.beta = 1});
+}
+
 TYPED_TEST(Spmm, HasTheSameBitsForAnyThreadsAndStrides) {
   for (const BlockShape block : {BlockShape{1, 1}, {4, 4}})
     for (const float beta : {0.0f, 1.0f, 0.5f}) {
