@@ -78,7 +78,8 @@ def _arrays(matrix: Any) -> tuple[str, _Arrays, tuple[int, int]]:
     if type(matrix).__module__.partition(".")[0] == "torch" and matrix.device.type == "cpu":
         layout = str(matrix.layout).rpartition("sparse_")[2]
         if layout in _FORMATS:
-            return layout, _alike(*_torch_arrays(matrix.detach(), layout)), tuple(matrix.shape)
+            rows, cols = matrix.shape
+            return layout, _alike(*_torch_arrays(matrix.detach(), layout)), (rows, cols)
     csr = read_weights(matrix)
     return ("csr" if csr.data.ndim == 1 else "bsr"), _alike(csr.indptr, csr.indices, csr.data), csr.shape
 
