@@ -221,8 +221,12 @@ void share_gather(const Gather& gather, Slots& slots) {
       whole = next;
       continue;
     }
+    // Single rows of placed slots have the stride that the first two places give them.
+    const bool placed = next.rows == 1 && slots[piece.slot].spec.placed.data != nullptr;
+    if (placed && whole.rows == 1 && next.data - whole.data >= whole.row_bytes)
+      whole.stride = next.data - whole.data;
     TESSERA_ASSERT(next.data == whole.data + whole.rows * whole.stride &&
-                   next.stride == whole.stride);
+                   (placed || next.stride == whole.stride));
     whole.rows += next.rows;
   }
   for (const SlotId id : gather.destinations) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <unordered_map>
 #include <utility>
@@ -46,6 +47,17 @@ EmbeddingSizes embedding_sizes(const Problem& problem, const planner::Plan& plan
   const auto slots = static_cast<std::int64_t>(std::ceil(mean + 4 * std::sqrt(mean) + 1));
   sizes.slots = std::min(slots, std::min(sizes.ids, problem.size.x));
   return sizes;
+}
+
+// Copies a row of as many columns as both matrices have.
+template <class T>
+void copy_row(MatrixView<const T> from, std::int64_t row, MatrixView<T> to, std::int64_t to_row) {
+  const std::int64_t cols = std::min(from.cols, to.cols);
+  if (from.rows_are_contiguous() && to.rows_are_contiguous()) {
+    std::copy_n(from.row(row), cols, to.row(to_row));
+  } else {
+    for (std::int64_t c = 0; c < cols; ++c) to(to_row, c) = from(row, c);
+  }
 }
 
 // The ids of a call, dealt to runs.
@@ -93,6 +105,18 @@ struct Embedding::State {
   EmbeddingSizes sizes;
   internal::EmbeddingSlice slice;
   internal::EmbeddingUpdate update;
+
+  // Returns storage for values, which later calls use again.
+  enum Scratch { kRows, kColumns, kValues, kUpdated };
+  template <class T>
+  std::span<T> scratch(Scratch which, std::int64_t count) {
+    std::vector<std::byte>& bytes = kept_[which];
+    if (bytes.size() < std::size_t(count) * sizeof(T)) bytes.resize(std::size_t(count) * sizeof(T));
+    return {reinterpret_cast<T*>(bytes.data()), std::size_t(count)};
+  }
+
+ private:
+  std::array<std::vector<std::byte>, 4> kept_;
 };
 
 template <class T>
@@ -158,20 +182,20 @@ bool Embedding::State::look_up(std::span<const std::int64_t> ids, MatrixView<T> 
   check<T>(ids, out.rows, out.cols, "embedding_slice", options);
   std::vector<std::uint32_t> words;
   const BucketImage encoded = image<T>(words);
-  Matrix<T> columns(spec.grid.size.y, sizes.ids), rows(sizes.ids, spec.grid.size.y);
+  const std::int64_t count = spec.grid.size.y;
+  const std::span<T> columns = scratch<T>(kColumns, count * sizes.ids);
+  const std::span<T> rows = scratch<T>(kRows, count * sizes.ids);
   ledger.steps.clear();
   for (const EmbeddingRun& run : runs_of(ids)) {
     device::Ledger of_run;
-    const bool finished =
-        slice.run(encoded, run.lists, reinterpret_cast<std::byte*>(columns.elements().data()),
-                  options, of_run);
+    const bool finished = slice.run(encoded, run.lists,
+                                    reinterpret_cast<std::byte*>(columns.data()), options, of_run);
     ledger.steps.insert(ledger.steps.end(), of_run.steps.begin(), of_run.steps.end());
     if (!finished) return false;
-    codelets::transpose(columns.elements().data(), sizes.ids, columns.rows(), sizes.ids,
-                        rows.elements().data(), rows.cols());
+    codelets::transpose(columns.data(), sizes.ids, count, sizes.ids, rows.data(), count);
+    const MatrixView<const T> found{rows.data(), sizes.ids, count, count, 1};
     for (std::size_t i = 0; i < run.ids.size(); ++i)
-      for (std::int64_t y = 0; y < problem.size.y; ++y)
-        out(std::int64_t(run.ids[i]), y) = rows(std::int64_t(i), y);
+      copy_row(found, std::int64_t(i), out, std::int64_t(run.ids[i]));
   }
   return true;
 }
@@ -186,23 +210,27 @@ bool Embedding::State::add(std::span<const std::int64_t> ids, MatrixView<const T
   std::vector<std::uint32_t> words;
   BucketImage encoded = image<T>(words);
   const std::span<const T> before = layer.template encoded_values<T>();
-  std::vector<T> values(before.begin(), before.end()), updated(values.size());
-  Matrix<T> columns(spec.grid.size.y, sizes.ids), rows(sizes.ids, spec.grid.size.y);
+  std::span<T> values = scratch<T>(kValues, std::ssize(before));
+  std::span<T> updated = scratch<T>(kUpdated, std::ssize(before));
+  std::copy(before.begin(), before.end(), values.begin());
+  const std::int64_t count = spec.grid.size.y;
+  const std::span<T> columns = scratch<T>(kColumns, count * sizes.ids);
+  const std::span<T> rows = scratch<T>(kRows, count * sizes.ids);
   ledger.steps.clear();
   for (const EmbeddingRun& run : runs_of(ids)) {
+    std::fill(rows.begin(), rows.end(), T());
+    const MatrixView<T> given{rows.data(), sizes.ids, count, count, 1};
     for (std::size_t i = 0; i < run.ids.size(); ++i)
-      for (std::int64_t y = 0; y < problem.size.y; ++y)
-        rows(std::int64_t(i), y) = slices(std::int64_t(run.ids[i]), y);
-    codelets::transpose(rows.elements().data(), rows.cols(), sizes.ids, rows.cols(),
-                        columns.elements().data(), sizes.ids);
+      copy_row(slices, std::int64_t(run.ids[i]), given, std::int64_t(i));
+    codelets::transpose(rows.data(), count, sizes.ids, count, columns.data(), sizes.ids);
     encoded.values = reinterpret_cast<const std::byte*>(values.data());
     device::Ledger of_run;
-    const bool finished = update.run(
-        encoded, run.lists, reinterpret_cast<const std::byte*>(columns.elements().data()), scale,
-        reinterpret_cast<std::byte*>(updated.data()), options, of_run);
+    const bool finished =
+        update.run(encoded, run.lists, reinterpret_cast<const std::byte*>(columns.data()), scale,
+                   reinterpret_cast<std::byte*>(updated.data()), options, of_run);
     ledger.steps.insert(ledger.steps.end(), of_run.steps.begin(), of_run.steps.end());
     if (!finished) return false;
-    values.swap(updated);
+    std::swap(values, updated);
   }
   if (!ids.empty()) layer.template set_encoded_values<T>(std::span<const T>(values));
   return true;

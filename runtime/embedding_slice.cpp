@@ -277,10 +277,11 @@ void EmbeddingSlice::select() {
     const std::byte* const from = tile.view(slots.received).data;
     std::byte* const to = tile.view(slots.result).data;
     with_type(spec.data_type(), [&]<class T>(T) {
+      const auto slots_of_part = static_cast<std::int32_t>(sizes.slots);
       T* out = reinterpret_cast<T*>(to);
       for (std::int64_t column = 0; column < own; ++column)
         for (std::int64_t i = 0; i < sizes.ids; ++i, ++out) {
-          const std::int64_t part = places[i] / sizes.slots, slot = places[i] % sizes.slots;
+          const std::int32_t part = places[i] / slots_of_part, slot = places[i] % slots_of_part;
           *out = places[i] < 0
                      ? T()
                      : reinterpret_cast<const T*>(from)[(part * own + column) * sizes.slots + slot];

@@ -36,6 +36,17 @@ EmbeddingUpdate::Packing EmbeddingUpdate::packing(Cell c) const {
           share_of(splits.x, 1, sharers, tile % sharers)};
 }
 
+bool EmbeddingUpdate::has_one_column() const {
+  return columns(0) <= spec.grid.splits.x * spec.grid.splits.z;
+}
+
+ByteRows EmbeddingUpdate::placed_rows(Cell c, const Packing& packs) {
+  const std::int64_t a_part = columns(0) * slot_bytes(), parts = spec.grid.splits.x;
+  if (placed.empty()) placed.resize(std::size_t(spec.grid.splits.y * parts * a_part));
+  std::byte* const first = placed.data() + (c.y * parts + packs.parts.begin) * a_part;
+  return {first + packs.columns.begin * slot_bytes(), packs.parts.size(), slot_bytes(), a_part};
+}
+
 void EmbeddingUpdate::declare() {
   home_ = {bound.add_buffer("bucket words", /*resident=*/true),
            bound.add_buffer("bucket values", /*resident=*/true)};
@@ -128,7 +139,8 @@ void EmbeddingUpdate::add_slots() {
       travelling_.rows[at].push_back(
           add_slot(travelling_.rows_use[at], tile, 1, rows_bytes(), SlotKind::Owned));
       travelling_.sums[at].push_back(
-          add_slot(travelling_.sums_use[at], tile, columns(0), slot_bytes(), SlotKind::Owned));
+          add_slot(travelling_.sums_use[at], tile, columns(0), slot_bytes(),
+                   has_one_column() ? SlotKind::Landing : SlotKind::Owned));
     }
     if (!packs.empty()) {
       const std::int64_t line = sizes.ids * element(), own = packs.columns.size();
@@ -136,8 +148,10 @@ void EmbeddingUpdate::add_slots() {
       slots.places = add_slot(places_, tile, 1, places_bytes());
       slots.slices_home = add_slot(slices_home_, tile, own, line);
       slots.slices = add_slot(slices_, tile, own, line);
-      slots.packed =
-          add_slot(packed_, tile, packs.parts.size() * own, slot_bytes(), SlotKind::Owned);
+      device::SlotSpec packed =
+          bound.slot(packed_, tile, packs.parts.size() * own, slot_bytes(), SlotKind::Owned);
+      if (has_one_column()) packed.placed = placed_rows(c, packs);
+      slots.packed = engine.add_slot(packed);
     }
     slots.sums = add_slot(sums_, tile, 1, values() * std::int64_t{sizeof(float)}, SlotKind::Owned);
     slots.updated = add_slot(updated_, tile, 1, values() * element(), SlotKind::Owned);
@@ -217,7 +231,7 @@ void EmbeddingUpdate::pack() {
     const std::int64_t places_here = packs.parts.size() * sizes.slots;
     const auto* const places = reinterpret_cast<const std::int32_t*>(tile.view(slots.places).data);
     const std::byte* const from = tile.view(slots.slices).data;
-    std::byte* const packed = tile.view(slots.packed).data;
+    const ByteRows packed = tile.view(slots.packed);
     std::vector<float> sums(static_cast<std::size_t>(places_here));
     std::int64_t added = 0;
     with_type(spec.data_type(), [&]<class T>(T) {
@@ -230,11 +244,10 @@ void EmbeddingUpdate::pack() {
           sums[std::size_t(at)] += float(slices[i]);
           ++added;
         }
-        for (std::int64_t at = 0; at < places_here; ++at) {
-          const std::int64_t part = at / sizes.slots, slot = at % sizes.slots;
-          reinterpret_cast<T*>(packed)[(part * own + column) * sizes.slots + slot] =
-              T(sums[std::size_t(at)]);
-        }
+        for (std::int64_t part = 0; part < packs.parts.size(); ++part)
+          std::transform(sums.begin() + part * sizes.slots, sums.begin() + (part + 1) * sizes.slots,
+                         reinterpret_cast<T*>(packed.data + (part * own + column) * packed.stride),
+                         [](float sum) { return T(sum); });
       }
     });
     const std::int64_t workers = engine.machine().workers;

@@ -69,6 +69,7 @@ struct EmbeddingPass {
   PassSpec spec;
   EmbeddingSizes sizes;
   BoundProgram bound;
+  std::vector<std::byte> placed;  // memory of slots that are adjacent on this computer
   device::Engine engine;
   TileMap map;
   BucketShape shape;
@@ -142,6 +143,11 @@ class EmbeddingUpdate : private EmbeddingPass {
     bool empty() const { return columns.size() == 0 || parts.size() == 0; }
   };
   Packing packing(Cell c) const;
+
+  // Returns true if every tile that adds up has one column. Its slots are then placed in one
+  // matrix, [y][parts of x][columns][slots], of which tiles receive views in Share mode.
+  bool has_one_column() const;
+  device::ByteRows placed_rows(Cell c, const Packing& packs);
   // The rows of slots and their sums [columns][slots], which travel: on every tile,
   // buffer at_ has what is there now.
   struct Travelling {

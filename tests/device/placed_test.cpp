@@ -61,6 +61,25 @@ TEST_P(Placed, KeepTheirGapsInLoadsAndMoves) {
   EXPECT_TRUE(gaps_are_untouched());
 }
 
+TEST_P(Placed, SingleRowsBetweenEachOtherAreGatheredLikeNeighbours) {
+  const auto add_lines = [&](int tile, std::int64_t first) {
+    return engine_.add_slot({.tile = TileId(tile),
+                             .name = "lines",
+                             .rows = 2,
+                             .row_bytes = 4,
+                             .placed = {memory_.data() + first, 2, 4, 8}});
+  };
+  const SlotId a = add_lines(0, 0), b = add_lines(1, 4);
+  const SlotId to = engine_.add_slot({TileId(2), "both", 2, 4, SlotKind::Landing, 0, 0});
+  engine_.seal();
+  std::vector<std::byte> host;
+  for (int i = 10; i < 26; ++i) host.push_back(std::byte(i));
+  engine_.load(a, {host.data(), 2, 4, 4});
+  engine_.load(b, {host.data() + 8, 2, 4, 4});
+  engine_.exchange(Phase::HandOver, engine_.prepare({{{{a, {1, 2}}, {b, {1, 2}}}, {to}}}));
+  EXPECT_EQ(bytes(to), (std::vector{14, 15, 16, 17, 22, 23, 24, 25}));
+}
+
 TEST_P(Placed, MustBeOwnedAndHaveTheShapeOfTheirMemory) {
   add_placed(SlotKind::Owned, 2, 4);
   EXPECT_THROW(add_placed(SlotKind::Landing, 2, 4), Error);
