@@ -25,6 +25,7 @@ class TbbExecutor final : public Executor {
 
  protected:
   void run(std::int64_t count, Task task) override {
+    if (count <= 1) return run_at_most_one(count, task);
     FirstFailure failure;
     arena_.execute([&] {
       oneapi::tbb::parallel_for(std::int64_t{0}, count, [&](std::int64_t i) {

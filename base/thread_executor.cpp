@@ -25,8 +25,9 @@ void start_threads(std::vector<std::jthread>& threads, int count, const Body& bo
 //   1. The caller writes task_, count_ and chunk_ only while no worker is inside a loop, and
 //      publishes them through mutex_ together with round_.
 //   2. next_ is the first index that no thread has taken; indices are taken in chunks.
-//   3. busy_ is the number of workers that have not yet reported the end of the current round; the
-//      caller waits until it is 0.
+//   3. inside_ is the number of workers that are inside the loop. They enter only while open_ is
+//      true. When the caller finds no index left it sets open_ to false and waits until inside_ is
+//      0: a worker that has not woken up by then has nothing to do and is not waited for.
 class ThreadExecutor final : public Executor {
  public:
   explicit ThreadExecutor(int threads) {
@@ -36,6 +37,7 @@ class ThreadExecutor final : public Executor {
 
  protected:
   void run(std::int64_t count, Task task) override {
+    if (count <= 1) return run_at_most_one(count, task);
     // Four chunks per thread are enough to balance unequal bodies and few enough to avoid
     // contention on next_.
     const std::int64_t chunk = std::max<std::int64_t>(1, count / (4 * threads()));
@@ -43,13 +45,14 @@ class ThreadExecutor final : public Executor {
       const std::scoped_lock lock(mutex_);
       task_ = task, count_ = count, chunk_ = chunk;
       next_.store(0, std::memory_order_relaxed);
-      busy_ = static_cast<int>(workers_.size());
+      open_ = true;
       ++round_;
     }
     wake_.notify_all();
     take_chunks();
     std::unique_lock lock(mutex_);
-    done_.wait(lock, [this] { return busy_ == 0; });
+    open_ = false;
+    done_.wait(lock, [this] { return inside_ == 0; });
     lock.unlock();
     failure_.rethrow();
   }
@@ -58,12 +61,13 @@ class ThreadExecutor final : public Executor {
   void work(const std::stop_token& stop) {
     std::int64_t seen = 0;
     std::unique_lock lock(mutex_);
-    while (wake_.wait(lock, stop, [&] { return round_ != seen; })) {
+    while (wake_.wait(lock, stop, [&] { return open_ && round_ != seen; })) {
       seen = round_;
+      ++inside_;
       lock.unlock();
       take_chunks();
       lock.lock();
-      if (--busy_ == 0) done_.notify_one();
+      if (--inside_ == 0) done_.notify_one();
     }
   }
 
@@ -88,7 +92,8 @@ class ThreadExecutor final : public Executor {
   std::condition_variable done_;
   Task task_{};
   std::int64_t count_ = 0, chunk_ = 1, round_ = 0;
-  int busy_ = 0;
+  int inside_ = 0;
+  bool open_ = false;
   std::atomic<std::int64_t> next_{0};
   FirstFailure failure_;
   std::vector<std::jthread> workers_;  // last member: joined before the members they use are gone

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tessera/codelets/bucket_layout.hpp"
+#include "tessera/host/internal/share_work.hpp"
 #include "tessera/host/internal/stopwatch.hpp"
 
 namespace tessera::host::internal {
@@ -140,7 +141,7 @@ template <class T>
 void HostGradient<T>::run_units(std::span<float> gradients) {
   const auto& order = matrix_.heaviest_first();
   std::atomic<std::int64_t> next = 0;
-  executor_->for_each(std::ssize(scratch_), [&](std::int64_t thread) {
+  share_units(*executor_, std::ssize(gradients) * s_.columns_of_all(), [&](std::int64_t thread) {
     for (std::int64_t unit = next++; unit < std::ssize(order); unit = next++)
       run_unit(order[std::size_t(unit)], gradients, scratch_[std::size_t(thread)]);
   });

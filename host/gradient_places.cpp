@@ -60,7 +60,8 @@ void gradient_at_places(const GradientOperands& batch, const GradientPlaces& pla
   using Rows = internal::PlaceRows<std::int32_t, std::int64_t>;
   const internal::PlaceGradient<float, std::int32_t> all(places.block, std::ssize(places.col),
                                                          {batch.q_grad, batch.s}, executor);
-  internal::for_each_rows(std::ssize(places.row_begin) - 1, executor,
+  const std::int64_t sums = std::ssize(gradients) * batch.s.cols;
+  internal::for_each_rows(std::ssize(places.row_begin) - 1, sums, executor,
                           [&](std::int64_t, Range rows) {
                             all.run(Rows(places.row_begin, places.col, rows), gradients);
                           });

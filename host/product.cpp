@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tessera/codelets/bucket_layout.hpp"
+#include "tessera/host/internal/share_work.hpp"
 #include "tessera/host/internal/stopwatch.hpp"
 #include "tessera/host/internal/strided.hpp"
 #include "tessera/partitioner/update.hpp"
@@ -149,7 +150,9 @@ void HostProduct<T>::run_units(std::int64_t panel, MatrixView<T> out, const Epil
                                Scratch& scratch, Executor& executor) const {
   const auto& order = matrix_.heaviest_first();
   std::atomic<std::int64_t> next = 0;
-  executor.for_each(std::ssize(scratch.threads), [&](std::int64_t thread) {
+  const std::int64_t values = problem_.blocks * problem_.block.area();
+  const std::int64_t sums = values * scratch.in.columns(panel).size();
+  share_units(executor, sums, [&](std::int64_t thread) {
     for (std::int64_t unit = next++; unit < std::ssize(order); unit = next++)
       run_unit(order[std::size_t(unit)], panel, out, after, scratch, thread);
   });

@@ -97,7 +97,8 @@ void run_rows(const CompressedRows<T, Index, Position>& pattern, const DotOperan
   Output<Out> output(out, options, executor);
   const std::int64_t area = pattern.block.area();
   internal::for_each_rows(
-      std::ssize(pattern.row_begin) - 1, executor, [&](std::int64_t thread, Range rows) {
+      std::ssize(pattern.row_begin) - 1, std::ssize(out) * batch.s.cols, executor,
+      [&](std::int64_t thread, Range rows) {
         const std::int64_t first = pattern.row_begin[std::size_t(rows.begin)];
         const std::int64_t end = pattern.row_begin[std::size_t(rows.end)];
         output.write(thread, {first * area, end * area}, [&](std::span<float> sums, bool adds) {

@@ -14,6 +14,7 @@
 #include "tessera/host/internal/epilogue.hpp"
 #include "tessera/host/internal/panels.hpp"
 #include "tessera/host/internal/scatter_product.hpp"
+#include "tessera/host/internal/share_work.hpp"
 #include "tessera/host/internal/spmm_options.hpp"
 
 namespace tessera::host {
@@ -65,7 +66,8 @@ class Product {
     for (std::int64_t panel = 0; panel < b_.count(); ++panel) {
       b_.read({panel, panel + 1}, executor_);
       std::atomic<std::int64_t> next = 0;
-      executor_.for_each(executor_.threads(), [&](std::int64_t thread) {
+      const std::int64_t sums = std::ssize(a_.values) * b_.columns(panel).size();
+      internal::share_units(executor_, sums, [&](std::int64_t thread) {
         for (auto first = block_rows_ * next++; first < rows; first = block_rows_ * next++)
           run_rows(panel, {first, std::min(first + block_rows_, rows)}, thread);
       });

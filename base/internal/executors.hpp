@@ -38,4 +38,10 @@ class FirstFailure {
   std::exception_ptr failure_;
 };
 
+// Runs a loop of no index or one on the calling thread: waking others would only take time.
+template <class Task>
+void run_at_most_one(std::int64_t count, const Task& task) {
+  if (count == 1) task.call(task.object, 0);
+}
+
 }  // namespace tessera::internal

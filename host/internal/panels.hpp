@@ -9,6 +9,7 @@
 #include "tessera/base/matrix.hpp"
 #include "tessera/codelets/kernel.hpp"
 #include "tessera/host/cells.hpp"
+#include "tessera/host/internal/share_work.hpp"
 #include "tessera/host/internal/strided.hpp"
 
 namespace tessera::host::internal {
@@ -35,6 +36,7 @@ class HostPanels {
   // storage of copies is kept.
   void set_rows(std::int64_t rows) { rows_ = rows; }
 
+  std::int64_t columns_of_all() const { return from_.cols; }
   std::int64_t count() const { return ceil_div(from_.cols, cut_.width); }
   Range columns(std::int64_t panel) const {
     return {panel * cut_.width, std::min((panel + 1) * cut_.width, from_.cols)};
@@ -53,7 +55,8 @@ class HostPanels {
   void read(Range panels, Executor& executor) {
     if (!copied_) return;
     const std::int64_t chunks = ceil_div(rows_, kChunk);
-    executor.for_each(chunks * panels.size(), [&](std::int64_t i) {
+    const std::int64_t elements = rows_ * cut_.width * panels.size();
+    share_copies(executor, chunks * panels.size(), elements, [&](std::int64_t i) {
       const std::int64_t first = i % chunks * kChunk;
       copy_rows(panels.begin + i / chunks, {first, std::min(first + kChunk, rows_)});
     });

@@ -14,17 +14,19 @@
 #include "tessera/host/cells.hpp"
 #include "tessera/host/cpu.hpp"
 #include "tessera/host/internal/panels.hpp"
+#include "tessera/host/internal/share_work.hpp"
 
 // The gradient dQ * transpose(S) at lists of places (gradient_places.hpp, sddmm.hpp).
 namespace tessera::host::internal {
 
 inline constexpr std::int64_t kRowsAtOnce = 64;  // block rows that a thread takes at once
 
-// Calls run(thread, rows) for all block rows, in parts that threads take from a counter.
+// Calls run(thread, rows) for all block rows, in parts that threads take from a counter. `sums` is
+// the work of all, as in share_units().
 template <class Run>
-void for_each_rows(std::int64_t rows, Executor& executor, Run&& run) {
+void for_each_rows(std::int64_t rows, std::int64_t sums, Executor& executor, Run&& run) {
   std::atomic<std::int64_t> next = 0;
-  executor.for_each(executor.threads(), [&](std::int64_t thread) {
+  share_units(executor, sums, [&](std::int64_t thread) {
     for (auto first = kRowsAtOnce * next++; first < rows; first = kRowsAtOnce * next++)
       run(thread, Range{first, std::min(first + kRowsAtOnce, rows)});
   });
