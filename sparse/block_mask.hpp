@@ -47,9 +47,9 @@ Csr<float> keep_triangle(const Csr<float>& mask, Triangle triangle);
 
 // Writes the softmax of every row over its kept elements: exp(score - largest of the row) divided
 // by their sum. Elements that are not kept become 0, as do rows whose kept scores are all minus
-// infinity. `scores` and `out` have the mask's values and may be the same. Sums are taken in
-// double. Throws Error{InvalidArgument} for another number of values. O(values). The rows are
-// spread over the executor, if there is one; the bits do not depend on it.
+// infinity, and elements whose score is 87 below the largest. `scores` and `out` have the mask's
+// values and may be the same. Throws Error{InvalidArgument} for another number of values.
+// O(values). The rows are spread over the executor, if there is one; the bits do not depend on it.
 void softmax_rows(const Csr<float>& mask, std::span<const float> scores, std::span<float> out,
                   Executor* executor = nullptr);
 
