@@ -256,11 +256,11 @@ Explanation explain_two(const Asked& asked, const Plan& plan) {
       internal::plan_with_buckets({forward_problem, asked.machine, asked.options, asked.stats});
   Explanation e =
       explain_one({forward_problem, asked.machine, asked.options, asked.stats}, forward.plan);
-  std::optional<PatternStats> turned;
-  if (asked.stats != nullptr) turned = transposed(*asked.stats);
-  e.backward.push_back(
-      explain_one({transposed_problem, asked.machine, asked.options, turned ? &*turned : nullptr},
-                  plan.backward.front()));
+  std::optional<PatternStats> transposed_stats;
+  if (asked.stats != nullptr) transposed_stats = transposed(*asked.stats);
+  e.backward.push_back(explain_one({transposed_problem, asked.machine, asked.options,
+                                    transposed_stats ? &*transposed_stats : nullptr},
+                                   plan.backward.front()));
   Options one_layout = asked.options;
   one_layout.per_pass_plans = false;
   const PlanResult one =

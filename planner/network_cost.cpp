@@ -32,30 +32,36 @@ struct Layouts {
       : problem(p),
         forward_plan(plan),
         forward(p, plan),
-        updates_turned(plan.runs_transposed(Pass::GradW)) {
-    if (!plan.backward.empty()) turned.emplace(transposed(p), plan.backward.front());
+        updates_transposed(plan.runs_transposed(Pass::GradW)) {
+    if (!plan.backward.empty()) transposed_form.emplace(transposed(p), plan.backward.front());
   }
 
   // The operand dQ of GradA, or of GradW if there is one layout, and the result of GradA.
-  Home operand_dq() const { return turned ? turned->operand_s() : forward.operand_dq(); }
-  Home result_ds() const { return turned ? turned->result_q() : forward.result_ds(); }
+  Home operand_dq() const {
+    return transposed_form ? transposed_form->operand_s() : forward.operand_dq();
+  }
+  Home result_ds() const {
+    return transposed_form ? transposed_form->result_q() : forward.result_ds();
+  }
 
   // With two layouts: GradW's own home of S or dQ, and the home from which it comes.
-  Home again() const { return (updates_turned ? *turned : forward).operand_dq(); }
-  Home again_from() const { return updates_turned ? forward.operand_s() : turned->operand_s(); }
+  Home again() const { return (updates_transposed ? *transposed_form : forward).operand_dq(); }
+  Home again_from() const {
+    return updates_transposed ? forward.operand_s() : transposed_form->operand_s();
+  }
 
   const Plan& updated() const { return forward_plan.layout_of(Pass::GradW); }
   RehomeCost rehome(const device::Machine& machine) const {
     const Plan& back = forward_plan.backward.front();
-    return updates_turned ? rehome_cost(back, forward_plan, transposed(problem), machine)
-                          : rehome_cost(forward_plan, back, problem, machine);
+    return updates_transposed ? rehome_cost(back, forward_plan, transposed(problem), machine)
+                              : rehome_cost(forward_plan, back, problem, machine);
   }
 
   const Problem& problem;
   const Plan& forward_plan;
   Homes forward;
-  std::optional<Homes> turned;
-  bool updates_turned = false;
+  std::optional<Homes> transposed_form;
+  bool updates_transposed = false;
 };
 
 // An exchange in which the fullest tile sends and receives so many bytes.
@@ -154,14 +160,14 @@ std::vector<WorkCost> layer_work(const NetworkSpec& spec, std::int64_t l, const 
   }
   if (problem.grad_a)
     work.push_back({NetworkWork::GradA, l,
-                    layouts.turned ? pass_cycles(plan.backward.front(), Pass::Fwd)
-                                   : pass_cycles(plan, Pass::GradA)});
-  if (layouts.turned)
+                    layouts.transposed_form ? pass_cycles(plan.backward.front(), Pass::Fwd)
+                                            : pass_cycles(plan, Pass::GradA)});
+  if (layouts.transposed_form)
     work.push_back({NetworkWork::HandOver, l,
                     hand_over(layouts.again_from(), layouts.again(), problem, machine)});
   work.push_back({NetworkWork::GradW, l, pass_cycles(plan, Pass::GradW)});
   work.push_back({NetworkWork::Update, l, update_of_layer(spec, l, problem, plan, machine)});
-  if (!layouts.turned) return work;
+  if (!layouts.transposed_form) return work;
   const RehomeCost rehome = layouts.rehome(machine);
   work.push_back({NetworkWork::Rehome, l, rehome.cycles + rehome.overhead});
   return work;
@@ -205,7 +211,7 @@ Bytes resident_bytes(const NetworkSpec& spec, std::int64_t l, const Plan& plan) 
   const std::int64_t states = spec.loss ? codelets::states_of(spec.update.kind) : 0;
   std::int64_t bytes = plan.cost.resident.value + result.elements * bytes_of(problem.data_type);
   bytes += states * layouts.updated().nonzeros_per_bucket * kFloatBytes;
-  if (layouts.turned)
+  if (layouts.transposed_form)
     bytes += (layouts.operand_dq().most_elements() + layouts.again().most_elements()) *
              bytes_of(problem.data_type);
   if (spec.layers[std::size_t(l)].bias) bytes += result.rows * kFloatBytes;

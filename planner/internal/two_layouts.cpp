@@ -39,8 +39,8 @@ std::optional<Plan> joined(Plan forward, const Plan& backward, const Problem& pr
   PlanCost cost{{}, {}, {}, {forward.cost.passes.front()}};
   cost.passes.push_back(grad_a_cost(backward, move));
   if (problem.grad_w) {
-    const PassCost* here = forward.cost.find(Pass::GradW);
-    cost.passes.push_back(here != nullptr ? *here : *backward.cost.find(Pass::GradW));
+    const PassCost* in_forward = forward.cost.find(Pass::GradW);
+    cost.passes.push_back(in_forward != nullptr ? *in_forward : *backward.cost.find(Pass::GradW));
   }
   for (const PassCost& pass : cost.passes) {
     cost.cycles += pass.cycles();
