@@ -44,7 +44,8 @@ bool fits_16_bits(const partitioner::TileGrid& grid) {
 }
 
 // Adds an eighth of the capacity for changes of the pattern, which move blocks from cell to cell:
-// three or more standard deviations for a third of the blocks. Less if words would outgrow 16 bits.
+// three or more standard deviations for a third of the blocks. If words would outgrow 16 bits, they
+// get 32 where blocks have many values, beside which words are few; elements get no spare capacity.
 void add_spare_capacity(partitioner::TileGrid& grid) {
   constexpr std::int64_t kSpare = 8, kLeast = 2;
   partitioner::TileGrid larger = grid;
@@ -52,7 +53,9 @@ void add_spare_capacity(partitioner::TileGrid& grid) {
       grid.blocks + std::max(grid.blocks / kSpare, kLeast),
       grid.x_range(0).size() / grid.block.rows * (grid.y_range(0).size() / grid.block.cols));
   larger.meta_words = grid.meta_words + larger.blocks - grid.blocks;
-  if (grid.word_bits == 32 || fits_16_bits(larger)) grid = larger;
+  constexpr std::int64_t kManyValues = 16;
+  if (!fits_16_bits(larger) && grid.block.area() >= kManyValues) larger.word_bits = 32;
+  if (larger.word_bits == 32 || fits_16_bits(larger)) grid = larger;
 }
 
 }  // namespace

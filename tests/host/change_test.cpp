@@ -354,5 +354,30 @@ TEST(HostChange, KeepsLayoutsTrueToTheValuesWhenAStepThrows) {
   EXPECT_EQ(code_of([&] { c.layer.change_values(change, 1); }), ErrorCode::InvalidArgument);
 }
 
+// Sixteen cells of this layer have about 205 blocks each, which 16-bit words can count; with spare
+// capacity some cannot.
+TEST(HostLayerCapacity, HasAnEighthMoreThanTheFullestCellOfBlocks) {
+  const auto executor = make_executor(1);
+  for (const double density : {0.045, 0.05, 0.055, 0.06}) {
+    SCOPED_TRACE(density);
+    const sparse::Csr<float> weights = sparse::random_pattern(4096, 4096, {16, 16}, density, 1);
+    HostLayer layer({.size = {1, 4096, 4096, 128},
+                     .block = {16, 16},
+                     .density = density,
+                     .data_type = DataType::Float},
+                    read_host_cpu(), *executor);
+    layer.set_weights(weights);
+    const partitioner::TileGrid& grid = layer.buckets().grid;
+    const std::int64_t rows = grid.x_range(0).size() / 16, cols = grid.y_range(0).size() / 16;
+    std::vector<std::int64_t> blocks(std::size_t(grid.buckets()));
+    for (std::int64_t r = 0; r < weights.block_rows(); ++r)
+      for (auto b = weights.row_begin[std::size_t(r)]; b < weights.row_begin[std::size_t(r) + 1];
+           ++b)
+        ++blocks[std::size_t(grid.bucket_index(r / rows, weights.col[std::size_t(b)] / cols, 0))];
+    const std::int64_t fullest = *std::max_element(blocks.begin(), blocks.end());
+    EXPECT_EQ(grid.blocks, fullest + fullest / 8);
+  }
+}
+
 }  // namespace
 }  // namespace tessera::host
