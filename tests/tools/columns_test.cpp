@@ -30,7 +30,7 @@ std::string too_wide(const std::string& text) {
 
 const std::vector<std::string> kCommands{"plan",    "run",     "bench",  "inspect",   "convert",
                                          "compare", "report",  "sweep",  "crossover", "advise",
-                                         "network", "machine", "doctor", "train"};
+                                         "network", "machine", "doctor", "train",     "matmul"};
 
 std::string help_of(std::vector<std::string> words) {
   words.push_back("--help");
