@@ -14,6 +14,9 @@
 #include "tessera/bench/report.hpp"
 #include "tessera/bench/static/cells.hpp"
 #include "tessera/bench/static/engine.hpp"
+#include "tessera/bench/static/pass.hpp"
+#include "tessera/bench/static/published.hpp"
+#include "tessera/bench/static/small.hpp"
 #include "tessera/bench/static/speed.hpp"
 
 namespace {
@@ -62,6 +65,9 @@ int run(const std::vector<std::string>& files, bool bars) {
   report.at_least("static over dynamic rate, 4096, blocks of 16, batch 1024, 1/16",
                   bench::static_over_dynamic(machine), 2.0);
   bench::static_speed_bars(machine, report);
+  bench::small_plan_bars(report);
+  bench::static_pass_bars(report);
+  bench::static_published_bars(machine, report);
   return report.all_met() ? 0 : 1;
 }
 

@@ -52,10 +52,19 @@ void check_pattern(const Problem& problem, const BlockPattern& pattern) {
                        pattern.block.cols, rows, cols, problem.block.rows, problem.block.cols));
 }
 
-void check_request(const Problem& problem, const BlockPattern& pattern,
-                   const device::Machine& machine, const StaticOptions& options) {
+void check_layer(const Problem& problem, const device::Machine& machine) {
   check_problem(problem);
   device::check_machine(machine, "machine");
+  if (problem.size.g != 1)
+    refuse(fmt::format("static plans have one group and the layer has {}", problem.size.g));
+  if (!codelets::has_static_kernel(problem.block))
+    refuse(fmt::format("no static kernel for blocks of {}x{}; they must be 1x1, 4x4, 8x8 or 16x16",
+                       problem.block.rows, problem.block.cols));
+}
+
+void check_request(const Problem& problem, const BlockPattern& pattern,
+                   const device::Machine& machine, const StaticOptions& options) {
+  check_layer(problem, machine);
   const double share = options.available_memory_proportion;
   if (!(share > 0 && share <= 1))
     refuse(fmt::format("availableMemoryProportion is {}; it must be in (0, 1]", share));
@@ -64,11 +73,6 @@ void check_request(const Problem& problem, const BlockPattern& pattern,
     refuse("the numbers of parts of the batch and of bands must be 1 at least");
   if (is_pinned && options.poplibs_parity)
     refuse("PopLibs' search chooses the parts of the batch and the bands; omit them");
-  if (problem.size.g != 1)
-    refuse(fmt::format("static plans have one group and the layer has {}", problem.size.g));
-  if (!codelets::has_static_kernel(problem.block))
-    refuse(fmt::format("no static kernel for blocks of {}x{}; they must be 1x1, 4x4, 8x8 or 16x16",
-                       problem.block.rows, problem.block.cols));
   check_pattern(problem, pattern);
 }
 
@@ -101,6 +105,10 @@ void check_layouts(const StaticPlan& plan, const BlockPattern& pattern) {
 std::int64_t bound_of(const device::Machine& machine, const StaticOptions& options) {
   return std::int64_t(
       std::floor(double(machine.tile_memory.value) * options.available_memory_proportion));
+}
+
+internal::StaticLimits limits_of(const device::Machine& machine, const StaticOptions& options) {
+  return {bound_of(machine, options), machine.tile_memory.value, options.z_parts, options.bands};
 }
 
 // A product without blocks only clears the result, which no price of PopLibs counts.
@@ -165,8 +173,7 @@ StaticPlanResult StaticPlanner::plan(const Problem& problem, const device::Machi
   check_request(problem, pattern, machine, options);
   const StaticCase c{problem, machine, state_->counts.counts()};
   if (c.counts.blocks == 0) return {empty_plan(c), "", 0, {}};
-  const internal::StaticLimits limits{bound_of(machine, options), machine.tile_memory.value,
-                                      options.z_parts, options.bands};
+  const internal::StaticLimits limits = limits_of(machine, options);
   const auto found = internal::search_by_counts(c, state_->counts, limits);
   std::optional<StaticPlan> plan;
   if (found.best) plan = internal::plan_of(c, pattern, *found.best);
@@ -175,6 +182,19 @@ StaticPlanResult StaticPlanner::plan(const Problem& problem, const device::Machi
   if (!plan) return {std::nullopt, no_counted_plan(limits, found.obstacle), found.counted, {}};
   constexpr std::size_t kRunnerUps = 5;
   return {std::move(plan), "", found.counted, internal::runner_ups(found, kRunnerUps)};
+}
+
+StaticCostResult StaticPlanner::quick_cost(const Problem& problem, const device::Machine& machine,
+                                           const StaticOptions& options) {
+  const BlockPattern& pattern = state_->counts.pattern();
+  check_request(problem, pattern, machine, options);
+  if (options.poplibs_parity) refuse("PopLibs' prices have no quick cost; plan with them");
+  const StaticCase c{problem, machine, state_->counts.counts()};
+  if (c.counts.blocks == 0) return {empty_plan(c).cost, 0, ""};
+  const internal::StaticLimits limits = limits_of(machine, options);
+  const auto found = internal::quick_search(c, state_->counts, limits);
+  if (!found.best) return {std::nullopt, 0, no_counted_plan(limits, found.obstacle)};
+  return {found.cost, found.best->parts * found.best->tiles, ""};
 }
 
 StaticPlanResult plan_static(const Problem& problem, const BlockPattern& pattern,
@@ -205,6 +225,14 @@ StaticBounds static_bounds(const Problem& problem, const BlockPattern& pattern,
                            const device::Machine& machine) {
   check(problem, pattern, machine, {});
   return internal::bounds_of({problem, machine, internal::count_blocks(pattern)});
+}
+
+Cycles static_floor(const Problem& problem, const device::Machine& machine, std::int64_t blocks) {
+  check_layer(problem, machine);
+  if (blocks < 0) refuse(fmt::format("{} blocks; the number cannot be negative", blocks));
+  internal::StaticCounts counts;
+  counts.blocks = blocks;
+  return internal::floor_of({problem, machine, std::move(counts)});
 }
 
 std::string to_string(RunKind kind) {

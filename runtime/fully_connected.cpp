@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <optional>
 #include <utility>
@@ -12,14 +11,13 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/one_caller.hpp"
-#include "tessera/base/overlap.hpp"
 #include "tessera/base/pass.hpp"
 #include "tessera/planner/layouts.hpp"
 #include "tessera/runtime/internal/dense_layer.hpp"
+#include "tessera/runtime/internal/layer_calls.hpp"
 #include "tessera/runtime/internal/layer_check.hpp"
 #include "tessera/runtime/internal/layout_passes.hpp"
 #include "tessera/runtime/internal/sparse_layer.hpp"
-#include "tessera/verify/repair.hpp"
 
 namespace tessera::runtime {
 
@@ -93,10 +91,21 @@ struct FullyConnected::State {
   void set_values(std::span<const float> values, std::int64_t group) {
     with_layer([&](auto& any) { any.set_values(values, group); });
   }
+  std::int64_t values() const;
+
   template <class T>
-  bool grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-              std::span<sparse::Csr<float>> gradients, const RunOptions& options,
-              device::Ledger& ledger);
+  bool product(Pass pass, MatrixView<const T> in, MatrixView<T> out, const RunOptions& options,
+               device::Ledger& ledger) {
+    return with_layer(
+        [&](auto& any) { return any.template product<T>(pass, in, out, options, ledger); });
+  }
+  template <class T>
+  bool gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
+                std::span<sparse::Csr<float>> gradients, const RunOptions& options,
+                device::Ledger& ledger) {
+    return with_layer(
+        [&](auto& any) { return any.template gradient<T>(q_grad, s, gradients, options, ledger); });
+  }
 
   // Resizes `encoded` to `count` values and returns them.
   template <class T>
@@ -108,16 +117,16 @@ struct FullyConnected::State {
   // Throws Error{InvalidArgument} for operands of another type, a pass that the layer was planned
   // without, and a call before the first set_weights.
   template <class T>
-  void check_call(bool has_pass, const char* pass) const {
+  void check_call(Pass pass, const char* name) const {
     if (data_type_of<T>() != problem.data_type)
       throw Error(ErrorCode::InvalidArgument,
-                  fmt::format("{}: operands are {} but the layer is {}", pass,
+                  fmt::format("{}: operands are {} but the layer is {}", name,
                               to_string(data_type_of<T>()), to_string(problem.data_type)));
-    if (!has_pass)
+    if (pass != Pass::Fwd && !has(pass))
       throw Error(ErrorCode::InvalidArgument,
-                  fmt::format("{}: the plan of this layer does not include this pass", pass));
+                  fmt::format("{}: the plan of this layer does not include this pass", name));
     if (empty())
-      throw Error(ErrorCode::InvalidArgument, fmt::format("{}: call set_weights first", pass));
+      throw Error(ErrorCode::InvalidArgument, fmt::format("{}: call set_weights first", name));
   }
 };
 
@@ -180,110 +189,52 @@ void FullyConnected::set_values(std::span<const float> values, std::int64_t grou
 template <class T>
 bool FullyConnected::forward(MatrixView<const T> s, MatrixView<T> q, const RunOptions& options,
                              device::Ledger& ledger) {
-  if (options.repair)
-    return verify::run_and_repair(
-        options, [&](const RunOptions& once) { return forward<T>(s, q, once, ledger); });
-  const auto call = state_->caller.enter("forward");
-  state_->check_call<T>(true, "forward");
-  check_no_overlap("forward", footprint("q", q), std::array{footprint("s", s)});
-  return state_->with_layer(
-      [&](auto& any) { return any.template product<T>(Pass::Fwd, s, q, options, ledger); });
+  return internal::call_product<T>(*state_, Pass::Fwd, s, q, options, ledger);
 }
 
 template <class T>
 bool FullyConnected::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
                             const RunOptions& options, device::Ledger& ledger) {
-  if (options.repair)
-    return verify::run_and_repair(
-        options, [&](const RunOptions& once) { return grad_a<T>(q_grad, s_grad, once, ledger); });
-  State& state = *state_;
-  const auto call = state.caller.enter("grad_a");
-  state.check_call<T>(state.has(Pass::GradA), "grad_a");
-  check_no_overlap("grad_a", footprint("s_grad", s_grad), std::array{footprint("q_grad", q_grad)});
-  return state.with_layer([&](auto& any) {
-    return any.template product<T>(Pass::GradA, q_grad, s_grad, options, ledger);
-  });
-}
-
-template <class T>
-bool FullyConnected::State::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                                   std::span<sparse::Csr<float>> gradients,
-                                   const RunOptions& options, device::Ledger& ledger) {
-  check_call<T>(has(Pass::GradW), "grad_w");
-  return with_layer(
-      [&](auto& any) { return any.template gradient<T>(q_grad, s, gradients, options, ledger); });
+  return internal::call_product<T>(*state_, Pass::GradA, q_grad, s_grad, options, ledger);
 }
 
 template <class T>
 bool FullyConnected::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
                             std::span<sparse::Csr<float>> gradients, const RunOptions& options,
                             device::Ledger& ledger) {
-  if (options.repair)
-    return verify::run_and_repair(options, [&](const RunOptions& once) {
-      return grad_w<T>(q_grad, s, gradients, once, ledger);
-    });
-  const auto call = state_->caller.enter("grad_w");
-  for (const sparse::Csr<float>& gradient : gradients)
-    check_no_overlap("grad_w", footprint("gradients", std::span(gradient.values)),
-                     std::array{footprint("q_grad", q_grad), footprint("s", s)});
-  return state_->grad_w<T>(q_grad, s, gradients, options, ledger);
+  return internal::call_gradient<T>(*state_, q_grad, s, gradients, options, ledger);
 }
 
 template <class T>
 bool FullyConnected::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
                             std::span<float> gradients, const RunOptions& options,
                             device::Ledger& ledger) {
-  if (options.repair)
-    return verify::run_and_repair(options, [&](const RunOptions& once) {
-      return grad_w<T>(q_grad, s, gradients, once, ledger);
-    });
-  State& state = *state_;
-  const auto call = state.caller.enter("grad_w");
-  if (std::ssize(gradients) != values())
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("grad_w: there is space for {} gradients; this layer has {} values",
-                            gradients.size(), values()));
-  check_no_overlap("grad_w", footprint("gradients", gradients),
-                   std::array{footprint("q_grad", q_grad), footprint("s", s)});
-  state.gradients_by_group.resize(std::size_t(state.problem.size.g));
-  return internal::with_results(
-      options,
-      [&] { return state.grad_w<T>(q_grad, s, state.gradients_by_group, options, ledger); },
-      [&] {
-        auto to = gradients.begin();
-        for (const sparse::Csr<float>& of_group : state.gradients_by_group)
-          to = std::copy(of_group.values.begin(), of_group.values.end(), to);
-      });
+  return internal::call_gradient<T>(*state_, q_grad, s, gradients, options, ledger);
 }
 
 template <class T>
 device::Ledger FullyConnected::forward(MatrixView<const T> s, MatrixView<T> q) {
-  device::Ledger ledger;
-  static_cast<void>(forward<T>(s, q, {}, ledger));  // it cannot be stopped
-  return ledger;
+  return internal::ledger_of([&](device::Ledger& ledger) { return forward<T>(s, q, {}, ledger); });
 }
 
 template <class T>
 device::Ledger FullyConnected::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad) {
-  device::Ledger ledger;
-  static_cast<void>(grad_a<T>(q_grad, s_grad, {}, ledger));
-  return ledger;
-}
-
-template <class T>
-device::Ledger FullyConnected::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
-                                      std::span<sparse::Csr<float>> gradients) {
-  device::Ledger ledger;
-  static_cast<void>(grad_w<T>(q_grad, s, gradients, {}, ledger));
-  return ledger;
+  return internal::ledger_of(
+      [&](device::Ledger& ledger) { return grad_a<T>(q_grad, s_grad, {}, ledger); });
 }
 
 template <class T>
 device::Ledger FullyConnected::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
                                       std::span<float> gradients) {
-  device::Ledger ledger;
-  static_cast<void>(grad_w<T>(q_grad, s, gradients, {}, ledger));
-  return ledger;
+  return internal::ledger_of(
+      [&](device::Ledger& ledger) { return grad_w<T>(q_grad, s, gradients, {}, ledger); });
+}
+
+template <class T>
+device::Ledger FullyConnected::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
+                                      std::span<sparse::Csr<float>> gradients) {
+  return internal::ledger_of(
+      [&](device::Ledger& ledger) { return grad_w<T>(q_grad, s, gradients, {}, ledger); });
 }
 
 template <class T>
@@ -315,16 +266,17 @@ device::MemoryUse memory_use(const Problem& problem, const planner::Plan& plan,
 
 std::int64_t FullyConnected::batch() const { return state_->problem.size.z; }
 
-std::int64_t FullyConnected::values() const {
+std::int64_t FullyConnected::State::values() const {
   std::int64_t sum = 0;
-  for (std::int64_t g = 0; !state_->empty() && g < state_->problem.size.g; ++g)
-    sum += std::ssize(weights(g).values);
+  for (std::int64_t g = 0; !empty() && g < problem.size.g; ++g) sum += std::ssize(given(g)->values);
   return sum;
 }
 
+std::int64_t FullyConnected::values() const { return state_->values(); }
+
 template <class T>
 std::span<const T> FullyConnected::encoded_values(std::int64_t group) const {
-  state_->check_call<T>(true, "encoded_values");
+  state_->check_call<T>(Pass::Fwd, "encoded_values");
   const partitioner::Buckets& of_group = buckets(group);
   const std::int64_t count = of_group.grid.buckets() * of_group.values_per_bucket();
   const internal::SparseLayer& layer = state_->buckets_layer("encoded_values");

@@ -11,14 +11,13 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/base/one_caller.hpp"
-#include "tessera/base/overlap.hpp"
 #include "tessera/base/pass.hpp"
 #include "tessera/codelets/cost/static_cycles.hpp"
+#include "tessera/runtime/internal/layer_calls.hpp"
 #include "tessera/runtime/internal/layer_check.hpp"
 #include "tessera/runtime/internal/layout_passes.hpp"
 #include "tessera/runtime/internal/padded.hpp"
 #include "tessera/runtime/internal/static_pass.hpp"
-#include "tessera/verify/repair.hpp"
 
 namespace tessera::runtime {
 
@@ -78,6 +77,7 @@ struct StaticLayer::State {
   template <class T>
   void check_call(Pass pass, const char* name) const;
   StaticPass& pass(Pass pass) const;
+  std::int64_t values() const { return cut.first_value.back(); }
 
   // Writes the values of a group to the tiles that store them.
   void store(std::int64_t group);
@@ -261,105 +261,58 @@ void StaticLayer::set_values(std::span<const float> values, std::int64_t group) 
 template <class T>
 bool StaticLayer::forward(MatrixView<const T> s, MatrixView<T> q, const RunOptions& options,
                           device::Ledger& ledger) {
-  if (options.repair)
-    return verify::run_and_repair(
-        options, [&](const RunOptions& once) { return forward<T>(s, q, once, ledger); });
-  const auto call = state_->caller.enter("forward");
-  state_->check_call<T>(Pass::Fwd, "forward");
-  check_no_overlap("forward", footprint("q", q), std::array{footprint("s", s)});
-  return state_->product<T>(Pass::Fwd, s, q, options, ledger);
+  return internal::call_product<T>(*state_, Pass::Fwd, s, q, options, ledger);
 }
 
 template <class T>
 bool StaticLayer::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
                          const RunOptions& options, device::Ledger& ledger) {
-  if (options.repair)
-    return verify::run_and_repair(
-        options, [&](const RunOptions& once) { return grad_a<T>(q_grad, s_grad, once, ledger); });
-  const auto call = state_->caller.enter("grad_a");
-  state_->check_call<T>(Pass::GradA, "grad_a");
-  check_no_overlap("grad_a", footprint("s_grad", s_grad), std::array{footprint("q_grad", q_grad)});
-  return state_->product<T>(Pass::GradA, q_grad, s_grad, options, ledger);
+  return internal::call_product<T>(*state_, Pass::GradA, q_grad, s_grad, options, ledger);
 }
 
 template <class T>
 bool StaticLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
                          std::span<sparse::Csr<float>> gradients, const RunOptions& options,
                          device::Ledger& ledger) {
-  if (options.repair)
-    return verify::run_and_repair(options, [&](const RunOptions& once) {
-      return grad_w<T>(q_grad, s, gradients, once, ledger);
-    });
-  const auto call = state_->caller.enter("grad_w");
-  state_->check_call<T>(Pass::GradW, "grad_w");
-  for (const sparse::Csr<float>& gradient : gradients)
-    check_no_overlap("grad_w", footprint("gradients", std::span(gradient.values)),
-                     std::array{footprint("q_grad", q_grad), footprint("s", s)});
-  return state_->gradient<T>(q_grad, s, gradients, options, ledger);
+  return internal::call_gradient<T>(*state_, q_grad, s, gradients, options, ledger);
 }
 
 template <class T>
 bool StaticLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
                          std::span<float> gradients, const RunOptions& options,
                          device::Ledger& ledger) {
-  if (options.repair)
-    return verify::run_and_repair(options, [&](const RunOptions& once) {
-      return grad_w<T>(q_grad, s, gradients, once, ledger);
-    });
-  State& state = *state_;
-  const auto call = state.caller.enter("grad_w");
-  state.check_call<T>(Pass::GradW, "grad_w");
-  if (std::ssize(gradients) != values())
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("grad_w: there is space for {} gradients; this layer has {} values",
-                            gradients.size(), values()));
-  check_no_overlap("grad_w", footprint("gradients", gradients),
-                   std::array{footprint("q_grad", q_grad), footprint("s", s)});
-  state.gradients_by_group.resize(std::size_t(state.problem.size.g));
-  return internal::with_results(
-      options,
-      [&] { return state.gradient<T>(q_grad, s, state.gradients_by_group, options, ledger); },
-      [&] {
-        auto to = gradients.begin();
-        for (const sparse::Csr<float>& of_group : state.gradients_by_group)
-          to = std::copy(of_group.values.begin(), of_group.values.end(), to);
-      });
+  return internal::call_gradient<T>(*state_, q_grad, s, gradients, options, ledger);
 }
 
 template <class T>
 device::Ledger StaticLayer::forward(MatrixView<const T> s, MatrixView<T> q) {
-  device::Ledger ledger;
-  static_cast<void>(forward<T>(s, q, {}, ledger));  // it cannot be stopped
-  return ledger;
+  return internal::ledger_of([&](device::Ledger& ledger) { return forward<T>(s, q, {}, ledger); });
 }
 
 template <class T>
 device::Ledger StaticLayer::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad) {
-  device::Ledger ledger;
-  static_cast<void>(grad_a<T>(q_grad, s_grad, {}, ledger));
-  return ledger;
+  return internal::ledger_of(
+      [&](device::Ledger& ledger) { return grad_a<T>(q_grad, s_grad, {}, ledger); });
 }
 
 template <class T>
 device::Ledger StaticLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
                                    std::span<float> gradients) {
-  device::Ledger ledger;
-  static_cast<void>(grad_w<T>(q_grad, s, gradients, {}, ledger));
-  return ledger;
+  return internal::ledger_of(
+      [&](device::Ledger& ledger) { return grad_w<T>(q_grad, s, gradients, {}, ledger); });
 }
 
 template <class T>
 device::Ledger StaticLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
                                    std::span<sparse::Csr<float>> gradients) {
-  device::Ledger ledger;
-  static_cast<void>(grad_w<T>(q_grad, s, gradients, {}, ledger));
-  return ledger;
+  return internal::ledger_of(
+      [&](device::Ledger& ledger) { return grad_w<T>(q_grad, s, gradients, {}, ledger); });
 }
 
 const Program& StaticLayer::program(Pass pass) const { return state_->pass(pass).program(); }
 device::MemoryUse StaticLayer::memory(Pass pass) const { return state_->pass(pass).memory(); }
 std::int64_t StaticLayer::batch() const { return state_->problem.size.z; }
-std::int64_t StaticLayer::values() const { return state_->cut.first_value.back(); }
+std::int64_t StaticLayer::values() const { return state_->values(); }
 std::int64_t StaticLayer::depth(Pass pass) const { return state_->pass(pass).depth(); }
 
 verify::Rounding StaticLayer::rounding(Pass pass) const { return state_->rounding(pass); }

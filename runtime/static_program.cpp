@@ -128,7 +128,7 @@ void StaticPass::add_work_slots(std::size_t w) {
       add(use_.result, 1, is_gradient() ? value_bytes(work) : rows * row_bytes, SlotKind::Owned);
   if (is_gradient()) return;
   if (stored(w).size() > 0)
-    slots.value_home = add(use_.value_home, stored(w).size(), bytes, SlotKind::Landing);
+    slots.value_home = add(use_.value_home, stored(w).size() / bytes, bytes, SlotKind::Landing);
   slots.values = brings_values()
                      ? add(use_.values, value_bytes(work) / bytes, bytes, SlotKind::Owned)
                      : slots.value_home;

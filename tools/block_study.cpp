@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <utility>
 
 #include "tessera/base/error.hpp"
@@ -258,25 +260,78 @@ const BlockPlan* cheapest_of(const std::vector<BlockPlan>& plans) {
   return best;
 }
 
-double break_even_density(const std::function<std::optional<double>(double)>& sparse,
-                          double dense) {
-  constexpr std::int64_t kSteps = planner::kDensitySteps;
-  struct End {
-    std::int64_t step = 0;
-    std::optional<double> cost;
-  };
-  End low, high{kSteps + 1, {}};  // sparse costs less at `low` and not at `high`
-  for (bool by_line = false; high.step - low.step > 1; by_line = !by_line) {
-    std::int64_t step = (low.step + high.step) / 2;
-    if (by_line && low.cost && high.cost && *high.cost > *low.cost) {
-      const double part = (dense - *low.cost) / (*high.cost - *low.cost);
-      step = low.step + std::int64_t(part * double(high.step - low.step));
-      step = std::clamp(step, low.step + 1, high.step - 1);
-    }
-    const auto cost = sparse(double(step) / kSteps);
-    (cost && *cost < dense ? low : high) = {step, cost};
+namespace {
+
+// A density with its cost; infinite if nothing fits or the cost is unknown.
+constexpr double kNoCost = std::numeric_limits<double>::infinity();
+
+struct DensityStep {
+  std::int64_t step = 0;
+  double cost = kNoCost;
+
+  bool has_cost() const { return cost < kNoCost; }
+};
+
+// The interval of densities in which the break-even density is: sparse costs less than dense at
+// `low` and not at `high`.
+class BreakEvenInterval {
+ public:
+  BreakEvenInterval(double dense, std::int64_t highest)
+      : dense_(dense), high_{.step = highest + 1} {}
+
+  bool is_open() const { return high_.step - low_.step > 1; }
+  std::int64_t low() const { return low_.step; }
+
+  void add(std::int64_t step, const std::optional<double>& found) {
+    if (step <= low_.step || step >= high_.step) return;
+    const double cost = found ? *found : kNoCost;
+    const bool is_low = cost < dense_;
+    // A curved line meets `dense` on one side of the true place again and again.
+    push_ = is_low == last_low_ ? std::min(2 * push_, planner::kDensitySteps) : 1;
+    last_low_ = is_low;
+    (is_low ? low_ : high_) = {step, cost};
   }
-  return double(low.step) / kSteps;
+
+  // Returns the density to look at next.
+  std::int64_t next() const {
+    std::int64_t step = (low_.step + high_.step) / 2;
+    if (low_.has_cost() && high_.has_cost() && high_.cost > low_.cost) {
+      const double part = (dense_ - low_.cost) / (high_.cost - low_.cost);
+      step = low_.step + std::llround(part * double(high_.step - low_.step)) +
+             (last_low_ ? push_ : -push_);
+    } else if (last_low_ && low_.has_cost() && low_.cost > 0) {
+      // The cost of a sparse layer grows more slowly than its density.
+      constexpr double kBeyond = 1.25;
+      step = std::int64_t(kBeyond * double(low_.step) * std::min(dense_ / low_.cost, 1e3));
+    }
+    return std::clamp(step, low_.step + 1, high_.step - 1);
+  }
+
+ private:
+  double dense_;
+  DensityStep low_, high_;
+  bool last_low_ = false;
+  std::int64_t push_ = 1;
+};
+
+}  // namespace
+
+double break_even_density(const std::function<std::optional<double>(double)>& sparse, double dense,
+                          const KnownCosts& known) {
+  constexpr std::int64_t kSteps = planner::kDensitySteps;
+  const auto step_of = [](double density) { return std::llround(density * double(kSteps)); };
+  BreakEvenInterval interval(dense, step_of(known.highest));
+  for (const auto& [density, cost] : known.points) interval.add(step_of(density), cost);
+  if (interval.is_open() && known.points.empty()) {
+    const std::int64_t guess = std::clamp<std::int64_t>(
+        step_of(known.guess), 1, std::max<std::int64_t>(step_of(known.highest), 1));
+    interval.add(guess, sparse(double(guess) / kSteps));
+  }
+  while (interval.is_open()) {
+    const std::int64_t step = interval.next();
+    interval.add(step, sparse(double(step) / kSteps));
+  }
+  return double(interval.low()) / kSteps;
 }
 
 }  // namespace tessera::tools

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tessera/base/block_shape.hpp"
@@ -126,10 +127,17 @@ report::Outlook outlook_of(const report::DenseComparison& comparison, BlockStudy
                            BlockShape block, const planner::DensePlanResult& dense,
                            const sparse::Csr<double>* ones, const planner::Plan* like);
 
+// The costs of sparse layers that are known before a break-even density is searched.
+struct KnownCosts {
+  std::vector<std::pair<double, std::optional<double>>> points;  // costs by density, whole steps
+  double guess = 0.5;                                            // the density to look at first
+  double highest = 1;  // sparse does not cost less than dense at any higher density
+};
+
 // Returns the largest density, in steps of a thousandth, at which `sparse` returns a cost below
-// `dense`. Costs of sparse layers grow with density, so the search narrows an interval: in turns at
-// the place where a straight line between the known costs meets `dense`, and in the middle. No cost
-// means that nothing fits.
-double break_even_density(const std::function<std::optional<double>(double)>& sparse, double dense);
+// `dense`. Costs of sparse layers grow with density, so the search narrows an interval, about where
+// the line between the known costs of its ends meets `dense`. No cost means that nothing fits.
+double break_even_density(const std::function<std::optional<double>(double)>& sparse, double dense,
+                          const KnownCosts& known = {});
 
 }  // namespace tessera::tools

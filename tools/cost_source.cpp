@@ -1,12 +1,8 @@
 #include "tessera/tools/cost_source.hpp"
 
-#include <fmt/format.h>
-
 #include <utility>
 
-#include "tessera/base/int_math.hpp"
 #include "tessera/codelets/cost/static_cycles.hpp"
-#include "tessera/sparse/random.hpp"
 #include "tessera/tools/block_study.hpp"
 #include "tessera/tools/host_study.hpp"
 #include "tessera/tools/static_layer.hpp"
@@ -17,8 +13,9 @@ namespace {
 class PlannedCosts final : public CostSource {
  public:
   PlannedCosts(const LayerArguments& arguments, const Problem& problem,
-               const device::Machine& machine)
-      : study_(arguments, problem, machine),
+               const device::Machine& machine, std::shared_ptr<StaticStudy> fixed)
+      : fixed_(std::move(fixed)),
+        study_(arguments, problem, machine),
         problem_(problem),
         machine_(machine),
         options_{make_options(arguments, {}).available_memory_proportion},
@@ -37,17 +34,18 @@ class PlannedCosts final : public CostSource {
   }
 
   std::optional<FormCost> fixed(BlockShape block, double density) override {
-    const std::int64_t rows = round_up(problem_.size.x, block.rows);
-    const std::int64_t cols = round_up(problem_.size.y, block.cols);
-    const double blocks = density * double(rows) * double(cols) / double(block.area());
     FormCost cost{.cost = {}, .note = {}, .kernel = {}, .density = density};
-    if (blocks > double(kMostStaticBlocks)) {
-      cost.note = fmt::format("no static plan: {:.0f} blocks; {} are planned at most", blocks,
-                              kMostStaticBlocks);
-      return cost;
-    }
-    constexpr std::uint64_t kSeed = 1;
-    return fixed_cost(sparse::random_pattern(rows, cols, block, density, kSeed), density);
+    const auto result = fixed_->random(study_.problem(block, density), machine_, options_);
+    cost.note = result.reason;
+    if (!result.cost) return cost;
+    cost.cost = double(result.cost->cycles.value);
+    cost.tiles = result.tiles;
+    cost.temporary = result.cost->temp;
+    return cost;
+  }
+
+  double highest_fixed(BlockShape block, double cost) override {
+    return StaticStudy::highest_density(study_.problem(block, 1), machine_, cost);
   }
 
   std::optional<FormCost> fixed_pattern(const sparse::Csr<double>& ones,
@@ -102,6 +100,7 @@ class PlannedCosts final : public CostSource {
     return cost;
   }
 
+  std::shared_ptr<StaticStudy> fixed_;
   BlockStudy study_;
   Problem problem_;
   device::Machine machine_;
@@ -149,8 +148,9 @@ class MeasuredCosts final : public CostSource {
 }  // namespace
 
 std::unique_ptr<CostSource> planned_costs(const LayerArguments& arguments, const Problem& problem,
-                                          const device::Machine& machine) {
-  return std::make_unique<PlannedCosts>(arguments, problem, machine);
+                                          const device::Machine& machine,
+                                          std::shared_ptr<StaticStudy> fixed) {
+  return std::make_unique<PlannedCosts>(arguments, problem, machine, std::move(fixed));
 }
 
 std::unique_ptr<CostSource> measured_costs(const LayerArguments& arguments, double spread) {

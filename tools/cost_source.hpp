@@ -12,6 +12,7 @@
 #include "tessera/report/dense_verdict.hpp"
 #include "tessera/sparse/formats.hpp"
 #include "tessera/tools/layer_arguments.hpp"
+#include "tessera/tools/static_study.hpp"
 
 namespace tessera::tools {
 
@@ -25,9 +26,6 @@ struct FormCost {
   std::int64_t tiles = 0;      // that a plan uses
   Bytes temporary;             // that a plan takes on a tile
 };
-
-// The most blocks for which studies make a static plan, which then takes up to a second.
-inline constexpr std::int64_t kMostStaticBlocks = std::int64_t{1} << 20;
 
 // Costs of forms of one layer: plans for a modelled machine, measured runs on this computer.
 // One thread may use it at a time.
@@ -46,11 +44,15 @@ class CostSource {
   virtual FormCost pattern(const sparse::Csr<double>& ones, BlockShape block) = 0;
 
   // Returns the cost of a random pattern of blocks that is known when the layer is planned and
-  // stays. Empty for measured costs, because a host layer plans every pattern. A pattern with more
-  // than kMostStaticBlocks blocks, or whose blocks have no static kernel, has no cost.
+  // stays: that of a good cut (StaticStudy). Empty for measured costs, because a host layer plans
+  // every pattern. A pattern with more than kMostStaticBlocks blocks, or whose blocks have no
+  // static kernel, has no cost.
   virtual std::optional<FormCost> fixed(BlockShape, double) { return {}; }
 
-  // Returns the same for a pattern of elements, with values 1.
+  // Returns a density above which fixed() has no cost below `cost`, in steps of a thousandth.
+  virtual double highest_fixed(BlockShape, double) { return 0; }
+
+  // Returns the cost of a plan for a pattern of elements, with values 1, that stays.
   virtual std::optional<FormCost> fixed_pattern(const sparse::Csr<double>&, BlockShape) {
     return {};
   }
@@ -65,10 +67,12 @@ class CostSource {
 };
 
 // Returns the plans of a layer on a machine, under the planner options and the cache of the
-// arguments. Plans are always sparse. Throws the errors of make_options(), and
+// arguments. Plans are always sparse. Sources with the same `fixed` share the patterns that it
+// draws. Throws the errors of make_options(), and
 // Error{InvalidArgument} if a constraint asks for dense.
-std::unique_ptr<CostSource> planned_costs(const LayerArguments& arguments, const Problem& problem,
-                                          const device::Machine& machine);
+std::unique_ptr<CostSource> planned_costs(
+    const LayerArguments& arguments, const Problem& problem, const device::Machine& machine,
+    std::shared_ptr<StaticStudy> fixed = std::make_shared<StaticStudy>());
 
 // Returns the measured runs of a layer on this computer; `spread` is that of HostStudy.
 std::unique_ptr<CostSource> measured_costs(const LayerArguments& arguments, double spread);

@@ -9,6 +9,7 @@
 #include "tessera/base/pass_steps.hpp"
 #include "tessera/codelets/cost/static_split.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
+#include "tessera/planner/dense_plan.hpp"
 #include "tessera/planner/internal/estimate.hpp"
 #include "tessera/planner/layouts.hpp"
 
@@ -79,18 +80,31 @@ std::int64_t offset_of(const StaticCase& c, const StaticTile& tile, std::int64_t
   return std::max(last_column, (tile.rows - 1) * block.rows * row_bytes) / kUnit;
 }
 
+// Returns the cycles in which a tile receives `bytes` of `all` that are spread over all tiles.
+std::int64_t receive_spread(const StaticCase& c, std::int64_t bytes, std::int64_t all) {
+  return even_spread_senders(c.machine, bytes, all) * c.machine.receive_start.value +
+         ceil_div(bytes, c.machine.exchange_bytes_per_cycle);
+}
+
+std::int64_t operand_bytes(const StaticCase& c, std::int64_t rows) {
+  return rows * c.columns() * c.data_bytes();
+}
+
 CountedCost cost_of_tile(const StaticCase& c, const StaticLoad& load, std::size_t index,
-                         std::int64_t columns, bool one_part, const CountedSums& added) {
+                         const PartOfBatch& part, Pass pass, const CountedSums& added) {
   const StaticTile& tile = load.tiles[index];
   const BlockShape block = c.problem.block;
-  const std::int64_t bytes = c.data_bytes(), width = c.machine.exchange_bytes_per_cycle;
+  const std::int64_t bytes = c.data_bytes(), columns = part.columns;
+  const Dims size = c.problem.size_in_blocks();
   const std::int64_t values = tile.blocks * block.area() * bytes;
   const std::int64_t operand = tile.columns * block.cols * columns * bytes;
-  const std::int64_t fetched = one_part ? 0 : values;
+  const std::int64_t fetched = part.is_whole() ? 0 : values;
   const std::int64_t sums = tile.rows * block.rows * columns * bytes;
   CountedCost cost;
-  cost.receive = c.machine.tiles == 1 ? 0 : ceil_div(operand, width);
-  cost.receive_values = ceil_div(fetched, width);
+  if (c.machine.tiles > 1)
+    cost.receive =
+        receive_spread(c, operand, operand_bytes(c, pass == Pass::GradA ? size.x : size.y));
+  cost.receive_values = receive_spread(c, fetched, c.counts.blocks * block.area() * bytes);
   cost.multiply = counted_kernel_cycles(c, load.rows_of(index), columns);
   cost.add_sums(c, added);
   cost.operands = operand;
@@ -99,7 +113,8 @@ CountedCost cost_of_tile(const StaticCase& c, const StaticLoad& load, std::size_
   cost.reducing = sums + added.operands * bytes;
   cost.words = words_of(c, tile);
   cost.offset = tile.blocks == 0 ? 0 : offset_of(c, tile, columns);
-  cost.home = cost.words * (c.machine.word_bits / 8) + (one_part ? values : 0);
+  cost.home = cost.words * (c.machine.word_bits / 8) +
+              share_of(tile.blocks * block.area(), 1, part.parts, 0).size() * bytes;
   return cost;
 }
 
@@ -126,6 +141,20 @@ void add_transpose(const StaticCase& c, std::int64_t blocks, CountedCost& cost) 
   cost.home = cost.words * (c.machine.word_bits / 8) + blocks * kTableBytes;
 }
 
+// Both operands arrive in one exchange.
+std::int64_t receive_gradient_operands(const StaticCase& c, const StaticTile& tile,
+                                       std::int64_t columns) {
+  const BlockShape block = c.problem.block;
+  const Dims size = c.problem.size_in_blocks();
+  const std::int64_t bytes_of_row = columns * c.data_bytes();
+  const std::int64_t of_q = tile.rows * block.rows * bytes_of_row;
+  const std::int64_t of_s = tile.columns * block.cols * bytes_of_row;
+  const std::int64_t senders = even_spread_senders(c.machine, of_q, operand_bytes(c, size.x)) +
+                               even_spread_senders(c.machine, of_s, operand_bytes(c, size.y));
+  return senders * c.machine.receive_start.value +
+         ceil_div(of_q + of_s, c.machine.exchange_bytes_per_cycle);
+}
+
 // The gradients of a tile's values, with the words of Fwd.
 CountedCost gradient_of_tile(const StaticCase& c, const StaticLoad& load, std::size_t index,
                              std::int64_t columns, const CountedSums& added) {
@@ -136,8 +165,7 @@ CountedCost gradient_of_tile(const StaticCase& c, const StaticLoad& load, std::s
   const std::int64_t gradients = tile.blocks * block.area() * bytes;
   CountedCost cost;
   cost.operands = rows * columns * bytes;
-  if (c.machine.tiles > 1)
-    cost.receive = ceil_div(cost.operands, c.machine.exchange_bytes_per_cycle);
+  if (c.machine.tiles > 1) cost.receive = receive_gradient_operands(c, tile, columns);
   cost.multiply = gradient_cycles(c, load.rows_of(index), columns);
   cost.add_sums(c, added);
   cost.with_values = cost.operands;
@@ -150,8 +178,10 @@ CountedCost gradient_of_tile(const StaticCase& c, const StaticLoad& load, std::s
 
 void CountedCost::add_sums(const StaticCase& c, const CountedSums& sums) {
   // The tiles with the last, smallest shares send more than they receive.
-  receive_sums = ceil_div(std::max(sums.others(), sums.sent) * c.data_bytes(),
-                          c.machine.exchange_bytes_per_cycle);
+  const std::int64_t width = c.machine.exchange_bytes_per_cycle;
+  receive_sums = std::max(sums.senders * c.machine.receive_start.value +
+                              ceil_div(sums.others() * c.data_bytes(), width),
+                          ceil_div(sums.sent * c.data_bytes(), width));
   if (sums.elements == 0) return;
   reduce = codelets::reduce_cycles(sums.elements, sums.depth(), c.problem.data_type,
                                    c.problem.data_type, c.machine.workers)
@@ -176,12 +206,12 @@ void CountedCost::include(const CountedCost& other) {
   raise(offset, other.offset);
 }
 
-CountedCost cost_of_load(const StaticCase& c, const StaticLoad& load, std::int64_t columns,
-                         bool one_part, Pass pass) {
-  RowShares shares(c, load, columns);
+CountedCost cost_of_load(const StaticCase& c, const StaticLoad& load, const PartOfBatch& part,
+                         Pass pass) {
+  RowShares shares(c, load, part.columns);
   CountedCost cost;
   for (std::size_t tile = 0; tile < load.tiles.size(); ++tile) {
-    CountedCost of_tile = cost_of_tile(c, load, tile, columns, one_part, shares.next_tile());
+    CountedCost of_tile = cost_of_tile(c, load, tile, part, pass, shares.next_tile());
     if (pass == Pass::GradA) add_transpose(c, load.tiles[tile].blocks, of_tile);
     cost.include(of_tile);
   }
@@ -200,9 +230,10 @@ std::int64_t CountedPasses::largest_word() const {
 CountedPasses counted_cut(const StaticCase& c, const CutLoads& loads, std::int64_t columns,
                           std::int64_t parts) {
   const StaticLoad& load = loads.load;
-  CountedPasses cost{.fwd = cost_of_load(c, load, columns, parts == 1), .grad_a = {}, .grad_w = {}};
+  const PartOfBatch of_batch{columns, parts};
+  CountedPasses cost{.fwd = cost_of_load(c, load, of_batch), .grad_a = {}, .grad_w = {}};
   if (c.problem.grad_a)
-    cost.grad_a = cost_of_load(c, loads.transposed.value(), columns, parts == 1, Pass::GradA);
+    cost.grad_a = cost_of_load(c, loads.transposed.value(), of_batch, Pass::GradA);
   if (!c.problem.grad_w) return cost;
   for (std::size_t tile = 0; tile < load.tiles.size(); ++tile) {
     const std::int64_t values = load.tiles[tile].blocks * c.problem.block.area();
@@ -237,19 +268,34 @@ CountedCost product_of_parts(const StaticCase& c, const StaticPlan& plan, const 
   std::set<std::pair<std::int64_t, std::int64_t>> done;
   for (const StaticPart& part : plan.parts)
     if (done.insert({part.layout, part.columns()}).second)
-      cost.include(cost_of_load(c, loads.of(part), part.columns(), plan.parts.size() == 1, pass));
+      cost.include(cost_of_load(c, loads.of(part), {part.columns(), std::ssize(plan.parts)}, pass));
   return cost;
 }
 
+using SumsOfParts = std::vector<std::vector<CountedSums>>;
+
 CountedCost gradient_of_parts(const StaticCase& c, const StaticPlan& plan, const LoadsOfPlan& loads,
-                              const BlockPattern& pattern) {
+                              const SumsOfParts& sums) {
   CountedCost cost;
-  const auto sums = gradient_sums(plan, pattern);
   for (std::size_t p = 0; p < plan.parts.size(); ++p)
     for (std::size_t tile = 0; tile < sums[p].size(); ++tile)
       cost.include(gradient_of_tile(c, loads.of(plan.parts[p]), tile, plan.parts[p].columns(),
                                     sums[p][tile]));
   return cost;
+}
+
+// Returns the most bytes of words and values that a tile stores. Values are stored where GradW
+// would add their gradients.
+std::int64_t home_of_parts(const StaticCase& c, const StaticPlan& plan, const LoadsOfPlan& loads,
+                           const SumsOfParts& sums) {
+  std::int64_t most = 0;
+  for (std::size_t p = 0; p < plan.parts.size(); ++p)
+    for (std::size_t tile = 0; tile < sums[p].size(); ++tile) {
+      const std::int64_t words = words_of(c, loads.of(plan.parts[p]).tiles[tile]);
+      most = std::max(most,
+                      words * (c.machine.word_bits / 8) + sums[p][tile].elements * c.data_bytes());
+    }
+  return most;
 }
 
 }  // namespace
@@ -262,7 +308,12 @@ CountedPasses counted_parts(const StaticCase& c, const StaticPlan& plan,
   if (c.problem.grad_a)
     cost.grad_a =
         product_of_parts(c, plan, LoadsOfPlan(plan, pattern, /*transposed=*/true), Pass::GradA);
-  if (c.problem.grad_w) cost.grad_w = gradient_of_parts(c, plan, loads, pattern);
+  // Parts with the same layout store equal shares of a tile's values.
+  const bool unequal = plan.layouts.size() > 1;
+  if (!c.problem.grad_w && !unequal) return cost;
+  const SumsOfParts sums = gradient_sums(plan, pattern, c.machine.receive_start.value > 0);
+  if (unequal) cost.fwd.home = home_of_parts(c, plan, loads, sums);
+  if (c.problem.grad_w) cost.grad_w = gradient_of_parts(c, plan, loads, sums);
   return cost;
 }
 

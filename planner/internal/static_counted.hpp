@@ -42,11 +42,17 @@ struct CountedPasses {
   bool fits_words() const;
 };
 
-// Returns what the tiles of a part with `columns` columns of the batch need in Fwd or GradA.
-// `one_part` is true if the part is the whole batch. In GradA tiles transpose their blocks; the
-// load is then that of the transposed pattern.
-CountedCost cost_of_load(const StaticCase& c, const StaticLoad& load, std::int64_t columns,
-                         bool one_part, Pass pass = Pass::Fwd);
+// The columns of a part of the batch, and the number of parts.
+struct PartOfBatch {
+  std::int64_t columns = 1, parts = 1;
+
+  bool is_whole() const { return parts == 1; }
+};
+
+// Returns what the tiles of a part need in Fwd or GradA. Each part stores an equal share of the
+// values. In GradA tiles transpose their blocks; the load is then that of the transposed pattern.
+CountedCost cost_of_load(const StaticCase& c, const StaticLoad& load, const PartOfBatch& part,
+                         Pass pass = Pass::Fwd);
 
 // Returns what all passes of the problem need if the batch has `parts` parts of this layout, with
 // `columns` columns each. GradA needs the transposed counts.

@@ -2,15 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "tessera/base/int_math.hpp"
-#include "tessera/codelets/cost/static_split.hpp"
-#include "tessera/codelets/cost/vector_cycles.hpp"
+#include "tessera/planner/internal/static_estimate.hpp"
 
 namespace tessera::planner::internal {
 namespace {
@@ -28,146 +29,6 @@ std::optional<CountedCut> cut_in(const StaticCase& c, std::int64_t parts, std::i
   return CountedCut{share * c.grain(), real_parts, bands, tiles, runs};
 }
 
-// The work of the mean tile if the blocks are spread at random.
-struct MeanTile {
-  double blocks = 0, rows = 0, columns = 0, depth = 1;
-};
-
-MeanTile mean_tile(const StaticCase& c, const CountedCut& cut) {
-  const double density = c.counts.density();
-  const double height = double(c.counts.usual_rows), all = double(c.counts.usual_columns);
-  const double width = all / double(cut.bands), tiles = double(cut.tiles);
-  const double in_row = std::max(density * width, 1e-9);
-  MeanTile tile{.blocks = std::max(1.0, double(c.counts.blocks) / tiles)};
-  const bool whole = cut.runs != RunKind::Even;
-  // A row of a band has no block with this probability; others are one entry each.
-  const double used = 1 - std::pow(1 - density, width);
-  const double rows_of_band = std::max(height * used, 1e-9);
-  const double tiles_of_band = tiles / double(cut.bands);
-  tile.rows = std::max(1.0, rows_of_band / tiles_of_band + (whole ? 0 : 1));
-  if (tile.blocks < in_row) tile.rows = whole ? 1.0 : 1.5;
-  if (cut.runs == RunKind::UncutRows) tile.blocks = std::max(tile.blocks, in_row);
-  if (whole && tile.rows > 1) {
-    tile.rows = std::ceil(tile.rows);
-    tile.blocks = std::max(tile.blocks, tile.rows * in_row / used);
-  }
-  tile.columns = std::min(tile.blocks, width * (1 - std::pow(1 - density, tile.rows)));
-  tile.depth = std::max(1.0, tiles * tile.rows / height);
-  return tile;
-}
-
-// Returns the same tile with rows and columns exchanged.
-MeanTile transposed(const StaticCase& c, const CountedCut& cut, MeanTile tile) {
-  std::swap(tile.rows, tile.columns);
-  tile.depth = std::max(1.0, double(cut.tiles) * tile.rows / double(c.counts.usual_columns));
-  return tile;
-}
-
-// Returns the cycles of arranging and waiting in a pass; results are not added.
-std::int64_t fixed_cycles(const StaticCase& c, Pass pass, std::int64_t parts) {
-  const Dims size = c.problem.size_in_blocks();
-  const auto arrange = [&](std::int64_t rows) {
-    return codelets::arrange_cycles(rows * c.columns() * c.data_bytes(), c.machine.tiles,
-                                    c.machine.arrange_bytes_per_cycle)
-        .value;
-  };
-  const bool values_travel = parts > 1 && pass != Pass::GradW;
-  return arrange(size.x) + arrange(size.y) + counted_waiting(c, pass, values_travel, false);
-}
-
-// Returns about the cycles of adding `operands` sums to `own` results, if there are several for
-// each.
-double sums_estimate(const StaticCase& c, double own, double depth) {
-  if (depth <= 1.01) return 0;
-  const auto reduce =
-      codelets::reduce_cycles(std::int64_t(std::ceil(own)), std::int64_t(std::ceil(depth)),
-                              c.problem.data_type, c.problem.data_type, c.machine.workers);
-  const double bytes = own * (depth - 1) * double(c.data_bytes());
-  return bytes / double(c.machine.exchange_bytes_per_cycle) + double(reduce.value) +
-         double(counted_waiting(c, Pass::Fwd, false, true) -
-                counted_waiting(c, Pass::Fwd, false, false));
-}
-
-// Returns about the cycles of Fwd, or of GradA with the transposed tile.
-double product_estimate(const StaticCase& c, const CountedCut& cut, const MeanTile& tile,
-                        Pass pass) {
-  const codelets::StaticKernel kernel{c.problem.block, c.problem.data_type};
-  const auto workers = double(c.machine.workers);
-  const bool elements = c.problem.is_element_wise();
-  const auto worker = codelets::static_worker_cycles(
-      kernel, elements ? cut.share : ceil_div(cut.share, c.machine.workers));
-  const auto linear = [&](const codelets::LinearCycles& cycles, double cut_by) {
-    return double(cycles.start) +
-           (tile.rows * double(cycles.per_row) + tile.blocks * double(cycles.per_nonzero)) / cut_by;
-  };
-  const auto bytes = double(c.data_bytes()), width = double(c.machine.exchange_bytes_per_cycle);
-  const auto columns = double(cut.share);
-  const double sums = tile.rows * double(c.problem.block.rows) * columns;
-  double cycles = double(fixed_cycles(c, pass, cut.parts)) +
-                  tile.columns * double(c.problem.block.cols) * columns * bytes / width +
-                  linear(codelets::static_supervisor_cycles(kernel), 1) +
-                  workers * linear(worker, elements ? workers : 1);
-  if (cut.parts > 1) cycles += tile.blocks * double(c.problem.block.area()) * bytes / width;
-  return cycles + sums_estimate(c, sums / tile.depth, tile.depth);
-}
-
-// Returns about the cycles of GradW.
-double gradient_estimate(const StaticCase& c, const CountedCut& cut, const MeanTile& tile) {
-  const codelets::StaticKernel kernel{c.problem.block, c.problem.data_type};
-  const auto blocks = std::int64_t(std::ceil(tile.blocks / std::ceil(tile.rows)));
-  const Cycles multiply = codelets::static_gradient_cycles(
-      kernel, cut.share, c.machine.workers, [&](const auto& visit) {
-        for (double row = 0; row < tile.rows; ++row) visit(blocks);
-      });
-  const double rows =
-      tile.rows * double(c.problem.block.rows) + tile.columns * double(c.problem.block.cols);
-  const double bytes = rows * double(cut.share) * double(c.data_bytes());
-  const auto parts = double(cut.parts);
-  return double(fixed_cycles(c, Pass::GradW, cut.parts)) + double(multiply.value) +
-         bytes / double(c.machine.exchange_bytes_per_cycle) +
-         sums_estimate(c, tile.blocks * double(c.problem.block.area()) / parts, parts);
-}
-
-// Returns about the cycles of a cut, to tell which cuts to count first.
-double estimate(const StaticCase& c, const CountedCut& cut) {
-  const MeanTile tile = mean_tile(c, cut);
-  double cycles = product_estimate(c, cut, tile, Pass::Fwd);
-  if (c.problem.grad_a) cycles += product_estimate(c, cut, transposed(c, cut, tile), Pass::GradA);
-  if (c.problem.grad_w) cycles += gradient_estimate(c, cut, tile);
-  return cycles;
-}
-
-// Returns cycles that a product falls below with no layout of the cut: the kernel and the values of
-// the tile with the most blocks, which has the mean number at least.
-std::int64_t least_product(const StaticCase& c, const CountedCut& cut) {
-  const codelets::StaticKernel kernel{c.problem.block, c.problem.data_type};
-  const std::int64_t blocks = ceil_div(c.counts.blocks, cut.tiles);
-  const std::int64_t workers = c.machine.workers;
-  const std::int64_t values = cut.parts == 1
-                                  ? 0
-                                  : ceil_div(blocks * c.problem.block.area() * c.data_bytes(),
-                                             c.machine.exchange_bytes_per_cycle);
-  if (!c.problem.is_element_wise())
-    return values + codelets::static_supervisor_cycles(kernel)(1, blocks).value +
-           workers * codelets::static_worker_cycles(kernel, ceil_div(cut.share, workers))(1, blocks)
-                         .value;
-  // Few rows are cut across the batch, and then half of the workers share the elements.
-  const auto whole =
-      codelets::static_worker_cycles(kernel, cut.share)(1, ceil_div(blocks, workers));
-  const auto half = codelets::static_worker_cycles(
-      kernel, round_up(ceil_div(cut.share, 2), c.grain()))(1, ceil_div(2 * blocks, workers));
-  return values + workers * std::min(whole, half).value;
-}
-
-// Returns cycles that no layout of the cut falls below in all passes together.
-std::int64_t least_cycles(const StaticCase& c, const CountedCut& cut) {
-  const std::int64_t product = least_product(c, cut);
-  std::int64_t cycles = fixed_cycles(c, Pass::Fwd, cut.parts) + product;
-  if (c.problem.grad_a) cycles += fixed_cycles(c, Pass::GradA, cut.parts) + product;
-  if (c.problem.grad_w) cycles += fixed_cycles(c, Pass::GradW, cut.parts);
-  return cycles;
-}
-
 // Returns 1, 2, 3 and so on with growing steps, up to `most`, or the one that is asked for.
 std::vector<std::int64_t> growing(std::int64_t most, std::optional<std::int64_t> pinned) {
   if (pinned) return {*pinned};
@@ -182,61 +43,134 @@ std::vector<std::int64_t> growing(std::int64_t most, std::optional<std::int64_t>
 // Counts cuts and keeps the best.
 class CutCounter {
  public:
-  CutCounter(const StaticCase& c, CutCounts& counts, const StaticLimits& limits)
-      : c_(c), counts_(counts), limits_(limits) {
+  // Counts `most` cuts at most, if given.
+  CutCounter(const StaticCase& c, CutCounts& counts, const StaticLimits& limits,
+             std::optional<std::int64_t> most = {})
+      : c_(c), counts_(counts), limits_(limits), most_(most) {
     constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
     result_.obstacle = {kNone, kNone};
   }
 
-  // Counts the cut unless it was counted, or cannot be better than the best.
-  void try_cut(const CountedCut& cut) {
-    if (!limits_.allow(cut.parts, cut.bands) || !seen_.insert(cut).second) return;
-    if (result_.best && least_cycles(c_, cut) >= result_.cost.cycles.value) return;
+  // Counts the cut unless it was counted, or cannot be better than the best. Returns its cycles if
+  // it was counted and fits.
+  std::optional<Cycles> try_cut(const CountedCut& cut) {
+    if (most_ && result_.counted >= *most_) return {};
+    if (!limits_.allow(cut.parts, cut.bands) || !seen_.insert(cut).second) return {};
+    if (result_.best && least_cycles(c_, cut) >= result_.cost.cycles.value) return {};
     const CutLoads* loads = counts_.loads({cut.bands, cut.tiles, cut.runs}, c_.problem.grad_a);
-    if (loads == nullptr) return;
+    if (loads == nullptr) return {};
     ++result_.counted;
-    consider(cut, counted_cut(c_, *loads, cut.share, cut.parts));
+    return consider(cut, counted_cut(c_, *loads, cut.share, cut.parts));
   }
+
+  void stop_after(std::int64_t counted) { most_ = counted; }
 
   const CountedSearch& result() const { return result_; }
 
  private:
-  void consider(const CountedCut& cut, const CountedPasses& counted) {
+  std::optional<Cycles> consider(const CountedCut& cut, const CountedPasses& counted) {
     StaticObstacle& obstacle = result_.obstacle;
     obstacle.least_word = std::min(obstacle.least_word, counted.largest_word());
-    if (!counted.fits_words()) return;
+    if (!counted.fits_words()) return {};
     PlanCost cost = plan_cost_of(c_, counted);
     const std::int64_t bytes = (cost.temp + cost.resident).value;
     obstacle.least_bytes = std::min(obstacle.least_bytes, bytes);
-    if (cost.temp.value > limits_.temp || bytes > limits_.bytes) return;
+    if (cost.temp.value > limits_.temp || bytes > limits_.bytes) return {};
+    const Cycles cycles = cost.cycles;
     result_.fitting.push_back({cut.parts, cut.bands, cut.tiles, cut.runs, cost.cycles, cost.temp});
     const bool is_better = !result_.best || cost.cycles < result_.cost.cycles ||
                            (cost.cycles == result_.cost.cycles && cost.temp < result_.cost.temp);
-    if (!is_better) return;
+    if (!is_better) return cycles;
     result_.best = cut;
     result_.cost = std::move(cost);
+    return cycles;
   }
 
   const StaticCase& c_;
   CutCounts& counts_;
   const StaticLimits& limits_;
+  std::optional<std::int64_t> most_;
   CountedSearch result_;
   std::set<CountedCut> seen_;
 };
 
+// A cut with about the cycles that it takes.
+using EstimatedCut = std::pair<double, CountedCut>;
+
 // Returns the cuts of a coarse grid, the most promising first.
-std::vector<CountedCut> promising_cuts(const StaticCase& c, const StaticLimits& limits) {
-  std::vector<std::pair<double, CountedCut>> cuts;
+std::vector<EstimatedCut> promising_cuts(const StaticCase& c, const StaticLimits& limits) {
+  std::vector<EstimatedCut> cuts;
   const std::int64_t grains = c.columns() / c.grain();
   for (const std::int64_t parts : growing(std::min(grains, c.machine.tiles), limits.z_parts))
     for (const std::int64_t bands : growing(std::ssize(c.counts.columns), limits.bands))
       for (const RunKind runs : {RunKind::Even, RunKind::LightRows, RunKind::UncutRows})
         if (const auto cut = cut_in(c, parts, bands, runs))
-          cuts.emplace_back(estimate(c, *cut), *cut);
+          cuts.emplace_back(estimated_cycles(c, *cut), *cut);
   std::ranges::sort(cuts);
-  std::vector<CountedCut> result;
-  for (const auto& [cycles, cut] : cuts) result.push_back(cut);
-  return result;
+  return cuts;
+}
+
+// Cuts of which the one that is expected to be the cheapest is chosen again and again. Estimates
+// are wrong by about the same factor for similar cuts, so each count corrects those nearby.
+class CutPool {
+ public:
+  explicit CutPool(const std::vector<EstimatedCut>& cuts) {
+    std::map<std::pair<std::int64_t, RunKind>, int> chosen;
+    for (const auto& [cycles, cut] : cuts) {
+      constexpr int kOfAKind = 3;  // with the same parts and runs, besides those of few bands
+      const bool has_few_bands = std::has_single_bit(std::uint64_t(cut.bands)) && cut.bands <= 16;
+      if (chosen[{cut.parts, cut.runs}]++ < kOfAKind || has_few_bands)
+        pool_.push_back({cut, cycles, std::log(double(cut.parts)), std::log(double(cut.bands))});
+    }
+  }
+
+  bool is_empty() const { return pool_.empty(); }
+
+  // Takes the most promising cut out of the pool.
+  CountedCut take() {
+    const auto best = std::ranges::min_element(
+        pool_, {}, [](const Entry& entry) { return entry.cycles * entry.factor; });
+    last_ = *best;
+    *best = pool_.back();
+    pool_.pop_back();
+    return last_.cut;
+  }
+
+  // Learns the counted cycles of the cut that was taken.
+  void learn(Cycles counted) {
+    for (Entry& entry : pool_) {
+      const double distance = last_.distance_from(entry);
+      if (distance >= entry.distance) continue;
+      entry.distance = distance;
+      entry.factor = double(counted.value) / last_.cycles;
+    }
+  }
+
+ private:
+  struct Entry {
+    CountedCut cut;
+    double cycles = 0;  // estimated
+    double log_parts = 0, log_bands = 0;
+    double factor = 1, distance = 1e9;  // counted by estimate, of the nearest cut that was counted
+
+    double distance_from(const Entry& other) const {
+      constexpr double kOtherRuns = 2;
+      return std::abs(log_parts - other.log_parts) + std::abs(log_bands - other.log_bands) +
+             (cut.runs == other.cut.runs ? 0 : kOtherRuns);
+    }
+  };
+
+  std::vector<Entry> pool_;
+  Entry last_;
+};
+
+// Counts promising cuts until there are `most` of them and one fits.
+void count_promising(const StaticCase& c, const StaticLimits& limits, std::int64_t most,
+                     CutCounter& counter) {
+  for (CutPool pool(promising_cuts(c, limits)); !pool.is_empty();) {
+    if (counter.result().counted >= most && counter.result().best) break;
+    if (const auto cycles = counter.try_cut(pool.take())) pool.learn(*cycles);
+  }
 }
 
 // Returns the numbers of tiles to try beside one: rows on fewer tiles are added by fewer.
@@ -268,22 +202,37 @@ void improve(const StaticCase& c, CutCounter& counter) {
 
 }  // namespace
 
+namespace {
+
+// Returns how many cuts to count so that all of them together look at about `looks` blocks.
+std::int64_t cuts_for(const StaticCase& c, std::int64_t looks, std::int64_t fewest,
+                      std::int64_t most) {
+  constexpr std::int64_t kLooksOfTile = 192;
+  constexpr std::int64_t kTransposed = 2;  // of a block that is counted for GradA as well
+  const std::int64_t looks_of_cut = c.counts.blocks * (c.problem.grad_a ? 1 + kTransposed : 1) +
+                                    kLooksOfTile * std::min(c.machine.tiles, c.counts.blocks);
+  return std::clamp(looks / looks_of_cut, fewest, most);
+}
+
+}  // namespace
+
 CountedSearch search_by_counts(const StaticCase& c, CutCounts& counts, const StaticLimits& limits) {
-  // Blocks and tiles that are looked at, so that a pattern of a million elements takes about a
-  // quarter of a second and a small one less than a twentieth.
-  constexpr std::int64_t kLooks = std::int64_t{1} << 25, kLooksOfTile = 192;
-  constexpr std::int64_t kFewest = 24, kMost = 640;
-  // Counting the transposed blocks of GradA takes so many times as long as counting the blocks.
-  constexpr std::int64_t kTransposed = 4;
-  const std::int64_t looks = c.counts.blocks * (c.problem.grad_a ? 1 + kTransposed : 1) +
-                             kLooksOfTile * std::min(c.machine.tiles, c.counts.blocks);
-  const std::int64_t most = std::clamp(kLooks / looks, kFewest, kMost);
+  // So that a pattern of a million elements takes about a quarter of a second and a small one less
+  // than a twentieth.
+  constexpr std::int64_t kLooks = std::int64_t{1} << 25, kFewest = 24, kMost = 640;
   CutCounter counter(c, counts, limits);
-  const std::vector<CountedCut> cuts = promising_cuts(c, limits);
-  for (const CountedCut& cut : cuts) {
-    if (counter.result().counted >= most && counter.result().best) break;
-    counter.try_cut(cut);
-  }
+  count_promising(c, limits, cuts_for(c, kLooks, kFewest, kMost), counter);
+  if (counter.result().best) improve(c, counter);
+  return counter.result();
+}
+
+CountedSearch quick_search(const StaticCase& c, CutCounts& counts, const StaticLimits& limits) {
+  constexpr std::int64_t kLooks = std::int64_t{1} << 22, kFewest = 12, kMost = 48;
+  constexpr std::int64_t kPatience = 4;  // so many times as many are counted if none fits
+  const std::int64_t most = cuts_for(c, kLooks, kFewest, kMost);
+  CutCounter counter(c, counts, limits, kPatience * most);
+  count_promising(c, limits, most * 2 / 3, counter);
+  counter.stop_after(most);
   if (counter.result().best) improve(c, counter);
   return counter.result();
 }

@@ -6,6 +6,7 @@
 
 #include "tessera/planner/internal/static_counted.hpp"
 #include "tessera/planner/internal/static_cut_counts.hpp"
+#include "tessera/planner/internal/static_estimate.hpp"
 
 // The search of static plans by counts of the pattern.
 namespace tessera::planner::internal {
@@ -20,17 +21,6 @@ struct StaticLimits {
     return z_parts.value_or(parts_of_cut) == parts_of_cut &&
            bands.value_or(bands_of_cut) == bands_of_cut;
   }
-};
-
-// A cut of the family that is searched: all parts of the batch have equally many tiles and the same
-// layout.
-struct CountedCut {
-  std::int64_t share = 0;  // columns of a part of the batch; the last part may have fewer
-  std::int64_t parts = 1, bands = 1;
-  std::int64_t tiles = 1;  // that a part may use
-  RunKind runs = RunKind::Even;
-
-  friend auto operator<=>(const CountedCut&, const CountedCut&) = default;
 };
 
 // The limit that every cut breaks, as the cut comes nearest to it.
@@ -52,6 +42,10 @@ struct CountedSearch {
 // are counted, and then the neighbours of the best until none is better, also with fewer tiles. A
 // cut whose kernel, values and fixed steps alone exceed the best is not counted. Deterministic.
 CountedSearch search_by_counts(const StaticCase& c, CutCounts& counts, const StaticLimits& limits);
+
+// Searches like this, but counts 12 to 48 cuts, the fewer the more blocks there are: two thirds are
+// promising ones. Counts up to four times as many as long as none fits.
+CountedSearch quick_search(const StaticCase& c, CutCounts& counts, const StaticLimits& limits);
 
 // Returns the cheapest of the cuts that fit but the best, at most `most`.
 std::vector<StaticRunnerUp> runner_ups(const CountedSearch& search, std::size_t most);

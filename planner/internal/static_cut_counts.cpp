@@ -35,8 +35,9 @@ CutLoads CutCounts::counted(const BlockCut& cut, bool with_transposed) {
   if (runs.empty()) return result;
   std::vector<std::int32_t> tile_of;
   result.load = deal_runs(pattern_, rows, runs, with_transposed ? &tile_of : nullptr);
-  if (with_transposed)
-    result.transposed = load_of_transpose({std::move(tile_of), result.load.tiles}, pattern_);
+  if (!with_transposed) return result;
+  if (!by_column_) by_column_ = blocks_by_column(pattern_);
+  result.transposed = transposed_load(result.load, tile_of, *by_column_);
   return result;
 }
 

@@ -46,6 +46,7 @@ class CutCounts {
 
   BlockPattern pattern_;
   StaticCounts counts_;
+  std::optional<BlocksByColumn> by_column_;  // once it was needed
   std::map<std::int64_t, BandedRows> banded_;
   std::map<BlockCut, CutLoads> kept_;
   std::int64_t kept_entries_ = 0;  // rows of tiles in `kept_`

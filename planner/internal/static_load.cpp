@@ -198,6 +198,43 @@ StaticLoad load_of_transpose(const StaticLayout& layout, const BlockPattern& pat
                           .col = rows});
 }
 
+BlocksByColumn blocks_by_column(const BlockPattern& pattern) {
+  BlocksByColumn result{.begin = std::vector<std::int64_t>(std::size_t(pattern.block_cols) + 1, 0),
+                        .block = std::vector<std::int64_t>(pattern.col.size())};
+  for (const std::int32_t column : pattern.col) ++result.begin[std::size_t(column) + 1];
+  std::partial_sum(result.begin.begin(), result.begin.end(), result.begin.begin());
+  std::vector<std::int64_t> next = result.begin;
+  for (std::size_t i = 0; i < pattern.col.size(); ++i)
+    result.block[std::size_t(next[std::size_t(pattern.col[i])]++)] = std::int64_t(i);
+  return result;
+}
+
+StaticLoad transposed_load(const StaticLoad& load, const std::vector<std::int32_t>& tile_of,
+                           const BlocksByColumn& blocks) {
+  const auto columns = std::ssize(blocks.begin) - 1;
+  StaticLoad result;
+  for (const StaticTile& tile : load.tiles) {
+    result.tiles.push_back({tile.blocks, tile.columns, tile.rows});
+    result.row_begin.push_back(result.row_begin.back() + tile.columns);
+  }
+  result.rows.resize(std::size_t(result.row_begin.back()));
+  result.depth.assign(std::size_t(columns), 0);
+  std::vector<std::int64_t> next(result.row_begin.begin(), result.row_begin.end() - 1);
+  std::vector<std::int64_t> last(load.tiles.size(), -1);  // column of each tile's last entry
+  for (std::int64_t column = 0; column < columns; ++column)
+    for (std::int64_t i = blocks.begin[std::size_t(column)];
+         i < blocks.begin[std::size_t(column) + 1]; ++i) {
+      const auto tile = std::size_t(tile_of[std::size_t(blocks.block[std::size_t(i)])]);
+      if (last[tile] != column) {
+        last[tile] = column;
+        result.rows[std::size_t(next[tile]++)] = {column, 0};
+        ++result.depth[std::size_t(column)];
+      }
+      ++result.rows[std::size_t(next[tile]) - 1].blocks;
+    }
+  return result;
+}
+
 BandedRows banded_rows(const BlockPattern& pattern, StaticBands bands) {
   BandedRows rows{.bands = std::move(bands), .block_rows = pattern.block_rows, .blocks = {}};
   const std::size_t count = rows.bands.blocks.size(), height = std::size_t(pattern.block_rows);

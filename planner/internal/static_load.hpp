@@ -34,6 +34,19 @@ StaticLoad load_of(const StaticLayout& layout, const BlockPattern& pattern);
 // Returns the counts of the same blocks on the same tiles with rows and columns exchanged.
 StaticLoad load_of_transpose(const StaticLayout& layout, const BlockPattern& pattern);
 
+// The blocks of a pattern column by column.
+struct BlocksByColumn {
+  std::vector<std::int64_t> begin;  // [block columns + 1] first entry of each column
+  std::vector<std::int64_t> block;  // [blocks] places in the pattern; rows ascend in a column
+};
+
+BlocksByColumn blocks_by_column(const BlockPattern& pattern);
+
+// Returns what load_of_transpose() returns for the layout of `load`, whose tiles of blocks are
+// `tile_of`. One pass over the blocks.
+StaticLoad transposed_load(const StaticLoad& load, const std::vector<std::int32_t>& tile_of,
+                           const BlocksByColumn& blocks);
+
 // The blocks that each row has in each of several bands.
 struct BandedRows {
   StaticBands bands;

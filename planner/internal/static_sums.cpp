@@ -1,20 +1,41 @@
 #include "tessera/planner/internal/static_sums.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "tessera/base/dims.hpp"
 
 namespace tessera::planner::internal {
+namespace {
+
+// Returns the number of different entries, and leaves one of each.
+template <class T>
+std::int64_t distinct(std::vector<T>& entries) {
+  std::ranges::sort(entries);
+  const auto repeated = std::ranges::unique(entries);
+  entries.erase(repeated.begin(), repeated.end());
+  return std::ssize(entries);
+}
+
+}  // namespace
 
 RowShares::RowShares(const StaticCase& c, const StaticLoad& load, std::int64_t columns)
     : load_(load), elements_(c.problem.block.rows * columns), dealt_(load.depth.size(), 0) {
   const std::int64_t deepest = load.depth.empty() ? 0 : std::ranges::max(load.depth);
   for (std::int64_t depth = 1; depth <= deepest; ++depth)
     share_.push_back(share_of(elements_, 1, depth, 0).size());
+  if (c.machine.receive_start.value == 0) return;
+  tiles_of_row_.resize(load.depth.size());
+  for (std::size_t tile = 0; tile < load.tiles.size(); ++tile)
+    for (const RowOnTile& row : load.rows_of(tile))
+      if (load.depth[std::size_t(row.row)] > 1)
+        tiles_of_row_[std::size_t(row.row)].push_back(std::int32_t(tile));
 }
 
 CountedSums RowShares::next_tile() {
   CountedSums sums;
+  senders_.clear();
+  const auto own = std::int32_t(next_tile_);
   for (const RowOnTile& row : load_.rows_of(next_tile_++)) {
     const std::int64_t depth = load_.depth[std::size_t(row.row)];
     if (depth == 1) continue;
@@ -22,13 +43,20 @@ CountedSums RowShares::next_tile() {
     const std::int64_t share = std::min(share_[std::size_t(depth - 1)], elements_ - dealt);
     dealt += share;
     sums.add(share, elements_, depth);
+    if (share == 0 || tiles_of_row_.empty()) continue;
+    for (const std::int32_t tile : tiles_of_row_[std::size_t(row.row)])
+      if (tile != own) senders_.push_back(tile);
   }
+  sums.senders = distinct(senders_);
   return sums;
 }
 
 CountedSums gradient_sums(std::int64_t values, std::int64_t parts, std::int64_t part) {
   CountedSums sums;
-  if (parts > 1) sums.add(share_of(values, 1, parts, part).size(), values, parts);
+  if (parts == 1) return sums;
+  const std::int64_t share = share_of(values, 1, parts, part).size();
+  sums.add(share, values, parts);
+  if (share > 0) sums.senders = parts - 1;
   return sums;
 }
 
@@ -62,6 +90,31 @@ class Neighbours {
   std::vector<std::vector<std::int64_t>> places_;
 };
 
+// The tiles of other parts that send gradients to each tile.
+class SenderSets {
+ public:
+  explicit SenderSets(const std::vector<std::vector<CountedSums>>& sums) {
+    for (const auto& part : sums) sets_.emplace_back(part.size());
+  }
+
+  // Adds the tiles of all other parts to those of a part's tile.
+  void add(std::size_t part, const std::vector<std::int32_t>& tiles) {
+    auto& set = sets_[part][std::size_t(tiles[part])];
+    for (std::size_t other = 0; other < tiles.size(); ++other)
+      if (other != part) set.emplace_back(std::int32_t(other), tiles[other]);
+  }
+
+  void count(std::vector<std::vector<CountedSums>>& sums) {
+    for (std::size_t part = 0; part < sets_.size(); ++part)
+      for (std::size_t tile = 0; tile < sets_[part].size(); ++tile)
+        sums[part][tile].senders = distinct(sets_[part][tile]);
+  }
+
+ private:
+  using Tiles = std::vector<std::pair<std::int32_t, std::int32_t>>;  // part and tile of it
+  std::vector<std::vector<Tiles>> sets_;                             // [parts][tiles]
+};
+
 // Returns the blocks of a layout, tile after tile.
 std::vector<std::size_t> by_tile(const StaticLayout& layout) {
   std::vector<std::size_t> blocks(layout.tile_of.size());
@@ -73,24 +126,30 @@ std::vector<std::size_t> by_tile(const StaticLayout& layout) {
 }  // namespace
 
 std::vector<std::vector<CountedSums>> gradient_sums(const StaticPlan& plan,
-                                                    const BlockPattern& pattern) {
+                                                    const BlockPattern& pattern,
+                                                    bool with_senders) {
   std::vector<std::vector<CountedSums>> sums;
   for (const StaticPart& part : plan.parts)
     sums.emplace_back(plan.layouts[std::size_t(part.layout)].tiles.size());
   if (plan.parts.size() < 2) return sums;
+  SenderSets senders(sums);
   const Neighbours neighbours(plan.layouts);
   const auto blocks = by_tile(plan.layouts[std::size_t(plan.parts.front().layout)]);
   const auto depth = std::ssize(plan.parts);
+  std::vector<std::int32_t> tiles(plan.parts.size());
   for (std::size_t begin = 0, end = 0; begin < blocks.size(); begin = end) {
     for (end = begin + 1; end < blocks.size() && neighbours.follow(blocks[end - 1], blocks[end]);)
       ++end;
     const std::int64_t values = std::int64_t(end - begin) * pattern.block.area();
+    for (std::size_t p = 0; p < plan.parts.size(); ++p)
+      tiles[p] = plan.layouts[std::size_t(plan.parts[p].layout)].tile_of[blocks[begin]];
     for (std::size_t p = 0; p < plan.parts.size(); ++p) {
-      const StaticLayout& layout = plan.layouts[std::size_t(plan.parts[p].layout)];
-      sums[p][std::size_t(layout.tile_of[blocks[begin]])].add(
-          share_of(values, 1, depth, std::int64_t(p)).size(), values, depth);
+      const std::int64_t share = share_of(values, 1, depth, std::int64_t(p)).size();
+      sums[p][std::size_t(tiles[p])].add(share, values, depth);
+      if (with_senders && share > 0) senders.add(p, tiles);
     }
   }
+  if (with_senders) senders.count(sums);
   return sums;
 }
 

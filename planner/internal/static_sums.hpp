@@ -16,6 +16,7 @@ struct CountedSums {
   std::int64_t elements = 0;  // results of the tile
   std::int64_t operands = 0;  // sums that it adds, its own included
   std::int64_t sent = 0;      // sums that other tiles add
+  std::int64_t senders = 0;   // tiles that send sums; 0 unless the machine has a price for them
 
   // Adds a share of `all` results that `depth` tiles have.
   void add(std::int64_t share, std::int64_t all, std::int64_t depth) {
@@ -45,15 +46,19 @@ class RowShares {
   std::size_t next_tile_ = 0;
   std::vector<std::int64_t> dealt_;  // [block rows] elements that tiles have by now
   std::vector<std::int64_t> share_;  // [depth - 1] elements of a tile but the last
+  // Tiles of every row that several tiles have, if senders have a price.
+  std::vector<std::vector<std::int32_t>> tiles_of_row_;
+  std::vector<std::int32_t> senders_;  // scratch
 };
 
 // Returns the sums of a tile with `values` gradients in GradW, if all parts of the batch have the
-// same layout. No sums if there is one part.
+// same layout: the tile has one sender in each other part. No sums if there is one part.
 CountedSums gradient_sums(std::int64_t values, std::int64_t parts, std::int64_t part);
 
 // Returns the same for every part and tile of a plan: [parts][tiles of the part]. Neighbouring
 // blocks of a tile are dealt together if they are neighbours on a tile of every other part.
+// Senders are counted if `with_senders` is true.
 std::vector<std::vector<CountedSums>> gradient_sums(const StaticPlan& plan,
-                                                    const BlockPattern& pattern);
+                                                    const BlockPattern& pattern, bool with_senders);
 
 }  // namespace tessera::planner::internal

@@ -154,6 +154,17 @@ TEST(StaticCounted, ResidentBytesAreValuesWordsAndEvenShares) {
   EXPECT_EQ(cycles_of(cost, Term::BarriersAndLaunches), 3 * 11);
 }
 
+// Two parts of the batch on one tile each: both have all words and half of the values.
+TEST(StaticCounted, PartsOfTheBatchStoreSharesOfTheValues) {
+  Random random(14);
+  const auto m = random_matrix(random, 2, 2, 4, 1.1);
+  const PlanCost cost =
+      plan_static(problem_of(m, 8), view_of(m), small_machine(2), {.z_parts = 2}).plan->cost;
+  constexpr std::int64_t kWords = 6 * 2 + 1 + 2 * 2 + 4, kValues = 4 * 16 / 2;
+  constexpr std::int64_t kShares = 2 * 8 * 8 / 2;
+  EXPECT_EQ(cost.resident, Bytes(2 * (kWords + kValues + kShares)));
+}
+
 // A matrix with rows and columns exchanged, and the tile of each of its blocks.
 struct Turned {
   sparse::Csr<float> matrix;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "tessera/planner/internal/static_load.hpp"
 #include "tessera/planner/static_plan.hpp"
 #include "tessera/tests/planner/static_pattern.hpp"
+#include "tessera/tests/support/message_of.hpp"
 
 // The default planner of static products.
 namespace tessera::planner {
@@ -53,6 +55,9 @@ TEST(StaticLoad, CountsOfDealingAreThoseOfTheLayout) {
       layout.tiles = load.tiles;
       EXPECT_LE(std::ssize(load.tiles), tiles);
       expect_same_load(load, internal::load_of(layout, view_of(m)));
+      expect_same_load(
+          internal::transposed_load(load, layout.tile_of, internal::blocks_by_column(view_of(m))),
+          internal::load_of_transpose(layout, view_of(m)));
     }
   }
 }
@@ -193,6 +198,48 @@ TEST(StaticPlanner, PlansEveryBatchAsAPlannerWithoutKeptCounts) {
                     plan_static(problem, view_of(m), machine).plan);
         }
   }
+}
+
+TEST(StaticPlanner, FindsAQuickCostNearThatOfItsPlans) {
+  Random random(27);
+  double product = 1;
+  int patterns = 0;
+  for (int trial = 0; trial < 24; ++trial) {
+    SCOPED_TRACE(trial);
+    const std::int64_t sides[] = {1, 4, 8, 16};
+    const auto m = random_matrix(random, 8 + random.below(40), 8 + random.below(40),
+                                 sides[trial % 4], 0.05 + 0.4 * random.unit());
+    Problem problem = problem_of(m, 1 + random.below(90));
+    problem.grad_a = problem.grad_w = trial % 3 == 0;
+    const auto machine = small_machine(8 + random.below(56));
+    const auto plan = plan_static(problem, view_of(m), machine).plan.value();
+    StaticPlanner planner(view_of(m));
+    const auto quick = planner.quick_cost(problem, machine);
+    ASSERT_TRUE(quick.cost) << quick.reason;
+    EXPECT_LE(quick.tiles, machine.tiles);
+    const double ratio = double(quick.cost->cycles.value) / double(plan.cost.cycles.value);
+    EXPECT_GE(ratio, 0.97) << "a plan is the cheapest of more cuts";
+    EXPECT_LE(ratio, 1.15);
+    EXPECT_GE(plan.cost.cycles, static_floor(problem, machine, m.blocks()));
+    product *= ratio;
+    ++patterns;
+  }
+  EXPECT_LE(std::pow(product, 1.0 / patterns), 1.02);
+}
+
+TEST(StaticPlanner, RefusesQuickCostsByName) {
+  Random random(28);
+  const auto m = random_matrix(random, 4, 4, 4, 0.5);
+  StaticPlanner planner(view_of(m));
+  const Problem problem = problem_of(m, 8);
+  EXPECT_THAT(test::refusal(
+                  [&] { planner.quick_cost(problem, small_machine(4), {.poplibs_parity = true}); }),
+              HasSubstr("no quick cost"));
+  EXPECT_THAT(test::refusal([&] { static_floor(problem, small_machine(4), -1); }),
+              HasSubstr("-1 blocks"));
+  device::Machine machine = small_machine(4);
+  machine.tile_memory = Bytes(1024);
+  EXPECT_THAT(planner.quick_cost(problem_of(m, 4096), machine).reason, HasSubstr("a tile needs "));
 }
 
 TEST(StaticSearch, KeepsThePinsOfTheOptions) {

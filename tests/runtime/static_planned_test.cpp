@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "tessera/base/int_math.hpp"
 #include "tessera/planner/cost_term.hpp"
 #include "tessera/tests/runtime/static_case.hpp"
 
@@ -66,6 +67,56 @@ TEST(StaticPlanned, RunsForThePlannedCyclesPhaseByPhase) {
         expect_planned_cycles(c);
         expect_planned_cycles(planned_by_counts(c));
       }
+}
+
+// Tiles pay for every other tile that sends to them.
+TEST(StaticPlanned, RunsForThePlannedCyclesWhereSendersHaveAPrice) {
+  Random random(8);
+  for (const std::int64_t block : {1, 4, 16})
+    for (const std::int64_t start : {1, 160})
+      for (int trial = 0; trial < 4; ++trial) {
+        const auto m = random_matrix(random, 4 + random.below(30), 4 + random.below(30), block,
+                                     0.05 + 0.5 * random.unit());
+        if (m.blocks() == 0) continue;
+        StaticCase c = static_case(m, 1 + random.below(90), DataType::Half, 2 + random.below(64));
+        c.machine.receive_start = Cycles(start);
+        expect_planned_cycles(c);
+        expect_planned_cycles(planned_by_counts(c));
+      }
+}
+
+// The bytes of the program's buffers that stay, on the tile that has most of them.
+Bytes resident_bytes(const device::MemoryUse& use) {
+  Bytes sum;
+  for (const device::HeldBuffer& buffer : use.at_peak)
+    if (buffer.name == "values" || buffer.name == "static words") sum += buffer.bytes;
+  return sum;
+}
+
+// One row of blocks for each tile: all tiles need the same memory.
+TEST(StaticPlanned, StoresTheValuesThatThePlanCounts) {
+  for (const std::int64_t batch : {4, 256}) {
+    sparse::Csr<float> m;
+    m.rows = 64;
+    m.cols = 64;
+    m.block = {16, 16};
+    for (std::int32_t row = 0; row < 4; ++row) {
+      for (std::int32_t column = 0; column < 4; ++column) m.col.push_back(column);
+      m.row_begin.push_back(m.blocks());
+    }
+    for (const std::int64_t parts : {1, 3}) {
+      if (parts > batch / 4) continue;
+      StaticCase c = static_case(m, batch, DataType::Half, 4 * parts);
+      c.problem.grad_a = c.problem.grad_w = false;
+      c.plans = {planner::plan_static(c.problem, planner::view_of(m), c.machine,
+                                      {.z_parts = parts, .bands = 1})
+                     .plan.value()};
+      const auto executor = make_executor(1);
+      StaticLayer layer = c.layer(*executor);
+      const std::int64_t shares = 2 * ceil_div(64 * batch * 2, c.machine.tiles);
+      EXPECT_EQ(c.plans[0].cost.resident, resident_bytes(layer.memory(Pass::Fwd)) + Bytes(shares));
+    }
+  }
 }
 
 // Products of the sizes that were published. In the first one, every row lies on several tiles of

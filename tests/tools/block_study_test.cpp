@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <optional>
+
 #include "tessera/base/error.hpp"
+#include "tessera/base/random.hpp"
 #include "tessera/sparse/random.hpp"
 
 namespace tessera::tools {
@@ -31,6 +35,47 @@ TEST(BreakEvenDensity, TakesALayerThatDoesNotFitForADearOne) {
     return density < 0.5 ? std::optional(1.0) : std::nullopt;
   };
   EXPECT_DOUBLE_EQ(break_even_density(fits_below_half, 2), 0.499);
+}
+
+TEST(BreakEvenDensity, LooksAtFewDensitiesOfACurve) {
+  int looks = 0;
+  const auto curve = [&](double density) {
+    ++looks;
+    return std::optional(1000 + 9000 * density + 3000 * density * density);
+  };
+  for (const double dense : {1100.0, 2000.0, 5000.0, 9000.0}) {
+    looks = 0;
+    const double density = break_even_density(curve, dense);
+    EXPECT_LE(looks, 12);
+    EXPECT_LT(curve(density), dense);
+    EXPECT_GE(curve(density + 0.001), dense);
+    KnownCosts known{.points = {}, .guess = 0.5, .highest = 1};
+    for (const double at : {0.001, 0.01, 0.1, 0.4, 0.7, 1.0})
+      known.points.emplace_back(at, curve(at));
+    looks = 0;
+    EXPECT_EQ(break_even_density(curve, dense, known), density);
+    EXPECT_LE(looks, 5);
+    EXPECT_EQ(break_even_density(curve, dense, {.points = {}, .guess = density, .highest = 1}),
+              density);
+    EXPECT_EQ(break_even_density(curve, 1e9, {.points = {}, .guess = 0.5, .highest = 0.25}), 0.25);
+  }
+}
+
+TEST(BreakEvenDensity, IsThatOfALinearScanForRandomCosts) {
+  Random random(5);
+  for (int trial = 0; trial < 300; ++trial) {
+    const double start = random.unit(), power = 0.3 + 2 * random.unit(), fits = random.unit();
+    const auto cost = [&](double density) {
+      return density > fits ? std::nullopt : std::optional(start + std::pow(density, power));
+    };
+    const double dense = 1.5 * random.unit();
+    double expected = 0;
+    for (int step = 1; step <= 1000; ++step)
+      if (cost(step / 1000.0).value_or(9) < dense) expected = step / 1000.0;
+    EXPECT_EQ(break_even_density(cost, dense), expected) << trial;
+    EXPECT_EQ(break_even_density(cost, dense, {.points = {}, .guess = random.unit(), .highest = 1}),
+              expected);
+  }
 }
 
 // The density is found without plans; it must be that of the plans' costs.

@@ -182,21 +182,25 @@ class Crossover {
     return fmt::format("static: nothing was planned above density {:.3f}", most);
   }
 
-  // Adds the crossover of patterns that stay.
+  // Adds the crossover of patterns that stay. They cost less than those that may change, so the
+  // search begins at the crossover of these, or between two points of the curve.
   void add_fixed(BlockShape block, double dense, bool with_curve, Crossing& crossing) {
     const auto cost_at = [&](double density) {
       if (internal::is_interrupted()) return FormCost{.cost = {}, .note = {}, .kernel = {}};
       return costs_->fixed(block, density).value();
     };
-    if (codelets::has_static_kernel(block)) {
-      crossing.fixed_density =
-          break_even_density([&](double density) { return cost_at(density).cost; }, dense);
-      crossing.fixed_note = limit_note(block, *crossing.fixed_density);
-    }
     if (request_.pattern) crossing.fixed_pattern = costs_->fixed_pattern(*request_.pattern, block);
-    if (!with_curve) return;
-    for (const double density : kDensities)
+    if (!codelets::has_static_kernel(block)) return;
+    KnownCosts known{
+        .points = {}, .guess = crossing.density, .highest = costs_->highest_fixed(block, dense)};
+    for (const double density : kDensities) {
+      if (!with_curve) break;
       crossing.fixed_curve.emplace_back(density, cost_at(density));
+      known.points.emplace_back(density, crossing.fixed_curve.back().second.cost);
+    }
+    crossing.fixed_density =
+        break_even_density([&](double density) { return cost_at(density).cost; }, dense, known);
+    crossing.fixed_note = limit_note(block, *crossing.fixed_density);
   }
 
   // Halves the interval of densities; returns the largest one that is faster than dense.

@@ -115,7 +115,8 @@ class Sweep {
     a.input_size = point.problem.size.y;
     a.batch_size = point.problem.size.z;
     constexpr double kSpread = 0.03;
-    costs_ = is_host_ ? measured_costs(a, kSpread) : planned_costs(a, point.problem, point.machine);
+    costs_ = is_host_ ? measured_costs(a, kSpread)
+                      : planned_costs(a, point.problem, point.machine, fixed_);
     layer_ = layer;
     return *costs_;
   }
@@ -248,6 +249,7 @@ class Sweep {
   std::vector<std::vector<StudyCell>> rows_;
   std::unique_ptr<CostSource> costs_;  // of layer_
   SweepPoint layer_;
+  std::shared_ptr<StaticStudy> fixed_ = std::make_shared<StaticStudy>();
   bool has_cost_ = false;
   std::int64_t compared_ = 0, paying_ = 0;
   double best_ratio_ = 0;
