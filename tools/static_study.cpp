@@ -85,10 +85,11 @@ planner::StaticCostResult StaticStudy::random(const Problem& problem,
 double StaticStudy::highest_density(const Problem& problem, const device::Machine& machine,
                                     double cycles) {
   if (!codelets::has_static_kernel(problem.block)) return 0;
+  const Problem priced = with_static_sums(problem);
   const auto may_cost_less = [&](std::int64_t step) {
     const std::int64_t blocks = blocks_of(problem, double(step) / planner::kDensitySteps);
     return blocks <= kMostStaticBlocks &&
-           double(planner::static_floor(problem, machine, blocks).value) < cycles;
+           double(planner::static_floor(priced, machine, blocks).value) < cycles;
   };
   std::int64_t low = 0, high = planner::kDensitySteps + 1;
   while (high - low > 1) {

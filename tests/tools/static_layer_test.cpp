@@ -15,6 +15,7 @@
 #include "tessera/tests/support/process.hpp"
 #include "tessera/tests/support/shared_data.hpp"
 #include "tessera/tests/support/temporary_folder.hpp"
+#include "tessera/tools/report_page.hpp"
 
 namespace tessera::test {
 namespace {
@@ -66,6 +67,17 @@ TEST(StaticFcLayer, PrintsThePlanAndTheOtherLayers) {
   EXPECT_THAT(layer({"--block-size=6,3"}).out, HasSubstr("6x3 blocks; they run as elements"));
 }
 
+TEST(StaticFcLayer, WritesAPageOfItsReport) {
+  if (!tools::can_make_pages()) GTEST_SKIP() << "built without the chart library";
+  const TemporaryFolder folder;
+  const Outcome outcome = layer({"--block-size=4", "--quiet", "--html", folder / "page.html"});
+  ASSERT_EQ(outcome.exit, 0) << outcome.err;
+  std::ifstream file(folder / "page.html");
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_THAT(page, HasSubstr("\"z_parts\":"));
+  EXPECT_THAT(page, HasSubstr("bands of block columns"));
+}
+
 TEST(StaticFcLayer, RefusesOptionsThatHaveNoMeaning) {
   const auto refused = [](std::vector<std::string> more) {
     const Outcome outcome = layer(std::move(more));
@@ -76,7 +88,6 @@ TEST(StaticFcLayer, RefusesOptionsThatHaveNoMeaning) {
   EXPECT_THAT(refused({"--plan-constraints={}"}), HasSubstr("--plan-constraints"));
   EXPECT_THAT(refused({"--partials-type=half"}), HasSubstr("sums have the type of the data"));
   EXPECT_THAT(refused({"--block-size=auto"}), HasSubstr("omit it with --static"));
-  EXPECT_THAT(refused({"--html=x.html"}), HasSubstr("--html"));
   EXPECT_THAT(refused({R"(--matmul-options={"metaInfoBucketOversizeProportion": 1})"}),
               HasSubstr("a static plan has no buckets"));
   const Outcome host = run({TESSERA_SPARSE_FC_LAYER, "--static", "--input-size=8",

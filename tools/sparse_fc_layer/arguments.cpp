@@ -251,8 +251,7 @@ void read_together(const CLI::App& app, const AreaText& area, Arguments& a) {
   finish_common_run_options(app, a);
   internal::refuse_dynamic_options(
       app, a, a.is_static,
-      {{"--spilling", "places blocks that do not fit their bucket, and there are no buckets"},
-       {"--html", "shows buckets and parts of a plan, which a static layer does not have"}});
+      {{"--spilling", "places blocks that do not fit their bucket, and there are no buckets"}});
 }
 
 }  // namespace

@@ -332,7 +332,7 @@ void write_files(const Arguments& a, const Run& run) {
   Files files = results_of(run);
   files.emplace_back("report.json", to_json(run.report, run.context));
   files.emplace_back("report.csv", report::to_csv(run.report, run.context));
-  if (can_make_pages() && !a.is_static) files.emplace_back("report.html", page_of(run));
+  if (can_make_pages()) files.emplace_back("report.html", page_of(run));
   write_folder(a.output_dir, files);
 }
 

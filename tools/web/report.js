@@ -2,6 +2,8 @@
 const kAxes = ['g', 'x', 'y', 'z'];
 const cut = (partition) => kAxes.map((d) => partition[d]).join('×');
 const passesOf = (plan) => plan.cost.passes.map((p) => p.pass);
+// The plan of a pattern that stays has no partition and no buckets.
+const isStatic = (plan) => plan.z_parts !== undefined;
 
 // Returns the layouts of a plan, each with its passes, explanation and tiles. GradA may have a layout of its own, that of
 // transpose(R): its axes x and y are those of the layer exchanged, its Fwd is the layer's GradA, and it may run GradW.
@@ -57,8 +59,18 @@ function summary(report) {
     card(`time (${report.how.seconds}), µs`, number(t.seconds * 1e6)), ...rateCards(report),
     card(`moved (${report.how.moved_bytes}), bytes`, number(t.moved_bytes)),
     card('fullest tile, bytes', t.fullest_tile_bytes ? number(t.fullest_tile_bytes) : 'not built'),
-    card('spilled blocks', number(report.buckets.spilled_blocks)), ...denseCards(report.verdict)]);
+    ...(isStatic(plan) ? [] : [card('spilled blocks', number(report.buckets.spilled_blocks))]), ...denseCards(report.verdict)]);
   if (report.verdict) document.querySelector('#summary .cards').after(element('p', {class: 'verdict'}, `Verdict: ${report.verdict.text}.`));
+}
+
+// The same table for a pattern that stays: all passes have their blocks on the same tiles.
+function staticRows({parts, bands, tiles}, passes, report) {
+  const rows = {
+    'parts of the batch': parts.length, 'columns of the largest part': Math.max(0, ...parts.map((p) => p.end - p.begin)),
+    'bands of block columns': bands.length - 1, 'tiles used': tiles, 'R stored': `as ${blockName(report.planned.problem.block)}, with constant words`,
+    'blocks': report.buckets.blocks,
+  };
+  return Object.entries(rows).map(([what, value]) => [what, ...passes.map(() => value)]);
 }
 
 // The rows of the table of the plan: what, and its value for each pass.
@@ -86,8 +98,9 @@ function planRows(layouts, passes) {
 }
 
 function planAndWhy(report) {
-  const layouts = layoutsOf(report), passes = passesOf(report.planned.plan);
-  const made = section('plan', 'Plan and why', table('Plan', ['what', ...passes], planRows(layouts, passes)));
+  const {plan} = report.planned, layouts = layoutsOf(report), passes = passesOf(plan);
+  const rows = isStatic(plan) ? staticRows(plan, passes, report) : planRows(layouts, passes);
+  const made = section('plan', isStatic(plan) ? 'Plan of a pattern that stays' : 'Plan and why', table('Plan', ['what', ...passes], rows));
   for (const {why, cut, passes, plan} of layouts.filter((layout) => layout.why?.terms)) {
     const of = passes.join(' + ');
     made.append(element('h3', {}, `Why, for ${of}`), element('p', {}, `The best of ${number(why.partitions)} partitions that were looked at.`),
@@ -191,6 +204,7 @@ function imbalance(report) {
 }
 
 function spills(report) {
+  if (isStatic(report.planned.plan)) return;
   const b = report.buckets;
   const made = section('spills', 'Buckets, spills and propagation', table('Buckets', ['what', 'figure'], [
     ['records in all buckets', b.records], ['blocks', b.blocks], ['blocks that spilled into another bucket', b.spilled_blocks], ['spilled, %', b.blocks ? 100 * b.spilled_blocks / b.blocks : 0],

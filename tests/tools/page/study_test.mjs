@@ -79,6 +79,16 @@ await visitLayer('spilled', ['run', '--density=0.1', '--tiles-per-ipu=64', '--pa
   await checkCharts(page, 10);
 });
 
+await visitLayer('static', ['run', '--static', '--density=0.1', '--block-size=4', '--report-tiles'], async (page, data) => {
+  const rows = Object.fromEntries((await rowsOf(page, 'Plan')).map(([what, ...cells]) => [what, cells]));
+  const {plan} = data.planned, all = (value) => plan.cost.passes.map(() => shown(value));
+  equal(rows['tiles used'], all(plan.tiles));
+  equal(rows['parts of the batch'], all(plan.parts.length));
+  equal(rows.blocks, all(data.buckets.blocks));
+  check(!(await sections(page)).includes('spills'), 'spills of a pattern that stays');
+  await checkCharts(page, 8);
+});
+
 // The plan of this layer has a layout of its own for GradA, whose x and y are those of the layer exchanged.
 await visit(browser, {tool, work, name: 'own-layout', words: ['run', '--input-size=96', '--output-size=384', '--batch-size=64', '--density=0.3', '--report-tiles', sparse]}, async (page, data) => {
   const {plan} = data.planned, own = plan.backward[0];
