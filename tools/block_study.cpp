@@ -302,7 +302,8 @@ class BreakEvenInterval {
     } else if (last_low_ && low_.has_cost() && low_.cost > 0) {
       // The cost of a sparse layer grows more slowly than its density.
       constexpr double kBeyond = 1.25;
-      step = std::int64_t(kBeyond * double(low_.step) * std::min(dense_ / low_.cost, 1e3));
+      const double growth = std::min(dense_ / low_.cost, 1e3) - 1;
+      step = low_.step + std::int64_t(kBeyond * double(low_.step) * growth);
     }
     return std::clamp(step, low_.step + 1, high_.step - 1);
   }
