@@ -156,8 +156,10 @@ TEST(PlanJson, RefusesWrongTypesAndRangesByPathValueAndRange) {
               HasSubstr("plan.fwd is \"Fast\"; it must be one of ElementFwd, ElementGradA"));
   EXPECT_THAT(message_with("/plan/cost/passes/1/terms/0/cycles", "x"),
               HasSubstr("plan.cost.passes[1].terms[0].cycles is \"x\""));
-  EXPECT_THAT(message_with("/plan/cost/passes/1/terms/0/name", "sums"),
-              HasSubstr("terms[0].name is \"sums\"; it must be one of re-home values, arrange"));
+  EXPECT_THAT(
+      message_with("/plan/cost/passes/1/terms/0/name", "sums"),
+      HasSubstr(
+          "terms[0].name is \"sums\"; it must be one of re-home values, transpose operand, "));
   EXPECT_THAT(message_with("/plan/cost/passes/0", 3), HasSubstr("passes[0] is 3; it must be an o"));
   EXPECT_THAT(message_with("/plan/cost/passes", 3), HasSubstr("passes is 3; it must be an array"));
   EXPECT_THAT(message_with("/problem/density", 1.5),

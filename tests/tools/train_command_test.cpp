@@ -67,12 +67,14 @@ class TrainCommand : public testing::Test {
 
   Outcome train(const std::vector<std::string>& words) { return run(command_with(words)); }
 
-  // Runs the command and sends it Ctrl-C as soon as this file exists.
-  Outcome interrupt(const std::vector<std::string>& words, const std::string& file) {
+  // Runs the command and sends it Ctrl-C so many seconds after this file exists.
+  Outcome interrupt(const std::vector<std::string>& words, const std::string& file,
+                    double seconds = 0) {
     const std::string script =
-        "file=$1; shift; \"$@\" & while [ ! -s \"$file\" ] && kill -0 $!; do sleep 0.01; done; "
-        "kill -INT $!; wait $!";
-    std::vector<std::string> shell = {"bash", "-mc", script, "bash", file};
+        "file=$1; pause=$2; shift 2; \"$@\" & "
+        "while [ ! -s \"$file\" ] && kill -0 $!; do sleep 0.01; done; "
+        "sleep $pause; kill -INT $!; wait $!";
+    std::vector<std::string> shell = {"bash", "-mc", script, "bash", file, std::to_string(seconds)};
     const std::vector<std::string> command = command_with(words);
     shell.insert(shell.end(), command.begin(), command.end());
     return run(shell);
@@ -129,9 +131,9 @@ TEST_F(TrainCommand, LeavesCheckpointAndReportAtCtrlCAndGoesOnInTheMiddleOfAnEpo
   };
   const std::string file = folder_ / "run.safetensors";
   std::int64_t steps = 0;
-  for (int attempt = 0; steps % 100 == 0 && attempt < 5; ++attempt) {
+  for (int attempt = 0; steps % 100 == 0 && attempt < 20; ++attempt) {
     std::filesystem::remove(file);
-    const Outcome broken = interrupt(with("--checkpoint", file), file);
+    const Outcome broken = interrupt(with("--checkpoint", file), file, 0.003 * attempt);
     ASSERT_EQ(broken.exit, 130) << broken.err;
     EXPECT_THAT(broken.err, HasSubstr("--resume with the same options goes on"));
     const json report = json::parse(broken.out);
