@@ -127,12 +127,12 @@ void Engine::begin_program() {
   state_->ledger.steps.clear();
   state_->fault = std::exchange(state_->next_fault, std::nullopt);
   state_->kept = nullptr;
-  state_->seals.begin(false, 0);
+  state_->seals.begin(0);
   state_->loaded.clear();
   state_->slots.begin_program();
 }
 
-void Engine::watch_memory() { state_->seals.begin(true, state_->slots.count()); }
+void Engine::watch_memory() { state_->seals.begin(state_->slots.count()); }
 
 Damage Engine::end_watch() {
   State& state = *state_;
@@ -140,7 +140,7 @@ Damage Engine::end_watch() {
   seal_loads();
   state.for_each_tile([&](TileId tile) { state.seals.open_all(state.slots, tile); });
   const Damage damage = state.seals.damage(state.slots);
-  state.seals.begin(false, 0);
+  state.seals.begin(0);
   return damage;
 }
 

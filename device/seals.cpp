@@ -42,9 +42,7 @@ std::uint64_t sum_of(const ByteRows& rows) {
 
 }  // namespace
 
-void Seals::begin(bool is_on, std::int64_t slots) {
-  seals_.assign(is_on ? std::size_t(slots) : 0, {});
-}
+void Seals::begin(std::int64_t slots) { seals_.assign(std::size_t(slots), {}); }
 
 void Seals::open(const Slots& slots, SlotId id) {
   if (!is_on()) return;

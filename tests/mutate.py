@@ -9,6 +9,7 @@ draws the same changes from the same sources.
 """
 
 import argparse
+import os
 import pathlib
 import random
 import re
@@ -145,7 +146,9 @@ class Trial:
         """Run the tests; return False if one fails or crashes, or if they take longer than `limit` seconds."""
         try:
             command = [self.program, "--gtest_fail_fast", "--gtest_brief=1"]
-            return subprocess.run(command, cwd=self.build, timeout=limit, stdout=subprocess.DEVNULL,
+            # The data beside the checkout are not beside its copy.
+            environment = {"TESSERA_SHARED": str(ROOT.parent / "shared"), **os.environ}
+            return subprocess.run(command, cwd=self.build, env=environment, timeout=limit, stdout=subprocess.DEVNULL,
                                   stderr=subprocess.DEVNULL).returncode == 0
         except subprocess.TimeoutExpired:
             return False

@@ -21,8 +21,8 @@ namespace tessera::device::internal {
 // tiles; no other function may.
 class Seals {
  public:
-  // Forgets all seals. If `is_on` is false, all other functions do nothing.
-  void begin(bool is_on, std::int64_t slots);
+  // Forgets all seals and watches this number of slots. If it is 0, all other functions do nothing.
+  void begin(std::int64_t slots);
   bool is_on() const { return !seals_.empty(); }
 
   // Must be called before the contents of a slot change, and after they have changed.

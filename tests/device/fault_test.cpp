@@ -43,6 +43,10 @@ class Faulty : public testing::Test {
   SlotId second_ = engine_.add_slot({TileId(1), "second", 1, 2});
 };
 
+TEST(AFault, IsOfTheFirstBitBeforeTheFirstStepUnlessSaid) {
+  EXPECT_EQ(Fault{TileId(1)}, (Fault{.tile = TileId(1), .step = 0, .bit = 0}));
+}
+
 TEST_F(Faulty, ABitFlipsInItsByteBeforeItsStepAndStaysFlipped) {
   std::optional<Struck> struck;
   engine_.inject({TileId(1), 1, 8 * 3 + 2}, &struck);

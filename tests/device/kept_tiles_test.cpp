@@ -38,5 +38,28 @@ TEST(KeptTiles, HaveTheStepsFromTheCallThatAsksForThemToTheOneThatEndsIt) {
   EXPECT_EQ(kept.steps[0][2].cycles, Cycles());
 }
 
+// One tile sends its decision to all others, in a word of four bytes.
+TEST(KeptTiles, OfAStepOfControlOneDecidesAndAllOthersAreTold) {
+  Machine machine = machine_preset("gc200");
+  machine.tiles = 5;
+  machine.exchange_bytes_per_cycle = 1;
+  const auto executor = make_executor(1);
+  Engine engine(machine, ExchangeMode::Share, *executor);
+  engine.seal();
+  TileLedger kept;
+  engine.keep_tiles(&kept);
+  engine.control(Phase::Control, TileId(2));
+  const Cycles cycles = machine.control + Cycles(4);
+  ASSERT_EQ(engine.ledger().steps.size(), 1u);
+  EXPECT_EQ(engine.ledger().steps[0],
+            (StepRecord{Phase::Control, StepKind::Control, cycles, machine.sync + machine.launch,
+                        TileId(2), cycles, Bytes(16), 1}));
+  ASSERT_EQ(kept.steps.size(), 1u);
+  for (int tile = 0; tile < 5; ++tile) {
+    const TileFigures told{Cycles(), Bytes(), Bytes(4)}, decides{cycles, Bytes(4), Bytes()};
+    EXPECT_EQ(kept.steps[0][std::size_t(tile)], tile == 2 ? decides : told) << tile;
+  }
+}
+
 }  // namespace
 }  // namespace tessera::device
