@@ -67,7 +67,7 @@ async function checkRun(page, data, {width, colorScheme}) {
   check(!(await page.$eval('#forecast details', (d) => d.open)), 'the space bar closes no figures');
   await page.focus('nav a[href="#computer"]');
   await page.keyboard.press('Enter');
-  check(page.url().endsWith('#computer'), 'the contents lead nowhere');
+  await page.waitForFunction(() => location.hash === '#computer');  // else the contents lead nowhere
   if (width === 1280 && colorScheme === 'dark') await checkPrint(page);
 }
 
