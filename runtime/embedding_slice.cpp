@@ -176,18 +176,10 @@ void EmbeddingSlice::add_slots() {
 }
 
 void EmbeddingSlice::add_bucket_gathers(TileId tile, std::vector<Gather>& gathers) const {
-  const Cell c = map.cell(tile);
-  const BucketSlots home = homes[std::size_t(tile.value)];
-  Gather words{{{home.meta, {0, 1}}}, {}}, payload{{{home.payload, {0, 1}}}, {}};
-  for (std::int64_t k = 0; k < spec.grid.splits.z; ++k) {
-    if (k == c.z) continue;
-    const TileId other = map.tile({c.x, c.y, k, c.g});
-    const BucketSlots to = tiles_[std::size_t(other.value)].arrived[std::size_t(c.z)];
-    words.destinations.push_back(to.meta);
-    payload.destinations.push_back(to.payload);
-  }
-  gathers.push_back(std::move(words));
-  gathers.push_back(std::move(payload));
+  gather_to_cell(gathers, map, tile, spec.grid.splits.z, homes[std::size_t(tile.value)],
+                 [&](TileId to, std::int64_t z) {
+                   return tiles_[std::size_t(to.value)].arrived[std::size_t(z)];
+                 });
 }
 
 // The owner of columns receives them from the tiles of every part of x that looked them up.

@@ -135,18 +135,10 @@ std::vector<Gather> SpmmPass::State::prearrange_gathers() const {
 
 // Adds the gathers that send a tile's bucket to the other tiles of its cell.
 void SpmmPass::State::add_bucket_gathers(TileId tile, std::vector<Gather>& gathers) const {
-  const Cell c = map.cell(tile);
-  const BucketSlots home = homes[std::size_t(tile.value)];
-  Gather meta{{{home.meta, {0, 1}}}, {}}, payload{{{home.payload, {0, 1}}}, {}};
-  for (std::int64_t k = 0; k < spec.grid.splits.z; ++k) {
-    if (k == c.z) continue;
-    const TileId other = map.tile({c.x, c.y, k, c.g});
-    const BucketSlots to = tiles[std::size_t(other.value)].arrived[std::size_t(c.z)];
-    meta.destinations.push_back(to.meta);
-    payload.destinations.push_back(to.payload);
-  }
-  gathers.push_back(std::move(meta));
-  gathers.push_back(std::move(payload));
+  gather_to_cell(gathers, map, tile, spec.grid.splits.z, homes[std::size_t(tile.value)],
+                 [&](TileId to, std::int64_t z) {
+                   return tiles[std::size_t(to.value)].arrived[std::size_t(z)];
+                 });
 }
 
 void SpmmPass::State::load() {

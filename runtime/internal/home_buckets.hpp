@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "tessera/device/engine.hpp"
@@ -61,5 +63,22 @@ void load_home_buckets(device::Engine& engine, const TileMap& map, const BucketS
 
 // Adds the gathers that copy a bucket's words and payload to another tile.
 void gather_bucket(std::vector<device::Gather>& gathers, BucketSlots from, BucketSlots to);
+
+// Adds the gathers that copy the bucket at home on a tile to all other tiles of its cell.
+// `arrived_at(tile, z)` are the slots of `tile` for the bucket of part z.
+template <class ArrivedAt>
+void gather_to_cell(std::vector<device::Gather>& gathers, const TileMap& map, TileId tile,
+                    std::int64_t z_parts, BucketSlots home, const ArrivedAt& arrived_at) {
+  const Cell c = map.cell(tile);
+  device::Gather words{{{home.meta, {0, 1}}}, {}}, payload{{{home.payload, {0, 1}}}, {}};
+  for (std::int64_t k = 0; k < z_parts; ++k) {
+    if (k == c.z) continue;
+    const BucketSlots to = arrived_at(map.tile({c.x, c.y, k, c.g}), c.z);
+    words.destinations.push_back(to.meta);
+    payload.destinations.push_back(to.payload);
+  }
+  gathers.push_back(std::move(words));
+  gathers.push_back(std::move(payload));
+}
 
 }  // namespace tessera::runtime::internal
