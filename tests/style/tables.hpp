@@ -18,6 +18,7 @@ inline const Arrows& arrows() {
       {"io", {"arrays", "sparse", "json", "base"}},
       {"verify", {"sparse", "base"}},
       {"device", {"json", "base"}},
+      {"collectives", {"device", "base"}},
       {"codelets", {"base"}},
       {"planner/solver", {"base"}},
       {"planner",
@@ -47,9 +48,9 @@ inline const Arrows& arrows() {
 
 inline const std::vector<std::string>& folders_with_a_page() {
   static const std::vector<std::string> folders = {
-      "base",    "json",     "sparse",         "arrays",  "io",          "verify",
-      "device",  "codelets", "planner/solver", "planner", "partitioner", "host",
-      "runtime", "report",   "train",          "tools",   "python"};
+      "base",   "json",        "sparse",   "arrays",         "io",      "verify",
+      "device", "collectives", "codelets", "planner/solver", "planner", "partitioner",
+      "host",   "runtime",     "report",   "train",          "tools",   "python"};
   return folders;
 }
 
