@@ -153,8 +153,8 @@ function(tessera_share_test_headers target)
     add_executable(tessera_test_headers EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/test_headers.cpp)
     target_link_libraries(tessera_test_headers PRIVATE tessera_flags tessera_test_flags GTest::gtest GTest::gmock GTest::gtest_main)
     target_compile_definitions(tessera_test_headers PRIVATE TESSERA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-    # More headers than these would take longer to read than they save. Plain builds have none, so that they find a
-    # test which does not include what it uses.
+    # More headers than these would take longer to read than they save. Builds that compile every source alone have
+    # none, so that they find a test which does not include what it uses.
     target_precompile_headers(tessera_test_headers PRIVATE <algorithm> <functional> <map> <memory> <optional> <span>
       <sstream> <string> <variant> <vector> <gtest/gtest.h> <gmock/gmock.h>)
   endif()
@@ -172,7 +172,7 @@ function(tessera_tests name)
   add_executable(${target} ${ARG_SOURCES} ${ARG_THREADED})
   target_link_libraries(${target} PRIVATE tessera_flags tessera_test_flags ${ARG_USES} GTest::gtest GTest::gmock GTest::gtest_main)
   target_compile_definitions(${target} PRIVATE TESSERA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  if(TESSERA_SANITIZE)
+  if(TESSERA_GROUPED)
     tessera_share_test_headers(${target})
   endif()
   if(TESSERA_SANITIZE)  # starting an instrumented program takes longer than most tests
