@@ -107,7 +107,7 @@ void HostPacked<T>::set_values(std::span<const float> values) {
 // Copies the transposed columns of a panel: [columns][stride_], 0 behind the operand's rows.
 template <class T>
 void HostPacked<T>::read_panel(MatrixView<const T> in, Scratch& scratch) const {
-  grow(scratch.transposed, std::size_t(kPanelColumns * stride_));
+  grow(scratch.transposed, std::size_t(in.cols * stride_));
   copy_to_rows<T>(in.transposed(), scratch.transposed.data(), stride_);
   for (std::int64_t j = 0; j < in.cols; ++j)
     std::fill(scratch.transposed.data() + j * stride_ + in.rows,
