@@ -83,6 +83,13 @@ bool can_be_packed(const HostProblem& p) {
          p.size.z <= kMostPackedBatch;
 }
 
+bool packs_forward(const HostProblem& p, bool has_grad_w, const HostSetting& setting) {
+  constexpr std::int64_t kCellBytes = 4;  // of a value of 16 bits and its word
+  const std::int64_t near = setting.cpu.l2.value * std::max<std::int64_t>(setting.cpu.cores, 1);
+  return can_be_packed(p) && !has_grad_w && p.blocks * kCellBytes > near &&
+         forecast_packed(p, setting).seconds() < forecast_sparse(Pass::Fwd, p, setting).seconds();
+}
+
 HostForecast forecast_packed(const HostProblem& p, const HostSetting& setting) {
   // The time of a place with Bits and of a value with Bytes, in operations that the float peak does
   // meanwhile: for decoding it, and for each column (measured on Sapphire Rapids).

@@ -50,6 +50,11 @@ inline constexpr std::int64_t kMostPackedBatch = 16;
 // Returns true for elements in Half or BFloat16 and a batch of 1 .. kMostPackedBatch columns.
 bool can_be_packed(const HostProblem& problem);
 
+// Returns true if Fwd of a layer reads packed rows: for such a problem without GradW, as values
+// that change after every pass would be needed in each form, with weights that the second-level
+// caches of all cores do not hold, where the forecast is faster than with cells.
+bool packs_forward(const HostProblem& problem, bool has_grad_w, const HostSetting& setting);
+
 // Predicts Fwd of such a problem with packed rows. The rates of the kernels are shares of the float
 // peak.
 HostForecast forecast_packed(const HostProblem& problem, const HostSetting& setting);

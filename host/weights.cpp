@@ -32,9 +32,6 @@ void reserve(sparse::Csr<float>& matrix, std::int64_t blocks) {
   matrix.values.reserve(std::size_t(blocks * matrix.block.area()));
 }
 
-// Bytes of a 16-bit value and its word in a cell.
-constexpr std::int64_t kCellBytes = 4;
-
 // Returns a number that no weights of this process had before.
 std::int64_t new_version() {
   static std::atomic<std::int64_t> last = 0;
@@ -86,19 +83,11 @@ HostSetting HostWeights::forecast_setting() const {
   return {setting_.cpu, threads_, options_.rates ? *options_.rates : default_host_rates()};
 }
 
-// Packed rows save no bytes where values change after every pass, as each form needs them, and are
-// for weights that do not stay in the second-level caches of all cores.
-bool HostWeights::packs_forward(const HostProblem& one) const {
-  const std::int64_t near = setting_.cpu.l2.value * std::max<std::int64_t>(setting_.cpu.cores, 1);
-  return can_be_packed(one) && !setting_.problem.grad_w && one.blocks * kCellBytes > near &&
-         forecast_packed(one, forecast_setting()).seconds() <
-             forecast_sparse(Pass::Fwd, one, forecast_setting()).seconds();
-}
-
 PassForms HostWeights::choose_forms(std::int64_t blocks) const {
   const HostProblem one = host_problem(blocks);
   PassForms forms;
-  if (packs_forward(one)) forms[Pass::Fwd] = PassForm::Packed;
+  if (packs_forward(one, setting_.problem.grad_w, forecast_setting()))
+    forms[Pass::Fwd] = PassForm::Packed;
   for (const Pass pass : {Pass::Fwd, Pass::GradA, Pass::GradW}) {
     const auto sparse = forms[pass] == PassForm::Packed
                             ? forecast_packed(one, forecast_setting())

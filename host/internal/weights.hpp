@@ -92,7 +92,6 @@ class HostWeights {
   HostProblem host_problem(std::int64_t blocks) const;  // of one group
   HostSetting forecast_setting() const;
   PassForms choose_forms(std::int64_t blocks) const;
-  bool packs_forward(const HostProblem& one) const;
 
   GroupSetting setting_;
   HostOptions options_;
