@@ -1,7 +1,7 @@
 // Ratios of what the host layer does beside its passes: batches of other widths, operands with the
-// batch first, new values, new patterns; and small layers on two threads. --bars prints one line
-// for each bar and exits with 1 if one is short. Each ratio is one of medians of runs in turns, on
-// one thread.
+// batch first, new values, new patterns; small layers on two threads; and layers with few columns
+// beside a dense product, on all cores. --bars prints one line for each bar and exits with 1 if one
+// is short. Each ratio is one of medians of runs in turns, on one thread unless it says so.
 
 #include <fmt/format.h>
 
@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "tessera/base/random_matrix.hpp"
+#include "tessera/bench/host/few_columns.hpp"
 #include "tessera/bench/host/small_layers.hpp"
 #include "tessera/bench/timing.hpp"
 #include "tessera/host/gradient_panels.hpp"
@@ -264,9 +265,10 @@ bool run_sample_bars() {
 int main(int argc, char** argv) {
   CLI::App app("Ratios of what the host layer does beside its passes");
   const std::map<std::string, bool (*)()> groups = {
-      {"widths", run_width_bars},      {"views", run_view_bars},    {"values", run_value_bars},
-      {"weights", run_weight_bars},    {"growth", run_growth_bars}, {"samples", run_sample_bars},
-      {"small", bench::run_small_bars}};
+      {"widths", run_width_bars},       {"views", run_view_bars},
+      {"values", run_value_bars},       {"weights", run_weight_bars},
+      {"growth", run_growth_bars},      {"samples", run_sample_bars},
+      {"small", bench::run_small_bars}, {"few", bench::run_few_columns_bars}};
   std::vector<std::string> wanted;
   app.add_option("--bars", wanted, "print the bars of these groups, or of all")
       ->expected(0, -1)

@@ -17,37 +17,54 @@
 
 #include "tessera/base/pass.hpp"
 #include "tessera/bench/layer/comparisons.hpp"
+#include "tessera/bench/layer/generation.hpp"
 #include "tessera/bench/layer/layer_case.hpp"
 #include "tessera/bench/layer/peers.hpp"
+#include "tessera/bench/spmm/scipy.hpp"
+#include "tessera/host/cpu.hpp"
+#include "tessera/host/float_peak.hpp"
 
 namespace {
 
 using namespace tessera;
 using bench::LayerCase, bench::Measured;
 
+// A case, and the fractions of the float peak that it must reach on each kind of processor.
 struct Bar {
   LayerCase layer;
-  double at_least = 0;     // of the float peak
+  double zen4 = 0, zen5 = 0;
   double at_least_gf = 0;  // or useful GFLOP/s, when above 0
+
+  double of_peak(bench::Generation generation) const {
+    switch (generation) {
+      case bench::Generation::Zen4Like:
+        return zen4;
+      case bench::Generation::Zen5Like:
+        return zen5;
+      case bench::Generation::Other:
+        return 0;
+    }
+    return 0;
+  }
 };
 
 const std::vector<Bar>& bars() {
   static const std::vector<Bar> list = {
-      {{.z = 256}, 0.42},
-      {{.z = 256, .density = 0.01}, 0.26},
-      {{.z = 64}, 0.35},
-      {{.z = 1024, .density = 0.25}, 0.50},
-      {{.z = 8}, 0.16},
-      {{.z = 1}, 0, 9},
-      {{.block = 16}, 0.82},
-      {{.z = 1024, .block = 16}, 0.80},
-      {{.block = 16, .density = 0.01}, 0.80},
-      {{.x = 1024, .y = 1024, .block = 8}, 0.85},
-      {{.block = 4}, 0.50},
-      {{.block = 16, .type = "bfloat16"}, 1.65},
-      {{.pass = Pass::GradA}, 0.40},
-      {{.pass = Pass::GradW}, 0.32},
-      {{.block = 16, .pass = Pass::GradW}, 0.72},
+      {{.z = 256}, 0.50, 0.47},
+      {{.z = 256, .density = 0.01}, 0.30, 0.30},
+      {{.z = 64}, 0.35, 0.35},
+      {{.z = 1024, .density = 0.25}, 0.58, 0.54},
+      {{.z = 8}, 0.30, 0.24},
+      {{.z = 1}, 0, 0, 9},
+      {{.block = 16}, 0.92, 0.84},
+      {{.z = 1024, .block = 16}, 0.85, 0.80},
+      {{.block = 16, .density = 0.01}, 0.85, 0.82},
+      {{.x = 1024, .y = 1024, .block = 8}, 0.85, 0.85},
+      {{.block = 4}, 0.50, 0.50},
+      {{.block = 16, .type = "bfloat16"}, 1.65, 1.55},
+      {{.pass = Pass::GradA}, 0.40, 0.40},
+      {{.pass = Pass::GradW}, 0.34, 0.34},
+      {{.block = 16, .pass = Pass::GradW}, 0.80, 0.78},
   };
   return list;
 }
@@ -58,6 +75,12 @@ bool print_bar(const std::string& name, double figure, double bar) {
   fmt::print("{:<62} {:>7.3f} {:>7.3f} {}\n", name, figure, bar, ok ? "ok" : "short");
   std::fflush(stdout);
   return ok;
+}
+
+// Prints a figure that no bar is known for.
+void print_figure(const std::string& name, double figure) {
+  fmt::print("{:<62} {:>7.3f}\n", name, figure);
+  std::fflush(stdout);
 }
 
 // Prints a figure that must not exceed its bar.
@@ -89,17 +112,70 @@ bool run_comparison_bars() {
   return all;
 }
 
+// Returns SciPy's rate on a square matrix of elements as a fraction of the float peak, or 0.
+double scipy_of_peak(const LayerCase& c, const std::string& python) {
+  constexpr int kRepeats = 9;
+  if (c.block != 1 || c.x != c.y) return 0;
+  const double seconds = bench::scipy_seconds(c.x, c.density, c.z, python, kRepeats);
+  const double flops = 2 * double(c.x) * std::round(double(c.y) * c.density) * double(c.z);
+  return seconds == 0 ? 0 : flops / seconds / host::measure_float_peak().fused;
+}
+
+// The better of our two products beside the best other library, on one case.
+struct PeerResult {
+  std::string name, best;
+  std::int64_t block = 1;
+  double own_by_best = 1;
+};
+
+void print_peer_summary(std::vector<PeerResult> results) {
+  std::sort(results.begin(), results.end(),
+            [](const PeerResult& a, const PeerResult& b) { return a.own_by_best < b.own_by_best; });
+  for (const PeerResult& r : results)
+    if (r.own_by_best < 1)
+      fmt::print("we lose: {}: {:.2f} of the rate of {}\n", r.name, r.own_by_best, r.best);
+  for (const std::int64_t block : {1, 4, 8, 16}) {
+    double logs = 0;
+    int count = 0;
+    for (const PeerResult& r : results) {
+      if (r.block != block) continue;
+      logs += std::log(r.own_by_best);
+      ++count;
+    }
+    if (count > 0)
+      fmt::print("block {:>2}: our rate by the best other's, geometric mean of {}: {:.2f}\n", block,
+                 count, std::exp(logs / count));
+  }
+}
+
 // Prints the rates of other libraries on the cases of the bars, as fractions of the float peak.
-void print_peers() {
+void print_peers(const std::string& python) {
   for (const bench::Peer& peer : bench::peers())
     if (peer.make == nullptr) fmt::print("{}: not found when this was built\n", peer.name);
+  std::vector<PeerResult> results;
   for (const Bar& bar : bars()) {
     if (bar.layer.pass != Pass::Fwd || bar.layer.type != "float") continue;
     fmt::print("{}\n", bar.layer.name());
-    for (const bench::PeerRate& rate : bench::peer_rates(bar.layer))
+    double own = 0, other = 0;
+    PeerResult result{.name = bar.layer.name(), .best = {}, .block = bar.layer.block};
+    std::vector<bench::PeerRate> rates = bench::peer_rates(bar.layer);
+    if (const double scipy = scipy_of_peak(bar.layer, python); scipy > 0)
+      rates.push_back({"SciPy", scipy});
+    for (const bench::PeerRate& rate : rates) {
       fmt::print("  {:<24} {:>7.3f}\n", rate.name, rate.of_peak);
+      if (rate.name.starts_with("own")) {
+        own = std::max(own, rate.of_peak);
+      } else if (rate.of_peak > other) {
+        other = rate.of_peak;
+        result.best = rate.name;
+      }
+    }
     std::fflush(stdout);
+    if (other == 0) continue;
+    result.own_by_best = own / other;
+    results.push_back(result);
   }
+  print_peer_summary(std::move(results));
 }
 
 void print_crossovers() {
@@ -131,25 +207,77 @@ void print_forecasts() {
              std::exp(logs / count), worst);
 }
 
-bool run_bars() {
+// Prints the rates of all cases by the bars of this kind of processor, on the widest instruction
+// set.
+bool run_rate_bars() {
+  const bench::MeasuredGeneration kind = bench::measure_generation();
+  fmt::print("{}, {}: {:.2f} bytes of the second-level cache an operation; bars of {}\n",
+             host::host_cpu_model(), kind.instruction_set, kind.bytes_per_flop,
+             to_string(kind.generation));
   bool all = true;
+  for (const Bar& bar : bars()) {
+    const Measured one = bench::measure(bar.layer);
+    const double at_least = bar.of_peak(kind.generation);
+    if (bar.at_least_gf > 0 && kind.generation == bench::Generation::Other)
+      print_figure(bar.layer.name() + ", GFLOP/s", one.rate() * 1e-9);
+    else if (bar.at_least_gf > 0)
+      all &= print_bar(bar.layer.name() + ", GFLOP/s", one.rate() * 1e-9, bar.at_least_gf);
+    else if (at_least == 0)
+      print_figure(bar.layer.name() + ", of peak", one.of_peak());
+    else
+      all &= print_bar(bar.layer.name() + ", of peak", one.of_peak(), at_least);
+  }
+  return all;
+}
+
+// Prints the same on AVX2, as fractions of the peak that it has here. They must reach 0.85 of the
+// fractions that a processor of this ratio reaches on its widest instructions.
+bool run_avx2_bars() {
+  if (!bench::UseAvx2::is_possible()) {
+    fmt::print("no AVX2 here\n");
+    return true;
+  }
+  const bench::UseAvx2 narrow;
+  constexpr double kShare = 0.85;
+  const bench::MeasuredGeneration kind = bench::measure_generation();
+  fmt::print("{}: {:.2f} bytes of the second-level cache an operation; {} of the bars of {}\n",
+             kind.instruction_set, kind.bytes_per_flop, kShare, to_string(kind.generation));
+  bool all = true;
+  for (const Bar& bar : bars()) {
+    if (bar.at_least_gf > 0 || bar.layer.type != "float") continue;
+    const double figure = bench::measure(bar.layer).of_peak();
+    const double at_least = kShare * bar.of_peak(kind.generation);
+    const std::string name = "AVX2, " + bar.layer.name();
+    if (at_least == 0)
+      print_figure(name, figure);
+    else
+      all &= print_bar(name, figure, at_least);
+  }
+  return all;
+}
+
+bool run_thread_bars() {
   double scaling = 0, share = 1e9;
   int scaled = 0;
   for (const Bar& bar : bars()) {
-    const Measured one = bench::measure(bar.layer);
-    if (bar.at_least_gf > 0)
-      all &= print_bar(bar.layer.name() + ", GFLOP/s", one.rate() * 1e-9, bar.at_least_gf);
-    else
-      all &= print_bar(bar.layer.name() + ", of peak", one.of_peak(), bar.at_least);
     if (bar.layer.z < 64) continue;
+    const Measured one = bench::measure(bar.layer);
     share = std::min(share, one.kernel_share);
     LayerCase two = bar.layer;
     two.threads = 2;
     scaling += std::log(one.seconds / bench::measure(two).seconds);
     ++scaled;
   }
-  all &= print_bar("two threads by one, geometric mean, z >= 64", std::exp(scaling / scaled), 1.75);
+  bool all =
+      print_bar("two threads by one, geometric mean, z >= 64", std::exp(scaling / scaled), 1.75);
   all &= print_bar("kernels' share of a pass, the least, z >= 64", share, 0.93);
+  return all;
+}
+
+bool run_bars() {
+  bool all = run_rate_bars();
+  all &= run_avx2_bars();
+  all &= run_thread_bars();
   all &= run_comparison_bars();
   print_crossovers();
   return all;
@@ -176,8 +304,10 @@ void print_case(const std::string& text, const std::vector<std::int64_t>& caches
 
 int main(int argc, char** argv) {
   CLI::App app("Rate of the host layer's passes, as a fraction of this core's float peak");
-  bool wants_bars = false, wants_peers = false, wants_forecasts = false;
+  bool wants_bars = false, wants_peers = false, wants_forecasts = false, wants_avx2 = false;
   app.add_flag("--peers", wants_peers, "the bars' forward float cases beside other libraries");
+  std::string python = "/usr/bin/python3";
+  app.add_option("--python", python, "a Python that has SciPy, for --peers; empty: leave it out");
   std::vector<std::string> cases;
   std::vector<std::int64_t> caches;
   std::vector<std::int64_t> simulated;
@@ -186,6 +316,7 @@ int main(int argc, char** argv) {
                  "for these block sides");
   app.add_option("--caches", caches, "cut for an L1 and an L2 of so many KiB")->expected(2);
   app.add_flag("--forecasts", wants_forecasts, "what the cost model says, by what was measured");
+  app.add_flag("--avx2", wants_avx2, "the cases of the bars on AVX2 only");
   app.add_flag("--bars", wants_bars, "one line a bar: name, figure, bar, ok or short");
   app.add_option("--case", cases, "out,in,z,block,density,pass,type,threads")->delimiter(';');
   CLI11_PARSE(app, argc, argv);
@@ -194,8 +325,9 @@ int main(int argc, char** argv) {
     for (const std::int64_t block : simulated)
       print_limit(fmt::format("simulated Fwd by the host's, block {}", block),
                   bench::simulated_over_host({.block = block}), kMostSimulated);
-    if (wants_peers) print_peers();
+    if (wants_peers) print_peers(python);
     if (wants_forecasts) print_forecasts();
+    if (wants_avx2 && !wants_bars) return run_avx2_bars() ? 0 : 1;
     return wants_bars && !run_bars() ? 1 : 0;
   } catch (const std::exception& e) {
     fmt::print(stderr, "{}\n", e.what());

@@ -55,8 +55,10 @@ std::vector<Measure> measures() {
   list.push_back({"splits", column_splits});
   for (const auto& [name, layer, anywhere] : {std::tuple("block 16, anywhere", blocks, true),
                                               std::tuple("block 1, in some rows", dense, false),
-                                              std::tuple("block 1, anywhere", dense, true)})
+                                              std::tuple("block 1, anywhere", dense, true)}) {
     list.push_back({"update", [=](Report& r) { update_ratio(r, name, layer, anywhere); }});
+    list.push_back({"slowest", [=](Report& r) { slowest_update(r, name, layer, anywhere); }});
+  }
   list.push_back({"decode", [=](Report& r) { decode_ratio(r, "block 1, density 0.1", dense); }});
   list.push_back({"decode", [=](Report& r) { decode_ratio(r, "block 16, density 0.1", blocks); }});
   list.push_back({"memory", encode_memory});

@@ -98,6 +98,15 @@ HostCells gradient_cells(const HostProblem& problem, const host::HostCpu& cpu) {
   return cells;
 }
 
+codelets::PackedPositions packed_positions(std::int64_t rows, std::int64_t cols,
+                                           std::int64_t values) {
+  constexpr std::int64_t kBitsOfAByte = 8;
+  const std::int64_t bits =
+      rows * ceil_div(cols, codelets::kPackedChunk) * (codelets::kPackedChunk / kBitsOfAByte);
+  const std::int64_t bytes = values + rows * ceil_div(cols, codelets::kPackedSegment);
+  return bytes < bits ? codelets::PackedPositions::Bytes : codelets::PackedPositions::Bits;
+}
+
 HostColumns product_columns(const HostCells& cells, HostProblem problem, std::int64_t z,
                             const host::HostCpu& cpu) {
   if (!problem.block.is_element()) {

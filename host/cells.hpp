@@ -5,6 +5,7 @@
 #include "tessera/base/block_shape.hpp"
 #include "tessera/base/data_type.hpp"
 #include "tessera/base/dims.hpp"
+#include "tessera/codelets/packed_rows.hpp"
 #include "tessera/host/cpu.hpp"
 
 namespace tessera::host {
@@ -53,6 +54,11 @@ HostCells product_cells(const HostProblem& problem, const host::HostCpu& cpu);
 // Returns the cells of dR = dQ * transpose(S) where R is. A cell's slice of S fits in L2, and a
 // panel has 256 columns at most: enough to make up for adding the lanes of each sum.
 HostCells gradient_cells(const HostProblem& problem, const host::HostCpu& cpu);
+
+// Returns the smaller form of the positions of so many values in packed rows: one bit a place, or
+// one byte a value and one for each 256 places.
+codelets::PackedPositions packed_positions(std::int64_t rows, std::int64_t cols,
+                                           std::int64_t values);
 
 // Return the cut of `z` columns for cells that were made by the functions above for `problem`, of
 // whose size z is the planned number of columns. For that number they are the cells' own panels. A

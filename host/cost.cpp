@@ -78,4 +78,36 @@ HostForecast forecast_dense(Pass pass, const HostProblem& p, const HostSetting& 
   return over_threads(f, setting);
 }
 
+bool can_be_packed(const HostProblem& p) {
+  return p.block.is_element() && p.type != DataType::Float && p.size.z >= 1 &&
+         p.size.z <= kMostPackedBatch;
+}
+
+bool packs_forward(const HostProblem& p, bool has_grad_w, const HostSetting& setting) {
+  constexpr std::int64_t kCellBytes = 4;  // of a value of 16 bits and its word
+  const std::int64_t near = setting.cpu.l2.value * std::max<std::int64_t>(setting.cpu.cores, 1);
+  return can_be_packed(p) && !has_grad_w && p.blocks * kCellBytes > near &&
+         forecast_packed(p, setting).seconds() < forecast_sparse(Pass::Fwd, p, setting).seconds();
+}
+
+HostForecast forecast_packed(const HostProblem& p, const HostSetting& setting) {
+  // The time of a place with Bits and of a value with Bytes, in operations that the float peak does
+  // meanwhile: for decoding it, and for each column (measured on Sapphire Rapids).
+  constexpr double kBits = 4, kBitsColumn = 2, kBytes = 10, kBytesColumn = 12;
+  constexpr std::int64_t kPanel = 16;  // columns for which the weights are read once
+  const double x = double(p.size.x), y = double(p.size.y), z = double(p.size.z);
+  const bool bits =
+      packed_positions(p.size.x, p.size.y, p.blocks) == codelets::PackedPositions::Bits;
+  const double work =
+      bits ? x * y * (kBits + kBitsColumn * z) : double(p.blocks) * (kBytes + kBytesColumn * z);
+  const double positions = bits ? x * y / 8 : double(p.blocks);
+  HostForecast f;
+  f.copy_seconds = y * z * setting.rates.copy_seconds;
+  f.kernel_seconds = work / setting.rates.peak_flops;
+  f.stream_seconds = stream_seconds(double(p.blocks) * double(bytes_of(p.type)) + positions,
+                                    ceil_div(p.size.z, kPanel), setting);
+  f.result_seconds = x * z * result_seconds(p, setting.rates);
+  return over_threads(f, setting);
+}
+
 }  // namespace tessera::host

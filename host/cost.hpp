@@ -43,4 +43,20 @@ HostForecast forecast_sparse(Pass pass, const HostProblem& problem, const HostSe
 // Predicts the same pass for R stored with its zeros.
 HostForecast forecast_dense(Pass pass, const HostProblem& problem, const HostSetting& setting);
 
+// The most planned columns with which Fwd may read packed rows (codelets/packed_rows.hpp): more
+// columns are faster with cells, whose kernels multiply a value with sixteen columns at once.
+inline constexpr std::int64_t kMostPackedBatch = 16;
+
+// Returns true for elements in Half or BFloat16 and a batch of 1 .. kMostPackedBatch columns.
+bool can_be_packed(const HostProblem& problem);
+
+// Returns true if Fwd of a layer reads packed rows: for such a problem without GradW, as values
+// that change after every pass would be needed in each form, with weights that the second-level
+// caches of all cores do not hold, where the forecast is faster than with cells.
+bool packs_forward(const HostProblem& problem, bool has_grad_w, const HostSetting& setting);
+
+// Predicts Fwd of such a problem with packed rows. The rates of the kernels are shares of the float
+// peak.
+HostForecast forecast_packed(const HostProblem& problem, const HostSetting& setting);
+
 }  // namespace tessera::host

@@ -40,25 +40,27 @@ std::vector<std::int32_t> shifts(std::span<const BlockEdit> edits, std::int64_t 
 
 template <class T>
 HostGroup<T>::HostGroup(const GroupSetting& setting, const sparse::Csr<float>& weights,
-                        const DensePasses& dense)
+                        const PassForms& forms)
     : setting_(setting),
       fwd_(std::in_place_index<0>, setting.problem.size.z, setting.cpu, *setting.executor),
       grad_a_(std::in_place_index<0>, setting.problem.size.z, setting.cpu, *setting.executor),
       grad_w_(std::in_place_index<0>, setting.problem.size.z, setting.cpu, *setting.executor) {
-  set_product(fwd_, weights, dense[Pass::Fwd], weights.values);
+  set_product(fwd_, weights, forms[Pass::Fwd], weights.values);
   if (setting_.problem.grad_a)
-    set_product(grad_a_, transposed_pattern(weights), dense[Pass::GradA], weights.values);
-  if (setting_.problem.grad_w) set_gradient(weights, dense[Pass::GradW]);
+    set_product(grad_a_, transposed_pattern(weights), forms[Pass::GradA], weights.values);
+  if (setting_.problem.grad_w) set_gradient(weights, forms[Pass::GradW] == PassForm::Dense);
 }
 
 template <class T>
-template <class Pattern>
-void HostGroup<T>::set_product(Product& product, const Pattern& pattern, bool dense,
+template <class Form, class Pattern>
+void HostGroup<T>::set_product(Form& product, const Pattern& pattern, PassForm chosen,
                                std::span<const float> values) {
   const auto& [problem, cpu, executor, own_kernel] = setting_;
-  if (dense)
+  if (chosen == PassForm::Dense)
     product.template emplace<1>(HostDense<T>::Use::Product, problem.size.z, cpu, *executor,
                                 own_kernel);
+  if constexpr (std::variant_size_v < Form >> 2)
+    if (chosen == PassForm::Packed) product.template emplace<2>(*executor);
   std::visit(
       [&](auto& form) {
         form.set_pattern(pattern);
@@ -81,12 +83,12 @@ Range HostGroup<T>::part_rows(std::int64_t part) const {
   if (const HostProduct<T>* const cells = forward_cells()) return cells->rows_of(part);
   const std::int64_t block = setting_.problem.block.rows;
   const std::int64_t rows = setting_.problem.size_in_blocks().x / block;
-  return {rows * part / kDenseParts * block, rows * (part + 1) / kDenseParts * block};
+  return {rows * part / kOtherParts * block, rows * (part + 1) / kOtherParts * block};
 }
 
 template <class T>
 std::int64_t HostGroup<T>::parts() const {
-  return forward_cells() != nullptr ? forward_cells()->cell_rows() : kDenseParts;
+  return forward_cells() != nullptr ? forward_cells()->cell_rows() : kOtherParts;
 }
 
 // The parts that a thread changes follow one another.
@@ -133,7 +135,7 @@ void HostGroup<T>::change_values(sparse::Csr<float>& weights, const ChangePart& 
       if (thread_rows(thread).begin <= rows.begin && rows.end <= thread_rows(thread).end) return;
     grad_a->set_values_of_column(column, weights.values);
   });
-  if (fwd == nullptr) std::get<1>(fwd_).set_values(weights.values);
+  if (fwd == nullptr) std::visit([&](auto& form) { form.set_values(weights.values); }, fwd_);
   if (setting_.problem.grad_a && grad_a == nullptr) std::get<1>(grad_a_).set_values(weights.values);
 }
 
@@ -182,6 +184,18 @@ std::span<const T> HostGroup<T>::encode_gradients(std::span<const float> gradien
   encoded_gradients_.resize(cells.values().size());
   partitioner::refill<T, float>(cells.buckets(), gradients, encoded_gradients_, *setting_.executor);
   return encoded_gradients_;
+}
+
+template <class T>
+bool HostGroup<T>::product(Pass pass, MatrixView<const T> in, MatrixView<T> out,
+                           const Epilogue<T>& after, PassControl& control, HostTimes& times,
+                           ProductScratch<T>& scratch, Executor& executor) const {
+  if constexpr (std::variant_size_v < Forward >> 2)
+    if (const auto* packed = std::get_if<HostPacked<T>>(&fwd_); packed && pass == Pass::Fwd)
+      return packed->product(in, out, after, control, times, scratch, executor);
+  const HostProduct<T>& cells =
+      pass == Pass::Fwd ? std::get<HostProduct<T>>(fwd_) : std::get<HostProduct<T>>(grad_a_);
+  return cells.product(in, out, after, control, times, scratch, executor);
 }
 
 template <class T>

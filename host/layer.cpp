@@ -4,6 +4,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
+#include "tessera/codelets/packed_rows.hpp"
 #include "tessera/host/internal/layer_state.hpp"
 #include "tessera/partitioner/buckets.hpp"
 
@@ -24,6 +25,8 @@ verify::Rounding HostLayer::State::rounding(Pass pass, std::int64_t z) const {
   constexpr std::int64_t kLanes = 16;
   if (pass == Pass::GradW)
     return {DataType::Float, DataType::Float, kLanes + ceil_div(z, gradient_columns(cut, z).width)};
+  if (weights.form(pass) == internal::PassForm::Packed)
+    return {problem.data_type, DataType::Float, codelets::kPackedChunk + 1};
   const std::int64_t terms = pass == Pass::Fwd ? problem.size.y : problem.size.x;
   return {problem.data_type, DataType::Float, ceil_div(terms, cut.y) + 1};
 }
@@ -107,7 +110,13 @@ const sparse::Csr<float>& HostLayer::weights(std::int64_t group) const {
   return state_->weights.given(group);
 }
 
-bool HostLayer::is_dense(Pass pass) const { return state_->weights.is_dense(pass); }
+bool HostLayer::is_dense(Pass pass) const {
+  return state_->weights.form(pass) == internal::PassForm::Dense;
+}
+
+bool HostLayer::is_packed(Pass pass) const {
+  return state_->weights.form(pass) == internal::PassForm::Packed;
+}
 
 HostForecast HostLayer::forecast(Pass pass) const { return state_->weights.forecast(pass); }
 

@@ -219,7 +219,7 @@ class HostLayer {
 
   // Returns the cells of a group that Fwd reads; their `source` is the order of encoded values. The
   // capacity is that of the fullest cell and a little more. This function and the three below throw
-  // Error{InvalidArgument} if Fwd is dense.
+  // Error{InvalidArgument} if Fwd is dense or packed.
   const partitioner::Buckets& buckets(std::int64_t group = 0) const;
 
   // Returns the values of a group as Fwd reads them: [buckets][values_per_bucket], 0 in padding, in
@@ -244,6 +244,12 @@ class HostLayer {
   // Returns true if the pass multiplies R with its zeros, after set_weights. All groups do the
   // same.
   bool is_dense(Pass pass) const;
+
+  // Returns true if the pass reads packed rows (codelets/packed_rows.hpp), after set_weights: Fwd
+  // of a layer without GradW, of elements in 16 bits that are more than the second-level caches
+  // hold, with at most kMostPackedBatch planned columns (cost.hpp), where the forecast is faster
+  // than with cells. A call with more columns reads the weights once for each sixteen.
+  bool is_packed(Pass pass) const;
 
   // Returns the rounding that a pass's results may have (verify.hpp, self_check.hpp) for the
   // planned number of columns, after set_weights.

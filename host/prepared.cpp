@@ -91,13 +91,12 @@ void Prepared<T>::product(Pass pass, MatrixView<const T> in, MatrixView<T> out, 
                               {});
   const internal::HostGroup<T>& group =
       std::as_const(layer_.state_->weights).template groups<T>()[0];
-  const internal::HostProduct<T>& cells = is_fwd ? *group.forward_cells() : *group.grad_a_cells();
   std::unique_ptr<internal::ProductScratch<T>> scratch = pool_->take();
   const verify::RunOptions cannot_stop;
   internal::PassControl control(cannot_stop);
   HostTimes times;
-  static_cast<void>(cells.product(in, out, internal::epilogue_of<T>(options, out), control, times,
-                                  *scratch, executor));
+  static_cast<void>(group.product(pass, in, out, internal::epilogue_of<T>(options, out), control,
+                                  times, *scratch, executor));
   pool_->give_back(std::move(scratch));
 }
 

@@ -83,31 +83,37 @@ HostSetting HostWeights::forecast_setting() const {
   return {setting_.cpu, threads_, options_.rates ? *options_.rates : default_host_rates()};
 }
 
-DensePasses HostWeights::choose_dense(std::int64_t blocks) const {
+PassForms HostWeights::choose_forms(std::int64_t blocks) const {
   const HostProblem one = host_problem(blocks);
-  DensePasses dense;
-  for (const Pass pass : {Pass::Fwd, Pass::GradA, Pass::GradW})
-    dense[pass] = options_.dense == DenseChoice::Always ||
-                  (options_.dense == DenseChoice::Auto &&
-                   forecast_dense(pass, one, forecast_setting()).seconds() <
-                       forecast_sparse(pass, one, forecast_setting()).seconds());
-  return dense;
+  PassForms forms;
+  if (packs_forward(one, setting_.problem.grad_w, forecast_setting()))
+    forms[Pass::Fwd] = PassForm::Packed;
+  for (const Pass pass : {Pass::Fwd, Pass::GradA, Pass::GradW}) {
+    const auto sparse = forms[pass] == PassForm::Packed
+                            ? forecast_packed(one, forecast_setting())
+                            : forecast_sparse(pass, one, forecast_setting());
+    if (options_.dense == DenseChoice::Always ||
+        (options_.dense == DenseChoice::Auto &&
+         forecast_dense(pass, one, forecast_setting()).seconds() < sparse.seconds()))
+      forms[pass] = PassForm::Dense;
+  }
+  return forms;
 }
 
 // The number of blocks of the first group decides for all groups, so a report has one answer.
 void HostWeights::set(std::span<const sparse::Csr<float>> weights) {
   check(weights);
-  const DensePasses dense = choose_dense(weights[0].blocks());
+  const PassForms forms = choose_forms(weights[0].blocks());
   std::vector<sparse::Csr<float>> given(weights.begin(), weights.end());
   with_type(setting_.problem.data_type, [&]<class T>(T) {
     std::vector<HostGroup<T>> groups;
     groups.reserve(given.size());
-    for (const sparse::Csr<float>& matrix : given) groups.emplace_back(setting_, matrix, dense);
+    for (const sparse::Csr<float>& matrix : given) groups.emplace_back(setting_, matrix, forms);
     groups_ = std::move(groups);  // nothing throws from here on
   });
   given_ = std::move(given);
   sums_.forget();
-  dense_ = dense;
+  forms_ = forms;
   version_ = new_version();
 }
 
@@ -122,9 +128,9 @@ void HostWeights::encode(std::int64_t blocks, HostUpdate& update) const {
     std::vector<HostGroup<T>> encoded;
     encoded.reserve(given_.size());
     for (std::size_t g = 0; g < given_.size(); ++g)
-      if (g == update.group || update.dense != dense_)
+      if (g == update.group || update.forms != forms_)
         encoded.emplace_back(setting_, g == update.group ? update.changed : given_[g],
-                             update.dense);
+                             update.forms);
     update.encoded = std::move(encoded);
   });
 }
@@ -132,12 +138,12 @@ void HostWeights::encode(std::int64_t blocks, HostUpdate& update) const {
 HostUpdate HostWeights::prepare(const sparse::PatternChange& change, std::int64_t group) {
   check_group(group);
   sparse::Csr<float>& given = given_[std::size_t(group)];
-  HostUpdate update{.group = std::size_t(group), .version = version_, .dense = dense_};
+  HostUpdate update{.group = std::size_t(group), .version = version_, .forms = forms_};
   update.change = sparse::place_change(given, change);
   const std::int64_t blocks =
       given.blocks() + std::ssize(change.added) - std::ssize(change.removed);
-  if (group == 0) update.dense = choose_dense(blocks);
-  if (update.dense == dense_ && !is_cheaper_encoded(given, update.change))
+  if (group == 0) update.forms = choose_forms(blocks);
+  if (update.forms == forms_ && !is_cheaper_encoded(given, update.change))
     update.edits = visit(group, [&](auto& one) { return one.prepare(given, update.change); });
   if (update.edits) {
     reserve(given, blocks);
@@ -163,13 +169,13 @@ void HostWeights::commit(HostUpdate&& update) {
   with_type(setting_.problem.data_type, [&]<class T>(T) {
     static_assert(std::is_nothrow_move_assignable_v<HostGroup<T>>);
     auto& encoded = std::get<std::vector<HostGroup<T>>>(update.encoded);
-    if (update.dense == dense_)
+    if (update.forms == forms_)
       groups<T>()[update.group] = std::move(encoded.front());
     else
       groups<T>() = std::move(encoded);
   });
   given_[update.group] = std::move(update.changed);
-  dense_ = update.dense;
+  forms_ = update.forms;
 }
 
 void HostWeights::set_values(std::span<const float> values, std::int64_t group) {
@@ -224,9 +230,18 @@ std::int64_t HostWeights::bytes() const {
 
 HostForecast HostWeights::forecast(Pass pass) const {
   const HostProblem one = host_problem(empty() ? 0 : given_[0].blocks());
-  const HostForecast seconds = is_dense(pass) ? forecast_dense(pass, one, forecast_setting())
-                                              : forecast_sparse(pass, one, forecast_setting());
-  return double(setting_.problem.size.g) * seconds;
+  const auto of_form = [&] {
+    switch (form(pass)) {
+      case PassForm::Cells:
+        return forecast_sparse(pass, one, forecast_setting());
+      case PassForm::Dense:
+        return forecast_dense(pass, one, forecast_setting());
+      case PassForm::Packed:
+        return forecast_packed(one, forecast_setting());
+    }
+    return HostForecast();
+  };
+  return double(setting_.problem.size.g) * of_form();
 }
 
 HostCells HostWeights::cells(Pass pass) const {

@@ -240,12 +240,15 @@ bool cheaper_all_afresh(const internal::ChangeByPart& change, const Buckets& buc
   return 8 * (parts * grid.splits.y * grid.splits.z + in_place) > grid.buckets();
 }
 
-// True if many elements change in most x partitions. Everything is then encoded again, and sorting
-// the changes by partition would only cost time. Judged from a sample; a wrong guess costs time and
-// nothing else.
-bool changes_everywhere(const sparse::PatternChange& change, const TileGrid& grid) {
+// True if many elements, or more than an eighth of the blocks, change in most x partitions.
+// Everything is then encoded again, and sorting the changes by partition would only cost time.
+// Judged from a sample; a wrong guess costs time and nothing else.
+bool changes_everywhere(const sparse::PatternChange& change, const Buckets& buckets) {
   constexpr std::size_t kMany = 4096, kSample = 256;
-  if (!grid.block.is_element() || change.removed.size() + change.added.size() < kMany) return false;
+  const TileGrid& grid = buckets.grid;
+  const auto quarter = static_cast<std::size_t>(buckets.stats.blocks / 4);
+  if (change.removed.size() + change.added.size() < (grid.block.is_element() ? kMany : quarter))
+    return false;
   std::vector<char> met(index(grid.splits.x));
   for (const auto* list : {&change.removed, &change.added})
     for (std::size_t i = 0; i < list->size(); i += list->size() / kSample + 1) {
@@ -270,7 +273,7 @@ template <class Matrix>
 UpdateResult update_with(Buckets& buckets, const Matrix& matrix, const Pattern& pattern,
                          const sparse::PatternChange& change, Executor& executor) {
   const TileGrid grid = buckets.grid;
-  if (all_at_home(buckets) && changes_everywhere(change, grid))
+  if (all_at_home(buckets) && changes_everywhere(change, buckets))
     return encode_afresh(buckets, matrix, executor);
   internal::ChangeByPart by_part(change, pattern, grid);
   if (cheaper_all_afresh(by_part, buckets)) return encode_afresh(buckets, matrix, executor);

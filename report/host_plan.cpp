@@ -112,6 +112,8 @@ HostPlan plan_on_host(const Problem& problem, const host::HostCpu& cpu,
   const auto add = [&](BlockShape block) {
     const host::HostProblem host = one_group(problem, block, blocks_as(block));
     plan.ways.push_back(with_forecasts({.block = block}, problem, [&](Pass pass) {
+      if (pass == Pass::Fwd && packs_forward(host, problem.grad_w, setting))
+        return forecast_packed(host, setting);
       return forecast_sparse(pass, host, setting);
     }));
   };

@@ -46,6 +46,7 @@ void write_pass(const HostReport& report, const HostPassReport& pass, TextOut ou
   fmt::format_to(out, "{:<8}{:>8}{:>8}{:>8}{:>8}", to_string(pass.pass), pass.cells.x, pass.cells.y,
                  pass.cells.z,
                  pass.is_dense     ? "dense"
+                 : pass.is_packed  ? "rows"
                  : pass.cells.pack ? "packed"
                                    : "direct");
   fmt::format_to(out, "{:>13.4f}", pass.forecast_seconds * 1e3);
@@ -87,7 +88,7 @@ void write_verdicts(const HostReport& report, TextOut out) {
 
 Json pass_json(const HostReport& report, const HostPassReport& pass) {
   Json json = {{"pass", to_string(pass.pass)},
-               {"method", pass.is_dense ? "dense" : "sparse"},
+               {"method", pass.is_dense ? "dense" : pass.is_packed ? "packed" : "sparse"},
                {"cells", internal::cells_json(pass.cells)},
                {"forecast_seconds", pass.forecast_seconds}};
   if (pass.runs > 0)

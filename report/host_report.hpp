@@ -19,8 +19,9 @@ namespace tessera::report {
 // The figures of one pass on this computer.
 struct HostPassReport {
   Pass pass = Pass::Fwd;
-  bool is_dense = false;  // R was multiplied with its zeros
-  host::HostCells cells;  // of a dense pass: those that a sparse pass would have
+  bool is_dense = false;   // R was multiplied with its zeros
+  bool is_packed = false;  // R was read in packed rows, for few columns
+  host::HostCells cells;   // of these two: those that a pass with cells would have
   double forecast_seconds = 0;
   std::int64_t runs = 0;  // measured runs; 0: the pass was only planned
   host::HostTimes times;  // of the run whose time is the median

@@ -95,11 +95,10 @@ void multiply_some_rows(const RowsView<T>& a, MatrixView<const T> b, MatrixView<
   multiply_rows_plainly(a, b, c, alpha, beta);
 }
 
-// Computes C = alpha * A * B + beta * C with A [m][k], B [k][n], C [m][n]. Threads take rows, so
-// the bits do not depend on their number.
+// Computes C = alpha * A * B + beta * C with the kernels of this folder. Threads take rows.
 template <class T>
-void multiply_rows(const RowsView<T>& a, MatrixView<const T> b, MatrixView<T> c, T alpha, T beta,
-                   Executor& executor) {
+void multiply_rows_here(const RowsView<T>& a, MatrixView<const T> b, MatrixView<T> c, T alpha,
+                        T beta, Executor& executor) {
   constexpr std::int64_t kRows = 128;
   executor.for_each((a.rows + kRows - 1) / kRows, [&](std::int64_t part) {
     const Range rows{part * kRows, std::min(a.rows, (part + 1) * kRows)};

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tessera/arrays/internal/exact.hpp"
+#include "tessera/arrays/internal/fast_product.hpp"
 #include "tessera/arrays/internal/row_product.hpp"
 #include "tessera/arrays/internal/shape.hpp"
 #include "tessera/arrays/mapped/internal/mapped_store.hpp"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "tessera/arrays/internal/fast_product.hpp"
 #include "tessera/arrays/row_sparse/internal/densify.hpp"
 #include "tessera/arrays/row_sparse/operators.hpp"
 #include "tessera/base/error.hpp"
@@ -27,8 +28,8 @@ void add_scaled(T factor, const T* from, std::int64_t count, T* to) {
   for (std::int64_t i = 0; i < count; ++i) to[i] += factor * from[i];
 }
 
-template <class T, class B>
-DenseArray<T> dot_plain(const sparse::Csr<T>& a, const B& b) {
+template <class T>
+DenseArray<T> dot_plain(const sparse::Csr<T>& a, const RowSparse<T>& b) {
   const std::int64_t n = b.shape[1];
   DenseArray<T> result{{a.rows, n}, {}};
   result.values.resize(std::size_t(internal::checked_elements(result.shape)));
@@ -36,6 +37,18 @@ DenseArray<T> dot_plain(const sparse::Csr<T>& a, const B& b) {
     for (std::int64_t k = a.row_begin[r]; k < a.row_begin[r + 1]; ++k)
       if (const T* from = row_of(b, a.col[k]))
         add_scaled(a.values[k], from, n, result.values.data() + r * n);
+  return result;
+}
+
+template <class T>
+DenseArray<T> dot_plain(const sparse::Csr<T>& a, const DenseArray<T>& b, Executor& executor) {
+  const std::int64_t n = b.shape[1];
+  DenseArray<T> result{{a.rows, n}, {}};
+  result.values.resize(std::size_t(internal::checked_elements(result.shape)));
+  const internal::RowsView<T> rows{
+      a.rows, a.cols, a.row_begin.data(), a.row_begin.data() + 1, a.values.data(), a.col.data(), 0};
+  internal::multiply_rows<T>(rows, {b.values.data(), b.shape[0], n, n, 1},
+                             {result.values.data(), a.rows, n, n, 1}, T(1), T(0), executor);
   return result;
 }
 
@@ -113,11 +126,12 @@ DenseArray<T> dot_dense(const DenseArray<T>& a, const DenseArray<T>& b, DotForm 
 }
 
 template <class T>
-Array<T> dot_csr(const sparse::Csr<T>& a, const Array<T>& b, DotForm form) {
+Array<T> dot_csr(const sparse::Csr<T>& a, const Array<T>& b, DotForm form, Executor& executor) {
   const auto* dense = std::get_if<DenseArray<T>>(&b);
   const auto* rows = std::get_if<RowSparse<T>>(&b);
   if (!form.transpose_a)
-    return dense != nullptr ? Array<T>(dot_plain(a, *dense)) : Array<T>(dot_plain(a, *rows));
+    return dense != nullptr ? Array<T>(dot_plain(a, *dense, executor))
+                            : Array<T>(dot_plain(a, *rows));
   RowSparse<T> result = dense != nullptr ? dot_turned(a, *dense) : dot_turned(a, *rows);
   if (form.dense_result) return to_dense(result);
   return result;
@@ -147,14 +161,15 @@ std::string name_of(DotForm form) {
 namespace {
 
 template <class T>
-Array<T> dot_in_type(const Array<T>& a, const Array<T>& b, DotForm form, Fallbacks& fallbacks) {
+Array<T> dot_in_type(const Array<T>& a, const Array<T>& b, DotForm form, Fallbacks& fallbacks,
+                     Executor& executor) {
   require_product(a, b, form);
   const Inferred inferred = infer_dot(storage_of(a), storage_of(b), form);
   if (inferred.falls_back) {
     const auto dense = internal::densify(name_of(form), a, b, fallbacks);
     return dot_dense(dense.a, dense.b, form);
   }
-  if (const auto* csr = std::get_if<sparse::Csr<T>>(&a)) return dot_csr(*csr, b, form);
+  if (const auto* csr = std::get_if<sparse::Csr<T>>(&a)) return dot_csr(*csr, b, form, executor);
   const auto& dense = std::get<DenseArray<T>>(a);
   const auto* csr = std::get_if<sparse::Csr<T>>(&b);
   if (csr == nullptr) return dot_dense(dense, std::get<DenseArray<T>>(b), form);
@@ -191,17 +206,31 @@ Array<U> as_type(const Array<T>& a) {
 }  // namespace
 
 template <class T>
-Array<T> dot(const Array<T>& a, const Array<T>& b, DotForm form, Fallbacks& fallbacks) {
+Array<T> dot(const Array<T>& a, const Array<T>& b, DotForm form, Fallbacks& fallbacks,
+             Executor& executor) {
   if constexpr (ShortElement<T>) {
     check(a), check(b);
-    return as_type<T>(dot(as_type<float>(a), as_type<float>(b), form, fallbacks));
+    return as_type<T>(dot(as_type<float>(a), as_type<float>(b), form, fallbacks, executor));
   } else {
-    return dot_in_type(a, b, form, fallbacks);
+    return dot_in_type(a, b, form, fallbacks, executor);
   }
 }
-template Array<float> dot(const Array<float>&, const Array<float>&, DotForm, Fallbacks&);
-template Array<double> dot(const Array<double>&, const Array<double>&, DotForm, Fallbacks&);
-template Array<Half> dot(const Array<Half>&, const Array<Half>&, DotForm, Fallbacks&);
-template Array<BFloat16> dot(const Array<BFloat16>&, const Array<BFloat16>&, DotForm, Fallbacks&);
+
+template <class T>
+Array<T> dot(const Array<T>& a, const Array<T>& b, DotForm form, Fallbacks& fallbacks) {
+  internal::Serial on_this_thread;
+  return dot(a, b, form, fallbacks, on_this_thread);
+}
+
+#define TESSERA_INSTANTIATE_DOT(T)                                              \
+  template Array<T> dot(const Array<T>&, const Array<T>&, DotForm, Fallbacks&); \
+  template Array<T> dot(const Array<T>&, const Array<T>&, DotForm, Fallbacks&, Executor&);
+
+TESSERA_INSTANTIATE_DOT(float)
+TESSERA_INSTANTIATE_DOT(double)
+TESSERA_INSTANTIATE_DOT(Half)
+TESSERA_INSTANTIATE_DOT(BFloat16)
+
+#undef TESSERA_INSTANTIATE_DOT
 
 }  // namespace tessera::arrays

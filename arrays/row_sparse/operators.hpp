@@ -5,6 +5,7 @@
 #include <span>
 
 #include "tessera/arrays/row_sparse/infer.hpp"
+#include "tessera/base/executor.hpp"
 
 namespace tessera::arrays {
 
@@ -21,6 +22,11 @@ namespace tessera::arrays {
 // that b stores. A transposed csr gives those rows for which the csr stores a column.
 template <class T>
 Array<T> dot(const Array<T>& a, const Array<T>& b, DotForm form, Fallbacks& fallbacks);
+
+// Does the same, csr . dense on all threads of an executor, with the same bits.
+template <class T>
+Array<T> dot(const Array<T>& a, const Array<T>& b, DotForm form, Fallbacks& fallbacks,
+             Executor& executor);
 
 // Combines two arrays of one shape element by element. A sparse sum stores the places that either
 // operand stores, a sparse product those that both store. O(stored).

@@ -9,6 +9,7 @@
 
 #include "tessera/arrays/internal/csr_product.hpp"
 #include "tessera/arrays/internal/norm.hpp"
+#include "tessera/arrays/internal/row_product.hpp"
 #include "tessera/arrays/tensor/internal/visit_sparse.hpp"
 #include "tessera/base/error.hpp"
 
@@ -78,17 +79,6 @@ template <class T>
 void scale_result(MatrixView<T> c, T beta) {
   for (std::int64_t i = 0; i < c.rows; ++i)
     for (std::int64_t j = 0; j < c.cols; ++j) c(i, j) = beta == T(0) ? T(0) : beta * c(i, j);
-}
-
-// Computes to[0 .. n) += factor * from[0 .. n), where elements have these strides.
-template <class T>
-void add_row(T factor, const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride,
-             std::int64_t n) {
-  if (from_stride == 1 && to_stride == 1) {
-    for (std::int64_t j = 0; j < n; ++j) to[j] += factor * from[j];
-    return;
-  }
-  for (std::int64_t j = 0; j < n; ++j) to[j * to_stride] += factor * from[j * from_stride];
 }
 
 // Computes y += alpha * A * x.
@@ -213,16 +203,8 @@ void gemv(const A& a, std::span<const typename A::Value> x, std::span<typename A
 template <class A>
 void gemm(const A& a, MatrixView<const typename A::Value> b, MatrixView<typename A::Value> c,
           Scale<typename A::Value> scale) {
-  const internal::MatrixShape shape = turned(internal::matrix_shape(a), scale.op);
-  if (shape.cols != b.rows || shape.rows != c.rows || b.cols != c.cols)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("gemm: {} x {} times {} x {} does not give {} x {}", shape.rows,
-                            shape.cols, b.rows, b.cols, c.rows, c.cols));
-  scale_result(c, scale.beta);
-  internal::visit_matrix(a, [&](std::int64_t r, std::int64_t k, typename A::Value value) {
-    if (scale.op == Op::Transposed) std::swap(r, k);
-    add_row(scale.alpha * value, b.row(k), b.col_stride, c.row(r), c.col_stride, c.cols);
-  });
+  internal::Serial on_this_thread;
+  gemm<A>(a, b, c, scale, on_this_thread);
 }
 
 #define TESSERA_INSTANTIATE_BLAS(X, T)                                         \

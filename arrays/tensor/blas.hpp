@@ -75,8 +75,9 @@ template <class A>
 void gemv(const A& a, std::span<const typename A::Value> x, std::span<typename A::Value> y,
           Scale<typename A::Value> scale = {});
 
-// Computes C = alpha * op(A) * B + beta * C with op(A) [m][k], B [k][n] and C [m][n]. Strides may
-// be any; contiguous rows of B and C are fastest. O((nnz + m) * n).
+// Computes C = alpha * op(A) * B + beta * C with op(A) [m][k], B [k][n] and C [m][n]. Does what the
+// function with an executor below does, on the calling thread. Strides may be any.
+// O((nnz + m) * n).
 template <class A>
 void gemm(const A& a, MatrixView<const typename A::Value> b, MatrixView<typename A::Value> c,
           Scale<typename A::Value> scale = {});
@@ -84,8 +85,11 @@ void gemm(const A& a, MatrixView<const typename A::Value> b, MatrixView<typename
 // Compute the same on all threads of an executor, over any type of ops/element.hpp. Threads take
 // rows of op(A), so the bits do not depend on their number. A SlicedCsr with Op::Plain and a
 // SlicedCsc with Op::Transposed are read in place; every other operand is first sorted into rows,
-// O(n + m). Rows are summed as above, in Half and BFloat16 in float with one rounding at the end,
-// and in integers exactly or Error{LimitExceeded}.
+// O(n + m). In float, Half and BFloat16 gemm runs on host::spmm (host/spmm.hpp) if the rows of
+// op(A) follow one another without gaps and show all columns, and so does gemv in the two short
+// types: sums are floats, in the order of the entries, and C = alpha * sum + beta * C is rounded
+// once. All other sums are taken in T in storage order, those of Half and BFloat16 in float with
+// one rounding at the end, those of integers exactly or Error{LimitExceeded}.
 template <class A>
 void gemv(const A& a, std::span<const typename A::Value> x, std::span<typename A::Value> y,
           Scale<typename A::Value> scale, Executor& executor);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tessera/arrays/internal/exact.hpp"
+#include "tessera/arrays/internal/fast_product.hpp"
 #include "tessera/arrays/internal/row_product.hpp"
 #include "tessera/arrays/tensor/blas.hpp"
 #include "tessera/arrays/tensor/internal/visit_sparse.hpp"

@@ -10,7 +10,9 @@
 #include "tessera/arrays/tensor/blas.hpp"
 #include "tessera/arrays/tensor/slices.hpp"
 #include "tessera/base/executor.hpp"
+#include "tessera/base/random_matrix.hpp"
 #include "tessera/bench/formats/parts.hpp"
+#include "tessera/host/spmm.hpp"
 #include "tessera/sparse/convert.hpp"
 
 namespace tessera::bench {
@@ -97,6 +99,25 @@ Line batched_line() {
           "<= 1.2", c.values == single && ratio <= 1.2};
 }
 
+// Compares a product of a CSR with host::spmm on the same lists.
+Line gemm_line() {
+  constexpr std::int64_t kSide = 4096, kWidth = 256;
+  const auto one = make_executor(ExecutorKind::Threads, 1);
+  const sparse::Csr<float> csr = to_csr(spread({kSide, kSide}, kSide * kSide / 20));
+  const auto sliced = arrays::to_sliced(csr);
+  const Matrix<float> b = random_matrix<float>(kSide, kWidth, 2);
+  Matrix<float> c(kSide, kWidth), wanted(kSide, kWidth);
+  const host::CompressedRows<float, std::int32_t, std::int64_t> rows{
+      kSide, kSide, {1, 1}, csr.row_begin, csr.col, csr.values};
+  const double own = best_seconds(
+      9, [&] { arrays::gemm<arrays::SlicedCsr<float>>(sliced, b.view(), c.view(), {}, *one); });
+  const double other =
+      best_seconds(9, [&] { host::spmm<float>(rows, b.view(), wanted.view(), *one); });
+  return {"gemm of a CSR, 4096 x 4096, density 0.05, z 256, beside host::spmm",
+          fmt::format("{:.1f} ms, {:.2f} times", own * 1e3, own / other), "<= 1.1",
+          c == wanted && own <= 1.1 * other};
+}
+
 // Compares the ways of a mapped matrix into a product.
 Lines path_lines() {
   const auto one = make_executor(ExecutorKind::Threads, 1);
@@ -123,7 +144,7 @@ Lines path_lines() {
 }  // namespace
 
 Lines operation_lines() {
-  Lines lines = {unary_line(), fold_line(), batched_line()};
+  Lines lines = {unary_line(), fold_line(), batched_line(), gemm_line()};
   for (const Lines& more : {permute_lines(), path_lines()})
     lines.insert(lines.end(), more.begin(), more.end());
   return lines;

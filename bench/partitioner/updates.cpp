@@ -44,7 +44,7 @@ struct UpdateTimes {
   double ratio = 0, changed_buckets = 0;
 };
 
-UpdateTimes time_update(const Layer& layer, double share, bool anywhere) {
+UpdateTimes time_update(const Layer& layer, double share, bool anywhere, int repeats = 41) {
   Workload w = make_encoded(layer), target = w;
   const auto change = replace(w.matrix, share, anywhere);
   const sparse::PatternChange back{change.added, change.removed};
@@ -72,7 +72,8 @@ UpdateTimes time_update(const Layer& layer, double share, bool anywhere) {
     partitioner::refill<float, float>(again.buckets, from.matrix.values, again.bucket_values, *one);
   };
   const auto t = medians({[&] { fresh(target); }, [&] { go(target, change); }, [&] { go(w, back); },
-                          [&] { fresh(w); }});
+                          [&] { fresh(w); }},
+                         repeats);
   return {(t[0] + t[3]) / (t[1] + t[2]), changed};
 }
 
@@ -85,6 +86,20 @@ void update_ratio(Report& report, const std::string& name, const Layer& layer, b
                     t.ratio, bar);
     report.tell("  buckets changed", t.changed_buckets);
   }
+}
+
+void slowest_update(Report& report, const std::string& name, const Layer& layer, bool anywhere) {
+  constexpr int kRepeats = 31;
+  double slowest = 0, at = 0;
+  for (const double share : {0.002, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5}) {
+    const double by_fresh = 1 / time_update(layer, share, anywhere, kRepeats).ratio;
+    if (by_fresh > slowest) {
+      slowest = by_fresh;
+      at = share;
+    }
+  }
+  report.at_most(fmt::format("slowest update {}, by a fresh encode", name), slowest, 1.05);
+  report.tell("  share of the blocks that change, %", 100 * at);
 }
 
 }  // namespace tessera::bench

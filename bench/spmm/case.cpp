@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <numeric>
 #include <stdexcept>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "tessera/base/random.hpp"
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/bench/spmm/eigen.hpp"
+#include "tessera/bench/spmm/scipy.hpp"
 #include "tessera/bench/timing.hpp"
 #include "tessera/host/float_peak.hpp"
 #include "tessera/host/prepared.hpp"
@@ -27,18 +27,6 @@ Matrix<float> turned(const Matrix<float>& m) {
   for (std::int64_t r = 0; r < m.rows(); ++r)
     for (std::int64_t c = 0; c < m.cols(); ++c) result(c, r) = m(r, c);
   return result;
-}
-
-double scipy_seconds(const SpmmCase& c, const std::string& python, int repeats) {
-  if (python.empty()) return 0;
-  const std::string command =
-      fmt::format("{} {}/bench/spmm/scipy_product.py {} {} {} {} 2>/dev/null", python,
-                  TESSERA_SOURCE_DIR, c.side, c.density, c.z, repeats);
-  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
-  char version[32] = "";
-  double seconds = 0;
-  if (pipe == nullptr || std::fscanf(pipe.get(), "%31s %lf", version, &seconds) != 2) return 0;
-  return seconds;
 }
 
 // The row of each element of a matrix in compressed rows.
@@ -94,9 +82,9 @@ SpmmTimes measure(SpmmCase& c, const std::string& python, int repeats) {
     if (c.worst_difference(is_batch ? turned(c.q_batch) : q_other) > 1e-4)
       throw std::runtime_error(fmt::format("product {} of {} x {} is wrong", i, c.side, c.side));
   }
-  const double before = scipy_seconds(c, python, repeats);
+  const double before = scipy_seconds(c.side, c.density, c.z, python, repeats);
   const std::vector<double> times = medians(bodies, repeats);
-  const double after = scipy_seconds(c, python, repeats);
+  const double after = scipy_seconds(c.side, c.density, c.z, python, repeats);
   return {times[0], times[1], times[2], times[3], eigen ? times[4] : 0, std::min(before, after)};
 }
 

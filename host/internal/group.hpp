@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -13,20 +14,28 @@
 #include "tessera/host/change_part.hpp"
 #include "tessera/host/internal/dense.hpp"
 #include "tessera/host/internal/gradient.hpp"
+#include "tessera/host/internal/packed.hpp"
 #include "tessera/host/internal/product.hpp"
 #include "tessera/sparse/change.hpp"
 
 namespace tessera::host::internal {
 
-// For each pass: true if it multiplies R with its zeros.
-class DensePasses {
+// The form in which a pass reads R.
+enum class PassForm {
+  Cells,
+  Dense,  // with its zeros
+  Packed  // rows with packed positions; Fwd of elements in 16 bits only
+};
+
+// The form of R for each pass.
+class PassForms {
  public:
-  bool& operator[](Pass pass) { return dense_[std::size_t(pass)]; }
-  bool operator[](Pass pass) const { return dense_[std::size_t(pass)]; }
-  friend bool operator==(const DensePasses&, const DensePasses&) = default;
+  PassForm& operator[](Pass pass) { return forms_[std::size_t(pass)]; }
+  PassForm operator[](Pass pass) const { return forms_[std::size_t(pass)]; }
+  friend bool operator==(const PassForms&, const PassForms&) = default;
 
  private:
-  std::array<bool, 3> dense_{};
+  std::array<PassForm, 3> forms_{};
 };
 
 // The inputs that every group of a layer is made from. The executor must outlive the group.
@@ -43,16 +52,16 @@ struct GroupEdits {
 };
 
 // The weights of one group in the form that each pass of the problem reads: cells of R for Fwd,
-// cells of transpose(R) for GradA, cells of R with another cut for GradW, or R with its zeros.
+// cells of transpose(R) for GradA, cells of R with another cut for GradW, R with its zeros, or, for
+// Fwd, packed rows.
 template <class T>
 class HostGroup {
  public:
   // Encodes the weights. They are checked (sparse::check) and have the layer's shape.
-  HostGroup(const GroupSetting& setting, const sparse::Csr<float>& weights,
-            const DensePasses& dense);
+  HostGroup(const GroupSetting& setting, const sparse::Csr<float>& weights, const PassForms& forms);
 
   // Returns the prepared change of the cells of `weights`, the group's matrix, or nothing if the
-  // changed matrix has to be encoded: where a pass is dense, or its cells are cut for another
+  // changed matrix has to be encoded: where a pass has no cells, or its cells are cut for another
   // density or too small.
   std::optional<GroupEdits> prepare(const sparse::Csr<float>& weights,
                                     std::span<const sparse::PlacedBlock> change);
@@ -78,9 +87,15 @@ class HostGroup {
                             std::span<float> gradients, Accumulate accumulate, PassControl& control,
                             HostTimes& times);
 
-  // Return the cells and values that Fwd or GradA reads, or null if the pass is dense.
+  // Return the cells and values that Fwd or GradA reads, or null if the pass has another form.
   const HostProduct<T>* forward_cells() const { return std::get_if<HostProduct<T>>(&fwd_); }
   const HostProduct<T>* grad_a_cells() const { return std::get_if<HostProduct<T>>(&grad_a_); }
+
+  // Computes Fwd or GradA as product() of the form that the pass has, with other scratch memory and
+  // another executor. Thread-safe if both differ. The pass must not be dense.
+  [[nodiscard]] bool product(Pass pass, MatrixView<const T> in, MatrixView<T> out,
+                             const Epilogue<T>& after, PassControl& control, HostTimes& times,
+                             ProductScratch<T>& scratch, Executor& executor) const;
 
   // Returns the bytes of all forms, without scratch.
   std::int64_t bytes() const {
@@ -89,29 +104,32 @@ class HostGroup {
   }
 
   // Takes gradients in the pattern's order and returns them in the order of
-  // forward_cells()->values(). Fwd must not be dense. Valid until the next call.
+  // forward_cells()->values(). Fwd must have cells. Valid until the next call.
   std::span<const T> encode_gradients(std::span<const float> gradients);
 
  private:
   using Product = std::variant<HostProduct<T>, HostDense<T>>;
+  using Forward = std::conditional_t<std::is_same_v<T, float>, Product,
+                                     std::variant<HostProduct<T>, HostDense<T>, HostPacked<T>>>;
   using Gradient = std::variant<HostGradient<T>, HostDense<T>>;
 
-  // Pattern is a sparse::Csr<float> or a TransposedPattern.
-  template <class Pattern>
-  void set_product(Product& product, const Pattern& pattern, bool dense,
+  // Form is Product or Forward, Pattern is a sparse::Csr<float> or a TransposedPattern.
+  template <class Form, class Pattern>
+  void set_product(Form& product, const Pattern& pattern, PassForm chosen,
                    std::span<const float> values);
   void set_gradient(const sparse::Csr<float>& matrix, bool dense);
 
-  // The parts in which values change: those of the cell rows of Fwd, or, where Fwd is dense, so
+  // The parts in which values change: those of the cell rows of Fwd, or, where it has no cells, so
   // many of about the same number of rows. Rows are elements.
-  static constexpr std::int64_t kDenseParts = 16;
+  static constexpr std::int64_t kOtherParts = 16;
   std::int64_t parts() const;
   Range part_rows(std::int64_t part) const;
   Range thread_rows(std::int64_t thread) const;
   static void change_part(sparse::Csr<float>& weights, Range rows, const ChangePart& change);
 
   GroupSetting setting_;
-  Product fwd_, grad_a_;
+  Forward fwd_;
+  Product grad_a_;
   Gradient grad_w_;
   AlignedVector<T> encoded_gradients_;
 };

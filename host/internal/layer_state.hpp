@@ -87,10 +87,14 @@ const internal::HostProduct<T>& HostLayer::State::forward_cells(std::string_view
   weights.given(group);  // throws for a group that the layer does not have
   const internal::HostProduct<T>* const cells = groups[std::size_t(group)].forward_cells();
   if (cells == nullptr)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("{}: the forward pass is dense, so there are no buckets; use weights() "
-                            "and set_values(), or DenseChoice::Never",
-                            call));
+    throw Error(
+        ErrorCode::InvalidArgument,
+        fmt::format(
+            "{}: the forward pass {}, so there are no buckets; use weights() and "
+            "set_values(){}",
+            call,
+            weights.form(Pass::Fwd) == internal::PassForm::Dense ? "is dense" : "reads packed rows",
+            weights.form(Pass::Fwd) == internal::PassForm::Dense ? ", or DenseChoice::Never" : ""));
   return *cells;
 }
 

@@ -29,6 +29,7 @@ struct ProductScratch {
   };
   HostColumns columns;  // of this call
   HostPanels<T> in{HostPanels<T>::Kept::One};
+  AlignedVector<T> transposed;  // columns of the operand, for packed rows
   std::vector<Thread> threads;
 };
 

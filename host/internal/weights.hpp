@@ -17,11 +17,11 @@ using HostGroups = std::variant<std::vector<HostGroup<float>>, std::vector<HostG
                                 std::vector<HostGroup<BFloat16>>>;
 
 // A change of one group's pattern that is ready to be made: edits of its cells, or the changed
-// matrix with the encoded group, or with all groups if the choice of dense passes changes.
+// matrix with the encoded group, or with all groups if the choice of forms changes.
 struct HostUpdate {
   std::size_t group = 0;
   std::int64_t version = 0;  // of the weights that it was prepared for
-  DensePasses dense;
+  PassForms forms;
   std::vector<sparse::PlacedBlock> change;
   std::optional<GroupEdits> edits;
   sparse::Csr<float> changed;
@@ -32,7 +32,7 @@ struct HostUpdate {
 // Invariants:
 //   1. given_ is empty before the first set(); then it has one matrix for each group, and groups_
 //      hold the same patterns and values.
-//   2. dense_ is the choice for given_[0], and all groups follow it.
+//   2. forms_ is the choice for given_[0], and all groups follow it.
 //   3. A function that throws leaves these unchanged: weights are encoded beside the old ones and
 //      replace them, or cells are changed in place, when nothing can throw any more.
 class HostWeights {
@@ -51,7 +51,7 @@ class HostWeights {
   HostCells cells(Pass pass) const;
 
   bool empty() const { return given_.empty(); }
-  bool is_dense(Pass pass) const { return dense_[pass]; }
+  PassForm form(Pass pass) const { return forms_[pass]; }
 
   // Throws Error{InvalidArgument} before set(), and for a group that the layer does not have.
   const sparse::Csr<float>& given(std::int64_t group) const;
@@ -91,12 +91,12 @@ class HostWeights {
   void check_group(std::int64_t group) const;
   HostProblem host_problem(std::int64_t blocks) const;  // of one group
   HostSetting forecast_setting() const;
-  DensePasses choose_dense(std::int64_t blocks) const;
+  PassForms choose_forms(std::int64_t blocks) const;
 
   GroupSetting setting_;
   HostOptions options_;
   int threads_;
-  DensePasses dense_;
+  PassForms forms_;
   HostGroups groups_;
   std::int64_t version_ = 0;  // another one after each change, which no other layer has
   std::vector<sparse::Csr<float>> given_;

@@ -14,7 +14,7 @@ inline const Arrows& arrows() {
       {"base", {}},
       {"json", {"base"}},
       {"sparse", {"base"}},
-      {"arrays", {"sparse", "base"}},
+      {"arrays", {"host", "sparse", "base"}},
       {"io", {"arrays", "sparse", "json", "base"}},
       {"verify", {"sparse", "base"}},
       {"device", {"json", "base"}},

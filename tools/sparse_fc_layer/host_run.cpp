@@ -207,6 +207,7 @@ void encode_and_run(const Arguments& a, const Weights& weights, HostRun& run,
   for (const Pass pass : passes_of(report.problem))
     report.passes.push_back({.pass = pass,
                              .is_dense = layer.is_dense(pass),
+                             .is_packed = layer.is_packed(pass),
                              .cells = layer.cells(pass),
                              .forecast_seconds = layer.forecast(pass).seconds()});
   if (a.stop < StopAfter::Passes) return;

@@ -90,6 +90,10 @@ struct Tile {
   using Vector = FloatVector<kLanes>;
   Vector sums[kHeight][kVectors];
 
+  // An implicit constructor has the compiler's instruction set and not this namespace's, and g++
+  // for Arm then cannot put those of the vectors into it.
+  HWY_INLINE Tile() {}
+
   HWY_INLINE void clear() {
     for (auto& row : sums)
       for (Vector& sum : row) sum = hn::Zero(Floats<kLanes>());

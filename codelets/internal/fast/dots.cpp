@@ -41,6 +41,8 @@ using Vector = FloatVector<kLanes>;
 
 struct Sixteen {
   Vector parts[kParts];
+
+  HWY_INLINE Sixteen() {}  // as that of Tile in block_sums.cpp
 };
 
 template <class In>

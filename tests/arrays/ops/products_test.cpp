@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "tessera/arrays/tensor/contract.hpp"
+#include "tessera/arrays/tensor/slices.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/host/spmm.hpp"
 #include "tessera/tests/arrays/ops/differential.hpp"
 
 namespace tessera::arrays {
@@ -142,6 +146,41 @@ struct Contracts {
 };
 
 TEST(ArrayProducts, ContractAnyPairsOfDimensions) { test::for_random_cases(300, Contracts()); }
+
+// A CSR goes to the kernels of the layers as it is, so its product has their bits.
+template <class T>
+void expect_bits_of_spmm() {
+  Random random(7);
+  const Dense truth = test::random_dense(random, {30, 50});
+  CooTensor<T> tensor = test::to_coo<T>(truth);
+  const sparse::Csr<T> csr = to_csr(tensor);
+  const auto sliced = to_sliced(csr);
+  Matrix<T> b(50, 20), got(30, 20), wanted(30, 20);
+  for (T& value : b.elements()) value = cast_value<T>(2 * random.unit() - 1);
+  gemm<SlicedCsr<T>>(sliced, b.view(), got.view(), {}, test::two_threads());
+  host::spmm<T>(
+      host::CompressedRows<T, std::int32_t, std::int64_t>{
+          30, 50, {1, 1}, csr.row_begin, csr.col, csr.values},
+      std::as_const(b).view(), wanted.view(), test::one_thread());
+  EXPECT_EQ(got, wanted);
+}
+
+TEST(ArrayProducts, OfACsrHaveTheBitsOfSpmm) {
+  expect_bits_of_spmm<float>();
+  expect_bits_of_spmm<Half>();
+  expect_bits_of_spmm<BFloat16>();
+}
+
+TEST(ArrayProducts, RefuseAResultThatSharesMemoryWithTheOperand) {
+  const auto sliced = to_sliced(to_csr(CooTensor<float>({4, 4}, {0, 0, 1, 1}, {5, 6})));
+  Matrix<float> b(4, 4);
+  try {
+    gemm<SlicedCsr<float>>(sliced, std::as_const(b).view(), b.view(), {}, test::one_thread());
+    FAIL() << "C is B";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::InvalidArgument);
+  }
+}
 
 TEST(ArrayProducts, ACsrIsReadInPlaceAndOthersAreCopied) {
   const CooTensor<float> x({2, 3, 4}, {0, 0, 1, 1, 2, 3}, {5, 6});

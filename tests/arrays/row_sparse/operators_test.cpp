@@ -130,10 +130,13 @@ void expect_dot_agrees(const DenseArray<float>& left, const DenseArray<float>& r
                        DotForm form) {
   Fallbacks none(Fallbacks::Mode::Strict);
   const Array<float> truth = dot<float>(left, right, form, none);
+  const auto threads = make_executor(ExecutorKind::Threads, 2);
   for (const Storage a : kEvery)
     for (const Storage b : kEvery) {
       SCOPED_TRACE(to_string(a) + " " + to_string(b));
-      Fallbacks log;
+      Fallbacks log, other;
+      EXPECT_EQ(dot(stored(left, a), stored(right, b), form, other, *threads),
+                dot(stored(left, a), stored(right, b), form, other));
       expect_as_inferred(dot(stored(left, a), stored(right, b), form, log), truth,
                          infer_dot(a, b, form), log);
     }
