@@ -85,6 +85,7 @@ TEST(TesseraPlan, ShowsControlCharactersInAMachinesNameAsEscapes) {
   const TemporaryFolder folder;
   const std::string file = folder.write(
       "machine.json", R"({"base": "gc200", "name": "red\u001b[31m\nPASS\u202e", "tiles": 8})");
+  using Words = std::vector<std::string>;
   const Words layer{"--input-size=48", "--output-size=32", "--density=0.25", "--machine=" + file};
   for (const Words& more : {Words{}, Words{"--explain"}}) {
     Words words = layer;
