@@ -43,16 +43,17 @@ void Seals::close(const Slots& slots, SlotId id) {
   seal.is_closed = true;
 }
 
+// Seals are asked first, because there are many slots and looking at one costs a cache line.
 void Seals::open_written(const Slots& slots, TileId tile) {
   if (!is_on()) return;
   for (const SlotId id : slots.of_tile(tile))
-    if (slots.may_be_written(id)) open(slots, id);
+    if (seals_[std::size_t(id.value)].is_closed && slots.may_be_written(id)) open(slots, id);
 }
 
 void Seals::close_written(const Slots& slots, TileId tile) {
   if (!is_on()) return;
   for (const SlotId id : slots.of_tile(tile))
-    if (slots.may_be_written(id)) close(slots, id);
+    if (!is_left_out(id) && slots.may_be_written(id)) close(slots, id);
 }
 
 void Seals::open_ended(const Slots& slots, TileId tile) {
