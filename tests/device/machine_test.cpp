@@ -294,11 +294,10 @@ TEST(MachineLoad, RefusesAFileThatCannotBeRead) {
 }
 
 // A field that a caller forgets must not pass for a figure.
-TEST(CheckMachine, RefusesFieldsThatWereNeverSet) {
+TEST(MachineCheck, RefusesFieldsThatWereNeverSet) {
   const Machine none;
   for (const auto field : {&Machine::tiles, &Machine::workers, &Machine::data_path_bits,
-                           &Machine::exchange_bytes_per_cycle, &Machine::tiles_per_exchange_bus,
-                           &Machine::word_bits, &Machine::arrange_bytes_per_cycle}) {
+                           &Machine::exchange_bytes_per_cycle}) {
     Machine machine = machine_preset("gc200");
     machine.*field = none.*field;
     EXPECT_THROW(check_machine(machine, "test"), Error);
