@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <string_view>
@@ -126,6 +127,15 @@ int obstacle(const std::string& target, const struct stat& old) {
   return ::access(target.c_str(), W_OK) == 0 ? 0 : errno;
 }
 
+// Returns whether a folder can be made inside this one; if not, errno says why. Permissions do not
+// tell: in /proc the system user may write, but nothing can be made.
+bool can_hold_folders(const fs::path& folder) {
+  std::string probe = (folder / ".tessera-XXXXXX").string();
+  if (::mkdtemp(probe.data()) == nullptr) return false;
+  ::rmdir(probe.c_str());
+  return true;
+}
+
 }  // namespace
 
 void write_file(const std::string& path, const std::string& bytes, ForceToDisk force) {
@@ -159,14 +169,24 @@ void check_writable(const std::string& path) {
 }
 
 void check_folder_writable(const std::string& folder) {
-  fs::path nearest = fs::path(folder).lexically_normal();
-  std::error_code failed;
-  while (!fs::exists(fs::symlink_status(nearest, failed)) && nearest.has_relative_path())
-    nearest = nearest.parent_path();
+  const auto is_there = [&](const fs::path& path) {
+    std::error_code failed;
+    const bool exists = fs::exists(fs::symlink_status(path, failed));
+    if (!exists && failed && failed != std::errc::no_such_file_or_directory &&
+        failed != std::errc::not_a_directory)
+      refuse(folder, "the folder cannot be created", failed.value());
+    return exists;
+  };
+  const fs::path wanted = fs::path(folder).lexically_normal();
+  fs::path nearest = wanted;
+  while (!is_there(nearest) && nearest.has_relative_path()) nearest = nearest.parent_path();
+  const bool is_new = nearest != wanted;
   if (nearest.empty()) nearest = ".";
+  std::error_code failed;
   if (!fs::is_directory(nearest, failed)) refuse(folder, "the folder cannot be created", ENOTDIR);
   if (::access(nearest.c_str(), W_OK | X_OK) != 0)
     refuse(folder, "the folder cannot be written", errno);
+  if (is_new && !can_hold_folders(nearest)) refuse(folder, "the folder cannot be created", errno);
 }
 
 }  // namespace tessera

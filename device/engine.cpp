@@ -65,15 +65,17 @@ void open_destinations(const Gather& gather, const internal::Slots& slots, inter
   for (const SlotId id : gather.destinations) seals.open(slots, id);
 }
 
-// A vertex may write to the memory of an owned slot through a view of it, so the watch of that slot
-// ends when it is shared.
-void open_shared_sources(const Gather& gather, const internal::Slots& slots,
-                         internal::Seals& seals) {
-  const bool is_viewed = std::any_of(gather.destinations.begin(), gather.destinations.end(),
-                                     [&](SlotId id) { return !slots.has_memory(slots[id]); });
-  if (!is_viewed) return;
-  for (const Piece& piece : gather.pieces)
-    if (slots[piece.slot].spec.kind == SlotKind::Owned) seals.open(slots, piece.slot);
+// A vertex may write to the memory of an owned slot through a view of it, so a seal of a slot that
+// is shared would end before anybody reads the slot.
+void leave_out_shared(const Exchange& exchange, const internal::Slots& slots,
+                      internal::Seals& seals) {
+  for (const Gather& gather : exchange.gathers) {
+    const bool is_viewed = std::any_of(gather.destinations.begin(), gather.destinations.end(),
+                                       [&](SlotId id) { return !slots.has_memory(slots[id]); });
+    if (!is_viewed) continue;
+    for (const Piece& piece : gather.pieces)
+      if (slots[piece.slot].spec.kind == SlotKind::Owned) seals.leave_out(slots, piece.slot);
+  }
 }
 
 // A slot without memory is a view of memory that another slot's seal covers.
@@ -204,6 +206,7 @@ Exchange Engine::prepare_moves(std::vector<Move> moves) const {
 
 void Engine::prepare_again(Exchange& exchange) const {
   internal::prepare_exchange(exchange, state_->slots, state_->machine, state_->scratch);
+  leave_out_shared(exchange, state_->slots, state_->seals);
 }
 
 void Engine::inject(const Fault& fault, std::optional<Struck>* struck) {
@@ -243,7 +246,6 @@ void Engine::exchange(Phase phase, const Exchange& exchange) {
   } else {
     for (const Gather& gather : exchange.gathers) {
       open_destinations(gather, state_->slots, state_->seals);
-      open_shared_sources(gather, state_->slots, state_->seals);
       internal::share_gather(gather, state_->slots);
       close_destinations(gather, state_->slots, state_->seals);
     }

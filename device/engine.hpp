@@ -282,7 +282,8 @@ class Engine {
   // between two steps is noticed, whatever made it. In Share mode, loaded rows are watched where
   // they are in the host's memory. Charges nothing. Time: a load, an exchange or a vertex that
   // writes bytes reads them once more, and twice if they are overwritten or the program ends. In
-  // Share mode an owned slot is watched until an exchange shares its memory.
+  // Share mode a slot whose memory a prepared exchange shares with others is not watched, because
+  // its watch would end before they read it.
   void watch_memory();
 
   // Ends the watch and returns the slots that have changed; none if watch_memory() was not called.

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Changes one line of a folder's sources at random, again and again, and lists the changes that no test notices.
 
-Usage: mutate.py FOLDER COUNT [--seed SEED] [--build DIR] [--bar PERCENT]
+Usage: mutate.py FOLDER COUNT [--seed SEED] [--build DIR] [--tree DIR] [--bar PERCENT]
 
 The sources are copied to DIR/tree, so the checkout itself is never changed. A change that does not compile is drawn
-again. A change is caught if the tests of the folder fail, crash or take much longer than without it. The same seed
-draws the same changes from the same sources.
+again. A change is caught if a test of the folder fails, crashes or takes much longer than without it. Tests run from the
+shortest to the longest, so that most changes are caught soon. The same seed draws the same changes from the same
+sources.
 """
 
 import argparse
+import json
 import os
 import pathlib
 import random
@@ -87,13 +89,20 @@ def draw(random_numbers, files):
     return path, at, kind, text
 
 
-def test_target(tree, folder):
-    """Return the name of the folder's test program and its path inside the build."""
-    lists = tree / "tests" / folder / "CMakeLists.txt"
-    match = re.search(r"tessera_tests\((\w+)", lists.read_text()) if lists.is_file() else None
-    if match is None:
-        sys.exit(f"mutate: tests/{folder} has no tests; name a folder of sources that has some")
-    return f"{match.group(1)}_tests", pathlib.Path("tests") / folder / f"{match.group(1)}_tests"
+# Folders of tests that look at a folder of sources beside its own.
+MORE_TESTS = {"host": ["layers"], "planner": ["layers"], "runtime": ["layers"]}
+
+
+def test_programs(tree, folder):
+    """Return the paths inside the build of all programs that test a folder; their names are those of the targets."""
+    programs = []
+    for tests in [folder, *MORE_TESTS.get(folder, [])]:
+        lists = tree / "tests" / tests / "CMakeLists.txt"
+        names = re.findall(r"^tessera_tests\((\w+)", lists.read_text(), re.MULTILINE) if lists.is_file() else []
+        if not names:
+            sys.exit(f"mutate: tests/{tests} has no tests; name a folder of sources that has some")
+        programs += [pathlib.Path("tests") / tests / f"{name}_tests" for name in names]
+    return programs
 
 
 def copy_sources(tree):
@@ -116,42 +125,75 @@ def copy_sources(tree):
         shutil.copymode(source, target)
 
 
+def tests_by_time(results):
+    """Return the names of the tests that ran, the shortest first, in lists of tests that take about as long.
+
+    The place in the result says how long: up to 20 ms, 80 ms, 320 ms and so on; a list may be empty.
+    """
+    by_time = []
+    for suite in results["testsuites"]:
+        for test in suite["testsuite"]:
+            step = 0
+            while float(test["time"].rstrip("s")) > 0.02 * 4**step:
+                step += 1
+            by_time += [[] for _ in range(step + 1 - len(by_time))]
+            by_time[step].append(f"{suite['name']}.{test['name']}")
+    return by_time
+
+
 class Trial:
     """A copy of the tree with a build, in which one change at a time is tried."""
 
-    def __init__(self, work, folder, jobs):
-        self.tree, self.build, self.jobs = work / "tree", work / "build", jobs
+    def __init__(self, work, folder, jobs, tree=None):
+        """Copy and configure the tree in `work`; or take the copy `tree`, which is configured in `work`."""
+        self.tree, self.build, self.jobs = (tree, work, jobs) if tree else (work / "tree", work / "build", jobs)
+        if not tree:
+            self.make()
+        self.programs = test_programs(self.tree, folder)
+        if not self.compiles(show=True):
+            sys.exit("mutate: the sources do not compile without a change")
+        self.steps = []  # of a program and a filter that selects some of its tests
+        start = time.monotonic()
+        times = self.build / "mutate_times.json"
+        for program in self.programs:
+            if not self.runs(program, f"--gtest_output=json:{times}", 600):
+                sys.exit(f"mutate: {program} fails without a change")
+            for step, tests in enumerate(tests_by_time(json.loads(times.read_text()))):
+                if tests:
+                    self.steps.append((step, program, "--gtest_filter=" + ":".join(tests)))
+        self.steps.sort(key=lambda step: step[0])
+        self.limit = 30 + 5 * (time.monotonic() - start)
+
+    def make(self):
+        """Copy the sources and configure a build that compiles fast and keeps the checks of the tests."""
         copy_sources(self.tree)
-        self.target, program = test_target(self.tree, folder)
-        self.program = self.build / program
         configure = ["cmake", "-S", self.tree, "-B", self.build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Debug",
                      "-DCMAKE_CXX_FLAGS_DEBUG=-O1", "-DTESSERA_HTML=OFF"]
         if shutil.which("ccache"):
             configure.append("-DCMAKE_CXX_COMPILER_LAUNCHER=ccache")
         subprocess.run(configure, check=True, stdout=subprocess.DEVNULL)
-        if not self.compiles(show=True):
-            sys.exit("mutate: the sources do not compile without a change")
-        start = time.monotonic()
-        if not self.passes(600):
-            sys.exit("mutate: the tests fail without a change")
-        self.limit = 30 + 5 * (time.monotonic() - start)
 
     def compiles(self, show=False):
-        """Build the test program; return False if that fails."""
+        """Build the test programs; return False if that fails."""
         output = None if show else subprocess.DEVNULL
-        return subprocess.run(["cmake", "--build", self.build, "-j", str(self.jobs), "--target", self.target],
+        targets = [program.name for program in self.programs]
+        return subprocess.run(["cmake", "--build", self.build, "-j", str(self.jobs), "--target", *targets],
                               stdout=subprocess.DEVNULL, stderr=output).returncode == 0
 
-    def passes(self, limit):
-        """Run the tests; return False if one fails or crashes, or if they take longer than `limit` seconds."""
+    def runs(self, program, argument, limit):
+        """Run tests; return False if one fails or crashes, or if they take longer than `limit` seconds."""
         try:
-            command = [self.program, "--gtest_fail_fast", "--gtest_brief=1"]
+            command = [self.build / program, "--gtest_fail_fast", "--gtest_brief=1", argument]
             # The data beside the checkout are not beside its copy.
             environment = {"TESSERA_SHARED": str(ROOT.parent / "shared"), **os.environ}
             return subprocess.run(command, cwd=self.build, env=environment, timeout=limit, stdout=subprocess.DEVNULL,
                                   stderr=subprocess.DEVNULL).returncode == 0
         except subprocess.TimeoutExpired:
             return False
+
+    def passes(self):
+        """Run all tests, the short ones first."""
+        return all(self.runs(program, tests, self.limit) for _, program, tests in self.steps)
 
     def outcome(self, path, at, text, lines):
         """Try one change; return "caught", "survived" or "does not compile"."""
@@ -160,7 +202,7 @@ class Trial:
         try:
             if not self.compiles():
                 return "does not compile"
-            return "survived" if self.passes(self.limit) else "caught"
+            return "survived" if self.passes() else "caught"
         finally:
             path.write_text("\n".join(lines) + "\n")
 
@@ -183,13 +225,15 @@ def main():
     parser.add_argument("count", type=int, help="the number of changes that compile")
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "mutate")
+    parser.add_argument("--tree", type=pathlib.Path, default=None,
+                        help="change the sources of this copy of the checkout, whose build is that of --build")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--bar", type=float, default=0, help="exit with 1 if a smaller share, in percent, is caught")
     arguments = parser.parse_args()
     seed = arguments.seed if arguments.seed is not None else random.SystemRandom().randrange(10**6)
     print(f"folder {arguments.folder}, {arguments.count} changes, seed {seed}", flush=True)
     random_numbers = random.Random(seed)
-    trial = Trial(arguments.build.resolve(), arguments.folder, arguments.jobs)
+    trial = Trial(arguments.build.resolve(), arguments.folder, arguments.jobs, arguments.tree)
     files = sources_of(trial.tree, arguments.folder)
     tried, survivors = 0, []
     while tried < arguments.count:

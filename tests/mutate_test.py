@@ -40,5 +40,22 @@ class Changes(unittest.TestCase):
         self.assertEqual(mutate.draw(random.Random(3), files), mutate.draw(random.Random(3), files))
 
 
+class Tests(unittest.TestCase):
+    """The order in which tests run, and the programs they belong to."""
+
+    def test_are_grouped_by_their_time(self):
+        """Each group takes four times as long as the one before it."""
+        times = {"Long": "1.2s", "Short": "0s", "Middle": "0.05s", "AlsoShort": "0.02s"}
+        results = {"testsuites": [{"name": "S", "testsuite": [{"name": n, "time": t} for n, t in times.items()]}]}
+        self.assertEqual([["S.Short", "S.AlsoShort"], ["S.Middle"], [], ["S.Long"]], mutate.tests_by_time(results))
+
+    def test_are_those_of_all_programs_of_a_folder(self):
+        """The planner has programs for networks and for static plans beside the first one."""
+        names = [program.name for program in mutate.test_programs(mutate.ROOT, "planner")]
+        self.assertIn("planner_tests", names)
+        self.assertIn("static_plan_tests", names)
+        self.assertIn("matmul_tests", names)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "tessera/base/int_math.hpp"
 #include "tessera/verify/internal/doubts.hpp"
 #include "tessera/verify/internal/matrix_sums.hpp"
 #include "tessera/verify/internal/weighted_sums.hpp"
@@ -112,11 +113,20 @@ class GradientCheck {
     row_weights_ = internal::weights_of(gradient_.block.rows, kBlockBits);
     col_weights_ = internal::weights_of(gradient_.block.cols, kBlockBits);
     q_sums_.resize(std::size_t(s_.cols));
-    BlockSums<T> of_s(s_, gradient_.block.cols);
-    const std::int64_t length = gradient_.block.cols, rows = (s_.rows + length - 1) / length;
-    s_sums_ = Matrix<double>(rows, s_.cols);
-    for (std::int64_t r = 0; r < rows; ++r)
-      s_squares_.push_back(of_s.add_up(r, s_sums_.elements().data() + r * s_.cols));
+    of_s_.emplace(s_, gradient_.block.cols);
+    const auto rows = std::size_t(ceil_div(s_.rows, gradient_.block.cols));
+    s_sums_.resize(rows);
+    s_squares_.resize(rows);
+  }
+
+  // Returns the sums over a row of blocks of s, which are computed when they are asked for first.
+  const double* sums_of_s(std::int64_t block_row) {
+    std::vector<double>& sums = s_sums_[std::size_t(block_row)];
+    if (sums.empty()) {
+      sums.resize(std::size_t(s_.cols));
+      s_squares_[std::size_t(block_row)] = of_s_->add_up(block_row, sums.data());
+    }
+    return sums.data();
   }
 
   void add_element(std::int64_t row, std::int64_t b, double weight, WeightedSum& expected,
@@ -133,11 +143,10 @@ class GradientCheck {
   }
 
   void add_block(std::int64_t block_row, std::int64_t b, double weight, WeightedSum& expected,
-                 WeightedSum& got) const {
+                 WeightedSum& got) {
     const BlockShape block = gradient_.block;
     const std::int64_t col = gradient_.col[std::size_t(b)];
-    const double* const s_row = s_sums_.elements().data() + col * s_.cols;
-    expected.sum += weight * internal::dot(q_sums_.data(), s_row, s_.cols);
+    expected.sum += weight * internal::dot(q_sums_.data(), sums_of_s(col), s_.cols);
     expected.squares +=
         weight * weight * q_squares_ * s_squares_[std::size_t(col)] / double(s_.cols);
     const float* const values = gradient_.values.data() + b * block.area();
@@ -172,19 +181,23 @@ class GradientCheck {
   internal::Doubts doubts_;
   bool rounds_ = true;
   // Empty if rows are multiplied as they are.
-  std::optional<BlockSums<T>> of_q_;
+  std::optional<BlockSums<T>> of_q_, of_s_;
   std::vector<double> row_weights_, col_weights_;  // within a block
   std::vector<double> q_sums_;                     // of the current row of blocks
   double q_squares_ = 0;
-  Matrix<double> s_sums_;  // [rows of blocks][z]
+  // Of the rows of blocks of s: [rows of blocks][z], and the sums of squares. A row is empty until
+  // a row that is compared needs it.
+  std::vector<std::vector<double>> s_sums_;
   std::vector<double> s_squares_;
 };
 
 // Returns the distance between the rows of blocks that are compared.
 std::int64_t row_step(BlockShape block, GradientRows compared) {
-  // A row costs as much as in the pass, so this keeps the check of a pass at about a hundredth.
-  constexpr std::int64_t kOneIn = 128;
-  return compared == GradientRows::All ? 1 : std::max<std::int64_t>(1, kOneIn / block.area());
+  // A row of elements costs as much as in the pass, so this keeps the check at about a hundredth of
+  // it. A row of blocks costs less, but its sums over operands do not.
+  constexpr std::int64_t kOneIn = 128, kOneBlockIn = 64;
+  if (compared == GradientRows::All) return 1;
+  return block.is_element() ? kOneIn : kOneBlockIn;
 }
 
 }  // namespace

@@ -70,8 +70,8 @@ Checksums check_product(const sparse::Csr<float>& matrix, MatrixView<const T> in
 // The rows of blocks whose gradients check_gradient sums up. A place of its own needs a product of
 // its own for every z, so the sums of all elements take as many products as the pass.
 //   All     every row: a pass whose memory nobody watched
-//   Sample  one row in 128 for elements, one in 128 / area for blocks: a pass whose memory was
-//           watched, so that only an error in computing is left to find
+//   Sample  one row in 128 for elements, one row of blocks in 64: a pass whose memory was watched,
+//           so that only an error in computing is left to find
 enum class GradientRows { All, Sample };
 
 // Checks that gradient(x, y) = sum over z of q_grad[x][z] * s[y][z] at every place of its pattern.

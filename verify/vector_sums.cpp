@@ -65,35 +65,58 @@ HWY_INLINE hn::Vec<D> load(D d, const BFloat16* from) {
   return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(hn::RebindToUnsigned<D>(), bits)));
 }
 
-constexpr std::int64_t kColumns = HWY_LANES(double);  // of one vector of sums
-// The sums of eight vectors need 16 of the 32 registers of AVX-512; AVX2 has 16 registers.
-constexpr std::int64_t kMostVectors = HWY_TARGET == HWY_AVX3 ? 8 : 4;
+constexpr std::int64_t kColumns = HWY_LANES(float), kHalfColumns = HWY_LANES(double);
+// Four vectors of floats have 12 vectors of sums, which leave enough of the 32 registers of
+// AVX-512; AVX2 has 16 registers.
+constexpr std::int64_t kMostVectors = HWY_TARGET == HWY_AVX3 ? 4 : 2;
 
+// Adds up kVectors * kColumns columns.
 template <std::int64_t kVectors, class T>
 HWY_INLINE void add_strip(const WeightedRows<T>& of, std::int64_t first, double* sums,
                           float* squares) {
   const Doubles doubles;
-  const HalfFloats floats;
-  hn::Vec<Doubles> sum[kVectors];
-  hn::Vec<HalfFloats> square[kVectors];
-  for (std::int64_t v = 0; v < kVectors; ++v) {
-    sum[v] = hn::LoadU(doubles, sums + first + v * kColumns);
+  const HalfFloats halves;
+  const Floats floats;
+  hn::Vec<Doubles> sum[2 * kVectors];
+  hn::Vec<Floats> square[kVectors];
+  for (std::int64_t v = 0; v < 2 * kVectors; ++v)
+    sum[v] = hn::LoadU(doubles, sums + first + v * kHalfColumns);
+  for (std::int64_t v = 0; v < kVectors; ++v)
     square[v] = hn::LoadU(floats, squares + first + v * kColumns);
-  }
   for (std::int64_t r = 0; r < of.rows; ++r) {
     const T* const row = of.first + r * of.stride + first;
     const auto weight = hn::Set(doubles, of.weights[r]);
     const auto square_weight = hn::Set(floats, of.square_weights[r]);
     for (std::int64_t v = 0; v < kVectors; ++v) {
       const auto x = load(floats, row + v * kColumns);
-      sum[v] = hn::MulAdd(weight, hn::PromoteTo(doubles, x), sum[v]);
+      const auto lower = hn::PromoteTo(doubles, hn::LowerHalf(halves, x));
+      const auto upper = hn::PromoteTo(doubles, hn::UpperHalf(halves, x));
+      sum[2 * v] = hn::MulAdd(weight, lower, sum[2 * v]);
+      sum[2 * v + 1] = hn::MulAdd(weight, upper, sum[2 * v + 1]);
       square[v] = hn::MulAdd(square_weight, hn::Mul(x, x), square[v]);
     }
   }
-  for (std::int64_t v = 0; v < kVectors; ++v) {
-    hn::StoreU(sum[v], doubles, sums + first + v * kColumns);
+  for (std::int64_t v = 0; v < 2 * kVectors; ++v)
+    hn::StoreU(sum[v], doubles, sums + first + v * kHalfColumns);
+  for (std::int64_t v = 0; v < kVectors; ++v)
     hn::StoreU(square[v], floats, squares + first + v * kColumns);
+}
+
+// Adds up kHalfColumns columns.
+template <class T>
+HWY_INLINE void add_half_strip(const WeightedRows<T>& of, std::int64_t first, double* sums,
+                               float* squares) {
+  const Doubles doubles;
+  const HalfFloats floats;
+  auto sum = hn::LoadU(doubles, sums + first);
+  auto square = hn::LoadU(floats, squares + first);
+  for (std::int64_t r = 0; r < of.rows; ++r) {
+    const auto x = load(floats, of.first + r * of.stride + first);
+    sum = hn::MulAdd(hn::Set(doubles, of.weights[r]), hn::PromoteTo(doubles, x), sum);
+    square = hn::MulAdd(hn::Set(floats, of.square_weights[r]), hn::Mul(x, x), square);
   }
+  hn::StoreU(sum, doubles, sums + first);
+  hn::StoreU(square, floats, squares + first);
 }
 
 template <class T>
@@ -102,6 +125,7 @@ void add_all(const WeightedRows<T>& of, double* sums, float* squares) {
   for (; c + kMostVectors * kColumns <= of.cols; c += kMostVectors * kColumns)
     add_strip<kMostVectors>(of, c, sums, squares);
   for (; c + kColumns <= of.cols; c += kColumns) add_strip<1>(of, c, sums, squares);
+  for (; c + kHalfColumns <= of.cols; c += kHalfColumns) add_half_strip(of, c, sums, squares);
   if (c < of.cols) add_few_columns(of, c, sums, squares);
 }
 
@@ -142,14 +166,14 @@ void multiply_all(const T* a, const T* b, std::int64_t count, RowProduct& result
 
 double dot_of(const double* a, const double* b, std::int64_t count) {
   const Doubles doubles;
-  constexpr std::int64_t kVectors = 4;
+  constexpr std::int64_t kLanes = HWY_LANES(double), kVectors = 4;
   hn::Vec<Doubles> sums[kVectors];
   for (auto& sum : sums) sum = hn::Zero(doubles);
   std::int64_t i = 0;
-  for (; i + kVectors * kColumns <= count; i += kVectors * kColumns)
+  for (; i + kVectors * kLanes <= count; i += kVectors * kLanes)
     for (std::int64_t v = 0; v < kVectors; ++v)
-      sums[v] = hn::MulAdd(hn::LoadU(doubles, a + i + v * kColumns),
-                           hn::LoadU(doubles, b + i + v * kColumns), sums[v]);
+      sums[v] = hn::MulAdd(hn::LoadU(doubles, a + i + v * kLanes),
+                           hn::LoadU(doubles, b + i + v * kLanes), sums[v]);
   double result = hn::GetLane(
       hn::SumOfLanes(doubles, hn::Add(hn::Add(sums[0], sums[1]), hn::Add(sums[2], sums[3]))));
   for (; i < count; ++i) result += a[i] * b[i];

@@ -25,6 +25,9 @@ class Seals {
   void begin(std::int64_t slots);
   bool is_on() const { return !seals_.empty(); }
 
+  // Never seals this slot, in any program.
+  void leave_out(const Slots& slots, SlotId id);
+
   // Must be called before the contents of a slot change, and after they have changed.
   void open(const Slots& slots, SlotId id);
   void close(const Slots& slots, SlotId id);
@@ -45,7 +48,10 @@ class Seals {
     std::uint64_t sum = 0;
     bool is_closed = false, is_broken = false;
   };
-  std::vector<Seal> seals_;  // by slot; empty: no program is watched
+  bool is_left_out(SlotId id) const;
+
+  std::vector<Seal> seals_;     // by slot; empty: no program is watched
+  std::vector<bool> left_out_;  // by slot; slots beyond the end are not
 };
 
 }  // namespace tessera::device::internal

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tessera/base/printable.hpp"
 #include "tessera/codelets/bucket_layout.hpp"
 
 namespace tessera::planner::internal {
@@ -143,7 +144,7 @@ MethodChoice choice_of(const Case& c) {
 }
 
 std::string request_text(const Problem& problem, const device::Machine& machine) {
-  return fmt::format("{} on {} ({} tiles of {} bytes)", to_string(problem), machine.name,
+  return fmt::format("{} on {} ({} tiles of {} bytes)", to_string(problem), printable(machine.name),
                      machine.tiles, machine.tile_memory.value);
 }
 

@@ -30,7 +30,8 @@ std::string file_of(const std::string& key, const std::string& text) {
 void make_store(const std::string& folder) {
   std::error_code reason;
   std::filesystem::create_directories(folder, reason);
-  if (std::filesystem::is_directory(folder)) return;
+  std::error_code unknown;  // the reason of the first call is told
+  if (std::filesystem::is_directory(folder, unknown)) return;
   throw Error(ErrorCode::InvalidArgument,
               fmt::format("plan cache: {} is no folder and cannot be made: {}", folder,
                           reason ? reason.message() : "there is a file of that name"));

@@ -161,7 +161,9 @@ TEST(CheckFolderWritable, LooksAtTheNearestFolderThatExists) {
   EXPECT_NO_THROW(check_folder_writable("a"));
   EXPECT_EQ(files_in(folder), 0);
   const std::string file = folder.write("file", "");
-  for (const std::string& path : {file, file + "/a", std::string("/dev/null/a/b")})
+  for (const std::string& path :
+       {file, file + "/a", std::string("/dev/null/a/b"), std::string("/proc/nowhere"),
+        folder / std::string(300, 'x'), std::string(300, 'x')})
     EXPECT_TRUE(is_refused([&] { check_folder_writable(path); })) << path;
 }
 

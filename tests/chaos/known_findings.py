@@ -6,6 +6,5 @@ message), and the reason why it stays. The list should be empty; a finding that 
 
 KNOWN = [
     (r"an interrupted run", "a pass that has begun, and encoding, end late after a signal on a busy computer"),
-    (r"/proc/nowhere: the folder cannot be created", "the system tells root that /proc may be written, until a folder is made"),
     (r"block-size.?4096", "encoding blocks of 4096 x 4096 takes more than a minute without optimisation"),
 ]

@@ -256,6 +256,23 @@ TEST_P(BothModes, ASlotThatIsSourceAndDestinationIsRefused) {
             ErrorCode::Internal);
 }
 
+TEST_P(BothModes, ADestinationOfTwoGathersIsRefusedWhateverIsBetweenThem) {
+  const SlotId from = add(0, 1, 4), twice = add(1, 1, 4), once = add(2, 1, 4);
+  engine_.seal();
+  EXPECT_EQ(code_of([&] {
+              const Piece piece{from, {0, 1}};
+              engine_.prepare({{{piece}, {twice}}, {{piece}, {once}}, {{piece}, {twice}}});
+            }),
+            ErrorCode::Internal);
+}
+
+TEST_P(BothModes, AnExchangeIsCheckedWithoutTheOneBeforeIt) {
+  const SlotId a = add(0, 1, 4), b = add(1, 1, 4);
+  engine_.seal();
+  engine_.prepare({{{{a, {0, 1}}}, {b}}});
+  EXPECT_EQ(engine_.prepare({{{{b, {0, 1}}}, {a}}}).moved, Bytes(4));
+}
+
 TEST_P(BothModes, ATileThatIsTooFullIsNamedWithItsLargestSlots) {
   engine_.add_slot({TileId(3), "big one", 1, 1000, SlotKind::Owned, 0, 1});
   engine_.add_slot({TileId(3), "small one", 1, 25, SlotKind::Landing, 1, 1});
@@ -274,7 +291,9 @@ TEST_P(BothModes, SlotsOfDifferentPhasesDoNotAddUp) {
 }
 
 TEST_P(BothModes, ATileTheMachineHasNotIsRefused) {
-  EXPECT_EQ(code_of([&] { add(4, 1, 1); }), ErrorCode::InvalidArgument);
+  const Error error = error_of([&] { engine_.add_slot({TileId(4), "far", 1, 1}); });
+  EXPECT_EQ(error.code(), ErrorCode::InvalidArgument);
+  EXPECT_STREQ(error.what(), "slot \"far\": tile 4 does not exist; the machine has tiles 0..3");
   EXPECT_EQ(code_of([&] { add(-1, 1, 1); }), ErrorCode::InvalidArgument);
 }
 

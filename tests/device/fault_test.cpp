@@ -133,6 +133,30 @@ TEST_F(Faulty, WritingThroughASharedViewIsNoDamage) {
   EXPECT_EQ(engine.end_watch().slots, 0);
 }
 
+// An exchange that is prepared inside a program may share a slot that is sealed already.
+TEST_F(Faulty, ASlotThatIsSharedLaterIsComparedOnceAndThenLeftOut) {
+  for (const bool flips : {false, true}) {
+    Engine engine(two_tiles(), ExchangeMode::Share, *executor_);
+    const SlotId sums = engine.add_slot({TileId(0), "sums", 1, 8});
+    const SlotId arrived = engine.add_slot({TileId(1), "arrived", 1, 8, SlotKind::Landing});
+    engine.seal();
+    engine.begin_program();
+    engine.watch_memory();
+    const TileId first(0), second(1);
+    const auto write = [&](const TileId& tile, SlotId slot) {
+      engine.compute(Phase::Distribute, {&tile, 1}, [&](const Tile& at) {
+        at.view(slot).data[0] = std::byte{1};
+        return Cycles(1);
+      });
+    };
+    write(first, sums);
+    if (flips) engine.view(sums).data[7] ^= std::byte{1};
+    engine.exchange(Phase::Propagate, engine.prepare({{{{sums, {0, 1}}}, {arrived}}}));
+    write(second, arrived);
+    EXPECT_EQ(engine.end_watch().slots, flips ? 1 : 0);
+  }
+}
+
 TEST_F(Faulty, NoMemoryIsWatchedUnlessAskedFor) {
   engine_.inject({TileId(1), 1, 3});
   run();

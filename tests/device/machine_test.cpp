@@ -293,5 +293,16 @@ TEST(MachineLoad, RefusesAFileThatCannotBeRead) {
   }
 }
 
+// A field that a caller forgets must not pass for a figure.
+TEST(MachineCheck, RefusesFieldsThatWereNeverSet) {
+  const Machine none;
+  for (const auto field : {&Machine::tiles, &Machine::workers, &Machine::data_path_bits,
+                           &Machine::exchange_bytes_per_cycle}) {
+    Machine machine = machine_preset("gc200");
+    machine.*field = none.*field;
+    EXPECT_THROW(check_machine(machine, "test"), Error);
+  }
+}
+
 }  // namespace
 }  // namespace tessera::device

@@ -184,5 +184,48 @@ TEST(WorkersCycles, AreThoseOfPiecesThatCrossRowsOrColumns) {
         }
 }
 
+// Returns the cycles of a gradient's record, whose non-zeros are divided evenly: a worker pays for
+// every row that its share touches. Records list their fullest rows first.
+std::int64_t drawn_gradient_cycles(const codelets::MatMulKernel& kernel,
+                                   std::vector<std::int64_t> rows, std::int64_t z) {
+  std::erase(rows, 0);
+  std::sort(rows.begin(), rows.end(), std::greater<>());
+  std::vector<std::size_t> row_of;  // [non-zeros]
+  for (std::size_t r = 0; r < rows.size(); ++r)
+    row_of.insert(row_of.end(), std::size_t(rows[r]), r);
+  const auto cycles = codelets::worker_cycles(kernel, z);
+  std::int64_t slowest = 0;
+  for (std::int64_t w = 0; w < kernel.workers; ++w) {
+    const Range share = share_of(std::ssize(row_of), 1, kernel.workers, w);
+    if (share.size() == 0) continue;
+    const auto touched =
+        std::int64_t(row_of[std::size_t(share.end - 1)] - row_of[std::size_t(share.begin)] + 1);
+    slowest = std::max(slowest, cycles(touched, share.size()).value - cycles.start);
+  }
+  return kernel.workers * (cycles.start + slowest);
+}
+
+TEST(WorkersCycles, OfGradientsPayForTheRowsOfTheLastWorker) {
+  constexpr int kDraws = 60;
+  constexpr std::int64_t kZ = 2, kGrain = 4;
+  Random random(31);
+  for (const codelets::Method method :
+       {codelets::Method::ElementGradW, codelets::Method::BlockGradW})
+    for (const Cell cell : {Cell{200, 40, 0.05}, {300, 20, 0.1}, {60, 64, 0.1}, {60, 300, 0.3}}) {
+      const codelets::MatMulKernel kernel{.method = method, .workers = 6};
+      std::int64_t sum = 0;
+      for (int draw = 0; draw < kDraws; ++draw)
+        sum += drawn_gradient_cycles(kernel, draw_rows(cell.rows, cell.cols, cell.density, random),
+                                     kZ * kGrain);
+      const Scatter scatter{.places = cell.rows * cell.cols, .density = cell.density};
+      const TileLoad load = cell_load({1, cell.rows, cell.cols, kZ},
+                                      double(cell.rows * cell.cols) * cell.density, scatter);
+      const double drawn = double(sum) / kDraws;
+      EXPECT_NEAR(double(workers_cycles({kernel, load, 1, kZ, kGrain})) / drawn, 1, 0.05)
+          << to_string(method) << ", " << cell.rows << " x " << cell.cols << " at density "
+          << cell.density;
+    }
+}
+
 }  // namespace
 }  // namespace tessera::planner::internal

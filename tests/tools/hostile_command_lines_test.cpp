@@ -10,6 +10,7 @@
 namespace tessera::test {
 namespace {
 
+using testing::AnyOf;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
@@ -110,6 +111,21 @@ TEST(CommandLine, ReadsOnlyPlainFiles) {
   expect_refusal(layer({"--config", "/dev/zero"}), "/dev/zero: is not a plain file");
 }
 
+TEST(CommandLine, RefusesNamesThatAreTooLongForTheFileSystem) {
+  const std::string name(300, 'a');
+  const auto refused = [](const Words& words) {
+    const Outcome outcome = run(words);
+    EXPECT_THAT(outcome.exit, AnyOf(2, 3)) << words.back().substr(0, 20) << outcome.err;
+    EXPECT_THAT(outcome.err, Not(HasSubstr("filesystem"))) << words.back().substr(0, 20);
+  };
+  for (const char* option : {"--plan-cache=", "--output-dir=", "--html=", "--trace=", "--plan=",
+                             "--machine=", "--values=", "--input=", "--config=", "@"})
+    refused(layer({option + name}));
+  refused({TESSERA_TOOL, "inspect", name});
+  refused({TESSERA_TOOL, "bench", "--output", name, "--", "-h"});
+  refused({TESSERA_TOOL, "train", "--data", name});
+}
+
 TEST(CommandLine, LimitsTheSizeOfFilesOfOptions) {
   const TemporaryFolder folder;
   const std::string large = folder.write("large", "");
@@ -148,7 +164,7 @@ TEST(CommandLine, WritesNoCellThatASpreadsheetTakesForAFormula) {
       run({TESSERA_SPARSE_FC_LAYER, "--matrix", name, "--tiles-per-ipu=8", "--csv"}, {},
           folder.path().string());
   EXPECT_EQ(outcome.exit, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, testing::AnyOf(HasSubstr("\n'=cmd"), HasSubstr("\n\"'=cmd")));
+  EXPECT_THAT(outcome.out, AnyOf(HasSubstr("\n'=cmd"), HasSubstr("\n\"'=cmd")));
 }
 
 TEST(CommandLine, NeedsNoStderr) {

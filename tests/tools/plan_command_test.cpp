@@ -83,13 +83,19 @@ TEST(TesseraPlan, SaysUpToWhichDensityItPaysAndWhatWouldWin) {
 
 TEST(TesseraPlan, ShowsControlCharactersInAMachinesNameAsEscapes) {
   const TemporaryFolder folder;
-  const std::string file =
-      folder.write("machine.json", R"({"base": "gc200", "name": "red\u001b[31m"})");
-  const Outcome outcome = tessera_plan({"--input-size=48", "--output-size=32", "--density=0.25",
-                                        "--machine=" + file, "--tiles-per-ipu=8"});
-  EXPECT_EQ(outcome.exit, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("machine    red\\x1b[31m: 8 tiles"));
-  EXPECT_THAT(outcome.out, Not(HasSubstr("\x1b")));
+  const std::string file = folder.write(
+      "machine.json", R"({"base": "gc200", "name": "red\u001b[31m\nPASS\u202e", "tiles": 8})");
+  using Words = std::vector<std::string>;
+  const Words layer{"--input-size=48", "--output-size=32", "--density=0.25", "--machine=" + file};
+  for (const Words& more : {Words{}, Words{"--explain"}}) {
+    Words words = layer;
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome outcome = tessera_plan(words);
+    EXPECT_EQ(outcome.exit, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr("machine    red\\x1b[31m\\x0aPASS\\xe2\\x80\\xae: 8 tiles"));
+    EXPECT_THAT(outcome.out, Not(HasSubstr("\x1b")));
+    EXPECT_THAT(outcome.out, Not(HasSubstr("\nPASS")));
+  }
 }
 
 TEST(TesseraPlan, ExplainsWithThePlanOfTheDenseBaseline) {

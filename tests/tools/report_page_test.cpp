@@ -138,6 +138,25 @@ TEST_F(ReportPage, NamesThatLookLikeMarksOfTheTemplateStayNames) {
   EXPECT_LT(page.size(), kLargestPage);
 }
 
+// Only the tip of a chart takes HTML, and tipOf escapes what it is given.
+TEST(ReportPageSources, MakeNoTagsOfTexts) {
+  int tips = 0;
+  for (const auto& file : std::filesystem::directory_iterator(TESSERA_SOURCE_DIR "/tools/web")) {
+    if (file.path().extension() != ".js") continue;
+    const std::string source = read_file(file.path().string());
+    for (const char* maker : {"innerHTML", "outerHTML", "insertAdjacentHTML", "document.write"})
+      EXPECT_THAT(source, Not(HasSubstr(maker))) << file.path();
+    const bool defines_tips = source.find("const tipOf") != std::string::npos;
+    if (!defines_tips) {
+      EXPECT_THAT(source, Not(HasSubstr("<br>"))) << file.path();
+    }
+    const std::string tip = "tooltip: {confine: true, formatter: ", safe = tip + "(p) => tipOf(";
+    for (auto at = source.find(tip); at != std::string::npos; at = source.find(tip, at + 1), ++tips)
+      EXPECT_EQ(source.substr(at, safe.size()), safe) << file.path();
+  }
+  EXPECT_GE(tips, 5);
+}
+
 TEST_F(ReportPage, ATextThatClosesAScriptEndsNone) {
   json report = {{"source", "a file named </script><!--"}};
   const std::string page = tools::report_page(report.dump(), {});

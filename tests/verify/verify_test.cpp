@@ -54,6 +54,37 @@ TEST(Verify, FindsOnePartInAHundredThousandAndSaysWhere) {
       << to_string(verdict);
 }
 
+// One result: the sum of values[i] * in[i].
+template <class T>
+Verdict verdict_on(float got, const std::vector<float>& values, float in, const Rounding& of) {
+  sparse::Csr<float> weights;
+  weights.rows = 1;
+  weights.cols = std::ssize(values);
+  weights.row_begin = {0, weights.cols};
+  weights.values = values;
+  for (std::int64_t i = 0; i < weights.cols; ++i) weights.col.push_back(std::int32_t(i));
+  Matrix<T> operand(weights.cols, 1), out(1, 1);
+  for (T& v : operand.elements()) v = T(in);
+  out(0, 0) = T(got);
+  return verify_product<T>(weights, std::as_const(operand).view(), std::as_const(out).view(), of);
+}
+
+TEST(Verify, InfinityIsRightWhereTheTypeEndsAndNowhereElse) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  const Rounding half{DataType::Half, DataType::Float, 1};
+  const auto ok = [&](float got, const std::vector<float>& values) {
+    return verdict_on<Half>(got, values, 60000, half).ok();
+  };
+  EXPECT_TRUE(ok(kInf, {0.7f, 0.7f}));
+  EXPECT_FALSE(ok(-kInf, {0.7f, 0.7f})) << "the sign is known";
+  EXPECT_FALSE(ok(kInf, {0.7f, -0.7f, 0.5f})) << "float holds the partial sums";
+  EXPECT_FALSE(ok(std::nanf(""), {0.7f, 0.7f})) << "no sum of floats is undefined";
+  EXPECT_FALSE(ok(65504, {0.7f, 0.7f}));
+  EXPECT_TRUE(verdict_on<Half>(kInf, {3, -3, 1}, 60000, {DataType::Half, DataType::Half, 1}).ok())
+      << "partial sums of halves may end beyond their range";
+  EXPECT_TRUE(verdict_on<float>(std::nanf(""), {3e38f, -3e38f}, 2.5f, {}).ok());
+}
+
 TEST(Verify, NotANumberIsWrong) {
   Product product;
   product.out(0, 0) = std::numeric_limits<float>::quiet_NaN();

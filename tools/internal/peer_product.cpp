@@ -57,7 +57,12 @@ print(*times)
 class WorkFolder {
  public:
   WorkFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "tessera-peer-XXXXXX").string();
+    std::error_code failed;
+    const auto folder = std::filesystem::temp_directory_path(failed);
+    if (failed)
+      throw Error(ErrorCode::InvalidArgument,
+                  "there is no folder for temporary files; name one in TMPDIR");
+    std::string name = (folder / "tessera-peer-XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr)
       throw Error(ErrorCode::InvalidArgument, "cannot make the folder " + name + " for SciPy");
     path_ = name;
@@ -176,7 +181,8 @@ std::optional<MedianTimes> result_of(const std::string& program, const std::stri
 
 std::optional<MedianTimes> eigen_pass(const PassOperands& pass, int threads) {
   const std::string program = program_folder() + "/tessera_peer_eigen";
-  if (!std::filesystem::exists(program)) return std::nullopt;
+  std::error_code unknown;
+  if (!std::filesystem::exists(program, unknown)) return std::nullopt;
   return result_of(quoted(program), " " + std::to_string(threads), WorkFolder(), pass);
 }
 

@@ -171,7 +171,7 @@ int write_study(const StudyOutput& output, const Study& study, const std::string
                 const std::string& json) {
   const EndsByItself reporting;
   if (!output.json)
-    print_results(text);
+    print_text(text);
   else
     print_results(json.empty() ? study_json(study) : json);
   if (!output.html.empty()) write_results(output.html, study_page_of(study));

@@ -263,7 +263,8 @@ std::string to_text(const BatchResult& result, std::int64_t number, const std::s
 }
 
 BatchResults::BatchResults(std::string path) : path_(std::move(path)) {
-  if (!std::filesystem::is_regular_file(path_)) return;  // a new file, a device or no file
+  std::error_code unknown;
+  if (!std::filesystem::is_regular_file(path_, unknown)) return;  // new, a device or no file
   const std::string text = load_text(path_);
   needs_line_end_ = !text.empty() && text.back() != '\n';
   std::istringstream lines(text);

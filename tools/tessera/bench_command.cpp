@@ -50,7 +50,7 @@ int bench_peers(const BenchArguments& a) {
   internal::Progress progress(a.quiet);
   const PeerRun run = run_peers(a.layer, a.mode != BatchMode::Performance, progress);
   const internal::EndsByItself reporting;
-  print_results(a.json ? to_json_lines(run) : to_text(run));
+  a.json ? print_results(to_json_lines(run)) : print_text(to_text(run));
   if (internal::is_interrupted()) return internal::interrupted_exit_code();
   return run.has_wrong_result() ? kCheckFailed : kOk;
 }
@@ -105,7 +105,7 @@ int bench(const BenchArguments& a) {
   }
   const internal::EndsByItself reporting;
   progress.hide();
-  print_results(to_text(summary));
+  print_text(to_text(summary));
   if (internal::is_interrupted()) return internal::interrupted_exit_code();
   if (summary.count(BatchStatus::Failed) + summary.count(BatchStatus::InvalidArguments) > 0)
     return kCheckFailed;

@@ -2,7 +2,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdio>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -374,7 +373,10 @@ int crossover(const CrossoverArguments& a) {
   });
   const int exit = internal::write_study(a.output, study.study(), study.text());
   if (exit != kOk || study.has_cost()) return exit;
-  if (a.output.json) fmt::print(stderr, "no block has a plan; \"note\" of each says why\n");
+  print_message(
+      "tessera: no block has a plan; the note of each says why; use more tiles, a smaller batch or "
+      "a "
+      "smaller layer\n");
   return int(kNothingFits);
 }
 

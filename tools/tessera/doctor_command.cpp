@@ -44,7 +44,8 @@ std::string calibration() {
   constexpr const char* kRemedy = "run tessera machine calibrate";
   const std::string path = host_rates_path();
   if (path.empty()) return "no: set XDG_CACHE_HOME or HOME, then " + std::string(kRemedy);
-  if (!std::filesystem::exists(path))
+  std::error_code unknown;
+  if (!std::filesystem::exists(path, unknown))
     return fmt::format("no: forecasts use default rates; {}", kRemedy);
   try {
     const host::HostRates rates = host::host_rates_from_json(load_text(path), path);

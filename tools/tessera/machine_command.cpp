@@ -49,7 +49,8 @@ std::filesystem::path checked_rates_path() {
     throw Error(ErrorCode::InvalidArgument,
                 "there is no folder to store the rates in; set XDG_CACHE_HOME or HOME");
   check_folder_writable(path.parent_path().string());
-  if (std::filesystem::exists(path.parent_path())) check_writable(path.string());
+  std::error_code unknown;
+  if (std::filesystem::exists(path.parent_path(), unknown)) check_writable(path.string());
   return path;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/printable.hpp"
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/planner/plan_network.hpp"
 #include "tessera/report/trace.hpp"
@@ -158,8 +159,8 @@ std::string text_of(const NetworkRun& run) {
   std::string text =
       fmt::format("{} layers, batch {}, {}, {} on {}\n\n{:<8}{:<12}{:>14}{:>14}{:>10}\n",
                   run.spec.layers.size(), run.spec.batch, tessera::to_string(run.spec.data_type),
-                  run.spec.loss ? "one training step" : "forward", run.machine.name, "layer",
-                  "work", "planned", "cycles", "share");
+                  run.spec.loss ? "one training step" : "forward", printable(run.machine.name),
+                  "layer", "work", "planned", "cycles", "share");
   const double total = double(run.ledger.total().value);
   for (const NetworkRun::Line& line : run.lines)
     text +=

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "tessera/base/int_math.hpp"
+#include "tessera/base/printable.hpp"
 #include "tessera/codelets/cost/network_cycles.hpp"
 #include "tessera/tools/dense_verdict.hpp"
 
@@ -123,8 +124,9 @@ std::optional<MachineStep> machine_step(const train::Trainer<train::MachineLayer
 }
 
 std::string to_text(const MachineStep& step) {
-  std::string text = fmt::format("\nthe last step on {} (modelled)\n{:<8}{:<8}{:>12}{:>14}\n",
-                                 step.machine.name, "layer", "pass", "cycles", "dense plan");
+  std::string text =
+      fmt::format("\nthe last step on {} (modelled)\n{:<8}{:<8}{:>12}{:>14}\n",
+                  printable(step.machine.name), "layer", "pass", "cycles", "dense plan");
   for (const StepPass& one : step.passes)
     text += fmt::format("{:<8}{:<8}{:>12}{:>14}\n", one.layer, tessera::to_string(one.pass),
                         one.cycles.value, cycles_text(one.dense));
@@ -139,8 +141,8 @@ std::string to_text(const MachineStep& step) {
       fmt::format("patterns   {} bytes for new patterns of all layers, {:.3f} ms\n",
                   step.pattern_bytes.value, 1e3 * step.link.transfer_seconds(step.pattern_bytes));
   if (step.update)
-    text +=
-        to_text(*step.update, step.seconds(), step.dense_seconds(), step.link, step.machine.name);
+    text += to_text(*step.update, step.seconds(), step.dense_seconds(), step.link,
+                    printable(step.machine.name));
   return text + verdict_line(step.comparison);
 }
 

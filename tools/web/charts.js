@@ -9,6 +9,8 @@ const digits = (n) => Number.isInteger(n) ? {} : Math.abs(n) < 100 ? {maximumSig
 const number = (n) => typeof n === 'number' ? n.toLocaleString('en-US', digits(n)) : String(n ?? '-');
 // Formats a number for an axis: 12,500 -> 12.5K.
 const brief = (n) => n.toLocaleString('en-US', {notation: 'compact', maximumSignificantDigits: 3});
+// A chart takes the text of a tooltip for HTML, so what a report says must not be read as tags.
+const tipOf = (...texts) => texts.map((t) => String(t).replaceAll(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`)).join('<br>');
 
 function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);

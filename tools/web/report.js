@@ -173,7 +173,7 @@ function timeline(report) {
     {name: `before ${pass} ${s.number} ${s.phase}`, value: [s.waits, s.starts, 3, s.slowest_tile]}]).filter((b) => b.value[1] > b.value[0]);
   const entry = chart(made, {label: 'Each step of all passes, one after the other, in cycles', height: 280,
     option: () => ({...lying(kLanes), legend: {top: 0}, grid: {left: 4, right: 24, top: 36, bottom: 52, containLabel: true}, dataZoom: [{type: 'slider', height: 20, bottom: 8, filterMode: 'none', labelFormatter: brief}],
-      tooltip: {confine: true, formatter: (p) => `${p.name}<br>${number(p.value[1] - p.value[0])} cycles from ${number(p.value[0])}<br>slowest tile ${p.value[3]}`},
+      tooltip: {confine: true, formatter: (p) => tipOf(p.name, `${number(p.value[1] - p.value[0])} cycles from ${number(p.value[0])}`, `slowest tile ${p.value[3]}`)},
       xAxis: {type: 'value', min: 0, max: end, splitNumber: isNarrow() ? 3 : 8, axisLabel: {formatter: brief}},
       series: passes.map((pass) => ({name: pass, type: 'custom', renderItem: stepBar, encode: {x: [0, 1], y: 2}, data: bars(pass)}))}),
     figures: () => ({headings: ['step', 'kind', 'starts at cycle', 'cycles', 'barriers and launches, cycles', 'slowest tile', 'slowest / mean', 'moved, bytes'],

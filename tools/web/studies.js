@@ -34,7 +34,7 @@ function drawLines(made, chartOf, rows, columns, details) {
     data: [Math.min(...xs), Math.max(...xs)].map((v) => [v, scaled(level.value, column)])});
   const legend = series.map((s) => s.name), title = columns.find((c) => c.key === chartOf.x).title;
   return chart(made, {label: chartOf.label, height: () => 380 + legendHeight(legend),
-    option: () => ({legend: {top: 0}, tooltip: {confine: true, formatter: (p) => `${p.seriesName}<br>${title} ${number(p.value[0])}: ${number(p.value[1])}`},
+    option: () => ({legend: {top: 0}, tooltip: {confine: true, formatter: (p) => tipOf(p.seriesName, `${title} ${number(p.value[0])}: ${number(p.value[1])}`)},
       grid: {left: 4, right: 20, top: legendHeight(legend), bottom: 8, containLabel: true},
       xAxis: chartOf.is_log ? {type: 'log', min: Math.min(...xs), max: Math.max(...xs), axisLabel: {formatter: number}} : {type: 'category', data: names},
       yAxis: {type: isWide ? 'log' : 'value', scale: isWide, axisLabel: {formatter: brief}, splitNumber: 5}, series}), ...details});

@@ -82,7 +82,7 @@ function tileMap(report) {
     const low = Math.min(...known), high = Math.max(...known, low + 1e-9);
     const unit = tileFigures[state.figure];
     return {
-      tooltip: {confine: true, formatter: (p) => `tile ${p.dataIndex}<br>${unit}: ${number(p.value[2])}`},
+      tooltip: {confine: true, formatter: (p) => tipOf(`tile ${p.dataIndex}`, `${unit}: ${number(p.value[2])}`)},
       grid: {left: 4, right: 8, top: 8, bottom: 52, containLabel: true},
       xAxis: {type: 'category', data: [...Array(state.columns).keys()]},
       yAxis: {type: 'category', data: [...Array(rows).keys()].map((r) => r * state.columns), inverse: true, axisLabel: {interval: Math.ceil(18 * rows / (entry.height() - 60)) - 1}},
@@ -160,7 +160,7 @@ function liveness(report) {
   entries.push(chart(made, {label: 'From which phase to which each buffer lives', height: () => 60 + 24 * pass.tiles.buffers.length,
     option: () => ({
       ...lying(pass.tiles.buffers.map((b) => b.buffer), {xAxis: axis()}),
-      tooltip: {confine: true, formatter: (p) => `${p.name}<br>${number(p.value[3])} bytes at most`},
+      tooltip: {confine: true, formatter: (p) => tipOf(p.name, `${number(p.value[3])} bytes at most`)},
       series: [{type: 'custom', renderItem: lifeBar, encode: {x: [0, 1], y: 2},
         data: pass.tiles.buffers.map((b, i) => ({name: b.buffer, value: [b.first_phase, b.last_phase, i, b.largest_bytes], itemStyle: {color: ink(b.resident ? 'c8' : 'c0')}}))}],
     }),

@@ -46,7 +46,7 @@ function inputMap(into, rewires) {
   const shown = element('output', {for: 'rewire'}, text());
   into.append(element('div', {class: 'buttons'}, element('label', {for: 'rewire'}, 'Rewire'), slider, shown));
   const entry = chart(into, {label: 'Stored weights of the first layer for each input', height: () => Math.min(520, main.clientWidth) * high / wide + 60,
-    option: () => ({tooltip: {confine: true, formatter: (p) => `row ${p.value[1]}, column ${p.value[0]}: ${number(p.value[2])} weights`},
+    option: () => ({tooltip: {confine: true, formatter: (p) => tipOf(`row ${p.value[1]}, column ${p.value[0]}: ${number(p.value[2])} weights`)},
       grid: {left: 4, right: Math.max(4, main.clientWidth - 520), top: 4, bottom: 52},
       xAxis: {type: 'category', data: [...Array(wide).keys()], show: false}, yAxis: {type: 'category', data: [...Array(high).keys()], inverse: true, show: false},
       visualMap: {min: 0, max: most, text: [number(most) + ' weights', '0'], calculable: false, orient: 'horizontal', left: 4, bottom: 0, inRange: {color: [ink('soft'), ink('c0')]}},

@@ -126,8 +126,9 @@ DataSet read_fashion_mnist(const std::string& folder) {
   const auto read_part = [&](const std::string& part) {
     const auto file = [&](const char* kind) {
       const std::string path = fmt::format("{}/{}-{}-ubyte", folder, part, kind);
+      std::error_code unknown;  // such as a path that is too long
       for (const char* ending : {".gz", ""})
-        if (std::filesystem::exists(path + ending)) return path + ending;
+        if (std::filesystem::exists(path + ending, unknown)) return path + ending;
       throw Error(
           ErrorCode::BadInput,
           fmt::format("{}.gz is missing; install Debian's package dataset-fashion-mnist, or "

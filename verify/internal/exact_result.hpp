@@ -3,8 +3,10 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
+#include "tessera/base/half.hpp"
 #include "tessera/base/matrix.hpp"
 #include "tessera/sparse/formats.hpp"
 #include "tessera/verify/verify.hpp"
@@ -31,16 +33,40 @@ struct ExactResult {
 
   // Returns the error of `got` in units of the allowed one; infinite if a test for equality failed.
   double excess(double got, const Rounding& rounding) const {
-    if (!never_rounds(rounding)) return std::abs(got - sum) / bound(rounding);
-    return got == rounded(rounding.result) ? 0 : std::numeric_limits<double>::infinity();
+    if (never_rounds(rounding))
+      return got == rounded(rounding.result) ? 0 : std::numeric_limits<double>::infinity();
+    if (!std::isfinite(got) && may_overflow(got, rounding)) return 0;
+    return std::abs(got - sum) / bound(rounding);
   }
 
  private:
-  double bound(const Rounding& rounding) const {
-    const Precision sums = precision_of(rounding.sums), result = precision_of(rounding.result);
+  // The error of the sum before it is rounded to the type of the result.
+  double sum_error(const Rounding& rounding) const {
+    const Precision sums = precision_of(rounding.sums);
     const auto steps = static_cast<double>(terms + rounding.partials + 1);
-    const double error = (steps + 1) * sums.unit * magnitude + steps * sums.smallest;
-    return (1 + result.unit) * error + result.unit * std::abs(sum) + result.smallest;
+    return (steps + 1) * sums.unit * magnitude + steps * sums.smallest;
+  }
+  double bound(const Rounding& rounding) const {
+    const Precision result = precision_of(rounding.result);
+    return (1 + result.unit) * sum_error(rounding) + result.unit * std::abs(sum) + result.smallest;
+  }
+  // Returns true if a partial sum may be beyond the range of its type, after which everything
+  // infinite or undefined is right, or if the result is infinite and may be beyond that of its own.
+  bool may_overflow(double got, const Rounding& rounding) const {
+    if (magnitude + sum_error(rounding) > largest_finite(rounding.sums)) return true;
+    return std::isinf(got) && std::signbit(got) == std::signbit(sum) &&
+           std::abs(sum) + bound(rounding) > largest_finite(rounding.result);
+  }
+  static double largest_finite(DataType type) {
+    return with_type(type, [](auto zero) {
+      using T = decltype(zero);
+      if constexpr (std::is_same_v<T, Half>)
+        return 65504.0;
+      else if constexpr (std::is_same_v<T, BFloat16>)
+        return 0x1.fep127;
+      else
+        return 0x1.fffffep127;
+    });
   }
   double rounded(DataType type) const {
     return with_type(type, [&](auto zero) { return double(float(decltype(zero)(float(sum)))); });
