@@ -82,6 +82,13 @@ struct Gather {
   // If this is above 0, the data are charged as if each destination received them from this many
   // other tiles, wherever the pieces are held. The sending tiles are then charged nothing.
   std::int64_t senders = 0;
+
+  // If this is above 0, vertices find the rows of the pieces where they are: in Share mode, the
+  // destinations, which are landing slots, become views of this many rows of host memory, from the
+  // first row of the slot `first_in_place` on. All pieces must be slices of these rows. In Isolate
+  // mode, destinations receive the pieces one below the other as ever.
+  std::int64_t rows_in_place = 0;
+  SlotId first_in_place = {};
 };
 
 // A run of bytes that goes from one slot into the middle of another one. Offsets count the bytes of

@@ -208,7 +208,29 @@ void copy_moves(std::span<const Move> moves, Slots& slots) {
   }
 }
 
+namespace {
+
+// Makes the destinations views of the memory that holds all pieces.
+void view_in_place(const Gather& gather, Slots& slots) {
+  ByteRows all = slots.in_use(gather.first_in_place, Access::Read).contents;
+  all.rows = gather.rows_in_place;
+  for (const Piece& piece : gather.pieces) {
+    const ByteRows rows = part(piece, slots);
+    TESSERA_ASSERT(rows.stride == all.stride && rows.data >= all.data &&
+                   rows.data + (rows.rows - 1) * rows.stride <=
+                       all.data + (all.rows - 1) * all.stride);
+  }
+  for (const SlotId id : gather.destinations) {
+    Slot& slot = slots.in_use(id, Access::Write);
+    TESSERA_ASSERT(!slots.has_memory(slot));
+    slot.contents = all;
+  }
+}
+
+}  // namespace
+
 void share_gather(const Gather& gather, Slots& slots) {
+  if (gather.rows_in_place > 0) return view_in_place(gather, slots);
   // Memory that the engine allocated takes the pieces from wherever they are.
   if (std::ranges::all_of(gather.destinations,
                           [&](SlotId id) { return slots.needs_memory(slots[id]); }))

@@ -48,8 +48,9 @@ void prepare_exchange(Exchange& exchange, const Slots& slots, const Machine& mac
 void copy_gather(const Gather& gather, Slots& slots);
 
 // Performs a gather in Share mode: landing slots become views of the sources, and slots with memory
-// receive a copy. Throws Error{Internal} if the pieces are not adjacent in host memory, unless the
-// engine allocated the memory of all destinations.
+// receive a copy; or, if the gather asks for it, destinations become views of all rows. Throws
+// Error{Internal} if the pieces are not adjacent in host memory, unless the engine allocated the
+// memory of all destinations.
 void share_gather(const Gather& gather, Slots& slots);
 
 // Performs moves to one slot, in both modes.
