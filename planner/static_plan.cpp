@@ -95,8 +95,8 @@ std::string no_plan(const StaticCase& c, const StaticOptions& options, std::int6
       least_bytes, c.machine.tile_memory.value, percent);
 }
 
-void check_layouts(const StaticPlan& plan, const BlockPattern& pattern) {
-  for (const StaticLayout& layout : plan.layouts)
+void check_layouts(const std::vector<StaticLayout>& layouts, const BlockPattern& pattern) {
+  for (const StaticLayout& layout : layouts)
     if (std::ssize(layout.tile_of) != pattern.blocks())
       refuse(fmt::format("the plan has {} blocks and the pattern {}", layout.tile_of.size(),
                          pattern.blocks()));
@@ -113,7 +113,8 @@ internal::StaticLimits limits_of(const device::Machine& machine, const StaticOpt
 
 // A product without blocks only clears the result, which no price of PopLibs counts.
 StaticPlan empty_plan(const StaticCase& c) {
-  StaticPlan plan{.data_type = c.problem.data_type, .parts = {}, .layouts = {}, .cost = {}};
+  StaticPlan plan{
+      .data_type = c.problem.data_type, .parts = {}, .layouts = {}, .grad_a = {}, .cost = {}};
   for (const Pass pass : passes_of(c.problem)) plan.cost.passes.push_back({pass, {}});
   return plan;
 }
@@ -147,21 +148,101 @@ std::optional<StaticPlan> popsparse_plan(const StaticCase& c, const BlockPattern
   const internal::CountedPasses counted = internal::counted_parts(c, plan, pattern);
   plan.cost = internal::plan_cost_of(c, counted);
   const bool fits = limits.allow(std::ssize(plan.parts), std::ssize(plan.bands) - 1) &&
-                    counted.fits_words() && plan.cost.temp.value <= limits.temp &&
-                    (plan.cost.temp + plan.cost.resident).value <= limits.bytes;
+                    counted.fits_words() && limits.hold(plan.cost);
   return fits ? std::optional(std::move(plan)) : std::nullopt;
+}
+
+// A pattern with rows and columns exchanged, and the counts of its cuts.
+struct TransposedCounts {
+  explicit TransposedCounts(const BlockPattern& given)
+      : pattern(internal::transposed(given)), counts(pattern.view()) {}
+  TransposedCounts(const TransposedCounts&) = delete;
+  TransposedCounts& operator=(const TransposedCounts&) = delete;
+
+  internal::TransposedPattern pattern;
+  internal::CutCounts counts;
+};
+
+// The cheapest cuts of Fwd with GradW, and of GradA alone.
+struct TwoSearches {
+  internal::CountedSearch forward, grad_a;
+
+  bool is_found() const { return forward.best && grad_a.best; }
+  std::int64_t counted() const { return forward.counted + grad_a.counted; }
+  std::int64_t most_tiles() const {
+    return std::max(forward.best->parts * forward.best->tiles,
+                    grad_a.best->parts * grad_a.best->tiles);
+  }
+
+  // Returns the cost of all passes together.
+  PlanCost cost() const {
+    PlanCost sum = forward.cost;
+    sum.cycles += grad_a.cost.cycles;
+    sum.temp = std::max(sum.temp, grad_a.cost.temp);
+    sum.resident += grad_a.cost.resident;
+    sum.passes.insert(sum.passes.begin() + 1, grad_a.cost.passes.front());
+    return sum;
+  }
+};
+
+// Searches the cuts of GradA in the memory that those of the other passes leave.
+template <class Search>
+TwoSearches search_apart(const StaticCase& c, internal::CutCounts& counts,
+                         TransposedCounts& transposed, const internal::StaticLimits& limits,
+                         const Search& search) {
+  Problem without_grad_a = c.problem;
+  without_grad_a.grad_a = false;
+  TwoSearches found;
+  found.forward = search(StaticCase{without_grad_a, c.machine, c.counts}, counts, limits);
+  if (!found.forward.best) return found;
+  internal::StaticLimits left = limits;
+  left.bytes -= found.forward.cost.resident.value;
+  found.grad_a = search(StaticCase{c.problem, c.machine, transposed.counts.counts(), true},
+                        transposed.counts, left);
+  return found;
+}
+
+// Returns the plan in which GradA has tiles of its own, if it keeps the limits.
+std::optional<StaticPlan> plan_apart(const StaticCase& c, const BlockPattern& pattern,
+                                     const TransposedCounts& transposed,
+                                     const internal::StaticLimits& limits,
+                                     const TwoSearches& found) {
+  if (!found.is_found()) return {};
+  StaticPlan plan = internal::plan_of(c, pattern, *found.forward.best);
+  const StaticCase alone{c.problem, c.machine, transposed.counts.counts(), true};
+  plan.grad_a = internal::assignment_of(alone, transposed.pattern.view(), *found.grad_a.best);
+  for (StaticLayout& layout : plan.grad_a->layouts)
+    layout = internal::with_rows_as_columns(layout, transposed.pattern);
+  plan.cost = internal::plan_cost_of(c, internal::counted_parts(c, plan, pattern));
+  return limits.hold(plan.cost) ? std::optional(std::move(plan)) : std::nullopt;
 }
 
 }  // namespace
 
 struct StaticPlanner::State {
   internal::CutCounts counts;
+  std::unique_ptr<TransposedCounts> transposed = {};  // once it was needed
+
+  TransposedCounts& of_transpose() {
+    if (!transposed) transposed = std::make_unique<TransposedCounts>(counts.pattern());
+    return *transposed;
+  }
 };
 
 StaticPlanner::StaticPlanner(const BlockPattern& pattern) {
   check_places(pattern);
   state_ = std::make_unique<State>(State{internal::CutCounts(pattern)});
 }
+
+namespace {
+
+// Returns true if GradA may have tiles of its own.
+bool may_part(const Problem& problem, const device::Machine& machine,
+              const StaticOptions& options) {
+  return problem.grad_a && machine.tiles > 1 && !options.z_parts && !options.bands;
+}
+
+}  // namespace
 
 StaticPlanner::~StaticPlanner() = default;
 StaticPlanner::StaticPlanner(StaticPlanner&&) noexcept = default;
@@ -179,9 +260,18 @@ StaticPlanResult StaticPlanner::plan(const Problem& problem, const device::Machi
   if (found.best) plan = internal::plan_of(c, pattern, *found.best);
   auto popsparse = popsparse_plan(c, pattern, limits);
   if (popsparse && (!plan || popsparse->cost.cycles < plan->cost.cycles)) plan.swap(popsparse);
-  if (!plan) return {std::nullopt, no_counted_plan(limits, found.obstacle), found.counted, {}};
+  std::int64_t counted = found.counted;
+  if (may_part(problem, machine, options)) {
+    const TwoSearches two =
+        search_apart(c, state_->counts, state_->of_transpose(), limits, internal::search_by_counts);
+    counted += two.counted();
+    auto apart = plan_apart(c, pattern, state_->of_transpose(), limits, two);
+    if (apart && (!plan || apart->cost.cycles < plan->cost.cycles)) plan.swap(apart);
+  }
+  if (!plan) return {std::nullopt, no_counted_plan(limits, found.obstacle), counted, {}};
   constexpr std::size_t kRunnerUps = 5;
-  return {std::move(plan), "", found.counted, internal::runner_ups(found, kRunnerUps)};
+  const bool is_cut = plan && !plan->grad_a;
+  return {std::move(plan), "", counted, internal::runner_ups(found, is_cut, kRunnerUps)};
 }
 
 StaticCostResult StaticPlanner::quick_cost(const Problem& problem, const device::Machine& machine,
@@ -193,8 +283,22 @@ StaticCostResult StaticPlanner::quick_cost(const Problem& problem, const device:
   if (c.counts.blocks == 0) return {empty_plan(c).cost, 0, ""};
   const internal::StaticLimits limits = limits_of(machine, options);
   const auto found = internal::quick_search(c, state_->counts, limits);
-  if (!found.best) return {std::nullopt, 0, no_counted_plan(limits, found.obstacle)};
-  return {found.cost, found.best->parts * found.best->tiles, ""};
+  std::optional<PlanCost> cost;
+  std::int64_t tiles = 0;
+  if (found.best) {
+    cost = found.cost;
+    tiles = found.best->parts * found.best->tiles;
+  }
+  if (may_part(problem, machine, options)) {
+    const TwoSearches two =
+        search_apart(c, state_->counts, state_->of_transpose(), limits, internal::quick_search);
+    if (two.is_found() && limits.hold(two.cost()) && (!cost || two.cost().cycles < cost->cycles)) {
+      cost = two.cost();
+      tiles = two.most_tiles();
+    }
+  }
+  if (!cost) return {std::nullopt, 0, no_counted_plan(limits, found.obstacle)};
+  return {std::move(cost), tiles, ""};
 }
 
 StaticPlanResult plan_static(const Problem& problem, const BlockPattern& pattern,
@@ -216,7 +320,8 @@ StaticPlanResult plan_static_as_poplibs(const Problem& problem, const BlockPatte
 PlanCost count_static_cost(const StaticPlan& plan, const Problem& problem,
                            const BlockPattern& pattern, const device::Machine& machine) {
   check(problem, pattern, machine, {});
-  check_layouts(plan, pattern);
+  check_layouts(plan.layouts, pattern);
+  if (plan.grad_a) check_layouts(plan.grad_a->layouts, pattern);
   const StaticCase c{problem, machine, internal::count_blocks(pattern)};
   return internal::plan_cost_of(c, internal::counted_parts(c, plan, pattern));
 }
@@ -249,19 +354,32 @@ std::string to_string(RunKind kind) {
   assertion_failed("every kind of run has a name", __FILE__, __LINE__);
 }
 
-std::int64_t StaticPlan::tiles_used() const {
+namespace {
+
+std::int64_t tiles_of(const auto& plan) {
   std::int64_t tiles = 0;
-  for (const StaticPart& part : parts) tiles += std::ssize(layouts[std::size_t(part.layout)].tiles);
+  for (const StaticPart& part : plan.parts)
+    tiles += std::ssize(plan.layouts[std::size_t(part.layout)].tiles);
   return tiles;
 }
 
+// Returns the numbers of parts, bands and tiles of a plan or of an assignment.
+std::string cut_text(const auto& plan) {
+  return fmt::format("{} part{} of the batch, {} band{}, {} tiles", plan.parts.size(),
+                     plan.parts.size() == 1 ? "" : "s", plan.bands.size() - 1,
+                     plan.bands.size() == 2 ? "" : "s", plan.tiles_used());
+}
+
+}  // namespace
+
+std::int64_t StaticPlan::tiles_used() const { return tiles_of(*this); }
+std::int64_t StaticAssignment::tiles_used() const { return tiles_of(*this); }
+
 std::string to_string(const StaticPlan& plan) {
-  std::string text = fmt::format(
-      "static     {}, {} part{} of the batch, {} band{}, {} tiles\n"
-      "cost       {} cycles, {} bytes temporary per tile\n",
-      to_string(plan.data_type), plan.parts.size(), plan.parts.size() == 1 ? "" : "s",
-      plan.bands.size() - 1, plan.bands.size() == 2 ? "" : "s", plan.tiles_used(),
-      plan.cost.cycles.value, plan.cost.temp.value);
+  std::string text = fmt::format("static     {}, {}\n", to_string(plan.data_type), cut_text(plan));
+  if (plan.grad_a) text += fmt::format("  GradA    {}, of its own\n", cut_text(*plan.grad_a));
+  text += fmt::format("cost       {} cycles, {} bytes temporary per tile\n", plan.cost.cycles.value,
+                      plan.cost.temp.value);
   for (const PassCost& pass : plan.cost.passes) {
     if (plan.cost.passes.size() > 1)
       text += fmt::format("{:<31} {:>12} cycles\n", to_string(pass.pass), pass.cycles().value);

@@ -46,7 +46,11 @@ class CutCounter {
   // Counts `most` cuts at most, if given.
   CutCounter(const StaticCase& c, CutCounts& counts, const StaticLimits& limits,
              std::optional<std::int64_t> most = {})
-      : c_(c), counts_(counts), limits_(limits), most_(most) {
+      : c_(c),
+        counts_(counts),
+        limits_(limits),
+        most_(most),
+        counts_transposed_(c.problem.grad_a && !c.grad_a_alone) {
     constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
     result_.obstacle = {kNone, kNone};
   }
@@ -57,7 +61,7 @@ class CutCounter {
     if (most_ && result_.counted >= *most_) return {};
     if (!limits_.allow(cut.parts, cut.bands) || !seen_.insert(cut).second) return {};
     if (result_.best && least_cycles(c_, cut) >= result_.cost.cycles.value) return {};
-    const CutLoads* loads = counts_.loads({cut.bands, cut.tiles, cut.runs}, c_.problem.grad_a);
+    const CutLoads* loads = counts_.loads({cut.bands, cut.tiles, cut.runs}, counts_transposed_);
     if (loads == nullptr) return {};
     ++result_.counted;
     return consider(cut, counted_cut(c_, *loads, cut.share, cut.parts));
@@ -90,6 +94,7 @@ class CutCounter {
   CutCounts& counts_;
   const StaticLimits& limits_;
   std::optional<std::int64_t> most_;
+  bool counts_transposed_;
   CountedSearch result_;
   std::set<CountedCut> seen_;
 };
@@ -209,8 +214,9 @@ std::int64_t cuts_for(const StaticCase& c, std::int64_t looks, std::int64_t fewe
                       std::int64_t most) {
   constexpr std::int64_t kLooksOfTile = 192;
   constexpr std::int64_t kTransposed = 2;  // of a block that is counted for GradA as well
-  const std::int64_t looks_of_cut = c.counts.blocks * (c.problem.grad_a ? 1 + kTransposed : 1) +
-                                    kLooksOfTile * std::min(c.machine.tiles, c.counts.blocks);
+  const std::int64_t looks_of_cut =
+      c.counts.blocks * (c.problem.grad_a && !c.grad_a_alone ? 1 + kTransposed : 1) +
+      kLooksOfTile * std::min(c.machine.tiles, c.counts.blocks);
   return std::clamp(looks / looks_of_cut, fewest, most);
 }
 
@@ -237,9 +243,10 @@ CountedSearch quick_search(const StaticCase& c, CutCounts& counts, const StaticL
   return counter.result();
 }
 
-std::vector<StaticRunnerUp> runner_ups(const CountedSearch& search, std::size_t most) {
+std::vector<StaticRunnerUp> runner_ups(const CountedSearch& search, bool best_is_plan,
+                                       std::size_t most) {
   std::vector<StaticRunnerUp> others = search.fitting;
-  if (search.best)
+  if (search.best && best_is_plan)
     std::erase_if(others, [&best = *search.best](const StaticRunnerUp& r) {
       return r.z_parts == best.parts && r.bands == best.bands && r.tiles == best.tiles &&
              r.runs == best.runs;
@@ -249,21 +256,30 @@ std::vector<StaticRunnerUp> runner_ups(const CountedSearch& search, std::size_t 
   return others;
 }
 
-StaticPlan plan_of(const StaticCase& c, const BlockPattern& pattern, const CountedCut& cut) {
+StaticAssignment assignment_of(const StaticCase& c, const BlockPattern& pattern,
+                               const CountedCut& cut) {
   const BandedRows rows = banded_rows(pattern, bands_of(c.counts, cut.bands));
-  StaticPlan plan{.data_type = c.problem.data_type,
-                  .z_parts = cut.parts,
-                  .bands = rows.bands.begin,
-                  .parts = {},
-                  .layouts = {{}},
-                  .cost = {}};
-  StaticLayout& layout = plan.layouts.front();
+  StaticAssignment result{
+      .z_parts = cut.parts, .bands = rows.bands.begin, .parts = {}, .layouts = {{}}};
+  StaticLayout& layout = result.layouts.front();
   const StaticRuns runs = runs_of(rows, cut.tiles, cut.runs);
   layout.tiles = deal_runs(pattern, rows, runs, &layout.tile_of).tiles;
   for (std::int64_t begin = 0, tile = 0; begin < c.columns(); begin += cut.share) {
-    plan.parts.push_back({begin, std::min(begin + cut.share, c.columns()), tile, 0});
+    result.parts.push_back({begin, std::min(begin + cut.share, c.columns()), tile, 0});
     tile += std::ssize(layout.tiles);
   }
+  return result;
+}
+
+StaticPlan plan_of(const StaticCase& c, const BlockPattern& pattern, const CountedCut& cut) {
+  StaticAssignment assignment = assignment_of(c, pattern, cut);
+  StaticPlan plan{.data_type = c.problem.data_type,
+                  .z_parts = assignment.z_parts,
+                  .bands = std::move(assignment.bands),
+                  .parts = std::move(assignment.parts),
+                  .layouts = std::move(assignment.layouts),
+                  .grad_a = {},
+                  .cost = {}};
   plan.cost = plan_cost_of(c, counted_parts(c, plan, pattern));
   return plan;
 }

@@ -17,6 +17,11 @@ struct StaticLimits {
   std::int64_t bytes = 0;                                // bytes of a tile
   std::optional<std::int64_t> z_parts = {}, bands = {};  // that a cut must have
 
+  // Returns true if a tile has the memory that this takes.
+  bool hold(const PlanCost& cost) const {
+    return cost.temp.value <= temp && (cost.temp + cost.resident).value <= bytes;
+  }
+
   bool allow(std::int64_t parts_of_cut, std::int64_t bands_of_cut) const {
     return z_parts.value_or(parts_of_cut) == parts_of_cut &&
            bands.value_or(bands_of_cut) == bands_of_cut;
@@ -47,11 +52,17 @@ CountedSearch search_by_counts(const StaticCase& c, CutCounts& counts, const Sta
 // promising ones. Counts up to four times as many as long as none fits.
 CountedSearch quick_search(const StaticCase& c, CutCounts& counts, const StaticLimits& limits);
 
-// Returns the cheapest of the cuts that fit but the best, at most `most`.
-std::vector<StaticRunnerUp> runner_ups(const CountedSearch& search, std::size_t most);
+// Returns the cheapest of the cuts that fit, at most `most`; without the best one if that is the
+// plan.
+std::vector<StaticRunnerUp> runner_ups(const CountedSearch& search, bool best_is_plan,
+                                       std::size_t most);
 
 // Returns the product's bounds (static_bounds()).
 StaticBounds bounds_of(const StaticCase& c);
+
+// Returns the parts and layouts of a cut of this pattern.
+StaticAssignment assignment_of(const StaticCase& c, const BlockPattern& pattern,
+                               const CountedCut& cut);
 
 // Returns the plan of a cut.
 StaticPlan plan_of(const StaticCase& c, const BlockPattern& pattern, const CountedCut& cut);

@@ -42,6 +42,23 @@ struct BlocksByColumn {
 
 BlocksByColumn blocks_by_column(const BlockPattern& pattern);
 
+// A pattern with rows and columns exchanged.
+struct TransposedPattern {
+  BlockShape block;
+  std::int64_t block_cols = 0;
+  std::vector<std::int64_t> row_begin;
+  std::vector<std::int32_t> col;
+  std::vector<std::int64_t> place;  // [blocks] of each block in the pattern that was given
+
+  // Returns a view of the arrays, which must stay where they are.
+  BlockPattern view() const;
+};
+
+TransposedPattern transposed(const BlockPattern& pattern);
+
+// Returns the layout of the pattern that was given, if `layout` is one of the transposed pattern.
+StaticLayout with_rows_as_columns(const StaticLayout& layout, const TransposedPattern& transposed);
+
 // Returns what load_of_transpose() returns for the layout of `load`, whose tiles of blocks are
 // `tile_of`. One pass over the blocks.
 StaticLoad transposed_load(const StaticLoad& load, const std::vector<std::int32_t>& tile_of,
