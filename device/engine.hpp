@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -113,6 +114,7 @@ struct Exchange {
   Cycles tile_sum;                       // over all tiles
   Bytes moved;                           // received by all tiles together
   std::int64_t tiles = 0;                // tiles that send or receive
+  std::vector<TileFigures> figures;      // [tiles], of an exchange without a list (charge_moves)
 };
 
 // A fault to inject: one bit of a tile's memory flips immediately before a step.
@@ -253,8 +255,14 @@ class Engine {
   // or if a destination has no memory.
   Exchange prepare_moves(std::vector<Move> moves) const;
 
-  // Does the same for gathers that were changed in place. It reuses the memory of earlier calls and
-  // allocates only if that is too small.
+  // Calls for_each_move(visit), which calls visit(move) for every move, and returns an exchange
+  // that costs what prepare_moves() would charge, but has no list of moves and copies nothing. For
+  // Share mode, if vertices read the runs where they are; destinations need no memory.
+  Exchange charge_moves(const std::function<void(const std::function<void(const Move&)>& visit)>&
+                            for_each_move) const;
+
+  // Does what prepare() does for gathers that were changed in place. It reuses the memory of
+  // earlier calls and allocates only if that is too small.
   void prepare_again(Exchange& exchange) const;
 
   // Runs an exchange and records it in the ledger under `phase`. A sync is charged only if data

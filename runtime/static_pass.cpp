@@ -116,8 +116,8 @@ void StaticPass::load() {
     engine_.load(slot, {data, 1, bytes, bytes});
   };
   for (std::size_t w = 0; w < slots_.size(); ++w) {
-    load_bytes(slots_[w].words, words_[w].data(), std::ssize(words_[w]));
-    if (turns()) load_bytes(slots_[w].table, tables_[w].data(), std::ssize(tables_[w]));
+    load_bytes(slots_[w].words, words_[w]->data(), std::ssize(*words_[w]));
+    if (turns()) load_bytes(slots_[w].table, tables_[w]->data(), std::ssize(*tables_[w]));
   }
   for (std::size_t w = 0; w < value_homes_.size(); ++w) {
     const Range stored = values_.stored[w];
@@ -182,7 +182,7 @@ Cycles StaticPass::multiply(const device::Tile& tile) {
   if (engine_.is_faulty()) {
     const auto fault = codelets::check_static_words(
         form, operation(), args,
-        {std::ssize(words_[w]) / form.word_bytes(), value_bytes(work) / bytes});
+        {std::ssize(*words_[w]) / form.word_bytes(), value_bytes(work) / bytes});
     if (fault)
       throw Error(ErrorCode::CheckFailed,
                   fmt::format("self-check: tile {}: static words, word {}: {}", tile.id().value,

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <utility>
 
 #include "tessera/planner/dense_plan.hpp"
@@ -16,7 +17,27 @@ namespace {
 // An entry of the table by which GradA finds a block.
 constexpr std::int64_t kPlaceBytes = sizeof(std::uint32_t);
 
+// Returns the table by which GradA finds the blocks of a tile.
+std::vector<std::byte> table_of(const StaticWork& work) {
+  std::vector<std::byte> table(work.own->block.size() * kPlaceBytes);
+  for (std::size_t i = 0; i < work.own->block.size(); ++i) {
+    const auto entry = static_cast<std::uint32_t>(work.own->block[i]);
+    std::memcpy(table.data() + i * kPlaceBytes, &entry, kPlaceBytes);
+  }
+  return table;
+}
+
 }  // namespace
+
+std::vector<std::byte> StaticPass::words_of(const StaticWork& work) const {
+  const codelets::StaticForm form = form_of(work);
+  const StaticTileBlocks& own = *work.own;
+  const std::int64_t count =
+      codelets::static_word_count(form, std::ssize(own.rows), std::ssize(own.column));
+  std::vector<std::byte> words(std::size_t(count * form.word_bytes()));
+  codelets::write_static_words(form, {own.row_begin, own.column}, words.data());
+  return words;
+}
 
 void StaticPass::declare_buffers() {
   in_.home = bound_.add_buffer(is_gradient() ? "dQ share" : "operand share", /*resident=*/true);
@@ -134,7 +155,7 @@ void StaticPass::add_work_slots(std::size_t w) {
   };
   add_rows(in_, false);
   if (is_gradient()) add_rows(in_s_, true);
-  slots.words = add(use_.words, 1, std::ssize(words_[w]), SlotKind::Landing);
+  slots.words = add(use_.words, 1, std::ssize(*words_[w]), SlotKind::Landing);
   slots.result =
       add(use_.result, 1, is_gradient() ? value_bytes(work) : rows * row_bytes, SlotKind::Owned);
   if (is_gradient()) return;
@@ -144,25 +165,22 @@ void StaticPass::add_work_slots(std::size_t w) {
                                        together ? SlotKind::Landing : SlotKind::Owned)
                                  : value_homes_[w];
   if (!turns()) return;
-  slots.table = add(use_.table, 1, std::ssize(tables_[w]), SlotKind::Landing);
+  slots.table = add(use_.table, 1, std::ssize(*tables_[w]), SlotKind::Landing);
   slots.turned = add(use_.turned, 1, value_bytes(work), SlotKind::Owned);
 }
 
 void StaticPass::write_words() {
+  // Works with the same blocks and equally many columns have the same words.
+  std::map<std::pair<const StaticTileBlocks*, std::int64_t>, std::size_t> known;
   for (const StaticWork& work : works()) {
-    const codelets::StaticForm form = form_of(work);
-    const std::int64_t count =
-        codelets::static_word_count(form, std::ssize(work.own->rows), std::ssize(work.own->column));
-    std::vector<std::byte>& words = words_.emplace_back();
-    words.resize(std::size_t(count * form.word_bytes()));
-    codelets::write_static_words(form, {work.own->row_begin, work.own->column}, words.data());
-    if (!turns()) continue;
-    std::vector<std::byte>& table = tables_.emplace_back();
-    table.resize(work.own->block.size() * kPlaceBytes);
-    for (std::size_t i = 0; i < work.own->block.size(); ++i) {
-      const auto entry = static_cast<std::uint32_t>(work.own->block[i]);
-      std::memcpy(table.data() + i * kPlaceBytes, &entry, kPlaceBytes);
+    const auto [it, is_new] = known.try_emplace({work.own.get(), work.z.size()}, words_.size());
+    if (!is_new) {
+      words_.push_back(words_[it->second]);
+      if (turns()) tables_.push_back(tables_[it->second]);
+      continue;
     }
+    words_.push_back(std::make_shared<Constants>(words_of(work)));
+    if (turns()) tables_.push_back(std::make_shared<Constants>(table_of(work)));
   }
 }
 

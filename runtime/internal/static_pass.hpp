@@ -93,6 +93,7 @@ class StaticPass {
   void add_value_homes();
   void add_work_slots(std::size_t w);
   void write_words();
+  std::vector<std::byte> words_of(const StaticWork& work) const;
   void prepare();
   void add_gathers(const OperandUse& operand, bool second,
                    std::vector<device::Gather>& gathers) const;
@@ -132,7 +133,9 @@ class StaticPass {
   } use_;
   std::vector<Slots> slots_;                 // by work
   std::vector<device::SlotId> value_homes_;  // by work of `values_`
-  std::vector<std::vector<std::byte>> words_, tables_;
+  // By work; works with the same contents share them.
+  using Constants = std::vector<std::byte>;
+  std::vector<std::shared_ptr<Constants>> words_, tables_;
   std::vector<std::int32_t> work_of_tile_;
   std::vector<TileId> all_, busy_;  // tiles of the layer; those with work
   int operand_node_ = -1, value_node_ = -1;
