@@ -7,11 +7,14 @@
 #include <functional>
 #include <limits>
 #include <ostream>
+#include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/codelets/cost/static_cycles.hpp"
 #include "tessera/planner/internal/static_counted_search.hpp"
+#include "tessera/planner/internal/static_moves.hpp"
 #include "tessera/planner/internal/static_search.hpp"
+#include "tessera/planner/internal/static_searcher.hpp"
 #include "tessera/planner/internal/terms_text.hpp"
 
 namespace tessera::planner {
@@ -152,86 +155,109 @@ std::optional<StaticPlan> popsparse_plan(const StaticCase& c, const BlockPattern
   return fits ? std::optional(std::move(plan)) : std::nullopt;
 }
 
-// A pattern with rows and columns exchanged, and the counts of its cuts.
-struct TransposedCounts {
-  explicit TransposedCounts(const BlockPattern& given)
-      : pattern(internal::transposed(given)), counts(pattern.view()) {}
-  TransposedCounts(const TransposedCounts&) = delete;
-  TransposedCounts& operator=(const TransposedCounts&) = delete;
+// A pattern with rows and columns exchanged, and the searches of its cuts.
+struct TransposedSearcher {
+  explicit TransposedSearcher(const BlockPattern& given)
+      : pattern(internal::transposed(given)), searcher(pattern.view()) {}
 
-  internal::TransposedPattern pattern;
-  internal::CutCounts counts;
+  internal::DerivedPattern pattern;
+  internal::StaticSearcher searcher;
 };
 
-// The cheapest cuts of Fwd with GradW, and of GradA alone.
-struct TwoSearches {
-  internal::CountedSearch forward, grad_a;
-
-  bool is_found() const { return forward.best && grad_a.best; }
-  std::int64_t counted() const { return forward.counted + grad_a.counted; }
-  std::int64_t most_tiles() const {
-    return std::max(forward.best->parts * forward.best->tiles,
-                    grad_a.best->parts * grad_a.best->tiles);
-  }
-
-  // Returns the cost of all passes together.
-  PlanCost cost() const {
-    PlanCost sum = forward.cost;
-    sum.cycles += grad_a.cost.cycles;
-    sum.temp = std::max(sum.temp, grad_a.cost.temp);
-    sum.resident += grad_a.cost.resident;
-    sum.passes.insert(sum.passes.begin() + 1, grad_a.cost.passes.front());
-    return sum;
-  }
-};
-
-// Searches the cuts of GradA in the memory that those of the other passes leave.
-template <class Search>
-TwoSearches search_apart(const StaticCase& c, internal::CutCounts& counts,
-                         TransposedCounts& transposed, const internal::StaticLimits& limits,
-                         const Search& search) {
-  Problem without_grad_a = c.problem;
-  without_grad_a.grad_a = false;
-  TwoSearches found;
-  found.forward = search(StaticCase{without_grad_a, c.machine, c.counts}, counts, limits);
-  if (!found.forward.best) return found;
-  internal::StaticLimits left = limits;
-  left.bytes -= found.forward.cost.resident.value;
-  found.grad_a = search(StaticCase{c.problem, c.machine, transposed.counts.counts(), true},
-                        transposed.counts, left);
-  return found;
+// Returns the cost of all passes together.
+PlanCost sum_of(const PlanCost& forward, const PlanCost& grad_a) {
+  PlanCost sum = forward;
+  sum.cycles += grad_a.cycles;
+  sum.temp = std::max(sum.temp, grad_a.temp);
+  sum.resident += grad_a.resident;
+  sum.passes.insert(sum.passes.begin() + 1, grad_a.passes.front());
+  return sum;
 }
 
-// Returns the plan in which GradA has tiles of its own, if it keeps the limits.
-std::optional<StaticPlan> plan_apart(const StaticCase& c, const BlockPattern& pattern,
-                                     const TransposedCounts& transposed,
-                                     const internal::StaticLimits& limits,
-                                     const TwoSearches& found) {
-  if (!found.is_found()) return {};
-  StaticPlan plan = internal::plan_of(c, pattern, *found.forward.best);
-  const StaticCase alone{c.problem, c.machine, transposed.counts.counts(), true};
-  plan.grad_a = internal::assignment_of(alone, transposed.pattern.view(), *found.grad_a.best);
-  for (StaticLayout& layout : plan.grad_a->layouts)
-    layout = internal::with_rows_as_columns(layout, transposed.pattern);
+Problem without_grad_a(Problem problem) {
+  problem.grad_a = false;
+  return problem;
+}
+
+internal::StaticLimits without(internal::StaticLimits limits, Bytes resident) {
+  limits.bytes -= resident.value;
+  return limits;
+}
+
+// Returns the plan of the cut that was found in an order of similar rows, if it keeps the limits.
+// Its cost is counted again, because kernels of elements deal rows to workers in the pattern's
+// order.
+std::optional<StaticPlan> plan_in_similar_rows(const StaticCase& c,
+                                               internal::StaticSearcher& searcher,
+                                               const internal::FoundCut& found,
+                                               const internal::StaticLimits& limits) {
+  StaticPlan plan = internal::plan_of(c, searcher.assignment_of(c, found));
+  plan.cost =
+      internal::plan_cost_of(c, internal::counted_parts(c, plan, searcher.counts().pattern()));
+  return limits.hold(plan.cost) ? std::optional(std::move(plan)) : std::nullopt;
+}
+
+// Searches the cuts of GradA in the memory that those of the other passes leave. Returns the plan
+// in which GradA has tiles of its own, if it keeps the limits, and adds the cuts that were counted.
+std::optional<StaticPlan> plan_apart(const StaticCase& c, internal::StaticSearcher& searcher,
+                                     TransposedSearcher& transposed,
+                                     const internal::StaticLimits& limits, std::int64_t& counted) {
+  const Problem forward_problem = without_grad_a(c.problem);
+  const StaticCase forward{forward_problem, c.machine, c.counts};
+  const internal::FoundCut of_forward = searcher.search(forward, limits);
+  counted += of_forward.cuts_counted();
+  if (!of_forward.counted.best) return {};
+  const StaticCase alone{c.problem, c.machine, transposed.searcher.counts().counts(), true};
+  const internal::FoundCut of_grad_a =
+      transposed.searcher.search(alone, without(limits, of_forward.counted.cost.resident));
+  counted += of_grad_a.cuts_counted();
+  if (!of_grad_a.counted.best) return {};
+  const BlockPattern& pattern = searcher.counts().pattern();
+  StaticPlan plan = internal::plan_of(forward, searcher.assignment_of(forward, of_forward));
+  plan.grad_a = transposed.searcher.assignment_of(alone, of_grad_a);
+  for (StaticLayout& layout : plan.grad_a->layouts) {
+    layout.tile_of = internal::tiles_in_given_order(layout.tile_of, transposed.pattern);
+    for (StaticTile& tile : layout.tiles) std::swap(tile.rows, tile.columns);
+  }
   plan.cost = internal::plan_cost_of(c, internal::counted_parts(c, plan, pattern));
   return limits.hold(plan.cost) ? std::optional(std::move(plan)) : std::nullopt;
+}
+
+// Returns the quick cost of such a plan, if it keeps the limits.
+StaticCostResult quick_cost_apart(const StaticCase& c, internal::CutCounts& counts,
+                                  internal::CutCounts& transposed,
+                                  const internal::StaticLimits& limits) {
+  const Problem forward_problem = without_grad_a(c.problem);
+  const auto forward =
+      internal::quick_search({forward_problem, c.machine, c.counts}, counts, limits);
+  if (!forward.best) return {};
+  const auto grad_a = internal::quick_search({c.problem, c.machine, transposed.counts(), true},
+                                             transposed, without(limits, forward.cost.resident));
+  if (!grad_a.best) return {};
+  StaticCostResult result{.cost = sum_of(forward.cost, grad_a.cost),
+                          .tiles = std::max(forward.best->parts * forward.best->tiles,
+                                            grad_a.best->parts * grad_a.best->tiles)};
+  if (!limits.hold(*result.cost)) result.cost.reset();
+  return result;
 }
 
 }  // namespace
 
 struct StaticPlanner::State {
-  internal::CutCounts counts;
-  std::unique_ptr<TransposedCounts> transposed = {};  // once it was needed
+  explicit State(const BlockPattern& pattern) : searcher(pattern) {}
 
-  TransposedCounts& of_transpose() {
-    if (!transposed) transposed = std::make_unique<TransposedCounts>(counts.pattern());
+  internal::StaticSearcher searcher;
+  std::unique_ptr<TransposedSearcher> transposed = {};  // once it was needed
+
+  TransposedSearcher& of_transpose() {
+    if (!transposed) transposed = std::make_unique<TransposedSearcher>(searcher.counts().pattern());
     return *transposed;
   }
 };
 
 StaticPlanner::StaticPlanner(const BlockPattern& pattern) {
   check_places(pattern);
-  state_ = std::make_unique<State>(State{internal::CutCounts(pattern)});
+  state_ = std::make_unique<State>(pattern);
 }
 
 namespace {
@@ -249,56 +275,54 @@ StaticPlanner::StaticPlanner(StaticPlanner&&) noexcept = default;
 
 StaticPlanResult StaticPlanner::plan(const Problem& problem, const device::Machine& machine,
                                      const StaticOptions& options) {
-  const BlockPattern& pattern = state_->counts.pattern();
+  internal::StaticSearcher& searcher = state_->searcher;
+  const BlockPattern& pattern = searcher.counts().pattern();
   if (options.poplibs_parity) return plan_static_as_poplibs(problem, pattern, machine, options);
   check_request(problem, pattern, machine, options);
-  const StaticCase c{problem, machine, state_->counts.counts()};
+  const StaticCase c{problem, machine, searcher.counts().counts()};
   if (c.counts.blocks == 0) return {empty_plan(c), "", 0, {}};
   const internal::StaticLimits limits = limits_of(machine, options);
-  const auto found = internal::search_by_counts(c, state_->counts, limits);
+  const internal::FoundCut found = searcher.search(c, limits);
   std::optional<StaticPlan> plan;
-  if (found.best) plan = internal::plan_of(c, pattern, *found.best);
-  auto popsparse = popsparse_plan(c, pattern, limits);
-  if (popsparse && (!plan || popsparse->cost.cycles < plan->cost.cycles)) plan.swap(popsparse);
-  std::int64_t counted = found.counted;
-  if (may_part(problem, machine, options)) {
-    const TwoSearches two =
-        search_apart(c, state_->counts, state_->of_transpose(), limits, internal::search_by_counts);
-    counted += two.counted();
-    auto apart = plan_apart(c, pattern, state_->of_transpose(), limits, two);
-    if (apart && (!plan || apart->cost.cycles < plan->cost.cycles)) plan.swap(apart);
+  if (found.counted.best) {
+    plan = internal::plan_of(c, searcher.assignment_of(c, found, /*similar=*/false));
+    plan->cost = found.counted.cost;
   }
-  if (!plan) return {std::nullopt, no_counted_plan(limits, found.obstacle), counted, {}};
+  std::int64_t counted = found.cuts_counted();
+  bool is_first = plan.has_value();
+  const auto take_cheaper = [&](std::optional<StaticPlan> other) {
+    if (!other || (plan && other->cost.cycles >= plan->cost.cycles)) return;
+    plan = std::move(other);
+    is_first = false;
+  };
+  if (found.in_similar_rows) take_cheaper(plan_in_similar_rows(c, searcher, found, limits));
+  take_cheaper(popsparse_plan(c, pattern, limits));
+  if (may_part(problem, machine, options))
+    take_cheaper(plan_apart(c, searcher, state_->of_transpose(), limits, counted));
+  if (!plan) return {std::nullopt, no_counted_plan(limits, found.counted.obstacle), counted, {}};
+  if (internal::move_blocks(c, pattern, limits, *plan) > 0) is_first = false;
   constexpr std::size_t kRunnerUps = 5;
-  const bool is_cut = plan && !plan->grad_a;
-  return {std::move(plan), "", counted, internal::runner_ups(found, is_cut, kRunnerUps)};
+  return {std::move(plan), "", counted, internal::runner_ups(found.counted, is_first, kRunnerUps)};
 }
 
 StaticCostResult StaticPlanner::quick_cost(const Problem& problem, const device::Machine& machine,
                                            const StaticOptions& options) {
-  const BlockPattern& pattern = state_->counts.pattern();
-  check_request(problem, pattern, machine, options);
+  internal::CutCounts& counts = state_->searcher.counts();
+  check_request(problem, counts.pattern(), machine, options);
   if (options.poplibs_parity) refuse("PopLibs' prices have no quick cost; plan with them");
-  const StaticCase c{problem, machine, state_->counts.counts()};
+  const StaticCase c{problem, machine, counts.counts()};
   if (c.counts.blocks == 0) return {empty_plan(c).cost, 0, ""};
   const internal::StaticLimits limits = limits_of(machine, options);
-  const auto found = internal::quick_search(c, state_->counts, limits);
-  std::optional<PlanCost> cost;
-  std::int64_t tiles = 0;
-  if (found.best) {
-    cost = found.cost;
-    tiles = found.best->parts * found.best->tiles;
-  }
+  const auto found = internal::quick_search(c, counts, limits);
+  StaticCostResult result;
+  if (found.best) result = {found.cost, found.best->parts * found.best->tiles, ""};
   if (may_part(problem, machine, options)) {
-    const TwoSearches two =
-        search_apart(c, state_->counts, state_->of_transpose(), limits, internal::quick_search);
-    if (two.is_found() && limits.hold(two.cost()) && (!cost || two.cost().cycles < cost->cycles)) {
-      cost = two.cost();
-      tiles = two.most_tiles();
-    }
+    auto apart = quick_cost_apart(c, counts, state_->of_transpose().searcher.counts(), limits);
+    if (apart.cost && (!result.cost || apart.cost->cycles < result.cost->cycles))
+      result = std::move(apart);
   }
-  if (!cost) return {std::nullopt, 0, no_counted_plan(limits, found.obstacle)};
-  return {std::move(cost), tiles, ""};
+  if (!result.cost) result.reason = no_counted_plan(limits, found.obstacle);
+  return result;
 }
 
 StaticPlanResult plan_static(const Problem& problem, const BlockPattern& pattern,

@@ -42,8 +42,8 @@ struct BlocksByColumn {
 
 BlocksByColumn blocks_by_column(const BlockPattern& pattern);
 
-// A pattern with rows and columns exchanged.
-struct TransposedPattern {
+// A pattern with the blocks of another one at other places.
+struct DerivedPattern {
   BlockShape block;
   std::int64_t block_cols = 0;
   std::vector<std::int64_t> row_begin;
@@ -54,10 +54,12 @@ struct TransposedPattern {
   BlockPattern view() const;
 };
 
-TransposedPattern transposed(const BlockPattern& pattern);
+// Returns the pattern with rows and columns exchanged.
+DerivedPattern transposed(const BlockPattern& pattern);
 
-// Returns the layout of the pattern that was given, if `layout` is one of the transposed pattern.
-StaticLayout with_rows_as_columns(const StaticLayout& layout, const TransposedPattern& transposed);
+// Returns the tiles of the blocks of the pattern that was given, from those of the derived one.
+std::vector<std::int32_t> tiles_in_given_order(const std::vector<std::int32_t>& tile_of,
+                                               const DerivedPattern& derived);
 
 // Returns what load_of_transpose() returns for the layout of `load`, whose tiles of blocks are
 // `tile_of`. One pass over the blocks.
