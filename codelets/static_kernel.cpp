@@ -9,6 +9,7 @@
 #include "tessera/codelets/cast.hpp"
 #include "tessera/codelets/cost/static_split.hpp"
 #include "tessera/codelets/internal/arithmetic.hpp"
+#include "tessera/codelets/internal/fast/term_rows.hpp"
 #include "tessera/codelets/internal/fast/vector_kernels.hpp"
 #include "tessera/codelets/internal/operands.hpp"
 #include "tessera/codelets/internal/static_walk.hpp"
@@ -31,21 +32,38 @@ constexpr internal::RowCode kRowNumbers{.mask = std::numeric_limits<std::uint32_
                                         .inverse = 1,
                                         .scale = 1};
 
-// Decodes the columns of a row and calls use(span of first element columns, first block) for runs
-// of at most `most` blocks.
-template <class Word, class Use>
-void for_each_run(const StaticForm& form, const StaticRow<Word>& row, std::int64_t most,
-                  Use&& use) {
-  std::array<std::uint32_t, kMostColumns> columns;
-  const auto scale = static_cast<std::uint32_t>(internal::column_scale(form));
-  const auto side = static_cast<std::uint32_t>(form.block.cols);
-  for (std::int64_t done = 0; done < row.blocks; done += most) {
-    const std::int64_t count = std::min(most, row.blocks - done);
-    for (std::int64_t i = 0; i < count; ++i)
-      columns[std::size_t(i)] = std::uint32_t{row.columns[done + i]} / scale * side;
-    use(std::span<const std::uint32_t>(columns.data(), std::size_t(count)), row.first + done);
+// Finds the operand rows of a tile's block columns.
+template <class Word>
+class RowsOfColumns {
+ public:
+  RowsOfColumns(const StaticForm& form, std::span<const std::int32_t> places)
+      : code_(internal::row_code<Word>(internal::column_scale(form))),
+        side_(static_cast<std::uint32_t>(form.block.cols)),
+        places_(places) {}
+
+  // Decodes the columns of a row and calls use(span of first operand rows, first block) for runs of
+  // at most `most` blocks.
+  template <class Use>
+  void for_each_run(const StaticRow<Word>& row, std::int64_t most, Use&& use) const {
+    std::array<std::uint32_t, kMostColumns> columns;
+    for (std::int64_t done = 0; done < row.blocks; done += most) {
+      const std::int64_t count = std::min(most, row.blocks - done);
+      for (std::int64_t i = 0; i < count; ++i)
+        columns[std::size_t(i)] =
+            place((std::uint32_t{row.columns[done + i]} >> code_.shift) * code_.inverse) * side_;
+      use(std::span<const std::uint32_t>(columns.data(), std::size_t(count)), row.first + done);
+    }
   }
-}
+
+ private:
+  std::uint32_t place(std::uint32_t column) const {
+    return places_.empty() ? column : static_cast<std::uint32_t>(places_[column]);
+  }
+
+  internal::RowCode code_;
+  std::uint32_t side_;
+  std::span<const std::int32_t> places_;
+};
 
 template <class T>
 void cast_row(const float* from, std::int64_t count, T* to) {
@@ -95,8 +113,8 @@ void add_run(const StaticForm& form, const KernelArgs& args, std::span<const std
 // Writes the batch columns z of one row of blocks. Floats are summed in place, other types in a
 // buffer of floats.
 template <class T, class Word>
-void write_row(const StaticForm& form, const KernelArgs& args, const StaticRow<Word>& row,
-               Range z) {
+void write_row(const StaticForm& form, const KernelArgs& args, const RowsOfColumns<Word>& rows,
+               const StaticRow<Word>& row, Range z) {
   const auto out = internal::rows_of<T>(args.out);
   const std::int64_t height = form.block.rows, most = kMostSums / height;
   std::array<float, std::is_same_v<T, float> ? 1 : kMostSums> buffer;
@@ -109,7 +127,7 @@ void write_row(const StaticForm& form, const KernelArgs& args, const StaticRow<W
       sums = out.row(row.row * height) + piece.begin;
       stride = out.stride;
     }
-    for_each_run(form, row, kMostColumns, [&](auto columns, std::int64_t first) {
+    rows.for_each_run(row, kMostColumns, [&](auto columns, std::int64_t first) {
       add_run<T>(form, args, columns, first, piece, sums, stride, first == row.first);
     });
     if constexpr (!std::is_same_v<T, float>)
@@ -120,14 +138,14 @@ void write_row(const StaticForm& form, const KernelArgs& args, const StaticRow<W
 
 // Rounds every product and every sum to half.
 template <class Word>
-void write_half_blocks(const StaticForm& form, const KernelArgs& args, const StaticRow<Word>& row,
-                       Range z) {
+void write_half_blocks(const StaticForm& form, const KernelArgs& args,
+                       const RowsOfColumns<Word>& rows, const StaticRow<Word>& row, Range z) {
   const auto in = internal::rows_of<Half>(args.in);
   const auto out = internal::rows_of<Half>(args.out);
   const auto [height, width] = form.block;
   for (std::int64_t i = 0; i < height; ++i)
     std::fill_n(out.row(row.row * height + i) + z.begin, z.size(), Half());
-  for_each_run(form, row, kMostColumns, [&](auto columns, std::int64_t first) {
+  rows.for_each_run(row, kMostColumns, [&](auto columns, std::int64_t first) {
     const Half* values = internal::values_of<Half>(args) + first * form.block.area();
     for (const std::uint32_t column : columns)
       for (std::int64_t i = 0; i < height; ++i)
@@ -138,14 +156,15 @@ void write_half_blocks(const StaticForm& form, const KernelArgs& args, const Sta
 }
 
 template <class T, class Word>
-void run_forward(const StaticForm& form, const KernelArgs& args) {
+void run_forward(const StaticForm& form, const KernelArgs& args, const StaticPlaces& places) {
   const Word* words = internal::words_of<Word>(args);
+  const RowsOfColumns<Word> rows(form, places.in);
   if (form.block.is_element()) {
     for (std::int64_t i = 0; i < form.workers; ++i) {
       const StaticWorker worker = internal::static_worker(words, i);
       const Range z{worker.first_z, worker.first_z + worker.z};
       internal::for_each_static_row(form, words, worker, [&](const StaticRow<Word>& row) {
-        write_row<T>(form, args, row, z);
+        write_row<T>(form, args, rows, row, z);
       });
     }
     return;
@@ -154,9 +173,9 @@ void run_forward(const StaticForm& form, const KernelArgs& args) {
   const Range z{workers.begin, workers.begin + workers.size};
   internal::for_each_static_block_row(form, words, [&](const StaticRow<Word>& row) {
     if constexpr (std::is_same_v<T, Half>)
-      write_half_blocks(form, args, row, z);
+      write_half_blocks(form, args, rows, row, z);
     else
-      write_row<T>(form, args, row, z);
+      write_row<T>(form, args, rows, row, z);
   });
 }
 
@@ -205,12 +224,14 @@ void write_dots(const StaticForm& form, const KernelArgs& args, std::int64_t row
 }
 
 template <class T, class Word>
-void run_gradient(const StaticForm& form, const KernelArgs& args) {
+void run_gradient(const StaticForm& form, const KernelArgs& args, const StaticPlaces& places) {
+  const RowsOfColumns<Word> rows(form, places.in_s);
   const std::int64_t area = form.block.area(), most = std::min(kMostColumns, kMostSums / area);
   std::array<float, kMostSums> buffer;
   for_each_row_once(form, internal::words_of<Word>(args), [&](const StaticRow<Word>& row) {
-    for_each_run(form, row, most, [&](auto columns, std::int64_t first) {
-      write_dots<T>(form, args, row.row, columns, buffer.data());
+    const std::int64_t place = places.in.empty() ? row.row : places.in[std::size_t(row.row)];
+    rows.for_each_run(row, most, [&](auto columns, std::int64_t first) {
+      write_dots<T>(form, args, place, columns, buffer.data());
       cast_row(buffer.data(), std::ssize(columns) * area,
                static_cast<T*>(args.gradients) + first * area);
     });
@@ -248,13 +269,14 @@ Cycles gradient_cycles(const StaticForm& form, const Word* words) {
 
 }  // namespace
 
-void run_static(const StaticForm& form, Operation operation, const KernelArgs& args) noexcept {
+void run_static(const StaticForm& form, Operation operation, const KernelArgs& args,
+                const StaticPlaces& places) noexcept {
   internal::with_word(form, [&]<class Word>(Word) {
     with_type(form.type, [&]<class T>(T) {
       if (operation == Operation::GradW)
-        run_gradient<T, Word>(form, args);
+        run_gradient<T, Word>(form, args, places);
       else
-        run_forward<T, Word>(form, args);
+        run_forward<T, Word>(form, args, places);
     });
   });
 }

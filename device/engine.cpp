@@ -204,6 +204,13 @@ Exchange Engine::prepare_moves(std::vector<Move> moves) const {
   return exchange;
 }
 
+Exchange Engine::charge_moves(
+    const std::function<void(const std::function<void(const Move&)>& visit)>& for_each_move) const {
+  Exchange exchange;
+  internal::charge_moves(for_each_move, exchange, state_->slots, state_->machine, state_->scratch);
+  return exchange;
+}
+
 void Engine::prepare_again(Exchange& exchange) const {
   internal::prepare_exchange(exchange, state_->slots, state_->machine, state_->scratch);
   leave_out_shared(exchange, state_->slots, state_->seals);
@@ -272,15 +279,15 @@ void Engine::run_moves(const Exchange& exchange) {
   });
 }
 
-// An exchange does not store the traffic of each tile, so it is computed again.
+// An exchange with a list does not store the traffic of each tile, so it is computed again.
 void Engine::keep_exchange(const Exchange& exchange) {
+  if (!exchange.figures.empty()) {
+    state_->keep_step() = exchange.figures;
+    return;
+  }
   Exchange copy = exchange;
   prepare_again(copy);
-  const internal::Traffic& traffic = state_->scratch.traffic;
-  std::vector<TileFigures>& figures = state_->keep_step();
-  for (std::int64_t tile = 0; tile < state_->slots.tiles(); ++tile)
-    figures.push_back({traffic.cycles(tile, state_->machine),
-                       Bytes(traffic.sent[std::size_t(tile)]), traffic.bytes_received(tile)});
+  state_->keep_step() = state_->scratch.traffic.figures(state_->machine);
 }
 
 void Engine::control(Phase phase, TileId tile) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -82,6 +83,13 @@ struct Gather {
   // If this is above 0, the data are charged as if each destination received them from this many
   // other tiles, wherever the pieces are held. The sending tiles are then charged nothing.
   std::int64_t senders = 0;
+
+  // If this is above 0, vertices find the rows of the pieces where they are: in Share mode, the
+  // destinations, which are landing slots, become views of this many rows of host memory, from the
+  // first row of the slot `first_in_place` on. All pieces must be slices of these rows. In Isolate
+  // mode, destinations receive the pieces one below the other as ever.
+  std::int64_t rows_in_place = 0;
+  SlotId first_in_place = {};
 };
 
 // A run of bytes that goes from one slot into the middle of another one. Offsets count the bytes of
@@ -106,6 +114,7 @@ struct Exchange {
   Cycles tile_sum;                       // over all tiles
   Bytes moved;                           // received by all tiles together
   std::int64_t tiles = 0;                // tiles that send or receive
+  std::vector<TileFigures> figures;      // [tiles], of an exchange without a list (charge_moves)
 };
 
 // A fault to inject: one bit of a tile's memory flips immediately before a step.
@@ -246,8 +255,14 @@ class Engine {
   // or if a destination has no memory.
   Exchange prepare_moves(std::vector<Move> moves) const;
 
-  // Does the same for gathers that were changed in place. It reuses the memory of earlier calls and
-  // allocates only if that is too small.
+  // Calls for_each_move(visit), which calls visit(move) for every move, and returns an exchange
+  // that costs what prepare_moves() would charge, but has no list of moves and copies nothing. For
+  // Share mode, if vertices read the runs where they are; destinations need no memory.
+  Exchange charge_moves(const std::function<void(const std::function<void(const Move&)>& visit)>&
+                            for_each_move) const;
+
+  // Does what prepare() does for gathers that were changed in place. It reuses the memory of
+  // earlier calls and allocates only if that is too small.
   void prepare_again(Exchange& exchange) const;
 
   // Runs an exchange and records it in the ledger under `phase`. A sync is charged only if data

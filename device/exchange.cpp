@@ -136,9 +136,13 @@ void Traffic::clear(std::int64_t tiles) {
   links.clear();
 }
 
-void Traffic::count_senders() {
+void Traffic::merge_links() {
   std::sort(links.begin(), links.end());
   links.erase(std::unique(links.begin(), links.end()), links.end());
+}
+
+void Traffic::count_senders() {
+  merge_links();
   for (const auto& link : links) ++senders[std::size_t(link.first)];
 }
 
@@ -150,6 +154,35 @@ Cycles Traffic::cycles(std::int64_t tile, const Machine& machine) const {
   return Cycles(std::max(in, ceil_div(sent[i], width)));
 }
 
+namespace {
+
+// Sets the cost of an exchange whose traffic is known but for its senders.
+void charge(Exchange& result, Traffic& traffic, const Machine& machine, std::int64_t tiles) {
+  traffic.count_senders();
+  result.cycles = result.tile_sum = Cycles();
+  result.moved = Bytes();
+  result.critical_tile = TileId();
+  result.tiles = 0;
+  for (std::int64_t tile = 0; tile < tiles; ++tile) {
+    const auto i = std::size_t(tile);
+    const Cycles cycles = traffic.cycles(tile, machine);
+    result.tiles += cycles > Cycles();
+    if (cycles > result.cycles) result.critical_tile = TileId(tile);
+    result.cycles = std::max(result.cycles, cycles);
+    result.tile_sum += cycles;
+    result.moved += Bytes(traffic.received[i] + traffic.received_shared[i]);
+  }
+}
+
+}  // namespace
+
+std::vector<TileFigures> Traffic::figures(const Machine& machine) const {
+  std::vector<TileFigures> result;
+  for (std::int64_t tile = 0; tile < std::ssize(sent); ++tile)
+    result.push_back({cycles(tile, machine), Bytes(sent[std::size_t(tile)]), bytes_received(tile)});
+  return result;
+}
+
 void prepare_exchange(Exchange& result, const Slots& slots, const Machine& machine,
                       ExchangeScratch& scratch) {
   TESSERA_ASSERT(result.gathers.empty() || result.moves.empty());
@@ -159,20 +192,26 @@ void prepare_exchange(Exchange& result, const Slots& slots, const Machine& machi
   traffic.clear(slots.tiles());
   for (const Gather& gather : result.gathers) add_traffic(gather, slots, machine, scratch);
   for (const Move& move : result.moves) add_traffic(move, slots, traffic);
-  traffic.count_senders();
-  result.cycles = result.tile_sum = Cycles();
-  result.moved = Bytes();
-  result.critical_tile = TileId();
-  result.tiles = 0;
-  for (std::int64_t tile = 0; tile < slots.tiles(); ++tile) {
-    const auto i = std::size_t(tile);
-    const Cycles cycles = traffic.cycles(tile, machine);
-    result.tiles += cycles > Cycles();
-    if (cycles > result.cycles) result.critical_tile = TileId(tile);
-    result.cycles = std::max(result.cycles, cycles);
-    result.tile_sum += cycles;
-    result.moved += Bytes(traffic.received[i] + traffic.received_shared[i]);
-  }
+  charge(result, traffic, machine, slots.tiles());
+}
+
+void charge_moves(
+    const std::function<void(const std::function<void(const Move&)>& visit)>& for_each_move,
+    Exchange& exchange, const Slots& slots, const Machine& machine, ExchangeScratch& scratch) {
+  Traffic& traffic = scratch.traffic;
+  traffic.clear(slots.tiles());
+  std::size_t most_links = 1 << 16;  // repetitions are removed whenever there are so many
+  for_each_move([&](const Move& move) {
+    check_run(slots, move.from, move.from_byte, move.bytes);
+    const SlotSpec& to = slots[move.to].spec;
+    TESSERA_ASSERT(move.to_byte >= 0 && move.to_byte + move.bytes <= to.rows * to.row_bytes);
+    add_traffic(move, slots, traffic);
+    if (traffic.links.size() < most_links) return;
+    traffic.merge_links();
+    most_links = std::max(most_links, 2 * traffic.links.size());
+  });
+  charge(exchange, traffic, machine, slots.tiles());
+  exchange.figures = traffic.figures(machine);
 }
 
 void copy_gather(const Gather& gather, Slots& slots) {
@@ -208,7 +247,29 @@ void copy_moves(std::span<const Move> moves, Slots& slots) {
   }
 }
 
+namespace {
+
+// Makes the destinations views of the memory that holds all pieces.
+void view_in_place(const Gather& gather, Slots& slots) {
+  ByteRows all = slots.in_use(gather.first_in_place, Access::Read).contents;
+  all.rows = gather.rows_in_place;
+  for (const Piece& piece : gather.pieces) {
+    const ByteRows rows = part(piece, slots);
+    TESSERA_ASSERT(rows.stride == all.stride && rows.data >= all.data &&
+                   rows.data + (rows.rows - 1) * rows.stride <=
+                       all.data + (all.rows - 1) * all.stride);
+  }
+  for (const SlotId id : gather.destinations) {
+    Slot& slot = slots.in_use(id, Access::Write);
+    TESSERA_ASSERT(!slots.has_memory(slot));
+    slot.contents = all;
+  }
+}
+
+}  // namespace
+
 void share_gather(const Gather& gather, Slots& slots) {
+  if (gather.rows_in_place > 0) return view_in_place(gather, slots);
   // Memory that the engine allocated takes the pieces from wherever they are.
   if (std::ranges::all_of(gather.destinations,
                           [&](SlotId id) { return slots.needs_memory(slots[id]); }))

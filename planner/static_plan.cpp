@@ -7,11 +7,14 @@
 #include <functional>
 #include <limits>
 #include <ostream>
+#include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/codelets/cost/static_cycles.hpp"
 #include "tessera/planner/internal/static_counted_search.hpp"
+#include "tessera/planner/internal/static_moves.hpp"
 #include "tessera/planner/internal/static_search.hpp"
+#include "tessera/planner/internal/static_searcher.hpp"
 #include "tessera/planner/internal/terms_text.hpp"
 
 namespace tessera::planner {
@@ -95,8 +98,8 @@ std::string no_plan(const StaticCase& c, const StaticOptions& options, std::int6
       least_bytes, c.machine.tile_memory.value, percent);
 }
 
-void check_layouts(const StaticPlan& plan, const BlockPattern& pattern) {
-  for (const StaticLayout& layout : plan.layouts)
+void check_layouts(const std::vector<StaticLayout>& layouts, const BlockPattern& pattern) {
+  for (const StaticLayout& layout : layouts)
     if (std::ssize(layout.tile_of) != pattern.blocks())
       refuse(fmt::format("the plan has {} blocks and the pattern {}", layout.tile_of.size(),
                          pattern.blocks()));
@@ -113,7 +116,8 @@ internal::StaticLimits limits_of(const device::Machine& machine, const StaticOpt
 
 // A product without blocks only clears the result, which no price of PopLibs counts.
 StaticPlan empty_plan(const StaticCase& c) {
-  StaticPlan plan{.data_type = c.problem.data_type, .parts = {}, .layouts = {}, .cost = {}};
+  StaticPlan plan{
+      .data_type = c.problem.data_type, .parts = {}, .layouts = {}, .grad_a = {}, .cost = {}};
   for (const Pass pass : passes_of(c.problem)) plan.cost.passes.push_back({pass, {}});
   return plan;
 }
@@ -147,54 +151,178 @@ std::optional<StaticPlan> popsparse_plan(const StaticCase& c, const BlockPattern
   const internal::CountedPasses counted = internal::counted_parts(c, plan, pattern);
   plan.cost = internal::plan_cost_of(c, counted);
   const bool fits = limits.allow(std::ssize(plan.parts), std::ssize(plan.bands) - 1) &&
-                    counted.fits_words() && plan.cost.temp.value <= limits.temp &&
-                    (plan.cost.temp + plan.cost.resident).value <= limits.bytes;
+                    counted.fits_words() && limits.hold(plan.cost);
   return fits ? std::optional(std::move(plan)) : std::nullopt;
+}
+
+// A pattern with rows and columns exchanged, and the searches of its cuts.
+struct TransposedSearcher {
+  explicit TransposedSearcher(const BlockPattern& given)
+      : pattern(internal::transposed(given)), searcher(pattern.view()) {}
+
+  internal::DerivedPattern pattern;
+  internal::StaticSearcher searcher;
+};
+
+// Returns the cost of all passes together.
+PlanCost sum_of(const PlanCost& forward, const PlanCost& grad_a) {
+  PlanCost sum = forward;
+  sum.cycles += grad_a.cycles;
+  sum.temp = std::max(sum.temp, grad_a.temp);
+  sum.resident += grad_a.resident;
+  sum.passes.insert(sum.passes.begin() + 1, grad_a.passes.front());
+  return sum;
+}
+
+Problem without_grad_a(Problem problem) {
+  problem.grad_a = false;
+  return problem;
+}
+
+internal::StaticLimits without(internal::StaticLimits limits, Bytes resident) {
+  limits.bytes -= resident.value;
+  return limits;
+}
+
+// Returns the plan of the cut that was found in an order of similar rows, if it keeps the limits.
+// Its cost is counted again, because kernels of elements deal rows to workers in the pattern's
+// order.
+std::optional<StaticPlan> plan_in_similar_rows(const StaticCase& c,
+                                               internal::StaticSearcher& searcher,
+                                               const internal::FoundCut& found,
+                                               const internal::StaticLimits& limits) {
+  StaticPlan plan = internal::plan_of(c, searcher.assignment_of(c, found));
+  plan.cost =
+      internal::plan_cost_of(c, internal::counted_parts(c, plan, searcher.counts().pattern()));
+  return limits.hold(plan.cost) ? std::optional(std::move(plan)) : std::nullopt;
+}
+
+// Searches the cuts of GradA in the memory that those of the other passes leave. Returns the plan
+// in which GradA has tiles of its own, if it keeps the limits, and adds the cuts that were counted.
+std::optional<StaticPlan> plan_apart(const StaticCase& c, internal::StaticSearcher& searcher,
+                                     TransposedSearcher& transposed,
+                                     const internal::StaticLimits& limits, std::int64_t& counted) {
+  const Problem forward_problem = without_grad_a(c.problem);
+  const StaticCase forward{forward_problem, c.machine, c.counts};
+  const internal::FoundCut of_forward = searcher.search(forward, limits);
+  counted += of_forward.cuts_counted();
+  if (!of_forward.counted.best) return {};
+  const StaticCase alone{c.problem, c.machine, transposed.searcher.counts().counts(), true};
+  const internal::FoundCut of_grad_a =
+      transposed.searcher.search(alone, without(limits, of_forward.counted.cost.resident));
+  counted += of_grad_a.cuts_counted();
+  if (!of_grad_a.counted.best) return {};
+  const BlockPattern& pattern = searcher.counts().pattern();
+  StaticPlan plan = internal::plan_of(forward, searcher.assignment_of(forward, of_forward));
+  plan.grad_a = transposed.searcher.assignment_of(alone, of_grad_a);
+  for (StaticLayout& layout : plan.grad_a->layouts) {
+    layout.tile_of = internal::tiles_in_given_order(layout.tile_of, transposed.pattern);
+    for (StaticTile& tile : layout.tiles) std::swap(tile.rows, tile.columns);
+  }
+  plan.cost = internal::plan_cost_of(c, internal::counted_parts(c, plan, pattern));
+  return limits.hold(plan.cost) ? std::optional(std::move(plan)) : std::nullopt;
+}
+
+// Returns the quick cost of such a plan, if it keeps the limits.
+StaticCostResult quick_cost_apart(const StaticCase& c, internal::CutCounts& counts,
+                                  internal::CutCounts& transposed,
+                                  const internal::StaticLimits& limits) {
+  const Problem forward_problem = without_grad_a(c.problem);
+  const auto forward =
+      internal::quick_search({forward_problem, c.machine, c.counts}, counts, limits);
+  if (!forward.best) return {};
+  const auto grad_a = internal::quick_search({c.problem, c.machine, transposed.counts(), true},
+                                             transposed, without(limits, forward.cost.resident));
+  if (!grad_a.best) return {};
+  StaticCostResult result{.cost = sum_of(forward.cost, grad_a.cost),
+                          .tiles = std::max(forward.best->parts * forward.best->tiles,
+                                            grad_a.best->parts * grad_a.best->tiles)};
+  if (!limits.hold(*result.cost)) result.cost.reset();
+  return result;
 }
 
 }  // namespace
 
 struct StaticPlanner::State {
-  internal::CutCounts counts;
+  explicit State(const BlockPattern& pattern) : searcher(pattern) {}
+
+  internal::StaticSearcher searcher;
+  std::unique_ptr<TransposedSearcher> transposed = {};  // once it was needed
+
+  TransposedSearcher& of_transpose() {
+    if (!transposed) transposed = std::make_unique<TransposedSearcher>(searcher.counts().pattern());
+    return *transposed;
+  }
 };
 
 StaticPlanner::StaticPlanner(const BlockPattern& pattern) {
   check_places(pattern);
-  state_ = std::make_unique<State>(State{internal::CutCounts(pattern)});
+  state_ = std::make_unique<State>(pattern);
 }
+
+namespace {
+
+// Returns true if GradA may have tiles of its own.
+bool may_part(const Problem& problem, const device::Machine& machine,
+              const StaticOptions& options) {
+  return problem.grad_a && machine.tiles > 1 && !options.z_parts && !options.bands;
+}
+
+}  // namespace
 
 StaticPlanner::~StaticPlanner() = default;
 StaticPlanner::StaticPlanner(StaticPlanner&&) noexcept = default;
 
 StaticPlanResult StaticPlanner::plan(const Problem& problem, const device::Machine& machine,
                                      const StaticOptions& options) {
-  const BlockPattern& pattern = state_->counts.pattern();
+  internal::StaticSearcher& searcher = state_->searcher;
+  const BlockPattern& pattern = searcher.counts().pattern();
   if (options.poplibs_parity) return plan_static_as_poplibs(problem, pattern, machine, options);
   check_request(problem, pattern, machine, options);
-  const StaticCase c{problem, machine, state_->counts.counts()};
+  const StaticCase c{problem, machine, searcher.counts().counts()};
   if (c.counts.blocks == 0) return {empty_plan(c), "", 0, {}};
   const internal::StaticLimits limits = limits_of(machine, options);
-  const auto found = internal::search_by_counts(c, state_->counts, limits);
+  const internal::FoundCut found = searcher.search(c, limits);
   std::optional<StaticPlan> plan;
-  if (found.best) plan = internal::plan_of(c, pattern, *found.best);
-  auto popsparse = popsparse_plan(c, pattern, limits);
-  if (popsparse && (!plan || popsparse->cost.cycles < plan->cost.cycles)) plan.swap(popsparse);
-  if (!plan) return {std::nullopt, no_counted_plan(limits, found.obstacle), found.counted, {}};
+  if (found.counted.best) {
+    plan = internal::plan_of(c, searcher.assignment_of(c, found, /*similar=*/false));
+    plan->cost = found.counted.cost;
+  }
+  std::int64_t counted = found.cuts_counted();
+  bool is_first = plan.has_value();
+  const auto take_cheaper = [&](std::optional<StaticPlan> other) {
+    if (!other || (plan && other->cost.cycles >= plan->cost.cycles)) return;
+    plan = std::move(other);
+    is_first = false;
+  };
+  if (found.in_similar_rows) take_cheaper(plan_in_similar_rows(c, searcher, found, limits));
+  take_cheaper(popsparse_plan(c, pattern, limits));
+  if (may_part(problem, machine, options))
+    take_cheaper(plan_apart(c, searcher, state_->of_transpose(), limits, counted));
+  if (!plan) return {std::nullopt, no_counted_plan(limits, found.counted.obstacle), counted, {}};
+  if (internal::move_blocks(c, pattern, limits, *plan) > 0) is_first = false;
   constexpr std::size_t kRunnerUps = 5;
-  return {std::move(plan), "", found.counted, internal::runner_ups(found, kRunnerUps)};
+  return {std::move(plan), "", counted, internal::runner_ups(found.counted, is_first, kRunnerUps)};
 }
 
 StaticCostResult StaticPlanner::quick_cost(const Problem& problem, const device::Machine& machine,
                                            const StaticOptions& options) {
-  const BlockPattern& pattern = state_->counts.pattern();
-  check_request(problem, pattern, machine, options);
+  internal::CutCounts& counts = state_->searcher.counts();
+  check_request(problem, counts.pattern(), machine, options);
   if (options.poplibs_parity) refuse("PopLibs' prices have no quick cost; plan with them");
-  const StaticCase c{problem, machine, state_->counts.counts()};
+  const StaticCase c{problem, machine, counts.counts()};
   if (c.counts.blocks == 0) return {empty_plan(c).cost, 0, ""};
   const internal::StaticLimits limits = limits_of(machine, options);
-  const auto found = internal::quick_search(c, state_->counts, limits);
-  if (!found.best) return {std::nullopt, 0, no_counted_plan(limits, found.obstacle)};
-  return {found.cost, found.best->parts * found.best->tiles, ""};
+  const auto found = internal::quick_search(c, counts, limits);
+  StaticCostResult result;
+  if (found.best) result = {found.cost, found.best->parts * found.best->tiles, ""};
+  if (may_part(problem, machine, options)) {
+    auto apart = quick_cost_apart(c, counts, state_->of_transpose().searcher.counts(), limits);
+    if (apart.cost && (!result.cost || apart.cost->cycles < result.cost->cycles))
+      result = std::move(apart);
+  }
+  if (!result.cost) result.reason = no_counted_plan(limits, found.obstacle);
+  return result;
 }
 
 StaticPlanResult plan_static(const Problem& problem, const BlockPattern& pattern,
@@ -216,7 +344,8 @@ StaticPlanResult plan_static_as_poplibs(const Problem& problem, const BlockPatte
 PlanCost count_static_cost(const StaticPlan& plan, const Problem& problem,
                            const BlockPattern& pattern, const device::Machine& machine) {
   check(problem, pattern, machine, {});
-  check_layouts(plan, pattern);
+  check_layouts(plan.layouts, pattern);
+  if (plan.grad_a) check_layouts(plan.grad_a->layouts, pattern);
   const StaticCase c{problem, machine, internal::count_blocks(pattern)};
   return internal::plan_cost_of(c, internal::counted_parts(c, plan, pattern));
 }
@@ -249,19 +378,32 @@ std::string to_string(RunKind kind) {
   assertion_failed("every kind of run has a name", __FILE__, __LINE__);
 }
 
-std::int64_t StaticPlan::tiles_used() const {
+namespace {
+
+std::int64_t tiles_of(const auto& plan) {
   std::int64_t tiles = 0;
-  for (const StaticPart& part : parts) tiles += std::ssize(layouts[std::size_t(part.layout)].tiles);
+  for (const StaticPart& part : plan.parts)
+    tiles += std::ssize(plan.layouts[std::size_t(part.layout)].tiles);
   return tiles;
 }
 
+// Returns the numbers of parts, bands and tiles of a plan or of an assignment.
+std::string cut_text(const auto& plan) {
+  return fmt::format("{} part{} of the batch, {} band{}, {} tiles", plan.parts.size(),
+                     plan.parts.size() == 1 ? "" : "s", plan.bands.size() - 1,
+                     plan.bands.size() == 2 ? "" : "s", plan.tiles_used());
+}
+
+}  // namespace
+
+std::int64_t StaticPlan::tiles_used() const { return tiles_of(*this); }
+std::int64_t StaticAssignment::tiles_used() const { return tiles_of(*this); }
+
 std::string to_string(const StaticPlan& plan) {
-  std::string text = fmt::format(
-      "static     {}, {} part{} of the batch, {} band{}, {} tiles\n"
-      "cost       {} cycles, {} bytes temporary per tile\n",
-      to_string(plan.data_type), plan.parts.size(), plan.parts.size() == 1 ? "" : "s",
-      plan.bands.size() - 1, plan.bands.size() == 2 ? "" : "s", plan.tiles_used(),
-      plan.cost.cycles.value, plan.cost.temp.value);
+  std::string text = fmt::format("static     {}, {}\n", to_string(plan.data_type), cut_text(plan));
+  if (plan.grad_a) text += fmt::format("  GradA    {}, of its own\n", cut_text(*plan.grad_a));
+  text += fmt::format("cost       {} cycles, {} bytes temporary per tile\n", plan.cost.cycles.value,
+                      plan.cost.temp.value);
   for (const PassCost& pass : plan.cost.passes) {
     if (plan.cost.passes.size() > 1)
       text += fmt::format("{:<31} {:>12} cycles\n", to_string(pass.pass), pass.cycles().value);

@@ -33,8 +33,9 @@ struct StaticOptions {
   // The share of a tile's memory that temporary data may take, in (0, 1].
   double available_memory_proportion = 0.6;
 
-  // The number of parts of the batch and of bands of columns that the plan must have, if given.
-  // Not for plans with PopLibs' prices. PopLibs names them nSplit and numBands.
+  // The number of parts of the batch and of bands of columns that the plan must have, if given. All
+  // passes then have the blocks on the same tiles. Not for plans with PopLibs' prices. PopLibs
+  // names them nSplit and numBands.
   std::optional<std::int64_t> z_parts, bands;
 
   // Plans as PopLibs does, with its prices: see plan_static_as_poplibs().
@@ -69,6 +70,22 @@ struct StaticPart {
   std::int64_t columns() const { return end - begin; }
 };
 
+// The tiles of the blocks for GradA alone, where they differ from those of the other passes. The
+// blocks are cut into bands of block rows, and within a band they are ordered by column. Values are
+// stored where GradW computes their gradients, so each pass of GradA first brings them to these
+// tiles.
+struct StaticAssignment {
+  std::int64_t z_parts = 1;               // wanted, as in StaticPlan
+  std::vector<std::int64_t> bands = {0};  // [bands + 1] first block row of each band
+  std::vector<StaticPart> parts;
+  std::vector<StaticLayout> layouts;
+
+  friend bool operator==(const StaticAssignment&, const StaticAssignment&) = default;
+
+  // Returns the number of tiles of all parts.
+  std::int64_t tiles_used() const;
+};
+
 // The plan of a layer with a static pattern. The blocks are cut into bands of block columns
 // with about equally many blocks; within a band they are ordered by row, and every tile takes a run
 // of equally many blocks, so a row may end on one tile and go on on the next. All parts of the
@@ -79,11 +96,12 @@ struct StaticPlan {
   std::vector<std::int64_t> bands = {0};  // [bands + 1] first block column of each band
   std::vector<StaticPart> parts;
   std::vector<StaticLayout> layouts;
+  std::optional<StaticAssignment> grad_a;  // of GradA, if it has tiles of its own
   PlanCost cost;  // bytes of `resident` are 0 under PopLibs' prices, which do not count them
 
   friend bool operator==(const StaticPlan&, const StaticPlan&) = default;
 
-  // Returns the number of tiles of all parts.
+  // Returns the number of tiles of all parts, without those that GradA alone has.
   std::int64_t tiles_used() const;
 };
 
@@ -124,7 +142,8 @@ struct StaticCostResult {
   std::string reason;      // empty if there is a cost
 };
 
-// Plans the passes of a layer whose pattern stays, all with the blocks on the same tiles. A cut
+// Plans the passes of a layer whose pattern stays. Fwd and GradW have the blocks on the same tiles,
+// and GradA as well unless tiles of its own take fewer cycles, with the values brought there. A cut
 // divides the batch into parts of equal tiles, the columns into bands, and the blocks of each band
 // into runs, one for each tile, which are equally long or end where rows end. Cuts are priced with
 // counts of the pattern, as count_static_cost() returns them, and the one with the fewest cycles of
@@ -133,13 +152,14 @@ struct StaticCostResult {
 // keeps to the memory that the options allow, to that of a tile, and to words of 16 bits. Throws
 // Error{InvalidArgument} for an invalid problem, machine, option or pattern, for groups, and for
 // blocks without a static kernel. Deterministic. Takes about a second per million blocks and less
-// for fewer; a problem with GradA takes about twice as long. Thread-safe.
+// for fewer; a problem with GradA takes about four times as long. Thread-safe.
 StaticPlanResult plan_static(const Problem& problem, const BlockPattern& pattern,
                              const device::Machine& machine, const StaticOptions& options = {});
 
-// Plans one pattern for several batches, passes, types or machines, as plan_static() does. What
-// cuts of the pattern have in common is counted once and kept, so a second plan takes less than
-// half of the time of the first. One thread at a time may use it.
+// Plans one pattern for several batches, passes, types or machines, as plan_static() does. The
+// first plan is that of plan_static(). It teaches the planner how wrong estimates of this pattern's
+// cuts are, so that later plans of the same passes count fewer cuts: they take less than half of
+// the time, and cost up to some percent more or less. One thread at a time may use it.
 class StaticPlanner {
  public:
   // The arrays of `pattern` must outlive the planner. Throws Error{InvalidArgument} if they are no
@@ -148,7 +168,7 @@ class StaticPlanner {
   ~StaticPlanner();
   StaticPlanner(StaticPlanner&&) noexcept;
 
-  // Returns what plan_static() returns.
+  // Returns a plan as plan_static() does; it depends on the plans made before.
   StaticPlanResult plan(const Problem& problem, const device::Machine& machine,
                         const StaticOptions& options = {});
 
@@ -184,10 +204,11 @@ StaticPlanResult plan_static_as_poplibs(const Problem& problem, const BlockPatte
 // rows that they use and, in Fwd and GradA of a batch in several parts, their values. Results that
 // several tiles have in parts are added by these, each its share; a tile adds its shares as one
 // list whose number of operands is the mean, rounded up. In GradA tiles first write their blocks
-// transposed. GradW adds gradients only if the batch is in several parts. `resident` counts values,
-// the words of the kernels, and the tile's shares of S and Q. Throws Error{InvalidArgument} as the
-// planner does and for a plan of another pattern. Takes time in proportion to the blocks, for each
-// size of parts.
+// transposed; if GradA has tiles of its own, they receive their values before, as if these were
+// spread evenly over all tiles. GradW adds gradients only if the batch is in several parts.
+// `resident` counts values, the words of the kernels, and the tile's shares of S and Q. Throws
+// Error{InvalidArgument} as the planner does and for a plan of another pattern. Takes time in
+// proportion to the blocks, for each size of parts.
 PlanCost count_static_cost(const StaticPlan& plan, const Problem& problem,
                            const BlockPattern& pattern, const device::Machine& machine);
 

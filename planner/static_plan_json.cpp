@@ -23,11 +23,12 @@ void check_layout(const StaticLayout& layout, std::size_t blocks, std::string_vi
             "the blocks of a tile must be those that tile_of places there");
 }
 
-void check_static_plan(const StaticPlan& plan, std::string_view where) {
+// Checks the bands, layouts and parts of a plan or of an assignment, whose layouts have so many
+// blocks.
+void check_assignment(const auto& plan, std::size_t blocks, std::string_view where) {
   require(!plan.bands.empty() && plan.bands.front() == 0 && std::ranges::is_sorted(plan.bands),
           where, "bands must ascend from 0");
-  for (const StaticLayout& layout : plan.layouts)
-    check_layout(layout, plan.layouts.front().tile_of.size(), where);
+  for (const StaticLayout& layout : plan.layouts) check_layout(layout, blocks, where);
   std::int64_t column = 0, tile = 0;
   for (const StaticPart& part : plan.parts) {
     require(std::size_t(part.layout) < plan.layouts.size(), where, "a part has no layout");
@@ -37,6 +38,19 @@ void check_static_plan(const StaticPlan& plan, std::string_view where) {
     column = part.end;
     tile += std::ssize(plan.layouts[std::size_t(part.layout)].tiles);
   }
+}
+
+std::int64_t columns_of(const std::vector<StaticPart>& parts) {
+  return parts.empty() ? 0 : parts.back().end;
+}
+
+void check_static_plan(const StaticPlan& plan, std::string_view where) {
+  const std::size_t blocks = plan.layouts.empty() ? 0 : plan.layouts.front().tile_of.size();
+  check_assignment(plan, blocks, where);
+  if (!plan.grad_a) return;
+  check_assignment(*plan.grad_a, blocks, where);
+  require(columns_of(plan.grad_a->parts) == columns_of(plan.parts), where,
+          "the parts of GradA must have the columns of the batch");
 }
 
 }  // namespace

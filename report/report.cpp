@@ -95,6 +95,8 @@ void write_static_plan(const LayerReport& report, Out out) {
   std::vector<std::string> parts = {
       "static pattern", parts_of(plan.parts.size(), "part") + " of the batch",
       parts_of(plan.bands.size() - 1, "band"), grouped(plan.tiles_used()) + " tiles"};
+  if (plan.grad_a)
+    parts.push_back(fmt::format("GradA on {} of its own", grouped(plan.grad_a->tiles_used())));
   if (report.high_water > Bytes{})
     parts.push_back(fmt::format("fullest tile {} of {}", binary_size(report.high_water),
                                 binary_size(report.machine.tile_memory)));

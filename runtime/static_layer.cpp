@@ -65,6 +65,17 @@ internal::StaticCut cut_layer(const Problem& problem,
   return internal::cut_static(sizes, weights, plans);
 }
 
+// Returns the cut of GradA if some group has tiles of its own for it.
+std::optional<internal::StaticCut> cut_of_grad_a(const Problem& problem,
+                                                 std::span<const sparse::CheckedCsr<float>> weights,
+                                                 std::span<const planner::StaticPlan> plans,
+                                                 const device::Machine& machine) {
+  const bool is_own = std::ranges::any_of(
+      plans, [](const planner::StaticPlan& plan) { return plan.grad_a.has_value(); });
+  if (!problem.grad_a || !is_own) return {};
+  return internal::cut_grad_a(sizes_of(problem, machine), weights, plans);
+}
+
 }  // namespace
 
 struct StaticLayer::State {
@@ -99,6 +110,7 @@ struct StaticLayer::State {
   std::vector<sparse::CheckedCsr<float>> weights;
   verify::KeptSums sums;  // of `weights`
   internal::StaticCut cut;
+  std::optional<internal::StaticCut> grad_a_cut;
   std::array<std::unique_ptr<StaticPass>, 3> passes;  // by Pass
   std::vector<std::byte> stored;     // values in the layer's type, in the order of cut.homes
   std::vector<std::byte> gradients;  // in the layer's type, in the order of the patterns
@@ -114,10 +126,14 @@ StaticLayer::State::State(const Problem& p, std::span<const sparse::CheckedCsr<f
     : problem(p),
       executor(threads),
       weights(w.begin(), w.end()),
-      cut(cut_layer(p, w, plans, machine)) {
-  for (const Pass pass : passes_of(problem))
-    passes[std::size_t(pass)] = std::make_unique<StaticPass>(cut, pass, machine, mode, executor);
-  stored.resize(std::size_t(cut.first_stored.back() * cut.sizes.bytes()));
+      cut(cut_layer(p, w, plans, machine)),
+      grad_a_cut(cut_of_grad_a(p, w, plans, machine)) {
+  for (const Pass pass : passes_of(problem)) {
+    const bool own = pass == Pass::GradA && grad_a_cut;
+    passes[std::size_t(pass)] =
+        std::make_unique<StaticPass>(own ? *grad_a_cut : cut, cut, pass, machine, mode, executor);
+  }
+  stored.resize(std::size_t(cut.stored_values() * cut.sizes.bytes()));
   for (std::int64_t g = 0; g < problem.size.g; ++g) store(g);
 }
 

@@ -18,10 +18,7 @@ using device::ByteRows;
 namespace {
 
 std::vector<StaticWork> turned_works(const StaticCut& cut, Pass pass) {
-  std::vector<StaticWork> works;
-  if (pass == Pass::GradA)
-    for (const StaticWork& work : cut.works) works.push_back(transposed(work));
-  return works;
+  return pass == Pass::GradA ? transposed(cut.works) : std::vector<StaticWork>();
 }
 
 // Writes a block of [side][side] values transposed.
@@ -33,9 +30,11 @@ void transpose_block(const std::byte* from, std::int64_t side, std::int64_t byte
 
 }  // namespace
 
-StaticPass::StaticPass(const StaticCut& cut, Pass pass, const device::Machine& machine,
-                       device::ExchangeMode mode, Executor& executor)
+StaticPass::StaticPass(const StaticCut& cut, const StaticCut& values, Pass pass,
+                       const device::Machine& machine, device::ExchangeMode mode,
+                       Executor& executor)
     : cut_(cut),
+      values_(values),
       pass_(pass),
       turned_(turned_works(cut, pass)),
       row_runs_(is_gradient() ? std::vector<StaticRun>()
@@ -80,16 +79,11 @@ codelets::StaticForm StaticPass::form_of(const StaticWork& work) const {
 }
 
 const std::vector<std::int32_t>& StaticPass::used(const StaticWork& work, bool second) const {
-  return is_gradient() && !second ? work.rows : work.columns;
+  return is_gradient() && !second ? work.own->rows : work.own->columns;
 }
 
 std::int64_t StaticPass::value_bytes(const StaticWork& work) const {
-  return std::ssize(work.block) * cut_.sizes.block.area() * cut_.sizes.bytes();
-}
-
-Range StaticPass::stored(std::size_t work) const {
-  const std::int64_t bytes = cut_.sizes.bytes();
-  return {cut_.first_stored[work] * bytes, cut_.first_stored[work + 1] * bytes};
+  return std::ssize(work.own->block) * cut_.sizes.block.area() * cut_.sizes.bytes();
 }
 
 std::int64_t StaticPass::depth() const {
@@ -122,14 +116,16 @@ void StaticPass::load() {
     engine_.load(slot, {data, 1, bytes, bytes});
   };
   for (std::size_t w = 0; w < slots_.size(); ++w) {
-    load_bytes(slots_[w].words, words_[w].data(), std::ssize(words_[w]));
-    if (is_gradient()) continue;
-    const Range bytes = stored(w);
+    load_bytes(slots_[w].words, words_[w]->data(), std::ssize(*words_[w]));
+    if (turns()) load_bytes(slots_[w].table, tables_[w]->data(), std::ssize(*tables_[w]));
+  }
+  for (std::size_t w = 0; w < value_homes_.size(); ++w) {
+    const Range stored = values_.stored[w];
     // Casting const away is safe: no step writes the buffer of the values.
-    if (bytes.size() > 0)
-      engine_.load(slots_[w].value_home, {const_cast<std::byte*>(arrays_.values) + bytes.begin,
-                                          bytes.size() / element, element, element});
-    if (turns()) load_bytes(slots_[w].table, tables_[w].data(), std::ssize(tables_[w]));
+    if (stored.size() > 0)
+      engine_.load(value_homes_[w],
+                   {const_cast<std::byte*>(arrays_.values) + stored.begin * element, stored.size(),
+                    element, element});
   }
 }
 
@@ -147,7 +143,7 @@ Cycles StaticPass::turn(const device::Tile& tile) {
   const device::Machine& machine = engine_.machine();
   const BlockShape block = cut_.sizes.block;
   const std::int64_t bytes = cut_.sizes.bytes(), of_block = block.area() * bytes;
-  const std::int64_t blocks = std::ssize(work.block);
+  const std::int64_t blocks = std::ssize(work.own->block);
   const std::byte* table = tile.view(slots.table).data;
   const std::byte* from = tile.view(slots.values).data;
   std::byte* to = tile.view(slots.turned).data;
@@ -181,18 +177,23 @@ Cycles StaticPass::multiply(const device::Tile& tile) {
     args.gradients = result;
   } else {
     args.values = tile.view(turns() ? slots.turned : slots.values).data;
-    args.out = {result, std::ssize(work.rows) * args.block.rows, z, z};
+    args.out = {result, std::ssize(work.own->rows) * args.block.rows, z, z};
   }
   if (engine_.is_faulty()) {
     const auto fault = codelets::check_static_words(
         form, operation(), args,
-        {std::ssize(words_[w]) / form.word_bytes(), value_bytes(work) / bytes});
+        {std::ssize(*words_[w]) / form.word_bytes(), value_bytes(work) / bytes});
     if (fault)
       throw Error(ErrorCode::CheckFailed,
                   fmt::format("self-check: tile {}: static words, word {}: {}", tile.id().value,
                               fault->word, fault->what));
   }
-  codelets::run_static(form, operation(), args);
+  codelets::StaticPlaces places;
+  if (reads_in_place()) {
+    places.in = used(work, false);
+    if (is_gradient()) places.in_s = used(work, true);
+  }
+  codelets::run_static(form, operation(), args, places);
   return codelets::static_cycles(form, operation(), args.meta);
 }
 
@@ -204,7 +205,7 @@ void StaticPass::collect_rows(const StaticShare& share) const {
   for (std::int64_t e = share.at; e < share.at + share.count;) {
     const std::int64_t row = e / z, column = e % z;
     const std::int64_t run = std::min(z - column, share.at + share.count - e);
-    const std::int64_t global = work.rows[std::size_t(row / side)] * side + row % side;
+    const std::int64_t global = work.own->rows[std::size_t(row / side)] * side + row % side;
     std::memcpy(arrays_.out.data + (work.group * group + global) * arrays_.out.stride +
                     (work.z.begin + column) * bytes,
                 from, std::size_t(run * bytes));

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <utility>
 
 #include "tessera/planner/dense_plan.hpp"
@@ -16,7 +17,27 @@ namespace {
 // An entry of the table by which GradA finds a block.
 constexpr std::int64_t kPlaceBytes = sizeof(std::uint32_t);
 
+// Returns the table by which GradA finds the blocks of a tile.
+std::vector<std::byte> table_of(const StaticWork& work) {
+  std::vector<std::byte> table(work.own->block.size() * kPlaceBytes);
+  for (std::size_t i = 0; i < work.own->block.size(); ++i) {
+    const auto entry = static_cast<std::uint32_t>(work.own->block[i]);
+    std::memcpy(table.data() + i * kPlaceBytes, &entry, kPlaceBytes);
+  }
+  return table;
+}
+
 }  // namespace
+
+std::vector<std::byte> StaticPass::words_of(const StaticWork& work) const {
+  const codelets::StaticForm form = form_of(work);
+  const StaticTileBlocks& own = *work.own;
+  const std::int64_t count =
+      codelets::static_word_count(form, std::ssize(own.rows), std::ssize(own.column));
+  std::vector<std::byte> words(std::size_t(count * form.word_bytes()));
+  codelets::write_static_words(form, {own.row_begin, own.column}, words.data());
+  return words;
+}
 
 void StaticPass::declare_buffers() {
   in_.home = bound_.add_buffer(is_gradient() ? "dQ share" : "operand share", /*resident=*/true);
@@ -100,11 +121,22 @@ void StaticPass::add_slots() {
   if (cut_.works.empty()) return;
   add_homes(in_);
   if (is_gradient()) add_homes(in_s_);
+  if (!is_gradient()) add_value_homes();
   slots_.resize(works().size());
   for (std::size_t w = 0; w < works().size(); ++w) add_work_slots(w);
   std::vector<SlotId> results;
   for (const Slots& slots : slots_) results.push_back(slots.result);
   sums_.add_slots(bound_, engine_, works(), results);
+}
+
+void StaticPass::add_value_homes() {
+  const std::int64_t bytes = cut_.sizes.bytes();
+  value_homes_.resize(values_.works.size());
+  for (std::size_t w = 0; w < values_.works.size(); ++w)
+    if (values_.stored[w].size() > 0)
+      value_homes_[w] =
+          engine_.add_slot(bound_.slot(use_.value_home, values_.works[w].tile,
+                                       values_.stored[w].size(), bytes, SlotKind::Landing));
 }
 
 void StaticPass::add_work_slots(std::size_t w) {
@@ -116,42 +148,39 @@ void StaticPass::add_work_slots(std::size_t w) {
     return engine_.add_slot(bound_.slot(buffer, work.tile, rows, bytes_of_row, kind));
   };
   Slots& slots = slots_[w];
-  const std::int64_t rows = std::ssize(work.rows) * block.rows;
+  const std::int64_t rows = std::ssize(work.own->rows) * block.rows;
   const auto add_rows = [&](OperandUse& operand, bool second) {
-    operand.rows.push_back(
-        add(operand.here, std::ssize(used(work, second)) * block.rows, row_bytes, SlotKind::Owned));
+    operand.rows.push_back(add(operand.here, std::ssize(used(work, second)) * block.rows, row_bytes,
+                               SlotKind::Landing));
   };
   add_rows(in_, false);
   if (is_gradient()) add_rows(in_s_, true);
-  slots.words = add(use_.words, 1, std::ssize(words_[w]), SlotKind::Landing);
+  slots.words = add(use_.words, 1, std::ssize(*words_[w]), SlotKind::Landing);
   slots.result =
       add(use_.result, 1, is_gradient() ? value_bytes(work) : rows * row_bytes, SlotKind::Owned);
   if (is_gradient()) return;
-  if (stored(w).size() > 0)
-    slots.value_home = add(use_.value_home, stored(w).size() / bytes, bytes, SlotKind::Landing);
-  slots.values = brings_values()
-                     ? add(use_.values, value_bytes(work) / bytes, bytes, SlotKind::Owned)
-                     : slots.value_home;
+  // Shares that follow one another in the host's memory need no copy in Share mode.
+  const bool together = values_.runs_together && !has_own_tiles();
+  slots.values = brings_values() ? add(use_.values, value_bytes(work) / bytes, bytes,
+                                       together ? SlotKind::Landing : SlotKind::Owned)
+                                 : value_homes_[w];
   if (!turns()) return;
-  slots.table = add(use_.table, 1, std::ssize(tables_[w]), SlotKind::Landing);
+  slots.table = add(use_.table, 1, std::ssize(*tables_[w]), SlotKind::Landing);
   slots.turned = add(use_.turned, 1, value_bytes(work), SlotKind::Owned);
 }
 
 void StaticPass::write_words() {
+  // Works with the same blocks and equally many columns have the same words.
+  std::map<std::pair<const StaticTileBlocks*, std::int64_t>, std::size_t> known;
   for (const StaticWork& work : works()) {
-    const codelets::StaticForm form = form_of(work);
-    const std::int64_t count =
-        codelets::static_word_count(form, std::ssize(work.rows), std::ssize(work.column));
-    std::vector<std::byte>& words = words_.emplace_back();
-    words.resize(std::size_t(count * form.word_bytes()));
-    codelets::write_static_words(form, {work.row_begin, work.column}, words.data());
-    if (!turns()) continue;
-    std::vector<std::byte>& table = tables_.emplace_back();
-    table.resize(work.block.size() * kPlaceBytes);
-    for (std::size_t i = 0; i < work.block.size(); ++i) {
-      const auto entry = static_cast<std::uint32_t>(work.block[i]);
-      std::memcpy(table.data() + i * kPlaceBytes, &entry, kPlaceBytes);
+    const auto [it, is_new] = known.try_emplace({work.own.get(), work.z.size()}, words_.size());
+    if (!is_new) {
+      words_.push_back(words_[it->second]);
+      if (turns()) tables_.push_back(tables_[it->second]);
+      continue;
     }
+    words_.push_back(std::make_shared<Constants>(words_of(work)));
+    if (turns()) tables_.push_back(std::make_shared<Constants>(table_of(work)));
   }
 }
 
@@ -168,6 +197,8 @@ void StaticPass::add_gathers(const OperandUse& operand, bool second,
     const std::int64_t share = part.spread(operand.all_rows, 0).size();
     Gather& gather = gathers.emplace_back();
     gather.destinations.push_back(operand.rows[w]);
+    gather.rows_in_place = operand.all_rows;
+    gather.first_in_place = operand.homes[work.part].front();
     Range run;
     const auto flush = [&] {
       for (; run.size() > 0;) {
@@ -193,28 +224,68 @@ void StaticPass::add_gathers(const OperandUse& operand, bool second,
   }
 }
 
-// Every tile of a run of values receives the shares of all of them, in the order of its blocks.
-std::vector<Gather> StaticPass::value_gathers() const {
-  struct Arrival {
-    std::int64_t to = 0;
-    const StaticHome* from = nullptr;
+// Every tile of a run of values receives the shares of all of them.
+std::vector<std::vector<StaticPass::Arrival>> StaticPass::arrivals() const {
+  if (has_own_tiles()) return arrivals_on_own_tiles();
+  std::vector<std::vector<Arrival>> result(slots_.size());
+  for (const StaticHome& home : values_.homes) {
+    const std::int64_t first = home.first - values_.stored[std::size_t(home.work)].begin;
+    for (const StaticPiece& piece : values_.gradients[home.run].pieces)
+      result[std::size_t(piece.work)].push_back(
+          {piece.first + home.elements.begin,
+           {value_homes_[std::size_t(home.work)], {first, first + home.elements.size()}}});
+  }
+  return result;
+}
+
+// Every tile receives its blocks from wherever their values are stored.
+std::vector<std::vector<StaticPass::Arrival>> StaticPass::arrivals_on_own_tiles() const {
+  const std::int64_t area = cut_.sizes.block.area();
+  struct Taker {
+    std::int32_t work = 0, index = 0;  // of the block in the tile's list
   };
-  std::vector<std::vector<Arrival>> arrivals(slots_.size());
-  for (const StaticHome& home : cut_.homes)
-    for (const StaticPiece& piece : cut_.gradients[home.run].pieces)
-      arrivals[std::size_t(piece.work)].push_back({piece.first + home.elements.begin, &home});
+  std::vector<std::vector<Taker>> takers(std::size_t(values_.first_value.back() / area));
+  for (std::size_t w = 0; w < cut_.works.size(); ++w) {
+    const StaticWork& work = cut_.works[w];
+    const std::int64_t before = values_.first_value[std::size_t(work.group)] / area;
+    for (std::size_t i = 0; i < work.own->block.size(); ++i)
+      takers[std::size_t(before + work.own->block[i])].push_back(
+          {std::int32_t(w), std::int32_t(i)});
+  }
+  std::vector<std::vector<Arrival>> result(slots_.size());
+  for (const StaticHome& home : values_.homes) {
+    const std::int64_t first = home.first - values_.stored[std::size_t(home.work)].begin;
+    values_.for_each_place(
+        home.work, values_.first_of(home), home.elements.size(),
+        [&](std::int64_t place, std::int64_t offset, std::int64_t count) {
+          const Range rows{first + offset, first + offset + count};
+          for (const Taker& taker : takers[std::size_t(place / area)])
+            result[std::size_t(taker.work)].push_back(
+                {taker.index * area + place % area, {value_homes_[std::size_t(home.work)], rows}});
+        });
+  }
+  return result;
+}
+
+// The values of a tile arrive in the order of its blocks.
+std::vector<Gather> StaticPass::value_gathers() const {
+  std::vector<std::vector<Arrival>> all = arrivals();
   std::vector<Gather> gathers;
-  for (std::size_t w = 0; w < arrivals.size(); ++w) {
-    std::ranges::sort(arrivals[w], {}, &Arrival::to);
+  for (std::size_t w = 0; w < all.size(); ++w) {
+    std::ranges::sort(all[w], {}, &Arrival::to);
     Gather& gather = gathers.emplace_back();
     gather.destinations.push_back(slots_[w].values);
-    for (const auto& [to, home] : arrivals[w]) {
-      const std::int64_t first = home->first - cut_.first_stored[std::size_t(home->work)];
-      gather.pieces.push_back(
-          {slots_[std::size_t(home->work)].value_home, {first, first + home->elements.size()}});
+    for (const Arrival& arrival : all[w]) {
+      const bool goes_on = !gather.pieces.empty() &&
+                           gather.pieces.back().slot == arrival.from.slot &&
+                           gather.pieces.back().rows.end == arrival.from.rows.begin;
+      if (goes_on)
+        gather.pieces.back().rows.end = arrival.from.rows.end;
+      else
+        gather.pieces.push_back(arrival.from);
     }
     gather.senders = planner::even_spread_senders(engine_.machine(), value_bytes(works()[w]),
-                                                  cut_.first_value.back() * cut_.sizes.bytes());
+                                                  values_.first_value.back() * cut_.sizes.bytes());
   }
   return gathers;
 }

@@ -40,23 +40,25 @@ void StaticSums::add_slots(BoundProgram& program, device::Engine& engine,
                            std::span<const device::SlotId> partials) {
   partials_.assign(partials.begin(), partials.end());
   std::vector<std::int32_t> job_of_work(works.size(), -1);
-  for (const StaticRun& run : runs_)
+  for (std::size_t r = 0; r < runs_.size(); ++r) {
+    const StaticRun& run = runs_[r];
     for (std::size_t i = 0; run.pieces.size() > 1 && i < run.pieces.size(); ++i) {
-      const Range elements = run.share(i);
-      if (elements.size() == 0) continue;
-      std::int32_t& index = job_of_work[std::size_t(run.pieces[i].work)];
-      if (index < 0) {
-        index = std::int32_t(jobs_.size());
-        Job& job = jobs_.emplace_back();
-        job.tile = works[std::size_t(run.pieces[i].work)].tile;
-        job.partials = partials[std::size_t(run.pieces[i].work)];
+      const std::int64_t elements = run.share(i).size();
+      if (elements == 0) continue;
+      const auto work = std::size_t(run.pieces[i].work);
+      if (job_of_work[work] < 0) {
+        job_of_work[work] = std::int32_t(jobs_.size());
+        jobs_.push_back({.tile = works[work].tile, .partials = partials[work]});
       }
-      Job& job = jobs_[std::size_t(index)];
-      job.parts.push_back({&run, i, elements, job.operands - job.elements, job.elements});
-      job.elements += elements.size();
-      job.operands += elements.size() * std::ssize(run.pieces);
+      Job& job = jobs_[std::size_t(job_of_work[work])];
+      job.parts.push_back({std::int32_t(r), std::int32_t(i),
+                           std::int32_t(job.operands - job.elements), std::int32_t(job.elements)});
+      job.elements += elements;
+      job.operands += elements * std::ssize(run.pieces);
       job.views.resize(std::max(job.views.size(), run.pieces.size()));
     }
+  }
+  for (Job& job : jobs_) job.parts.shrink_to_fit();
   std::ranges::sort(jobs_, {}, &Job::tile);
   job_of_tile_.assign(std::size_t(engine.machine().tiles), -1);
   for (std::size_t i = 0; i < jobs_.size(); ++i) {
@@ -72,64 +74,85 @@ void StaticSums::add_job_slots(BoundProgram& program, device::Engine& engine) {
   for (Job& job : jobs_) {
     job.others = engine.add_slot(program.slot(others_buffer_, job.tile, 1,
                                               (job.operands - job.elements) * bytes,
-                                              device::SlotKind::Owned));
+                                              device::SlotKind::Landing));
     job.result = engine.add_slot(
         program.slot(result_buffer_, job.tile, 1, job.elements * bytes, device::SlotKind::Owned));
   }
 }
 
 void StaticSums::add_shares(std::span<const device::SlotId> partials) {
+  std::size_t count = 0;
+  for (const StaticRun& run : runs_) count += run.pieces.size() == 1;
+  for (const Job& job : jobs_) count += job.parts.size();
+  shares_.reserve(count);
   for (const StaticRun& run : runs_)
-    if (run.pieces.size() == 1)
-      shares_.push_back({run.pieces[0].work, run.pieces[0].first, run.elements,
-                         partials[std::size_t(run.pieces[0].work)], run.pieces[0].first});
+    if (run.pieces.size() == 1) {
+      const auto first = std::int32_t(run.pieces[0].first);
+      shares_.push_back({run.pieces[0].work, first, std::int32_t(run.elements), first,
+                         partials[std::size_t(run.pieces[0].work)]});
+    }
   for (const Job& job : jobs_)
     for (const Part& part : job.parts) {
-      const StaticPiece& own = part.run->pieces[part.own];
-      shares_.push_back({own.work, own.first + part.elements.begin, part.elements.size(),
-                         job.result, part.result});
+      const StaticPiece& own = run_of(part).pieces[std::size_t(part.own)];
+      const Range elements = elements_of(run_of(part), part);
+      shares_.push_back({own.work, std::int32_t(own.first + elements.begin),
+                         std::int32_t(elements.size()), part.result, job.result});
+    }
+}
+
+void StaticSums::for_each_move(const std::function<void(const device::Move&)>& visit) const {
+  const std::int64_t bytes = bytes_of(type_);
+  for (const Job& job : jobs_)
+    for (const Part& part : job.parts) {
+      const StaticRun& run = run_of(part);
+      const Range elements = elements_of(run, part);
+      std::int64_t to = part.others * bytes;
+      const std::int64_t size = elements.size() * bytes;
+      for (std::size_t i = 0; i < run.pieces.size(); ++i) {
+        if (i == std::size_t(part.own)) continue;
+        const StaticPiece& piece = run.pieces[i];
+        visit({partials_[std::size_t(piece.work)], job.others,
+               (piece.first + elements.begin) * bytes, to, size});
+        to += size;
+      }
     }
 }
 
 void StaticSums::prepare(BoundProgram& program, const device::Engine& engine) {
   if (!has_work()) return;
-  const std::int64_t bytes = bytes_of(type_);
-  std::vector<device::Move> moves;
-  for (const Job& job : jobs_)
-    for (const Part& part : job.parts) {
-      std::int64_t to = part.others * bytes;
-      const std::int64_t size = part.elements.size() * bytes;
-      for (std::size_t i = 0; i < part.run->pieces.size(); ++i) {
-        if (i == part.own) continue;
-        const StaticPiece& piece = part.run->pieces[i];
-        moves.push_back({partials_[std::size_t(piece.work)], job.others,
-                         (piece.first + part.elements.begin) * bytes, to, size});
-        to += size;
-      }
-    }
-  exchange_ = engine.prepare_moves(std::move(moves));
+  if (engine.mode() == device::ExchangeMode::Share) {
+    exchange_ = engine.charge_moves([this](const auto& visit) { for_each_move(visit); });
+  } else {
+    std::vector<device::Move> moves;
+    for_each_move([&moves](const device::Move& move) { moves.push_back(move); });
+    exchange_ = engine.prepare_moves(std::move(moves));
+  }
   program.set_moves(exchange_node_, exchange_.moved);
   program.set_tiles(compute_node_, std::ssize(tiles_));
 }
 
 Cycles StaticSums::reduce(const device::Engine& engine, const device::Tile& tile, Job& job) const {
   const std::int64_t bytes = bytes_of(type_);
-  const std::byte* own = tile.view(job.partials).data;
+  const bool in_place = engine.mode() == device::ExchangeMode::Share;
   const std::byte* others = tile.view(job.others).data;
   std::byte* result = tile.view(job.result).data;
   const AddUp add_up = add_up_for(type_, type_);
   for (const Part& part : job.parts) {
-    const std::byte* next = others + part.others * bytes;
-    const std::size_t depth = part.run->pieces.size();
+    const StaticRun& run = run_of(part);
+    const Range elements = elements_of(run, part);
+    const std::byte* next = others == nullptr ? nullptr : others + part.others * bytes;
+    const std::size_t depth = run.pieces.size();
     for (std::size_t i = 0; i < depth; ++i) {
-      if (i == part.own) {
-        job.views[i] = own + (part.run->pieces[i].first + part.elements.begin) * bytes;
+      const StaticPiece& piece = run.pieces[i];
+      if (in_place || i == std::size_t(part.own)) {
+        job.views[i] = engine.view(partials_[std::size_t(piece.work)]).data +
+                       (piece.first + elements.begin) * bytes;
         continue;
       }
       job.views[i] = next;
-      next += part.elements.size() * bytes;
+      next += elements.size() * bytes;
     }
-    add_up(std::span(job.views).first(depth), part.elements.size(), result + part.result * bytes);
+    add_up(std::span(job.views).first(depth), elements.size(), result + part.result * bytes);
   }
   return codelets::reduce_cycles(job.elements, ceil_div(job.operands, job.elements), type_, type_,
                                  engine.machine().workers);

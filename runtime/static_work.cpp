@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <tuple>
@@ -20,7 +21,20 @@ using Pattern = sparse::Csr<float>;
               fmt::format("the static plan of group {} {}; plan this layer again", group, reason));
 }
 
-void check_parts(const StaticSizes& sizes, const planner::StaticPlan& plan, std::int64_t group) {
+// The tiles of a pass' blocks: those of a plan, or those that it has for GradA alone.
+struct Assigned {
+  const std::vector<planner::StaticPart>& parts;
+  const std::vector<planner::StaticLayout>& layouts;
+};
+
+Assigned for_all(const planner::StaticPlan& plan) { return {plan.parts, plan.layouts}; }
+
+Assigned for_grad_a(const planner::StaticPlan& plan) {
+  if (!plan.grad_a) return for_all(plan);
+  return {plan.grad_a->parts, plan.grad_a->layouts};
+}
+
+void check_parts(const StaticSizes& sizes, const Assigned& plan, std::int64_t group) {
   std::int64_t column = 0, tile = 0;
   for (const planner::StaticPart& part : plan.parts) {
     if (part.layout < 0 || part.layout >= std::ssize(plan.layouts))
@@ -38,13 +52,8 @@ void check_parts(const StaticSizes& sizes, const planner::StaticPlan& plan, std:
     refuse(group, fmt::format("has {} columns of {} of the batch", column, sizes.size.z));
 }
 
-void check_plan(const StaticSizes& sizes, const planner::StaticPlan& plan, const Pattern& pattern,
-                std::int64_t group) {
-  if (plan.data_type != sizes.type)
-    refuse(group, fmt::format("is for {} and the layer has {}", to_string(plan.data_type),
-                              to_string(sizes.type)));
-  if (pattern.rows != sizes.size.x || pattern.cols != sizes.size.y || pattern.block != sizes.block)
-    refuse(group, "is for a matrix of another size or block");
+void check_assigned(const StaticSizes& sizes, const Assigned& plan, const Pattern& pattern,
+                    std::int64_t group) {
   for (const planner::StaticLayout& layout : plan.layouts) {
     if (std::ssize(layout.tile_of) != pattern.blocks())
       refuse(group, fmt::format("has {} blocks and the pattern {}", layout.tile_of.size(),
@@ -56,69 +65,115 @@ void check_plan(const StaticSizes& sizes, const planner::StaticPlan& plan, const
   if (pattern.blocks() > 0) check_parts(sizes, plan, group);
 }
 
-// Lists the distinct columns of a work and replaces its columns by their places in the list.
-void number_columns(StaticWork& work) {
-  work.columns = work.column;
-  std::ranges::sort(work.columns);
-  const auto repeated = std::ranges::unique(work.columns);
-  work.columns.erase(repeated.begin(), repeated.end());
-  for (std::int32_t& column : work.column)
-    column = std::int32_t(std::ranges::lower_bound(work.columns, column) - work.columns.begin());
+void check_plan(const StaticSizes& sizes, const planner::StaticPlan& plan, const Pattern& pattern,
+                std::int64_t group) {
+  constexpr std::int64_t kMostBlocks = std::numeric_limits<std::int32_t>::max();
+  if (pattern.blocks() > kMostBlocks)
+    throw Error(ErrorCode::LimitExceeded,
+                fmt::format("group {} has {} blocks; a static layer may have {} in a group", group,
+                            pattern.blocks(), kMostBlocks));
+  if (plan.data_type != sizes.type)
+    refuse(group, fmt::format("is for {} and the layer has {}", to_string(plan.data_type),
+                              to_string(sizes.type)));
+  if (pattern.rows != sizes.size.x || pattern.cols != sizes.size.y || pattern.block != sizes.block)
+    refuse(group, "is for a matrix of another size or block");
+  check_assigned(sizes, for_all(plan), pattern, group);
+  if (plan.grad_a) check_assigned(sizes, for_grad_a(plan), pattern, group);
 }
 
-// Returns the works of the tiles of one part of the batch. Tiles without blocks have none.
-std::vector<StaticWork> works_of_part(const planner::StaticLayout& layout,
-                                      const StaticBatchPart& part, const Pattern& pattern,
-                                      std::size_t part_index) {
-  std::vector<StaticWork> works(layout.tiles.size());
-  for (std::size_t tile = 0; tile < works.size(); ++tile) {
-    works[tile].tile = TileId(part.tiles.begin + std::int64_t(tile));
-    works[tile].group = part.group;
-    works[tile].part = part_index;
-    works[tile].z = part.z;
+// Lists the distinct columns of a tile and replaces its columns by their places in the list.
+void number_columns(StaticTileBlocks& own) {
+  own.columns = own.column;
+  std::ranges::sort(own.columns);
+  const auto repeated = std::ranges::unique(own.columns);
+  own.columns.erase(repeated.begin(), repeated.end());
+  own.columns.shrink_to_fit();
+  for (std::int32_t& column : own.column)
+    column = std::int32_t(std::ranges::lower_bound(own.columns, column) - own.columns.begin());
+}
+
+using BlocksOfTiles = std::vector<std::shared_ptr<StaticTileBlocks>>;
+
+// Returns the blocks of each tile of a layout.
+BlocksOfTiles blocks_of_tiles(const planner::StaticLayout& layout, const Pattern& pattern) {
+  BlocksOfTiles tiles;
+  for (const planner::StaticTile& tile : layout.tiles) {
+    StaticTileBlocks& own = *tiles.emplace_back(std::make_shared<StaticTileBlocks>());
+    own.column.reserve(std::size_t(tile.blocks));
+    own.block.reserve(std::size_t(tile.blocks));
   }
   for (std::int64_t row = 0; row < pattern.block_rows(); ++row)
     for (auto i = pattern.row_begin[std::size_t(row)]; i < pattern.row_begin[std::size_t(row) + 1];
          ++i) {
-      StaticWork& work = works[std::size_t(layout.tile_of[std::size_t(i)])];
-      if (work.rows.empty() || work.rows.back() != row) {
-        work.rows.push_back(std::int32_t(row));
-        work.row_begin.push_back(std::ssize(work.block));
+      StaticTileBlocks& own = *tiles[std::size_t(layout.tile_of[std::size_t(i)])];
+      if (own.rows.empty() || own.rows.back() != row) {
+        own.rows.push_back(std::int32_t(row));
+        own.row_begin.push_back(std::ssize(own.block));
       }
-      work.column.push_back(pattern.col[std::size_t(i)]);
-      work.block.push_back(i);
+      own.column.push_back(pattern.col[std::size_t(i)]);
+      own.block.push_back(std::int32_t(i));
     }
-  std::erase_if(works, [](const StaticWork& work) { return work.block.empty(); });
-  for (StaticWork& work : works) {
-    work.row_begin.push_back(std::ssize(work.block));
-    number_columns(work);
+  for (const auto& own : tiles) {
+    own->row_begin.push_back(std::ssize(own->block));
+    number_columns(*own);
   }
-  return works;
+  return tiles;
 }
 
-// The place of every block of a group in each part of the batch: a piece of one block.
-using PlacesOfBlocks = std::vector<std::vector<StaticPiece>>;
+// Adds the works of a part of the batch. Tiles without blocks have none.
+void add_works(const BlocksOfTiles& tiles, StaticCut& cut) {
+  const StaticBatchPart& part = cut.parts.back();
+  for (std::size_t tile = 0; tile < tiles.size(); ++tile)
+    if (!tiles[tile]->block.empty())
+      cut.works.push_back({.tile = TileId(part.tiles.begin + std::int64_t(tile)),
+                           .group = part.group,
+                           .part = cut.parts.size() - 1,
+                           .z = part.z,
+                           .own = tiles[tile]});
+}
+
+// Adds the runs of a group whose parts all have the same layout: all values of each of its tiles.
+void add_runs_of_tiles(StaticCut& cut, std::size_t first_part, std::int64_t first_work) {
+  const auto parts = std::int64_t(cut.parts.size() - first_part);
+  const std::int64_t tiles = (std::ssize(cut.works) - first_work) / parts;
+  for (std::int64_t tile = 0; tile < tiles; ++tile) {
+    StaticRun& run = cut.gradients.emplace_back();
+    run.elements =
+        std::ssize(cut.works[std::size_t(first_work + tile)].own->block) * cut.sizes.block.area();
+    for (std::int64_t part = 0; part < parts; ++part)
+      run.pieces.push_back({std::int32_t(first_work + part * tiles + tile), 0});
+  }
+}
 
 // Adds the runs of a group's values: neighbouring blocks of the first part's tiles that are
 // neighbours on the tiles of all other parts as well.
-void add_runs(const StaticCut& cut, Range works, const PlacesOfBlocks& places,
-              std::vector<StaticRun>& runs) {
+void add_runs_of_neighbours(StaticCut& cut, std::size_t first_part, std::int64_t first_work,
+                            std::int64_t blocks) {
   const std::int64_t area = cut.sizes.block.area();
-  const Range z = cut.works[std::size_t(works.begin)].z;
-  for (auto w = works.begin; w < works.end; ++w) {
+  const std::size_t parts = cut.parts.size() - first_part;
+  std::vector<StaticPiece> places(std::size_t(blocks) * parts);  // [blocks][parts]
+  const auto pieces_of = [&](std::int64_t block) {
+    return std::span(places).subspan(std::size_t(block) * parts, parts);
+  };
+  for (auto w = first_work; w < std::ssize(cut.works); ++w) {
     const StaticWork& work = cut.works[std::size_t(w)];
-    if (work.z.begin != z.begin) break;
-    const std::vector<StaticPiece>* before = nullptr;
-    for (const std::int64_t block : work.block) {
-      const std::vector<StaticPiece>& here = places[std::size_t(block)];
-      const bool goes_on =
-          before != nullptr &&
-          std::ranges::equal(*before, here, [&](const StaticPiece& a, const StaticPiece& b) {
-            return a.work == b.work && a.first + area == b.first;
-          });
-      if (!goes_on) runs.emplace_back().pieces = here;
-      runs.back().elements += area;
-      before = &here;
+    for (std::size_t i = 0; i < work.own->block.size(); ++i)
+      pieces_of(work.own->block[i])[work.part - first_part] = {std::int32_t(w),
+                                                               std::int64_t(i) * area};
+  }
+  const auto follows = [&](const StaticPiece& a, const StaticPiece& b) {
+    return a.work == b.work && a.first + area == b.first;
+  };
+  for (auto w = first_work; w < std::ssize(cut.works); ++w) {
+    const StaticWork& work = cut.works[std::size_t(w)];
+    if (work.part != first_part) break;
+    std::span<StaticPiece> before;
+    for (const std::int64_t block : work.own->block) {
+      const std::span<StaticPiece> here = pieces_of(block);
+      if (before.empty() || !std::ranges::equal(before, here, follows))
+        cut.gradients.emplace_back().pieces.assign(here.begin(), here.end());
+      cut.gradients.back().elements += area;
+      before = here;
     }
   }
 }
@@ -129,19 +184,52 @@ void add_homes(StaticCut& cut) {
       const Range share = cut.gradients[r].share(i);
       if (share.size() > 0) cut.homes.push_back({cut.gradients[r].pieces[i].work, r, share, 0});
     }
-  std::ranges::stable_sort(cut.homes, {}, &StaticHome::work);
-  cut.first_stored.assign(cut.works.size() + 1, 0);
+  if (!cut.runs_together) std::ranges::stable_sort(cut.homes, {}, &StaticHome::work);
+  cut.stored.assign(cut.works.size(), {});
   std::int64_t next = 0;
   for (StaticHome& home : cut.homes) {
     home.first = next;
     next += home.elements.size();
-    cut.first_stored[std::size_t(home.work) + 1] = next;
+    Range& stored = cut.stored[std::size_t(home.work)];
+    if (stored.size() == 0) stored.begin = home.first;
+    stored.end = next;
   }
-  for (std::size_t w = 1; w < cut.first_stored.size(); ++w)
-    cut.first_stored[w] = std::max(cut.first_stored[w], cut.first_stored[w - 1]);
+}
+
+// Adds the parts and works of a group.
+void add_group(const Assigned& plan, const Pattern& pattern, std::int64_t group, StaticCut& cut) {
+  std::vector<BlocksOfTiles> blocks;
+  for (const planner::StaticLayout& layout : plan.layouts)
+    blocks.push_back(blocks_of_tiles(layout, pattern));
+  for (const planner::StaticPart& part : plan.parts) {
+    const BlocksOfTiles& tiles = blocks[std::size_t(part.layout)];
+    const std::int64_t tile = group * cut.sizes.tiles + part.first_tile;
+    cut.parts.push_back({group, {part.begin, part.end}, {tile, tile + std::ssize(tiles)}});
+    add_works(tiles, cut);
+  }
+}
+
+// Calls add(group, its pattern, its plan) for every group with blocks, after the checks.
+template <class Add>
+StaticCut cut_groups(const StaticSizes& sizes, std::span<const sparse::CheckedCsr<float>> weights,
+                     std::span<const planner::StaticPlan> plans, const Add& add) {
+  StaticCut cut;
+  cut.sizes = sizes;
+  cut.first_value = {0};
+  for (std::size_t g = 0; g < weights.size(); ++g) {
+    const Pattern& pattern = *weights[g];
+    check_plan(sizes, plans[g], pattern, std::int64_t(g));
+    cut.first_value.push_back(cut.first_value.back() + pattern.blocks() * sizes.block.area());
+    if (pattern.blocks() > 0) add(std::int64_t(g), pattern, plans[g], cut);
+  }
+  return cut;
 }
 
 }  // namespace
+
+std::int64_t StaticCut::stored_values() const {
+  return homes.empty() ? 0 : homes.back().first + homes.back().elements.size();
+}
 
 std::int64_t StaticCut::first_of(const StaticHome& home) const {
   const auto& pieces = gradients[home.run].pieces;
@@ -155,55 +243,61 @@ bool StaticCut::in_parts() const {
 
 StaticCut cut_static(const StaticSizes& sizes, std::span<const sparse::CheckedCsr<float>> weights,
                      std::span<const planner::StaticPlan> plans) {
-  StaticCut cut;
-  cut.sizes = sizes;
-  cut.first_value = {0};
-  const std::int64_t area = sizes.block.area();
-  for (std::size_t g = 0; g < weights.size(); ++g) {
-    const auto group = std::int64_t(g);
-    const Pattern& pattern = *weights[g];
-    check_plan(sizes, plans[g], pattern, group);
-    cut.first_value.push_back(cut.first_value.back() + pattern.blocks() * area);
-    if (pattern.blocks() == 0) continue;
-    const std::int64_t first = std::ssize(cut.works);
-    PlacesOfBlocks places(std::size_t(pattern.blocks()));
-    for (const planner::StaticPart& part : plans[g].parts) {
-      const planner::StaticLayout& layout = plans[g].layouts[std::size_t(part.layout)];
-      const std::int64_t tile = group * sizes.tiles + part.first_tile;
-      cut.parts.push_back({group, {part.begin, part.end}, {tile, tile + std::ssize(layout.tiles)}});
-      for (StaticWork& work :
-           works_of_part(layout, cut.parts.back(), pattern, cut.parts.size() - 1)) {
-        for (std::size_t i = 0; i < work.block.size(); ++i)
-          places[std::size_t(work.block[i])].push_back(
-              {std::int32_t(cut.works.size()), std::int64_t(i) * area});
-        cut.works.push_back(std::move(work));
-      }
-    }
-    add_runs(cut, {first, std::ssize(cut.works)}, places, cut.gradients);
-  }
-  add_homes(cut);
-  return cut;
+  StaticCut result =
+      cut_groups(sizes, weights, plans,
+                 [](std::int64_t group, const Pattern& pattern, const planner::StaticPlan& plan,
+                    StaticCut& cut) {
+                   const std::size_t first_part = cut.parts.size();
+                   const std::int64_t first_work = std::ssize(cut.works);
+                   add_group(for_all(plan), pattern, group, cut);
+                   if (plan.layouts.size() == 1)
+                     return add_runs_of_tiles(cut, first_part, first_work);
+                   add_runs_of_neighbours(cut, first_part, first_work, pattern.blocks());
+                   cut.runs_together = false;
+                 });
+  add_homes(result);
+  return result;
 }
 
-StaticWork transposed(const StaticWork& work) {
-  StaticWork result{.tile = work.tile,
-                    .group = work.group,
-                    .part = work.part,
-                    .z = work.z,
-                    .rows = work.columns,
-                    .columns = work.rows,
-                    .row_begin = std::vector<std::int64_t>(work.columns.size() + 1, 0)};
-  for (const std::int32_t column : work.column) ++result.row_begin[std::size_t(column) + 1];
-  std::partial_sum(result.row_begin.begin(), result.row_begin.end(), result.row_begin.begin());
-  std::vector<std::int64_t> next = result.row_begin;
-  result.column.resize(work.column.size());
-  result.block.resize(work.column.size());
-  for (std::size_t row = 0; row < work.rows.size(); ++row)
-    for (auto i = work.row_begin[row]; i < work.row_begin[row + 1]; ++i) {
-      const auto to = std::size_t(next[std::size_t(work.column[std::size_t(i)])]++);
-      result.column[to] = std::int32_t(row);
-      result.block[to] = i;
+StaticCut cut_grad_a(const StaticSizes& sizes, std::span<const sparse::CheckedCsr<float>> weights,
+                     std::span<const planner::StaticPlan> plans) {
+  return cut_groups(sizes, weights, plans,
+                    [](std::int64_t group, const Pattern& pattern, const planner::StaticPlan& plan,
+                       StaticCut& cut) { add_group(for_grad_a(plan), pattern, group, cut); });
+}
+
+namespace {
+
+std::shared_ptr<const StaticTileBlocks> transposed(const StaticTileBlocks& own) {
+  auto result = std::make_shared<StaticTileBlocks>();
+  result->rows = own.columns;
+  result->columns = own.rows;
+  std::vector<std::int64_t>& row_begin = result->row_begin;
+  row_begin.assign(own.columns.size() + 1, 0);
+  for (const std::int32_t column : own.column) ++row_begin[std::size_t(column) + 1];
+  std::partial_sum(row_begin.begin(), row_begin.end(), row_begin.begin());
+  std::vector<std::int64_t> next = row_begin;
+  result->column.resize(own.column.size());
+  result->block.resize(own.column.size());
+  for (std::size_t row = 0; row < own.rows.size(); ++row)
+    for (auto i = own.row_begin[row]; i < own.row_begin[row + 1]; ++i) {
+      const auto to = std::size_t(next[std::size_t(own.column[std::size_t(i)])]++);
+      result->column[to] = std::int32_t(row);
+      result->block[to] = std::int32_t(i);
     }
+  return result;
+}
+
+}  // namespace
+
+std::vector<StaticWork> transposed(std::span<const StaticWork> works) {
+  std::map<const StaticTileBlocks*, std::shared_ptr<const StaticTileBlocks>> known;
+  std::vector<StaticWork> result(works.begin(), works.end());
+  for (StaticWork& work : result) {
+    auto& turned = known[work.own.get()];
+    if (turned == nullptr) turned = transposed(*work.own);
+    work.own = turned;
+  }
   return result;
 }
 
@@ -212,8 +306,8 @@ std::vector<StaticRun> runs_of_rows(std::span<const StaticWork> works, std::int6
   for (std::size_t w = 0; w < works.size(); ++w) {
     const StaticWork& work = works[w];
     const std::int64_t elements = block_rows * work.z.size();
-    for (std::size_t row = 0; row < work.rows.size(); ++row) {
-      StaticRun& run = runs[{work.group, work.z.begin, work.rows[row]}];
+    for (std::size_t row = 0; row < work.own->rows.size(); ++row) {
+      StaticRun& run = runs[{work.group, work.z.begin, work.own->rows[row]}];
       run.elements = elements;
       run.pieces.push_back({std::int32_t(w), std::int64_t(row) * elements});
     }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -20,12 +21,18 @@ struct Traffic {
 
   void clear(std::int64_t tiles);
 
-  // Removes repetitions from the links and adds each link to `senders`.
+  // Removes repetitions from the links.
+  void merge_links();
+
+  // Merges the links and adds each of them to `senders`.
   void count_senders();
 
   // Returns the cycles of one tile: the longer of receiving and sending, which run at the same
   // time.
   Cycles cycles(std::int64_t tile, const Machine& machine) const;
+
+  // Returns the figures of every tile.
+  std::vector<TileFigures> figures(const Machine& machine) const;
 
   Bytes bytes_received(std::int64_t tile) const {
     return Bytes(received[std::size_t(tile)] + received_shared[std::size_t(tile)]);
@@ -44,12 +51,19 @@ struct ExchangeScratch {
 void prepare_exchange(Exchange& exchange, const Slots& slots, const Machine& machine,
                       ExchangeScratch& scratch);
 
+// Computes the fields of an exchange of these moves, which it does not keep. Throws Error{Internal}
+// if a run does not fit its slots.
+void charge_moves(
+    const std::function<void(const std::function<void(const Move&)>& visit)>& for_each_move,
+    Exchange& exchange, const Slots& slots, const Machine& machine, ExchangeScratch& scratch);
+
 // Performs a gather in Isolate mode: copies the pieces to the destinations' own memory.
 void copy_gather(const Gather& gather, Slots& slots);
 
 // Performs a gather in Share mode: landing slots become views of the sources, and slots with memory
-// receive a copy. Throws Error{Internal} if the pieces are not adjacent in host memory, unless the
-// engine allocated the memory of all destinations.
+// receive a copy; or, if the gather asks for it, destinations become views of all rows. Throws
+// Error{Internal} if the pieces are not adjacent in host memory, unless the engine allocated the
+// memory of all destinations.
 void share_gather(const Gather& gather, Slots& slots);
 
 // Performs moves to one slot, in both modes.

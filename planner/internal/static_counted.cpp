@@ -98,7 +98,7 @@ CountedCost cost_of_tile(const StaticCase& c, const StaticLoad& load, std::size_
   const Dims size = c.problem.size_in_blocks();
   const std::int64_t values = tile.blocks * block.area() * bytes;
   const std::int64_t operand = tile.columns * block.cols * columns * bytes;
-  const std::int64_t fetched = part.is_whole() ? 0 : values;
+  const std::int64_t fetched = part.brings_values() && c.machine.tiles > 1 ? values : 0;
   const std::int64_t sums = tile.rows * block.rows * columns * bytes;
   CountedCost cost;
   if (c.machine.tiles > 1)
@@ -218,6 +218,19 @@ CountedCost cost_of_load(const StaticCase& c, const StaticLoad& load, const Part
   return cost;
 }
 
+std::size_t slowest_tile(const StaticCase& c, const StaticLoad& load, const PartOfBatch& part) {
+  RowShares shares(c, load, part.columns);
+  std::size_t slowest = 0;
+  std::int64_t most = -1;
+  for (std::size_t tile = 0; tile < load.tiles.size(); ++tile) {
+    const CountedCost cost = cost_of_tile(c, load, tile, part, Pass::Fwd, shares.next_tile());
+    const std::int64_t cycles =
+        cost.receive + cost.receive_values + cost.multiply + cost.receive_sums + cost.reduce;
+    if (cycles > std::exchange(most, std::max(most, cycles))) slowest = tile;
+  }
+  return slowest;
+}
+
 bool CountedPasses::fits_words() const {
   constexpr std::int64_t kMostOfWord = 65535;
   return largest_word() <= kMostOfWord;
@@ -230,7 +243,9 @@ std::int64_t CountedPasses::largest_word() const {
 CountedPasses counted_cut(const StaticCase& c, const CutLoads& loads, std::int64_t columns,
                           std::int64_t parts) {
   const StaticLoad& load = loads.load;
-  const PartOfBatch of_batch{columns, parts};
+  const PartOfBatch of_batch{columns, parts, c.grad_a_alone};
+  if (c.grad_a_alone)
+    return {.fwd = {}, .grad_a = cost_of_load(c, load, of_batch, Pass::GradA), .grad_w = {}};
   CountedPasses cost{.fwd = cost_of_load(c, load, of_batch), .grad_a = {}, .grad_w = {}};
   if (c.problem.grad_a)
     cost.grad_a = cost_of_load(c, loads.transposed.value(), of_batch, Pass::GradA);
@@ -251,8 +266,9 @@ namespace {
 // Counts the layouts of a plan once each.
 class LoadsOfPlan {
  public:
-  LoadsOfPlan(const StaticPlan& plan, const BlockPattern& pattern, bool transposed) {
-    for (const StaticLayout& layout : plan.layouts)
+  LoadsOfPlan(const std::vector<StaticLayout>& layouts, const BlockPattern& pattern,
+              bool transposed) {
+    for (const StaticLayout& layout : layouts)
       loads_.push_back(transposed ? load_of_transpose(layout, pattern) : load_of(layout, pattern));
   }
   const StaticLoad& of(const StaticPart& part) const { return loads_[std::size_t(part.layout)]; }
@@ -262,14 +278,22 @@ class LoadsOfPlan {
 };
 
 // Parts of the same size with the same layout need the same.
-CountedCost product_of_parts(const StaticCase& c, const StaticPlan& plan, const LoadsOfPlan& loads,
-                             Pass pass) {
+CountedCost product_of_parts(const StaticCase& c, const std::vector<StaticPart>& parts,
+                             const LoadsOfPlan& loads, Pass pass, bool away = false) {
   CountedCost cost;
   std::set<std::pair<std::int64_t, std::int64_t>> done;
-  for (const StaticPart& part : plan.parts)
+  for (const StaticPart& part : parts)
     if (done.insert({part.layout, part.columns()}).second)
-      cost.include(cost_of_load(c, loads.of(part), {part.columns(), std::ssize(plan.parts)}, pass));
+      cost.include(
+          cost_of_load(c, loads.of(part), {part.columns(), std::ssize(parts), away}, pass));
   return cost;
+}
+
+CountedCost grad_a_of_plan(const StaticCase& c, const StaticPlan& plan,
+                           const BlockPattern& pattern) {
+  const bool own = plan.grad_a.has_value();
+  const LoadsOfPlan loads(own ? plan.grad_a->layouts : plan.layouts, pattern, /*transposed=*/true);
+  return product_of_parts(c, own ? plan.grad_a->parts : plan.parts, loads, Pass::GradA, own);
 }
 
 using SumsOfParts = std::vector<std::vector<CountedSums>>;
@@ -302,12 +326,10 @@ std::int64_t home_of_parts(const StaticCase& c, const StaticPlan& plan, const Lo
 
 CountedPasses counted_parts(const StaticCase& c, const StaticPlan& plan,
                             const BlockPattern& pattern) {
-  const LoadsOfPlan loads(plan, pattern, /*transposed=*/false);
+  const LoadsOfPlan loads(plan.layouts, pattern, /*transposed=*/false);
   CountedPasses cost{
-      .fwd = product_of_parts(c, plan, loads, Pass::Fwd), .grad_a = {}, .grad_w = {}};
-  if (c.problem.grad_a)
-    cost.grad_a =
-        product_of_parts(c, plan, LoadsOfPlan(plan, pattern, /*transposed=*/true), Pass::GradA);
+      .fwd = product_of_parts(c, plan.parts, loads, Pass::Fwd), .grad_a = {}, .grad_w = {}};
+  if (c.problem.grad_a) cost.grad_a = grad_a_of_plan(c, plan, pattern);
   // Parts with the same layout store equal shares of a tile's values.
   const bool unequal = plan.layouts.size() > 1;
   if (!c.problem.grad_w && !unequal) return cost;
@@ -358,15 +380,17 @@ PassCost pass_cost_of(const StaticCase& c, const CountedCost& cost, Pass pass) {
 PlanCost plan_cost_of(const StaticCase& c, const CountedPasses& cost) {
   const Dims size = c.problem.size_in_blocks();
   PlanCost total;
-  total.passes.push_back(pass_cost_of(c, cost.fwd, Pass::Fwd));
+  if (!c.grad_a_alone) total.passes.push_back(pass_cost_of(c, cost.fwd, Pass::Fwd));
   if (c.problem.grad_a) total.passes.push_back(pass_cost_of(c, cost.grad_a, Pass::GradA));
-  if (c.problem.grad_w) total.passes.push_back(pass_cost_of(c, cost.grad_w, Pass::GradW));
+  if (c.problem.grad_w && !c.grad_a_alone)
+    total.passes.push_back(pass_cost_of(c, cost.grad_w, Pass::GradW));
   for (const PassCost& pass : total.passes) {
     total.cycles += pass.cycles();
     total.temp = std::max(total.temp, pass.temp());
   }
-  total.resident =
-      Bytes(cost.fwd.home + cost.grad_a.home + share_of_rows(c, size.y) + share_of_rows(c, size.x));
+  total.resident = Bytes(cost.fwd.home + cost.grad_a.home);
+  // Fwd has the shares of the operands already.
+  if (!c.grad_a_alone) total.resident += Bytes(share_of_rows(c, size.y) + share_of_rows(c, size.x));
   return total;
 }
 

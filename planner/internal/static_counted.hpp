@@ -45,8 +45,10 @@ struct CountedPasses {
 // The columns of a part of the batch, and the number of parts.
 struct PartOfBatch {
   std::int64_t columns = 1, parts = 1;
+  bool away = false;  // the values are stored on other tiles than those that multiply them
 
-  bool is_whole() const { return parts == 1; }
+  // Returns true if the values are brought to the tiles of the part.
+  bool brings_values() const { return parts > 1 || away; }
 };
 
 // Returns what the tiles of a part need in Fwd or GradA. Each part stores an equal share of the
@@ -54,8 +56,12 @@ struct PartOfBatch {
 CountedCost cost_of_load(const StaticCase& c, const StaticLoad& load, const PartOfBatch& part,
                          Pass pass = Pass::Fwd);
 
+// Returns the tile that takes longest in all steps of Fwd together, the first of equals.
+std::size_t slowest_tile(const StaticCase& c, const StaticLoad& load, const PartOfBatch& part);
+
 // Returns what all passes of the problem need if the batch has `parts` parts of this layout, with
-// `columns` columns each. GradA needs the transposed counts.
+// `columns` columns each. GradA needs the transposed counts. If GradA is alone, only its cost is
+// set, and `loads.load` has the counts of the transposed pattern.
 CountedPasses counted_cut(const StaticCase& c, const CutLoads& loads, std::int64_t columns,
                           std::int64_t parts);
 

@@ -46,7 +46,11 @@ class CutCounter {
   // Counts `most` cuts at most, if given.
   CutCounter(const StaticCase& c, CutCounts& counts, const StaticLimits& limits,
              std::optional<std::int64_t> most = {})
-      : c_(c), counts_(counts), limits_(limits), most_(most) {
+      : c_(c),
+        counts_(counts),
+        limits_(limits),
+        most_(most),
+        counts_transposed_(c.problem.grad_a && !c.grad_a_alone) {
     constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
     result_.obstacle = {kNone, kNone};
   }
@@ -57,7 +61,7 @@ class CutCounter {
     if (most_ && result_.counted >= *most_) return {};
     if (!limits_.allow(cut.parts, cut.bands) || !seen_.insert(cut).second) return {};
     if (result_.best && least_cycles(c_, cut) >= result_.cost.cycles.value) return {};
-    const CutLoads* loads = counts_.loads({cut.bands, cut.tiles, cut.runs}, c_.problem.grad_a);
+    const CutLoads* loads = counts_.loads({cut.bands, cut.tiles, cut.runs}, counts_transposed_);
     if (loads == nullptr) return {};
     ++result_.counted;
     return consider(cut, counted_cut(c_, *loads, cut.share, cut.parts));
@@ -90,6 +94,7 @@ class CutCounter {
   CutCounts& counts_;
   const StaticLimits& limits_;
   std::optional<std::int64_t> most_;
+  bool counts_transposed_;
   CountedSearch result_;
   std::set<CountedCut> seen_;
 };
@@ -110,17 +115,17 @@ std::vector<EstimatedCut> promising_cuts(const StaticCase& c, const StaticLimits
   return cuts;
 }
 
-// Cuts of which the one that is expected to be the cheapest is chosen again and again. Estimates
-// are wrong by about the same factor for similar cuts, so each count corrects those nearby.
+// Cuts of which the one that is expected to be the cheapest is chosen again and again.
 class CutPool {
  public:
-  explicit CutPool(const std::vector<EstimatedCut>& cuts) {
+  CutPool(const std::vector<EstimatedCut>& cuts, Corrections& corrections)
+      : corrections_(corrections) {
     std::map<std::pair<std::int64_t, RunKind>, int> chosen;
     for (const auto& [cycles, cut] : cuts) {
       constexpr int kOfAKind = 3;  // with the same parts and runs, besides those of few bands
       const bool has_few_bands = std::has_single_bit(std::uint64_t(cut.bands)) && cut.bands <= 16;
       if (chosen[{cut.parts, cut.runs}]++ < kOfAKind || has_few_bands)
-        pool_.push_back({cut, cycles, std::log(double(cut.parts)), std::log(double(cut.bands))});
+        pool_.push_back({cut, cycles, corrections.nearest(cut)});
     }
   }
 
@@ -129,7 +134,7 @@ class CutPool {
   // Takes the most promising cut out of the pool.
   CountedCut take() {
     const auto best = std::ranges::min_element(
-        pool_, {}, [](const Entry& entry) { return entry.cycles * entry.factor; });
+        pool_, {}, [](const Entry& entry) { return entry.cycles * entry.nearest.factor; });
     last_ = *best;
     *best = pool_.back();
     pool_.pop_back();
@@ -138,11 +143,11 @@ class CutPool {
 
   // Learns the counted cycles of the cut that was taken.
   void learn(Cycles counted) {
+    const double factor = double(counted.value) / last_.cycles;
+    corrections_.learn(last_.cut, factor);
     for (Entry& entry : pool_) {
-      const double distance = last_.distance_from(entry);
-      if (distance >= entry.distance) continue;
-      entry.distance = distance;
-      entry.factor = double(counted.value) / last_.cycles;
+      const double distance = Corrections::distance(last_.cut, entry.cut);
+      if (distance < entry.nearest.distance) entry.nearest = {factor, distance};
     }
   }
 
@@ -150,24 +155,18 @@ class CutPool {
   struct Entry {
     CountedCut cut;
     double cycles = 0;  // estimated
-    double log_parts = 0, log_bands = 0;
-    double factor = 1, distance = 1e9;  // counted by estimate, of the nearest cut that was counted
-
-    double distance_from(const Entry& other) const {
-      constexpr double kOtherRuns = 2;
-      return std::abs(log_parts - other.log_parts) + std::abs(log_bands - other.log_bands) +
-             (cut.runs == other.cut.runs ? 0 : kOtherRuns);
-    }
+    Corrections::Nearest nearest;
   };
 
+  Corrections& corrections_;
   std::vector<Entry> pool_;
   Entry last_;
 };
 
 // Counts promising cuts until there are `most` of them and one fits.
 void count_promising(const StaticCase& c, const StaticLimits& limits, std::int64_t most,
-                     CutCounter& counter) {
-  for (CutPool pool(promising_cuts(c, limits)); !pool.is_empty();) {
+                     Corrections& corrections, CutCounter& counter) {
+  for (CutPool pool(promising_cuts(c, limits), corrections); !pool.is_empty();) {
     if (counter.result().counted >= most && counter.result().best) break;
     if (const auto cycles = counter.try_cut(pool.take())) pool.learn(*cycles);
   }
@@ -178,25 +177,37 @@ std::vector<std::int64_t> fewer_tiles(std::int64_t tiles) {
   return {tiles, tiles - 1, tiles - tiles / 8, tiles - tiles / 4, tiles / 2};
 }
 
-void try_neighbours(const StaticCase& c, const CountedCut& at, CutCounter& counter) {
+// Counts a cut if it may be better than the best. If `corrections` are given, that is decided by
+// the corrected estimate.
+void try_neighbour(const StaticCase& c, const CountedCut& cut, const Corrections* corrections,
+                   CutCounter& counter) {
+  const double most = double(counter.result().cost.cycles.value);
+  if (corrections != nullptr && estimated_cycles(c, cut) * corrections->nearest(cut).factor > most)
+    return;
+  counter.try_cut(cut);
+}
+
+void try_neighbours(const StaticCase& c, const CountedCut& at, const Corrections* corrections,
+                    CutCounter& counter) {
   for (const std::int64_t parts : {at.parts, at.parts - 1, at.parts + 1})
     for (const std::int64_t bands : {at.bands, at.bands - 1, at.bands + 1})
       for (const RunKind runs : kRunKinds)
-        if (const auto cut = cut_in(c, parts, bands, runs)) counter.try_cut(*cut);
+        if (const auto cut = cut_in(c, parts, bands, runs))
+          try_neighbour(c, *cut, corrections, counter);
   for (const std::int64_t tiles : fewer_tiles(at.tiles))
     for (const RunKind runs : kRunKinds) {
       CountedCut cut = at;
       cut.tiles = tiles;
       cut.runs = runs;
-      if (tiles >= at.bands) counter.try_cut(cut);
+      if (tiles >= at.bands) try_neighbour(c, cut, corrections, counter);
     }
 }
 
 // Tries the neighbours of the best cut until none is better.
-void improve(const StaticCase& c, CutCounter& counter) {
+void improve(const StaticCase& c, const Corrections* corrections, CutCounter& counter) {
   for (std::optional<CountedCut> at; at != counter.result().best;) {
     at = counter.result().best;
-    try_neighbours(c, *at, counter);
+    try_neighbours(c, *at, corrections, counter);
   }
 }
 
@@ -209,20 +220,51 @@ std::int64_t cuts_for(const StaticCase& c, std::int64_t looks, std::int64_t fewe
                       std::int64_t most) {
   constexpr std::int64_t kLooksOfTile = 192;
   constexpr std::int64_t kTransposed = 2;  // of a block that is counted for GradA as well
-  const std::int64_t looks_of_cut = c.counts.blocks * (c.problem.grad_a ? 1 + kTransposed : 1) +
-                                    kLooksOfTile * std::min(c.machine.tiles, c.counts.blocks);
+  const std::int64_t looks_of_cut =
+      c.counts.blocks * (c.problem.grad_a && !c.grad_a_alone ? 1 + kTransposed : 1) +
+      kLooksOfTile * std::min(c.machine.tiles, c.counts.blocks);
   return std::clamp(looks / looks_of_cut, fewest, most);
 }
 
 }  // namespace
 
-CountedSearch search_by_counts(const StaticCase& c, CutCounts& counts, const StaticLimits& limits) {
+void Corrections::learn(const CountedCut& cut, double factor) { counted_.push_back({cut, factor}); }
+
+Corrections::Nearest Corrections::nearest(const CountedCut& cut) const {
+  Nearest result;
+  for (const auto& [other, factor] : counted_) {
+    const double far = distance(other, cut);
+    if (far < result.distance) result = {factor, far};
+  }
+  return result;
+}
+
+double Corrections::distance(const CountedCut& a, const CountedCut& b) {
+  constexpr double kOtherRuns = 2;
+  const auto steps = [](std::int64_t m, std::int64_t n) {
+    return std::abs(std::log(double(m)) - std::log(double(n)));
+  };
+  return steps(a.parts, b.parts) + steps(a.bands, b.bands) + (a.runs == b.runs ? 0 : kOtherRuns);
+}
+
+CountedSearch search_by_counts(const StaticCase& c, CutCounts& counts, const StaticLimits& limits,
+                               Corrections& corrections, const std::optional<CountedCut>& first) {
   // So that a pattern of a million elements takes about a quarter of a second and a small one less
   // than a twentieth.
   constexpr std::int64_t kLooks = std::int64_t{1} << 25, kFewest = 24, kMost = 640;
+  // So many times fewer where an earlier search has corrected the estimates, and where the cut to
+  // begin with is known.
+  constexpr std::int64_t kFewerAgain = 8, kFewerAround = 24;
+  const bool again = !corrections.is_empty();
+  const std::int64_t most = cuts_for(c, kLooks, kFewest, kMost);
   CutCounter counter(c, counts, limits);
-  count_promising(c, limits, cuts_for(c, kLooks, kFewest, kMost), counter);
-  if (counter.result().best) improve(c, counter);
+  if (first) counter.try_cut(*first);
+  count_promising(c, limits,
+                  first   ? most / kFewerAround
+                  : again ? most / kFewerAgain
+                          : most,
+                  corrections, counter);
+  if (counter.result().best) improve(c, again ? &corrections : nullptr, counter);
   return counter.result();
 }
 
@@ -231,15 +273,17 @@ CountedSearch quick_search(const StaticCase& c, CutCounts& counts, const StaticL
   constexpr std::int64_t kPatience = 4;  // so many times as many are counted if none fits
   const std::int64_t most = cuts_for(c, kLooks, kFewest, kMost);
   CutCounter counter(c, counts, limits, kPatience * most);
-  count_promising(c, limits, most * 2 / 3, counter);
+  Corrections corrections;
+  count_promising(c, limits, most * 2 / 3, corrections, counter);
   counter.stop_after(most);
-  if (counter.result().best) improve(c, counter);
+  if (counter.result().best) improve(c, nullptr, counter);
   return counter.result();
 }
 
-std::vector<StaticRunnerUp> runner_ups(const CountedSearch& search, std::size_t most) {
+std::vector<StaticRunnerUp> runner_ups(const CountedSearch& search, bool best_is_plan,
+                                       std::size_t most) {
   std::vector<StaticRunnerUp> others = search.fitting;
-  if (search.best)
+  if (search.best && best_is_plan)
     std::erase_if(others, [&best = *search.best](const StaticRunnerUp& r) {
       return r.z_parts == best.parts && r.bands == best.bands && r.tiles == best.tiles &&
              r.runs == best.runs;
@@ -249,23 +293,29 @@ std::vector<StaticRunnerUp> runner_ups(const CountedSearch& search, std::size_t 
   return others;
 }
 
-StaticPlan plan_of(const StaticCase& c, const BlockPattern& pattern, const CountedCut& cut) {
+StaticAssignment assignment_of(const StaticCase& c, const BlockPattern& pattern,
+                               const CountedCut& cut) {
   const BandedRows rows = banded_rows(pattern, bands_of(c.counts, cut.bands));
-  StaticPlan plan{.data_type = c.problem.data_type,
-                  .z_parts = cut.parts,
-                  .bands = rows.bands.begin,
-                  .parts = {},
-                  .layouts = {{}},
-                  .cost = {}};
-  StaticLayout& layout = plan.layouts.front();
+  StaticAssignment result{
+      .z_parts = cut.parts, .bands = rows.bands.begin, .parts = {}, .layouts = {{}}};
+  StaticLayout& layout = result.layouts.front();
   const StaticRuns runs = runs_of(rows, cut.tiles, cut.runs);
   layout.tiles = deal_runs(pattern, rows, runs, &layout.tile_of).tiles;
   for (std::int64_t begin = 0, tile = 0; begin < c.columns(); begin += cut.share) {
-    plan.parts.push_back({begin, std::min(begin + cut.share, c.columns()), tile, 0});
+    result.parts.push_back({begin, std::min(begin + cut.share, c.columns()), tile, 0});
     tile += std::ssize(layout.tiles);
   }
-  plan.cost = plan_cost_of(c, counted_parts(c, plan, pattern));
-  return plan;
+  return result;
+}
+
+StaticPlan plan_of(const StaticCase& c, StaticAssignment assignment) {
+  return {.data_type = c.problem.data_type,
+          .z_parts = assignment.z_parts,
+          .bands = std::move(assignment.bands),
+          .parts = std::move(assignment.parts),
+          .layouts = std::move(assignment.layouts),
+          .grad_a = {},
+          .cost = {}};
 }
 
 }  // namespace tessera::planner::internal

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "tessera/planner/internal/static_counted.hpp"
@@ -16,6 +17,11 @@ struct StaticLimits {
   std::int64_t temp = 0;                                 // bytes of temporary data on a tile
   std::int64_t bytes = 0;                                // bytes of a tile
   std::optional<std::int64_t> z_parts = {}, bands = {};  // that a cut must have
+
+  // Returns true if a tile has the memory that this takes.
+  bool hold(const PlanCost& cost) const {
+    return cost.temp.value <= temp && (cost.temp + cost.resident).value <= bytes;
+  }
 
   bool allow(std::int64_t parts_of_cut, std::int64_t bands_of_cut) const {
     return z_parts.value_or(parts_of_cut) == parts_of_cut &&
@@ -38,22 +44,52 @@ struct CountedSearch {
   std::vector<StaticRunnerUp> fitting;  // all cuts that fit, the best among them
 };
 
+// What the counts of cuts say about the estimates of similar ones, which are wrong by about the
+// same factor for every batch.
+class Corrections {
+ public:
+  // Counted cycles by estimated ones, of the cut that is nearest among those that were counted.
+  struct Nearest {
+    double factor = 1, distance = 1e9;
+  };
+
+  bool is_empty() const { return counted_.empty(); }
+  void learn(const CountedCut& cut, double factor);
+  Nearest nearest(const CountedCut& cut) const;
+
+  // Returns how much two cuts differ in their parts, bands and runs.
+  static double distance(const CountedCut& a, const CountedCut& b);
+
+ private:
+  std::vector<std::pair<CountedCut, double>> counted_;
+};
+
 // Searches the cuts. All are estimated, as if blocks were spread at random; the most promising ones
 // are counted, and then the neighbours of the best until none is better, also with fewer tiles. A
-// cut whose kernel, values and fixed steps alone exceed the best is not counted. Deterministic.
-CountedSearch search_by_counts(const StaticCase& c, CutCounts& counts, const StaticLimits& limits);
+// cut whose kernel, values and fixed steps alone exceed the best is not counted. Corrections of an
+// earlier search of the same passes make a search count fewer cuts; those of this one are added.
+// The cut `first` is counted before all others. Deterministic.
+CountedSearch search_by_counts(const StaticCase& c, CutCounts& counts, const StaticLimits& limits,
+                               Corrections& corrections,
+                               const std::optional<CountedCut>& first = {});
 
 // Searches like this, but counts 12 to 48 cuts, the fewer the more blocks there are: two thirds are
 // promising ones. Counts up to four times as many as long as none fits.
 CountedSearch quick_search(const StaticCase& c, CutCounts& counts, const StaticLimits& limits);
 
-// Returns the cheapest of the cuts that fit but the best, at most `most`.
-std::vector<StaticRunnerUp> runner_ups(const CountedSearch& search, std::size_t most);
+// Returns the cheapest of the cuts that fit, at most `most`; without the best one if that is the
+// plan.
+std::vector<StaticRunnerUp> runner_ups(const CountedSearch& search, bool best_is_plan,
+                                       std::size_t most);
 
 // Returns the product's bounds (static_bounds()).
 StaticBounds bounds_of(const StaticCase& c);
 
-// Returns the plan of a cut.
-StaticPlan plan_of(const StaticCase& c, const BlockPattern& pattern, const CountedCut& cut);
+// Returns the parts and layouts of a cut of this pattern.
+StaticAssignment assignment_of(const StaticCase& c, const BlockPattern& pattern,
+                               const CountedCut& cut);
+
+// Returns a plan with this assignment for all passes, without its cost.
+StaticPlan plan_of(const StaticCase& c, StaticAssignment assignment);
 
 }  // namespace tessera::planner::internal

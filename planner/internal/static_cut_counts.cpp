@@ -42,7 +42,7 @@ CutLoads CutCounts::counted(const BlockCut& cut, bool with_transposed) {
 }
 
 const CutLoads* CutCounts::loads(const BlockCut& cut, bool with_transposed) {
-  constexpr std::int64_t kMostEntries = std::int64_t{1} << 24;  // of 16 bytes
+  constexpr std::int64_t kMostEntries = std::int64_t{1} << 21;  // of 16 bytes
   const auto usable = [](const CutLoads& loads) {
     return loads.load.tiles.empty() ? nullptr : &loads;
   };

@@ -27,7 +27,7 @@ struct CutLoads {
 // Returns the blocks of each tile. Empty if there are fewer tiles than bands.
 StaticRuns runs_of(const BandedRows& rows, std::int64_t tiles, RunKind kind);
 
-// Counts cuts and keeps what it counted, up to about 256 MB. One thread may use it at a time.
+// Counts cuts and keeps what it counted, up to about 32 MB. One thread may use it at a time.
 class CutCounts {
  public:
   // The arrays of `pattern` must outlive the object.

@@ -57,7 +57,7 @@ std::int64_t fixed_cycles(const StaticCase& c, Pass pass, std::int64_t parts) {
                                     c.machine.arrange_bytes_per_cycle)
         .value;
   };
-  const bool values_travel = parts > 1 && pass != Pass::GradW;
+  const bool values_travel = (parts > 1 || c.grad_a_alone) && pass != Pass::GradW;
   return arrange(size.x) + arrange(size.y) + counted_waiting(c, pass, values_travel, false);
 }
 
@@ -103,7 +103,8 @@ double product_estimate(const StaticCase& c, const CountedCut& cut, const MeanTi
   double cycles = double(fixed_cycles(c, pass, cut.parts)) + starts_estimate(c, operand, pass) +
                   operand / width + linear(codelets::static_supervisor_cycles(kernel), 1) +
                   workers * linear(worker, elements ? workers : 1);
-  if (cut.parts > 1) cycles += tile.blocks * double(c.problem.block.area()) * bytes / width;
+  if (cut.parts > 1 || c.grad_a_alone)
+    cycles += tile.blocks * double(c.problem.block.area()) * bytes / width;
   return cycles + sums_estimate(c, sums / tile.depth, tile.depth);
 }
 
@@ -130,7 +131,7 @@ std::int64_t least_product(const StaticCase& c, const CountedCut& cut) {
   const codelets::StaticKernel kernel{c.problem.block, c.problem.data_type};
   const std::int64_t blocks = ceil_div(c.counts.blocks, cut.tiles);
   const std::int64_t workers = c.machine.workers;
-  const std::int64_t values = cut.parts == 1
+  const std::int64_t values = cut.parts == 1 && !c.grad_a_alone
                                   ? 0
                                   : ceil_div(blocks * c.problem.block.area() * c.data_bytes(),
                                              c.machine.exchange_bytes_per_cycle);
@@ -150,30 +151,44 @@ std::int64_t least_product(const StaticCase& c, const CountedCut& cut) {
 
 double estimated_cycles(const StaticCase& c, const CountedCut& cut) {
   const MeanTile tile = mean_tile(c, cut);
+  if (c.grad_a_alone) return product_estimate(c, cut, tile, Pass::GradA);
   double cycles = product_estimate(c, cut, tile, Pass::Fwd);
   if (c.problem.grad_a) cycles += product_estimate(c, cut, transposed(c, cut, tile), Pass::GradA);
   if (c.problem.grad_w) cycles += gradient_estimate(c, cut, tile);
   return cycles;
 }
 
-std::int64_t least_cycles(const StaticCase& c, const CountedCut& cut) {
-  const std::int64_t product = least_product(c, cut);
-  std::int64_t cycles = fixed_cycles(c, Pass::Fwd, cut.parts) + product;
-  if (c.problem.grad_a) cycles += fixed_cycles(c, Pass::GradA, cut.parts) + product;
-  if (c.problem.grad_w) cycles += fixed_cycles(c, Pass::GradW, cut.parts);
-  return cycles;
+namespace {
+
+// Returns cycles that Fwd and GradW fall below with no layout of the cut.
+std::int64_t least_forward(const StaticCase& c, const CountedCut& cut) {
+  const std::int64_t fwd = fixed_cycles(c, Pass::Fwd, cut.parts) + least_product(c, cut);
+  return fwd + (c.problem.grad_w ? fixed_cycles(c, Pass::GradW, cut.parts) : 0);
 }
 
+std::int64_t least_grad_a(const StaticCase& c, const CountedCut& cut) {
+  return fixed_cycles(c, Pass::GradA, cut.parts) + least_product(c, cut);
+}
+
+}  // namespace
+
+std::int64_t least_cycles(const StaticCase& c, const CountedCut& cut) {
+  if (c.grad_a_alone) return least_grad_a(c, cut);
+  return least_forward(c, cut) + (c.problem.grad_a ? least_grad_a(c, cut) : 0);
+}
+
+// GradA may have other parts of the batch than the other passes.
 Cycles floor_of(const StaticCase& c) {
   const std::int64_t grains = c.columns() / c.grain();
-  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  std::int64_t forward = std::numeric_limits<std::int64_t>::max(), grad_a = forward;
   for (std::int64_t asked = 1; asked <= std::min(grains, c.machine.tiles); ++asked) {
     const std::int64_t share = ceil_div(grains, asked), parts = ceil_div(grains, share);
-    least = std::min(least, least_cycles(c, {.share = share * c.grain(),
-                                             .parts = parts,
-                                             .tiles = c.machine.tiles / parts}));
+    const CountedCut cut{
+        .share = share * c.grain(), .parts = parts, .tiles = c.machine.tiles / parts};
+    forward = std::min(forward, least_forward(c, cut));
+    grad_a = std::min(grad_a, least_grad_a(c, cut));
   }
-  return Cycles(least);
+  return Cycles(forward + (c.problem.grad_a ? grad_a : 0));
 }
 
 }  // namespace tessera::planner::internal

@@ -13,6 +13,9 @@ struct StaticCase {
   const Problem& problem;
   const device::Machine& machine;
   StaticCounts counts;
+  // True: cuts are those of GradA alone. The pattern and its counts are transposed, and the values
+  // are brought to the tiles in every pass.
+  bool grad_a_alone = false;
 
   std::int64_t data_bytes() const { return bytes_of(problem.data_type); }
   std::int64_t grain() const { return machine.vector_width(problem.data_type); }

@@ -29,13 +29,22 @@ void describe(auto& fields, MaybeConst<StaticPart> auto& part) {
   fields("layout", layout, kPlaces);
 }
 
+void describe(auto& fields, MaybeConst<StaticAssignment> auto& assignment) {
+  auto& [z_parts, bands, parts, layouts] = assignment;
+  fields("z_parts", z_parts, kSizes);
+  fields("bands", bands, kPlaces);
+  fields("parts", parts);
+  fields("layouts", layouts);
+}
+
 void describe(auto& fields, MaybeConst<StaticPlan> auto& plan) {
-  auto& [data_type, z_parts, bands, parts, layouts, cost] = plan;
+  auto& [data_type, z_parts, bands, parts, layouts, grad_a, cost] = plan;
   fields("data_type", data_type, type_names());
   fields("z_parts", z_parts, kSizes);
   fields("bands", bands, kPlaces);
   fields("parts", parts);
   fields("layouts", layouts);
+  fields("grad_a", grad_a);
   fields("cost", cost);
 }
 

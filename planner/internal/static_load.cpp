@@ -178,24 +178,39 @@ StaticLoad load_of(const StaticLayout& layout, const BlockPattern& pattern) {
   return load;
 }
 
+BlockPattern DerivedPattern::view() const {
+  return {block, std::ssize(row_begin) - 1, block_cols, row_begin, col};
+}
+
+DerivedPattern transposed(const BlockPattern& pattern) {
+  BlocksByColumn by_column = blocks_by_column(pattern);
+  DerivedPattern result{.block = {pattern.block.cols, pattern.block.rows},
+                        .block_cols = pattern.block_rows,
+                        .row_begin = std::move(by_column.begin),
+                        .col = std::vector<std::int32_t>(pattern.col.size()),
+                        .place = std::move(by_column.block)};
+  std::vector<std::int32_t> row_of(pattern.col.size());
+  for_each_block(pattern, [&](std::int64_t row, std::size_t i) { row_of[i] = std::int32_t(row); });
+  for (std::size_t i = 0; i < row_of.size(); ++i)
+    result.col[i] = row_of[std::size_t(result.place[i])];
+  return result;
+}
+
+std::vector<std::int32_t> tiles_in_given_order(const std::vector<std::int32_t>& tile_of,
+                                               const DerivedPattern& derived) {
+  std::vector<std::int32_t> result(tile_of.size());
+  for (std::size_t i = 0; i < tile_of.size(); ++i)
+    result[std::size_t(derived.place[i])] = tile_of[i];
+  return result;
+}
+
 StaticLoad load_of_transpose(const StaticLayout& layout, const BlockPattern& pattern) {
-  std::vector<std::int64_t> begin(std::size_t(pattern.block_cols) + 1, 0);
-  for (const std::int32_t column : pattern.col) ++begin[std::size_t(column) + 1];
-  std::partial_sum(begin.begin(), begin.end(), begin.begin());
-  std::vector<std::int64_t> next = begin;
-  std::vector<std::int32_t> rows(pattern.col.size());
+  const DerivedPattern other = transposed(pattern);
   StaticLayout turned{.tile_of = std::vector<std::int32_t>(pattern.col.size()),
                       .tiles = layout.tiles};
-  for_each_block(pattern, [&](std::int64_t row, std::size_t i) {
-    const auto to = std::size_t(next[std::size_t(pattern.col[i])]++);
-    rows[to] = std::int32_t(row);
-    turned.tile_of[to] = layout.tile_of[i];
-  });
-  return load_of(turned, {.block = {pattern.block.cols, pattern.block.rows},
-                          .block_rows = pattern.block_cols,
-                          .block_cols = pattern.block_rows,
-                          .row_begin = begin,
-                          .col = rows});
+  for (std::size_t i = 0; i < other.place.size(); ++i)
+    turned.tile_of[i] = layout.tile_of[std::size_t(other.place[i])];
+  return load_of(turned, other.view());
 }
 
 BlocksByColumn blocks_by_column(const BlockPattern& pattern) {

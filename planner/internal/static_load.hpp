@@ -42,6 +42,25 @@ struct BlocksByColumn {
 
 BlocksByColumn blocks_by_column(const BlockPattern& pattern);
 
+// A pattern with the blocks of another one at other places.
+struct DerivedPattern {
+  BlockShape block;
+  std::int64_t block_cols = 0;
+  std::vector<std::int64_t> row_begin;
+  std::vector<std::int32_t> col;
+  std::vector<std::int64_t> place;  // [blocks] of each block in the pattern that was given
+
+  // Returns a view of the arrays, which must stay where they are.
+  BlockPattern view() const;
+};
+
+// Returns the pattern with rows and columns exchanged.
+DerivedPattern transposed(const BlockPattern& pattern);
+
+// Returns the tiles of the blocks of the pattern that was given, from those of the derived one.
+std::vector<std::int32_t> tiles_in_given_order(const std::vector<std::int32_t>& tile_of,
+                                               const DerivedPattern& derived);
+
 // Returns what load_of_transpose() returns for the layout of `load`, whose tiles of blocks are
 // `tile_of`. One pass over the blocks.
 StaticLoad transposed_load(const StaticLoad& load, const std::vector<std::int32_t>& tile_of,

@@ -88,6 +88,7 @@ StaticPlan plan_of(const StaticCase& c, const BlockPattern& pattern, const Stati
                   .bands = bands.begin,
                   .parts = {},
                   .layouts = {},
+                  .grad_a = {},
                   .cost = {}};
   std::vector<std::int64_t> tiles_of_layouts;
   std::int64_t column = 0, tile = 0;

@@ -22,20 +22,22 @@ namespace tessera::runtime::internal {
 //   GradW  in dQ [x][z],  in_s S [y][z]
 struct StaticArrays {
   device::ByteRows in, in_s, out;
-  const std::byte* values = nullptr;  // those of all works, in the order of StaticCut::homes
+  const std::byte* values = nullptr;  // of all tiles, in the order of StaticCut::homes
   std::byte* gradients = nullptr;     // of all groups, in the order of their patterns (GradW)
 };
 
 // A pass with a static pattern on its machine. The tiles put their even spread of the operands in
-// order; one exchange brings every tile the rows that it uses; if the batch is in parts, another
-// one brings the values to the tiles of every part. GradA writes the tile's values in transposed
-// order, by a table. After the kernel, results that several tiles have in parts are added.
+// order; one exchange brings every tile the rows that it uses; if the batch is in parts, or if
+// GradA has tiles of its own, another one brings the values to the tiles that multiply them. GradA
+// writes the tile's values in transposed order, by a table. After the kernel, results that several
+// tiles have in parts are added.
 class StaticPass {
  public:
-  // `cut` and the executor must outlive the pass. Throws Error{LimitExceeded} if a word does not
-  // fit or a tile is too small.
-  StaticPass(const StaticCut& cut, Pass pass, const device::Machine& machine,
-             device::ExchangeMode mode, Executor& executor);
+  // `cut` has the tiles that multiply, and `values` the tiles that store the values: another cut
+  // only for GradA. Both and the executor must outlive the pass. Throws Error{LimitExceeded} if a
+  // word does not fit or a tile is too small.
+  StaticPass(const StaticCut& cut, const StaticCut& values, Pass pass,
+             const device::Machine& machine, device::ExchangeMode mode, Executor& executor);
   StaticPass(const StaticPass&) = delete;
   StaticPass& operator=(const StaticPass&) = delete;
 
@@ -59,12 +61,18 @@ class StaticPass {
   };
   // Slots of a work; not every pass has all of them.
   struct Slots {
-    device::SlotId words, value_home, values, table, turned, result;
+    device::SlotId words, values, table, turned, result;
+  };
+  // Values that go to the middle of a tile's own.
+  struct Arrival {
+    std::int64_t to = 0;
+    device::Piece from;
   };
 
   bool is_gradient() const { return pass_ == Pass::GradW; }
   bool turns() const { return pass_ == Pass::GradA; }
-  bool brings_values() const { return !is_gradient() && cut_.in_parts(); }
+  bool has_own_tiles() const { return &cut_ != &values_; }
+  bool brings_values() const { return !is_gradient() && (has_own_tiles() || values_.in_parts()); }
   StaticSteps steps() const;
   codelets::Operation operation() const {
     return is_gradient() ? codelets::Operation::GradW : codelets::Operation::Fwd;
@@ -73,7 +81,8 @@ class StaticPass {
   // Returns the block rows or block columns whose rows of the operand a work uses.
   const std::vector<std::int32_t>& used(const StaticWork& work, bool second) const;
   std::int64_t value_bytes(const StaticWork& work) const;
-  Range stored(std::size_t work) const;  // bytes among the values of all tiles
+  // In Share mode, tiles read the rows of operands where these are.
+  bool reads_in_place() const { return engine_.mode() == device::ExchangeMode::Share; }
 
   // These declare buffers, nodes and slots (static_program.cpp).
   void declare();
@@ -81,11 +90,15 @@ class StaticPass {
   void declare_result();
   void add_slots();
   void add_homes(OperandUse& operand);
+  void add_value_homes();
   void add_work_slots(std::size_t w);
   void write_words();
+  std::vector<std::byte> words_of(const StaticWork& work) const;
   void prepare();
   void add_gathers(const OperandUse& operand, bool second,
                    std::vector<device::Gather>& gathers) const;
+  std::vector<std::vector<Arrival>> arrivals() const;
+  std::vector<std::vector<Arrival>> arrivals_on_own_tiles() const;
   std::vector<device::Gather> value_gathers() const;
 
   // The code of the nodes.
@@ -107,6 +120,7 @@ class StaticPass {
   std::span<const StaticWork> works() const { return turned_.empty() ? cut_.works : turned_; }
 
   const StaticCut& cut_;
+  const StaticCut& values_;
   Pass pass_;
   std::vector<StaticWork> turned_;   // GradA
   std::vector<StaticRun> row_runs_;  // Fwd and GradA
@@ -117,8 +131,11 @@ class StaticPass {
   struct {
     BufferId words, value_home, values, table, turned, result;
   } use_;
-  std::vector<Slots> slots_;  // by work
-  std::vector<std::vector<std::byte>> words_, tables_;
+  std::vector<Slots> slots_;                 // by work
+  std::vector<device::SlotId> value_homes_;  // by work of `values_`
+  // By work; works with the same contents share them.
+  using Constants = std::vector<std::byte>;
+  std::vector<std::shared_ptr<Constants>> words_, tables_;
   std::vector<std::int32_t> work_of_tile_;
   std::vector<TileId> all_, busy_;  // tiles of the layer; those with work
   int operand_node_ = -1, value_node_ = -1;

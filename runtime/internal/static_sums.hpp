@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -9,12 +10,13 @@
 
 namespace tessera::runtime::internal {
 
-// Finished results of one tile.
+// Finished results of one tile. The results of a tile are fewer than 2^31, as its memory has fewer
+// bytes.
 struct StaticShare {
   std::int32_t work = 0;
-  std::int64_t at = 0, count = 0;  // the elements among the results of the tile's kernel
+  std::int32_t at = 0, count = 0;  // the elements among the results of the tile's kernel
+  std::int32_t first = 0;          // place of the first element in the slot
   device::SlotId slot;             // one row of results
-  std::int64_t first = 0;          // place of the first element in the slot
 };
 
 // The reduction of runs that several tiles have: each of these tiles receives its share from the
@@ -24,6 +26,7 @@ struct StaticShare {
 //   reads    the results of every tile   [elements]
 //   writes   its shares of shared runs   [elements]
 //   steps    exchange, compute; none if no run is shared
+// In Share mode, tiles read the others' results where these are, and nothing is copied.
 class StaticSums {
  public:
   // `runs` must outlive this object.
@@ -47,10 +50,8 @@ class StaticSums {
  private:
   // A share that a tile adds up.
   struct Part {
-    const StaticRun* run = nullptr;
-    std::size_t own = 0;                  // index of the tile's piece
-    Range elements;                       // of the run
-    std::int64_t others = 0, result = 0;  // first element in the job's slots
+    std::int32_t run = 0, own = 0;        // indices of the run and of the tile's piece
+    std::int32_t others = 0, result = 0;  // first element in the job's slots
   };
   // The work of one tile.
   struct Job {
@@ -60,6 +61,12 @@ class StaticSums {
     std::int64_t elements = 0, operands = 0;
     std::vector<const std::byte*> views;  // of the sources of a part, while the job runs
   };
+  const StaticRun& run_of(const Part& part) const { return runs_[std::size_t(part.run)]; }
+  static Range elements_of(const StaticRun& run, const Part& part) {
+    return run.share(std::size_t(part.own));
+  }
+  // Calls visit(move) for every run of partial sums that another tile adds up.
+  void for_each_move(const std::function<void(const device::Move&)>& visit) const;
   void add_shares(std::span<const device::SlotId> partials);
   void add_job_slots(BoundProgram& program, device::Engine& engine);
   Cycles reduce(const device::Engine& engine, const device::Tile& tile, Job& job) const;

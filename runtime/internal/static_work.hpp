@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -17,16 +18,22 @@ namespace tessera::runtime::internal {
 
 // The blocks of one tile, as one pass reads them. GradA reads them transposed: its rows are block
 // columns of R.
-struct StaticWork {
-  TileId tile;
-  std::int64_t group = 0;
-  std::size_t part = 0;                     // index in StaticCut::parts
-  Range z;                                  // columns of the padded batch
+struct StaticTileBlocks {
   std::vector<std::int32_t> rows, columns;  // block rows and block columns that it has, ascending
   std::vector<std::int64_t> row_begin;      // [rows + 1] first block of each row
   std::vector<std::int32_t> column;         // [blocks] index in `columns`
-  std::vector<std::int64_t> block;          // [blocks] place in the group's pattern; transposed:
+  std::vector<std::int32_t> block;          // [blocks] place in the group's pattern; transposed:
                                             // in the list of the tile's own blocks
+};
+
+// The blocks of one tile and the columns of the batch for which it multiplies them. Parts of the
+// batch with the same layout have the same blocks, which are stored once.
+struct StaticWork {
+  TileId tile;
+  std::int64_t group = 0;
+  std::size_t part = 0;  // index in StaticCut::parts
+  Range z;               // columns of the padded batch
+  std::shared_ptr<const StaticTileBlocks> own;
 };
 
 // A part of a run of results that one tile computes.
@@ -78,15 +85,19 @@ struct StaticHome {
 };
 
 // A static layer cut to tiles. The values of R are stored where GradW adds up their gradients: each
-// tile has its shares of the runs of values.
+// tile has its shares of the runs of values. A cut for GradA alone stores none: it has neither runs
+// nor homes.
 struct StaticCut {
   StaticSizes sizes;
   std::vector<StaticBatchPart> parts;
   std::vector<StaticWork> works;  // in the order of their tiles
   std::vector<StaticRun> gradients;
-  std::vector<StaticHome> homes;           // tile after tile
-  std::vector<std::int64_t> first_stored;  // [works + 1] first of each tile's values among all
-  std::vector<std::int64_t> first_value;   // [groups + 1] first of each group's values among all
+  // Tile after tile; if all parts of the batch have the same layout, run after run instead, so that
+  // the shares of a run follow one another.
+  std::vector<StaticHome> homes;
+  std::vector<Range> stored;              // [works] places of each tile's values among all
+  bool runs_together = true;              // homes are in the order of runs
+  std::vector<std::int64_t> first_value;  // [groups + 1] first of each group's values among all
 
   bool in_parts() const;  // true: the batch of some group is cut, so values go to several tiles
 
@@ -101,12 +112,15 @@ struct StaticCut {
     for (std::int64_t offset = 0; offset < count;) {
       const std::int64_t at = first + offset, inside = at % area;
       const std::int64_t run = std::min(area - inside, count - offset);
-      visit(first_value[std::size_t(of_tile.group)] + of_tile.block[std::size_t(at / area)] * area +
-                inside,
+      visit(first_value[std::size_t(of_tile.group)] +
+                of_tile.own->block[std::size_t(at / area)] * area + inside,
             offset, run);
       offset += run;
     }
   }
+
+  // Returns the number of values that all tiles store.
+  std::int64_t stored_values() const;
 
   // Returns the place of the first value of a home in the list of its tile's blocks.
   std::int64_t first_of(const StaticHome& home) const;
@@ -117,8 +131,13 @@ struct StaticCut {
 StaticCut cut_static(const StaticSizes& sizes, std::span<const sparse::CheckedCsr<float>> weights,
                      std::span<const planner::StaticPlan> plans);
 
-// Returns the work with rows and columns exchanged.
-StaticWork transposed(const StaticWork& work);
+// Cuts it as the plans say for GradA alone; groups whose plan has no tiles of its own for GradA are
+// cut as for the other passes. Errors as cut_static().
+StaticCut cut_grad_a(const StaticSizes& sizes, std::span<const sparse::CheckedCsr<float>> weights,
+                     std::span<const planner::StaticPlan> plans);
+
+// Returns the works with rows and columns exchanged.
+std::vector<StaticWork> transposed(std::span<const StaticWork> works);
 
 // Returns the runs of the results [rows][z] of the works: one for each block row of a group and
 // part of the batch that some tile has.

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -93,6 +94,53 @@ std::vector<T> whole_numbers(Random& random, std::int64_t count) {
   return values;
 }
 
+// An operand whose block i is stored at place 2 * (count - i), with rows that are apart.
+template <class T>
+struct Scattered {
+  Scattered(const Operand& packed, std::int64_t side) : stride(packed.z + 3) {
+    const std::int64_t count = packed.rows / side;
+    elements.assign(std::size_t((2 * count + 1) * side * stride), T(7.0f));
+    for (std::int64_t i = 0; i < count; ++i) {
+      places.push_back(std::int32_t(2 * (count - i)));
+      for (std::int64_t row = 0; row < side; ++row)
+        std::copy_n(static_cast<const T*>(packed.data) + (i * side + row) * packed.row_stride,
+                    packed.z, elements.data() + (places.back() * side + row) * stride);
+    }
+    all = {elements.data(), (2 * count + 1) * side, packed.z, stride};
+  }
+  std::vector<T> elements;
+  std::vector<std::int32_t> places;
+  std::int64_t stride;
+  Operand all;
+};
+
+// The results do not depend on where the rows of the operands are stored.
+template <class T>
+void expect_places_do_not_matter(const StaticForm& form, const Words& words,
+                                 const std::vector<T>& values, const Operand& s,
+                                 const Operand& q_grad, const std::vector<T>& q,
+                                 const std::vector<T>& gradients) {
+  const Scattered<T> far_s(s, form.block.rows), far_q(q_grad, form.block.rows);
+  std::vector<T> q_again(q.size(), T(8.0f)), again(gradients.size(), T(8.0f));
+  run_static(form, Operation::Fwd,
+             {.meta = words.data(),
+              .values = values.data(),
+              .block = form.block,
+              .in = far_s.all,
+              .out = {q_again.data(), q_grad.rows, form.z, form.z}},
+             {.in = far_s.places, .in_s = {}});
+  run_static(form, Operation::GradW,
+             {.meta = words.data(),
+              .gradients = again.data(),
+              .block = form.block,
+              .in = far_q.all,
+              .in_s = far_s.all},
+             {.in = far_q.places, .in_s = far_s.places});
+  for (std::size_t i = 0; i < q.size(); ++i) ASSERT_EQ(float(q_again[i]), float(q[i])) << i;
+  for (std::size_t i = 0; i < again.size(); ++i)
+    ASSERT_EQ(float(again[i]), float(gradients[i])) << i;
+}
+
 // Whole numbers, so that every sum is exact in every type.
 template <class T>
 void expect_twin_agrees(const StaticForm& form, const Pattern& p, Random& random) {
@@ -129,6 +177,7 @@ void expect_twin_agrees(const StaticForm& form, const Pattern& p, Random& random
   for (std::size_t i = 0; i < q.size(); ++i) ASSERT_EQ(double(float(q[i])), slow_q[i]) << i;
   for (std::size_t i = 0; i < gradients.size(); ++i)
     ASSERT_EQ(double(float(gradients[i])), slow_gradients[i]) << i;
+  expect_places_do_not_matter<T>(form, words, values, in_s, in_q, q, gradients);
 }
 
 TEST(StaticWords, AreThoseOfTheHeader) {

@@ -87,6 +87,37 @@ TEST_P(Placed, MustBeOwnedAndHaveTheShapeOfTheirMemory) {
   EXPECT_THROW(add_placed(SlotKind::Owned, 2, 3), Error);
 }
 
+// In Share mode the destination views all rows, in Isolate mode it has those of the pieces.
+TEST_P(Placed, RowsInPlaceAreViewedWhereTheyAre) {
+  const auto add_landing = [&](int tile) {
+    return engine_.add_slot({TileId(tile), "rows", 2, 4, SlotKind::Landing, 0, 0});
+  };
+  const SlotId a = add_landing(0), b = add_landing(1), to = add_landing(2), owned = add(3);
+  engine_.seal();
+  std::vector<std::byte> host, other(8);
+  for (int i = 10; i < 26; ++i) host.push_back(std::byte(i));
+  engine_.load(a, {host.data(), 2, 4, 4});
+  engine_.load(b, {host.data() + 8, 2, 4, 4});
+  const std::vector<Piece> pieces{{a, {1, 2}}, {b, {1, 2}}};
+  const auto gather = [&](SlotId destination) {
+    engine_.exchange(Phase::PreArrange, engine_.prepare({{.pieces = pieces,
+                                                          .destinations = {destination},
+                                                          .rows_in_place = 4,
+                                                          .first_in_place = a}}));
+  };
+  gather(to);
+  const bool share = GetParam() == ExchangeMode::Share;
+  EXPECT_EQ(engine_.view(to).rows, share ? 4 : 2);
+  EXPECT_EQ(engine_.view(to).data == host.data(), share);
+  if (!share) {
+    EXPECT_EQ(bytes(to), (std::vector{14, 15, 16, 17, 22, 23, 24, 25}));
+    return;
+  }
+  EXPECT_THROW(gather(owned), Error);
+  engine_.load(b, {other.data(), 2, 4, 4});  // not among the rows from `a` on
+  EXPECT_THROW(gather(to), Error);
+}
+
 INSTANTIATE_TEST_SUITE_P(Exchange, Placed,
                          testing::Values(ExchangeMode::Share, ExchangeMode::Isolate));
 

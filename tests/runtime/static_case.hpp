@@ -75,6 +75,27 @@ inline StaticCase static_case(sparse::Csr<float> matrix, std::int64_t batch, Dat
   return c;
 }
 
+// Gives GradA tiles of its own, with every block of every group on one drawn at random: two parts
+// of the batch with as many columns as fit whole vectors, and layouts of different sizes.
+inline void give_grad_a_random_tiles(StaticCase& c, Random& random) {
+  const std::int64_t tiles = machine_of_group(c.machine, c.problem.size.g).tiles;
+  for (std::size_t g = 0; g < c.plans.size(); ++g) {
+    if (c.plans[g].parts.empty() || tiles < 2) continue;
+    planner::StaticAssignment& own = c.plans[g].grad_a.emplace();
+    const std::int64_t columns = c.plans[g].parts.back().end, half = columns / 8 * 4;
+    std::int64_t first_tile = 0;
+    for (const Range z : {Range{0, half}, Range{half, columns}}) {
+      if (z.size() == 0) continue;
+      own.parts.push_back({z.begin, z.end, first_tile, std::ssize(own.layouts)});
+      planner::StaticLayout& layout = own.layouts.emplace_back();
+      layout.tiles.resize(std::size_t(z.begin == 0 ? (tiles + 1) / 2 : tiles / 2));
+      first_tile += std::ssize(layout.tiles);
+      for (std::int64_t b = 0; b < c.weights[g]->blocks(); ++b)
+        layout.tile_of.push_back(std::int32_t(random.below(layout.tiles.size())));
+    }
+  }
+}
+
 // The results of all passes.
 template <class T>
 struct StaticResults {

@@ -176,8 +176,25 @@ TYPED_TEST(StaticLayerOf, RunsAnyDistributionOfBlocks) {
     }
 }
 
+TYPED_TEST(StaticLayerOf, RunsGradAOnTilesOfItsOwn) {
+  using T = TypeParam;
+  Random random(9);
+  for (const std::int64_t block : {1, 4, 16})
+    for (const std::int64_t groups : {1, 2})
+      for (int trial = 0; trial < 3; ++trial) {
+        const auto m = random_matrix(random, 6 + random.below(9), 6 + random.below(9), block, 0.4);
+        StaticCase c = static_case(m, 1 + random.below(40), data_type_of<T>(), 4 + random.below(30),
+                                   Values::Signs, groups);
+        give_grad_a_random_tiles(c, random);
+        expect_right<T>(c, Values::Signs);
+      }
+}
+
 std::vector<StaticCase> typical_cases(DataType type) {
   std::vector<StaticCase> cases;
+  Random random(10);
+  cases.push_back(static_case(some_matrix(5, 20, 30, 4, 0.3), 24, type, 20));
+  give_grad_a_random_tiles(cases.back(), random);
   cases.push_back(static_case(some_matrix(1, 40, 50, 1, 0.2), 20, type, 24));
   cases.push_back(static_case(some_matrix(2, 12, 9, 4, 0.4), 64, type, 16));
   cases.push_back(static_case(some_matrix(3, 6, 9, 16, 0.4), 33, type, 32));

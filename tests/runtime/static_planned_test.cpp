@@ -69,6 +69,26 @@ TEST(StaticPlanned, RunsForThePlannedCyclesPhaseByPhase) {
       }
 }
 
+TEST(StaticPlanned, RunsGradAOnTilesOfItsOwnForThePlannedCycles) {
+  Random random(11);
+  int planned_apart = 0;
+  for (const std::int64_t block : {1, 4, 16})
+    for (const std::int64_t start : {0, 160})
+      for (int trial = 0; trial < 3; ++trial) {
+        const auto m = random_matrix(random, 20 + random.below(60), 4 + random.below(20), block,
+                                     0.05 + 0.3 * random.unit());
+        if (m.blocks() == 0) continue;
+        StaticCase c = static_case(m, 8 + random.below(90), DataType::Half, 8 + random.below(64));
+        c.machine.receive_start = Cycles(start);
+        give_grad_a_random_tiles(c, random);
+        expect_planned_cycles(c);
+        const StaticCase planned = planned_by_counts(c);
+        planned_apart += planned.plans[0].grad_a.has_value();
+        expect_planned_cycles(planned);
+      }
+  EXPECT_GE(planned_apart, 1);
+}
+
 // Tiles pay for every other tile that sends to them.
 TEST(StaticPlanned, RunsForThePlannedCyclesWhereSendersHaveAPrice) {
   Random random(8);
