@@ -111,13 +111,8 @@ void HostWeights::set(std::span<const sparse::Csr<float>> weights) {
   version_ = new_version();
 }
 
-void HostWeights::encode(std::int64_t blocks, HostUpdate& update) const {
-  const sparse::Csr<float>& given = given_[update.group];
-  sparse::Csr<float>& changed = update.changed;
-  changed.block = given.block;
-  reserve(changed, blocks);
-  changed = given;  // into the memory reserved
-  sparse::change_in_place(changed, update.change);
+void HostWeights::encode(HostUpdate& update) const {
+  update.changed = sparse::apply_change<float>(given_[update.group], update.change);
   with_type(setting_.problem.data_type, [&]<class T>(T) {
     std::vector<HostGroup<T>> encoded;
     encoded.reserve(given_.size());
@@ -134,6 +129,10 @@ HostUpdate HostWeights::prepare(const sparse::PatternChange& change, std::int64_
   sparse::Csr<float>& given = given_[std::size_t(group)];
   HostUpdate update{.group = std::size_t(group), .version = version_, .dense = dense_};
   update.change = sparse::place_change(given, change);
+  if (update.change.empty()) {
+    update.edits.emplace();  // none
+    return update;
+  }
   const std::int64_t blocks =
       given.blocks() + std::ssize(change.added) - std::ssize(change.removed);
   if (group == 0) update.dense = choose_dense(blocks);
@@ -142,7 +141,7 @@ HostUpdate HostWeights::prepare(const sparse::PatternChange& change, std::int64_
   if (update.edits) {
     reserve(given, blocks);
   } else {
-    encode(blocks, update);
+    encode(update);
   }
   return update;
 }
