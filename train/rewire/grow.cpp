@@ -266,7 +266,7 @@ std::vector<BlockAt> largest_gradients(const Csr<float>& taken,
   check_growth(taken, k, name);
   check_batches(taken, batches, name);
   if (k == 0) return {};
-  constexpr std::int64_t kTried = 16384;
+  constexpr std::int64_t kTried = 4096;
   for (float threshold =
            likely_threshold(taken, batches, k, free_places(taken), kTried, pool, executor);
        ; threshold = 0) {

@@ -37,7 +37,7 @@ void BestPlaces::add(std::span<const Candidate> candidates) {
 // Many candidates keep their order, so that those of one thread remain in that of its rows, unless
 // only some of those at the border are taken.
 void BestPlaces::keep_best() {
-  constexpr std::size_t kMany = 1 << 16;  // else the counts take more memory than the candidates
+  constexpr std::size_t kMany = 1 << 14;  // else the counts take more memory than the candidates
   if (k_ == 0 || held_.size() <= k_) return held_.resize(std::min(held_.size(), k_));
   if (held_.size() >= kMany) drop_below_border();
   if (held_.size() == k_) return;
