@@ -23,12 +23,13 @@ struct PanelSize {
   std::int64_t rows = 0, cols = 0;
 };
 
-// Returns the size of the panels that are computed fastest: 1 MiB, which stays in a second-level
-// cache until it is read, rounded up to whole blocks. Does not depend on the threads.
+// Returns the size of the panels that are computed fastest, rounded up to whole blocks: 1 MiB with
+// a library and half of it with our kernel, which stay in a second-level cache until they are read.
+// Does not depend on the threads.
 PanelSize gradient_panel_size(BlockShape block = {});
 
-// Computes panels of the dense gradient on the calling thread, as the dense pass of HostLayer does:
-// by the library that was built in, or by our kernel. One thread at a time uses an object.
+// Computes panels of the dense gradient on the calling thread, by the library that was built in, or
+// by our kernel. One thread at a time uses an object.
 class GradientPanel {
  public:
   // Allocates one panel of this size. The batches' list and operands must outlive the object; the
@@ -40,9 +41,10 @@ class GradientPanel {
   GradientPanel& operator=(GradientPanel&&) noexcept;
 
   // Computes the gradient of these rows and columns, at most size of them; without batches it is 0.
-  // The view is valid until the next call. Operands without contiguous rows are copied, those of S
-  // once for successive calls with the same columns. Allocates in such a copy that is larger than
-  // any before; the library may allocate in every call. 2 * rows * cols * z flops.
+  // The view is valid until the next call. Our kernel reads a transposed copy of the columns' rows
+  // of S, and the library copies of operands without contiguous rows; copies of S serve successive
+  // calls with the same columns. Allocates in a copy that is larger than any before; the library
+  // may allocate in every call. 2 * rows * cols * z flops.
   MatrixView<const float> compute(Range rows, Range cols);
 
  private:
@@ -59,8 +61,8 @@ struct PanelAt {
 // Computes the dense gradient panel by panel and calls visit(at, values) for each, with values
 // [at.rows][at.cols] that are valid during the call. Calls come from all threads of the executor at
 // the same time, and in any order; those of one thread follow one another. The values have the same
-// bits for any number of threads. Memory: one panel for each thread, and copies of the operands'
-// rows in a panel where they are not contiguous. Throws as GradientPanel does, and
+// bits for any number of threads. Memory, for each thread: one panel, and the copies of
+// GradientPanel::compute(). Throws as GradientPanel does, and
 // Error{InvalidArgument} for a size below 1; an exception of `visit` reaches the caller. A matrix
 // without rows or columns has no panels.
 void for_each_gradient_panel(

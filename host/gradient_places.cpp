@@ -3,68 +3,124 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/host/internal/place_gradient.hpp"
+#include "tessera/sparse/check.hpp"
 
 namespace tessera::host {
 namespace {
 
-void check_places(const GradientOperands& batch, const GradientPlaces& places,
-                  std::size_t gradients) {
-  const auto refuse = [](const std::string& what) {
-    throw Error(ErrorCode::InvalidArgument, "gradient at places: " + what);
-  };
-  if (places.block.rows < 1 || places.block.cols < 1) refuse("the block has no elements");
-  if (batch.q_grad.cols != batch.s.cols)
-    refuse(fmt::format("q_grad has {} columns and s has {}; both must have those of the batch",
-                       batch.q_grad.cols, batch.s.cols));
-  const std::int64_t rows = ceil_div(batch.q_grad.rows, places.block.rows);
+using Places = internal::PlaceGradient<float, std::int32_t>;
+using Rows = internal::PlaceRows<std::int32_t, std::int64_t, PlacesGradient::kRowsOfACall>;
+
+[[noreturn]] void refuse_places(const std::string& what) {
+  throw Error(ErrorCode::InvalidArgument, "gradient at places: " + what);
+}
+
+void check_operands(BlockShape block, std::span<const GradientOperands> batches) {
+  if (block.rows < 1 || block.cols < 1) refuse_places("the block has no elements");
+  for (const GradientOperands& batch : batches) {
+    if (batch.q_grad.cols != batch.s.cols)
+      refuse_places(
+          fmt::format("q_grad has {} columns and s has {}; both must have those of the batch",
+                      batch.q_grad.cols, batch.s.cols));
+    if (batch.q_grad.rows != batches[0].q_grad.rows || batch.s.rows != batches[0].s.rows)
+      refuse_places(
+          fmt::format("the operands of a batch have {} and {} rows and those of the "
+                      "first one {} and {}; they must be the same",
+                      batch.q_grad.rows, batch.s.rows, batches[0].q_grad.rows, batches[0].s.rows));
+  }
+}
+
+void check_lists(const GradientPlaces& places, std::int64_t rows, std::size_t gradients) {
   if (std::ssize(places.row_begin) != rows + 1 || places.row_begin.front() != 0 ||
       places.row_begin.back() != std::ssize(places.col) ||
       !std::is_sorted(places.row_begin.begin(), places.row_begin.end()))
-    refuse(fmt::format("row_begin must ascend from 0 to the {} places, in {} positions",
-                       places.col.size(), rows + 1));
+    refuse_places(fmt::format("row_begin must ascend from 0 to the {} places, in {} positions",
+                              places.col.size(), rows + 1));
   if (std::ssize(places.col) * places.block.area() != std::int64_t(gradients))
-    refuse(fmt::format("the output has space for {} gradients; there are {} places of {}",
-                       gradients, places.col.size(), places.block.area()));
+    refuse_places(fmt::format("the output has space for {} gradients; there are {} places of {}",
+                              gradients, places.col.size(), places.block.area()));
 }
 
-void check_columns(const GradientOperands& batch, const GradientPlaces& places) {
-  const std::int64_t cols = ceil_div(batch.s.rows, places.block.cols);
+void check_columns(const GradientPlaces& places, std::int64_t first_row, std::int64_t cols) {
   for (std::size_t row = 0; row + 1 < places.row_begin.size(); ++row) {
+    const auto begin = std::size_t(places.row_begin[row]);
+    const auto own = places.col.subspan(begin, std::size_t(places.row_begin[row + 1]) - begin);
+    if (sparse::is_legal_row(own, cols)) continue;
     std::int64_t before = -1;
-    for (auto i = places.row_begin[row]; i < places.row_begin[row + 1]; ++i) {
-      const std::int32_t col = places.col[std::size_t(i)];
-      if (col <= before || col >= cols)
+    for (std::size_t i = 0; i < own.size(); before = own[i++])
+      if (own[i] <= before || own[i] >= cols)
         throw Error(ErrorCode::BadInput,
                     fmt::format("gradient at places: place {} of block row {} is in block column "
                                 "{}; columns must ascend and be in 0..{}",
-                                i, row, col, cols - 1));
-      before = col;
-    }
+                                begin + i, first_row + std::int64_t(row), own[i], cols - 1));
   }
 }
 
 }  // namespace
 
+struct PlacesGradient::State {
+  BlockShape block;
+  std::int64_t rows = 0, cols = 0;   // block rows and columns of the matrix
+  std::vector<Places> batches = {};  // those that have columns
+};
+
+PlacesGradient::PlacesGradient(BlockShape block, std::int64_t places,
+                               std::span<const GradientOperands> batches, Executor& executor) {
+  check_operands(block, batches);
+  state_ = std::make_unique<State>(State{.block = block});
+  if (batches.empty()) return;
+  state_->rows = ceil_div(batches[0].q_grad.rows, block.rows);
+  state_->cols = ceil_div(batches[0].s.rows, block.cols);
+  for (const GradientOperands& batch : batches)
+    if (batch.s.cols > 0)
+      state_->batches.emplace_back(block, places,
+                                   internal::DotOperands<float>{batch.q_grad, batch.s}, executor);
+}
+
+PlacesGradient::~PlacesGradient() = default;
+PlacesGradient::PlacesGradient(PlacesGradient&&) noexcept = default;
+PlacesGradient& PlacesGradient::operator=(PlacesGradient&&) noexcept = default;
+
+void PlacesGradient::compute(std::int64_t first_row, std::span<const std::int64_t> row_begin,
+                             std::span<const std::int32_t> col, std::span<float> gradients) const {
+  const GradientPlaces places{state_->block, row_begin, col};
+  const std::int64_t rows = std::ssize(row_begin) - 1;
+  if (rows < 0 || first_row < 0 || first_row + rows > state_->rows)
+    refuse_places(
+        fmt::format("block rows from {} on and {} positions were given; the matrix has "
+                    "{} block rows",
+                    first_row, row_begin.size(), state_->rows));
+  check_lists(places, rows, gradients.size());
+  check_columns(places, first_row, state_->cols);
+  if (state_->batches.empty()) std::fill(gradients.begin(), gradients.end(), 0.0f);
+  for (std::int64_t first = 0; first < rows; first += kRowsOfACall) {
+    const Range part{first, std::min(first + kRowsOfACall, rows)};
+    for (std::size_t b = 0; b < state_->batches.size(); ++b)
+      state_->batches[b].run(Rows(row_begin, col, part), gradients, 0, b > 0, first_row);
+  }
+}
+
 void gradient_at_places(const GradientOperands& batch, const GradientPlaces& places,
                         Executor& executor, std::span<float> gradients) {
-  check_places(batch, places, gradients.size());
-  check_columns(batch, places);
+  check_operands(places.block, {&batch, 1});
+  const std::int64_t rows = ceil_div(batch.q_grad.rows, places.block.rows);
+  check_lists(places, rows, gradients.size());
+  check_columns(places, 0, ceil_div(batch.s.rows, places.block.cols));
   if (batch.s.cols == 0) {
     std::fill(gradients.begin(), gradients.end(), 0.0f);
     return;
   }
-  using Rows = internal::PlaceRows<std::int32_t, std::int64_t>;
-  const internal::PlaceGradient<float, std::int32_t> all(places.block, std::ssize(places.col),
-                                                         {batch.q_grad, batch.s}, executor);
+  const Places all(places.block, std::ssize(places.col), {batch.q_grad, batch.s}, executor);
   const std::int64_t sums = std::ssize(gradients) * batch.s.cols;
-  internal::for_each_rows(std::ssize(places.row_begin) - 1, sums, executor,
-                          [&](std::int64_t, Range rows) {
-                            all.run(Rows(places.row_begin, places.col, rows), gradients);
-                          });
+  internal::for_each_rows(rows, sums, executor, [&](std::int64_t, Range part) {
+    all.run(Rows(places.row_begin, places.col, part), gradients);
+  });
 }
 
 }  // namespace tessera::host

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "tessera/base/block_shape.hpp"
@@ -14,6 +15,32 @@ struct GradientPlaces {
   BlockShape block;
   std::span<const std::int64_t> row_begin;  // [block rows + 1]
   std::span<const std::int32_t> col;        // [places]
+};
+
+// The gradient dQ * transpose(S), summed over batches, at places that a caller gives for some block
+// rows at a time. The operands are copied where gradient_at_places copies them, once.
+class PlacesGradient {
+ public:
+  // Block rows that are worth one call: a call reads all of S from a far cache.
+  static constexpr std::int64_t kRowsOfACall = 256;
+
+  // `places` is how many there will be in all, about. The operands must outlive the object. Throws
+  // Error{InvalidArgument} unless all batches have operands of one matrix.
+  PlacesGradient(BlockShape block, std::int64_t places, std::span<const GradientOperands> batches,
+                 Executor& executor);
+  ~PlacesGradient();
+  PlacesGradient(PlacesGradient&&) noexcept;
+  PlacesGradient& operator=(PlacesGradient&&) noexcept;
+
+  // Writes gradients[places][block.rows][block.cols] of the places in the block rows from
+  // `first_row` on, which row_begin counts from 0. Throws the errors of gradient_at_places.
+  // Thread-safe; allocates nothing.
+  void compute(std::int64_t first_row, std::span<const std::int64_t> row_begin,
+               std::span<const std::int32_t> col, std::span<float> gradients) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 // Writes the gradient dQ * transpose(S) at these places alone: gradients[places][block.rows]

@@ -74,6 +74,10 @@ HostLayer::PreparedUpdate::PreparedUpdate(PreparedUpdate&&) noexcept = default;
 HostLayer::PreparedUpdate& HostLayer::PreparedUpdate::operator=(PreparedUpdate&&) noexcept =
     default;
 
+std::span<const sparse::PlacedBlock> HostLayer::PreparedUpdate::placed() const {
+  return state_->update.change;
+}
+
 HostLayer::PreparedUpdate HostLayer::prepare_update(const sparse::PatternChange& change,
                                                     std::int64_t group) {
   const auto call = state_->caller.enter("prepare_update");

@@ -118,6 +118,10 @@ class HostLayer {
     PreparedUpdate(PreparedUpdate&&) noexcept;
     PreparedUpdate& operator=(PreparedUpdate&&) noexcept;
 
+    // Returns the blocks of the change with their positions, by which lists of other numbers follow
+    // the values (sparse::carry_list). Valid until commit().
+    std::span<const sparse::PlacedBlock> placed() const;
+
    private:
     friend class HostLayer;
     PreparedUpdate();

@@ -66,14 +66,15 @@ void HostMatrix::count(const sparse::Csr<float>& matrix, partitioner::TileGrid& 
   blocks_.assign(std::size_t(grid.buckets()), 0);
   rows_.assign(std::size_t(grid.buckets()), 0);
   for (std::int64_t r = 0; r < matrix.block_rows(); ++r) {
-    std::int64_t last = -1;
-    for (std::int64_t i = matrix.row_begin[std::size_t(r)];
-         i < matrix.row_begin[std::size_t(r) + 1]; ++i) {
-      const std::int64_t bucket =
-          grid.bucket_index(r / x_step, matrix.col[std::size_t(i)] / y_step, 0);
-      ++blocks_[std::size_t(bucket)];
-      rows_[std::size_t(bucket)] += bucket != last;
-      last = bucket;
+    const std::int32_t* const end = matrix.col.data() + matrix.row_begin[std::size_t(r) + 1];
+    // Columns ascend, so a row is a few runs, one for each cell.
+    for (const std::int32_t* at = matrix.col.data() + matrix.row_begin[std::size_t(r)]; at < end;) {
+      const std::int64_t y = *at / y_step, run_end = (y + 1) * y_step;
+      const std::int32_t* const first = at;
+      while (at < end && *at < run_end) ++at;
+      const auto bucket = std::size_t(grid.bucket_index(r / x_step, y, 0));
+      blocks_[bucket] += at - first;
+      ++rows_[bucket];
     }
   }
   const codelets::RecordShape shape{grid.block.is_element(), false, grid.workers};

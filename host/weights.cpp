@@ -27,6 +27,19 @@ bool is_cheaper_encoded(const sparse::Csr<float>& matrix,
   return kRowShare * rows > matrix.block_rows();
 }
 
+// Does what sparse::check does, in half the time for a legal matrix.
+void check_quickly(const sparse::Csr<float>& matrix) {
+  sparse::check_all_but_columns(matrix);
+  bool legal = true;
+  for (std::size_t row = 0; legal && row + 1 < matrix.row_begin.size(); ++row) {
+    const auto begin = std::size_t(matrix.row_begin[row]);
+    legal = sparse::is_legal_row(
+        std::span(matrix.col).subspan(begin, std::size_t(matrix.row_begin[row + 1]) - begin),
+        matrix.block_cols());
+  }
+  if (!legal) sparse::check(matrix);  // throws, and says what is wrong
+}
+
 void reserve(sparse::Csr<float>& matrix, std::int64_t blocks) {
   matrix.col.reserve(std::size_t(blocks));
   matrix.values.reserve(std::size_t(blocks * matrix.block.area()));
@@ -60,7 +73,7 @@ void HostWeights::check(std::span<const sparse::Csr<float>> weights) const {
                               "{} in blocks of {} x {}",
                               w.rows, w.cols, w.block.rows, w.block.cols, size.x, size.y,
                               problem.block.rows, problem.block.cols));
-    sparse::check(w);
+    check_quickly(w);
   }
 }
 
@@ -117,13 +130,8 @@ void HostWeights::set(std::span<const sparse::Csr<float>> weights) {
   version_ = new_version();
 }
 
-void HostWeights::encode(std::int64_t blocks, HostUpdate& update) const {
-  const sparse::Csr<float>& given = given_[update.group];
-  sparse::Csr<float>& changed = update.changed;
-  changed.block = given.block;
-  reserve(changed, blocks);
-  changed = given;  // into the memory reserved
-  sparse::change_in_place(changed, update.change);
+void HostWeights::encode(HostUpdate& update) const {
+  update.changed = sparse::apply_change<float>(given_[update.group], update.change);
   with_type(setting_.problem.data_type, [&]<class T>(T) {
     std::vector<HostGroup<T>> encoded;
     encoded.reserve(given_.size());
@@ -140,6 +148,10 @@ HostUpdate HostWeights::prepare(const sparse::PatternChange& change, std::int64_
   sparse::Csr<float>& given = given_[std::size_t(group)];
   HostUpdate update{.group = std::size_t(group), .version = version_, .forms = forms_};
   update.change = sparse::place_change(given, change);
+  if (update.change.empty()) {
+    update.edits.emplace();  // none
+    return update;
+  }
   const std::int64_t blocks =
       given.blocks() + std::ssize(change.added) - std::ssize(change.removed);
   if (group == 0) update.forms = choose_forms(blocks);
@@ -148,7 +160,7 @@ HostUpdate HostWeights::prepare(const sparse::PatternChange& change, std::int64_
   if (update.edits) {
     reserve(given, blocks);
   } else {
-    encode(blocks, update);
+    encode(update);
   }
   return update;
 }

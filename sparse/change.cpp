@@ -20,27 +20,70 @@ namespace {
       fmt::format("change of a pattern: block row {}, block column {} {}", at.row, at.col, what));
 }
 
+// Returns true if the places ascend and are inside the matrix. No early exit, so that lists which
+// do ascend are read at the rate of the memory.
 template <class T>
-std::vector<BlockAt> sorted(std::vector<BlockAt> places, const Csr<T>& m) {
-  if (!std::is_sorted(places.begin(), places.end())) std::sort(places.begin(), places.end());
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    const BlockAt at = places[i];
-    if (at.row < 0 || at.row >= m.block_rows() || at.col < 0 || at.col >= m.block_cols())
-      reject(at, "is outside the matrix");
-    if (i > 0 && at == places[i - 1]) reject(at, "is given twice");
+bool ascends_inside(std::span<const BlockAt> places, const Csr<T>& m) {
+  const auto block_rows = static_cast<std::uint64_t>(m.block_rows()),
+             block_cols = static_cast<std::uint64_t>(m.block_cols());
+  int illegal = 0;
+  std::int64_t before = -1;
+  for (const BlockAt at : places) {
+    // A negative row or column becomes a huge number.
+    illegal |= (std::uint64_t(std::int64_t{at.row}) >= block_rows) |
+               (std::uint64_t(std::int64_t{at.col}) >= block_cols);
+    const std::int64_t place = std::int64_t{at.row} * m.block_cols() + at.col;
+    illegal |= place <= before;
+    before = place;
   }
-  return places;
+  return illegal == 0;
 }
+
+// Places in row-major order: the caller's list if it ascends, else a sorted copy.
+class SortedPlaces {
+ public:
+  template <class T>
+  SortedPlaces(const std::vector<BlockAt>& places, const Csr<T>& m) : places_(places) {
+    if (ascends_inside(places_, m)) return;
+    copy_ = places;
+    std::sort(copy_.begin(), copy_.end());
+    places_ = copy_;
+    for (std::size_t i = 0; i < copy_.size(); ++i) {
+      const BlockAt at = copy_[i];
+      if (at.row < 0 || at.row >= m.block_rows() || at.col < 0 || at.col >= m.block_cols())
+        reject(at, "is outside the matrix");
+      if (i > 0 && at == copy_[i - 1]) reject(at, "is given twice");
+    }
+  }
+
+  SortedPlaces(const SortedPlaces&) = delete;
+  SortedPlaces& operator=(const SortedPlaces&) = delete;
+
+  std::size_t size() const { return places_.size(); }
+  BlockAt operator[](std::size_t i) const { return places_[i]; }
+
+  // Returns the end of the places in a row, of which `first` is the first one.
+  std::size_t end_of_row(std::size_t first, std::int32_t row) const {
+    while (first < places_.size() && places_[first].row == row) ++first;
+    return first;
+  }
+
+ private:
+  std::vector<BlockAt> copy_;
+  std::span<const BlockAt> places_;
+};
 
 // Sets the columns of added blocks and the beginnings of rows.
 template <class T>
 void move_rows(std::span<const PlacedBlock> change, Csr<T>& m) {
   std::int64_t net = 0;
   std::size_t next = 0;
+  std::int32_t unused = 0;  // removed blocks write here, without a branch
   for (std::int64_t row = 0; row < m.block_rows(); ++row) {
     for (; next < change.size() && change[next].row == row; ++next) {
-      net += change[next].is_added() ? 1 : -1;
-      if (change[next].is_added()) m.col[std::size_t(change[next].after)] = change[next].col;
+      const PlacedBlock& block = change[next];
+      net += 2 * int{block.is_added()} - 1;
+      *(block.is_added() ? m.col.data() + block.after : &unused) = block.col;
     }
     m.row_begin[std::size_t(row) + 1] += net;
   }
@@ -55,52 +98,115 @@ std::int64_t position_of(const std::vector<std::int32_t>& cols, std::int64_t fir
          cols.begin();
 }
 
+// Finds the positions of a change's blocks, row by row.
 template <class T>
 class Placing {
  public:
   Placing(const Csr<T>& m, const PatternChange& change)
-      : m_(m), removed_(sorted(change.removed, m)), added_(sorted(change.added, m)) {
+      : m_(m), removed_(change.removed, m), added_(change.added, m) {
     constexpr std::size_t kMost = std::numeric_limits<std::int32_t>::max();
     if (m.col.size() + added_.size() > kMost)
       throw Error(ErrorCode::LimitExceeded,
                   fmt::format("change of a pattern: {} blocks are stored and {} added; at most {} "
                               "can be stored",
                               m.col.size(), added_.size(), kMost));
-    placed_.reserve(removed_.size() + added_.size());
+    placed_.resize(removed_.size() + added_.size() + 1);  // merge_row() writes one more
+    to_ = placed_.data();
   }
 
   std::vector<PlacedBlock> run() {
-    std::size_t removed = 0, added = 0;
-    while (removed < removed_.size() || added < added_.size()) {
-      const bool adds = added < added_.size() &&
-                        !(removed < removed_.size() && removed_[removed] < added_[added]);
-      place(adds ? added_[added++] : removed_[removed++], adds);
+    while (first_removed_ < removed_.size() || first_added_ < added_.size()) {
+      row_ = first_removed_ < removed_.size() ? removed_[first_removed_].row
+                                              : added_[first_added_].row;
+      if (first_added_ < added_.size()) row_ = std::min(row_, added_[first_added_].row);
+      end_removed_ = removed_.end_of_row(first_removed_, row_);
+      end_added_ = added_.end_of_row(first_added_, row_);
+      place_row();
+      first_removed_ = end_removed_;
+      first_added_ = end_added_;
     }
+    placed_.pop_back();
     return std::move(placed_);
   }
 
  private:
-  void place(BlockAt at, bool adds) {
-    if (at.row != row_) {
-      row_ = at.row;
-      next_ = m_.row_begin[std::size_t(row_)];
+  // Searching costs more than walking over the row if many of its blocks change.
+  void place_row() {
+    constexpr std::int64_t kFewestShare = 8;
+    const auto changes = std::int64_t(end_removed_ - first_removed_ + end_added_ - first_added_);
+    const std::int64_t stored =
+        m_.row_begin[std::size_t(row_) + 1] - m_.row_begin[std::size_t(row_)];
+    if (kFewestShare * changes < stored || !merge_row()) search_row();
+  }
+
+  // Walks over the row without branches that depend on the places, of which every second one would
+  // be predicted wrongly. Returns false, and leaves nothing done, if a block cannot be removed or
+  // added.
+  bool merge_row() {
+    constexpr std::int32_t kNone = std::numeric_limits<std::int32_t>::max();
+    std::int64_t at = m_.row_begin[std::size_t(row_)];
+    const std::int64_t end = m_.row_begin[std::size_t(row_) + 1];
+    std::size_t removed = first_removed_, added = first_added_;
+    std::int32_t net = net_;
+    PlacedBlock* to = to_;
+    int illegal = 0;
+    while (at < end) {
+      const std::int32_t stored = m_.col[std::size_t(at)];
+      const std::int32_t removes = removed < end_removed_ ? removed_[removed].col : kNone;
+      const std::int32_t adds = added < end_added_ ? added_[added].col : kNone;
+      // Operators without short circuits, which would be branches.
+      const int is_added = adds < stored, is_removed = (1 - is_added) & (removes == stored);
+      illegal |= (adds == stored) | (removes < stored);
+      const auto before = static_cast<std::int32_t>(at);
+      *to = {row_, std::min(adds, stored), before, (before + net) | (is_added - 1)};
+      to += is_added + is_removed;
+      net += is_added - is_removed;
+      added += std::size_t(is_added);
+      removed += std::size_t(is_removed);
+      at += 1 - is_added;
     }
+    if (illegal != 0 || removed < end_removed_) return false;
+    for (; added < end_added_; ++added, ++net) {
+      const auto before = static_cast<std::int32_t>(end);
+      *to++ = {row_, added_[added].col, before, before + net};
+    }
+    to_ = to;
+    net_ = net;
+    return true;
+  }
+
+  void search_row() {
+    next_ = m_.row_begin[std::size_t(row_)];
+    std::size_t removed = first_removed_, added = first_added_;
+    while (removed < end_removed_ || added < end_added_) {
+      const bool adds = added < end_added_ &&
+                        !(removed < end_removed_ && removed_[removed].col < added_[added].col);
+      search(adds ? added_[added++] : removed_[removed++], adds);
+    }
+  }
+
+  void search(BlockAt at, bool adds) {
     const std::int64_t end = m_.row_begin[std::size_t(row_) + 1];
     next_ = position_of(m_.col, next_, end, at.col);
     const bool is_stored = next_ < end && m_.col[std::size_t(next_)] == at.col;
     if (adds && is_stored) reject(at, "is to be added but is already stored");
     if (!adds && !is_stored) reject(at, "is not stored");
     const auto before = static_cast<std::int32_t>(next_);
-    placed_.push_back({at.row, at.col, before, adds ? before + net_ : -1});
+    *to_++ = {at.row, at.col, before, adds ? before + net_ : -1};
     net_ += adds ? 1 : -1;
     next_ += adds ? 0 : 1;
   }
 
   const Csr<T>& m_;
-  std::vector<BlockAt> removed_, added_;
+  SortedPlaces removed_, added_;
   std::vector<PlacedBlock> placed_;
-  std::int32_t row_ = -1, net_ = 0;  // added less removed blocks so far
-  std::int64_t next_ = 0;            // position up to which the row was searched
+  PlacedBlock* to_ = nullptr;  // the next one to write
+  std::int32_t net_ = 0;       // added less removed blocks so far
+
+  // The row that is placed, and its parts of the two lists:
+  std::int32_t row_ = 0;
+  std::size_t first_removed_ = 0, end_removed_ = 0, first_added_ = 0, end_added_ = 0;
+  std::int64_t next_ = 0;  // position up to which the row was searched
 };
 
 std::int64_t net_of(std::span<const PlacedBlock> change) {
@@ -156,19 +262,6 @@ void copy_up(T* numbers, std::int64_t begin, std::int64_t end, std::int64_t shif
 }
 
 template <class T>
-Csr<T> apply_change(const Csr<T>& m, const PatternChange& change) {
-  const std::vector<PlacedBlock> placed = place_change(m, change);
-  const std::int64_t area = m.block.area(), blocks = m.blocks() + net_of(placed);
-  Csr<T> result{m.rows, m.cols, m.block, m.row_begin, {}, {}};
-  result.col.resize(static_cast<std::size_t>(blocks));
-  result.values.resize(static_cast<std::size_t>(blocks * area));
-  carry_list<std::int32_t>(placed, 1, m.col, result.col);
-  carry_list<T>(placed, area, m.values, result.values);
-  move_rows(placed, result);
-  return result;
-}
-
-template <class T>
 PatternChange difference_checked(const Csr<T>& before, const Csr<T>& after) {
   if (before.rows != after.rows || before.cols != after.cols || before.block != after.block)
     throw Error(ErrorCode::InvalidArgument,
@@ -197,6 +290,52 @@ PatternChange difference_checked(const Csr<T>& before, const Csr<T>& after) {
 template <class T>
 std::vector<PlacedBlock> place_change(const Csr<T>& matrix, const PatternChange& change) {
   return Placing<T>(matrix, change).run();
+}
+
+// Stretches between changes are short if many blocks change, so kAtOnce positions are written for
+// each without a loop; those that are too many are overwritten.
+std::vector<std::int32_t> positions_before(std::span<const PlacedBlock> change,
+                                           std::int64_t blocks) {
+  constexpr std::int32_t kAtOnce = 8;
+  const auto after = std::size_t(blocks + net_of(change));
+  std::vector<std::int32_t> positions(after + kAtOnce + 1);
+  std::int32_t from = 0;
+  std::int32_t* to = positions.data();
+  const auto add_stretch = [&](std::int32_t end) {
+    for (std::int32_t i = 0; i < kAtOnce; ++i) to[i] = from + i;
+    for (std::int32_t i = kAtOnce; i < end - from; ++i) to[i] = from + i;
+    to += end - from;
+  };
+  for (const PlacedBlock& block : change) {
+    add_stretch(block.before);
+    const int is_added = block.is_added();
+    *to = -1;  // overwritten if the block is removed
+    to += is_added;
+    from = block.before + 1 - is_added;
+  }
+  add_stretch(static_cast<std::int32_t>(blocks));
+  positions.resize(after);
+  return positions;
+}
+
+template <class T>
+void carry_list(std::span<const std::int32_t> positions, std::int64_t width,
+                std::span<const T> before, std::span<T> after) {
+  if (before.empty()) return std::fill(after.begin(), after.end(), T{});
+  if (width == 1) {
+    for (std::size_t i = 0; i < positions.size(); ++i) {
+      const T value = before[std::size_t(std::max(positions[i], 0))];
+      after[i] = positions[i] < 0 ? T{} : value;
+    }
+    return;
+  }
+  for (std::size_t i = 0; i < positions.size(); ++i) {
+    T* const to = after.data() + std::int64_t(i) * width;
+    if (positions[i] < 0)
+      std::fill_n(to, width, T{});
+    else
+      std::copy_n(before.data() + positions[i] * width, width, to);
+  }
 }
 
 template <class T>
@@ -244,14 +383,33 @@ void change_in_place(Csr<T>& m, std::span<const PlacedBlock> change) noexcept {
 }
 
 template <class T>
+Csr<T> apply_change(const Csr<T>& m, std::span<const PlacedBlock> change) {
+  constexpr std::int64_t kFewValues = 8, kFewestShare = 8;
+  const std::int64_t area = m.block.area(), blocks = m.blocks() + net_of(change);
+  Csr<T> result{m.rows, m.cols, m.block, m.row_begin, {}, {}};
+  result.col.resize(static_cast<std::size_t>(blocks));
+  result.values.resize(static_cast<std::size_t>(blocks * area));
+  if (area <= kFewValues && kFewestShare * std::ssize(change) > blocks) {
+    const std::vector<std::int32_t> positions = positions_before(change, m.blocks());
+    carry_list<std::int32_t>(positions, 1, m.col, result.col);
+    carry_list<T>(positions, area, m.values, result.values);
+  } else {
+    carry_list<std::int32_t>(change, 1, m.col, result.col);
+    carry_list<T>(change, area, m.values, result.values);
+  }
+  move_rows(change, result);
+  return result;
+}
+
+template <class T>
 Csr<T> with_change(const Csr<T>& matrix, const PatternChange& change) {
   check(matrix);
-  return apply_change(matrix, change);
+  return apply_change<T>(matrix, place_change(matrix, change));
 }
 
 template <class T>
 CheckedCsr<T> with_change(const CheckedCsr<T>& matrix, const PatternChange& change) {
-  return internal::proven(apply_change(*matrix, change));
+  return internal::proven(apply_change<T>(*matrix, place_change(*matrix, change)));
 }
 
 template <class T>
@@ -274,6 +432,14 @@ template void carry_list(std::span<const PlacedBlock>, std::int64_t, std::span<c
                          std::span<double>);
 template void carry_list(std::span<const PlacedBlock>, std::int64_t, std::span<const std::int32_t>,
                          std::span<std::int32_t>);
+template void carry_list(std::span<const std::int32_t>, std::int64_t, std::span<const float>,
+                         std::span<float>);
+template void carry_list(std::span<const std::int32_t>, std::int64_t, std::span<const double>,
+                         std::span<double>);
+template void carry_list(std::span<const std::int32_t>, std::int64_t, std::span<const std::int32_t>,
+                         std::span<std::int32_t>);
+template Csr<float> apply_change(const Csr<float>&, std::span<const PlacedBlock>);
+template Csr<double> apply_change(const Csr<double>&, std::span<const PlacedBlock>);
 template void change_in_place(Csr<float>&, std::span<const PlacedBlock>) noexcept;
 template void change_in_place(Csr<double>&, std::span<const PlacedBlock>) noexcept;
 template CheckedCsr<float> with_change(const CheckedCsr<float>&, const PatternChange&);

@@ -61,6 +61,22 @@ template <class T>
 void carry_list(std::span<const PlacedBlock> change, std::int64_t width, std::span<const T> before,
                 std::span<T> after);
 
+// Returns, for each block that is stored after a change, its position before it, and -1 for an
+// added block. `blocks` were stored before. For changes of many blocks whose lists have few numbers
+// each: each list then costs one gather. O(blocks).
+std::vector<std::int32_t> positions_before(std::span<const PlacedBlock> change,
+                                           std::int64_t blocks);
+
+// Does what the function above does, with the positions of positions_before.
+template <class T>
+void carry_list(std::span<const std::int32_t> positions, std::int64_t width,
+                std::span<const T> before, std::span<T> after);
+
+// Returns what with_change returns for a change that place_change of this matrix returned.
+// O(blocks * area).
+template <class T>
+Csr<T> apply_change(const Csr<T>& matrix, std::span<const PlacedBlock> change);
+
 // Does what with_change does inside the lists of the matrix, which must have the capacity for what
 // is added: nothing is allocated. O(numbers that move).
 template <class T>

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <variant>
 
+#include "tessera/base/half.hpp"
 #include "tessera/runtime/dense_grad_w.hpp"
 #include "tessera/train/internal/neurons.hpp"
 
@@ -30,7 +32,35 @@ std::int64_t bytes_of_a_bucket(const partitioner::TileGrid& grid) {
   return (grid.meta_words + grid.grad_a_words) * grid.word_bits / 8;
 }
 
+// Returns a power of two by which the largest magnitude comes to be in [8, 16); 1 if all are 0 or
+// one is not finite.
+float scale_of(MatrixView<const float> gradients) {
+  float largest = 0;
+  for (std::int64_t r = 0; r < gradients.rows; ++r)
+    for (std::int64_t c = 0; c < gradients.cols; ++c)
+      largest = std::max(largest, std::abs(gradients(r, c)));
+  constexpr int kExponent = 4;
+  int exponent = 0;
+  if (!(largest > 0) || !std::isfinite(largest)) return 1;
+  std::frexp(largest, &exponent);  // largest is in [2^(exponent - 1), 2^exponent)
+  return std::ldexp(1.0f, kExponent - exponent);
+}
+
+Matrix<Half> rounded(MatrixView<const float> from, float scale = 1) {
+  Matrix<Half> to(from.rows, from.cols);
+  for (std::int64_t r = 0; r < from.rows; ++r)
+    for (std::int64_t c = 0; c < from.cols; ++c) to(r, c) = Half(from(r, c) * scale);
+  return to;
+}
+
+void widen(const Matrix<Half>& from, float scale, MatrixView<float> to) {
+  for (std::int64_t r = 0; r < to.rows; ++r)
+    for (std::int64_t c = 0; c < to.cols; ++c) to(r, c) = float(from(r, c)) * scale;
+}
+
 }  // namespace
+
+bool MachineLayer::is_half() const { return layer_.buckets().grid.data_type == DataType::Half; }
 
 void MachineLayer::count_update_of(const MachineLayer& before) {
   traffic_ = before.traffic_;
@@ -60,7 +90,10 @@ std::vector<sparse::BlockAt> MachineLayer::largest_gradients(const sparse::Csr<f
   // Means order blocks of one shape as sums do.
   const auto score = pool == Pool::Max ? codelets::BlockScore::Max : codelets::BlockScore::Sum;
   runtime::LargestGradients found =
-      search.largest<float>(taken, k, score, batch.q_grad, batch.s, name);
+      is_half() ? search.largest<Half>(taken, k, score,
+                                       rounded(batch.q_grad, scale_of(batch.q_grad)).view(),
+                                       rounded(batch.s).view(), name)
+                : search.largest<float>(taken, k, score, batch.q_grad, batch.s, name);
   ++search_.searches;
   search_.runs += found.runs;
   for (const device::PhaseTotal& phase : found.ledger.phases())
@@ -75,8 +108,16 @@ std::vector<sparse::BlockAt> MachineLayer::largest_gradients(const sparse::Csr<f
 template <class T>
 void MachineLayer::forward(MatrixView<const T> s, MatrixView<T> q,
                            const host::ForwardOptions& after) {
-  static_cast<void>(  // it cannot be stopped
-      layer_.forward<T>(s, q, runtime::RunOptions(), run_of(Pass::Fwd)));
+  // A pass cannot be stopped here, so its result is not looked at.
+  if (is_half()) {
+    const Matrix<Half> in = rounded(s);
+    Matrix<Half> out(q.rows, q.cols);
+    static_cast<void>(
+        layer_.forward<Half>(in.view(), out.view(), runtime::RunOptions(), run_of(Pass::Fwd)));
+    widen(out, 1, q);
+  } else {
+    static_cast<void>(layer_.forward<T>(s, q, runtime::RunOptions(), run_of(Pass::Fwd)));
+  }
   if (!after.bias.empty()) internal::add_bias(q, after.bias, *executor_);
   internal::activate(q, after.activation, *executor_);
 }
@@ -84,7 +125,16 @@ void MachineLayer::forward(MatrixView<const T> s, MatrixView<T> q,
 template <class T>
 void MachineLayer::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
                           const host::GradAOptions<T>& after) {
-  static_cast<void>(layer_.grad_a<T>(q_grad, s_grad, runtime::RunOptions(), run_of(Pass::GradA)));
+  if (is_half()) {
+    const float scale = scale_of(q_grad);
+    const Matrix<Half> in = rounded(q_grad, scale);
+    Matrix<Half> out(s_grad.rows, s_grad.cols);
+    static_cast<void>(
+        layer_.grad_a<Half>(in.view(), out.view(), runtime::RunOptions(), run_of(Pass::GradA)));
+    widen(out, 1 / scale, s_grad);
+  } else {
+    static_cast<void>(layer_.grad_a<T>(q_grad, s_grad, runtime::RunOptions(), run_of(Pass::GradA)));
+  }
   if (after.where_positive.data != nullptr)
     internal::pass_where_positive(after.where_positive, s_grad, *executor_);
 }
@@ -92,8 +142,16 @@ void MachineLayer::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
 template <class T>
 void MachineLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
                           std::span<float> gradients) {
-  static_cast<void>(
-      layer_.grad_w<T>(q_grad, s, gradients, runtime::RunOptions(), run_of(Pass::GradW)));
+  if (is_half()) {
+    const float scale = scale_of(q_grad);
+    const Matrix<Half> left = rounded(q_grad, scale), right = rounded(s);
+    static_cast<void>(layer_.grad_w<Half>(left.view(), right.view(), gradients,
+                                          runtime::RunOptions(), run_of(Pass::GradW)));
+    for (float& gradient : gradients) gradient /= scale;
+  } else {
+    static_cast<void>(
+        layer_.grad_w<T>(q_grad, s, gradients, runtime::RunOptions(), run_of(Pass::GradW)));
+  }
 }
 
 template void MachineLayer::forward(MatrixView<const float>, MatrixView<float>,

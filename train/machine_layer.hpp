@@ -45,13 +45,16 @@ struct SearchFigures {
 };
 
 // A layer of one group on a modelled machine, as a Network trains it: a TrainableLayer (layer.hpp).
-// The passes are those of runtime::FullyConnected with float operands. Bias, ReLU, its derivative
-// and changes of values are plain loops on this computer, which the modelled cycles do not contain.
-// One thread at a time uses an object.
+// The passes are those of runtime::FullyConnected. Those of a layer in half round the operands of a
+// pass and widen its results; gradients of outputs are first scaled by a power of two, so that the
+// largest is near 16, and results are scaled back: small gradients would else become 0. The values
+// that an optimiser changes stay floats. Bias, ReLU, its derivative, rounding and changes of values
+// are plain loops on this computer, which the modelled cycles do not contain. One thread at a time
+// uses an object.
 class MachineLayer {
  public:
-  // Takes the layer of a problem with one group in float, whose plan keeps R in buckets. The
-  // executor runs the loops over operands and must outlive the object.
+  // Takes the layer of a problem with one group in float or half, whose plan keeps R in buckets.
+  // The executor runs the loops over operands and must outlive the object.
   MachineLayer(runtime::FullyConnected layer, Executor& executor)
       : layer_(std::move(layer)), executor_(&executor) {}
 
@@ -112,6 +115,7 @@ class MachineLayer {
 
  private:
   device::Ledger& run_of(Pass pass) { return runs_[std::size_t(pass)]; }
+  bool is_half() const;
 
   runtime::FullyConnected layer_;
   Executor* executor_;

@@ -38,6 +38,15 @@ void draw_values(sparse::Csr<float>& m, const Dims& size, double density, Random
         }
 }
 
+template <class L>
+void check_data_type(DataType type) {
+  const bool is_machine = std::is_same_v<L, MachineLayer>;
+  if (type == DataType::Float || (is_machine && type == DataType::Half)) return;
+  throw Error(ErrorCode::InvalidArgument,
+              fmt::format("network: the data type is {}; it must be float{}", to_string(type),
+                          is_machine ? " or half" : " on this computer"));
+}
+
 std::vector<std::int64_t> blocks_of(const NetworkOptions& options) {
   if (options.sizes.size() < 2)
     throw Error(ErrorCode::InvalidArgument,
@@ -61,7 +70,7 @@ std::vector<Problem> problems_of(const NetworkOptions& options) {
     problems.push_back({.size = {1, layer.rows, layer.cols, options.batch},
                         .block = is_dense ? BlockShape{} : options.block,
                         .density = double(blocks[i]) / double(layer.blocks()),
-                        .data_type = DataType::Float,
+                        .data_type = options.data_type,
                         .grad_a = i > 0,
                         .grad_w = true});
     check_problem(problems.back());
@@ -93,6 +102,7 @@ Network<L>::Network(const NetworkOptions& options, MakeLayer<L> make_layer, Exec
       problems_(problems_of(options)),
       make_layer_(std::move(make_layer)),
       executor_(&executor) {
+  check_data_type<L>(options.data_type);
   std::vector<L> layers = layers_with(first_weights(options));
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const auto outputs = std::size_t(problems_[i].size.x);
@@ -167,7 +177,9 @@ template <TrainableLayer L>
 LayerUpdate<L> Network<L>::prepare(std::int64_t i, const sparse::PatternChange& change) {
   if constexpr (std::is_same_v<LayerUpdate<L>, NewLayer<L>>) {
     if (change.removed.empty() && change.added.empty()) return {};
-    LayerUpdate<L> made{layer_with(i, sparse::with_change(weights(i), change))};
+    std::vector<sparse::PlacedBlock> placed = sparse::place_change(weights(i), change);
+    LayerUpdate<L> made{layer_with(i, sparse::apply_change<float>(weights(i), placed)),
+                        std::move(placed)};
     made.layer->count_update_of(state(i).layer);
     return made;
   } else {

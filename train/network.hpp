@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tessera/base/block_shape.hpp"
+#include "tessera/base/data_type.hpp"
 #include "tessera/base/executor.hpp"
 #include "tessera/base/matrix.hpp"
 #include "tessera/base/problem.hpp"
@@ -28,10 +29,13 @@ struct NetworkOptions {
   std::int64_t batch = 128;  // columns of operands, at least 1
   std::uint64_t seed = 1;    // of patterns and first values
 
+  // Of the passes: float, or half on a modelled machine. All that the network keeps is float.
+  DataType data_type = DataType::Float;
+
   friend bool operator==(const NetworkOptions&, const NetworkOptions&) = default;
 };
 
-// Returns the problems of a network's layers in float. Sides that are no multiple of the block are
+// Returns the problems of a network's layers. Sides that are no multiple of the block are
 // padded by the layers. Throws Error{InvalidArgument} as blocks_per_layer does, and for fewer than
 // two sizes.
 std::vector<Problem> problems_of(const NetworkOptions& options);
@@ -54,6 +58,9 @@ MakeLayer<host::HostLayer> host_layers(Executor& executor);
 template <TrainableLayer L>
 struct NewLayer {
   std::optional<L> layer;
+  std::vector<sparse::PlacedBlock> change;
+
+  std::span<const sparse::PlacedBlock> placed() const { return change; }
 };
 
 // Names the type of LayerUpdate: NewLayer<L>, or what the layer itself prepares.
@@ -90,7 +97,8 @@ class Network {
     std::vector<float> bias, bias_gradients;  // [outputs]
   };
 
-  // Draws first weights; biases are 0. Throws the errors of problems_of and of the layers;
+  // Draws first weights; biases are 0. Throws the errors of problems_of and of the layers,
+  // Error{InvalidArgument} for a data type that layers of this kind do not train in, and
   // Error{NoSolution} if weights do not fit a layer. The executor runs the loops over operands.
   Network(const NetworkOptions& options, MakeLayer<L> make_layer, Executor& executor);
 

@@ -82,13 +82,13 @@ LargestOnMachine search_of(L& layer, const GradientBatch& batch, const std::stri
 
 // Returns an optimiser's state in the order after a change of the pattern, with 0 for new weights.
 ValueState<float> carried_state(const sparse::Csr<float>& before,
-                                const sparse::PatternChange& change, std::int64_t values_after,
-                                const ValueState<float>& state) {
-  const std::vector<sparse::PlacedBlock> placed = sparse::place_change(before, change);
+                                std::span<const sparse::PlacedBlock> change,
+                                std::int64_t values_after, const ValueState<float>& state) {
+  const std::vector<std::int32_t> positions = sparse::positions_before(change, before.blocks());
   ValueState<float> carried{.steps = state.steps, .arrays = {}};
   for (const std::vector<float>& array : state.arrays) {
     carried.arrays.emplace_back(std::size_t(values_after));
-    sparse::carry_list<float>(placed, before.block.area(), array, carried.arrays.back());
+    sparse::carry_list<float>(positions, before.block.area(), array, carried.arrays.back());
   }
   return carried;
 }
@@ -273,8 +273,9 @@ void Trainer<L>::rewire_all(double fraction) {
                                         search_of(network_->state(i).layer, batch, name)});
     values.push_back((before.blocks() + std::ssize(change.added) - std::ssize(change.removed)) *
                      before.block.area());
-    states.push_back(carried_state(before, change, values.back(), state_.weights[std::size_t(i)]));
     updates.push_back(network_->prepare(i, change));
+    states.push_back(carried_state(before, updates.back().placed(), values.back(),
+                                   state_.weights[std::size_t(i)]));
     figures.moved += std::ssize(change.added);
   }
   figures.per_input =

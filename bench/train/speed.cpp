@@ -219,12 +219,14 @@ void thread_bars(const train::DataSet& data, Report& report) {
 
 }  // namespace
 
-void speed_bars(const train::DataSet& data, Report& report) {
-  value_bars(report);
-  growth_bars(report);
-  rewire_bars(data, report);
-  step_bars(data, report);
-  thread_bars(data, report);
+const std::vector<SpeedPart>& speed_parts() {
+  static const std::vector<SpeedPart> parts = {
+      {"values", [](const train::DataSet&, Report& report) { value_bars(report); }},
+      {"growth", [](const train::DataSet&, Report& report) { growth_bars(report); }},
+      {"rewire", rewire_bars},
+      {"step", step_bars},
+      {"threads", thread_bars}};
+  return parts;
 }
 
 }  // namespace tessera::bench

@@ -1,12 +1,19 @@
 #pragma once
 
+#include <vector>
+
 #include "tessera/bench/report.hpp"
 #include "tessera/train/data/idx.hpp"
 
 namespace tessera::bench {
 
-// Prints one line for each bar of speed. One thread unless a line says otherwise; times are medians
-// by the CPU clock of the thread.
-void speed_bars(const train::DataSet& data, Report& report);
+// A part of the bars of speed. `run` prints a line for each of its bars: one thread unless a line
+// says otherwise, and medians by the CPU clock of the thread.
+struct SpeedPart {
+  const char* name;
+  void (*run)(const train::DataSet& data, Report& report);
+};
+
+const std::vector<SpeedPart>& speed_parts();
 
 }  // namespace tessera::bench

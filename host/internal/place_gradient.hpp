@@ -33,8 +33,9 @@ void for_each_rows(std::int64_t rows, std::int64_t sums, Executor& executor, Run
 }
 
 // Some block rows of a pattern. The search for the places of one slice of S goes on where that of
-// the slice before ended, so every place is found once, in whatever order the columns are.
-template <class Index, class Position>
+// the slice before ended, so every place is found once, in whatever order the columns are. There
+// are at most kMostRows rows.
+template <class Index, class Position, std::int64_t kMostRows = kRowsAtOnce>
 class PlaceRows {
  public:
   PlaceRows(std::span<const Position> row_begin, std::span<const Index> col, Range rows)
@@ -60,7 +61,7 @@ class PlaceRows {
   std::span<const Position> row_begin_;
   std::span<const Index> col_;
   Range rows_;
-  std::array<std::int64_t, kRowsAtOnce> next_{};
+  std::array<std::int64_t, kMostRows> next_{};
 };
 
 // The dense operands of a gradient: q_grad [x][z] and s [y][z].
@@ -96,17 +97,17 @@ class PlaceGradient {
   std::int64_t panels() const { return s_.count(); }
 
   // Sets or, with `adds`, increases the gradients of the places in some block rows. gradients[0]
-  // belongs to place `origin`.
-  template <class Position>
-  void run(PlaceRows<Index, Position> next, std::span<float> gradients, std::int64_t origin = 0,
-           bool adds = false) const {
+  // belongs to place `origin`, and row 0 of the places to row `first_row` of q_grad.
+  template <class Position, std::int64_t kMostRows>
+  void run(PlaceRows<Index, Position, kMostRows> next, std::span<float> gradients,
+           std::int64_t origin = 0, bool adds = false, std::int64_t first_row = 0) const {
     const Range rows = next.rows();
     for (std::int64_t panel = 0; panel < panels(); ++panel) {
       next.start();
       for (std::int64_t col = 0; col < block_cols_; col += slice_)
         for (std::int64_t row = rows.begin; row < rows.end; ++row) {
           const Range places = next.below(row, std::min(col + slice_, block_cols_));
-          add(panel, row, next.columns(places),
+          add(panel, first_row + row, next.columns(places),
               gradients.data() + (places.begin - origin) * block_.area(), adds || panel > 0);
         }
     }

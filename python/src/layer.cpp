@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <numeric>
 #include <span>
 #include <string>
 #include <utility>
@@ -61,19 +60,6 @@ void refuse_self_overlap(MatrixView<T> out) {
     throw Error(ErrorCode::InvalidArgument,
                 "out overlaps itself: some of its elements share memory; pass an array of its own, "
                 "for example np.empty(...)");
-}
-
-// Returns the position that each block of the changed matrix had before, -1 for added blocks.
-std::vector<std::int64_t> origins_after(const sparse::Csr<float>& before,
-                                        const sparse::PatternChange& change) {
-  const auto placed = sparse::place_change(before, change);  // checks the change
-  std::vector<std::int32_t> numbers(std::size_t(before.blocks()));
-  std::iota(numbers.begin(), numbers.end(), 1);
-  std::vector<std::int32_t> carried(numbers.size() + change.added.size() - change.removed.size());
-  sparse::carry_list<std::int32_t>(placed, 1, numbers, carried);
-  std::vector<std::int64_t> origins(carried.begin(), carried.end());
-  for (std::int64_t& origin : origins) --origin;  // carry_list marks added blocks with 0
-  return origins;
 }
 
 }  // namespace
@@ -240,19 +226,22 @@ py::array Layer::rewire(const train::Method& method, double fraction, const py::
     batches.push_back(
         {operand<const float>(left, "dq", rows()), operand<const float>(right, "s", cols())});
   }
-  const std::vector<std::int64_t> origin = [&] {
+  const std::vector<std::int32_t> origin = [&] {
     const Turn turn(mutex_);
-    if (!layer_) return std::vector<std::int64_t>();
-    const sparse::PatternChange change = train::rewire(method, {.weights = layer_->weights(),
+    if (!layer_) return std::vector<std::int32_t>();
+    const sparse::Csr<float>& before = layer_->weights();
+    auto update = layer_->prepare_update(train::rewire(method, {.weights = before,
                                                                 .fraction = fraction,
                                                                 .batches = batches,
                                                                 .seed = seed,
-                                                                .executor = *executor_});
-    std::vector<std::int64_t> origins = origins_after(layer_->weights(), change);
-    layer_->update_weights(change);
+                                                                .executor = *executor_}));
+    std::vector<std::int32_t> origins = sparse::positions_before(update.placed(), before.blocks());
+    layer_->commit(std::move(update));
     return origins;
   }();
-  return py::array_t<std::int64_t>(py::ssize_t(origin.size()), origin.data());
+  py::array_t<std::int64_t> positions{py::ssize_t(origin.size())};
+  std::copy(origin.begin(), origin.end(), positions.mutable_data());
+  return positions;
 }
 
 void Layer::set_weights(const sparse::Csr<float>& weights) {

@@ -10,6 +10,7 @@
 #include "tessera/base/int_math.hpp"
 #include "tessera/base/random.hpp"
 #include "tessera/codelets/cost/selection_cycles.hpp"
+#include "tessera/codelets/find_large.hpp"
 #include "tessera/codelets/internal/fast/simd_targets.hpp"
 
 namespace tessera::codelets {
@@ -192,6 +193,28 @@ TEST(SelectionCycles, ExpectTheWorkOfRandomScores) {
 }
 
 TEST(SelectionCycles, AListTakesTwiceItsPlaces) { EXPECT_EQ(best_list_bytes(30), 480); }
+
+TEST(FindLarge, ListsTheMagnitudesThatAreNotBelowTheThreshold) {
+  for (const auto& target : internal::simd_targets()) {
+    if (!target.runs_here) continue;
+    SCOPED_TRACE(target.name);
+    const internal::UseSimdTarget use(target);
+    Random random(kSeed);
+    for (const std::int64_t count : {0, 1, 15, 16, 17, 64, 100})
+      for (const float threshold : {0.0f, 2.0f, 4.0f, 5.0f}) {
+        std::vector<float> values;
+        for (std::int64_t i = 0; i < count; ++i) values.push_back(float(random.below(9)) - 4);
+        if (count > 3) values[3] = std::nanf("");
+        if (count > 8) values[8] = -std::numeric_limits<float>::infinity();
+        std::vector<std::uint32_t> wanted;
+        for (std::int64_t i = 0; i < count; ++i)
+          if (!(std::abs(values[std::size_t(i)]) < threshold)) wanted.push_back(std::uint32_t(i));
+        std::vector<std::uint32_t> found(std::size_t(count + kLargeSlack));
+        found.resize(std::size_t(find_large(values, threshold, found)));
+        EXPECT_EQ(found, wanted) << count << " values, threshold " << threshold;
+      }
+  }
+}
 
 }  // namespace
 }  // namespace tessera::codelets

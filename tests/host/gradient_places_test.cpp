@@ -102,6 +102,53 @@ ErrorCode refusal(const Damage& damage) {
   return ErrorCode::CheckFailed;
 }
 
+TEST(PlacesGradient, GivesSomeRowsAtATimeWhatAllRowsGet) {
+  for (const BlockShape block : {BlockShape{1, 1}, BlockShape{4, 3}}) {
+    const PlacesCase first(40, block), second(7, block);
+    const auto executor = make_executor(1);
+    const std::vector<GradientOperands> batches = {first.operands(), second.operands()};
+    std::vector<float> expected = first.run(first.operands());
+    const std::vector<float> more = first.run(second.operands());
+    for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += more[i];
+    const PlacesGradient gradient(block, first.pattern.blocks(), batches, *executor);
+    const std::int64_t rows = first.pattern.block_rows(), area = block.area();
+    for (const std::int64_t step : {std::int64_t{1}, std::int64_t{7}, rows})
+      for (std::int64_t row = 0; row < rows; row += step) {
+        const std::int64_t end = std::min(row + step, rows);
+        const auto& begin = first.pattern.row_begin;
+        std::vector<std::int64_t> row_begin;
+        for (std::int64_t r = row; r <= end; ++r)
+          row_begin.push_back(begin[std::size_t(r)] - begin[std::size_t(row)]);
+        const auto places = std::size_t(row_begin.back()),
+                   at = std::size_t(begin[std::size_t(row)]);
+        std::vector<float> gradients(places * std::size_t(area), 7.0f);
+        gradient.compute(row, row_begin, std::span(first.pattern.col).subspan(at, places),
+                         gradients);
+        const auto from = expected.begin() + std::int64_t(at) * area;
+        EXPECT_EQ(gradients, std::vector<float>(from, from + std::ssize(gradients)));
+      }
+  }
+}
+
+TEST(PlacesGradient, RefusesRowsAndOperandsOfAnotherMatrix) {
+  const PlacesCase c(8, {1, 1});
+  const auto executor = make_executor(1);
+  const std::vector<GradientOperands> batches = {c.operands()};
+  const PlacesGradient gradient({}, 4, batches, *executor);
+  std::vector<float> one(1);
+  const std::vector<std::int64_t> row_begin = {0, 1};
+  const std::vector<std::int32_t> inside = {3}, outside = {std::int32_t(kY)};
+  EXPECT_NO_THROW(gradient.compute(kX - 1, row_begin, inside, one));
+  EXPECT_THROW(gradient.compute(kX, row_begin, inside, one), Error);
+  EXPECT_THROW(gradient.compute(-1, row_begin, inside, one), Error);
+  EXPECT_THROW(gradient.compute(0, row_begin, outside, one), Error);
+  EXPECT_THROW(gradient.compute(0, row_begin, inside, {}), Error);
+  const PlacesCase other(8, {1, 1});
+  const std::vector<GradientOperands> differ = {
+      c.operands(), {other.q_grad.view().sub({0, kX - 1}, {0, 8}), other.s.view()}};
+  EXPECT_THROW(PlacesGradient({}, 4, differ, *executor), Error);
+}
+
 TEST(GradientAtPlaces, RefusesListsThatAreNoPattern) {
   using Pattern = sparse::Csr<float>;
   using List = std::vector<float>;

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include "tessera/base/error.hpp"
@@ -70,6 +72,12 @@ TEST(WithChange, IsThatOfChangingPlaceByPlace) {
           std::vector<float> carried(expected.values.size(), -1);
           carry_list<float>(placed, block.area(), m.values, carried);
           EXPECT_EQ(carried, expected.values);
+          EXPECT_EQ(apply_change<float>(m, placed), expected);
+          carried.assign(carried.size(), -1);
+          const std::vector<std::int32_t> positions = positions_before(placed, m.blocks());
+          ASSERT_EQ(std::ssize(positions), expected.blocks());
+          carry_list<float>(positions, block.area(), m.values, carried);
+          EXPECT_EQ(carried, expected.values);
           m.col.reserve(expected.col.size());
           m.values.reserve(expected.values.size());
           change_in_place(m, placed);
@@ -82,6 +90,39 @@ TEST(PlaceChange, NamesPositionsBeforeAndAfter) {
               testing::ElementsAre(PlacedBlock{0, 0, 0, -1}, PlacedBlock{0, 1, 1, 0},
                                    PlacedBlock{0, 3, 2, 2}, PlacedBlock{2, 1, 2, -1},
                                    PlacedBlock{2, 3, 3, 3}));
+}
+
+// A row of many changes is walked over and one of few is searched; both must find what is wrong.
+TEST(PlaceChange, RefusesTheSamePlacesInLongAndInShortRows) {
+  const auto m = random_pattern(4, 400, {}, 0.25, kSeed);
+  const auto all = difference(m, random_pattern(4, 400, {}, 0.25, kSeed + 1));
+  for (const std::size_t changes : {std::size_t{2}, all.removed.size()}) {
+    PatternChange change{{all.removed.begin(), all.removed.begin() + std::ptrdiff_t(changes)},
+                         {all.added.begin(), all.added.begin() + std::ptrdiff_t(changes)}};
+    EXPECT_NO_THROW(place_change(m, change));
+    const auto refused = [&](PatternChange bad) {
+      try {
+        place_change(m, bad);
+        return std::string();
+      } catch (const Error& e) {
+        return std::string(e.what());
+      }
+    };
+    PatternChange bad = change;
+    bad.removed.back() = change.added.back();
+    std::sort(bad.removed.begin(), bad.removed.end());
+    EXPECT_THAT(refused(bad), HasSubstr("is not stored"));
+    bad = change;
+    bad.added.front() = change.removed.front();
+    std::sort(bad.added.begin(), bad.added.end());
+    EXPECT_THAT(refused(bad), HasSubstr("already stored"));
+    bad = change;
+    bad.added.push_back(bad.added.front());
+    EXPECT_THAT(refused(bad), HasSubstr("is given twice"));
+    std::reverse(change.removed.begin(), change.removed.end());
+    std::reverse(change.added.begin(), change.added.end());
+    EXPECT_NO_THROW(place_change(m, change)) << "lists may be in any order";
+  }
 }
 
 TEST(WithChange, RefusesWhatCannotBeDone) {

@@ -189,6 +189,20 @@ TEST_F(TrainCommand, RunsOnAModelledMachineWithTheSameBitsForAnyThreads) {
   EXPECT_EQ(here.count("step_on_machine"), 0U);
 }
 
+TEST_F(TrainCommand, TrainsInHalfOnAMachineAtFewerCyclesAndBytes) {
+  const std::vector<std::string> words = {"--json", "--machine", "gc200", "--epochs", "2"};
+  std::vector<std::string> half = words;
+  half.insert(half.end(), {"--data-type", "half"});
+  const json wide = json::parse(train(words).out), narrow = json::parse(train(half).out);
+  for (std::size_t i = 0; i < 2; ++i)
+    EXPECT_NEAR(narrow["sparse"]["epochs"][i]["loss"], wide["sparse"]["epochs"][i]["loss"], 2e-2);
+  const json &step = narrow["step_on_machine"], &wide_step = wide["step_on_machine"];
+  EXPECT_LT(step["pattern_bytes"], wide_step["pattern_bytes"]);
+  ASSERT_EQ(step["searches"].size(), 1U) << "the last layer is dense and does not search";
+  EXPECT_GT(step["searches"][0]["dense_gradient_cycles"], 0);
+  EXPECT_GT(step["searches"][0]["selection_cycles"], 0);
+}
+
 TEST_F(TrainCommand, EndsOnAMachineWithTheVerdictAgainstDense) {
   EXPECT_THAT(train({"--machine", "gc200", "--epochs", "1"}).out,
               AllOf(HasSubstr("the last step on gc200 (modelled)"), HasSubstr("GradA"),

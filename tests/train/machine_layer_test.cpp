@@ -63,6 +63,43 @@ TEST(MachineLayer, HasTheBitsOfLoopsAfterThePasses) {
   EXPECT_EQ(s_grad, s_grad_plain);
 }
 
+// The same passes in half, of operands that half holds exactly: only gradients are scaled.
+TEST(MachineLayer, RoundsTheOperandsOfALayerInHalf) {
+  const auto executor = make_executor(2);
+  const Problem problem = test::problem_of(DataType::Half, {1, kOutputs, kInputs, kBatch}, {1, 1});
+  MachineLayer layer{test::OnTiles::make(problem, *executor), *executor};
+  runtime::FullyConnected plain = test::OnTiles::make(problem, *executor);
+  const sparse::Csr<float> weights = test::random_weights(problem, 0.4, 3)[0];
+  ASSERT_FALSE(layer.set_weights(weights));
+  ASSERT_FALSE(plain.set_weights(weights));
+  const Matrix<Half> s = random_matrix<Half>(kInputs, kBatch, 1),
+                     q_grad = random_matrix<Half>(kOutputs, kBatch, 2);
+  constexpr float kTiny = 0x1p-20f;  // most gradients are then below the least half
+  Matrix<float> s_float(kInputs, kBatch), tiny(kOutputs, kBatch);
+  for (std::size_t i = 0; i < s.elements().size(); ++i)
+    s_float.elements()[i] = float(s.elements()[i]);
+  for (std::size_t i = 0; i < q_grad.elements().size(); ++i)
+    tiny.elements()[i] = float(q_grad.elements()[i]) * kTiny;
+  Matrix<Half> q_plain(kOutputs, kBatch), s_grad_plain(kInputs, kBatch);
+  std::vector<float> gradients(weights.values.size()), gradients_plain = gradients;
+  plain.forward<Half>(s.view(), q_plain.view());
+  plain.grad_a<Half>(q_grad.view(), s_grad_plain.view());
+  plain.grad_w<Half>(q_grad.view(), s.view(), gradients_plain);
+  Matrix<float> q(kOutputs, kBatch), s_grad(kInputs, kBatch);
+  layer.forward<float>(s_float.view(), q.view());
+  layer.grad_a<float>(tiny.view(), s_grad.view());
+  layer.grad_w<float>(tiny.view(), s_float.view(), gradients);
+  for (std::size_t i = 0; i < q.elements().size(); ++i)
+    EXPECT_EQ(q.elements()[i], float(q_plain.elements()[i]));
+  for (std::size_t i = 0; i < s_grad.elements().size(); ++i) {
+    const float wanted = float(s_grad_plain.elements()[i]);
+    EXPECT_NEAR(s_grad.elements()[i] / kTiny, wanted, 1e-3 * std::abs(wanted) + 1e-3);
+  }
+  for (std::size_t i = 0; i < gradients.size(); ++i)
+    EXPECT_NEAR(gradients[i] / kTiny, gradients_plain[i],
+                1e-3 * std::abs(gradients_plain[i]) + 1e-3);
+}
+
 TEST(MachineLayer, KeepsTheModelledStepsOfEachPass) {
   TwoLayers two;
   EXPECT_EQ(two.layer.last_run(Pass::Fwd).total(), Cycles(0));

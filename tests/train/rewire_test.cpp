@@ -18,6 +18,7 @@
 #include "tessera/train/rewire/carry.hpp"
 #include "tessera/train/rewire/drop.hpp"
 #include "tessera/train/rewire/internal/best_places.hpp"
+#include "tessera/train/rewire/internal/sample.hpp"
 #include "tessera/train/rewire/internal/select.hpp"
 #include "tessera/train/rewire/method.hpp"
 
@@ -109,16 +110,32 @@ TEST(LargestGradients, AreThoseOfASortedDenseGradient) {
     }
 }
 
+// The places of a sample, row by row.
+std::vector<BlockAt> sample_of(const Csr<float>& taken, double probability, std::uint64_t seed) {
+  const internal::SampleRows rows(taken, probability, seed);
+  const auto width = std::size_t(taken.block_cols());
+  std::vector<char> is_taken(width);
+  std::vector<std::int32_t> cols(width + 1);
+  std::vector<BlockAt> places;
+  for (std::int32_t row = 0; row < taken.block_rows(); ++row) {
+    const std::size_t count = rows.draw(row, is_taken, cols);
+    for (std::size_t i = 0; i < count; ++i) places.push_back({row, cols[i]});
+    EXPECT_EQ(std::count(is_taken.begin(), is_taken.end(), 0), taken.block_cols());
+  }
+  return places;
+}
+
 // With as many columns as rows, the gradient is any matrix: q_grad is the identity.
 TEST(LargestGradients, AreRightWhateverASampleOfThemPromises) {
-  constexpr std::int64_t kSide = 420, kSample = 16384, kBest = 1000;
+  constexpr std::int64_t kSide = 420, kSample = 4096, kBest = 1000;
   const Csr<float> taken = weights_of(kSide, kSide, {}, 0.05, 3, 1);
   Matrix<float> q(kSide, kSide), plain = whole_numbers(kSide, kSide, 3);
   for (std::int64_t i = 0; i < kSide; ++i) q(i, i) = 1;
   // The places of the sample get far larger numbers, which descend.
   Matrix<float> misleading = plain;
   float next = 1e6f;
-  for (const BlockAt at : random_places(taken, kSample, 1)) misleading(at.col, at.row) = next--;
+  for (const BlockAt at : sample_of(taken, double(kSample) / double(free_places(taken)), 1))
+    misleading(at.col, at.row) = next--;
   const auto executor = make_executor(2);
   for (const Matrix<float>& s : {plain, misleading}) {
     const std::vector<GradientBatch> batches = {{q.view(), s.view()}};
@@ -146,7 +163,7 @@ TEST(Growth, CountsOperandsThatEndInsideABlockAsZero) {
             sampled_gradients(taken, {&whole, 1}, 9, 20, Pool::Sum, 1, *executor));
 }
 
-TEST(Largest, AreThoseOfAStableSort) {
+TEST(Smallest, AreThoseOfAStableSort) {
   Random random(3);
   std::vector<float> scores;
   for (int i = 0; i < 500; ++i) scores.push_back(float(random.below(40)) * 0.37f);
@@ -154,12 +171,14 @@ TEST(Largest, AreThoseOfAStableSort) {
   std::vector<std::int64_t> sorted(scores.size());
   std::iota(sorted.begin(), sorted.end(), 0);
   std::stable_sort(sorted.begin(), sorted.end(), [&](std::int64_t a, std::int64_t b) {
-    return scores[std::size_t(a)] > scores[std::size_t(b)];
+    return scores[std::size_t(a)] < scores[std::size_t(b)];
   });
   for (const std::int64_t k : {0, 1, 250, 499, 500}) {
     std::vector<std::int64_t> wanted(sorted.begin(), sorted.begin() + k);
     std::sort(wanted.begin(), wanted.end());
-    EXPECT_EQ(internal::largest(scores, k), wanted) << k;
+    EXPECT_EQ(internal::smallest(500, k, [&](std::int64_t i) { return scores[std::size_t(i)]; }),
+              wanted)
+        << k;
   }
 }
 
@@ -187,15 +206,67 @@ TEST(BestPlaces, AreThoseOfASort) {
 }
 
 TEST(SampledGradients, AreTheLargestOfTheirSample) {
+  for (const BlockShape block : {BlockShape{}, BlockShape{2, 3}}) {
+    const Csr<float> taken = weights_of(300, 120, block, 0.1, 3, 1);
+    const Matrix<float> q = whole_numbers(300, 8, 2), s = whole_numbers(120, 8, 3);
+    const Matrix<float> q2 = whole_numbers(300, 5, 4), s2 = whole_numbers(120, 5, 5);
+    const std::vector<GradientBatch> batches = {{q.view(), s.view()}, {q2.view(), s2.view()}};
+    const Csr<float> all =
+        sparse::with_change(taken, {{}, random_places(taken, free_places(taken), 0)});
+    constexpr std::int64_t kBest = 20, kSample = 60;
+    const auto sample = sample_of(taken, double(kSample) / double(free_places(taken)), 5);
+    const Csr<float> rest = sparse::with_change(all, {sample, {}});  // all but the sample
+    for (const int threads : {1, 3}) {
+      const auto executor = make_executor(ExecutorKind::Threads, threads);
+      EXPECT_EQ(sampled_gradients(taken, batches, kBest, kSample, Pool::Sum, 5, *executor),
+                by_sorting(rest, batches, kBest, Pool::Sum));
+    }
+  }
+}
+
+TEST(SampledGradients, ComeFromALargerSampleIfTheirNumberNeedsOne) {
   const Csr<float> taken = weights_of(40, 50, {}, 0.1, 3, 1);
   const Matrix<float> q = whole_numbers(40, 8, 2), s = whole_numbers(50, 8, 3);
   const GradientBatch batch{q.view(), s.view()};
-  const auto executor = make_executor(ExecutorKind::Threads, 3);
-  const auto sample = random_places(taken, 60, 5);
-  Csr<float> rest = sparse::with_change(taken, {{}, random_places(taken, free_places(taken), 0)});
-  rest = sparse::with_change(rest, {sample, {}});  // all places but those of the sample
-  EXPECT_EQ(sampled_gradients(taken, {&batch, 1}, 20, 60, Pool::Sum, 5, *executor),
-            by_sorting(rest, {&batch, 1}, 20, Pool::Sum));
+  const auto executor = make_executor(1);
+  for (const std::int64_t k : {std::int64_t{1}, std::int64_t{2}, std::int64_t{900},
+                               free_places(taken) - 1, free_places(taken)})
+    EXPECT_EQ(std::ssize(sampled_gradients(taken, {&batch, 1}, k, 1, Pool::Sum, 9, *executor)), k);
+}
+
+TEST(SampleRows, TakeEachFreePlaceWithTheProbabilityAndNoOther) {
+  const Csr<float> taken = weights_of(64, 100, {}, 0.1, 3, 1);
+  for (const double probability : {0.0001, 0.03, 0.5, 0.97, 1.0}) {
+    constexpr int kSamples = 400;
+    Matrix<std::int32_t> times(64, 100);
+    double count = 0, pairs = 0;
+    for (int seed = 0; seed < kSamples; ++seed) {
+      const std::vector<BlockAt> sample = sample_of(taken, probability, std::uint64_t(seed));
+      EXPECT_TRUE(std::is_sorted(sample.begin(), sample.end()));
+      count += double(sample.size());
+      for (std::size_t i = 0; i < sample.size(); ++i) {
+        ++times(sample[i].row, sample[i].col);
+        pairs +=
+            i > 0 && sample[i].row == sample[i - 1].row && sample[i].col == sample[i - 1].col + 1;
+      }
+    }
+    double neighbours = 0;  // free places beside each other
+    for (std::int32_t row = 0; row < 64; ++row) {
+      const auto begin = taken.col.begin() + taken.row_begin[std::size_t(row)],
+                 end = taken.col.begin() + taken.row_begin[std::size_t(row) + 1];
+      for (std::int32_t col = 0; col < 100; ++col) {
+        const bool is_taken = std::binary_search(begin, end, col);
+        neighbours += col > 0 && !is_taken && !std::binary_search(begin, end, col - 1);
+        // Six deviations of a binomial distribution.
+        const double mean = is_taken ? 0 : kSamples * probability;
+        EXPECT_NEAR(times(row, col), mean, is_taken ? 0 : 6 * std::sqrt(mean) + 1);
+      }
+    }
+    const double mean = kSamples * probability * double(free_places(taken));
+    EXPECT_NEAR(count, mean, 5 * std::sqrt(mean) + 1) << probability;
+    const double both = kSamples * probability * probability * neighbours;
+    EXPECT_NEAR(pairs, both, 5 * std::sqrt(3 * both) + 1) << "places depend on each other";
+  }
 }
 
 TEST(RandomPlaces, AreFreeDifferentAndUniform) {
@@ -338,9 +409,10 @@ TEST(LargestGradients, TakeAPanelForEachThreadAndThreeTimesTheirNumberOfCandidat
     const host::PanelSize size = host::gradient_panel_size();
     // With a row of scores and its candidates; and the sample that the search begins with.
     const long panel = 4 * size.cols * (size.rows + 1 + 3), sample = 1 << 20;
+    const long transposed = 4 * 16 * (size.cols + 16);  // rows of S, in whole blocks of our kernel
     const long candidates = 12 * 3 * kBest, places = 8 * kBest;
     EXPECT_LE(test::allocated_bytes() - before,
-              threads * (panel + 1024) + candidates + places + sample);
+              threads * (panel + transposed + 8192) + candidates + places + sample);
     EXPECT_GT(4 * taken.rows * taken.cols, threads * panel + candidates / 3) << "says something";
   }
 }

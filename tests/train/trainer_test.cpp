@@ -177,7 +177,7 @@ TEST(Trainer, KeepsEverythingWhenAnAllocationOfARewireFails) {
     TrainingRun run(test::small_options(method), shape);
     for (int i = 0; i < 5; ++i) run.trainer.step();  // the sixth step rewires
     // The methods share most of what allocates.
-    const long stride = name_of(method) == "rigl" ? 1 : 7;
+    const long stride = name_of(method) == "rigl" ? 1 : 3;
     const std::vector<double> before = test::bits_of(run.trainer);
     int failures = 0;
     for (long nth = 0;; nth += stride) {

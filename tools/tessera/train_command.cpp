@@ -1,7 +1,10 @@
 #include <CLI/CLI.hpp>
+#include <map>
 #include <memory>
+#include <string>
 
 #include "tessera/tools/exit_code.hpp"
+#include "tessera/tools/internal/choices.hpp"
 #include "tessera/tools/internal/command_line.hpp"
 #include "tessera/tools/internal/interrupt.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
@@ -80,6 +83,14 @@ void add_machine_option(CLI::App& app, TrainArguments& a) {
                      "host: this computer; or the preset or file of a modelled machine, which also "
                      "reports the cycles of a step"))
       ->capture_default_str();
+  static const std::map<std::string, DataType> types{{"float", DataType::Float},
+                                                     {"half", DataType::Half}};
+  internal::take_one_of(app.add_option("--data-type", a.data_type,
+                                       "type of the operands of the passes on a modelled machine: "
+                                       "float, or half; the optimiser changes floats"),
+                        types)
+      ->type_name("TYPE")
+      ->default_str("float");
 }
 
 void add_file_options(CLI::App& app, TrainArguments& a) {
@@ -126,6 +137,8 @@ void add_train_command(CLI::App& app, std::function<int()>& run) {
     for (const char* option : {"--every", "--fraction"})
       if ((a->method == "dense" || a->method == "static") && command->count(option) > 0)
         throw CLI::ValidationError(option, "is of use with --method set, rigl or sampled only");
+    if (a->data_type != DataType::Float && a->machine == device::kHostMachine)
+      throw CLI::ValidationError("--data-type", "is of use with a modelled --machine only");
     if (a->method == "dense" && a->beside_dense)
       throw CLI::ValidationError("--beside-dense", "--method dense is that run already");
     if (!a->html.empty() && !can_make_pages())

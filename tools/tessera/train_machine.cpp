@@ -111,6 +111,7 @@ std::optional<MachineStep> machine_step(const train::Trainer<train::MachineLayer
                    .optimisers = {},
                    .pattern_bytes = {},
                    .update = pattern_update(trainer, on),
+                   .searches = {},
                    .comparison = {}};
   for (std::int64_t i = 0; i < network.layers(); ++i) {
     const train::MachineLayer& layer = network.state(i).layer;
@@ -118,6 +119,10 @@ std::optional<MachineStep> machine_step(const train::Trainer<train::MachineLayer
     const Problem& problem = network.problems()[std::size_t(i)];
     add_layer(problem, layer, i + 1, step);
     step.optimisers.push_back(optimiser_step(problem, layer, kernel, i + 1, step.machine));
+    const train::SearchFigures& all = layer.search_figures();
+    if (all.searches > 0)
+      step.searches.push_back({i + 1, Cycles(all.gradient.value / all.searches),
+                               Cycles(all.selection.value / all.searches)});
   }
   compare(step);
   return step;
@@ -143,6 +148,9 @@ std::string to_text(const MachineStep& step) {
   if (step.update)
     text += to_text(*step.update, step.seconds(), step.dense_seconds(), step.link,
                     printable(step.machine.name));
+  for (const LayerSearch& one : step.searches)
+    text += fmt::format("  layer {}  {} cycles for its dense gradient, {} for its best places\n",
+                        one.layer, one.gradient.value, one.selection.value);
   return text + verdict_line(step.comparison);
 }
 
@@ -157,6 +165,11 @@ std::string to_json(const MachineStep& step) {
   for (const OptimiserStep& one : step.optimisers)
     optimisers.push_back(
         {{"layer", one.layer}, {"cycles", one.cycles.value}, {"dense_cycles", one.dense.value}});
+  Json searches = Json::array();
+  for (const LayerSearch& one : step.searches)
+    searches.push_back({{"layer", one.layer},
+                        {"dense_gradient_cycles", one.gradient.value},
+                        {"selection_cycles", one.selection.value}});
   const Json update = step.update
                           ? Json::parse(to_json(*step.update, step.seconds(), step.dense_seconds()))
                           : Json();
@@ -168,6 +181,7 @@ std::string to_json(const MachineStep& step) {
                {"host_bytes_per_second", step.link.bytes_per_second},
                {"pattern_bytes", step.pattern_bytes.value},
                {"rewire", update},
+               {"searches", std::move(searches)},
                {"verdict", Json::parse(report::to_json(step.comparison))}})
       .dump();
 }

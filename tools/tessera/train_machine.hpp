@@ -32,6 +32,12 @@ struct OptimiserStep {
   Cycles cycles, dense;
 };
 
+// The search for the largest gradients of one layer at a rewire, the mean of all.
+struct LayerSearch {
+  std::int64_t layer = 0;      // from 1
+  Cycles gradient, selection;  // the dense gradient, and keeping the best places
+};
+
 // The modelled cost of a training step, which the passes and optimisers of all layers make up,
 // beside that of dense layers of the same sizes and batch.
 struct MachineStep {
@@ -41,6 +47,7 @@ struct MachineStep {
   std::vector<OptimiserStep> optimisers;
   Bytes pattern_bytes;                  // that the machine is sent for a new pattern of every layer
   std::optional<PatternUpdate> update;  // the mean of all rewires; empty if there was none
+  std::vector<LayerSearch> searches;    // of the layers that searched on the machine
   report::DenseComparison comparison;
 
   Cycles cycles() const;

@@ -27,7 +27,8 @@ train::NetworkOptions network_of(const TrainArguments& a) {
                                                   : train::Distribution::Uniform,
           .block = {a.block, a.block},
           .batch = a.batch,
-          .seed = std::uint64_t(a.seed)};
+          .seed = std::uint64_t(a.seed),
+          .data_type = a.data_type};
 }
 
 train::Method method_of(const TrainArguments& a) {
@@ -247,6 +248,7 @@ std::string training_json(const TrainArguments& a, const TrainOutcome& outcome) 
                {"batch", a.batch},
                {"seed", a.seed},
                {"machine", a.machine},
+               {"data_type", tessera::to_string(a.data_type)},
                {"notes", outcome.notes},
                {"sparse", json_of(outcome.sparse)}};
   if (outcome.dense) json["dense"] = json_of(*outcome.dense);

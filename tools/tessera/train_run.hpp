@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/data_type.hpp"
 #include "tessera/device/machine.hpp"
 #include "tessera/tools/tessera/train_machine.hpp"
 #include "tessera/train/report.hpp"
@@ -19,6 +20,7 @@ struct TrainArguments {
   std::int64_t block = 1, batch = 128, epochs = 30, every = 100, seed = 1;
   std::int64_t images = 0;  // that are used of each part of the data set; 0: all
   std::string machine = device::kHostMachine;
+  DataType data_type = DataType::Float;  // of the passes
   int threads = 0;
   std::string data, checkpoint, resume;
   bool beside_dense = false;

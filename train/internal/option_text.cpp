@@ -39,9 +39,12 @@ std::string words_in(const Variant& variant) {
 }  // namespace
 
 std::string text_of(const NetworkOptions& o) {
-  return fmt::format("{}, density {} {}, block {}x{}, batch {}, seed {}", fmt::join(o.sizes, ","),
+  // Checkpoints from before there was a choice of types have no word for float.
+  const std::string type =
+      o.data_type == DataType::Float ? "" : fmt::format(", {}", to_string(o.data_type));
+  return fmt::format("{}, density {} {}, block {}x{}, batch {}, seed {}{}", fmt::join(o.sizes, ","),
                      o.density, to_string(o.distribution), o.block.rows, o.block.cols, o.batch,
-                     o.seed);
+                     o.seed, type);
 }
 
 std::string text_of(const TrainOptions& o) {

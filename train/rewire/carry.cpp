@@ -4,21 +4,41 @@
 
 #include <algorithm>
 #include <bit>
-#include <iterator>
 #include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
 
 namespace tessera::train {
+namespace {
+
+// A number with the order of places.
+std::int64_t place_of(sparse::BlockAt at) { return (std::int64_t{at.row} << 32) + at.col; }
+
+}  // namespace
 
 sparse::PatternChange net_change(std::span<const sparse::BlockAt> dropped,
                                  std::span<const sparse::BlockAt> grown) {
-  sparse::PatternChange change;
-  std::set_difference(dropped.begin(), dropped.end(), grown.begin(), grown.end(),
-                      std::back_inserter(change.removed));
-  std::set_difference(grown.begin(), grown.end(), dropped.begin(), dropped.end(),
-                      std::back_inserter(change.added));
+  sparse::PatternChange change{std::vector<sparse::BlockAt>(dropped.size() + 1),
+                               std::vector<sparse::BlockAt>(grown.size() + 1)};
+  std::size_t drop = 0, grow = 0, removed = 0, added = 0;
+  // The lists take turns at random, so there are no branches that depend on the places: what is not
+  // taken is overwritten.
+  while (drop < dropped.size() && grow < grown.size()) {
+    const sparse::BlockAt a = dropped[drop], b = grown[grow];
+    const std::int64_t place_a = place_of(a), place_b = place_of(b);
+    change.removed[removed] = a;
+    change.added[added] = b;
+    removed += place_a < place_b;
+    added += place_b < place_a;
+    drop += place_a <= place_b;
+    grow += place_b <= place_a;
+  }
+  change.removed.resize(removed);
+  change.added.resize(added);
+  change.removed.insert(change.removed.end(), dropped.begin() + std::ptrdiff_t(drop),
+                        dropped.end());
+  change.added.insert(change.added.end(), grown.begin() + std::ptrdiff_t(grow), grown.end());
   return change;
 }
 
@@ -29,7 +49,8 @@ std::vector<float> Carry::carried(std::span<const float> numbers) const {
 }
 
 Carry carry(const sparse::Csr<float>& before, const sparse::PatternChange& change) {
-  return {sparse::with_change(before, change), sparse::place_change(before, change)};
+  std::vector<sparse::PlacedBlock> placed = sparse::place_change(before, change);
+  return {sparse::apply_change<float>(before, placed), std::move(placed)};
 }
 
 EverActive::EverActive(const sparse::Csr<float>& pattern)

@@ -18,7 +18,6 @@ sparse::BlockAt block_at(const sparse::Csr<float>& m, std::int64_t position) {
 }
 
 float block_sum(const float* values, std::int64_t area) {
-  if (area == 1) return std::abs(*values);
   double sum = 0;
   for (std::int64_t i = 0; i < area; ++i) sum += std::abs(double(values[i]));
   return float(std::min(sum, double(std::numeric_limits<float>::max())));
@@ -37,6 +36,19 @@ void require_finite(const sparse::Csr<float>& m, std::string_view name) {
                           name, at.row, at.col, *bad));
 }
 
+std::vector<std::int64_t> positions_of_smallest(const sparse::Csr<float>& weights, std::int64_t k) {
+  const std::int64_t area = weights.block.area();
+  if (area == 1)
+    return internal::smallest(weights.blocks(), k, [&](std::int64_t i) {
+      return std::abs(weights.values[std::size_t(i)]);
+    });
+  std::vector<float> sums(weights.col.size());
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    sums[i] = block_sum(weights.values.data() + std::int64_t(i) * area, area);
+  return internal::smallest(std::ssize(sums), k,
+                            [&](std::int64_t i) { return sums[std::size_t(i)]; });
+}
+
 }  // namespace
 
 std::vector<sparse::BlockAt> smallest_blocks(const sparse::Csr<float>& weights, std::int64_t k,
@@ -47,14 +59,10 @@ std::vector<sparse::BlockAt> smallest_blocks(const sparse::Csr<float>& weights, 
                             name, k, weights.blocks(), weights.blocks()));
   require_finite(weights, name);
   if (k == 0) return {};
-  const std::int64_t area = weights.block.area();
-  std::vector<float> sums(weights.col.size());
-  for (std::size_t i = 0; i < sums.size(); ++i)
-    sums[i] = block_sum(weights.values.data() + std::int64_t(i) * area, area);
   std::vector<sparse::BlockAt> dropped;
   dropped.reserve(std::size_t(k));
   std::int32_t row = 0;
-  for (const std::int64_t position : internal::smallest(sums, k)) {
+  for (const std::int64_t position : positions_of_smallest(weights, k)) {
     while (weights.row_begin[std::size_t(row) + 1] <= position) ++row;
     dropped.push_back({row, weights.col[std::size_t(position)]});
   }

@@ -6,14 +6,17 @@
 #include <atomic>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <optional>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
+#include "tessera/codelets/find_large.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/train/rewire/internal/best_places.hpp"
+#include "tessera/train/rewire/internal/sample.hpp"
+#include "tessera/train/rewire/internal/sample_search.hpp"
 #include "tessera/train/rewire/internal/scores.hpp"
-#include "tessera/train/rewire/internal/select.hpp"
 
 namespace tessera::train {
 namespace {
@@ -90,30 +93,41 @@ PlaceList draw_places(const Csr<float>& taken, std::int64_t k, std::uint64_t see
   return places;
 }
 
-BlockAt place_of(const PlaceList& places, std::int64_t i) {
-  const auto row = std::upper_bound(places.row_begin.begin(), places.row_begin.end(), i) - 1;
-  return {std::int32_t(row - places.row_begin.begin()), places.col[std::size_t(i)]};
+// Returns a random sample of about `count` free places.
+PlaceList sample_places(const Csr<float>& taken, std::int64_t count) {
+  const internal::SampleRows sample(taken, double(count) / double(free_places(taken)), /*seed=*/1);
+  const auto width = std::size_t(taken.block_cols());
+  std::vector<char> is_taken(width);
+  std::vector<std::int32_t> cols(width + 1);
+  PlaceList places{{0}, {}};
+  for (std::int64_t row = 0; row < taken.block_rows(); ++row) {
+    const std::size_t drawn = sample.draw(row, is_taken, cols);
+    places.col.insert(places.col.end(), cols.begin(), cols.begin() + std::ptrdiff_t(drawn));
+    places.row_begin.push_back(std::ssize(places.col));
+  }
+  return places;
 }
 
-// Returns a score that about 1.3 * k free places reach, by those of a random sample, so that few
-// candidates have to be held; 0 if the sample says too little.
+// Returns a score that a few more than k of `among` random free places reach, by those of a random
+// sample of about `elements`, so that few candidates have to be held; 0 if the sample says too
+// little.
 float likely_threshold(const Csr<float>& taken, std::span<const GradientBatch> batches,
-                       std::int64_t k, Pool pool, Executor& executor) {
-  constexpr std::int64_t kMostElements = 16384, kFewestPlaces = 256, kFewestShare = 8;
-  const std::int64_t free = free_places(taken);
-  if (free > kMostDrawn) return 0;
-  const std::int64_t count = std::max(kFewestPlaces, kMostElements / taken.block.area());
-  if (free < kFewestShare * count) return 0;
-  const PlaceList places = draw_places(taken, count, /*seed=*/1, "");
+                       std::int64_t k, std::int64_t among, std::int64_t elements, Pool pool,
+                       Executor& executor) {
+  constexpr std::int64_t kFewestPlaces = 256, kFewestShare = 8;
+  const std::int64_t count = std::max(kFewestPlaces, elements / taken.block.area());
+  if (among < kFewestShare * count) return 0;
+  const PlaceList places = sample_places(taken, count);
   std::vector<float> scores = scores_at(taken, batches, places, pool, executor);
   for (const float score : scores)
     if (!(score <= kLargestScore)) return 0;
-  // Three deviations of the number of places in the sample that are among the best.
-  const double expected = double(count) * double(k) / double(free);
-  const auto above = static_cast<std::int64_t>(1.3 * expected + 3 * std::sqrt(expected) + 3);
-  if (above >= count) return 0;
-  std::nth_element(scores.begin(), scores.begin() + above, scores.end(), std::greater<>());
-  return scores[std::size_t(above)];
+  // Four deviations of the number of places in the sample that are among the best.
+  const double expected = double(scores.size()) * double(k) / double(among);
+  const auto above = static_cast<std::size_t>(expected + 4 * std::sqrt(expected) + 3);
+  if (above >= scores.size()) return 0;
+  std::nth_element(scores.begin(), scores.begin() + std::ptrdiff_t(above), scores.end(),
+                   std::greater<>());
+  return scores[above];
 }
 
 // Returns the size of the panels of a search, not larger than the matrix.
@@ -136,8 +150,11 @@ class PanelSearch {
     scratch_.reserve(std::size_t(threads));
     for (int t = 0; t < threads; ++t) {
       Scratch& made = scratch_.emplace_back(host::GradientPanel(size_, batches));
-      made.scores.resize(std::size_t(size_.cols / taken.block.cols));
-      made.found.reserve(std::size_t(size_.cols / taken.block.cols));
+      const auto width = std::size_t(size_.cols / taken.block.cols);
+      if (!taken.block.is_element()) made.scores.resize(width);
+      made.is_taken.resize(width);
+      made.positions.resize(width + codelets::kLargeSlack);
+      made.found.reserve(width);
     }
   }
 
@@ -168,7 +185,9 @@ class PanelSearch {
   struct Scratch {  // of one thread
     explicit Scratch(host::GradientPanel made) : panel(std::move(made)) {}
     host::GradientPanel panel;
-    std::vector<float> scores;  // of one block row; -1 where a place is taken
+    std::vector<float> scores;             // of one row of blocks
+    std::vector<char> is_taken;            // false between rows
+    std::vector<std::uint32_t> positions;  // of large scores
     std::vector<Candidate> found;
     std::optional<BlockAt> bad;  // the first place whose score is not finite
   };
@@ -181,55 +200,49 @@ class PanelSearch {
     for (std::int64_t r = 0; r < panel.rows; r += height) {
       const auto block_row = static_cast<std::int32_t>((row + r) / height);
       const auto block_col = static_cast<std::int32_t>(col / taken_.block.cols);
-      const std::span<float> scores =
-          scores_of_row(scratch, panel.sub({r, std::min(r + height, panel.rows)}, {0, panel.cols}));
-      skip_taken(block_row, block_col, scores);
-      find(scratch, scores, {block_row, block_col});
+      find(
+          scratch,
+          scores_of_row(scratch, panel.sub({r, std::min(r + height, panel.rows)}, {0, panel.cols})),
+          {block_row, block_col});
       best_.add(scratch.found);
     }
   }
 
-  std::span<float> scores_of_row(Scratch& scratch, MatrixView<const float> row) const {
+  // Returns numbers whose magnitudes are the scores of a row.
+  std::span<const float> scores_of_row(Scratch& scratch, MatrixView<const float> row) const {
+    if (taken_.block.is_element()) return {row.data, std::size_t(row.cols)};
     const std::int64_t width = taken_.block.cols;
     const auto count = static_cast<std::size_t>(ceil_div(row.cols, width));
     const std::span<float> scores = std::span(scratch.scores).first(count);
-    if (taken_.block.is_element())
-      for (std::size_t c = 0; c < count; ++c) scores[c] = std::abs(row.data[c]);
-    else
-      for (std::int64_t c = 0; c < std::ssize(scores); ++c)
-        scores[std::size_t(c)] =
-            score_of(row.sub({0, row.rows}, {c * width, std::min((c + 1) * width, row.cols)}),
-                     taken_.block, pool_);
+    for (std::int64_t c = 0; c < std::ssize(scores); ++c)
+      scores[std::size_t(c)] =
+          score_of(row.sub({0, row.rows}, {c * width, std::min((c + 1) * width, row.cols)}),
+                   taken_.block, pool_);
     return scores;
   }
 
-  void skip_taken(std::int32_t row, std::int32_t col, std::span<float> scores) const {
-    const auto end = col + static_cast<std::int32_t>(scores.size());
-    const auto first = taken_.col.begin() + taken_.row_begin[std::size_t(row)],
-               last = taken_.col.begin() + taken_.row_begin[std::size_t(row) + 1];
-    for (auto at = std::lower_bound(first, last, col); at != last && *at < end; ++at)
-      scores[std::size_t(*at - col)] = -1;
-  }
-
-  // Most scores are below the threshold, so they are looked at 16 at a time, which the compiler
-  // does on vectors.
+  // Lists the free places whose score reaches the threshold, and the first bad one.
   void find(Scratch& scratch, std::span<const float> scores, BlockAt first) const {
-    constexpr std::size_t kTogether = 16;
     scratch.found.clear();
-    const float threshold = best_.threshold();
-    for (std::size_t begin = 0; begin < scores.size(); begin += kTogether) {
-      const auto part = scores.subspan(begin, std::min(kTogether, scores.size() - begin));
-      int any = 0;
-      for (const float score : part) any |= !(score < threshold);
-      if (any == 0) continue;
-      for (std::size_t i = 0; i < part.size(); ++i) {
-        const BlockAt at{first.row, first.col + static_cast<std::int32_t>(begin + i)};
-        if (part[i] >= threshold && part[i] <= kLargestScore)
-          scratch.found.push_back({part[i], at});
-        else if (!(part[i] <= kLargestScore) && (!scratch.bad || at < *scratch.bad))
-          scratch.bad = at;
-      }
+    const std::int64_t count = codelets::find_large(scores, best_.threshold(), scratch.positions);
+    if (count == 0) return;
+    const auto row_end = taken_.col.begin() + taken_.row_begin[std::size_t(first.row) + 1];
+    const auto begin = std::lower_bound(
+        taken_.col.begin() + taken_.row_begin[std::size_t(first.row)], row_end, first.col);
+    const auto end_col = first.col + static_cast<std::int32_t>(scores.size());
+    auto end = begin;
+    for (; end != row_end && *end < end_col; ++end)
+      scratch.is_taken[std::size_t(*end - first.col)] = 1;
+    for (const std::uint32_t i : std::span(scratch.positions).first(std::size_t(count))) {
+      if (scratch.is_taken[i] != 0) continue;
+      const float score = std::abs(scores[i]);
+      const BlockAt at{first.row, first.col + static_cast<std::int32_t>(i)};
+      if (score <= kLargestScore)
+        scratch.found.push_back({score, at});
+      else if (!scratch.bad || at < *scratch.bad)
+        scratch.bad = at;
     }
+    for (auto at = begin; at != end; ++at) scratch.is_taken[std::size_t(*at - first.col)] = 0;
   }
 
   const Csr<float>& taken_;
@@ -253,7 +266,10 @@ std::vector<BlockAt> largest_gradients(const Csr<float>& taken,
   check_growth(taken, k, name);
   check_batches(taken, batches, name);
   if (k == 0) return {};
-  for (float threshold = likely_threshold(taken, batches, k, pool, executor);; threshold = 0) {
+  constexpr std::int64_t kTried = 4096;
+  for (float threshold =
+           likely_threshold(taken, batches, k, free_places(taken), kTried, pool, executor);
+       ; threshold = 0) {
     PanelSearch search(taken, batches, k, pool, executor.threads(), threshold);
     executor.for_each(executor.threads(), [&](std::int64_t thread) { search.run(thread); });
     if (threshold == 0 || search.is_complete()) return search.places(name);
@@ -266,19 +282,25 @@ std::vector<BlockAt> sampled_gradients(const Csr<float>& taken,
                                        Executor& executor, std::string_view name) {
   check_growth(taken, k, name);
   check_batches(taken, batches, name);
-  const std::int64_t count = std::min(std::max(candidates, k), free_places(taken));
-  const PlaceList places = draw_places(taken, count, seed, name);
-  const std::vector<float> scores = scores_at(taken, batches, places, pool, executor);
-  for (std::size_t i = 0; i < scores.size(); ++i)
-    if (!(scores[i] <= kLargestScore)) refuse_score(place_of(places, std::int64_t(i)), name);
-  std::vector<BlockAt> best;
-  best.reserve(std::size_t(k));
-  std::int32_t row = 0;
-  for (const std::int64_t i : internal::largest(scores, k)) {
-    while (places.row_begin[std::size_t(row) + 1] <= i) ++row;
-    best.push_back({row, places.col[std::size_t(i)]});
+  if (k == 0) return {};
+  // Four deviations more than k places, so that a sample rarely has fewer.
+  const double wanted = std::max(double(candidates), double(k) + 4 * std::sqrt(double(k)));
+  const double free = double(free_places(taken));
+  const host::PlacesGradient gradient(taken.block, std::max(candidates, k), batches, executor);
+  constexpr std::int64_t kTried = 2048;
+  for (double share = std::min(1.0, wanted / free);; share = std::min(1.0, 2 * share)) {
+    const internal::SampleRows sample(taken, share, seed);
+    const auto among = static_cast<std::int64_t>(share * free);
+    for (float threshold = likely_threshold(taken, batches, k, among, kTried, pool, executor);;
+         threshold = 0) {
+      internal::SampleSearch search({taken, sample, gradient, pool}, k, executor.threads(),
+                                    threshold);
+      executor.for_each(executor.threads(), [&](std::int64_t thread) { search.run(thread); });
+      if (search.bad()) refuse_score(*search.bad(), name);
+      if (search.is_full()) return search.places();
+      if (threshold == 0) break;  // the sample is too small
+    }
   }
-  return best;
 }
 
 std::vector<BlockAt> random_places(const Csr<float>& taken, std::int64_t k, std::uint64_t seed,

@@ -40,9 +40,11 @@ std::vector<sparse::BlockAt> largest_gradients(const sparse::Csr<float>& taken,
                                                std::string_view name = "weights");
 
 // Returns the places of largest gradient among a random sample of the free places, so no dense
-// gradient is computed. `candidates` is the size of the sample, at least k; all free places are the
-// sample if there are fewer. Errors are those of largest_gradients and random_places. O(candidates
-// * z * block area + stored).
+// gradient is computed. Each free place is in the sample with the same probability, so that it has
+// `candidates` places on average, or a few more than k if that is more; all free places are the
+// sample if there are fewer. Neither the sample nor its gradients are kept: memory is a part of
+// them for each thread and 2 * k candidates. Errors are those of largest_gradients. O(candidates *
+// z * block area + stored).
 std::vector<sparse::BlockAt> sampled_gradients(const sparse::Csr<float>& taken,
                                                std::span<const GradientBatch> batches,
                                                std::int64_t k, std::int64_t candidates, Pool pool,

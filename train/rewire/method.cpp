@@ -24,17 +24,23 @@ using sparse::PatternChange;
 Csr<float> pattern_without(const Csr<float>& weights, std::span<const BlockAt> dropped) {
   Csr<float> taken{weights.rows, weights.cols, weights.block, {0}, {}, {}};
   taken.row_begin.reserve(weights.row_begin.size());
-  taken.col.resize(weights.col.size() - dropped.size());
+  taken.col.resize(weights.col.size() + 1);  // a dropped block is overwritten by the next one
+  constexpr std::int32_t kNone = std::numeric_limits<std::int32_t>::max();
   std::size_t made = 0, next = 0;
   for (std::int32_t row = 0; row < weights.block_rows(); ++row) {
-    std::int64_t i = weights.row_begin[std::size_t(row)];
     const std::int64_t end = weights.row_begin[std::size_t(row) + 1];
-    for (; next < dropped.size() && dropped[next].row == row; ++next, ++i)
-      for (; weights.col[std::size_t(i)] < dropped[next].col; ++i)
-        taken.col[made++] = weights.col[std::size_t(i)];
-    for (; i < end; ++i) taken.col[made++] = weights.col[std::size_t(i)];
+    std::size_t row_end = next;
+    while (row_end < dropped.size() && dropped[row_end].row == row) ++row_end;
+    for (std::int64_t i = weights.row_begin[std::size_t(row)]; i < end; ++i) {
+      const std::int32_t col = weights.col[std::size_t(i)];
+      const bool drops = (next < row_end ? dropped[next].col : kNone) == col;
+      taken.col[made] = col;
+      made += !drops;
+      next += drops;
+    }
     taken.row_begin.push_back(std::int64_t(made));
   }
+  taken.col.resize(made);
   return taken;
 }
 

@@ -1,4 +1,4 @@
-// The loops of add_best() for every instruction set.
+// The loops of add_best(), and find_large(), for every instruction set.
 #include "tessera/codelets/internal/fast/target_choice.hpp"
 // foreach_target includes this file again, once for each instruction set.
 #undef HWY_TARGET_INCLUDE
@@ -8,7 +8,13 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <type_traits>
 
+#include "tessera/codelets/find_large.hpp"
 #include "tessera/codelets/internal/fast/lanes.inl"
 #include "tessera/codelets/internal/fast/scores.hpp"
 
@@ -52,6 +58,37 @@ std::int64_t find_not_below(const float* scores, std::int64_t begin, std::int64_
   return i;
 }
 
+// Returns a bit for each lane that is not below the threshold.
+HWY_INLINE std::uint64_t large_lanes(const float* values, FloatVector<kNativeLanes> least) {
+  const Floats<kNativeLanes> d;
+  std::array<std::uint8_t, 8> bytes{};
+  hn::StoreMaskBits(d, hn::Not(hn::Lt(hn::Abs(hn::LoadU(d, values)), least)), bytes.data());
+  std::conditional_t<kNativeLanes <= 8, std::uint8_t, std::uint16_t> bits = 0;
+  std::memcpy(&bits, bytes.data(), sizeof(bits));
+  return bits;
+}
+
+// Looks at 64 values together, so that there is one hard branch for them and not one for each
+// vector. Every second vector may have a large value.
+std::int64_t list_large(const float* values, std::int64_t count, float threshold,
+                        std::uint32_t* positions) {
+  constexpr std::int64_t kTogether = 64, kStep = static_cast<std::int64_t>(kNativeLanes);
+  const auto least = hn::Set(Floats<kNativeLanes>(), threshold);
+  std::int64_t found = 0, i = 0;
+  for (; i + kTogether <= count; i += kTogether) {
+    std::uint64_t bits = 0;
+    for (std::int64_t j = 0; j < kTogether; j += kStep)
+      bits |= large_lanes(values + i + j, least) << j;
+    for (; bits != 0; bits &= bits - 1)
+      positions[found++] = static_cast<std::uint32_t>(i + std::countr_zero(bits));
+  }
+  for (; i < count; ++i) {
+    positions[found] = static_cast<std::uint32_t>(i);
+    found += !(std::abs(values[i]) < threshold);
+  }
+  return found;
+}
+
 }  // namespace tessera::codelets::internal::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -59,6 +96,7 @@ HWY_AFTER_NAMESPACE();
 namespace tessera::codelets::internal {
 HWY_EXPORT(score_columns);
 HWY_EXPORT(find_not_below);
+HWY_EXPORT(list_large);
 
 void column_scores(const GradientPart& part, std::int64_t block_row, std::int64_t first,
                    std::int64_t count, float* scores) noexcept {
@@ -71,6 +109,11 @@ void column_scores(const GradientPart& part, std::int64_t block_row, std::int64_
 std::int64_t first_not_below(const float* scores, std::int64_t begin, std::int64_t count,
                              float threshold) noexcept {
   return HWY_DYNAMIC_DISPATCH(find_not_below)(scores, begin, count, threshold);
+}
+
+std::int64_t find_large_values(const float* values, std::int64_t count, float threshold,
+                               std::uint32_t* positions) noexcept {
+  return HWY_DYNAMIC_DISPATCH(list_large)(values, count, threshold, positions);
 }
 
 }  // namespace tessera::codelets::internal

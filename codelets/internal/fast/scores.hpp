@@ -4,7 +4,7 @@
 
 #include "tessera/codelets/best_places.hpp"
 
-// The loops of add_best() on vectors.
+// The loops of add_best() and find_large() on vectors.
 namespace tessera::codelets::internal {
 
 // The rows of a block row, from one column on.
@@ -22,5 +22,9 @@ void column_scores(const GradientPart& part, std::int64_t block_row, std::int64_
 // there is none.
 std::int64_t first_not_below(const float* scores, std::int64_t begin, std::int64_t count,
                              float threshold) noexcept;
+
+// Does what find_large() does.
+std::int64_t find_large_values(const float* values, std::int64_t count, float threshold,
+                               std::uint32_t* positions) noexcept;
 
 }  // namespace tessera::codelets::internal

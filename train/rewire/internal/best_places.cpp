@@ -37,33 +37,42 @@ void BestPlaces::add(std::span<const Candidate> candidates) {
 // Many candidates keep their order, so that those of one thread remain in that of its rows, unless
 // only some of those at the border are taken.
 void BestPlaces::keep_best() {
-  constexpr std::size_t kMany = 1 << 16;  // else the counts take more memory than the candidates
+  constexpr std::size_t kMany = 1 << 14;  // else the counts take more memory than the candidates
   if (k_ == 0 || held_.size() <= k_) return held_.resize(std::min(held_.size(), k_));
-  if (held_.size() < kMany || !drop_below_border()) {
-    const auto last = held_.begin() + std::int64_t(k_) - 1;
-    std::nth_element(held_.begin(), last, held_.end(), is_better);
-    held_.resize(k_);
-    threshold_.store(last->score, std::memory_order_relaxed);
-  }
+  if (held_.size() >= kMany) drop_below_border();
+  if (held_.size() == k_) return;
+  const auto last = held_.begin() + std::int64_t(k_) - 1;
+  std::nth_element(held_.begin(), last, held_.end(), is_better);
+  held_.resize(k_);
+  threshold_.store(last->score, std::memory_order_relaxed);
 }
 
-// Returns false if more candidates have the border's score than are taken.
-bool BestPlaces::drop_below_border() {
-  const Border border = border_of_largest(std::ssize(held_), std::int64_t(k_), [&](std::int64_t i) {
+// More than k candidates remain if many have the border's score. No branches that depend on the
+// scores: what is dropped is overwritten.
+void BestPlaces::drop_below_border() {
+  const float border = border_of_largest(std::ssize(held_), std::int64_t(k_), [&](std::int64_t i) {
     return held_[std::size_t(i)].score;
   });
-  const auto equal = std::count_if(held_.begin(), held_.end(),
-                                   [&](const Candidate& c) { return c.score == border.score; });
-  if (equal != border.equal) return false;
-  std::erase_if(held_, [&](const Candidate& c) { return c.score < border.score; });
-  threshold_.store(border.score, std::memory_order_relaxed);
-  return true;
+  std::size_t kept = 0;
+  for (const Candidate& c : held_) {
+    held_[kept] = c;
+    kept += c.score >= border;
+  }
+  held_.resize(kept);
+  threshold_.store(border, std::memory_order_relaxed);
 }
 
 // Places are counted by row, so that only the few of one row have to be sorted; those that one
 // thread found are sorted already.
 std::vector<sparse::BlockAt> BestPlaces::places() {
   keep_best();
+  const auto before = [](const Candidate& a, const Candidate& b) { return a.at < b.at; };
+  if (std::is_sorted(held_.begin(), held_.end(), before)) {
+    std::vector<sparse::BlockAt> sorted(held_.size());
+    std::transform(held_.begin(), held_.end(), sorted.begin(),
+                   [](const Candidate& c) { return c.at; });
+    return sorted;
+  }
   std::int32_t last_row = 0;
   for (const Candidate& c : held_) last_row = std::max(last_row, c.at.row);
   std::vector<std::size_t> next(std::size_t(last_row) + 2);

@@ -39,7 +39,7 @@ class BestPlaces {
 
  private:
   void keep_best();
-  bool drop_below_border();
+  void drop_below_border();
 
   std::size_t k_, capacity_;
   std::atomic<float> threshold_{0};

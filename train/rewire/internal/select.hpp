@@ -8,25 +8,17 @@
 
 namespace tessera::train::internal {
 
-// The border of the best of some scores: all above it are taken, and `equal` of those that equal
-// it.
-struct Border {
-  float score = 0;
-  std::int64_t equal = 0;
-};
-
-// Returns the border of the k largest of `count` scores score(i), which are finite and not
-// negative; k is in [1, count]. Counts the scores by their upper and then by their lower bits.
+// Returns the k-th largest of `count` scores score(i), which are finite and not negative; k is in
+// [1, count]. Counts the scores by their upper and then by their lower bits.
 template <class Score>
-Border border_of_largest(std::int64_t count, std::int64_t k, Score&& score);
+float border_of_largest(std::int64_t count, std::int64_t k, Score&& score);
 
-// Returns the positions of the k smallest scores, ascending. Of equal scores the lower position is
-// taken first. Scores are finite and not negative, k is in [0, scores]. Counts the scores by their
-// upper and then by their lower bits, so the cost is O(scores) whatever their order.
-std::vector<std::int64_t> smallest(std::span<const float> scores, std::int64_t k);
-
-// Returns the positions of the k largest scores, ascending, by the same rules.
-std::vector<std::int64_t> largest(std::span<const float> scores, std::int64_t k);
+// Returns the positions of the k smallest of `count` scores score(i), ascending. Of equal scores
+// the lower position is taken first. Scores are finite and not negative, k is in [0, count]. Counts
+// the scores by their upper and then by their lower bits, so the cost is O(count) whatever their
+// order.
+template <class Score>
+std::vector<std::int64_t> smallest(std::int64_t count, std::int64_t k, Score&& score);
 
 // The bits of a float that is not negative have the order of the floats.
 inline std::uint32_t bits_of(float score) { return std::bit_cast<std::uint32_t>(score + 0.0f); }
@@ -50,10 +42,29 @@ std::uint32_t border_key(std::int64_t count, std::int64_t& k, Key&& key) {
 }
 
 template <class Score>
-Border border_of_largest(std::int64_t count, std::int64_t k, Score&& score) {
-  const std::uint32_t key =
-      border_key(count, k, [&](std::int64_t i) { return ~bits_of(score(i)); });
-  return {std::bit_cast<float>(~key), k};
+float border_of_largest(std::int64_t count, std::int64_t k, Score&& score) {
+  return std::bit_cast<float>(
+      ~border_key(count, k, [&](std::int64_t i) { return ~bits_of(score(i)); }));
+}
+
+template <class Score>
+std::vector<std::int64_t> smallest(std::int64_t count, std::int64_t k, Score&& score) {
+  if (k == 0) return {};
+  const auto key = [&](std::int64_t i) { return bits_of(score(i)); };
+  std::int64_t equal = k;
+  const std::uint32_t border = border_key(count, equal, key);
+  std::vector<std::int64_t> positions(std::size_t(k) + 1);
+  std::size_t taken = 0;
+  // No branches, which would often be predicted wrongly: what is not taken is overwritten.
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::uint32_t bits = key(i);
+    const bool is_equal = bits == border;
+    positions[taken] = i;
+    taken += int{bits < border} + int{is_equal && equal > 0};
+    equal -= is_equal;
+  }
+  positions.pop_back();
+  return positions;
 }
 
 }  // namespace tessera::train::internal
