@@ -12,6 +12,7 @@
 #include "tessera/host/matmul.hpp"
 #include "tessera/host/prepared.hpp"
 #include "tessera/host/sddmm.hpp"
+#include "tessera/host/softmax.hpp"
 #include "tessera/host/spmm.hpp"
 #include "tessera/io/read.hpp"
 #include "tessera/planner/explain.hpp"

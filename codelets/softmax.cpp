@@ -15,13 +15,10 @@ using internal::kLeastScore, internal::SoftmaxLanes;
 // Calls visit(i, lane) for the values of a row, in order.
 template <class Visit>
 void for_each_value(const SoftmaxRows& rows, std::int64_t row, const Visit& visit) {
-  const std::int64_t begin = rows.row_begin[std::size_t(row)],
-                     end = rows.row_begin[std::size_t(row) + 1];
-  const std::int64_t run = rows.run > 0 ? rows.run : end - begin;
-  for (std::int64_t i = begin; i < end; ++i) {
-    const std::int64_t in_run = (i - begin) % run;
-    visit(i, std::size_t(in_run % std::int64_t(internal::kSoftmaxLanes)));
-  }
+  const SoftmaxRows::Runs runs = rows.runs_of(row);
+  for (std::int64_t first = runs.first; first < runs.end; first += runs.step)
+    for (std::int64_t i = 0; i < runs.count; ++i)
+      visit(first + i, std::size_t(i) % internal::kSoftmaxLanes);
 }
 
 bool is_kept(const SoftmaxRows& rows, std::int64_t i) {

@@ -9,6 +9,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/runtime/internal/dense_state.hpp"
+#include "tessera/runtime/internal/joined_runs.hpp"
 #include "tessera/runtime/internal/layer_check.hpp"
 #include "tessera/verify/repair.hpp"
 
@@ -16,6 +17,7 @@ namespace tessera::runtime {
 
 using codelets::is_better;
 using codelets::ScoredPlace;
+using internal::RunSeries;
 using internal::SelectionHeader;
 using internal::SelectionRequest;
 using sparse::BlockAt;
@@ -68,8 +70,8 @@ struct DenseGradW::State {
                       std::string_view name) const;
   void set_taken(const Csr<float>& taken);
   void check_memory(const RunOptions& options) const;
-  bool run(const RunOptions& options, LargestGradients& found);
-  bool read_lists(const RunOptions& options, LargestGradients& found);
+  bool run(RunSeries& series, const RunOptions& options, LargestGradients& found);
+  bool read_lists(RunSeries& series, const RunOptions& options, LargestGradients& found);
   bool is_complete(std::int64_t k);
   bool choose(std::int64_t k, std::string_view name, const RunOptions& options,
               LargestGradients& found);
@@ -79,7 +81,6 @@ struct DenseGradW::State {
   std::vector<BlockHome> row_homes, column_homes;  // [block rows], [block columns]
   std::vector<std::byte> left, right;              // operands of the current run
   std::vector<ScoredPlace> candidates;
-  std::int64_t begun = 0;  // steps of all runs of the current search that have begun
 };
 
 void DenseGradW::State::find_homes() {
@@ -164,30 +165,12 @@ void DenseGradW::State::check_memory(const RunOptions& options) const {
                           damage.first));
 }
 
-// Runs the program once. The options count the steps of all runs.
-bool DenseGradW::State::run(const RunOptions& options, LargestGradients& found) {
-  const std::int64_t steps_before = std::ssize(found.ledger.steps), begun_before = begun;
-  RunOptions own = options;
-  if (options.progress)
-    own.progress = [&](const Progress& at) {
-      begun = begun_before + at.begun + 1;
-      options.progress({at.step, begun_before + at.begun});
-    };
-  if (options.fault) own.fault->step -= steps_before;
-  if (options.fault && own.fault->step < 0) {
-    own.fault.reset();
-    own.struck = nullptr;
-  }
-  device::TileLedger tiles;
-  if (options.tiles != nullptr) own.tiles = &tiles;
-  const bool finished = pass.bound.run(pass.engine, own);
-  const std::vector<device::StepRecord>& steps = pass.engine.ledger().steps;
-  found.ledger.steps.insert(found.ledger.steps.end(), steps.begin(), steps.end());
-  if (options.tiles != nullptr) {
-    options.tiles->steps.insert(options.tiles->steps.end(), tiles.steps.begin(), tiles.steps.end());
-    options.tiles->stages.insert(options.tiles->stages.end(), tiles.stages.begin(),
-                                 tiles.stages.end());
-  }
+bool DenseGradW::State::run(RunSeries& series, const RunOptions& options, LargestGradients& found) {
+  const bool finished = series.run([&](const RunOptions& own, device::Ledger& ledger) {
+    const bool all = pass.bound.run(pass.engine, own);
+    ledger = pass.engine.ledger();
+    return all;
+  });
   if (!finished) return false;
   check_memory(options);
   ++found.runs;
@@ -200,8 +183,9 @@ bool DenseGradW::State::run(const RunOptions& options, LargestGradients& found) 
 
 // Appends the lists to the candidates. A list that is not full is the last of its tile; the place
 // after which a full one goes on is its worst.
-bool DenseGradW::State::read_lists(const RunOptions& options, LargestGradients& found) {
-  if (!run(options, found)) return false;
+bool DenseGradW::State::read_lists(RunSeries& series, const RunOptions& options,
+                                   LargestGradients& found) {
+  if (!run(series, options, found)) return false;
   DensePass::State::Selection& s = selection();
   for (std::size_t t = 0; t < pass.all.size(); ++t) {
     if (s.requests[t].searches == 0) continue;
@@ -239,10 +223,9 @@ bool DenseGradW::State::choose(std::int64_t k, std::string_view name, const RunO
                                LargestGradients& found) {
   selection().requests.assign(pass.all.size(), {});
   candidates.clear();
-  begun = 0;
-  if (options.tiles != nullptr) *options.tiles = {};
+  RunSeries series(options, found.ledger);
   do {
-    if (!read_lists(options, found)) return false;
+    if (!read_lists(series, options, found)) return false;
   } while (!is_complete(k));
   std::sort(candidates.begin(), candidates.end(),
             [](const ScoredPlace& a, const ScoredPlace& b) { return a.place < b.place; });

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -144,8 +145,8 @@ void EmbeddingUpdate::add_slots() {
     }
     if (!packs.empty()) {
       const std::int64_t line = sizes.ids * element(), own = packs.columns.size();
-      slots.places_home = add_slot(places_home_, tile, 1, places_bytes());
-      slots.places = add_slot(places_, tile, 1, places_bytes());
+      slots.places_home = add_slot(places_home_, tile, 1, sorted_bytes());
+      slots.places = add_slot(places_, tile, 1, sorted_bytes());
       slots.slices_home = add_slot(slices_home_, tile, own, line);
       slots.slices = add_slot(slices_, tile, own, line);
       device::SlotSpec packed =
@@ -172,7 +173,7 @@ void EmbeddingUpdate::prepare() {
     const TileSlots& slots = tiles_[std::size_t(tile.value)];
     const std::int64_t line = sizes.ids * element();
     const std::int64_t own = packing(map.cell(tile)).columns.size();
-    add_spread(gathers, slots.places_home, slots.places, 1, places_bytes(), places_bytes());
+    add_spread(gathers, slots.places_home, slots.places, 1, sorted_bytes(), sorted_bytes());
     add_spread(gathers, slots.slices_home, slots.slices, own, own * line, spec.grid.size.y * line);
   }
   prearrange = engine.prepare(std::move(gathers));
@@ -215,34 +216,54 @@ void EmbeddingUpdate::load() {
     const TileSlots& slots = tiles_[std::size_t(tile.value)];
     const Cell c = map.cell(tile);
     const Range own = packing(c).columns;
-    engine.load(slots.places_home, one_row(lists->places.data(), places_bytes()));
+    engine.load(slots.places_home, one_row(lists->sorted.data(), sorted_bytes()));
     const std::int64_t first = spec.grid.y_range(c.y).begin + own.begin;
     engine.load(slots.slices_home,
                 {const_cast<std::byte*>(slices_in_) + first * line, own.size(), line, line});
   }
 }
 
-// Adds up the slices of each row in float and rounds the sums once.
+void sort_places(EmbeddingLists& lists) {
+  const auto ids = std::ssize(lists.places);
+  lists.sorted.resize(std::size_t(2 * ids));
+  const auto order = lists.sorted.begin() + ids;
+  std::iota(order, lists.sorted.end(), 0);
+  std::stable_sort(order, lists.sorted.end(), [&](std::int32_t a, std::int32_t b) {
+    return lists.places[std::size_t(a)] < lists.places[std::size_t(b)];
+  });
+  for (std::int64_t i = 0; i < ids; ++i)
+    lists.sorted[std::size_t(i)] = lists.places[std::size_t(order[i])];
+}
+
+Range EmbeddingUpdate::entries_of(const std::int32_t* sorted, Range places) const {
+  const std::int32_t* const end = sorted + sizes.ids;
+  const std::int32_t *const first = std::lower_bound(sorted, end, places.begin),
+                            *const last = std::lower_bound(first, end, places.end);
+  return {first - sorted, last - sorted};
+}
+
+// Adds up the slices of each row in float and rounds the sums once. The list is sorted by place, so
+// workers have entries of places of their own.
 void EmbeddingUpdate::pack() {
   engine.compute(Phase::Rearrange, packers_, [&](const device::Tile& tile) {
     const TileSlots& slots = tiles_[std::size_t(tile.id().value)];
     const Packing packs = packing(map.cell(tile.id()));
     const std::int64_t own = packs.columns.size(), first = packs.parts.begin * sizes.slots;
     const std::int64_t places_here = packs.parts.size() * sizes.slots;
-    const auto* const places = reinterpret_cast<const std::int32_t*>(tile.view(slots.places).data);
+    const auto* const sorted = reinterpret_cast<const std::int32_t*>(tile.view(slots.places).data);
+    const std::int32_t* const order = sorted + sizes.ids;
+    const Range entries = entries_of(sorted, {first, first + places_here});
     const std::byte* const from = tile.view(slots.slices).data;
     const ByteRows packed = tile.view(slots.packed);
     std::vector<float> sums(static_cast<std::size_t>(places_here));
-    std::int64_t added = 0;
     with_type(spec.data_type(), [&]<class T>(T) {
       for (std::int64_t column = 0; column < own; ++column) {
         std::fill(sums.begin(), sums.end(), 0.0f);
         const T* const slices = reinterpret_cast<const T*>(from) + column * sizes.ids;
-        for (std::int64_t i = 0; i < sizes.ids; ++i) {
-          const std::int64_t at = places[i] - first;
-          if (places[i] < 0 || at < 0 || at >= places_here) continue;
-          sums[std::size_t(at)] += float(slices[i]);
-          ++added;
+        for (std::int64_t i = entries.begin; i < entries.end; ++i) {
+          const std::int64_t at = sorted[i] - first, id = order[i];
+          const bool legal = at >= 0 && at < places_here && id >= 0 && id < sizes.ids;
+          if (legal) sums[std::size_t(at)] += float(slices[id]);  // not if memory was damaged
         }
         for (std::int64_t part = 0; part < packs.parts.size(); ++part)
           std::transform(sums.begin() + part * sizes.slots, sums.begin() + (part + 1) * sizes.slots,
@@ -251,8 +272,10 @@ void EmbeddingUpdate::pack() {
       }
     });
     const std::int64_t workers = engine.machine().workers;
+    const std::int64_t slowest =
+        codelets::most_entries({sorted + entries.begin, sorted + entries.end}, workers);
     return codelets::zero_cycles(own * places_here * std::int64_t{sizeof(float)}, workers) +
-           codelets::scatter_add_cycles(sizes.ids, added, workers) +
+           codelets::scatter_add_cycles({sizes.ids, slowest, own}, spec.data_type(), workers) +
            codelets::cast_cycles(own * places_here, DataType::Float, spec.data_type(), workers);
   });
 }

@@ -20,9 +20,14 @@ namespace tessera::runtime::internal {
 // The ids of one run as the host sends them.
 //   places  [ids]          part of x * rows_per_part + slot of each id; -1: none
 //   rows    [x parts][rows_per_part]  the row of each slot inside its part; -1: none
+//   sorted  [2 * ids]      the places in ascending order, then the number of the id of each; ids of
+//                          one place keep their order
 struct EmbeddingLists {
-  std::vector<std::int32_t> places, rows;
+  std::vector<std::int32_t> places, rows, sorted;
 };
+
+// Fills `sorted` from `places`.
+void sort_places(EmbeddingLists& lists);
 
 // The sizes of a run.
 struct EmbeddingSizes {
@@ -63,6 +68,10 @@ struct EmbeddingPass {
   // Returns the cycles of a visit, whose values take so many instructions each.
   Cycles row_cycles(const codelets::RowsWork& work, std::int64_t per_value) const;
 
+  // Throws Error{CheckFailed} if a fault was injected and the words of a bucket would lead a visit
+  // out of bounds.
+  void check_words(const device::Tile& tile, BucketSlots bucket, Cell of) const;
+
   codelets::RowsArgs visit_args(const device::Tile& tile, BucketSlots bucket, Cell of,
                                 std::span<const std::int32_t> slot_of) const;
 
@@ -93,6 +102,7 @@ class EmbeddingSlice : private EmbeddingPass {
   bool run(const BucketImage& of_layer, const EmbeddingLists& of_run, std::byte* out,
            const RunOptions& options, device::Ledger& ledger);
   const Program& program() const { return bound.program(); }
+  const device::Damage& damage() const { return bound.damage(); }
   Bytes high_water() const { return engine.high_water(); }
 
  private:
@@ -130,6 +140,7 @@ class EmbeddingUpdate : private EmbeddingPass {
   bool run(const BucketImage& of_layer, const EmbeddingLists& of_run, const std::byte* slices,
            float scale, std::byte* values, const RunOptions& options, device::Ledger& ledger);
   const Program& program() const { return bound.program(); }
+  const device::Damage& damage() const { return bound.damage(); }
   Bytes high_water() const { return engine.high_water(); }
 
  private:
@@ -143,6 +154,10 @@ class EmbeddingUpdate : private EmbeddingPass {
     bool empty() const { return columns.size() == 0 || parts.size() == 0; }
   };
   Packing packing(Cell c) const;
+
+  // Returns the entries of the sorted list whose places a tile adds up.
+  Range entries_of(const std::int32_t* sorted, Range places) const;
+  std::int64_t sorted_bytes() const { return 2 * places_bytes(); }
 
   // Returns true if every tile that adds up has one column. Its slots are then placed in one
   // matrix, [y][parts of x][columns][slots], of which tiles receive views in Share mode.

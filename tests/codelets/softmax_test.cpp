@@ -125,6 +125,30 @@ TYPED_TEST(SoftmaxOf, HasTheBitsOfTheReferenceOnEveryTargetAlsoInPlace) {
   }
 }
 
+// Blocks of 3 x 5 as a Csr stores them, and the same rows one after the other.
+TEST(Softmax, OfABlockRowIsThatOfItsRows) {
+  constexpr std::int64_t kHeight = 3, kRun = 5, kBlocks = 4;
+  const std::vector<std::int32_t> bands{0, kHeight * kRun * kBlocks},
+      rows{0, kRun * kBlocks, 2 * kRun * kBlocks, 3 * kRun * kBlocks};
+  Random random(4);
+  std::vector<float> blocks(std::size_t(bands.back())), in_rows(blocks.size()), out(blocks.size()),
+      wanted(blocks.size());
+  for (float& v : blocks) v = float(10 * random.unit());
+  const auto place_in_blocks = [&](std::int64_t r, std::int64_t c) {
+    return std::size_t((c / kRun * kHeight + r) * kRun + c % kRun);
+  };
+  const auto for_each = [&](const auto& visit) {
+    for (std::int64_t r = 0; r < kHeight; ++r)
+      for (std::int64_t c = 0; c < kRun * kBlocks; ++c)
+        visit(std::size_t(r * kRun * kBlocks + c), place_in_blocks(r, c));
+  };
+  for_each([&](std::size_t row, std::size_t block) { in_rows[row] = blocks[block]; });
+  softmax(SoftmaxRows{.row_begin = bands, .run = kRun, .height = kHeight}, blocks.data(),
+          out.data());
+  softmax_reference(SoftmaxRows{.row_begin = rows, .run = kRun}, in_rows.data(), wanted.data());
+  for_each([&](std::size_t row, std::size_t block) { EXPECT_EQ(out[block], wanted[row]); });
+}
+
 TEST(Softmax, MakesARowOfMinusInfinityZeroAndKeepsANan) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const std::vector<std::int32_t> begin{0, 2, 5};

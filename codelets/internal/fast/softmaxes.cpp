@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <type_traits>
 
 #include "tessera/base/half.hpp"
 #include "tessera/codelets/internal/fast/lanes.inl"
@@ -37,15 +38,13 @@ struct Chunk {
   float* group(std::int64_t g) { return values.data() + g * std::int64_t(kSoftmaxLanes); }
 };
 
-// Calls visit(first, count) for the parts of a row: a part begins where lanes start anew.
+// Calls visit(first, count) for the parts of a row that fit a chunk.
 template <class Visit>
 HWY_INLINE void for_each_part(const SoftmaxRows& rows, std::int64_t row, const Visit& visit) {
-  const std::int64_t begin = rows.row_begin[std::size_t(row)],
-                     end = rows.row_begin[std::size_t(row) + 1];
-  const std::int64_t run = rows.run > 0 ? rows.run : end - begin;
-  for (std::int64_t first = begin; first < end; first += run)
-    for (std::int64_t i = 0; i < run; i += Chunk::kMost)
-      visit(first + i, std::min(Chunk::kMost, run - i));
+  const SoftmaxRows::Runs runs = rows.runs_of(row);
+  for (std::int64_t first = runs.first; first < runs.end; first += runs.step)
+    for (std::int64_t i = 0; i < runs.count; i += Chunk::kMost)
+      visit(first + i, std::min(Chunk::kMost, runs.count - i));
 }
 
 // Reads values as floats. What follows the last one is undefined until fill().
@@ -114,8 +113,57 @@ HWY_INLINE void for_each_vector(Chunk& chunk, const Body& body) {
     }
 }
 
+// Returns the largest of the lanes, 0 instead of minus infinity.
+HWY_INLINE float largest_of(const Group& most) {
+  SoftmaxLanes lanes;
+  for (std::size_t v = 0; v < kVectors; ++v) hn::StoreU(most[v], Lanes(), &lanes[v * kWidth]);
+  const float largest = *std::max_element(lanes.begin(), lanes.end());
+  return largest == kLeastScore ? 0.0f : largest;
+}
+
+// Returns true if a row needs no buffer: floats that are all kept, in runs of whole groups.
+template <class T>
+HWY_INLINE bool is_plain(const SoftmaxRows& rows) {
+  return std::is_same_v<T, float> && rows.kept.empty() &&
+         rows.run % std::int64_t(kSoftmaxLanes) == 0 && rows.run > 0;
+}
+
+// Calls body(offset, v) for each vector of a plain row, v of a group.
+template <class Body>
+HWY_INLINE void for_each_plain(const SoftmaxRows::Runs& runs, const Body& body) {
+  for (std::int64_t first = runs.first; first < runs.end; first += runs.step)
+    for (std::int64_t i = first; i < first + runs.count; i += std::int64_t(kSoftmaxLanes))
+      for (std::size_t v = 0; v < kVectors; ++v) body(i + std::int64_t(v * kWidth), v);
+}
+
+void softmax_plain_row(const SoftmaxRows& rows, std::int64_t row, const float* scores, float* out) {
+  const Lanes d;
+  const SoftmaxRows::Runs runs = rows.runs_of(row);
+  const auto scale = hn::Set(d, rows.scale);
+  Group most, sums;
+  most.fill(hn::Set(d, kLeastScore));
+  for_each_plain(runs, [&](std::int64_t i, std::size_t v) {
+    const auto score = hn::Mul(load_lanes<kWidth>(scores + i), scale);
+    most[v] = hn::IfThenElse(hn::Gt(score, most[v]), score, most[v]);
+  });
+  const auto top = hn::Set(d, largest_of(most));
+  sums.fill(hn::Zero(d));
+  for_each_plain(runs, [&](std::int64_t i, std::size_t v) {
+    const auto e = exponential(hn::Sub(hn::Mul(load_lanes<kWidth>(scores + i), scale), top));
+    sums[v] = hn::Add(sums[v], e);
+    hn::StoreU(e, d, out + i);
+  });
+  const float sum = sum_of_group(sums);
+  const auto factor = hn::Set(d, sum == 0 ? 0.0f : 1 / sum);
+  for_each_plain(runs, [&](std::int64_t i, std::size_t) {
+    hn::StoreU(hn::Mul(load_lanes<kWidth>(out + i), factor), d, out + i);
+  });
+}
+
 template <class T>
 void softmax_row(const SoftmaxRows& rows, std::int64_t row, const T* scores, T* out) {
+  if constexpr (std::is_same_v<T, float>)
+    if (is_plain<T>(rows)) return softmax_plain_row(rows, row, scores, out);
   const Lanes d;
   const auto scale = hn::Set(d, rows.scale);
   const auto least = hn::Set(d, kLeastScore);
@@ -136,11 +184,7 @@ void softmax_row(const SoftmaxRows& rows, std::int64_t row, const T* scores, T* 
       most[v] = hn::IfThenElse(hn::Gt(vector, most[v]), vector, most[v]);
     });
   });
-  SoftmaxLanes lanes;
-  for (std::size_t v = 0; v < kVectors; ++v) hn::StoreU(most[v], d, &lanes[v * kWidth]);
-  float largest = *std::max_element(lanes.begin(), lanes.end());
-  if (largest == kLeastScore) largest = 0;
-  const auto top = hn::Set(d, largest);
+  const auto top = hn::Set(d, largest_of(most));
   Group sums;
   sums.fill(hn::Zero(d));
   for_each_part(rows, row, [&](std::int64_t first, std::int64_t count) {
