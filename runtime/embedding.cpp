@@ -324,7 +324,7 @@ bool Embedding::State::add(std::span<const std::int64_t> ids, MatrixView<const T
   verify::Checksums sums{.exact = true};
   internal::RunSeries series(options, ledger);
   for (EmbeddingRun& run : runs_of(ids)) {
-    internal::sort_places(run.lists);
+    internal::sort_places(sizes, spec.grid.splits.x, run.lists);
     std::fill(rows.begin(), rows.end(), T());
     const MatrixView<T> given{rows.data(), sizes.ids, count, count, 1};
     for (std::size_t i = 0; i < run.ids.size(); ++i)

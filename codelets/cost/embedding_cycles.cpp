@@ -46,17 +46,4 @@ Cycles scatter_add_cycles(const ScatterWork& work, DataType type, std::int64_t w
   return Cycles(workers * (17 + half + kBisection * steps + entry * work.slowest));
 }
 
-std::int64_t most_entries(std::span<const std::int32_t> sorted, std::int64_t workers) {
-  const std::int64_t even = ceil_div(std::ssize(sorted), workers);
-  std::int64_t most = 0, begin = 0;
-  for (std::int64_t i = 1; i <= std::ssize(sorted); ++i) {
-    const bool ends = i == std::ssize(sorted) ||
-                      (i - begin >= even && sorted[std::size_t(i)] != sorted[std::size_t(i - 1)]);
-    if (!ends) continue;
-    most = std::max(most, i - begin);
-    begin = i;
-  }
-  return most;
-}
-
 }  // namespace tessera::codelets

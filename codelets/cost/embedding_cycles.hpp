@@ -4,6 +4,7 @@
 #include <span>
 
 #include "tessera/base/data_type.hpp"
+#include "tessera/base/int_math.hpp"
 #include "tessera/base/units.hpp"
 #include "tessera/codelets/cost/matmul_cycles.hpp"
 
@@ -49,6 +50,18 @@ Cycles scatter_add_cycles(const ScatterWork& work, DataType type, std::int64_t w
 
 // Returns the most entries of any worker if a sorted list is dealt in runs as even as possible that
 // do not part equal places: two workers may not add to one sum. O(entries).
-std::int64_t most_entries(std::span<const std::int32_t> sorted, std::int64_t workers);
+template <class Number>
+std::int64_t most_entries(std::span<const Number> sorted, std::int64_t workers) {
+  const std::int64_t even = ceil_div(std::ssize(sorted), workers);
+  std::int64_t most = 0, begin = 0;
+  for (std::int64_t i = 1; i <= std::ssize(sorted); ++i) {
+    const bool ends = i == std::ssize(sorted) ||
+                      (i - begin >= even && sorted[std::size_t(i)] != sorted[std::size_t(i - 1)]);
+    if (!ends) continue;
+    most = i - begin > most ? i - begin : most;
+    begin = i;
+  }
+  return most;
+}
 
 }  // namespace tessera::codelets

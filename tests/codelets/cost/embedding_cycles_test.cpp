@@ -35,11 +35,12 @@ TEST(EmbeddingCycles, AddUpSlicesAsPopLibsDoesInTheWorstCase) {
   EXPECT_EQ(scatter_add_cycles({16, 5, 3}, DataType::Half, 6),
             Cycles(6 * (3 + 15 + 4 * 6 + 5 * (12 + 2 + 1 + 2 * (3 + 1)))));
   EXPECT_EQ(scatter_add_cycles({16, 0, 3}, DataType::Half, 6), Cycles());
-  const std::vector<std::int32_t> apart{1, 2, 3, 4, 5, 6, 7}, one(7, 3), mixed{1, 1, 1, 2, 3, 3, 4};
-  EXPECT_EQ(most_entries(apart, 3), 3);
-  EXPECT_EQ(most_entries(one, 3), 7) << "one sum belongs to one worker";
-  EXPECT_EQ(most_entries(mixed, 3), 3);
-  EXPECT_EQ(most_entries({}, 3), 0);
+  using Places = const std::vector<std::int32_t>;
+  Places apart{1, 2, 3, 4, 5, 6, 7}, one(7, 3), mixed{1, 1, 1, 2, 3, 3, 4};
+  EXPECT_EQ(most_entries(std::span(apart), 3), 3);
+  EXPECT_EQ(most_entries(std::span(one), 3), 7) << "one sum belongs to one worker";
+  EXPECT_EQ(most_entries(std::span(mixed), 3), 3);
+  EXPECT_EQ(most_entries(std::span<const std::int32_t>(), 3), 0);
 }
 
 }  // namespace
