@@ -45,7 +45,9 @@ void attend_on_machine(runtime::BlockAttention& attention, Attention& a, bool pr
       attention.backward<float>(view(a.q), view(a.k), view(a.v), view(a.o_grad), a.q_grad.view(),
                                 a.k_grad.view(), a.v_grad.view());
   if (!prints) return;
-  std::printf("%s\n%s\n", forward.table().c_str(), backward.table().c_str());
+  std::printf("%s%12lld cycles planned\n\n%s%12lld cycles planned\n\n", forward.table().c_str(),
+              static_cast<long long>(attention.planned_forward().value), backward.table().c_str(),
+              static_cast<long long>(attention.planned_backward().value));
   std::printf("%s\n", to_string(attention.softmax().program()).c_str());
 }
 

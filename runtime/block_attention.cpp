@@ -9,6 +9,7 @@
 #include "tessera/base/one_caller.hpp"
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/runtime/internal/layer_check.hpp"
+#include "tessera/sparse/convert.hpp"
 
 namespace tessera::runtime {
 namespace {
@@ -23,6 +24,25 @@ const Problem& checked(const Problem& problem) {
   if (problem.grad_a && problem.grad_w) return problem;
   throw Error(ErrorCode::InvalidArgument,
               "attention: the problem has no GradA or no GradW; it needs both");
+}
+
+// Returns the counts of all masks, one behind the other on a diagonal.
+PatternStats stats_of(std::span<const sparse::Csr<float>> masks) {
+  if (masks.size() == 1) return sparse::pattern_stats(masks.front());
+  PatternStats all;
+  for (const sparse::Csr<float>& mask : masks) {
+    const PatternStats own = sparse::pattern_stats(mask);
+    all.block = own.block;
+    all.row_counts.insert(all.row_counts.end(), own.row_counts.begin(), own.row_counts.end());
+    all.col_counts.insert(all.col_counts.end(), own.col_counts.begin(), own.col_counts.end());
+  }
+  return all;
+}
+
+planner::Plan plan_for_masks(const Problem& problem, std::span<const sparse::Csr<float>> masks,
+                             const device::Machine& machine, const planner::Options& options) {
+  const PatternStats stats = stats_of(masks);
+  return planner::plan_or_throw(problem, machine, with_buckets(options), &stats);
 }
 
 // Returns the cycles of steps of these phases.
@@ -65,7 +85,7 @@ struct BlockAttention::State {
         const device::Machine& machine, device::ExchangeMode mode, Executor& executor,
         const planner::Options& options)
       : problem(checked(p)),
-        plan(planner::plan_or_throw(problem, machine, with_buckets(options))),
+        plan(plan_for_masks(problem, masks, machine, options)),
         layer(problem, plan, machine, mode, executor) {
     if (auto misfit = layer.set_weights(masks))
       throw Error(ErrorCode::LimitExceeded, "attention: the mask: " + misfit->message);
@@ -83,6 +103,8 @@ struct BlockAttention::State {
                   "attention: a fault and figures of tiles belong to one program; give them to the "
                   "layer or the softmax");
   }
+
+  Cycles planned(Pass pass) const { return plan.cost.find(pass)->cycles(); }
 
   // Gives the layer other values of the masks.
   void set_values(std::span<const float> values) {
@@ -195,6 +217,15 @@ AttentionCost BlockAttention::backward(MatrixView<const T> q, MatrixView<const T
   AttentionCost cost;
   static_cast<void>(backward<T>(q, k, v, o_grad, q_grad, k_grad, v_grad, RunOptions(), cost));
   return cost;
+}
+
+Cycles BlockAttention::planned_forward() const {
+  return state_->planned(Pass::GradW) + state_->softmax->planned() + state_->planned(Pass::Fwd);
+}
+
+Cycles BlockAttention::planned_backward() const {
+  return state_->planned(Pass::GradW) + state_->softmax->gradient_planned() +
+         state_->planned(Pass::Fwd) + 2 * state_->planned(Pass::GradA);
 }
 
 const planner::Plan& BlockAttention::plan() const { return state_->plan; }

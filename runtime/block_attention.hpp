@@ -51,10 +51,10 @@ struct AttentionCost {
 // it. One thread at a time uses an object.
 class BlockAttention {
  public:
-  // Plans a layer with all passes and compiles the softmax. `problem` needs grad_a and grad_w. The
-  // executor must outlive the object. Throws the errors of planner::plan_or_throw, FullyConnected
-  // and BlockSoftmax, Error{InvalidArgument} for a mask of another shape than the problem's, and
-  // Error{LimitExceeded} with the message of a Misfit.
+  // Plans a layer with all passes for these masks and compiles the softmax. `problem` needs grad_a
+  // and grad_w; its density is not used. The executor must outlive the object. Throws the errors of
+  // planner::plan_or_throw, FullyConnected and BlockSoftmax, Error{InvalidArgument} for a mask of
+  // another shape than the problem's, and Error{LimitExceeded} with the message of a Misfit.
   BlockAttention(const Problem& problem, std::span<const sparse::Csr<float>> masks, float scale,
                  const device::Machine& machine, device::ExchangeMode mode, Executor& executor,
                  planner::Options options = {});
@@ -86,6 +86,11 @@ class BlockAttention {
                               MatrixView<const T> o_grad, MatrixView<T> q_grad,
                               MatrixView<T> k_grad, MatrixView<T> v_grad, const RunOptions& options,
                               AttentionCost& cost);
+
+  // Return the planned cycles of a direction: those of the layer's passes, which depend on the
+  // pattern, and of the softmax, which are exact.
+  Cycles planned_forward() const;
+  Cycles planned_backward() const;
 
   // Returns the plan of the layer.
   const planner::Plan& plan() const;

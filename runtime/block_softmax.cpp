@@ -154,6 +154,8 @@ device::Ledger BlockSoftmax::gradient(std::span<const float> softmax,
   return ledger;
 }
 
+Cycles BlockSoftmax::planned() const { return state_->softmax.planned(); }
+Cycles BlockSoftmax::gradient_planned() const { return state_->gradient.planned(); }
 const Program& BlockSoftmax::program() const { return state_->softmax.program(); }
 const Program& BlockSoftmax::gradient_program() const { return state_->gradient.program(); }
 Bytes BlockSoftmax::high_water() const {

@@ -92,6 +92,10 @@ class BlockSoftmax {
   const Program& program() const;
   const Program& gradient_program() const;
 
+  // Return the cycles of every run: the prices of both programs before they run.
+  Cycles planned() const;
+  Cycles gradient_planned() const;
+
   // Returns the most memory that any tile needs in either program.
   Bytes high_water() const;
 

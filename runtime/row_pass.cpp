@@ -166,12 +166,24 @@ codelets::SoftmaxWork RowPass::slowest_worker(std::int64_t tile) const {
       if (std::find(at, at + run, false) != at + run) work.masked += run;
     }
   }
-  const auto cycles = [&](const codelets::SoftmaxWork& work) {
-    return kind_ == Kind::Softmax ? softmax_cycles(work, type_, workers)
-                                  : softmax_gradient_cycles(work, type_, workers);
-  };
-  return *std::max_element(of_worker.begin(), of_worker.end(),
-                           [&](const auto& a, const auto& b) { return cycles(a) < cycles(b); });
+  return *std::max_element(of_worker.begin(), of_worker.end(), [&](const auto& a, const auto& b) {
+    return cycles_of(a) < cycles_of(b);
+  });
+}
+
+Cycles RowPass::cycles_of(const codelets::SoftmaxWork& work) const {
+  const std::int64_t workers = engine_.machine().workers;
+  return kind_ == Kind::Softmax ? codelets::softmax_cycles(work, type_, workers)
+                                : codelets::softmax_gradient_cycles(work, type_, workers);
+}
+
+Cycles RowPass::planned() const {
+  const device::Machine& machine = engine_.machine();
+  Cycles sum = machine.launch, slowest;
+  for (const Share& share : shares_) slowest = std::max(slowest, cycles_of(share.slowest));
+  for (const device::Exchange* exchange : {&bring_, &return_})
+    sum += exchange->cycles + (exchange->moved > Bytes() ? machine.sync : Cycles());
+  return sum + slowest;
 }
 
 void RowPass::declare() {
@@ -295,9 +307,7 @@ void RowPass::compute_as(const device::Tile& tile, const Share& share) const {
 Cycles RowPass::compute(const device::Tile& tile) const {
   const Share& share = shares_[std::size_t(tile.id().value)];
   with_type(type_, [&]<class T>(T) { compute_as<T>(tile, share); });
-  const std::int64_t workers = engine_.machine().workers;
-  return kind_ == Kind::Softmax ? softmax_cycles(share.slowest, type_, workers)
-                                : softmax_gradient_cycles(share.slowest, type_, workers);
+  return cycles_of(share.slowest);
 }
 
 template <class T>

@@ -45,6 +45,9 @@ class RowPass {
   const Program& program() const { return bound_.program(); }
   Bytes high_water() const { return engine_.high_water(); }
 
+  // Returns the cycles of a run, which do not depend on the values.
+  Cycles planned() const;
+
  private:
   // The rows of one tile.
   struct Share {
@@ -64,6 +67,7 @@ class RowPass {
   void prepare();
   void load();
   Cycles compute(const device::Tile& tile) const;
+  Cycles cycles_of(const codelets::SoftmaxWork& work) const;
   template <class T>
   void compute_as(const device::Tile& tile, const Share& share) const;
   codelets::SoftmaxRows rows_on(const device::Tile& tile, const Share& share) const;

@@ -173,7 +173,8 @@ TYPED_TEST(AttentionOf, SoftmaxOfRowsIsThatOfThisComputerForEveryMaskThreadAndMo
       ASSERT_TRUE(softmax.softmax(scores, p[run], {.self_check = &sums}, ledgers[run]));
       EXPECT_TRUE(sums.ok());
       EXPECT_EQ(sums.compared, std::ssize(scores));
-      softmax.gradient(p[run], gradient, g[run]);
+      EXPECT_EQ(ledgers[run].total(), softmax.planned());
+      EXPECT_EQ(softmax.gradient(p[run], gradient, g[run]).total(), softmax.gradient_planned());
       // Cycles depend on the masks alone.
       std::vector<float> zeros(count), out(count);
       EXPECT_EQ(softmax.softmax(zeros, out), ledgers[run]);
@@ -325,6 +326,10 @@ TYPED_TEST(AttentionOf, AHeadIsThatOfDoublePrecisionForwardAndBackward) {
         EXPECT_FALSE(to_string(*step.program).empty());
       }
     EXPECT_THAT(backward.table(), HasSubstr("gradient of the softmax"));
+    // Blocks of these masks are in a triangle, whose counts by row and column the planner knows.
+    EXPECT_NEAR(double(forward.total().value) / double(attention.planned_forward().value), 1, 0.15);
+    EXPECT_NEAR(double(backward.total().value) / double(attention.planned_backward().value), 1,
+                0.15);
     for (std::int64_t g = 0; g < heads; ++g) {
       const Matrix<double> in[4] = {part_of(q, g, x), part_of(k, g, y), part_of(v, g, y),
                                     part_of(o_grad, g, x)};
