@@ -23,10 +23,6 @@ void check_types(const Problem& problem) {
         fmt::format("partials type is {} with data type {}; partials must be float, or half "
                     "with data type half",
                     to_string(problem.partials_type), to_string(problem.data_type)));
-  if (problem.is_element_wise())
-    throw Error(
-        ErrorCode::InvalidArgument,
-        "partials type is half with block 1x1; element-wise sparsity has float partials only");
 }
 
 }  // namespace

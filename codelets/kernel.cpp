@@ -20,12 +20,14 @@ using internal::ElementFwd, internal::ElementGradA, internal::ElementGradATransp
 using W16 = std::uint16_t;
 using W32 = std::uint32_t;
 
-// Returns the fastest kernel. Half sums have only the reference kernel, because each of their
-// additions is rounded twice.
-template <class Slow, class In, class Sum, class Word>
+// Returns the fastest kernel. Half sums of blocks have only the reference kernel, because each of
+// their additions is rounded twice; those of elements have the reference walk on vectors of z.
+template <template <class...> class Twin, class Slow, class In, class Sum, class Word>
 constexpr Kernel fastest() {
   constexpr bool kElement = Slow::kFormat == Format::Element;
-  if constexpr (!std::is_same_v<Sum, float>)
+  if constexpr (!std::is_same_v<Sum, float> && kElement)
+    return Twin<In, Sum, Word, internal::HalfRows>::run;
+  else if constexpr (!std::is_same_v<Sum, float>)
     return Slow::run;
   else if constexpr (Slow::kOperation == Operation::Fwd)
     return kElement ? internal::fast_element_fwd<In, Word> : internal::fast_block_fwd<In, Word>;
@@ -39,18 +41,17 @@ constexpr Kernel fastest() {
                     : internal::fast_block_grad_w<In, Word>;
 }
 
-template <template <class In, class Sum, class Word> class Twin, class In, class Sum, class Word>
+template <template <class...> class Twin, class In, class Sum, class Word>
 constexpr KernelEntry entry(std::string_view name) {
   using Slow = Twin<In, Sum, Word>;
   return {
       {Slow::kOperation, Slow::kFormat, data_type_of<In>(), data_type_of<Sum>(), 8 * sizeof(Word)},
       name,
       &Slow::run,
-      fastest<Slow, In, Sum, Word>()};
+      fastest<Twin, Slow, In, Sum, Word>()};
 }
 
-// To add a kernel, write its file and one line here. Element kernels sum in float only, because the
-// planner never asks for less.
+// To add a kernel, write its file and one line here.
 constexpr auto kKernels = std::to_array<KernelEntry>({
     entry<ElementFwd, float, float, W16>("fwd_element_f32_f32_w16"),
     entry<ElementFwd, float, float, W32>("fwd_element_f32_f32_w32"),
@@ -58,24 +59,32 @@ constexpr auto kKernels = std::to_array<KernelEntry>({
     entry<ElementFwd, Half, float, W32>("fwd_element_f16_f32_w32"),
     entry<ElementFwd, BFloat16, float, W16>("fwd_element_bf16_f32_w16"),
     entry<ElementFwd, BFloat16, float, W32>("fwd_element_bf16_f32_w32"),
+    entry<ElementFwd, Half, Half, W16>("fwd_element_f16_f16_w16"),
+    entry<ElementFwd, Half, Half, W32>("fwd_element_f16_f16_w32"),
     entry<ElementGradATransposed, float, float, W16>("grad_a_transposed_element_f32_f32_w16"),
     entry<ElementGradATransposed, float, float, W32>("grad_a_transposed_element_f32_f32_w32"),
     entry<ElementGradATransposed, Half, float, W16>("grad_a_transposed_element_f16_f32_w16"),
     entry<ElementGradATransposed, Half, float, W32>("grad_a_transposed_element_f16_f32_w32"),
     entry<ElementGradATransposed, BFloat16, float, W16>("grad_a_transposed_element_bf16_f32_w16"),
     entry<ElementGradATransposed, BFloat16, float, W32>("grad_a_transposed_element_bf16_f32_w32"),
+    entry<ElementGradATransposed, Half, Half, W16>("grad_a_transposed_element_f16_f16_w16"),
+    entry<ElementGradATransposed, Half, Half, W32>("grad_a_transposed_element_f16_f16_w32"),
     entry<ElementGradA, float, float, W16>("grad_a_element_f32_f32_w16"),
     entry<ElementGradA, float, float, W32>("grad_a_element_f32_f32_w32"),
     entry<ElementGradA, Half, float, W16>("grad_a_element_f16_f32_w16"),
     entry<ElementGradA, Half, float, W32>("grad_a_element_f16_f32_w32"),
     entry<ElementGradA, BFloat16, float, W16>("grad_a_element_bf16_f32_w16"),
     entry<ElementGradA, BFloat16, float, W32>("grad_a_element_bf16_f32_w32"),
+    entry<ElementGradA, Half, Half, W16>("grad_a_element_f16_f16_w16"),
+    entry<ElementGradA, Half, Half, W32>("grad_a_element_f16_f16_w32"),
     entry<ElementGradW, float, float, W16>("grad_w_element_f32_f32_w16"),
     entry<ElementGradW, float, float, W32>("grad_w_element_f32_f32_w32"),
     entry<ElementGradW, Half, float, W16>("grad_w_element_f16_f32_w16"),
     entry<ElementGradW, Half, float, W32>("grad_w_element_f16_f32_w32"),
     entry<ElementGradW, BFloat16, float, W16>("grad_w_element_bf16_f32_w16"),
     entry<ElementGradW, BFloat16, float, W32>("grad_w_element_bf16_f32_w32"),
+    entry<ElementGradW, Half, Half, W16>("grad_w_element_f16_f16_w16"),
+    entry<ElementGradW, Half, Half, W32>("grad_w_element_f16_f16_w32"),
     entry<BlockFwd, float, float, W16>("fwd_block_f32_f32_w16"),
     entry<BlockFwd, float, float, W32>("fwd_block_f32_f32_w32"),
     entry<BlockFwd, Half, float, W16>("fwd_block_f16_f32_w16"),

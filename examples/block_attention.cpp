@@ -1,13 +1,14 @@
 // One head of block-sparse attention, forward and backward, on a modelled machine and on this
 // computer, beside plain loops in double precision.
 //   S = Q * transpose(K) / sqrt(head) at the mask,  P = softmax of the rows of S,  O = P * V
-// The three products are passes of one layer whose pattern is the mask: GradW is the product of two
-// dense matrices at the mask, Fwd and GradA multiply by P and by its transpose. Masks are causal,
-// with a window and two global rows, and random blocks with the lower triangle kept.
+// On the machine this is runtime::BlockAttention, whose programs are priced one by one. On this
+// computer the three products are passes of one layer whose pattern is the mask: GradW is the
+// product of two dense matrices at the mask, Fwd and GradA multiply by P and by its transpose.
+// Masks are causal, with a window and two global rows, and random blocks with the lower triangle
+// kept.
 
 #include <cmath>
 #include <cstdio>
-#include <stdexcept>
 #include <vector>
 
 #include "tessera/base/random.hpp"
@@ -36,28 +37,36 @@ Attention random_operands() {
   return a;
 }
 
-void scale(std::vector<float>& values) {
-  for (float& value : values) value *= kScale;
+void attend_on_machine(runtime::BlockAttention& attention, Attention& a, bool prints) {
+  const auto view = [](const Matrix<float>& matrix) { return matrix.view(); };
+  const runtime::AttentionCost forward =
+      attention.forward<float>(view(a.q), view(a.k), view(a.v), a.o.view());
+  const runtime::AttentionCost backward =
+      attention.backward<float>(view(a.q), view(a.k), view(a.v), view(a.o_grad), a.q_grad.view(),
+                                a.k_grad.view(), a.v_grad.view());
+  if (!prints) return;
+  std::printf("%s%12lld cycles planned\n\n%s%12lld cycles planned\n\n", forward.table().c_str(),
+              static_cast<long long>(attention.planned_forward().value), backward.table().c_str(),
+              static_cast<long long>(attention.planned_backward().value));
+  std::printf("%s\n", to_string(attention.softmax().program()).c_str());
 }
 
-// The layer has the pattern of the mask; `Layer` is that of either machine.
-template <class Layer>
-void attend(Layer& layer, const sparse::Csr<float>& mask, Attention& a) {
+// The same on this computer, with the softmax between the passes of a layer.
+void attend_on_host(host::HostLayer& layer, const sparse::Csr<float>& mask, Executor& executor,
+                    Attention& a) {
   const auto view = [](const Matrix<float>& matrix) { return matrix.view(); };
   std::vector<float> p(mask.values.size()), s_grad(p.size());
-  layer.template grad_w<float>(view(a.q), view(a.k), std::span<float>(p));
-  scale(p);
-  sparse::softmax_rows(mask, p, p);
+  layer.grad_w<float>(view(a.q), view(a.k), std::span<float>(p));
+  host::softmax_rows(mask, p, p, executor, kScale);
   layer.set_values(p);
-  layer.template forward<float>(view(a.v), a.o.view());
+  layer.forward<float>(view(a.v), a.o.view());
 
-  layer.template grad_a<float>(view(a.o_grad), a.v_grad.view());
-  layer.template grad_w<float>(view(a.o_grad), view(a.v), std::span<float>(s_grad));
-  sparse::softmax_rows_gradient(mask, p, s_grad, s_grad);
-  scale(s_grad);
+  layer.grad_a<float>(view(a.o_grad), a.v_grad.view());
+  layer.grad_w<float>(view(a.o_grad), view(a.v), std::span<float>(s_grad));
+  host::softmax_rows_gradient(mask, p, s_grad, s_grad, executor, kScale);
   layer.set_values(s_grad);
-  layer.template forward<float>(view(a.k), a.q_grad.view());
-  layer.template grad_a<float>(view(a.q), a.k_grad.view());
+  layer.forward<float>(view(a.k), a.q_grad.view());
+  layer.grad_a<float>(view(a.q), a.k_grad.view());
 }
 
 // The same in double; `kept` is the dense mask.
@@ -101,7 +110,7 @@ double worst_difference(const Attention& a, const Matrix<double> wanted[4]) {
 }
 
 // Returns the largest difference of a result on either machine.
-double compare(const char* name, const sparse::Csr<float>& mask) {
+double compare(const char* name, const sparse::Csr<float>& mask, bool prints = false) {
   const double density =
       double(mask.blocks()) / double(mask.block_rows()) / double(mask.block_cols());
   const Problem problem{.size = {1, kSequence, kSequence, kHead},
@@ -113,13 +122,12 @@ double compare(const char* name, const sparse::Csr<float>& mask) {
   const auto executor = make_executor();
   Attention on_machine = random_operands(), on_host = on_machine;
   const device::Machine machine = device::machine_preset("gc200");
-  runtime::FullyConnected layer(problem, planner::plan_or_throw(problem, machine), machine,
-                                device::ExchangeMode::Share, *executor);
-  if (const auto misfit = layer.set_weights(mask)) throw std::runtime_error(misfit->message);
-  attend(layer, mask, on_machine);
+  runtime::BlockAttention attention(problem, {&mask, 1}, kScale, machine,
+                                    device::ExchangeMode::Share, *executor);
+  attend_on_machine(attention, on_machine, prints);
   host::HostLayer host_layer(problem, host::read_host_cpu(), *executor);
   host_layer.set_weights(mask);
-  attend(host_layer, mask, on_host);
+  attend_on_host(host_layer, mask, *executor, on_host);
   Matrix<double> wanted[4];
   plain_attention(sparse::to_dense(mask), on_machine, wanted);
   const double worst =
@@ -131,7 +139,7 @@ double compare(const char* name, const sparse::Csr<float>& mask) {
 }  // namespace
 
 int main() {
-  double worst = compare("causal", sparse::causal_mask(kSequence, kBlock));
+  double worst = compare("causal", sparse::causal_mask(kSequence, kBlock), /*prints=*/true);
   worst = std::fmax(worst, compare("window", sparse::window_mask(kSequence, kBlock, 2, 8)));
   const auto random = sparse::random_mask(kSequence, kSequence, kBlock, 0.5, /*seed=*/1);
   worst =

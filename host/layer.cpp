@@ -1,14 +1,27 @@
 #include "tessera/host/layer.hpp"
 
+#include <type_traits>
 #include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/codelets/packed_rows.hpp"
 #include "tessera/host/internal/layer_state.hpp"
+#include "tessera/host/largest_gradients.hpp"
 #include "tessera/partitioner/buckets.hpp"
 
 namespace tessera::host {
+namespace {
+
+template <class T>
+Matrix<float> widened(MatrixView<const T> from) {
+  Matrix<float> wide(from.rows, from.cols);
+  for (std::int64_t r = 0; r < from.rows; ++r)
+    for (std::int64_t c = 0; c < from.cols; ++c) wide(r, c) = float(from(r, c));
+  return wide;
+}
+
+}  // namespace
 
 void HostLayer::State::check_columns(std::string_view name, std::int64_t columns,
                                      std::string_view other, std::int64_t other_columns) const {
@@ -114,6 +127,28 @@ const sparse::Csr<float>& HostLayer::weights(std::int64_t group) const {
   return state_->weights.given(group);
 }
 
+template <class T>
+std::vector<sparse::BlockAt> HostLayer::largest_gradients(std::int64_t k,
+                                                          MatrixView<const T> q_grad,
+                                                          MatrixView<const T> s,
+                                                          codelets::BlockScore score,
+                                                          std::int64_t group) {
+  const auto call = state_->caller.enter("largest_gradients");
+  state_->checked_groups<T>("largest_gradients");
+  const sparse::Csr<float>& taken = weights(group);  // refuses a group that there is not
+  const MatrixView<const T> q_rows = state_->part("q_grad", q_grad, &Dims::x, group),
+                            s_rows = state_->part("s", s, &Dims::y, group);
+  const std::string name =
+      state_->problem.size.g == 1 ? "weights" : fmt::format("weights of group {}", group);
+  Executor& executor = state_->weights.executor();
+  if constexpr (std::is_same_v<T, float>) {
+    return host::largest_gradients(taken, k, score, {q_rows, s_rows}, executor, name);
+  } else {
+    const Matrix<float> wide_q = widened(q_rows), wide_s = widened(s_rows);
+    return host::largest_gradients(taken, k, score, {wide_q.view(), wide_s.view()}, executor, name);
+  }
+}
+
 bool HostLayer::is_dense(Pass pass) const {
   return state_->weights.form(pass) == internal::PassForm::Dense;
 }
@@ -159,7 +194,9 @@ void HostLayer::set_encoded_values(std::span<const T> values, std::int64_t group
 #define TESSERA_ENCODED(T)                                                                        \
   template std::span<const T> HostLayer::encoded_values(std::int64_t) const;                      \
   template std::span<const T> HostLayer::encoded_gradients(std::span<const float>, std::int64_t); \
-  template void HostLayer::set_encoded_values(std::span<const T>, std::int64_t);
+  template void HostLayer::set_encoded_values(std::span<const T>, std::int64_t);                  \
+  template std::vector<sparse::BlockAt> HostLayer::largest_gradients(                             \
+      std::int64_t, MatrixView<const T>, MatrixView<const T>, codelets::BlockScore, std::int64_t);
 TESSERA_ENCODED(float)
 TESSERA_ENCODED(Half)
 TESSERA_ENCODED(BFloat16)

@@ -4,11 +4,13 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "tessera/base/executor.hpp"
 #include "tessera/base/matrix.hpp"
 #include "tessera/base/pass.hpp"
 #include "tessera/base/problem.hpp"
+#include "tessera/codelets/best_places.hpp"
 #include "tessera/host/cells.hpp"
 #include "tessera/host/change_part.hpp"
 #include "tessera/host/cost.hpp"
@@ -174,6 +176,16 @@ class HostLayer {
   template <class T>
   HostTimes grad_w(MatrixView<const T> q_grad, MatrixView<const T> s, std::span<float> gradients,
                    Accumulate accumulate = Accumulate::No);
+
+  // Returns the k blocks of a group whose weight gradient dQ * transpose(S) is largest among those
+  // that its pattern does not store, from q_grad [g * x][z] and s [g * y][z] of all groups; of
+  // equal ones the lower place (largest_gradients.hpp, which has the errors). The gradient is
+  // computed in panels and never kept. The problem need not have grad_w. Operands of 16 bits are
+  // widened first.
+  template <class T>
+  std::vector<sparse::BlockAt> largest_gradients(
+      std::int64_t k, MatrixView<const T> q_grad, MatrixView<const T> s,
+      codelets::BlockScore score = codelets::BlockScore::Sum, std::int64_t group = 0);
 
   // The same passes with options of the run. They return false if options.stop ended the pass.
   // `times` is overwritten. A step is a panel of columns, the copy of GradW's operands or its

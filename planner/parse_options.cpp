@@ -196,16 +196,40 @@ void check_fixed(const FixedKey& fixed, const Entry& entry) {
   throw_wrong(entry, fmt::format("{} or be left out: {}", fixed.value, fixed.reason));
 }
 
+// PopSparse's options that ask for something which this library has in another place, or not at
+// all.
+struct RefusedKey {
+  std::string_view key, reason;
+};
+
+constexpr RefusedKey kRefusedKeys[] = {
+    {"doGradAPass", "part of the layer, not an option; give it with the layer"},
+    {"doGradWPass", "part of the layer, not an option; give it with the layer"},
+    {"partialsType", "part of the layer, not an option; give it with the layer"},
+    {"numBands", "for a static pattern; give StaticOptions::bands, or let the planner choose"},
+    {"nSplit", "for a static pattern; give StaticOptions::z_parts, or let the planner choose"},
+    {"verboseLogging", "not known here: libraries do not print; ask for --explain or a report"},
+    {"enablePreprocessing",
+     "not known here: a pattern is always encoded before it is on the machine"},
+    {"memoryCycleRatio",
+     "not known here: a product at a mask takes the fewest cycles that fit "
+     "availableMemoryProportion"},
+    {"numberOfPass",
+     "not known here: a product at a mask takes one run; a batch that does not fit is cut "
+     "(runtime/batches.hpp)"},
+    {"partitionMethod",
+     "not known here: blocks go to the tile of their cell, and planConstraints.partition cuts the "
+     "cells"},
+};
+
 bool read_option(std::string_view key, const Entry& entry, Options& options) {
   for (const auto& [name, read] : kOptionKeys)
     if (name == key) return read(entry, options), true;
   for (const FixedKey& fixed : kFixedKeys)
     if (fixed.key == key) return check_fixed(fixed, entry), true;
-  for (const std::string_view of_problem : {"doGradAPass", "doGradWPass", "partialsType"})
-    if (key == of_problem)
-      throw_invalid(
-          fmt::format("{}: {} is part of the layer, not an option; give it with the layer",
-                      entry.where, entry.key));
+  for (const RefusedKey& refused : kRefusedKeys)
+    if (refused.key == key)
+      throw_invalid(fmt::format("{}: {} is {}", entry.where, entry.key, refused.reason));
   return false;
 }
 

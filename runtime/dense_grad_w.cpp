@@ -9,11 +9,15 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/runtime/internal/dense_state.hpp"
+#include "tessera/runtime/internal/joined_runs.hpp"
+#include "tessera/runtime/internal/layer_check.hpp"
+#include "tessera/verify/repair.hpp"
 
 namespace tessera::runtime {
 
 using codelets::is_better;
 using codelets::ScoredPlace;
+using internal::RunSeries;
 using internal::SelectionHeader;
 using internal::SelectionRequest;
 using sparse::BlockAt;
@@ -61,11 +65,16 @@ struct DenseGradW::State {
 
   void find_homes();
   void check(const Csr<float>& taken, std::int64_t k, std::string_view name) const;
+  template <class T>
+  void check_operands(MatrixView<const T> q_grad, MatrixView<const T> s,
+                      std::string_view name) const;
   void set_taken(const Csr<float>& taken);
-  void run(LargestGradients& found);
-  void read_lists(LargestGradients& found);
+  void check_memory(const RunOptions& options) const;
+  bool run(RunSeries& series, const RunOptions& options, LargestGradients& found);
+  bool read_lists(RunSeries& series, const RunOptions& options, LargestGradients& found);
   bool is_complete(std::int64_t k);
-  void choose(std::int64_t k, std::string_view name, LargestGradients& found);
+  bool choose(std::int64_t k, std::string_view name, const RunOptions& options,
+              LargestGradients& found);
 
   planner::DenseGradWPlan plan;
   DensePass::State pass;
@@ -107,6 +116,23 @@ void DenseGradW::State::check(const Csr<float>& taken, std::int64_t k,
         name, fmt::format("{} of {} free places; the number must be in 0..{}", k, free, free));
 }
 
+template <class T>
+void DenseGradW::State::check_operands(MatrixView<const T> q_grad, MatrixView<const T> s,
+                                       std::string_view name) const {
+  const planner::ProductShape& size = plan.pass().product.size;
+  if (data_type_of<T>() != plan.dense.data_type)
+    refuse_gradients(name,
+                     fmt::format("operands are {} and the plan is {}", to_string(data_type_of<T>()),
+                                 to_string(plan.dense.data_type)));
+  if (q_grad.rows != size.rows || s.rows != size.columns || q_grad.cols != size.inner ||
+      s.cols != size.inner)
+    refuse_gradients(name,
+                     fmt::format("the gradient of the output is {} x {} and the input {} x {}; the "
+                                 "plan has {} x {} and {} x {}",
+                                 q_grad.rows, q_grad.cols, s.rows, s.cols, size.rows, size.inner,
+                                 size.columns, size.inner));
+}
+
 void DenseGradW::State::set_taken(const Csr<float>& taken) {
   DensePass::State::Selection& s = selection();
   s.taken_words.resize(pass.all.size());
@@ -127,21 +153,39 @@ void DenseGradW::State::set_taken(const Csr<float>& taken) {
     }
 }
 
-void DenseGradW::State::run(LargestGradients& found) {
-  pass.bound.run(pass.engine, {});  // it cannot be stopped
-  const std::vector<device::StepRecord>& steps = pass.engine.ledger().steps;
-  found.ledger.steps.insert(found.ledger.steps.end(), steps.begin(), steps.end());
+// Throws Error{CheckFailed} if the memory of a tile changed between two steps of the last run.
+void DenseGradW::State::check_memory(const RunOptions& options) const {
+  if (options.self_check == nullptr || pass.bound.damage().slots == 0) return;
+  const verify::MemoryDamage damage = internal::memory_damage({pass.bound.damage()});
+  options.self_check->damaged = damage.slots;
+  options.self_check->first_damage = damage.first;
+  throw Error(ErrorCode::CheckFailed,
+              fmt::format("self-check: search for the largest gradients: {} changed between two "
+                          "steps; the places may be wrong",
+                          damage.first));
+}
+
+bool DenseGradW::State::run(RunSeries& series, const RunOptions& options, LargestGradients& found) {
+  const bool finished = series.run([&](const RunOptions& own, device::Ledger& ledger) {
+    const bool all = pass.bound.run(pass.engine, own);
+    ledger = pass.engine.ledger();
+    return all;
+  });
+  if (!finished) return false;
+  check_memory(options);
   ++found.runs;
-  const std::int64_t tiles = std::ssize(pass.all);
-  found.upload += Bytes(tiles * std::int64_t(sizeof(SelectionRequest)));
+  const std::int64_t count = std::ssize(pass.all);
+  found.upload += Bytes(count * std::int64_t(sizeof(SelectionRequest)));
   found.download += Bytes(
-      tiles * std::int64_t(sizeof(SelectionHeader) + std::size_t(plan.keep) * sizeof(ScoredPlace)));
+      count * std::int64_t(sizeof(SelectionHeader) + std::size_t(plan.keep) * sizeof(ScoredPlace)));
+  return true;
 }
 
 // Appends the lists to the candidates. A list that is not full is the last of its tile; the place
 // after which a full one goes on is its worst.
-void DenseGradW::State::read_lists(LargestGradients& found) {
-  run(found);
+bool DenseGradW::State::read_lists(RunSeries& series, const RunOptions& options,
+                                   LargestGradients& found) {
+  if (!run(series, options, found)) return false;
   DensePass::State::Selection& s = selection();
   for (std::size_t t = 0; t < pass.all.size(); ++t) {
     if (s.requests[t].searches == 0) continue;
@@ -154,6 +198,7 @@ void DenseGradW::State::read_lists(LargestGradients& found) {
     s.requests[t].goes_on = 1;
     if (header.count > 0) s.requests[t].after = places[header.count - 1];
   }
+  return true;
 }
 
 // Keeps the best k candidates, and asks only tiles whose worst place is among them to go on.
@@ -174,11 +219,14 @@ bool DenseGradW::State::is_complete(std::int64_t k) {
   return complete;
 }
 
-void DenseGradW::State::choose(std::int64_t k, std::string_view name, LargestGradients& found) {
+bool DenseGradW::State::choose(std::int64_t k, std::string_view name, const RunOptions& options,
+                               LargestGradients& found) {
   selection().requests.assign(pass.all.size(), {});
   candidates.clear();
-  do read_lists(found);
-  while (!is_complete(k));
+  RunSeries series(options, found.ledger);
+  do {
+    if (!read_lists(series, options, found)) return false;
+  } while (!is_complete(k));
   std::sort(candidates.begin(), candidates.end(),
             [](const ScoredPlace& a, const ScoredPlace& b) { return a.place < b.place; });
   for (const ScoredPlace& best : candidates) {
@@ -191,6 +239,7 @@ void DenseGradW::State::choose(std::int64_t k, std::string_view name, LargestGra
                               name, at.row, at.col));
     found.places.push_back(at);
   }
+  return true;
 }
 
 DenseGradW::DenseGradW(const planner::DenseGradWPlan& plan, const device::Machine& machine,
@@ -205,31 +254,33 @@ device::MemoryUse DenseGradW::memory() const {
 const Program& DenseGradW::program() const { return state_->pass.bound.program(); }
 
 template <class T>
-LargestGradients DenseGradW::largest(const Csr<float>& taken, std::int64_t k,
-                                     codelets::BlockScore score, MatrixView<const T> q_grad,
-                                     MatrixView<const T> s, std::string_view name) {
+bool DenseGradW::largest(const Csr<float>& taken, std::int64_t k, codelets::BlockScore score,
+                         MatrixView<const T> q_grad, MatrixView<const T> s,
+                         const RunOptions& options, LargestGradients& found,
+                         std::string_view name) {
+  if (options.repair)
+    return verify::run_and_repair(options, [&](const RunOptions& once) {
+      return largest<T>(taken, k, score, q_grad, s, once, found, name);
+    });
   State& state = *state_;
-  const planner::ProductShape& size = state.plan.pass().product.size;
-  if (data_type_of<T>() != state.plan.dense.data_type)
-    refuse_gradients(name,
-                     fmt::format("operands are {} and the plan is {}", to_string(data_type_of<T>()),
-                                 to_string(state.plan.dense.data_type)));
-  if (q_grad.rows != size.rows || s.rows != size.columns || q_grad.cols != size.inner ||
-      s.cols != size.inner)
-    refuse_gradients(name,
-                     fmt::format("the gradient of the output is {} x {} and the input {} x {}; the "
-                                 "plan has {} x {} and {} x {}",
-                                 q_grad.rows, q_grad.cols, s.rows, s.cols, size.rows, size.inner,
-                                 size.columns, size.inner));
+  state.check_operands<T>(q_grad, s, name);
   state.check(taken, k, name);
-  LargestGradients found;
-  if (k == 0) return found;
+  found = {};
+  if (k == 0) return true;
   state.selection().score = score;
   state.pass.arrays = {copied<T>(q_grad.transposed(), state.left), copied<T>(s, state.right), {}};
   state.set_taken(taken);
   for (const auto& words : state.selection().taken_words)
     found.upload += Bytes(std::ssize(std::as_bytes(std::span(words))));
-  state.choose(k, name, found);
+  return state.choose(k, name, options, found);
+}
+
+template <class T>
+LargestGradients DenseGradW::largest(const Csr<float>& taken, std::int64_t k,
+                                     codelets::BlockScore score, MatrixView<const T> q_grad,
+                                     MatrixView<const T> s, std::string_view name) {
+  LargestGradients found;
+  static_cast<void>(largest<T>(taken, k, score, q_grad, s, RunOptions(), found, name));
   return found;
 }
 
@@ -241,10 +292,13 @@ DenseGradW search_for(const Problem& problem, std::int64_t k, const device::Mach
   return {*made.plan, machine, mode, executor};
 }
 
-#define TESSERA_LARGEST(T)                                                                 \
-  template LargestGradients DenseGradW::largest(const Csr<float>&, std::int64_t,           \
-                                                codelets::BlockScore, MatrixView<const T>, \
-                                                MatrixView<const T>, std::string_view);
+#define TESSERA_LARGEST(T)                                                                       \
+  template LargestGradients DenseGradW::largest(const Csr<float>&, std::int64_t,                 \
+                                                codelets::BlockScore, MatrixView<const T>,       \
+                                                MatrixView<const T>, std::string_view);          \
+  template bool DenseGradW::largest(const Csr<float>&, std::int64_t, codelets::BlockScore,       \
+                                    MatrixView<const T>, MatrixView<const T>, const RunOptions&, \
+                                    LargestGradients&, std::string_view);
 TESSERA_LARGEST(float)
 TESSERA_LARGEST(Half)
 TESSERA_LARGEST(BFloat16)

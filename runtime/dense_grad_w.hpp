@@ -11,6 +11,7 @@
 #include "tessera/device/engine.hpp"
 #include "tessera/planner/dense_grad_w.hpp"
 #include "tessera/runtime/program.hpp"
+#include "tessera/runtime/run_options.hpp"
 #include "tessera/sparse/change.hpp"
 #include "tessera/sparse/formats.hpp"
 
@@ -52,6 +53,16 @@ class DenseGradW {
   LargestGradients largest(const sparse::Csr<float>& taken, std::int64_t k,
                            codelets::BlockScore score, MatrixView<const T> q_grad,
                            MatrixView<const T> s, std::string_view name = "weights");
+
+  // Does the same with options. Returns false if options.stop ended a run; nothing is found then.
+  // `found` is overwritten. Steps are counted over all runs. With a self-check the memory of the
+  // tiles is watched, and a change that no step made is Error{CheckFailed}, which names it: whether
+  // a better place was missed could be checked only by computing the gradient again.
+  template <class T>
+  [[nodiscard]] bool largest(const sparse::Csr<float>& taken, std::int64_t k,
+                             codelets::BlockScore score, MatrixView<const T> q_grad,
+                             MatrixView<const T> s, const RunOptions& options,
+                             LargestGradients& found, std::string_view name = "weights");
 
  private:
   struct State;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
+#include <map>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -12,7 +14,10 @@
 #include "tessera/base/error.hpp"
 #include "tessera/codelets/transpose.hpp"
 #include "tessera/runtime/internal/embedding_pass.hpp"
+#include "tessera/runtime/internal/joined_runs.hpp"
+#include "tessera/runtime/internal/layer_check.hpp"
 #include "tessera/runtime/internal/layout_passes.hpp"
+#include "tessera/verify/repair.hpp"
 
 namespace tessera::runtime {
 
@@ -30,10 +35,10 @@ PassSpec embedding_spec(const Problem& problem, const planner::Plan& plan,
                         const device::Machine& machine) {
   if (plan.dense)
     refuse_embedding("the plan of the layer is dense and has no buckets; plan with useDense false");
-  if (problem.size.g != 1)
-    refuse_embedding(fmt::format("the layer has {} groups; it must have one", problem.size.g));
-  return internal::spec_of(problem, plan, internal::checked_grid(problem, plan, machine),
-                           Pass::Fwd);
+  PassSpec spec =
+      internal::spec_of(problem, plan, internal::checked_grid(problem, plan, machine), Pass::Fwd);
+  spec.groups = 1;  // a call serves one group, and all have the same programs
+  return spec;
 }
 
 EmbeddingSizes embedding_sizes(const Problem& problem, const planner::Plan& plan,
@@ -81,22 +86,32 @@ struct Embedding::State {
 
   template <class T>
   void check(std::span<const std::int64_t> ids, std::int64_t rows, std::int64_t cols,
-             const char* call, const RunOptions& options) const;
+             const char* call) const;
   std::vector<EmbeddingRun> runs_of(std::span<const std::int64_t> ids) const;
 
   template <class T>
-  bool look_up(std::span<const std::int64_t> ids, MatrixView<T> out, const RunOptions& options,
-               device::Ledger& ledger);
+  bool look_up(std::span<const std::int64_t> ids, MatrixView<T> out, std::int64_t group,
+               const RunOptions& options, device::Ledger& ledger);
   template <class T>
   bool add(std::span<const std::int64_t> ids, MatrixView<const T> slices, float scale,
-           const RunOptions& options, device::Ledger& ledger);
+           std::int64_t group, const RunOptions& options, device::Ledger& ledger);
 
-  // Returns the encoded matrix; `words` keeps the words that steer propagation.
+  // Compare results with those of this computer. Throw Error{CheckFailed} for another one.
   template <class T>
-  BucketImage image(std::vector<std::uint32_t>& words) const {
-    const T* const values = layer.template encoded_values<T>().data();  // refuses without weights
-    words = partitioner::travel_words(layer.buckets().travel, spec.grid.splits.z);
-    return {{&layer.buckets(), 1}, reinterpret_cast<const std::byte*>(values), words};
+  void check_rows(std::span<const std::int64_t> ids, MatrixView<T> out, std::int64_t group,
+                  const RunOptions& options) const;
+  template <class T>
+  void check_values(const std::vector<T>& wanted, std::span<const T> values, std::int64_t group,
+                    const RunOptions& options) const;
+  void note_damage(const device::Damage& damage, verify::Checksums& sums) const;
+
+  // Returns the encoded matrix of a group; `words` keeps the words that steer propagation.
+  template <class T>
+  BucketImage image(std::int64_t group, std::vector<std::uint32_t>& words) const {
+    const T* const values = layer.template encoded_values<T>(group).data();  // needs weights
+    const partitioner::Buckets& buckets = layer.buckets(group);
+    words = partitioner::travel_words(buckets.travel, spec.grid.splits.z);
+    return {{&buckets, 1}, reinterpret_cast<const std::byte*>(values), words};
   }
 
   FullyConnected& layer;
@@ -121,7 +136,7 @@ struct Embedding::State {
 
 template <class T>
 void Embedding::State::check(std::span<const std::int64_t> ids, std::int64_t rows,
-                             std::int64_t cols, const char* call, const RunOptions& options) const {
+                             std::int64_t cols, const char* call) const {
   if (data_type_of<T>() != problem.data_type)
     refuse_embedding(fmt::format("{}: slices are {} but the layer is {}", call,
                                  to_string(data_type_of<T>()), to_string(problem.data_type)));
@@ -132,11 +147,6 @@ void Embedding::State::check(std::span<const std::int64_t> ids, std::int64_t row
     if (ids[i] < 0 || ids[i] >= problem.size.x)
       refuse_embedding(
           fmt::format("{}: id {} is {}; it must be in 0..{}", call, i, ids[i], problem.size.x - 1));
-  if (options.self_check != nullptr || options.fault || options.repair || options.tiles != nullptr)
-    refuse_embedding(
-        fmt::format("{}: this program has no self-check, takes no fault and keeps no "
-                    "figures of tiles",
-                    call));
 }
 
 // Every id goes to the first run that has a place for it.
@@ -176,63 +186,165 @@ std::vector<EmbeddingRun> Embedding::State::runs_of(std::span<const std::int64_t
   return runs;
 }
 
+// Calls visit(column, value) for the stored elements of a row, where `value` is a position in
+// weights.values.
+template <class Visit>
+void for_each_stored(const sparse::Csr<float>& weights, std::int64_t row, const Visit& visit) {
+  const BlockShape block = weights.block;
+  const auto block_row = static_cast<std::size_t>(row / block.rows);
+  for (std::int64_t b = weights.row_begin[block_row]; b < weights.row_begin[block_row + 1]; ++b)
+    for (std::int64_t c = 0; c < block.cols; ++c)
+      visit(weights.col[std::size_t(b)] * block.cols + c,
+            std::size_t(b * block.area() + row % block.rows * block.cols + c));
+}
+
+template <class T>
+bool has_same_bits(T a, T b) {
+  return std::memcmp(&a, &b, sizeof(T)) == 0;
+}
+
+void Embedding::State::note_damage(const device::Damage& damage, verify::Checksums& sums) const {
+  const verify::MemoryDamage found = internal::memory_damage({damage});
+  if (sums.damaged == 0) sums.first_damage = found.first;
+  sums.damaged += found.slots;
+}
+
+template <class T>
+void Embedding::State::check_rows(std::span<const std::int64_t> ids, MatrixView<T> out,
+                                  std::int64_t group, const RunOptions& options) const {
+  const sparse::Csr<float>& weights = layer.weights(group);
+  std::vector<T> wanted(static_cast<std::size_t>(problem.size.y));
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    std::fill(wanted.begin(), wanted.end(), T());
+    for_each_stored(weights, ids[i], [&](std::int64_t column, std::size_t value) {
+      if (column < std::ssize(wanted)) wanted[std::size_t(column)] = T(weights.values[value]);
+    });
+    for (std::int64_t y = 0; y < std::ssize(wanted); ++y, ++options.self_check->compared) {
+      if (has_same_bits(wanted[std::size_t(y)], out(std::int64_t(i), y))) continue;
+      options.self_check->wrong_rows = 1;
+      options.self_check->first_wrong_row = std::int64_t(i);
+      throw Error(
+          ErrorCode::CheckFailed,
+          fmt::format("self-check: embedding_slice: row {} of the result, id {}, column {} "
+                      "is {}; the weights have {}",
+                      i, ids[i], y, float(out(std::int64_t(i), y)), float(wanted[std::size_t(y)])));
+    }
+  }
+}
+
+template <class T>
+void Embedding::State::check_values(const std::vector<T>& wanted, std::span<const T> values,
+                                    std::int64_t group, const RunOptions& options) const {
+  const std::vector<std::int64_t> positions = layer.value_positions(group);
+  for (std::size_t i = 0; i < wanted.size(); ++i, ++options.self_check->compared) {
+    const T got = values[std::size_t(positions[i])];
+    if (has_same_bits(wanted[i], got)) continue;
+    options.self_check->wrong_rows = 1;
+    options.self_check->first_wrong_row = std::int64_t(i);
+    throw Error(ErrorCode::CheckFailed,
+                fmt::format("self-check: embedding_update_add: value {} of the weights is {}; it "
+                            "must be {}",
+                            i, float(got), float(wanted[i])));
+  }
+}
+
 template <class T>
 bool Embedding::State::look_up(std::span<const std::int64_t> ids, MatrixView<T> out,
-                               const RunOptions& options, device::Ledger& ledger) {
-  check<T>(ids, out.rows, out.cols, "embedding_slice", options);
+                               std::int64_t group, const RunOptions& options,
+                               device::Ledger& ledger) {
+  check<T>(ids, out.rows, out.cols, "embedding_slice");
   std::vector<std::uint32_t> words;
-  const BucketImage encoded = image<T>(words);
+  const BucketImage encoded = image<T>(group, words);
   const std::int64_t count = spec.grid.size.y;
   const std::span<T> columns = scratch<T>(kColumns, count * sizes.ids);
   const std::span<T> rows = scratch<T>(kRows, count * sizes.ids);
-  ledger.steps.clear();
+  verify::Checksums sums{.exact = true};
+  internal::RunSeries series(options, ledger);
   for (const EmbeddingRun& run : runs_of(ids)) {
-    device::Ledger of_run;
-    const bool finished = slice.run(encoded, run.lists,
-                                    reinterpret_cast<std::byte*>(columns.data()), options, of_run);
-    ledger.steps.insert(ledger.steps.end(), of_run.steps.begin(), of_run.steps.end());
+    const bool finished = series.run([&](const RunOptions& own, device::Ledger& of_run) {
+      return slice.run(encoded, run.lists, reinterpret_cast<std::byte*>(columns.data()), own,
+                       of_run);
+    });
     if (!finished) return false;
+    note_damage(slice.damage(), sums);
     codelets::transpose(columns.data(), sizes.ids, count, sizes.ids, rows.data(), count);
     const MatrixView<const T> found{rows.data(), sizes.ids, count, count, 1};
     for (std::size_t i = 0; i < run.ids.size(); ++i)
       copy_row(found, std::int64_t(i), out, std::int64_t(run.ids[i]));
   }
+  if (options.self_check == nullptr) return true;
+  *options.self_check = sums;
+  check_rows(ids, out, group, options);
   return true;
+}
+
+// Adds the slices of a run to the values that it must give: the sum of a row's slices is taken in
+// float and rounded to the type, and so is the new value.
+template <class T>
+void add_on_host(const EmbeddingRun& run, std::span<const std::int64_t> ids,
+                 MatrixView<const T> slices, float scale, const sparse::Csr<float>& weights,
+                 std::vector<T>& values) {
+  std::map<std::int64_t, std::vector<float>> sums;  // by id
+  for (const std::size_t i : run.ids) {
+    std::vector<float>& sum = sums[ids[i]];
+    sum.resize(std::size_t(slices.cols));
+    for (std::int64_t y = 0; y < slices.cols; ++y)
+      sum[std::size_t(y)] += float(slices(std::int64_t(i), y));
+  }
+  std::vector<float> added(values.size());
+  for (const auto& [id, sum] : sums)
+    for_each_stored(weights, id, [&](std::int64_t column, std::size_t value) {
+      if (column < std::ssize(sum)) added[value] = float(T(sum[std::size_t(column)]));
+    });
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = T(float(values[i]) + scale * added[i]);
 }
 
 template <class T>
 bool Embedding::State::add(std::span<const std::int64_t> ids, MatrixView<const T> slices,
-                           float scale, const RunOptions& options, device::Ledger& ledger) {
-  check<T>(ids, slices.rows, slices.cols, "embedding_update_add", options);
+                           float scale, std::int64_t group, const RunOptions& options,
+                           device::Ledger& ledger) {
+  check<T>(ids, slices.rows, slices.cols, "embedding_update_add");
   if (!std::isfinite(scale))
     refuse_embedding(
         fmt::format("embedding_update_add: the scale is {}; it must be finite", scale));
   std::vector<std::uint32_t> words;
-  BucketImage encoded = image<T>(words);
-  const std::span<const T> before = layer.template encoded_values<T>();
+  BucketImage encoded = image<T>(group, words);
+  const std::span<const T> before = layer.template encoded_values<T>(group);
   std::span<T> values = scratch<T>(kValues, std::ssize(before));
   std::span<T> updated = scratch<T>(kUpdated, std::ssize(before));
   std::copy(before.begin(), before.end(), values.begin());
   const std::int64_t count = spec.grid.size.y;
   const std::span<T> columns = scratch<T>(kColumns, count * sizes.ids);
   const std::span<T> rows = scratch<T>(kRows, count * sizes.ids);
-  ledger.steps.clear();
-  for (const EmbeddingRun& run : runs_of(ids)) {
+  const sparse::Csr<float>& weights = layer.weights(group);
+  std::vector<T> wanted;  // of a self-check
+  if (options.self_check != nullptr)
+    for (const float value : weights.values) wanted.push_back(T(value));
+  verify::Checksums sums{.exact = true};
+  internal::RunSeries series(options, ledger);
+  for (EmbeddingRun& run : runs_of(ids)) {
+    internal::sort_places(sizes, spec.grid.splits.x, run.lists);
     std::fill(rows.begin(), rows.end(), T());
     const MatrixView<T> given{rows.data(), sizes.ids, count, count, 1};
     for (std::size_t i = 0; i < run.ids.size(); ++i)
       copy_row(slices, std::int64_t(run.ids[i]), given, std::int64_t(i));
     codelets::transpose(rows.data(), count, sizes.ids, count, columns.data(), sizes.ids);
     encoded.values = reinterpret_cast<const std::byte*>(values.data());
-    device::Ledger of_run;
-    const bool finished =
-        update.run(encoded, run.lists, reinterpret_cast<const std::byte*>(columns.data()), scale,
-                   reinterpret_cast<std::byte*>(updated.data()), options, of_run);
-    ledger.steps.insert(ledger.steps.end(), of_run.steps.begin(), of_run.steps.end());
+    const bool finished = series.run([&](const RunOptions& own, device::Ledger& of_run) {
+      return update.run(encoded, run.lists, reinterpret_cast<const std::byte*>(columns.data()),
+                        scale, reinterpret_cast<std::byte*>(updated.data()), own, of_run);
+    });
     if (!finished) return false;
+    note_damage(update.damage(), sums);
+    if (options.self_check != nullptr) add_on_host(run, ids, slices, scale, weights, wanted);
     std::swap(values, updated);
   }
-  if (!ids.empty()) layer.template set_encoded_values<T>(std::span<const T>(values));
+  if (options.self_check != nullptr) {
+    *options.self_check = sums;
+    check_values(wanted, std::span<const T>(values), group, options);
+  }
+  if (!ids.empty()) layer.template set_encoded_values<T>(std::span<const T>(values), group);
   return true;
 }
 
@@ -245,29 +357,40 @@ Embedding::Embedding(Embedding&&) noexcept = default;
 
 template <class T>
 bool Embedding::embedding_slice(std::span<const std::int64_t> ids, MatrixView<T> out,
-                                const RunOptions& options, device::Ledger& ledger) {
-  return state_->look_up<T>(ids, out, options, ledger);
+                                const RunOptions& options, device::Ledger& ledger,
+                                std::int64_t group) {
+  if (options.repair)
+    return verify::run_and_repair(options, [&](const RunOptions& once) {
+      return embedding_slice<T>(ids, out, once, ledger, group);
+    });
+  return state_->look_up<T>(ids, out, group, options, ledger);
 }
 
 template <class T>
-device::Ledger Embedding::embedding_slice(std::span<const std::int64_t> ids, MatrixView<T> out) {
+device::Ledger Embedding::embedding_slice(std::span<const std::int64_t> ids, MatrixView<T> out,
+                                          std::int64_t group) {
   device::Ledger ledger;
-  static_cast<void>(embedding_slice<T>(ids, out, {}, ledger));  // it cannot be stopped
+  static_cast<void>(embedding_slice<T>(ids, out, {}, ledger, group));  // it cannot be stopped
   return ledger;
 }
 
 template <class T>
 bool Embedding::embedding_update_add(std::span<const std::int64_t> ids, MatrixView<const T> slices,
-                                     float scale, const RunOptions& options,
-                                     device::Ledger& ledger) {
-  return state_->add<T>(ids, slices, scale, options, ledger);
+                                     float scale, const RunOptions& options, device::Ledger& ledger,
+                                     std::int64_t group) {
+  if (options.repair)
+    return verify::run_and_repair(options, [&](const RunOptions& once) {
+      return embedding_update_add<T>(ids, slices, scale, once, ledger, group);
+    });
+  return state_->add<T>(ids, slices, scale, group, options, ledger);
 }
 
 template <class T>
 device::Ledger Embedding::embedding_update_add(std::span<const std::int64_t> ids,
-                                               MatrixView<const T> slices, float scale) {
+                                               MatrixView<const T> slices, float scale,
+                                               std::int64_t group) {
   device::Ledger ledger;
-  static_cast<void>(embedding_update_add<T>(ids, slices, scale, {}, ledger));
+  static_cast<void>(embedding_update_add<T>(ids, slices, scale, {}, ledger, group));
   return ledger;
 }
 
@@ -278,16 +401,16 @@ Bytes Embedding::high_water() const {
   return std::max(state_->slice.high_water(), state_->update.high_water());
 }
 
-#define TESSERA_EMBEDDING(T)                                                                   \
-  template device::Ledger Embedding::embedding_slice(std::span<const std::int64_t>,            \
-                                                     MatrixView<T>);                           \
-  template bool Embedding::embedding_slice(std::span<const std::int64_t>, MatrixView<T>,       \
-                                           const RunOptions&, device::Ledger&);                \
-  template device::Ledger Embedding::embedding_update_add(std::span<const std::int64_t>,       \
-                                                          MatrixView<const T>, float);         \
-  template bool Embedding::embedding_update_add(std::span<const std::int64_t>,                 \
-                                                MatrixView<const T>, float, const RunOptions&, \
-                                                device::Ledger&);
+#define TESSERA_EMBEDDING(T)                                                                       \
+  template device::Ledger Embedding::embedding_slice(std::span<const std::int64_t>, MatrixView<T>, \
+                                                     std::int64_t);                                \
+  template bool Embedding::embedding_slice(std::span<const std::int64_t>, MatrixView<T>,           \
+                                           const RunOptions&, device::Ledger&, std::int64_t);      \
+  template device::Ledger Embedding::embedding_update_add(                                         \
+      std::span<const std::int64_t>, MatrixView<const T>, float, std::int64_t);                    \
+  template bool Embedding::embedding_update_add(std::span<const std::int64_t>,                     \
+                                                MatrixView<const T>, float, const RunOptions&,     \
+                                                device::Ledger&, std::int64_t);
 TESSERA_EMBEDDING(float)
 TESSERA_EMBEDDING(Half)
 TESSERA_EMBEDDING(BFloat16)

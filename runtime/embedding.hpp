@@ -47,8 +47,8 @@ class Embedding {
  public:
   // `layer` was built from the same problem, plan, machine and mode; it and the executor must
   // outlive the embedding. Throws Error{InvalidArgument} for a plan that is dense, which has no
-  // buckets, for several groups, and for options out of range, and Error{LimitExceeded} if the
-  // memory of a tile cannot hold a program.
+  // buckets, and for options out of range, and Error{LimitExceeded} if the memory of a tile cannot
+  // hold a program.
   Embedding(FullyConnected& layer, const Problem& problem, const planner::Plan& plan,
             const device::Machine& machine, device::ExchangeMode mode, Executor& executor,
             const EmbeddingOptions& options = {});
@@ -56,29 +56,36 @@ class Embedding {
   Embedding(Embedding&&) noexcept;
 
   // Writes out [ids][y]. Returns the cost of all runs. T is the C++ type of the layer's data type.
-  // Throws Error{InvalidArgument}, which names the id, for one outside 0 .. x - 1, for another T or
-  // shape, and before the first set_weights.
+  // Each group of the layer is a table of its own, and a call serves one of them, on the tiles of
+  // that group: the ledger numbers these from 0. Throws Error{InvalidArgument}, which names the id,
+  // for one outside 0 .. x - 1, for a group that the layer does not have, for another T or shape,
+  // and before the first set_weights.
   template <class T>
-  device::Ledger embedding_slice(std::span<const std::int64_t> ids, MatrixView<T> out);
+  device::Ledger embedding_slice(std::span<const std::int64_t> ids, MatrixView<T> out,
+                                 std::int64_t group = 0);
 
-  // Does the same with options. Returns false if options.stop ended it. `ledger` is overwritten.
-  // Throws Error{InvalidArgument} for a self-check, a fault or figures of tiles, which these
-  // programs do not have.
+  // Does the same with options, whose steps count through all runs. Returns false if options.stop
+  // ended it. `ledger` is overwritten. With a self-check every element is compared, bit for bit,
+  // with the weights that the layer keeps; another one is Error{CheckFailed}, which names it.
   template <class T>
   [[nodiscard]] bool embedding_slice(std::span<const std::int64_t> ids, MatrixView<T> out,
-                                     const RunOptions& options, device::Ledger& ledger);
+                                     const RunOptions& options, device::Ledger& ledger,
+                                     std::int64_t group = 0);
 
   // Changes the weights on the machine and those that the layer keeps, which are then the rounded
   // ones, by slices [ids][y]. Ids may be equal. Returns the cost of all runs.
   template <class T>
   device::Ledger embedding_update_add(std::span<const std::int64_t> ids, MatrixView<const T> slices,
-                                      float scale);
+                                      float scale, std::int64_t group = 0);
 
-  // Does the same with options. If options.stop ended it, no weight has changed.
+  // Does the same with options. If options.stop ended it, no weight has changed. With a self-check
+  // every new value is computed again on this computer and compared bit for bit; if one is wrong,
+  // Error{CheckFailed} names it and no weight has changed.
   template <class T>
   [[nodiscard]] bool embedding_update_add(std::span<const std::int64_t> ids,
                                           MatrixView<const T> slices, float scale,
-                                          const RunOptions& options, device::Ledger& ledger);
+                                          const RunOptions& options, device::Ledger& ledger,
+                                          std::int64_t group = 0);
 
   // Returns the sizes for which the programs were built.
   EmbeddingOptions sizes() const;

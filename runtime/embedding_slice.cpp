@@ -1,13 +1,18 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <string>
 #include <utility>
 
+#include "tessera/base/error.hpp"
 #include "tessera/codelets/bucket_layout.hpp"
+#include "tessera/codelets/check_words.hpp"
 #include "tessera/codelets/cost/matmul_cycles.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
 #include "tessera/planner/dense_plan.hpp"
 #include "tessera/runtime/internal/embedding_pass.hpp"
+#include "tessera/runtime/internal/visit.hpp"
 
 namespace tessera::runtime::internal {
 
@@ -42,8 +47,27 @@ std::vector<std::int32_t> EmbeddingPass::slot_of_rows(const device::Tile& tile, 
   std::vector<std::int32_t> slot_of(std::size_t(spec.grid.x_range(0).size()), -1);
   const auto* const list = reinterpret_cast<const std::int32_t*>(tile.view(rows).data);
   for (std::int64_t slot = 0; slot < sizes.slots; ++slot)
-    if (list[slot] >= 0) slot_of[std::size_t(list[slot])] = std::int32_t(slot);
+    if (list[slot] >= 0 && list[slot] < std::ssize(slot_of))  // beyond: memory was damaged
+      slot_of[std::size_t(list[slot])] = std::int32_t(slot);
   return slot_of;
+}
+
+void EmbeddingPass::check_words(const device::Tile& tile, BucketSlots bucket, Cell of) const {
+  const std::int64_t z = spec.grid.z_per_tile();
+  codelets::KernelArgs args;
+  args.meta = tile.view(bucket.meta).data;
+  args.values = tile.view(bucket.payload).data;
+  args.sub_group = codelets::sub_group_id(of.x, of.y, spec.grid.splits.y);
+  args.block = spec.grid.block;
+  args.in = {nullptr, spec.grid.y_range(0).size(), z, z};
+  args.out = {nullptr, spec.grid.x_range(0).size(), z, z};
+  const auto fault = codelets::check_words(
+      kernel_key(spec), args,
+      {shape.meta_bytes / spec.word_bytes(), spec.grid.blocks * spec.grid.block.area()});
+  if (fault)
+    throw Error(ErrorCode::CheckFailed,
+                fmt::format("tile {}: word {} of a bucket would lead out of bounds: {}",
+                            tile.id().value, fault->word, fault->what));
 }
 
 Cycles EmbeddingPass::enter_cycles() const {
@@ -53,6 +77,7 @@ Cycles EmbeddingPass::enter_cycles() const {
 
 codelets::RowsArgs EmbeddingPass::visit_args(const device::Tile& tile, BucketSlots bucket, Cell of,
                                              std::span<const std::int32_t> slot_of) const {
+  if (engine.is_faulty()) check_words(tile, bucket, of);
   return {.meta = tile.view(bucket.meta).data,
           .values = tile.view(bucket.payload).data,
           .sub_group = codelets::sub_group_id(of.x, of.y, spec.grid.splits.y),
@@ -274,7 +299,7 @@ void EmbeddingSlice::select() {
       for (std::int64_t column = 0; column < own; ++column)
         for (std::int64_t i = 0; i < sizes.ids; ++i, ++out) {
           const std::int32_t part = places[i] / slots_of_part, slot = places[i] % slots_of_part;
-          *out = places[i] < 0
+          *out = places[i] < 0 || part >= spec.grid.splits.x  // beyond: memory was damaged
                      ? T()
                      : reinterpret_cast<const T*>(from)[(part * own + column) * sizes.slots + slot];
         }

@@ -1,5 +1,8 @@
 #include <algorithm>
 #include <cstring>
+#include <limits>
+#include <numeric>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -14,12 +17,57 @@ using device::Gather;
 using device::SlotId;
 using device::SlotKind;
 
+namespace {
+
+// Calls use(sorted) with the sorted list as numbers of 16 or 32 bits.
+template <class Use>
+auto with_sorted(const EmbeddingSizes& sizes, std::int64_t x_parts, const std::byte* list,
+                 Use&& use) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::uint16_t>::max();
+  if (sizes.ids <= kMost && x_parts * sizes.slots < kMost)
+    return use(reinterpret_cast<const std::uint16_t*>(list));
+  return use(reinterpret_cast<const std::uint32_t*>(list));
+}
+
+std::int64_t bytes_of_sorted(const EmbeddingSizes& sizes, std::int64_t x_parts) {
+  return with_sorted(sizes, x_parts, nullptr, [&]<class Number>(const Number*) {
+    return 2 * sizes.ids * std::int64_t{sizeof(Number)};
+  });
+}
+
+}  // namespace
+
+void sort_places(const EmbeddingSizes& sizes, std::int64_t x_parts, EmbeddingLists& lists) {
+  std::vector<std::int32_t> order(lists.places.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto key = [&](std::int32_t i) {  // -1 is the largest
+    return static_cast<std::uint32_t>(lists.places[std::size_t(i)]);
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::int32_t a, std::int32_t b) { return key(a) < key(b); });
+  lists.sorted.resize(std::size_t(bytes_of_sorted(sizes, x_parts)));
+  with_sorted(sizes, x_parts, lists.sorted.data(), [&]<class Number>(const Number* list) {
+    auto* const to = const_cast<Number*>(list);  // of lists.sorted
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      to[i] = static_cast<Number>(key(order[i]));
+      to[order.size() + i] = static_cast<Number>(order[i]);
+    }
+  });
+}
+
+std::int64_t EmbeddingUpdate::sorted_bytes() const {
+  return bytes_of_sorted(sizes, spec.grid.splits.x);
+}
+
 EmbeddingUpdate::EmbeddingUpdate(const PassSpec& s, const EmbeddingSizes& of_run,
                                  const device::Machine& machine, device::ExchangeMode mode,
                                  Executor& executor)
     : EmbeddingPass(s, of_run, "embedding update", machine, mode, executor, Served::NoZ) {
+  wide_ = cheapest_columns();
   for (const TileId tile : all)
     if (!packing(map.cell(tile)).empty()) packers_.push_back(tile);
+  const Dims& splits = spec.grid.splits;
+  placed.resize(std::size_t(splits.y * splits.x * columns(0) * slot_bytes()));
   declare();
   bound.finish();
   add_slots();
@@ -27,24 +75,37 @@ EmbeddingUpdate::EmbeddingUpdate(const PassSpec& s, const EmbeddingSizes& of_run
   prepare();
 }
 
-EmbeddingUpdate::Packing EmbeddingUpdate::packing(Cell c) const {
+std::int64_t EmbeddingUpdate::sharers(std::int64_t wide) const {
   const Dims& splits = spec.grid.splits;
-  const std::int64_t tiles = splits.x * splits.z, tile = c.x * splits.z + c.z;
-  const std::int64_t sharers = std::max<std::int64_t>(tiles / columns(c.y), 1);
-  if (sharers == 1) return {owned(c), {0, splits.x}};
-  return {{std::min(tile / sharers, columns(c.y)), std::min(tile / sharers + 1, columns(c.y))},
-          share_of(splits.x, 1, sharers, tile % sharers)};
+  return std::min(splits.x * splits.z / ceil_div(columns(0), wide), splits.x);
 }
 
-bool EmbeddingUpdate::has_one_column() const {
-  return columns(0) <= spec.grid.splits.x * spec.grid.splits.z;
+std::int64_t EmbeddingUpdate::cheapest_columns() const {
+  const std::int64_t workers = engine.machine().workers, parts = spec.grid.splits.x;
+  std::int64_t best = 0;
+  Cycles least;
+  for (std::int64_t wide = 1; wide <= columns(0); ++wide) {
+    if (sharers(wide) == 0) continue;  // fewer tiles than that many columns need
+    const std::int64_t of_parts = ceil_div(parts, sharers(wide));
+    const std::int64_t sums = wide * of_parts * sizes.slots;
+    const std::int64_t entries = ceil_div(ceil_div(sizes.ids * of_parts, parts), workers);
+    const Cycles cycles =
+        codelets::zero_cycles(sums * std::int64_t{sizeof(float)}, workers) +
+        codelets::scatter_add_cycles({sizes.ids, entries, wide}, spec.data_type(), workers) +
+        codelets::cast_cycles(sums, DataType::Float, spec.data_type(), workers) +
+        Cycles(ceil_div(wide * sizes.ids * element(), engine.machine().exchange_bytes_per_cycle));
+    if (best > 0 && cycles >= least) continue;
+    best = wide;
+    least = cycles;
+  }
+  return best;
 }
 
-ByteRows EmbeddingUpdate::placed_rows(Cell c, const Packing& packs) {
-  const std::int64_t a_part = columns(0) * slot_bytes(), parts = spec.grid.splits.x;
-  if (placed.empty()) placed.resize(std::size_t(spec.grid.splits.y * parts * a_part));
-  std::byte* const first = placed.data() + (c.y * parts + packs.parts.begin) * a_part;
-  return {first + packs.columns.begin * slot_bytes(), packs.parts.size(), slot_bytes(), a_part};
+EmbeddingUpdate::Packing EmbeddingUpdate::packing(Cell c) const {
+  const std::int64_t tile = c.x * spec.grid.splits.z + c.z, shared = sharers(wide_);
+  const std::int64_t first = std::min(tile / shared * wide_, columns(c.y));
+  return {{first, std::min(first + wide_, columns(c.y))},
+          share_of(spec.grid.splits.x, 1, shared, tile % shared)};
 }
 
 void EmbeddingUpdate::declare() {
@@ -139,19 +200,21 @@ void EmbeddingUpdate::add_slots() {
       travelling_.rows[at].push_back(
           add_slot(travelling_.rows_use[at], tile, 1, rows_bytes(), SlotKind::Owned));
       travelling_.sums[at].push_back(
-          add_slot(travelling_.sums_use[at], tile, columns(0), slot_bytes(),
-                   has_one_column() ? SlotKind::Landing : SlotKind::Owned));
+          add_slot(travelling_.sums_use[at], tile, columns(0), slot_bytes()));
     }
     if (!packs.empty()) {
       const std::int64_t line = sizes.ids * element(), own = packs.columns.size();
-      slots.places_home = add_slot(places_home_, tile, 1, places_bytes());
-      slots.places = add_slot(places_, tile, 1, places_bytes());
+      slots.places_home = add_slot(places_home_, tile, 1, sorted_bytes());
+      slots.places = add_slot(places_, tile, 1, sorted_bytes());
       slots.slices_home = add_slot(slices_home_, tile, own, line);
       slots.slices = add_slot(slices_, tile, own, line);
-      device::SlotSpec packed =
-          bound.slot(packed_, tile, packs.parts.size() * own, slot_bytes(), SlotKind::Owned);
-      if (has_one_column()) packed.placed = placed_rows(c, packs);
-      slots.packed = engine.add_slot(packed);
+      for (std::int64_t x = packs.parts.begin; x < packs.parts.end; ++x) {
+        device::SlotSpec packed = bound.slot(packed_, tile, own, slot_bytes(), SlotKind::Owned);
+        const std::int64_t column =
+            (c.y * spec.grid.splits.x + x) * columns(0) + packs.columns.begin;
+        packed.placed = {placed.data() + column * slot_bytes(), own, slot_bytes(), slot_bytes()};
+        slots.packed.push_back(engine.add_slot(packed));
+      }
     }
     slots.sums = add_slot(sums_, tile, 1, values() * std::int64_t{sizeof(float)}, SlotKind::Owned);
     slots.updated = add_slot(updated_, tile, 1, values() * element(), SlotKind::Owned);
@@ -172,7 +235,7 @@ void EmbeddingUpdate::prepare() {
     const TileSlots& slots = tiles_[std::size_t(tile.value)];
     const std::int64_t line = sizes.ids * element();
     const std::int64_t own = packing(map.cell(tile)).columns.size();
-    add_spread(gathers, slots.places_home, slots.places, 1, places_bytes(), places_bytes());
+    add_spread(gathers, slots.places_home, slots.places, 1, sorted_bytes(), sorted_bytes());
     add_spread(gathers, slots.slices_home, slots.slices, own, own * line, spec.grid.size.y * line);
   }
   prearrange = engine.prepare(std::move(gathers));
@@ -186,9 +249,9 @@ void EmbeddingUpdate::prepare() {
         const Cell c{owner / splits.z, y, owner % splits.z, 0};
         const Packing packs = packing(c);
         if (packs.empty() || x < packs.parts.begin || x >= packs.parts.end) continue;
-        const std::int64_t own = packs.columns.size(), first = (x - packs.parts.begin) * own;
+        const TileSlots& slots = tiles_[std::size_t(map.tile(c).value)];
         gather.pieces.push_back(
-            {tiles_[std::size_t(map.tile(c).value)].packed, {first, first + own}});
+            {slots.packed[std::size_t(x - packs.parts.begin)], {0, packs.columns.size()}});
       }
       for (std::int64_t z = 0; z < splits.z; ++z)
         gather.destinations.push_back(
@@ -215,46 +278,54 @@ void EmbeddingUpdate::load() {
     const TileSlots& slots = tiles_[std::size_t(tile.value)];
     const Cell c = map.cell(tile);
     const Range own = packing(c).columns;
-    engine.load(slots.places_home, one_row(lists->places.data(), places_bytes()));
+    engine.load(slots.places_home, one_row(lists->sorted.data(), sorted_bytes()));
     const std::int64_t first = spec.grid.y_range(c.y).begin + own.begin;
     engine.load(slots.slices_home,
                 {const_cast<std::byte*>(slices_in_) + first * line, own.size(), line, line});
   }
 }
 
-// Adds up the slices of each row in float and rounds the sums once.
+// Adds up the slices of each row in float and rounds the sums once. The list is sorted by place, so
+// workers have entries of places of their own.
 void EmbeddingUpdate::pack() {
-  engine.compute(Phase::Rearrange, packers_, [&](const device::Tile& tile) {
-    const TileSlots& slots = tiles_[std::size_t(tile.id().value)];
-    const Packing packs = packing(map.cell(tile.id()));
-    const std::int64_t own = packs.columns.size(), first = packs.parts.begin * sizes.slots;
-    const std::int64_t places_here = packs.parts.size() * sizes.slots;
-    const auto* const places = reinterpret_cast<const std::int32_t*>(tile.view(slots.places).data);
-    const std::byte* const from = tile.view(slots.slices).data;
-    const ByteRows packed = tile.view(slots.packed);
-    std::vector<float> sums(static_cast<std::size_t>(places_here));
-    std::int64_t added = 0;
+  engine.compute(Phase::Rearrange, packers_,
+                 [&](const device::Tile& tile) { return pack_on(tile); });
+}
+
+Cycles EmbeddingUpdate::pack_on(const device::Tile& tile) const {
+  const TileSlots& slots = tiles_[std::size_t(tile.id().value)];
+  const Packing packs = packing(map.cell(tile.id()));
+  const std::int64_t own = packs.columns.size(), first = packs.parts.begin * sizes.slots;
+  const std::int64_t places_here = packs.parts.size() * sizes.slots;
+  const std::byte* const from = tile.view(slots.slices).data;
+  const std::int64_t workers = engine.machine().workers;
+  std::vector<float> sums(static_cast<std::size_t>(places_here));
+  std::int64_t slowest = 0;
+  with_sorted(sizes, spec.grid.splits.x, tile.view(slots.places).data, [&](const auto* sorted) {
+    const auto* const begin = std::lower_bound(sorted, sorted + sizes.ids, first);
+    const auto* const end = std::lower_bound(begin, sorted + sizes.ids, first + places_here);
+    slowest = codelets::most_entries(std::span(begin, end), workers);
     with_type(spec.data_type(), [&]<class T>(T) {
       for (std::int64_t column = 0; column < own; ++column) {
         std::fill(sums.begin(), sums.end(), 0.0f);
         const T* const slices = reinterpret_cast<const T*>(from) + column * sizes.ids;
-        for (std::int64_t i = 0; i < sizes.ids; ++i) {
-          const std::int64_t at = places[i] - first;
-          if (places[i] < 0 || at < 0 || at >= places_here) continue;
-          sums[std::size_t(at)] += float(slices[i]);
-          ++added;
+        for (const auto* entry = begin; entry < end; ++entry) {
+          const std::int64_t at = *entry - first, id = entry[sizes.ids];
+          const bool is_legal = at >= 0 && at < places_here && id < sizes.ids;
+          if (is_legal) sums[std::size_t(at)] += float(slices[id]);  // else memory was damaged
         }
-        for (std::int64_t part = 0; part < packs.parts.size(); ++part)
+        for (std::int64_t part = 0; part < packs.parts.size(); ++part) {
+          const ByteRows packed = tile.view(slots.packed[std::size_t(part)]);
           std::transform(sums.begin() + part * sizes.slots, sums.begin() + (part + 1) * sizes.slots,
-                         reinterpret_cast<T*>(packed.data + (part * own + column) * packed.stride),
+                         reinterpret_cast<T*>(packed.data + column * packed.stride),
                          [](float sum) { return T(sum); });
+        }
       }
     });
-    const std::int64_t workers = engine.machine().workers;
-    return codelets::zero_cycles(own * places_here * std::int64_t{sizeof(float)}, workers) +
-           codelets::scatter_add_cycles(sizes.ids, added, workers) +
-           codelets::cast_cycles(own * places_here, DataType::Float, spec.data_type(), workers);
   });
+  return codelets::zero_cycles(own * places_here * std::int64_t{sizeof(float)}, workers) +
+         codelets::scatter_add_cycles({sizes.ids, slowest, own}, spec.data_type(), workers) +
+         codelets::cast_cycles(own * places_here, DataType::Float, spec.data_type(), workers);
 }
 
 void EmbeddingUpdate::add_up(Phase phase, bool first) {

@@ -13,6 +13,7 @@
 #include "tessera/base/one_caller.hpp"
 #include "tessera/base/pass.hpp"
 #include "tessera/planner/layouts.hpp"
+#include "tessera/runtime/dense_grad_w.hpp"
 #include "tessera/runtime/internal/dense_layer.hpp"
 #include "tessera/runtime/internal/layer_calls.hpp"
 #include "tessera/runtime/internal/layer_check.hpp"
@@ -58,11 +59,21 @@ AnyLayer make_layer(const Problem& problem, const planner::Plan& plan,
 struct FullyConnected::State {
   Problem problem;
   AnyLayer layer;
+  device::Machine machine;
+  device::ExchangeMode mode = device::ExchangeMode::Share;
+  Bytes buckets;  // of each tile: what a search leaves free
   Executor* executor = nullptr;
   // Scratch that is reused from call to call: gradients, and values or gradients in bucket order.
   std::vector<sparse::Csr<float>> gradients_by_group = {};
   std::vector<std::byte> encoded = {};
   OneCaller caller = {};
+
+  // The last search for large gradients, and the number of places that it was planned for.
+  std::optional<DenseGradW> search = {};
+  std::int64_t searched = 0;
+
+  // Returns the search for k places of one group.
+  DenseGradW& search_for_places(std::int64_t k);
 
   // Calls `run` with the sparse or the dense layer.
   template <class Run>
@@ -142,7 +153,8 @@ FullyConnected::FullyConnected(const Problem& problem, const planner::Plan& plan
                                const device::Machine& machine, device::ExchangeMode mode,
                                Executor& executor)
     : state_(std::make_unique<State>(
-          State{problem, make_layer(problem, plan, machine, mode, executor), &executor})) {}
+          State{problem, make_layer(problem, plan, machine, mode, executor), machine, mode,
+                internal::resident_bytes(plan, problem.data_type, machine), &executor})) {}
 
 FullyConnected::~FullyConnected() = default;
 FullyConnected::FullyConnected(FullyConnected&&) noexcept = default;
@@ -243,6 +255,58 @@ device::Ledger FullyConnected::grad_w(MatrixView<const T> q_grad, MatrixView<con
   return grad_w<T>(q_grad, s, std::span(&gradient, 1));
 }
 
+DenseGradW& FullyConnected::State::search_for_places(std::int64_t k) {
+  if (search && searched == k) return *search;
+  Problem one = problem;
+  one.size.g = 1;
+  one.grad_w = true;
+  one.partials_type = DataType::Float;
+  device::Machine beside_buckets = machine;
+  beside_buckets.tile_memory -= buckets;
+  search.reset();  // its memory is free before that of the next one is allocated
+  search.emplace(search_for(one, k, beside_buckets, mode, *executor));
+  searched = k;
+  return *search;
+}
+
+template <class T>
+bool FullyConnected::largest_gradients(std::int64_t k, MatrixView<const T> q_grad,
+                                       MatrixView<const T> s, codelets::BlockScore score,
+                                       std::int64_t group, const RunOptions& options,
+                                       LargestGradients& found) {
+  const auto call = state_->caller.enter("largest_gradients");
+  state_->check_call<T>(Pass::Fwd, "largest_gradients");
+  const Dims& size = state_->problem.size;
+  const sparse::Csr<float>& taken = weights(group);  // refuses a group that there is not
+  if (q_grad.rows != size.g * size.x || s.rows != size.g * size.y)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("largest_gradients: q_grad is {} x {} and s is {} x {}; this layer "
+                            "needs {} x {} and {} x {}",
+                            q_grad.rows, q_grad.cols, s.rows, s.cols, size.g * size.x, size.z,
+                            size.g * size.y, size.z));
+  found = {};
+  if (k == 0) return true;
+  // A number out of range is refused by the search, which is planned for one in range.
+  const std::int64_t free = taken.block_rows() * taken.block_cols() - taken.blocks();
+  const std::int64_t most = std::max<std::int64_t>(free, 1);
+  const auto rows_of = [group](MatrixView<const T> all, std::int64_t rows) {
+    return all.sub({group * rows, (group + 1) * rows}, {0, all.cols});
+  };
+  const std::string name = size.g == 1 ? "weights" : fmt::format("weights of group {}", group);
+  return state_->search_for_places(std::clamp<std::int64_t>(k, 1, most))
+      .largest<T>(taken, k, score, rows_of(q_grad, size.x), rows_of(s, size.y), options, found,
+                  name);
+}
+
+template <class T>
+LargestGradients FullyConnected::largest_gradients(std::int64_t k, MatrixView<const T> q_grad,
+                                                   MatrixView<const T> s,
+                                                   codelets::BlockScore score, std::int64_t group) {
+  LargestGradients found;
+  static_cast<void>(largest_gradients<T>(k, q_grad, s, score, group, RunOptions(), found));
+  return found;
+}
+
 const Program& FullyConnected::program(Pass pass) const {
   return state_->with_layer(
       [pass](const auto& any) -> const Program& { return any.program(pass); });
@@ -327,6 +391,14 @@ void FullyConnected::set_encoded_values(std::span<const T> values, std::int64_t 
   state_->set_values(decoded.values, group);
 }
 
+std::vector<std::int64_t> FullyConnected::value_positions(std::int64_t group) const {
+  static_cast<void>(buckets(group));  // refuses a group that there is not
+  return state_->buckets_layer("value_positions")
+      .forward_layout()
+      .weights()
+      .bucket_positions(group);
+}
+
 const partitioner::Buckets& FullyConnected::buckets(std::int64_t group) const {
   return state_->buckets_layer("buckets").forward_layout().weights().buckets(group);
 }
@@ -370,6 +442,11 @@ Bytes FullyConnected::high_water() const {
                                                  std::span<sparse::Csr<float>>);                   \
   template device::Ledger FullyConnected::grad_w(MatrixView<const T>, MatrixView<const T>,         \
                                                  std::span<float>);                                \
+  template LargestGradients FullyConnected::largest_gradients(                                     \
+      std::int64_t, MatrixView<const T>, MatrixView<const T>, codelets::BlockScore, std::int64_t); \
+  template bool FullyConnected::largest_gradients(                                                 \
+      std::int64_t, MatrixView<const T>, MatrixView<const T>, codelets::BlockScore, std::int64_t,  \
+      const RunOptions&, LargestGradients&);                                                       \
   template std::span<const T> FullyConnected::encoded_values(std::int64_t) const;                  \
   template std::span<const T> FullyConnected::encoded_gradients(std::span<const float>,            \
                                                                 std::int64_t);                     \

@@ -5,9 +5,11 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "tessera/base/executor.hpp"
 #include "tessera/base/matrix.hpp"
+#include "tessera/codelets/best_places.hpp"
 #include "tessera/device/engine.hpp"
 #include "tessera/partitioner/buckets.hpp"
 #include "tessera/planner/planner.hpp"
@@ -19,6 +21,8 @@
 #include "tessera/verify/run_options.hpp"
 
 namespace tessera::runtime {
+
+struct LargestGradients;  // dense_grad_w.hpp
 
 // A sparse fully connected layer on a modelled machine. It is planned and built once and then takes
 // any number of patterns. For each group g it computes
@@ -128,6 +132,28 @@ class FullyConnected {
   device::Ledger grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
                         sparse::Csr<float>& gradient);
 
+  // Returns the k blocks of a group whose weight gradient dQ * transpose(S) is largest among those
+  // that its pattern does not store, from q_grad [g * x][z] and s [g * y][z] of all groups; of
+  // equal ones the lower place. The tiles compute the dense gradient in rounds beside the buckets
+  // of the layer, and none ever holds all of it (dense_grad_w.hpp, which has the result and the
+  // other errors). The layer need not have a GradW. Plans and builds the search in the first call,
+  // and again for another k. Throws Error{NoSolution} with the reason if no plan of the search fits
+  // beside the buckets.
+  template <class T>
+  LargestGradients largest_gradients(std::int64_t k, MatrixView<const T> q_grad,
+                                     MatrixView<const T> s,
+                                     codelets::BlockScore score = codelets::BlockScore::Sum,
+                                     std::int64_t group = 0);
+
+  // Does the same with options, in which a step is one of the program of the search; a self-check
+  // watches the memory of the tiles. Returns false if options.stop ended the search, which then has
+  // found nothing.
+  template <class T>
+  [[nodiscard]] bool largest_gradients(std::int64_t k, MatrixView<const T> q_grad,
+                                       MatrixView<const T> s, codelets::BlockScore score,
+                                       std::int64_t group, const RunOptions& options,
+                                       LargestGradients& found);
+
   // The same passes with options. They return false if options.stop ended the pass; its results are
   // then undefined, but the layer itself is unchanged. `ledger` is overwritten; the caller may use
   // the same one for every call. In Share mode nothing is allocated from the second call on, as
@@ -191,6 +217,9 @@ class FullyConnected {
   // Returns the buckets of a group in the layout that runs the pass. In GradA's own layout they are
   // those of transpose(R).
   const partitioner::Buckets& buckets_of(Pass pass, std::int64_t group = 0) const;
+
+  // Returns the position of each value of weights(group) in encoded_values(group). O(values).
+  std::vector<std::int64_t> value_positions(std::int64_t group = 0) const;
 
   // Returns the values of a group as the forward buckets hold them: [buckets][values_per_bucket] in
   // the layer's type, in the order of buckets(group).source. If the machine has other blocks or

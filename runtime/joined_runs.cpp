@@ -1,6 +1,7 @@
 #include "tessera/runtime/internal/joined_runs.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 namespace tessera::runtime::internal {
 
@@ -48,6 +49,36 @@ void join_tiles(const device::TileLedger& first, const RunOptions& options) {
   auto& [steps, stages] = *options.tiles;
   steps.insert(steps.begin(), first.steps.begin(), first.steps.end());
   stages.insert(stages.begin(), first.steps.size(), -1);
+}
+
+RunSeries::RunSeries(const RunOptions& options, device::Ledger& ledger)
+    : options_(options), ledger_(ledger) {
+  ledger_.steps.clear();
+  if (options_.tiles != nullptr) *options_.tiles = {};
+}
+
+void RunSeries::begin() {
+  begun_before_ = begun_;
+  own_ = options_;
+  if (options_.progress)
+    own_.progress = [this](const Progress& at) {
+      begun_ = begun_before_ + at.begun + 1;
+      options_.progress({at.step, begun_before_ + at.begun});
+    };
+  if (options_.tiles != nullptr) own_.tiles = &own_tiles_;
+  if (!options_.fault) return;
+  own_.fault->step -= std::ssize(ledger_.steps);
+  if (own_.fault->step >= 0) return;
+  own_.fault.reset();
+  own_.struck = nullptr;
+}
+
+void RunSeries::end() {
+  ledger_.steps.insert(ledger_.steps.end(), own_ledger_.steps.begin(), own_ledger_.steps.end());
+  if (options_.tiles == nullptr) return;
+  auto& [steps, stages] = *options_.tiles;
+  steps.insert(steps.end(), own_tiles_.steps.begin(), own_tiles_.steps.end());
+  stages.insert(stages.end(), own_tiles_.stages.begin(), own_tiles_.stages.end());
 }
 
 }  // namespace tessera::runtime::internal

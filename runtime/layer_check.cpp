@@ -15,6 +15,13 @@ MatrixView<T> group_of(MatrixView<T> all, std::int64_t groups, std::int64_t g) {
 
 }  // namespace
 
+Bytes resident_bytes(const planner::Plan& plan, DataType type, const device::Machine& machine) {
+  const Words words = plan.fwd_meta_words + plan.grad_a_meta_words;
+  Bytes bytes(words.value * machine.word_bits / 8 + plan.nonzeros_per_bucket * bytes_of(type));
+  for (const planner::Plan& layout : plan.backward) bytes += resident_bytes(layout, type, machine);
+  return bytes;
+}
+
 verify::MemoryDamage memory_damage(std::initializer_list<device::Damage> programs) {
   verify::MemoryDamage all;
   for (const device::Damage& damage : programs) {

@@ -74,19 +74,10 @@ struct MatMul::State {
   State(const planner::MatMulPlan& made, const device::Machine& machine, device::ExchangeMode mode,
         Executor& executor)
       : plan(made), layer(layer_of(made.problem), made.layer, machine, mode, executor) {
-    Bytes buckets = bucket_bytes(plan.layer, machine);
-    for (const planner::Plan& layout : plan.layer.backward)
-      buckets += bucket_bytes(layout, machine);
+    const Bytes buckets = internal::resident_bytes(plan.layer, plan.problem.data_type, machine);
     if (plan.move) move.emplace(*plan.move, buckets, machine, mode, executor);
     if (plan.move_of_transposed)
       move_of_transposed.emplace(*plan.move_of_transposed, buckets, machine, mode, executor);
-  }
-
-  // Returns the bytes of a bucket; a dense plan has none.
-  Bytes bucket_bytes(const planner::Plan& layout, const device::Machine& machine) const {
-    const Words words = layout.fwd_meta_words + layout.grad_a_meta_words;
-    return Bytes(words.value * machine.word_bits / 8 +
-                 layout.nonzeros_per_bucket * bytes_of(plan.problem.data_type));
   }
 
   template <class T>

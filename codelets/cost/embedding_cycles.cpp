@@ -36,11 +36,14 @@ Cycles gather_cycles(std::int64_t n, DataType type, std::int64_t workers) {
   return Cycles(18 + workers * (23 + std::max(vectors, vectors + rest - saved)));
 }
 
-Cycles scatter_add_cycles(std::int64_t n, std::int64_t values, std::int64_t workers) {
-  constexpr std::int64_t kListInstructions = 3;   // the place, a comparison and branch
-  constexpr std::int64_t kValueInstructions = 4;  // the value, the sum, an addition, a store
-  return Cycles(workers * (kWorkerStart + kListInstructions * ceil_div(n, workers) +
-                           kValueInstructions * ceil_div(values, workers)));
+Cycles scatter_add_cycles(const ScatterWork& work, DataType type, std::int64_t workers) {
+  const std::int64_t half = bytes_of(type) == 2 ? 1 : 0;
+  constexpr std::int64_t kBisection = 6, kNumber = 2, kFurther = 3;
+  if (work.slowest == 0 || work.columns == 0) return {};
+  std::int64_t steps = 0;
+  while (std::int64_t{1} << steps < work.ids) ++steps;
+  const std::int64_t entry = 11 + half + kNumber + half + (kFurther + half) * (work.columns - 1);
+  return Cycles(workers * (17 + half + kBisection * steps + entry * work.slowest));
 }
 
 }  // namespace tessera::codelets

@@ -9,10 +9,17 @@
 
 // The reference kernels for elements: one non-zero after the other, all z of the tile at a time.
 // They do not use the tables of workers: workers own disjoint outputs, so walking all rows in order
-// adds to each output in the same order as every division of the work.
+// adds to each output in the same order as every division of the work. Loops is the code for a row
+// of z: RowLoops, or the vector code for half sums (fast/half_sums.hpp).
 namespace tessera::codelets::internal {
 
-template <class In, class Sum, class Word>
+template <class In, class Sum>
+struct RowLoops {
+  static void add(Sum* out, In r, const In* in, std::int64_t z) { add_scaled_row(out, r, in, z); }
+  static Sum dot(const In* a, const In* b, std::int64_t z) { return internal::dot<Sum>(a, b, z); }
+};
+
+template <class In, class Sum, class Word, class Loops = RowLoops<In, Sum>>
 struct ElementFwd {
   static constexpr Operation kOperation = Operation::Fwd;
   static constexpr Format kFormat = Format::Element;
@@ -29,7 +36,7 @@ struct ElementFwd {
     const In* values = values_of<In>(args);
     for_each_non_zero<In>(words_of<Word>(args), args.sub_group,
                           [&](std::int64_t x, std::int64_t y, std::int64_t value) {
-                            add_scaled_row(out.row(x), values[value], in.row(y), args.out.z);
+                            Loops::add(out.row(x), values[value], in.row(y), args.out.z);
                           });
   }
 
@@ -47,7 +54,7 @@ struct ElementFwd {
   }
 };
 
-template <class In, class Sum, class Word>
+template <class In, class Sum, class Word, class Loops = RowLoops<In, Sum>>
 struct ElementGradATransposed {
   static constexpr Operation kOperation = Operation::GradATransposed;
   static constexpr Format kFormat = Format::Element;
@@ -58,12 +65,12 @@ struct ElementGradATransposed {
     const In* values = values_of<In>(args);
     for_each_non_zero<In>(words_of<Word>(args), args.sub_group,
                           [&](std::int64_t x, std::int64_t y, std::int64_t value) {
-                            add_scaled_row(out.row(y), values[value], in.row(x), args.out.z);
+                            Loops::add(out.row(y), values[value], in.row(x), args.out.z);
                           });
   }
 };
 
-template <class In, class Sum, class Word>
+template <class In, class Sum, class Word, class Loops = RowLoops<In, Sum>>
 struct ElementGradA {
   static constexpr Operation kOperation = Operation::GradA;
   static constexpr Format kFormat = Format::Element;
@@ -74,13 +81,12 @@ struct ElementGradA {
     const In* values = values_of<In>(args);
     for_each_transposed_non_zero<In>(words_of<Word>(args), args.sub_group,
                                      [&](std::int64_t x, std::int64_t y, std::int64_t value) {
-                                       add_scaled_row(out.row(y), values[value], in.row(x),
-                                                      args.out.z);
+                                       Loops::add(out.row(y), values[value], in.row(x), args.out.z);
                                      });
   }
 };
 
-template <class In, class Sum, class Word>
+template <class In, class Sum, class Word, class Loops = RowLoops<In, Sum>>
 struct ElementGradW {
   static constexpr Operation kOperation = Operation::GradW;
   static constexpr Format kFormat = Format::Element;
@@ -92,7 +98,7 @@ struct ElementGradW {
     for_each_non_zero<In>(words_of<Word>(args), args.sub_group,
                           [&](std::int64_t x, std::int64_t y, std::int64_t value) {
                             add_gradient(args, gradients[value],
-                                         dot<Sum>(q_grad.row(x), s.row(y), args.in.z));
+                                         Loops::dot(q_grad.row(x), s.row(y), args.in.z));
                           });
   }
 };

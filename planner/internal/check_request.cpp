@@ -141,6 +141,11 @@ void check_request(const Problem& problem, const device::Machine& machine, const
   check_work(problem.size);
   check_options(options);
   check_machine(machine);
+  if (options.poplibs_parity && problem.is_element_wise() &&
+      problem.partials_type == DataType::Half)
+    throw_invalid(
+        "partials type is half with block 1x1 and popLibsParity; element-wise sparsity has float "
+        "partials only in PopLibs. Use float, or leave popLibsParity out");
   if (problem.size.g > machine.tiles)
     throw_invalid(fmt::format("groups is {}; it must be in 1..{}, the tiles of {}", problem.size.g,
                               machine.tiles, machine.name));

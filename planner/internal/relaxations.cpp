@@ -144,7 +144,8 @@ std::optional<Relaxation> Relaxer::other_block(std::int64_t side) {
   const bool same = block == (p.is_element_wise() ? p.block : block_to_use(p.block, p.data_type));
   if (same || p.size.x % side != 0 || p.size.y % side != 0) return {};
   if (side > 1 && block_to_use(block, p.data_type) != block) return {};
-  if (side == 1 && p.partials_type != DataType::Float) return {};
+  const bool needs_float_sums = side == 1 && asked_.options.poplibs_parity;
+  if (needs_float_sums && p.partials_type != DataType::Float) return {};
   Asked asked = asked_;
   asked.problem.block = block;
   asked.stats = nullptr;

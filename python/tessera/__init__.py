@@ -23,7 +23,7 @@ from tessera._core import (
 )
 from tessera._layer import Layer, PassTimes, Rounding
 from tessera._machines import Crossover, crossover, plan, read, simulate, write
-from tessera._products import sddmm, spmm
+from tessera._products import matmul, sddmm, spmm
 
 __all__ = [
     "BadInput",
@@ -41,6 +41,7 @@ __all__ = [
     "Rounding",
     "Run",
     "crossover",
+    "matmul",
     "plan",
     "read",
     "sddmm",

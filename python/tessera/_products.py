@@ -66,6 +66,84 @@ def sddmm(
     return out
 
 
+def matmul(
+    a: Any,
+    b: Any,
+    out: Any = None,
+    *,
+    transpose_lhs: bool = False,
+    transpose_rhs: bool = False,
+    threads: int = 0,
+) -> Any:
+    """Return the product of a sparse and a dense matrix, a @ b, in either order, in groups.
+
+    a, b  one of them sparse and one dense, as a and b of spmm(): [m, k] and [k, n], or as they are stored,
+          [k, m] with transpose_lhs and [n, k] with transpose_rhs. A list of sparse matrices, with a pattern
+          for each, makes groups; the dense operand and out then have a first axis with one entry for each.
+    out   [m, n], or [groups, m, n]: receives the result and is returned; None: a new NumPy array.
+    The same products on a modelled machine: tessera matmul. Raises as spmm(), and TypeError unless exactly
+    one operand is sparse.
+    """
+    if isinstance(a, (list, tuple)) or isinstance(b, (list, tuple)):
+        sparse_left = isinstance(a, (list, tuple))
+        count = len(a if sparse_left else b)
+        dense = b if sparse_left else a
+        if len(dense) != count or (out is not None and len(out) != count):
+            raise _core.InvalidArgument(f"there are {count} sparse matrices; dense and out must have as many groups")
+        parts = [
+            matmul(
+                a[g],
+                b[g],
+                None if out is None else out[g],
+                transpose_lhs=transpose_lhs,
+                transpose_rhs=transpose_rhs,
+                threads=threads,
+            )
+            for g in range(count)
+        ]
+        return np.stack(parts) if out is None else out
+    if _is_sparse(a) == _is_sparse(b):
+        raise TypeError("one operand must be a sparse matrix of SciPy or torch, and the other one a dense array")
+    if _is_sparse(a):
+        return _multiply(a, transpose_lhs, b.T if transpose_rhs else b, out, threads)
+    # A @ B is the transpose of B^T @ A^T, whose operands are views.
+    left = a if transpose_lhs else a.T
+    return _multiply(b, not transpose_rhs, left, None if out is None else out.T, threads, turned=True)
+
+
+def _is_sparse(matrix: Any) -> bool:
+    if getattr(matrix, "format", None) in _FORMATS and hasattr(matrix, "tocsr"):
+        return True
+    return type(matrix).__module__.partition(".")[0] == "torch" and "sparse" in str(matrix.layout)
+
+
+def _multiply(sparse: Any, transposed: bool, dense: Any, out: Any, threads: int, turned: bool = False) -> Any:
+    """Return the product with the sparse matrix or its transpose; `turned`: the transpose of that."""
+    kind, arrays, (rows, cols) = _arrays(sparse)
+    if transposed:
+        kind, arrays = _transposed(kind, arrays, cols)
+        rows, cols = cols, rows
+    if out is None:
+        out = np.empty((dense.shape[1], rows) if turned else (rows, dense.shape[1]), np.float32)
+        out = out.T if turned else out
+    _core._spmm(kind, arrays, rows, cols, dense, out, 1.0, 0.0, None, "none", threads)
+    return out.T if turned else out
+
+
+def _transposed(kind: str, arrays: _Arrays, cols: int) -> tuple[str, _Arrays]:
+    """Return the format and arrays of the transpose; only blocks are copied."""
+    first, second, data = arrays
+    if kind == "coo":
+        return kind, (second, first, data)
+    if kind != "bsr":  # the arrays of compressed rows are those of compressed columns of the transpose
+        return ("csc" if kind == "csr" else "csr"), arrays
+    order = np.argsort(second, kind="stable")
+    block_rows = np.repeat(np.arange(len(first) - 1, dtype=second.dtype), np.diff(first))
+    begin = np.zeros(cols // data.shape[2] + 1, first.dtype)
+    np.cumsum(np.bincount(second, minlength=len(begin) - 1), out=begin[1:])
+    return kind, (begin, block_rows[order], np.ascontiguousarray(data[order].transpose(0, 2, 1)))
+
+
 _Arrays = tuple[NDArray[Any], NDArray[Any], NDArray[np.float32]]
 
 

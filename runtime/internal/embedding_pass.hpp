@@ -20,14 +20,21 @@ namespace tessera::runtime::internal {
 // The ids of one run as the host sends them.
 //   places  [ids]          part of x * rows_per_part + slot of each id; -1: none
 //   rows    [x parts][rows_per_part]  the row of each slot inside its part; -1: none
+//   sorted  [2 * ids]      the places in ascending order, then the number of the id of each; ids of
+//                          one place keep their order, and those without one come last, with the
+//                          largest number there is. Numbers have 16 bits if that is enough, else 32
 struct EmbeddingLists {
   std::vector<std::int32_t> places, rows;
+  std::vector<std::byte> sorted;
 };
 
 // The sizes of a run.
 struct EmbeddingSizes {
   std::int64_t ids = 1, slots = 1;  // slots: EmbeddingOptions::rows_per_part
 };
+
+// Fills `sorted` from `places`; `x_parts` as in `rows`.
+void sort_places(const EmbeddingSizes& sizes, std::int64_t x_parts, EmbeddingLists& lists);
 
 // The part that both programs share: the cut of the columns, the lists and the bucket words on the
 // tiles. The columns of a part of y are dealt to the tiles of all x and z that have this part: the
@@ -63,6 +70,10 @@ struct EmbeddingPass {
   // Returns the cycles of a visit, whose values take so many instructions each.
   Cycles row_cycles(const codelets::RowsWork& work, std::int64_t per_value) const;
 
+  // Throws Error{CheckFailed} if a fault was injected and the words of a bucket would lead a visit
+  // out of bounds.
+  void check_words(const device::Tile& tile, BucketSlots bucket, Cell of) const;
+
   codelets::RowsArgs visit_args(const device::Tile& tile, BucketSlots bucket, Cell of,
                                 std::span<const std::int32_t> slot_of) const;
 
@@ -93,6 +104,7 @@ class EmbeddingSlice : private EmbeddingPass {
   bool run(const BucketImage& of_layer, const EmbeddingLists& of_run, std::byte* out,
            const RunOptions& options, device::Ledger& ledger);
   const Program& program() const { return bound.program(); }
+  const device::Damage& damage() const { return bound.damage(); }
   Bytes high_water() const { return engine.high_water(); }
 
  private:
@@ -130,24 +142,29 @@ class EmbeddingUpdate : private EmbeddingPass {
   bool run(const BucketImage& of_layer, const EmbeddingLists& of_run, const std::byte* slices,
            float scale, std::byte* values, const RunOptions& options, device::Ledger& ledger);
   const Program& program() const { return bound.program(); }
+  const device::Damage& damage() const { return bound.damage(); }
   Bytes high_water() const { return engine.high_water(); }
 
  private:
   struct TileSlots {
-    device::SlotId rows_home, places_home, places, slices_home, slices, packed, sums, updated;
+    device::SlotId rows_home, places_home, places, slices_home, slices, sums, updated;
+    std::vector<device::SlotId> packed;  // by part of x
   };
-  // A tile adds up the slices of these columns for the rows of these parts of x. If there are more
-  // tiles than columns, several tiles share the parts of a column.
+  // A tile adds up the slices of these columns for the rows of these parts of x. What it writes for
+  // a part is placed in one matrix, [y][parts of x][columns][slots], of which tiles receive views
+  // in Share mode.
   struct Packing {
     Range columns, parts;
     bool empty() const { return columns.size() == 0 || parts.size() == 0; }
   };
   Packing packing(Cell c) const;
 
-  // Returns true if every tile that adds up has one column. Its slots are then placed in one
-  // matrix, [y][parts of x][columns][slots], of which tiles receive views in Share mode.
-  bool has_one_column() const;
-  device::ByteRows placed_rows(Cell c, const Packing& packs);
+  // Returns the columns of a packing with which adding up, and bringing its slices, costs fewest
+  // cycles: more columns share an entry of the list, and more tiles share the parts of x.
+  std::int64_t cheapest_columns() const;
+  std::int64_t sharers(std::int64_t wide) const;  // tiles for so many columns
+  std::int64_t sorted_bytes() const;
+
   // The rows of slots and their sums [columns][slots], which travel: on every tile,
   // buffer at_ has what is there now.
   struct Travelling {
@@ -161,12 +178,14 @@ class EmbeddingUpdate : private EmbeddingPass {
   void prepare();
   void load();
   void pack();
+  Cycles pack_on(const device::Tile& tile) const;
   void add_up(Phase phase, bool first);
   void fill_move(Cell by);
   void move();
   void update();
   void collect() const;
 
+  std::int64_t wide_ = 1;        // columns of a packing, but for the last one
   std::vector<TileId> packers_;  // tiles that add up
   BucketUse home_;
   BufferId rows_home_, places_home_, places_, slices_home_, slices_, packed_, sums_, updated_;

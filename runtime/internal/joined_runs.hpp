@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "tessera/device/ledger.hpp"
 #include "tessera/runtime/run_options.hpp"
@@ -26,5 +27,34 @@ void join_steps(const device::Ledger& first, const device::Ledger& second, devic
 // Puts the figures of the first program before those of the pass, if options ask for any. Its steps
 // are not in the program of the pass, so they have no stage there.
 void join_tiles(const device::TileLedger& first, const RunOptions& options);
+
+// Several runs of programs for one call, whose caller sees the options, the ledger and the figures
+// of tiles of one run.
+class RunSeries {
+ public:
+  // `ledger` and options.tiles are emptied. All must live as long as the series.
+  RunSeries(const RunOptions& options, device::Ledger& ledger);
+
+  // Calls run(options of this run, ledger of this run), which returns whether it finished, and adds
+  // what it left there.
+  template <class Run>
+  bool run(Run&& body) {
+    begin();
+    const bool finished = body(std::as_const(own_), own_ledger_);
+    end();
+    return finished;
+  }
+
+ private:
+  void begin();
+  void end();
+
+  const RunOptions& options_;
+  device::Ledger& ledger_;
+  RunOptions own_;
+  device::Ledger own_ledger_;
+  device::TileLedger own_tiles_;
+  std::int64_t begun_ = 0, begun_before_ = 0;  // steps of all runs, and before this one
+};
 
 }  // namespace tessera::runtime::internal

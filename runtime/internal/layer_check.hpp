@@ -8,6 +8,7 @@
 #include "tessera/base/executor.hpp"
 #include "tessera/base/matrix.hpp"
 #include "tessera/device/engine.hpp"
+#include "tessera/planner/plan.hpp"
 #include "tessera/runtime/run_options.hpp"
 #include "tessera/sparse/checked.hpp"
 #include "tessera/sparse/formats.hpp"
@@ -23,6 +24,10 @@ struct CheckFacts {
 
 // Returns the damage of programs that ran one after the other for a pass.
 verify::MemoryDamage memory_damage(std::initializer_list<device::Damage> programs);
+
+// Returns the bytes of every tile that the buckets of all layouts of a plan take; a dense plan has
+// none.
+Bytes resident_bytes(const planner::Plan& plan, DataType type, const device::Machine& machine);
 
 // Calls run(), which runs a pass with `options` and returns whether it finished, and hand_over() if
 // there are results: after a finished pass, and before an exception of results that failed their

@@ -11,6 +11,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/device/machine.hpp"
+#include "tessera/planner/matmul.hpp"
 #include "tessera/planner/planner.hpp"
 #include "tessera/tests/docs/page.hpp"
 #include "tessera/tests/support/process.hpp"
@@ -88,6 +89,13 @@ std::vector<Case> cases() {
       {"doGradAPass", R"({"doGradAPass": true})", Refused},
       {"doGradWPass", R"({"doGradWPass": true})", Refused},
       {"partialsType", R"({"partialsType": "half"})", Refused},
+      {"numBands", R"({"numBands": 2})", Refused},
+      {"nSplit", R"({"nSplit": 2})", Refused},
+      {"verboseLogging", R"({"verboseLogging": true})", Refused},
+      {"enablePreprocessing", R"({"enablePreprocessing": false})", Refused},
+      {"memoryCycleRatio", R"({"memoryCycleRatio": 0.5})", Refused},
+      {"numberOfPass", R"({"numberOfPass": 2})", Refused},
+      {"partitionMethod", R"({"partitionMethod": "block"})", Refused},
       {"sharedBuckets", R"({"sharedBuckets": false})", AnotherPlan},
       {"enableStructuredRearrangements", R"({"enableStructuredRearrangements": false})",
        AnotherPlan},
@@ -148,6 +156,56 @@ TEST(PopSparseOptions, EachGivesAnotherPlanOrRunOrIsRefusedWithTheReason) {
       EXPECT_NE(std::string(error.what()).find(c.key), std::string::npos) << error.what();
     }
   }
+}
+
+// The options of sparseDenseMatMul, on a product with both directions, which PopSparse always
+// plans.
+TEST(PopSparseOptions, OfProductsGiveAnotherPlan) {
+  MatMulProblem product{.m = 256, .k = 320, .n = 64, .density = 0.1, .also_transposed = true};
+  device::Machine machine = device::load_machine("gc200");
+  machine.tiles = 64;
+  const planner::Options usual = planner::sparse_options();
+  const planner::MatMulPlan before = planner::plan_matmul_or_throw(product, machine, usual);
+  for (const char* json :
+       {R"({"availableMemoryProportion": 0.004})", R"({"metaInfoBucketOversizeProportion": 2})",
+        R"({"sharedBuckets": true})", R"({"sharedBuckets": false})"}) {
+    SCOPED_TRACE(json);
+    const planner::Options options = planner::parse_options(json, kPage, usual);
+    const planner::MatMulPlanResult after = planner::plan_matmul(product, machine, options);
+    const bool chooses = std::string(json).find("sharedBuckets") != std::string::npos;
+    // Without the option the planner takes the cheaper one of the two.
+    if (!chooses) {
+      EXPECT_TRUE(!after.plan || *after.plan != before);
+    } else {
+      ASSERT_TRUE(after.plan);
+      EXPECT_EQ(after.plan->layer.shared_buckets(),
+                std::string(json).find("true") != std::string::npos);
+    }
+  }
+  product.partials_type = DataType::Half;
+  EXPECT_NE(planner::plan_matmul_or_throw(product, machine, usual), before);
+}
+
+TEST(PopSparseOptions, OfProductsGiveAnotherRun) {
+  const auto run_of_product = [](std::vector<std::string> switches) {
+    std::vector<std::string> words{TESSERA_TOOLS_DIR "/tessera",
+                                   "matmul",
+                                   "--m=64",
+                                   "--k=48",
+                                   "--n=8",
+                                   "--density=0.2",
+                                   "--tiles-per-ipu=16",
+                                   "--plan-constraints={\"useDense\": false}"};
+    words.insert(words.end(), switches.begin(), switches.end());
+    const Outcome outcome = run(words);
+    EXPECT_EQ(outcome.exit, 0) << outcome.err;
+    return outcome.out;
+  };
+  const std::string usual = run_of_product({});
+  for (const char* option : {"--matmul-options={\"partitioner.forceBucketSpills\": true}",
+                             "--matmul-options={\"partialsType\": \"half\"}", "--transpose-lhs",
+                             "--transpose-rhs", "--dense-sparse"})
+    EXPECT_NE(run_of_product({option}), usual) << option;
 }
 
 TEST(PopSparseOptions, AreAllOnThePage) {

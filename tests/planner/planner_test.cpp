@@ -252,7 +252,27 @@ TEST(Plan, RefusesLayersAndMachinesThatCannotBe) {
   EXPECT_THAT(message_of(layer({3, 8, 8, 8}), gc200(2)), HasSubstr("groups is 3"));
   Problem narrow = layer({1, 8, 8, 8});
   narrow.partials_type = DataType::Half;
-  EXPECT_THAT(message_of(narrow, gc200()), HasSubstr("float partials"));
+  EXPECT_TRUE(plan(narrow, gc200()).has_plan);
+  Options parity;
+  parity.poplibs_parity = true;
+  try {
+    plan(narrow, gc200(), parity);
+    FAIL() << "PopLibs has no element kernels with half sums";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("float partials only in PopLibs"));
+  }
+}
+
+// Half sums halve the bytes of partials, which cost memory, exchange and reductions; a kernel takes
+// as long as with float sums, so a plan is never dearer.
+TEST(Plan, TakesHalfSumsOfElementsForLessThanFloatSums) {
+  Problem p = layer({1, 512, 2048, 256}, {1, 1}, 0.05);
+  p.data_type = DataType::Half;
+  const planner::Plan floats = plan(p, gc200()).plan;
+  p.partials_type = DataType::Half;
+  const planner::Plan halves = plan(p, gc200()).plan;
+  expect_sound(p, gc200(), {}, halves);
+  EXPECT_LT(halves.cost.cycles, floats.cost.cycles);
 }
 
 TEST(Plan, StopsAtTheSearchLimitAndSaysSo) {

@@ -82,3 +82,40 @@ def test_mistakes_are_told():
         square = sp.identity(7, np.float32, "csr")
         both = random_array(RANDOM, (7, 7))
         ts.spmm(square, both, both)
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc", "coo", "bsr"])
+@pytest.mark.parametrize("lhs", [False, True])
+@pytest.mark.parametrize("rhs", [False, True])
+def test_matmul_is_the_product_in_either_order(kind, lhs, rhs):
+    weights = sp.random(24, 36, 0.3, "csr", np.float32, np.random.default_rng(3))
+    sparse = weights.tobsr((4, 6)) if kind == "bsr" else weights.asformat(kind)
+    dense = np.random.default_rng(4).standard_normal((36, 7), np.float32)
+    stored = sparse.T.tobsr() if kind == "bsr" else sparse.T.asformat(kind)
+    got = ts.matmul(stored if lhs else sparse, dense.T if rhs else dense, transpose_lhs=lhs, transpose_rhs=rhs)
+    np.testing.assert_allclose(got, weights.toarray() @ dense, rtol=1e-4, atol=1e-5)
+    out = np.empty((7, 24), np.float32)
+    turned = ts.matmul(
+        dense if lhs else dense.T.copy(),
+        sparse if rhs else stored,
+        out,
+        transpose_lhs=lhs,
+        transpose_rhs=rhs,
+    )
+    np.testing.assert_allclose(turned, dense.T @ weights.toarray().T, rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(turned, out)
+
+
+def test_matmul_takes_groups_with_a_pattern_each():
+    random = np.random.default_rng(5)
+    sparse = [sp.random(10, 12, d, "csr", np.float32, random) for d in (0.2, 0.0, 0.9)]
+    dense = random.standard_normal((3, 12, 5), np.float32)
+    wanted = np.stack([s.toarray() @ d for s, d in zip(sparse, dense)])
+    np.testing.assert_allclose(ts.matmul(sparse, dense), wanted, rtol=1e-4, atol=1e-5)
+    out = np.empty((3, 10, 5), np.float32)
+    assert ts.matmul(sparse, dense, out) is out
+    np.testing.assert_allclose(out, wanted, rtol=1e-4, atol=1e-5)
+    with pytest.raises(ts.InvalidArgument, match="3 sparse matrices"):
+        ts.matmul(sparse, dense[:2])
+    with pytest.raises(TypeError, match="one operand must be"):
+        ts.matmul(dense[0], dense[0].T)

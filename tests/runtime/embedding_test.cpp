@@ -207,6 +207,88 @@ TEST(Embedding, WorksOnALayerWithTwoLayouts) {
   EXPECT_NE(layer.weights().values, given.values);
 }
 
+// Each group of a layer is a table of its own.
+TEST(Embedding, ServesEveryGroupLikeALayerOfThatGroup) {
+  const Problem problem{.size = {3, 37, 22, 8}, .density = 0.4, .data_type = DataType::Half};
+  device::Machine machine = device::machine_preset("gc200");
+  machine.tiles = 36;
+  planner::Options options;
+  options.constraints.use_dense = false;
+  const planner::Plan plan = planner::plan_or_throw(problem, machine, options);
+  const auto executor = make_executor(2);
+  const auto mode = device::ExchangeMode::Isolate;
+  std::vector<sparse::Csr<float>> tables;
+  for (std::uint64_t g = 0; g < 3; ++g) tables.push_back(weights(37, 22, {1, 1}, 0.3, 20 + g));
+  FullyConnected layer(problem, plan, machine, mode, *executor);
+  ASSERT_FALSE(layer.set_weights(tables));
+  Embedding embedding(layer, problem, plan, machine, mode, *executor);
+  Random random(2);
+  const Ids ids = random_ids(15, 37, random);
+  const auto slices = small_whole_numbers<Half>(15, 22, random);
+  for (std::int64_t g = 0; g < 3; ++g) {
+    verify::Checksums sums;
+    device::Ledger ledger;
+    Matrix<Half> out(15, 22);
+    ASSERT_TRUE(embedding.embedding_slice<Half>(ids, out.view(), {.self_check = &sums}, ledger, g));
+    EXPECT_EQ(sums.compared, 15 * 22);
+    const Matrix<float> dense = dense_weights<Half>(tables[std::size_t(g)]);
+    for (std::int64_t i = 0; i < 15; ++i)
+      for (std::int64_t y = 0; y < 22; ++y)
+        EXPECT_EQ(float(out(i, y)), dense(ids[std::size_t(i)], y));
+    ASSERT_TRUE(embedding.embedding_update_add<Half>(ids, slices.view(), 0.5f,
+                                                     {.self_check = &sums}, ledger, g));
+    EXPECT_EQ(sums.compared, std::ssize(tables[std::size_t(g)].values));
+    for (std::int64_t other = 0; other < 3; ++other)
+      EXPECT_EQ(layer.weights(other).values == tables[std::size_t(other)].values, other > g);
+  }
+  Matrix<Half> out(15, 22);
+  EXPECT_THROW(embedding.embedding_slice<Half>(ids, out.view(), 3), Error);
+}
+
+// No flipped bit changes a result unseen, and a second run is right.
+TEST(Embedding, NoticesFaultsAndRepairsThem) {
+  const LayerCase layer{
+      .weights = weights(32, 16, {1, 1}, 0.5, 4), .partition = {1, 2, 1, 2}, .force_spills = true};
+  const auto executor = make_executor(1);
+  const auto mode = device::ExchangeMode::Isolate;
+  FullyConnected table(layer.problem(), layer.plan(), layer.machine(), mode, *executor);
+  ASSERT_FALSE(table.set_weights(layer.weights, {.force_spills = true}));
+  Embedding embedding(table, layer.problem(), layer.plan(), layer.machine(), mode, *executor,
+                      {.ids = 8});
+  Random random(2);
+  const Ids ids = random_ids(12, 32, random);  // two runs
+  Matrix<float> wanted(12, 16), out(12, 16);
+  const device::Ledger clean = embedding.embedding_slice<float>(ids, wanted.view());
+  int repaired = 0;
+  const auto run_with_fault = [&](std::int64_t step, std::int64_t bit, const auto& run) {
+    verify::Checksums sums;
+    RunOptions options{.self_check = &sums, .repair = true};
+    options.fault = device::Fault{TileId(1), step, bit};
+    device::Ledger ledger;
+    ASSERT_TRUE(run(options, ledger));
+    if (!sums.first_failure.empty()) ++repaired;
+  };
+  for (std::int64_t step = 0; step < std::ssize(clean.steps); ++step)
+    for (std::int64_t bit = step; bit < 6000; bit += 97) {
+      run_with_fault(step, bit, [&](const RunOptions& options, device::Ledger& ledger) {
+        return embedding.embedding_slice<float>(ids, out.view(), options, ledger);
+      });
+      EXPECT_EQ(as_float(out), as_float(wanted)) << step << " " << bit;
+    }
+  EXPECT_GT(repaired, 5);
+  repaired = 0;
+  const std::vector<float> before = table.weights().values;
+  const Matrix<float> nothing(12, 16);
+  for (std::int64_t step = 0; step < 6; ++step)
+    for (std::int64_t bit = step; bit < 6000; bit += 97) {
+      run_with_fault(step, bit, [&](const RunOptions& options, device::Ledger& ledger) {
+        return embedding.embedding_update_add<float>(ids, nothing.view(), 1.0f, options, ledger);
+      });
+      EXPECT_EQ(table.weights().values, before) << step << " " << bit;
+    }
+  EXPECT_GT(repaired, 5);
+}
+
 TEST(Embedding, RefusesWrongCallsAndChangesNothing) {
   const LayerCase layer{.weights = weights(32, 16, {1, 1}, 0.5, 4), .partition = {1, 2, 1, 1}};
   const auto executor = make_executor(1);

@@ -170,6 +170,7 @@ TEST(BlockStudy, BlocksNeverCostMoreThanTheElementsThatTheyAreMadeOf) {
 TEST(BlockStudy, KeepsTheReasonOfABlockThatNoKernelHas) {
   LayerArguments a = small_layer();
   a.partials_type = DataType::Half;
+  a.matmul_options = R"({"popLibsParity": true})";
   BlockStudy study(a);
   const BlockPlan elements = study.plan_random({1, 1}, 0.1);
   EXPECT_FALSE(elements.plan);

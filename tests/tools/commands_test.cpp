@@ -335,7 +335,8 @@ TEST(CrossoverCommand, SaysWhyARowHasNoPlanAndKeepsTheOthers) {
                                        "--output-size=96",   "--batch-size=16",
                                        "--single-phase=fwd", "--tiles-per-ipu=16"};
   auto words = layer;
-  words.push_back("--partials-type=half");
+  words.insert(words.end(),
+               {"--partials-type=half", R"(--matmul-options={"popLibsParity": true})"});
   const Outcome halves = tessera(words);
   EXPECT_EQ(halves.exit, 0) << halves.err;
   EXPECT_THAT(halves.out,

@@ -57,6 +57,30 @@ TEST(MatMulCommand, ComparesEveryElementOfEveryGroup) {
   EXPECT_EQ(report.at("passes")[0].at("check").at("compared"), 3 * 24 * 6);
 }
 
+TEST(MatMulCommand, ExplainsThePlanAndTheMove) {
+  const Words switches{"--transpose-rhs", "--tiles-per-ipu=12", "--explain"};
+  const Outcome outcome = matmul(with(switches));
+  ASSERT_EQ(outcome.exit, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("transpose  the dense operand of each group, 6 x 40, in"));
+  EXPECT_GT(outcome.out.size(),
+            matmul(with({"--transpose-rhs", "--tiles-per-ipu=12"})).out.size() + 300);
+  EXPECT_EQ(matmul(with({"--explain", "--json"})).exit, 2);
+  EXPECT_EQ(matmul(with({"--explain", "--machine=host"})).exit, 2);
+}
+
+// A dense product reads the operand in the same order, so the move is on both sides of the verdict.
+TEST(MatMulCommand, ChargesTheMoveToTheDenseSideToo) {
+  const auto dense_cycles = [](const Words& switches) {
+    const Outcome outcome = matmul(with(switches));
+    EXPECT_EQ(outcome.exit, 0) << outcome.err;
+    const auto verdict = nlohmann::json::parse(outcome.out).at("verdict");
+    return verdict.at("passes")[0].at("dense_cycles").get<double>();
+  };
+  const double plain = dense_cycles({"--tiles-per-ipu=12", "--json"}),
+               moved = dense_cycles({"--tiles-per-ipu=12", "--transpose-rhs", "--json"});
+  EXPECT_GT(moved, plain);
+}
+
 TEST(MatMulCommand, PlannedAndModelledCyclesOfTheMoveAreEqual) {
   const Outcome outcome = matmul(with({"--transpose-rhs", "--tiles-per-ipu=12"}));
   ASSERT_EQ(outcome.exit, 0) << outcome.err;

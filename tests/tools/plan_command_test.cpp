@@ -235,7 +235,8 @@ TEST(TesseraPlan, UsageErrorsNameTheOptionTheValueAndTheRange) {
                "--block-rows: the value is 4097; it must be a whole number in 1..4096");
   expect_error(small({"--block-rows=4", "--block-size=4"}), 2, "--block-size");
   expect_error(small({"--table=x.tsv"}), 2, "--table");
-  expect_error(small({"--partials-type=half"}), 2, "element-wise sparsity has float partials only");
+  expect_error(small({"--partials-type=half", "--cost-model=popsparse"}), 2,
+               "element-wise sparsity has float partials only in PopLibs");
   expect_error(small({"--matmul-options={\"sharedBucket\": true}"}), 2,
                "--matmul-options: sharedBucket is not known; the keys are availableMemory");
   expect_error(small({"--matmul-options={\"searchLimit\": \"all\"}"}), 2,

@@ -145,7 +145,7 @@ void add_type_options(CLI::App& app, LayerArguments& a) {
   take_one_of(type, types)->type_name("TYPE")->default_str("half");
   auto* sums =
       app.add_option("--partials-type", a.partials_type,
-                     "type of partial sums: float, or half (only for half data in blocks)");
+                     "type of partial sums: float, or half (only for half data)");
   take_one_of(sums, types)->type_name("TYPE")->default_str("float");
 }
 

@@ -155,6 +155,30 @@ void add_other_side(const Arguments& a, const Weights& weights, LayerRun& run) {
   report.sparse = report::sparse_alternative(report.problem, report.machine, options, &stats);
 }
 
+// Returns the transposition that a product needs, if this is one.
+std::optional<planner::TransposePlan> move_of(const Arguments& a,
+                                              const report::LayerReport& report) {
+  if (!a.product) return std::nullopt;
+  return planner::matmul_plan(product_of(*a.product, report.problem), report.plan, report.machine)
+      .move;
+}
+
+// Returns why the planner chose this plan, for --explain.
+std::string explanation_text(const Arguments& a, const LayerRun& run, const Weights& weights) {
+  const report::LayerReport& report = run.report;
+  const PatternStats stats = pattern_stats(weights);
+  std::string text =
+      "\n" + planner::to_text(planner::explain(report.problem, report.machine, run.context.options,
+                                               &stats, report.plan));
+  if (const auto move = move_of(a, report))
+    text += fmt::format(
+        "transpose  the dense operand of each group, {} x {}, in {} x {} parts, before the pass: "
+        "arrange {}, exchange {}, transpose {}, barriers and launches {}\n",
+        move->rows, move->cols, move->row_parts, move->col_parts, move->arrange.value,
+        move->exchange.value, move->transpose.value, move->waiting.value);
+  return text;
+}
+
 // Adds what is known of other layers to a report that somebody reads. A file is read again, because
 // the weights of the run are in whole blocks.
 void add_outlook(const Arguments& a, LayerRun& run) {
@@ -167,8 +191,12 @@ void add_outlook(const Arguments& a, LayerRun& run) {
   BlockStudy study(report.problem, report.machine, run.context.options);
   const planner::Plan* sparse = &report.plan;
   if (report.plan.dense) sparse = report.sparse.plan ? &*report.sparse.plan : nullptr;
-  report.outlook = outlook_of(*comparison, study, report.problem.block, report.dense,
-                              ones ? &*ones : nullptr, sparse);
+  // The study prices passes, so the dense side is that without the move of a product's operand.
+  planner::DensePlanResult dense = report.dense;
+  if (const auto move = move_of(a, report); move && dense.plan)
+    dense.plan->cost.cycles -= move->cycles();
+  report.outlook =
+      outlook_of(*comparison, study, report.problem.block, dense, ones ? &*ones : nullptr, sparse);
 }
 
 void add_tiles(const runtime::FullyConnected& layer, const planner::Plan& plan, PageExtras& page) {
@@ -210,6 +238,17 @@ void encode(const Arguments& a, const Weights& weights, runtime::FullyConnected&
   if (wants_page(a) && !is_dense) add_tiles(layer, report.plan, run.page);
 }
 
+// Adds the transposition of the dense operand to the costs of both sides of the verdict: a dense
+// product needs it in the same order.
+void charge_move(const planner::TransposePlan& move, LayerRun& run) {
+  report::LayerReport& report = run.report;
+  planner::add_transpose(move, Pass::Fwd, report.plan.cost);
+  if (report.dense.plan) planner::add_transpose(move, Pass::Fwd, report.dense.plan->cost);
+  if (report.sparse.plan) planner::add_transpose(move, Pass::Fwd, report.sparse.plan->cost);
+  run.context.notes.push_back(fmt::format(
+      "transposing the dense operand takes {} cycles, sparse and dense", move.cycles().value));
+}
+
 void build_and_run_product(const Arguments& a, const Weights& weights, LayerRun& run,
                            internal::Progress& progress) {
   report::LayerReport& report = run.report;
@@ -219,13 +258,7 @@ void build_and_run_product(const Arguments& a, const Weights& weights, LayerRun&
   const auto executor = make_executor(a.threads);
   runtime::MatMul product(plan, report.machine, mode_of(a), *executor);
   encode(a, weights, product.layer(), run);
-  if (plan.move) {
-    planner::add_transpose(*plan.move, Pass::Fwd, report.plan.cost);
-    run.context.notes.push_back(
-        fmt::format("transposing the dense operand takes {} cycles, which the dense side is not "
-                    "charged",
-                    plan.move->cycles().value));
-  }
+  if (plan.move) charge_move(*plan.move, run);
   if (a.stop != StopAfter::Plan) report.high_water = product.high_water();
   ProductLayer layer(product);
   if (a.stop >= StopAfter::Passes) run_passes(layer, weights, a, run, progress);
@@ -415,6 +448,7 @@ LayerRun run_layer(const Arguments& given, const char* program, const Weights* g
   if (a.limit_milliseconds > 0)
     run.deadline = begin + std::chrono::microseconds(std::int64_t(1e3 * a.limit_milliseconds));
   run.extras = extras_of(a, run.report, planned.options);
+  if (a.explain) run.extras += explanation_text(a, run, weights);
   if (wants_page(a) && a.plan_file.empty() && planned.options == options_of(a))
     run.page.explanation = explanation_of(run, weights);
   add_other_side(a, weights, run);

@@ -75,6 +75,8 @@ void finish(const CLI::App& app, MatMulArguments& a) {
         "--matmul-options", "doGradAPass and doGradWPass are for layers; a product has one pass");
   if (a.non_zeros >= 0) run.density = with_non_zeros(a.product, a.non_zeros).density;
   run.product = a.product;
+  if (run.explain && is_host(run))
+    throw CLI::ValidationError("--explain", "this computer has no plan; omit it");
 }
 
 }  // namespace
@@ -91,6 +93,12 @@ void add_matmul_command(CLI::App& app, std::function<int()>& run) {
   internal::add_host_options(*command, *arguments->run);
   internal::add_planner_options(*command, *arguments->run);
   add_common_run_options(*command, *arguments->run);
+  command
+      ->add_flag("--explain", arguments->run->explain,
+                 "explain the plan: what each term depends on, which plans came next, and the move "
+                 "of a transposed operand")
+      ->excludes("--json")
+      ->excludes("--csv");
   command->callback([command, arguments, &run] {
     finish(*command, *arguments);
     run = [arguments] { return run_and_print(*arguments->run, "tessera matmul"); };

@@ -8,15 +8,24 @@
 
 #include "tessera/codelets/internal/block_kernels.hpp"
 #include "tessera/codelets/internal/bucket_walk.hpp"
+#include "tessera/codelets/internal/fast/half_sums.hpp"
 #include "tessera/codelets/internal/fast/term_rows.hpp"
 #include "tessera/codelets/internal/fast/vector_kernels.hpp"
 #include "tessera/codelets/internal/operands.hpp"
 #include "tessera/codelets/kernel.hpp"
 
-// The vector kernels, for float sums. They walk the words as the reference kernels do, and pass
-// lists to the vector code. They give the same bits as the reference kernels, except that a NaN may
-// be another NaN.
+// The vector kernels, for float sums, and the code for half sums of elements. They walk the words
+// as the reference kernels do, and pass lists to the vector code. They give the same bits as the
+// reference kernels, except that a NaN may be another NaN.
 namespace tessera::codelets::internal {
+
+// The code of element kernels for a row of half sums.
+struct HalfRows {
+  static void add(Half* out, Half r, const Half* in, std::int64_t z) {
+    add_scaled_half_row(out, r, in, z);
+  }
+  static Half dot(const Half* a, const Half* b, std::int64_t z) { return half_dot(a, b, z); }
+};
 
 template <class In>
 ElementSums<In> element_sums_of(const KernelArgs& args, std::span<const TermRow> rows,

@@ -1,0 +1,165 @@
+#include "tessera/runtime/block_softmax.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+#include "tessera/base/error.hpp"
+#include "tessera/base/int_math.hpp"
+#include "tessera/base/one_caller.hpp"
+#include "tessera/runtime/internal/row_pass.hpp"
+#include "tessera/runtime/tile_map.hpp"
+#include "tessera/sparse/check.hpp"
+#include "tessera/verify/repair.hpp"
+
+namespace tessera::runtime {
+
+using internal::RowPass;
+
+namespace {
+
+[[noreturn]] void refuse_softmax(const std::string& what) {
+  throw Error(ErrorCode::InvalidArgument, "softmax of rows: " + what);
+}
+
+std::int64_t checked_values(std::span<const sparse::Csr<float>> masks) {
+  std::int64_t values = 0;
+  for (const sparse::Csr<float>& mask : masks) {
+    sparse::check(mask);
+    if (mask.block != masks.front().block)
+      refuse_softmax(fmt::format("a mask has blocks of {} x {} and the first one of {} x {}",
+                                 mask.block.rows, mask.block.cols, masks.front().block.rows,
+                                 masks.front().block.cols));
+    values += std::ssize(mask.values);
+  }
+  if (values > std::numeric_limits<std::int32_t>::max())
+    refuse_softmax(
+        fmt::format("the masks have {} values; at most 2^31 - 1 can be numbered", values));
+  return values;
+}
+
+ValueHomes checked_homes(const BlockSoftmaxOptions& options, std::int64_t values,
+                         const device::Machine& machine) {
+  ValueHomes homes = options.homes ? *options.homes : spread_homes(values, machine);
+  if (std::ssize(homes.positions) != values)
+    refuse_softmax(fmt::format("there are homes for {} values; the masks have {}",
+                               homes.positions.size(), values));
+  const std::int64_t places = homes.per_tile * std::ssize(homes.tiles);
+  std::vector<bool> used(static_cast<std::size_t>(std::max<std::int64_t>(places, 0)));
+  for (const std::int64_t place : homes.positions) {
+    if (place < 0 || place >= places || used[std::size_t(place)])
+      refuse_softmax(
+          fmt::format("place {} is not one of 0..{} that no other value has", place, places - 1));
+    used[std::size_t(place)] = true;
+  }
+  return homes;
+}
+
+}  // namespace
+
+ValueHomes spread_homes(std::int64_t values, const device::Machine& machine) {
+  ValueHomes homes;
+  homes.per_tile = std::max<std::int64_t>(ceil_div(values, machine.tiles), 1);
+  for (std::int64_t t = 0; t < ceil_div(values, homes.per_tile); ++t) homes.tiles.emplace_back(t);
+  homes.positions.resize(std::size_t(values));
+  for (std::size_t i = 0; i < homes.positions.size(); ++i) homes.positions[i] = std::int64_t(i);
+  return homes;
+}
+
+ValueHomes bucket_homes(const FullyConnected& layer, const Problem& problem,
+                        const planner::Plan& plan, const device::Machine& machine) {
+  const partitioner::TileGrid grid = tile_grid(problem, plan, machine);
+  const TileMap map({problem.size.g, grid.splits.x, grid.splits.y, grid.splits.z}, TileOrder::Yzx);
+  ValueHomes homes;
+  homes.per_tile = grid.blocks * grid.block.area();
+  for (std::int64_t g = 0; g < problem.size.g; ++g) {
+    const std::int64_t before = std::ssize(homes.tiles) * homes.per_tile;
+    for (const std::int64_t position : layer.value_positions(g))
+      homes.positions.push_back(before + position);
+    for (std::int64_t x = 0; x < grid.splits.x; ++x)  // the order of bucket_index
+      for (std::int64_t y = 0; y < grid.splits.y; ++y)
+        for (std::int64_t z = 0; z < grid.splits.z; ++z)
+          homes.tiles.push_back(map.tile({x, y, z, g}));
+  }
+  return homes;
+}
+
+struct BlockSoftmax::State {
+  State(std::span<const sparse::Csr<float>> masks, DataType type, const device::Machine& machine,
+        device::ExchangeMode mode, Executor& executor, const BlockSoftmaxOptions& options)
+      : values(checked_values(masks)),
+        homes(checked_homes(options, values, machine)),
+        rows(internal::deal_rows(masks, machine.tiles)),
+        softmax(RowPass::Kind::Softmax, rows, homes, options.scale, type, options.resident, machine,
+                mode, executor),
+        gradient(RowPass::Kind::Gradient, rows, homes, options.scale, type, options.resident,
+                 machine, mode, executor) {}
+
+  void check(std::span<const float> given, const char* name) const {
+    if (std::ssize(given) == values) return;
+    refuse_softmax(fmt::format("{} has {} values; the masks have {}", name, given.size(), values));
+  }
+
+  template <std::size_t kInputs>
+  bool run(RowPass& pass, const std::array<std::span<const float>, kInputs>& inputs,
+           std::span<float> out, const RunOptions& options, device::Ledger& ledger) {
+    for (const std::span<const float> input : inputs) check(input, "an input");
+    check(out, "the output");
+    if (options.repair)
+      return verify::run_and_repair(
+          options, [&](const RunOptions& once) { return run(pass, inputs, out, once, ledger); });
+    const auto call = caller.enter("softmax");
+    return pass.run(inputs, out, options, ledger);
+  }
+
+  std::int64_t values;
+  ValueHomes homes;
+  internal::DealtRows rows;
+  RowPass softmax, gradient;
+  OneCaller caller;
+};
+
+BlockSoftmax::BlockSoftmax(std::span<const sparse::Csr<float>> masks, DataType type,
+                           const device::Machine& machine, device::ExchangeMode mode,
+                           Executor& executor, const BlockSoftmaxOptions& options)
+    : state_(std::make_unique<State>(masks, type, machine, mode, executor, options)) {}
+BlockSoftmax::~BlockSoftmax() = default;
+BlockSoftmax::BlockSoftmax(BlockSoftmax&&) noexcept = default;
+
+bool BlockSoftmax::softmax(std::span<const float> scores, std::span<float> out,
+                           const RunOptions& options, device::Ledger& ledger) {
+  return state_->run(state_->softmax, std::array{scores}, out, options, ledger);
+}
+
+bool BlockSoftmax::gradient(std::span<const float> softmax, std::span<const float> softmax_gradient,
+                            std::span<float> out, const RunOptions& options,
+                            device::Ledger& ledger) {
+  return state_->run(state_->gradient, std::array{softmax, softmax_gradient}, out, options, ledger);
+}
+
+device::Ledger BlockSoftmax::softmax(std::span<const float> scores, std::span<float> out) {
+  device::Ledger ledger;
+  static_cast<void>(softmax(scores, out, {}, ledger));  // it cannot be stopped
+  return ledger;
+}
+
+device::Ledger BlockSoftmax::gradient(std::span<const float> softmax,
+                                      std::span<const float> softmax_gradient,
+                                      std::span<float> out) {
+  device::Ledger ledger;
+  static_cast<void>(gradient(softmax, softmax_gradient, out, {}, ledger));
+  return ledger;
+}
+
+Cycles BlockSoftmax::planned() const { return state_->softmax.planned(); }
+Cycles BlockSoftmax::gradient_planned() const { return state_->gradient.planned(); }
+const Program& BlockSoftmax::program() const { return state_->softmax.program(); }
+const Program& BlockSoftmax::gradient_program() const { return state_->gradient.program(); }
+Bytes BlockSoftmax::high_water() const {
+  return std::max(state_->softmax.high_water(), state_->gradient.high_water());
+}
+
+}  // namespace tessera::runtime
