@@ -28,9 +28,9 @@ struct PodResult {
 // plan of each device. Returns the plan with the least time of all passes; among equal ones, the
 // first by an order of the grids that is fixed.
 //
-// A grid has any parts on a level of a pod with up to 64 devices, and parts whose product divides
-// the level's devices in larger ones. Its axes are laid out along each level in the cheapest order,
-// and each collective runs on each level by its cheapest algorithm. The batch runs in 1, 2, 4, ...
+// A grid has any parts on a level with up to 64 devices, and parts whose product divides the
+// level's devices on larger ones. Its axes are laid out along each level in the cheapest order, and
+// each collective runs on each level by its cheapest algorithm. The batch runs in 1, 2, 4, ...
 // serial parts: more than one if a device cannot hold its part of the layer otherwise, or only by a
 // slower plan.
 //

@@ -156,7 +156,12 @@ const PodPlan& PodLayer::plan() const { return state_->plan(); }
 const std::vector<DevicePlace>& PodLayer::places() const { return state_->places(); }
 std::int64_t PodLayer::batch() const { return state_->problem().size.z; }
 std::int64_t PodLayer::values() const { return state_->first_value(std::ssize(state_->weights)); }
-Bytes PodLayer::high_water() const { return state_->devices.high_water(); }
+Bytes PodLayer::high_water(std::size_t device) const { return state_->devices.high_water(device); }
+Bytes PodLayer::high_water() const {
+  Bytes most;
+  for (const std::size_t d : state_->all) most = std::max(most, high_water(d));
+  return most;
+}
 
 const sparse::Csr<float>& PodLayer::weights(std::int64_t group) const {
   if (group < 0 || group >= std::ssize(state_->weights))

@@ -129,7 +129,9 @@ class PodLayer {
   std::int64_t values() const;
   const sparse::Csr<float>& weights(std::int64_t group = 0) const;
 
-  // Returns the most memory that any tile of any device needs in any pass.
+  // Return the most memory that any tile of a device, given by its index in places(), or of any
+  // device needs in any pass.
+  Bytes high_water(std::size_t device) const;
   Bytes high_water() const;
 
  private:

@@ -11,11 +11,6 @@
 namespace tessera::pod::internal {
 namespace {
 
-// A range of elements as one of whole blocks; the last block may be cut off.
-Range in_blocks(Range elements, std::int64_t side) {
-  return {elements.begin / side, ceil_div(elements.end, side)};
-}
-
 void check_plan(const PodPlan& plan) {
   check_problem(plan.problem);
   device::check_pod(plan.pod, plan.pod.name);
@@ -27,12 +22,6 @@ void check_plan(const PodPlan& plan) {
 }
 
 }  // namespace
-
-std::int64_t Cell::values() const {
-  std::int64_t sum = 0;
-  for (const sparse::CheckedCsr<float>& part : parts) sum += std::ssize(part->values);
-  return sum;
-}
 
 DeviceSet::DeviceSet(const PodPlan& plan, device::ExchangeMode mode, DeviceOrder order,
                      Executor& executor)
@@ -62,27 +51,8 @@ std::size_t DeviceSet::cell_of(std::size_t device) const {
   return std::size_t((at.g * parts.x + at.x) * parts.y + at.y);
 }
 
-DeviceSet::Worker& DeviceSet::worker_of(std::size_t device) {
-  return workers_[order_ == DeviceOrder::SideBySide ? device : shape_of_[device]];
-}
-
-std::vector<Cell> DeviceSet::cut(std::span<const sparse::CheckedCsr<float>> weights) const {
-  const Dims parts = plan_.grid.parts();
-  const BlockShape block = plan_.problem.block;
-  std::vector<Cell> cells;
-  for (std::int64_t g = 0; g < parts.g; ++g)
-    for (std::int64_t x = 0; x < parts.x; ++x)
-      for (std::int64_t y = 0; y < parts.y; ++y) {
-        const Shares shares = shares_at(plan_.problem, parts, {g, x, y, 0});
-        Cell& cell = cells.emplace_back();
-        for (std::int64_t group = shares.g.begin; group < shares.g.end; ++group) {
-          const sparse::Csr<float>& matrix = *weights[std::size_t(group)];
-          cell.runs.push_back(
-              part_runs(matrix, in_blocks(shares.x, block.rows), in_blocks(shares.y, block.cols)));
-          cell.parts.push_back(part_of(matrix, cell.runs.back()));
-        }
-      }
-  return cells;
+std::size_t DeviceSet::worker_of(std::size_t device) const {
+  return order_ == DeviceOrder::SideBySide ? device : shape_of_[device];
 }
 
 // Every device must hold its part, also where one layer serves several.
@@ -91,7 +61,7 @@ std::optional<PodMisfit> DeviceSet::encode(const std::vector<Cell>& cells) {
   std::iota(all.begin(), all.end(), std::size_t(0));
   std::vector<std::optional<partitioner::Misfit>> misfits(all.size());
   visit(all, [&](std::size_t d) {
-    Worker& worker = worker_of(d);
+    Worker& worker = workers_[worker_of(d)];
     if (worker.loaded == cell_of(d)) return;
     worker.loaded.reset();
     misfits[d] = worker.layer->set_weights(cells[cell_of(d)].parts);
@@ -104,19 +74,8 @@ std::optional<PodMisfit> DeviceSet::encode(const std::vector<Cell>& cells) {
 
 std::optional<PodMisfit> DeviceSet::set_weights(
     std::span<const sparse::CheckedCsr<float>> weights) {
-  const Dims size = plan_.problem.size_in_blocks();
-  if (std::ssize(weights) != size.g)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("set_weights: {} matrices are given; the layer has {} groups",
-                            weights.size(), size.g));
-  for (const sparse::CheckedCsr<float>& matrix : weights)
-    if (matrix->rows != size.x || matrix->cols != size.y || matrix->block != plan_.problem.block)
-      throw Error(ErrorCode::InvalidArgument,
-                  fmt::format("set_weights: a matrix is {} x {} in blocks of {} x {}; the layer "
-                              "takes {} x {} in blocks of {} x {}",
-                              matrix->rows, matrix->cols, matrix->block.rows, matrix->block.cols,
-                              size.x, size.y, plan_.problem.block.rows, plan_.problem.block.cols));
-  std::vector<Cell> cells = cut(weights);
+  check_weights(plan_.problem, weights);
+  std::vector<Cell> cells = cut_weights(plan_.problem, plan_.grid.parts(), weights);
   for (Worker& worker : workers_) worker.loaded.reset();
   std::optional<PodMisfit> misfit = encode(cells);
   if (misfit) {
@@ -142,7 +101,7 @@ void DeviceSet::visit(std::span<const std::size_t> devices,
 void DeviceSet::for_each(std::span<const std::size_t> devices,
                          const std::function<void(std::size_t, runtime::FullyConnected&)>& run) {
   visit(devices, [&](std::size_t d) {
-    Worker& worker = worker_of(d);
+    Worker& worker = workers_[worker_of(d)];
     if (worker.loaded != cell_of(d)) {
       worker.loaded.reset();
       const auto misfit = worker.layer->set_weights(cells_[cell_of(d)].parts);
@@ -153,10 +112,8 @@ void DeviceSet::for_each(std::span<const std::size_t> devices,
   });
 }
 
-Bytes DeviceSet::high_water() const {
-  Bytes most;
-  for (const Worker& worker : workers_) most = std::max(most, worker.layer->high_water());
-  return most;
+Bytes DeviceSet::high_water(std::size_t device) const {
+  return workers_[worker_of(device)].layer->high_water();
 }
 
 }  // namespace tessera::pod::internal

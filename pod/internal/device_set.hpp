@@ -14,14 +14,6 @@
 
 namespace tessera::pod::internal {
 
-// The part of R that some devices have in common: those with the same g, x and y.
-struct Cell {
-  std::vector<PartRuns> runs;                    // [groups of the cell]
-  std::vector<sparse::CheckedCsr<float>> parts;  // [groups of the cell]
-
-  std::int64_t values() const;
-};
-
 // The devices of a pod on this computer. In the order OneAfterAnother one layer serves all devices
 // of a shape and takes the weights of each in turn; in the order SideBySide each has a layer.
 class DeviceSet {
@@ -43,7 +35,8 @@ class DeviceSet {
   void for_each(std::span<const std::size_t> devices,
                 const std::function<void(std::size_t, runtime::FullyConnected&)>& run);
 
-  Bytes high_water() const;
+  // Returns the most memory that a tile of a device needs in any pass.
+  Bytes high_water(std::size_t device) const;
 
  private:
   struct Worker {
@@ -52,8 +45,7 @@ class DeviceSet {
     std::optional<std::size_t> loaded;  // the cell whose weights it has
   };
 
-  std::vector<Cell> cut(std::span<const sparse::CheckedCsr<float>> weights) const;
-  Worker& worker_of(std::size_t device);
+  std::size_t worker_of(std::size_t device) const;
   void visit(std::span<const std::size_t> devices, const std::function<void(std::size_t)>& run);
   std::optional<PodMisfit> encode(const std::vector<Cell>& cells);
 

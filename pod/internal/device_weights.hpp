@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tessera/base/dims.hpp"
+#include "tessera/base/problem.hpp"
 #include "tessera/sparse/checked.hpp"
 #include "tessera/sparse/formats.hpp"
 
@@ -29,5 +30,22 @@ sparse::CheckedCsr<float> part_of(const sparse::Csr<float>& matrix, const PartRu
 // block. O(values of the part).
 void copy_to_whole(const PartRuns& part, std::int64_t area, std::span<const float> values,
                    std::span<float> whole);
+
+// The part of R that some devices have in common: those with the same g, x and y.
+struct Cell {
+  std::vector<PartRuns> runs;                    // [groups of the cell]
+  std::vector<sparse::CheckedCsr<float>> parts;  // [groups of the cell]
+
+  std::int64_t values() const;
+};
+
+// Throws Error{InvalidArgument} unless there is a matrix for each group with the sizes and the
+// block of the layer.
+void check_weights(const Problem& problem, std::span<const sparse::CheckedCsr<float>> weights);
+
+// Cuts the matrices of all groups for a grid: [g][x][y] of its parts. O(values + block rows * parts
+// of y).
+std::vector<Cell> cut_weights(const Problem& problem, const Dims& parts,
+                              std::span<const sparse::CheckedCsr<float>> weights);
 
 }  // namespace tessera::pod::internal

@@ -8,8 +8,8 @@
 namespace tessera::pod::internal {
 namespace {
 
-// Every grid is tried in a pod with at most so many devices.
-constexpr std::int64_t kEveryGrid = 64;
+// Every count of parts is tried on a level with at most so many devices.
+constexpr std::int64_t kEveryCount = 64;
 
 auto key_of(const Dims& d) { return std::tuple(d.g, d.x, d.y, d.z); }
 
@@ -50,10 +50,9 @@ std::vector<std::array<Axis, 3>> orders(const device::PodLevel& level, const Dim
 
 }  // namespace
 
-bool is_large(const device::Pod& pod) { return pod.devices() > kEveryGrid; }
-
-std::vector<Dims> level_parts(const device::PodLevel& level, bool divisors_only) {
+std::vector<Dims> level_parts(const device::PodLevel& level) {
   const std::int64_t n = level.devices;
+  const bool divisors_only = n > kEveryCount;
   std::vector<Dims> all;
   for (std::int64_t g = 1; g <= n; ++g)
     for (std::int64_t x = 1; g * x <= n; ++x)
@@ -69,7 +68,7 @@ std::vector<GridFamily> grid_families(const Problem& problem, const device::Pod&
   std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>, GridFamily> families;
   families[key_of({})] = {{}, {PodGrid{}}};
   for (const device::PodLevel& level : pod.levels) {
-    std::vector<Dims> choices = level_parts(level, is_large(pod));
+    std::vector<Dims> choices = level_parts(level);
     std::erase_if(choices, [&](const Dims& parts) { return !within(parts, most); });
     decltype(families) wider;
     for (const auto& [ignored, family] : families)

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "tessera/base/error.hpp"
+#include "tessera/pod/with_pattern.hpp"
 #include "tessera/tests/pod/pod_case.hpp"
 
 namespace tessera::pod {
@@ -194,16 +195,18 @@ TEST(PodLayer, KeepsTheBoundOfItsRoundings) {
 // The ledger has real counts, the plan expected ones. Collectives of operands cost the same.
 TEST(PodLayer, CostsNearlyWhatThePlanSays) {
   const Problem problem = make_problem({1, 512, 384, 96}, {1, 1}, 0.1, DataType::Half);
-  const PodPlan plan = plan_of_grid(problem, small_pod(small_machine(16), 2, 6),
-                                    grid_of({1, 2, 1, 1}, {1, 1, 2, 3}), 2);
+  const Operands<Half> given = make_operands<Half>(problem, false, 3);
+  const PodPlan plan = with_pattern(plan_of_grid(problem, small_pod(small_machine(16), 2, 6),
+                                                 grid_of({1, 2, 1, 1}, {1, 1, 2, 3}), 2),
+                                    given.weights);
   const auto executor = make_executor(2);
   PodLayer layer(plan, device::ExchangeMode::Share, DeviceOrder::SideBySide, *executor);
-  const auto got = run_all<Half>(layer, make_operands<Half>(problem, false, 3));
+  const auto got = run_all<Half>(layer, given);
   for (std::size_t p = 0; p < plan.passes.size(); ++p) {
     const PodPass& planned = plan.passes[p];
     const PodLedger& ledger = got.ledgers[p];
-    EXPECT_NEAR(ledger.device_seconds() / planned.device_seconds, 1, 0.08) << to_string(ledger);
-    EXPECT_NEAR(ledger.seconds() / planned.seconds(), 1, 0.05) << to_string(ledger);
+    EXPECT_NEAR(ledger.device_seconds() / planned.device_seconds, 1, 0.03) << to_string(ledger);
+    EXPECT_NEAR(ledger.seconds() / planned.seconds(), 1, 0.03) << to_string(ledger);
     EXPECT_EQ(ledger.devices_simulated, 12);
   }
   EXPECT_NEAR(got.ledgers[0].collective_seconds(), plan.passes[0].collective_seconds, 1e-12);
