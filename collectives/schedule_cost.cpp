@@ -127,6 +127,18 @@ void check_groups(const Schedule& schedule, std::span<const Group> groups, std::
   }
 }
 
+// Returns the most that a member of a gather sends in one step, in parts of a member. A sum sends
+// the messages of the gather back, so that is what a member of it receives.
+double most_sent(const Schedule& gather) {
+  std::int32_t most = 0;
+  std::vector<std::int32_t> pieces(gather.members);
+  for (const std::vector<Transfer>& step : gather.steps) {
+    std::ranges::fill(pieces, 0);
+    for (const Transfer& t : step) most = std::max(most, pieces[t.from] += t.pieces);
+  }
+  return double(most) / gather.pieces_per_member;
+}
+
 }  // namespace
 
 ScheduleCost schedule_cost(const Schedule& schedule, std::span<const Group> groups,
@@ -161,8 +173,9 @@ std::vector<LevelCost> level_costs(const device::PodLevel& level, const LevelPla
   std::vector<LevelCost> costs;
   for (const Algorithm algorithm : algorithms_for(place.members)) {
     const Schedule gather = make_schedule(Operation::AllGather, {place.members, algorithm});
-    const double parts = schedule_cost(gather, groups, pod, 1.0 / gather.pieces_per_member).seconds;
-    costs.push_back({algorithm, std::ssize(gather.steps), parts});
+    const ScheduleCost cost = schedule_cost(gather, groups, pod, 1.0 / gather.pieces_per_member);
+    costs.push_back({algorithm, std::ssize(gather.steps), cost.seconds, cost.level_bytes.front(),
+                     most_sent(gather)});
   }
   return costs;
 }

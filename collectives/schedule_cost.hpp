@@ -48,6 +48,8 @@ struct LevelCost {
   Algorithm algorithm = Algorithm::OneWayRing;
   std::int64_t steps = 0;
   double parts = 0;  // of one member that pass at the rate of a device, summed over the steps
+  double sent = 0;   // parts of one member over all links of the level, by all groups together
+  double held = 0;   // parts of one member that a member of a sum receives in one step, at most
 
   friend bool operator==(const LevelCost&, const LevelCost&) = default;
 

@@ -146,6 +146,14 @@ std::vector<DenseCase> cases_of(const Problem& problem, const device::Machine& m
 
 }  // namespace
 
+std::int64_t floor_without_buckets(const Problem& problem, const device::Machine& machine,
+                                   const DenseOptions& options) {
+  std::int64_t sum = 0;
+  for (const DenseCase& c : cases_of(problem, machine, sums_of(problem, options)))
+    sum += dense_floor(c);
+  return sum;
+}
+
 // A pass may cost what the limit leaves after the passes before it and the floors of those to come.
 DensePlanResult plan_dense_below(const Problem& problem, const device::Machine& machine,
                                  const DenseOptions& options, std::int64_t fewer_than) {

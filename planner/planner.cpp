@@ -205,24 +205,26 @@ PlanResult find_plan(const std::vector<Case>& cases, Search search, std::int64_t
 }
 
 PlanResult plan_with(const Problem& problem, const device::Machine& machine, const Options& options,
-                     const PatternStats* stats, Search search) {
+                     const PatternStats* stats, Search search, std::int64_t fewer_than) {
   const CaseSet set = make_cases(problem, machine, options, stats);
-  PlanResult result = find_plan(set.cases, search);
-  if (result.status == PlanStatus::NoPlan) explain_failure(set.cases, result);
+  PlanResult result = find_plan(set.cases, search, fewer_than);
+  if (result.status == PlanStatus::NoPlan && fewer_than == kUnbounded)
+    explain_failure(set.cases, result);
   return result;
 }
 
-PlanResult plan_with_buckets(const Asked& asked) {
+PlanResult plan_with_buckets(const Asked& asked, std::int64_t fewer_than) {
   const auto& [problem, machine, options, stats] = asked;
   const PlanConstraints& pins = options.constraints;
   if (problem.density == 0 && !pins.x && !pins.y && !pins.z) {
     Options on_one_tile = options;
     on_one_tile.constraints.x = on_one_tile.constraints.y = on_one_tile.constraints.z = 1;
-    PlanResult result = plan_with(problem, machine, on_one_tile, stats, search_with_solver);
+    PlanResult result =
+        plan_with(problem, machine, on_one_tile, stats, search_with_solver, fewer_than);
     if (result.status == PlanStatus::Found) return result;
   }
-  PlanResult one = plan_with(problem, machine, options, stats, search_with_solver);
-  const std::int64_t to_beat = one.has_plan ? one.plan.cost.cycles.value : kUnbounded;
+  PlanResult one = plan_with(problem, machine, options, stats, search_with_solver, fewer_than);
+  const std::int64_t to_beat = one.has_plan ? one.plan.cost.cycles.value : fewer_than;
   PlanResult two = plan_two_layouts(asked, to_beat, search_with_solver);
   one.evaluations += two.evaluations;
   const bool cheaper =
@@ -236,23 +238,32 @@ PlanResult plan_with_buckets(const Asked& asked) {
 
 }  // namespace internal
 
-PlanResult plan(const Problem& problem, const device::Machine& machine, const Options& options,
-                const PatternStats* stats) {
-  if (internal::wants_no_buckets(options)) {
+namespace internal {
+
+PlanResult plan_fewer(const Asked& asked, std::int64_t fewer_than) {
+  const auto& [problem, machine, options, stats] = asked;
+  if (wants_no_buckets(options)) {
     // Otherwise large blocks may still fit, because their buckets hold what the pattern has.
-    PlanResult result = internal::plan_without_buckets(problem, machine, options, stats);
+    PlanResult result = plan_without_buckets(problem, machine, options, stats, fewer_than);
     if (result.has_plan) return result;
   }
-  PlanResult buckets = internal::plan_with_buckets({problem, machine, options, stats});
-  const bool is_open = !options.constraints.use_dense && internal::may_have_no_buckets(options);
+  PlanResult buckets = plan_with_buckets(asked, fewer_than);
+  const bool is_open = !options.constraints.use_dense && may_have_no_buckets(options);
   const bool is_empty = problem.density == 0 && buckets.has_plan;  // there is nothing to multiply
   if (!is_open || is_empty || buckets.status == PlanStatus::LimitReached) return buckets;
   const std::int64_t to_beat =
-      buckets.has_plan ? buckets.plan.cost.cycles.value : internal::kAnyCycles;
-  PlanResult dense = internal::plan_without_buckets(problem, machine, options, stats, to_beat);
+      buckets.has_plan ? buckets.plan.cost.cycles.value : std::min(fewer_than, kAnyCycles);
+  PlanResult dense = plan_without_buckets(problem, machine, options, stats, to_beat);
   PlanResult& best = dense.has_plan ? dense : buckets;
   best.evaluations = buckets.evaluations + dense.evaluations;
   return std::move(best);
+}
+
+}  // namespace internal
+
+PlanResult plan(const Problem& problem, const device::Machine& machine, const Options& options,
+                const PatternStats* stats) {
+  return internal::plan_fewer({problem, machine, options, stats}, internal::kUnbounded);
 }
 
 Plan plan_or_throw(const Problem& problem, const device::Machine& machine, const Options& options,

@@ -20,6 +20,10 @@ bool wants_no_buckets(const Options& options);
 DensePlanResult plan_dense_below(const Problem& problem, const device::Machine& machine,
                                  const DenseOptions& options, std::int64_t fewer_than);
 
+// Returns a bound of the cycles of plan_dense(), found without a search. O(tiles).
+std::int64_t floor_without_buckets(const Problem& problem, const device::Machine& machine,
+                                   const DenseOptions& options);
+
 // Returns the plan of a layer that runs a dense plan.
 Plan layer_plan(DensePlan dense);
 

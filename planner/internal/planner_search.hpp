@@ -19,12 +19,17 @@ struct Asked {
 };
 
 // Does the work of plan() for one layout, with a given search, so that tests can compare the two
-// searches.
+// searches. With a limit of cycles, a plan that is not found has no reason.
 PlanResult plan_with(const Problem& problem, const device::Machine& machine, const Options& options,
-                     const PatternStats* stats, Search search);
+                     const PatternStats* stats, Search search,
+                     std::int64_t fewer_than = kUnbounded);
 
 // Does the work of plan() for plans with buckets, of one or two layouts.
-PlanResult plan_with_buckets(const Asked& asked);
+PlanResult plan_with_buckets(const Asked& asked, std::int64_t fewer_than = kUnbounded);
+
+// Does the work of plan() for plans with fewer cycles than a limit. Without a limit, which is
+// kUnbounded, a layer that does not fit has a reason.
+PlanResult plan_fewer(const Asked& asked, std::int64_t fewer_than);
 
 // Every combination of methods of one request, in the order in which they are tried.
 struct CaseSet {

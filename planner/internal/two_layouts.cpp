@@ -8,13 +8,14 @@
 #include "tessera/planner/layouts.hpp"
 
 namespace tessera::planner::internal {
-namespace {
 
 bool may_split(const Problem& problem, const Options& options) {
   const PlanConstraints& pins = options.constraints;
   const bool pinned = pins.x || pins.y || pins.z || options.shared_buckets;
   return problem.grad_a && !pinned && !options.poplibs_parity && options.per_pass_plans;
 }
+
+namespace {
 
 PassCost grad_a_cost(const Plan& backward, const RehomeCost& move) {
   PassCost cost = backward.cost.passes.front();

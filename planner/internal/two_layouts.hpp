@@ -7,6 +7,9 @@
 
 namespace tessera::planner::internal {
 
+// Returns true if plan() may give GradA a layout of its own.
+bool may_split(const Problem& problem, const Options& options);
+
 // Joins the plans of two layouts, those of two_problems(). Returns nullopt if a tile cannot hold
 // both or if temporary memory exceeds its bound.
 std::optional<Plan> joined(Plan forward, const Plan& backward, const Problem& problem,

@@ -27,12 +27,15 @@ inline const Arrows& arrows() {
       {"partitioner", {"sparse", "codelets", "base"}},
       {"host", {"codelets", "partitioner", "verify", "sparse", "json", "base"}},
       {"runtime", {"device", "codelets", "planner", "partitioner", "verify", "sparse", "base"}},
+      {"pod",
+       {"runtime", "collectives", "device", "codelets", "planner", "partitioner", "verify",
+        "sparse", "json", "base"}},
       {"report", {"runtime", "host", "io", "device", "planner", "partitioner", "verify", "base"}},
       {"train",
        {"runtime", "host", "arrays", "io", "device", "partitioner", "verify", "sparse", "base"}},
       {"tools",
-       {"report", "train", "runtime", "host", "io", "json", "verify", "partitioner", "planner",
-        "codelets", "device", "sparse", "base"}},
+       {"report", "train", "pod", "collectives", "runtime", "host", "io", "json", "verify",
+        "partitioner", "planner", "codelets", "device", "sparse", "base"}},
       {"tessera.hpp",  // the umbrella
        {"report", "runtime", "host", "io", "verify", "partitioner", "planner", "codelets", "device",
         "sparse", "base"}},
@@ -48,9 +51,9 @@ inline const Arrows& arrows() {
 
 inline const std::vector<std::string>& folders_with_a_page() {
   static const std::vector<std::string> folders = {
-      "base",   "json",        "sparse",   "arrays",         "io",      "verify",
-      "device", "collectives", "codelets", "planner/solver", "planner", "partitioner",
-      "host",   "runtime",     "report",   "train",          "tools",   "python"};
+      "base",        "json",     "sparse",         "arrays",  "io",          "verify", "device",
+      "collectives", "codelets", "planner/solver", "planner", "partitioner", "host",   "runtime",
+      "pod",         "report",   "train",          "tools",   "python"};
   return folders;
 }
 

@@ -14,6 +14,7 @@
 #include "tessera/tools/internal/host_options.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
 #include "tessera/tools/internal/numbers.hpp"
+#include "tessera/tools/internal/pod_options.hpp"
 #include "tessera/tools/internal/static_option.hpp"
 #include "tessera/tools/sparse_fc_layer/trust.hpp"
 
@@ -160,13 +161,25 @@ void add_computer_options(CLI::App& app, Arguments& a) {
   app.add_option_function<std::string>(
          "--inject", [&a](const std::string& text) { a.fault = parse_fault(text); },
          "flip one bit of a tile's memory before a step and report the effect: "
-         "tile=5,step=3,bit=17, optionally with pass=fwd, bwd or wu (default: fwd); implies "
-         "--isolate")
+         "tile=5,step=3,bit=17, optionally with pass=fwd, bwd or wu (default: fwd) and with "
+         "device=2 of a pod; implies --isolate")
       ->type_name("FAULT");
   internal::require_whole(
       app.add_option("--threads", a.threads, "number of threads on this computer; 0 uses all"), 0,
       internal::kMostThreads)
       ->capture_default_str();
+}
+
+void add_pod_run_options(CLI::App& app, Arguments& a) {
+  app.add_flag("--devices-side-by-side", a.devices_side_by_side,
+               "keep all devices of a pod in this computer's memory and run them on its threads; "
+               "otherwise they run one after the other in the memory of one");
+  internal::require_whole(
+      app.add_option("--devices-simulated", a.devices_simulated,
+                     "run only so many devices of a pod and take the others to be as fast as the "
+                     "slowest of them; results are then not complete and not checked"),
+      1, internal::kMostDevices)
+      ->default_str("all");
 }
 
 void add_operand_options(CLI::App& app, Arguments& a) {
@@ -252,6 +265,15 @@ void read_together(const CLI::App& app, const AreaText& area, Arguments& a) {
   internal::refuse_dynamic_options(
       app, a, a.is_static,
       {{"--spilling", "places blocks that do not fit their bucket, and there are no buckets"}});
+  internal::check_pod_options(
+      app, a, a.pod,
+      {"--static", "--spilling", "--on-no-fit", "--compile-only", "--trace-tiles", "--report-tiles",
+       "--report-total-cycle-counts", "--report-dense-gradw-serial-splits", "--profile", "--csv"});
+  for (const char* option : {"--devices-side-by-side", "--devices-simulated"})
+    if (app.count(option) > 0 && !a.pod.is_used())
+      throw CLI::ValidationError(option, "applies only to --devices or --pod");
+  if (a.fault && a.fault->device && !a.pod.is_used())
+    throw CLI::ValidationError("--inject", "device= applies only to --devices or --pod");
 }
 
 }  // namespace
@@ -276,6 +298,8 @@ void add_run_options(CLI::App& app, const std::shared_ptr<Arguments>& arguments,
   internal::add_layer_options(app, a);
   internal::allow_auto_block(app, a);
   internal::add_machine_options(app, a);
+  internal::add_pod_options(app, a.pod);
+  add_pod_run_options(app, a);
   internal::add_host_options(app, a);
   internal::add_planner_options(app, a);
   internal::add_static_option(app, a.is_static);

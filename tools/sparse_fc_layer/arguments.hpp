@@ -13,6 +13,7 @@
 #include "tessera/planner/plan.hpp"
 #include "tessera/sparse/pattern.hpp"
 #include "tessera/tools/layer_arguments.hpp"
+#include "tessera/tools/pod_arguments.hpp"
 
 namespace CLI {
 class App;
@@ -32,6 +33,7 @@ enum class StopAfter {
 struct FaultRequest {
   Pass pass = Pass::Fwd;
   device::Fault fault;
+  std::optional<std::int64_t> device = {};  // of a pod; no value: not given
 };
 
 // --self-check: None; Check ends the run where a check fails; Repair first runs that pass again.
@@ -67,6 +69,9 @@ struct Arguments : LayerArguments {
   double limit_milliseconds = 0;  // no step begins after this time; 0: no limit
   SelfCheck self_check = SelfCheck::None;
   std::optional<FaultRequest> fault;
+  PodArguments pod;                    // several devices; not used: one
+  bool devices_side_by_side = false;   // this computer keeps all devices, else one after another
+  std::int64_t devices_simulated = 0;  // of a pod; 0: all
 };
 
 // Adds every option of the program to a command line and sets the callback of `app`. When `app` has

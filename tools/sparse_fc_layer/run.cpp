@@ -27,6 +27,7 @@
 #include "tessera/tools/sparse_fc_layer/host_run.hpp"
 #include "tessera/tools/sparse_fc_layer/operands.hpp"
 #include "tessera/tools/sparse_fc_layer/passes.hpp"
+#include "tessera/tools/sparse_fc_layer/pod_run.hpp"
 #include "tessera/tools/sparse_fc_layer/product_layer.hpp"
 #include "tessera/tools/static_layer.hpp"
 
@@ -463,6 +464,7 @@ int run_and_print(const Arguments& a, const char* program, const Weights* weight
   if (a.verbose)
     for (const auto& [option, value] : a.configuration)
       print_message(fmt::format("{}: --{} {}\n", program, option, value));
+  if (a.pod.is_used()) return run_pod_and_print(a, program);
   if (is_host(a)) return print_and_write(a, run_on_host(a, program));
   return print_and_write(a, run_layer(a, program, weights));
 }

@@ -13,10 +13,11 @@ namespace tessera::tools {
 namespace {
 
 [[noreturn]] void throw_bad_fault(const std::string& text) {
-  throw Error(ErrorCode::InvalidArgument,
-              fmt::format("--inject is {}; it must be tile=T,step=S,bit=B with whole numbers in "
-                          "0..2^31 - 1, optionally with pass=fwd, bwd or wu",
-                          text));
+  throw Error(
+      ErrorCode::InvalidArgument,
+      fmt::format("--inject is {}; it must be tile=T,step=S,bit=B with whole numbers in "
+                  "0..2^31 - 1, optionally with pass=fwd, bwd or wu, and with device=D of a pod",
+                  text));
 }
 
 bool read_number(const std::string& text, std::int64_t& number) {
@@ -41,10 +42,11 @@ FaultRequest parse_fault(const std::string& text) {
   for (std::string part; std::getline(parts, part, ',');) {
     const std::size_t equals = std::min(part.find('='), part.size() - 1);
     const std::string key = part.substr(0, equals), value = part.substr(equals + 1);
-    const bool good = key == "tile"   ? read_number(value, tile)
-                      : key == "step" ? read_number(value, step)
-                      : key == "bit"  ? read_number(value, bit)
-                                      : key == "pass" && read_pass(value, request.pass);
+    const bool good = key == "tile"     ? read_number(value, tile)
+                      : key == "step"   ? read_number(value, step)
+                      : key == "bit"    ? read_number(value, bit)
+                      : key == "device" ? read_number(value, request.device.emplace())
+                                        : key == "pass" && read_pass(value, request.pass);
     if (!good) throw_bad_fault(text);
   }
   if (tile < 0 || step < 0 || bit < 0) throw_bad_fault(text);

@@ -12,8 +12,8 @@
 namespace tessera::tools {
 
 // Reads a text such as "tile=5,step=3,bit=17". The parts may have any order, and "pass=fwd",
-// "pass=bwd" or "pass=wu" may be among them; the default is fwd. Throws Error{InvalidArgument},
-// which names the mistake.
+// "pass=bwd" or "pass=wu" may be among them; the default is fwd. "device=3" may be among them, too.
+// Throws Error{InvalidArgument}, which names the mistake.
 FaultRequest parse_fault(const std::string& text);
 
 // Returns the note of a report about checksums that agree.

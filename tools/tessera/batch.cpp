@@ -177,6 +177,9 @@ BatchResult run_checked(const Words& words, BatchMode mode, double limit_millise
   if (mode == BatchMode::List) return result;
   if (mode == BatchMode::Performance) a.stop = std::min(a.stop, StopAfter::Passes);
   if (mode == BatchMode::Plan) a.stop = StopAfter::Plan;
+  if (a.pod.is_used())
+    throw Error(ErrorCode::InvalidArgument,
+                "a problem of a batch runs on one device; leave out --devices and --pod");
   if (is_host(a)) return run_host_problem(a, mode);
   const LayerRun run = run_layer(a);
   result.status = run.report.ok() ? BatchStatus::Passed : BatchStatus::Failed;

@@ -10,6 +10,7 @@
 #include "tessera/base/printable.hpp"
 #include "tessera/partitioner/forecast.hpp"
 #include "tessera/planner/explain.hpp"
+#include "tessera/pod/explain_pod.hpp"
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/pattern.hpp"
@@ -26,6 +27,7 @@
 #include "tessera/tools/internal/layer_options.hpp"
 #include "tessera/tools/internal/manual.hpp"
 #include "tessera/tools/internal/numbers.hpp"
+#include "tessera/tools/internal/pod_options.hpp"
 #include "tessera/tools/internal/progress.hpp"
 #include "tessera/tools/internal/static_option.hpp"
 #include "tessera/tools/plan_notes.hpp"
@@ -46,6 +48,7 @@ struct PlanArguments : LayerArguments {
   std::string output;  // path; empty: standard output
   bool json = false, explain = false, is_static = false;
   bool layer_given = false, machine_given = false;
+  PodArguments pod;  // several devices; not used: one
 
   BlockShape block_to_plan() const {
     return {block_rows != 0 ? block_rows : block.rows, block_cols != 0 ? block_cols : block.cols};
@@ -110,6 +113,8 @@ void check_together(const CLI::App& app, PlanArguments& a) {
       app, a, a.is_static,
       {{"--groups", "plans several groups, each of which has a pattern of its own"},
        {"--table", "has densities, and a static plan needs a pattern"}});
+  internal::check_pod_options(app, a, a.pod,
+                              {"--static", "--table", "--cost-model", "--on-no-fit"});
   if (!a.plan_file.empty() && a.chooses_block)
     throw CLI::ValidationError("--block-size", "is auto, but the plan of --plan has its block");
   if (!a.plan_file.empty() && app.count("--cost-model") > 0)
@@ -295,11 +300,41 @@ std::string static_plan_text(const PlanArguments& given) {
   return internal::wrapped(to_text(answer), /*indented=*/6, /*flush=*/11);
 }
 
+// Reads a pod plan, or makes the one of the command line.
+pod::PodPlan pod_plan(const PlanArguments& given, planner::PlanCache& cache) {
+  if (!given.plan_file.empty()) {
+    pod::PodPlan plan =
+        pod::pod_plan_from_json(without_notes(load_text(given.plan_file)), given.plan_file);
+    require_plan_is_for(plan, make_pod(given, given.pod),
+                        given.layer_given ? asked_layer(given).problem : plan.problem,
+                        given.plan_file);
+    return plan;
+  }
+  PlanArguments a = given;
+  static_cast<LayerArguments&>(a) = with_layer_keys(given);
+  return pod::plan_pod_or_throw(asked_layer(a).problem, make_pod(a, a.pod), options_of(a), {},
+                                &cache);
+}
+
+std::string pod_plan_text(const PlanArguments& a) {
+  planner::PlanCache cache(a.plan_cache);
+  const pod::PodPlan plan = pod_plan(a, cache);
+  std::optional<pod::PodExplanation> explanation;
+  if (a.explain) explanation = pod::explain_pod(plan, &cache);
+  if (a.json)
+    return with_notes(pod::pod_plan_to_json(plan),
+                      {.explanation = explanation ? to_json(*explanation) : std::string()});
+  std::string text = to_string(plan);
+  if (explanation) text += "\n" + to_text(*explanation);
+  return internal::wrapped(text, /*indented=*/6, /*flush=*/11);
+}
+
 std::string plan_text(const PlanArguments& a) {
   if (is_host(a)) return host_plan_text(a);
   internal::Progress progress(false);
   progress.set("planning");
   if (a.is_static) return static_plan_text(a);
+  if (a.pod.is_used()) return pod_plan_text(a);
   if (!a.table.empty()) {
     const std::string name = a.table == "-" ? "standard input" : a.table;
     PlanSource source(a.plan_cache);
@@ -324,6 +359,7 @@ void add_plan_command(CLI::App& app, std::function<int()>& run) {
   internal::add_static_option(*command, arguments->is_static);
   add_shape_options(*command, *arguments);
   internal::add_machine_options(*command, *arguments);
+  internal::add_pod_options(*command, arguments->pod);
   internal::add_planner_options(*command, *arguments);
   add_plan_options(*command, *arguments);
   command->callback([command, arguments, &run] {

@@ -16,9 +16,11 @@
 #include "tessera/tools/internal/interrupt.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
 #include "tessera/tools/internal/manual.hpp"
+#include "tessera/tools/internal/pod_options.hpp"
 #include "tessera/tools/internal/progress.hpp"
 #include "tessera/tools/internal/study.hpp"
 #include "tessera/tools/tessera/commands.hpp"
+#include "tessera/tools/tessera/pod_sweep.hpp"
 #include "tessera/tools/tessera/sweep_grid.hpp"
 
 namespace tessera::tools {
@@ -33,6 +35,7 @@ struct SweepArguments : LayerArguments {
   bool csv = false;
   internal::StudyOutput output;
   std::vector<SweepAxis> axes;
+  std::vector<std::int64_t> devices;  // of pods to plan the layer for; empty: no pods
 };
 
 // A grid of layers, and what is known of its points.
@@ -269,6 +272,7 @@ int sweep(const SweepArguments& given) {
   SweepArguments a = given;
   static_cast<LayerArguments&>(a) = with_layer_keys(given);
   internal::catch_interrupts();
+  if (!a.devices.empty()) return sweep_devices({a, a.devices, a.csv, a.output});
   const auto sweep = std::make_shared<Sweep>(a);
   internal::Progress progress(false);
   internal::set_results_so_far([sweep, a] {
@@ -297,11 +301,22 @@ void refuse_varied_options(const CLI::App& app, const std::vector<SweepAxis>& ax
                                  fmt::format("--over gives the values of {}; omit this", figure));
 }
 
+// A sweep over devices varies nothing else.
+void check_devices(const CLI::App& app, const SweepArguments& a) {
+  if (is_host(a))
+    throw CLI::ValidationError("--devices", "takes a modelled machine, and --machine is host");
+  for (const std::int64_t devices : a.devices) device::pod_of(make_machine(a), devices);
+  internal::require_weights(app, a);
+}
+
 void check_together(const CLI::App& app, SweepArguments& a) {
   if (!a.matrix.empty())
     throw CLI::ValidationError(
         "--matrix",
         "sweep plans random patterns only; give --input-size, --output-size and --density");
+  if (!a.devices.empty()) return check_devices(app, a);
+  if (a.over.empty())
+    throw CLI::ValidationError("--over", "is required, or --devices for a sweep over pods");
   a.axes = parse_axes(a.over, a.values);
   const auto has = [&](const char* figure) {
     return std::ranges::find(a.axes, figure, &SweepAxis::figure) != a.axes.end();
@@ -334,7 +349,9 @@ void add_sweep_command(CLI::App& app, std::function<int()>& run) {
       "\nExamples: tessera sweep --over tiles --values 368,736,1472 --input-size 1024 \\\n"
       "            --output-size 1024 --density 0.1 --batch-size 64 --html sweep.html\n"
       "          tessera sweep --over density=0.01:0.5,block=1,4,8,16 --input-size 1024 \\\n"
-      "            --output-size 1024 --batch-size 64 --machine host");
+      "            --output-size 1024 --batch-size 64 --machine host\n"
+      "          tessera sweep --devices 1,4,16,64,256,1024 --machine bow --input-size 8192 \\\n"
+      "            --output-size 8192 --density 0.0625 --block-size 16 --batch-size 4096");
   const auto a = std::make_shared<SweepArguments>();
   command
       ->add_option("--over", a->over,
@@ -342,8 +359,14 @@ void add_sweep_command(CLI::App& app, std::function<int()>& run) {
                    "density=0.01:0.5,block=1,4,8,16; a range FROM:TO:POINTS is even on a "
                    "logarithmic scale. Figures: " +
                        figure_names())
-      ->type_name("FIGURE=VALUES")
-      ->required();
+      ->type_name("FIGURE=VALUES");
+  internal::require_whole(
+      command->add_option("--devices", a->devices,
+                          "numbers of machines, separated by commas: plan the layer for pods of "
+                          "them, once with this batch and once with as many times this batch"),
+      1, internal::kMostDevices)
+      ->delimiter(',')
+      ->excludes("--over");
   command->add_option("--values", a->values, "values of a single figure, separated by commas")
       ->delimiter(',');
   auto* csv = command->add_flag("--csv", a->csv, "print the table as CSV");

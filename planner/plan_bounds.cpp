@@ -1,0 +1,163 @@
+#include "tessera/planner/plan_bounds.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <queue>
+#include <vector>
+
+#include "tessera/base/error.hpp"
+#include "tessera/planner/internal/dense_layer.hpp"
+#include "tessera/planner/internal/lower_bound.hpp"
+#include "tessera/planner/internal/planner_search.hpp"
+#include "tessera/planner/internal/two_layouts.hpp"
+#include "tessera/planner/layouts.hpp"
+
+namespace tessera::planner {
+namespace {
+
+using internal::Bound;
+using internal::Box;
+using internal::Case;
+using internal::kUnbounded;
+
+void refuse_parity(const Options& options) {
+  if (options.poplibs_parity)
+    throw Error(ErrorCode::InvalidArgument,
+                "plans below a limit cannot be searched with popLibsParity; leave it out");
+}
+
+// A part of the partitions of one case, with its bound.
+struct OpenBox {
+  const Case* of = nullptr;
+  Box box;
+  std::int64_t cycles = 0;
+
+  // The queue has the least bound on top.
+  bool operator<(const OpenBox& other) const { return cycles > other.cycles; }
+};
+
+// Bounds the cycles of all partitions of some cases, best first.
+class FloorSearch {
+ public:
+  explicit FloorSearch(const std::vector<Case>& cases) {
+    for (const Case& c : cases) {
+      const auto most = [&c](std::int64_t grains) { return std::min(grains, c.machine.tiles); };
+      const PlanConstraints& pins = c.options.constraints;
+      Box box{{c.grains.g, 1, 1, 1},
+              {c.grains.g, most(c.grains.x), most(c.grains.y), most(c.grains.z)}};
+      pin(pins.x, box, &Dims::x);
+      pin(pins.y, box, &Dims::y);
+      pin(pins.z, box, &Dims::z);
+      temp_ = internal::temp_bounds(c.machine, c.options).front();
+      add(c, box);
+    }
+  }
+
+  // Returns kUnbounded if no partition is possible.
+  std::int64_t after(std::int64_t boxes) {
+    for (; boxes > 1 && !open_.empty(); --boxes) {
+      const OpenBox best = open_.top();
+      if (best.box.lo == best.box.hi) break;  // nothing is left to divide
+      open_.pop();
+      divide(best);
+    }
+    return open_.empty() ? kUnbounded : open_.top().cycles;
+  }
+
+ private:
+  static void pin(const std::optional<std::int64_t>& count, Box& box, std::int64_t Dims::*side) {
+    if (count) box.lo.*side = box.hi.*side = *count;
+  }
+
+  // Leaves out counts that exceed the tiles together with the least counts of the other sides.
+  static void tighten(const Case& c, Box& box) {
+    const std::int64_t least = box.lo.product();
+    for (std::int64_t Dims::*side : {&Dims::x, &Dims::y, &Dims::z})
+      box.hi.*side = std::min(box.hi.*side, c.machine.tiles / (least / (box.lo.*side)));
+  }
+
+  void add(const Case& c, Box box) {
+    if (box.lo.product() > c.machine.tiles) return;
+    tighten(c, box);
+    const Bound bound = internal::lower_bound(c, box);
+    if (bound.possible && bound.temp <= temp_) open_.push({&c, box, bound.cycles});
+  }
+
+  // Divides a box where its side is the greatest multiple, at the geometric mean.
+  void divide(const OpenBox& open) {
+    std::int64_t Dims::*widest = &Dims::x;
+    const auto ratio = [&open](std::int64_t Dims::*side) {
+      return double(open.box.hi.*side) / double(open.box.lo.*side);
+    };
+    for (std::int64_t Dims::*side : {&Dims::y, &Dims::z})
+      if (ratio(side) > ratio(widest)) widest = side;
+    const double lo = double(open.box.lo.*widest), hi = double(open.box.hi.*widest);
+    const std::int64_t middle =
+        std::clamp(std::int64_t(std::sqrt(lo * hi)), std::int64_t(lo), std::int64_t(hi) - 1);
+    Box low = open.box, high = open.box;
+    low.hi.*widest = middle;
+    high.lo.*widest = middle + 1;
+    add(*open.of, low);
+    add(*open.of, high);
+  }
+
+  std::priority_queue<OpenBox> open_;
+  std::int64_t temp_ = 0;
+};
+
+std::int64_t bucket_floor(const Problem& problem, const device::Machine& machine,
+                          const Options& options, std::int64_t boxes) {
+  const internal::CaseSet set = internal::make_cases(problem, machine, options, nullptr);
+  return FloorSearch(set.cases).after(boxes);
+}
+
+// The passes of a plan with two layouts cost no less than those of each layout alone; the move of
+// the values between them comes on top.
+std::int64_t two_layouts_floor(const Problem& problem, const device::Machine& machine,
+                               const Options& options, std::int64_t boxes) {
+  if (!internal::may_split(problem, options)) return kUnbounded;
+  std::int64_t least = kUnbounded;
+  for (const bool grad_w_transposed : {false, true}) {
+    if (grad_w_transposed && !problem.grad_w) break;
+    const TwoProblems both = two_problems(problem, grad_w_transposed);
+    const std::int64_t forward = bucket_floor(both.forward, machine, options, boxes);
+    const std::int64_t backward = bucket_floor(both.transposed, machine, options, boxes);
+    if (forward != kUnbounded && backward != kUnbounded)
+      least = std::min(least, forward + backward);
+  }
+  return least;
+}
+
+std::int64_t dense_floor(const Problem& problem, const device::Machine& machine,
+                         const Options& options) {
+  if (!internal::may_have_no_buckets(options)) return kUnbounded;
+  return internal::floor_without_buckets(
+      problem, machine,
+      {.available_memory_proportion = options.available_memory_proportion,
+       .partials_type = problem.partials_type});
+}
+
+}  // namespace
+
+PlanResult plan_below(const Problem& problem, const device::Machine& machine, Cycles limit,
+                      const Options& options) {
+  refuse_parity(options);
+  return internal::plan_fewer({problem, machine, options, nullptr}, limit.value);
+}
+
+PlanFloor plan_floor(const Problem& problem, const device::Machine& machine, const Options& options,
+                     std::int64_t boxes) {
+  refuse_parity(options);
+  if (boxes < 1)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("boxes is {}; it must be 1 or more", boxes));
+  const std::int64_t least = std::min({bucket_floor(problem, machine, options, boxes),
+                                       two_layouts_floor(problem, machine, options, boxes),
+                                       dense_floor(problem, machine, options)});
+  if (least == kUnbounded) return {{}, false};
+  return {Cycles(least), true};
+}
+
+}  // namespace tessera::planner

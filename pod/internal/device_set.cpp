@@ -1,0 +1,119 @@
+#include "tessera/pod/internal/device_set.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "tessera/base/error.hpp"
+#include "tessera/pod/internal/pod_cost.hpp"
+
+namespace tessera::pod::internal {
+namespace {
+
+void check_plan(const PodPlan& plan) {
+  check_problem(plan.problem);
+  device::check_pod(plan.pod, plan.pod.name);
+  check_grid(plan.grid, plan.pod);
+  if (!suits(plan.problem, plan.grid.parts()) || plan.serial_parts < 1)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("the grid {} does not suit {}: a share would be empty",
+                            to_string(plan.grid), to_string(plan.problem)));
+}
+
+}  // namespace
+
+DeviceSet::DeviceSet(const PodPlan& plan, device::ExchangeMode mode, DeviceOrder order,
+                     Executor& executor)
+    : plan_(plan), order_(order), executor_(executor) {
+  check_plan(plan_);
+  places_ = places_of(plan_.grid, plan_.pod);
+  for (const DevicePlace& place : places_)
+    shape_of_.push_back(std::size_t(&shape_at(plan_, place.at) - plan_.shapes.data()));
+  const auto add_worker = [&](const DeviceShape& shape, std::unique_ptr<Executor> own) {
+    Executor& runs_on = own ? *own : executor;
+    auto layer = std::make_unique<runtime::FullyConnected>(
+        device_problem(plan_.problem, shape.size), shape.plan, plan_.pod.machine, mode, runs_on);
+    workers_.push_back({std::move(own), std::move(layer), {}});
+  };
+  switch (order_) {
+    case DeviceOrder::OneAfterAnother:
+      for (const DeviceShape& shape : plan_.shapes) add_worker(shape, nullptr);
+      break;
+    case DeviceOrder::SideBySide:
+      for (const std::size_t shape : shape_of_) add_worker(plan_.shapes[shape], make_executor(1));
+      break;
+  }
+}
+
+std::size_t DeviceSet::cell_of(std::size_t device) const {
+  const Dims parts = plan_.grid.parts(), &at = places_[device].at;
+  return std::size_t((at.g * parts.x + at.x) * parts.y + at.y);
+}
+
+std::size_t DeviceSet::worker_of(std::size_t device) const {
+  return order_ == DeviceOrder::SideBySide ? device : shape_of_[device];
+}
+
+// Every device must hold its part, also where one layer serves several.
+std::optional<PodMisfit> DeviceSet::encode(const std::vector<Cell>& cells) {
+  std::vector<std::size_t> all(places_.size());
+  std::iota(all.begin(), all.end(), std::size_t(0));
+  std::vector<std::optional<partitioner::Misfit>> misfits(all.size());
+  visit(all, [&](std::size_t d) {
+    Worker& worker = workers_[worker_of(d)];
+    if (worker.loaded == cell_of(d)) return;
+    worker.loaded.reset();
+    misfits[d] = worker.layer->set_weights(cells[cell_of(d)].parts);
+    if (!misfits[d]) worker.loaded = cell_of(d);
+  });
+  for (std::size_t d = 0; d < misfits.size(); ++d)
+    if (misfits[d]) return PodMisfit{places_[d].device, places_[d].at, *misfits[d]};
+  return {};
+}
+
+std::optional<PodMisfit> DeviceSet::set_weights(
+    std::span<const sparse::CheckedCsr<float>> weights) {
+  check_weights(plan_.problem, weights);
+  std::vector<Cell> cells = cut_weights(plan_.problem, plan_.grid.parts(), weights);
+  for (Worker& worker : workers_) worker.loaded.reset();
+  std::optional<PodMisfit> misfit = encode(cells);
+  if (misfit) {
+    for (Worker& worker : workers_) worker.loaded.reset();
+    return misfit;
+  }
+  cells_ = std::move(cells);
+  return {};
+}
+
+void DeviceSet::visit(std::span<const std::size_t> devices,
+                      const std::function<void(std::size_t)>& run) {
+  if (order_ == DeviceOrder::SideBySide) {
+    executor_.for_each(std::ssize(devices), [&](std::int64_t i) { run(devices[std::size_t(i)]); });
+    return;
+  }
+  // Devices of the same part of R run one after the other, so that it is encoded once.
+  std::vector<std::size_t> sorted(devices.begin(), devices.end());
+  std::ranges::stable_sort(sorted, {}, [&](std::size_t d) { return cell_of(d); });
+  for (const std::size_t d : sorted) run(d);
+}
+
+void DeviceSet::for_each(std::span<const std::size_t> devices,
+                         const std::function<void(std::size_t, runtime::FullyConnected&)>& run) {
+  visit(devices, [&](std::size_t d) {
+    Worker& worker = workers_[worker_of(d)];
+    if (worker.loaded != cell_of(d)) {
+      worker.loaded.reset();
+      const auto misfit = worker.layer->set_weights(cells_[cell_of(d)].parts);
+      TESSERA_ASSERT(!misfit);  // encode() has tried it
+      worker.loaded = cell_of(d);
+    }
+    run(d, *worker.layer);
+  });
+}
+
+Bytes DeviceSet::high_water(std::size_t device) const {
+  return workers_[worker_of(device)].layer->high_water();
+}
+
+}  // namespace tessera::pod::internal

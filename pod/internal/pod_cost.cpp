@@ -1,0 +1,262 @@
+#include "tessera/pod/internal/pod_cost.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tessera/base/error.hpp"
+#include "tessera/base/int_math.hpp"
+#include "tessera/codelets/cost/vector_cycles.hpp"
+
+namespace tessera::pod::internal {
+namespace {
+
+using collectives::LevelCost;
+using collectives::LevelPart;
+using collectives::Operation;
+using When = CollectiveNeed::When;
+
+// The share of one dimension without a smaller count that has it.
+bool suits(std::int64_t size, std::int64_t grain, std::int64_t parts) {
+  const std::int64_t grains = ceil_div(size, grain);
+  return parts <= grains && ceil_div(grains, ceil_div(grains, parts)) == parts;
+}
+
+// Devices on a ring share links with those between them; on other levels each has its own.
+bool shares_links(device::LevelKind kind) {
+  switch (kind) {
+    case device::LevelKind::Ring:
+      return true;
+    case device::LevelKind::Full:
+    case device::LevelKind::Switch:
+      break;
+  }
+  return false;
+}
+
+// The distance of neighbours along an axis on a level.
+std::int64_t stride_of(const LevelCut& cut, Axis axis) {
+  std::int64_t stride = 1;
+  for (const Axis inner : cut.order) {
+    if (inner == axis) break;
+    stride *= along(cut.parts, inner);
+  }
+  return stride;
+}
+
+// An all-reduce is a sum and a gather.
+double runs_of_a_gather(Operation operation) { return operation == Operation::AllReduce ? 2 : 1; }
+
+// Calls visit(level, bytes of a member's part on it) from the inside out.
+template <class Visit>
+void for_each_level(const PodGrid& grid, Axis axis, double bytes, Visit&& visit) {
+  double part = bytes;
+  for (std::size_t l = 0; l < grid.levels.size(); ++l) {
+    part /= double(along(grid.levels[l].parts, axis));
+    visit(l, part);
+  }
+}
+
+bool has_buffer(Operation operation) {
+  return operation == Operation::ReduceScatter || operation == Operation::AllReduce;
+}
+
+// The cycles in which a tile adds its gradients to those of the part before.
+Cycles add_cycles(const PodPlan& plan, const planner::Plan& device, const Dims& size) {
+  const std::int64_t all = expected_nonzeros(plan.problem, size);
+  const std::int64_t of_a_tile = device.nonzeros_per_bucket > 0
+                                     ? device.nonzeros_per_bucket
+                                     : ceil_div(all, plan.pod.machine.tiles);
+  constexpr std::int64_t kBoth = 2;
+  return codelets::reduce_cycles(of_a_tile, kBoth, plan.problem.data_type, plan.problem.data_type,
+                                 plan.pod.machine.workers);
+}
+
+}  // namespace
+
+bool suits(const Problem& problem, const Dims& parts) {
+  const Dims& size = problem.size;
+  return suits(size.g, 1, parts.g) && suits(size.x, problem.block.rows, parts.x) &&
+         suits(size.y, problem.block.cols, parts.y) && suits(size.z, 1, parts.z);
+}
+
+Shares shares_at(const Problem& problem, const Dims& parts, const Dims& at) {
+  return {share_of(problem.size.g, 1, parts.g, at.g),
+          share_of(problem.size.x, problem.block.rows, parts.x, at.x),
+          share_of(problem.size.y, problem.block.cols, parts.y, at.y),
+          share_of(problem.size.z, 1, parts.z, at.z)};
+}
+
+Dims largest_share(const Problem& problem, const Dims& parts, std::int64_t serial_parts) {
+  Dims size = shares_at(problem, parts, {0, 0, 0, 0}).size();
+  size.z = ceil_div(size.z, serial_parts);
+  return size;
+}
+
+std::int64_t expected_nonzeros(const Problem& problem, const Dims& share) {
+  const Dims whole = device_problem(problem, share).size_in_blocks();
+  return std::llround(problem.density * double(whole.g) * double(whole.x) * double(whole.y));
+}
+
+std::vector<CollectiveNeed> collectives_of(const Problem& problem, Pass pass, const Dims& parts,
+                                           std::int64_t serial_parts, const Dims& share,
+                                           std::int64_t nonzeros) {
+  const std::int64_t s = share.g * share.y * share.z, q = share.g * share.x * share.z;
+  std::vector<CollectiveNeed> all;
+  const auto add = [&](Operation operation, Operand operand, Axis axis, std::int64_t elements,
+                       When when) {
+    if (along(parts, axis) == 1) return;
+    const std::int64_t runs = when == When::Once ? 1 : serial_parts;
+    all.push_back({operation, operand, axis, elements, runs, when});
+  };
+  const bool keeps_slices = serial_parts == 1;
+  switch (pass) {
+    case Pass::Fwd:
+      add(Operation::AllGather, Operand::S, Axis::X, s, When::Before);
+      add(Operation::ReduceScatter, Operand::Q, Axis::Y, q, When::After);
+      break;
+    case Pass::GradA:
+      add(Operation::AllGather, Operand::QGrad, Axis::Y, q, When::Before);
+      add(Operation::ReduceScatter, Operand::SGrad, Axis::X, s, When::After);
+      break;
+    case Pass::GradW:
+      if (!keeps_slices) add(Operation::AllGather, Operand::S, Axis::X, s, When::Before);
+      if (!keeps_slices || !problem.grad_a)
+        add(Operation::AllGather, Operand::QGrad, Axis::Y, q, When::Before);
+      add(Operation::AllReduce, Operand::Gradient, Axis::Z, nonzeros, When::Once);
+      break;
+  }
+  return all;
+}
+
+const std::vector<LevelCost>& LevelPrices::at(std::size_t level, const LevelCut& cut, Axis axis) {
+  const device::PodLevel& links = pod_.levels[level];
+  const std::int64_t members = along(cut.parts, axis);
+  const bool shared = shares_links(links.kind);
+  const std::int64_t stride = shared ? stride_of(cut, axis) : 1;
+  const std::int64_t used = shared ? cut.parts.product() : members;
+  const auto [entry, is_new] = known_.try_emplace({level, members, stride, used});
+  if (is_new)
+    entry->second = collectives::level_costs(
+        links, {level, std::int32_t(members), std::int32_t(stride), std::int32_t(used)});
+  return entry->second;
+}
+
+const LevelCost& LevelPrices::cheapest(std::size_t level, const LevelCut& cut, Axis axis,
+                                       double part_bytes) {
+  const std::vector<LevelCost>& costs = at(level, cut, axis);
+  return *std::ranges::min_element(costs, {}, [&](const LevelCost& cost) {
+    return cost.seconds(pod_.levels[level], part_bytes);
+  });
+}
+
+double collective_seconds(LevelPrices& prices, const PodGrid& grid, Axis axis, Operation operation,
+                          double bytes) {
+  double seconds = 0;
+  for_each_level(grid, axis, bytes, [&](std::size_t l, double part) {
+    if (along(grid.levels[l].parts, axis) == 1) return;
+    seconds += prices.cheapest(l, grid.levels[l], axis, part).seconds(prices.pod().levels[l], part);
+  });
+  return seconds * runs_of_a_gather(operation);
+}
+
+PricedCollective priced(LevelPrices& prices, const PodGrid& grid, const CollectiveNeed& need,
+                        std::int64_t element_bytes) {
+  PlannedCollective result{need.operation, need.operand, need.axis, {}, need.elements, 0, {}};
+  const double bytes = double(need.elements * element_bytes);
+  const double devices = double(grid.devices()), runs = runs_of_a_gather(need.operation);
+  double buffer = 0;
+  for_each_level(grid, need.axis, bytes, [&](std::size_t l, double part) {
+    const LevelCut& cut = grid.levels[l];
+    const device::PodLevel& links = prices.pod().levels[l];
+    const std::int64_t members = along(cut.parts, need.axis);
+    if (members == 1) {
+      result.levels.push_back({1, collectives::Algorithm::OneWayRing});
+      result.level_bytes.push_back(0);
+      return;
+    }
+    const LevelCost& cost = prices.cheapest(l, cut, need.axis, part);
+    const double priced_devices =
+        shares_links(links.kind) ? double(cut.parts.product()) : double(members);
+    result.levels.push_back({std::int32_t(members), cost.algorithm});
+    result.level_bytes.push_back(cost.sent * part * devices / priced_devices * runs);
+    result.seconds += cost.seconds(links, part) * runs;
+    if (has_buffer(need.operation)) buffer = std::max(buffer, cost.held * part);
+  });
+  return {std::move(result), buffer};
+}
+
+double barrier_seconds(const device::Pod& pod, const PodGrid& grid) {
+  double seconds = 0;
+  for (std::size_t l = 0; l < grid.levels.size(); ++l)
+    if (grid.levels[l].parts.product() > 1) seconds += pod.levels[l].barrier_seconds;
+  return seconds;
+}
+
+std::vector<DeviceShape> shapes_of(const Problem& problem, const Dims& parts,
+                                   std::int64_t serial_parts) {
+  // The first and the last share of a dimension, and how many there are of each size.
+  struct Kind {
+    std::int64_t size = 0, count = 0;
+  };
+  const auto kinds = [](Range first, Range last, std::int64_t count) {
+    std::vector<Kind> result = {{first.size(), count}};
+    if (last.size() == first.size()) return result;
+    result.front().count = count - 1;
+    result.push_back({last.size(), 1});
+    return result;
+  };
+  const Shares first = shares_at(problem, parts, {0, 0, 0, 0});
+  const Shares last =
+      shares_at(problem, parts, {parts.g - 1, parts.x - 1, parts.y - 1, parts.z - 1});
+  std::vector<DeviceShape> shapes;
+  for (const Kind& g : kinds(first.g, last.g, parts.g))
+    for (const Kind& x : kinds(first.x, last.x, parts.x))
+      for (const Kind& y : kinds(first.y, last.y, parts.y))
+        for (const Kind& z : kinds(first.z, last.z, parts.z)) {
+          const Dims size{g.size, x.size, y.size, ceil_div(z.size, serial_parts)};
+          const std::int64_t devices = g.count * x.count * y.count * z.count;
+          const auto same = std::ranges::find(shapes, size, &DeviceShape::size);
+          if (same != shapes.end())
+            same->devices += devices;
+          else
+            shapes.push_back({size, devices, {}});
+        }
+  return shapes;
+}
+
+void add_costs(LevelPrices& prices, PodPlan& plan) {
+  const Problem& problem = plan.problem;
+  const Dims parts = plan.grid.parts();
+  const Dims share = largest_share(problem, parts, plan.serial_parts);
+  const std::int64_t nonzeros = expected_nonzeros(problem, share);
+  const double clock = double(plan.pod.machine.clock_hz);
+  double buffer = 0;
+  plan.passes.clear();
+  for (const Pass pass : passes_of(problem)) {
+    PodPass& row = plan.passes.emplace_back();
+    row.pass = pass;
+    row.serial_parts = plan.serial_parts;
+    for (const DeviceShape& shape : plan.shapes) {
+      row.cycles = std::max(row.cycles, shape.plan.cost.find(pass)->cycles());
+      if (pass == Pass::GradW && plan.serial_parts > 1)
+        row.add_cycles = std::max(row.add_cycles, add_cycles(plan, shape.plan, shape.size));
+    }
+    for (const CollectiveNeed& need :
+         collectives_of(problem, pass, parts, plan.serial_parts, share, nonzeros)) {
+      PricedCollective cost = priced(prices, plan.grid, need, bytes_of(problem.data_type));
+      row.collective_seconds += cost.collective.seconds * double(need.runs);
+      buffer = std::max(buffer, cost.buffer_bytes);
+      auto& list = need.when == When::Before  ? row.before
+                   : need.when == When::After ? row.after
+                                              : row.once;
+      list.push_back(std::move(cost.collective));
+    }
+    const double runs = double(plan.serial_parts);
+    row.device_seconds =
+        (double(row.cycles.value) * runs + double(row.add_cycles.value) * (runs - 1)) / clock;
+    row.barrier_seconds = barrier_seconds(plan.pod, plan.grid);
+  }
+  plan.buffer = Bytes(std::int64_t(std::ceil(buffer / double(plan.pod.machine.tiles))));
+}
+
+}  // namespace tessera::pod::internal

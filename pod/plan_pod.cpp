@@ -1,0 +1,203 @@
+#include "tessera/pod/plan_pod.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <queue>
+#include <vector>
+
+#include "tessera/base/error.hpp"
+#include "tessera/planner/plan_bounds.hpp"
+#include "tessera/pod/internal/grids.hpp"
+
+namespace tessera::pod {
+namespace {
+
+using internal::CheapestLayout;
+using internal::GridFamily;
+using internal::LevelPrices;
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+
+// Floors of devices by a few boxes of partitions put the grids in order, and by many boxes spare
+// most of the others their plan.
+constexpr std::int64_t kFewBoxes = 8, kManyBoxes = 400;
+
+// A family of grids with a number of serial parts, on its way to a plan.
+struct Candidate {
+  std::size_t family = 0;
+  std::int64_t serial_parts = 1;
+  CheapestLayout layout;
+  double floor = 0;  // seconds
+  bool refined = false;
+
+  // The queue has the least floor on top; among equal ones, the first family.
+  bool operator<(const Candidate& other) const {
+    if (floor != other.floor) return floor > other.floor;
+    if (family != other.family) return family > other.family;
+    return serial_parts > other.serial_parts;
+  }
+};
+
+class PodSearch {
+ public:
+  PodSearch(const Problem& problem, const device::Pod& pod, const planner::Options& options,
+            const GridPins& pins, planner::PlanCache* cache)
+      : problem_(problem),
+        pod_(pod),
+        options_(options),
+        prices_(pod),
+        cache_(cache != nullptr ? *cache : own_cache_),
+        families_(internal::grid_families(problem, pod, pins)) {}
+
+  PodResult run() {
+    result_.grids = std::ssize(families_);
+    for (std::size_t f = 0; f < families_.size(); ++f) push(f, 1);
+    while (!open_.empty() && open_.top().floor < best_seconds_) {
+      Candidate next = open_.top();
+      open_.pop();
+      if (!next.refined)
+        refine(std::move(next));
+      else
+        evaluate(next);
+    }
+    if (!result_.plan) result_.reason = no_plan();
+    return std::move(result_);
+  }
+
+ private:
+  std::int64_t most_serial_parts(std::size_t family) const {
+    return internal::largest_share(problem_, families_[family].parts, 1).z;
+  }
+
+  double seconds_of(Cycles cycles) const { return double(cycles.value) / pod_.machine.clock_hz; }
+
+  // Returns the least time of the devices, or kNever if their part certainly does not fit.
+  double floor_of_devices(const Candidate& c, std::int64_t boxes) const {
+    const Dims share = internal::largest_share(problem_, families_[c.family].parts, c.serial_parts);
+    const planner::PlanFloor floor =
+        planner::plan_floor(device_problem(problem_, share), pod_.machine, options_, boxes);
+    if (!floor.possible) return kNever;
+    return seconds_of(floor.cycles) * double(c.serial_parts);
+  }
+
+  // Adds the candidate of a family with so many serial parts, or with more if these certainly do
+  // not fit.
+  void push(std::size_t family, std::int64_t serial_parts) {
+    for (; serial_parts <= most_serial_parts(family); serial_parts *= 2) {
+      Candidate c{family, serial_parts, {}, 0, false};
+      const double least = floor_of_devices(c, kFewBoxes);
+      if (least == kNever) continue;
+      c.layout = internal::cheapest_layout(prices_, problem_, families_[family], serial_parts);
+      c.floor = c.layout.seconds + least;
+      open_.push(std::move(c));
+      return;
+    }
+  }
+
+  void refine(Candidate c) {
+    const double least = floor_of_devices(c, kManyBoxes);
+    if (least == kNever) return push(c.family, 2 * c.serial_parts);
+    c.floor = std::max(c.floor, c.layout.seconds + least);
+    c.refined = true;
+    open_.push(std::move(c));
+  }
+
+  // Smaller parts of the batch take at least as long if they run by the same kind of plan, but may
+  // have a faster one in the same memory.
+  void evaluate(const Candidate& c) {
+    consider(c);
+    push(c.family, 2 * c.serial_parts);
+  }
+
+  void consider(const Candidate& c) {
+    PodPlan plan{problem_, pod_, options_, c.layout.grid, c.serial_parts, {}, {}, {}};
+    plan.shapes = internal::shapes_of(problem_, plan.grid.parts(), c.serial_parts);
+    for (DeviceShape& shape : plan.shapes) {
+      planner::PlanResult found = plan_device(device_problem(problem_, shape.size), cycles_left(c));
+      if (!found.has_plan) return;
+      shape.plan = std::move(found.plan);
+    }
+    internal::add_costs(prices_, plan);
+    for (const DeviceShape& shape : plan.shapes)
+      if (shape.plan.cost.resident + plan.buffer > pod_.machine.tile_memory) return;
+    const double seconds = plan.seconds();
+    if (seconds >= best_seconds_) return;
+    best_seconds_ = seconds;
+    result_.plan = std::move(plan);
+  }
+
+  // The cycles with which a device makes the grid as slow as the best one. One cycle is added,
+  // so that rounding of seconds loses no grid.
+  double cycles_left(const Candidate& c) const {
+    if (best_seconds_ == kNever) return kNever;
+    const double left = (best_seconds_ - c.layout.seconds) * pod_.machine.clock_hz;
+    return std::max(1.0, std::ceil(left / double(c.serial_parts)) + 1);
+  }
+
+  planner::PlanResult plan_device(const Problem& problem, double limit) {
+    ++result_.device_plans;
+    if (limit == kNever) return cache_.plan(problem, pod_.machine, options_);
+    return planner::plan_below(problem, pod_.machine, Cycles(std::int64_t(limit)), options_);
+  }
+
+  std::string no_plan() const {
+    if (families_.empty())
+      return fmt::format(
+          "no grid over {} devices has the pinned counts of parts; pin fewer of them",
+          pod_.devices());
+    return fmt::format(
+        "no grid over {} devices fits: even with the batch in single columns, a device cannot hold "
+        "its part; use more devices, a larger tile memory or a smaller layer",
+        pod_.devices());
+  }
+
+  const Problem& problem_;
+  const device::Pod& pod_;
+  const planner::Options& options_;
+  LevelPrices prices_;
+  planner::PlanCache own_cache_;
+  planner::PlanCache& cache_;
+  std::vector<GridFamily> families_;
+  std::priority_queue<Candidate> open_;
+  double best_seconds_ = kNever;
+  PodResult result_;
+};
+
+void check_pins(const GridPins& pins, std::int64_t devices) {
+  const auto check = [devices](const char* name, const std::optional<std::int64_t>& pin) {
+    if (pin && (*pin < 1 || *pin > devices))
+      throw Error(
+          ErrorCode::InvalidArgument,
+          fmt::format("the pinned count of {} is {}; it must be in 1..{}, the devices of the "
+                      "pod",
+                      name, *pin, devices));
+  };
+  check("g", pins.g);
+  check("x", pins.x);
+  check("y", pins.y);
+  check("z", pins.z);
+}
+
+}  // namespace
+
+PodResult plan_pod(const Problem& problem, const device::Pod& pod, const planner::Options& options,
+                   const GridPins& pins, planner::PlanCache* cache) {
+  check_problem(problem);
+  device::check_pod(pod, pod.name);
+  planner::check_options(options);
+  check_pins(pins, pod.devices());
+  return PodSearch(problem, pod, options, pins, cache).run();
+}
+
+PodPlan plan_pod_or_throw(const Problem& problem, const device::Pod& pod,
+                          const planner::Options& options, const GridPins& pins,
+                          planner::PlanCache* cache) {
+  PodResult result = plan_pod(problem, pod, options, pins, cache);
+  if (result.plan) return *std::move(result.plan);
+  throw Error(ErrorCode::NoSolution, result.reason);
+}
+
+}  // namespace tessera::pod

@@ -1,0 +1,142 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tessera/base/executor.hpp"
+#include "tessera/base/matrix.hpp"
+#include "tessera/device/engine.hpp"
+#include "tessera/partitioner/buckets.hpp"
+#include "tessera/pod/pod_ledger.hpp"
+#include "tessera/pod/pod_plan.hpp"
+#include "tessera/sparse/change.hpp"
+#include "tessera/sparse/checked.hpp"
+#include "tessera/sparse/formats.hpp"
+#include "tessera/verify/run_options.hpp"
+#include "tessera/verify/verify.hpp"
+
+namespace tessera::pod {
+
+// How this computer runs the devices of a pod. Results and ledgers do not depend on it.
+enum class DeviceOrder {
+  OneAfterAnother,  // with all threads on one device, and memory for one device of each shape; R is
+                    // encoded again for every device in every pass, unless all have the same part
+  SideBySide        // with a thread for each device, and memory for all of them
+};
+
+// A pattern that does not fit the buckets of a device.
+struct PodMisfit {
+  std::int64_t device = 0;  // number in the pod
+  Dims at;                  // coordinates in the grid
+  partitioner::Misfit misfit;
+};
+
+// A bit that is flipped on one device.
+struct DeviceFault {
+  std::int64_t device = 0;
+  device::Fault fault;
+};
+
+// Options of one pass: those of every layer, and a fault. `progress` is called before every step of
+// the pod. `self_check` has the sums of all devices; a wrong result is Error{CheckFailed}, which
+// names the device.
+struct PodRunOptions : verify::RunOptions {
+  // Flips a bit on one device in the first serial part of this run. Throws Error{InvalidArgument}
+  // for a device that is not in use, or unless the layer was made in Isolate mode.
+  std::optional<DeviceFault> fault = {};
+
+  // If it is not 0, only so many devices run, evenly spread over those in use, and the others are
+  // taken to be as fast as the slowest of them. For a layer whose devices differ by their data
+  // alone. No result is written. Throws Error{InvalidArgument} for more devices than are in use.
+  std::int64_t devices_simulated = 0;
+};
+
+// A sparse fully connected layer on a pod of modelled machines, with the calls of
+// runtime::FullyConnected: operands of all groups one below the other, S [g * y][z], Q [g * x][z].
+//
+// The data of each device move by the schedules of the plan's collectives; partial sums travel in
+// the layer's type and are added in float, in the order of devices, and rounded once. Results have
+// the same bits for any number of threads, either order of devices and both exchange modes.
+//
+// T is the C++ type of the problem's data type. Throws Error{InvalidArgument} for another T, for
+// operands of other shapes, for a pass that was not planned, and before the first set_weights. One
+// thread at a time may use a layer.
+class PodLayer {
+ public:
+  // Builds the programs of all devices, one for each shape. The executor must outlive the layer.
+  // Throws Error{InvalidArgument} for a plan whose grid or shapes do not suit its problem and pod,
+  // and Error{LimitExceeded} as FullyConnected does.
+  PodLayer(const PodPlan& plan, device::ExchangeMode mode, DeviceOrder order, Executor& executor);
+  ~PodLayer();
+  PodLayer(PodLayer&&) noexcept;
+  PodLayer& operator=(PodLayer&&) noexcept;
+
+  // Takes a matrix [x][y] in the problem's block for each group and encodes the part of every
+  // device. Returns the first misfit by number of the device; the layer then has the weights it had
+  // before.
+  std::optional<PodMisfit> set_weights(std::span<const sparse::CheckedCsr<float>> weights);
+  std::optional<PodMisfit> set_weights(const sparse::CheckedCsr<float>& weights);
+
+  // Checks and copies the matrices first. Throws Error{BadInput} if sparse::check refuses one.
+  std::optional<PodMisfit> set_weights(std::span<const sparse::Csr<float>> weights);
+  std::optional<PodMisfit> set_weights(const sparse::Csr<float>& weights);
+
+  // Removes and adds blocks of a group's pattern; the layer then has the weights
+  // sparse::with_change(weights(group), change). Costs set_weights.
+  std::optional<PodMisfit> update_weights(const sparse::PatternChange& change,
+                                          std::int64_t group = 0);
+
+  // Sets new values for a group's pattern, in the order of weights(group).values.
+  void set_values(std::span<const float> values, std::int64_t group = 0);
+
+  // Write q [g * x][z] from s [g * y][z], and s_grad [g * y][z] from q_grad [g * x][z].
+  template <class T>
+  PodLedger forward(MatrixView<const T> s, MatrixView<T> q);
+  template <class T>
+  PodLedger grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad);
+
+  // Writes the gradients of all groups' values, group after group, in the order of weights().
+  template <class T>
+  PodLedger grad_w(MatrixView<const T> q_grad, MatrixView<const T> s, std::span<float> gradients);
+
+  // The same passes with options. They return false if options.stop ended the pass.
+  template <class T>
+  [[nodiscard]] bool forward(MatrixView<const T> s, MatrixView<T> q, const PodRunOptions& options,
+                             PodLedger& ledger);
+  template <class T>
+  [[nodiscard]] bool grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
+                            const PodRunOptions& options, PodLedger& ledger);
+  template <class T>
+  [[nodiscard]] bool grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
+                            std::span<float> gradients, const PodRunOptions& options,
+                            PodLedger& ledger);
+
+  const PodPlan& plan() const;
+
+  // Returns the devices in use, in the order of the ledger.
+  const std::vector<DevicePlace>& places() const;
+
+  // Returns the bound on rounding of a pass, for verify::verify_product.
+  verify::Rounding rounding(Pass pass) const;
+
+  // Return the number of columns of the operands, the number of values of all groups, and the
+  // weights of a group as they were given.
+  std::int64_t batch() const;
+  std::int64_t values() const;
+  const sparse::Csr<float>& weights(std::int64_t group = 0) const;
+
+  // Return the most memory that any tile of a device, given by its index in places(), or of any
+  // device needs in any pass.
+  Bytes high_water(std::size_t device) const;
+  Bytes high_water() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tessera::pod

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tessera/base/pass.hpp"
+#include "tessera/base/units.hpp"
+#include "tessera/pod/pod_plan.hpp"
+
+namespace tessera::pod {
+
+// The work of one device in one step.
+struct DeviceFigures {
+  std::int64_t device = 0;  // number in the pod
+  Cycles cycles;            // from its first step to its last, counted from the real data
+  Bytes moved;              // between its tiles
+
+  friend bool operator==(const DeviceFigures&, const DeviceFigures&) = default;
+};
+
+// One step of a pass on a pod: a device step, a collective, or a barrier if both are empty.
+struct PodStep {
+  std::int64_t serial_part = 0;
+  double seconds = 0;
+  std::vector<DeviceFigures> devices;           // of a device step, in ascending order
+  std::optional<PlannedCollective> collective;  // with the sizes of the largest real part
+
+  friend bool operator==(const PodStep&, const PodStep&) = default;
+
+  // Returns the device that all others wait for, the first among equal ones; nullptr if this is no
+  // device step.
+  const DeviceFigures* slowest() const;
+};
+
+// The cost of one pass on a pod: modelled time, and counted bytes. A plain value.
+struct PodLedger {
+  Pass pass = Pass::Fwd;
+  std::vector<PodStep> steps;
+  std::int64_t devices_simulated = 0;  // fewer than in use: the others are taken to be as fast
+                                       // as the slowest of these, and results are incomplete
+
+  friend bool operator==(const PodLedger&, const PodLedger&) = default;
+
+  double seconds() const;
+  double device_seconds() const;
+  double collective_seconds() const;
+
+  // Returns the bytes over the links of each level of the pod, one number for each level.
+  std::vector<double> level_bytes() const;
+};
+
+// Returns the ledger as text: one line for each step, with the slowest device of device steps and
+// the bytes by level of collectives.
+std::string to_string(const PodLedger& ledger);
+
+// Returns the ledgers of passes that ran one after the other as a trace in Chrome's JSON format
+// (Perfetto reads it): a row for each device, and one for the collectives.
+std::string trace_json(const std::vector<PodLedger>& passes, double clock_hz);
+
+}  // namespace tessera::pod

@@ -1,0 +1,125 @@
+#include "tessera/pod/pod_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tessera/base/error.hpp"
+#include "tessera/pod/internal/pod_cost.hpp"
+
+namespace tessera::pod {
+namespace {
+
+constexpr double kMicro = 1e6;
+
+std::string algorithms_text(const PlannedCollective& c) {
+  std::string text;
+  for (std::size_t l = 0; l < c.levels.size(); ++l) {
+    if (c.levels[l].members == 1) continue;
+    text += fmt::format("{}{} over {}", text.empty() ? "" : ", ",
+                        collectives::to_string(c.levels[l].algorithm), c.levels[l].members);
+  }
+  return text;
+}
+
+std::string collective_text(const PlannedCollective& c, std::int64_t runs) {
+  std::string text =
+      fmt::format("  {:<20} {:>11.2f} us  of {} along {}: {}\n",
+                  collectives::to_string(c.operation), c.seconds * double(runs) * kMicro,
+                  to_string(c.operand), to_string(c.axis), algorithms_text(c));
+  return text;
+}
+
+std::string pass_text(const PodPass& pass) {
+  std::string text =
+      fmt::format("{:<10} {:>23.2f} us\n", to_string(pass.pass), pass.seconds() * kMicro);
+  for (const PlannedCollective& c : pass.before) text += collective_text(c, pass.serial_parts);
+  text += fmt::format("  {:<20} {:>11.2f} us  {} cycles", "devices", pass.device_seconds * kMicro,
+                      pass.cycles.value);
+  if (pass.serial_parts > 1) text += fmt::format(", {} times", pass.serial_parts);
+  text += "\n";
+  for (const PlannedCollective& c : pass.after) text += collective_text(c, pass.serial_parts);
+  for (const PlannedCollective& c : pass.once) text += collective_text(c, 1);
+  if (pass.barrier_seconds > 0)
+    text += fmt::format("  {:<20} {:>11.2f} us\n", "barrier", pass.barrier_seconds * kMicro);
+  return text;
+}
+
+template <class Part>
+double sum_of(const std::vector<PodPass>& passes, Part part) {
+  double sum = 0;
+  for (const PodPass& pass : passes) sum += part(pass);
+  return sum;
+}
+
+}  // namespace
+
+std::string_view to_string(Operand operand) {
+  switch (operand) {
+    case Operand::S:
+      return "S";
+    case Operand::Q:
+      return "Q";
+    case Operand::SGrad:
+      return "dS";
+    case Operand::QGrad:
+      return "dQ";
+    case Operand::Gradient:
+      return "dR";
+  }
+  return "";
+}
+
+double PodPlan::seconds() const {
+  return sum_of(passes, [](const PodPass& pass) { return pass.seconds(); });
+}
+
+double PodPlan::device_seconds() const {
+  return sum_of(passes, [](const PodPass& pass) { return pass.device_seconds; });
+}
+
+double PodPlan::collective_seconds() const {
+  return sum_of(passes, [](const PodPass& pass) { return pass.collective_seconds; });
+}
+
+Dims size_at(const PodPlan& plan, const Dims& at) {
+  Dims size = internal::shares_at(plan.problem, plan.grid.parts(), at).size();
+  size.z = ceil_div(size.z, plan.serial_parts);
+  return size;
+}
+
+const DeviceShape& shape_at(const PodPlan& plan, const Dims& at) {
+  const Dims size = size_at(plan, at);
+  const auto found = std::ranges::find(plan.shapes, size, &DeviceShape::size);
+  if (found == plan.shapes.end())
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("a pod plan has no devices with a part of {}", to_string(size)));
+  return *found;
+}
+
+Problem device_problem(const Problem& problem, const Dims& size) {
+  Problem of_device = problem;
+  of_device.size = size;
+  return of_device;
+}
+
+std::string to_string(const PodPlan& plan) {
+  std::string text =
+      fmt::format("layer      {}\npod        {}: {} devices of {} tiles\n", to_string(plan.problem),
+                  plan.pod.name, plan.pod.devices(), plan.pod.machine.tiles);
+  text += fmt::format("grid       {} of {}\n", to_string(plan.grid), plan.pod.devices());
+  if (plan.serial_parts > 1)
+    text += fmt::format("batch      in {} serial parts\n", plan.serial_parts);
+  text += fmt::format("time       {:.2f} us: devices {:.2f}, collectives {:.2f}\n",
+                      plan.seconds() * kMicro, plan.device_seconds() * kMicro,
+                      plan.collective_seconds() * kMicro);
+  text += fmt::format("memory     {} bytes a tile for sums that arrive\n", plan.buffer.value);
+  for (const DeviceShape& shape : plan.shapes)
+    text += fmt::format("part       {} on {} devices: {} tiles, {} cycles, {} bytes resident\n",
+                        to_string(shape.size), shape.devices, shape.plan.tiles_used(),
+                        shape.plan.cost.cycles.value, shape.plan.cost.resident.value);
+  for (const PodPass& pass : plan.passes) text += pass_text(pass);
+  return text;
+}
+
+}  // namespace tessera::pod

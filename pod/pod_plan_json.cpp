@@ -1,0 +1,217 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "tessera/base/error.hpp"
+#include "tessera/json/reader.hpp"
+#include "tessera/planner/plan_json.hpp"
+#include "tessera/pod/internal/pod_cost.hpp"
+#include "tessera/pod/pod_plan.hpp"
+
+namespace tessera::pod {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The version of the JSON below. It is raised with every change after which a reader of the old
+// form would misread the new one.
+constexpr std::int64_t kVersion = 1;
+constexpr json::WholeRange kSides{1, 2147483647};
+
+Json json_of(const Dims& dims) {
+  return {{"g", dims.g}, {"x", dims.x}, {"y", dims.y}, {"z", dims.z}};
+}
+
+Json json_of(const Problem& problem) {
+  Json object;
+  object["size"] = json_of(problem.size);
+  object["block"] = {{"rows", problem.block.rows}, {"cols", problem.block.cols}};
+  object["density"] = problem.density;
+  object["data_type"] = to_string(problem.data_type);
+  object["partials_type"] = to_string(problem.partials_type);
+  object["grad_a"] = problem.grad_a;
+  object["grad_w"] = problem.grad_w;
+  return object;
+}
+
+std::string order_text(const std::array<Axis, 3>& order) {
+  std::string text;
+  for (const Axis axis : order) text += to_string(axis);
+  return text;
+}
+
+Json json_of(const std::vector<PlannedCollective>& list) {
+  Json array = Json::array();
+  for (const PlannedCollective& c : list) {
+    Json& object = array.emplace_back();
+    object["operation"] = collectives::to_string(c.operation);
+    object["operand"] = to_string(c.operand);
+    object["axis"] = to_string(c.axis);
+    object["levels"] = Json::array();
+    for (const collectives::LevelPart& level : c.levels)
+      object["levels"].push_back(
+          {{"members", level.members}, {"algorithm", collectives::to_string(level.algorithm)}});
+    object["elements"] = c.elements;
+    object["seconds"] = c.seconds;
+    object["level_bytes"] = c.level_bytes;
+  }
+  return array;
+}
+
+// All that follows from the grid and the plans of the devices.
+Json cost_json(const PodPlan& plan) {
+  Json cost;
+  cost["seconds"] = plan.seconds();
+  cost["device_seconds"] = plan.device_seconds();
+  cost["collective_seconds"] = plan.collective_seconds();
+  cost["buffer_bytes"] = plan.buffer.value;
+  cost["passes"] = Json::array();
+  for (const PodPass& pass : plan.passes) {
+    Json& object = cost["passes"].emplace_back();
+    object["pass"] = to_string(pass.pass);
+    object["cycles"] = pass.cycles.value;
+    object["add_cycles"] = pass.add_cycles.value;
+    object["before"] = json_of(pass.before);
+    object["after"] = json_of(pass.after);
+    object["once"] = json_of(pass.once);
+    object["device_seconds"] = pass.device_seconds;
+    object["collective_seconds"] = pass.collective_seconds;
+    object["barrier_seconds"] = pass.barrier_seconds;
+  }
+  return cost;
+}
+
+Dims read_dims(const json::Value& value, json::Place place) {
+  json::ObjectReader fields(value, std::move(place));
+  Dims dims;
+  fields("g", dims.g, kSides);
+  fields("x", dims.x, kSides);
+  fields("y", dims.y, kSides);
+  fields("z", dims.z, kSides);
+  fields.finish();
+  return dims;
+}
+
+Problem read_problem(const json::Value& value, json::Place place) {
+  json::ObjectReader fields(value, std::move(place));
+  const auto types = json::names_of({DataType::Float, DataType::Half, DataType::BFloat16});
+  Problem problem;
+  problem.size = read_dims(fields.at("size"), fields.place().member("size"));
+  json::ObjectReader block(fields.at("block"), fields.place().member("block"));
+  block("rows", problem.block.rows, kSides);
+  block("cols", problem.block.cols, kSides);
+  block.finish();
+  fields("density", problem.density);
+  fields("data_type", problem.data_type, types);
+  fields("partials_type", problem.partials_type, types);
+  fields("grad_a", problem.grad_a);
+  fields("grad_w", problem.grad_w);
+  fields.finish();
+  return problem;
+}
+
+LevelCut read_cut(const json::Value& value, json::Place place) {
+  json::ObjectReader fields(value, std::move(place));
+  LevelCut cut;
+  cut.parts = read_dims(fields.at("parts"), fields.place().member("parts"));
+  json::Names<std::array<Axis, 3>> names;
+  std::array<Axis, 3> order = {Axis::X, Axis::Y, Axis::Z};
+  do names.emplace_back(order, order_text(order));
+  while (std::ranges::next_permutation(order).found);
+  fields("order", cut.order, names);
+  fields.finish();
+  return cut;
+}
+
+// Runs a check whose message is about a value that comes from the text.
+template <class Check>
+void check_as_input(std::string_view where, Check&& check) {
+  try {
+    check();
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::Internal) throw;
+    throw Error(ErrorCode::BadInput, fmt::format("{}: {}", where, error.what()));
+  }
+}
+
+// The plans of all devices must be for the parts that the grid has.
+void read_shapes(const Json& list, std::string_view where, PodPlan& plan) {
+  plan.shapes = internal::shapes_of(plan.problem, plan.grid.parts(), plan.serial_parts);
+  if (list.size() != plan.shapes.size())
+    throw Error(ErrorCode::BadInput,
+                fmt::format("{}: shapes has {} items; the grid has devices of {} sizes", where,
+                            list.size(), plan.shapes.size()));
+  for (std::size_t i = 0; i < plan.shapes.size(); ++i) {
+    const std::string name = fmt::format("{}: shapes[{}]", where, i);
+    planner::PlannedLayer layer = planner::plan_from_json(list[i].dump(), name);
+    check_as_input(where, [&] {
+      planner::check_plan_is_for(layer, device_problem(plan.problem, plan.shapes[i].size),
+                                 plan.pod.machine, name);
+    });
+    if (i == 0) plan.options = layer.options;
+    if (!(plan.options == layer.options))
+      throw Error(ErrorCode::BadInput,
+                  fmt::format("{}: its options differ from those of shapes[0]", name));
+    plan.shapes[i].plan = std::move(layer.plan);
+  }
+}
+
+}  // namespace
+
+std::string pod_plan_to_json(const PodPlan& plan) {
+  Json document;
+  document["schema_version"] = kVersion;
+  document["problem"] = json_of(plan.problem);
+  document["pod"] = Json::parse(device::pod_to_json(plan.pod));
+  document["grid"] = Json::array();
+  for (const LevelCut& level : plan.grid.levels)
+    document["grid"].push_back(
+        {{"parts", json_of(level.parts)}, {"order", order_text(level.order)}});
+  document["serial_parts"] = plan.serial_parts;
+  document["cost"] = cost_json(plan);
+  document["shapes"] = Json::array();
+  for (const DeviceShape& shape : plan.shapes)
+    document["shapes"].push_back(Json::parse(planner::plan_to_json(
+        {device_problem(plan.problem, shape.size), plan.pod.machine, plan.options, shape.plan})));
+  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+PodPlan pod_plan_from_json(std::string_view text, std::string_view where) {
+  const json::Value document = json::parse(text, where);
+  json::ObjectReader fields(document, {where, ""});
+  std::int64_t version = 0;
+  fields("schema_version", version, json::WholeRange{kVersion, kVersion});
+  PodPlan plan;
+  plan.problem = read_problem(fields.at("problem"), fields.place().member("problem"));
+  const json::Place grid = fields.place().member("grid");
+  const json::List& levels = json::items_of(fields.at("grid"), grid);
+  for (std::size_t l = 0; l < levels.size(); ++l)
+    plan.grid.levels.push_back(read_cut(levels[l], grid.item(l)));
+  fields("serial_parts", plan.serial_parts, kSides);
+  json::items_of(fields.at("shapes"), fields.place().member("shapes"));
+  fields.at("pod");
+  fields.at("cost");
+  fields.finish();
+  const Json parsed = Json::parse(text);  // json::parse has found no fault in it
+  plan.pod = device::pod_from_json(parsed["pod"].dump(), fmt::format("{}: pod", where));
+  check_as_input(where, [&] {
+    check_problem(plan.problem);
+    check_grid(plan.grid, plan.pod);
+  });
+  if (!internal::suits(plan.problem, plan.grid.parts()) ||
+      plan.serial_parts > internal::largest_share(plan.problem, plan.grid.parts(), 1).z)
+    throw Error(
+        ErrorCode::BadInput,
+        fmt::format("{}: the grid {} with {} serial parts leaves a share of {} empty", where,
+                    to_string(plan.grid), plan.serial_parts, to_string(plan.problem)));
+  read_shapes(parsed["shapes"], where, plan);
+  internal::LevelPrices prices(plan.pod);
+  internal::add_costs(prices, plan);
+  if (parsed["cost"] != cost_json(plan))
+    throw Error(ErrorCode::BadInput,
+                fmt::format("{}: cost is not that of the grid and of the devices' plans", where));
+  return plan;
+}
+
+}  // namespace tessera::pod

@@ -1,0 +1,356 @@
+#include "tessera/tools/sparse_fc_layer/pod_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <stop_token>
+#include <vector>
+
+#include "tessera/base/error.hpp"
+#include "tessera/base/executor.hpp"
+#include "tessera/io/npz.hpp"
+#include "tessera/planner/plan_cache.hpp"
+#include "tessera/pod/plan_pod.hpp"
+#include "tessera/pod/pod_layer.hpp"
+#include "tessera/pod/with_pattern.hpp"
+#include "tessera/sparse/convert.hpp"
+#include "tessera/tools/exit_code.hpp"
+#include "tessera/tools/inputs.hpp"
+#include "tessera/tools/internal/interrupt.hpp"
+#include "tessera/tools/internal/progress.hpp"
+#include "tessera/tools/internal/study.hpp"
+#include "tessera/tools/plan_notes.hpp"
+#include "tessera/tools/sparse_fc_layer/operands.hpp"
+#include "tessera/tools/sparse_fc_layer/trust.hpp"
+#include "tessera/tools/sparse_fc_layer/weights.hpp"
+
+namespace tessera::tools {
+namespace {
+
+using internal::Study, internal::StudyCell, internal::StudyColumn, internal::StudyTable;
+
+constexpr double kMicro = 1e6;
+
+// A pass that ran, with its cost and the check of its results.
+struct PassOutcome {
+  pod::PodLedger ledger;
+  std::optional<verify::Verdict> verdict;
+  std::optional<verify::Checksums> checksums;
+};
+
+struct PodRun {
+  pod::PodPlan plan;
+  std::string source;         // of the weights
+  std::vector<Bytes> memory;  // [devices in use] of the fullest tile
+  std::vector<pod::DevicePlace> places;
+  std::vector<PassOutcome> passes;
+  std::vector<std::pair<std::string, std::string>> files;
+  bool is_partial = false;
+
+  bool ok() const {
+    return std::ranges::all_of(
+        passes, [](const PassOutcome& pass) { return !pass.verdict || pass.verdict->ok(); });
+  }
+};
+
+pod::PodPlan plan_of(const Arguments& a, const Problem& problem, const Weights& weights) {
+  const device::Pod devices = make_pod(a, a.pod);
+  if (a.plan_file.empty()) {
+    planner::PlanCache cache(a.plan_cache);
+    const auto plan = pod::plan_pod_or_throw(problem, devices, make_options(a, {}), {}, &cache);
+    return pod::with_pattern(plan, weights.matrices(), &cache);
+  }
+  pod::PodPlan plan = pod::pod_plan_from_json(without_notes(load_text(a.plan_file)), a.plan_file);
+  require_plan_is_for(plan, devices, problem, a.plan_file);
+  return plan;
+}
+
+// Runs the passes of a layer on operands that are read or drawn.
+template <class T>
+class PodPasses {
+ public:
+  PodPasses(pod::PodLayer& layer, const Weights& weights, const Arguments& a, PodRun& run,
+            internal::Progress& progress)
+      : layer_(layer),
+        weights_(weights),
+        a_(a),
+        run_(run),
+        progress_(progress),
+        matrices_(inside(weights)),
+        s_(make_s<T>(a, weights)),
+        q_grad_(make_q_grad<T>(a, weights)) {
+    if (!a.output_dir.empty())
+      keep_operands(std::as_const(s_).view(), std::as_const(q_grad_).view(), run.plan.problem,
+                    run.files);
+  }
+
+  void go(Pass pass) {
+    PassOutcome& outcome = run_.passes.emplace_back();
+    const pod::PodRunOptions options = options_of(pass, outcome);
+    switch (pass) {
+      case Pass::Fwd:
+        return product(
+            matrices_, s_, layer_.plan().problem.size.x, "q.npy", outcome,
+            [&](auto in, auto out) { return layer_.forward<T>(in, out, options, outcome.ledger); });
+      case Pass::GradA: {
+        std::vector<sparse::CheckedCsr<float>> transposes;
+        for (const auto& matrix : matrices_) transposes.push_back(sparse::transpose(matrix));
+        return product(
+            transposes, q_grad_, layer_.plan().problem.size.y, "s_gradient.npy", outcome,
+            [&](auto in, auto out) { return layer_.grad_a<T>(in, out, options, outcome.ledger); });
+      }
+      case Pass::GradW:
+        return gradient(options, outcome);
+    }
+  }
+
+ private:
+  bool is_checked() const {
+    return a_.stop == StopAfter::Checks && a_.devices_simulated == 0 && !run_.is_partial;
+  }
+
+  pod::PodRunOptions options_of(Pass pass, PassOutcome& outcome) {
+    pod::PodRunOptions options;
+    options.stop = stop_.get_token();
+    options.progress = [this, pass](const verify::Progress& step) {
+      if (internal::is_interrupted()) stop_.request_stop();
+      progress_.set(fmt::format("{}: {}", to_string(pass), step.step));
+    };
+    if (a_.self_check != SelfCheck::None) options.self_check = &outcome.checksums.emplace();
+    options.repair = a_.self_check == SelfCheck::Repair;
+    options.devices_simulated = a_.devices_simulated;
+    if (a_.fault && a_.fault->pass == pass)
+      options.fault = pod::DeviceFault{a_.fault->device.value_or(0), a_.fault->fault};
+    return options;
+  }
+
+  template <class Run>
+  void product(const std::vector<sparse::CheckedCsr<float>>& matrices, const Matrix<T>& in,
+               std::int64_t rows, const char* file, PassOutcome& outcome, Run&& run) {
+    Matrix<T> out(std::ssize(matrices) * rows, in.cols());
+    run_.is_partial |= !run(in.view(), out.view());
+    const auto result = std::as_const(out).view();
+    const Pass pass = outcome.ledger.pass;
+    if (!a_.output_dir.empty())
+      run_.files.emplace_back(file, result_file(pass, result, weights_.scale_exponent));
+    if (is_checked())
+      outcome.verdict = verify_groups<T>(matrices, in.view(), result, layer_.rounding(pass));
+  }
+
+  void gradient(const pod::PodRunOptions& options, PassOutcome& outcome) {
+    sparse::Csr<float> all = *weights_.matrix;
+    const auto q_grad = std::as_const(q_grad_).view(), s = std::as_const(s_).view();
+    run_.is_partial |= !layer_.grad_w<T>(q_grad, s, std::span(all.values), options, outcome.ledger);
+    const sparse::Csr<float> result = inside(std::move(all), weights_);
+    if (!a_.output_dir.empty() && io::can_read_npz())
+      run_.files.emplace_back("weight_gradient.npz", io::write_npz(result));
+    if (is_checked())
+      outcome.verdict = verify::verify_gradient<T>(*matrices_[0], result, q_grad, s,
+                                                   layer_.rounding(Pass::GradW));
+  }
+
+  pod::PodLayer& layer_;
+  const Weights& weights_;
+  const Arguments& a_;
+  PodRun& run_;
+  internal::Progress& progress_;
+  std::stop_source stop_;
+  std::vector<sparse::CheckedCsr<float>> matrices_;
+  Matrix<T> s_, q_grad_;
+};
+
+void encode_and_run(const Arguments& a, const Weights& weights, PodRun& run,
+                    internal::Progress& progress) {
+  progress.set("encoding");
+  const auto executor = make_executor(a.threads);
+  const bool isolate = a.isolate || a.fault;
+  pod::PodLayer layer(
+      run.plan, isolate ? device::ExchangeMode::Isolate : device::ExchangeMode::Share,
+      a.devices_side_by_side ? pod::DeviceOrder::SideBySide : pod::DeviceOrder::OneAfterAnother,
+      *executor);
+  if (const auto misfit = layer.set_weights(weights.matrices()))
+    throw Error(ErrorCode::NoSolution,
+                fmt::format("the pattern does not fit the buckets of device {} ({}): {}",
+                            misfit->device, to_string(misfit->at), misfit->misfit.message));
+  run.places = layer.places();
+  for (std::size_t d = 0; d < run.places.size(); ++d) run.memory.push_back(layer.high_water(d));
+  if (a.stop < StopAfter::Passes) return;
+  const internal::EndsByItself passing;
+  with_type(run.plan.problem.data_type, [&]<class T>(T) {
+    PodPasses<T> passes(layer, weights, a, run, progress);
+    for (const Pass pass : passes_of(run.plan.problem)) {
+      if (run.is_partial || internal::is_interrupted()) break;
+      passes.go(pass);
+    }
+  });
+  run.is_partial |= internal::is_interrupted();
+}
+
+StudyTable pass_table(const PodRun& run) {
+  StudyTable table{.key = "passes",
+                   .title = "Passes",
+                   .note =
+                       "Time is modelled: that of the slowest device, of the collectives and of "
+                       "a barrier. Planned is the time that the plan expects.",
+                   .columns = {{"pass", "pass", -1, 1, 6},
+                               {"seconds", "us", 2, kMicro, 11},
+                               {"device_seconds", "devices", 2, kMicro, 11},
+                               {"collective_seconds", "collectives", 2, kMicro, 13},
+                               {"planned_seconds", "planned", 2, kMicro, 11},
+                               {"slowest_device", "slowest", -1, 1, 9},
+                               {"link_bytes", "link MB", 3, 1e-6, 11},
+                               {"note", "check", -1, 1, 0}},
+                   .rows = {}};
+  for (std::size_t p = 0; p < run.passes.size(); ++p) {
+    const pod::PodLedger& ledger = run.passes[p].ledger;
+    double bytes = 0;
+    for (const double level : ledger.level_bytes()) bytes += level;
+    StudyCell slowest;
+    for (const pod::PodStep& step : ledger.steps)
+      if (step.slowest() != nullptr) slowest = step.slowest()->device;
+    const auto& verdict = run.passes[p].verdict;
+    table.rows.push_back({to_string(ledger.pass), ledger.seconds(), ledger.device_seconds(),
+                          ledger.collective_seconds(), run.plan.passes[p].seconds(), slowest, bytes,
+                          verdict ? to_string(*verdict) : "results were not checked"});
+  }
+  table.chart = {.kind = internal::StudyChart::Kind::Bars,
+                 .label = "Microseconds",
+                 .x = "pass",
+                 .y = {"device_seconds", "collective_seconds"}};
+  return table;
+}
+
+StudyTable device_table(const PodRun& run) {
+  StudyTable table{.key = "devices",
+                   .title = "Devices",
+                   .note =
+                       "Cycles of all passes, bytes between the tiles of the device, and the "
+                       "memory of its fullest tile.",
+                   .columns = {{"device", "device", -1, 1, 7},
+                               {"part", "part", -1, 1, 20},
+                               {"cycles", "cycles", -1, 1, 12},
+                               {"moved_bytes", "tile MB", 3, 1e-6, 11},
+                               {"tile_bytes", "tile B", -1, 1, 9}},
+                   .rows = {}};
+  for (std::size_t d = 0; d < run.places.size(); ++d) {
+    std::int64_t cycles = 0, moved = 0;
+    bool ran = run.passes.empty();
+    for (const PassOutcome& pass : run.passes)
+      for (const pod::PodStep& step : pass.ledger.steps)
+        for (const pod::DeviceFigures& device : step.devices)
+          if (device.device == run.places[d].device) {
+            ran = true;
+            cycles += device.cycles.value;
+            moved += device.moved.value;
+          }
+    if (!ran) continue;
+    table.rows.push_back({run.places[d].device, to_string(run.places[d].at), cycles, double(moved),
+                          run.memory[d].value});
+  }
+  table.chart = {.kind = internal::StudyChart::Kind::Bars,
+                 .label = "Cycles by device",
+                 .x = "device",
+                 .y = {"cycles"}};
+  return table;
+}
+
+StudyTable level_table(const PodRun& run) {
+  StudyTable table{.key = "levels",
+                   .title = "Traffic by level",
+                   .note = "Bytes over the links of each level of the pod, every hop counted.",
+                   .columns = {{"pass", "pass", -1, 1, 6},
+                               {"level", "level", -1, 1, 6},
+                               {"kind", "links", -1, 1, 8},
+                               {"bytes", "MB", 3, 1e-6, 12}},
+                   .rows = {}};
+  for (const PassOutcome& pass : run.passes) {
+    const std::vector<double> bytes = pass.ledger.level_bytes();
+    for (std::size_t l = 0; l < bytes.size(); ++l)
+      table.rows.push_back({to_string(pass.ledger.pass), std::int64_t(l),
+                            std::string(device::to_string(run.plan.pod.levels[l].kind)), bytes[l]});
+  }
+  return table;
+}
+
+std::string verdict_words(const PodRun& run) {
+  double seconds = 0;
+  for (const PassOutcome& pass : run.passes) seconds += pass.ledger.seconds();
+  std::string words = fmt::format("{:.2f} us on {} of {} devices (modelled)", seconds * kMicro,
+                                  run.plan.grid.devices(), run.plan.pod.devices());
+  if (run.passes.empty()) return "no pass ran";
+  const std::int64_t simulated = run.passes.front().ledger.devices_simulated;
+  if (simulated < run.plan.grid.devices())
+    words += fmt::format(
+        "; {} devices were simulated, the others are taken to be as fast as the "
+        "slowest of them, and results are not complete",
+        simulated);
+  return words;
+}
+
+Study study_of(const PodRun& run, const char* program) {
+  const Problem& problem = run.plan.problem;
+  Study study{.name = "pod",
+              .title = fmt::format("{} on {} devices", to_string(problem), run.plan.pod.devices()),
+              .subtitle = fmt::format("{}; grid {}", run.source, to_string(run.plan.grid)),
+              .is_complete = !run.is_partial,
+              .facts = {{"tool", program},
+                        {"layer", to_string(problem)},
+                        {"weights", run.source},
+                        {"pod", run.plan.pod.name},
+                        {"devices", run.plan.pod.devices()},
+                        {"grid", to_string(run.plan.grid)},
+                        {"serial_parts", run.plan.serial_parts},
+                        {"planned_seconds", run.plan.seconds()},
+                        {"how", "modelled"}},
+              .tables = {pass_table(run), device_table(run), level_table(run)},
+              .verdict = verdict_words(run)};
+  return study;
+}
+
+std::string text_of(const Arguments& a, const PodRun& run, const Study& study) {
+  std::string text = to_string(run.plan) + "\n";
+  for (const PassOutcome& pass : run.passes) {
+    text += to_string(pass.ledger);
+    if (pass.checksums) text += "  " + self_check_note(pass.ledger.pass, *pass.checksums) + "\n";
+    if (pass.verdict) text += "  check      " + to_string(*pass.verdict) + "\n";
+  }
+  if (a.report_plan)
+    for (const pod::DeviceShape& shape : run.plan.shapes)
+      text += fmt::format("\nplan of {}\n{}", to_string(shape.size), to_string(shape.plan));
+  return text + "verdict    " + study.verdict + "\n";
+}
+
+void write_files(const Arguments& a, const PodRun& run, const Study& study) {
+  if (!a.trace.empty()) {
+    std::vector<pod::PodLedger> ledgers;
+    for (const PassOutcome& pass : run.passes) ledgers.push_back(pass.ledger);
+    write_results(a.trace, pod::trace_json(ledgers, run.plan.pod.machine.clock_hz));
+  }
+  if (a.output_dir.empty()) return;
+  auto files = run.files;
+  files.emplace_back("plan.json", pod::pod_plan_to_json(run.plan));
+  files.emplace_back("report.json", internal::study_json(study));
+  write_folder(a.output_dir, files);
+}
+
+}  // namespace
+
+int run_pod_and_print(const Arguments& given, const char* program) {
+  Arguments a = given;
+  internal::Progress progress(a.quiet);
+  progress.set("reading");
+  const Weights weights = make_weights(a);
+  a.batch_size = batch_of(a, weights);
+  progress.set("planning");
+  PodRun run{plan_of(a, make_problem(a, weights), weights), weights.source, {}, {}, {}, {}, false};
+  encode_and_run(a, weights, run, progress);
+  progress.hide();
+  const Study study = study_of(run, program);
+  write_files(a, run, study);
+  const std::string text = a.quiet ? std::string() : text_of(a, run, study);
+  const int exit = internal::write_study({a.json, a.html}, study, text);
+  return run.ok() ? exit : int(kCheckFailed);
+}
+
+}  // namespace tessera::tools
