@@ -30,8 +30,10 @@ inline const Arrows& arrows() {
       {"report", {"runtime", "host", "io", "device", "planner", "partitioner", "verify", "base"}},
       {"train",
        {"runtime", "host", "arrays", "io", "device", "partitioner", "verify", "sparse", "base"}},
+      {"distributed", {"host", "io", "sparse", "base"}},
       {"tools",
-       {"report", "train", "runtime", "host", "io", "json", "verify", "partitioner", "planner",
+       {"report", "train", "distributed", "runtime", "host", "io", "json", "verify", "partitioner",
+        "planner",
         "codelets", "device", "sparse", "base"}},
       {"tessera.hpp",  // the umbrella
        {"report", "runtime", "host", "io", "verify", "partitioner", "planner", "codelets", "device",
@@ -50,7 +52,7 @@ inline const std::vector<std::string>& folders_with_a_page() {
   static const std::vector<std::string> folders = {
       "base",   "json",        "sparse",   "arrays",         "io",      "verify",
       "device", "collectives", "codelets", "planner/solver", "planner", "partitioner",
-      "host",   "runtime",     "report",   "train",          "tools",   "python"};
+      "host",   "runtime",     "report",   "train", "distributed", "tools",   "python"};
   return folders;
 }
 
