@@ -8,6 +8,7 @@
 #define OMPI_SKIP_MPICXX 1  // the interface of C is all that is used
 #include <fmt/format.h>
 #include <mpi.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <string>
@@ -61,30 +62,46 @@ struct Request {
   int other = 0;
 };
 
-// Waits by asking: MPI has no wait that ends. Between questions a rank lets others run, at first
-// at once and after a while with a pause, so that one which stands still costs no core.
+// Waits by asking: MPI has no wait that ends. A rank that may have a core of its own asks without a
+// pause at first; then it lets others run between questions, and after a while it sleeps, so that
+// waiting for a rank which stands still costs no core.
 class Patience {
  public:
+  explicit Patience(std::chrono::microseconds busy) : busy_(busy) {}
+
   void rest() {
-    constexpr int kQuick = 200;  // questions, about 20 microseconds
     constexpr auto kYields = std::chrono::milliseconds(20);
-    if (++questions_ < kQuick) return;
-    if (Clock::now() - begin_ < kYields)
+    const auto waited = Clock::now() - begin_;
+    if (waited < busy_) return;
+    if (waited < kYields)
       std::this_thread::yield();
     else
       std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
   bool is_over(std::chrono::milliseconds timeout) const { return Clock::now() - begin_ > timeout; }
-  void begin_again() { *this = {}; }
+  void begin_again() { begin_ = Clock::now(); }
 
  private:
+  std::chrono::microseconds busy_;
   Clock::time_point begin_ = Clock::now();
-  int questions_ = 0;
 };
+
+// Returns how long a rank waits without a pause: not at all if there are more ranks on this
+// computer than cores.
+std::chrono::microseconds busy_time() {
+  MPI_Comm neighbours = MPI_COMM_NULL;
+  require(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &neighbours),
+          "the ranks of this computer");
+  int count = 1;
+  MPI_Comm_size(neighbours, &count);
+  MPI_Comm_free(&neighbours);
+  return std::chrono::microseconds(count > ::sysconf(_SC_NPROCESSORS_ONLN) ? 0 : 200);
+}
 
 class MpiTransfer : public internal::Pending {
  public:
-  explicit MpiTransfer(internal::Waiting waiting) : waiting_(waiting) {}
+  MpiTransfer(internal::Waiting waiting, std::chrono::microseconds busy)
+      : waiting_(waiting), busy_(busy) {}
 
   void send(const SendPiece& piece) {
     for (std::size_t at = 0; at < piece.bytes.size(); at += kLargestPart) {
@@ -111,7 +128,7 @@ class MpiTransfer : public internal::Pending {
  private:
   // Completed requests are removed; each one that completes restarts the timeout.
   void wait_for(std::vector<Request>& requests, bool receives) {
-    Patience patience;
+    Patience patience(busy_);
     while (!requests.empty()) {
       const std::size_t before = requests.size();
       std::erase_if(requests, [&](Request& r) { return is_complete(r, receives); });
@@ -136,6 +153,7 @@ class MpiTransfer : public internal::Pending {
   }
 
   internal::Waiting waiting_;
+  std::chrono::microseconds busy_;
   std::vector<Request> sends_, receives_;
 };
 
@@ -158,7 +176,8 @@ class MpiCommunicator : public Communicator {
  protected:
   std::unique_ptr<internal::Pending> begin(std::string_view what, std::span<const SendPiece> sends,
                                            std::span<const ReceivePiece> receives) override {
-    auto transfer = std::make_unique<MpiTransfer>(internal::Waiting{what, rank_, size_, timeout()});
+    auto transfer =
+        std::make_unique<MpiTransfer>(internal::Waiting{what, rank_, size_, timeout()}, busy_);
     for (const ReceivePiece& piece : receives) transfer->receive(piece);
     for (const SendPiece& piece : sends) transfer->send(piece);
     return transfer;
@@ -166,6 +185,7 @@ class MpiCommunicator : public Communicator {
 
  private:
   int rank_ = 0, size_ = 1;
+  std::chrono::microseconds busy_ = busy_time();
 };
 
 }  // namespace
