@@ -18,6 +18,7 @@
 #include "tessera/distributed/internal/panels.hpp"
 #include "tessera/distributed/lists.hpp"
 #include "tessera/host/cells.hpp"
+#include "tessera/host/cost.hpp"
 #include "tessera/host/layer.hpp"
 
 namespace tessera::distributed {
@@ -337,6 +338,20 @@ const RowCut& DistributedLayer::inputs() const {
 const sparse::Csr<float>& DistributedLayer::weights() const {
   state_->require_weights("weights");
   return state_->weights();
+}
+
+// Sums are those of one process, so their number of terms is that of its cells.
+verify::Rounding DistributedLayer::rounding(Pass pass) const {
+  const State& s = *state_;
+  s.require_weights("rounding");
+  const host::HostCells cut = host::cells_of(pass, s.whole(false), s.cpu);
+  constexpr std::int64_t kLanes = 16;  // of the widest vectors
+  const Dims size = s.problem.size;
+  if (pass == Pass::GradW)
+    return {DataType::Float, DataType::Float,
+            kLanes + ceil_div(size.z, gradient_columns(cut, size.z).width)};
+  return {s.problem.data_type, DataType::Float,
+          ceil_div(pass == Pass::Fwd ? size.y : size.x, cut.y) + 1};
 }
 
 std::int64_t DistributedLayer::values() const { return std::ssize(state_->weights().values); }

@@ -7,6 +7,7 @@
 
 #include "tessera/base/executor.hpp"
 #include "tessera/base/matrix.hpp"
+#include "tessera/base/pass.hpp"
 #include "tessera/base/problem.hpp"
 #include "tessera/distributed/communicator.hpp"
 #include "tessera/distributed/row_cut.hpp"
@@ -16,6 +17,7 @@
 #include "tessera/host/times.hpp"
 #include "tessera/sparse/change.hpp"
 #include "tessera/sparse/formats.hpp"
+#include "tessera/verify/verify.hpp"
 
 namespace tessera::distributed {
 
@@ -108,6 +110,9 @@ class DistributedLayer {
 
   // Returns this rank's rows of R, as many block rows as outputs() gives it.
   const sparse::Csr<float>& weights() const;
+
+  // Returns the rounding that the results of a pass may have, which is that of a HostLayer.
+  verify::Rounding rounding(Pass pass) const;
 
   // Returns the number of values of this rank, and of all ranks.
   std::int64_t values() const;

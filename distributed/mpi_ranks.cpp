@@ -2,6 +2,7 @@
 
 #include "tessera/distributed/mpi_ranks.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 
 #ifdef TESSERA_HAS_MPI
@@ -10,7 +11,6 @@
 #include <mpi.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <string>
 #include <thread>
 #include <vector>
@@ -25,6 +25,12 @@ bool is_started_by_mpi() {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"})
     if (std::getenv(name) != nullptr) return true;
   return false;
+}
+
+int ranks_of_this_computer() {
+  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"})
+    if (const char* text = std::getenv(name)) return std::max(std::atoi(text), 1);
+  return 1;
 }
 
 #ifndef TESSERA_HAS_MPI

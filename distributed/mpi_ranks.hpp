@@ -15,6 +15,10 @@ bool has_mpi();
 // Returns true if a launcher of MPI has started this process.
 bool is_started_by_mpi();
 
+// Returns the number of ranks that the launcher has started on this computer, as far as it says so:
+// 1 otherwise.
+int ranks_of_this_computer();
+
 // Joins the other processes, calls body(communicator), waits for the others to end as well, and
 // returns what the body returned. If the body throws, `failed` turns the exception, which is being
 // handled then, into an exit code and prints what there is to say; all processes then end, this one
