@@ -73,6 +73,14 @@ int guarded_main(const char* program, const std::function<int()>& body) {
   for (const int signal : {SIGXFSZ, SIGPIPE}) std::signal(signal, SIG_IGN);
   try {
     return body();
+  } catch (...) {
+    return print_failure(program);
+  }
+}
+
+int print_failure(const char* program) {
+  try {
+    throw;
   } catch (const CannotWrite& error) {
     return fail(program, error.what(), kInternal);
   } catch (const Error& error) {

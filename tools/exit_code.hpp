@@ -24,6 +24,9 @@ enum ExitCode {
 // writing instead of signals that end the program.
 int guarded_main(const char* program, const std::function<int()>& body);
 
+// Prints the exception that is being handled as guarded_main does, and returns its exit code.
+int print_failure(const char* program);
+
 // Writes text to stderr with control characters escaped, but for line ends and tabs. Nothing
 // happens if stderr is closed or full, because there is no place to report it.
 void print_message(const std::string& text);

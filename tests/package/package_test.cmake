@@ -31,7 +31,7 @@ get_filename_component(pc_folder ${pc} DIRECTORY)
 get_filename_component(libraries ${pc_folder} DIRECTORY)
 
 if(SHARED)
-  foreach(folder base json sparse arrays io verify device codelets planner/solver planner partitioner host runtime report train)
+  foreach(folder base json sparse arrays io verify device codelets planner/solver planner partitioner host runtime report train distributed)
     get_filename_component(name ${folder} NAME)
     set(file ${libraries}/libtessera_${name}.so.${VERSION})
     run("soname" objdump -p ${file})

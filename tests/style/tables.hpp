@@ -33,9 +33,10 @@ inline const Arrows& arrows() {
       {"report", {"runtime", "host", "io", "device", "planner", "partitioner", "verify", "base"}},
       {"train",
        {"runtime", "host", "arrays", "io", "device", "partitioner", "verify", "sparse", "base"}},
+      {"distributed", {"host", "io", "verify", "sparse", "base"}},
       {"tools",
-       {"report", "train", "pod", "collectives", "runtime", "host", "io", "json", "verify",
-        "partitioner", "planner", "codelets", "device", "sparse", "base"}},
+       {"report", "train", "distributed", "pod", "collectives", "runtime", "host", "io", "json",
+        "verify", "partitioner", "planner", "codelets", "device", "sparse", "base"}},
       {"tessera.hpp",  // the umbrella
        {"report", "runtime", "host", "io", "verify", "partitioner", "planner", "codelets", "device",
         "sparse", "base"}},
@@ -51,9 +52,10 @@ inline const Arrows& arrows() {
 
 inline const std::vector<std::string>& folders_with_a_page() {
   static const std::vector<std::string> folders = {
-      "base",        "json",     "sparse",         "arrays",  "io",          "verify", "device",
-      "collectives", "codelets", "planner/solver", "planner", "partitioner", "host",   "runtime",
-      "pod",         "report",   "train",          "tools",   "python"};
+      "base",    "json",        "sparse",      "arrays",   "io",
+      "verify",  "device",      "collectives", "codelets", "planner/solver",
+      "planner", "partitioner", "host",        "runtime",  "pod",
+      "report",  "train",       "distributed", "tools",    "python"};
   return folders;
 }
 

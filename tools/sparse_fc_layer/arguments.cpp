@@ -15,6 +15,7 @@
 #include "tessera/tools/internal/layer_options.hpp"
 #include "tessera/tools/internal/numbers.hpp"
 #include "tessera/tools/internal/pod_options.hpp"
+#include "tessera/tools/internal/ranks.hpp"
 #include "tessera/tools/internal/static_option.hpp"
 #include "tessera/tools/sparse_fc_layer/trust.hpp"
 
@@ -168,6 +169,7 @@ void add_computer_options(CLI::App& app, Arguments& a) {
       app.add_option("--threads", a.threads, "number of threads on this computer; 0 uses all"), 0,
       internal::kMostThreads)
       ->capture_default_str();
+  internal::add_rank_options(app, a.timeout_seconds);
 }
 
 void add_pod_run_options(CLI::App& app, Arguments& a) {
@@ -234,6 +236,7 @@ void add_output_options(CLI::App& app, Arguments& a) {
 void finish_common_run_options(const CLI::App& app, Arguments& a) {
   a.configuration = internal::effective_configuration(app);
   static_cast<LayerArguments&>(a) = with_layer_keys(a);
+  internal::check_rank_options(app);
   internal::refuse_tile_options(
       app, a,
       {"--tiles-per-ipu", "--plan-constraints", "--plan", "--plan-cache", "--on-no-fit",

@@ -24,11 +24,13 @@
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/interrupt.hpp"
 #include "tessera/tools/internal/progress.hpp"
+#include "tessera/tools/internal/ranks.hpp"
 #include "tessera/tools/sparse_fc_layer/host_run.hpp"
 #include "tessera/tools/sparse_fc_layer/operands.hpp"
 #include "tessera/tools/sparse_fc_layer/passes.hpp"
 #include "tessera/tools/sparse_fc_layer/pod_run.hpp"
 #include "tessera/tools/sparse_fc_layer/product_layer.hpp"
+#include "tessera/tools/sparse_fc_layer/rank_run.hpp"
 #include "tessera/tools/static_layer.hpp"
 
 namespace tessera::tools {
@@ -391,6 +393,20 @@ partitioner::TileGrid grid_of(const Arguments& a, const planner::BestEffort& pla
   return runtime::tile_grid(planned.problem, planned.result.plan, machine);
 }
 
+int run_and_print_here(const Arguments& a, const char* program, const Weights* weights) {
+  if (internal::ranks() == nullptr) internal::catch_interrupts();  // mpirun ends its ranks itself
+  if (a.verbose)
+    for (const auto& [option, value] : a.configuration)
+      print_message(fmt::format("{}: --{} {}\n", program, option, value));
+  if (distributed::Communicator* const ranks = internal::ranks()) {
+    const HostRun run = run_on_ranks(a, program, *ranks);
+    return ranks->rank() == 0 ? print_and_write(a, run) : kOk;
+  }
+  if (a.pod.is_used()) return run_pod_and_print(a, program);
+  if (is_host(a)) return print_and_write(a, run_on_host(a, program));
+  return print_and_write(a, run_layer(a, program, weights));
+}
+
 }  // namespace
 
 ExitCode exit_code_of(const LayerRun& run) {
@@ -460,13 +476,8 @@ LayerRun run_layer(const Arguments& given, const char* program, const Weights* g
 }
 
 int run_and_print(const Arguments& a, const char* program, const Weights* weights) {
-  internal::catch_interrupts();
-  if (a.verbose)
-    for (const auto& [option, value] : a.configuration)
-      print_message(fmt::format("{}: --{} {}\n", program, option, value));
-  if (a.pod.is_used()) return run_pod_and_print(a, program);
-  if (is_host(a)) return print_and_write(a, run_on_host(a, program));
-  return print_and_write(a, run_layer(a, program, weights));
+  return internal::with_ranks(program, a.timeout_seconds,
+                              [&] { return run_and_print_here(a, program, weights); });
 }
 
 std::string to_text(const LayerRun& run) {

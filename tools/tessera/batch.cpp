@@ -17,7 +17,9 @@
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/command_line.hpp"
 #include "tessera/tools/internal/manual.hpp"
+#include "tessera/tools/internal/ranks.hpp"
 #include "tessera/tools/sparse_fc_layer/host_run.hpp"
+#include "tessera/tools/sparse_fc_layer/rank_run.hpp"
 #include "tessera/tools/sparse_fc_layer/run.hpp"
 
 namespace tessera::tools {
@@ -160,7 +162,9 @@ void add_comparison(const report::LayerReport& report, BatchResult& result) {
 
 // Runs a problem on this computer; its result has no cycles.
 BatchResult run_host_problem(const Arguments& a, BatchMode mode) {
-  const HostRun run = run_on_host(a);
+  const HostRun run = internal::ranks() == nullptr
+                          ? run_on_host(a)
+                          : run_on_ranks(a, "tessera bench", *internal::ranks());
   BatchResult result;
   result.status = run.report.ok() ? BatchStatus::Passed : BatchStatus::Failed;
   if (run.report.ok() && mode == BatchMode::Correctness && run.empty_outputs > kTrust)
@@ -180,7 +184,7 @@ BatchResult run_checked(const Words& words, BatchMode mode, double limit_millise
   if (a.pod.is_used())
     throw Error(ErrorCode::InvalidArgument,
                 "a problem of a batch runs on one device; leave out --devices and --pod");
-  if (is_host(a)) return run_host_problem(a, mode);
+  if (is_host(a) || internal::ranks() != nullptr) return run_host_problem(a, mode);
   const LayerRun run = run_layer(a);
   result.status = run.report.ok() ? BatchStatus::Passed : BatchStatus::Failed;
   result.planned_cycles = run.report.plan.cost.cycles.value;
@@ -246,9 +250,11 @@ BatchResult run_problem(const std::vector<std::string>& words, BatchMode mode,
   try {
     result = run_checked(words, mode, limit_milliseconds);
   } catch (const Error& error) {
+    if (internal::ranks() != nullptr) throw;  // the other ranks may be waiting for this one
     result.status = status_of(error.code());
     result.message = error.what();
   } catch (const std::exception& error) {
+    if (internal::ranks() != nullptr) throw;
     result.status = BatchStatus::Failed;
     result.message = error.what();
   }

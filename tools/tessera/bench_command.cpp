@@ -11,6 +11,7 @@
 #include "tessera/tools/internal/layer_options.hpp"
 #include "tessera/tools/internal/numbers.hpp"
 #include "tessera/tools/internal/progress.hpp"
+#include "tessera/tools/internal/ranks.hpp"
 #include "tessera/tools/peers.hpp"
 #include "tessera/tools/tessera/batch.hpp"
 #include "tessera/tools/tessera/commands.hpp"
@@ -24,6 +25,7 @@ struct BenchArguments {
   std::string shard = "1/1", output;
   std::int64_t start = 0;
   double limit_milliseconds = 0;
+  double timeout_seconds = 300;
   bool quiet = false;
   bool peers = false, json = false;
   Arguments layer;  // of --peers
@@ -76,16 +78,19 @@ void check_peers(const CLI::App& app, const BenchArguments& a) {
 }
 
 int bench(const BenchArguments& a) {
+  if (internal::ranks() != nullptr && (a.peers || !a.output.empty()))
+    throw Error(ErrorCode::InvalidArgument,
+                "--peers and --output are for one process; start the program without mpirun");
   if (a.peers) return bench_peers(a);
   std::vector<std::vector<std::string>> problems;
   for (const std::string& file : a.files)
     for (auto& words : read_batch(file)) problems.push_back(std::move(words));
   if (!a.problem.empty()) problems.push_back(a.problem);
   const auto [shard, shards] = shard_of(a.shard);
-  internal::catch_interrupts();
+  if (internal::ranks() == nullptr) internal::catch_interrupts();
   BatchResults results(a.output);
   BatchSummary summary;
-  internal::Progress progress(a.quiet);
+  internal::Progress progress(a.quiet || internal::ranks() != nullptr);
   for (std::size_t i = 0; i < problems.size(); ++i) {
     if (std::int64_t(i) < a.start || std::int64_t(i) % shards != shard - 1) continue;
     if (internal::is_interrupted()) break;
@@ -179,9 +184,13 @@ void add_bench_command(CLI::App& app, std::function<int()>& run) {
                                               "with --peers, number of threads; 0 uses all"),
                           0, internal::kMostThreads)
       ->capture_default_str();
+  internal::add_rank_options(*command, a->timeout_seconds);
   command->callback([command, a, &run] {
     check_peers(*command, *a);
-    run = [a] { return bench(*a); };
+    internal::check_rank_options(*command);
+    run = [a] {
+      return internal::with_ranks("tessera bench", a->timeout_seconds, [&] { return bench(*a); });
+    };
   });
 }
 

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "tessera/distributed/communicator.hpp"
+
+namespace tessera::bench {
+
+// The parts of distributed_bench that several processes run. Rank 0 prints; all return true if
+// every bar was met. `turns` is the number of measurements of which the median is taken.
+
+// Two ranks of one thread beside one rank of one and of two threads, and what panels hide.
+bool run_rank_speed(distributed::Communicator& ranks, int turns);
+
+// Sums in a fixed tree beside those of MPI.
+bool run_tree_sums(distributed::Communicator& ranks, int turns);
+
+// Results over 1 to 8 ranks that are threads, and the bytes that each receives.
+bool run_bits_and_bytes();
+
+}  // namespace tessera::bench

@@ -1,0 +1,144 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "tessera/base/error.hpp"
+
+namespace tessera::distributed {
+
+// Ranks are the processes (or threads) that compute one layer together, numbered from 0. They share
+// no memory that they write, and talk through a Communicator.
+
+// Bytes that go to another rank.
+struct SendPiece {
+  int to = 0;
+  std::span<const std::byte> bytes;
+};
+
+// Memory for bytes that come from another rank.
+struct ReceivePiece {
+  int from = 0;
+  std::span<std::byte> bytes;
+};
+
+// What one rank has sent, received and waited for since its communicator was made. Bytes are those
+// of pieces; what a network adds to them is not counted.
+struct Traffic {
+  std::int64_t sent_bytes = 0, received_bytes = 0;
+  double wait_seconds = 0;  // in waits for transfers, by the clock
+
+  friend bool operator==(const Traffic&, const Traffic&) = default;
+};
+
+// The error of a rank that has waited for another one longer than its timeout. The message names
+// the rank, what it was doing, and whom it waited for.
+class StandsStill : public Error {
+ public:
+  explicit StandsStill(const std::string& message) : Error(ErrorCode::Internal, message) {}
+};
+
+// The error that ends a rank because another one has failed. It is thrown between ranks that are
+// threads; ranks that are processes are ended by their launcher.
+class OtherRankFailed : public Error {
+ public:
+  explicit OtherRankFailed(const std::string& message) : Error(ErrorCode::Internal, message) {}
+};
+
+namespace internal {
+
+// The part of a transfer that depends on the kind of ranks.
+class Pending {
+ public:
+  virtual ~Pending() = default;
+
+  // Wait until all pieces have been received, or until the memory of those to send is free again.
+  virtual void wait_received() = 0;
+  virtual void wait_sent() = 0;
+};
+
+}  // namespace internal
+
+// A transfer that is under way. Its memory belongs to it until it is complete: nothing may change
+// what is sent or touch what is received. The destructor waits for nothing; a rank that drops a
+// transfer which is not complete is one that fails.
+class Transfer {
+ public:
+  Transfer() = default;
+  Transfer(std::unique_ptr<internal::Pending> pending, Traffic& traffic)
+      : pending_(std::move(pending)), traffic_(&traffic) {}
+
+  // Waits until every piece has been received. Throws StandsStill after the timeout, and
+  // OtherRankFailed. Does nothing for a default Transfer.
+  void wait_received();
+
+  // Waits for all that wait_received() waits for, and until the memory of the pieces that were sent
+  // may be changed. Throws as wait_received().
+  void wait();
+
+ private:
+  std::unique_ptr<internal::Pending> pending_;
+  Traffic* traffic_ = nullptr;
+};
+
+// The only way in which ranks meet. There are two kinds: threads of one process (thread_ranks.hpp)
+// and processes that MPI has started (mpi_ranks.hpp). All ranks call the functions below in the
+// same order; pieces between two ranks are matched in the order in which their transfers were
+// started, and must then agree in size. One thread of a rank calls its communicator.
+class Communicator {
+ public:
+  explicit Communicator(std::chrono::milliseconds timeout) : timeout_(timeout) {}
+  virtual ~Communicator() = default;
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  // Starts to send and receive pieces and returns at once. Pieces without bytes are left out, on
+  // both sides. `what` says for people what travels, for example "Fwd: rows of S"; it must live as
+  // long as the transfer. Throws Error{InvalidArgument} for a rank that does not exist or is the
+  // caller's own.
+  Transfer start(std::string_view what, std::span<const SendPiece> sends,
+                 std::span<const ReceivePiece> receives);
+
+  // Does start() and waits until it is complete.
+  void exchange(std::string_view what, std::span<const SendPiece> sends,
+                std::span<const ReceivePiece> receives);
+
+  // Returns when all ranks have called it. O(log(size)) messages of one byte.
+  void barrier(std::string_view what);
+
+  // Makes every other rank fail with this message, for a rank that cannot go on. Ranks that are
+  // processes end with the exit code, this one too; ranks that are threads throw OtherRankFailed
+  // from their next wait.
+  virtual void abort(int exit_code, const std::string& message) noexcept = 0;
+
+  // Returns the longest time that this rank waits for others without anything happening.
+  std::chrono::milliseconds timeout() const { return timeout_; }
+
+  // Returns what this rank has sent and received so far.
+  const Traffic& traffic() const { return traffic_; }
+
+ protected:
+  // Starts a transfer of pieces that were checked and that are not empty.
+  virtual std::unique_ptr<internal::Pending> begin(std::string_view what,
+                                                   std::span<const SendPiece> sends,
+                                                   std::span<const ReceivePiece> receives) = 0;
+
+ private:
+  void check_other(int other) const;
+
+  std::chrono::milliseconds timeout_;
+  Traffic traffic_;
+};
+
+// The timeout of a communicator unless its maker is given another one.
+constexpr std::chrono::milliseconds kDefaultTimeout = std::chrono::seconds(300);
+
+}  // namespace tessera::distributed

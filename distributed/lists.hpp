@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "tessera/distributed/communicator.hpp"
+
+namespace tessera::distributed {
+
+// Sends list i to rank i and returns the lists that came, by rank; the list to oneself is moved.
+// The sizes travel first. T is trivially copyable.
+template <class T>
+std::vector<std::vector<T>> exchange_lists(Communicator& ranks, std::string_view what,
+                                           std::vector<std::vector<T>> lists) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  const auto own = std::size_t(ranks.rank());
+  const auto all = std::size_t(ranks.size());
+  std::vector<std::int64_t> sizes(all), sent_sizes(all);
+  std::vector<std::vector<T>> result(all);
+  std::vector<SendPiece> sends;
+  std::vector<ReceivePiece> receives;
+  for (std::size_t r = 0; r < all; ++r) {
+    if (r == own) continue;
+    sent_sizes[r] = std::ssize(lists[r]);
+    sends.push_back({int(r), std::as_bytes(std::span(&sent_sizes[r], 1))});
+    receives.push_back({int(r), std::as_writable_bytes(std::span(&sizes[r], 1))});
+  }
+  ranks.exchange(what, sends, receives);
+  sends.clear();
+  receives.clear();
+  for (std::size_t r = 0; r < all; ++r) {
+    if (r == own) continue;
+    result[r].resize(std::size_t(sizes[r]));
+    sends.push_back({int(r), std::as_bytes(std::span(lists[r]))});
+    receives.push_back({int(r), std::as_writable_bytes(std::span(result[r]))});
+  }
+  ranks.exchange(what, sends, receives);
+  result[own] = std::move(lists[own]);
+  return result;
+}
+
+// Returns the lists of all ranks, by rank.
+template <class T>
+std::vector<std::vector<T>> gather_lists(Communicator& ranks, std::string_view what,
+                                         const std::vector<T>& list) {
+  return exchange_lists(ranks, what, std::vector<std::vector<T>>(std::size_t(ranks.size()), list));
+}
+
+}  // namespace tessera::distributed

@@ -1,0 +1,149 @@
+// Ranks that are threads: messages, failures and ranks that stand still.
+
+#include "tessera/distributed/communicator.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tessera/distributed/lists.hpp"
+#include "tessera/distributed/thread_ranks.hpp"
+#include "tessera/tests/support/message_of.hpp"
+
+namespace tessera::distributed {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(Communicator, ListsArriveAtTheRankTheyAreFor) {
+  for (const int count : {1, 2, 3, 4, 5, 8})
+    run_ranks(count, [](Communicator& ranks) {
+      std::vector<std::vector<int>> lists;
+      for (int to = 0; to < ranks.size(); ++to)
+        lists.emplace_back(std::size_t(to + ranks.rank()), 100 * ranks.rank() + to);
+      const auto got = exchange_lists(ranks, "lists", std::move(lists));
+      for (int from = 0; from < ranks.size(); ++from)
+        EXPECT_EQ(got[std::size_t(from)],
+                  std::vector<int>(std::size_t(from + ranks.rank()), 100 * from + ranks.rank()));
+    });
+}
+
+TEST(Communicator, TransfersThatAreUnderWayTogetherAreMatchedInOrder) {
+  run_ranks(2, [](Communicator& ranks) {
+    const int other = 1 - ranks.rank();
+    const std::vector<int> sent{10 + ranks.rank(), 20 + ranks.rank()};
+    std::vector<int> got(2);
+    std::vector<Transfer> transfers;
+    for (std::size_t i = 0; i < 2; ++i) {
+      const SendPiece send{other, std::as_bytes(std::span(&sent[i], 1))};
+      const ReceivePiece receive{other, std::as_writable_bytes(std::span(&got[i], 1))};
+      transfers.push_back(ranks.start("a number", {&send, 1}, {&receive, 1}));
+    }
+    transfers[1].wait();  // the later one first
+    transfers[0].wait();
+    EXPECT_EQ(got, (std::vector<int>{10 + other, 20 + other}));
+    EXPECT_EQ(ranks.traffic().received_bytes, 8);
+    EXPECT_EQ(ranks.traffic().sent_bytes, 8);
+  });
+}
+
+TEST(Communicator, NobodyLeavesABarrierBeforeTheLastHasCome) {
+  for (const int count : {2, 3, 8}) {
+    std::atomic<int> arrived = 0;
+    run_ranks(count, [&](Communicator& ranks) {
+      for (int round = 1; round <= 5; ++round) {
+        ++arrived;
+        ranks.barrier("round");
+        EXPECT_GE(arrived, round * count);
+      }
+    });
+  }
+}
+
+TEST(Communicator, TheErrorOfOneRankEndsAllWithItsMessageAndCode) {
+  std::atomic<int> ended = 0;
+  const auto run = [&] {
+    run_ranks(4, [&](Communicator& ranks) {
+      struct Ends {
+        std::atomic<int>& count;
+        ~Ends() { ++count; }
+      } ends{ended};
+      if (ranks.rank() == 2) throw Error(ErrorCode::BadInput, "row 7 is not sorted");
+      ranks.barrier("reading");
+      ranks.barrier("reading");
+    });
+  };
+  EXPECT_EQ(test::message_of(run, ErrorCode::BadInput), "rank 2 of 4: row 7 is not sorted");
+  EXPECT_EQ(ended, 4);
+}
+
+TEST(Communicator, AnExceptionOfAnotherTypeEndsAllToo) {
+  EXPECT_THROW(run_ranks(3,
+                         [](Communicator& ranks) {
+                           if (ranks.rank() == 0) throw std::bad_alloc();
+                           ranks.barrier("start");
+                         }),
+               std::bad_alloc);
+}
+
+TEST(Communicator, ARankThatStandsStillIsNamedAfterTheTimeout) {
+  std::atomic<bool> over = false;
+  const auto run = [&] {
+    run_ranks(
+        3,
+        [&](Communicator& ranks) {
+          if (ranks.rank() == 1) {
+            while (!over) std::this_thread::sleep_for(1ms);
+            return;
+          }
+          try {
+            gather_lists(ranks, "Fwd: rows of S", std::vector<int>{ranks.rank()});
+          } catch (...) {
+            over = true;
+            throw;
+          }
+        },
+        50ms);
+  };
+  const std::string message = test::message_of(run, ErrorCode::Internal);
+  EXPECT_NE(message.find("of 3: Fwd: rows of S: rank 1 has "), message.npos) << message;
+  EXPECT_NE(message.find("for 0.05 s"), message.npos) << message;
+}
+
+TEST(Communicator, APieceOfAnotherSizeIsAnError) {
+  const std::string message = test::message_of(
+      [] {
+        run_ranks(2, [](Communicator& ranks) {
+          std::vector<std::byte> bytes(std::size_t(3 + ranks.rank()));
+          const SendPiece send{1 - ranks.rank(), bytes};
+          std::vector<std::byte> in(3);
+          const ReceivePiece receive{1 - ranks.rank(), in};
+          ranks.exchange("rows of S", {&send, 1}, {&receive, 1});
+        });
+      },
+      ErrorCode::Internal);
+  EXPECT_NE(message.find("rows of S: rank 1 sent 4 bytes, but 3 were expected"), message.npos)
+      << message;
+}
+
+TEST(Communicator, RanksThatDoNotExistAreRefused) {
+  for (const int other : {-1, 0, 2})
+    EXPECT_NE(test::refusal([other] {
+                run_ranks(2, [other](Communicator& ranks) {
+                  if (ranks.rank() == 1) return;
+                  std::byte byte{};
+                  const SendPiece send{other, {&byte, 1}};
+                  ranks.exchange("a byte", {&send, 1}, {});
+                });
+              }).find("has no messages with rank"),
+              std::string::npos);
+  EXPECT_NE(test::refusal([] { run_ranks(0, [](Communicator&) {}); }), "");
+}
+
+}  // namespace
+}  // namespace tessera::distributed

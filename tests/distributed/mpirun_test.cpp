@@ -1,0 +1,92 @@
+// Ranks that are processes, started by mpirun.
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "tessera/distributed/mpi_ranks.hpp"
+#include "tessera/tests/support/process.hpp"
+
+namespace tessera::distributed {
+namespace {
+
+#ifdef TESSERA_ONE_RANK
+constexpr const char* kMpirun = TESSERA_MPIRUN;
+constexpr const char* kOneRank = TESSERA_ONE_RANK;
+#else
+constexpr const char* kMpirun = "";
+constexpr const char* kOneRank = "";
+#endif
+
+class MpiRun : public testing::Test {
+ protected:
+  // The tests may run as root, in a container of few cores, beside other tests.
+  void SetUp() override {
+    if (!has_mpi() || *kOneRank == '\0')
+      GTEST_SKIP() << "built without MPI (libopenmpi-dev, openmpi-bin)";
+    for (const char* name : {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM",
+                             "OMPI_MCA_rmaps_base_oversubscribe"})
+      setenv(name, "1", 1);
+    setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 1);
+  }
+
+  test::Outcome run(int ranks, const std::vector<std::string>& arguments) {
+    std::vector<std::string> command{kMpirun, "-np", std::to_string(ranks), kOneRank};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    const auto begin = std::chrono::steady_clock::now();
+    const test::Outcome outcome = test::run(command);
+    seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return outcome;
+  }
+
+  double seconds_ = 0;  // of the last run
+};
+
+// A run takes half a second on an idle computer and much more on one that compiles beside it.
+constexpr double kPatience = 60;
+
+TEST_F(MpiRun, HasTheBitsOfOneProcess) {
+  for (const int ranks : {1, 2, 3, 4}) {
+    const test::Outcome outcome = run(ranks, {"compare"});
+    EXPECT_EQ(outcome.exit, 0) << outcome.out << outcome.err;
+    for (int rank = 0; rank < ranks; ++rank)
+      EXPECT_NE(outcome.out.find("rank " + std::to_string(rank) + " of " + std::to_string(ranks) +
+                                 ": same bits"),
+                std::string::npos)
+          << outcome.out;
+  }
+}
+
+TEST_F(MpiRun, AnErrorOfOneRankEndsTheJobWithItsMessageAndExitCode) {
+  const test::Outcome outcome = run(3, {"throw", "1"});
+  EXPECT_EQ(outcome.exit, 3) << outcome.err;
+  EXPECT_NE(outcome.err.find("one_rank: row 7 is not sorted"), std::string::npos) << outcome.err;
+  EXPECT_LT(seconds_, kPatience);
+}
+
+TEST_F(MpiRun, AKilledRankEndsTheJob) {
+  const test::Outcome outcome = run(3, {"kill", "1"});
+  EXPECT_EQ(outcome.exit, 137) << outcome.err;
+  EXPECT_LT(seconds_, kPatience);
+}
+
+TEST_F(MpiRun, ARankThatStandsStillEndsTheJobAndIsNamed) {
+  const test::Outcome outcome = run(2, {"stop", "1"});
+  EXPECT_EQ(outcome.exit, 3) << outcome.err;
+  EXPECT_NE(outcome.err.find("rank 0 of 2: Fwd: rows of S: rank 1 has sent nothing for 2 s"),
+            std::string::npos)
+      << outcome.err;
+  EXPECT_LT(seconds_, kPatience);
+}
+
+TEST_F(MpiRun, ARankThatLeavesEarlyIsNoSuccess) {
+  const test::Outcome outcome = run(2, {"leave", "1"});
+  EXPECT_NE(outcome.exit, 0) << outcome.err;
+  EXPECT_LT(seconds_, kPatience);
+}
+
+}  // namespace
+}  // namespace tessera::distributed

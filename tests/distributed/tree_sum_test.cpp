@@ -1,0 +1,138 @@
+// Sums over ranks have the same bits for every number of ranks.
+
+#include "tessera/distributed/tree_sum.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tessera/base/random.hpp"
+#include "tessera/base/random_matrix.hpp"
+#include "tessera/distributed/batch_layer.hpp"
+#include "tessera/distributed/thread_ranks.hpp"
+#include "tessera/sparse/random.hpp"
+#include "tessera/tests/support/message_of.hpp"
+
+namespace tessera::distributed {
+namespace {
+
+constexpr int kRanks[] = {1, 2, 3, 4, 5, 8, 17};
+
+std::vector<std::vector<float>> random_leaves(std::int64_t leaves, std::int64_t length) {
+  Random random(3);
+  const std::vector<float> zeros(static_cast<std::size_t>(length));
+  std::vector<std::vector<float>> lists(static_cast<std::size_t>(leaves), zeros);
+  for (auto& list : lists)
+    for (float& v : list) v = float(random.unit() - 0.5) * float(1 << random.below(20));
+  return lists;
+}
+
+// The tree written down as a recursion over its shape.
+float tree(const std::vector<std::vector<float>>& leaves, std::size_t i, std::int64_t first,
+           std::int64_t size) {
+  if (size == 1) return leaves[std::size_t(first)][i];
+  std::int64_t half = 1;
+  while (2 * half < size) half *= 2;
+  return tree(leaves, i, first, half) + tree(leaves, i, first + half, size - half);
+}
+
+TEST(TreeSum, IsTheSumOfTheTreeForEveryNumberOfRanksAndLeaves) {
+  for (const std::int64_t count : {1, 2, 3, 6, 7, 16})
+    for (const std::int64_t length : {0, 1, 5, 64}) {
+      const auto leaves = random_leaves(count, length);
+      std::vector<float> expected;
+      for (std::size_t i = 0; i < std::size_t(length); ++i)
+        expected.push_back(tree(leaves, i, 0, count));
+      for (const int ranks : kRanks)
+        run_ranks(ranks, [&](Communicator& all) {
+          TreeSum sum(all, count, length);
+          for (int turn = 0; turn < 2; ++turn) {  // the object serves more than one sum
+            for (std::int64_t leaf = sum.leaves().begin; leaf < sum.leaves().end; ++leaf)
+              sum.add(leaves[std::size_t(leaf)]);
+            std::vector<float> got(std::size_t(length), -1);
+            sum.finish(got);
+            EXPECT_EQ(got, expected) << count << " leaves, " << ranks << " ranks";
+          }
+        });
+    }
+}
+
+TEST(TreeSum, RefusesOtherLengthsAndOtherNumbersOfLeaves) {
+  const auto refusal = [](const std::function<void(TreeSum&)>& call) {
+    return test::refusal([&] {
+      run_ranks(1, [&](Communicator& ranks) {
+        TreeSum sum(ranks, 2, 3);
+        call(sum);
+      });
+    });
+  };
+  const std::vector<float> leaf(3);
+  std::vector<float> out(3);
+  EXPECT_NE(refusal([&](TreeSum& sum) { sum.add(std::vector<float>(2)); }), "");
+  EXPECT_NE(refusal([&](TreeSum& sum) {
+              for (int i = 0; i < 3; ++i) sum.add(leaf);
+            }).find("one more"),
+            std::string::npos);
+  EXPECT_NE(refusal([&](TreeSum& sum) {
+              sum.add(leaf);
+              sum.finish(out);
+            }).find("not 1"),
+            std::string::npos);
+  for (const std::int64_t leaves : {0, 4097})
+    test::refusal([&] { run_ranks(1, [&](Communicator& ranks) { TreeSum(ranks, leaves, 1); }); });
+}
+
+TEST(BatchLayer, HasTheSameBitsForEveryNumberOfRanks) {
+  const Problem problem{.size = {1, 40, 30, 198},
+                        .density = 0.3,
+                        .data_type = DataType::Float,
+                        .grad_a = true,
+                        .grad_w = true};
+  const host::HostCpu cpu{.cores = 2, .l1_data = Bytes(2048), .l2 = Bytes(16384), .l3 = Bytes()};
+  const auto weights = sparse::random_pattern(40, 30, {1, 1}, 0.3, 4);
+  const auto s = random_matrix<float>(30, 198, 5), q_grad = random_matrix<float>(40, 198, 6);
+  Matrix<float> first_q, first_s_grad;
+  std::vector<float> first;
+  for (const int count : kRanks) {
+    Matrix<float> q(40, 198), s_grad(30, 198);
+    std::vector<float> of_rank_0(weights.values.size());
+    run_ranks(count, [&](Communicator& ranks) {
+      const auto executor = make_executor(1);
+      BatchLayer layer(problem, cpu, *executor, ranks);
+      layer.local().set_weights(weights);
+      const Range own = layer.columns();
+      const auto part = [&](auto view) { return view.sub({0, view.rows}, own); };
+      std::vector<float> gradients(weights.values.size());
+      if (own.size() > 0) {
+        layer.local().forward<float>(part(s.view()), part(q.view()));
+        layer.local().grad_a<float>(part(q_grad.view()), part(s_grad.view()));
+      }
+      layer.grad_w<float>(part(q_grad.view()), part(s.view()), gradients);
+      if (ranks.rank() == 0) of_rank_0 = gradients;
+    });
+    if (count == 1) {
+      first = of_rank_0;
+      first_q = q;
+      first_s_grad = s_grad;
+    }
+    EXPECT_EQ(of_rank_0, first) << count << " ranks";
+    EXPECT_EQ(q, first_q) << count << " ranks";
+    EXPECT_EQ(s_grad, first_s_grad) << count << " ranks";
+  }
+}
+
+TEST(BatchLayer, RefusesAnOddBatch) {
+  const std::string message = test::refusal([] {
+    run_ranks(2, [](Communicator& ranks) {
+      const auto executor = make_executor(1);
+      BatchLayer layer({.size = {1, 4, 4, 7}, .data_type = DataType::Float}, host::read_host_cpu(),
+                       *executor, ranks);
+    });
+  });
+  EXPECT_NE(message.find("must be even"), std::string::npos) << message;
+}
+
+}  // namespace
+}  // namespace tessera::distributed

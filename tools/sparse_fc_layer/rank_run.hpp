@@ -1,0 +1,17 @@
+#pragma once
+
+#include "tessera/distributed/communicator.hpp"
+#include "tessera/tools/sparse_fc_layer/host_run.hpp"
+
+namespace tessera::tools {
+
+// Runs a layer that is spread over ranks (distributed::DistributedLayer), measures it and checks
+// its results as run_on_host does. Times are those of the slowest rank in each run; the notes say
+// what each rank has, how long it takes, how long it waits, and what it receives. The run of the
+// first rank is complete; those of the others have no verdicts and no files. Collective. Throws
+// Error{InvalidArgument} for what one process alone can do: modelled machines, products, dense
+// passes and self-checks.
+HostRun run_on_ranks(const Arguments& arguments, const char* program,
+                     distributed::Communicator& ranks);
+
+}  // namespace tessera::tools
