@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -32,11 +33,24 @@ struct Traffic {
   }
 };
 
+// A run of bytes of a slot and a tile that takes it.
+struct TakenRun {
+  SlotId from;
+  std::int64_t from_byte = 0, bytes = 0;
+  std::int32_t taker = 0;
+
+  friend auto operator<=>(const TakenRun&, const TakenRun&) = default;
+  bool is_same_run(const TakenRun& other) const {
+    return from == other.from && from_byte == other.from_byte && bytes == other.bytes;
+  }
+};
+
 // Scratch memory that is reused from one prepared exchange to the next.
 struct ExchangeScratch {
   Traffic traffic;
   std::vector<std::int32_t> takers;
   std::vector<SlotId> sources, destinations;
+  std::vector<TakenRun> runs;
 };
 
 // Checks exchange.gathers and computes the other fields of the exchange. Afterwards scratch.traffic
