@@ -189,14 +189,12 @@ void Engine::load(SlotId slot, ByteRows rows) {
 }
 
 Exchange Engine::prepare(std::vector<Gather> gathers) const {
-  Exchange exchange;
-  exchange.gathers = std::move(gathers);
-  prepare_again(exchange);
-  return exchange;
+  return prepare(std::move(gathers), {});
 }
 
-Exchange Engine::prepare_moves(std::vector<Move> moves) const {
+Exchange Engine::prepare(std::vector<Gather> gathers, std::vector<Move> moves) const {
   Exchange exchange;
+  exchange.gathers = std::move(gathers);
   exchange.moves = std::move(moves);
   std::stable_sort(exchange.moves.begin(), exchange.moves.end(),
                    [](const Move& a, const Move& b) { return a.to < b.to; });

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "tessera/base/dims.hpp"
@@ -96,7 +97,8 @@ struct Gather {
 // all rows, without the gaps between them. A run is within one row of a slot whose rows may be
 // apart in memory: a placed one, or one without memory of its own. The rest of the destination
 // keeps its contents, so a slot can be put together from many moves. The destination must have
-// memory, as owned slots do.
+// memory, as owned slots do. Moves of the same run to several tiles are one multicast: it is sent
+// once, and all tiles of a bus that take it receive it together.
 struct Move {
   SlotId from, to;
   std::int64_t from_byte = 0, to_byte = 0, bytes = 0;
@@ -251,9 +253,10 @@ class Engine {
   // is both a source and a destination.
   Exchange prepare(std::vector<Gather> gathers) const;
 
-  // Does the same for moves, in any order. Throws Error{Internal} if a run does not fit its slots
-  // or if a destination has no memory.
-  Exchange prepare_moves(std::vector<Move> moves) const;
+  // Does the same for moves, in any order, and for an exchange of both. Throws Error{Internal} if a
+  // run does not fit its slots or if a destination has no memory.
+  Exchange prepare_moves(std::vector<Move> moves) const { return prepare({}, std::move(moves)); }
+  Exchange prepare(std::vector<Gather> gathers, std::vector<Move> moves) const;
 
   // Calls for_each_move(visit), which calls visit(move) for every move, and returns an exchange
   // that costs what prepare_moves() would charge, but has no list of moves and copies nothing. For

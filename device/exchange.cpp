@@ -46,12 +46,43 @@ void add_traffic(const Gather& gather, const Slots& slots, const Machine& machin
   }
 }
 
-void add_traffic(const Move& move, const Slots& slots, Traffic& traffic) {
-  const TileId from = slots[move.from].spec.tile, to = slots[move.to].spec.tile;
-  if (from == to) return;
-  traffic.received[std::size_t(to.value)] += move.bytes;
-  traffic.sent[std::size_t(from.value)] += move.bytes;
-  traffic.links.emplace_back(to.value, from.value);
+// Adds the moves of one run. All tiles of a bus that take it receive it together, unless one of
+// them sends it.
+void add_run_traffic(std::span<const TakenRun> takers, const Slots& slots, const Machine& machine,
+                     Traffic& traffic) {
+  const std::int64_t bytes = takers.front().bytes, bus = machine.tiles_per_exchange_bus;
+  const std::int32_t from = slots[takers.front().from].spec.tile.value;
+  bool leaves = false;
+  for (std::size_t i = 0; i < takers.size();) {
+    const std::int64_t on_bus = takers[i].taker / bus;
+    std::size_t end = i;
+    std::int64_t tiles = 0;
+    for (; end < takers.size() && takers[end].taker / bus == on_bus; ++end)
+      tiles += end == i || takers[end].taker != takers[end - 1].taker;
+    const bool shared = bus > 1 && tiles == bus && from / bus != on_bus;
+    for (; i < end; ++i) {
+      const std::int32_t tile = takers[i].taker;
+      if (tile == from) continue;
+      (shared ? traffic.received_shared : traffic.received)[std::size_t(tile)] += bytes;
+      traffic.links.emplace_back(tile, from);
+      leaves = true;
+    }
+  }
+  if (leaves) traffic.sent[std::size_t(from)] += bytes;
+}
+
+// Moves of the same run of bytes are one multicast.
+void add_traffic(const std::vector<Move>& moves, const Slots& slots, const Machine& machine,
+                 ExchangeScratch& scratch) {
+  std::vector<TakenRun>& runs = scratch.runs;
+  runs.clear();
+  for (const Move& move : moves)
+    runs.push_back({move.from, move.from_byte, move.bytes, slots[move.to].spec.tile.value});
+  std::sort(runs.begin(), runs.end());
+  for (std::size_t begin = 0, end = 0; begin < runs.size(); begin = end) {
+    while (end < runs.size() && runs[end].is_same_run(runs[begin])) ++end;
+    add_run_traffic(std::span(runs).subspan(begin, end - begin), slots, machine, scratch.traffic);
+  }
 }
 
 // Throws unless the slot has the run of bytes, in one row if its rows may be apart in memory.
@@ -62,31 +93,36 @@ void check_run(const Slots& slots, SlotId id, std::int64_t begin, std::int64_t b
   TESSERA_ASSERT(!may_be_apart || begin / spec.row_bytes == (begin + bytes - 1) / spec.row_bytes);
 }
 
-// Checks the moves and notes where those to each slot begin.
+// Checks the moves, notes where those to each slot begin, and adds their slots to the scratch.
 void check_moves(Exchange& exchange, const Slots& slots, ExchangeScratch& scratch) {
   const std::vector<Move>& moves = exchange.moves;
   exchange.first_moves.clear();
-  std::vector<SlotId>& sources = scratch.sources;
-  sources.clear();
-  for (const Move& move : moves) {
+  for (std::size_t i = 0; i < moves.size(); ++i) {
+    const Move& move = moves[i];
     check_run(slots, move.from, move.from_byte, move.bytes);
     check_run(slots, move.to, move.to_byte, move.bytes);
     TESSERA_ASSERT(slots.has_memory(slots[move.to]));
-    sources.push_back(move.from);
-  }
-  std::sort(sources.begin(), sources.end());
-  for (std::size_t i = 0; i < moves.size(); ++i) {
-    if (i > 0 && moves[i - 1].to == moves[i].to) continue;
+    scratch.sources.push_back(move.from);
+    if (i > 0 && moves[i - 1].to == move.to) continue;
     exchange.first_moves.push_back(i);
-    TESSERA_ASSERT(!std::binary_search(sources.begin(), sources.end(), moves[i].to));
+    scratch.destinations.push_back(move.to);
   }
+}
+
+// Throws unless every slot is a destination once at most and no source then.
+void check_slots(ExchangeScratch& scratch) {
+  std::vector<SlotId>&sources = scratch.sources, &destinations = scratch.destinations;
+  std::sort(sources.begin(), sources.end());
+  std::sort(destinations.begin(), destinations.end());
+  TESSERA_ASSERT(std::adjacent_find(destinations.begin(), destinations.end()) ==
+                 destinations.end());
+  for (const SlotId id : destinations)
+    TESSERA_ASSERT(!std::binary_search(sources.begin(), sources.end(), id));
 }
 
 void check_gathers(const std::vector<Gather>& gathers, const Slots& slots,
                    ExchangeScratch& scratch) {
   std::vector<SlotId>&sources = scratch.sources, &destinations = scratch.destinations;
-  sources.clear();
-  destinations.clear();
   for (const Gather& gather : gathers) {
     std::int64_t rows = 0;
     for (const Piece& piece : gather.pieces) {
@@ -100,12 +136,6 @@ void check_gathers(const std::vector<Gather>& gathers, const Slots& slots,
       destinations.push_back(id);
     }
   }
-  std::sort(sources.begin(), sources.end());
-  std::sort(destinations.begin(), destinations.end());
-  TESSERA_ASSERT(std::adjacent_find(destinations.begin(), destinations.end()) ==
-                 destinations.end());
-  for (const SlotId id : destinations)
-    TESSERA_ASSERT(!std::binary_search(sources.begin(), sources.end(), id));
 }
 
 }  // namespace
@@ -185,13 +215,15 @@ std::vector<TileFigures> Traffic::figures(const Machine& machine) const {
 
 void prepare_exchange(Exchange& result, const Slots& slots, const Machine& machine,
                       ExchangeScratch& scratch) {
-  TESSERA_ASSERT(result.gathers.empty() || result.moves.empty());
+  scratch.sources.clear();
+  scratch.destinations.clear();
   check_gathers(result.gathers, slots, scratch);
   check_moves(result, slots, scratch);
+  check_slots(scratch);
   Traffic& traffic = scratch.traffic;
   traffic.clear(slots.tiles());
   for (const Gather& gather : result.gathers) add_traffic(gather, slots, machine, scratch);
-  for (const Move& move : result.moves) add_traffic(move, slots, traffic);
+  add_traffic(result.moves, slots, machine, scratch);
   charge(result, traffic, machine, slots.tiles());
 }
 
@@ -205,7 +237,8 @@ void charge_moves(
     check_run(slots, move.from, move.from_byte, move.bytes);
     const SlotSpec& to = slots[move.to].spec;
     TESSERA_ASSERT(move.to_byte >= 0 && move.to_byte + move.bytes <= to.rows * to.row_bytes);
-    add_traffic(move, slots, traffic);
+    const TakenRun run{move.from, move.from_byte, move.bytes, slots[move.to].spec.tile.value};
+    add_run_traffic({&run, 1}, slots, machine, traffic);
     if (traffic.links.size() < most_links) return;
     traffic.merge_links();
     most_links = std::max(most_links, 2 * traffic.links.size());

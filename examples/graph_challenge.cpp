@@ -10,11 +10,13 @@
 #include <vector>
 
 #include "tessera/examples/graph_challenge_host.hpp"
+#include "tessera/examples/graph_challenge_resident.hpp"
 
 // A whole network: the 30 layers of MIT's GraphChallenge for sparse networks (1024 neurons, 1200
 // images of 0 and 1). Each layer computes Y = min(32, max(0, Y * W - 0.3)), and one plan serves all
 // layers. An image with any value above 0 after the last layer is alive; the list of those images
-// is published. With --machine host the layers run on this computer and are timed.
+// is published. With --machine host the layers run on this computer and are timed. With --resident
+// they also run as one program, in which all of them stay in the memory of the modelled machine.
 namespace {
 
 using namespace tessera;
@@ -94,7 +96,11 @@ Run run_layers(const Arguments& a, runtime::FullyConnected& layer, Matrix<T>& y,
 
 template <class T>
 bool run_network(const Arguments& a) {
-  if (a.machine == device::kHostMachine) return run_on_host(a);
+  if (a.machine == device::kHostMachine) {
+    if (a.resident)
+      throw Error(ErrorCode::InvalidArgument, "--resident needs a modelled machine, not host");
+    return run_on_host(a);
+  }
   Matrix<T> y = read_images<T>(a);
   const device::Machine machine = device::load_machine(a.machine);
   const auto [problem, plan] = plan_layers(a, machine, y.cols());
@@ -109,7 +115,8 @@ bool run_network(const Arguments& a) {
              edges / seconds);
   fmt::print("this computer: {:.0f} ms, {:.3g} edges/s (measured, {} threads)\n",
              run.host.count() * 1e3, edges / run.host.count(), executor->threads());
-  return is_published(a, alive_in(y));
+  const bool right = is_published(a, alive_in(y));
+  return a.resident ? run_resident(a, run.cycles) && right : right;
 }
 
 int run_main(int argc, char** argv) {
@@ -122,6 +129,8 @@ int run_main(int argc, char** argv) {
   app.add_option("--threads", a.threads, "of this computer; 0: all")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
+  app.add_flag("--resident", a.resident,
+               "on a modelled machine, also run all layers as one program that stays in memory");
   const std::map<std::string, DataType> types{{"float", DataType::Float}, {"half", DataType::Half}};
   app.add_option("--data-type", a.type, "of weights, images and results; sums are float")
       ->transform(CLI::CheckedTransformer(types));

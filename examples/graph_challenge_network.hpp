@@ -21,6 +21,7 @@ struct Arguments {
   std::string machine = "gc200";
   DataType type = DataType::Float;
   int threads = 0;  // of this computer; 0: all of them
+  bool resident = false;
 };
 
 // Weights [neurons of the output][neurons of the input] of layer 1 .. kLayers, from its file.

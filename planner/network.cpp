@@ -51,6 +51,8 @@ std::string_view to_string(NetworkWork work) {
       return "GradW";
     case NetworkWork::Update:
       return "update";
+    case NetworkWork::UpdateBiases:
+      return "biases";
     case NetworkWork::Rehome:
       return "re-home";
   }

@@ -60,8 +60,9 @@ enum class NetworkWork {
   Derivative,  // of the activation
   GradA,
   GradW,
-  Update,  // of weights and bias
-  Rehome   // of the new values to the layer's second layout
+  Update,        // of weights
+  UpdateBiases,  // of all layers at once
+  Rehome         // of the new values to the layer's second layout
 };
 // "hand over"; the text is valid as long as the program.
 std::string_view to_string(NetworkWork work);

@@ -1,14 +1,12 @@
 #include "tessera/planner/network_cost.hpp"
 
 #include <algorithm>
-#include <optional>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/codelets/cost/network_cycles.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
-#include "tessera/planner/internal/network_homes.hpp"
-#include "tessera/planner/layouts.hpp"
+#include "tessera/planner/internal/priced_layer.hpp"
 
 namespace tessera::planner {
 namespace {
@@ -18,204 +16,276 @@ using internal::Homes;
 
 constexpr std::int64_t kFloatBytes = 4;
 
-// The share of a dense tensor on the fullest tile, in elements and rows.
-struct Share {
-  std::int64_t elements = 0, rows = 0;
-};
-
-Share fullest(const Home& home) { return {home.most_elements(), home.most_rows()}; }
-
-// The layouts of a layer's plan. The optimiser updates the layout that runs GradW, and the new
-// values move to the other one.
-struct Layouts {
-  Layouts(const Problem& p, const Plan& plan)
-      : problem(p),
-        forward_plan(plan),
-        forward(p, plan),
-        updates_transposed(plan.runs_transposed(Pass::GradW)) {
-    if (!plan.backward.empty()) transposed_form.emplace(transposed(p), plan.backward.front());
-  }
-
-  // The operand dQ of GradA, or of GradW if there is one layout, and the result of GradA.
-  Home operand_dq() const {
-    return transposed_form ? transposed_form->operand_s() : forward.operand_dq();
-  }
-  Home result_ds() const {
-    return transposed_form ? transposed_form->result_q() : forward.result_ds();
-  }
-
-  // With two layouts: GradW's own home of S or dQ, and the home from which it comes.
-  Home again() const { return (updates_transposed ? *transposed_form : forward).operand_dq(); }
-  Home again_from() const {
-    return updates_transposed ? forward.operand_s() : transposed_form->operand_s();
-  }
-
-  const Plan& updated() const { return forward_plan.layout_of(Pass::GradW); }
-  RehomeCost rehome(const device::Machine& machine) const {
-    const Plan& back = forward_plan.backward.front();
-    return updates_transposed ? rehome_cost(back, forward_plan, transposed(problem), machine)
-                              : rehome_cost(forward_plan, back, problem, machine);
-  }
-
-  const Problem& problem;
-  const Plan& forward_plan;
-  Homes forward;
-  std::optional<Homes> transposed_form;
-  bool updates_transposed = false;
-};
-
-// An exchange in which the fullest tile sends and receives so many bytes.
-Cycles exchange(std::int64_t received, std::int64_t sent, const device::Machine& machine) {
-  return machine.sync +
-         Cycles(ceil_div(std::max(received, sent), machine.exchange_bytes_per_cycle));
+Cycles exchange(std::int64_t bytes, const device::Machine& machine) {
+  return Cycles(ceil_div(bytes, machine.exchange_bytes_per_cycle));
 }
 
-Cycles hand_over(const Home& from, const Home& to, const Problem& problem,
-                 const device::Machine& machine) {
-  return internal::hand_over_cycles(from, to, bytes_of(problem.data_type), machine);
-}
-
-// True: a tile computes gradients of another tile's bucket, because operands travel among
-// neighbours along z.
-bool gradients_move(const Plan& plan) {
+// True: tiles compute GradW of other cells than their own, because operands travel among neighbours
+// along z. Words and gradients then move.
+bool cells_move(const Plan& plan) {
   const Dims& parts = plan.partition;
-  const int cut = (parts.x > 1) + (parts.y > 1) + (parts.z > 1);
-  return !plan.grad_w_exchange_buckets && cut > 1;
+  return !plan.grad_w_exchange_buckets && parts.x > 1 && parts.y * parts.z > 1;
 }
 
-Cycles update_of_bias(const NetworkSpec& spec, const Problem& problem, const Plan& plan,
-                      const device::Machine& machine) {
-  const Share share = fullest(Homes(problem, plan).result_q());
-  const std::int64_t owned = ceil_div(problem.size.x, std::min(problem.size.x, machine.tiles));
-  const std::int64_t sums = plan.partition.product() * share.rows;
-  const std::int64_t depth = ceil_div(sums, problem.size.x);
-  const Cycles moved = exchange(owned * depth * kFloatBytes, share.rows * kFloatBytes, machine);
-  return 2 * moved + machine.launch +
-         codelets::reduce_cycles(owned, depth, DataType::Float, DataType::Float, machine.workers) +
-         codelets::update_cycles(owned, spec.update.kind, DataType::Float, machine.workers);
-}
-
-Cycles update_of_layer(const NetworkSpec& spec, std::int64_t layer, const Problem& problem,
-                       const Plan& plan, const device::Machine& machine) {
-  const Plan& updated = plan.layout_of(Pass::GradW);
-  const std::int64_t values = updated.nonzeros_per_bucket;
-  const std::int64_t bytes = values * bytes_of(problem.data_type);
-  Cycles cycles = machine.launch + codelets::update_cycles(values, spec.update.kind,
-                                                           problem.data_type, machine.workers);
-  if (gradients_move(updated)) cycles += exchange(bytes, bytes, machine);
-  if (spec.layers[std::size_t(layer)].bias) cycles += update_of_bias(spec, problem, plan, machine);
+// Returns the cycles of a pass in one layout, with its launches and barriers, but without what its
+// first exchange does.
+Cycles after_exchange(const PassCost& cost, const device::Machine& machine) {
+  Cycles cycles = cost.cycles();
+  for (const CostTerm& term : cost.terms)
+    if (term.name == Term::ExchangeOperands && term.cycles > Cycles())
+      cycles = cycles - term.cycles - machine.sync;
   return cycles;
 }
 
-Cycles derivative_of_layer(const NetworkLayer& layer, const Problem& problem, const Share& share,
-                           const device::Machine& machine) {
-  Cycles cycles = machine.launch + codelets::derivative_cycles(share.elements, layer.activation,
+// Returns the cycles in which a tile receives the other buckets of its cell.
+Cycles cell_cycles(const Plan& plan, Words words, const Problem& problem,
+                   const device::Machine& machine) {
+  const Dims& parts = plan.partition;
+  const codelets::ExchangeWidth width{machine.exchange_bytes_per_cycle,
+                                      machine.tiles_per_exchange_bus};
+  const std::int64_t bucket =
+      plan.nonzeros_per_bucket * bytes_of(problem.data_type) + words.value * machine.word_bits / 8;
+  const std::int64_t taken = (parts.z - 1) * bucket;
+  if (parts.x > 1 || parts.z % width.tiles_per_bus != 0)
+    return codelets::exchange_cycles(taken, width);
+  const std::int64_t near = std::min(taken, (width.tiles_per_bus - 1) * bucket);
+  return codelets::exchange_cycles(near, width) +
+         codelets::broadcast_cycles(taken - near, parts.z, parts.z, width);
+}
+
+// Returns the cycles in which a tile receives the words of the cell that it works on in GradW.
+Cycles words_cycles(const Plan& plan, const device::Machine& machine) {
+  return cells_move(plan) ? exchange(plan.fwd_meta_words.value * machine.word_bits / 8, machine)
+                          : Cycles();
+}
+
+// Returns the bytes of the words that end propagation, on one tile for each pass.
+std::int64_t travel_words(const Plan& plan, std::int64_t passes) {
+  constexpr std::int64_t kWordBytes = 4, kOthers = 3;
+  return passes * kWordBytes * (plan.partition.x + kOthers);
+}
+
+// Returns the bytes of the shares of both operands that a plan counts as resident.
+std::int64_t operand_shares(const Problem& problem, const Plan& plan) {
+  const Dims parts = plan.partition;
+  const Dims share = ceil_div(ceil_div(problem.size_in_blocks(), plan.grain), parts) * plan.grain;
+  const std::int64_t s = ceil_div(share.y, parts.x) * share.z;
+  const std::int64_t dq = ceil_div(share.x, parts.y) * share.z;
+  const bool backward = problem.grad_a || problem.grad_w;
+  return (s * (1 + problem.grad_a) + dq * (1 + backward)) * bytes_of(problem.data_type);
+}
+
+}  // namespace
+
+Cycles sum_of(std::span<const WorkCost> work) {
+  Cycles cycles;
+  for (const WorkCost& part : work) cycles += part.cycles;
+  return cycles;
+}
+
+PricedLayer::State::State(const NetworkSpec& s, std::int64_t layer_number, const Plan& p,
+                          const device::Machine& m)
+    : spec(s),
+      l(layer_number),
+      plan(p),
+      machine(m),
+      problem(problem_of(s, layer_number)),
+      forward(problem, p),
+      updates_transposed(p.runs_transposed(Pass::GradW)),
+      result(forward.result_q()),
+      fwd_s(forward.slices_s()) {
+  if (!plan.backward.empty()) transposed_form.emplace(transposed(problem), plan.backward.front());
+  if (!trains()) return;
+  input_gradient = transposed_form ? transposed_form->result_q() : forward.result_ds();
+  if (is_last()) columns = internal::column_home(problem.size.x, problem.size.z, machine.tiles);
+  grad_a_dq = transposed_form ? transposed_form->slices_s() : forward.slices_dq();
+  const auto order = updated().grad_w_exchange_buckets ? Homes::Order::Yzx : Homes::Order::Xyz;
+  grad_w_s = updates_transposed ? transposed_form->slices_dq(order) : forward.slices_s(order);
+  grad_w_dq = updates_transposed ? transposed_form->slices_s(order) : forward.slices_dq(order);
+  if (cells_move(updated())) return;
+  const Dims& parts = updated().partition;
+  keeps_s = !updates_transposed && parts.x == 1;
+  keeps_dq =
+      problem.grad_a && (transposed_form ? updates_transposed && parts.x == 1 : parts.y == 1);
+}
+
+WorkCost PricedLayer::State::grad_w_fetch(const Home& from, bool is_s) const {
+  const bool is_here = is_s ? keeps_s : keeps_dq;
+  return work(NetworkWork::GradW, is_here ? Cycles() : fetch(from, is_s ? grad_w_s : grad_w_dq));
+}
+
+const PassCost& PricedLayer::State::grad_a_cost() const {
+  const PassCost* cost =
+      transposed_form ? plan.backward.front().cost.find(Pass::Fwd) : plan.cost.find(Pass::GradA);
+  TESSERA_ASSERT(cost != nullptr);
+  return *cost;
+}
+
+Cycles PricedLayer::State::rehome() const {
+  const Plan& back = plan.backward.front();
+  const RehomeCost cost = updates_transposed ? rehome_cost(back, plan, transposed(problem), machine)
+                                             : rehome_cost(plan, back, problem, machine);
+  return cost.cycles + cost.overhead;
+}
+
+Cycles PricedLayer::State::activation() const {
+  const FullestShare share = fullest(result);
+  return machine.launch + codelets::activate_cycles(share.elements, share.rows, layer().activation,
+                                                    problem.data_type, machine.workers);
+}
+
+Cycles PricedLayer::State::loss() const {
+  const codelets::LossPart part{problem.size.x, columns.pieces.front().width, problem.size.z};
+  return hand_over(result, columns) + machine.launch +
+         codelets::loss_cycles(part, *spec.loss, problem.data_type, machine.workers);
+}
+
+Cycles PricedLayer::State::derivative(const Home& at) const {
+  const FullestShare share = fullest(at);
+  Cycles cycles = machine.launch + codelets::derivative_cycles(share.elements, layer().activation,
                                                                problem.data_type, machine.workers);
-  if (layer.bias)
+  if (layer().bias)
     cycles +=
         codelets::sum_rows_cycles(share.elements, share.rows, problem.data_type, machine.workers);
   return cycles;
 }
 
-// Returns the cycles of a pass in the layout that `plan` describes. The layout of transpose(R)
-// runs the layer's GradA as its own Fwd. The cost of the whole plan is not used, because it
-// contains the move of values between the layouts.
-Cycles pass_cycles(const Plan& plan, Pass pass) {
-  const PassCost* cost = plan.cost.find(pass);
-  TESSERA_ASSERT(cost != nullptr);
-  return cost->cycles();
-}
-
-}  // namespace
-
-std::vector<WorkCost> layer_work(const NetworkSpec& spec, std::int64_t l, const Plan& plan,
-                                 const device::Machine& machine) {
-  const Problem problem = problem_of(spec, l);
-  const NetworkLayer& layer = spec.layers[std::size_t(l)];
-  const Layouts layouts(problem, plan);
-  const Home result_home = layouts.forward.result_q();
-  const Share result = fullest(result_home);
-  std::vector<WorkCost> work{{NetworkWork::Fwd, l, pass_cycles(plan, Pass::Fwd)}};
-  if (layer.has_activation_step())
-    work.push_back(
-        {NetworkWork::Activate, l,
-         machine.launch + codelets::activate_cycles(result.elements, result.rows, layer.activation,
-                                                    problem.data_type, machine.workers)});
-  if (!spec.loss) return work;
-  if (l + 1 == std::ssize(spec.layers)) {
-    const Home columns = internal::column_home(problem.size.x, problem.size.z, machine.tiles);
-    const codelets::LossPart part{problem.size.x, columns.pieces.front().width, problem.size.z};
-    work.push_back(
-        {NetworkWork::Loss, l,
-         hand_over(result_home, columns, problem, machine) + machine.launch +
-             codelets::loss_cycles(part, *spec.loss, problem.data_type, machine.workers)});
-    const Home next = layer.has_activation_step() ? result_home : layouts.operand_dq();
-    work.push_back({NetworkWork::HandOver, l, hand_over(columns, next, problem, machine)});
-  }
-  if (layer.has_activation_step()) {
-    work.push_back(
-        {NetworkWork::Derivative, l, derivative_of_layer(layer, problem, result, machine)});
-    work.push_back(
-        {NetworkWork::HandOver, l, hand_over(result_home, layouts.operand_dq(), problem, machine)});
-  }
-  if (problem.grad_a)
-    work.push_back({NetworkWork::GradA, l,
-                    layouts.transposed_form ? pass_cycles(plan.backward.front(), Pass::Fwd)
-                                            : pass_cycles(plan, Pass::GradA)});
-  if (layouts.transposed_form)
-    work.push_back({NetworkWork::HandOver, l,
-                    hand_over(layouts.again_from(), layouts.again(), problem, machine)});
-  work.push_back({NetworkWork::GradW, l, pass_cycles(plan, Pass::GradW)});
-  work.push_back({NetworkWork::Update, l, update_of_layer(spec, l, problem, plan, machine)});
-  if (!layouts.transposed_form) return work;
-  const RehomeCost rehome = layouts.rehome(machine);
-  work.push_back({NetworkWork::Rehome, l, rehome.cycles + rehome.overhead});
-  return work;
-}
-
-Cycles link_cycles(const NetworkSpec& spec, std::int64_t l, const Plan& plan, const Plan& next,
-                   const device::Machine& machine) {
-  const Problem problem = problem_of(spec, l), problem_of_next = problem_of(spec, l + 1);
-  const Layouts layouts(problem, plan), next_layouts(problem_of_next, next);
-  const Home result = layouts.forward.result_q();
-  const Cycles cycles = hand_over(result, next_layouts.forward.operand_s(), problem, machine);
-  if (!spec.loss) return cycles;
-  const bool has_step = spec.layers[std::size_t(l)].has_activation_step();
-  return cycles + hand_over(next_layouts.result_ds(), has_step ? result : layouts.operand_dq(),
-                            problem, machine);
-}
-
-Cycles spread_hand_over_cycles(const NetworkSpec& spec, std::int64_t l, const Plan& plan,
-                               const device::Machine& machine) {
-  const Problem problem = problem_of(spec, l);
-  const Layouts layouts(problem, plan);
-  const auto spread = [&](std::int64_t rows) {
-    return internal::spread_home(rows, problem.size.z, machine.tiles);
-  };
-  const bool is_last = l + 1 == std::ssize(spec.layers);
-  Cycles cycles;
-  if (!is_last)
-    cycles += hand_over(layouts.forward.result_q(), spread(problem.size.x), problem, machine);
-  if (problem.grad_a)
-    cycles += hand_over(layouts.result_ds(), spread(problem.size.y), problem, machine);
-  if (is_last && spec.loss)
-    cycles += hand_over(internal::column_home(problem.size.x, problem.size.z, machine.tiles),
-                        spread(problem.size.x), problem, machine);
+Cycles PricedLayer::State::update_weights() const {
+  const std::int64_t values = updated().nonzeros_per_bucket;
+  Cycles cycles = machine.launch + codelets::update_cycles(values, spec.update.kind,
+                                                           problem.data_type, machine.workers);
+  if (cells_move(updated()))
+    cycles += machine.sync + exchange(values * bytes_of(problem.data_type), machine);
   return cycles;
 }
 
-Bytes resident_bytes(const NetworkSpec& spec, std::int64_t l, const Plan& plan) {
-  const Problem problem = problem_of(spec, l);
-  const Layouts layouts(problem, plan);
-  const Share result = fullest(layouts.forward.result_q());
-  const std::int64_t states = spec.loss ? codelets::states_of(spec.update.kind) : 0;
-  std::int64_t bytes = plan.cost.resident.value + result.elements * bytes_of(problem.data_type);
-  bytes += states * layouts.updated().nonzeros_per_bucket * kFloatBytes;
-  if (layouts.transposed_form)
-    bytes += (layouts.operand_dq().most_elements() + layouts.again().most_elements()) *
-             bytes_of(problem.data_type);
-  if (spec.layers[std::size_t(l)].bias) bytes += result.rows * kFloatBytes;
-  return Bytes(bytes);
+Cycles PricedLayer::State::bias(const Home& gradient) const {
+  if (!layer().bias) return {};
+  const std::int64_t owned = ceil_div(problem.size.x, std::min(problem.size.x, machine.tiles));
+  std::int64_t sums = 0;
+  for (const internal::HomePiece& piece : gradient.pieces) sums += piece.rows();
+  const std::int64_t depth = ceil_div(sums, problem.size.x);
+  const std::int64_t arrive = std::max(owned * depth, gradient.most_rows());
+  return exchange(arrive * kFloatBytes, machine) +
+         exchange(result.most_rows() * kFloatBytes, machine) +
+         codelets::sum_rows_cycles(owned * depth, owned, DataType::Float, machine.workers) +
+         codelets::update_cycles(owned, spec.update.kind, DataType::Float, machine.workers);
+}
+
+PricedLayer::PricedLayer(const NetworkSpec& spec, std::int64_t layer, const Plan& plan,
+                         const device::Machine& machine)
+    : state_(std::make_unique<State>(spec, layer, plan, machine)) {}
+PricedLayer::~PricedLayer() = default;
+PricedLayer::PricedLayer(PricedLayer&&) noexcept = default;
+
+const Plan& PricedLayer::plan() const { return state_->plan; }
+
+std::vector<WorkCost> PricedLayer::own_work() const {
+  const State& s = *state_;
+  const device::Machine& machine = s.machine;
+  // Each pass has a first exchange, and clears the padding of what it fetches in a step before it.
+  const auto pass = [&](const PassCost& cost, Cycles fetched, Cycles cleared, bool waits = true) {
+    return after_exchange(cost, machine) + (waits ? machine.sync : Cycles()) + fetched +
+           (cleared > Cycles() ? cleared + machine.launch : Cycles());
+  };
+  const auto cleared = [&](const Home& home, bool columns = true) {
+    return internal::clear_cycles(home, columns, s.element(), machine);
+  };
+  Cycles fetched = cell_cycles(s.plan, s.plan.fwd_meta_words, s.problem, machine);
+  if (s.l == 0) fetched += s.fetch(s.forward.operand_s(), s.fwd_s);
+  std::vector<WorkCost> work{s.work(
+      NetworkWork::Fwd, pass(*s.plan.cost.find(Pass::Fwd), fetched, cleared(s.fwd_s, s.keeps_s)))};
+  if (s.layer().has_activation_step())
+    work.push_back(s.work(NetworkWork::Activate, s.activation()));
+  if (!s.trains()) return work;
+  Cycles of_grad_a, of_grad_w = words_cycles(s.updated(), machine);
+  if (s.is_last()) {
+    work.push_back(s.work(NetworkWork::Loss, s.loss()));
+    const bool has_step = s.layer().has_activation_step();
+    if (has_step) {
+      work.push_back(s.work(NetworkWork::HandOver, s.hand_over(s.columns, s.result)));
+      work.push_back(s.work(NetworkWork::Derivative, s.derivative(s.result)));
+      work.push_back({NetworkWork::UpdateBiases, 0, s.bias(s.result)});
+    }
+    const Home& gradient = has_step ? s.result : s.columns;
+    of_grad_a += s.fetch(gradient, s.grad_a_dq);
+    of_grad_w += s.grad_w_fetch(gradient, /*is_s=*/false).cycles;
+  }
+  if (s.problem.grad_a) {
+    const Plan& plan = s.transposed_form ? s.plan.backward.front() : s.plan;
+    const bool own_words = !s.transposed_form && !s.plan.shared_buckets();
+    of_grad_a += cell_cycles(plan, own_words ? plan.grad_a_meta_words : plan.fwd_meta_words,
+                             s.problem, machine);
+    work.push_back(
+        s.work(NetworkWork::GradA, pass(s.grad_a_cost(), of_grad_a, cleared(s.grad_a_dq))));
+  }
+  if (s.l == 0) of_grad_w += s.grad_w_fetch(s.forward.operand_s(), /*is_s=*/true).cycles;
+  work.push_back(s.work(NetworkWork::GradW, pass(*s.plan.cost.find(Pass::GradW), of_grad_w,
+                                                 cleared(s.grad_w_s) + cleared(s.grad_w_dq),
+                                                 !s.keeps_s || !s.keeps_dq)));
+  work.push_back(s.work(NetworkWork::Update, s.update_weights()));
+  if (s.transposed_form) work.push_back(s.work(NetworkWork::Rehome, s.rehome()));
+  if (s.l == 0 && std::ranges::any_of(s.spec.layers, &NetworkLayer::bias))
+    work.push_back({NetworkWork::UpdateBiases, 0, 2 * machine.sync + machine.launch});
+  return work;
+}
+
+std::vector<WorkCost> PricedLayer::link_work(const PricedLayer& following) const {
+  const State &s = *state_, &next = *following.state_;
+  std::vector<WorkCost> work{next.work(NetworkWork::Fwd, s.fetch(s.result, next.fwd_s))};
+  if (!s.trains()) return work;
+  work.push_back(next.grad_w_fetch(s.result, /*is_s=*/true));
+  const Home& gradient = next.input_gradient;
+  if (s.layer().has_activation_step()) {
+    if (s.layer().activation.kind != codelets::Activation::None) {
+      const Cycles cleared =
+          internal::clear_cycles(gradient, /*columns=*/true, s.element(), s.machine);
+      work.push_back(next.work(NetworkWork::GradA, s.fetch(s.result, gradient) + cleared));
+    }
+    work.push_back(s.work(NetworkWork::Derivative, s.derivative(gradient)));
+    work.push_back({NetworkWork::UpdateBiases, 0, s.bias(gradient)});
+  }
+  if (s.problem.grad_a) work.push_back(s.work(NetworkWork::GradA, s.fetch(gradient, s.grad_a_dq)));
+  work.push_back(s.grad_w_fetch(gradient, /*is_s=*/false));
+  return work;
+}
+
+Bytes PricedLayer::resident() const {
+  const State& s = *state_;
+  std::int64_t shares = operand_shares(s.problem, s.plan);
+  if (s.transposed_form)
+    shares = std::min(shares, operand_shares(transposed(s.problem), s.plan.backward.front()));
+  const FullestShare result = fullest(s.result);
+  const bool keeps_sums = s.layer().activation.keeps_sums();
+  std::int64_t elements = s.trains() ? result.elements * (1 + keeps_sums) : 0;
+  if (s.l == 0) elements += s.forward.operand_s().most_elements();
+  std::int64_t bytes = s.plan.cost.resident.value - shares;
+  bytes += travel_words(s.plan, 1 + s.problem.grad_a + s.problem.grad_w);
+  if (s.transposed_form) bytes += travel_words(s.plan.backward.front(), 2);
+  if (s.keeps_s) elements += s.fwd_s.most_elements();
+  if (s.keeps_dq) elements += s.grad_a_dq.most_elements();
+  if (s.layer().bias) bytes += result.rows * kFloatBytes;
+  if (!s.trains()) return Bytes(bytes + elements * s.element());
+  // The gradients of the inputs stay until GradW of the layer before has run, the sums over rows
+  // until the biases are updated.
+  if (s.problem.grad_a) elements += 2 * s.input_gradient.most_elements();
+  if (s.layer().bias) bytes += result.rows * kFloatBytes;
+  bytes += codelets::states_of(s.spec.update.kind) * s.updated().nonzeros_per_bucket * kFloatBytes;
+  return Bytes(bytes + elements * s.element());
+}
+
+// Slices that a plan finds at home are fetched in a network. Without a loss a result stays until the
+// next layer has fetched it.
+Bytes PricedLayer::temp() const {
+  const State& s = *state_;
+  std::int64_t elements = s.trains() ? 0 : 2 * s.result.most_elements();
+  const auto add = [&](const Dims& parts, const Home& slices, const Home& other) {
+    if (parts.x == 1) elements += slices.most_elements();
+    if (parts.y == 1) elements += other.most_elements();
+  };
+  add(s.plan.partition, s.fwd_s, s.grad_w_dq);
+  if (s.transposed_form) add(s.plan.backward.front().partition, s.grad_a_dq, s.grad_w_s);
+  return s.plan.cost.temp + Bytes(elements * s.element());
 }
 
 }  // namespace tessera::planner

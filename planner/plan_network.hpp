@@ -16,19 +16,19 @@ namespace tessera::planner {
 // The plans of all layers of a network, chosen together.
 struct NetworkPlan {
   std::vector<Plan> plans;     // by layer
-  std::vector<WorkCost> work;  // of all layers; a hand-over to the next layer is its own entry
+  std::vector<WorkCost> work;  // of all layers, one entry for each kind and layer
   Cycles cycles;               // sum over the work
   Bytes memory;                // of the fullest tile: what stays on it, and the largest pass
 
-  // The same network with each layer's own cheapest plan, for comparison.
-  Cycles layer_by_layer;
-  bool layer_by_layer_fits = false;  // its memory
+  // For comparison, the same network made of the cheapest plan of each layer: if every layer is a
+  // program of its own, so that exchanges of their own hand tensors over, and as one program.
+  Cycles layer_by_layer, cheapest_of_each;
+  bool layer_by_layer_fits = false;  // the memory of that program
   std::int64_t candidates = 0;       // plans of all layers that were compared
 
   // The same network made of layers that stand alone, each with its cheapest plan for operands and
-  // results that are spread evenly over all tiles (Placement::EvenSpread). Results
-  // then go to that spread, and passes put them and their operands in order. The other work is that
-  // of `work`.
+  // results that are spread evenly over all tiles (Placement::EvenSpread). Results then go to that
+  // spread, and passes put them and their operands in order.
   // Empty: choose_plans() does not plan such layers, or a layer has no such plan.
   std::optional<Cycles> standing_alone;
 

@@ -95,7 +95,7 @@ class GradWInputs final : public GradWPass::Base {
     }
     for (const TileId tile : all)
       operand.slots[1].push_back(
-          engine.add_slot(bound.slot(operand.buffers[1], tile, rows, row_bytes())));
+          engine.add_slot(bound.slot(operand.buffers[1], tile, rows, row_bytes(), operand_kind())));
   }
   void say_moves(const std::vector<int>& nodes, const device::Exchange& exchange) {
     for (const int node : nodes) bound.set_moves(node, exchange.moved);

@@ -58,15 +58,16 @@ void GradWPass::Base::add_operand_slots(TileId tile, TileSlots& slots) {
   // Slots have the capacity of the largest slice, because travelling operands change tiles.
   const std::int64_t q_rows = spec.grid.x_range(0).size(), s_rows = spec.grid.y_range(0).size();
   const auto add = [&](BufferId buffer, std::int64_t rows) {
-    return engine.add_slot(bound.slot(buffer, tile, rows, row_bytes()));
+    return engine.add_slot(bound.slot(buffer, tile, rows, row_bytes(), operand_kind()));
   };
+  slots.q = add(use.q, q_rows);
+  slots.s = add(use.s, s_rows);
   if (shared != nullptr) {
-    slots.q_home = shared->q.slots[std::size_t(tile.value)];
-    slots.s_home = shared->s.slots[std::size_t(tile.value)];
+    q_slices.shares[std::size_t(tile.value)].slot = slots.q;
+    s_slices.shares[std::size_t(tile.value)].slot = slots.s;
+  } else {
+    add_operand_homes(tile, slots);
   }
-  slots.q = shared != nullptr && !q_is_fetched() ? slots.q_home : add(use.q, q_rows);
-  slots.s = shared != nullptr && !s_is_fetched() ? slots.s_home : add(use.s, s_rows);
-  if (shared == nullptr) add_operand_homes(tile, slots);
   if (!rearranges()) return;
   add(use.q_blocks, q_rows);
   add(use.s_blocks, s_rows);
@@ -144,14 +145,17 @@ void GradWPass::Base::add_operand_gathers(std::vector<Gather>& gathers, bool q_s
 
 void GradWPass::Base::prepare() {
   std::vector<Gather> gathers;
-  add_operand_gathers(gathers, true);
-  add_operand_gathers(gathers, false);
+  if (shared == nullptr) {
+    add_operand_gathers(gathers, true);
+    add_operand_gathers(gathers, false);
+  }
   for (const TileId home : home_map.all()) {
     const TileId here = map.tile(home_map.cell(home));
     const device::SlotId from = meta_homes[std::size_t(home.value)];
     if (slots_of(here).meta != from) gathers.push_back({{{from, {0, 1}}}, {slots_of(here).meta}});
   }
-  prearrange = engine.prepare(std::move(gathers));
+  prearrange = engine.prepare(std::move(gathers),
+                              fetches ? fetches->prepare() : std::vector<device::Move>());
   bound.set_moves(prearrange_node_, prearrange.moved);
   prepare_own();
 }

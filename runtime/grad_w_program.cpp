@@ -4,19 +4,12 @@ namespace tessera::runtime {
 
 void GradWPass::Base::declare_common_buffers() {
   const bool moves = cells_move();
-  if (shared != nullptr) {
-    use.q_home = shared->q.buffer;
-    use.s_home = shared->s.buffer;
-    use.q = q_is_fetched() ? bound.add_buffer("output gradient") : use.q_home;
-    use.s = s_is_fetched() ? bound.add_buffer("input") : use.s_home;
-    use.words = shared->bucket_buffers.words;
-  } else {
-    use.q = bound.add_buffer("output gradient");
-    use.s = bound.add_buffer("input");
-    if (q_is_fetched()) use.q_home = bound.add_buffer("output gradient share");
-    if (s_is_fetched()) use.s_home = bound.add_buffer("input share");
-    use.words = bound.add_buffer("bucket words", /*resident=*/true);
-  }
+  use.q = bound.add_buffer("output gradient");
+  use.s = bound.add_buffer("input");
+  if (q_is_fetched()) use.q_home = bound.add_buffer("output gradient share");
+  if (s_is_fetched()) use.s_home = bound.add_buffer("input share");
+  use.words = shared != nullptr ? shared->bucket_buffers.words
+                                : bound.add_buffer("bucket words", /*resident=*/true);
   use.words_here = moves ? bound.add_buffer("bucket words here") : use.words;
   use.sums = bound.add_buffer("gradient sums");
   use.result = casts() ? bound.add_buffer("gradients") : use.sums;
@@ -38,9 +31,23 @@ void GradWPass::Base::declare_load() {
   bound.step(NodeKind::Load, {}, loaded, [this] { load(); });
 }
 
+// In a network the operands come from the tiles that hold them, wherever they are.
+void GradWPass::Base::declare_fetches() {
+  q_slices = internal::slices_home(spec.grid, map, true, shared->q->rows, shared->q->cols);
+  s_slices = internal::slices_home(spec.grid, map, false, shared->s->rows, shared->s->cols);
+  q_slices.buffer = use.q;
+  s_slices.buffer = use.s;
+  fetches.emplace(bound, engine, spec.data_type());
+  fetches->add(*shared->q, q_slices, internal::Cleared::All);
+  fetches->add(*shared->s, s_slices, internal::Cleared::All);
+  fetches->declare_clear();
+}
+
 void GradWPass::Base::declare_prearrange() {
   const bool moves = cells_move();
   internal::Uses moved;
+  if (shared != nullptr) declare_fetches();
+  if (fetches) fetches->add_uses(moved);
   const auto add = [&](BufferId from, BufferId to) {
     moved.reads.push_back(from);
     moved.writes.push_back(to);

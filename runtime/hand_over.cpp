@@ -1,50 +1,111 @@
 #include "tessera/runtime/internal/hand_over.hpp"
 
+#include <algorithm>
 #include <cstring>
 
-#include "tessera/codelets/cost/vector_cycles.hpp"
+#include "tessera/base/int_math.hpp"
+#include "tessera/codelets/cost/network_cycles.hpp"
 
 namespace tessera::runtime::internal {
 namespace {
 
 constexpr Phase kHandOverPhase = Phase::HandOver;
 
-bool has_padding(const TensorHome& home, const HomeShare& share) {
-  return TensorHome{home.rows, home.cols, {}, {share}}.is_padded();
-}
-
 }  // namespace
 
+// Whole rectangles may have padding in their columns; a run of elements may begin in the middle of
+// a row, whose padding then begins later.
+Fetches::Padding Fetches::padding_of(const Fetch& fetch, const HomeShare& share) const {
+  const std::int64_t element = bytes_of(type_), width = share.width;
+  const Range& run = share.elements;
+  if (run.size() == 0) return {};
+  const std::int64_t tail =
+      std::clamp((fetch.to->rows - share.first_row) * width, run.begin, run.end);
+  Padding padding{.slot = share.slot,
+                  .tail = (tail - run.begin) * element,
+                  .tail_bytes = (run.end - tail) * element};
+  const std::int64_t padded = std::min(width, share.first_col + width - fetch.to->cols);
+  if (fetch.cleared == Cleared::Rows || padded <= 0) return padding;
+  const std::int64_t first_row = run.begin / width;
+  padding.first = (first_row * width + width - padded - run.begin) * element;
+  padding.rows = ceil_div(tail, width) - first_row;
+  padding.row_bytes = padded * element;
+  padding.stride = width * element;
+  return padding;
+}
+
+void Fetches::declare_clear() {
+  Uses uses;
+  for (const Fetch& fetch : all_)
+    if (std::ranges::any_of(fetch.to->shares, [&](const HomeShare& share) {
+          const Padding padding = padding_of(fetch, share);
+          return padding.tail_bytes > 0 || padding.rows > 0;
+        }))
+      uses.writes.push_back(fetch.to->buffer);
+  if (!uses.writes.empty())
+    clear_node_ = program_.step(NodeKind::Compute, kHandOverPhase, uses, [this] { clear(); });
+}
+
+void Fetches::add_uses(Uses& uses) const {
+  for (const Fetch& fetch : all_) {
+    uses.reads.push_back(fetch.from->buffer);
+    uses.writes.push_back(fetch.to->buffer);
+  }
+}
+
+std::vector<device::Move> Fetches::prepare() {
+  std::vector<device::Move> moves;
+  const std::int64_t element = bytes_of(type_);
+  for (const Fetch& fetch : all_) {
+    const auto of_one = moves_between(*fetch.from, *fetch.to, element);
+    moves.insert(moves.end(), of_one.begin(), of_one.end());
+  }
+  if (clear_node_ < 0) return moves;
+  padding_.resize(std::size_t(engine_.machine().tiles));
+  for (const Fetch& fetch : all_)
+    for (const HomeShare& share : fetch.to->shares) {
+      const Padding padding = padding_of(fetch, share);
+      if (padding.tail_bytes == 0 && padding.rows == 0) continue;
+      auto& of_tile = padding_[std::size_t(share.tile.value)];
+      if (of_tile.empty()) padded_.push_back(share.tile);
+      of_tile.push_back(padding);
+    }
+  program_.set_tiles(clear_node_, std::ssize(padded_));
+  return moves;
+}
+
+// The slots have memory of their own, so their rows are adjacent.
+void Fetches::clear() {
+  engine_.compute(kHandOverPhase, padded_, [this](const device::Tile& tile) {
+    Cycles cycles;
+    for (const Padding& padding : padding_[std::size_t(tile.id().value)]) {
+      const device::ByteRows rows = tile.view(padding.slot);
+      std::memset(rows.data + padding.tail, 0, std::size_t(padding.tail_bytes));
+      for (std::int64_t row = 0; row < padding.rows; ++row) {
+        const std::int64_t end = padding.first + row * padding.stride + padding.row_bytes;
+        const std::int64_t begin = std::max<std::int64_t>(0, end - padding.row_bytes);
+        const std::int64_t stop = std::min(end, rows.bytes());
+        if (begin < stop) std::memset(rows.data + begin, 0, std::size_t(stop - begin));
+      }
+      cycles += codelets::clear_padding_cycles(padding.tail_bytes, padding.rows, padding.row_bytes,
+                                               engine_.machine().workers);
+    }
+    return cycles;
+  });
+}
+
 void HandOver::declare(const TensorHome& from, const TensorHome& to) {
-  from_ = &from;
-  to_ = &to;
-  if (to.is_padded())
-    clear_node_ =
-        program_.step(NodeKind::Compute, kHandOverPhase, {{}, {to.buffer}}, [this] { clear(); });
-  exchange_node_ = program_.step(NodeKind::Exchange, kHandOverPhase, {{from.buffer}, {to.buffer}},
+  fetches_.add(from, to, Cleared::All);
+  fetches_.declare_clear();
+  Uses uses;
+  fetches_.add_uses(uses);
+  exchange_node_ = program_.step(NodeKind::Exchange, kHandOverPhase, uses,
                                  [this] { engine_.exchange(kHandOverPhase, exchange_); });
 }
 
 void HandOver::prepare() {
-  exchange_ = engine_.prepare_moves(moves_between(*from_, *to_, bytes_of(type_)));
+  exchange_ = engine_.prepare_moves(fetches_.prepare());
   program_.set_moves(exchange_node_, exchange_.moved);
-  if (clear_node_ < 0) return;
-  padded_slots_.resize(std::size_t(engine_.machine().tiles));
-  for (const HomeShare& share : to_->shares) {
-    if (!has_padding(*to_, share)) continue;
-    padded_.push_back(share.tile);
-    padded_slots_[std::size_t(share.tile.value)] = share.slot;
-  }
-  program_.set_tiles(clear_node_, std::ssize(padded_));
-}
-
-void HandOver::clear() {
-  engine_.compute(kHandOverPhase, padded_, [this](const device::Tile& tile) {
-    const device::ByteRows rows = tile.view(padded_slots_[std::size_t(tile.id().value)]);
-    for (std::int64_t row = 0; row < rows.rows; ++row)
-      std::memset(rows.data + row * rows.stride, 0, std::size_t(rows.row_bytes));
-    return codelets::zero_cycles(rows.bytes(), engine_.machine().workers);
-  });
 }
 
 }  // namespace tessera::runtime::internal

@@ -33,6 +33,13 @@ Cycles NetworkCost::of(int part) const {
   return cycles;
 }
 
+Bytes NetworkCost::moved(int part) const {
+  Bytes bytes;
+  for (std::size_t i = 0; i < part_of.size(); ++i)
+    if (part_of[i] == part) bytes += ledger.steps[i].moved;
+  return bytes;
+}
+
 Network::Network(const NetworkSpec& spec, std::span<const planner::Plan> plans,
                  const device::Machine& machine, device::ExchangeMode mode, Executor& executor) {
   planner::check(spec);

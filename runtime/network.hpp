@@ -27,7 +27,7 @@ using planner::problems_of;
 // A part of a network's program: Program::scopes has its name.
 struct NetworkPart {
   NetworkWork work = NetworkWork::Fwd;
-  std::int64_t layer = 0;  // counted from 0; of Loss the last one
+  std::int64_t layer = 0;  // counted from 0; of Loss the last one, of UpdateBiases 0
 
   friend bool operator==(const NetworkPart&, const NetworkPart&) = default;
 };
@@ -46,20 +46,24 @@ struct NetworkCost {
 
   // Returns the cycles of the steps of one part, with their barriers and launches.
   Cycles of(int part) const;
+
+  // Returns the bytes that all tiles receive in the steps of one part.
+  Bytes moved(int part) const;
 };
 
 // A network on a modelled machine, as one program: all layers stay in the tiles' memory, results
 // go from tile to tile, and weights and biases are updated where they are. Every step is run and
 // charged; only the inputs, labels and parameters are loaded, and results collected, without cost.
 //
-// Fwd leaves its result on the tiles that computed it. These add the bias and apply the activation,
-// and one exchange hands the result over to the tiles that hold operands of the next layer, where
-// it also stays for GradW. The loss is computed with whole columns on a tile. Backward, the
-// gradient of a result goes to where that result is, is multiplied by the derivative there, and
-// goes on to the tiles that hold operands of GradA and GradW. Gradients of weights stay in the
+// Fwd leaves its result on the tiles that computed it. These add the bias and apply the activation.
+// The first exchange of each pass fetches the slices that tiles need from there, so no exchange
+// only hands a result over. The loss is computed with whole columns on a tile. Backward, the
+// gradient of a result stays on the tiles on which the next layer's GradA added it up; what the
+// derivative needs comes there with the operand of that GradA. Gradients of weights stay in the
 // order of the buckets, and each tile updates the values of its own bucket. If a layer has a second
-// layout for its backward passes, one exchange brings the new values to it. The gradient of a bias
-// is summed up on the tiles that own its rows, which update it and send it back.
+// layout for its backward passes, one exchange brings the new values to it. The gradients of all
+// biases are summed up together at the end, on tiles that own their rows, update them and send them
+// back.
 //
 // Results and ledgers have the same bits for any number of threads and both exchange modes. One
 // thread at a time may use a network.

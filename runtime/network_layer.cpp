@@ -38,11 +38,7 @@ NetworkLayerState::NetworkLayerState(const NetworkLayer& l, const Problem& p,
   states.resize(std::size_t(state_count));
   parameters.bias.assign(std::size_t(p.size.x), 0);
   parameters.bias_states.assign(states.size(), parameters.bias);
-  share_index_.assign(std::size_t(machine.engine.machine().tiles), -1);
-  for (std::size_t i = 0; i < out.shares.size(); ++i) {
-    share_index_[std::size_t(out.shares[i].tile.value)] = static_cast<std::int32_t>(i);
-    out_tiles_.push_back(out.shares[i].tile);
-  }
+  out_shares_ = SharesByTile(out, machine.engine.machine().tiles);
 }
 
 void NetworkLayerState::make_passes() {
@@ -60,13 +56,32 @@ void NetworkLayerState::make_passes() {
 
 void NetworkLayerState::make_homes() {
   const Dims& size = problem.size;
-  in = operand_home(grid(), false, size.y, size.z);
   sums = out = out_grad = result_home(fwd_.spec, size.x, size.z);
-  q_grad = transposed_ ? operand_home(transposed_->grid, false, size.x, size.z)
-                       : operand_home(grid(), true, size.x, size.z);
-  if (grad_a_) in_grad = result_home(grad_a_->spec, size.y, size.z);
-  if (transposed_)
-    again = operand_home(updated().grid, true, updates_transposed() ? size.y : size.x, size.z);
+  if (grad_a_) in_grad = kept_before = result_home(grad_a_->spec, size.y, size.z);
+}
+
+void NetworkLayerState::set_input(const TensorHome& input) {
+  fwd_homes_.in = &input;
+  const bool is_here = grad_w_ && !updates_transposed() && fwd_.sharers() == 1;
+  fwd_homes_.cleared = is_here ? Cleared::All : Cleared::Rows;
+  (updates_transposed() ? grad_w_homes_.q : grad_w_homes_.s) = is_here ? &fwd_.slices : &input;
+}
+
+void NetworkLayerState::set_gradient(const TensorHome& gradient, const TensorHome* kept) {
+  gradient_ = &gradient;
+  kept_ = kept;
+  grad_a_homes_.in = &gradient;
+  const bool is_same_layout = has_two_layouts() == updates_transposed();
+  const bool is_here =
+      grad_a_ && is_same_layout && grad_a_->sharers() == 1 && !grad_w_->cells_move();
+  (updates_transposed() ? grad_w_homes_.s : grad_w_homes_.q) =
+      is_here ? &grad_a_->slices : &gradient;
+  gradient_shares_ = SharesByTile(gradient, machine_.engine.machine().tiles);
+}
+
+void NetworkLayerState::bring_with_grad_a(const TensorHome& from, const TensorHome& to) {
+  grad_a_homes_.also_from = &from;
+  grad_a_homes_.also_to = &to;
 }
 
 void NetworkLayerState::declare_resident() {
@@ -77,16 +92,9 @@ void NetworkLayerState::declare_resident() {
     state_buffers.push_back(
         program.add_buffer(s == 0 ? "optimiser state" : "second optimiser state", true));
   if (layer.bias) bias_buffer = program.add_buffer("bias of the result", /*resident=*/true);
-  in.buffer = program.add_buffer("operand share");
-  if (grad_w_) q_grad.buffer = program.add_buffer("output gradient share");
-  if (transposed_) again.buffer = program.add_buffer("operand share of GradW");
   forward_.give_buffers(fwd_homes_, Pass::Fwd);
   if (grad_a_) (transposed_ ? *transposed_ : forward_).give_buffers(grad_a_homes_, grad_a_->pass());
   updated().give_buffers(grad_w_homes_, Pass::GradW);
-  fwd_homes_.in.buffer = in.buffer;
-  grad_a_homes_.in.buffer = q_grad.buffer;
-  grad_w_homes_.s.buffer = updates_transposed() ? q_grad.buffer : in.buffer;
-  grad_w_homes_.q.buffer = transposed_ ? again.buffer : q_grad.buffer;
   if (transposed_) rehome_homes_ = {updated().values_buffer, other().values_buffer, {}, {}};
 }
 
@@ -117,12 +125,13 @@ void NetworkLayerState::declare_activation() {
   Uses uses{{sums.buffer}, {sums.buffer, out.buffer}};
   if (layer.bias) uses.reads.push_back(bias_buffer);
   machine_.program.step(
-      NodeKind::Compute, Phase::Activate, uses, [this] { activate(); }, std::ssize(out_tiles_));
+      NodeKind::Compute, Phase::Activate, uses, [this] { activate(); },
+      std::ssize(out_shares_.tiles()));
 }
 
 void NetworkLayerState::activate() {
-  machine_.engine.compute(Phase::Activate, out_tiles_, [this](const device::Tile& tile) {
-    const auto index = std::size_t(share_index_[std::size_t(tile.id().value)]);
+  machine_.engine.compute(Phase::Activate, out_shares_.tiles(), [this](const device::Tile& tile) {
+    const std::size_t index = out_shares_.index(tile.id());
     const codelets::ElementRun run = run_of(out.shares[index]);
     const float* added =
         layer.bias ? reinterpret_cast<const float*>(tile.view(bias[index]).data) : nullptr;
@@ -138,22 +147,29 @@ void NetworkLayerState::activate() {
   });
 }
 
+void NetworkLayerState::declare_grad_a() {
+  if (grad_a_homes_.also_to != nullptr)
+    kept_before.buffer = machine_.program.add_buffer("result of the layer before");
+  grad_a_->declare();
+  in_grad.buffer = grad_a_->reduction.result();
+}
+
 void NetworkLayerState::declare_derivative() {
   if (layer.bias) row_sums_buffer = machine_.program.add_buffer("bias gradient of the rows");
-  // `sums` has what the derivative needs: results are in the same slots unless sums are kept.
-  Uses uses{{sums.buffer, out_grad.buffer}, {out_grad.buffer}};
+  Uses uses{{gradient_->buffer}, {gradient_->buffer}};
+  if (kept_ != nullptr) uses.reads.push_back(kept_->buffer);
   if (layer.bias) uses.writes.push_back(row_sums_buffer);
   machine_.program.step(
       NodeKind::Compute, Phase::Activate, uses, [this] { differentiate(); },
-      std::ssize(out_tiles_));
+      std::ssize(gradient_shares_.tiles()));
 }
 
 void NetworkLayerState::differentiate() {
-  machine_.engine.compute(Phase::Activate, out_tiles_, [this](const device::Tile& tile) {
-    const auto index = std::size_t(share_index_[std::size_t(tile.id().value)]);
-    const codelets::ElementRun run = run_of(out.shares[index]);
-    const std::byte* kept = tile.view(sums.shares[index].slot).data;
-    std::byte* gradient = tile.view(out_grad.shares[index].slot).data;
+  auto differentiate_on = [this](const device::Tile& tile) {
+    const std::size_t index = gradient_shares_.index(tile.id());
+    const codelets::ElementRun run = run_of(gradient_->shares[index]);
+    const std::byte* kept = kept_ != nullptr ? tile.view(kept_->shares[index].slot).data : nullptr;
+    std::byte* gradient = tile.view(gradient_->shares[index].slot).data;
     float* row_sum =
         layer.bias ? reinterpret_cast<float*>(tile.view(row_sums[index]).data) : nullptr;
     with_type(problem.data_type, [&](auto zero) {
@@ -169,7 +185,8 @@ void NetworkLayerState::differentiate() {
     if (layer.bias)
       cycles += codelets::sum_rows_cycles(run.size(), run.rows(), problem.data_type, workers);
     return cycles;
-  });
+  };
+  machine_.engine.compute(Phase::Activate, gradient_shares_.tiles(), differentiate_on);
 }
 
 void NetworkLayerState::declare_collect() {
@@ -181,12 +198,6 @@ void NetworkLayerState::declare_collect() {
 
 void NetworkLayerState::add_slots() {
   add_parameter_slots();
-  add_operand_slots(in, in_matrix_, grid().size, grid().size.y);
-  const Dims& q_size = transposed_ ? transposed_->grid.size : grid().size;
-  if (grad_w_) add_operand_slots(q_grad, q_grad_matrix_, q_size, transposed_ ? q_size.y : q_size.x);
-  if (transposed_)
-    add_operand_slots(again, again_matrix_, updated().grid.size, updated().grid.size.x);
-  give_operand_slots();
   fwd_.add_slots();
   if (grad_a_) grad_a_->add_slots();
   if (grad_w_) grad_w_->add_slots();
@@ -194,18 +205,9 @@ void NetworkLayerState::add_slots() {
   take_result_slots();
   out.shares = sums.shares;
   if (layer.activation.keeps_sums()) add_result_slots(out);
-  if (grad_w_ && has_derivative()) add_result_slots(out_grad);
+  if (gradient_ == &out_grad) add_result_slots(out_grad);
+  if (grad_a_homes_.also_to != nullptr) add_result_slots(kept_before);
   if (layer.bias) add_bias_slots();
-}
-
-void NetworkLayerState::give_operand_slots() {
-  const auto give = [](const TensorHome& home, PassHomes::Operand& operand) {
-    for (const HomeShare& share : home.shares) operand.slots.push_back(share.slot);
-  };
-  give(in, fwd_homes_.in);
-  give(q_grad, grad_a_homes_.in);
-  give(updates_transposed() ? q_grad : in, grad_w_homes_.s);
-  give(transposed_ ? again : q_grad, grad_w_homes_.q);
 }
 
 // The reduction lists its shares column by column.
@@ -239,22 +241,6 @@ void NetworkLayerState::add_parameter_slots() {
   rehome_homes_.to = other().values;
 }
 
-void NetworkLayerState::add_operand_slots(TensorHome& home, std::vector<std::byte>& placed,
-                                          const Dims& size, std::int64_t rows) {
-  const std::int64_t row_bytes = size.z * element();
-  const bool is_placed = machine_.engine.mode() == device::ExchangeMode::Share;
-  if (is_placed) placed.resize(std::size_t(rows * row_bytes));
-  for (HomeShare& share : home.shares) {
-    const std::int64_t width = share.width * element();
-    device::SlotSpec spec = machine_.program.slot(
-        home.buffer, share.tile, share.elements.size() / share.width, width, SlotKind::Owned);
-    if (is_placed)
-      spec.placed = {placed.data() + share.first_row * row_bytes + share.first_col * element(),
-                     spec.rows, width, row_bytes};
-    share.slot = machine_.engine.add_slot(spec);
-  }
-}
-
 void NetworkLayerState::add_result_slots(TensorHome& home) {
   for (HomeShare& share : home.shares)
     share.slot = machine_.engine.add_slot(machine_.program.slot(
@@ -266,10 +252,9 @@ void NetworkLayerState::add_bias_slots() {
     return machine_.engine.add_slot(machine_.program.slot(buffer, share.tile, run_of(share).rows(),
                                                           sizeof(float), SlotKind::Owned));
   };
-  for (const HomeShare& share : out.shares) {
-    bias.push_back(add(bias_buffer, share));
-    if (grad_w_) row_sums.push_back(add(row_sums_buffer, share));
-  }
+  for (const HomeShare& share : out.shares) bias.push_back(add(bias_buffer, share));
+  if (gradient_ == nullptr) return;
+  for (const HomeShare& share : gradient_->shares) row_sums.push_back(add(row_sums_buffer, share));
 }
 
 void NetworkLayerState::prepare() {

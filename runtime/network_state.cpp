@@ -11,7 +11,6 @@
 namespace tessera::runtime {
 
 using internal::NetworkLayerState;
-using internal::TensorHome;
 
 Network::State::State(const NetworkSpec& s, std::span<const planner::Plan> plans,
                       const device::Machine& machine, device::ExchangeMode mode, Executor& executor)
@@ -23,7 +22,11 @@ Network::State::State(const NetworkSpec& s, std::span<const planner::Plan> plans
     layers.emplace_back(spec.layers[l], problems[l], plans[l], shared, states);
     if (trains()) updates.emplace_back(layers.back(), spec.update, shared);
   }
-  if (trains()) loss.emplace(*spec.loss, layers.back(), shared);
+  if (trains()) {
+    biases.emplace(layers, spec.update, shared);
+    loss.emplace(*spec.loss, layers.back(), shared);
+  }
+  connect();
   declare_loads();
   declare_forward();
   if (trains()) declare_backward();
@@ -31,12 +34,40 @@ Network::State::State(const NetworkSpec& s, std::span<const planner::Plan> plans
   program.finish();
   for (NetworkLayerState& layer : layers) layer.add_slots();
   for (internal::NetworkUpdate& update : updates) update.add_slots();
+  if (biases) biases->add_slots();
   if (loss) loss->add_slots();
+  for (internal::HomeShare& share : inputs_.shares)
+    share.slot = engine.add_slot(
+        program.slot(inputs_.buffer, share.tile, share.elements.size() / share.width,
+                     share.width * layers.front().element(), device::SlotKind::Owned));
   program.seal(engine);
   for (NetworkLayerState& layer : layers) layer.prepare();
   for (internal::NetworkUpdate& update : updates) update.prepare();
+  if (biases && !biases->empty()) biases->prepare();
   if (loss) loss->prepare();
-  for (internal::HandOver& step : hand_overs_) step.prepare();
+  if (back_from_loss_) back_from_loss_->prepare();
+}
+
+// Tells each layer where its operands are. The gradient of a result is where GradA of the next
+// layer adds it up, and what its derivative needs comes there with GradA's operand.
+void Network::State::connect() {
+  const NetworkLayerState& first = layers.front();
+  inputs_ = internal::operand_home(first.grid(), /*by_rows_of_r=*/false, first.problem.size.y,
+                                   spec.batch);
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    NetworkLayerState& layer = layers[l];
+    layer.set_input(l == 0 ? inputs_ : layers[l - 1].out);
+    if (!trains()) continue;
+    const bool needs_sums = layer.layer.activation.kind != codelets::Activation::None;
+    if (l + 1 == layers.size()) {
+      layer.set_gradient(layer.has_derivative() ? layer.out_grad : loss->home(),
+                         needs_sums ? &layer.sums : nullptr);
+      continue;
+    }
+    NetworkLayerState& next = layers[l + 1];
+    layer.set_gradient(next.in_grad, needs_sums ? &next.kept_before : nullptr);
+    if (needs_sums) next.bring_with_grad_a(layer.sums, next.kept_before);
+  }
 }
 
 void Network::State::begin(NetworkWork work, std::size_t layer) {
@@ -49,16 +80,11 @@ void Network::State::declare_loads() {
     begin(NetworkWork::Parameters, l);
     layers[l].declare_resident();
     layers[l].declare_load();
-    if (!trains()) continue;
-    updates[l].declare_resident();
-    updates[l].declare_load();
+    if (biases) biases->declare_resident(l);
   }
   if (loss) loss->declare_load();
-  program.step(NodeKind::Load, {}, {{}, {layers.front().in.buffer}}, [this] { load_inputs(); });
-}
-
-void Network::State::hand_over(const TensorHome& from, const TensorHome& to) {
-  hand_overs_.emplace_back(program, engine, spec.data_type).declare(from, to);
+  inputs_.buffer = program.add_buffer("inputs");
+  program.step(NodeKind::Load, {}, {{}, {inputs_.buffer}}, [this] { load_inputs(); });
 }
 
 void Network::State::declare_forward() {
@@ -67,43 +93,35 @@ void Network::State::declare_forward() {
     layers[l].declare_fwd();
     if (layers[l].has_activation_step()) begin(NetworkWork::Activate, l);
     layers[l].declare_activation();
-    if (l + 1 == layers.size()) break;
-    begin(NetworkWork::HandOver, l);
-    hand_over(layers[l].out, layers[l + 1].in);
   }
   if (trains()) return;
   program.step(NodeKind::Collect, {}, {{layers.back().out.buffer}, {}},
                [this] { collect_outputs(); });
 }
 
-// The gradient of a result is in `from` and goes to the operand of GradA and GradW.
-void Network::State::declare_gradient_of(std::size_t l, const TensorHome& from) {
-  NetworkLayerState& layer = layers[l];
-  begin(NetworkWork::HandOver, l);
-  if (!layer.has_derivative()) return hand_over(from, layer.q_grad);
-  layer.out_grad.buffer = program.add_buffer("gradient of the result");
-  hand_over(from, layer.out_grad);
-  begin(NetworkWork::Derivative, l);
-  layer.declare_derivative();
-  begin(NetworkWork::HandOver, l);
-  hand_over(layer.out_grad, layer.q_grad);
-}
-
-void Network::State::declare_backward() {
+// If the last layer has a derivative, the gradient goes from the columns of the loss to the tiles
+// that hold the result.
+void Network::State::declare_loss() {
+  NetworkLayerState& last = layers.back();
   begin(NetworkWork::Loss, layers.size() - 1);
   loss->declare();
   loss->declare_collect();
+  if (!last.has_derivative()) return;
+  begin(NetworkWork::HandOver, layers.size() - 1);
+  last.out_grad.buffer = program.add_buffer("gradient of the result");
+  back_from_loss_.emplace(program, engine, spec.data_type).declare(loss->home(), last.out_grad);
+}
+
+void Network::State::declare_backward() {
+  declare_loss();
   for (std::size_t l = layers.size(); l-- > 0;) {
-    const bool is_last = l + 1 == layers.size();
-    declare_gradient_of(l, is_last ? loss->home() : layers[l + 1].in_grad);
+    if (layers[l].has_derivative()) {
+      begin(NetworkWork::Derivative, l);
+      layers[l].declare_derivative();
+    }
     if (l > 0) {
       begin(NetworkWork::GradA, l);
       layers[l].declare_grad_a();
-      layers[l].in_grad.buffer = layers[l].grad_a_result();
-    }
-    if (layers[l].has_two_layouts()) {
-      begin(NetworkWork::HandOver, l);
-      hand_over(layers[l].again_from(), layers[l].again);
     }
     begin(NetworkWork::GradW, l);
     layers[l].declare_grad_w();
@@ -113,10 +131,12 @@ void Network::State::declare_backward() {
     begin(NetworkWork::Rehome, l);
     layers[l].declare_rehome();
   }
-  for (std::size_t l = 0; l < layers.size(); ++l) {
-    layers[l].declare_collect();
-    updates[l].declare_collect();
+  if (!biases->empty()) {
+    begin(NetworkWork::UpdateBiases, 0);
+    biases->declare();
   }
+  for (NetworkLayerState& layer : layers) layer.declare_collect();
+  biases->declare_collect();
 }
 
 NetworkLayerState& Network::State::at(std::int64_t layer) {
@@ -169,21 +189,22 @@ void Network::State::load_inputs() {
   const Dims& size = first.grid().size;
   with_type(spec.data_type, [&](auto zero) {
     using T = decltype(zero);
-    inputs_.assign(std::size_t(size.y * size.z) * sizeof(T), std::byte(0));
-    auto* to = reinterpret_cast<T*>(inputs_.data());
+    input_bytes_.assign(std::size_t(size.y * size.z) * sizeof(T), std::byte(0));
+    auto* to = reinterpret_cast<T*>(input_bytes_.data());
     for (std::int64_t row = 0; row < batch_->inputs.rows; ++row)
       for (std::int64_t col = 0; col < batch_->inputs.cols; ++col)
         to[row * size.z + col] = T(batch_->inputs(row, col));
   });
   const std::int64_t row_bytes = size.z * first.element();
-  for (const internal::HomeShare& share : first.in.shares)
-    engine.load(share.slot,
-                {inputs_.data() + share.first_row * row_bytes + share.first_col * first.element(),
-                 share.elements.size() / share.width, share.width * first.element(), row_bytes});
+  for (const internal::HomeShare& share : inputs_.shares)
+    engine.load(
+        share.slot,
+        {input_bytes_.data() + share.first_row * row_bytes + share.first_col * first.element(),
+         share.elements.size() / share.width, share.width * first.element(), row_bytes});
 }
 
 void Network::State::collect_outputs() {
-  const TensorHome& home = layers.back().out;
+  const internal::TensorHome& home = layers.back().out;
   outputs = Matrix<float>(home.rows, home.cols);
   with_type(spec.data_type, [&](auto zero) {
     using T = decltype(zero);

@@ -50,7 +50,8 @@ PassForm SpmmPass::State::form() const {
 void SpmmPass::State::prepare() {
   travelling.prepare(bound, engine, homes);
   reduction.prepare(bound, engine);
-  prearrange = engine.prepare(prearrange_gathers());
+  prearrange = engine.prepare(prearrange_gathers(),
+                              fetches ? fetches->prepare() : std::vector<device::Move>());
   bound.set_moves(prearrange_node, prearrange.moved);
 }
 
@@ -67,11 +68,11 @@ void SpmmPass::State::add_slots() {
     const std::int64_t in_rows = role.in_rows(spec.grid, c).size();
     const std::int64_t share = share_of(in_rows, 1, sharers(), role.out_part(c)).size();
     TileSlots slots;
-    if (shared != nullptr) slots.in_home = shared->in.slots[std::size_t(tile.value)];
-    slots.in = shared != nullptr && in_is_here()
-                   ? slots.in_home
-                   : engine.add_slot(bound.slot(use.in, tile, in_rows, row_bytes()));
-    if (shared == nullptr)
+    slots.in = engine.add_slot(bound.slot(use.in, tile, in_rows, row_bytes(),
+                                          shared != nullptr ? SlotKind::Owned : SlotKind::Landing));
+    if (shared != nullptr)
+      slices.shares[std::size_t(tile.value)].slot = slots.in;
+    else
       slots.in_home = in_is_here()
                           ? slots.in
                           : engine.add_slot(bound.slot(use.in_home, tile, share, row_bytes()));
@@ -114,7 +115,7 @@ std::vector<Gather> SpmmPass::State::prearrange_gathers() const {
   std::vector<Gather> gathers;
   for (const TileId first : all) {
     const Cell c = map.cell(first);
-    if (in_is_here() || role.out_part(c) != 0) continue;
+    if (in_is_here() || shared != nullptr || role.out_part(c) != 0) continue;
     Gather slice;  // each tile of the line holds a share of the slice that all of them need
     const std::int64_t rows = role.in_rows(spec.grid, c).size();
     if (in_is_spread())

@@ -5,8 +5,7 @@ namespace tessera::runtime {
 void SpmmPass::State::declare_buffers() {
   if (shared != nullptr) {
     use.home = shared->bucket_buffers;
-    use.in_home = shared->in.buffer;
-    use.in = in_is_here() ? use.in_home : bound.add_buffer("operand");
+    use.in = bound.add_buffer("operand");
   } else {
     use.home = {bound.add_buffer("bucket words", /*resident=*/true),
                 bound.add_buffer("bucket values", /*resident=*/true)};
@@ -51,10 +50,22 @@ void SpmmPass::State::declare_load() {
   bound.step(NodeKind::Load, {}, loaded, [this] { load(); });
 }
 
+// In a network the operand comes from the tiles that hold it, wherever they are.
+void SpmmPass::State::declare_fetches() {
+  slices = internal::slices_home(spec.grid, map, !role.forward, shared->in->rows, shared->in->cols);
+  slices.buffer = use.in;
+  fetches.emplace(bound, engine, spec.data_type());
+  fetches->add(*shared->in, slices, shared->cleared);
+  if (shared->also_from != nullptr)
+    fetches->add(*shared->also_from, *shared->also_to, internal::Cleared::All);
+  fetches->declare_clear();
+}
+
 void SpmmPass::State::declare() {
   declare_buffers();
   if (shared == nullptr) declare_load();
-  const bool shares = !in_is_here(), copies = spec.grid.splits.z > 1;
+  if (shared != nullptr) declare_fetches();
+  const bool shares = !in_is_here() && shared == nullptr, copies = spec.grid.splits.z > 1;
   if (in_is_spread())
     bound.step(
         NodeKind::Compute, Phase::Arrange, {{use.in_home}, {}},
@@ -66,6 +77,7 @@ void SpmmPass::State::declare() {
 
   internal::Uses moved;
   if (shares) moved = {{use.in_home}, {use.in}};
+  if (fetches) fetches->add_uses(moved);
   if (copies) {
     const auto buckets = visited_buckets();
     moved.reads.insert(moved.reads.end(), buckets.begin(), buckets.end());

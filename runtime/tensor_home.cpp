@@ -40,6 +40,14 @@ bool TensorHome::is_padded() const {
   });
 }
 
+SharesByTile::SharesByTile(const TensorHome& home, std::int64_t tiles)
+    : index_(std::size_t(tiles), -1) {
+  for (std::size_t i = 0; i < home.shares.size(); ++i) {
+    tiles_.push_back(home.shares[i].tile);
+    index_[std::size_t(tiles_.back().value)] = static_cast<std::int32_t>(i);
+  }
+}
+
 TensorHome operand_home(const partitioner::TileGrid& grid, bool by_rows_of_r, std::int64_t rows,
                         std::int64_t cols) {
   TensorHome home{rows, cols, {}, {}};
@@ -70,6 +78,18 @@ TensorHome result_home(const PassSpec& spec, std::int64_t rows, std::int64_t col
   return home;
 }
 
+TensorHome slices_home(const partitioner::TileGrid& grid, const TileMap& map, bool by_rows_of_r,
+                       std::int64_t rows, std::int64_t cols) {
+  TensorHome home{rows, cols, {}, {}};
+  const std::int64_t width = grid.z_per_tile();
+  for (const TileId tile : map.all()) {
+    const Cell c = map.cell(tile);
+    const Range slice = by_rows_of_r ? grid.x_range(c.x) : grid.y_range(c.y);
+    home.shares.push_back({tile, {}, slice.begin, c.z * width, width, {0, slice.size() * width}});
+  }
+  return home;
+}
+
 TensorHome column_home(std::int64_t rows, std::int64_t cols, std::int64_t tiles) {
   TensorHome home{rows, cols, {}, {}};
   const std::int64_t parts = std::min(cols, tiles);
@@ -80,6 +100,24 @@ TensorHome column_home(std::int64_t rows, std::int64_t cols, std::int64_t tiles)
   }
   return home;
 }
+
+namespace {
+
+// Adds a move, or lengthens the last one if both runs go on where it ends.
+void add_move(std::vector<device::Move>& moves, const device::Move& next) {
+  if (!moves.empty()) {
+    device::Move& last = moves.back();
+    if (last.from == next.from && last.to == next.to &&
+        last.from_byte + last.bytes == next.from_byte &&
+        last.to_byte + last.bytes == next.to_byte) {
+      last.bytes += next.bytes;
+      return;
+    }
+  }
+  moves.push_back(next);
+}
+
+}  // namespace
 
 std::vector<device::Move> moves_between(const TensorHome& from, const TensorHome& to,
                                         std::int64_t element_bytes) {
@@ -94,7 +132,7 @@ std::vector<device::Move> moves_between(const TensorHome& from, const TensorHome
         const std::int64_t begin = std::max(part.cols.begin, wanted.cols.begin);
         const std::int64_t end = std::min(part.cols.end, wanted.cols.end);
         if (begin >= end) continue;
-        moves.push_back({part.share->slot, share.slot,
+        add_move(moves, {part.share->slot, share.slot,
                          (part.element + begin - part.cols.begin) * element_bytes,
                          (wanted.element + begin - wanted.cols.begin) * element_bytes,
                          (end - begin) * element_bytes});

@@ -1,6 +1,7 @@
 #include "tessera/codelets/cost/network_cycles.hpp"
 
 #include "tessera/base/int_math.hpp"
+#include "tessera/codelets/cost/vector_cycles.hpp"
 
 namespace tessera::codelets {
 namespace {
@@ -29,6 +30,17 @@ std::int64_t conversions(DataType type, std::int64_t arrays) {
 }
 
 }  // namespace
+
+Cycles clear_padding_cycles(std::int64_t tail_bytes, std::int64_t rows, std::int64_t row_bytes,
+                            std::int64_t workers) {
+  constexpr std::int64_t kStoreBytes = 8;
+  Cycles cycles;
+  if (tail_bytes > 0) cycles += zero_cycles(tail_bytes, workers);
+  if (rows > 0 && row_bytes > 0)
+    cycles += Cycles(workers * (kStart + ceil_div(rows, workers) *
+                                             (kRowStart + ceil_div(row_bytes, kStoreBytes))));
+  return cycles;
+}
 
 Cycles activate_cycles(std::int64_t elements, std::int64_t rows, const ActivationRule& rule,
                        DataType type, std::int64_t workers) {

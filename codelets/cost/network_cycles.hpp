@@ -18,6 +18,11 @@
 // loop. All functions are pure, never allocate and are O(1). Sizes must be >= 0, workers >= 1.
 namespace tessera::codelets {
 
+// The cycles of clearing the padding of a dense operand: `tail_bytes` at its end, and `row_bytes`
+// at the end of each of `rows` rows, in 64-bit stores.
+Cycles clear_padding_cycles(std::int64_t tail_bytes, std::int64_t rows, std::int64_t row_bytes,
+                            std::int64_t workers);
+
 // The cycles of add_bias_and_activate() for `elements` in `rows` rows.
 Cycles activate_cycles(std::int64_t elements, std::int64_t rows, const ActivationRule& rule,
                        DataType type, std::int64_t workers);

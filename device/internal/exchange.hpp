@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -39,11 +40,24 @@ struct Traffic {
   }
 };
 
+// A run of bytes of a slot and a tile that takes it.
+struct TakenRun {
+  SlotId from;
+  std::int64_t from_byte = 0, bytes = 0;
+  std::int32_t taker = 0;
+
+  friend auto operator<=>(const TakenRun&, const TakenRun&) = default;
+  bool is_same_run(const TakenRun& other) const {
+    return from == other.from && from_byte == other.from_byte && bytes == other.bytes;
+  }
+};
+
 // Scratch memory that is reused from one prepared exchange to the next.
 struct ExchangeScratch {
   Traffic traffic;
   std::vector<std::int32_t> takers;
   std::vector<SlotId> sources, destinations;
+  std::vector<TakenRun> runs;
 };
 
 // Checks exchange.gathers and computes the other fields of the exchange. Afterwards scratch.traffic
@@ -51,8 +65,9 @@ struct ExchangeScratch {
 void prepare_exchange(Exchange& exchange, const Slots& slots, const Machine& machine,
                       ExchangeScratch& scratch);
 
-// Computes the fields of an exchange of these moves, which it does not keep. Throws Error{Internal}
-// if a run does not fit its slots.
+// Computes the fields of an exchange of these moves, which it does not keep. A run that several
+// tiles take is charged as a message to each of them. Throws Error{Internal} if a run does not fit
+// its slots.
 void charge_moves(
     const std::function<void(const std::function<void(const Move&)>& visit)>& for_each_move,
     Exchange& exchange, const Slots& slots, const Machine& machine, ExchangeScratch& scratch);

@@ -1,9 +1,10 @@
 #include "tessera/planner/internal/network_homes.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "tessera/base/int_math.hpp"
-#include "tessera/codelets/cost/vector_cycles.hpp"
+#include "tessera/codelets/cost/network_cycles.hpp"
 
 namespace tessera::planner::internal {
 namespace {
@@ -35,11 +36,48 @@ std::int64_t common_elements(const Home& home, const HomePiece& a, const HomePie
   return count;
 }
 
-std::int64_t elements_of(const Home& home, const HomePiece& piece) {
-  return common_elements(home, piece, piece);
+// The part of a tensor that all tiles of a bus need, as one of the tiles receives it.
+struct Received {
+  std::int64_t alone = 0, shared = 0;  // elements at single width, and at that of the bus
+};
+
+// A tile takes what it does not hold. If all tiles of its bus need the same piece, only what none
+// of them holds arrives at the width of the bus.
+Received received_by(std::size_t tile, const Home& from, const Home& to, std::int64_t bus) {
+  const HomePiece& wanted = to.pieces[tile];
+  const auto held_by = [&](std::size_t t) {
+    return t < from.pieces.size() ? common_elements(from, from.pieces[t], wanted) : 0;
+  };
+  const std::int64_t missing = to.unpadded[tile] - held_by(tile);
+  const std::size_t first = tile / std::size_t(bus) * std::size_t(bus);
+  bool all_need = bus > 1 && first + std::size_t(bus) <= to.pieces.size();
+  std::int64_t near = 0;
+  for (std::size_t t = first; all_need && t < first + std::size_t(bus); ++t) {
+    all_need = to.pieces[t] == wanted;
+    if (t != tile) near += held_by(t);
+  }
+  return all_need ? Received{near, missing - near} : Received{missing, 0};
+}
+
+// The padding of a piece, as runtime::internal::Fetches clears it.
+Cycles cycles_to_clear(const Home& home, const HomePiece& piece, bool columns,
+                       std::int64_t element_bytes, const device::Machine& machine) {
+  const Range& run = piece.elements;
+  if (run.size() == 0) return {};
+  const std::int64_t width = piece.width;
+  const std::int64_t tail = std::clamp((home.rows - piece.first_row) * width, run.begin, run.end);
+  const std::int64_t padded = std::min(width, piece.first_col + width - home.cols);
+  const std::int64_t rows = columns && padded > 0 ? ceil_div(tail, width) - run.begin / width : 0;
+  return codelets::clear_padding_cycles((run.end - tail) * element_bytes, rows,
+                                        padded * element_bytes, machine.workers);
 }
 
 }  // namespace
+
+void Home::add(const HomePiece& piece) {
+  pieces.push_back(piece);
+  unpadded.push_back(common_elements(*this, piece, piece));
+}
 
 std::int64_t HomePiece::rows() const {
   if (elements.size() == 0) return 0;
@@ -65,76 +103,115 @@ Homes::Homes(const Problem& problem, const Plan& plan)
   padded_ = grains * plan.grain;
 }
 
-// Tiles are numbered as the runtime's programs number them: x fastest, then z, then y.
 template <class PieceOf>
-Home Homes::home(bool by_rows_of_r, PieceOf&& piece_of) const {
-  Home home{by_rows_of_r ? size_.x : size_.y, size_.z, {}};
+Home Homes::home(bool by_rows_of_r, Order order, PieceOf&& piece_of) const {
+  Home home{by_rows_of_r ? size_.x : size_.y, size_.z, {}, {}};
   const std::int64_t width = padded_.z / parts_.z;
-  for (std::int64_t y = 0; y < parts_.y; ++y)
-    for (std::int64_t z = 0; z < parts_.z; ++z)
-      for (std::int64_t x = 0; x < parts_.x; ++x) {
-        const Range slice = by_rows_of_r ? share_of(padded_.x, block_.rows, parts_.x, x)
-                                         : share_of(padded_.y, block_.cols, parts_.y, y);
-        home.pieces.push_back(piece_of(slice, z * width, width, by_rows_of_r ? y : x));
-      }
+  for (std::int64_t tile = 0; tile < parts_.product(); ++tile) {
+    std::int64_t x = tile % parts_.x, z = tile / parts_.x % parts_.z;
+    std::int64_t y = tile / (parts_.x * parts_.z);
+    if (order == Order::Xyz) {
+      z = tile % parts_.z;
+      y = tile / parts_.z % parts_.y;
+      x = tile / (parts_.z * parts_.y);
+    }
+    const Range slice = by_rows_of_r ? share_of(padded_.x, block_.rows, parts_.x, x)
+                                     : share_of(padded_.y, block_.cols, parts_.y, y);
+    home.add(piece_of(slice, z * width, width, by_rows_of_r ? y : x));
+  }
   return home;
 }
 
 Home Homes::operand(bool by_rows_of_r) const {
   const std::int64_t sharers = by_rows_of_r ? parts_.y : parts_.x;
-  return home(by_rows_of_r, [sharers](const Range& slice, std::int64_t first_col,
-                                      std::int64_t width, std::int64_t part) {
-    const Range own = share_of(slice.size(), 1, sharers, part);
-    return HomePiece{slice.begin + own.begin, first_col, width, {0, own.size() * width}};
-  });
+  return home(
+      by_rows_of_r, Order::Yzx,
+      [sharers](const Range& slice, std::int64_t first_col, std::int64_t width, std::int64_t part) {
+        const Range own = share_of(slice.size(), 1, sharers, part);
+        return HomePiece{slice.begin + own.begin, first_col, width, {0, own.size() * width}};
+      });
 }
 
 Home Homes::result(bool by_rows_of_r) const {
   const std::int64_t sharers = by_rows_of_r ? parts_.y : parts_.x;
-  return home(by_rows_of_r, [sharers](const Range& slice, std::int64_t first_col,
-                                      std::int64_t width, std::int64_t part) {
-    return HomePiece{slice.begin, first_col, width,
-                     share_of(slice.size() * width, 1, sharers, part)};
-  });
+  return home(
+      by_rows_of_r, Order::Yzx,
+      [sharers](const Range& slice, std::int64_t first_col, std::int64_t width, std::int64_t part) {
+        return HomePiece{slice.begin, first_col, width,
+                         share_of(slice.size() * width, 1, sharers, part)};
+      });
+}
+
+Home Homes::slices(bool by_rows_of_r, Order order) const {
+  return home(by_rows_of_r, order,
+              [](const Range& slice, std::int64_t first_col, std::int64_t width, std::int64_t) {
+                return HomePiece{slice.begin, first_col, width, {0, slice.size() * width}};
+              });
 }
 
 Home column_home(std::int64_t rows, std::int64_t cols, std::int64_t tiles) {
-  Home home{rows, cols, {}};
+  Home home{rows, cols, {}, {}};
   const std::int64_t parts = std::min(cols, tiles);
   for (std::int64_t part = 0; part < parts; ++part) {
     const Range own = share_of(cols, 1, parts, part);
-    home.pieces.push_back(
-        {0, own.begin, std::max<std::int64_t>(own.size(), 1), {0, rows * own.size()}});
+    home.add({0, own.begin, std::max<std::int64_t>(own.size(), 1), {0, rows * own.size()}});
   }
   return home;
 }
 
 Home spread_home(std::int64_t rows, std::int64_t cols, std::int64_t tiles) {
-  Home home{rows, cols, {}};
+  Home home{rows, cols, {}, {}};
   for (std::int64_t tile = 0; tile < tiles; ++tile)
-    home.pieces.push_back({0, 0, cols, share_of(rows * cols, 1, tiles, tile)});
+    home.add({0, 0, cols, share_of(rows * cols, 1, tiles, tile)});
   return home;
 }
 
 Cycles hand_over_cycles(const Home& from, const Home& to, std::int64_t element_bytes,
                         const device::Machine& machine) {
-  std::int64_t moved = 0, cleared = 0;
-  const HomePiece nothing;
+  std::int64_t moved = 0;
+  const auto unpadded = [](const Home& home, std::size_t t) {
+    return t < home.pieces.size() ? home.unpadded[t] : 0;
+  };
   for (std::size_t t = 0; t < std::max(from.pieces.size(), to.pieces.size()); ++t) {
-    const HomePiece& before = t < from.pieces.size() ? from.pieces[t] : nothing;
-    const HomePiece& after = t < to.pieces.size() ? to.pieces[t] : nothing;
-    const std::int64_t kept = common_elements(from, before, after);
-    const std::int64_t received = elements_of(to, after);
-    moved = std::max({moved, elements_of(from, before) - kept, received - kept});
-    if (received < after.elements.size()) cleared = std::max(cleared, after.elements.size());
+    const bool in_both = t < std::min(from.pieces.size(), to.pieces.size());
+    const std::int64_t kept = in_both ? common_elements(from, from.pieces[t], to.pieces[t]) : 0;
+    moved = std::max({moved, unpadded(from, t) - kept, unpadded(to, t) - kept});
   }
   Cycles cycles;
   if (moved > 0)
     cycles +=
         machine.sync + Cycles(ceil_div(moved * element_bytes, machine.exchange_bytes_per_cycle));
-  if (cleared > 0)
-    cycles += machine.launch + codelets::zero_cycles(cleared * element_bytes, machine.workers);
-  return cycles;
+  const Cycles cleared = clear_cycles(to, /*columns=*/true, element_bytes, machine);
+  return cleared > Cycles() ? cycles + machine.launch + cleared : cycles;
+}
+
+Cycles fetch_cycles(const Home& from, const Home& to, std::int64_t element_bytes,
+                    const device::Machine& machine) {
+  const std::int64_t width = machine.exchange_bytes_per_cycle;
+  const std::int64_t bus = machine.tiles_per_exchange_bus;
+  std::int64_t most = 0;
+  for (std::size_t t = 0; t < to.pieces.size(); ++t) {
+    const auto [alone, shared] = received_by(t, from, to, bus);
+    most = std::max(most, ceil_div(alone * element_bytes, width) +
+                              ceil_div(shared * element_bytes, width * bus));
+  }
+  // A tile sends each element once, however many tiles need it.
+  const bool is_shared = std::accumulate(to.unpadded.begin(), to.unpadded.end(), std::int64_t{0}) >
+                         from.rows * from.cols;
+  for (std::size_t t = 0; t < from.pieces.size(); ++t) {
+    const bool may_keep = !is_shared && t < to.pieces.size();
+    const std::int64_t kept = may_keep ? common_elements(from, from.pieces[t], to.pieces[t]) : 0;
+    most = std::max(most, ceil_div((from.unpadded[t] - kept) * element_bytes, width));
+  }
+  return Cycles(most);
+}
+
+Cycles clear_cycles(const Home& home, bool columns, std::int64_t element_bytes,
+                    const device::Machine& machine) {
+  Cycles most;
+  for (const HomePiece& piece : home.pieces)
+    most = std::max(most, cycles_to_clear(home, piece, columns, element_bytes, machine));
+  return most;
 }
 
 }  // namespace tessera::planner::internal

@@ -17,13 +17,17 @@ struct HomePiece {
   Range elements;
 
   std::int64_t rows() const;
+  friend bool operator==(const HomePiece&, const HomePiece&) = default;
 };
 
 // The place of a dense tensor [rows][cols] in a network, as runtime::Network keeps it: a piece for
 // each tile, which may be empty. Pieces may have elements beyond rows and cols, which are padding.
 struct Home {
   std::int64_t rows = 0, cols = 0;
-  std::vector<HomePiece> pieces;  // by tile number
+  std::vector<HomePiece> pieces;       // by tile number
+  std::vector<std::int64_t> unpadded;  // elements of each piece without padding
+
+  void add(const HomePiece& piece);
 
   // Return the elements and the rows of the largest piece.
   std::int64_t most_elements() const;
@@ -31,7 +35,8 @@ struct Home {
 };
 
 // The homes of the tensors of a layout of a layer: its operands S and dQ before a pass, and its
-// results Q and dS after it. `problem` is that of the layout.
+// results Q and dS after it; and the slices of the operands that the tiles need. `problem` is that
+// of the layout.
 class Homes {
  public:
   Homes(const Problem& problem, const Plan& plan);
@@ -41,11 +46,17 @@ class Homes {
   Home result_q() const { return result(/*by_rows_of_r=*/true); }
   Home result_ds() const { return result(/*by_rows_of_r=*/false); }
 
+  // The order of the cells on the tiles, as runtime::TileOrder: the axis named last runs fastest.
+  enum class Order { Yzx, Xyz };
+  Home slices_s(Order order = Order::Yzx) const { return slices(/*by_rows_of_r=*/false, order); }
+  Home slices_dq(Order order = Order::Yzx) const { return slices(/*by_rows_of_r=*/true, order); }
+
  private:
   Home operand(bool by_rows_of_r) const;
   Home result(bool by_rows_of_r) const;
+  Home slices(bool by_rows_of_r, Order order) const;
   template <class PieceOf>
-  Home home(bool by_rows_of_r, PieceOf&& piece_of) const;
+  Home home(bool by_rows_of_r, Order order, PieceOf&& piece_of) const;
 
   Dims size_, parts_, padded_;
   BlockShape block_;
@@ -61,5 +72,16 @@ Home spread_home(std::int64_t rows, std::int64_t cols, std::int64_t tiles);
 // and one exchange in which every tile sends and receives what it does not keep.
 Cycles hand_over_cycles(const Home& from, const Home& to, std::int64_t element_bytes,
                         const device::Machine& machine);
+
+// Returns the cycles in which every tile fetches its piece of `to` from the tiles of `from`, as a
+// part of an exchange: each run of elements is sent once to all tiles that need it, and all tiles
+// of a bus that need the same piece receive it together.
+Cycles fetch_cycles(const Home& from, const Home& to, std::int64_t element_bytes,
+                    const device::Machine& machine);
+
+// Returns the cycles of clearing the padding of the piece with the most, of its rows and, if
+// `columns` is true, of its columns, without the launch; 0 if there is none.
+Cycles clear_cycles(const Home& home, bool columns, std::int64_t element_bytes,
+                    const device::Machine& machine);
 
 }  // namespace tessera::planner::internal

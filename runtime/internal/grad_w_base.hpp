@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "tessera/device/engine.hpp"
 #include "tessera/runtime/grad_w_pass.hpp"
 #include "tessera/runtime/internal/bound_program.hpp"
+#include "tessera/runtime/internal/hand_over.hpp"
 #include "tessera/runtime/internal/pass_homes.hpp"
 #include "tessera/runtime/internal/travel_loop.hpp"
 #include "tessera/runtime/tile_map.hpp"
@@ -40,6 +42,9 @@ struct GradWPass::Base {
   void prepare();
   PassForm form() const;
 
+  // True: some tile works on another cell than the one it holds at home.
+  bool cells_move() const;
+
   // The parts of one kind: its buffers, the nodes that distribute and propagate, its slots, and its
   // exchanges.
   virtual void declare_buffers() = 0;
@@ -64,6 +69,11 @@ struct GradWPass::Base {
   };
   Cycles visit(const device::Tile& tile, const Visit& visit) const;
 
+  // The kind of the slots of operands: in a network, moves put them together.
+  device::SlotKind operand_kind() const {
+    return shared != nullptr ? device::SlotKind::Owned : device::SlotKind::Landing;
+  }
+
   // Adds a compute step on all tiles.
   void compute(Phase phase, internal::Uses uses, internal::BoundProgram::Action action) {
     bound.step(NodeKind::Compute, phase, std::move(uses), std::move(action), map.tiles());
@@ -73,6 +83,9 @@ struct GradWPass::Base {
   internal::BoundProgram& bound;
   device::Engine& engine;
   const internal::PassHomes* shared;  // null: the pass has homes of its own
+  // In a network: the slices of the operands, and the fetches of the first exchange.
+  internal::TensorHome q_slices, s_slices;
+  std::optional<internal::Fetches> fetches;
   TileMap home_map, map;
   internal::BucketShape shape;
   std::vector<TileId> all;
@@ -91,20 +104,20 @@ struct GradWPass::Base {
  private:
   // These are in grad_w_program.cpp.
   void declare_common_buffers();
+  void declare_fetches();
   void declare_load();
   void declare_prearrange();
 
-  // True: some tile works on another cell than the one it holds at home.
-  bool cells_move() const;
   // True: the operands come from an even spread over all tiles, so every slice is fetched.
   bool spread() const { return spreads_operands(spec.placement, Pass::GradW); }
-  // True: the operands leave the slots that a network keeps them in, because those that travel are
-  // overwritten.
-  bool leaves_homes() const {
-    return cells_move() || spread() || (shared != nullptr && exchange_ == GradWExchange::Inputs);
+  bool leaves_homes() const { return cells_move() || spread(); }
+  // True: an operand comes from shares that the pass has loaded.
+  bool q_is_fetched() const {
+    return shared == nullptr && (spec.grid.splits.y > 1 || leaves_homes());
   }
-  bool q_is_fetched() const { return spec.grid.splits.y > 1 || leaves_homes(); }
-  bool s_is_fetched() const { return spec.grid.splits.x > 1 || leaves_homes(); }
+  bool s_is_fetched() const {
+    return shared == nullptr && (spec.grid.splits.x > 1 || leaves_homes());
+  }
   bool rearranges() const { return spec.method == codelets::Method::BlockGradWAmp; }
   bool casts() const { return spec.partials_type != spec.data_type(); }
   void add_tiles();

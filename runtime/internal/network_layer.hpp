@@ -33,19 +33,29 @@ struct Parameters {
   friend bool operator==(const Parameters&, const Parameters&) = default;
 };
 
-// A layer of a network with its passes: its buckets in one layout or two, the homes of its operands
-// and results, and its bias and activation. Steps are declared in the order in which they run; then
-// slots are added, and exchanges prepared.
+// A layer of a network with its passes: its buckets in one layout or two, the homes of its results,
+// and its bias and activation. Steps are declared in the order in which they run; then slots are
+// added, and exchanges prepared. Passes fetch their operands from the results of other layers.
 //
 // With two layouts, that of transpose(R) runs GradA. The optimiser updates the layout that runs
-// GradW, and the new values then move to the other one. GradW also needs the operand that the other
-// layout's pass has, S or dQ, in a home of its own.
+// GradW, and the new values then move to the other one.
 class NetworkLayerState {
  public:
   NetworkLayerState(const NetworkLayer& layer, const Problem& problem, const planner::Plan& plan,
                     const NetworkMachine& machine, std::int64_t states);
   NetworkLayerState(const NetworkLayerState&) = delete;
   NetworkLayerState& operator=(const NetworkLayerState&) = delete;
+
+  // Sets the home of the operand S, and in a training step the homes of the gradient of the result
+  // before and after its derivative has been taken there (dQ), and of what the derivative needs
+  // from the forward pass; null: nothing. The homes must outlive the layer.
+  // GradW takes S or dQ from the slices that Fwd or GradA has fetched in the same layout, if each
+  // of them is needed by one tile only, which is the one that needs it in GradW too.
+  void set_input(const TensorHome& input);
+  void set_gradient(const TensorHome& gradient, const TensorHome* kept);
+
+  // GradA's first exchange also brings a tensor of the layer before to the home of GradA's result.
+  void bring_with_grad_a(const TensorHome& from, const TensorHome& to);
 
   // These declare buffers and steps.
   void declare_resident();
@@ -55,7 +65,7 @@ class NetworkLayerState {
   void declare_fwd() { fwd_.declare(); }
   void declare_activation();
   void declare_derivative();
-  void declare_grad_a() { grad_a_->declare(); }
+  void declare_grad_a();
   void declare_rehome() { rehome_->declare(); }
   void declare_grad_w() { grad_w_->declare(); }
   void declare_collect();
@@ -90,19 +100,19 @@ class NetworkLayerState {
   const Problem problem;
   Parameters parameters, after;  // before and after the current run
 
-  // Homes of the dense tensors: the operand S, the result before and after its activation, its
-  // gradient there, the operand dQ, and the result dS of GradA. With two layouts, `again` is the
-  // home of GradW's own copy of S or dQ, which comes from again_from().
-  TensorHome in, sums, out, out_grad, q_grad, in_grad, again;
-  const TensorHome& again_from() const { return updates_transposed() ? in : q_grad; }
+  // Homes of the dense tensors: the result before and after its activation; its gradient there,
+  // which only the last layer has; the result dS of GradA; and there the sums or results of the
+  // layer before, for its derivative.
+  TensorHome sums, out, out_grad, in_grad, kept_before;
+  // The home of dQ, where the derivative is taken.
+  const TensorHome& gradient() const { return *gradient_; }
 
   // Slots and buffers of the parameters.
   std::vector<std::vector<device::SlotId>> states;  // [state][tile of updated()]
   BufferId bias_buffer, row_sums_buffer;
   std::vector<BufferId> state_buffers;
-  // Slots for each share of the result: the bias of its rows, and the sums of their gradients.
+  // The bias of the rows of each share of the result, and the sums of the rows of each share of dQ.
   std::vector<device::SlotId> bias, row_sums;
-  BufferId grad_a_result() const { return grad_a_->reduction.result(); }
   const GradWPass::Base& grad_w() const { return *grad_w_; }
 
  private:
@@ -112,9 +122,6 @@ class NetworkLayerState {
   void make_homes();
   void set_parameters();
   void add_parameter_slots();
-  void add_operand_slots(TensorHome& home, std::vector<std::byte>& placed, const Dims& size,
-                         std::int64_t rows);
-  void give_operand_slots();
   void take_result_slots();
   void load_bias();
   void add_result_slots(TensorHome& home);
@@ -123,9 +130,6 @@ class NetworkLayerState {
   void differentiate();
   codelets::ElementRun run_of(const HomeShare& share) const {
     return {share.elements.begin, share.elements.end, share.width};
-  }
-  const HomeShare& share_of_tile(const TensorHome& home, TileId tile) const {
-    return home.shares[std::size_t(share_index_[std::size_t(tile.value)])];
   }
 
   NetworkMachine machine_;
@@ -139,10 +143,8 @@ class NetworkLayerState {
   std::optional<RehomePass::State> rehome_;  // with two layouts
   std::vector<std::int64_t> places_;         // with two: position of each value in transpose(R)
   int load_node_ = 0;
-  std::vector<std::int32_t> share_index_;  // of `out`, by tile
-  std::vector<TileId> out_tiles_;
-  // In Share mode: the operands of all tiles, in the sizes of their grids.
-  std::vector<std::byte> in_matrix_, q_grad_matrix_, again_matrix_;
+  const TensorHome *gradient_ = nullptr, *kept_ = nullptr;
+  SharesByTile out_shares_, gradient_shares_;
 };
 
 }  // namespace tessera::runtime::internal

@@ -8,6 +8,7 @@
 #include "tessera/base/matrix.hpp"
 #include "tessera/base/one_caller.hpp"
 #include "tessera/runtime/internal/hand_over.hpp"
+#include "tessera/runtime/internal/network_biases.hpp"
 #include "tessera/runtime/internal/network_layer.hpp"
 #include "tessera/runtime/internal/network_loss.hpp"
 #include "tessera/runtime/internal/network_update.hpp"
@@ -35,24 +36,26 @@ struct Network::State {
   internal::BoundProgram program;
   device::Engine engine;
   std::deque<internal::NetworkLayerState> layers;
-  std::deque<internal::NetworkUpdate> updates;  // of a training step, by layer
+  std::deque<internal::NetworkUpdate> updates;    // of a training step, by layer
+  std::optional<internal::NetworkBiases> biases;  // of a training step
   std::optional<internal::NetworkLoss> loss;
   std::vector<NetworkPart> parts;
   Matrix<float> outputs;
 
  private:
   void begin(NetworkWork work, std::size_t layer);
+  void connect();
   void declare_loads();
   void declare_forward();
   void declare_backward();
-  void declare_gradient_of(std::size_t layer, const internal::TensorHome& from);
-  void hand_over(const internal::TensorHome& from, const internal::TensorHome& to);
+  void declare_loss();
   void load_inputs();
   void collect_outputs();
   bool trains() const { return spec.loss.has_value(); }
 
-  std::deque<internal::HandOver> hand_overs_;
-  std::vector<std::byte> inputs_;  // [inputs][batch] in the sizes of the first layer's grid
+  std::optional<internal::HandOver> back_from_loss_;
+  internal::TensorHome inputs_;         // equal shares on the tiles that need a slice
+  std::vector<std::byte> input_bytes_;  // [inputs][batch] in the sizes of the first layer's grid
   const NetworkBatch* batch_ = nullptr;
   OneCaller caller_;
 };

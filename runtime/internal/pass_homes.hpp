@@ -2,26 +2,26 @@
 
 #include <vector>
 
+#include "tessera/runtime/internal/hand_over.hpp"
 #include "tessera/runtime/internal/home_buckets.hpp"
 
 namespace tessera::runtime::internal {
 
-// The slots that a pass of a network uses instead of its own, because other steps of the program
-// write or read them too: its home buckets and its dense operands. Such a pass neither loads from
-// the host nor collects results. The buffers must be set before the pass declares its steps, and
-// the slots before it adds its own.
+// The slots and homes that a pass of a network has in common with other steps of the program: the
+// slots of its home buckets, and the homes from which its first exchange fetches its operands. Such a pass
+// neither loads from the host nor collects results. Buffers and homes must be set before the pass
+// declares its steps, the slots of buckets before it adds its own, and the slots of homes before it
+// is prepared.
 struct PassHomes {
   BucketUse bucket_buffers;
   std::vector<BucketSlots> buckets;  // by tile, cells in the order Yzx; GradW reads the words only
 
-  // The homes of an operand: owned slots with the rows and columns that a tile holds before the
-  // pass, as spmm_pass.cpp and grad_w_pass.cpp share them out.
-  struct Operand {
-    BufferId buffer;
-    std::vector<device::SlotId> slots;  // by tile, cells in the order Yzx
-  };
-  Operand in;    // of Fwd and GradA
-  Operand q, s;  // of GradW
+  Cleared cleared = Cleared::All;               // of the padding of `in`
+  const TensorHome* in = nullptr;               // of Fwd and GradA
+  const TensorHome *q = nullptr, *s = nullptr;  // of GradW
+
+  // A tensor that the same exchange brings to another home, which the pass does not read.
+  const TensorHome *also_from = nullptr, *also_to = nullptr;
 };
 
 }  // namespace tessera::runtime::internal

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "tessera/codelets/kernel.hpp"
 #include "tessera/runtime/internal/bound_program.hpp"
+#include "tessera/runtime/internal/hand_over.hpp"
 #include "tessera/runtime/internal/pass_homes.hpp"
 #include "tessera/runtime/internal/reduce.hpp"
 #include "tessera/runtime/internal/spmm_role.hpp"
@@ -39,7 +41,7 @@ struct SpmmPass::State {
   // The number of tiles that need the same slice of the operand.
   std::int64_t sharers() const { return role.out_parts(spec.grid.splits); }
   // True: each slice is needed by one tile only, which holds it from the start.
-  bool in_is_here() const { return !in_is_spread() && sharers() == 1; }
+  bool in_is_here() const { return !in_is_spread() && sharers() == 1 && shared == nullptr; }
   Pass pass() const { return role.forward ? Pass::Fwd : Pass::GradA; }
   bool in_is_spread() const { return spreads_operands(spec.placement, pass()); }
   bool out_is_spread() const { return spreads_result(spec.placement, pass()); }
@@ -50,6 +52,7 @@ struct SpmmPass::State {
   // These declare buffers and nodes (spmm_program.cpp).
   void declare();
   void declare_buffers();
+  void declare_fetches();
   void declare_load();
   std::vector<BufferId> visited_buckets() const;
   void declare_propagation();
@@ -73,6 +76,9 @@ struct SpmmPass::State {
   internal::BoundProgram& bound;
   device::Engine& engine;
   const internal::PassHomes* shared;  // null: the pass has homes of its own
+  // In a network: the slices of the operand, and the fetches of the first exchange.
+  internal::TensorHome slices;
+  std::optional<internal::Fetches> fetches;
   TileMap map;
   internal::BucketShape shape;
   std::vector<TileId> all;

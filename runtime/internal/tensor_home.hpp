@@ -35,6 +35,20 @@ struct TensorHome {
   bool is_padded() const;
 };
 
+// The shares of a home by tile.
+class SharesByTile {
+ public:
+  SharesByTile() = default;
+  SharesByTile(const TensorHome& home, std::int64_t tiles);
+
+  const std::vector<TileId>& tiles() const { return tiles_; }
+  std::size_t index(TileId tile) const { return std::size_t(index_[std::size_t(tile.value)]); }
+
+ private:
+  std::vector<TileId> tiles_;        // that have a share, in the order of the shares
+  std::vector<std::int32_t> index_;  // by tile; -1: none
+};
+
 // Returns the home of an operand before a pass, without slots: each tile that needs a slice holds
 // an equal share of its rows. `by_rows_of_r` is true for operands whose rows are those of R (dQ)
 // and false for those whose rows are its columns (S).
@@ -45,11 +59,17 @@ TensorHome operand_home(const partitioner::TileGrid& grid, bool by_rows_of_r, st
 // partial sums hold an equal run of its elements each, and tiles without any have no share.
 TensorHome result_home(const PassSpec& spec, std::int64_t rows, std::int64_t cols);
 
+// Returns the slices of an operand that the tiles need in a pass whose cells are on the tiles as
+// `map` says, without slots.
+TensorHome slices_home(const partitioner::TileGrid& grid, const TileMap& map, bool by_rows_of_r,
+                       std::int64_t rows, std::int64_t cols);
+
 // Returns the home of a tensor whose columns are cut equally over the tiles of the machine, without
 // slots.
 TensorHome column_home(std::int64_t rows, std::int64_t cols, std::int64_t tiles);
 
-// Returns the moves that bring a tensor from one home to another. Padding stays where it is.
+// Returns the moves that bring a tensor from one home to another, with slots whose rows are
+// adjacent in memory. Padding stays where it is.
 std::vector<device::Move> moves_between(const TensorHome& from, const TensorHome& to,
                                         std::int64_t element_bytes);
 

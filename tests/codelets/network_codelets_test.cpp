@@ -8,6 +8,8 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/random.hpp"
 #include "tessera/codelets/activation.hpp"
+#include "tessera/codelets/cost/network_cycles.hpp"
+#include "tessera/codelets/cost/vector_cycles.hpp"
 #include "tessera/codelets/loss.hpp"
 #include "tessera/codelets/update.hpp"
 
@@ -229,6 +231,17 @@ TEST(ApplyGelu, AgreesWithItsFormulaEverywhere) {
   float no_number = NAN;
   apply_gelu(&no_number, 1);
   EXPECT_TRUE(std::isnan(no_number));
+}
+
+// Six workers. 100 bytes at the end are 13 stores of 8 bytes; 12 rows of 9 bytes give every worker
+// two rows of two stores.
+TEST(ClearPaddingCycles, AreThoseOfTheEndAndOfTheRows) {
+  EXPECT_EQ(clear_padding_cycles(0, 0, 9, 6), Cycles(0));
+  EXPECT_EQ(clear_padding_cycles(0, 12, 0, 6), Cycles(0));
+  EXPECT_EQ(clear_padding_cycles(100, 0, 9, 6), zero_cycles(100, 6));
+  EXPECT_EQ(clear_padding_cycles(0, 12, 9, 6), Cycles(6 * (15 + 2 * (3 + 2))));
+  EXPECT_EQ(clear_padding_cycles(100, 12, 9, 6),
+            zero_cycles(100, 6) + clear_padding_cycles(0, 12, 9, 6));
 }
 
 }  // namespace

@@ -51,6 +51,44 @@ TEST_P(Moves, PutASlotTogetherFromRunsOfSeveralTiles) {
   EXPECT_EQ(engine_.ledger().steps.at(0).overhead, Cycles(400));
 }
 
+// Tiles 2 and 3 share a bus. Eight bytes that both take arrive at twice the width; those that tile
+// 3 takes alone do not.
+TEST_P(Moves, OfOneRunToSeveralTilesAreSentOnceAndReceivedTogether) {
+  const SlotId a = add(0, 1, 8), to2 = add(2, 1, 8), to3 = add(3, 1, 8), near = add(1, 1, 8);
+  engine_.seal();
+  load(a, 10);
+  const Exchange both = engine_.prepare_moves({{a, to2, 0, 0, 8}, {a, to3, 0, 0, 8}});
+  EXPECT_EQ(both.cycles, Cycles(2));  // tile 0 sends 8 bytes at 4 a cycle
+  EXPECT_EQ(both.moved, Bytes(16));
+  EXPECT_EQ(both.tile_sum, Cycles(2 + 1 + 1));
+  engine_.exchange(Phase::HandOver, both);
+  EXPECT_EQ(bytes(to2), bytes(a));
+  EXPECT_EQ(bytes(to3), bytes(a));
+  // Other runs are other multicasts.
+  const Exchange apart = engine_.prepare_moves({{a, to2, 0, 0, 4}, {a, to3, 4, 0, 4}});
+  EXPECT_EQ(apart.tile_sum, Cycles(2 + 1 + 1));
+  EXPECT_EQ(engine_.prepare_moves({{a, near, 0, 0, 8}, {a, to3, 0, 0, 8}}).tile_sum,
+            Cycles(2 + 2 + 2));
+}
+
+TEST_P(Moves, ShareAnExchangeWithGathers) {
+  const SlotId a = add(0, 1, 8), b = add(1, 1, 8), moved = add(2, 1, 8), gathered = add(3, 1, 8);
+  engine_.seal();
+  load(a, 10);
+  load(b, 20);
+  const Exchange exchange = engine_.prepare({{{{a, {0, 1}}}, {gathered}}}, {{b, moved, 0, 0, 8}});
+  engine_.exchange(Phase::PreArrange, exchange);
+  EXPECT_EQ(bytes(gathered), bytes(a));
+  EXPECT_EQ(bytes(moved), bytes(b));
+  EXPECT_EQ(exchange.moved, Bytes(16));
+  const auto prepare = [&](SlotId from, SlotId to) {
+    static_cast<void>(engine_.prepare({{{{a, {0, 1}}}, {gathered}}}, {{from, to, 0, 0, 8}}));
+  };
+  EXPECT_THROW(prepare(b, gathered), Error);  // written twice
+  EXPECT_THROW(prepare(b, a), Error);         // a source of the gather
+  EXPECT_THROW(prepare(gathered, moved), Error);
+}
+
 // In Isolate mode a landing slot has no contents until something is written to it.
 TEST_P(Moves, FillASlotThatHadNoContents) {
   if (GetParam() == ExchangeMode::Share) return;

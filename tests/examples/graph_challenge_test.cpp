@@ -70,6 +70,20 @@ TEST(GraphChallenge, GivesThePublishedImagesOnBothMachinesInFloatAndHalf) {
     for (const char* type : {"float", "half"}) expect_published_answer(network, machine, type);
 }
 
+TEST(GraphChallenge, GivesThePublishedImagesAsOneProgramThatStaysInMemory) {
+  TESSERA_NEED_SHARED(shared);
+  const TemporaryFolder folder;
+  const std::string network = unpack(shared, folder);
+  const std::string few = folder.write("few.json", R"({"base": "gc200", "tiles": 64})");
+  const Outcome outcome = run(
+      {TESSERA_GRAPH_CHALLENGE, network, "--machine", few, "--data-type", "half", "--resident"});
+  expect_numpys_layers(outcome);
+  EXPECT_THAT(outcome.out, ContainsRegex("resident: 600 images at once, [0-9]+ cycles"));
+  // Once for the layers alone, and once for the program.
+  EXPECT_THAT(outcome.out, ContainsRegex("PASS.*(.|\n)*PASS"));
+  EXPECT_EQ(run({TESSERA_GRAPH_CHALLENGE, network, "--machine", "host", "--resident"}).exit, 4);
+}
+
 TEST(GraphChallenge, GivesThePublishedImagesOnThisComputerForAnyNumberOfThreads) {
   TESSERA_NEED_SHARED(shared);
   const TemporaryFolder folder;

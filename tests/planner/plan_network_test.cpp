@@ -50,45 +50,44 @@ std::vector<LayerCandidates> candidates_of(const NetworkSpec& spec, const device
 // The costs of all candidates, [layer][candidate], and of all links to the next layer,
 // [layer][candidate][candidate of the next layer].
 struct Costs {
+  std::vector<std::vector<PricedLayer>> layers;
   std::vector<std::vector<Cycles>> own;
   std::vector<std::vector<std::vector<Cycles>>> links;
 
   Costs(const NetworkSpec& spec, const std::vector<LayerCandidates>& candidates,
         const device::Machine& machine)
-      : own(candidates.size()), links(candidates.size()) {
+      : layers(candidates.size()), own(candidates.size()), links(candidates.size()) {
     for (std::size_t l = 0; l < candidates.size(); ++l)
-      for (const Plan& plan : candidates[l]) {
-        Cycles sum;
-        for (const WorkCost& work : layer_work(spec, std::int64_t(l), plan, machine))
-          sum += work.cycles;
-        own[l].push_back(sum);
+      for (const Plan& plan : candidates[l])
+        layers[l].emplace_back(spec, std::int64_t(l), plan, machine);
+    for (std::size_t l = 0; l < layers.size(); ++l)
+      for (const PricedLayer& layer : layers[l]) {
+        own[l].push_back(sum_of(layer.own_work()));
         links[l].emplace_back();
-        if (l + 1 == candidates.size()) continue;
-        for (const Plan& next : candidates[l + 1])
-          links[l].back().push_back(link_cycles(spec, std::int64_t(l), plan, next, machine));
+        if (l + 1 == layers.size()) continue;
+        for (const PricedLayer& next : layers[l + 1])
+          links[l].back().push_back(sum_of(layer.link_work(next)));
       }
   }
 };
 
 // The fewest cycles of any choice that fits, by looking at all of them.
-std::optional<Cycles> fewest_cycles(const NetworkSpec& spec,
-                                    const std::vector<LayerCandidates>& candidates,
-                                    const Costs& costs, const device::Machine& machine) {
+std::optional<Cycles> fewest_cycles(const Costs& costs, const device::Machine& machine) {
   std::optional<Cycles> best;
-  std::vector<std::size_t> at(candidates.size());
+  std::vector<std::size_t> at(costs.layers.size());
   while (true) {
     Cycles cycles;
     Bytes resident, temp;
     for (std::size_t l = 0; l < at.size(); ++l) {
-      const Plan& plan = candidates[l][at[l]];
+      const PricedLayer& layer = costs.layers[l][at[l]];
       cycles += costs.own[l][at[l]];
       if (l + 1 < at.size()) cycles += costs.links[l][at[l]][at[l + 1]];
-      resident += resident_bytes(spec, std::int64_t(l), plan);
-      temp = std::max(temp, plan.cost.temp);
+      resident += layer.resident();
+      temp = std::max(temp, layer.temp());
     }
     if (resident + temp <= machine.tile_memory && (!best || cycles < *best)) best = cycles;
     std::size_t l = 0;
-    while (l < at.size() && ++at[l] == candidates[l].size()) at[l++] = 0;
+    while (l < at.size() && ++at[l] == costs.layers[l].size()) at[l++] = 0;
     if (l == at.size()) return best;
   }
 }
@@ -103,11 +102,11 @@ TEST(ChoosePlans, FindsTheFewestCyclesOfAllChoicesThatFit) {
     const std::vector<LayerCandidates> candidates = candidates_of(spec, machine, 5);
     const NetworkPlan free = choose_plans(spec, candidates, machine);
     const Costs costs(spec, candidates, machine);
-    EXPECT_EQ(free.cycles, fewest_cycles(spec, candidates, costs, machine));
+    EXPECT_EQ(free.cycles, fewest_cycles(costs, machine));
     // Less and less memory, until nothing fits.
     for (std::int64_t bytes = free.memory.value - 1; bytes > 0; bytes -= bytes / 20 + 1) {
       machine.tile_memory = Bytes(bytes);
-      const std::optional<Cycles> fewest = fewest_cycles(spec, candidates, costs, machine);
+      const std::optional<Cycles> fewest = fewest_cycles(costs, machine);
       if (!fewest) {
         EXPECT_THROW(choose_plans(spec, candidates, machine), Error);
         break;
@@ -142,6 +141,7 @@ TEST(PlanNetwork, IsNeverDearerThanLayerByLayer) {
     const NetworkSpec spec = drawn_network(random);
     const NetworkPlan plan = plan_network(spec, machine_of(100));
     EXPECT_LE(plan.cycles, plan.layer_by_layer);
+    EXPECT_LE(plan.cycles, plan.cheapest_of_each);
     EXPECT_TRUE(plan.layer_by_layer_fits);
     EXPECT_GE(plan.gain(), 0);
     Cycles sum;

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <tuple>
 #include <utility>
 
 #include "tessera/base/error.hpp"
@@ -34,12 +35,14 @@ struct NetworkArguments {
   bool json = false, explain = false, isolate = false;
 };
 
-// The result of a run: planned and modelled cycles of each kind of work of each layer.
+// The result of a run: planned and modelled cycles of each kind of work of each layer, and the
+// bytes that all tiles receive in it.
 struct NetworkRun {
   struct Line {
     NetworkWork work = NetworkWork::Fwd;
     std::int64_t layer = 0;
     Cycles planned, cycles;
+    Bytes moved;
   };
   planner::NetworkSpec spec;
   planner::NetworkPlan plan;
@@ -51,12 +54,19 @@ struct NetworkRun {
   std::string program, trace;
 };
 
+bool serves_all(NetworkWork work) { return work == NetworkWork::UpdateBiases; }
+
+std::string layer_text(const NetworkRun::Line& line) {
+  return serves_all(line.work) ? "all" : fmt::format("{}", line.layer + 1);
+}
+
 std::vector<NetworkRun::Line> lines_of(const planner::NetworkPlan& plan,
                                        const runtime::Network& network,
                                        const runtime::NetworkCost& cost) {
-  std::map<std::pair<std::int64_t, NetworkWork>, NetworkRun::Line> lines;
+  // Work that serves all layers comes last.
+  std::map<std::tuple<bool, std::int64_t, NetworkWork>, NetworkRun::Line> lines;
   const auto line = [&](NetworkWork work, std::int64_t layer) -> NetworkRun::Line& {
-    NetworkRun::Line& found = lines[{layer, work}];
+    NetworkRun::Line& found = lines[{serves_all(work), layer, work}];
     found.work = work;
     found.layer = layer;
     return found;
@@ -65,7 +75,9 @@ std::vector<NetworkRun::Line> lines_of(const planner::NetworkPlan& plan,
     line(work.work, work.layer).planned += work.cycles;
   for (std::size_t i = 0; i < network.parts().size(); ++i) {
     const runtime::NetworkPart& part = network.parts()[i];
-    if (part.work != NetworkWork::Parameters) line(part.work, part.layer).cycles += cost.of(int(i));
+    if (part.work == NetworkWork::Parameters) continue;
+    line(part.work, part.layer).cycles += cost.of(int(i));
+    line(part.work, part.layer).moved += cost.moved(int(i));
   }
   std::vector<NetworkRun::Line> result;
   for (const auto& [key, value] : lines) result.push_back(value);
@@ -133,10 +145,11 @@ double microseconds(const NetworkRun& run) {
 Json json_of(const NetworkRun& run) {
   Json work = Json::array(), losses = run.losses;
   for (const NetworkRun::Line& line : run.lines)
-    work.push_back({{"layer", line.layer + 1},
+    work.push_back({{"layer", serves_all(line.work) ? Json("all") : Json(line.layer + 1)},
                     {"work", to_string(line.work)},
                     {"planned_cycles", line.planned.value},
-                    {"cycles", line.cycles.value}});
+                    {"cycles", line.cycles.value},
+                    {"moved_bytes", line.moved.value}});
   return {{"machine", run.machine.name},
           {"layers", run.spec.layers.size()},
           {"batch", run.spec.batch},
@@ -147,6 +160,7 @@ Json json_of(const NetworkRun& run) {
           {"microseconds", microseconds(run)},
           {"moved_bytes", run.ledger.moved().value},
           {"layer_by_layer_cycles", run.plan.layer_by_layer.value},
+          {"cheapest_plans_cycles", run.plan.cheapest_of_each.value},
           {"layer_by_layer_fits", run.plan.layer_by_layer_fits},
           {"planned_tile_bytes", run.plan.memory.value},
           {"tile_bytes", run.high_water.value},
@@ -157,20 +171,19 @@ Json json_of(const NetworkRun& run) {
 
 std::string text_of(const NetworkRun& run) {
   std::string text =
-      fmt::format("{} layers, batch {}, {}, {} on {}\n\n{:<8}{:<12}{:>14}{:>14}{:>10}\n",
+      fmt::format("{} layers, batch {}, {}, {} on {}\n\n{:<8}{:<12}{:>14}{:>14}{:>10}{:>16}\n",
                   run.spec.layers.size(), run.spec.batch, tessera::to_string(run.spec.data_type),
-                  run.spec.loss ? "one training step" : "forward", printable(run.machine.name),
-                  "layer", "work", "planned", "cycles", "share");
+                  run.spec.loss ? "one training step" : "forward", printable(run.machine.name), "layer",
+                  "work", "planned", "cycles", "share", "bytes moved");
   const double total = double(run.ledger.total().value);
   for (const NetworkRun::Line& line : run.lines)
-    text +=
-        fmt::format("{:<8}{:<12}{:>14}{:>14}{:>9.1f}%\n", line.layer + 1, to_string(line.work),
-                    line.planned.value, line.cycles.value, 100 * double(line.cycles.value) / total);
-  text += fmt::format("{:<8}{:<12}{:>14}{:>14}\n\n", "all", "", run.plan.cycles.value,
-                      run.ledger.total().value);
+    text += fmt::format("{:<8}{:<12}{:>14}{:>14}{:>9.1f}%{:>16}\n", layer_text(line),
+                        to_string(line.work), line.planned.value, line.cycles.value,
+                        100 * double(line.cycles.value) / total, line.moved.value);
+  text += fmt::format("{:<8}{:<12}{:>14}{:>14}{:>10}{:>16}\n\n", "sum", "", run.plan.cycles.value,
+                      run.ledger.total().value, "", run.ledger.moved().value);
   text += fmt::format("time       {:.1f} us at {:.3f} GHz (modelled)\n", microseconds(run),
                       run.machine.clock_hz * 1e-9);
-  text += fmt::format("exchange   {} bytes received by all tiles\n", run.ledger.moved().value);
   text += fmt::format("memory     {} of {} bytes on the fullest tile\n", run.high_water.value,
                       run.machine.tile_memory.value);
   if (run.losses.empty()) return text;

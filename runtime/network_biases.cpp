@@ -1,0 +1,229 @@
+#include "tessera/runtime/internal/network_biases.hpp"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "tessera/codelets/cost/network_cycles.hpp"
+#include "tessera/runtime/internal/network_update.hpp"
+
+namespace tessera::runtime::internal {
+namespace {
+
+using device::SlotKind;
+
+constexpr std::int64_t kFloatBytes = sizeof(float);
+
+// Calls visit(row, end, owner) for each part of the share's rows that one owner has; the rows after
+// the last one of the layer are padding. An owner has `rows_of_owner` rows.
+template <class Visit>
+void for_each_owned_part(const HomeShare& share, std::int64_t all_rows, std::int64_t rows_of_owner,
+                         Visit&& visit) {
+  if (share.elements.size() == 0) return;
+  const std::int64_t end = std::min(all_rows, share.row_of(share.elements.end - 1) + 1);
+  for (std::int64_t row = share.row_of(share.elements.begin); row < end;) {
+    const std::int64_t owner = row / rows_of_owner;
+    const std::int64_t part_end = std::min(end, (owner + 1) * rows_of_owner);
+    visit(row, part_end, std::size_t(owner));
+    row = part_end;
+  }
+}
+
+}  // namespace
+
+NetworkBiases::NetworkBiases(std::deque<NetworkLayerState>& layers,
+                             const codelets::UpdateRule& rule, const NetworkMachine& machine)
+    : rule_(rule), machine_(machine) {
+  for (std::size_t l = 0; l < layers.size(); ++l)
+    if (layers[l].layer.bias) layers_.push_back({&layers[l], l, {}, {}, {}, {}});
+}
+
+NetworkBiases::Layer* NetworkBiases::find(std::size_t layer) {
+  const auto found = std::ranges::find(layers_, layer, &Layer::number);
+  return found == layers_.end() ? nullptr : &*found;
+}
+
+void NetworkBiases::declare_resident(std::size_t number) {
+  Layer* const layer = find(number);
+  if (layer == nullptr) return;
+  layer->bias = machine_.program.add_buffer("bias", /*resident=*/true);
+  Uses uses{{}, {layer->bias}};
+  for (std::size_t s = 0; s < layer->state->states.size(); ++s) {
+    layer->states.push_back(machine_.program.add_buffer(s == 0 ? "bias state" : "second bias state",
+                                                        /*resident=*/true));
+    uses.writes.push_back(layer->states.back());
+  }
+  machine_.program.step(NodeKind::Load, {}, uses, [this, layer] { load(*layer); });
+}
+
+void NetworkBiases::declare() {
+  BoundProgram& program = machine_.program;
+  device::Engine& engine = machine_.engine;
+  Uses sums, changed, sent;
+  for (Layer& layer : layers_) {
+    layer.sums = program.add_buffer("gradients of biases");
+    sums.reads.push_back(layer.state->row_sums_buffer);
+    sums.writes.push_back(layer.sums);
+    changed.reads.push_back(layer.sums);
+    changed.writes.push_back(layer.bias);
+    changed.writes.insert(changed.writes.end(), layer.states.begin(), layer.states.end());
+    sent.reads.push_back(layer.bias);
+    sent.writes.push_back(layer.state->bias_buffer);
+  }
+  sums_node_ = program.step(NodeKind::Exchange, Phase::Update, sums,
+                            [&, this] { engine.exchange(Phase::Update, bring_sums_); });
+  program.step(NodeKind::Compute, Phase::Update, changed, [this] { update(); });
+  send_node_ = program.step(NodeKind::Exchange, Phase::Update, sent,
+                            [&, this] { engine.exchange(Phase::Update, send_bias_); });
+}
+
+void NetworkBiases::declare_collect() {
+  for (const Layer& layer : layers_) {
+    Uses uses{{layer.bias}, {}};
+    uses.reads.insert(uses.reads.end(), layer.states.begin(), layer.states.end());
+    machine_.program.step(NodeKind::Collect, {}, uses, [this, &layer] { collect(layer); });
+  }
+}
+
+void NetworkBiases::add_slots() {
+  std::size_t tiles = 0;
+  for (Layer& layer : layers_) {
+    add_owners(layer);
+    tiles = std::max(tiles, layer.owners.size());
+  }
+  for (std::size_t t = 0; t < tiles; ++t) owner_tiles_.emplace_back(std::int64_t(t));
+}
+
+void NetworkBiases::add_owners(Layer& layer) {
+  const std::int64_t rows = layer.rows();
+  const std::int64_t parts = std::min(rows, machine_.engine.machine().tiles);
+  for (std::int64_t part = 0; part < parts; ++part) {
+    const Range own = share_of(rows, 1, parts, part);
+    if (own.size() == 0) continue;
+    layer.owners.push_back({.tile = TileId(part), .rows = own});
+    layer.owners.back().first_sums.resize(std::size_t(own.size() + 1));
+  }
+  for (const HomeShare& share : layer.state->gradient().shares)
+    for_each_owned_part(share, rows, layer.rows_of_owner(),
+                        [&](std::int64_t row, std::int64_t end, std::size_t at) {
+                          Owner& owner = layer.owners[at];
+                          for (; row < end; ++row)
+                            ++owner.first_sums[std::size_t(row - owner.rows.begin + 1)];
+                        });
+  for (Owner& owner : layer.owners)
+    std::partial_sum(owner.first_sums.begin(), owner.first_sums.end(), owner.first_sums.begin());
+  const auto add = [this](BufferId buffer, TileId tile, std::int64_t count) {
+    return machine_.engine.add_slot(
+        machine_.program.slot(buffer, tile, count, kFloatBytes, SlotKind::Owned));
+  };
+  for (Owner& owner : layer.owners) {
+    owner.bias = add(layer.bias, owner.tile, owner.rows.size());
+    owner.sums = add(layer.sums, owner.tile, owner.first_sums.back());
+    for (const BufferId buffer : layer.states)
+      owner.states.push_back(add(buffer, owner.tile, owner.rows.size()));
+  }
+}
+
+// The sums of a row arrive in the order of the shares.
+void NetworkBiases::add_moves_of_sums(const Layer& layer, std::vector<device::Move>& moves) const {
+  std::vector<std::int64_t> arrived(std::size_t(layer.rows()));
+  const std::vector<HomeShare>& shares = layer.state->gradient().shares;
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    const std::int64_t first = shares[i].row_of(shares[i].elements.begin);
+    for_each_owned_part(
+        shares[i], layer.rows(), layer.rows_of_owner(),
+        [&](std::int64_t row, std::int64_t end, std::size_t at) {
+          const Owner& owner = layer.owners[at];
+          for (; row < end; ++row) {
+            const std::int64_t to =
+                owner.first_sums[std::size_t(row - owner.rows.begin)] + arrived[std::size_t(row)]++;
+            moves.push_back({layer.state->row_sums[i], owner.sums, (row - first) * kFloatBytes,
+                             to * kFloatBytes, kFloatBytes});
+          }
+        });
+  }
+}
+
+void NetworkBiases::add_moves_of_bias(const Layer& layer, std::vector<device::Move>& moves) const {
+  const std::vector<HomeShare>& shares = layer.state->out.shares;
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    const std::int64_t first = shares[i].row_of(shares[i].elements.begin);
+    for_each_owned_part(
+        shares[i], layer.rows(), layer.rows_of_owner(),
+        [&](std::int64_t row, std::int64_t end, std::size_t at) {
+          const Owner& owner = layer.owners[at];
+          moves.push_back({owner.bias, layer.state->bias[i], (row - owner.rows.begin) * kFloatBytes,
+                           (row - first) * kFloatBytes, (end - row) * kFloatBytes});
+        });
+  }
+}
+
+void NetworkBiases::prepare() {
+  std::vector<device::Move> sums, biases;
+  for (const Layer& layer : layers_) {
+    add_moves_of_sums(layer, sums);
+    add_moves_of_bias(layer, biases);
+  }
+  bring_sums_ = machine_.engine.prepare_moves(std::move(sums));
+  send_bias_ = machine_.engine.prepare_moves(std::move(biases));
+  machine_.program.set_moves(sums_node_, bring_sums_.moved);
+  machine_.program.set_moves(send_node_, send_bias_.moved);
+}
+
+void NetworkBiases::load(const Layer& layer) {
+  for (const Owner& owner : layer.owners) {
+    const auto rows = [&](const std::vector<float>& of_all) -> device::ByteRows {
+      const auto* first = reinterpret_cast<const std::byte*>(of_all.data() + owner.rows.begin);
+      return {const_cast<std::byte*>(first), owner.rows.size(), kFloatBytes, kFloatBytes};
+    };
+    machine_.engine.load(owner.bias, rows(layer.state->parameters.bias));
+    for (std::size_t s = 0; s < owner.states.size(); ++s)
+      machine_.engine.load(owner.states[s], rows(layer.state->parameters.bias_states[s]));
+  }
+}
+
+void NetworkBiases::collect(const Layer& layer) {
+  for (const Owner& owner : layer.owners) {
+    const auto take = [&](device::SlotId slot, std::vector<float>& to) {
+      std::copy_n(floats(machine_.engine.view(slot)), owner.rows.size(),
+                  to.begin() + owner.rows.begin);
+    };
+    take(owner.bias, layer.state->after.bias);
+    for (std::size_t s = 0; s < owner.states.size(); ++s)
+      take(owner.states[s], layer.state->after.bias_states[s]);
+  }
+}
+
+// A tile owns rows of every layer that has as many owners as it has tiles before it.
+void NetworkBiases::update() {
+  machine_.engine.compute(Phase::Update, owner_tiles_, [this](const device::Tile& tile) {
+    const auto t = std::size_t(tile.id().value);
+    Cycles cycles;
+    for (Layer& layer : layers_)
+      if (t < layer.owners.size()) cycles += update_rows(layer, layer.owners[t], tile);
+    return cycles;
+  });
+}
+
+Cycles NetworkBiases::update_rows(const Layer& layer, Owner& owner,
+                                  const device::Tile& tile) const {
+  const std::int64_t rows = owner.rows.size(), workers = machine_.engine.machine().workers;
+  const float* const sums = floats(tile.view(owner.sums));
+  std::vector<float>& gradient = owner.gradient;
+  gradient.assign(std::size_t(rows), 0);
+  for (std::size_t row = 0; row < gradient.size(); ++row) {
+    const std::int64_t begin = owner.first_sums[row], count = owner.first_sums[row + 1] - begin;
+    codelets::sum_rows<float>({0, count, std::max<std::int64_t>(count, 1)}, sums + begin,
+                              &gradient[row]);
+  }
+  std::array<float*, kMostStates> states{};
+  for (std::size_t s = 0; s < owner.states.size(); ++s)
+    states[s] = floats(tile.view(owner.states[s]));
+  codelets::update_values<float>(rule_, layer.state->parameters.steps + 1, gradient,
+                                 {states.data(), owner.states.size()},
+                                 floats(tile.view(owner.bias)));
+  return codelets::sum_rows_cycles(owner.first_sums.back(), rows, DataType::Float, workers) +
+         codelets::update_cycles(rows, rule_.kind, DataType::Float, workers);
+}
+
+}  // namespace tessera::runtime::internal
