@@ -16,7 +16,7 @@ using collectives::Operation;
 using When = CollectiveNeed::When;
 
 // The share of one dimension without a smaller count that has it.
-bool suits(std::int64_t size, std::int64_t grain, std::int64_t parts) {
+bool has_least_count(std::int64_t size, std::int64_t grain, std::int64_t parts) {
   const std::int64_t grains = ceil_div(size, grain);
   return parts <= grains && ceil_div(grains, ceil_div(grains, parts)) == parts;
 }
@@ -75,8 +75,10 @@ Cycles add_cycles(const PodPlan& plan, const planner::Plan& device, const Dims& 
 
 bool suits(const Problem& problem, const Dims& parts) {
   const Dims& size = problem.size;
-  return suits(size.g, 1, parts.g) && suits(size.x, problem.block.rows, parts.x) &&
-         suits(size.y, problem.block.cols, parts.y) && suits(size.z, 1, parts.z);
+  return has_least_count(size.g, 1, parts.g) &&
+         has_least_count(size.x, problem.block.rows, parts.x) &&
+         has_least_count(size.y, problem.block.cols, parts.y) &&
+         has_least_count(size.z, 1, parts.z);
 }
 
 Shares shares_at(const Problem& problem, const Dims& parts, const Dims& at) {

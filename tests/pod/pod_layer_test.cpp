@@ -192,7 +192,8 @@ TEST(PodLayer, KeepsTheBoundOfItsRoundings) {
   }
 }
 
-// The ledger has real counts, the plan expected ones. Collectives of operands cost the same.
+// The plan has the counts of the fullest part, the ledger those of the slowest device. Collectives
+// of operands cost the same.
 TEST(PodLayer, CostsNearlyWhatThePlanSays) {
   const Problem problem = make_problem({1, 512, 384, 96}, {1, 1}, 0.1, DataType::Half);
   const Operands<Half> given = make_operands<Half>(problem, false, 3);
@@ -205,7 +206,7 @@ TEST(PodLayer, CostsNearlyWhatThePlanSays) {
   for (std::size_t p = 0; p < plan.passes.size(); ++p) {
     const PodPass& planned = plan.passes[p];
     const PodLedger& ledger = got.ledgers[p];
-    EXPECT_NEAR(ledger.device_seconds() / planned.device_seconds, 1, 0.03) << to_string(ledger);
+    EXPECT_NEAR(ledger.device_seconds() / planned.device_seconds, 1, 0.06) << to_string(ledger);
     EXPECT_NEAR(ledger.seconds() / planned.seconds(), 1, 0.03) << to_string(ledger);
     EXPECT_EQ(ledger.devices_simulated, 12);
   }
