@@ -19,8 +19,17 @@ StaticRuns runs_of(const BandedRows& rows, std::int64_t tiles, RunKind kind) {
   return {};
 }
 
-CutCounts::CutCounts(const BlockPattern& pattern)
-    : pattern_(pattern), counts_(count_blocks(pattern)) {}
+namespace {
+
+std::int64_t entries_of(const CutLoads& loads) {
+  return std::ssize(loads.load.rows) + std::ssize(loads.load.tiles) +
+         (loads.transposed ? std::ssize(loads.transposed->rows) : 0);
+}
+
+}  // namespace
+
+CutCounts::CutCounts(const BlockPattern& pattern, std::int64_t most_kept)
+    : pattern_(pattern), counts_(count_blocks(pattern)), most_kept_(most_kept) {}
 
 const BandedRows& CutCounts::banded(std::int64_t bands) {
   const auto [it, is_new] = banded_.try_emplace(bands);
@@ -42,7 +51,6 @@ CutLoads CutCounts::counted(const BlockCut& cut, bool with_transposed) {
 }
 
 const CutLoads* CutCounts::loads(const BlockCut& cut, bool with_transposed) {
-  constexpr std::int64_t kMostEntries = std::int64_t{1} << 21;  // of 16 bytes
   const auto usable = [](const CutLoads& loads) {
     return loads.load.tiles.empty() ? nullptr : &loads;
   };
@@ -50,9 +58,9 @@ const CutLoads* CutCounts::loads(const BlockCut& cut, bool with_transposed) {
   if (found != kept_.end() && (found->second.transposed || !with_transposed))
     return usable(found->second);
   CutLoads loads = counted(cut, with_transposed);
-  const std::int64_t entries = std::ssize(loads.load.rows) + std::ssize(loads.load.tiles) +
-                               (loads.transposed ? std::ssize(loads.transposed->rows) : 0);
-  if (kept_entries_ + entries > kMostEntries) {
+  const std::int64_t replaced = found != kept_.end() ? entries_of(found->second) : 0;
+  const std::int64_t entries = entries_of(loads) - replaced;
+  if (kept_entries_ + entries > most_kept_) {
     last_ = std::move(loads);
     return usable(last_);
   }

@@ -27,11 +27,12 @@ struct CutLoads {
 // Returns the blocks of each tile. Empty if there are fewer tiles than bands.
 StaticRuns runs_of(const BandedRows& rows, std::int64_t tiles, RunKind kind);
 
-// Counts cuts and keeps what it counted, up to about 32 MB. One thread may use it at a time.
+// Counts cuts and keeps what it counted, up to a number of rows of tiles, which take 16 bytes each.
+// One thread may use it at a time.
 class CutCounts {
  public:
   // The arrays of `pattern` must outlive the object.
-  explicit CutCounts(const BlockPattern& pattern);
+  explicit CutCounts(const BlockPattern& pattern, std::int64_t most_kept = std::int64_t{1} << 21);
 
   const BlockPattern& pattern() const { return pattern_; }
   const StaticCounts& counts() const { return counts_; }
@@ -49,8 +50,8 @@ class CutCounts {
   std::optional<BlocksByColumn> by_column_;  // once it was needed
   std::map<std::int64_t, BandedRows> banded_;
   std::map<BlockCut, CutLoads> kept_;
-  std::int64_t kept_entries_ = 0;  // rows of tiles in `kept_`
-  CutLoads last_;                  // if it is not kept
+  std::int64_t most_kept_, kept_entries_ = 0;  // rows of tiles in `kept_`
+  CutLoads last_;                              // if it is not kept
 };
 
 }  // namespace tessera::planner::internal

@@ -12,6 +12,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/codelets/cost/static_cycles.hpp"
 #include "tessera/codelets/cost/vector_cycles.hpp"
+#include "tessera/planner/internal/static_cut_counts.hpp"
 #include "tessera/tests/planner/static_pattern.hpp"
 
 namespace tessera::planner {
@@ -222,6 +223,23 @@ TEST(StaticCounted, GradAIsFwdOfTheTransposedPatternWithItsBlocksTransposed) {
     EXPECT_EQ(grad_a.cycles(), fwd.cycles + Cycles(transpose) + machine.launch);
     EXPECT_EQ(both.cycles, both.passes[0].cycles() + grad_a.cycles());
   }
+}
+
+TEST(CutCounts, KeepsNoMoreRowsThanItMay) {
+  Random random(14);
+  const auto m = random_matrix(random, 12, 12, 4, 0.5);
+  const internal::BlockCut small{.tiles = 2}, middle{.tiles = 3}, large{.tiles = 4};
+  internal::CutCounts all(view_of(m));
+  const auto rows_of = [&](const internal::BlockCut& cut) {
+    const internal::StaticLoad& load = all.loads(cut, false)->load;
+    return std::ssize(load.rows) + std::ssize(load.tiles);
+  };
+  internal::CutCounts counts(view_of(m), rows_of(small) + rows_of(middle) - 1);
+  const internal::CutLoads* const kept = counts.loads(small, false);
+  const internal::CutLoads* const last = counts.loads(middle, false);
+  EXPECT_EQ(counts.loads(large, false), last) << "the one before it was not kept";
+  EXPECT_EQ(counts.loads(small, false), kept);
+  EXPECT_NE(kept, last);
 }
 
 TEST(StaticCounted, RefusesThePlanOfAnotherPattern) {

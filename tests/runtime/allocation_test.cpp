@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <utility>
+#include <vector>
+
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/tests/runtime/layer_case.hpp"
@@ -131,6 +135,43 @@ TEST(Allocation, ThereIsNoneForNewValuesWhereGradAHasALayoutOfItsOwn) {
         sparse::difference(weights, sparse::random_pattern(64, 96, block, 0.2, 4))));
     EXPECT_EQ(of_new_values(layer, layer.weights().values), 0);
   }
+}
+
+// The values of both layouts change together, or those of neither.
+TEST(Allocation, MayFailWhileValuesAreSetAndBothLayoutsStayTheSame) {
+  const auto executor = make_executor(ExecutorKind::Threads, 1);
+  const TwoLayouts two = two_layouts(
+      {.size = {1, 64, 96, 8}, .block = {1, 1}, .density = 0.2, .data_type = DataType::Float},
+      false, 24);
+  const auto weights = sparse::random_pattern(64, 96, {1, 1}, 0.2, 3);
+  std::vector<float> twice = weights.values;
+  for (float& value : twice) value *= 2;
+  const auto s = random_matrix<float>(96, 8, 1), q_grad = random_matrix<float>(64, 8, 2);
+  const auto results = [&](FullyConnected& layer) {
+    Matrix<float> q(64, 8), s_grad(96, 8);
+    device::Ledger ledger;
+    EXPECT_TRUE(layer.forward<float>(s.view(), q.view(), {}, ledger));
+    EXPECT_TRUE(layer.grad_a<float>(q_grad.view(), s_grad.view(), {}, ledger));
+    return std::pair(std::vector<float>(q.elements().begin(), q.elements().end()),
+                     std::vector<float>(s_grad.elements().begin(), s_grad.elements().end()));
+  };
+  std::optional<FullyConnected> layer;
+  const auto renew = [&] {
+    layer.emplace(two.problem, two.plan, two.machine, device::ExchangeMode::Share, *executor);
+    ASSERT_FALSE(layer->set_weights(weights));
+  };
+  renew();
+  const auto before = results(*layer);
+  long failures = 0;
+  renew();
+  test::fail_each_allocation([&] { layer->set_values(twice); },
+                             [&] {
+                               ++failures;
+                               EXPECT_EQ(results(*layer), before);
+                               renew();
+                             });
+  EXPECT_GE(failures, 1);
+  EXPECT_NE(results(*layer), before);
 }
 
 TEST(Allocation, IsCounted) {

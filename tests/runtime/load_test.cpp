@@ -89,8 +89,13 @@ TEST(EvenLoad, CountsAStepOfPropagationByTheBucketThatMoves) {
   machine.sync += Cycles(100);
   EXPECT_EQ(shift(), before + Cycles(200));  // of the exchange, and of the question before it
   machine.sync -= Cycles(100);
-  machine.exchange_bytes_per_cycle *= 2;
-  EXPECT_LT(shift(), before);
+  machine.exchange_bytes_per_cycle = 1;
+  const Cycles slow = shift();
+  machine.exchange_bytes_per_cycle = 1 << 20;  // a bucket moves in one cycle
+  const partitioner::TileGrid grid = tile_grid(c.problem(), c.plan(), c.machine());
+  const std::int64_t bytes = grid.meta_words * c.machine().word_bits / 8 +
+                             grid.blocks * grid.block.area() * bytes_of(c.type);
+  EXPECT_EQ(slow - shift(), Cycles(bytes - 1));
 }
 
 }  // namespace
