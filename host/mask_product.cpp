@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/half.hpp"
 #include "tessera/host/sddmm.hpp"
 
 namespace tessera::host {

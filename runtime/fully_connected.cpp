@@ -10,15 +10,12 @@
 #include <vector>
 
 #include "tessera/base/error.hpp"
-#include "tessera/base/one_caller.hpp"
 #include "tessera/base/pass.hpp"
 #include "tessera/planner/layouts.hpp"
-#include "tessera/runtime/dense_grad_w.hpp"
-#include "tessera/runtime/internal/dense_layer.hpp"
+#include "tessera/runtime/internal/fully_connected_state.hpp"
 #include "tessera/runtime/internal/layer_calls.hpp"
 #include "tessera/runtime/internal/layer_check.hpp"
 #include "tessera/runtime/internal/layout_passes.hpp"
-#include "tessera/runtime/internal/sparse_layer.hpp"
 
 namespace tessera::runtime {
 
@@ -45,101 +42,15 @@ partitioner::TileGrid tile_grid(const Problem& problem, const planner::Plan& pla
 
 namespace {
 
-using AnyLayer = std::variant<internal::SparseLayer, internal::DenseLayer>;
-
-AnyLayer make_layer(const Problem& problem, const planner::Plan& plan,
-                    const device::Machine& machine, device::ExchangeMode mode, Executor& executor) {
+internal::AnyLayer make_layer(const Problem& problem, const planner::Plan& plan,
+                              const device::Machine& machine, device::ExchangeMode mode,
+                              Executor& executor) {
   check_problem(problem);
   if (plan.dense) return internal::DenseLayer(problem, *plan.dense, machine, mode, executor);
   return internal::SparseLayer(problem, plan, machine, mode, executor);
 }
 
 }  // namespace
-
-struct FullyConnected::State {
-  Problem problem;
-  AnyLayer layer;
-  device::Machine machine;
-  device::ExchangeMode mode = device::ExchangeMode::Share;
-  Bytes buckets;  // of each tile: what a search leaves free
-  Executor* executor = nullptr;
-  // Scratch that is reused from call to call: gradients, and values or gradients in bucket order.
-  std::vector<sparse::Csr<float>> gradients_by_group = {};
-  std::vector<std::byte> encoded = {};
-  OneCaller caller = {};
-
-  // The last search for large gradients, and the number of places that it was planned for.
-  std::optional<DenseGradW> search = {};
-  std::int64_t searched = 0;
-
-  // Returns the search for k places of one group.
-  DenseGradW& search_for_places(std::int64_t k);
-
-  // Calls `run` with the sparse or the dense layer.
-  template <class Run>
-  decltype(auto) with_layer(Run&& run) {
-    return std::visit(std::forward<Run>(run), layer);
-  }
-  template <class Run>
-  decltype(auto) with_layer(Run&& run) const {
-    return std::visit(std::forward<Run>(run), layer);
-  }
-
-  // Returns the layer with buckets. Throws Error{InvalidArgument} if the plan is dense.
-  internal::SparseLayer& buckets_layer(const char* call);
-
-  bool has(Pass pass) const {
-    return with_layer([pass](const auto& any) { return any.has(pass); });
-  }
-  bool empty() const {
-    return with_layer([](const auto& any) { return any.empty(); });
-  }
-  const sparse::CheckedCsr<float>& given(std::int64_t group) const {
-    return with_layer(
-        [group](const auto& any) -> const sparse::CheckedCsr<float>& { return any.given(group); });
-  }
-
-  void set_values(std::span<const float> values, std::int64_t group) {
-    with_layer([&](auto& any) { any.set_values(values, group); });
-  }
-  std::int64_t values() const;
-
-  template <class T>
-  bool product(Pass pass, MatrixView<const T> in, MatrixView<T> out, const RunOptions& options,
-               device::Ledger& ledger) {
-    return with_layer(
-        [&](auto& any) { return any.template product<T>(pass, in, out, options, ledger); });
-  }
-  template <class T>
-  bool gradient(MatrixView<const T> q_grad, MatrixView<const T> s,
-                std::span<sparse::Csr<float>> gradients, const RunOptions& options,
-                device::Ledger& ledger) {
-    return with_layer(
-        [&](auto& any) { return any.template gradient<T>(q_grad, s, gradients, options, ledger); });
-  }
-
-  // Resizes `encoded` to `count` values and returns them.
-  template <class T>
-  std::span<T> encoded_as(std::int64_t count) {
-    encoded.resize(std::size_t(count) * sizeof(T));
-    return {reinterpret_cast<T*>(encoded.data()), std::size_t(count)};
-  }
-
-  // Throws Error{InvalidArgument} for operands of another type, a pass that the layer was planned
-  // without, and a call before the first set_weights.
-  template <class T>
-  void check_call(Pass pass, const char* name) const {
-    if (data_type_of<T>() != problem.data_type)
-      throw Error(ErrorCode::InvalidArgument,
-                  fmt::format("{}: operands are {} but the layer is {}", name,
-                              to_string(data_type_of<T>()), to_string(problem.data_type)));
-    if (pass != Pass::Fwd && !has(pass))
-      throw Error(ErrorCode::InvalidArgument,
-                  fmt::format("{}: the plan of this layer does not include this pass", name));
-    if (empty())
-      throw Error(ErrorCode::InvalidArgument, fmt::format("{}: call set_weights first", name));
-  }
-};
 
 internal::SparseLayer& FullyConnected::State::buckets_layer(const char* call) {
   if (auto* const sparse = std::get_if<internal::SparseLayer>(&layer)) return *sparse;
@@ -253,58 +164,6 @@ template <class T>
 device::Ledger FullyConnected::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
                                       sparse::Csr<float>& gradient) {
   return grad_w<T>(q_grad, s, std::span(&gradient, 1));
-}
-
-DenseGradW& FullyConnected::State::search_for_places(std::int64_t k) {
-  if (search && searched == k) return *search;
-  Problem one = problem;
-  one.size.g = 1;
-  one.grad_w = true;
-  one.partials_type = DataType::Float;
-  device::Machine beside_buckets = machine;
-  beside_buckets.tile_memory -= buckets;
-  search.reset();  // its memory is free before that of the next one is allocated
-  search.emplace(search_for(one, k, beside_buckets, mode, *executor));
-  searched = k;
-  return *search;
-}
-
-template <class T>
-bool FullyConnected::largest_gradients(std::int64_t k, MatrixView<const T> q_grad,
-                                       MatrixView<const T> s, codelets::BlockScore score,
-                                       std::int64_t group, const RunOptions& options,
-                                       LargestGradients& found) {
-  const auto call = state_->caller.enter("largest_gradients");
-  state_->check_call<T>(Pass::Fwd, "largest_gradients");
-  const Dims& size = state_->problem.size;
-  const sparse::Csr<float>& taken = weights(group);  // refuses a group that there is not
-  if (q_grad.rows != size.g * size.x || s.rows != size.g * size.y)
-    throw Error(ErrorCode::InvalidArgument,
-                fmt::format("largest_gradients: q_grad is {} x {} and s is {} x {}; this layer "
-                            "needs {} x {} and {} x {}",
-                            q_grad.rows, q_grad.cols, s.rows, s.cols, size.g * size.x, size.z,
-                            size.g * size.y, size.z));
-  found = {};
-  if (k == 0) return true;
-  // A number out of range is refused by the search, which is planned for one in range.
-  const std::int64_t free = taken.block_rows() * taken.block_cols() - taken.blocks();
-  const std::int64_t most = std::max<std::int64_t>(free, 1);
-  const auto rows_of = [group](MatrixView<const T> all, std::int64_t rows) {
-    return all.sub({group * rows, (group + 1) * rows}, {0, all.cols});
-  };
-  const std::string name = size.g == 1 ? "weights" : fmt::format("weights of group {}", group);
-  return state_->search_for_places(std::clamp<std::int64_t>(k, 1, most))
-      .largest<T>(taken, k, score, rows_of(q_grad, size.x), rows_of(s, size.y), options, found,
-                  name);
-}
-
-template <class T>
-LargestGradients FullyConnected::largest_gradients(std::int64_t k, MatrixView<const T> q_grad,
-                                                   MatrixView<const T> s,
-                                                   codelets::BlockScore score, std::int64_t group) {
-  LargestGradients found;
-  static_cast<void>(largest_gradients<T>(k, q_grad, s, score, group, RunOptions(), found));
-  return found;
 }
 
 const Program& FullyConnected::program(Pass pass) const {
@@ -442,11 +301,6 @@ Bytes FullyConnected::high_water() const {
                                                  std::span<sparse::Csr<float>>);                   \
   template device::Ledger FullyConnected::grad_w(MatrixView<const T>, MatrixView<const T>,         \
                                                  std::span<float>);                                \
-  template LargestGradients FullyConnected::largest_gradients(                                     \
-      std::int64_t, MatrixView<const T>, MatrixView<const T>, codelets::BlockScore, std::int64_t); \
-  template bool FullyConnected::largest_gradients(                                                 \
-      std::int64_t, MatrixView<const T>, MatrixView<const T>, codelets::BlockScore, std::int64_t,  \
-      const RunOptions&, LargestGradients&);                                                       \
   template std::span<const T> FullyConnected::encoded_values(std::int64_t) const;                  \
   template std::span<const T> FullyConnected::encoded_gradients(std::span<const float>,            \
                                                                 std::int64_t);                     \

@@ -132,6 +132,27 @@ class FullyConnected {
   device::Ledger grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
                         sparse::Csr<float>& gradient);
 
+  // Writes the dense weight gradients dQ * transpose(S) of all groups, [g * x][y], with float sums
+  // rounded to the type, from q_grad [g * x][z] and s [g * y][z]: GradW without a pattern, as
+  // PopSparse plans it (fullyConnectedDenseGradWSerialSplits). It runs in serial splits of x, as
+  // few as fit the memory beside the buckets, one after the other for all groups. Plans and builds
+  // the program in the first call. Returns the cost of all runs; the layer need not have a GradW or
+  // weights. Throws Error{NoSolution} if not even one row at a time fits.
+  template <class T>
+  device::Ledger dense_grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
+                              MatrixView<T> gradient);
+
+  // Does the same with options, whose steps count through all runs. Returns false if options.stop
+  // ended it. With a self-check the memory of the tiles is watched and every sum is compared as in
+  // the other passes.
+  template <class T>
+  [[nodiscard]] bool dense_grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
+                                  MatrixView<T> gradient, const RunOptions& options,
+                                  device::Ledger& ledger);
+
+  // Returns the number of serial splits of a group; 0 before the first dense_grad_w.
+  std::int64_t dense_grad_w_splits() const;
+
   // Returns the k blocks of a group whose weight gradient dQ * transpose(S) is largest among those
   // that its pattern does not store, from q_grad [g * x][z] and s [g * y][z] of all groups; of
   // equal ones the lower place. The tiles compute the dense gradient in rounds beside the buckets

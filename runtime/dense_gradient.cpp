@@ -1,0 +1,123 @@
+#include "tessera/runtime/internal/dense_gradient.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "tessera/base/error.hpp"
+#include "tessera/base/int_math.hpp"
+#include "tessera/runtime/internal/joined_runs.hpp"
+#include "tessera/runtime/internal/layer_check.hpp"
+
+namespace tessera::runtime::internal {
+
+DenseGradient::DenseGradient(const Problem& problem, const device::Machine& machine,
+                             device::ExchangeMode mode, Executor& executor)
+    : problem_(problem) {
+  Problem part = problem;
+  part.block = {1, 1};
+  part.partials_type = DataType::Float;
+  part.grad_a = false;
+  part.grad_w = true;
+  std::string reason;
+  // Doubling the splits takes few plans; the last program is at most half of what would fit.
+  for (std::int64_t splits = 1; !pass_; splits *= 2) {
+    rows_ = ceil_div(problem.size.x, splits);
+    part.size.x = rows_;
+    planner::DensePlanResult made =
+        planner::plan_dense(part, machine, {.partials_type = DataType::Float});
+    const bool fits =
+        made.plan &&
+        DensePass::memory_of(*made.plan, Pass::GradW, machine).high_water() <= machine.tile_memory;
+    if (fits) {
+      plan_ = std::move(made.plan);
+      pass_.emplace(*plan_, Pass::GradW, machine, mode, executor);
+    } else if (rows_ == 1) {
+      throw Error(ErrorCode::NoSolution,
+                  "dense_grad_w: not even one row of a group fits beside the buckets: " +
+                      (made.reason.empty() ? "its results take too much memory" : made.reason));
+    }
+  }
+}
+
+std::int64_t DenseGradient::splits() const { return ceil_div(problem_.size.x, rows_); }
+
+// Returns the transposes of these rows of each group, [g * z][rows]; rows that there are not are 0.
+template <class T>
+device::ByteRows DenseGradient::left_of(MatrixView<const T> q_grad, Range rows) {
+  const Dims& size = problem_.size;
+  left_.assign(std::size_t(size.g * size.z * rows_) * sizeof(T), std::byte());
+  T* const to = reinterpret_cast<T*>(left_.data());
+  for (std::int64_t g = 0; g < size.g; ++g)
+    for (std::int64_t row = rows.begin; row < rows.end; ++row)
+      for (std::int64_t z = 0; z < size.z; ++z)
+        to[(g * size.z + z) * rows_ + row - rows.begin] = q_grad(g * size.x + row, z);
+  const std::int64_t row_bytes = rows_ * std::int64_t(sizeof(T));
+  return {left_.data(), size.g * size.z, row_bytes, row_bytes};
+}
+
+template <class T>
+bool DenseGradient::run(MatrixView<const T> q_grad, MatrixView<const T> s, MatrixView<T> gradient,
+                        const RunOptions& options, device::Ledger& ledger) {
+  const Dims& size = problem_.size;
+  const auto element = static_cast<std::int64_t>(sizeof(T));
+  right_.resize(std::size_t(size.g * size.y * size.z) * sizeof(T));
+  T* to = reinterpret_cast<T*>(right_.data());
+  for (std::int64_t r = 0; r < s.rows; ++r)
+    for (std::int64_t z = 0; z < s.cols; ++z) *to++ = s(r, z);
+  out_.resize(std::size_t(size.g * rows_ * size.y) * sizeof(T));
+  const device::ByteRows right{right_.data(), size.g * size.y, size.z * element, size.z * element};
+  const device::ByteRows out{out_.data(), size.g * rows_, size.y * element, size.y * element};
+  device::Damage damage;
+  RunSeries series(options, ledger);
+  for (std::int64_t first = 0; first < size.x; first += rows_) {
+    const Range rows{first, std::min(first + rows_, size.x)};
+    const device::ByteRows left = left_of(q_grad, rows);
+    if (!series.run([&](const RunOptions& own, device::Ledger& of_run) {
+          return pass_->run({left, right, out}, own, of_run);
+        }))
+      return false;
+    if (damage.slots == 0) damage = pass_->damage();
+    const T* const results = reinterpret_cast<const T*>(out_.data());
+    for (std::int64_t g = 0; g < size.g; ++g)
+      for (std::int64_t row = rows.begin; row < rows.end; ++row)
+        for (std::int64_t y = 0; y < size.y; ++y)
+          gradient(g * size.x + row, y) = results[(g * rows_ + row - first) * size.y + y];
+  }
+  if (options.self_check != nullptr) check<T>(q_grad, s, gradient, damage, options);
+  return true;
+}
+
+// Compares sums as a GradW whose pattern has every place.
+template <class T>
+void DenseGradient::check(MatrixView<const T> q_grad, MatrixView<const T> s,
+                          MatrixView<const T> gradient, const device::Damage& damage,
+                          const RunOptions& options) const {
+  const Dims& size = problem_.size;
+  std::vector<sparse::Csr<float>> full(static_cast<std::size_t>(size.g));
+  for (std::int64_t g = 0; g < size.g; ++g) {
+    sparse::Csr<float>& matrix = full[std::size_t(g)];
+    matrix.rows = size.x;
+    matrix.cols = size.y;
+    for (std::int64_t x = 0; x < size.x; ++x) {
+      for (std::int64_t y = 0; y < size.y; ++y) {
+        matrix.col.push_back(static_cast<std::int32_t>(y));
+        matrix.values.push_back(float(gradient(g * size.x + x, y)));
+      }
+      matrix.row_begin.push_back(matrix.blocks());
+    }
+  }
+  const verify::Rounding rounding{problem_.data_type, DataType::Float,
+                                  plan_->find(Pass::GradW)->parts.inner};
+  check_layer_gradient<T>(full, q_grad, s, {rounding, memory_damage({damage})},
+                          *options.self_check);
+}
+
+#define TESSERA_DENSE_GRADIENT(T)                                                           \
+  template bool DenseGradient::run(MatrixView<const T>, MatrixView<const T>, MatrixView<T>, \
+                                   const RunOptions&, device::Ledger&);
+TESSERA_DENSE_GRADIENT(float)
+TESSERA_DENSE_GRADIENT(Half)
+TESSERA_DENSE_GRADIENT(BFloat16)
+#undef TESSERA_DENSE_GRADIENT
+
+}  // namespace tessera::runtime::internal

@@ -1,0 +1,126 @@
+// The functions of FullyConnected that look at the weight gradient outside the pattern.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "tessera/base/error.hpp"
+#include "tessera/base/overlap.hpp"
+#include "tessera/runtime/internal/fully_connected_state.hpp"
+#include "tessera/runtime/internal/layer_calls.hpp"
+#include "tessera/runtime/internal/layout_passes.hpp"
+#include "tessera/verify/repair.hpp"
+
+namespace tessera::runtime {
+
+void FullyConnected::State::check_gradient_operands(const char* name, MatrixShape q_grad,
+                                                    MatrixShape s) const {
+  const Dims& size = problem.size;
+  if (q_grad == MatrixShape{size.g * size.x, size.z} && s == MatrixShape{size.g * size.y, size.z})
+    return;
+  throw Error(ErrorCode::InvalidArgument,
+              fmt::format("{}: q_grad is {} x {} and s is {} x {}; this layer needs {} x {} and {} "
+                          "x {}",
+                          name, q_grad.rows, q_grad.cols, s.rows, s.cols, size.g * size.x, size.z,
+                          size.g * size.y, size.z));
+}
+
+template <class T>
+bool FullyConnected::dense_grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
+                                  MatrixView<T> gradient, const RunOptions& options,
+                                  device::Ledger& ledger) {
+  if (options.repair)
+    return verify::run_and_repair(options, [&](const RunOptions& once) {
+      return dense_grad_w<T>(q_grad, s, gradient, once, ledger);
+    });
+  const auto call = state_->caller.enter("dense_grad_w");
+  state_->check_type<T>("dense_grad_w");
+  state_->check_gradient_operands("dense_grad_w", {q_grad.rows, q_grad.cols}, {s.rows, s.cols});
+  internal::check_operand("the gradient", gradient.rows, state_->problem.size.z, state_->problem,
+                          &Dims::x);
+  if (gradient.cols != state_->problem.size.y)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("dense_grad_w: the gradient has {} columns; this layer has {} inputs",
+                            gradient.cols, state_->problem.size.y));
+  check_no_overlap("dense_grad_w", footprint("gradient", gradient),
+                   std::array{footprint("q_grad", q_grad), footprint("s", s)});
+  if (!state_->dense_gradient)
+    state_->dense_gradient.emplace(state_->problem, state_->beside_buckets(), state_->mode,
+                                   *state_->executor);
+  return state_->dense_gradient->run<T>(q_grad, s, gradient, options, ledger);
+}
+
+template <class T>
+device::Ledger FullyConnected::dense_grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
+                                            MatrixView<T> gradient) {
+  return internal::ledger_of(
+      [&](device::Ledger& ledger) { return dense_grad_w<T>(q_grad, s, gradient, {}, ledger); });
+}
+
+std::int64_t FullyConnected::dense_grad_w_splits() const {
+  return state_->dense_gradient ? state_->dense_gradient->splits() : 0;
+}
+
+DenseGradW& FullyConnected::State::search_for_places(std::int64_t k) {
+  if (search && searched == k) return *search;
+  Problem one = problem;
+  one.size.g = 1;
+  one.grad_w = true;
+  one.partials_type = DataType::Float;
+  search.reset();  // its memory is free before that of the next one is allocated
+  search.emplace(search_for(one, k, beside_buckets(), mode, *executor));
+  searched = k;
+  return *search;
+}
+
+template <class T>
+bool FullyConnected::largest_gradients(std::int64_t k, MatrixView<const T> q_grad,
+                                       MatrixView<const T> s, codelets::BlockScore score,
+                                       std::int64_t group, const RunOptions& options,
+                                       LargestGradients& found) {
+  const auto call = state_->caller.enter("largest_gradients");
+  state_->check_call<T>(Pass::Fwd, "largest_gradients");
+  const Dims& size = state_->problem.size;
+  const sparse::Csr<float>& taken = weights(group);  // refuses a group that there is not
+  state_->check_gradient_operands("largest_gradients", {q_grad.rows, q_grad.cols},
+                                  {s.rows, s.cols});
+  found = {};
+  if (k == 0) return true;
+  // A number out of range is refused by the search, which is planned for one in range.
+  const std::int64_t free = taken.block_rows() * taken.block_cols() - taken.blocks();
+  const std::int64_t most = std::max<std::int64_t>(free, 1);
+  const auto rows_of = [group](MatrixView<const T> all, std::int64_t rows) {
+    return all.sub({group * rows, (group + 1) * rows}, {0, all.cols});
+  };
+  const std::string name = size.g == 1 ? "weights" : fmt::format("weights of group {}", group);
+  return state_->search_for_places(std::clamp<std::int64_t>(k, 1, most))
+      .largest<T>(taken, k, score, rows_of(q_grad, size.x), rows_of(s, size.y), options, found,
+                  name);
+}
+
+template <class T>
+LargestGradients FullyConnected::largest_gradients(std::int64_t k, MatrixView<const T> q_grad,
+                                                   MatrixView<const T> s,
+                                                   codelets::BlockScore score, std::int64_t group) {
+  LargestGradients found;
+  static_cast<void>(largest_gradients<T>(k, q_grad, s, score, group, RunOptions(), found));
+  return found;
+}
+
+#define TESSERA_DENSE_GRADIENTS(T)                                                                 \
+  template device::Ledger FullyConnected::dense_grad_w(MatrixView<const T>, MatrixView<const T>,   \
+                                                       MatrixView<T>);                             \
+  template bool FullyConnected::dense_grad_w(MatrixView<const T>, MatrixView<const T>,             \
+                                             MatrixView<T>, const RunOptions&, device::Ledger&);   \
+  template LargestGradients FullyConnected::largest_gradients(                                     \
+      std::int64_t, MatrixView<const T>, MatrixView<const T>, codelets::BlockScore, std::int64_t); \
+  template bool FullyConnected::largest_gradients(                                                 \
+      std::int64_t, MatrixView<const T>, MatrixView<const T>, codelets::BlockScore, std::int64_t,  \
+      const RunOptions&, LargestGradients&);
+TESSERA_DENSE_GRADIENTS(float)
+TESSERA_DENSE_GRADIENTS(Half)
+TESSERA_DENSE_GRADIENTS(BFloat16)
+#undef TESSERA_DENSE_GRADIENTS
+
+}  // namespace tessera::runtime
