@@ -5,6 +5,7 @@
 #include <cmath>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -95,6 +96,39 @@ template <class T>
 class DenseLayerOf : public testing::Test {};
 using Types = testing::Types<float, Half, BFloat16>;
 TYPED_TEST_SUITE(DenseLayerOf, Types);
+
+// A view of a matrix with rows and columns exchanged.
+template <class T>
+MatrixView<T> turned(Matrix<std::remove_const_t<T>>& m) {
+  return {m.elements().data(), m.cols(), m.rows(), 1, m.cols()};
+}
+
+TYPED_TEST(DenseLayerOf, TakesOperandsAndResultsWhoseRowsAreApart) {
+  using T = TypeParam;
+  const DenseLayerCase c = make_case({1, 37, 50, 9}, {1, 1}, data_type_of<T>());
+  const auto executor = make_executor(1);
+  FullyConnected layer(c.problem, c.plan(), c.machine, device::ExchangeMode::Share, *executor);
+  ASSERT_FALSE(layer.set_weights(c.weights));
+  const Passes<T> expected = run<T>(c, layer);
+  const auto s = small_numbers<T>(50, 9, 2), q_grad = small_numbers<T>(37, 9, 3);
+  Matrix<T> s_turned(9, 50), q_grad_turned(9, 37), q(9, 37), s_grad(9, 50);
+  for (std::int64_t z = 0; z < 9; ++z) {
+    for (std::int64_t y = 0; y < 50; ++y) s_turned(z, y) = s(y, z);
+    for (std::int64_t x = 0; x < 37; ++x) q_grad_turned(z, x) = q_grad(x, z);
+  }
+  std::vector<float> gradients(expected.gradients.size());
+  device::Ledger ledger;
+  ASSERT_TRUE(layer.forward<T>(turned<const T>(s_turned), turned<T>(q), {}, ledger));
+  ASSERT_TRUE(layer.grad_a<T>(turned<const T>(q_grad_turned), turned<T>(s_grad), {}, ledger));
+  ASSERT_TRUE(layer.grad_w<T>(turned<const T>(q_grad_turned), turned<const T>(s_turned),
+                              std::span(gradients), {}, ledger));
+  for (std::int64_t z = 0; z < 9; ++z) {
+    for (std::int64_t x = 0; x < 37; ++x) EXPECT_EQ(float(q(z, x)), float(expected.q(x, z)));
+    for (std::int64_t y = 0; y < 50; ++y)
+      EXPECT_EQ(float(s_grad(z, y)), float(expected.s_grad(y, z)));
+  }
+  EXPECT_EQ(gradients, expected.gradients);
+}
 
 // Sums of small whole numbers are exact, so the order of sums does not matter.
 TYPED_TEST(DenseLayerOf, HasTheResultsOfTheSameLayerInBuckets) {
