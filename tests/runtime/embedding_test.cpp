@@ -68,13 +68,16 @@ Outcome run_embedding(const EmbeddingCase& c, const How& how) {
   Embedding embedding(layer, problem, plan, machine, how.mode, *executor, c.options);
   Random random(c.layer.seed + 3);
   const Ids ids = random_ids(c.ids, problem.size.x, random);
-  Matrix<T> out(c.ids, problem.size.y);
+  Matrix<T> out(c.ids, problem.size.y + 3);  // the last columns belong to somebody else
+  for (T& value : out.elements()) value = T(7);
   Outcome outcome;
-  outcome.ledgers.push_back(embedding.embedding_slice<T>(ids, out.view()));
+  outcome.ledgers.push_back(
+      embedding.embedding_slice<T>(ids, out.view().sub({0, c.ids}, {0, problem.size.y})));
   Matrix<float> expected = dense_weights<T>(c.layer.weights);
   for (std::int64_t i = 0; i < c.ids; ++i)
-    for (std::int64_t y = 0; y < problem.size.y; ++y)
-      EXPECT_EQ(float(out(i, y)), expected(ids[std::size_t(i)], y)) << i << ", " << y;
+    for (std::int64_t y = 0; y < out.cols(); ++y)
+      EXPECT_EQ(float(out(i, y)), y < problem.size.y ? expected(ids[std::size_t(i)], y) : 7)
+          << i << ", " << y;
   outcome.slices = as_float(out);
 
   const auto slices = small_whole_numbers<T>(c.ids, problem.size.y, random);
@@ -132,6 +135,14 @@ TEST(Embedding, LooksUpAndUpdatesRowsOverPartitionsTypesAndBlocks) {
                       .seed = seed}};
         run_embedding(c);
       }
+}
+
+TEST(Embedding, TakesNoColumnsThatAreInTheLastBlocksOnly) {
+  for (const BlockShape block : {BlockShape{4, 4}, {2, 3}})
+    run_embedding({.layer = {.weights = weights(30 * block.rows, 20 * block.cols, block, 0.3, 9),
+                             .batch = 8,
+                             .partition = {1, 2, 3, 1},
+                             .missing = {block.rows - 1, block.cols - 1}}});
 }
 
 TEST(Embedding, FindsBlocksThatHaveSpilled) {
