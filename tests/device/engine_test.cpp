@@ -402,6 +402,15 @@ TEST(ShareMode, PiecesThatDoNotLieSideBySideAreRefused) {
   EXPECT_EQ(code_of([&] { engine.exchange(kMove, both()); }), ErrorCode::Internal);
 }
 
+TEST(ShareMode, ASlotThatNothingHasReachedHasNoRows) {
+  Engine engine(small_machine(), ExchangeMode::Share, one_thread());
+  const SlotId landing = engine.add_slot({TileId(0), "landing", 3, 8, SlotKind::Landing});
+  engine.seal();
+  engine.begin_program();
+  EXPECT_EQ(engine.view(landing).rows, 0);
+  EXPECT_EQ(engine.view(landing).row_bytes, 8);
+}
+
 TEST(ShareMode, MovesViewsAndNoBytes) {
   Engine engine(small_machine(), ExchangeMode::Share, one_thread());
   const SlotId a = engine.add_slot({TileId(0), "a", 1, 4, SlotKind::Landing, 0, 0});

@@ -157,6 +157,22 @@ TEST_F(Faulty, ASlotThatIsSharedLaterIsComparedOnceAndThenLeftOut) {
   }
 }
 
+TEST_F(Faulty, TheWatchOfAProgramThatWasLeftEndsWithTheNextOne) {
+  Engine engine(two_tiles(), ExchangeMode::Isolate, *executor_);
+  const SlotId sums = engine.add_slot({TileId(0), "sums", 1, 8});
+  engine.seal();
+  engine.begin_program();
+  engine.watch_memory();
+  const TileId tile(0);
+  engine.compute(Phase::Distribute, {&tile, 1}, [&](const Tile& at) {
+    at.view(sums).data[0] = std::byte{1};
+    return Cycles(1);
+  });
+  engine.begin_program();
+  engine.view(sums).data[0] = std::byte{2};
+  EXPECT_EQ(engine.end_watch().slots, 0);
+}
+
 TEST_F(Faulty, NoMemoryIsWatchedUnlessAskedFor) {
   engine_.inject({TileId(1), 1, 3});
   run();

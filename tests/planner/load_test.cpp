@@ -88,6 +88,25 @@ TEST(BucketSize, HoldsTheFullestCellOfAKnownPattern) {
   EXPECT_EQ(exceeded, 0) << "of " << cuts;
 }
 
+// A z piece of a full cell fills total / columns rows, and may begin and end inside a row: it has
+// one row more. Words are linear in rows and blocks, so halving twice leaves that row alone.
+TEST(BucketSize, HasOneRowMoreThanAPieceFills) {
+  Problem problem;
+  problem.size = {1, 32, 32, 64};
+  problem.density = 1;
+  Options options;
+  options.meta_info_bucket_oversize_proportion = 0;
+  const device::Machine machine = device::machine_preset("gc200");
+  const Candidate candidate = candidates(problem, machine, options).front();
+  const Case c = make_case(problem, machine, options, candidate, nullptr);
+  const auto words = [&](std::int64_t z) {
+    return bucket_size(c, make_cut(c, {1, 1, 1, z})).fwd_words;
+  };
+  const std::int64_t half = words(1) - words(2), quarter = words(2) - words(4);
+  constexpr std::int64_t kWordsOfRow = 2;
+  EXPECT_EQ(2 * quarter - half, kWordsOfRow);
+}
+
 // Returns the cycles of a record whose rows are divided between workers as the encoder does it.
 std::int64_t drawn_cycles(const codelets::MatMulKernel& kernel, std::vector<std::int64_t> rows,
                           std::int64_t z, std::int64_t z_grain) {
