@@ -185,16 +185,16 @@ class GradientCheck {
   std::vector<double> row_weights_, col_weights_;  // within a block
   std::vector<double> q_sums_;                     // of the current row of blocks
   double q_squares_ = 0;
-  // Of the rows of blocks of s: [rows of blocks][z], and the sums of squares. A row is empty until
-  // a row that is compared needs it.
+  // The sums over rows of blocks of s, [rows of blocks][z], and those of the squares. A row is
+  // empty until a row that is compared needs it.
   std::vector<std::vector<double>> s_sums_;
   std::vector<double> s_squares_;
 };
 
 // Returns the distance between the rows of blocks that are compared.
 std::int64_t row_step(BlockShape block, GradientRows compared) {
-  // A row of elements costs as much as in the pass, so this keeps the check at about a hundredth of
-  // it. A row of blocks costs less, but its sums over operands do not.
+  // A row of elements costs as much as in the pass, so one in 128 keeps the check at about a
+  // hundredth. Rows of blocks cost less, but their sums over operands do not.
   constexpr std::int64_t kOneIn = 128, kOneBlockIn = 64;
   if (compared == GradientRows::All) return 1;
   return block.is_element() ? kOneIn : kOneBlockIn;

@@ -256,23 +256,6 @@ TEST_P(BothModes, ASlotThatIsSourceAndDestinationIsRefused) {
             ErrorCode::Internal);
 }
 
-TEST_P(BothModes, ADestinationOfTwoGathersIsRefusedWhateverIsBetweenThem) {
-  const SlotId from = add(0, 1, 4), twice = add(1, 1, 4), once = add(2, 1, 4);
-  engine_.seal();
-  EXPECT_EQ(code_of([&] {
-              const Piece piece{from, {0, 1}};
-              engine_.prepare({{{piece}, {twice}}, {{piece}, {once}}, {{piece}, {twice}}});
-            }),
-            ErrorCode::Internal);
-}
-
-TEST_P(BothModes, AnExchangeIsCheckedWithoutTheOneBeforeIt) {
-  const SlotId a = add(0, 1, 4), b = add(1, 1, 4);
-  engine_.seal();
-  engine_.prepare({{{{a, {0, 1}}}, {b}}});
-  EXPECT_EQ(engine_.prepare({{{{b, {0, 1}}}, {a}}}).moved, Bytes(4));
-}
-
 TEST_P(BothModes, ATileThatIsTooFullIsNamedWithItsLargestSlots) {
   engine_.add_slot({TileId(3), "big one", 1, 1000, SlotKind::Owned, 0, 1});
   engine_.add_slot({TileId(3), "small one", 1, 25, SlotKind::Landing, 1, 1});
@@ -400,15 +383,6 @@ TEST(ShareMode, PiecesThatDoNotLieSideBySideAreRefused) {
   engine.load(b, host.rows.sub({2, 3}));
   const auto both = [&] { return engine.prepare({{{{a, {0, 1}}, {b, {0, 1}}}, {to}}}); };
   EXPECT_EQ(code_of([&] { engine.exchange(kMove, both()); }), ErrorCode::Internal);
-}
-
-TEST(ShareMode, ASlotThatNothingHasReachedHasNoRows) {
-  Engine engine(small_machine(), ExchangeMode::Share, one_thread());
-  const SlotId landing = engine.add_slot({TileId(0), "landing", 3, 8, SlotKind::Landing});
-  engine.seal();
-  engine.begin_program();
-  EXPECT_EQ(engine.view(landing).rows, 0);
-  EXPECT_EQ(engine.view(landing).row_bytes, 8);
 }
 
 TEST(ShareMode, MovesViewsAndNoBytes) {

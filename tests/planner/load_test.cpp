@@ -96,7 +96,8 @@ TEST(BucketSize, HasOneRowMoreThanAPieceFills) {
   problem.density = 1;
   Options options;
   options.meta_info_bucket_oversize_proportion = 0;
-  const device::Machine machine = device::machine_preset("gc200");
+  device::Machine machine = device::machine_preset("gc200");
+  machine.exchange_bytes_per_cycle = 1;  // buckets are rounded up to whole cycles of the exchange
   const Candidate candidate = candidates(problem, machine, options).front();
   const Case c = make_case(problem, machine, options, candidate, nullptr);
   const auto words = [&](std::int64_t z) {
