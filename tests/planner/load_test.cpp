@@ -96,6 +96,7 @@ TEST(BucketSize, HasOneRowMoreThanAPieceFills) {
   problem.density = 1;
   Options options;
   options.meta_info_bucket_oversize_proportion = 0;
+  options.bucket_confidence = 0;  // no room beyond the expected blocks
   device::Machine machine = device::machine_preset("gc200");
   machine.exchange_bytes_per_cycle = 1;  // buckets are rounded up to whole cycles of the exchange
   const Candidate candidate = candidates(problem, machine, options).front();
