@@ -7,7 +7,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/device/engine.hpp"
 
-// What an engine checks and reports before a program runs.
+// An engine checks exchanges and reports memory before a program runs.
 namespace tessera::device {
 namespace {
 
