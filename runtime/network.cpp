@@ -77,7 +77,8 @@ std::span<const float> Network::bias(std::int64_t layer) const {
 }
 
 bool Network::run(const NetworkBatch& batch, const RunOptions& options, NetworkCost& cost) {
-  state_->check_batch(batch);
+  check_batch(state_->spec, batch);
+  state_->check_weights();
   return state_->run(batch, options, cost);
 }
 

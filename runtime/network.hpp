@@ -39,6 +39,10 @@ struct NetworkBatch {
   MatrixView<const float> targets = {};       // [outputs][batch], for MeanSquaredError
 };
 
+// Throws Error{InvalidArgument} unless the batch belongs to the network: sizes, and labels that are
+// outputs.
+void check_batch(const NetworkSpec& spec, const NetworkBatch& batch);
+
 // The cost of one run: all steps, and the part of the program that each belongs to.
 struct NetworkCost {
   device::Ledger ledger;

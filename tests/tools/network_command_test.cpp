@@ -83,6 +83,28 @@ TEST(NetworkCommand, ComputesOutputsWithoutALossAndWritesATrace) {
   EXPECT_THAT(read_file(folder / "trace.json"), HasSubstr("activate"));
 }
 
+TEST(NetworkCommand, GivesTheLossesOfTheModelledMachineOnThisComputer) {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("net.json", kNetwork);
+  const auto run_on = [&](const std::string& machine) {
+    return run({TESSERA_TOOL, "network", file, "--steps=4", "--json", "--machine=" + machine});
+  };
+  const Outcome here = run_on("host"), modelled = run_on("gc200");
+  ASSERT_EQ(here.exit, 0) << here.err;
+  ASSERT_EQ(modelled.exit, 0) << modelled.err;
+  const json result = json::parse(here.out), other = json::parse(modelled.out);
+  ASSERT_EQ(result["losses"].size(), 4u);
+  for (std::size_t i = 0; i < 4; ++i)
+    EXPECT_NEAR(result["losses"][i].get<double>(), other["losses"][i].get<double>(), 1e-5);
+  double seconds = 0;
+  for (const json& work : result["work"]) seconds += work["seconds"].get<double>();
+  EXPECT_NEAR(result["seconds"].get<double>(), seconds, 1e-9);
+  EXPECT_EQ(result["machine"], "host");
+  const Outcome text = run({TESSERA_TOOL, "network", file, "--machine=host"});
+  EXPECT_THAT(text.out, HasSubstr("one training step on this computer"));
+  EXPECT_THAT(text.out, HasSubstr("2       GradA"));
+}
+
 TEST(NetworkCommand, ReadsWeightsBesideItsFile) {
   const TemporaryFolder folder;
   io::write_smtx_file(folder / "first.smtx", sparse::random_pattern(64, 40, {1, 1}, 0.1, 3));
@@ -128,7 +150,7 @@ TEST(NetworkCommand, NamesWhatIsWrongInAFile) {
   }
   EXPECT_EQ(network("{").exit, 3);
   EXPECT_EQ(network(kNetwork, {"--steps=0"}).exit, 2);
-  EXPECT_EQ(network(kNetwork, {"--machine=host"}).exit, 2);
+  EXPECT_EQ(network(kNetwork, {"--machine=host", "--isolate"}).exit, 2);
 }
 
 TEST(NetworkCommand, NamesTheLayerThatDoesNotFit) {

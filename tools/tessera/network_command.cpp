@@ -9,16 +9,18 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/printable.hpp"
-#include "tessera/base/random_matrix.hpp"
 #include "tessera/planner/plan_network.hpp"
 #include "tessera/report/trace.hpp"
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/internal/command_line.hpp"
+#include "tessera/tools/internal/host_options.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
 #include "tessera/tools/internal/manual.hpp"
 #include "tessera/tools/internal/progress.hpp"
 #include "tessera/tools/tessera/commands.hpp"
+#include "tessera/tools/tessera/network_batch.hpp"
 #include "tessera/tools/tessera/network_file.hpp"
+#include "tessera/tools/tessera/network_on_host.hpp"
 
 namespace tessera::tools {
 namespace {
@@ -54,8 +56,6 @@ struct NetworkRun {
   std::string program, trace;
 };
 
-bool serves_all(NetworkWork work) { return work == NetworkWork::UpdateBiases; }
-
 std::string layer_text(const NetworkRun::Line& line) {
   return serves_all(line.work) ? "all" : fmt::format("{}", line.layer + 1);
 }
@@ -84,21 +84,6 @@ std::vector<NetworkRun::Line> lines_of(const planner::NetworkPlan& plan,
   return result;
 }
 
-// Inputs, labels and targets of a batch, drawn at random.
-struct DrawnBatch {
-  Matrix<float> inputs, targets;
-  std::vector<std::int32_t> labels;
-
-  DrawnBatch(const planner::NetworkSpec& spec, std::uint64_t seed)
-      : inputs(random_matrix<float>(spec.layers.front().inputs, spec.batch, seed)),
-        targets(random_matrix<float>(spec.layers.back().outputs, spec.batch, seed + 1)) {
-    Random random(seed + 2);
-    for (std::int64_t i = 0; i < spec.batch; ++i)
-      labels.push_back(std::int32_t(random.below(std::uint64_t(spec.layers.back().outputs))));
-  }
-  runtime::NetworkBatch view() const { return {inputs.view(), labels, targets.view()}; }
-};
-
 void give_weights(runtime::Network& network, const NetworkFile& file, std::uint64_t seed) {
   for (std::int64_t l = 0; l < std::ssize(file.weights); ++l)
     if (const auto misfit = network.set_weights(l, weights_of(file, l, seed)))
@@ -119,7 +104,7 @@ NetworkRun run_network(const NetworkArguments& a) {
   const auto mode = a.isolate ? device::ExchangeMode::Isolate : device::ExchangeMode::Share;
   runtime::Network network(run.spec, run.plan.plans, run.machine, mode, *executor);
   give_weights(network, file, a.seed);
-  const DrawnBatch batch(run.spec, a.seed + 1'000'000);
+  const DrawnBatch batch(run.spec, batch_seed(a.seed));
   runtime::NetworkCost cost;
   device::TileLedger tiles;
   for (std::int64_t step = 0; step < a.steps; ++step) {
@@ -202,9 +187,10 @@ std::string explanation_of(const NetworkRun& run) {
 }
 
 int network_main(const NetworkArguments& a) {
-  if (is_host(a.layer))
-    throw Error(ErrorCode::InvalidArgument,
-                "network: --machine host is not supported yet; name a modelled machine");
+  if (is_host(a.layer)) {
+    print_network_on_host({a.file, a.steps, a.seed, a.threads, a.json});
+    return kOk;
+  }
   const NetworkRun run = run_network(a);
   if (!a.trace.empty()) write_results(a.trace, run.trace);
   if (a.json)
@@ -218,7 +204,8 @@ int network_main(const NetworkArguments& a) {
 
 void add_network_command(CLI::App& app, std::function<int()>& run) {
   CLI::App* command = app.add_subcommand(
-      "network", "Plans a network of sparse layers together and runs it as one program.");
+      "network",
+      "Plans a network of sparse layers together and runs it as one program, or runs it here.");
   command->footer(std::string(internal::kExitCodes) +
                   "\nExample: tessera network examples/network.json --steps 10 --explain");
   const auto a = std::make_shared<NetworkArguments>();
@@ -246,7 +233,11 @@ void add_network_command(CLI::App& app, std::function<int()>& run) {
       ->add_option("--matmul-options", a->layer.matmul_options,
                    "planner options as a JSON object, for all layers")
       ->type_name("JSON");
-  command->callback([a, &run] { run = [a] { return network_main(*a); }; });
+  command->callback([command, a, &run] {
+    internal::refuse_tile_options(*command, a->layer,
+                                  {"--isolate", "--explain", "--trace", "--tiles-per-ipu"});
+    run = [a] { return network_main(*a); };
+  });
 }
 
 }  // namespace tessera::tools
