@@ -5,7 +5,7 @@
 
 namespace tessera::tools {
 
-// What `tessera network --machine host` is told.
+// The arguments of `tessera network --machine host`.
 struct NetworkOnHost {
   std::string file;
   std::int64_t steps = 1;
