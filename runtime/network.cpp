@@ -95,6 +95,19 @@ Bytes Network::pattern_bytes() const {
   for (const internal::NetworkLayerState& layer : state_->layers) sum += layer.pattern_bytes();
   return sum;
 }
+Bytes Network::value_bytes() const {
+  Bytes sum;
+  for (const internal::NetworkLayerState& layer : state_->layers)
+    sum += Bytes(layer.updated().values_bytes());
+  return sum;
+}
+Bytes Network::state_bytes() const {
+  std::int64_t sum = 0;
+  for (const internal::NetworkLayerState& layer : state_->layers)
+    sum += layer.updated().values_bytes() / layer.element() * std::ssize(layer.states) *
+           std::int64_t(sizeof(float));
+  return Bytes(sum);
+}
 const Program& Network::program() const { return state_->program.program(); }
 std::span<const NetworkPart> Network::parts() const { return state_->parts; }
 device::MemoryUse Network::memory() const { return state_->program.memory(state_->engine); }

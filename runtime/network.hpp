@@ -118,6 +118,12 @@ class Network {
   // move between two layouts. States of the optimiser begin at 0 and are not sent.
   Bytes pattern_bytes() const;
 
+  // Returns the bytes of the values of all weights in the layout that is updated, padding of the
+  // buckets included, and of the states of the optimiser: a host that changes patterns and keeps
+  // values and states of the other weights reads them, and sends the states back.
+  Bytes value_bytes() const;
+  Bytes state_bytes() const;
+
   // The program, its parts in the order of Program::scopes, and the memory that it needs.
   const Program& program() const;
   std::span<const NetworkPart> parts() const;
