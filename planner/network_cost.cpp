@@ -274,8 +274,8 @@ Bytes PricedLayer::resident() const {
   return Bytes(bytes + elements * s.element());
 }
 
-// Slices that a plan finds at home are fetched in a network. Without a loss a result stays until the
-// next layer has fetched it.
+// Slices that a plan finds at home are fetched in a network. Without a loss a result stays until
+// the next layer has fetched it.
 Bytes PricedLayer::temp() const {
   const State& s = *state_;
   std::int64_t elements = s.trains() ? 0 : 2 * s.result.most_elements();

@@ -77,7 +77,8 @@ std::span<const float> Network::bias(std::int64_t layer) const {
 }
 
 bool Network::run(const NetworkBatch& batch, const RunOptions& options, NetworkCost& cost) {
-  state_->check_batch(batch);
+  check_batch(state_->spec, batch);
+  state_->check_weights();
   return state_->run(batch, options, cost);
 }
 
@@ -93,6 +94,19 @@ Bytes Network::pattern_bytes() const {
   Bytes sum;
   for (const internal::NetworkLayerState& layer : state_->layers) sum += layer.pattern_bytes();
   return sum;
+}
+Bytes Network::value_bytes() const {
+  Bytes sum;
+  for (const internal::NetworkLayerState& layer : state_->layers)
+    sum += Bytes(layer.updated().values_bytes());
+  return sum;
+}
+Bytes Network::state_bytes() const {
+  std::int64_t sum = 0;
+  for (const internal::NetworkLayerState& layer : state_->layers)
+    sum += layer.updated().values_bytes() / layer.element() * std::ssize(layer.states) *
+           std::int64_t(sizeof(float));
+  return Bytes(sum);
 }
 const Program& Network::program() const { return state_->program.program(); }
 std::span<const NetworkPart> Network::parts() const { return state_->parts; }

@@ -39,6 +39,10 @@ struct NetworkBatch {
   MatrixView<const float> targets = {};       // [outputs][batch], for MeanSquaredError
 };
 
+// Throws Error{InvalidArgument} unless the batch belongs to the network: sizes, and labels that are
+// outputs.
+void check_batch(const NetworkSpec& spec, const NetworkBatch& batch);
+
 // The cost of one run: all steps, and the part of the program that each belongs to.
 struct NetworkCost {
   device::Ledger ledger;
@@ -113,6 +117,12 @@ class Network {
   // their buckets in all layouts, the words that steer propagation, and the tables by which values
   // move between two layouts. States of the optimiser begin at 0 and are not sent.
   Bytes pattern_bytes() const;
+
+  // Returns the bytes of the values of all weights in the layout that is updated, padding of the
+  // buckets included, and of the states of the optimiser: a host that changes patterns and keeps
+  // values and states of the other weights reads them, and sends the states back.
+  Bytes value_bytes() const;
+  Bytes state_bytes() const;
 
   // The program, its parts in the order of Program::scopes, and the memory that it needs.
   const Program& program() const;

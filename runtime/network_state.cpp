@@ -159,7 +159,7 @@ sparse::Csr<float> Network::State::weights_of(NetworkLayerState& layer) const {
   return layer.current_weights();
 }
 
-void Network::State::check_batch(const NetworkBatch& batch) const {
+void check_batch(const NetworkSpec& spec, const NetworkBatch& batch) {
   const auto refuse = [](const std::string& text) {
     throw Error(ErrorCode::InvalidArgument, "network: " + text);
   };
@@ -168,9 +168,6 @@ void Network::State::check_batch(const NetworkBatch& batch) const {
       refuse(fmt::format("{} are {} x {}; this network needs {} x {}", name, view.rows, view.cols,
                          rows, spec.batch));
   };
-  for (std::size_t l = 0; l < layers.size(); ++l)
-    if (!layers[l].has_weights())
-      refuse(fmt::format("layer {} has no weights; call set_weights first", l + 1));
   check_matrix("inputs", batch.inputs, spec.layers.front().inputs);
   const std::int64_t classes = spec.layers.back().outputs;
   if (spec.loss == codelets::Loss::MeanSquaredError)
@@ -182,6 +179,13 @@ void Network::State::check_batch(const NetworkBatch& batch) const {
   for (std::size_t i = 0; i < batch.labels.size(); ++i)
     if (batch.labels[i] < 0 || batch.labels[i] >= classes)
       refuse(fmt::format("label {} is {}; legal: 0 to {}", i, batch.labels[i], classes - 1));
+}
+
+void Network::State::check_weights() const {
+  for (std::size_t l = 0; l < layers.size(); ++l)
+    if (!layers[l].has_weights())
+      throw Error(ErrorCode::InvalidArgument,
+                  fmt::format("network: layer {} has no weights; call set_weights first", l + 1));
 }
 
 void Network::State::load_inputs() {

@@ -6,6 +6,7 @@
 #include <limits>
 #include <span>
 #include <tuple>
+#include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/partitioner/internal/prefetch.hpp"
@@ -244,27 +245,60 @@ void RecordWriter<Word>::put_columns(const RecordRows& record, const Run& run, s
 }
 
 // The rows of the result are the columns of the record, in the row order of any record.
+// Lists the columns that have non-zeros as rows of the transposed record, those with the most first
+// and equal ones in ascending order. O(columns of a cell + rows of a cell).
+template <class Word>
+void RecordWriter<Word>::list_columns(const RecordRows& record) {
+  col_count_.assign(static_cast<std::size_t>(grid_.y_range(0).size()), 0);
+  std::int32_t most = 0;
+  for (const Run& run : record.runs)
+    for (const std::int32_t col : record.columns(run))
+      most = std::max(most, ++col_count_[static_cast<std::size_t>(col - record.first_col)]);
+  // next_[n]: the place of the next column with n non-zeros.
+  next_.assign(static_cast<std::size_t>(most) + 1, 0);
+  std::int32_t columns = 0;
+  for (const std::int32_t count : col_count_) {
+    ++next_[static_cast<std::size_t>(count)];
+    columns += count > 0;
+  }
+  std::int32_t before = 0;
+  for (std::int32_t n = most; n > 0; --n)
+    before += std::exchange(next_[static_cast<std::size_t>(n)], before);
+  transposed_.rows.resize(static_cast<std::size_t>(columns));
+  for (std::size_t col = 0; col < col_count_.size(); ++col)
+    if (const std::int32_t count = col_count_[col]; count > 0)
+      transposed_.rows[static_cast<std::size_t>(next_[static_cast<std::size_t>(count)]++)] = {
+          static_cast<std::int32_t>(col), 0, count};
+  std::int32_t first = 0;
+  for (Row& row : transposed_.rows) {
+    row.first = first;
+    first += row.count;
+  }
+}
+
+// Within a column, non-zeros are in ascending order of their rows.
 template <class Word>
 void RecordWriter<Word>::transpose(const RecordRows& record) {
-  entries_.clear();
-  col_count_.assign(static_cast<std::size_t>(grid_.y_range(0).size()), 0);
-  for (const Run& run : record.runs)
-    for (const std::int32_t col : record.columns(run)) {
-      const auto value = static_cast<std::int32_t>(entries_.size());
-      entries_.push_back({col - record.first_col, run.row, value});
-      ++col_count_[static_cast<std::size_t>(col - record.first_col)];
-    }
-  const auto count = [this](const Entry& e) { return col_count_[static_cast<std::size_t>(e.col)]; };
-  std::sort(entries_.begin(), entries_.end(), [count](const Entry& a, const Entry& b) {
-    return std::tuple(-count(a), a.col, a.row) < std::tuple(-count(b), b.col, b.row);
-  });
   transposed_.x = record.y;
   transposed_.y = record.x;
-  transposed_.rows.clear();
-  for (std::int32_t i = 0; i < static_cast<std::int32_t>(entries_.size());
-       i += transposed_.rows.back().count) {
-    const Entry& first = entries_[static_cast<std::size_t>(i)];
-    transposed_.rows.push_back({first.col, i, count(first)});
+  list_columns(record);
+  for (const Row& row : transposed_.rows) col_count_[static_cast<std::size_t>(row.row)] = row.first;
+  by_row_.clear();
+  std::int32_t first = 0;  // position of a run's first value in the forward record
+  for (std::size_t r = 0; r < record.runs.size(); ++r) {
+    by_row_.push_back({record.runs[r].row, static_cast<std::int32_t>(r), first});
+    first += record.runs[r].count;
+  }
+  std::sort(by_row_.begin(), by_row_.end(), [](const RunAt& a, const RunAt& b) {
+    return std::tuple(a.row, a.run) < std::tuple(b.row, b.run);
+  });
+  entries_.resize(static_cast<std::size_t>(first));
+  for (const RunAt& at : by_row_) {
+    std::int32_t value = at.first;
+    for (const std::int32_t col : record.columns(record.runs[static_cast<std::size_t>(at.run)])) {
+      std::int32_t& place = col_count_[static_cast<std::size_t>(col - record.first_col)];
+      entries_[static_cast<std::size_t>(place++)] = {at.row, value++};
+    }
   }
 }
 
@@ -285,16 +319,25 @@ Word* RecordWriter<Word>::write_grad_a(const RecordRows& record, Word* to) {
   return to_;
 }
 
+// Checks the largest value and the largest row of the record instead of every word.
 template <class Word>
 void RecordWriter<Word>::put_grad_a_rows() {
   const std::int64_t factor = codelets::type_factor(grid_.data_type);
   const std::int64_t scale = factor * grid_.z_per_tile();
+  std::int32_t last_value = 0, last_row = 0;
+  for (const Entry& entry : entries_) {
+    last_value = std::max(last_value, entry.value);
+    last_row = std::max(last_row, entry.row);
+  }
+  static_cast<void>(field(last_value * factor, "the byte offset of a GradA value"));
+  static_cast<void>(field(last_row * scale, "the byte offset of a GradA row"));
   for (const Row& row : transposed_.rows) {
     put_word(row.row, "a GradA row");
     put_word(row.count, "the non-zeros of a GradA row");
-    for (const Entry& entry : std::span(entries_).subspan(row.first, row.count)) {
-      put_word(entry.value * factor, "the byte offset of a GradA value");
-      put_word(entry.row * scale, "the byte offset of a GradA row");
+    for (std::int32_t i = row.first; i < row.first + row.count; ++i) {
+      const Entry& entry = entries_[static_cast<std::size_t>(i)];
+      *to_++ = static_cast<Word>(entry.value * factor);
+      *to_++ = static_cast<Word>(entry.row * scale);
     }
   }
 }

@@ -52,6 +52,7 @@ class RecordWriter {
   void put_workers(const std::vector<RecordRows::Row>& rows, std::int64_t words_per_block,
                    std::int64_t first_output);
   void put_grad_w_workers(const RecordRows& record, std::int64_t table, std::int64_t first_output);
+  void list_columns(const RecordRows& record);
   void transpose(const RecordRows& record);
   void put_grad_a_rows();
 
@@ -62,14 +63,18 @@ class RecordWriter {
   std::vector<std::int64_t> weights_;
   std::vector<codelets::WorkShare> shares_, grad_w_shares_;
 
-  // A non-zero of a GradA record. Its row there is `col`; `value` is its position in the forward
-  // record.
+  // A non-zero of a GradA record; `value` is its position in the forward record.
   struct Entry {
-    std::int32_t col, row, value;
+    std::int32_t row, value;
   };
-  std::vector<Entry> entries_;
-  std::vector<std::int32_t> col_count_;  // [columns of a cell]
-  RecordRows transposed_;                // only rows are set; `first` is a position in entries_
+  // A run of the forward record; `first` is the position of its first value.
+  struct RunAt {
+    std::int32_t row, run, first;
+  };
+  std::vector<Entry> entries_;  // column after column
+  std::vector<RunAt> by_row_;
+  std::vector<std::int32_t> col_count_, next_;  // col_count_: [columns of a cell]
+  RecordRows transposed_;  // only rows are set; `first` is a position in entries_
 };
 
 }  // namespace tessera::partitioner::internal

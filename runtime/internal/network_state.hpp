@@ -26,7 +26,8 @@ struct Network::State {
                                                  const sparse::Csr<float>& weights);
   sparse::Csr<float> weights_of(internal::NetworkLayerState& layer) const;
 
-  void check_batch(const NetworkBatch& batch) const;
+  // Throws Error{InvalidArgument} unless every layer has weights.
+  void check_weights() const;
   bool run(const NetworkBatch& batch, const RunOptions& options, NetworkCost& cost);
 
   // Begins a call that changes the network. Throws Error{InvalidArgument} if one is running.

@@ -46,7 +46,9 @@ struct Twin {
 
   NetworkBatch batch() const { return {inputs.view(), labels, targets.view()}; }
 
-  void give(Network& network) const {
+  // `network` is a Network, or another class with its functions.
+  template <class N>
+  void give(N& network) const {
     for (std::size_t l = 0; l < spec.layers.size(); ++l) {
       ASSERT_FALSE(network.set_weights(std::int64_t(l), weights[l]).has_value());
       if (spec.layers[l].bias) network.set_bias(std::int64_t(l), bias[l]);

@@ -1,24 +1,29 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <tuple>
 #include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/printable.hpp"
-#include "tessera/base/random_matrix.hpp"
 #include "tessera/planner/plan_network.hpp"
 #include "tessera/report/trace.hpp"
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/internal/command_line.hpp"
+#include "tessera/tools/internal/host_options.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
 #include "tessera/tools/internal/manual.hpp"
 #include "tessera/tools/internal/progress.hpp"
 #include "tessera/tools/tessera/commands.hpp"
+#include "tessera/tools/tessera/network_batch.hpp"
 #include "tessera/tools/tessera/network_file.hpp"
+#include "tessera/tools/tessera/network_on_host.hpp"
+#include "tessera/tools/tessera/network_pattern.hpp"
 
 namespace tessera::tools {
 namespace {
@@ -50,11 +55,10 @@ struct NetworkRun {
   std::vector<Line> lines;
   std::vector<float> losses;  // of each step, before its update
   device::Ledger ledger;      // of the last step
+  std::optional<NetworkPatternUpdate> patterns;
   Bytes high_water;
   std::string program, trace;
 };
-
-bool serves_all(NetworkWork work) { return work == NetworkWork::UpdateBiases; }
 
 std::string layer_text(const NetworkRun::Line& line) {
   return serves_all(line.work) ? "all" : fmt::format("{}", line.layer + 1);
@@ -84,28 +88,21 @@ std::vector<NetworkRun::Line> lines_of(const planner::NetworkPlan& plan,
   return result;
 }
 
-// Inputs, labels and targets of a batch, drawn at random.
-struct DrawnBatch {
-  Matrix<float> inputs, targets;
-  std::vector<std::int32_t> labels;
-
-  DrawnBatch(const planner::NetworkSpec& spec, std::uint64_t seed)
-      : inputs(random_matrix<float>(spec.layers.front().inputs, spec.batch, seed)),
-        targets(random_matrix<float>(spec.layers.back().outputs, spec.batch, seed + 1)) {
-    Random random(seed + 2);
-    for (std::int64_t i = 0; i < spec.batch; ++i)
-      labels.push_back(std::int32_t(random.below(std::uint64_t(spec.layers.back().outputs))));
-  }
-  runtime::NetworkBatch view() const { return {inputs.view(), labels, targets.view()}; }
-};
-
-void give_weights(runtime::Network& network, const NetworkFile& file, std::uint64_t seed) {
-  for (std::int64_t l = 0; l < std::ssize(file.weights); ++l)
-    if (const auto misfit = network.set_weights(l, weights_of(file, l, seed)))
+// Encodes the weights of all layers. Returns the seconds that this takes.
+double give_weights(runtime::Network& network, const NetworkFile& file, std::uint64_t seed) {
+  std::chrono::duration<double> encoding{};
+  for (std::int64_t l = 0; l < std::ssize(file.weights); ++l) {
+    const sparse::Csr<float> weights = weights_of(file, l, seed);
+    const auto start = std::chrono::steady_clock::now();
+    const auto misfit = network.set_weights(l, weights);
+    encoding += std::chrono::steady_clock::now() - start;
+    if (misfit)
       throw Error(ErrorCode::NoSolution,
                   fmt::format("the weights of layer {} do not fit their buckets: {}; raise "
                               "metaInfoBucketOversizeProportion with --matmul-options",
                               l + 1, misfit->message));
+  }
+  return encoding.count();
 }
 
 NetworkRun run_network(const NetworkArguments& a) {
@@ -118,8 +115,9 @@ NetworkRun run_network(const NetworkArguments& a) {
   const auto executor = make_executor(a.threads);
   const auto mode = a.isolate ? device::ExchangeMode::Isolate : device::ExchangeMode::Share;
   runtime::Network network(run.spec, run.plan.plans, run.machine, mode, *executor);
-  give_weights(network, file, a.seed);
-  const DrawnBatch batch(run.spec, a.seed + 1'000'000);
+  const double encoding = give_weights(network, file, a.seed);
+  run.patterns.emplace(network, device::load_host_link(a.layer.machine), encoding);
+  const DrawnBatch batch(run.spec, batch_seed(a.seed));
   runtime::NetworkCost cost;
   device::TileLedger tiles;
   for (std::int64_t step = 0; step < a.steps; ++step) {
@@ -165,6 +163,7 @@ Json json_of(const NetworkRun& run) {
           {"planned_tile_bytes", run.plan.memory.value},
           {"tile_bytes", run.high_water.value},
           {"tile_memory", run.machine.tile_memory.value},
+          {"pattern_update", Json::parse(run.patterns->to_json(microseconds(run) * 1e-6))},
           {"losses", std::move(losses)},
           {"work", std::move(work)}};
 }
@@ -173,8 +172,8 @@ std::string text_of(const NetworkRun& run) {
   std::string text =
       fmt::format("{} layers, batch {}, {}, {} on {}\n\n{:<8}{:<12}{:>14}{:>14}{:>10}{:>16}\n",
                   run.spec.layers.size(), run.spec.batch, tessera::to_string(run.spec.data_type),
-                  run.spec.loss ? "one training step" : "forward", printable(run.machine.name), "layer",
-                  "work", "planned", "cycles", "share", "bytes moved");
+                  run.spec.loss ? "one training step" : "forward", printable(run.machine.name),
+                  "layer", "work", "planned", "cycles", "share", "bytes moved");
   const double total = double(run.ledger.total().value);
   for (const NetworkRun::Line& line : run.lines)
     text += fmt::format("{:<8}{:<12}{:>14}{:>14}{:>9.1f}%{:>16}\n", layer_text(line),
@@ -195,16 +194,19 @@ std::string text_of(const NetworkRun& run) {
 }
 
 std::string explanation_of(const NetworkRun& run) {
-  std::string text = "\n" + to_string(run.plan) + "\n";
+  std::string text = "\n" +
+                     run.patterns->to_text(microseconds(run) * 1e-6, printable(run.machine.name)) +
+                     to_string(run.plan) + "\n";
   for (std::size_t l = 0; l < run.plan.plans.size(); ++l)
     text += fmt::format("\nlayer {}\n{}", l + 1, planner::to_string(run.plan.plans[l]));
   return text + "\n" + run.program;
 }
 
 int network_main(const NetworkArguments& a) {
-  if (is_host(a.layer))
-    throw Error(ErrorCode::InvalidArgument,
-                "network: --machine host is not supported yet; name a modelled machine");
+  if (is_host(a.layer)) {
+    print_network_on_host({a.file, a.steps, a.seed, a.threads, a.json});
+    return kOk;
+  }
   const NetworkRun run = run_network(a);
   if (!a.trace.empty()) write_results(a.trace, run.trace);
   if (a.json)
@@ -218,7 +220,8 @@ int network_main(const NetworkArguments& a) {
 
 void add_network_command(CLI::App& app, std::function<int()>& run) {
   CLI::App* command = app.add_subcommand(
-      "network", "Plans a network of sparse layers together and runs it as one program.");
+      "network",
+      "Plans a network of sparse layers together and runs it as one program, or runs it here.");
   command->footer(std::string(internal::kExitCodes) +
                   "\nExample: tessera network examples/network.json --steps 10 --explain");
   const auto a = std::make_shared<NetworkArguments>();
@@ -236,7 +239,9 @@ void add_network_command(CLI::App& app, std::function<int()>& run) {
   auto* json = command->add_flag("--json", a->json, "print JSON");
   command
       ->add_flag("--explain", a->explain,
-                 "also print what joint planning gained, the plan of each layer and the program")
+                 "also print the cost of new patterns, what joint planning gained, the plan of "
+                 "each layer and "
+                 "the program")
       ->excludes(json);
   internal::require_writable_file(
       *command->add_option("--trace", a->trace, "write a trace of the last step for Perfetto")
@@ -246,7 +251,11 @@ void add_network_command(CLI::App& app, std::function<int()>& run) {
       ->add_option("--matmul-options", a->layer.matmul_options,
                    "planner options as a JSON object, for all layers")
       ->type_name("JSON");
-  command->callback([a, &run] { run = [a] { return network_main(*a); }; });
+  command->callback([command, a, &run] {
+    internal::refuse_tile_options(*command, a->layer,
+                                  {"--isolate", "--explain", "--trace", "--tiles-per-ipu"});
+    run = [a] { return network_main(*a); };
+  });
 }
 
 }  // namespace tessera::tools

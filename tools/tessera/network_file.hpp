@@ -46,4 +46,9 @@ NetworkFile load_network(const std::string& path);
 // values uniform between -a and a where a is the root of 3 / (density * inputs).
 sparse::Csr<float> weights_of(const NetworkFile& file, std::int64_t layer, std::uint64_t seed);
 
+// Returns true for work of all layers together, which lists show behind that of single layers.
+inline bool serves_all(planner::NetworkWork work) {
+  return work == planner::NetworkWork::UpdateBiases;
+}
+
 }  // namespace tessera::tools
