@@ -29,7 +29,7 @@ struct NetworkOptions {
   std::int64_t batch = 128;  // columns of operands, at least 1
   std::uint64_t seed = 1;    // of patterns and first values
 
-  // Of the passes: float, or half on a modelled machine. All that the network keeps is float.
+  // The type of the passes: float, or half on a modelled machine. The network keeps floats.
   DataType data_type = DataType::Float;
 
   friend bool operator==(const NetworkOptions&, const NetworkOptions&) = default;
