@@ -261,6 +261,12 @@ TEST_F(TrainCommand, PrintsCsvOfBothRuns) {
                                  HasSubstr("\ndense,4,")));
 }
 
+TEST_F(TrainCommand, SaysThatThereIsNoSpaceForACheckpoint) {
+  const Outcome outcome = train({"--epochs", "1", "--checkpoint", "/dev/full"});
+  EXPECT_EQ(outcome.exit, tools::kInternal);
+  EXPECT_THAT(outcome.err, HasSubstr("/dev/full: cannot be written: No space left on device"));
+}
+
 TEST_F(TrainCommand, WritesAPageWithItsFigures) {
   if (!tools::can_make_pages()) GTEST_SKIP() << "built without the chart library";
   const std::string page = folder_ / "run.html";
