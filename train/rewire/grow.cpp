@@ -11,7 +11,6 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
-#include "tessera/codelets/find_large.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/train/rewire/internal/best_places.hpp"
 #include "tessera/train/rewire/internal/sample.hpp"
@@ -153,7 +152,7 @@ class PanelSearch {
       const auto width = std::size_t(size_.cols / taken.block.cols);
       if (!taken.block.is_element()) made.scores.resize(width);
       made.is_taken.resize(width);
-      made.positions.resize(width + codelets::kLargeSlack);
+      made.positions.resize(width + host::kLargeSlack);
       made.found.reserve(width);
     }
   }
@@ -224,7 +223,7 @@ class PanelSearch {
   // Lists the free places whose score reaches the threshold, and the first bad one.
   void find(Scratch& scratch, std::span<const float> scores, BlockAt first) const {
     scratch.found.clear();
-    const std::int64_t count = codelets::find_large(scores, best_.threshold(), scratch.positions);
+    const std::int64_t count = host::find_large(scores, best_.threshold(), scratch.positions);
     if (count == 0) return;
     const auto row_end = taken_.col.begin() + taken_.row_begin[std::size_t(first.row) + 1];
     const auto begin = std::lower_bound(

@@ -30,10 +30,10 @@ using GradientBatch = host::GradientOperands;
 // for any number of threads. `name` names the weights in messages.
 
 // Returns the places of largest gradient, summed over the batches. Of equal scores the lower place
-// is taken first. The dense gradient is computed in panels and never kept: memory is one panel for
-// each thread and 3 * k candidates. Throws Error{InvalidArgument} for operands of another shape
-// than the weights, and Error{BadInput}, which names the place, if the score of a free place is NaN
-// or infinite. O(rows * cols * z).
+// is taken first. The dense gradient is computed in panels and never kept: memory is, for each
+// thread, one panel with its rows of S (1 MiB for a batch of 128), and 3 * k candidates. Throws
+// Error{InvalidArgument} for operands of another shape than the weights, and Error{BadInput}, which
+// names the place, if the score of a free place is NaN or infinite. O(rows * cols * z).
 std::vector<sparse::BlockAt> largest_gradients(const sparse::Csr<float>& taken,
                                                std::span<const GradientBatch> batches,
                                                std::int64_t k, Pool pool, Executor& executor,

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "tessera/base/int_math.hpp"
-#include "tessera/codelets/find_large.hpp"
 #include "tessera/train/rewire/internal/scores.hpp"
 
 namespace tessera::train::internal {
@@ -31,7 +30,7 @@ SampleSearch::SampleSearch(const SampledPlaces& from, std::int64_t k, int thread
   const auto cols = std::size_t(from.taken.block_cols());
   for (Scratch& scratch : scratch_) {
     scratch.is_taken.resize(cols);
-    scratch.large.resize(cols + codelets::kLargeSlack);
+    scratch.large.resize(cols + host::kLargeSlack);
     scratch.found.reserve(cols);
   }
 }
@@ -63,7 +62,7 @@ std::span<const float> SampleSearch::scores(Range places, Scratch& scratch) cons
 
 void SampleSearch::find(Range places, std::int32_t row, Scratch& scratch) {
   const std::span<const float> values = scores(places, scratch);
-  const std::int64_t count = codelets::find_large(values, best_.threshold(), scratch.large);
+  const std::int64_t count = host::find_large(values, best_.threshold(), scratch.large);
   const std::int32_t* const col = scratch.col.data() + places.begin;
   scratch.found.clear();
   for (const std::uint32_t i : std::span(scratch.large).first(std::size_t(count))) {

@@ -13,7 +13,7 @@
 
 namespace tessera::train::internal {
 
-// What a search among sampled places reads. All of it must outlive the search.
+// The inputs of a search among sampled places, all of which must outlive it.
 struct SampledPlaces {
   const sparse::Csr<float>& taken;
   const SampleRows& sample;
