@@ -288,7 +288,11 @@ StaticPlanResult StaticPlanner::plan(const Problem& problem, const device::Machi
   std::optional<StaticPlan> plan;
   if (found.counted.best) {
     plan = internal::plan_of(c, searcher.assignment_of(c, found, /*similar=*/false));
-    plan->cost = found.counted.cost;
+    // Cuts are counted with the columns of the largest part; a smaller last one may add more sums.
+    plan->cost = c.columns() % found.counted.best->share == 0
+                     ? found.counted.cost
+                     : internal::plan_cost_of(c, internal::counted_parts(c, *plan, pattern));
+    if (!limits.hold(plan->cost)) plan.reset();
   }
   std::int64_t counted = found.cuts_counted();
   bool is_first = plan.has_value();
