@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 #include <ostream>
+#include <set>
 #include <utility>
 
 #include "tessera/base/error.hpp"
@@ -250,6 +251,12 @@ struct StaticPlanner::State {
 
   internal::StaticSearcher searcher;
   std::unique_ptr<TransposedSearcher> transposed = {};  // once it was needed
+  std::set<std::pair<bool, bool>> planned = {};  // passes that were planned: with GradA, with GradW
+
+  // Returns true for the first plan of these passes, which is that of plan_static().
+  bool is_first_plan(const Problem& problem) {
+    return planned.insert({problem.grad_a, problem.grad_w}).second;
+  }
 
   TransposedSearcher& of_transpose() {
     if (!transposed) transposed = std::make_unique<TransposedSearcher>(searcher.counts().pattern());
@@ -302,7 +309,8 @@ StaticPlanResult StaticPlanner::plan(const Problem& problem, const device::Machi
     is_first = false;
   };
   if (found.in_similar_rows) take_cheaper(plan_in_similar_rows(c, searcher, found, limits));
-  take_cheaper(popsparse_plan(c, pattern, limits));
+  // PopLibs' cut takes a third of the time of a later plan and is rarely the best.
+  if (state_->is_first_plan(problem) || !plan) take_cheaper(popsparse_plan(c, pattern, limits));
   if (may_part(problem, machine, options))
     take_cheaper(plan_apart(c, searcher, state_->of_transpose(), limits, counted));
   if (!plan) return {std::nullopt, no_counted_plan(limits, found.counted.obstacle), counted, {}};
