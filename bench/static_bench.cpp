@@ -18,6 +18,7 @@
 #include "tessera/bench/static/published.hpp"
 #include "tessera/bench/static/small.hpp"
 #include "tessera/bench/static/speed.hpp"
+#include "tessera/bench/static/training.hpp"
 
 namespace {
 
@@ -68,6 +69,7 @@ int run(const std::vector<std::string>& files, bool bars) {
   report.tell("  the same, if the dynamic layer adds in half as well", beside.over_half_sums());
   bench::static_speed_bars(machine, report);
   bench::small_plan_bars(report);
+  bench::training_plan_figures(machine, report);
   bench::static_pass_bars(report);
   bench::static_published_bars(machine, report);
   fmt::print("\n{}", bench::to_text(beside));

@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 #include <ostream>
+#include <set>
 #include <utility>
 
 #include "tessera/base/error.hpp"
@@ -250,6 +251,12 @@ struct StaticPlanner::State {
 
   internal::StaticSearcher searcher;
   std::unique_ptr<TransposedSearcher> transposed = {};  // once it was needed
+  std::set<std::pair<bool, bool>> planned = {};  // passes that were planned: with GradA, with GradW
+
+  // Returns true for the first plan of these passes, which is that of plan_static().
+  bool is_first_plan(const Problem& problem) {
+    return planned.insert({problem.grad_a, problem.grad_w}).second;
+  }
 
   TransposedSearcher& of_transpose() {
     if (!transposed) transposed = std::make_unique<TransposedSearcher>(searcher.counts().pattern());
@@ -288,7 +295,11 @@ StaticPlanResult StaticPlanner::plan(const Problem& problem, const device::Machi
   std::optional<StaticPlan> plan;
   if (found.counted.best) {
     plan = internal::plan_of(c, searcher.assignment_of(c, found, /*similar=*/false));
-    plan->cost = found.counted.cost;
+    // Cuts are counted with the columns of the largest part; a smaller last one may add more sums.
+    plan->cost = c.columns() % found.counted.best->share == 0
+                     ? found.counted.cost
+                     : internal::plan_cost_of(c, internal::counted_parts(c, *plan, pattern));
+    if (!limits.hold(plan->cost)) plan.reset();
   }
   std::int64_t counted = found.cuts_counted();
   bool is_first = plan.has_value();
@@ -298,7 +309,8 @@ StaticPlanResult StaticPlanner::plan(const Problem& problem, const device::Machi
     is_first = false;
   };
   if (found.in_similar_rows) take_cheaper(plan_in_similar_rows(c, searcher, found, limits));
-  take_cheaper(popsparse_plan(c, pattern, limits));
+  // PopLibs' cut takes a third of the time of a later plan and is rarely the best.
+  if (state_->is_first_plan(problem) || !plan) take_cheaper(popsparse_plan(c, pattern, limits));
   if (may_part(problem, machine, options))
     take_cheaper(plan_apart(c, searcher, state_->of_transpose(), limits, counted));
   if (!plan) return {std::nullopt, no_counted_plan(limits, found.counted.obstacle), counted, {}};

@@ -249,11 +249,11 @@ double Corrections::distance(const CountedCut& a, const CountedCut& b) {
 
 CountedSearch search_by_counts(const StaticCase& c, CutCounts& counts, const StaticLimits& limits,
                                Corrections& corrections, const std::optional<CountedCut>& first) {
-  // So that a pattern of a million elements takes about a quarter of a second and a small one less
-  // than a twentieth.
+  // Limits so that a pattern of a million elements takes about a quarter of a second and a small
+  // one less than a twentieth.
   constexpr std::int64_t kLooks = std::int64_t{1} << 25, kFewest = 24, kMost = 640;
-  // So many times fewer where an earlier search has corrected the estimates, and where the cut to
-  // begin with is known.
+  // Fewer cuts are counted where an earlier search has corrected the estimates, and where the cut
+  // to begin with is known.
   constexpr std::int64_t kFewerAgain = 8, kFewerAround = 24;
   const bool again = !corrections.is_empty();
   const std::int64_t most = cuts_for(c, kLooks, kFewest, kMost);

@@ -44,8 +44,8 @@ struct CountedSearch {
   std::vector<StaticRunnerUp> fitting;  // all cuts that fit, the best among them
 };
 
-// What the counts of cuts say about the estimates of similar ones, which are wrong by about the
-// same factor for every batch.
+// Corrections of estimates, learned from cuts that were counted: the estimates of similar cuts are
+// wrong by about the same factor for every batch.
 class Corrections {
  public:
   // Counted cycles by estimated ones, of the cut that is nearest among those that were counted.

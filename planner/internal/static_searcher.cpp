@@ -20,7 +20,7 @@ FoundCut StaticSearcher::search(const StaticCase& c, const StaticLimits& limits)
   FoundCut found{search_by_counts(c, counts_, limits, corrections), {}};
   SimilarRows* const rows = similar();
   if (rows == nullptr || !found.counted.best) return found;
-  // What the rows as they are have taught is a good start, and not to be forgotten.
+  // The corrections of the rows as they are are a good start, and must not be forgotten.
   Corrections copy = corrections;
   const StaticCase ordered{c.problem, c.machine, rows->counts.counts(), c.grad_a_alone};
   CountedSearch other = search_by_counts(ordered, rows->counts, limits, copy, found.counted.best);

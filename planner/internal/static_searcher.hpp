@@ -56,7 +56,7 @@ class StaticSearcher {
   CutCounts counts_;
   bool is_ordered_ = false;  // whether an order was looked for
   std::unique_ptr<SimilarRows> similar_;
-  // Of earlier searches, by whether they have GradA, GradW, and GradA alone.
+  // Corrections of earlier searches, by whether these have GradA, GradW, and GradA alone.
   std::map<std::tuple<bool, bool, bool>, Corrections> corrections_;
 };
 

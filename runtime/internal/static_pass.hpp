@@ -133,7 +133,7 @@ class StaticPass {
   } use_;
   std::vector<Slots> slots_;                 // by work
   std::vector<device::SlotId> value_homes_;  // by work of `values_`
-  // By work; works with the same contents share them.
+  // Words and tables by work; works with the same contents share them.
   using Constants = std::vector<std::byte>;
   std::vector<std::shared_ptr<Constants>> words_, tables_;
   std::vector<std::int32_t> work_of_tile_;

@@ -71,6 +71,30 @@ TEST_P(Moves, OfOneRunToSeveralTilesAreSentOnceAndReceivedTogether) {
             Cycles(2 + 2 + 2));
 }
 
+TEST_P(Moves, CostTheSameWithoutAList) {
+  const SlotId a = add(0, 1, 8), b = add(1, 1, 8), to = add(2, 1, 8), other = add(3, 1, 8);
+  engine_.seal();
+  load(to, 90);
+  const std::vector<Move> moves{{b, other, 0, 0, 8}, {b, to, 0, 4, 2}, {a, to, 2, 1, 3}};
+  const Exchange listed = engine_.prepare_moves(moves);
+  const Exchange charged = engine_.charge_moves([&moves](const auto& visit) {
+    for (const Move& move : moves) visit(move);
+  });
+  EXPECT_EQ(charged.cycles, listed.cycles);
+  EXPECT_EQ(charged.tile_sum, listed.tile_sum);
+  EXPECT_EQ(charged.critical_tile, listed.critical_tile);
+  EXPECT_EQ(charged.moved, listed.moved);
+  EXPECT_EQ(charged.tiles, listed.tiles);
+  TileLedger tiles;
+  engine_.keep_tiles(&tiles);
+  engine_.exchange(Phase::HandOver, charged);
+  EXPECT_EQ(bytes(to), (std::vector{90, 91, 92, 93, 94, 95, 96, 97}));  // nothing was copied
+  engine_.exchange(Phase::HandOver, listed);
+  ASSERT_EQ(tiles.steps.size(), 2u);
+  EXPECT_EQ(tiles.steps[0], tiles.steps[1]);
+  EXPECT_THROW(engine_.charge_moves([&](const auto& visit) { visit({a, to, 6, 0, 4}); }), Error);
+}
+
 TEST_P(Moves, ShareAnExchangeWithGathers) {
   const SlotId a = add(0, 1, 8), b = add(1, 1, 8), moved = add(2, 1, 8), gathered = add(3, 1, 8);
   engine_.seal();

@@ -302,6 +302,19 @@ TEST(StaticPlanner, RefusesQuickCostsByName) {
   EXPECT_THAT(planner.quick_cost(problem_of(m, 4096), machine).reason, HasSubstr("a tile needs "));
 }
 
+// The last part of the batch has fewer columns, and may add larger shares of its sums.
+TEST(StaticPlanner, CountsTheCostOfUnequalParts) {
+  Random random(29);
+  for (const std::int64_t side : {1, 4})
+    for (const std::int64_t parts : {2, 3, 5, 7}) {
+      const auto m = random_matrix(random, 60, 60, side, 0.3);
+      const Problem problem = problem_of(m, 100);
+      const auto machine = small_machine(150);
+      const auto plan = plan_static(problem, view_of(m), machine, {.z_parts = parts}).plan.value();
+      EXPECT_EQ(plan.cost, count_static_cost(plan, problem, view_of(m), machine)) << parts;
+    }
+}
+
 TEST(StaticSearch, KeepsThePinsOfTheOptions) {
   Random random(22);
   const auto m = random_matrix(random, 40, 50, 4, 0.3);
