@@ -9,21 +9,40 @@
 #include "tessera/base/one_caller.hpp"
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/runtime/internal/layer_check.hpp"
+#include "tessera/runtime/internal/values_at_home.hpp"
+#include "tessera/sparse/check.hpp"
 #include "tessera/sparse/convert.hpp"
 
 namespace tessera::runtime {
 namespace {
-
-planner::Options with_buckets(planner::Options options) {
-  options.constraints.use_dense = false;  // the softmax needs the values of the mask alone
-  return options;
-}
 
 const Problem& checked(const Problem& problem) {
   check_problem(problem);
   if (problem.grad_a && problem.grad_w) return problem;
   throw Error(ErrorCode::InvalidArgument,
               "attention: the problem has no GradA or no GradW; it needs both");
+}
+
+// Throws Error{InvalidArgument} if a query would attend to a key that is only padding of the last
+// block: its score is 0, which is not nothing.
+void check_padding(const Problem& problem, std::span<const sparse::Csr<float>> masks) {
+  const std::int64_t queries = problem.size.x, keys = problem.size.y;
+  for (std::size_t g = 0; g < masks.size(); ++g) {
+    const sparse::Csr<float>& mask = masks[g];
+    const BlockShape block = mask.block;
+    std::size_t i = 0;
+    for (std::int64_t r = 0; r < mask.block_rows(); ++r)
+      for (auto b = mask.row_begin[std::size_t(r)]; b < mask.row_begin[std::size_t(r) + 1]; ++b)
+        for (std::int64_t e = 0; e < block.area(); ++e, ++i) {
+          const std::int64_t query = r * block.rows + e / block.cols,
+                             key = mask.col[std::size_t(b)] * block.cols + e % block.cols;
+          if (mask.values[i] == 0 || query >= queries || key < keys) continue;
+          throw Error(ErrorCode::InvalidArgument,
+                      fmt::format("attention: the mask of group {} keeps key {} for query {}; the "
+                                  "problem has keys 0..{}",
+                                  g, key, query, keys - 1));
+        }
+  }
 }
 
 // Returns the counts of all masks, one behind the other on a diagonal.
@@ -41,8 +60,11 @@ PatternStats stats_of(std::span<const sparse::Csr<float>> masks) {
 
 planner::Plan plan_for_masks(const Problem& problem, std::span<const sparse::Csr<float>> masks,
                              const device::Machine& machine, const planner::Options& options) {
+  for (const sparse::Csr<float>& mask : masks) sparse::check(mask);
+  check_padding(problem, masks);
   const PatternStats stats = stats_of(masks);
-  return planner::plan_or_throw(problem, machine, with_buckets(options), &stats);
+  return planner::plan_or_throw(problem, machine, internal::values_at_home(options, "attention"),
+                                &stats);
 }
 
 // Returns the cycles of steps of these phases.

@@ -51,10 +51,13 @@ struct AttentionCost {
 // it. One thread at a time uses an object.
 class BlockAttention {
  public:
-  // Plans a layer with all passes for these masks and compiles the softmax. `problem` needs grad_a
-  // and grad_w; its density is not used. The executor must outlive the object. Throws the errors of
-  // planner::plan_or_throw, FullyConnected and BlockSoftmax, Error{InvalidArgument} for a mask of
-  // another shape than the problem's, and Error{LimitExceeded} with the message of a Misfit.
+  // Plans a layer with all passes for these masks, in one layout whose buckets travel in GradW so
+  // that values stay on their tiles, and compiles the softmax. `problem` needs grad_a and grad_w;
+  // its density is not used. The executor must outlive the object. Throws the errors of
+  // planner::plan_or_throw, FullyConnected and BlockSoftmax, Error{LimitExceeded} with the message
+  // of a Misfit, and Error{InvalidArgument} for constraints that ask for a dense plan or for
+  // travelling operands, for a mask of another shape than the problem's, and for one that keeps a
+  // key which is only padding of the last block.
   BlockAttention(const Problem& problem, std::span<const sparse::Csr<float>> masks, float scale,
                  const device::Machine& machine, device::ExchangeMode mode, Executor& executor,
                  planner::Options options = {});

@@ -17,6 +17,7 @@
 #include "tessera/runtime/internal/keep_pass.hpp"
 #include "tessera/runtime/internal/layer_check.hpp"
 #include "tessera/runtime/internal/transpose_pass.hpp"
+#include "tessera/runtime/internal/values_at_home.hpp"
 #include "tessera/verify/repair.hpp"
 
 namespace tessera::runtime {
@@ -39,11 +40,6 @@ Problem checked_layer(const MaskProductProblem& p) {
   const Problem layer = layer_of(p);
   check_problem(layer);
   return layer;
-}
-
-planner::Options options_of_mask(planner::Options options) {
-  options.constraints.use_dense = false;  // the result is in the buckets of the mask
-  return options;
 }
 
 template <class T>
@@ -69,7 +65,8 @@ struct MaskProduct::State {
         Executor& on, const planner::Options& options)
       : problem(p),
         of_layer(checked_layer(p)),
-        plan(planner::plan_or_throw(of_layer, of, options_of_mask(options))),
+        plan(planner::plan_or_throw(of_layer, of,
+                                    internal::values_at_home(options, "product at a mask"))),
         machine(of),
         mode(in),
         executor(on),

@@ -49,8 +49,10 @@ Problem layer_of(const MaskProductProblem& problem);
 // One thread at a time uses a product.
 class MaskProduct {
  public:
-  // Plans the layer with its Fwd, which gives the buckets their places, and GradW. The executor
-  // must outlive the product. Throws the errors of planner::plan_or_throw and FullyConnected.
+  // Plans the layer with its Fwd, which gives the buckets their places, and GradW, in which buckets
+  // travel so that results stay with them. The executor must outlive the product. Throws the errors
+  // of planner::plan_or_throw and FullyConnected, and Error{InvalidArgument} for constraints that
+  // ask for a dense plan or for travelling operands.
   MaskProduct(const MaskProductProblem& problem, const device::Machine& machine,
               device::ExchangeMode mode, Executor& executor, planner::Options options = {});
   ~MaskProduct();

@@ -365,6 +365,28 @@ TEST(BlockAttention, StopsAndRefusesWhatItCannotDo) {
                                 *executor);
       },
       ThrowsMessage<Error>(HasSubstr("no GradA")));
+  Problem short_of_keys = problem;
+  short_of_keys.size.y = 13;  // the mask has 16 columns
+  EXPECT_THAT(
+      [&] {
+        runtime::BlockAttention(short_of_keys, masks, 1, machine_of(4), ExchangeMode::Share,
+                                *executor);
+      },
+      ThrowsMessage<Error>(HasSubstr("keeps key 13 for query 13")));
+  planner::Options dense, operands;
+  dense.constraints.use_dense = true;
+  operands.constraints.grad_w_exchange_buckets = false;
+  for (const planner::Options& options : {dense, operands}) {
+    EXPECT_THAT(
+        [&] {
+          runtime::BlockAttention(problem, masks, 1, machine_of(4), ExchangeMode::Share, *executor,
+                                  options);
+        },
+        ThrowsMessage<Error>(HasSubstr("attention: planConstraints")));
+    EXPECT_THROW(runtime::MaskProduct({.m = 16, .k = 4, .n = 16, .block = {8, 8}}, machine_of(4),
+                                      ExchangeMode::Share, *executor, options),
+                 Error);
+  }
   runtime::BlockAttention attention(problem, masks, 1, machine_of(4), ExchangeMode::Share,
                                     *executor);
   const auto q = random_numbers<float>(16, 4, 1);
