@@ -20,7 +20,7 @@ TEST(ReadOwnRows, GivesEachRankItsRowsInBlocks) {
   const test::TemporaryFolder folder;
   const auto matrix = sparse::random_pattern(50, 30, {1, 1}, 0.2, 1);
   for (const std::string& path : {folder.write("a.mtx", io::write_mtx(matrix)),
-                                 folder.write("a.smtx", io::write_smtx(matrix))}) {
+                                  folder.write("a.smtx", io::write_smtx(matrix))}) {
     sparse::Csr<float> whole = matrix;
     if (path.ends_with("smtx")) whole.values.assign(whole.values.size(), 1.0f);
     for (const BlockShape block : {BlockShape{1, 1}, {4, 4}})
