@@ -49,7 +49,11 @@ class FileWords {
     word_.clear();
     while (has_byte() && is_space(peek())) take();
     at_ = next_;
-    while (has_byte() && !is_space(peek()) && peek() != '\n') word_ += take();
+    constexpr std::size_t kLongest = 400;  // digits of a number; memory stays small
+    while (has_byte() && !is_space(peek()) && peek() != '\n') {
+      if (word_.size() == kLongest) fail("a word of more than 400 bytes is no number");
+      word_ += take();
+    }
     return word_;
   }
 
