@@ -27,8 +27,8 @@ struct ReceivePiece {
   std::span<std::byte> bytes;
 };
 
-// What one rank has sent, received and waited for since its communicator was made. Bytes are those
-// of pieces; what a network adds to them is not counted.
+// The traffic of one rank since its communicator was made. Bytes are those of pieces; bytes that a
+// network adds to them are not counted.
 struct Traffic {
   std::int64_t sent_bytes = 0, received_bytes = 0;
   double wait_seconds = 0;  // in waits for transfers, by the clock

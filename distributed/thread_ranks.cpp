@@ -31,7 +31,7 @@ struct Piece {
 // From, to, and the number of the piece among those between the two.
 using PieceKey = std::tuple<int, int, std::int64_t>;
 
-// What the ranks share. `mutex` guards everything; pieces are copied outside of it.
+// The state that the ranks share. `mutex` guards everything; pieces are copied outside of it.
 struct Group {
   explicit Group(int size_of_group) : size(size_of_group) {}
 

@@ -38,14 +38,25 @@ void TreeSum::check_length(std::size_t size) const {
               fmt::format("a list of {} numbers among those of {}", size, length_));
 }
 
+std::vector<float> TreeSum::take(Pool& pool, std::int64_t length) {
+  std::vector<float> list;
+  if (!pool.empty()) {
+    list = std::move(pool.back());
+    pool.pop_back();
+  }
+  list.resize(static_cast<std::size_t>(length));
+  return list;
+}
+
 // Adds the neighbours that are both complete.
-void TreeSum::push(std::vector<Subtree>& subtrees, Subtree next) {
+void TreeSum::push(std::vector<Subtree>& subtrees, Subtree next, Pool& pool) {
   while (!subtrees.empty() && subtrees.back().size == next.size &&
          subtrees.back().first % (2 * next.size) == 0 &&
          subtrees.back().first + next.size == next.first) {
     Subtree left = std::move(subtrees.back());
     subtrees.pop_back();
     add_into(left.values, next.values);
+    pool.push_back(std::move(next.values));
     left.size *= 2;
     next = std::move(left);
   }
@@ -58,14 +69,18 @@ void TreeSum::add(std::span<const float> leaf) {
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("rank {} has leaves {} to {}, and one more was added", ranks_.rank(),
                             own_.begin, own_.end - 1));
-  push(subtrees_, {next_++, 1, {leaf.begin(), leaf.end()}});
+  std::vector<float> values = take(whole_lists_, length_);
+  std::copy(leaf.begin(), leaf.end(), values.begin());
+  push(subtrees_, {next_++, 1, std::move(values)}, whole_lists_);
 }
 
 // Returns the subtrees that a rank has at the end, by the same rule.
 std::vector<Range> TreeSum::runs_of(int rank) const {
   const Range leaves = share(leaves_, ranks_.size(), rank);
   std::vector<Subtree> subtrees;
-  for (std::int64_t leaf = leaves.begin; leaf < leaves.end; ++leaf) push(subtrees, {leaf, 1, {}});
+  Pool none;
+  for (std::int64_t leaf = leaves.begin; leaf < leaves.end; ++leaf)
+    push(subtrees, {leaf, 1, {}}, none);
   std::vector<Range> runs;
   for (const Subtree& s : subtrees) runs.push_back({s.first, s.first + s.size});
   return runs;
@@ -87,7 +102,7 @@ void TreeSum::finish(std::span<float> sum) {
   std::vector<Subtree> parts;  // of all ranks: this rank's part of the numbers
   for (int r = 0; r < size; ++r)
     for (const Range& run : runs_of(r))
-      parts.push_back({run.begin, run.size(), std::vector<float>(std::size_t(part(rank).size()))});
+      parts.push_back({run.begin, run.size(), take(parts_, part(rank).size())});
   std::size_t next = 0;
   for (int r = 0; r < size; ++r) {
     if (r != rank)
@@ -104,11 +119,14 @@ void TreeSum::finish(std::span<float> sum) {
   }
   ranks_.exchange("GradW: subtrees of the sum", sends, receives);
   std::vector<Subtree> whole;
-  for (Subtree& subtree : parts) push(whole, std::move(subtree));
+  for (Subtree& subtree : parts) push(whole, std::move(subtree), parts_);
   // Leaves that are no power of two leave several subtrees, the largest first.
-  for (; whole.size() > 1; whole.pop_back())
+  for (; whole.size() > 1; whole.pop_back()) {
     add_into(whole[whole.size() - 2].values, whole.back().values);
+    parts_.push_back(std::move(whole.back().values));
+  }
   std::copy(whole[0].values.begin(), whole[0].values.end(), sum.begin() + part(rank).begin);
+  parts_.push_back(std::move(whole[0].values));
   sends.clear();
   receives.clear();
   for (int r = 0; r < size; ++r) {
@@ -117,6 +135,7 @@ void TreeSum::finish(std::span<float> sum) {
     receives.push_back({r, bytes_of(sum, part(r))});
   }
   ranks_.exchange("GradW: parts of the sum", sends, receives);
+  for (Subtree& own : subtrees_) whole_lists_.push_back(std::move(own.values));
   subtrees_.clear();
   next_ = own_.begin;
 }

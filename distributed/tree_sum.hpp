@@ -41,7 +41,12 @@ class TreeSum {
     std::vector<float> values;
   };
 
-  static void push(std::vector<Subtree>& subtrees, Subtree next);
+  // Lists that were used before: memory that the system gives anew has to be mapped page by page,
+  // which takes longer than the sums.
+  using Pool = std::vector<std::vector<float>>;
+
+  static std::vector<float> take(Pool& pool, std::int64_t length);
+  static void push(std::vector<Subtree>& subtrees, Subtree next, Pool& pool);
   std::vector<Range> runs_of(int rank) const;
   void check_length(std::size_t size) const;
 
@@ -50,6 +55,7 @@ class TreeSum {
   Range own_;
   std::int64_t next_;              // leaf of this rank
   std::vector<Subtree> subtrees_;  // of this rank's leaves so far
+  Pool whole_lists_, parts_;
 };
 
 }  // namespace tessera::distributed

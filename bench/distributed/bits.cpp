@@ -11,6 +11,7 @@
 #include "tessera/bench/report.hpp"
 #include "tessera/bench/timing.hpp"
 #include "tessera/distributed/layer.hpp"
+#include "tessera/distributed/replicated_layer.hpp"
 #include "tessera/distributed/thread_ranks.hpp"
 #include "tessera/sparse/random.hpp"
 
@@ -68,6 +69,26 @@ Results run(const Layer& l, int count) {
   return all;
 }
 
+double replicated_bytes(const Layer& l, int count, int replicas) {
+  const Problem problem{
+      .size = {1, l.x, l.y, l.z}, .density = l.density, .data_type = DataType::Float};
+  const auto weights = sparse::random_pattern(l.x, l.y, {1, 1}, l.density, 1);
+  std::int64_t most = 0;
+  std::mutex mutex;
+  distributed::run_ranks(count, [&](distributed::Communicator& ranks) {
+    const auto executor = sequential();
+    distributed::ReplicatedLayer layer(problem, host::read_host_cpu(), *executor, ranks, replicas);
+    layer.set_weights(weights);
+    const Matrix<float> s(layer.inputs().size(), l.z);
+    Matrix<float> q(layer.outputs().size(), l.z);
+    const std::int64_t before = ranks.traffic().received_bytes;
+    layer.forward(s.view(), q.view());
+    const std::lock_guard lock(mutex);
+    most = std::max(most, ranks.traffic().received_bytes - before);
+  });
+  return double(most);
+}
+
 }  // namespace
 
 bool run_bits_and_bytes() {
@@ -88,6 +109,12 @@ bool run_bits_and_bytes() {
     report.at_most(fmt::format("bytes that a rank of {} receives by y z (P-1)/P", ranks),
                    double(run(large, ranks).most_bytes) / bound, 1.01);
   }
+  const int replicas = distributed::cheapest_replicas({1, large.x, large.y, large.z}, 16);
+  report.at_most(
+      fmt::format("bytes that a rank of 16 receives with {} replicas by the bound", replicas),
+      replicated_bytes(large, 16, replicas) /
+          (4 * (double(large.y * large.z) / replicas + double(large.x * large.z) * replicas / 16)),
+      1.01);
   return report.all_met();
 }
 

@@ -43,6 +43,8 @@ struct Times {
   double panels = 0;        // ranks, operand gathered in panels
   double whole = 0;         // ranks, operand gathered first
   double local = 0;         // ranks whose operand is there already
+  double one_cpu = 0;       // of `one` and of the busier rank of `panels`, by the CPU clock of the
+  double panels_cpu = 0;    // thread, for a computer that others use too; waiting counts in part
 };
 
 double median(std::vector<double> values) {
@@ -69,20 +71,20 @@ class Runs {
         weights_(sparse::random_pattern(c.size, c.size, problem_.block, c.density, 1)),
         s_(random_matrix<float>(c.size, c.z, 2)),
         q_(c.size, c.z),
-        panels_(problem_, cpu_, *one_, ranks),
-        whole_(problem_, cpu_, *one_, ranks, {.panels = false}) {
+        panels_(problem_, caches_, *one_, ranks),
+        whole_(problem_, caches_, *one_, ranks, {.panels = false}) {
     panels_.set_weights(weights_);
     whole_.set_weights(weights_);
     rows_ = panels_.outputs().of(ranks.rank());
     cols_ = panels_.inputs().of(ranks.rank());
     Problem of_rank = problem_;
     of_rank.size.x = rows_.size();
-    local_ = std::make_unique<host::HostLayer>(of_rank, cpu_, *one_);
+    local_ = std::make_unique<host::HostLayer>(of_rank, caches_, *one_);
     local_->set_weights(distributed::rows_of(weights_, rows_));
     if (ranks.rank() != 0) return;
-    alone_one_ = std::make_unique<host::HostLayer>(problem_, cpu_, *one_);
+    alone_one_ = std::make_unique<host::HostLayer>(problem_, caches_, *one_);
     alone_one_->set_weights(weights_);
-    alone_two_ = std::make_unique<host::HostLayer>(problem_, cpu_, *two_);
+    alone_two_ = std::make_unique<host::HostLayer>(problem_, caches_, *two_);
     alone_two_->set_weights(weights_);
   }
 
@@ -91,11 +93,13 @@ class Runs {
     const auto s = std::as_const(s_).view();
     if (ranks_.rank() == 0) {
       t.one = mean([&] { alone_one_->forward<float>(s, q_.view()); });
+      t.one_cpu = cpu_;
       t.two = mean([&] { alone_two_->forward<float>(s, q_.view()); });
     }
     const auto own_s = s.sub(cols_, {0, s.cols});
     const auto own_q = q_.view().sub(rows_, {0, s.cols});
     t.panels = together([&] { panels_.forward<float>(own_s, own_q); });
+    t.panels_cpu = slowest(ranks_, cpu_);
     t.whole = together([&] { whole_.forward<float>(own_s, own_q); });
     t.local = together([&] { local_->forward<float>(s, own_q); });
     return t;
@@ -109,7 +113,9 @@ class Runs {
     const auto all = [&] {
       for (int i = 0; i < kRuns; ++i) body();
     };
-    return seconds(all, Clock::Wall) / kRuns;
+    double wall = 0;
+    cpu_ = seconds([&] { wall = seconds(all, Clock::Wall); }, Clock::OwnThread) / kRuns;
+    return wall / kRuns;
   }
   template <class Body>
   double together(const Body& body) {
@@ -119,7 +125,8 @@ class Runs {
 
   distributed::Communicator& ranks_;
   Problem problem_;
-  host::HostCpu cpu_ = host::read_host_cpu();
+  host::HostCpu caches_ = host::read_host_cpu();
+  double cpu_ = 0;  // seconds of this thread in the last mean()
   std::unique_ptr<Executor> one_ = sequential(), two_ = make_executor(2);
   sparse::Csr<float> weights_;
   Matrix<float> s_, q_;
@@ -142,7 +149,7 @@ bool run_rank_speed(distributed::Communicator& ranks, int turns) {
   std::vector<double> by_two, by_one;
   for (const SpeedCase& c : kCases) {
     Runs runs(c, ranks);
-    std::vector<double> one, two, panels, whole, local, to_two, to_one, hidden;
+    std::vector<double> one, two, panels, whole, local, to_two, to_one, hidden, by_cpu;
     for (int i = 0; i < turns; ++i) {
       const Times t = runs.turn();
       one.push_back(t.one);
@@ -152,6 +159,7 @@ bool run_rank_speed(distributed::Communicator& ranks, int turns) {
       local.push_back(t.local);
       to_two.push_back(t.two / t.panels);
       to_one.push_back(t.one / t.panels);
+      by_cpu.push_back(t.one_cpu / t.panels_cpu);
       hidden.push_back((t.whole - t.panels) / std::max(t.whole - t.local, 1e-9));
     }
     by_two.push_back(median(to_two));
@@ -168,6 +176,7 @@ bool run_rank_speed(distributed::Communicator& ranks, int turns) {
     report.at_least("  two ranks by two threads", by_two.back(), 0.90);
     report.tell("  two ranks by one thread", by_one.back());
     report.tell("  two ranks by two threads, least times", least(two) / least(panels));
+    report.tell("  two ranks by one thread, CPU time of the threads", median(by_cpu));
     report.tell("  two ranks by one thread, least times", least(one) / least(panels));
     if (c.measures_gather)
       report.at_least("  share of the gather that panels hide", median(hidden), 0.5);

@@ -10,7 +10,7 @@
 
 namespace tessera::distributed::internal {
 
-// What ranks tell each other so that each, beside its rows of R, has the transpose of its columns.
+// Messages by which each rank, beside its rows of R, gets the transpose of its columns.
 // The functions are collective. `rows` are the rows of the calling rank, `inputs` is the cut of the
 // columns, in elements.
 

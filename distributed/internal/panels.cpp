@@ -46,6 +46,7 @@ GatheredPanels<T>::GatheredPanels(Communicator& ranks, Executor& executor, const
 
 template <class T>
 void GatheredPanels<T>::copy_own(std::int64_t panel, T* to) const {
+  if (own_.rows == 0) return;         // a rank without rows may have no memory either
   constexpr std::int64_t kRows = 64;  // copied by one task
   const std::int64_t stride = row_stride(panel);
   const MatrixView<const T> from = own_.sub({0, own_.rows}, columns(panel));

@@ -16,9 +16,11 @@ namespace {
 #ifdef TESSERA_ONE_RANK
 constexpr const char* kMpirun = TESSERA_MPIRUN;
 constexpr const char* kOneRank = TESSERA_ONE_RANK;
+constexpr const char* kTool = TESSERA_TOOL;
 #else
 constexpr const char* kMpirun = "";
 constexpr const char* kOneRank = "";
+constexpr const char* kTool = "";
 #endif
 
 class MpiRun : public testing::Test {
@@ -33,8 +35,10 @@ class MpiRun : public testing::Test {
     setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 1);
   }
 
-  test::Outcome run(int ranks, const std::vector<std::string>& arguments) {
-    std::vector<std::string> command{kMpirun, "-np", std::to_string(ranks), kOneRank};
+  test::Outcome run(int ranks, const std::vector<std::string>& arguments,
+                    const std::vector<std::string>& program = {kOneRank}) {
+    std::vector<std::string> command{kMpirun, "-np", std::to_string(ranks)};
+    command.insert(command.end(), program.begin(), program.end());
     command.insert(command.end(), arguments.begin(), arguments.end());
     const auto begin = std::chrono::steady_clock::now();
     const test::Outcome outcome = test::run(command);
@@ -86,6 +90,45 @@ TEST_F(MpiRun, ARankThatLeavesEarlyIsNoSuccess) {
   const test::Outcome outcome = run(2, {"leave", "1"});
   EXPECT_NE(outcome.exit, 0) << outcome.err;
   EXPECT_LT(seconds_, kPatience);
+}
+
+const std::vector<std::string> kLayer{"--input-size", "96",   "--output-size", "120",
+                                      "--density",    "0.2",  "--batch-size",  "70",
+                                      "--data-type",  "float"};
+
+TEST_F(MpiRun, TheToolPrintsOneReportThatNamesTheRanks) {
+  std::vector<std::string> arguments{"run", "--machine", "host"};
+  arguments.insert(arguments.end(), kLayer.begin(), kLayer.end());
+  const test::Outcome outcome = run(2, arguments, {kTool});
+  EXPECT_EQ(outcome.exit, 0) << outcome.err;
+  EXPECT_EQ(outcome.out.find("PASS"), outcome.out.rfind("PASS")) << outcome.out;
+  for (const char* text : {"rank 1: Fwd in ", "rank 1: GradW in ", "Fwd     ok: 8400 results"})
+    EXPECT_NE(outcome.out.find(text), std::string::npos) << outcome.out;
+}
+
+TEST_F(MpiRun, TheToolSaysThatARankHasMoreThreadsThanCores) {
+  std::vector<std::string> arguments{"run", "--machine", "host", "--threads", "2"};
+  arguments.insert(arguments.end(), kLayer.begin(), kLayer.end());
+  const test::Outcome outcome = run(2, arguments, {"taskset", "-c", "0", kTool});
+  EXPECT_EQ(outcome.exit, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("rank 1 has 2 threads, but is bound to 1 core"), std::string::npos)
+      << outcome.out;
+}
+
+TEST_F(MpiRun, TheToolRefusesWhatOneProcessDoes) {
+  std::vector<std::string> arguments{"run", "--machine", "gc200"};
+  arguments.insert(arguments.end(), kLayer.begin(), kLayer.end());
+  const test::Outcome outcome = run(2, arguments, {kTool});
+  EXPECT_EQ(outcome.exit, 2) << outcome.err;
+  EXPECT_NE(outcome.err.find("modelled machines run in one process"), std::string::npos);
+}
+
+TEST_F(MpiRun, TheToolRunsABatchOfProblems) {
+  std::vector<std::string> arguments{"bench", "--", "--machine", "host"};
+  arguments.insert(arguments.end(), kLayer.begin(), kLayer.end());
+  const test::Outcome outcome = run(2, arguments, {kTool});
+  EXPECT_EQ(outcome.exit, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("tests:1 passed:1"), std::string::npos) << outcome.out;
 }
 
 }  // namespace

@@ -299,7 +299,7 @@ HostRun run_on_ranks(const Arguments& given, const char* program, Communicator& 
   for (const double of_rank : of_ranks(ranks, "times to encode", seconds))
     run.report.encode_seconds = std::max(run.report.encode_seconds, of_rank);
   run.report.values = layer.all_values();
-  add_rank_notes(ranks, layer, executor->threads(), run);
+  add_rank_notes(ranks, layer, std::max(a.threads, executor->threads()), run);
   add_forecasts(layer.all_values(), run.report);
   if (a.stop < StopAfter::Passes) return run;
   with_type(run.report.problem.data_type, [&]<class T>(T) {

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tessera/base/dims.hpp"
+#include "tessera/sparse/formats.hpp"
+
+namespace tessera::io {
+
+// The places of the rows in a file of weights, so that a part of them can be read without the rest.
+struct RowIndex {
+  std::int64_t rows = 0, cols = 0;
+  bool has_values = false;              // false: the file has a pattern, and all values are 1
+  std::vector<std::int64_t> row_begin;  // [rows + 1] entries before each row
+  std::vector<std::int64_t>
+      byte_begin;  // [rows + 1] offset of the first byte of each row's entries
+
+  friend bool operator==(const RowIndex&, const RowIndex&) = default;
+};
+
+// Reads through a file once, in pieces, and returns where its rows are. Takes .smtx (read_smtx) and
+// .mtx files whose entries are row by row: a general "coordinate" matrix that is real, double,
+// integer or pattern. Throws Error{BadInput} "<path>: byte N: ..." for a file that breaks the rules
+// of its format, an .mtx file that is not row by row or has another symmetry, and another ending;
+// and Error{LimitExceeded} as the readers of read.hpp do. Columns are not looked at. Memory: 16
+// bytes for each row.
+RowIndex index_rows(const std::string& path);
+
+// Returns the rows [rows.begin, rows.end) of a file of which `index` is the index. Reads their
+// bytes alone. Throws Error{BadInput} for columns outside the matrix or not ascending, for numbers
+// that are none, and for a file that is shorter than its index says; and Error{InvalidArgument} for
+// rows that the file does not have.
+sparse::Csr<float> read_rows(const std::string& path, const RowIndex& index, Range rows);
+
+}  // namespace tessera::io

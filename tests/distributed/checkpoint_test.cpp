@@ -1,0 +1,277 @@
+// Checkpoints: restart on another number of ranks, files that are cut or changed, and writers that
+// are killed.
+
+#include "tessera/distributed/checkpoint.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tessera/base/file.hpp"
+#include "tessera/base/random_matrix.hpp"
+#include "tessera/distributed/layer.hpp"
+#include "tessera/distributed/thread_ranks.hpp"
+#include "tessera/host/layer.hpp"
+#include "tessera/sparse/random.hpp"
+#include "tessera/tests/support/message_of.hpp"
+#include "tessera/tests/support/temporary_folder.hpp"
+#include "tessera/train/optim/values.hpp"
+
+namespace tessera::distributed {
+namespace {
+
+namespace fs = std::filesystem;
+using test::TemporaryFolder;
+
+const host::HostCpu kTiny{.cores = 2, .l1_data = Bytes(2048), .l2 = Bytes(16384), .l3 = Bytes()};
+
+// The state of a whole run: two layers, one of them in blocks, with values that depend on the step.
+std::vector<sparse::Csr<float>> matrices(std::int64_t step) {
+  std::vector<sparse::Csr<float>> all{sparse::random_pattern(50, 30, {1, 1}, 0.3, 1),
+                                      sparse::random_pattern(24, 50, {4, 2}, 0.3, 2)};
+  for (auto& matrix : all)
+    for (std::size_t i = 0; i < matrix.values.size(); ++i)
+      matrix.values[i] = float(step) + float(i) / 1024;
+  return all;
+}
+
+RunState part_of(std::int64_t step, int rank, int ranks) {
+  RunState state{step, {}};
+  for (const auto& matrix : matrices(step)) {
+    const RowCut cut = cut_rows(matrix.rows, matrix.block.rows, ranks);
+    LayerState layer{cut, rows_of(matrix, cut.of(rank)), {}};
+    layer.slots = {layer.rows.values, layer.rows.values};
+    for (float& v : layer.slots[1]) v = -v;
+    state.layers.push_back(std::move(layer));
+  }
+  return state;
+}
+
+void write(const std::string& folder, std::int64_t step, int count) {
+  run_ranks(count, [&](Communicator& ranks) {
+    write_checkpoint(ranks, folder, part_of(step, ranks.rank(), count));
+  });
+}
+
+// Reads a checkpoint on `count` ranks and returns its step; all ranks must have what was written.
+std::int64_t read_and_compare(const std::string& folder, int count) {
+  std::int64_t step = -1;
+  run_ranks(count, [&](Communicator& ranks) {
+    std::vector<RowCut> cuts;
+    for (const auto& matrix : matrices(0))
+      cuts.push_back(cut_rows(matrix.rows, matrix.block.rows, count));
+    const RunState state = read_checkpoint(ranks, folder, cuts);
+    EXPECT_EQ(state, part_of(state.step, ranks.rank(), count)) << count << " ranks";
+    if (ranks.rank() == 0) step = state.step;
+  });
+  return step;
+}
+
+std::vector<fs::path> files_of(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(folder)) files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+TEST(Checkpoint, IsReadOnAnyNumberOfRanks) {
+  const TemporaryFolder folder;
+  std::int64_t step = 0;
+  for (const int writers : {1, 2, 3, 5}) {
+    write(folder / "run", ++step, writers);
+    EXPECT_EQ(std::ssize(files_of(folder / "run")), writers + 1) << "old files remain";
+    for (const int readers : {1, 2, 3, 4, 8, 20})
+      EXPECT_EQ(read_and_compare(folder / "run", readers), step) << writers << " writers";
+  }
+}
+
+TEST(Checkpoint, IsCutByBlocksIfNobodyGivesACut) {
+  const TemporaryFolder folder;
+  write(folder / "run", 3, 2);
+  const auto whole = matrices(3);
+  run_ranks(3, [&](Communicator& ranks) {
+    const RunState state = read_checkpoint(ranks, folder / "run");
+    for (std::size_t l = 0; l < whole.size(); ++l) {
+      const Range own = state.layers[l].outputs.of(ranks.rank());
+      EXPECT_EQ(state.layers[l].rows, rows_of(whole[l], own));
+      EXPECT_NEAR(double(state.layers[l].rows.blocks()), double(whole[l].blocks()) / 3, 15);
+    }
+  });
+}
+
+// A writer that is killed leaves files that no manifest names, of any length.
+TEST(Checkpoint, TheLastWholeOneIsReadWhereverTheNextOneWasCut) {
+  const TemporaryFolder folder;
+  const fs::path run = folder / "run", next = folder / "next";
+  write(run, 1, 2);
+  fs::copy(run, next);
+  write(next, 2, 2);
+  const std::string part = read_file((next / "part-2-1.bin").string());
+  fs::copy_file(next / "part-2-0.bin", run / "part-2-0.bin");
+  for (std::size_t bytes = 0; bytes <= part.size(); bytes += 512) {
+    write_file((run / "part-2-1.bin").string(), part.substr(0, bytes), ForceToDisk::No);
+    EXPECT_EQ(read_and_compare(run, 3), 1) << bytes << " bytes";
+  }
+  write(run, 3, 2);  // takes no notice of the remains
+  EXPECT_EQ(read_and_compare(run, 2), 3);
+  EXPECT_EQ(std::ssize(files_of(run)), 3);
+}
+
+std::string refusal_of(const std::string& folder) {
+  return test::message_of(
+      [&] { run_ranks(2, [&](Communicator& ranks) { read_checkpoint(ranks, folder); }); });
+}
+
+TEST(Checkpoint, AFileThatIsCutAnywhereIsRefusedByName) {
+  const TemporaryFolder folder;
+  write(folder / "run", 1, 2);
+  for (const fs::path& file : files_of(folder / "run")) {
+    const std::string whole = read_file(file.string());
+    for (std::size_t bytes = 0; bytes + 2 < whole.size(); bytes += 256) {
+      write_file(file.string(), whole.substr(0, bytes), ForceToDisk::No);
+      const std::string message = refusal_of(folder / "run");
+      EXPECT_NE(message.find(file.filename().string()), message.npos) << message;
+    }
+    write_file(file.string(), whole + "x", ForceToDisk::No);
+    refusal_of(folder / "run");
+    write_file(file.string(), whole, ForceToDisk::No);
+  }
+  EXPECT_EQ(read_and_compare(folder / "run", 2), 1);
+}
+
+TEST(Checkpoint, AChangedByteIsRefused) {
+  const TemporaryFolder folder;
+  write(folder / "run", 1, 2);
+  const fs::path file = fs::path(folder / "run") / "part-1-0.bin";
+  const std::string whole = read_file(file.string());
+  for (std::size_t at = 0; at < whole.size(); at += 211) {
+    std::string changed = whole;
+    changed[at] = char(changed[at] ^ 1);
+    write_file(file.string(), changed, ForceToDisk::No);
+    const std::string message = refusal_of(folder / "run");
+    EXPECT_NE(message.find("part-1-0.bin"), message.npos) << message;
+  }
+}
+
+TEST(Checkpoint, AManifestThatContradictsItselfIsRefused) {
+  const TemporaryFolder folder;
+  write(folder / "run", 1, 2);
+  const std::string path = (fs::path(folder / "run") / "manifest.json").string();
+  const std::string whole = read_file(path);
+  const auto with = [&](const std::string& old, const std::string& now) {
+    std::string text = whole;
+    const std::size_t at = text.find(old);
+    EXPECT_NE(at, text.npos) << old;
+    write_file(path, text.replace(at, old.size(), now), ForceToDisk::No);
+    return refusal_of(folder / "run");
+  };
+  EXPECT_NE(with("part-1-0.bin", "../part.bin").find("name of a file"), std::string::npos);
+  EXPECT_NE(with("\"rows\": 50", "\"rows\": 90").find("block rows of layer 0"), std::string::npos);
+  EXPECT_NE(with("\"slots\": 2", "\"slots\": 1").find("bytes"), std::string::npos);
+  EXPECT_NE(with("\"version\": 1", "\"version\": 9").find("version"), std::string::npos);
+  fs::remove(path);
+  EXPECT_NE(refusal_of(folder / "run").find("manifest.json"), std::string::npos);
+}
+
+TEST(Checkpoint, SlotsOfAnotherLengthAreRefused) {
+  const TemporaryFolder folder;
+  const std::string message = test::refusal([&] {
+    run_ranks(2, [&](Communicator& ranks) {
+      RunState state = part_of(1, ranks.rank(), 2);
+      state.layers[0].slots[1].pop_back();
+      write_checkpoint(ranks, folder / "run", state);
+    });
+  });
+  EXPECT_NE(message.find("each slot must have"), message.npos) << message;
+}
+
+// A process that writes checkpoints without an end is killed at some moment, several times.
+TEST(Checkpoint, AKilledWriterLeavesAWholeOne) {
+  const TemporaryFolder folder;
+  std::int64_t before = 0;
+  write(folder / "run", before, 2);
+  for (int turn = 1; turn <= 8; ++turn) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      try {
+        for (std::int64_t step = before + 1;; ++step) write(folder / "run", step, 1 + turn % 3);
+      } catch (...) {
+        ::_exit(1);
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(1500 * turn));
+    kill(child, SIGKILL);
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status));
+    const std::int64_t step = read_and_compare(folder / "run", 2);
+    EXPECT_GE(step, before);
+    before = step;
+  }
+}
+
+// Two steps on four ranks, a restart on `readers`, one more step.
+TEST(Checkpoint, ARunGoesOnWithTheSameBitsOnAnotherNumberOfRanks) {
+  const Problem problem{.size = {1, 60, 40, 30},
+                        .density = 0.3,
+                        .data_type = DataType::Float,
+                        .grad_a = true,
+                        .grad_w = true};
+  const train::Optimiser optimiser{train::Adam{}};
+  const auto weights = sparse::random_pattern(60, 40, {1, 1}, 0.3, 1);
+  const auto s = random_matrix<float>(40, 30, 2), q_grad = random_matrix<float>(60, 30, 3);
+  const auto step = [&](DistributedLayer& layer, int rank, train::ValueState<float>& state) {
+    const auto part = [](const Matrix<float>& whole, Range rows) {
+      return whole.view().sub(rows, {0, whole.cols()});
+    };
+    std::vector<float> gradients(std::size_t(layer.values()));
+    layer.grad_w<float>(part(q_grad, layer.outputs().of(rank)), part(s, layer.inputs().of(rank)),
+                        gradients);
+    layer.change_values(train::ValueStep<float>(optimiser, gradients, state));
+  };
+  const TemporaryFolder folder;
+  std::vector<float> expected(weights.values.size());
+  run_ranks(4, [&](Communicator& ranks) {
+    const auto executor = make_executor(1);
+    DistributedLayer layer(problem, kTiny, *executor, ranks);
+    layer.set_weights(weights);
+    auto state = train::make_value_state<float>(optimiser, layer.values());
+    for (int i = 0; i < 3; ++i) {
+      if (i == 2)
+        write_checkpoint(ranks, folder / "run",
+                         {state.steps, {{layer.outputs(), layer.weights(), state.arrays}}});
+      step(layer, ranks.rank(), state);
+    }
+    const std::int64_t first =
+        weights.row_begin[std::size_t(layer.outputs().of(ranks.rank()).begin)];
+    std::copy(layer.weights().values.begin(), layer.weights().values.end(),
+              expected.begin() + first);
+  });
+  for (const int readers : {1, 3, 5})
+    run_ranks(readers, [&](Communicator& ranks) {
+      const auto executor = make_executor(1);
+      RunState saved = read_checkpoint(ranks, folder / "run");
+      DistributedLayer layer(problem, kTiny, *executor, ranks);
+      layer.set_rows(saved.layers[0].outputs, saved.layers[0].rows);
+      train::ValueState<float> state{saved.step, saved.layers[0].slots};
+      step(layer, ranks.rank(), state);
+      const auto first =
+          expected.begin() + weights.row_begin[std::size_t(layer.outputs().of(ranks.rank()).begin)];
+      EXPECT_EQ(layer.weights().values, std::vector<float>(first, first + layer.values()))
+          << readers << " readers";
+    });
+}
+
+}  // namespace
+}  // namespace tessera::distributed

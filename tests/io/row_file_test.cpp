@@ -1,0 +1,111 @@
+// Rows of files without the rest, against the readers of whole files.
+
+#include "tessera/io/row_file.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tessera/io/read.hpp"
+#include "tessera/io/write.hpp"
+#include "tessera/sparse/convert.hpp"
+#include "tessera/sparse/random.hpp"
+#include "tessera/tests/support/message_of.hpp"
+#include "tessera/tests/support/temporary_folder.hpp"
+
+namespace tessera::io {
+namespace {
+
+using test::message_of;
+using test::TemporaryFolder;
+
+void expect_rows_of_the_whole(const std::string& path) {
+  const auto whole = sparse::cast<float>(read_matrix(path).matrix);
+  const RowIndex index = index_rows(path);
+  EXPECT_EQ(index.rows, whole.rows);
+  EXPECT_EQ(index.cols, whole.cols);
+  EXPECT_EQ(index.row_begin, whole.row_begin);
+  for (const Range rows : {Range{0, whole.rows}, Range{0, 0}, Range{0, whole.rows / 2},
+                           Range{whole.rows / 2, whole.rows}, Range{whole.rows, whole.rows}}) {
+    const sparse::Csr<float> part = read_rows(path, index, rows);
+    const auto first = whole.row_begin[std::size_t(rows.begin)];
+    const auto end = whole.row_begin[std::size_t(rows.end)];
+    EXPECT_EQ(part.rows, rows.size());
+    EXPECT_EQ(part.col,
+              std::vector<std::int32_t>(whole.col.begin() + first, whole.col.begin() + end));
+    EXPECT_EQ(part.values,
+              std::vector<float>(whole.values.begin() + first, whole.values.begin() + end));
+    EXPECT_EQ(part.row_begin.back(), end - first);
+  }
+}
+
+TEST(RowFile, RowsAreThoseOfTheWholeFile) {
+  const TemporaryFolder folder;
+  auto matrix = sparse::random_pattern(173, 260, {1, 1}, 0.4, 3);  // more than one piece of a file
+  for (std::size_t i = 0; i < matrix.values.size(); ++i) matrix.values[i] = float(i) / 7 - 100;
+  expect_rows_of_the_whole(folder.write("a.smtx", write_smtx(matrix)));
+  expect_rows_of_the_whole(folder.write("a.mtx", write_mtx(matrix)));
+}
+
+TEST(RowFile, EmptyRowsCommentsAndCommasAreRead) {
+  const TemporaryFolder folder;
+  expect_rows_of_the_whole(folder.write("a.smtx", "% a\n\n5, 4, 3\n0 0 2 2 3 3\n% b\n1,3 0\n"));
+  expect_rows_of_the_whole(folder.write("b.smtx", "3 4 0\n0 0 0 0\n\n"));
+  expect_rows_of_the_whole(folder.write("c.mtx",
+                                        "%%MatrixMarket matrix coordinate pattern general\n% c\n"
+                                        "6 3 3\n2 1\r\n\n2 3\n% d\n5 2"));
+}
+
+TEST(RowFile, AFileThatIsNotRowByRowIsRefused) {
+  const TemporaryFolder folder;
+  const std::string banner = "%%MatrixMarket matrix coordinate real general\n";
+  EXPECT_NE(message_of([&] {
+              index_rows(folder.write("a.mtx", banner + "3 3 2\n2 1 1\n1 1 1\n"));
+            }).find("row 1 follows row 2"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] {
+              index_rows(folder.write("b.mtx",
+                                      "%%MatrixMarket matrix coordinate real symmetric\n1 1 0\n"));
+            }).find("must be general"),
+            std::string::npos);
+  message_of([&] { index_rows(folder.write("c.txt", "1 1 1")); });
+  message_of([&] { index_rows(folder / "absent.smtx"); });
+}
+
+TEST(RowFile, AFileThatIsCutAnywhereIsRefusedOrHasLessText) {
+  const TemporaryFolder folder;
+  const std::string smtx = "4 9 5\n0 2 2 4 5\n1 8 0 3 7\n";
+  for (std::size_t bytes = 0; bytes + 2 < smtx.size(); ++bytes)
+    message_of([&] { index_rows(folder.write("a.smtx", smtx.substr(0, bytes))); });
+  const std::string mtx =
+      "%%MatrixMarket matrix coordinate real general\n4 9 3\n1 2 5\n3 1 6\n4 4 7\n";
+  for (std::size_t bytes = 0; bytes + 6 < mtx.size(); ++bytes)
+    message_of([&] { index_rows(folder.write("a.mtx", mtx.substr(0, bytes))); });
+}
+
+TEST(RowFile, FaultsOfARowAreFoundByWhoReadsIt) {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("a.smtx", "2 5 4\n0 2 4\n1 3 4 4\n");
+  const RowIndex index = index_rows(path);
+  EXPECT_EQ(read_rows(path, index, {0, 1}).col, (std::vector<std::int32_t>{1, 3}));
+  EXPECT_NE(message_of([&] {
+              read_rows(path, index, {1, 2});
+            }).find("byte 18: column"),
+            std::string::npos);
+  folder.write("a.smtx", "2 5 4\n0 2 4\n1 ");
+  EXPECT_NE(message_of([&] {
+              read_rows(path, index, {0, 1});
+            }).find("shorter than it was"),
+            std::string::npos);
+  test::refusal([&] { read_rows(path, index, {1, 3}); });
+}
+
+TEST(RowFile, MoreRowsThanTheFileMayDeclareAreRefused) {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("a.smtx", "2000000000 5 0\n0\n");
+  message_of([&] { index_rows(path); }, ErrorCode::LimitExceeded);
+}
+
+}  // namespace
+}  // namespace tessera::io
