@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <system_error>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/file.hpp"
 #include "tessera/io/array.hpp"
 #include "tessera/io/duplicates.hpp"
+#include "tessera/io/internal/first_page.hpp"
 #include "tessera/io/npz.hpp"
 
 namespace tessera::io {
@@ -18,6 +21,26 @@ constexpr std::string_view kTensorMark = ".safetensors#";
 
 [[noreturn]] void refuse(const std::string& path, std::string_view why) {
   throw Error(ErrorCode::BadInput, fmt::format("{}: {}", path, why));
+}
+
+// Returns the whole lines at the start of a file, at most a page. It is empty if the first line is
+// longer than that, or if the file cannot be read, which read_file() reports.
+std::string first_page(const std::string& path) {
+  constexpr std::streamsize kPage = 4096;
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return {};
+  std::ifstream file(path, std::ios::binary);
+  std::string page(std::size_t(kPage), '\0');
+  file.read(page.data(), kPage);
+  page.resize(std::size_t(file.gcount()));
+  return page.substr(0, page.rfind('\n') + 1);  // npos + 1 is 0
+}
+
+// Reads a text whose start is right.
+std::string read_text(const std::string& path,
+                      void (*check_start)(std::string_view start, std::string_view name)) {
+  if (const std::string page = first_page(path); !page.empty()) check_start(page, path);
+  return read_file(path);
 }
 
 }  // namespace
@@ -38,8 +61,9 @@ ReadMatrix read_matrix(const std::string& path, sparse::Duplicates duplicates) {
   std::transform(ending.begin(), ending.end(), ending.begin(), [](char c) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   });
-  if (ending == ".smtx") return read_smtx(read_file(path), path);
-  if (ending == ".mtx") return read_mtx(read_file(path), path, duplicates);
+  if (ending == ".smtx") return read_smtx(read_text(path, internal::check_smtx_start), path);
+  if (ending == ".mtx")
+    return read_mtx(read_text(path, internal::check_mtx_start), path, duplicates);
   if (ending == ".txt") return read_mask(read_file(path), path);
   if (ending == ".npy") return {to_csr(read_npy(read_file(path), path), path), true, {}};
   if (ending == ".npz") return {read_npz(read_file(path), path, duplicates), true, {}};

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tessera/io/duplicates.hpp"
+#include "tessera/io/internal/first_page.hpp"
 #include "tessera/io/internal/text.hpp"
 #include "tessera/io/read.hpp"
 #include "tessera/sparse/row_order.hpp"
@@ -282,6 +283,11 @@ ReadMatrix sorted(const Lines& lines, const Header& header, const Entries& entri
 }
 
 }  // namespace
+
+void internal::check_mtx_start(std::string_view start, std::string_view name) {
+  Lines lines(start, name);
+  read_banner(lines);
+}
 
 ReadMatrix read_mtx(std::string_view text, std::string_view name) {
   return read_mtx(text, name, sparse::Duplicates::Refuse);

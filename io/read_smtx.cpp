@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "tessera/io/internal/first_page.hpp"
 #include "tessera/io/internal/text.hpp"
 #include "tessera/io/read.hpp"
 #include "tessera/sparse/rules.hpp"
@@ -41,9 +42,8 @@ struct Sizes {
   std::int64_t rows, cols, blocks;
 };
 
-Sizes read_sizes(Lines& lines) {
-  if (!lines.next_with_content())
-    lines.fail("the file is empty; it must start with: rows, columns, non-zeros");
+// Returns the three numbers of the current line.
+Sizes sizes_on_line(const Lines& lines) {
   std::string_view rest = lines.line();
   const auto take = [&](std::string_view what) {
     return whole_number(lines, take_word(rest, kCommasToo), {what, 0, INT64_MAX});
@@ -54,6 +54,13 @@ Sizes read_sizes(Lines& lines) {
   if (!extra.empty())
     lines.fail(fmt::format("{} follows the three sizes; they must be alone on their line",
                            internal::quoted(extra)));
+  return {rows, cols, blocks};
+}
+
+Sizes read_sizes(Lines& lines) {
+  if (!lines.next_with_content())
+    lines.fail("the file is empty; it must start with: rows, columns, non-zeros");
+  const auto [rows, cols, blocks] = sizes_on_line(lines);
   internal::check_sizes_against_file(lines, rows, cols);
   if (blocks > rows * cols)
     lines.fail(fmt::format("{} non-zeros do not fit in {} rows and {} columns; the most is {}",
@@ -62,6 +69,11 @@ Sizes read_sizes(Lines& lines) {
 }
 
 }  // namespace
+
+void internal::check_smtx_start(std::string_view start, std::string_view name) {
+  Lines lines(start, name);
+  if (lines.next_with_content()) sizes_on_line(lines);  // else there are only comments so far
+}
 
 ReadMatrix read_smtx(std::string_view text, std::string_view name) {
   Lines lines(text, name);

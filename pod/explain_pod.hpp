@@ -39,7 +39,7 @@ struct AlgorithmPrice {
   bool chosen = false;
 };
 
-// What a plan was chosen from.
+// The grids and the algorithms that a plan was chosen from.
 struct PodExplanation {
   std::vector<GridAlternative>
       grids;  // the fastest first, then the others in the order of the enum

@@ -152,6 +152,26 @@ PodLedger PodLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
   return ledger;
 }
 
+template <class T>
+PodLedger PodLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
+                           std::span<sparse::Csr<float>> gradients) {
+  const std::int64_t groups = state_->problem().size.g;
+  if (std::ssize(gradients) != groups)
+    throw Error(
+        ErrorCode::InvalidArgument,
+        fmt::format("GradW: {} matrices are given for the gradients; the layer has {} groups",
+                    gradients.size(), groups));
+  std::vector<float> all(static_cast<std::size_t>(values()));
+  const PodLedger ledger = grad_w<T>(q_grad, s, std::span(all));
+  for (std::int64_t g = 0; g < groups; ++g) {
+    sparse::Csr<float>& gradient = gradients[std::size_t(g)];
+    gradient = weights(g);
+    std::copy_n(all.begin() + state_->first_value(g), gradient.values.size(),
+                gradient.values.begin());
+  }
+  return ledger;
+}
+
 const PodPlan& PodLayer::plan() const { return state_->plan(); }
 const std::vector<DevicePlace>& PodLayer::places() const { return state_->places(); }
 std::int64_t PodLayer::batch() const { return state_->problem().size.z; }
@@ -202,6 +222,8 @@ verify::Rounding PodLayer::rounding(Pass pass) const {
   template PodLedger PodLayer::grad_a<T>(MatrixView<const T>, MatrixView<T>);                   \
   template PodLedger PodLayer::grad_w<T>(MatrixView<const T>, MatrixView<const T>,              \
                                          std::span<float>);                                     \
+  template PodLedger PodLayer::grad_w<T>(MatrixView<const T>, MatrixView<const T>,              \
+                                         std::span<sparse::Csr<float>>);                        \
   template bool PodLayer::forward<T>(MatrixView<const T>, MatrixView<T>, const PodRunOptions&,  \
                                      PodLedger&);                                               \
   template bool PodLayer::grad_a<T>(MatrixView<const T>, MatrixView<T>, const PodRunOptions&,   \

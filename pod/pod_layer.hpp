@@ -21,7 +21,8 @@
 
 namespace tessera::pod {
 
-// How this computer runs the devices of a pod. Results and ledgers do not depend on it.
+// The order in which this computer runs the devices of a pod. Results and ledgers do not depend on
+// it.
 enum class DeviceOrder {
   OneAfterAnother,  // with all threads on one device, and memory for one device of each shape; R is
                     // encoded again for every device in every pass, unless all have the same part
@@ -102,6 +103,11 @@ class PodLayer {
   // Writes the gradients of all groups' values, group after group, in the order of weights().
   template <class T>
   PodLedger grad_w(MatrixView<const T> q_grad, MatrixView<const T> s, std::span<float> gradients);
+
+  // Writes the gradients as a matrix for each group, with the pattern of its weights.
+  template <class T>
+  PodLedger grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
+                   std::span<sparse::Csr<float>> gradients);
 
   // The same passes with options. They return false if options.stop ended the pass.
   template <class T>

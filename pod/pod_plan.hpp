@@ -16,7 +16,7 @@
 
 namespace tessera::pod {
 
-// What a collective gathers or sums.
+// The data that a collective gathers or sums.
 enum class Operand { S, Q, SGrad, QGrad, Gradient };
 
 // Returns "S", "Q", "dS", "dQ" or "dR"; the text is valid as long as the program.

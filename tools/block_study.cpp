@@ -10,6 +10,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/planner/sparse_below.hpp"
+#include "tessera/tools/occupied_blocks.hpp"
 
 namespace tessera::tools {
 namespace {
@@ -19,7 +20,7 @@ constexpr std::size_t kMostRemedies = 2;
 // The most parts of a batch; more would take longer than any dense layer.
 constexpr std::int64_t kMostParts = 64;
 
-double share_of_blocks(const sparse::Csr<double>& matrix) {
+double share_of_blocks(const sparse::Csr<float>& matrix) {
   return double(matrix.blocks()) / (double(matrix.block_rows()) * double(matrix.block_cols()));
 }
 
@@ -68,13 +69,13 @@ Problem BlockStudy::problem(BlockShape block, double density) const {
 
 BlockPlan BlockStudy::plan_pattern(const sparse::Csr<double>& ones, BlockShape block,
                                    BatchCut cut) {
-  const sparse::Csr<double> in_blocks = in_whole_blocks(ones, block);
+  const sparse::Csr<float> in_blocks = occupied_blocks(ones, block);
   BlockPlan result{
       .block = block, .blocks = in_blocks.blocks(), .density = share_of_blocks(in_blocks)};
   if (result.blocks > 0)
     result.filled_percent =
         100 * double(ones.blocks()) / (double(result.blocks) * double(block.area()));
-  const PatternStats stats = sparse::pattern_stats(in_blocks);
+  const PatternStats stats = stats_in_blocks(in_blocks, block);
   return planned(std::move(result), &stats, cut);
 }
 
@@ -135,8 +136,8 @@ bool BlockStudy::may_cost_less(Cycles dense, const sparse::Csr<double>* ones, Bl
   Problem asked = problem(block, layer_.density);
   std::optional<PatternStats> stats;
   if (ones != nullptr) {
-    const sparse::Csr<double> in_blocks = in_whole_blocks(*ones, block);
-    stats = sparse::pattern_stats(in_blocks);
+    const sparse::Csr<float> in_blocks = occupied_blocks(*ones, block);
+    stats = stats_in_blocks(in_blocks, block);
     asked.density = share_of_blocks(in_blocks);
   }
   const auto below = [&](Cycles cycles) {

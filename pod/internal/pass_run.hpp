@@ -68,7 +68,7 @@ inline void add_checksums(const verify::Checksums& one, verify::Checksums& all, 
   if (all.first_wrong_col < 0) all.first_wrong_col = one.first_wrong_col;
 }
 
-// What a layer keeps from pass to pass.
+// The state of a layer that it keeps from pass to pass.
 struct LayerState {
   LayerState(const PodPlan& given, device::ExchangeMode mode, DeviceOrder order, Executor& executor)
       : devices(given, mode, order, executor), prices(devices.plan().pod) {

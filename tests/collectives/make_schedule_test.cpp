@@ -41,6 +41,19 @@ TEST(MakeSchedule, LevelsOfAnySizesAndAlgorithmsCombine) {
           << to_string(operation) << " over " << levels.size() << " levels";
 }
 
+TEST(MakeSchedule, EveryPairOfAlgorithmsWorksOnLevelsOfOddSizes) {
+  for (const std::int32_t inner : {1, 2, 3, 5})
+    for (const std::int32_t outer : {1, 3, 4})
+      for (const Algorithm low : algorithms_for(inner))
+        for (const Algorithm high : algorithms_for(outer))
+          for (const Operation operation : kOperations) {
+            const std::vector<LevelPart> levels = {{inner, low}, {outer, high}};
+            EXPECT_EQ(check_schedule(make_schedule(operation, levels)), "")
+                << to_string(operation) << " " << inner << " " << to_string(low) << " " << outer
+                << " " << to_string(high);
+          }
+}
+
 TEST(MakeSchedule, TakesTheStepsOfItsAlgorithm) {
   const auto steps = [](std::int32_t members, Algorithm algorithm) {
     return make_schedule(Operation::AllGather, {members, algorithm}).steps.size();

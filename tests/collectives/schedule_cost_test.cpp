@@ -137,6 +137,28 @@ TEST(LevelCosts, AddUpToTheRoutedScheduleOfThePod) {
   }
 }
 
+// A sum receives what its gather sends, so that much memory has to be free besides the data.
+TEST(LevelCosts, SayWhatAMemberOfASumReceivesInOneStep) {
+  const Pod pod = ring_of(8);
+  for (const LevelCost& cost : level_costs(pod.levels[0], {0, 8, 1, 8})) {
+    const auto parts = [&]() -> double {
+      switch (cost.algorithm) {
+        case Algorithm::OneWayRing:
+        case Algorithm::TwoWayRing:  // half a part from each side
+          return 1;
+        case Algorithm::MeetInTheMiddle:
+          return 2;
+        case Algorithm::Halving:  // the last step of the gather sends half of the data
+          return 4;
+        case Algorithm::Direct:
+          break;
+      }
+      return 7;
+    };
+    EXPECT_EQ(cost.held, parts()) << to_string(cost.algorithm);
+  }
+}
+
 TEST(ScheduleCost, RefusesGroupsThatAreNotOfThePod) {
   const Schedule gather = make_schedule(Operation::AllGather, {2, Algorithm::Direct});
   const std::vector<Group> outside = {{0, 4}}, few = {{0}};

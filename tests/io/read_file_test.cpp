@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -5,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "tessera/base/error.hpp"
 #include "tessera/io/npz.hpp"
 #include "tessera/io/read.hpp"
 #include "tessera/sparse/check.hpp"
@@ -17,6 +19,9 @@ namespace tessera::io {
 namespace {
 
 using test::raises;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
 
 // One line of index.csv, whose first columns hold no commas:
 // file,bytes,rows,cols,nnz,density,row_max,row_cv,col_max,col_cv,empty_rows,empty_cols,...
@@ -151,6 +156,19 @@ TEST_F(ReadMatrixFile, RefusesWhatIsNoFileOfAKnownKind) {
   EXPECT_TRUE(raises(kBad, {"d.mtx", "directory"}, [this] { read_matrix(folder_ / "d.mtx"); }));
   EXPECT_TRUE(raises(kBad, {".smtx"}, [] { read_matrix(""); }));
   EXPECT_TRUE(raises(kBad, {"empty.mtx:1:"}, [this] { read_matrix(write("empty.mtx", "")); }));
+}
+
+// A file of four terabytes, which no computer could read as a whole, has only its start on disk.
+TEST(ReadMatrix, RefusesABadFirstLineByOnePageOfTheFile) {
+  const test::TemporaryFolder folder;
+  for (const char* name : {"wrong.mtx", "wrong.smtx"}) {
+    const std::string path = folder.write(name, "this is no matrix\n");
+    std::error_code refused;
+    std::filesystem::resize_file(path, std::uintmax_t{1} << 42, refused);
+    if (refused) GTEST_SKIP() << "this file system has no sparse files of that size";
+    EXPECT_THAT([&] { read_matrix(path); },
+                ThrowsMessage<Error>(AllOf(HasSubstr(":1:"), HasSubstr("\"this\""))));
+  }
 }
 
 }  // namespace

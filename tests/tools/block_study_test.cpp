@@ -2,12 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/random.hpp"
+#include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
+#include "tessera/tools/occupied_blocks.hpp"
 
 namespace tessera::tools {
 namespace {
@@ -195,6 +198,21 @@ TEST(BlockStudy, RelaxesARequestOnlyWhereThatWasAllowed) {
   const BlockPlan relaxed = BlockStudy(a).plan_random({4, 4}, 0.1);
   EXPECT_TRUE(relaxed.plan);
   EXPECT_EQ(relaxed.note.find("best effort, "), 0u);
+}
+
+TEST(OccupiedBlocks, AreThoseOfTheMatrixInWholeBlocks) {
+  for (const BlockShape block : {BlockShape{1, 1}, {4, 4}, {16, 16}, {3, 5}})
+    for (const double density : {0.001, 0.05, 0.9}) {
+      const auto elements =
+          sparse::cast<double>(sparse::random_pattern(67, 130, {1, 1}, density, 5));
+      sparse::Csr<double> ones = elements;
+      std::ranges::fill(ones.values, 1.0);
+      const sparse::Csr<double> blocks = in_whole_blocks(ones, block);
+      const sparse::Csr<float> occupied = occupied_blocks(ones, block);
+      EXPECT_EQ(occupied.col, blocks.col);
+      EXPECT_EQ(occupied.row_begin, blocks.row_begin);
+      EXPECT_EQ(stats_in_blocks(occupied, block), sparse::pattern_stats(blocks));
+    }
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "tessera/tools/block_study.hpp"
@@ -38,6 +39,12 @@ std::vector<std::int64_t> row_counts(const sparse::Csr<double>& m) {
   return counts;
 }
 
+std::vector<std::int64_t> column_counts(const sparse::Csr<double>& m) {
+  std::vector<std::int64_t> counts(std::size_t(m.cols));
+  for (const std::int32_t column : m.col) ++counts[std::size_t(column)];
+  return counts;
+}
+
 std::string line_of(const BlockPlan& s) {
   return fmt::format("{:<10}{:>12}{:>14.4f}{:>14.1f}{:>14}{:>14}\n", s.name(), s.blocks, s.density,
                      s.filled_percent, s.plan ? std::to_string(s.cycles.value) : "no plan",
@@ -67,10 +74,10 @@ int inspect(const LayerArguments& given) {
   LayerArguments a = with_layer_keys(given);
   internal::Progress progress(false);
   progress.set("reading " + a.matrix);
-  const io::ReadMatrix file = load_weights(a.matrix);
-  sparse::Csr<double> ones = file.matrix;
-  std::fill(ones.values.begin(), ones.values.end(), 1.0);
+  io::ReadMatrix file = load_weights(a.matrix);
   const std::int64_t zeros = std::count(file.matrix.values.begin(), file.matrix.values.end(), 0.0);
+  sparse::Csr<double> ones = std::move(file.matrix);  // a large one is not kept twice
+  std::fill(ones.values.begin(), ones.values.end(), 1.0);
   std::string text = fmt::format(
       "{}\n{} outputs x {} inputs, {} non-zeros (density {:.6f}), {}; {} stored zeros\n\n",
       a.matrix, ones.rows, ones.cols, ones.blocks(),
@@ -78,7 +85,7 @@ int inspect(const LayerArguments& given) {
       file.has_values ? "with values" : "a pattern", file.has_values ? zeros : 0);
   text += fmt::format("{:<10}{:>12}{:>10}{:>12}{:>10}{:>14}{:>14}\n", "non-zeros", "count", "least",
                       "mean", "most", "most / mean", "deviation");
-  text += spread("rows", row_counts(ones)) + spread("columns", row_counts(sparse::transpose(ones)));
+  text += spread("rows", row_counts(ones)) + spread("columns", column_counts(ones));
   text += fmt::format("\n{:<10}{:>12}{:>14}{:>14}{:>14}{:>14}\n", "blocks", "stored", "density",
                       "filled, %", "cycles", "tiles");
   a.output_size = ones.rows;
