@@ -89,7 +89,7 @@ void Archive::State::list() {
   for (zip_uint64_t i = 0; i < zip_uint64_t(count); ++i) {
     const char* const member = zip_get_name(handle.get(), i, 0);
     if (member == nullptr) fail("its table cannot be read");
-    if (!index_of.emplace(member, i).second) fail(quoted(member) + " appears twice");
+    if (!index_of.emplace(member, i).second) fail(internal::quoted(member) + " appears twice");
   }
 }
 
@@ -97,7 +97,7 @@ void Archive::State::check(zip_uint64_t size, const std::string& member) const {
   if (size <= most - total) return;
   fail(fmt::format("the archive unpacks to more than {} bytes at {}; the limits are {} times the "
                    "bytes of the archive (16 MiB is always allowed) and 4 GiB",
-                   most, quoted(member), kMostRatio),
+                   most, internal::quoted(member), kMostRatio),
        ErrorCode::LimitExceeded);
 }
 
@@ -117,21 +117,22 @@ std::string Archive::read(const std::string& member) {
   const auto found = s.index_of.find(member);
   zip_stat_t stat;
   if (found == s.index_of.end() || zip_stat_index(s.handle.get(), found->second, 0, &stat) != 0)
-    s.fail("the archive has no file " + quoted(member));
+    s.fail("the archive has no file " + internal::quoted(member));
   s.check(stat.size, member);
   const std::unique_ptr<zip_file_t, Close> file(zip_fopen_index(s.handle.get(), found->second, 0));
-  if (file == nullptr) s.fail(fmt::format("{}: {}", quoted(member), zip_strerror(s.handle.get())));
+  if (file == nullptr)
+    s.fail(fmt::format("{}: {}", internal::quoted(member), zip_strerror(s.handle.get())));
   std::string text;
   for (;;) {
     const std::size_t before = text.size();
     text.resize(before + kChunk);
     const zip_int64_t read = zip_fread(file.get(), text.data() + before, kChunk);
     text.resize(before + std::size_t(std::max<zip_int64_t>(read, 0)));
-    if (read < 0) s.fail(quoted(member) + " is damaged");
+    if (read < 0) s.fail(internal::quoted(member) + " is damaged");
     if (read == 0) break;
     s.check(text.size(), member);
   }
-  if (text.size() != stat.size) s.fail(quoted(member) + " is cut short");
+  if (text.size() != stat.size) s.fail(internal::quoted(member) + " is cut short");
   s.total += text.size();
   return text;
 }
