@@ -153,11 +153,11 @@ PlanFloor plan_floor(const Problem& problem, const device::Machine& machine, con
   if (boxes < 1)
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("boxes is {}; it must be 1 or more", boxes));
-  const std::int64_t least = std::min({bucket_floor(problem, machine, options, boxes),
-                                       two_layouts_floor(problem, machine, options, boxes),
-                                       dense_floor(problem, machine, options)});
-  if (least == kUnbounded) return {{}, false};
-  return {Cycles(least), true};
+  const std::int64_t buckets = std::min(bucket_floor(problem, machine, options, boxes),
+                                        two_layouts_floor(problem, machine, options, boxes));
+  const std::int64_t least = std::min(buckets, dense_floor(problem, machine, options));
+  if (least == kUnbounded) return {{}, false, false};
+  return {Cycles(least), true, buckets != kUnbounded};
 }
 
 }  // namespace tessera::planner

@@ -20,8 +20,9 @@ PlanResult plan_below(const Problem& problem, const device::Machine& machine, Cy
 
 // The least cycles of a layer.
 struct PlanFloor {
-  Cycles cycles;         // no plan has fewer
-  bool possible = true;  // false: it is certain that the layer has no plan
+  Cycles cycles;             // no plan has fewer
+  bool possible = true;      // false: it is certain that the layer has no plan
+  bool with_buckets = true;  // false: it is certain that it has none with buckets
 
   friend bool operator==(const PlanFloor&, const PlanFloor&) = default;
 };

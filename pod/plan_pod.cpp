@@ -32,6 +32,7 @@ struct Candidate {
   CheapestLayout layout;
   double floor = 0;  // seconds
   bool refined = false;
+  bool next_is_open = false;  // the candidate with twice the serial parts was added
 
   // The queue has the least floor on top; among equal ones, the first family.
   bool operator<(const Candidate& other) const {
@@ -74,42 +75,50 @@ class PodSearch {
 
   double seconds_of(Cycles cycles) const { return double(cycles.value) / pod_.machine.clock_hz; }
 
-  // Returns the least time of the devices, or kNever if their part certainly does not fit.
-  double floor_of_devices(const Candidate& c, std::int64_t boxes) const {
+  planner::PlanFloor floor_of_device(const Candidate& c, std::int64_t boxes) const {
     const Dims share = internal::largest_share(problem_, families_[c.family].parts, c.serial_parts);
-    const planner::PlanFloor floor =
-        planner::plan_floor(device_problem(problem_, share), pod_.machine, options_, boxes);
-    if (!floor.possible) return kNever;
-    return seconds_of(floor.cycles) * double(c.serial_parts);
+    return planner::plan_floor(device_problem(problem_, share), pod_.machine, options_, boxes);
   }
 
-  // Adds the candidate of a family with so many serial parts, or with more if these certainly do
-  // not fit.
+  double floor_of(const Candidate& c, const planner::PlanFloor& device) const {
+    return c.layout.seconds + seconds_of(device.cycles) * double(c.serial_parts);
+  }
+
+  // Adds the candidate of a family with so many serial parts. If its devices have no plan with
+  // buckets, more parts may have one that is far faster, so these are added too.
   void push(std::size_t family, std::int64_t serial_parts) {
     for (; serial_parts <= most_serial_parts(family); serial_parts *= 2) {
-      Candidate c{family, serial_parts, {}, 0, false};
-      const double least = floor_of_devices(c, kFewBoxes);
-      if (least == kNever) continue;
-      c.layout = internal::cheapest_layout(prices_, problem_, families_[family], serial_parts);
-      c.floor = c.layout.seconds + least;
-      open_.push(std::move(c));
-      return;
+      Candidate c{family, serial_parts, {}, 0, false, false};
+      const planner::PlanFloor device = floor_of_device(c, kFewBoxes);
+      if (device.possible) {
+        c.layout = internal::cheapest_layout(prices_, problem_, families_[family], serial_parts);
+        c.floor = floor_of(c, device);
+        c.next_is_open = !device.with_buckets;
+        open_.push(std::move(c));
+      }
+      if (device.with_buckets) return;
     }
   }
 
   void refine(Candidate c) {
-    const double least = floor_of_devices(c, kManyBoxes);
-    if (least == kNever) return push(c.family, 2 * c.serial_parts);
-    c.floor = std::max(c.floor, c.layout.seconds + least);
-    c.refined = true;
-    open_.push(std::move(c));
+    const planner::PlanFloor device = floor_of_device(c, kManyBoxes);
+    const std::int64_t next = 2 * c.serial_parts;
+    const std::size_t family = c.family;
+    const bool opens_next = !device.with_buckets && !c.next_is_open;
+    if (device.possible) {
+      c.floor = std::max(c.floor, floor_of(c, device));
+      c.refined = true;
+      c.next_is_open |= opens_next;
+      open_.push(std::move(c));
+    }
+    if (opens_next) push(family, next);
   }
 
   // Smaller parts of the batch take at least as long if they run by the same kind of plan, but may
   // have a faster one in the same memory.
   void evaluate(const Candidate& c) {
     consider(c);
-    push(c.family, 2 * c.serial_parts);
+    if (!c.next_is_open) push(c.family, 2 * c.serial_parts);
   }
 
   void consider(const Candidate& c) {

@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
+#include <string>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/file.hpp"
 #include "tessera/planner/plan_bounds.hpp"
 #include "tessera/pod/internal/move_data.hpp"
 #include "tessera/tests/pod/all_grids.hpp"
@@ -133,6 +136,33 @@ TEST(PlanPod, ObeysPinsAndRefusesThoseThatNoPodHas) {
   const PodResult none = plan_pod(problem, pod, {}, pins);
   EXPECT_FALSE(none.plan.has_value());
   EXPECT_THAT(none.reason, HasSubstr("pin fewer"));
+}
+
+// One part of the batch fits only without buckets, which takes ten times as long as four parts with
+// them.
+TEST(PlanPod, LooksAtSerialPartsWhereOnePartFitsWithoutBucketsOnly) {
+  const Problem problem = make_problem({1, 32768, 32768, 1024}, {16, 16}, 1.0 / 64, DataType::Half);
+  const device::Pod pod = device::pod_preset("bow-pod4");
+  GridPins data_parallel;
+  data_parallel.g = data_parallel.x = data_parallel.y = 1;
+  const PodPlan best = plan_pod_or_throw(problem, pod);
+  const PodPlan other = plan_pod_or_throw(problem, pod, {}, data_parallel);
+  EXPECT_GT(other.serial_parts, 1);
+  EXPECT_LE(best.seconds(), other.seconds());
+}
+
+// The table of bench/results/pods.md is modelled, so it is the same everywhere.
+TEST(PlanPod, HasTheTimesOfTheResultsPage) {
+  Problem problem = make_problem({1, 8192, 8192, 4096}, {16, 16}, 1.0 / 16, DataType::Half);
+  const std::string page = read_file(TESSERA_SOURCE_DIR "/bench/results/pods.md");
+  const device::Machine bow = device::machine_preset("bow");
+  for (const std::int64_t devices : {4, 16}) {
+    const PodPlan plan = plan_pod_or_throw(problem, device::pod_of(bow, devices));
+    EXPECT_THAT(
+        page, HasSubstr("| A | " + std::to_string(devices) + " | " + to_string(plan.grid.parts()) +
+                        " | " + std::to_string(plan.serial_parts) + " | " +
+                        std::to_string(std::llround(plan.seconds() * 1e6)) + " |"));
+  }
 }
 
 TEST(PlanPod, SaysWhenNoGridFits) {
