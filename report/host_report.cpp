@@ -88,7 +88,9 @@ void write_verdicts(const HostReport& report, TextOut out) {
 
 Json pass_json(const HostReport& report, const HostPassReport& pass) {
   Json json = {{"pass", to_string(pass.pass)},
-               {"method", pass.is_dense ? "dense" : pass.is_packed ? "packed" : "sparse"},
+               {"method", pass.is_dense    ? "dense"
+                          : pass.is_packed ? "packed"
+                                           : "sparse"},
                {"cells", internal::cells_json(pass.cells)},
                {"forecast_seconds", pass.forecast_seconds}};
   if (pass.runs > 0)

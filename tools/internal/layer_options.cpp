@@ -143,9 +143,8 @@ void add_type_options(CLI::App& app, LayerArguments& a) {
       "--data-type", a.data_type,
       "element type of the weights R, the input S and the output Q: float, half or bfloat16");
   take_one_of(type, types)->type_name("TYPE")->default_str("half");
-  auto* sums =
-      app.add_option("--partials-type", a.partials_type,
-                     "type of partial sums: float, or half (only for half data)");
+  auto* sums = app.add_option("--partials-type", a.partials_type,
+                              "type of partial sums: float, or half (only for half data)");
   take_one_of(sums, types)->type_name("TYPE")->default_str("float");
 }
 

@@ -29,9 +29,11 @@ std::string list() {
                     m.clock_hz / 1e9, m.exchange_bytes_per_cycle, m.word_bits);
   }
   const host::HostCpu cpu = host::read_host_cpu();
-  return text + fmt::format("{:<8}this computer: {}, {} cores, caches of {}, {} and {} bytes\n",
-                            device::kHostMachine, host::host_cpu_model(), cpu.cores,
-                            cpu.l1_data.value, cpu.l2.value, cpu.l3.value);
+  return text + fmt::format(
+                    "{:<8}this computer: {}, {} cores\n"
+                    "{:<8}caches of {}, {} and {} KiB\n",
+                    device::kHostMachine, host::host_cpu_model(), cpu.cores, "",
+                    cpu.l1_data.value / 1024, cpu.l2.value / 1024, cpu.l3.value / 1024);
 }
 
 std::string host_json() {
