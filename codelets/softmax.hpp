@@ -40,7 +40,7 @@ struct SoftmaxRows {
 };
 
 // Writes exp(scale * score - largest of the row) / sum of the row, and 0 for what is not kept. Sums
-// are floats, in eight lanes that start anew with each run. A row whose kept scores are all minus
+// are floats, in eight lanes that start from 0 with each run. A row whose kept scores are all minus
 // infinity becomes 0. The arrays may be the same.
 template <class T>
 void softmax(const SoftmaxRows& rows, const T* scores, T* out) noexcept;

@@ -37,7 +37,7 @@ struct Traffic {
 };
 
 // The error of a rank that has waited for another one longer than its timeout. The message names
-// the rank, what it was doing, and whom it waited for.
+// the rank, what it was doing, and the rank that it waited for.
 class StandsStill : public Error {
  public:
   explicit StandsStill(const std::string& message) : Error(ErrorCode::Internal, message) {}

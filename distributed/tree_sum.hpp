@@ -41,8 +41,8 @@ class TreeSum {
     std::vector<float> values;
   };
 
-  // Lists that were used before: memory that the system gives anew has to be mapped page by page,
-  // which takes longer than the sums.
+  // Keeps lists for later sums, because fresh memory has to be mapped page by page, which takes
+  // longer than the sums.
   using Pool = std::vector<std::vector<float>>;
 
   static std::vector<float> take(Pool& pool, std::int64_t length);

@@ -231,13 +231,8 @@ void add_verdict(const Arguments& a, HostRun& run) {
 
 }  // namespace
 
-HostRun run_on_host(const Arguments& given, const char* program) {
-  Arguments a = given;
-  internal::Progress progress(a.quiet);
-  progress.set("reading");
-  const std::string block_choice = choose_block(a, {});
-  const Weights weights = a.product ? make_product_weights(a) : make_weights(a);
-  a.batch_size = batch_of(a, weights);
+HostRun run_of(const Arguments& a, const char* program, const Weights& weights,
+               const std::string& block_choice) {
   HostRun run{{.tool = program,
                .version = TESSERA_VERSION,
                .seed = a.seed,
@@ -250,6 +245,17 @@ HostRun run_on_host(const Arguments& given, const char* program) {
               {},
               share_without_blocks(*weights.matrix)};
   if (!block_choice.empty()) run.context.notes.push_back(block_choice);
+  return run;
+}
+
+HostRun run_on_host(const Arguments& given, const char* program) {
+  Arguments a = given;
+  internal::Progress progress(a.quiet);
+  progress.set("reading");
+  const std::string block_choice = choose_block(a, {});
+  const Weights weights = a.product ? make_product_weights(a) : make_weights(a);
+  a.batch_size = batch_of(a, weights);
+  HostRun run = run_of(a, program, weights, block_choice);
   if (a.product) run.context.notes.push_back(to_string(product_of(*a.product, run.report.problem)));
   encode_and_run(a, weights, run, progress);
   progress.set("comparing with dense");

@@ -7,6 +7,7 @@
 #include "tessera/report/host_report.hpp"
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/sparse_fc_layer/arguments.hpp"
+#include "tessera/tools/sparse_fc_layer/weights.hpp"
 
 namespace tessera::tools {
 
@@ -17,6 +18,11 @@ struct HostRun {
   std::vector<std::pair<std::string, std::string>> files;  // results to store: {name, bytes}
   double empty_outputs = 0;  // share of the outputs whose row has no non-zero
 };
+
+// Returns a run of these weights on this computer whose passes have not begun. `block_choice` says
+// which block was chosen and why, or is empty.
+HostRun run_of(const Arguments& arguments, const char* program, const Weights& weights,
+               const std::string& block_choice);
 
 // Encodes, runs and checks a layer on host::HostLayer as the arguments ask. Each pass runs once to
 // warm up and is then measured 3 to 25 times, until the runs have taken at least a tenth of a

@@ -273,18 +273,7 @@ HostRun run_on_ranks(const Arguments& given, const char* program, Communicator& 
   const std::string block_choice = choose_block(a, {});
   const Weights weights = make_weights(a);
   a.batch_size = batch_of(a, weights);
-  HostRun run{{.tool = program,
-               .version = TESSERA_VERSION,
-               .seed = a.seed,
-               .configuration = a.configuration,
-               .weight_scale = std::ldexp(1.0, weights.scale_exponent)},
-              {.source = weights.source,
-               .problem = make_problem(a, weights),
-               .cpu_model = host::host_cpu_model(),
-               .cpu = host::read_host_cpu()},
-              {},
-              share_without_blocks(*weights.matrix)};
-  if (!block_choice.empty()) run.context.notes.push_back(block_choice);
+  HostRun run = run_of(a, program, weights, block_choice);
   if (weights.groups() > 1)
     throw Error(ErrorCode::InvalidArgument, "layers of several groups run in one process");
   progress.set("encoding");
