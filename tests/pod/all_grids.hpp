@@ -31,14 +31,17 @@ inline Drawn draw(std::uint64_t seed, std::int64_t inner = 3, std::int64_t outer
   const std::int64_t side = pick(1, 1, 4, 16);
   const Dims size{pick(1, 1, 1, 2), side * (4 + random.below(40)), side * (4 + random.below(40)),
                   4 + random.below(300)};
-  Problem problem =
-      make_problem(size, {side, side}, pick(0.05, 0.2, 0.5), pick(DataType::Half, DataType::Float));
+  // One draw a statement: the order in which arguments are evaluated differs between compilers.
+  const DataType data_type = pick(DataType::Half, DataType::Float);
+  const double density = pick(0.05, 0.2, 0.5);
+  Problem problem = make_problem(size, {side, side}, density, data_type);
   problem.grad_a = random.below(3) > 0;
   problem.grad_w = random.below(2) > 0;
-  Drawn drawn{problem,
-              small_pod(small_machine(4 + random.below(20), pick(638976, 30000)),
-                        1 + random.below(inner), 1 + random.below(outer)),
-              {}};
+  const std::int64_t outer_devices = 1 + random.below(outer);
+  const std::int64_t inner_devices = 1 + random.below(inner);
+  const std::int64_t memory = pick(638976, 30000);
+  const std::int64_t tiles = 4 + random.below(20);
+  Drawn drawn{problem, small_pod(small_machine(tiles, memory), inner_devices, outer_devices), {}};
   // Links from very slow to very fast, so that every kind of grid wins somewhere.
   const double speed = pick(0.05, 1.0, 20.0, 1000.0);
   for (device::PodLevel& level : drawn.pod.levels) {
