@@ -31,11 +31,16 @@ std::int64_t words_before(const std::vector<Row>& rows, std::size_t row, std::in
          per_block * rows[row].first;
 }
 
-// The row that block `i` of the record belongs to.
+// The row that block `i` of the record belongs to: the last one that begins at or before it.
+// Without branches, because the answer is different in every record.
 std::size_t row_of_block(const std::vector<Row>& rows, std::int64_t i) {
-  const auto after = std::upper_bound(rows.begin(), rows.end(), i,
-                                      [](std::int64_t v, const Row& row) { return v < row.first; });
-  return static_cast<std::size_t>(after - rows.begin()) - 1;
+  const Row* at = rows.data();
+  for (std::size_t n = rows.size(); n > 1;) {
+    const std::size_t half = n / 2;
+    at += at[half].first <= i ? half : 0;
+    n -= half;
+  }
+  return static_cast<std::size_t>(at - rows.data());
 }
 
 }  // namespace
@@ -46,8 +51,7 @@ std::int64_t column_scale(const TileGrid& grid) {
 }
 
 template <class Word>
-std::int32_t RecordWriter<Word>::field(std::int64_t value, const char* name) const {
-  if (value <= kLargestWord<Word>) return static_cast<std::int32_t>(value);
+void RecordWriter<Word>::reject(std::int64_t value, const char* name) const {
   throw Error(
       ErrorCode::LimitExceeded,
       fmt::format("cell (x {}, y {}): {} is {}, but a {}-bit word holds at most {}; cut the "
@@ -56,7 +60,13 @@ std::int32_t RecordWriter<Word>::field(std::int64_t value, const char* name) con
 }
 
 template <class Word>
-void RecordWriter<Word>::put_word(std::int64_t value, const char* name) {
+inline std::int32_t RecordWriter<Word>::field(std::int64_t value, const char* name) const {
+  if (value > kLargestWord<Word>) reject(value, name);
+  return static_cast<std::int32_t>(value);
+}
+
+template <class Word>
+inline void RecordWriter<Word>::put_word(std::int64_t value, const char* name) {
   *to_++ = static_cast<Word>(field(value, name));
 }
 
@@ -222,7 +232,7 @@ template <class Word>
 void RecordWriter<Word>::put_columns(const RecordRows& record, const Run& run, std::int64_t scale) {
   const auto columns = record.columns(run);
   const std::int32_t first_col = record.first_col;
-  if ((columns.back() - first_col) * scale > kLargestWord<Word>)
+  if ((std::int64_t{columns.back()} - first_col) * scale > kLargestWord<Word>)
     for (const std::int32_t col : columns)
       field((col - first_col) * scale,
             grid_.block.is_element() ? "the byte offset of a column" : "a column");
@@ -247,6 +257,7 @@ void RecordWriter<Word>::list_rows(const RecordRows& record) {
     least = std::min(least, row.row);
     most = std::max(most, row.row);
   }
+  last_row_ = most;
   at_row_.assign(static_cast<std::size_t>(most - least) + 1, {});
   std::int32_t first = 0;
   for (std::size_t r = 0; r < record.runs.size(); ++r) {
@@ -307,24 +318,26 @@ void RecordWriter<Word>::list_columns(const RecordRows& record) {
   for (std::int64_t i = 0; i < record.blocks; ++i)
     ++col_count_[static_cast<std::size_t>(columns_[static_cast<std::size_t>(i)])];
   found_.resize(col_count_.size() + 1);
-  Row* to = found_.data();
-  std::int32_t most = 0;
+  std::size_t found = 0;
   for (std::size_t col = 0; col < col_count_.size(); ++col) {
-    const std::int32_t count = col_count_[col];
-    *to = {static_cast<std::int32_t>(col), 0, count};
-    to += count > 0;
-    most = std::max(most, count);
+    found_[found] = static_cast<std::int32_t>(col);
+    found += col_count_[col] > 0;
   }
-  const std::span<const Row> found(found_.data(), to);
+  found_.resize(found);
+  const auto count_of = [this](std::int32_t col) {
+    return static_cast<std::size_t>(col_count_[static_cast<std::size_t>(col)]);
+  };
+  std::size_t most = 0;
+  for (const std::int32_t col : found_) most = std::max(most, count_of(col));
   // next_[n]: the place of the next column with n non-zeros.
-  next_.assign(static_cast<std::size_t>(most) + 1, 0);
-  for (const Row& row : found) ++next_[static_cast<std::size_t>(row.count)];
+  next_.assign(most + 1, 0);
+  for (const std::int32_t col : found_) ++next_[count_of(col)];
   std::int32_t before = 0;
-  for (std::int32_t n = most; n > 0; --n)
-    before += std::exchange(next_[static_cast<std::size_t>(n)], before);
-  transposed_.rows.resize(found.size());
-  for (const Row& row : found)
-    transposed_.rows[static_cast<std::size_t>(next_[static_cast<std::size_t>(row.count)]++)] = row;
+  for (std::size_t n = most; n > 0; --n) before += std::exchange(next_[n], before);
+  transposed_.rows.resize(found);
+  for (const std::int32_t col : found_)
+    transposed_.rows[static_cast<std::size_t>(next_[count_of(col)]++)] = {
+        col, 0, static_cast<std::int32_t>(count_of(col))};
   std::int32_t first = 0;
   for (Row& row : transposed_.rows) {
     row.first = first;
@@ -369,14 +382,9 @@ Word* RecordWriter<Word>::write_grad_a(Word* to) {
 template <class Word>
 void RecordWriter<Word>::check_grad_a_words() const {
   const std::int64_t factor = codelets::type_factor(grid_.data_type);
-  std::int64_t last_row = 0;
-  for (const Row& row : record_->rows) last_row = std::max<std::int64_t>(last_row, row.row);
   field((transposed_.blocks - 1) * factor, "the byte offset of a GradA value");
-  field(last_row * factor * grid_.z_per_tile(), "the byte offset of a GradA row");
-  std::int64_t last_column = 0;
-  for (const Row& row : transposed_.rows)
-    last_column = std::max<std::int64_t>(last_column, row.row);
-  field(last_column, "a GradA row");
+  field(last_row_ * factor * grid_.z_per_tile(), "the byte offset of a GradA row");
+  field(found_.back(), "a GradA row");
   field(transposed_.rows.front().count, "the non-zeros of a GradA row");
 }
 

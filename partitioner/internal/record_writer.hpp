@@ -43,6 +43,7 @@ class RecordWriter {
   };
 
   std::int32_t field(std::int64_t value, const char* name) const;
+  [[noreturn]] void reject(std::int64_t value, const char* name) const;
   void put_word(std::int64_t value, const char* name);
   template <class Part>
   void put(const Part& part);
@@ -83,7 +84,8 @@ class RecordWriter {
   std::vector<std::int32_t> columns_;           // of the non-zeros, row after row
   std::vector<Entry> entries_;                  // likewise
   std::vector<std::int32_t> col_count_, next_;  // col_count_: [columns of a cell]
-  std::vector<RecordRows::Row> found_;          // columns with non-zeros, in ascending order
+  std::vector<std::int32_t> found_;             // columns with non-zeros, in ascending order
+  std::int64_t last_row_ = 0;                   // the largest row of the record
   RecordRows
       transposed_;  // rows, blocks and the cell are set; `first` is a position in column order
 };
