@@ -128,6 +128,11 @@ HostColumns product_columns(const HostCells& cells, HostProblem problem, std::in
   return {width, round_up(width, cells.z), width < z};
 }
 
+HostColumns turned_columns(std::int64_t z) {
+  const std::int64_t width = panel_width(z, kMostColumns);
+  return {width, width, true};
+}
+
 HostColumns gradient_columns(const HostCells& cells, std::int64_t z) {
   const std::int64_t width = panel_width(z, std::max(cells.z, kMostColumns));
   return {width, width, width < z};
