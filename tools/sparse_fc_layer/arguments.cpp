@@ -163,7 +163,7 @@ void add_computer_options(CLI::App& app, Arguments& a) {
          "--inject", [&a](const std::string& text) { a.fault = parse_fault(text); },
          "flip one bit of a tile's memory before a step and report the effect: "
          "tile=5,step=3,bit=17, optionally with pass=fwd, bwd or wu (default: fwd) and with "
-         "device=2 of a pod; implies --isolate")
+         "device=2 of a pod (default: 0); implies --isolate")
       ->type_name("FAULT");
   internal::require_whole(
       app.add_option("--threads", a.threads, "number of threads on this computer; 0 uses all"), 0,
@@ -277,6 +277,8 @@ void read_together(const CLI::App& app, const AreaText& area, Arguments& a) {
       throw CLI::ValidationError(option, "applies only to --devices or --pod");
   if (a.fault && a.fault->device && !a.pod.is_used())
     throw CLI::ValidationError("--inject", "device= applies only to --devices or --pod");
+  if (a.fault && a.devices_simulated > 0)
+    throw CLI::ValidationError("--inject", "compares results; leave out --devices-simulated");
 }
 
 }  // namespace
