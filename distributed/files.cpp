@@ -38,28 +38,36 @@ io::RowIndex index_of(Communicator& ranks, const std::string& path) {
 }  // namespace
 
 template <class T>
-FileRows<T> read_own_rows(Communicator& ranks, const std::string& path, BlockShape block) {
-  io::RowIndex index = index_of(ranks, path);
+FileRows<T> read_own_elements(Communicator& ranks, const std::string& path,
+                              std::int64_t block_rows) {
+  const io::RowIndex index = index_of(ranks, path);
   std::vector<std::int64_t> counts;
-  for (std::int64_t row = 0; row < index.rows; row += block.rows) {
-    const std::int64_t end = std::min(row + block.rows, index.rows);
+  for (std::int64_t row = 0; row < index.rows; row += block_rows) {
+    const std::int64_t end = std::min(row + block_rows, index.rows);
     counts.push_back(index.row_begin[std::size_t(end)] - index.row_begin[std::size_t(row)]);
   }
-  FileRows<T> result{.outputs = cut_evenly(counts, index.rows, block.rows, ranks.size()),
+  FileRows<T> result{.outputs = cut_evenly(counts, index.rows, block_rows, ranks.size()),
                      .cols = index.cols,
                      .has_values = index.has_values,
                      .rows = {}};
   const Range own = result.outputs.of(ranks.rank());
   result.first_entry = index.row_begin[std::size_t(own.begin)];
   result.rows = io::read_rows<T>(path, index, own);
+  return result;
+}
+
+template <class T>
+FileRows<T> read_own_rows(Communicator& ranks, const std::string& path, BlockShape block) {
+  FileRows<T> result = read_own_elements<T>(ranks, path, block.rows);
   if (block.is_element()) return result;
-  index = {};
-  result.rows = sparse::with_shape(result.rows, round_up(own.size(), block.rows),
+  result.rows = sparse::with_shape(result.rows, round_up(result.rows.rows, block.rows),
                                    round_up(result.cols, block.cols));
   result.rows = sparse::with_block(result.rows, block);
   return result;
 }
 
+template FileRows<float> read_own_elements(Communicator&, const std::string&, std::int64_t);
+template FileRows<double> read_own_elements(Communicator&, const std::string&, std::int64_t);
 template FileRows<float> read_own_rows(Communicator&, const std::string&, BlockShape);
 template FileRows<double> read_own_rows(Communicator&, const std::string&, BlockShape);
 

@@ -29,4 +29,10 @@ struct FileRows {
 template <class T = float>
 FileRows<T> read_own_rows(Communicator& ranks, const std::string& path, BlockShape block = {});
 
+// Does the same without grouping the elements: `rows` are those of the file, and the cut is one of
+// whole blocks of so many rows.
+template <class T = float>
+FileRows<T> read_own_elements(Communicator& ranks, const std::string& path,
+                              std::int64_t block_rows = 1);
+
 }  // namespace tessera::distributed
