@@ -231,19 +231,19 @@ void add_verdict(const Arguments& a, HostRun& run) {
 
 }  // namespace
 
-HostRun run_of(const Arguments& a, const char* program, const Weights& weights,
-               const std::string& block_choice) {
+HostRun run_of(const Arguments& a, const char* program, const Problem& problem,
+               const Weights& weights, double empty_outputs, const std::string& block_choice) {
   HostRun run{{.tool = program,
                .version = TESSERA_VERSION,
                .seed = a.seed,
                .configuration = a.configuration,
                .weight_scale = std::ldexp(1.0, weights.scale_exponent)},
               {.source = weights.source,
-               .problem = make_problem(a, weights),
+               .problem = problem,
                .cpu_model = host::host_cpu_model(),
                .cpu = host::read_host_cpu()},
               {},
-              share_without_blocks(*weights.matrix)};
+              empty_outputs};
   if (!block_choice.empty()) run.context.notes.push_back(block_choice);
   return run;
 }
@@ -255,7 +255,8 @@ HostRun run_on_host(const Arguments& given, const char* program) {
   const std::string block_choice = choose_block(a, {});
   const Weights weights = a.product ? make_product_weights(a) : make_weights(a);
   a.batch_size = batch_of(a, weights);
-  HostRun run = run_of(a, program, weights, block_choice);
+  HostRun run = run_of(a, program, make_problem(a, weights), weights,
+                       share_without_blocks(*weights.matrix), block_choice);
   if (a.product) run.context.notes.push_back(to_string(product_of(*a.product, run.report.problem)));
   encode_and_run(a, weights, run, progress);
   progress.set("comparing with dense");

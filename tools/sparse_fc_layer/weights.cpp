@@ -22,16 +22,6 @@
 namespace tessera::tools {
 namespace {
 
-// Returns a note about the changes to the values of a file; empty if there were none.
-std::string note_of(const RangeFit& fit) {
-  std::vector<std::string> notes;
-  if (fit.exponent != 0)
-    notes.push_back(fmt::format("values times 2^{} to stay in range", fit.exponent));
-  if (fit.lost != 0)
-    notes.push_back(fmt::format("{} of {} values round to zero", fit.lost, fit.nonzeros));
-  return notes.empty() ? std::string() : fmt::format(" ({})", fmt::join(notes, "; "));
-}
-
 // Reads the file --values, which must have `places` numbers.
 std::vector<double> read_values(const Arguments& a, std::size_t places) {
   io::Array file = io::read_npy(read_file(a.values), a.values);
@@ -81,7 +71,7 @@ Weights read_weights(const Arguments& a, BlockShape block) {
   } else {
     elements = pattern_of<float>(std::move(file.matrix));
     sparse::fill_signs(elements, a.seed);
-    weights.source += " (a pattern; values are +1 or -1)";
+    weights.source += kPatternNote;
   }
   weights.matrix = in_whole_blocks(sparse::checked(std::move(elements)), block);
   return weights;

@@ -26,6 +26,9 @@ struct Weights {
   std::vector<sparse::CheckedCsr<float>> matrices() const;
 };
 
+// What the description of a file says if it has no values.
+inline constexpr const char* kPatternNote = " (a pattern; values are +1 or -1)";
+
 // Reads the weights from a file or draws them from the seed. Throws the errors of load_weights and
 // fit_range.
 Weights make_weights(const Arguments& arguments);

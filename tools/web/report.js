@@ -232,7 +232,7 @@ function checksAndOrigin(report) {
 }
 
 function showRun(report) {
-  const parts = report.host ? [hostSummary, measuredPasses, forecasts, cells, computer]
+  const parts = report.host ? [hostSummary, measuredPasses, ranks, forecasts, cells, computer]
     : [summary, planAndWhy, costByPhase, runnersUp, tileMap, memory, liveness, timeline, imbalance, spills];
   for (const part of [...parts, checksAndOrigin]) part(report);
 }
