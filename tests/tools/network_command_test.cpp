@@ -111,7 +111,7 @@ TEST(NetworkCommand, SaysThatADenseNetworkDoesNotFit) {
   ASSERT_EQ(outcome.exit, 0) << outcome.err;
   const json verdict = json::parse(outcome.out).at("verdict");
   EXPECT_EQ(verdict["dense_cycles"], nullptr);
-  EXPECT_THAT(verdict["text"].get<std::string>(), HasSubstr("sparse wins: the network of dense"));
+  EXPECT_THAT(verdict["text"].get<std::string>(), HasSubstr("sparse wins: the dense network"));
 }
 
 TEST(NetworkCommand, ExplainsThePlanAndPrintsTheProgram) {

@@ -227,6 +227,7 @@ void refuse_what_one_process_does(const Arguments& a) {
   if (a.product) refuse("products run");
   if (a.dense != host::DenseChoice::Never) refuse("--dense: dense passes run");
   if (a.self_check != SelfCheck::None) refuse("--self-check runs");
+  if (a.groups > 1) refuse("--groups: layers of several groups run");
 }
 
 void add_rank_notes(Communicator& ranks, const DistributedLayer& layer, int threads, HostRun& run) {
@@ -274,8 +275,6 @@ HostRun run_on_ranks(const Arguments& given, const char* program, Communicator& 
   const Weights weights = make_weights(a);
   a.batch_size = batch_of(a, weights);
   HostRun run = run_of(a, program, weights, block_choice);
-  if (weights.groups() > 1)
-    throw Error(ErrorCode::InvalidArgument, "layers of several groups run in one process");
   progress.set("encoding");
   const auto executor = make_executor(threads_of_rank(a));
   // All ranks cut their panels for the same caches, or bits would differ.

@@ -97,13 +97,11 @@ class DensePlans {
 
 std::string DenseNetwork::to_text() const {
   if (!does_not_fit.empty())
-    return fmt::format("sparse wins: the network of dense layers does not fit the machine ({})",
+    return fmt::format("sparse wins: the dense network does not fit the machine ({})",
                        does_not_fit);
   const double ratio = double(dense.value) / double(sparse.value);
-  return fmt::format(
-      "{} wins: a run takes {} cycles, and one of the network of dense layers {} (planned), "
-      "{:.2f} times as many",
-      ratio > 1 ? "sparse" : "dense", sparse.value, dense.value, ratio);
+  return fmt::format("{} wins: {} cycles, the dense network {} (planned), {:.2f} times as many",
+                     ratio > 1 ? "sparse" : "dense", sparse.value, dense.value, ratio);
 }
 
 std::string DenseNetwork::to_json() const {
