@@ -3,13 +3,15 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "tessera/base/matrix.hpp"
 #include "tessera/base/one_caller.hpp"
 #include "tessera/runtime/internal/hand_over.hpp"
 #include "tessera/runtime/internal/network_biases.hpp"
-#include "tessera/runtime/internal/network_layer.hpp"
+#include "tessera/runtime/internal/network_dense_layer.hpp"
+#include "tessera/runtime/internal/network_sparse_layer.hpp"
 #include "tessera/runtime/internal/network_loss.hpp"
 #include "tessera/runtime/internal/network_update.hpp"
 
@@ -36,7 +38,7 @@ struct Network::State {
   NetworkSpec spec;
   internal::BoundProgram program;
   device::Engine engine;
-  std::deque<internal::NetworkLayerState> layers;
+  std::vector<std::unique_ptr<internal::NetworkLayerState>> layers;
   std::deque<internal::NetworkUpdate> updates;    // of a training step, by layer
   std::optional<internal::NetworkBiases> biases;  // of a training step
   std::optional<internal::NetworkLoss> loss;
@@ -44,10 +46,14 @@ struct Network::State {
   Matrix<float> outputs;
 
  private:
+  void make_layers(std::span<const planner::Plan> plans, const internal::NetworkMachine& shared);
+  void add_slots();
+  void seal();
   void begin(NetworkWork work, std::size_t layer);
   void connect();
   void declare_loads();
   void declare_forward();
+  void declare_again(std::size_t layer);
   void declare_backward();
   void declare_loss();
   void load_inputs();

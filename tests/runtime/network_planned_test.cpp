@@ -36,6 +36,16 @@ NetworkSpec forward() {
           .data_type = DataType::Float};
 }
 
+// A training step with dense layers beside sparse ones, and results that are computed again.
+NetworkSpec dense_and_recomputed() {
+  NetworkSpec spec = training_step();
+  spec.layers[1].dense = true;
+  spec.layers[1].density = 1;
+  spec.layers[1].recompute = true;
+  spec.layers.push_back({32, 64, {}, 1, true, {}, true});
+  return spec;
+}
+
 std::map<Work, Cycles> ran(Network& network, const NetworkSpec& spec) {
   for (std::size_t l = 0; l < spec.layers.size(); ++l) {
     const NetworkLayer& layer = spec.layers[l];
@@ -81,6 +91,7 @@ TEST(NetworkCost, IsPlannedWithinTenPercentForEveryWorkOfEveryLayer) {
   device::Machine machine = device::machine_preset("gc200");
   machine.tiles = 160;
   expect_planned(training_step(), machine);
+  expect_planned(dense_and_recomputed(), machine);
   for (const char* name : {"gc200", "mk1"}) {
     SCOPED_TRACE(name);
     machine = device::machine_preset(name);

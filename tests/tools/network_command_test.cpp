@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -74,6 +75,26 @@ TEST(NetworkCommand, ReportsEveryWorkOfEveryLayerAndTheFallOfTheLoss) {
   EXPECT_GT(update["upload_bytes"], update["download_bytes"]);
   EXPECT_NEAR(update["upload_seconds"].get<double>(),
               1e-5 + update["upload_bytes"].get<double>() / 20e9, 1e-12);
+}
+
+// The same losses with dense layers and results that are computed again, which the lines show.
+TEST(NetworkCommand, RunsDenseLayersAndComputesResultsAgain) {
+  std::string text = kNetwork;
+  text.replace(text.find("\"density\": 0.2"), 14, "\"dense\": true");
+  const Outcome kept = network(text, {"--steps=3", "--json"});
+  ASSERT_EQ(kept.exit, 0) << kept.err;
+  const Outcome again = network(text, {"--steps=3", "--json", "--recompute"});
+  ASSERT_EQ(again.exit, 0) << again.err;
+  const json a = json::parse(kept.out), b = json::parse(again.out);
+  EXPECT_EQ(a["losses"], b["losses"]);
+  EXPECT_LT(a["cycles"], b["cycles"]);
+  const auto is_again = [](const json& work) { return work["work"] == "recompute"; };
+  EXPECT_EQ(std::ranges::count_if(a["work"], is_again), 0);
+  EXPECT_EQ(std::ranges::count_if(b["work"], is_again), 1);
+  std::string forward = text.substr(0, text.find(",\n  \"loss\"")) + "}";
+  const Outcome refused = network(forward, {"--recompute"});
+  EXPECT_NE(refused.exit, 0);
+  EXPECT_THAT(refused.err, HasSubstr("--recompute is for training steps"));
 }
 
 TEST(NetworkCommand, ExplainsThePlanAndPrintsTheProgram) {

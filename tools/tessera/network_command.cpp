@@ -37,7 +37,7 @@ struct NetworkArguments {
   std::int64_t steps = 1;
   std::uint64_t seed = 1;
   int threads = 0;
-  bool json = false, explain = false, isolate = false;
+  bool json = false, explain = false, isolate = false, recompute = false;
 };
 
 // The result of a run: planned and modelled cycles of each kind of work of each layer, and the
@@ -106,7 +106,8 @@ double give_weights(runtime::Network& network, const NetworkFile& file, std::uin
 }
 
 NetworkRun run_network(const NetworkArguments& a) {
-  const NetworkFile file = load_network(a.file);
+  NetworkFile file = load_network(a.file);
+  if (a.recompute) recompute_every_second(file.spec);
   NetworkRun run{.spec = file.spec, .machine = make_machine(a.layer)};
   internal::Progress progress(a.json);
   progress.set("planning the network");
@@ -221,7 +222,7 @@ int network_main(const NetworkArguments& a) {
 void add_network_command(CLI::App& app, std::function<int()>& run) {
   CLI::App* command = app.add_subcommand(
       "network",
-      "Plans a network of sparse layers together and runs it as one program, or runs it here.");
+      "Plans a network of sparse and dense layers together and runs it as one program, or runs it here.");
   command->footer(std::string(internal::kExitCodes) +
                   "\nExample: tessera network examples/network.json --steps 10 --explain");
   const auto a = std::make_shared<NetworkArguments>();
@@ -236,6 +237,8 @@ void add_network_command(CLI::App& app, std::function<int()>& run) {
       ->capture_default_str();
   command->add_flag("--isolate", a->isolate,
                     "give every tile memory of its own and copy all bytes between tiles");
+  command->add_flag("--recompute", a->recompute,
+                    "compute every second result again for the backward passes, to save memory");
   auto* json = command->add_flag("--json", a->json, "print JSON");
   command
       ->add_flag("--explain", a->explain,
@@ -253,7 +256,7 @@ void add_network_command(CLI::App& app, std::function<int()>& run) {
       ->type_name("JSON");
   command->callback([command, a, &run] {
     internal::refuse_tile_options(*command, a->layer,
-                                  {"--isolate", "--explain", "--trace", "--tiles-per-ipu"});
+                                  {"--isolate", "--recompute", "--explain", "--trace", "--tiles-per-ipu"});
     run = [a] { return network_main(*a); };
   });
 }

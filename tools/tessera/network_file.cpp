@@ -55,12 +55,20 @@ void read_layer(const json::Value& value, const json::Place& place, planner::Net
     json::throw_bad(place.member("cap"), fmt::format("{}", *cap),
                     "left out unless the activation is relu");
   if (cap) layer.activation.cap = float(*cap);
+  std::optional<bool> dense, recompute;
+  fields("dense", dense);
+  fields("recompute", recompute);
+  layer.dense = dense.value_or(false);
+  layer.recompute = recompute.value_or(false);
   std::optional<std::string> file;
   fields("weights", file);
   weights = file.value_or("");
   std::optional<double> density;
   fields("density", density);
-  if (density.has_value() == file.has_value())
+  if (layer.dense && density)
+    json::throw_bad(place.member("density"), fmt::format("{}", *density),
+                    "left out of a dense layer");
+  if (!layer.dense && density.has_value() == file.has_value())
     json::throw_bad(place, "with both or neither of density and weights", "with one of them");
   layer.density = density.value_or(1);
   if (!(layer.density >= 0 && layer.density <= 1))
@@ -138,10 +146,20 @@ NetworkFile load_network(const std::string& path) {
                   fmt::format("{}: {} x {} weights; layer {} of {} has {} outputs and {} inputs",
                               file.weights[l], given.rows, given.cols, l + 1, path, layer.outputs,
                               layer.inputs));
+    if (layer.dense) continue;
     const sparse::Csr<double> matrix = in_whole_blocks(given, layer.block);
     layer.density = double(matrix.blocks()) / double(matrix.block_rows() * matrix.block_cols());
   }
   return file;
+}
+
+void recompute_every_second(planner::NetworkSpec& spec) {
+  if (!spec.loss || spec.layers.size() < 2)
+    throw Error(ErrorCode::InvalidArgument,
+                "--recompute is for training steps of two or more layers: other networks keep no "
+                "results for later");
+  for (std::size_t l = 0; l < spec.layers.size(); ++l)
+    spec.layers[l].recompute = l % 2 == 0 && l + 1 < spec.layers.size();
 }
 
 sparse::Csr<float> weights_of(const NetworkFile& file, std::int64_t l, std::uint64_t seed) {
