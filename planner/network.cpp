@@ -16,17 +16,20 @@ namespace {
 void check_recompute(const NetworkSpec& spec, std::size_t l) {
   if (!spec.layers[l].recompute) return;
   if (!spec.loss)
-    refuse_network(fmt::format("layer {} recomputes, but without a loss no result is kept; leave "
-                               "recompute out",
-                               l + 1));
+    refuse_network(
+        fmt::format("layer {} recomputes, but without a loss no result is kept; leave "
+                    "recompute out",
+                    l + 1));
   if (l + 1 == spec.layers.size())
-    refuse_network(fmt::format("layer {} recomputes, but the last layer's result is used at once; "
-                               "leave recompute out",
-                               l + 1));
+    refuse_network(
+        fmt::format("layer {} recomputes, but the last layer's result is used at once; "
+                    "leave recompute out",
+                    l + 1));
   if (spec.layers[l + 1].recompute)
-    refuse_network(fmt::format("layers {} and {} recompute; keep the result of one of them, from "
-                               "which the other one is computed again",
-                               l + 1, l + 2));
+    refuse_network(
+        fmt::format("layers {} and {} recompute; keep the result of one of them, from "
+                    "which the other one is computed again",
+                    l + 1, l + 2));
 }
 
 void check_layer(const NetworkSpec& spec, std::size_t l) {

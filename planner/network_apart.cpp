@@ -23,7 +23,7 @@ Cycles again(const State& s) {
 // Each layer brings the sums for its bias to the tiles that own its rows and sends the bias back.
 Cycles update(const State& s) {
   Cycles cycles = s.update_weights();
-  if (s.layer().bias) cycles += 2 * s.machine.sync + s.machine.launch + s.bias(s.result);
+  if (s.layer().bias) cycles += s.machine.launch + s.bias_alone(s.result);
   return cycles;
 }
 
@@ -37,8 +37,8 @@ std::vector<WorkCost> PricedLayer::apart_work() const {
   if (!s.trains()) return work;
   if (s.is_last()) {
     work.push_back(s.work(NetworkWork::Loss, s.loss()));
-    work.push_back(
-        s.work(NetworkWork::HandOver, s.hand_over(s.columns, has_step ? s.result : s.operand_dq())));
+    work.push_back(s.work(NetworkWork::HandOver,
+                          s.hand_over(s.columns, has_step ? s.result : s.operand_dq())));
   }
   if (has_step) {
     work.push_back(s.work(NetworkWork::Derivative, s.derivative(s.result)));

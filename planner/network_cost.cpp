@@ -227,17 +227,44 @@ Cycles PricedLayer::State::update_weights() const {
   return cycles;
 }
 
-Cycles PricedLayer::State::bias(const Home& gradient) const {
-  if (!layer().bias) return {};
+// True: the tiles that own the rows of the bias are those that sum them up and add them, so nothing
+// is sent.
+bool PricedLayer::State::bias_stays(const Home& gradient) const {
+  const std::int64_t owners = std::min(problem.size.x, machine.tiles);
+  const auto is_own = [&](const Home& home, std::size_t t) {
+    const internal::HomePiece& piece = home.pieces[t];
+    if (piece.elements.size() == 0) return true;
+    const Range own = share_of(problem.size.x, 1, owners, std::int64_t(t));
+    const std::int64_t first = piece.first_row + piece.elements.begin / piece.width;
+    return first >= own.begin && std::min(first + piece.rows(), problem.size.x) <= own.end;
+  };
+  for (const Home* const home : {&gradient, &result})
+    for (std::size_t t = 0; t < home->pieces.size(); ++t)
+      if (!is_own(*home, t)) return false;
+  return true;
+}
+
+Cycles PricedLayer::State::bias_alone(const Home& gradient) const {
   const std::int64_t owned = ceil_div(problem.size.x, std::min(problem.size.x, machine.tiles));
   std::int64_t sums = 0;
   for (const internal::HomePiece& piece : gradient.pieces) sums += piece.rows();
   const std::int64_t depth = ceil_div(sums, problem.size.x);
   const std::int64_t arrive = std::max(owned * depth, gradient.most_rows());
-  return exchange(arrive * kFloatBytes, machine) +
-         exchange(result.most_rows() * kFloatBytes, machine) +
-         codelets::sum_rows_cycles(owned * depth, owned, DataType::Float, machine.workers) +
+  const Cycles moved = bias_stays(gradient)
+                           ? Cycles()
+                           : 2 * machine.sync + exchange(arrive * kFloatBytes, machine) +
+                                 exchange(result.most_rows() * kFloatBytes, machine);
+  return moved + codelets::sum_rows_cycles(owned * depth, owned, DataType::Float, machine.workers) +
          codelets::update_cycles(owned, spec.update.kind, DataType::Float, machine.workers);
+}
+
+// The barriers of both exchanges are charged once for all layers (own_work), unless a bias is the
+// only one.
+Cycles PricedLayer::State::bias(const Home& gradient) const {
+  if (!layer().bias) return {};
+  const bool is_alone = std::ranges::count_if(spec.layers, &NetworkLayer::bias) == 1;
+  const bool waits = !is_alone && !bias_stays(gradient);
+  return bias_alone(gradient) - (waits ? 2 * machine.sync : Cycles());
 }
 
 PricedLayer::PricedLayer(const NetworkSpec& spec, std::int64_t layer, const Plan& plan,
@@ -261,8 +288,7 @@ std::vector<WorkCost> PricedLayer::own_work() const {
   };
   Cycles fetched = s.weights_fetch(Pass::Fwd);
   if (s.l == 0) fetched += s.fetch(s.inputs(), s.fwd_s);
-  const Cycles fwd =
-      pass(*s.plan.cost.find(Pass::Fwd), fetched, cleared(s.fwd_s, s.keeps_s));
+  const Cycles fwd = pass(*s.plan.cost.find(Pass::Fwd), fetched, cleared(s.fwd_s, s.keeps_s));
   const Cycles activation = s.layer().has_activation_step() ? s.activation() : Cycles();
   std::vector<WorkCost> work{s.work(NetworkWork::Fwd, fwd)};
   if (s.layer().has_activation_step()) work.push_back(s.work(NetworkWork::Activate, activation));
@@ -292,8 +318,11 @@ std::vector<WorkCost> PricedLayer::own_work() const {
                                                  !s.keeps_s || !s.keeps_dq)));
   work.push_back(s.work(NetworkWork::Update, s.update_weights()));
   if (s.transposed_form) work.push_back(s.work(NetworkWork::Rehome, s.rehome()));
-  if (s.l == 0 && std::ranges::any_of(s.spec.layers, &NetworkLayer::bias))
-    work.push_back({NetworkWork::UpdateBiases, 0, 2 * machine.sync + machine.launch});
+  // A bias that is the only one may find nothing to move.
+  const auto biases = std::ranges::count_if(s.spec.layers, &NetworkLayer::bias);
+  if (s.l == 0 && biases > 0)
+    work.push_back({NetworkWork::UpdateBiases, 0,
+                    (biases > 1 ? 2 * machine.sync : Cycles()) + machine.launch});
   return work;
 }
 
@@ -335,8 +364,7 @@ Bytes PricedLayer::resident() const {
   const State& s = *state_;
   const FullestShare result = fullest(s.result);
   const bool keeps_sums = s.layer().activation.keeps_sums();
-  std::int64_t elements =
-      s.trains() && !s.recomputes() ? result.elements * (1 + keeps_sums) : 0;
+  std::int64_t elements = s.trains() && !s.recomputes() ? result.elements * (1 + keeps_sums) : 0;
   if (s.l == 0) elements += s.inputs().most_elements();
   std::int64_t bytes = s.weight_bytes();
   if (s.keeps_s && !s.recomputes()) elements += s.fwd_s.most_elements();
@@ -355,8 +383,7 @@ Bytes PricedLayer::resident() const {
 // the next layer has fetched it.
 Bytes PricedLayer::temp() const {
   const State& s = *state_;
-  std::int64_t elements =
-      s.trains() ? s.recomputed_elements() : 2 * s.result.most_elements();
+  std::int64_t elements = s.trains() ? s.recomputed_elements() : 2 * s.result.most_elements();
   const auto add = [&](const Dims& parts, const Home& slices, const Home& other) {
     if (parts.x == 1) elements += slices.most_elements();
     if (parts.y == 1) elements += other.most_elements();

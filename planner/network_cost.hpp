@@ -29,7 +29,8 @@ struct WorkCost {
 };
 
 // A layer of a network with one of the plans that it may have: one layout or two with operands at
-// home, or a dense plan in one round. An object computes the places of the layer's tensors once, for the prices of all links.
+// home, or a dense plan in one round. An object computes the places of the layer's tensors once,
+// for the prices of all links.
 class PricedLayer {
  public:
   // The spec, the plan and the machine must outlive the object.

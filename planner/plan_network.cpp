@@ -17,8 +17,9 @@ namespace {
 
 Options in_network(Options options) {
   if (options.constraints.use_dense.value_or(false))
-    throw Error(ErrorCode::InvalidArgument,
-                "layers of a network are sparse unless they are described as dense (NetworkLayer::dense, "
+    throw Error(
+        ErrorCode::InvalidArgument,
+        "layers of a network are sparse unless they are described as dense (NetworkLayer::dense, "
         "\"dense\": true in a file); leave planConstraints.useDense out");
   options.operand_placement = Placement::AtHome;
   options.constraints.use_dense = false;
@@ -325,8 +326,7 @@ NetworkPlan plan_network(const NetworkSpec& spec, const device::Machine& machine
       else if (spec.layers[l].dense)
         candidates.push_back({dense_layer_plan(problems[l], machine, in_network(options))});
       else
-        candidates.push_back(
-            layer_candidates(problems[l], machine, options, kCandidatesPerLayer));
+        candidates.push_back(layer_candidates(problems[l], machine, options, kCandidatesPerLayer));
     } catch (const Error& error) {
       throw Error(error.code(), fmt::format("layer {}: {}", l + 1, error.what()));
     }

@@ -86,8 +86,8 @@ DensePass::State::State(const planner::DensePlan& layer, const planner::DensePas
 void DensePass::State::prepare() {
   for (Round& round : rounds) {
     if (!selection) round.reduction.prepare(bound, engine);
-    round.exchange = fetched ? engine.prepare_moves(fetched->prepare())
-                             : engine.prepare(gathers(round));
+    round.exchange =
+        fetched ? engine.prepare_moves(fetched->prepare()) : engine.prepare(gathers(round));
     bound.set_moves(round.exchange_node, round.exchange.moved);
   }
 }

@@ -1,6 +1,6 @@
-#include "tessera/runtime/internal/dense_state.hpp"
-
 #include <algorithm>
+
+#include "tessera/runtime/internal/dense_state.hpp"
 
 namespace tessera::runtime {
 

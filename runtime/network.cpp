@@ -112,6 +112,46 @@ Bytes Network::state_bytes() const {
   for (const auto& layer : state_->layers) sum += layer->state_bytes();
   return sum;
 }
+namespace {
+
+// The pass that a kind of work runs, if its multiplications depend on the pattern.
+std::optional<Pass> pass_of(NetworkWork work) {
+  switch (work) {
+    case NetworkWork::Fwd:
+    case NetworkWork::Recompute:
+      return Pass::Fwd;
+    case NetworkWork::GradA:
+      return Pass::GradA;
+    case NetworkWork::GradW:
+      return Pass::GradW;
+    case NetworkWork::Parameters:
+    case NetworkWork::Activate:
+    case NetworkWork::HandOver:
+    case NetworkWork::Loss:
+    case NetworkWork::Derivative:
+    case NetworkWork::Update:
+    case NetworkWork::UpdateBiases:
+    case NetworkWork::Rehome:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<planner::WorkCost> Network::planned_work(const planner::NetworkPlan& plan) const {
+  state_->check_weights();
+  if (plan.plans.size() != state_->layers.size())
+    refuse(fmt::format("the plan is for {} layers; this network has {}", plan.plans.size(),
+                       state_->layers.size()));
+  std::vector<planner::WorkCost> work = plan.work;
+  for (planner::WorkCost& part : work)
+    if (const std::optional<Pass> pass = pass_of(part.work))
+      part.cycles +=
+          state_->at(part.layer).multiply_excess(plan.plans[std::size_t(part.layer)], *pass);
+  return work;
+}
+
 const Program& Network::program() const { return state_->program.program(); }
 std::span<const NetworkPart> Network::parts() const { return state_->parts; }
 device::MemoryUse Network::memory() const { return state_->program.memory(state_->engine); }

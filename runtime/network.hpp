@@ -12,6 +12,7 @@
 #include "tessera/partitioner/buckets.hpp"
 #include "tessera/planner/network.hpp"
 #include "tessera/planner/plan.hpp"
+#include "tessera/planner/plan_network.hpp"
 #include "tessera/runtime/program.hpp"
 #include "tessera/runtime/run_options.hpp"
 #include "tessera/sparse/formats.hpp"
@@ -79,12 +80,12 @@ struct NetworkCost {
 class Network {
  public:
   // Builds the program. `plans` has a plan for each of problems_of(spec), as
-  // planner::plan_network makes them. Plans of sparse layers have one layout or two, buckets (option
-  // planConstraints.useDense false) and operands at home (operandPlacement "at-home"); those of
-  // dense layers are dense plans whose passes run in one round. The
-  // executor must outlive the network. Throws Error{InvalidArgument} for other plans, and
-  // Error{LimitExceeded}, which names tile, step and largest buffers, if the memory of a tile
-  // cannot hold the program. At first no layer has weights, and all biases are 0.
+  // planner::plan_network makes them. Plans of sparse layers have one layout or two, buckets
+  // (option planConstraints.useDense false) and operands at home (operandPlacement "at-home");
+  // those of dense layers are dense plans whose passes run in one round. The executor must outlive
+  // the network. Throws Error{InvalidArgument} for other plans, and Error{LimitExceeded}, which
+  // names tile, step and largest buffers, if the memory of a tile cannot hold the program. At first
+  // no layer has weights, and all biases are 0.
   Network(const NetworkSpec& spec, std::span<const planner::Plan> plans,
           const device::Machine& machine, device::ExchangeMode mode, Executor& executor);
   ~Network();
@@ -102,8 +103,8 @@ class Network {
   // Sets the bias of a layer that has one, [outputs].
   void set_bias(std::int64_t layer, std::span<const float> bias);
 
-  // Return the current parameters of a layer, after the updates of all runs so far. The weights of a
-  // dense layer are all stored.
+  // Return the current parameters of a layer, after the updates of all runs so far. The weights of
+  // a dense layer are all stored.
   sparse::Csr<float> weights(std::int64_t layer) const;
   std::span<const float> bias(std::int64_t layer) const;
 
@@ -132,6 +133,14 @@ class Network {
   // values and states of the other weights reads them, and sends the states back.
   Bytes value_bytes() const;
   Bytes state_bytes() const;
+
+  // Returns the planned work of a training step or of computing outputs with the weights that the
+  // network has. A plan knows densities only, and the slowest tile depends on where the weights
+  // are: in small cells one more block can cost a fourth of a pass. So the multiplications are
+  // counted from the words of all buckets, as an encoder can before anything runs. `plan` must be
+  // the one that this network was made of. Throws Error{InvalidArgument} before every layer has
+  // weights.
+  std::vector<planner::WorkCost> planned_work(const planner::NetworkPlan& plan) const;
 
   // The program, its parts in the order of Program::scopes, and the memory that it needs.
   const Program& program() const;

@@ -216,9 +216,8 @@ sparse::Csr<float> NetworkDenseLayer::current_weights() {
 void NetworkDenseLayer::load() {
   for (const UpdatedPart& part : parts)
     if (part.values.size() > 0)
-      machine_.engine.load(part.weights,
-                           {parameters.values.data() + part.values.begin * element(),
-                            part.values.size(), element(), element()});
+      machine_.engine.load(part.weights, {parameters.values.data() + part.values.begin * element(),
+                                          part.values.size(), element(), element()});
   NetworkLayerState::load();
 }
 

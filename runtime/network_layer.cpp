@@ -174,6 +174,9 @@ Bytes NetworkLayerState::state_bytes() const {
                std::int64_t(sizeof(float)));
 }
 
+// A dense layer multiplies what was planned.
+Cycles NetworkLayerState::multiply_excess(const planner::Plan&, Pass) const { return {}; }
+
 void NetworkLayerState::load() {
   for (const UpdatedPart& part : parts)
     for (std::size_t s = 0; s < part.states.size(); ++s)

@@ -4,8 +4,12 @@
 #include <utility>
 
 #include "tessera/base/error.hpp"
+#include "tessera/codelets/bucket_layout.hpp"
+#include "tessera/codelets/cost/vector_cycles.hpp"
 #include "tessera/planner/layouts.hpp"
 #include "tessera/runtime/internal/layout_passes.hpp"
+#include "tessera/runtime/internal/spmm_role.hpp"
+#include "tessera/runtime/internal/visit.hpp"
 #include "tessera/sparse/convert.hpp"
 
 namespace tessera::runtime::internal {
@@ -58,8 +62,8 @@ void NetworkSparseLayer::set_input(const TensorHome& input, const TensorHome& in
   const bool is_here =
       grad_w_ && &input == &in_backward && !updates_transposed() && kept.sharers() == 1;
   fwd_homes_.cleared = again_homes_.cleared = is_here ? Cleared::All : Cleared::Rows;
-  (updates_transposed() ? grad_w_homes_.q : grad_w_homes_.s) = is_here ? &kept.slices
-                                                                       : &in_backward;
+  (updates_transposed() ? grad_w_homes_.q : grad_w_homes_.s) =
+      is_here ? &kept.slices : &in_backward;
 }
 
 void NetworkSparseLayer::set_gradient(const TensorHome& gradient, const TensorHome* kept) {
@@ -133,9 +137,9 @@ BufferId NetworkSparseLayer::declare_gradients_at_home() {
   if (!gradients_move()) return gradients_buffer_;
   const BufferId computed = gradients_buffer_;
   gradients_buffer_ = machine_.program.add_buffer("gradients at home");
-  gradients_node_ = machine_.program.step(
-      NodeKind::Exchange, Phase::Update, {{computed}, {gradients_buffer_}},
-      [this] { machine_.engine.exchange(Phase::Update, bring_gradients_); });
+  gradients_node_ =
+      machine_.program.step(NodeKind::Exchange, Phase::Update, {{computed}, {gradients_buffer_}},
+                            [this] { machine_.engine.exchange(Phase::Update, bring_gradients_); });
   return gradients_buffer_;
 }
 
@@ -255,6 +259,83 @@ sparse::Csr<float> NetworkSparseLayer::current_weights() {
         {reinterpret_cast<const T*>(values.data()), values.size() / sizeof(T)}, 0, result);
   });
   return result;
+}
+
+namespace {
+
+// Returns the cycles in which the tiles of the fullest cell visit all buckets of their cell in Fwd
+// or GradA.
+Cycles fullest_visit(const NetworkLayout& layout, const PassSpec& spec,
+                     const device::Machine& machine) {
+  const partitioner::Buckets& buckets = layout.weights.buckets(0);
+  const Dims& splits = layout.grid.splits;
+  const bool own_words = role_of(spec).forward ? false : layout.grid.separate_grad_a;
+  std::vector<const void*> words(std::size_t(splits.z));
+  Cycles most;
+  for (std::int64_t x = 0; x < splits.x; ++x)
+    for (std::int64_t y = 0; y < splits.y; ++y) {
+      for (std::int64_t z = 0; z < splits.z; ++z) {
+        const std::int64_t bucket = layout.grid.bucket_index(x, y, z);
+        words[std::size_t(z)] =
+            own_words ? buckets.grad_a_meta_words(bucket) : buckets.meta_words(bucket);
+      }
+      most = std::max(most,
+                      visit_cycles(spec, machine, words, codelets::sub_group_id(x, y, splits.y)));
+    }
+  return most;
+}
+
+// Returns the cycles of the fullest bucket in GradW, which visits one bucket in each round.
+Cycles fullest_round(const NetworkLayout& layout, const device::Machine& machine) {
+  const partitioner::Buckets& buckets = layout.weights.buckets(0);
+  const Dims& splits = layout.grid.splits;
+  const PassSpec spec = layout.spec(Pass::GradW);
+  Cycles most;
+  for (std::int64_t x = 0; x < splits.x; ++x)
+    for (std::int64_t y = 0; y < splits.y; ++y)
+      for (std::int64_t z = 0; z < splits.z; ++z) {
+        const void* const words = buckets.meta_words(layout.grid.bucket_index(x, y, z));
+        most = std::max(
+            most, visit_cycles(spec, machine, {&words, 1}, codelets::sub_group_id(x, y, splits.y)));
+      }
+  return most;
+}
+
+Cycles multiply_term(const planner::PassCost& cost) {
+  for (const planner::CostTerm& term : cost.terms)
+    if (term.name == planner::Term::Multiply) return term.cycles;
+  return {};
+}
+
+}  // namespace
+
+// The term of a plan has the clearing of the sums and, in GradW, one round if buckets travel and
+// all rounds over the parts of the batch if operands do.
+Cycles NetworkSparseLayer::multiply_excess(const planner::Plan& plan, Pass pass) const {
+  const device::Machine& machine = machine_.engine.machine();
+  const planner::Plan& of_pass = plan.layout_of(pass);
+  if (pass == Pass::GradW) {
+    const NetworkLayout& layout = updated();
+    const std::int64_t sum_bytes = layout.values_per_bucket() * bytes_of(problem.partials_type);
+    const std::int64_t rounds = layout.grid.splits.z;
+    const std::int64_t planned_rounds = of_pass.grad_w_exchange_buckets ? 1 : rounds;
+    const Cycles planned = multiply_term(*plan.cost.find(Pass::GradW)) -
+                           codelets::zero_cycles(sum_bytes, machine.workers);
+    const Cycles counted = fullest_round(layout, machine);
+    return rounds * counted - Cycles(rounds * planned.value / planned_rounds);
+  }
+  const bool is_forward = pass == Pass::Fwd;
+  const NetworkLayout& layout = is_forward ? forward_ : of_grad_a();
+  const Pass in_layout = !is_forward && transposed_ ? Pass::Fwd : pass;
+  const PassSpec spec = layout.spec(in_layout);
+  std::int64_t rows = 0;
+  for (std::int64_t i = 0; i < role_of(spec).out_parts(layout.grid.splits); ++i)
+    rows = std::max(
+        rows, (in_layout == Pass::Fwd ? layout.grid.x_range(i) : layout.grid.y_range(i)).size());
+  const Cycles cleared = codelets::zero_cycles(
+      rows * layout.grid.z_per_tile() * bytes_of(problem.partials_type), machine.workers);
+  return cleared + fullest_visit(layout, spec, machine) -
+         multiply_term(*of_pass.cost.find(in_layout));
 }
 
 void NetworkSparseLayer::load() {

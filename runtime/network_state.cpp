@@ -56,11 +56,11 @@ void Network::State::make_layers(std::span<const planner::Plan> plans,
     const NetworkLayer& layer = spec.layers[l];
     const Problem problem = planner::problem_of(spec, std::int64_t(l));
     if (layer.dense)
-      layers.push_back(std::make_unique<internal::NetworkDenseLayer>(layer, problem, plans[l],
-                                                                     shared, states));
+      layers.push_back(
+          std::make_unique<internal::NetworkDenseLayer>(layer, problem, plans[l], shared, states));
     else
-      layers.push_back(std::make_unique<internal::NetworkSparseLayer>(layer, problem, plans[l],
-                                                                      shared, states));
+      layers.push_back(
+          std::make_unique<internal::NetworkSparseLayer>(layer, problem, plans[l], shared, states));
     if (trains()) updates.emplace_back(*layers.back(), spec.update, shared);
   }
 }

@@ -14,8 +14,8 @@ void NetworkUpdate::declare() {
   const BufferId gradients = layer_.declare_gradients_at_home();
   Uses uses{{gradients, layer_.weights_buffer()}, {layer_.weights_buffer()}};
   uses.writes.insert(uses.writes.end(), layer_.state_buffers.begin(), layer_.state_buffers.end());
-  update_node_ = machine_.program.step(NodeKind::Compute, Phase::Update, uses,
-                                       [this] { update_weights(); });
+  update_node_ =
+      machine_.program.step(NodeKind::Compute, Phase::Update, uses, [this] { update_weights(); });
 }
 
 void NetworkUpdate::prepare() {

@@ -49,9 +49,10 @@ requires Layer<L, T> NetworkOnLayers<L, T>::NetworkOnLayers(
                        to_string(data_type_of<T>())));
   for (std::size_t l = 0; l < spec_.layers.size(); ++l)
     if (spec_.layers[l].recompute)
-      refuse(fmt::format("layer {} recomputes, but this network keeps all results; leave recompute "
-                         "out",
-                         l + 1));
+      refuse(
+          fmt::format("layer {} recomputes, but this network keeps all results; leave recompute "
+                      "out",
+                      l + 1));
   const std::size_t states =
       spec_.loss ? std::size_t(codelets::states_of(spec_.update.kind)) : std::size_t(0);
   for (const Problem& problem : problems_of(spec_)) {
@@ -85,6 +86,10 @@ template <class L, class T>
 requires Layer<L, T> std::optional<partitioner::Misfit> NetworkOnLayers<L, T>::set_weights(
     std::int64_t l, const sparse::Csr<float>& weights) {
   LayerState& state = at(l);
+  const std::int64_t all = described(l).outputs * described(l).inputs;
+  if (described(l).dense && std::ssize(weights.values) != all)
+    refuse(fmt::format("layer {} is dense and has {} weights; {} were given", l + 1, all,
+                       weights.values.size()));
   if (auto misfit = state.layer.set_weights(weights)) return misfit;
   const auto encoded = state.layer.template encoded_values<T>(0);
   state.values.assign(encoded.begin(), encoded.end());

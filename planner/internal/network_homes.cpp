@@ -188,7 +188,8 @@ Home DenseHomes::slices(Side side) const {
   const ProductShape& size = plan_.product.size;
   Home home{extent(size, operand.lines), extent(size, operand.across), {}, {}};
   for (std::int64_t tile = 0; tile < tiles(); ++tile) {
-    const Range lines = range(operand.lines, cell(tile)), across = range(operand.across, cell(tile));
+    const Range lines = range(operand.lines, cell(tile)),
+                across = range(operand.across, cell(tile));
     home.add(piece_of(lines, across, {0, lines.size() * across.size()}));
   }
   return home;

@@ -18,8 +18,8 @@ inline FullestShare fullest(const internal::Home& home) {
 }
 
 // The layouts of the plan, and where the layer's tensors are and are needed. A dense plan has no
-// layout. If there are two layouts, that of transpose(R) runs GradA. The optimiser updates the layout that runs GradW, and
-// the new values move to the other one.
+// layout. If there are two layouts, that of transpose(R) runs GradA. The optimiser updates the
+// layout that runs GradW, and the new values move to the other one.
 struct PricedLayer::State {
   State(const NetworkSpec& spec, std::int64_t layer, const Plan& plan,
         const device::Machine& machine);
@@ -72,8 +72,11 @@ struct PricedLayer::State {
   Cycles loss() const;
   Cycles derivative(const internal::Home& at) const;
   Cycles update_weights() const;
-  // The bias alone, without barriers and launches; `gradient` is where sums over rows are taken.
+  // The update of the bias without its launch; `gradient` is where sums over rows are taken. The
+  // first one has the barriers of a program of the layer alone, the second one those of a network.
+  Cycles bias_alone(const internal::Home& gradient) const;
   Cycles bias(const internal::Home& gradient) const;
+  bool bias_stays(const internal::Home& gradient) const;
 
   const NetworkSpec& spec;
   const std::int64_t l;

@@ -16,8 +16,7 @@ class NetworkBiases {
  public:
   // The layers must outlive this object.
   NetworkBiases(std::span<const std::unique_ptr<NetworkLayerState>> layers,
-                const codelets::UpdateRule& rule,
-                const NetworkMachine& machine);
+                const codelets::UpdateRule& rule, const NetworkMachine& machine);
 
   bool empty() const { return layers_.empty(); }
 

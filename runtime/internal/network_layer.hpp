@@ -101,6 +101,10 @@ class NetworkLayerState {
   virtual Bytes value_bytes() const = 0;
   Bytes state_bytes() const;
 
+  // Returns by how much the multiplications of a pass with the current weights, counted from the
+  // words of all buckets without running anything, exceed those that `plan` expects.
+  virtual Cycles multiply_excess(const planner::Plan& plan, Pass pass) const;
+
   // Loads the parameters, and gives them back after a run.
   virtual void load();
   virtual void collect();

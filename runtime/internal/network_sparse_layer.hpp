@@ -47,6 +47,7 @@ class NetworkSparseLayer final : public NetworkLayerState {
   sparse::Csr<float> current_weights() override;
   Bytes pattern_bytes() const override;
   Bytes value_bytes() const override { return Bytes(updated().values_bytes()); }
+  Cycles multiply_excess(const planner::Plan& plan, Pass pass) const override;
   void load() override;
   void collect() override;
   bool has_two_layouts() const override { return transposed_.has_value(); }

@@ -11,8 +11,8 @@
 #include "tessera/runtime/internal/hand_over.hpp"
 #include "tessera/runtime/internal/network_biases.hpp"
 #include "tessera/runtime/internal/network_dense_layer.hpp"
-#include "tessera/runtime/internal/network_sparse_layer.hpp"
 #include "tessera/runtime/internal/network_loss.hpp"
+#include "tessera/runtime/internal/network_sparse_layer.hpp"
 #include "tessera/runtime/internal/network_update.hpp"
 
 namespace tessera::runtime {

@@ -332,10 +332,10 @@ TEST(Network, HasTheSameBitsIfLayersRecompute) {
 // Activations outweigh the weights of these layers, so a network that computes every second result
 // again needs less memory, both as planned and as run.
 TEST(Network, NeedsLessMemoryIfLayersRecompute) {
-  NetworkSpec spec{.layers = std::vector<NetworkLayer>(
-                       7, {64, 64, {}, 0.1, true, {Activation::Gelu}}),
-                   .batch = 512,
-                   .loss = Loss::MeanSquaredError};
+  NetworkSpec spec{
+      .layers = std::vector<NetworkLayer>(7, {64, 64, {}, 0.1, true, {Activation::Gelu}}),
+      .batch = 512,
+      .loss = Loss::MeanSquaredError};
   const device::Machine machine = machine_of(16);
   const auto executor = make_executor(1);
   const auto memory = [&] {

@@ -75,7 +75,7 @@ std::vector<NetworkRun::Line> lines_of(const planner::NetworkPlan& plan,
     found.layer = layer;
     return found;
   };
-  for (const planner::WorkCost& work : plan.work)
+  for (const planner::WorkCost& work : network.planned_work(plan))
     line(work.work, work.layer).planned += work.cycles;
   for (std::size_t i = 0; i < network.parts().size(); ++i) {
     const runtime::NetworkPart& part = network.parts()[i];
@@ -141,6 +141,12 @@ double microseconds(const NetworkRun& run) {
   return double(run.ledger.total().value) / run.machine.clock_hz * 1e6;
 }
 
+Cycles planned_cycles(const NetworkRun& run) {
+  Cycles cycles;
+  for (const NetworkRun::Line& line : run.lines) cycles += line.planned;
+  return cycles;
+}
+
 Json json_of(const NetworkRun& run) {
   Json work = Json::array(), losses = run.losses;
   for (const NetworkRun::Line& line : run.lines)
@@ -154,7 +160,8 @@ Json json_of(const NetworkRun& run) {
           {"batch", run.spec.batch},
           {"data_type", tessera::to_string(run.spec.data_type)},
           {"loss", run.spec.loss ? Json(codelets::to_string(*run.spec.loss)) : Json()},
-          {"planned_cycles", run.plan.cycles.value},
+          {"planned_cycles", planned_cycles(run).value},
+          {"planned_without_weights_cycles", run.plan.cycles.value},
           {"cycles", run.ledger.total().value},
           {"microseconds", microseconds(run)},
           {"moved_bytes", run.ledger.moved().value},
@@ -180,8 +187,9 @@ std::string text_of(const NetworkRun& run) {
     text += fmt::format("{:<8}{:<12}{:>14}{:>14}{:>9.1f}%{:>16}\n", layer_text(line),
                         to_string(line.work), line.planned.value, line.cycles.value,
                         100 * double(line.cycles.value) / total, line.moved.value);
-  text += fmt::format("{:<8}{:<12}{:>14}{:>14}{:>10}{:>16}\n\n", "sum", "", run.plan.cycles.value,
-                      run.ledger.total().value, "", run.ledger.moved().value);
+  text +=
+      fmt::format("{:<8}{:<12}{:>14}{:>14}{:>10}{:>16}\n\n", "sum", "", planned_cycles(run).value,
+                  run.ledger.total().value, "", run.ledger.moved().value);
   text += fmt::format("time       {:.1f} us at {:.3f} GHz (modelled)\n", microseconds(run),
                       run.machine.clock_hz * 1e-9);
   text += fmt::format("memory     {} of {} bytes on the fullest tile\n", run.high_water.value,
@@ -220,9 +228,9 @@ int network_main(const NetworkArguments& a) {
 }  // namespace
 
 void add_network_command(CLI::App& app, std::function<int()>& run) {
-  CLI::App* command = app.add_subcommand(
-      "network",
-      "Plans a network of sparse and dense layers together and runs it as one program, or runs it here.");
+  CLI::App* command = app.add_subcommand("network",
+                                         "Plans a network of sparse and dense layers together and "
+                                         "runs it as one program, or runs it here.");
   command->footer(std::string(internal::kExitCodes) +
                   "\nExample: tessera network examples/network.json --steps 10 --explain");
   const auto a = std::make_shared<NetworkArguments>();
@@ -255,8 +263,9 @@ void add_network_command(CLI::App& app, std::function<int()>& run) {
                    "planner options as a JSON object, for all layers")
       ->type_name("JSON");
   command->callback([command, a, &run] {
-    internal::refuse_tile_options(*command, a->layer,
-                                  {"--isolate", "--recompute", "--explain", "--trace", "--tiles-per-ipu"});
+    internal::refuse_tile_options(
+        *command, a->layer,
+        {"--isolate", "--recompute", "--explain", "--trace", "--tiles-per-ipu"});
     run = [a] { return network_main(*a); };
   });
 }

@@ -162,10 +162,27 @@ void recompute_every_second(planner::NetworkSpec& spec) {
     spec.layers[l].recompute = l % 2 == 0 && l + 1 < spec.layers.size();
 }
 
+namespace {
+
+// Returns the matrix with all of its elements stored.
+sparse::Csr<float> with_zeros(const sparse::Csr<float>& given) {
+  sparse::Csr<float> all = sparse::random_pattern(given.rows, given.cols, {1, 1}, 1, 1);
+  std::fill(all.values.begin(), all.values.end(), 0.0f);
+  for (std::int64_t row = 0; row < given.rows; ++row)
+    for (auto i = given.row_begin[std::size_t(row)]; i < given.row_begin[std::size_t(row) + 1]; ++i)
+      all.values[std::size_t(row * given.cols + given.col[std::size_t(i)])] =
+          given.values[std::size_t(i)];
+  return all;
+}
+
+}  // namespace
+
 sparse::Csr<float> weights_of(const NetworkFile& file, std::int64_t l, std::uint64_t seed) {
   const planner::NetworkLayer& layer = file.spec.layers[std::size_t(l)];
-  if (const std::string& path = file.weights[std::size_t(l)]; !path.empty())
-    return in_whole_blocks(sparse::cast<float>(load_weights(path).matrix), layer.block);
+  if (const std::string& path = file.weights[std::size_t(l)]; !path.empty()) {
+    const auto given = in_whole_blocks(sparse::cast<float>(load_weights(path).matrix), layer.block);
+    return layer.dense ? with_zeros(given) : given;
+  }
   const Dims size = planner::problem_of(file.spec, l).size_in_blocks();
   const std::uint64_t own_seed = seed + 2 * std::uint64_t(l);
   sparse::Csr<float> weights =
