@@ -48,6 +48,11 @@ void check_layer(const NetworkSpec& spec, std::size_t l) {
         "1 x 1 and density 1",
         l + 1, layer.block.rows, layer.block.cols, layer.density));
   check_recompute(spec, l);
+  if (l > 0 && spec.layers[l - 1].recompute && layer.operands != Placement::AsLeft)
+    refuse_network(fmt::format(
+        "layer {} keeps its operand \"{}\", but layer {} recomputes it; use \"as-left\", or leave "
+        "recompute out",
+        l + 1, to_string(layer.operands), l));
   if (l > 0 && layer.inputs != spec.layers[l - 1].outputs)
     refuse_network(
         fmt::format("layer {} has {} inputs, but layer {} has {} outputs; they must be equal",

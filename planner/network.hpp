@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tessera/base/block_shape.hpp"
+#include "tessera/base/placement.hpp"
 #include "tessera/base/problem.hpp"
 #include "tessera/codelets/activation.hpp"
 #include "tessera/codelets/loss.hpp"
@@ -29,6 +30,15 @@ struct NetworkLayer {
   // front of them, which takes cycles and saves memory. Not of the last layer, whose results are
   // used at once, nor of two layers in a row.
   bool recompute = false;
+
+  // The tiles that hold the operands S and dQ before the passes of the layer.
+  //   AsLeft      those on which the passes beside it have added them up; nothing is handed over
+  //   AtHome      those that need a slice, equal shares of it
+  //   EvenSpread  all tiles of the machine, equal runs of each operand
+  // An exchange brings an operand to homes of the last two kinds, and they need memory until GradW
+  // has read it. Inputs of the network are loaded to the shares of AtHome if the first layer says
+  // AsLeft.
+  Placement operands = Placement::AsLeft;
 
   friend bool operator==(const NetworkLayer&, const NetworkLayer&) = default;
 

@@ -139,9 +139,20 @@ void PricedLayer::State::set_sparse_homes() {
       problem.grad_a && (transposed_form ? updates_transposed && parts.x == 1 : parts.y == 1);
 }
 
-Home PricedLayer::State::inputs() const {
+Home PricedLayer::State::home_of_s() const {
+  if (layer().operands == Placement::EvenSpread)
+    return internal::spread_home(problem.size.y, problem.size.z, machine.tiles);
   if (is_dense()) return internal::DenseHomes(*plan.dense->find(Pass::Fwd)).shares(Side::Right);
   return forward->operand_s();
+}
+
+Home PricedLayer::State::home_of_dq() const {
+  if (layer().operands == Placement::EvenSpread)
+    return internal::spread_home(problem.size.x, problem.size.z, machine.tiles);
+  if (!is_dense()) return transposed_form ? transposed_form->operand_s() : forward->operand_dq();
+  if (problem.grad_a)
+    return internal::DenseHomes(*plan.dense->find(Pass::GradA)).shares(Side::Right);
+  return internal::DenseHomes(*plan.dense->find(Pass::GradW)).shares(Side::Left);
 }
 
 Home PricedLayer::State::operand_s() const {
@@ -227,20 +238,17 @@ Cycles PricedLayer::State::update_weights() const {
   return cycles;
 }
 
-// True: the tiles that own the rows of the bias are those that sum them up and add them, so nothing
-// is sent.
-bool PricedLayer::State::bias_stays(const Home& gradient) const {
+// True: each tile owns the rows of the bias that its piece of the home has, so none are sent.
+bool PricedLayer::State::bias_stays(const Home& home) const {
   const std::int64_t owners = std::min(problem.size.x, machine.tiles);
-  const auto is_own = [&](const Home& home, std::size_t t) {
+  for (std::size_t t = 0; t < home.pieces.size(); ++t) {
     const internal::HomePiece& piece = home.pieces[t];
-    if (piece.elements.size() == 0) return true;
+    if (piece.elements.size() == 0) continue;
+    if (std::int64_t(t) >= owners) return false;
     const Range own = share_of(problem.size.x, 1, owners, std::int64_t(t));
     const std::int64_t first = piece.first_row + piece.elements.begin / piece.width;
-    return first >= own.begin && std::min(first + piece.rows(), problem.size.x) <= own.end;
-  };
-  for (const Home* const home : {&gradient, &result})
-    for (std::size_t t = 0; t < home->pieces.size(); ++t)
-      if (!is_own(*home, t)) return false;
+    if (first < own.begin || std::min(first + piece.rows(), problem.size.x) > own.end) return false;
+  }
   return true;
 }
 
@@ -250,10 +258,10 @@ Cycles PricedLayer::State::bias_alone(const Home& gradient) const {
   for (const internal::HomePiece& piece : gradient.pieces) sums += piece.rows();
   const std::int64_t depth = ceil_div(sums, problem.size.x);
   const std::int64_t arrive = std::max(owned * depth, gradient.most_rows());
-  const Cycles moved = bias_stays(gradient)
-                           ? Cycles()
-                           : 2 * machine.sync + exchange(arrive * kFloatBytes, machine) +
-                                 exchange(result.most_rows() * kFloatBytes, machine);
+  Cycles moved;
+  if (!bias_stays(gradient)) moved += machine.sync + exchange(arrive * kFloatBytes, machine);
+  if (!bias_stays(result))
+    moved += machine.sync + exchange(result.most_rows() * kFloatBytes, machine);
   return moved + codelets::sum_rows_cycles(owned * depth, owned, DataType::Float, machine.workers) +
          codelets::update_cycles(owned, spec.update.kind, DataType::Float, machine.workers);
 }
@@ -262,9 +270,11 @@ Cycles PricedLayer::State::bias_alone(const Home& gradient) const {
 // only one.
 Cycles PricedLayer::State::bias(const Home& gradient) const {
   if (!layer().bias) return {};
-  const bool is_alone = std::ranges::count_if(spec.layers, &NetworkLayer::bias) == 1;
-  const bool waits = !is_alone && !bias_stays(gradient);
-  return bias_alone(gradient) - (waits ? 2 * machine.sync : Cycles());
+  Cycles cycles = bias_alone(gradient);
+  if (std::ranges::count_if(spec.layers, &NetworkLayer::bias) == 1) return cycles;
+  for (const Home* const home : {&gradient, &result})
+    if (!bias_stays(*home)) cycles = cycles - machine.sync;
+  return cycles;
 }
 
 PricedLayer::PricedLayer(const NetworkSpec& spec, std::int64_t layer, const Plan& plan,
@@ -287,7 +297,9 @@ std::vector<WorkCost> PricedLayer::own_work() const {
     return internal::clear_cycles(home, columns, s.element(), machine);
   };
   Cycles fetched = s.weights_fetch(Pass::Fwd);
-  if (s.l == 0) fetched += s.fetch(s.inputs(), s.fwd_s);
+  // S is where the layer wants it; else the link to the layer before prices its fetches.
+  const bool has_s = s.l == 0 || s.has_own_homes();
+  if (has_s) fetched += s.fetch(s.home_of_s(), s.fwd_s);
   const Cycles fwd = pass(*s.plan.cost.find(Pass::Fwd), fetched, cleared(s.fwd_s, s.keeps_s));
   const Cycles activation = s.layer().has_activation_step() ? s.activation() : Cycles();
   std::vector<WorkCost> work{s.work(NetworkWork::Fwd, fwd)};
@@ -295,6 +307,10 @@ std::vector<WorkCost> PricedLayer::own_work() const {
   if (!s.trains()) return work;
   if (s.recomputes()) work.push_back(s.work(NetworkWork::Recompute, fwd + activation));
   Cycles of_grad_a, of_grad_w = s.weights_fetch(Pass::GradW);
+  const auto add_dq_fetches = [&](const Home& from) {
+    if (s.problem.grad_a) of_grad_a += s.fetch(from, s.grad_a_dq);
+    of_grad_w += s.grad_w_fetch(from, /*is_s=*/false).cycles;
+  };
   if (s.is_last()) {
     work.push_back(s.work(NetworkWork::Loss, s.loss()));
     const bool has_step = s.layer().has_activation_step();
@@ -304,15 +320,18 @@ std::vector<WorkCost> PricedLayer::own_work() const {
       work.push_back({NetworkWork::UpdateBiases, 0, s.bias(s.result)});
     }
     const Home& gradient = has_step ? s.result : s.columns;
-    of_grad_a += s.fetch(gradient, s.grad_a_dq);
-    of_grad_w += s.grad_w_fetch(gradient, /*is_s=*/false).cycles;
+    if (s.has_own_homes())
+      work.push_back(s.work(NetworkWork::HandOver, s.hand_over(gradient, s.home_of_dq())));
+    else
+      add_dq_fetches(gradient);
   }
+  if (s.has_own_homes()) add_dq_fetches(s.home_of_dq());
   if (s.problem.grad_a) {
     of_grad_a += s.weights_fetch(Pass::GradA);
     work.push_back(
         s.work(NetworkWork::GradA, pass(s.grad_a_cost(), of_grad_a, cleared(s.grad_a_dq))));
   }
-  if (s.l == 0) of_grad_w += s.grad_w_fetch(s.inputs(), /*is_s=*/true).cycles;
+  if (has_s) of_grad_w += s.grad_w_fetch(s.home_of_s(), /*is_s=*/true).cycles;
   work.push_back(s.work(NetworkWork::GradW, pass(*s.plan.cost.find(Pass::GradW), of_grad_w,
                                                  cleared(s.grad_w_s) + cleared(s.grad_w_dq),
                                                  !s.keeps_s || !s.keeps_dq)));
@@ -328,11 +347,16 @@ std::vector<WorkCost> PricedLayer::own_work() const {
 
 std::vector<WorkCost> PricedLayer::link_work(const PricedLayer& following) const {
   const State &s = *state_, &next = *following.state_;
-  const Cycles fetched = s.fetch(s.result, next.fwd_s);
-  std::vector<WorkCost> work{next.work(NetworkWork::Fwd, fetched)};
+  std::vector<WorkCost> work;
+  if (next.has_own_homes()) {
+    work.push_back(next.work(NetworkWork::HandOver, s.hand_over(s.result, next.home_of_s())));
+  } else {
+    const Cycles fetched = s.fetch(s.result, next.fwd_s);
+    work.push_back(next.work(NetworkWork::Fwd, fetched));
+    if (next.recomputes()) work.push_back(next.work(NetworkWork::Recompute, fetched));
+    if (s.trains()) work.push_back(next.grad_w_fetch(s.result, /*is_s=*/true));
+  }
   if (!s.trains()) return work;
-  if (next.recomputes()) work.push_back(next.work(NetworkWork::Recompute, fetched));
-  work.push_back(next.grad_w_fetch(s.result, /*is_s=*/true));
   const Home& gradient = next.input_gradient;
   if (s.layer().has_activation_step()) {
     if (s.layer().activation.kind != codelets::Activation::None) {
@@ -342,6 +366,10 @@ std::vector<WorkCost> PricedLayer::link_work(const PricedLayer& following) const
     }
     work.push_back(s.work(NetworkWork::Derivative, s.derivative(gradient)));
     work.push_back({NetworkWork::UpdateBiases, 0, s.bias(gradient)});
+  }
+  if (s.has_own_homes()) {
+    work.push_back(s.work(NetworkWork::HandOver, s.hand_over(gradient, s.home_of_dq())));
+    return work;
   }
   if (s.problem.grad_a) work.push_back(s.work(NetworkWork::GradA, s.fetch(gradient, s.grad_a_dq)));
   work.push_back(s.grad_w_fetch(gradient, /*is_s=*/false));
@@ -365,7 +393,8 @@ Bytes PricedLayer::resident() const {
   const FullestShare result = fullest(s.result);
   const bool keeps_sums = s.layer().activation.keeps_sums();
   std::int64_t elements = s.trains() && !s.recomputes() ? result.elements * (1 + keeps_sums) : 0;
-  if (s.l == 0) elements += s.inputs().most_elements();
+  if (s.l == 0 || s.has_own_homes()) elements += s.home_of_s().most_elements();
+  if (s.trains() && s.has_own_homes()) elements += s.home_of_dq().most_elements();
   std::int64_t bytes = s.weight_bytes();
   if (s.keeps_s && !s.recomputes()) elements += s.fwd_s.most_elements();
   if (s.keeps_dq) elements += s.grad_a_dq.most_elements();

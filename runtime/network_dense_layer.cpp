@@ -73,8 +73,13 @@ NetworkDenseLayer::NetworkDenseLayer(const NetworkLayer& l, const Problem& p,
   fwd_homes_.left = again_homes_.left = grad_a_homes_.left = &weights_;
 }
 
-TensorHome NetworkDenseLayer::input_home() const {
+TensorHome NetworkDenseLayer::shares_of_s() const {
   return shares_home(fwd_, Side::Right, problem.size.y, problem.size.z);
+}
+
+TensorHome NetworkDenseLayer::shares_of_dq() const {
+  return grad_a_ ? shares_home(*grad_a_, Side::Right, problem.size.x, problem.size.z)
+                 : shares_home(*grad_w_, Side::Left, problem.size.x, problem.size.z);
 }
 
 void NetworkDenseLayer::set_input(const TensorHome& input, const TensorHome& in_backward) {
@@ -82,9 +87,8 @@ void NetworkDenseLayer::set_input(const TensorHome& input, const TensorHome& in_
   grad_w_homes_.right = &in_backward;
 }
 
-void NetworkDenseLayer::set_gradient(const TensorHome& gradient, const TensorHome* kept) {
-  NetworkLayerState::set_gradient(gradient, kept);
-  grad_a_homes_.right = grad_w_homes_.left = &gradient;
+void NetworkDenseLayer::set_dq(const TensorHome& dq) {
+  grad_a_homes_.right = grad_w_homes_.left = &dq;
 }
 
 void NetworkDenseLayer::bring_with_grad_a(const TensorHome& from, const TensorHome& to) {

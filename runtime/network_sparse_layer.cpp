@@ -52,8 +52,14 @@ void NetworkSparseLayer::make_passes() {
     rehome_.emplace(RehomeSpec{updated().grid, other().grid}, program, engine, &rehome_homes_);
 }
 
-TensorHome NetworkSparseLayer::input_home() const {
+TensorHome NetworkSparseLayer::shares_of_s() const {
   return operand_home(forward_.grid, /*by_rows_of_r=*/false, problem.size.y, problem.size.z);
+}
+
+// The rows of dQ are those of R, which are the columns of the second layout.
+TensorHome NetworkSparseLayer::shares_of_dq() const {
+  return operand_home(of_grad_a().grid, /*by_rows_of_r=*/!transposed_, problem.size.x,
+                      problem.size.z);
 }
 
 void NetworkSparseLayer::set_input(const TensorHome& input, const TensorHome& in_backward) {
@@ -66,14 +72,12 @@ void NetworkSparseLayer::set_input(const TensorHome& input, const TensorHome& in
       is_here ? &kept.slices : &in_backward;
 }
 
-void NetworkSparseLayer::set_gradient(const TensorHome& gradient, const TensorHome* kept) {
-  NetworkLayerState::set_gradient(gradient, kept);
-  grad_a_homes_.in = &gradient;
+void NetworkSparseLayer::set_dq(const TensorHome& dq) {
+  grad_a_homes_.in = &dq;
   const bool is_same_layout = has_two_layouts() == updates_transposed();
   const bool is_here =
       grad_a_ && is_same_layout && grad_a_->sharers() == 1 && !grad_w_->cells_move();
-  (updates_transposed() ? grad_w_homes_.s : grad_w_homes_.q) =
-      is_here ? &grad_a_->slices : &gradient;
+  (updates_transposed() ? grad_w_homes_.s : grad_w_homes_.q) = is_here ? &grad_a_->slices : &dq;
 }
 
 void NetworkSparseLayer::bring_with_grad_a(const TensorHome& from, const TensorHome& to) {

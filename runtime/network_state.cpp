@@ -34,6 +34,10 @@ Network::State::State(const NetworkSpec& s, std::span<const planner::Plan> plans
   if (biases && !biases->empty()) biases->prepare();
   if (loss) loss->prepare();
   if (back_from_loss_) back_from_loss_->prepare();
+  for (OwnHomes& own : own_) {
+    if (own.bring_s) own.bring_s->prepare();
+    if (own.bring_dq) own.bring_dq->prepare();
+  }
 }
 
 // A network has a remedy of its own if a tile is too full.
@@ -69,33 +73,59 @@ void Network::State::add_slots() {
   for (const auto& layer : layers) layer->add_slots();
   if (biases) biases->add_slots();
   if (loss) loss->add_slots();
-  for (internal::HomeShare& share : inputs_.shares)
-    share.slot = engine.add_slot(
-        program.slot(inputs_.buffer, share.tile, share.elements.size() / share.width,
-                     share.width * layers.front()->element(), device::SlotKind::Owned));
+  const std::int64_t element = layers.front()->element();
+  const auto add = [&](internal::TensorHome& home) {
+    for (internal::HomeShare& share : home.shares)
+      share.slot = engine.add_slot(program.slot(home.buffer, share.tile, share.elements.size(),
+                                                element, device::SlotKind::Owned));
+  };
+  add(inputs_);
+  for (OwnHomes& own : own_) {
+    if (own.bring_s) add(own.s);
+    if (own.bring_dq) add(own.dq);
+  }
 }
 
 // Tells each layer where its operands are. The gradient of a result is where GradA of the next
 // layer adds it up, and what its derivative needs comes there with GradA's operand.
 void Network::State::connect() {
-  inputs_ = layers.front()->input_home();
+  inputs_ = layers.front()->home_of_s();
+  own_.resize(layers.size());
   for (std::size_t l = 0; l < layers.size(); ++l) {
     NetworkLayerState& layer = *layers[l];
+    if (layer.has_own_homes() && l > 0) own_[l].s = layer.home_of_s();
+    if (layer.has_own_homes() && trains()) own_[l].dq = layer.home_of_dq();
     if (l == 0)
       layer.set_input(inputs_, inputs_);
+    else if (layer.has_own_homes())
+      layer.set_input(own_[l].s, own_[l].s);
     else
       layer.set_input(layers[l - 1]->out, layers[l - 1]->out_in_backward());
     if (!trains()) continue;
-    const bool needs_sums = layer.layer.activation.kind != codelets::Activation::None;
-    if (l + 1 == layers.size()) {
-      layer.set_gradient(layer.has_derivative() ? layer.out_grad : loss->home(),
-                         needs_sums ? &layer.sums : nullptr);
-      continue;
-    }
-    NetworkLayerState& next = *layers[l + 1];
-    layer.set_gradient(next.in_grad, needs_sums ? &next.kept_before : nullptr);
-    if (needs_sums) next.bring_with_grad_a(layer.sums_in_backward(), next.kept_before);
+    connect_gradient(l);
+    layer.set_dq(layer.has_own_homes() ? own_[l].dq : layer.gradient());
   }
+}
+
+void Network::State::connect_gradient(std::size_t l) {
+  NetworkLayerState& layer = *layers[l];
+  const bool needs_sums = layer.layer.activation.kind != codelets::Activation::None;
+  if (l + 1 == layers.size()) {
+    layer.set_gradient(layer.has_derivative() ? layer.out_grad : loss->home(),
+                       needs_sums ? &layer.sums : nullptr);
+    return;
+  }
+  NetworkLayerState& next = *layers[l + 1];
+  layer.set_gradient(next.in_grad, needs_sums ? &next.kept_before : nullptr);
+  if (needs_sums) next.bring_with_grad_a(layer.sums_in_backward(), next.kept_before);
+}
+
+// Brings an operand to the home that the layer asks for.
+void Network::State::hand_over(std::size_t l, const internal::TensorHome& from,
+                               internal::TensorHome& to, std::optional<internal::HandOver>& bring) {
+  begin(NetworkWork::HandOver, l);
+  to.buffer = program.add_buffer("operand at its home");
+  bring.emplace(program, engine, spec.data_type).declare(from, to);
 }
 
 void Network::State::begin(NetworkWork work, std::size_t layer) {
@@ -118,6 +148,8 @@ void Network::State::declare_loads() {
 void Network::State::declare_forward() {
   constexpr auto kFirst = NetworkLayerState::Turn::First;
   for (std::size_t l = 0; l < layers.size(); ++l) {
+    if (l > 0 && layers[l]->has_own_homes())
+      hand_over(l, layers[l - 1]->out, own_[l].s, own_[l].bring_s);
     begin(NetworkWork::Fwd, l);
     layers[l]->declare_fwd(kFirst);
     if (layers[l]->has_activation_step()) begin(NetworkWork::Activate, l);
@@ -156,6 +188,8 @@ void Network::State::declare_backward() {
       begin(NetworkWork::Derivative, l);
       layers[l]->declare_derivative();
     }
+    if (layers[l]->has_own_homes())
+      hand_over(l, layers[l]->gradient(), own_[l].dq, own_[l].bring_dq);
     if (l > 0) {
       if (layers[l - 1]->recomputes()) declare_again(l - 1);
       begin(NetworkWork::GradA, l);
@@ -226,23 +260,21 @@ void Network::State::check_weights() const {
                   fmt::format("network: layer {} has no weights; call set_weights first", l + 1));
 }
 
+// Each tile gets the elements of its share, padding included.
 void Network::State::load_inputs() {
   const NetworkLayerState& first = *layers.front();
-  const Dims size = first.input_size();
   with_type(spec.data_type, [&](auto zero) {
     using T = decltype(zero);
-    input_bytes_.assign(std::size_t(size.y * size.z) * sizeof(T), std::byte(0));
-    auto* to = reinterpret_cast<T*>(input_bytes_.data());
-    for (std::int64_t row = 0; row < batch_->inputs.rows; ++row)
-      for (std::int64_t col = 0; col < batch_->inputs.cols; ++col)
-        to[row * size.z + col] = T(batch_->inputs(row, col));
+    for (const internal::HomeShare& share : inputs_.shares) {
+      input_bytes_.assign(std::size_t(share.elements.size()) * sizeof(T), std::byte(0));
+      auto* const to = reinterpret_cast<T*>(input_bytes_.data());
+      for (std::int64_t e = share.elements.begin; e < share.elements.end; ++e)
+        if (share.row_of(e) < inputs_.rows && share.col_of(e) < inputs_.cols)
+          to[e - share.elements.begin] = T(batch_->inputs(share.row_of(e), share.col_of(e)));
+      engine.load(share.slot,
+                  {input_bytes_.data(), share.elements.size(), first.element(), first.element()});
+    }
   });
-  const std::int64_t row_bytes = size.z * first.element();
-  for (const internal::HomeShare& share : inputs_.shares)
-    engine.load(
-        share.slot,
-        {input_bytes_.data() + share.first_row * row_bytes + share.first_col * first.element(),
-         share.elements.size() / share.width, share.width * first.element(), row_bytes});
 }
 
 void Network::State::collect_outputs() {

@@ -48,11 +48,10 @@ requires Layer<L, T> NetworkOnLayers<L, T>::NetworkOnLayers(
     refuse(fmt::format("it is of {}; this network computes in {}", to_string(spec_.data_type),
                        to_string(data_type_of<T>())));
   for (std::size_t l = 0; l < spec_.layers.size(); ++l)
-    if (spec_.layers[l].recompute)
-      refuse(
-          fmt::format("layer {} recomputes, but this network keeps all results; leave recompute "
-                      "out",
-                      l + 1));
+    if (spec_.layers[l].recompute || spec_.layers[l].operands != Placement::AsLeft)
+      refuse(fmt::format("layer {} {}, which modelled machines do; leave it out here", l + 1,
+                         spec_.layers[l].recompute ? "recomputes its results"
+                                                   : "has homes of its own for operands"));
   const std::size_t states =
       spec_.loss ? std::size_t(codelets::states_of(spec_.update.kind)) : std::size_t(0);
   for (const Problem& problem : problems_of(spec_)) {

@@ -36,8 +36,9 @@ requires Layer<L, T>
 class NetworkOnLayers {
  public:
   // Makes a layer for each of problems_of(spec). The executor must outlive the network. Throws
-  // Error{InvalidArgument} if the spec is illegal, recomputes or its type is not T, and the errors
-  // of the layers. At first no layer has weights, and all biases are 0.
+  // Error{InvalidArgument} if the spec is illegal, recomputes, asks for homes of operands or its
+  // type is not T, and the errors of the layers. At first no layer has weights, and all biases are
+  // 0.
   NetworkOnLayers(const runtime::NetworkSpec& spec,
                   const std::function<L(const Problem&)>& make_layer, Executor& executor);
 

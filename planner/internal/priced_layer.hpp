@@ -45,8 +45,13 @@ struct PricedLayer::State {
   const PassCost& grad_a_cost() const;
   Cycles rehome() const;
 
-  // The home of S if it comes from the host, and the operands of a program of the layer alone.
-  internal::Home inputs() const;
+  // True: S and dQ are brought to homes of their own.
+  bool has_own_homes() const { return layer().operands != Placement::AsLeft; }
+
+  // The homes that the layer asks for, of S also if it comes from the host; and the operands of a
+  // program of the layer alone.
+  internal::Home home_of_s() const;
+  internal::Home home_of_dq() const;
   internal::Home operand_s() const;
   internal::Home operand_dq() const;
 
@@ -76,7 +81,7 @@ struct PricedLayer::State {
   // first one has the barriers of a program of the layer alone, the second one those of a network.
   Cycles bias_alone(const internal::Home& gradient) const;
   Cycles bias(const internal::Home& gradient) const;
-  bool bias_stays(const internal::Home& gradient) const;
+  bool bias_stays(const internal::Home& home) const;
 
   const NetworkSpec& spec;
   const std::int64_t l;

@@ -17,10 +17,10 @@ class NetworkDenseLayer final : public NetworkLayerState {
   NetworkDenseLayer(const NetworkLayer& layer, const Problem& problem, const planner::Plan& plan,
                     const NetworkMachine& machine, std::int64_t states);
 
-  TensorHome input_home() const override;
-  Dims input_size() const override { return problem.size; }
+  TensorHome shares_of_s() const override;
+  TensorHome shares_of_dq() const override;
   void set_input(const TensorHome& input, const TensorHome& in_backward) override;
-  void set_gradient(const TensorHome& gradient, const TensorHome* kept) override;
+  void set_dq(const TensorHome& dq) override;
   void bring_with_grad_a(const TensorHome& from, const TensorHome& to) override;
 
   void declare_fwd(Turn turn) override;

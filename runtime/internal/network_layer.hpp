@@ -55,16 +55,22 @@ class NetworkLayerState {
   // Whether a forward pass is the one before the loss or the one that recomputes.
   enum class Turn { First, Again };
 
-  // The home of the operand S before Fwd if it comes from the host, and its sizes with padding.
-  virtual TensorHome input_home() const = 0;
-  virtual Dims input_size() const = 0;
+  // Return the shares of S and dQ on the tiles that need their slices, without slots.
+  virtual TensorHome shares_of_s() const = 0;
+  virtual TensorHome shares_of_dq() const = 0;
 
-  // Sets the home of the operand S in the forward pass and in the backward passes, and in a
-  // training step the homes of the gradient of the result before and after its derivative has been
-  // taken there (dQ), and of what the derivative needs from the forward pass; null: nothing. The
-  // homes must outlive the layer.
+  // Returns the home of S, or dQ, that the layer asks for (NetworkLayer::operands), without slots.
+  TensorHome home_of_s() const;
+  TensorHome home_of_dq() const;
+  bool has_own_homes() const { return layer.operands != Placement::AsLeft; }
+
+  // Set the home of the operand S in the forward pass and in the backward passes, and in a training
+  // step the homes of the gradient of the result before and after its derivative has been taken
+  // there, and of what the derivative needs from the forward pass (null: nothing); and the home
+  // from which the passes fetch dQ. The homes must outlive the layer.
   virtual void set_input(const TensorHome& input, const TensorHome& in_backward) = 0;
-  virtual void set_gradient(const TensorHome& gradient, const TensorHome* kept);
+  void set_gradient(const TensorHome& gradient, const TensorHome* kept);
+  virtual void set_dq(const TensorHome& dq) = 0;
 
   // GradA's first exchange also brings a tensor of the layer before to the home of GradA's result.
   virtual void bring_with_grad_a(const TensorHome& from, const TensorHome& to) = 0;
@@ -127,7 +133,7 @@ class NetworkLayerState {
   // The result that backward passes read.
   const TensorHome& sums_in_backward() const { return recomputes() ? sums_again : sums; }
   const TensorHome& out_in_backward() const { return recomputes() ? out_again : out; }
-  // The home of dQ, where the derivative is taken.
+  // The home of the gradient of the result, where the derivative is taken.
   const TensorHome& gradient() const { return *gradient_; }
 
   // Slots and buffers of the parameters.

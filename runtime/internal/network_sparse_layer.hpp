@@ -22,13 +22,13 @@ class NetworkSparseLayer final : public NetworkLayerState {
   NetworkSparseLayer(const NetworkLayer& layer, const Problem& problem, const planner::Plan& plan,
                      const NetworkMachine& machine, std::int64_t states);
 
-  TensorHome input_home() const override;
-  Dims input_size() const override { return forward_.grid.size; }
+  TensorHome shares_of_s() const override;
+  TensorHome shares_of_dq() const override;
 
   // GradW takes S or dQ from the slices that Fwd or GradA has fetched in the same layout, if each
   // of them is needed by one tile only, which is the one that needs it in GradW too.
   void set_input(const TensorHome& input, const TensorHome& in_backward) override;
-  void set_gradient(const TensorHome& gradient, const TensorHome* kept) override;
+  void set_dq(const TensorHome& dq) override;
   void bring_with_grad_a(const TensorHome& from, const TensorHome& to) override;
 
   void declare_load() override;

@@ -46,11 +46,19 @@ struct Network::State {
   Matrix<float> outputs;
 
  private:
+  // The homes of the operands of a layer that asks for its own, and the exchanges that bring them.
+  struct OwnHomes {
+    internal::TensorHome s, dq;
+    std::optional<internal::HandOver> bring_s, bring_dq;
+  };
+  void hand_over(std::size_t layer, const internal::TensorHome& from, internal::TensorHome& to,
+                 std::optional<internal::HandOver>& bring);
   void make_layers(std::span<const planner::Plan> plans, const internal::NetworkMachine& shared);
   void add_slots();
   void seal();
   void begin(NetworkWork work, std::size_t layer);
   void connect();
+  void connect_gradient(std::size_t layer);
   void declare_loads();
   void declare_forward();
   void declare_again(std::size_t layer);
@@ -62,7 +70,8 @@ struct Network::State {
 
   std::optional<internal::HandOver> back_from_loss_;
   internal::TensorHome inputs_;         // equal shares on the tiles that need a slice
-  std::vector<std::byte> input_bytes_;  // [inputs][batch] in the sizes of the first layer's grid
+  std::vector<std::byte> input_bytes_;  // of one tile
+  std::vector<OwnHomes> own_;           // by layer
   const NetworkBatch* batch_ = nullptr;
   OneCaller caller_;
 };

@@ -118,6 +118,8 @@ NetworkSpec drawn_network(std::uint64_t seed) {
                                              codelets::Activation::None);
     layer.recompute = trains && !is_last && random.below(4) == 0 &&
                       (spec.layers.empty() || !spec.layers.back().recompute);
+    if (random.below(5) == 0 && (spec.layers.empty() || !spec.layers.back().recompute))
+      layer.operands = one_of(Placement::AtHome, Placement::EvenSpread);
     spec.layers.push_back(layer);
     inputs = layer.outputs;
   }
@@ -129,7 +131,7 @@ TEST(NetworkCost, IsPlannedWithinTenPercentForRandomNetworks) {
   device::Machine machine = device::machine_preset("gc200");
   // Most of these have a pass whose slowest tile takes more than 10 % longer, or shorter, than a
   // plan can expect that knows densities only. Seeds 1 to 150 pass.
-  for (const int seed : {3, 11, 13, 24, 36, 40, 44, 54, 55, 81}) {
+  for (const int seed : {3, 11, 13, 24, 29, 36, 40, 44, 54, 55}) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     machine.tiles = 40 + 17 * (seed % 9);
     expect_planned(drawn_network(std::uint64_t(seed)), machine);

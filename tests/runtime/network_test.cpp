@@ -329,6 +329,28 @@ TEST(Network, HasTheSameBitsIfLayersRecompute) {
   expect_same(with_dense_layers(), planner::plan_network(with_dense_layers(), machine).plans);
 }
 
+// Homes of operands move data and change no bit.
+TEST(Network, HasTheSameBitsWithHomesOfItsOwnForOperands) {
+  const device::Machine machine = machine_of(24);
+  const auto expect_same = [](NetworkSpec spec, const std::vector<planner::Plan>& plans) {
+    const Trained left = trained(spec, plans, device::ExchangeMode::Share, 1);
+    for (const Placement placement : {Placement::AtHome, Placement::EvenSpread}) {
+      for (NetworkLayer& layer : spec.layers) layer.operands = placement;
+      const Trained home = trained(spec, plans, device::ExchangeMode::Isolate, 2);
+      EXPECT_EQ(left.weights, home.weights) << to_string(placement);
+      EXPECT_EQ(left.biases, home.biases) << to_string(placement);
+      EXPECT_EQ(left.losses, home.losses) << to_string(placement);
+      EXPECT_LT(left.ledgers[0].total(), home.ledgers[0].total());
+      EXPECT_EQ(home, trained(spec, plans, device::ExchangeMode::Share, 1));
+    }
+  };
+  const NetworkSpec spec = perceptron();
+  expect_same(spec, plans_of(spec, machine));
+  expect_same(spec, plans_with_two_layouts(spec, machine, false));
+  expect_same(spec, plans_with_two_layouts(spec, machine, true));
+  expect_same(with_dense_layers(), planner::plan_network(with_dense_layers(), machine).plans);
+}
+
 // Activations outweigh the weights of these layers, so a network that computes every second result
 // again needs less memory, both as planned and as run.
 TEST(Network, NeedsLessMemoryIfLayersRecompute) {
@@ -427,6 +449,10 @@ TEST(Network, RefusesWhatDoesNotFitTogether) {
   EXPECT_THROW(make(bad, plans), Error);
   bad.loss = spec.loss;
   bad.layers[0].recompute = true;  // two in a row
+  EXPECT_THROW(make(bad, plans), Error);
+  bad = spec;
+  bad.layers[0].recompute = true;
+  bad.layers[1].operands = Placement::AtHome;  // of a result that is computed again
   EXPECT_THROW(make(bad, plans), Error);
   EXPECT_THROW(make(spec, {plans[0]}), Error);
   planner::Options spread = network_options();

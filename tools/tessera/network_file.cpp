@@ -31,6 +31,11 @@ json::Names<codelets::Update> update_names() {
   using enum codelets::Update;
   return {{Sgd, "sgd"}, {Momentum, "momentum"}, {AdaGrad, "adagrad"}, {Adam, "adam"}};
 }
+json::Names<Placement> placement_names() {
+  return {{Placement::AsLeft, "as-left"},
+          {Placement::AtHome, "at-home"},
+          {Placement::EvenSpread, "even-spread"}};
+}
 json::Names<DataType> type_names() {
   return {{DataType::Half, "half"}, {DataType::Float, "float"}, {DataType::BFloat16, "bfloat16"}};
 }
@@ -58,6 +63,9 @@ void read_layer(const json::Value& value, const json::Place& place, planner::Net
   std::optional<bool> dense, recompute;
   fields("dense", dense);
   fields("recompute", recompute);
+  std::optional<Placement> operands;
+  fields("operands", operands, placement_names());
+  layer.operands = operands.value_or(Placement::AsLeft);
   layer.dense = dense.value_or(false);
   layer.recompute = recompute.value_or(false);
   std::optional<std::string> file;

@@ -24,6 +24,9 @@ namespace tessera::tools {
 //     bias*            true or false; true by default
 //     activation*      "none" (default), "relu" or "gelu"
 //     cap*             of relu, above 0
+//     operands*        the tiles that hold S and dQ before the passes: "as-left" (default),
+//     "at-home"
+//                      or "even-spread"
 //     weights*         file of the weights, beside the network's file; drawn at random if missing
 //   loss*            "softmax-cross-entropy" or "mean-squared-error": a training step; without it,
 //                    the outputs are computed
