@@ -40,7 +40,7 @@ struct NetworkArguments {
   std::int64_t steps = 1;
   std::uint64_t seed = 1;
   int threads = 0;
-  bool json = false, explain = false, isolate = false;
+  bool json = false, explain = false, isolate = false, recompute = false;
 };
 
 // The result of a run: planned and modelled cycles of each kind of work of each layer, and the
@@ -80,7 +80,7 @@ std::vector<NetworkRun::Line> lines_of(const planner::NetworkPlan& plan,
     found.layer = layer;
     return found;
   };
-  for (const planner::WorkCost& work : plan.work)
+  for (const planner::WorkCost& work : network.planned_work(plan))
     line(work.work, work.layer).planned += work.cycles;
   for (std::size_t i = 0; i < network.parts().size(); ++i) {
     const runtime::NetworkPart& part = network.parts()[i];
@@ -111,7 +111,8 @@ double give_weights(runtime::Network& network, const NetworkFile& file, std::uin
 }
 
 NetworkRun run_network(const NetworkArguments& a) {
-  const NetworkFile file = load_network(a.file);
+  NetworkFile file = load_network(a.file);
+  if (a.recompute) recompute_every_second(file.spec);
   NetworkRun run{.spec = file.spec, .machine = make_machine(a.layer)};
   internal::Progress progress(a.json);
   progress.set("planning the network");
@@ -160,12 +161,19 @@ Json layers_json(const NetworkRun& run) {
                       {"block_rows", layer.block.rows},
                       {"block_cols", layer.block.cols},
                       {"density", layer.density},
+                      {"dense", layer.dense},
                       {"bias", layer.bias},
                       {"activation", codelets::to_string(layer.activation.kind)},
                       {"parts", {{"x", parts.x}, {"y", parts.y}, {"z", parts.z}}},
                       {"layouts", 1 + plan.backward.size()}});
   }
   return layers;
+}
+
+Cycles planned_cycles(const NetworkRun& run) {
+  Cycles cycles;
+  for (const NetworkRun::Line& line : run.lines) cycles += line.planned;
+  return cycles;
 }
 
 Json json_of(const NetworkRun& run) {
@@ -184,7 +192,8 @@ Json json_of(const NetworkRun& run) {
             {"batch", run.spec.batch},
             {"data_type", tessera::to_string(run.spec.data_type)},
             {"loss", run.spec.loss ? Json(codelets::to_string(*run.spec.loss)) : Json()},
-            {"planned_cycles", run.plan.cycles.value},
+            {"planned_cycles", planned_cycles(run).value},
+            {"planned_without_weights_cycles", run.plan.cycles.value},
             {"cycles", run.ledger.total().value},
             {"microseconds", microseconds(run)},
             {"moved_bytes", run.ledger.moved().value},
@@ -214,8 +223,9 @@ std::string text_of(const NetworkRun& run) {
     text += fmt::format("{:<8}{:<12}{:>14}{:>14}{:>9.1f}%{:>16}\n", layer_text(line),
                         to_string(line.work), line.planned.value, line.cycles.value,
                         100 * double(line.cycles.value) / total, line.moved.value);
-  text += fmt::format("{:<8}{:<12}{:>14}{:>14}{:>10}{:>16}\n\n", "sum", "", run.plan.cycles.value,
-                      run.ledger.total().value, "", run.ledger.moved().value);
+  text +=
+      fmt::format("{:<8}{:<12}{:>14}{:>14}{:>10}{:>16}\n\n", "sum", "", planned_cycles(run).value,
+                  run.ledger.total().value, "", run.ledger.moved().value);
   text += fmt::format("time       {:.1f} us at {:.3f} GHz (modelled)\n", microseconds(run),
                       run.machine.clock_hz * 1e-9);
   text += fmt::format("memory     {} of {} bytes on the fullest tile\n", run.high_water.value,
@@ -262,9 +272,9 @@ int network_main(const NetworkArguments& a) {
 }  // namespace
 
 void add_network_command(CLI::App& app, std::function<int()>& run) {
-  CLI::App* command = app.add_subcommand(
-      "network",
-      "Plans a network of sparse layers together and runs it as one program, or runs it here.");
+  CLI::App* command = app.add_subcommand("network",
+                                         "Plans a network of sparse and dense layers together and "
+                                         "runs it as one program, or runs it here.");
   command->footer(std::string(internal::kExitCodes) +
                   "\nExample: tessera network examples/network.json --steps 10 --explain");
   const auto a = std::make_shared<NetworkArguments>();
@@ -279,6 +289,8 @@ void add_network_command(CLI::App& app, std::function<int()>& run) {
       ->capture_default_str();
   command->add_flag("--isolate", a->isolate,
                     "give every tile memory of its own and copy all bytes between tiles");
+  command->add_flag("--recompute", a->recompute,
+                    "compute every second result again for the backward passes, to save memory");
   auto* json = command->add_flag("--json", a->json, "print JSON");
   command
       ->add_flag("--explain", a->explain,
@@ -299,7 +311,8 @@ void add_network_command(CLI::App& app, std::function<int()>& run) {
       ->type_name("JSON");
   command->callback([command, a, &run] {
     internal::refuse_tile_options(
-        *command, a->layer, {"--isolate", "--explain", "--trace", "--html", "--tiles-per-ipu"});
+        *command, a->layer,
+        {"--isolate", "--recompute", "--explain", "--trace", "--html", "--tiles-per-ipu"});
     run = [a] { return network_main(*a); };
   });
 }

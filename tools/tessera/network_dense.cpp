@@ -19,6 +19,7 @@ using planner::NetworkWork;
 std::optional<Pass> pass_of(NetworkWork work) {
   switch (work) {
     case NetworkWork::Fwd:
+    case NetworkWork::Recompute:  // the activation is left out, which is small beside it
       return Pass::Fwd;
     case NetworkWork::GradA:
       return Pass::GradA;
