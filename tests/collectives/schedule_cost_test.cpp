@@ -158,6 +158,7 @@ TEST(LevelCosts, SayWhatAMemberOfASumReceivesInOneStep) {
         case Algorithm::TwoWayRing:  // half a part from each side
           return 1;
         case Algorithm::MeetInTheMiddle:
+        case Algorithm::MeetByHalves:
           return 2;
         case Algorithm::Halving:  // the last step of the gather sends half of the data
           return 4;
