@@ -65,9 +65,10 @@ class PartSearch {
         if (r.parts * i.parts > tiles) break;
         for (const Count& c : columns) {
           if (r.parts * i.parts * c.parts > tiles) break;
-          if (bounded_ && multiplies_too_long(rounds, {r.first, i.first, c.first})) continue;
+          const ProductShape tile{r.first, i.first, c.first};
+          if (bounded_ && is_hopeless(rounds, tile)) continue;
           DenseCut cut{rounds, {r.parts, i.parts, c.parts}, weights};
-          if (bounded_ && cannot_win(cut, {r.first, i.first, c.first})) continue;
+          if (bounded_ && cannot_win(cut, tile)) continue;
           for (const Side neighbours : {Side::Left, Side::Right}) {
             cut.neighbours = neighbours;
             consider(cut);
@@ -76,9 +77,10 @@ class PartSearch {
       }
   }
 
-  // The kernel at its highest rate rules out most cuts, those that leave many tiles idle, in the
-  // time of three products.
-  bool multiplies_too_long(const ProductShape& rounds, const ProductShape& tile) const {
+  // Rules out most cuts in the time of a few products: those whose slices do not fit a tile, and,
+  // by the kernel at its highest rate, those that leave many tiles idle.
+  bool is_hopeless(const ProductShape& rounds, const ProductShape& tile) const {
+    if (dense_slices(case_, tile) > limits_.temp) return true;
     if (!any_fits_) return false;
     const std::int64_t most =
         std::min(result_.best ? result_.best->estimate.cycles : kUnbounded, limits_.fewer_than);
@@ -88,10 +90,9 @@ class PartSearch {
   // A cut with as many cycles as the best one can still win by less memory. The number of rounds
   // depends on the first cut that fits, so a cut that costs too much is priced until one fits.
   bool cannot_win(const DenseCut& cut, const ProductShape& tile) const {
-    const DenseBound bound = dense_lower_bound(case_, cut, tile);
-    return bound.temp > limits_.temp ||
-           (result_.best && bound.cycles > result_.best->estimate.cycles) ||
-           (any_fits_ && bound.cycles >= limits_.fewer_than);
+    if (!any_fits_) return false;
+    const std::int64_t cycles = dense_lower_bound(case_, cut, tile);
+    return (result_.best && cycles > result_.best->estimate.cycles) || cycles >= limits_.fewer_than;
   }
 
   void consider(const DenseCut& cut) {
