@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -65,6 +66,15 @@ DenseEstimate dense_estimate(const DenseCase& c, const DenseCut& cut);
 inline std::int64_t dense_slices(const DenseCase& c, const ProductShape& tile) {
   return (tile.rows + tile.columns) * tile.inner * c.data_bytes() +
          tile.rows * tile.columns * c.sum_bytes();
+}
+
+// Returns the bytes of both operands and, without a selection, of the results of a group. The tiles
+// of a group keep them together, so one of them keeps its share at least.
+inline std::int64_t dense_homes(const DenseCase& c) {
+  const ProductShape& size = c.product.size;
+  const std::int64_t results = c.selection ? 0 : size.rows * size.columns;
+  return (size.rows + size.columns) * size.inner * c.data_bytes() +
+         results * std::min(c.data_bytes(), c.sum_bytes());
 }
 
 // Returns a lower bound of the cycles of all cuts with these rounds, parts and weights, whichever

@@ -155,6 +155,7 @@ TEST(DenseSearch, LowerBoundIsNeverAboveTheCostOfAPossibleCut) {
               double(e.cycles))
         << to_string(asked.problem);
     EXPECT_LE(dense_slices(asked.c, tile), e.temp) << to_string(asked.problem);
+    EXPECT_LE(dense_homes(asked.c) / cut.parts.product(), e.resident) << to_string(asked.problem);
     closest = std::max(closest, double(bound) / double(e.cycles));
   }
   EXPECT_GT(closest, 0.8);  // else the bound would be of little use
