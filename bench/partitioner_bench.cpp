@@ -61,6 +61,14 @@ std::vector<Measure> measures() {
     list.push_back({"update", [=](Report& r) { update_ratio(r, name, layer, anywhere); }});
     list.push_back({"slowest", [=](Report& r) { slowest_update(r, name, layer, anywhere); }});
   }
+  const Layer training{.side = 2048, .splits = {1, 46, 32, 1}, .all_passes = true};
+  for (const bool anywhere : {true, false})
+    list.push_back({"slowest", [=](Report& r) {
+                      slowest_update(r,
+                                     anywhere ? "block 1, all passes, anywhere"
+                                              : "block 1, all passes, in some rows",
+                                     training, anywhere);
+                    }});
   list.push_back({"decode", [=](Report& r) { decode_ratio(r, "block 1, density 0.1", dense); }});
   list.push_back({"decode", [=](Report& r) { decode_ratio(r, "block 16, density 0.1", blocks); }});
   list.push_back({"memory", encode_memory});

@@ -4,9 +4,9 @@
 
 namespace tessera::bench {
 
-// Measures words, source map and values of training layers, all layouts and separate GradA buckets
-// included, for the plans that the planner chooses with its default options and with one layout
-// that has separate GradA buckets.
+// Measures writing words, source map and float values of training layers on one thread, in
+// non-zeros a second: all layouts of the plan that the planner chooses, and those of the cheapest
+// plan with one layout and separate GradA buckets.
 void training_rates(Report& report);
 
 }  // namespace tessera::bench

@@ -241,7 +241,7 @@ DenseEstimate dense_estimate(const DenseCase& c, const DenseCut& cut) {
 
 // All tiles of an exchange bus receive together the operand that neighbours share, so the bound has
 // the smaller operand alone. Sums are those of shares that are rounded down.
-DenseBound dense_lower_bound(const DenseCase& c, const DenseCut& cut, const ProductShape& tile) {
+std::int64_t dense_lower_bound(const DenseCase& c, const DenseCut& cut, const ProductShape& tile) {
   const std::int64_t left = tile.rows * tile.inner * c.data_bytes();
   const std::int64_t right = tile.inner * tile.columns * c.data_bytes();
   const std::int64_t partials = tile.rows * tile.columns * c.sum_bytes();
@@ -256,7 +256,7 @@ DenseBound dense_lower_bound(const DenseCase& c, const DenseCut& cut, const Prod
       {is_field ? tile.rows : tile.columns, tile.inner, is_field ? tile.columns : tile.rows});
   const std::int64_t exchange =
       c.machine.tiles == 1 ? 0 : received / c.machine.exchange_bytes_per_cycle;
-  return {exchange + rounds * multiply.value, left + right + partials};
+  return exchange + rounds * multiply.value;
 }
 
 // The kernel is called for the longest field, because
