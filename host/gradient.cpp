@@ -11,8 +11,9 @@
 namespace tessera::host::internal {
 namespace {
 
-// More rows in a unit use a slice of S more often while it is in a near cache (gradient_cells).
-constexpr std::int64_t kMostRows = 256;
+// The more rows a unit has, the more often is a slice of S used while it is in a near cache. A
+// single thread needs no units to share.
+constexpr std::int64_t kMostRows = 1024;
 
 using UnitRows = PlaceRows<std::int32_t, std::int64_t, kMostRows>;
 
@@ -87,7 +88,7 @@ bool HostGradient<T>::gradient(const sparse::Csr<float>& pattern, const DotOpera
   places_.begin(problem, cells, batch, *executor_);
   times.copy_seconds += all.seconds();
   const bool runs = control.begin("products");
-  cut_units(pattern, std::min(cells.x / pattern.block.rows, kMostRows));
+  cut_units(pattern, executor_->threads() == 1 ? kMostRows : cells.x / pattern.block.rows);
   grow_scratch(pattern);
   if (runs && batch.s.cols > 0)
     run_units(pattern, batch.s.cols, gradients);

@@ -121,7 +121,7 @@ class PlaceGradient {
   void run(PlaceRows<Index, Position, kMostRows> next, std::span<float> gradients,
            std::int64_t origin = 0, bool adds = false, std::int64_t first_row = 0) const {
     const Range rows = next.rows();
-    std::array<codelets::RowPlaces, std::size_t(kMostRows)> list;
+    std::array<codelets::RowPlaces, kRowsAtOnce> list;
     for (std::int64_t panel = 0; panel < panels(); ++panel) {
       next.start();
       for (std::int64_t col = 0; col < block_cols_; col += slice_) {
@@ -131,9 +131,11 @@ class PlaceGradient {
               col + slice_ < block_cols_ ? next.below(row, col + slice_) : next.rest(row);
           if (places.size() > 0)
             list[count++] = {first_row + row, places.begin - origin, places.size()};
+          if (count < list.size() && row + 1 < rows.end) continue;
+          compute(panel, {list.data(), count}, next.columns_from(origin), gradients.data(),
+                  adds || panel > 0);
+          count = 0;
         }
-        compute(panel, {list.data(), count}, next.columns_from(origin), gradients.data(),
-                adds || panel > 0);
       }
     }
   }
