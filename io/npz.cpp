@@ -9,9 +9,9 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/io/array.hpp"
-#include "tessera/io/duplicates.hpp"
 #include "tessera/io/internal/archive.hpp"
 #include "tessera/io/internal/text.hpp"
+#include "tessera/io/read_options.hpp"
 #include "tessera/sparse/convert.hpp"
 
 namespace tessera::io {
