@@ -9,10 +9,10 @@
 #include "tessera/base/file.hpp"
 #include "tessera/base/input_file.hpp"
 #include "tessera/io/array.hpp"
+#include "tessera/io/internal/npz_file.hpp"
 #include "tessera/io/internal/read_mtx_source.hpp"
 #include "tessera/io/internal/smtx_text.hpp"
 #include "tessera/io/internal/text_source.hpp"
-#include "tessera/io/npz.hpp"
 #include "tessera/io/read_options.hpp"
 
 namespace tessera::io {
@@ -65,7 +65,7 @@ ReadMatrix read_matrix(const std::string& path, const ReadOptions& options) {
   if (ending == ".mtx") return internal::read_mtx_source(internal::TextOfFile(path), path, options);
   if (ending == ".txt") return read_mask(read_file(path), path);
   if (ending == ".npy") return {to_csr(read_npy(read_file(path), path), path), true, {}};
-  if (ending == ".npz") return {read_npz(read_file(path), path, options.duplicates), true, {}};
+  if (ending == ".npz") return {internal::read_npz_file(path, options.duplicates), true, {}};
   if (ending == ".safetensors")
     return {to_csr(read_safetensors(read_file(path), path, ""), path), true, {}};
   refuse(path,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 
@@ -31,10 +32,16 @@ namespace {
 
 struct Archive::State {};
 Archive::Archive(std::string_view, std::string_view) { refuse(); }
+Archive::Archive(const InputFile&, const std::string&) { refuse(); }
 Archive::~Archive() = default;
 bool Archive::has(const std::string&) const { refuse(); }
 std::string Archive::read(const std::string&) { refuse(); }
-std::string pack(const Members&) { refuse(); }
+void Archive::read_pieces(const std::string&, const std::function<bool(std::string_view)>&) {
+  refuse();
+}
+std::int64_t Archive::declared_bytes(const std::string&) const { refuse(); }
+std::int64_t Archive::packed_bytes() const { refuse(); }
+std::string pack(const Members&, PackLevel) { refuse(); }
 
 #else
 
@@ -46,9 +53,6 @@ constexpr zip_uint64_t kAlwaysAllowed = zip_uint64_t{16} << 20;
 constexpr zip_uint64_t kMostRatio = 256;
 constexpr std::size_t kChunk = 1 << 20;
 constexpr zip_uint16_t kDosDate = 33;  // 1 January 1980, the first date of the format
-// The fastest level of deflate. Without one libzip takes the slowest, which is 5 to 20 times as
-// slow on columns and values of scattered elements and makes them at most 2 % smaller.
-constexpr zip_uint32_t kLevel = 1;
 
 struct Close {
   void operator()(zip_t* archive) const { zip_discard(archive); }
@@ -64,22 +68,27 @@ struct Archive::State {
   std::string_view name;
   Handle handle;
   std::map<std::string, zip_uint64_t> index_of;
-  zip_uint64_t most = 0;   // bytes that may be unpacked in all
-  zip_uint64_t total = 0;  // bytes that were unpacked
+  zip_uint64_t packed = 0;  // bytes of the archive
+  zip_uint64_t most = 0;    // bytes that may be unpacked in all
+  zip_uint64_t total = 0;   // bytes that were unpacked
 
   [[noreturn]] void fail(const std::string& message, ErrorCode code = ErrorCode::BadInput) const {
     throw Error(code, fmt::format("{}: {}", name, message));
   }
-  void open(std::string_view bytes);
+  void open(zip_uint64_t bytes, const std::function<zip_source_t*(zip_error_t&)>& make_source);
   void list();
+  zip_stat_t find(const std::string& member) const;
   void check(zip_uint64_t size, const std::string& member) const;
 };
 
-void Archive::State::open(std::string_view bytes) {
-  most = std::min(kMostBytes, std::max(kAlwaysAllowed, kMostRatio * zip_uint64_t(bytes.size())));
+void Archive::State::open(zip_uint64_t bytes,
+                          const std::function<zip_source_t*(zip_error_t&)>& make_source) {
+  packed = bytes;
+  // Beyond 4 GiB the product would not fit its type.
+  most = std::min(kMostBytes, std::max(kAlwaysAllowed, kMostRatio * std::min(kMostBytes, bytes)));
   zip_error_t error;
   zip_error_init(&error);
-  zip_source_t* source = zip_source_buffer_create(bytes.data(), bytes.size(), 0, &error);
+  zip_source_t* source = make_source(error);
   handle.reset(source ? zip_open_from_source(source, ZIP_RDONLY | ZIP_CHECKCONS, &error) : nullptr);
   if (handle == nullptr && source != nullptr) zip_source_free(source);
   const std::string why = zip_error_strerror(&error);
@@ -104,10 +113,29 @@ void Archive::State::check(zip_uint64_t size, const std::string& member) const {
        ErrorCode::LimitExceeded);
 }
 
+zip_stat_t Archive::State::find(const std::string& member) const {
+  const auto found = index_of.find(member);
+  zip_stat_t stat;
+  if (found == index_of.end() || zip_stat_index(handle.get(), found->second, 0, &stat) != 0)
+    fail("the archive has no file " + internal::quoted(member));
+  return stat;
+}
+
 Archive::Archive(std::string_view bytes, std::string_view name)
     : state_(std::make_unique<State>()) {
   state_->name = name;
-  state_->open(bytes);
+  state_->open(bytes.size(), [&](zip_error_t& error) {
+    return zip_source_buffer_create(bytes.data(), bytes.size(), 0, &error);
+  });
+  state_->list();
+}
+
+Archive::Archive(const InputFile& file, const std::string& path)
+    : state_(std::make_unique<State>()) {
+  state_->name = path;
+  state_->open(zip_uint64_t(file.bytes()), [&](zip_error_t& error) {
+    return zip_source_file_create(path.c_str(), 0, file.bytes(), &error);
+  });
   state_->list();
 }
 
@@ -115,32 +143,47 @@ Archive::~Archive() = default;
 
 bool Archive::has(const std::string& member) const { return state_->index_of.count(member) != 0; }
 
+std::int64_t Archive::declared_bytes(const std::string& member) const {
+  return std::int64_t(state_->find(member).size);
+}
+
+std::int64_t Archive::packed_bytes() const { return std::int64_t(state_->packed); }
+
 std::string Archive::read(const std::string& member) {
-  State& s = *state_;
-  const auto found = s.index_of.find(member);
-  zip_stat_t stat;
-  if (found == s.index_of.end() || zip_stat_index(s.handle.get(), found->second, 0, &stat) != 0)
-    s.fail("the archive has no file " + internal::quoted(member));
-  s.check(stat.size, member);
-  const std::unique_ptr<zip_file_t, Close> file(zip_fopen_index(s.handle.get(), found->second, 0));
-  if (file == nullptr)
-    s.fail(fmt::format("{}: {}", internal::quoted(member), zip_strerror(s.handle.get())));
   std::string text;
-  for (;;) {
-    const std::size_t before = text.size();
-    text.resize(before + kChunk);
-    const zip_int64_t read = zip_fread(file.get(), text.data() + before, kChunk);
-    text.resize(before + std::size_t(std::max<zip_int64_t>(read, 0)));
-    if (read < 0) s.fail(internal::quoted(member) + " is damaged");
-    if (read == 0) break;
-    s.check(text.size(), member);
-  }
-  if (text.size() != stat.size) s.fail(internal::quoted(member) + " is cut short");
-  s.total += text.size();
+  read_pieces(member, [&](std::string_view piece) {
+    text += piece;
+    return true;
+  });
   return text;
 }
 
-std::string pack(const Members& members) {
+void Archive::read_pieces(const std::string& member,
+                          const std::function<bool(std::string_view piece)>& take) {
+  State& s = *state_;
+  const zip_stat_t stat = s.find(member);
+  s.check(stat.size, member);
+  const std::unique_ptr<zip_file_t, Close> file(zip_fopen_index(s.handle.get(), stat.index, 0));
+  if (file == nullptr)
+    s.fail(fmt::format("{}: {}", internal::quoted(member), zip_strerror(s.handle.get())));
+  std::string piece(kChunk, '\0');
+  zip_uint64_t total = 0;
+  for (;;) {
+    std::size_t there = 0;
+    for (zip_int64_t read = 1; read > 0 && there < kChunk; there += std::size_t(read)) {
+      read = zip_fread(file.get(), piece.data() + there, kChunk - there);
+      if (read < 0) s.fail(internal::quoted(member) + " is damaged");
+    }
+    if (there == 0) break;
+    total += there;
+    s.check(total, member);
+    if (!take(std::string_view(piece).substr(0, there))) return;
+  }
+  if (total != stat.size) s.fail(internal::quoted(member) + " is cut short");
+  s.total += total;
+}
+
+std::string pack(const Members& members, PackLevel level) {
   zip_error_t error;
   zip_error_init(&error);
   zip_source_t* target = zip_source_buffer_create(nullptr, 0, 0, &error);
@@ -151,7 +194,8 @@ std::string pack(const Members& members) {
     zip_source_t* source = zip_source_buffer(archive.get(), content.data(), content.size(), 0);
     const zip_int64_t index = zip_file_add(archive.get(), name.c_str(), source, 0);
     TESSERA_ASSERT(index >= 0);
-    zip_set_file_compression(archive.get(), zip_uint64_t(index), ZIP_CM_DEFLATE, kLevel);
+    zip_set_file_compression(archive.get(), zip_uint64_t(index), ZIP_CM_DEFLATE,
+                             zip_uint32_t(level));
     zip_file_set_dostime(archive.get(), zip_uint64_t(index), 0, kDosDate, 0);
   }
   TESSERA_ASSERT(zip_close(archive.release()) == 0);
