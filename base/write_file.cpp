@@ -69,7 +69,7 @@ class NewFile {
     if (!is_kept_) ::unlink(name_.c_str());
   }
 
-  void write(const std::string& bytes) { write_all(file_, path_, bytes); }
+  void write(std::string_view bytes) { write_all(file_, path_, bytes); }
 
   // Gives the file the permissions and, where that is allowed, the owner of the file it replaces.
   void resemble(const struct stat& old) {
@@ -114,10 +114,12 @@ bool is_direct(const std::string& path, const std::optional<struct stat>& status
   return status && !S_ISREG(status->st_mode) && !S_ISDIR(status->st_mode);
 }
 
-void write_directly(const std::string& path, const std::string& bytes) {
+using Produce = std::function<void(const WritePiece& write)>;
+
+void write_directly(const std::string& path, const Produce& produce) {
   internal::OpenFile file(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
   if (!file.is_open()) throw_cannot_write(path, "cannot be opened", errno);
-  write_all(file, path, bytes);
+  produce([&](std::string_view bytes) { write_all(file, path, bytes); });
   if (!file.close()) throw_cannot_write(path, "cannot be closed", errno);
 }
 
@@ -139,14 +141,19 @@ bool can_hold_folders(const fs::path& folder) {
 }  // namespace
 
 void write_file(const std::string& path, const std::string& bytes, ForceToDisk force) {
-  if (is_direct(path, status_of(path))) return write_directly(path, bytes);
+  write_file_in_pieces(
+      path, [&](const WritePiece& write) { write(bytes); }, force);
+}
+
+void write_file_in_pieces(const std::string& path, const Produce& produce, ForceToDisk force) {
+  if (is_direct(path, status_of(path))) return write_directly(path, produce);
   const std::string target = target_of(path);
   const auto old = status_of(target);
   if (const int reason = old ? obstacle(target, *old) : 0)
     throw_cannot_write(path, "cannot be written", reason);
   internal::remove_dead_files(folder_of(target).string());
   NewFile file(path, target);
-  file.write(bytes);
+  produce([&](std::string_view bytes) { file.write(bytes); });
   if (old) file.resemble(*old);
   file.keep(force);
 }

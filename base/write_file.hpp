@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <string>
+#include <string_view>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/file.hpp"
@@ -18,6 +20,16 @@ class CannotWrite : public Error {
  public:
   explicit CannotWrite(const std::string& message) : Error(ErrorCode::InvalidArgument, message) {}
 };
+
+// Takes the next bytes of a file. Throws CannotWrite.
+using WritePiece = std::function<void(std::string_view bytes)>;
+
+// Writes a file by the rules of write_file, but in the pieces that `produce` passes on, for files
+// that are larger than the memory they may take. If `produce` throws, the new file is removed and
+// an old one is kept.
+void write_file_in_pieces(const std::string& path,
+                          const std::function<void(const WritePiece& write)>& produce,
+                          ForceToDisk force = ForceToDisk::Yes);
 
 // Checks, without a change to any file, that write_file(path) can begin. Programs call it before
 // work that takes long. Throws Error{InvalidArgument} with the path and the reason if the folder

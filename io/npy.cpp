@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <type_traits>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "tessera/io/array.hpp"
 #include "tessera/io/internal/binary.hpp"
 #include "tessera/io/internal/npy_head.hpp"
+#include "tessera/io/internal/npy_reader.hpp"
 #include "tessera/io/internal/text.hpp"
 
 namespace tessera::io {
@@ -265,26 +267,83 @@ internal::NpyHead internal::read_npy_head(std::string_view bytes, std::string_vi
           place.end};
 }
 
-Array read_npy(std::string_view bytes, std::string_view name) {
+namespace {
+
+// The start of a file, which `bytes` have, and the elements after it.
+struct ArrayStart {
+  ArrayHeader header;
+  Element element;
+  std::int64_t count = 0;  // of elements
+  std::int64_t begin = 0;  // of the elements in the file
+};
+
+// Reads the start of a file of `file_bytes`.
+ArrayStart read_start(std::string_view bytes, std::int64_t file_bytes, std::string_view name) {
   const Range place = header_range(bytes, name);
-  const ArrayHeader header =
-      HeaderReader(bytes.substr(std::size_t(place.begin), std::size_t(place.size())), name,
-                   place.begin)
-          .read();
-  const Element element = parse_descr(header.descr, name);
-  const std::string_view data = bytes.substr(std::size_t(place.end));
-  const std::int64_t there = std::int64_t(data.size()) / element.bytes;
-  const std::int64_t count = internal::count_elements(header.shape, there, name, place.begin);
-  if (count * element.bytes != std::int64_t(data.size()))
+  ArrayStart start;
+  start.header = HeaderReader(bytes.substr(std::size_t(place.begin), std::size_t(place.size())),
+                              name, place.begin)
+                     .read();
+  start.begin = place.end;
+  start.element = parse_descr(start.header.descr, name);
+  const std::int64_t size = start.element.bytes, data = file_bytes - place.end;
+  start.count = internal::count_elements(start.header.shape, data / size, name, place.begin);
+  if (start.count * size != data)
     fail_at(name, place.end,
-            fmt::format("{} bytes of data follow; {} elements of {} bytes need {}", data.size(),
-                        count, element.bytes, count * element.bytes));
+            fmt::format("{} bytes of data follow; {} elements of {} bytes need {}", data,
+                        start.count, size, start.count * size));
+  return start;
+}
+
+}  // namespace
+
+void internal::NpyReader::add(std::string_view piece) {
+  if (offset_ == 0) {
+    const std::int64_t begin = read_header(piece);
+    piece.remove_prefix(std::size_t(begin));
+    offset_ = begin;
+  }
+  if (array_.type == ElementType::Text) return;
+  std::string joined;
+  if (!rest_.empty()) {
+    joined = std::move(rest_) + std::string(piece);
+    piece = joined;
+  }
+  const std::int64_t size = bytes_of(array_.type);
+  const std::int64_t count = std::int64_t(piece.size()) / size;
+  const std::vector<double> numbers = decode_numbers(piece, count, encoding_, name_, offset_);
+  array_.values.insert(array_.values.end(), numbers.begin(), numbers.end());
+  offset_ += count * size;
+  rest_ = piece.substr(std::size_t(count * size));
+}
+
+std::int64_t internal::NpyReader::read_header(std::string_view piece) {
+  ArrayStart start = read_start(piece, bytes_, name_);
+  array_.type = start.element.encoding.type;
+  array_.shape = std::move(start.header.shape);
+  encoding_ = start.element.encoding;
+  is_fortran_ = start.header.fortran_order;
+  if (array_.type != ElementType::Text)
+    array_.values.reserve(std::size_t(std::min(start.count, most_reserved_)));
+  return start.begin;
+}
+
+Array internal::NpyReader::finish() && {
+  if (offset_ == 0) add({});  // an empty file is no array
+  if (is_fortran_ && array_.shape.size() > 1)
+    array_.values = to_row_major(array_.values, array_.shape);
+  return std::move(array_);
+}
+
+Array read_npy(std::string_view bytes, std::string_view name) {
+  const auto [header, element, count, begin] = read_start(bytes, std::int64_t(bytes.size()), name);
+  const std::string_view data = bytes.substr(std::size_t(begin));
   Array array{element.encoding.type, header.shape, {}, {}};
   if (array.type == ElementType::Text) {
-    array.text = texts(data, count, element, name, place.end);
+    array.text = texts(data, count, element, name, begin);
     return array;
   }
-  array.values = internal::decode_numbers(data, count, element.encoding, name, place.end);
+  array.values = internal::decode_numbers(data, count, element.encoding, name, begin);
   if (header.fortran_order) array.values = to_row_major(array.values, array.shape);
   return array;
 }

@@ -4,14 +4,18 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/input_file.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/io/array.hpp"
-#include "tessera/io/duplicates.hpp"
 #include "tessera/io/internal/archive.hpp"
+#include "tessera/io/internal/npy_reader.hpp"
+#include "tessera/io/internal/npz_file.hpp"
 #include "tessera/io/internal/text.hpp"
+#include "tessera/io/read_options.hpp"
 #include "tessera/sparse/convert.hpp"
 
 namespace tessera::io {
@@ -25,20 +29,47 @@ struct Line {
   std::size_t size() const { return array->values.size(); }
 };
 
+internal::NpyReader reader_of(const std::string& member, const internal::Archive& archive,
+                              const std::string& name) {
+  // The numbers of an array that is packed well get their memory as they come.
+  constexpr std::int64_t kReservedPerByte = 8;
+  return internal::NpyReader(name, archive.declared_bytes(member),
+                             kReservedPerByte * archive.packed_bytes());
+}
+
+// Reads the type and the shape of an array, whose numbers are taken later.
+internal::NpyReader start_of(const std::string& member, internal::Archive& archive,
+                             const std::string& name) {
+  internal::NpyReader reader = reader_of(member, archive, name);
+  bool has_piece = false;
+  archive.read_pieces(member, [&](std::string_view piece) {
+    reader.add(piece);
+    has_piece = true;
+    return false;
+  });
+  if (!has_piece) reader.add({});
+  return reader;
+}
+
 // The arrays that the format of an archive needs, with access functions that check them and fail
-// with a message. Other files of the archive stay packed.
+// with a message. An array is unpacked when it is taken; other files of the archive stay packed.
 class Arrays {
  public:
-  Arrays(std::string_view bytes, std::string_view name) : name_(name), archive_(bytes, name) {
-    take("format");
+  Arrays(internal::Archive& archive, std::string_view name) : name_(name), archive_(archive) {
+    take_text("format");
     const Array& kind = at("format");
     format_ = kind.text.size() == 1 ? kind.text[0] : "";
     if (format_ != "csr" && format_ != "csc" && format_ != "bsr" && format_ != "coo")
       fail(fmt::format("format is {}; it must be csr, csc, bsr or coo", internal::quoted(format_)));
-    for (const char* const key : {"shape", "data"}) take(key);
-    if (format_ != "coo")
-      for (const char* const key : {"indices", "indptr"}) take(key);
-    else if (!take("coords"))
+    take("shape");
+    if (format_ != "coo") {
+      take("indptr");
+      take("indices");
+      peek("data");
+      return;
+    }
+    take("data");
+    if (!take("coords"))
       for (const char* const key : {"row", "col"}) take(key);
   }
 
@@ -75,34 +106,79 @@ class Arrays {
   }
   std::int64_t unpacked_bytes() const { return unpacked_; }
 
- private:
+  // Returns the bytes that the archive declares for the values, which must be there.
+  std::int64_t declared_data_bytes() const {
+    at("data");
+    return archive_.declared_bytes(member_of("data"));
+  }
+
   // Reads an array; returns false if the archive has none of that name.
   bool take(const std::string& key) {
-    const std::string member = archive_.has(key) ? key : key + ".npy";
-    if (!archive_.has(member)) return false;
-    const std::string content = archive_.read(member);
-    unpacked_ += std::int64_t(content.size());
-    arrays_.emplace(key, read_npy(content, fmt::format("{}: {}", name_, key)));
+    const std::string member = member_of(key);
+    if (member.empty()) return false;
+    internal::NpyReader reader = reader_of(member, archive_, fmt::format("{}: {}", name_, key));
+    bool has_piece = false;
+    archive_.read_pieces(member, [&](std::string_view piece) {
+      reader.add(piece);
+      return has_piece = true;
+    });
+    if (!has_piece) reader.add({});
+    unpacked_ += archive_.declared_bytes(member);
+    arrays_.insert_or_assign(key, std::move(reader).finish());
     return true;
   }
 
+  // Returns the numbers of an array, which is then empty.
+  std::vector<double> move_numbers(std::string_view key) {
+    return std::move(arrays_.at(std::string(key)).values);
+  }
+
+ private:
+  // Returns the name of an array's file in the archive; it is empty if there is none.
+  std::string member_of(const std::string& key) const {
+    const std::string member = archive_.has(key) ? key : key + ".npy";
+    return archive_.has(member) ? member : "";
+  }
+  void take_text(const std::string& key) {
+    const std::string member = member_of(key);
+    if (member.empty()) return;
+    const std::string content = archive_.read(member);
+    unpacked_ += std::int64_t(content.size());
+    arrays_.emplace(key, read_npy(content, fmt::format("{}: {}", name_, key)));
+  }
+  void peek(const std::string& key) {
+    const std::string member = member_of(key);
+    if (member.empty()) return;
+    const internal::NpyReader start = start_of(member, archive_, fmt::format("{}: {}", name_, key));
+    arrays_.insert_or_assign(key, Array{start.array().type, start.array().shape, {}, {}});
+  }
+
   std::string_view name_;
-  internal::Archive archive_;
+  internal::Archive& archive_;
   std::string format_;
   std::int64_t unpacked_ = 0;
   std::map<std::string, Array> arrays_;
 };
 
-// Adds the entries of csr, csc or bsr arrays to an empty matrix; their lines need not be sorted.
-sparse::Coo<double> entries(const Arrays& a, sparse::Coo<double> matrix) {
-  const Array& data = a.at("data");
-  matrix.values = data.values;
-  const std::int64_t blocks = data.shape[0];
-  const bool by_column = a.format() == "csc";
-  const std::int64_t lines = by_column ? matrix.cols : matrix.block_rows();
-  const std::int64_t crosses = by_column ? matrix.rows : matrix.block_cols();
+// The places of a compressed format: line l has the entries [begin[l], begin[l + 1]) of `cross`.
+// Lines are rows of blocks, or columns in csc; entries of a line may be in any order.
+struct CompressedLines {
+  std::vector<std::int64_t> begin;
+  std::vector<std::int32_t> cross;
+
+  // Returns whether the entries of every line ascend.
+  bool is_in_order() const {
+    for (std::size_t l = 0; l + 1 < begin.size(); ++l)
+      for (std::int64_t i = begin[l] + 1; i < begin[l + 1]; ++i)
+        if (cross[std::size_t(i)] <= cross[std::size_t(i) - 1]) return false;
+    return true;
+  }
+};
+
+CompressedLines lines_of(const Arrays& a, std::int64_t lines, std::int64_t crosses) {
+  const std::int64_t blocks = a.at("data").shape[0];
   const Line begin = a.numbers("indptr"), indices = a.numbers("indices");
-  if (std::int64_t(begin.size()) != lines + 1)
+  if (std::int64_t(begin.size()) - 1 != lines)
     a.fail(fmt::format("indptr has {} entries; {} compressed rows or columns need {}", begin.size(),
                        lines, lines + 1));
   if (std::int64_t(indices.size()) < blocks || a.whole(begin, 0, blocks) != 0 ||
@@ -111,16 +187,30 @@ sparse::Coo<double> entries(const Arrays& a, sparse::Coo<double> matrix) {
         fmt::format("indptr must run from 0 to {}, the number of entries of data, and indices must "
                     "have that many entries",
                     blocks));
+  CompressedLines result;
+  result.begin.reserve(begin.size());
+  result.cross.reserve(std::size_t(blocks));
+  result.begin.push_back(0);
   for (std::int64_t l = 0; l < lines; ++l) {
-    const std::int64_t first = a.whole(begin, std::size_t(l), blocks),
+    const std::int64_t first = result.begin.back(),
                        end = a.whole(begin, std::size_t(l) + 1, blocks);
     if (first > end) a.fail(fmt::format("indptr falls from {} to {} at {}", first, end, l + 1));
-    for (std::int64_t i = first; i < end; ++i) {
-      const auto cross = std::int32_t(a.whole(indices, std::size_t(i), crosses - 1));
-      matrix.row.push_back(by_column ? cross : std::int32_t(l));
-      matrix.col.push_back(by_column ? std::int32_t(l) : cross);
-    }
+    for (std::int64_t i = first; i < end; ++i)
+      result.cross.push_back(std::int32_t(a.whole(indices, std::size_t(i), crosses - 1)));
+    result.begin.push_back(end);
   }
+  return result;
+}
+
+// Adds the entries of lines to an empty matrix.
+sparse::Coo<double> entries(const CompressedLines& lines, bool by_column,
+                            sparse::Coo<double> matrix) {
+  std::vector<std::int32_t> along;
+  along.reserve(lines.cross.size());
+  for (std::size_t l = 0; l + 1 < lines.begin.size(); ++l)
+    along.insert(along.end(), std::size_t(lines.begin[l + 1] - lines.begin[l]), std::int32_t(l));
+  matrix.row = by_column ? lines.cross : along;
+  matrix.col = by_column ? along : lines.cross;
   return matrix;
 }
 
@@ -153,18 +243,59 @@ BlockShape block_of(const Arrays& a) {
   return {shape[1], shape[2]};
 }
 
-sparse::Coo<double> empty_matrix(const Arrays& a, BlockShape block) {
+// Returns a matrix of the shape, which `bytes` of arrays must justify.
+sparse::Coo<double> empty_matrix(const Arrays& a, BlockShape block, std::int64_t bytes) {
   sparse::Coo<double> matrix;
   matrix.block = block;
   const Line shape = a.numbers("shape");
   if (shape.size() != 2) a.fail("shape must be two numbers");
-  const std::int64_t most = internal::most_lines(a.unpacked_bytes());
+  const std::int64_t most = internal::most_lines(bytes);
   matrix.rows = a.whole(shape, 0, most, ErrorCode::LimitExceeded);
   matrix.cols = a.whole(shape, 1, most, ErrorCode::LimitExceeded);
   if (matrix.rows % block.rows != 0 || matrix.cols % block.cols != 0)
     a.fail(fmt::format("blocks of {} x {} do not divide {} x {}", block.rows, block.cols,
                        matrix.rows, matrix.cols));
   return matrix;
+}
+
+// Returns a matrix in blocks. Numbers of the indices are gone before the values are unpacked, so a
+// csr whose rows are in order takes no more memory than the matrix.
+sparse::Csr<double> in_blocks(Arrays& a, BlockShape block, sparse::Duplicates duplicates) {
+  if (a.format() == "coo")
+    return to_csr(coordinates(a, empty_matrix(a, block, a.unpacked_bytes())), duplicates);
+  const bool by_column = a.format() == "csc";
+  const sparse::Coo<double> shape =
+      empty_matrix(a, block, a.unpacked_bytes() + a.declared_data_bytes());
+  CompressedLines lines = lines_of(a, by_column ? shape.cols : shape.block_rows(),
+                                   by_column ? shape.rows : shape.block_cols());
+  for (const char* const key : {"indptr", "indices"}) a.move_numbers(key);
+  a.take("data");
+  sparse::Coo<double> matrix = empty_matrix(a, block, a.unpacked_bytes());
+  if (!by_column && lines.is_in_order())
+    return {matrix.rows,
+            matrix.cols,
+            matrix.block,
+            std::move(lines.begin),
+            std::move(lines.cross),
+            a.move_numbers("data")};
+  matrix.values = a.move_numbers("data");
+  // Compressed formats that give a place twice are damaged.
+  return to_csr(entries(lines, by_column, std::move(matrix)), sparse::Duplicates::Refuse);
+}
+
+sparse::Csr<double> read(internal::Archive& archive, std::string_view name,
+                         sparse::Duplicates duplicates) {
+  Arrays arrays(archive, name);
+  const BlockShape block = block_of(arrays);
+  try {
+    sparse::Csr<double> matrix = in_blocks(arrays, block, duplicates);
+    if (!block.is_element()) matrix = sparse::with_block(matrix, BlockShape{1, 1});
+    return matrix;
+  } catch (const Error& error) {
+    const std::string_view message = error.what();
+    if (error.code() == ErrorCode::Internal || message.starts_with(name)) throw;
+    arrays.fail(error.what());
+  }
 }
 
 }  // namespace
@@ -177,19 +308,22 @@ sparse::Csr<double> read_npz(std::string_view bytes, std::string_view name) {
 
 sparse::Csr<double> read_npz(std::string_view bytes, std::string_view name,
                              sparse::Duplicates duplicates) {
-  const Arrays arrays(bytes, name);
-  const sparse::Coo<double> empty = empty_matrix(arrays, block_of(arrays));
-  sparse::Coo<double> matrix =
-      arrays.format() == "coo" ? coordinates(arrays, empty) : entries(arrays, empty);
-  try {
-    // Compressed formats that give a place twice are damaged.
-    const bool may_sum = arrays.format() == "coo";
-    return sparse::with_block(to_csr(matrix, may_sum ? duplicates : sparse::Duplicates::Refuse),
-                              BlockShape{1, 1});
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::Internal) throw;
-    arrays.fail(error.what());
-  }
+  internal::Archive archive(bytes, name);
+  return read(archive, name, duplicates);
+}
+
+sparse::Csr<double> internal::read_npz_file(const std::string& path,
+                                            sparse::Duplicates duplicates) {
+  const InputFile file(path);
+  Archive archive(file, path);
+  return read(archive, path, duplicates);
+}
+
+ElementType internal::npz_data_type(const std::string& path) {
+  const InputFile file(path);
+  Archive archive(file, path);
+  const NpyReader reader = start_of("data.npy", archive, path);
+  return reader.array().type;
 }
 
 template <class T>

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tessera/base/error.hpp"
+#include "tessera/base/input_file.hpp"
 #include "tessera/io/array.hpp"
 #include "tessera/io/internal/archive.hpp"
 #include "tessera/io/internal/binary.hpp"
@@ -105,12 +106,13 @@ class NumberStream {
 }  // namespace
 
 RowIndex index_npz(const std::string& path) {
-  Archive archive(path);
+  const InputFile file(path);
+  Archive archive(file, path);
   const Array format = array_of(archive, path, "format");
   const std::string kind = format.text.size() == 1 ? format.text[0] : "";
   if (kind != "csr")
-    throw NotByRows(
-        fmt::format("{}: format is {}; rows are read one by one from csr", path, quoted(kind)));
+    throw NotByRows(fmt::format("{}: format is {}; rows are read one by one from csr", path,
+                                internal::quoted(kind)));
   const Array shape = array_of(archive, path, "shape"), begin = array_of(archive, path, "indptr");
   if (shape.values.size() != 2 || begin.shape.size() != 1 || begin.values.empty())
     fail(path, "shape must be two numbers, and indptr an array of numbers with 1 dimension");
@@ -139,7 +141,8 @@ template <class T>
 sparse::Csr<T> read_npz_rows(const std::string& path, const RowIndex& index, Range rows) {
   const std::int64_t first = index.row_begin[std::size_t(rows.begin)];
   const std::int64_t count = index.row_begin[std::size_t(rows.end)] - first;
-  Archive archive(path);
+  const InputFile file(path);
+  Archive archive(file, path);
   sparse::Csr<T> matrix{.rows = rows.size(), .cols = index.cols};
   matrix.col.reserve(std::size_t(count));
   matrix.values.reserve(std::size_t(count));

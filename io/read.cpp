@@ -4,15 +4,16 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <system_error>
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/file.hpp"
+#include "tessera/base/input_file.hpp"
 #include "tessera/io/array.hpp"
-#include "tessera/io/duplicates.hpp"
-#include "tessera/io/internal/first_page.hpp"
-#include "tessera/io/npz.hpp"
+#include "tessera/io/internal/npz_file.hpp"
+#include "tessera/io/internal/read_mtx_source.hpp"
+#include "tessera/io/internal/smtx_text.hpp"
+#include "tessera/io/internal/text_source.hpp"
+#include "tessera/io/read_options.hpp"
 
 namespace tessera::io {
 namespace {
@@ -24,32 +25,31 @@ constexpr std::string_view kTensorMark = ".safetensors#";
 }
 
 // Returns the whole lines at the start of a file, at most a page. It is empty if the first line is
-// longer than that, or if the file cannot be read, which read_file() reports.
+// longer than that.
 std::string first_page(const std::string& path) {
-  constexpr std::streamsize kPage = 4096;
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored)) return {};
-  std::ifstream file(path, std::ios::binary);
+  constexpr std::int64_t kPage = 4096;
+  const InputFile file(path);
   std::string page(std::size_t(kPage), '\0');
-  file.read(page.data(), kPage);
-  page.resize(std::size_t(file.gcount()));
+  page.resize(std::size_t(file.read(0, kPage, page.data())));
   return page.substr(0, page.rfind('\n') + 1);  // npos + 1 is 0
 }
 
-// Reads a text whose start is right.
-std::string read_text(const std::string& path,
-                      void (*check_start)(std::string_view start, std::string_view name)) {
-  if (const std::string page = first_page(path); !page.empty()) check_start(page, path);
-  return read_file(path);
+// Reads a file whose start is right. The text and the values are not in memory together.
+ReadMatrix read_smtx_file(const std::string& path) {
+  if (const std::string page = first_page(path); !page.empty())
+    internal::check_smtx_start(page, path);
+  std::string text = read_file(path);
+  ReadMatrix result{internal::read_smtx_places(text, path), false, {}};
+  std::string().swap(text);
+  result.matrix.values.assign(result.matrix.col.size(), 1.0);
+  return result;
 }
 
 }  // namespace
 
-ReadMatrix read_matrix(const std::string& path) {
-  return read_matrix(path, sparse::Duplicates::Refuse);
-}
+ReadMatrix read_matrix(const std::string& path) { return read_matrix(path, ReadOptions{}); }
 
-ReadMatrix read_matrix(const std::string& path, sparse::Duplicates duplicates) {
+ReadMatrix read_matrix(const std::string& path, const ReadOptions& options) {
   const std::string_view whole = path;
   const std::size_t hash = whole.rfind(kTensorMark);
   if (hash != whole.npos) {
@@ -61,12 +61,11 @@ ReadMatrix read_matrix(const std::string& path, sparse::Duplicates duplicates) {
   std::transform(ending.begin(), ending.end(), ending.begin(), [](char c) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   });
-  if (ending == ".smtx") return read_smtx(read_text(path, internal::check_smtx_start), path);
-  if (ending == ".mtx")
-    return read_mtx(read_text(path, internal::check_mtx_start), path, duplicates);
+  if (ending == ".smtx") return read_smtx_file(path);
+  if (ending == ".mtx") return internal::read_mtx_source(internal::TextOfFile(path), path, options);
   if (ending == ".txt") return read_mask(read_file(path), path);
   if (ending == ".npy") return {to_csr(read_npy(read_file(path), path), path), true, {}};
-  if (ending == ".npz") return {read_npz(read_file(path), path, duplicates), true, {}};
+  if (ending == ".npz") return {internal::read_npz_file(path, options.duplicates), true, {}};
   if (ending == ".safetensors")
     return {to_csr(read_safetensors(read_file(path), path, ""), path), true, {}};
   refuse(path,

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "tessera/io/internal/first_page.hpp"
+#include "tessera/io/internal/smtx_text.hpp"
 #include "tessera/io/internal/text.hpp"
 #include "tessera/io/read.hpp"
 #include "tessera/sparse/rules.hpp"
@@ -75,11 +75,10 @@ void internal::check_smtx_start(std::string_view start, std::string_view name) {
   if (lines.next_with_content()) sizes_on_line(lines);  // else there are only comments so far
 }
 
-ReadMatrix read_smtx(std::string_view text, std::string_view name) {
+sparse::Csr<double> internal::read_smtx_places(std::string_view text, std::string_view name) {
   Lines lines(text, name);
   const Sizes sizes = read_sizes(lines);
-  ReadMatrix result;
-  sparse::Csr<double>& matrix = result.matrix;
+  sparse::Csr<double> matrix;
   matrix.rows = sizes.rows, matrix.cols = sizes.cols;
   if (!lines.next_with_content())
     lines.fail(fmt::format("the file ends before its second line, {} row offsets", sizes.rows + 1));
@@ -99,7 +98,12 @@ ReadMatrix read_smtx(std::string_view text, std::string_view name) {
   if (const std::string p = sparse::order_problem(pattern); !p.empty()) lines.fail(p);
   if (lines.next_with_content())
     lines.fail("more text after the last line of the matrix; remove it");
-  matrix.values.assign(matrix.col.size(), 1.0);
+  return matrix;
+}
+
+ReadMatrix read_smtx(std::string_view text, std::string_view name) {
+  ReadMatrix result{internal::read_smtx_places(text, name), false, {}};
+  result.matrix.values.assign(result.matrix.col.size(), 1.0);
   return result;
 }
 

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "tessera/base/file.hpp"
-#include "tessera/io/internal/archive.hpp"
+#include "tessera/io/internal/npz_file.hpp"
 
 namespace tessera::io {
 
@@ -20,10 +20,7 @@ ElementType stored_type(const std::string& path) {
   });
   if (ending == ".npy") return read_npy(read_file(path), path).type;
   if (ending == ".safetensors") return read_safetensors(read_file(path), path, "").type;
-  if (ending == ".npz") {
-    const std::string bytes = read_file(path);
-    return read_npy(internal::Archive(bytes, path).read("data.npy"), path).type;
-  }
+  if (ending == ".npz") return internal::npz_data_type(path);
   return ending == ".mtx" ? ElementType::F64 : ElementType::Bool;
 }
 

@@ -2,23 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-
 #include "tessera/base/file.hpp"
+#include "tessera/io/internal/number_text.hpp"
 #include "tessera/sparse/convert.hpp"
 
 namespace tessera::io {
 namespace {
 
-// Appends a number and a separator. std::to_chars writes the shortest text that reads back as the
-// same number, in any locale.
-template <class Number>
-void append(std::string& text, Number number, char separator) {
-  char buffer[32];  // the longest number, -2.2250738585072014e-308, takes 24 bytes
-  const auto end = std::to_chars(buffer, buffer + sizeof(buffer) - 1, number).ptr;
-  *end = separator;
-  text.append(buffer, end + 1);
-}
+using internal::append_number;
 
 }  // namespace
 
@@ -26,9 +17,9 @@ template <class T>
 std::string write_smtx(const sparse::Csr<T>& matrix) {
   const sparse::Csr<T> elements = sparse::with_block(matrix, {1, 1});
   std::string text = fmt::format("{}, {}, {}\n", elements.rows, elements.cols, elements.blocks());
-  for (const std::int64_t begin : elements.row_begin) append(text, begin, ' ');
+  for (const std::int64_t begin : elements.row_begin) append_number(text, begin, ' ');
   text.back() = '\n';
-  for (const std::int32_t col : elements.col) append(text, col, ' ');
+  for (const std::int32_t col : elements.col) append_number(text, col, ' ');
   if (elements.col.empty())
     text += '\n';
   else
@@ -45,9 +36,9 @@ std::string write_mtx(const sparse::Csr<T>& matrix, MtxField field) {
                   has_values ? "real" : "pattern", elements.rows, elements.cols, elements.blocks());
   for (std::int64_t row = 0; row < elements.rows; ++row)
     for (std::int64_t k = elements.row_begin[row]; k < elements.row_begin[row + 1]; ++k) {
-      append(text, row + 1, ' ');
-      append(text, std::int64_t{elements.col[k]} + 1, has_values ? ' ' : '\n');
-      if (has_values) append(text, elements.values[k], '\n');
+      append_number(text, row + 1, ' ');
+      append_number(text, std::int64_t{elements.col[k]} + 1, has_values ? ' ' : '\n');
+      if (has_values) append_number(text, elements.values[k], '\n');
     }
   return text;
 }

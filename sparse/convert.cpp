@@ -12,6 +12,7 @@
 #include "tessera/base/half.hpp"
 #include "tessera/sparse/check.hpp"
 #include "tessera/sparse/internal/coo_sort.hpp"
+#include "tessera/sparse/internal/pattern_counts.hpp"
 #include "tessera/sparse/internal/proven.hpp"
 #include "tessera/sparse/row_order.hpp"
 #include "tessera/sparse/rules.hpp"
@@ -273,37 +274,16 @@ Csr<U> cast(const Csr<T>& matrix) {
 
 namespace {
 
-// Fills stats.before: the counts of the bins, summed over all bins to the left and above.
-template <class T>
-void fill_map(const Csr<T>& matrix, PatternStats& stats) {
-  constexpr std::int64_t kMostBins = 256;  // per side: half a megabyte for the largest matrix
-  stats.bin = {std::max<std::int64_t>(1, ceil_div(matrix.block_rows(), kMostBins)),
-               std::max<std::int64_t>(1, ceil_div(matrix.block_cols(), kMostBins))};
-  const auto width = static_cast<std::size_t>(stats.bin_cols() + 1);
-  stats.before.assign(static_cast<std::size_t>(stats.bin_rows() + 1) * width, 0);
-  for (std::int64_t r = 0; r < matrix.block_rows(); ++r) {
-    std::int64_t* counts = &stats.before[static_cast<std::size_t>(r / stats.bin.rows + 1) * width];
-    const auto row = static_cast<std::size_t>(r);
-    for (std::int64_t k = matrix.row_begin[row]; k < matrix.row_begin[row + 1]; ++k)
-      ++counts[matrix.col[static_cast<std::size_t>(k)] / stats.bin.cols + 1];
-  }
-  for (std::size_t i = width; i < stats.before.size(); ++i)
-    if (i % width != 0)
-      stats.before[i] +=
-          stats.before[i - 1] + stats.before[i - width] - stats.before[i - width - 1];
-}
-
 template <class T>
 PatternStats stats_checked(const Csr<T>& matrix) {
-  PatternStats stats;
-  stats.block = matrix.block;
-  stats.row_counts.resize(static_cast<std::size_t>(matrix.block_rows()));
-  stats.col_counts.resize(static_cast<std::size_t>(matrix.block_cols()));
-  for (std::size_t r = 0; r < stats.row_counts.size(); ++r)
-    stats.row_counts[r] = static_cast<std::int32_t>(matrix.row_begin[r + 1] - matrix.row_begin[r]);
-  for (const std::int32_t c : matrix.col) ++stats.col_counts[std::size_t(c)];
-  fill_map(matrix, stats);
-  return stats;
+  internal::PatternCounts counts(matrix.block_rows(), matrix.block_cols(), matrix.block);
+  for (std::int64_t r = 0; r < matrix.block_rows(); ++r) {
+    counts.begin_row(r);
+    const auto row = static_cast<std::size_t>(r);
+    for (std::int64_t k = matrix.row_begin[row]; k < matrix.row_begin[row + 1]; ++k)
+      counts.add(matrix.col[static_cast<std::size_t>(k)]);
+  }
+  return std::move(counts).finish();
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/int_math.hpp"
 #include "tessera/planner/sparse_below.hpp"
-#include "tessera/tools/occupied_blocks.hpp"
+#include "tessera/sparse/block_stats.hpp"
 
 namespace tessera::tools {
 namespace {
@@ -20,15 +20,16 @@ constexpr std::size_t kMostRemedies = 2;
 // The most parts of a batch; more would take longer than any dense layer.
 constexpr std::int64_t kMostParts = 64;
 
-double share_of_blocks(const sparse::Csr<float>& matrix) {
-  return double(matrix.blocks()) / (double(matrix.block_rows()) * double(matrix.block_cols()));
+double share_of_blocks(const PatternStats& stats) {
+  return double(stats.blocks()) /
+         (double(stats.row_counts.size()) * double(stats.col_counts.size()));
 }
 
 }  // namespace
 
 std::optional<sparse::Csr<double>> load_pattern(LayerArguments& a) {
   if (a.matrix.empty()) return std::nullopt;
-  sparse::Csr<double> ones = load_weights(a.matrix).matrix;
+  sparse::Csr<double> ones = load_weights(a.matrix, {.keeps_order = false}).matrix;
   std::ranges::fill(ones.values, 1.0);
   a.output_size = ones.rows;
   a.input_size = ones.cols;
@@ -69,13 +70,11 @@ Problem BlockStudy::problem(BlockShape block, double density) const {
 
 BlockPlan BlockStudy::plan_pattern(const sparse::Csr<double>& ones, BlockShape block,
                                    BatchCut cut) {
-  const sparse::Csr<float> in_blocks = occupied_blocks(ones, block);
-  BlockPlan result{
-      .block = block, .blocks = in_blocks.blocks(), .density = share_of_blocks(in_blocks)};
+  const PatternStats stats = sparse::stats_in_blocks(ones, block);
+  BlockPlan result{.block = block, .blocks = stats.blocks(), .density = share_of_blocks(stats)};
   if (result.blocks > 0)
     result.filled_percent =
         100 * double(ones.blocks()) / (double(result.blocks) * double(block.area()));
-  const PatternStats stats = stats_in_blocks(in_blocks, block);
   return planned(std::move(result), &stats, cut);
 }
 
@@ -136,9 +135,8 @@ bool BlockStudy::may_cost_less(Cycles dense, const sparse::Csr<double>* ones, Bl
   Problem asked = problem(block, layer_.density);
   std::optional<PatternStats> stats;
   if (ones != nullptr) {
-    const sparse::Csr<float> in_blocks = occupied_blocks(*ones, block);
-    stats = stats_in_blocks(in_blocks, block);
-    asked.density = share_of_blocks(in_blocks);
+    stats = sparse::stats_in_blocks(*ones, block);
+    asked.density = share_of_blocks(*stats);
   }
   const auto below = [&](Cycles cycles) {
     return planner::has_sparse_plan_below(cycles, asked, machine_, options_,

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "tessera/io/read.hpp"
+#include "tessera/io/read_options.hpp"
 #include "tessera/planner/no_fit.hpp"
 #include "tessera/planner/plan_cache.hpp"
 #include "tessera/planner/plan_json.hpp"
@@ -45,7 +45,10 @@ planner::PlannedLayer load_plan(const std::string& path);
 
 // Reads a file of weights as elements, with at least one row and one column. Throws Error{BadInput}
 // if that fails for any reason, a limit on sizes included.
-io::ReadMatrix load_weights(const std::string& path);
+io::ReadMatrix load_weights(const std::string& path, const io::ReadOptions& options = {});
+
+// Throws Error{BadInput} with the name of the file unless there are a row and a column.
+void require_sizes(const std::string& path, std::int64_t rows, std::int64_t cols);
 
 // Returns a matrix of elements in blocks. Sides that are not a multiple of the block are padded.
 template <class T>

@@ -3,12 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
-#include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
-#include <system_error>
-#include <utility>
 
 #include "tessera/base/error.hpp"
 #include "tessera/io/internal/text.hpp"
@@ -35,15 +32,20 @@ namespace {
 
 struct Archive::State {};
 Archive::Archive(std::string_view, std::string_view) { refuse(); }
-Archive::Archive(const std::string&) { refuse(); }
+Archive::Archive(const InputFile&, const std::string&) { refuse(); }
 Archive::~Archive() = default;
 bool Archive::has(const std::string&) const { refuse(); }
 std::string Archive::read(const std::string&) { refuse(); }
+void Archive::read_pieces(const std::string&, const std::function<bool(std::string_view)>&) {
+  refuse();
+}
+std::int64_t Archive::declared_bytes(const std::string&) const { refuse(); }
+std::int64_t Archive::packed_bytes() const { refuse(); }
 struct Unpacking::State {};
 Unpacking::Unpacking(Archive&, const std::string&) { refuse(); }
 Unpacking::~Unpacking() = default;
 std::string Unpacking::next(std::size_t) { refuse(); }
-std::string pack(const Members&) { refuse(); }
+std::string pack(const Members&, PackLevel) { refuse(); }
 
 #else
 
@@ -71,26 +73,28 @@ struct Archive::State {
   std::string_view name;
   Handle handle;
   std::map<std::string, zip_uint64_t> index_of;
-  zip_uint64_t most = 0;   // bytes that may be unpacked in all
-  zip_uint64_t total = 0;  // bytes that were unpacked
+  zip_uint64_t packed = 0;  // bytes of the archive
+  zip_uint64_t most = 0;    // bytes that may be unpacked in all
+  zip_uint64_t total = 0;   // bytes that were unpacked
 
   [[noreturn]] void fail(const std::string& message, ErrorCode code = ErrorCode::BadInput) const {
     throw Error(code, fmt::format("{}: {}", name, message));
   }
-  template <class MakeSource>
-  void open(zip_uint64_t bytes, const MakeSource& make_source);
-  File open_member(const std::string& member, zip_stat_t& stat) const;
+  void open(zip_uint64_t bytes, const std::function<zip_source_t*(zip_error_t&)>& make_source);
   void list();
+  zip_stat_t find(const std::string& member) const;
+  File open_member(const zip_stat_t& stat, const std::string& member) const;
   void check(zip_uint64_t size, const std::string& member) const;
 };
 
-// `make_source` returns where the bytes of the archive are.
-template <class MakeSource>
-void Archive::State::open(zip_uint64_t bytes, const MakeSource& make_source) {
-  most = std::min(kMostBytes, std::max(kAlwaysAllowed, kMostRatio * bytes));
+void Archive::State::open(zip_uint64_t bytes,
+                          const std::function<zip_source_t*(zip_error_t&)>& make_source) {
+  packed = bytes;
+  // Beyond 4 GiB the product would not fit its type.
+  most = std::min(kMostBytes, std::max(kAlwaysAllowed, kMostRatio * std::min(kMostBytes, bytes)));
   zip_error_t error;
   zip_error_init(&error);
-  zip_source_t* source = make_source(&error);
+  zip_source_t* source = make_source(error);
   handle.reset(source ? zip_open_from_source(source, ZIP_RDONLY | ZIP_CHECKCONS, &error) : nullptr);
   if (handle == nullptr && source != nullptr) zip_source_free(source);
   const std::string why = zip_error_strerror(&error);
@@ -115,22 +119,35 @@ void Archive::State::check(zip_uint64_t size, const std::string& member) const {
        ErrorCode::LimitExceeded);
 }
 
+zip_stat_t Archive::State::find(const std::string& member) const {
+  const auto found = index_of.find(member);
+  zip_stat_t stat;
+  if (found == index_of.end() || zip_stat_index(handle.get(), found->second, 0, &stat) != 0)
+    fail("the archive has no file " + internal::quoted(member));
+  return stat;
+}
+
+File Archive::State::open_member(const zip_stat_t& stat, const std::string& member) const {
+  File file(zip_fopen_index(handle.get(), stat.index, 0));
+  if (file == nullptr)
+    fail(fmt::format("{}: {}", internal::quoted(member), zip_strerror(handle.get())));
+  return file;
+}
+
 Archive::Archive(std::string_view bytes, std::string_view name)
     : state_(std::make_unique<State>()) {
   state_->name = name;
-  state_->open(bytes.size(), [bytes](zip_error_t* error) {
-    return zip_source_buffer_create(bytes.data(), bytes.size(), 0, error);
+  state_->open(bytes.size(), [&](zip_error_t& error) {
+    return zip_source_buffer_create(bytes.data(), bytes.size(), 0, &error);
   });
   state_->list();
 }
 
-Archive::Archive(const std::string& path) : state_(std::make_unique<State>()) {
+Archive::Archive(const InputFile& file, const std::string& path)
+    : state_(std::make_unique<State>()) {
   state_->name = path;
-  std::error_code failure;
-  const std::uintmax_t bytes = std::filesystem::file_size(path, failure);
-  if (failure) state_->fail("the file cannot be read");
-  state_->open(bytes, [&path](zip_error_t* error) {
-    return zip_source_file_create(path.c_str(), 0, -1, error);
+  state_->open(zip_uint64_t(file.bytes()), [&](zip_error_t& error) {
+    return zip_source_file_create(path.c_str(), 0, file.bytes(), &error);
   });
   state_->list();
 }
@@ -139,34 +156,42 @@ Archive::~Archive() = default;
 
 bool Archive::has(const std::string& member) const { return state_->index_of.count(member) != 0; }
 
-File Archive::State::open_member(const std::string& member, zip_stat_t& stat) const {
-  const auto found = index_of.find(member);
-  if (found == index_of.end() || zip_stat_index(handle.get(), found->second, 0, &stat) != 0)
-    fail("the archive has no file " + internal::quoted(member));
-  File file(zip_fopen_index(handle.get(), found->second, 0));
-  if (file == nullptr)
-    fail(fmt::format("{}: {}", internal::quoted(member), zip_strerror(handle.get())));
-  return file;
+std::int64_t Archive::declared_bytes(const std::string& member) const {
+  return std::int64_t(state_->find(member).size);
 }
 
+std::int64_t Archive::packed_bytes() const { return std::int64_t(state_->packed); }
+
 std::string Archive::read(const std::string& member) {
-  State& s = *state_;
-  zip_stat_t stat;
-  const File file = s.open_member(member, stat);
-  s.check(stat.size, member);
   std::string text;
-  for (;;) {
-    const std::size_t before = text.size();
-    text.resize(before + kChunk);
-    const zip_int64_t read = zip_fread(file.get(), text.data() + before, kChunk);
-    text.resize(before + std::size_t(std::max<zip_int64_t>(read, 0)));
-    if (read < 0) s.fail(internal::quoted(member) + " is damaged");
-    if (read == 0) break;
-    s.check(text.size(), member);
-  }
-  if (text.size() != stat.size) s.fail(internal::quoted(member) + " is cut short");
-  s.total += text.size();
+  read_pieces(member, [&](std::string_view piece) {
+    text += piece;
+    return true;
+  });
   return text;
+}
+
+void Archive::read_pieces(const std::string& member,
+                          const std::function<bool(std::string_view piece)>& take) {
+  State& s = *state_;
+  const zip_stat_t stat = s.find(member);
+  s.check(stat.size, member);
+  const File file = s.open_member(stat, member);
+  std::string piece(kChunk, '\0');
+  zip_uint64_t total = 0;
+  for (;;) {
+    std::size_t there = 0;
+    for (zip_int64_t read = 1; read > 0 && there < kChunk; there += std::size_t(read)) {
+      read = zip_fread(file.get(), piece.data() + there, kChunk - there);
+      if (read < 0) s.fail(internal::quoted(member) + " is damaged");
+    }
+    if (there == 0) break;
+    total += there;
+    s.check(total, member);
+    if (!take(std::string_view(piece).substr(0, there))) return;
+  }
+  if (total != stat.size) s.fail(internal::quoted(member) + " is cut short");
+  s.total += total;
 }
 
 struct Unpacking::State {
@@ -176,9 +201,8 @@ struct Unpacking::State {
 };
 
 Unpacking::Unpacking(Archive& archive, const std::string& member) {
-  zip_stat_t stat;
-  File file = archive.state_->open_member(member, stat);
-  state_.reset(new State{*archive.state_, member, std::move(file)});
+  const Archive::State& all = *archive.state_;
+  state_.reset(new State{all, member, all.open_member(all.find(member), member)});
 }
 
 Unpacking::~Unpacking() = default;
@@ -196,7 +220,7 @@ std::string Unpacking::next(std::size_t most) {
   return bytes;
 }
 
-std::string pack(const Members& members) {
+std::string pack(const Members& members, PackLevel level) {
   zip_error_t error;
   zip_error_init(&error);
   zip_source_t* target = zip_source_buffer_create(nullptr, 0, 0, &error);
@@ -207,6 +231,8 @@ std::string pack(const Members& members) {
     zip_source_t* source = zip_source_buffer(archive.get(), content.data(), content.size(), 0);
     const zip_int64_t index = zip_file_add(archive.get(), name.c_str(), source, 0);
     TESSERA_ASSERT(index >= 0);
+    zip_set_file_compression(archive.get(), zip_uint64_t(index), ZIP_CM_DEFLATE,
+                             zip_uint32_t(level));
     zip_file_set_dostime(archive.get(), zip_uint64_t(index), 0, kDosDate, 0);
   }
   TESSERA_ASSERT(zip_close(archive.release()) == 0);

@@ -12,7 +12,11 @@ namespace tessera::io::internal {
 // end of the text. The object copies nothing; the text must outlive it.
 class Lines {
  public:
-  Lines(std::string_view text, std::string_view name) : text_(text), name_(name) {}
+  // A text may be a piece of a longer one: `lines_before` and `bytes_after` are what stands before
+  // and after it.
+  Lines(std::string_view text, std::string_view name, std::int64_t lines_before = 0,
+        std::int64_t bytes_after = 0)
+      : text_(text), name_(name), number_(lines_before), bytes_after_(bytes_after) {}
 
   // Moves to the next line. Returns false at the end of the text, where line() is empty.
   bool next();
@@ -22,8 +26,8 @@ class Lines {
 
   std::string_view line() const { return line_; }
   std::int64_t number() const { return number_; }  // of line(), from 1
-  std::int64_t bytes_left() const { return static_cast<std::int64_t>(text_.size() - next_begin_); }
-  std::int64_t bytes() const { return static_cast<std::int64_t>(text_.size()); }
+  std::int64_t bytes_left() const { return bytes() - static_cast<std::int64_t>(next_begin_); }
+  std::int64_t bytes() const { return static_cast<std::int64_t>(text_.size()) + bytes_after_; }
 
   // Throws Error{code} "<name>:<line>: <message>". `number` is the number of the line, or 0 for the
   // current line.
@@ -34,6 +38,7 @@ class Lines {
   std::string_view text_, name_, line_;
   std::size_t next_begin_ = 0;
   std::int64_t number_ = 0;
+  std::int64_t bytes_after_ = 0;
 };
 
 // Removes the next word from the front of `line` and returns it, or an empty word if there is none.

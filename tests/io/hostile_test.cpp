@@ -36,7 +36,7 @@ std::string coo(const internal::Members& changed) {
     else
       found->second = content;
   }
-  return internal::pack(members);
+  return internal::pack(members, internal::PackLevel::Smallest);
 }
 
 std::string refused(const internal::Members& changed, ErrorCode code = ErrorCode::BadInput) {
@@ -86,7 +86,8 @@ TEST_F(HostileNpz, CountsAllArraysTowardsTheLimit) {
                                             {"shape.npy", zeros},
                                             {"data.npy", zeros},
                                             {"indices.npy", zeros},
-                                            {"indptr.npy", zeros}});
+                                            {"indptr.npy", zeros}},
+                                           internal::PackLevel::Smallest);
   EXPECT_THAT(message_of([&] { read_npz(three, "a.npz"); }, ErrorCode::LimitExceeded),
               HasSubstr("a.npz: the archive unpacks to more than"));
 }

@@ -8,9 +8,9 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/random.hpp"
+#include "tessera/sparse/block_stats.hpp"
 #include "tessera/sparse/convert.hpp"
 #include "tessera/sparse/random.hpp"
-#include "tessera/tools/occupied_blocks.hpp"
 
 namespace tessera::tools {
 namespace {
@@ -200,7 +200,7 @@ TEST(BlockStudy, RelaxesARequestOnlyWhereThatWasAllowed) {
   EXPECT_EQ(relaxed.note.find("best effort, "), 0u);
 }
 
-TEST(OccupiedBlocks, AreThoseOfTheMatrixInWholeBlocks) {
+TEST(StatsInBlocks, AreThoseOfTheMatrixInWholeBlocks) {
   for (const BlockShape block : {BlockShape{1, 1}, {4, 4}, {16, 16}, {3, 5}})
     for (const double density : {0.001, 0.05, 0.9}) {
       const auto elements =
@@ -208,10 +208,7 @@ TEST(OccupiedBlocks, AreThoseOfTheMatrixInWholeBlocks) {
       sparse::Csr<double> ones = elements;
       std::ranges::fill(ones.values, 1.0);
       const sparse::Csr<double> blocks = in_whole_blocks(ones, block);
-      const sparse::Csr<float> occupied = occupied_blocks(ones, block);
-      EXPECT_EQ(occupied.col, blocks.col);
-      EXPECT_EQ(occupied.row_begin, blocks.row_begin);
-      EXPECT_EQ(stats_in_blocks(occupied, block), sparse::pattern_stats(blocks));
+      EXPECT_EQ(sparse::stats_in_blocks(ones, block), sparse::pattern_stats(blocks));
     }
 }
 

@@ -9,14 +9,16 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/file.hpp"
 #include "tessera/io/array.hpp"
-#include "tessera/io/duplicates.hpp"
+#include "tessera/io/mtx_pattern.hpp"
 #include "tessera/io/npz.hpp"
+#include "tessera/io/read_options.hpp"
 #include "tessera/io/stored_type.hpp"
 #include "tessera/io/write.hpp"
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/command_line.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
+#include "tessera/tools/internal/numbers.hpp"
 #include "tessera/tools/tessera/commands.hpp"
 
 namespace tessera::tools {
@@ -26,6 +28,11 @@ struct ConvertArguments {
   std::string from, to, tensor = "weight";
   BlockShape block;
   bool sum_duplicates = false;
+  std::int64_t memory_mib = 0;  // 0: not given
+
+  sparse::Duplicates duplicates() const {
+    return sum_duplicates ? sparse::Duplicates::Sum : sparse::Duplicates::Refuse;
+  }
 };
 
 // A dense file has 8 bytes per element.
@@ -75,11 +82,17 @@ std::string npz_bytes(const sparse::Csr<double>& matrix, io::ElementType type,
   });
 }
 
-std::string bytes_of(const io::ReadMatrix& file, io::ElementType type, const ConvertArguments& a) {
-  const sparse::Csr<double>& matrix = file.matrix;
-  std::string ending = std::filesystem::path(a.to).extension().string();
+// Returns the ending of a file's name in lower case.
+std::string ending_of(const std::string& path) {
+  std::string ending = std::filesystem::path(path).extension().string();
   std::transform(ending.begin(), ending.end(), ending.begin(),
                  [](unsigned char c) { return char(std::tolower(c)); });
+  return ending;
+}
+
+std::string bytes_of(const io::ReadMatrix& file, io::ElementType type, const ConvertArguments& a) {
+  const sparse::Csr<double>& matrix = file.matrix;
+  const std::string ending = ending_of(a.to);
   if (ending == ".smtx") return io::write_smtx(matrix);
   if (ending == ".mtx")
     return io::write_mtx(matrix, file.has_values ? io::MtxField::Real : io::MtxField::Pattern);
@@ -101,22 +114,39 @@ std::string bytes_of(const io::ReadMatrix& file, io::ElementType type, const Con
           a.to));
 }
 
-// Any error of the file is one of bad input, as it is for load_weights().
-io::ReadMatrix load_summed(const std::string& path) {
+void print_written(const ConvertArguments& a, std::int64_t rows, std::int64_t cols,
+                   std::int64_t stored, bool has_values) {
+  print_text(fmt::format("{}: {} x {}, {} stored{}\n", a.to, rows, cols, stored,
+                         has_values ? "" : "; pattern only: all values are 1"));
+}
+
+// Writes the pattern of a file without the matrix in memory. A file that declares too much is one
+// of bad input, as it is for load_weights().
+int convert_pattern(const ConvertArguments& a) {
+  io::PatternOptions options{.duplicates = a.duplicates()};
+  if (a.memory_mib > 0) options.memory = a.memory_mib << 20;
   try {
-    return io::read_matrix(path, sparse::Duplicates::Sum);
+    io::MtxPattern pattern(a.from, options);
+    require_sizes(a.from, pattern.rows(), pattern.cols());
+    const std::int64_t stored = pattern.write_smtx(a.to);
+    print_written(a, pattern.rows(), pattern.cols(), stored, pattern.has_values());
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::Internal) throw;
+    if (error.code() != ErrorCode::LimitExceeded) throw;
     throw Error(ErrorCode::BadInput, error.what());
   }
+  return kOk;
 }
 
 int convert(const ConvertArguments& a) {
-  const io::ReadMatrix file = a.sum_duplicates ? load_summed(a.from) : load_weights(a.from);
+  if (ending_of(a.from) == ".mtx" && ending_of(a.to) == ".smtx") return convert_pattern(a);
+  if (a.memory_mib > 0)
+    throw Error(ErrorCode::InvalidArgument,
+                "--memory: only a conversion from .mtx to .smtx goes over the file in passes; omit "
+                "the option");
+  const io::ReadMatrix file =
+      load_weights(a.from, {.duplicates = a.duplicates(), .keeps_order = false});
   write_file(a.to, bytes_of(file, io::stored_type(a.from), a));
-  print_text(fmt::format("{}: {} x {}, {} stored{}\n", a.to, file.matrix.rows, file.matrix.cols,
-                         file.matrix.blocks(),
-                         file.has_values ? "" : "; pattern only: all values are 1"));
+  print_written(a, file.matrix.rows, file.matrix.cols, file.matrix.blocks(), file.has_values);
   return kOk;
 }
 
@@ -142,6 +172,11 @@ void add_convert_command(CLI::App& app, std::function<int()>& run) {
       "--sum-duplicates", a->sum_duplicates,
       "add up places that a .mtx or .npz file of coordinates gives twice, which is an "
       "error otherwise");
+  internal::require_whole(
+      command->add_option("--memory", a->memory_mib,
+                          "most memory, in MiB, for a conversion from .mtx to .smtx; a file whose "
+                          "columns do not fit in it is read several times (default: 512)"),
+      64, 1 << 20);
   command->callback([a, &run] { run = [a] { return convert(*a); }; });
 }
 

@@ -74,7 +74,7 @@ int inspect(const LayerArguments& given) {
   LayerArguments a = with_layer_keys(given);
   internal::Progress progress(false);
   progress.set("reading " + a.matrix);
-  io::ReadMatrix file = load_weights(a.matrix);
+  io::ReadMatrix file = load_weights(a.matrix, {.keeps_order = false});
   const std::int64_t zeros = std::count(file.matrix.values.begin(), file.matrix.values.end(), 0.0);
   sparse::Csr<double> ones = std::move(file.matrix);  // a large one is not kept twice
   std::fill(ones.values.begin(), ones.values.end(), 1.0);

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "tessera/io/read.hpp"
+#include "tessera/sparse/convert.hpp"
+
+namespace tessera::io {
+
+// What a reader does beyond the defaults of read.hpp and npz.hpp.
+struct ReadOptions {
+  // Sum: places that are given twice in coordinates (.mtx, and .npz of the format coo) are added
+  // up. A pattern stays a pattern. A symmetric file that has both triangles counts every place
+  // twice. Refuse: such a place is an error.
+  sparse::Duplicates duplicates = sparse::Duplicates::Refuse;
+
+  // False: entry_of_value stays empty. It takes 8 bytes for each entry of a pattern that is not in
+  // order, more than half of the matrix; callers that need the places alone do without.
+  bool keeps_order = true;
+};
+
+// Read as the functions of these names in read.hpp and npz.hpp do, by these options.
+ReadMatrix read_matrix(const std::string& path, const ReadOptions& options);
+ReadMatrix read_mtx(std::string_view text, std::string_view name, const ReadOptions& options);
+sparse::Csr<double> read_npz(std::string_view bytes, std::string_view name,
+                             sparse::Duplicates duplicates);
+
+}  // namespace tessera::io
