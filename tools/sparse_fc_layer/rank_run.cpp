@@ -291,6 +291,7 @@ void refuse_what_one_process_does(const Arguments& a) {
   if (!is_host(a)) refuse("--machine: modelled machines run");
   if (a.product) refuse("products run");
   if (a.dense != host::DenseChoice::Never) refuse("--dense: dense passes run");
+  if (a.groups > 1) refuse("--groups: layers of several groups run");
 }
 
 void add_ranks(Communicator& ranks, const DistributedLayer& layer, int threads, HostRun& run) {

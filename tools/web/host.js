@@ -21,7 +21,7 @@ function hostSummary(report) {
     cards.unshift(card(`time (${how.seconds}), µs`, number(micro(total.seconds))), card('useful GFLOP/s', number(1e-9 * rate)),
       ...(peak ? [card('of measured peak, %', number(percent(rate, peak)))] : []));
   document.getElementById('title').textContent = 'Time report';
-  opening(report, {size: {x: host.outputs, y: host.inputs, z: host.batch}, block: {rows: host.block_rows, cols: host.block_cols}, passes: report.passes.map((p) => p.pass), ...host}, `this computer (${host.cpu}, ${host.threads} of ${host.cores} cores)`, cards);
+  opening(report, {size: {g: host.groups, x: host.outputs, y: host.inputs, z: host.batch}, block: {rows: host.block_rows, cols: host.block_cols}, passes: report.passes.map((p) => p.pass), ...host}, `this computer (${host.cpu}, ${host.threads} of ${host.cores} cores)`, cards);
 }
 
 function measuredPasses(report) {
