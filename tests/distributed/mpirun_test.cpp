@@ -156,6 +156,28 @@ TEST_F(MpiRun, AFileThatIsNotRowByRowIsReadAsAWholeAndTheReportSaysSo) {
       << outcome.out;
 }
 
+TEST_F(MpiRun, AModelledPodHasTheReportOfOneProcess) {
+  const test::TemporaryFolder folder;
+  // Links so fast that it pays to cut a small layer.
+  const std::string pod =
+      folder.write("pod.json",
+                   R"({"name": "fast", "machine": {"base": "bow", "tiles": 8}, "levels": [
+        {"kind": "full", "devices": 2, "bytes_per_second": 1e13, "step_seconds": 1e-9,
+         "barrier_seconds": 0},
+        {"kind": "ring", "devices": 3, "bytes_per_second": 1e13, "step_seconds": 1e-9,
+         "barrier_seconds": 0}]})");
+  const std::vector<std::string> arguments{
+      "run", "--pod",        pod,  "--input-size", "96",    "--output-size", "80", "--density",
+      "0.2", "--batch-size", "24", "--self-check", "--json"};
+  std::vector<std::string> alone = arguments;
+  alone.insert(alone.begin(), kTool);
+  const test::Outcome expected = test::run(alone), outcome = run(3, arguments, {kTool});
+  EXPECT_EQ(expected.exit, 0) << expected.err;
+  EXPECT_NE(expected.out.find("\"device\": 5"), std::string::npos) << expected.out;
+  EXPECT_EQ(outcome.exit, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, expected.out);
+}
+
 TEST_F(MpiRun, TrainingIsRefused) {
   const test::Outcome outcome = run(2, {"train", "--epochs", "1"}, {kTool});
   EXPECT_EQ(outcome.exit, 2) << outcome.err;
