@@ -25,6 +25,8 @@ namespace {
 
 using namespace tessera;
 
+constexpr const char* kFolder = "TESSERA_DISTRIBUTED_BENCH_FOLDER";  // of the files of run_files
+
 // Starts this program on several ranks and returns its exit code.
 int start_ranks(int ranks, const std::string& part, int turns) {
   for (const char* name : {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM",
@@ -60,6 +62,7 @@ int run_part(const std::string& part, int turns) {
   const auto body = [&](distributed::Communicator& ranks) {
     if (part == "speed") return bench::run_rank_speed(ranks, turns) ? 0 : 1;
     if (part == "sums") return bench::run_tree_sums(ranks, turns) ? 0 : 1;
+    if (part == "files") return bench::run_rank_files(ranks, std::getenv(kFolder)) ? 0 : 1;
     ranks.barrier("start");
     if (ranks.rank() == 1 && part == "kill") std::raise(SIGKILL);
     if (ranks.rank() == 1 && part == "fail") throw Error(ErrorCode::BadInput, "on purpose");
@@ -69,8 +72,21 @@ int run_part(const std::string& part, int turns) {
   return distributed::run_mpi_rank(body, [] { return 3; });
 }
 
+// The ranks read files that were written before they were started.
+bool run_files() {
+  std::string folder =
+      (std::filesystem::temp_directory_path() / "distributed_benchXXXXXX").string();
+  if (mkdtemp(folder.data()) == nullptr) throw std::runtime_error("no temporary folder");
+  setenv(kFolder, folder.c_str(), 1);
+  bench::write_rank_files(folder);
+  const bool all = start_ranks(4, "files", 1) == 0;
+  std::filesystem::remove_all(folder);
+  return all;
+}
+
 bool run_bars(int turns) {
   bool all = bench::run_bits_and_bytes();
+  all &= run_files();
   all &= start_ranks(2, "speed", turns) == 0;
   for (const int ranks : {2, 4}) all &= start_ranks(ranks, "sums", turns) == 0;
   bench::Report report;
@@ -90,10 +106,11 @@ int main(int argc, char** argv) {
   app.add_option("--turns", turns, "measurements of which the median is taken")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  app.add_option("--part", part, "the part that the ranks of mpirun run: speed or sums");
+  app.add_option("--part", part, "one part alone: speed, sums, bits or files");
   CLI11_PARSE(app, argc, argv);
   try {
     if (distributed::is_started_by_mpi()) return run_part(part, turns);
+    if (part == "files") return run_files() ? 0 : 1;
     if (part == "bits") return bench::run_bits_and_bytes() ? 0 : 1;
     if (!part.empty()) return start_ranks(2, part, turns);
     const bool all = run_bars(turns);

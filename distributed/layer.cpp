@@ -202,7 +202,7 @@ DistributedLayer::DistributedLayer(const Problem& problem, const host::HostCpu& 
     : state_(new State{problem, cpu, &executor, &ranks, options}) {
   check_problem(problem);
   if (problem.size.g != 1)
-    refuse(fmt::format("a layer of several ranks has one group, not {}; give each group a layer",
+    refuse(fmt::format("a DistributedLayer has one group, not {}; GroupedLayer has several",
                        problem.size.g));
   if (options.outputs) check(*options.outputs, problem.size.x, problem.block.rows, ranks.size());
   if (options.inputs) check(*options.inputs, problem.size.y, problem.block.cols, ranks.size());

@@ -36,6 +36,9 @@ void check_call(const internal::LayerState& state, Pass pass, const PodRunOption
                 fmt::format("{}: the plan of this layer does not include this pass", name));
   if (state.weights.empty())
     throw Error(ErrorCode::InvalidArgument, fmt::format("{}: call set_weights first", name));
+  if (options.split != nullptr && options.fault)
+    throw Error(ErrorCode::InvalidArgument,
+                fmt::format("{}: a fault needs all devices in one process", name));
   const auto is_faulty = [&](const DevicePlace& place) {
     return place.device == options.fault->device;
   };

@@ -21,6 +21,8 @@
 
 namespace tessera::pod {
 
+class DeviceSplit;
+
 // The order in which this computer runs the devices of a pod. Results and ledgers do not depend on
 // it.
 enum class DeviceOrder {
@@ -59,6 +61,10 @@ struct PodRunOptions : verify::RunOptions {
   // taken to be as fast as the slowest of them. For a layer whose devices differ by their data
   // alone. No result is written. Throws Error{InvalidArgument} for more devices than are in use.
   std::int64_t devices_simulated = 0;
+
+  // If it is not null, this process runs some of the devices and takes the results of the others
+  // from there (device_split.hpp). Throws Error{InvalidArgument} together with a fault.
+  DeviceSplit* split = nullptr;
 };
 
 // A sparse fully connected layer on a pod of modelled machines, with the calls of

@@ -5,12 +5,14 @@
 #include <map>
 #include <mutex>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/bench/distributed/parts.hpp"
 #include "tessera/bench/report.hpp"
 #include "tessera/bench/timing.hpp"
+#include "tessera/distributed/grouped_layer.hpp"
 #include "tessera/distributed/layer.hpp"
 #include "tessera/distributed/replicated_layer.hpp"
 #include "tessera/distributed/thread_ranks.hpp"
@@ -96,6 +98,27 @@ std::map<Pass, double> replicated_bytes(const Problem& problem, int count, int r
   return most;
 }
 
+// The bytes that the fullest rank receives in Fwd of a layer of several groups.
+double grouped_bytes(const Problem& problem, int count) {
+  std::vector<sparse::Csr<float>> weights;
+  for (std::int64_t g = 0; g < problem.size.g; ++g)
+    weights.push_back(sparse::random_pattern(problem.size.x, problem.size.y, problem.block,
+                                             problem.density, std::uint64_t(g)));
+  std::int64_t most = 0;
+  std::mutex mutex;
+  distributed::run_ranks(count, [&](distributed::Communicator& ranks) {
+    const auto executor = sequential();
+    distributed::GroupedLayer layer(problem, host::read_host_cpu(), *executor, ranks);
+    layer.set_weights(weights);
+    const Matrix<float> s(layer.input_rows(), problem.size.z);
+    Matrix<float> q(layer.output_rows(), problem.size.z);
+    const auto times = layer.forward<float>(s.view(), q.view());
+    const std::lock_guard lock(mutex);
+    most = std::max(most, times.received_bytes);
+  });
+  return double(most);
+}
+
 }  // namespace
 
 bool run_bits_and_bytes() {
@@ -129,6 +152,13 @@ bool run_bits_and_bytes() {
                    bytes / (4 * (double(large.y * large.z) / replicas +
                                  double(large.x * large.z) * replicas / 16)),
                    1.01);
+  for (const int ranks : {4, 8}) {
+    const Problem groups{
+        .size = {4, 1024, 1024, 64}, .density = 0.05, .data_type = DataType::Float};
+    const double bound = 4.0 * 1024 * 64 * (1 - 4.0 / ranks);  // S of the group, on ranks / 4 ranks
+    report.at_most(fmt::format("bytes that a rank of {} receives with 4 groups", ranks),
+                   grouped_bytes(groups, ranks), 1.01 * bound);
+  }
   return report.all_met();
 }
 

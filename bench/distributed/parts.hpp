@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "tessera/distributed/communicator.hpp"
 
 namespace tessera::bench {
@@ -15,5 +17,11 @@ bool run_tree_sums(distributed::Communicator& ranks, int turns);
 
 // Results over 1 to 8 ranks that are threads, and the bytes that each receives.
 bool run_bits_and_bytes();
+
+// Writes the files that run_rank_files reads, into a folder.
+void write_rank_files(const std::string& folder);
+
+// The memory that each rank takes to read its rows of these files, beside the bytes of its rows.
+bool run_rank_files(distributed::Communicator& ranks, const std::string& folder);
 
 }  // namespace tessera::bench

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -15,6 +16,8 @@
 #include "tessera/base/data_type.hpp"
 #include "tessera/base/error.hpp"
 #include "tessera/base/matrix.hpp"
+#include "tessera/pod/device_split.hpp"
+#include "tessera/pod/internal/device_outcome.hpp"
 #include "tessera/pod/internal/device_set.hpp"
 #include "tessera/pod/internal/move_data.hpp"
 #include "tessera/pod/internal/pod_cost.hpp"
@@ -123,14 +126,16 @@ class PassRun {
       const auto operands = gathered(in, axes_of(pass_).in, input_operand(), part);
       if (!operands) return false;
       std::vector<Matrix<T>> results(state_.places().size());
-      const bool finished =
-          run_devices(part, [&](std::size_t d, runtime::FullyConnected& layer,
-                                const runtime::RunOptions& with, device::Ledger& cost) {
-            results[d] = result_matrix(axes_of(pass_).out, d);
+      for (const std::size_t d : devices_) results[d] = result_matrix(axes_of(pass_).out, d);
+      const bool finished = run_devices(
+          part,
+          [&](std::size_t d, runtime::FullyConnected& layer, const runtime::RunOptions& with,
+              device::Ledger& cost) {
             const MatrixView<const T> operand = std::as_const((*operands)[d]).view();
             return pass_ == Pass::Fwd ? layer.forward<T>(operand, results[d].view(), with, cost)
                                       : layer.grad_a<T>(operand, results[d].view(), with, cost);
-          });
+          },
+          [&](std::size_t d) { return std::as_writable_bytes(std::span(results[d].elements())); });
       if (!finished || !sum_results(results, out, part)) return false;
     }
     return end();
@@ -143,9 +148,10 @@ class PassRun {
       if (!s_parts) return false;
       const auto q_parts = gathered(q_grad, Axis::X, Operand::QGrad, part);
       if (!q_parts) return false;
-      const bool finished =
-          run_devices(part, [&](std::size_t d, runtime::FullyConnected& layer,
-                                const runtime::RunOptions& with, device::Ledger& cost) {
+      const bool finished = run_devices(
+          part,
+          [&](std::size_t d, runtime::FullyConnected& layer, const runtime::RunOptions& with,
+              device::Ledger& cost) {
             std::vector<float> own(std::size_t(layer.values()));
             const bool done = layer.grad_w<T>(std::as_const((*q_parts)[d]).view(),
                                               std::as_const((*s_parts)[d]).view(), own, with, cost);
@@ -153,6 +159,10 @@ class PassRun {
             std::ranges::transform(sums[d], own, sums[d].begin(),
                                    [](float a, float b) { return a + b; });
             return done;
+          },
+          [&](std::size_t d) {
+            sums[d].resize(std::size_t(state_.devices.cell(state_.devices.cell_of(d)).values()));
+            return std::as_writable_bytes(std::span(sums[d]));
           });
       if (!finished) return false;
     }
@@ -182,7 +192,8 @@ class PassRun {
 
   // Reports the next step. Returns false if the caller wants to stop.
   bool begin(std::string_view name) {
-    if (options_.stop.stop_requested()) return false;
+    const bool stops = options_.stop.stop_requested();
+    if (options_.split != nullptr ? options_.split->any(stops) : stops) return false;
     if (options_.progress) options_.progress({name, std::ssize(ledger_.steps)});
     return true;
   }
@@ -269,28 +280,49 @@ class PassRun {
   }
 
   // Runs the device step. Each device has a ledger and, if the caller wants them, checksums.
-  template <class Run>
-  bool run_devices(std::int64_t part, Run&& run) {
+  // results_of(device) returns the memory of its results.
+  template <class Run, class Results>
+  bool run_devices(std::int64_t part, Run&& run, const Results& results_of) {
     if (!begin("devices")) return false;
-    std::vector<device::Ledger> costs(state_.places().size());
-    std::vector<verify::Checksums> checks(state_.places().size());
-    std::vector<char> stopped(state_.places().size(), 0);
-    state_.devices.for_each(devices_, [&](std::size_t d, runtime::FullyConnected& layer) {
-      const runtime::RunOptions with = device_options(d, part, checks[d]);
+    std::vector<DeviceOutcome> outcomes(state_.places().size());
+    const Range own = options_.split != nullptr ? options_.split->own(std::ssize(devices_))
+                                                : Range{0, std::ssize(devices_)};
+    const auto own_devices =
+        std::span(devices_).subspan(std::size_t(own.begin), std::size_t(own.size()));
+    state_.devices.for_each(own_devices, [&](std::size_t d, runtime::FullyConnected& layer) {
+      DeviceOutcome& outcome = outcomes[d];
+      const runtime::RunOptions with = device_options(d, part, outcome.checks);
+      device::Ledger cost;
       try {
-        stopped[d] = !run(d, layer, with, costs[d]);
+        outcome.stopped = !run(d, layer, with, cost);
       } catch (const Error& error) {
         throw Error(error.code(), fmt::format("device {} ({}): {}", state_.places()[d].device,
                                               to_string(state_.places()[d].at), error.what()));
       }
+      outcome.figures = {state_.places()[d].device, cost.total(), cost.moved()};
     });
-    if (std::ranges::find(stopped, 1) != stopped.end()) return false;
-    add_device_step(part, costs);
+    if (options_.split != nullptr) take_others(own, outcomes, results_of);
+    if (std::ranges::any_of(outcomes, &DeviceOutcome::stopped)) return false;
+    add_device_step(part, outcomes);
     if (options_.self_check != nullptr)
       for (std::size_t i = 0; i < devices_.size(); ++i)
-        add_checksums(checks[devices_[i]], state_.places()[devices_[i]].device,
+        add_checksums(outcomes[devices_[i]].checks, state_.places()[devices_[i]].device,
                       *options_.self_check, part == 0 && i == 0);
     return true;
+  }
+
+  // Exchanges the outcomes and the results of devices with the other processes.
+  template <class Results>
+  void take_others(Range own, std::vector<DeviceOutcome>& outcomes, const Results& results_of) {
+    std::vector<std::vector<std::byte>> lists(devices_.size());
+    const auto is_own = [&](std::size_t i) {
+      return own.begin <= std::int64_t(i) && std::int64_t(i) < own.end;
+    };
+    for (std::size_t i = 0; i < devices_.size(); ++i)
+      if (is_own(i)) lists[i] = pack(outcomes[devices_[i]], results_of(devices_[i]));
+    options_.split->complete(lists);
+    for (std::size_t i = 0; i < devices_.size(); ++i)
+      if (!is_own(i)) outcomes[devices_[i]] = unpack(lists[i], results_of(devices_[i]));
   }
 
   runtime::RunOptions device_options(std::size_t d, std::int64_t part,
@@ -306,10 +338,9 @@ class PassRun {
     return with;
   }
 
-  void add_device_step(std::int64_t part, const std::vector<device::Ledger>& costs) {
+  void add_device_step(std::int64_t part, const std::vector<DeviceOutcome>& outcomes) {
     PodStep step{part, 0, {}, {}};
-    for (const std::size_t d : devices_)
-      step.devices.push_back({state_.places()[d].device, costs[d].total(), costs[d].moved()});
+    for (const std::size_t d : devices_) step.devices.push_back(outcomes[d].figures);
     Cycles cycles = step.slowest()->cycles;
     if (pass_ == Pass::GradW && part > 0) cycles += planned_add_cycles();
     step.seconds = double(cycles.value) / plan().pod.machine.clock_hz;

@@ -7,8 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/file.hpp"
+#include "tessera/base/random.hpp"
 #include "tessera/distributed/mpi_ranks.hpp"
+#include "tessera/io/npz.hpp"
+#include "tessera/io/write.hpp"
+#include "tessera/sparse/random.hpp"
 #include "tessera/tests/support/process.hpp"
+#include "tessera/tests/support/temporary_folder.hpp"
 
 namespace tessera::distributed {
 namespace {
@@ -104,6 +110,78 @@ TEST_F(MpiRun, TheToolPrintsOneReportThatNamesTheRanks) {
   EXPECT_EQ(outcome.out.find("PASS"), outcome.out.rfind("PASS")) << outcome.out;
   for (const char* text : {"\n1     Fwd  ", "\n1     GradW  ", "Fwd     ok: 8400 results"})
     EXPECT_NE(outcome.out.find(text), std::string::npos) << outcome.out;
+}
+
+TEST_F(MpiRun, EachRankReadsItsRowsOfAFileAndResultsHaveTheBitsOfOneProcess) {
+  const test::TemporaryFolder folder;
+  auto matrix = sparse::random_pattern(61, 47, {1, 1}, 0.2, 1);
+  Random random(4);
+  for (float& value : matrix.values) value = float(2 * random.unit() - 1);
+  std::vector<std::string> files{folder.write("a.mtx", io::write_mtx(matrix)),
+                                 folder.write("a.smtx", io::write_smtx(matrix))};
+  if (io::can_read_npz()) files.push_back(folder.write("a.npz", io::write_npz(matrix)));
+  for (const std::string& file : files)
+    for (const char* const block : {"1", "4"}) {
+      if (file.ends_with(".smtx") && *block == '4') continue;  // a job takes a second
+      SCOPED_TRACE(file + ", block " + block);
+      const auto arguments = [&](const std::string& out) {
+        return std::vector<std::string>{"run",          "--machine",    "host",  "--matrix",
+                                        file,           "--block-size", block,   "--batch-size",
+                                        "70",           "--data-type",  "float", "--self-check",
+                                        "--output-dir", folder / out};
+      };
+      std::vector<std::string> alone = arguments("alone");
+      alone.insert(alone.begin(), kTool);
+      EXPECT_EQ(test::run(alone).exit, 0);
+      const test::Outcome outcome = run(3, arguments("ranks"), {kTool});
+      EXPECT_EQ(outcome.exit, 0) << outcome.err;
+      EXPECT_EQ(outcome.out.find("reads the whole file"), std::string::npos) << outcome.out;
+      for (const char* name : {"q.npy", "s_gradient.npy", "weight_gradient.npz"})
+        EXPECT_EQ(read_file(folder / "ranks" + "/" + name),
+                  read_file(folder / "alone" + "/" + name))
+            << name;
+    }
+}
+
+TEST_F(MpiRun, AFileThatIsNotRowByRowIsReadAsAWholeAndTheReportSaysSo) {
+  const test::TemporaryFolder folder;
+  const std::string file = folder.write(
+      "a.mtx", "%%MatrixMarket matrix coordinate real general\n3 3 3\n2 1 1\n1 1 2\n3 3 1\n");
+  const test::Outcome outcome = run(
+      2,
+      {"run", "--machine", "host", "--matrix", file, "--batch-size", "4", "--data-type", "float"},
+      {kTool});
+  EXPECT_EQ(outcome.exit, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("every rank reads the whole file: "), std::string::npos)
+      << outcome.out;
+}
+
+TEST_F(MpiRun, AModelledPodHasTheReportOfOneProcess) {
+  const test::TemporaryFolder folder;
+  // Links so fast that it pays to cut a small layer.
+  const std::string pod =
+      folder.write("pod.json",
+                   R"({"name": "fast", "machine": {"base": "bow", "tiles": 8}, "levels": [
+        {"kind": "full", "devices": 2, "bytes_per_second": 1e13, "step_seconds": 1e-9,
+         "barrier_seconds": 0},
+        {"kind": "ring", "devices": 3, "bytes_per_second": 1e13, "step_seconds": 1e-9,
+         "barrier_seconds": 0}]})");
+  const std::vector<std::string> arguments{
+      "run", "--pod",        pod,  "--input-size", "96",    "--output-size", "80", "--density",
+      "0.2", "--batch-size", "24", "--self-check", "--json"};
+  std::vector<std::string> alone = arguments;
+  alone.insert(alone.begin(), kTool);
+  const test::Outcome expected = test::run(alone), outcome = run(3, arguments, {kTool});
+  EXPECT_EQ(expected.exit, 0) << expected.err;
+  EXPECT_NE(expected.out.find("\"device\": 5"), std::string::npos) << expected.out;
+  EXPECT_EQ(outcome.exit, 0) << outcome.err;
+  EXPECT_EQ(outcome.out, expected.out);
+}
+
+TEST_F(MpiRun, TrainingIsRefused) {
+  const test::Outcome outcome = run(2, {"train", "--epochs", "1"}, {kTool});
+  EXPECT_EQ(outcome.exit, 2) << outcome.err;
+  EXPECT_NE(outcome.err.find("runs in one process"), std::string::npos) << outcome.err;
 }
 
 TEST_F(MpiRun, TheToolSaysThatARankHasMoreThreadsThanCores) {

@@ -33,7 +33,7 @@ inline const Arrows& arrows() {
       {"report", {"runtime", "host", "io", "device", "planner", "partitioner", "verify", "base"}},
       {"train",
        {"runtime", "host", "arrays", "io", "device", "partitioner", "verify", "sparse", "base"}},
-      {"distributed", {"host", "io", "json", "verify", "sparse", "base"}},
+      {"distributed", {"pod", "host", "io", "json", "verify", "sparse", "base"}},
       {"tools",
        {"report", "train", "distributed", "pod", "collectives", "runtime", "host", "io", "json",
         "verify", "partitioner", "planner", "codelets", "device", "sparse", "base"}},

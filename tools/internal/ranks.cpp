@@ -51,6 +51,19 @@ int with_ranks(const char* program, double timeout_seconds, const std::function<
       on_rank, failed, std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * timeout_seconds)));
 }
 
+int in_one_process(const char* program, const std::function<int()>& body) {
+  if (!distributed::is_started_by_mpi()) return body();
+  constexpr double kSeconds = 60;  // that ranks wait for the first one to end them
+  return with_ranks(program, kSeconds, [&] {
+    if (all_ranks->size() == 1) return body();
+    if (all_ranks->rank() == 0)
+      throw Error(ErrorCode::InvalidArgument,
+                  std::string(program) + " runs in one process; start it without mpirun");
+    all_ranks->barrier("the message of the first rank");
+    return int(kOk);
+  });
+}
+
 distributed::Communicator* ranks() { return all_ranks; }
 
 }  // namespace tessera::tools::internal

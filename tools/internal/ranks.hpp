@@ -23,6 +23,10 @@ void check_rank_options(const CLI::App& app);
 // ranks with its exit code.
 int with_ranks(const char* program, double timeout_seconds, const std::function<int()>& body);
 
+// Returns body() of a program that one process runs. On several ranks, which would each do all of
+// it, the first one throws Error{InvalidArgument} that says so, and all end.
+int in_one_process(const char* program, const std::function<int()>& body);
+
 // Returns the ranks inside of with_ranks, and null in a program that is one process.
 distributed::Communicator* ranks();
 

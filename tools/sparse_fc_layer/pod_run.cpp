@@ -9,6 +9,7 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/executor.hpp"
+#include "tessera/distributed/pod_ranks.hpp"
 #include "tessera/planner/plan_cache.hpp"
 #include "tessera/pod/plan_pod.hpp"
 #include "tessera/pod/pod_layer.hpp"
@@ -18,6 +19,7 @@
 #include "tessera/tools/inputs.hpp"
 #include "tessera/tools/internal/interrupt.hpp"
 #include "tessera/tools/internal/progress.hpp"
+#include "tessera/tools/internal/ranks.hpp"
 #include "tessera/tools/internal/study.hpp"
 #include "tessera/tools/plan_notes.hpp"
 #include "tessera/tools/sparse_fc_layer/operands.hpp"
@@ -70,9 +72,10 @@ pod::PodPlan plan_of(const Arguments& a, const Problem& problem, const Weights& 
 template <class T>
 class PodPasses {
  public:
-  PodPasses(pod::PodLayer& layer, const Weights& weights, const Arguments& a, PodRun& run,
-            internal::Progress& progress)
+  PodPasses(pod::PodLayer& layer, pod::DeviceSplit* split, const Weights& weights,
+            const Arguments& a, PodRun& run, internal::Progress& progress)
       : layer_(layer),
+        split_(split),
         weights_(weights),
         a_(a),
         run_(run),
@@ -119,6 +122,7 @@ class PodPasses {
       progress_.set(fmt::format("{}: {}", to_string(pass), step.step));
     };
     options.devices_simulated = a_.devices_simulated;
+    options.split = split_;
     return options;
   }
 
@@ -174,6 +178,7 @@ class PodPasses {
   }
 
   pod::PodLayer& layer_;
+  pod::DeviceSplit* split_;  // null: this process runs all devices
   const Weights& weights_;
   const Arguments& a_;
   PodRun& run_;
@@ -198,9 +203,11 @@ void encode_and_run(const Arguments& a, const Weights& weights, PodRun& run,
   run.places = layer.places();
   for (std::size_t d = 0; d < run.places.size(); ++d) run.memory.push_back(layer.high_water(d));
   if (a.stop < StopAfter::Passes) return;
+  std::optional<distributed::PodRanks> split;
+  if (internal::ranks() != nullptr) split.emplace(*internal::ranks());
   const internal::EndsByItself passing;
   with_type(run.plan.problem.data_type, [&]<class T>(T) {
-    PodPasses<T> passes(layer, weights, a, run, progress);
+    PodPasses<T> passes(layer, split ? &*split : nullptr, weights, a, run, progress);
     for (const Pass pass : passes_of(run.plan.problem)) {
       if (run.is_partial || internal::is_interrupted()) break;
       passes.go(pass);
@@ -362,7 +369,8 @@ void write_files(const Arguments& a, const PodRun& run, const Study& study) {
 
 int run_pod_and_print(const Arguments& given, const char* program) {
   Arguments a = given;
-  internal::Progress progress(a.quiet);
+  const bool speaks = internal::ranks() == nullptr || internal::ranks()->rank() == 0;
+  internal::Progress progress(a.quiet || !speaks);
   progress.set("reading");
   const Weights weights = make_weights(a);
   a.batch_size = batch_of(a, weights);
@@ -370,6 +378,7 @@ int run_pod_and_print(const Arguments& given, const char* program) {
   PodRun run{plan_of(a, make_problem(a, weights), weights), weights.source, {}, {}, {}, {}, false};
   encode_and_run(a, weights, run, progress);
   progress.hide();
+  if (!speaks) return run.ok() ? int(kOk) : int(kCheckFailed);
   const Study study = study_of(run, program);
   write_files(a, run, study);
   const std::string text = a.quiet ? std::string() : text_of(a, run, study);

@@ -1,9 +1,11 @@
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <string>
 
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/internal/command_line.hpp"
 #include "tessera/tools/internal/layer_options.hpp"
+#include "tessera/tools/internal/ranks.hpp"
 #include "tessera/tools/tessera/commands.hpp"
 #include "tessera/tools/tessera/plan_command.hpp"
 
@@ -25,6 +27,8 @@ int main(int argc, char** argv) {
     std::function<int()> run;
     for (const auto add_command : kCommands) add_command(app, run);
     if (const auto exit = internal::parse_command_line(app, argc, argv)) return *exit;
-    return run();
+    const std::string command = app.get_subcommands().front()->get_name();
+    if (command == "run" || command == "bench") return run();
+    return internal::in_one_process(("tessera " + command).c_str(), run);
   });
 }
