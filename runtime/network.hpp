@@ -48,6 +48,7 @@ void check_batch(const NetworkSpec& spec, const NetworkBatch& batch);
 struct NetworkCost {
   device::Ledger ledger;
   std::vector<int> part_of;  // [steps] index into Network::parts()
+  std::vector<int> node_of;  // [steps] Node::number of the step in Network::program()
 
   // Returns the cycles of the steps of one part, with their barriers and launches.
   Cycles of(int part) const;

@@ -311,6 +311,7 @@ bool Network::State::run(const NetworkBatch& batch, const RunOptions& options, N
     updates[l].set_step(layers[l]->parameters.steps + 1);
   const bool finished = program.run(engine, options);
   cost.ledger = engine.ledger();
+  cost.node_of = program.ran();
   cost.part_of.clear();
   for (const int node : program.ran()) cost.part_of.push_back(program.scope_of(node));
   if (!finished) return false;

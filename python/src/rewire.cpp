@@ -1,12 +1,16 @@
 #include "tessera/python/src/rewire.hpp"
 
+#include <fmt/format.h>
+#include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "tessera/base/error.hpp"
 #include "tessera/python/src/csr.hpp"
+#include "tessera/python/src/tensor.hpp"
 #include "tessera/sparse/random.hpp"
 #include "tessera/train/rewire/schedule.hpp"
 
@@ -51,6 +55,24 @@ py::tuple random_pattern(std::int64_t rows, std::int64_t cols, std::int64_t bloc
       sparse::random_pattern(rows, cols, {block_rows, block_cols}, density, seed));
 }
 
+// Returns the numbers of blocks of `area` after a rewire: those of block origin[i], or 0 where it
+// is negative.
+py::array carried(const py::array_t<std::int64_t, py::array::c_style>& origin,
+                  const py::object& numbers, std::int64_t count, std::int64_t area) {
+  const Tensor from(numbers, "numbers", DataType::Float, Access::Read);
+  const float* const before = from.values(count);
+  const std::span<const std::int64_t> blocks(origin.data(), std::size_t(origin.size()));
+  for (const std::int64_t block : blocks)
+    if (block >= count / area)
+      throw Error(ErrorCode::InvalidArgument,
+                  fmt::format("origin is {}; there are {} blocks", block, count / area));
+  py::array result = new_array(DataType::Float, {std::ssize(blocks) * area});
+  auto* to = static_cast<float*>(result.mutable_data());
+  for (const std::int64_t block : blocks)
+    for (std::int64_t i = 0; i < area; ++i) *to++ = block < 0 ? 0.0f : before[block * area + i];
+  return result;
+}
+
 }  // namespace
 
 train::Method method_of(const std::string& name, const std::string& pool,
@@ -69,6 +91,7 @@ void add_rewire(py::module_& module) {
       [](const std::string& method, const std::string& pool, const std::string& exclude,
          double factor) { check(method_of(method, pool, exclude, factor)); },
       "method"_a, "pool"_a, "exclude"_a, "factor"_a);
+  module.def("_carried", &carried, "origin"_a, "numbers"_a, "count"_a, "area"_a);
   module.def("_rewire_fraction", &rewire_fraction, "step"_a, "fraction"_a, "begin"_a, "end"_a,
              "every"_a);
   module.def("_random_pattern", &random_pattern, "rows"_a, "cols"_a, "block_rows"_a, "block_cols"_a,

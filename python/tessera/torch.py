@@ -206,16 +206,16 @@ class SparseLinear(nn.Module):
         """
         layer = self._current_layer()
         area = self.block[0] * self.block[1]
-        origin = torch.from_numpy(layer.rewire(method, **options))
-        if area > 1:
-            inside = torch.where(origin < 0, -1, 0)[:, None]
-            origin = torch.where(inside < 0, -1, origin[:, None] * area + torch.arange(area)).reshape(-1)
-        kept, source = origin >= 0, origin.clamp(min=0)
+        count = self.values.numel()
+        origin = layer.rewire(method, **options)
 
         def carried(old: Tensor) -> Tensor:
-            return torch.where(kept, old[source], torch.zeros((), dtype=old.dtype))
+            if old.dtype == torch.float32:
+                return torch.from_numpy(_core._carried(origin, old, count, area))
+            blocks = torch.from_numpy(origin)
+            moved = old.reshape(-1, area)[blocks.clamp(min=0)]
+            return torch.where(blocks[:, None] < 0, torch.zeros((), dtype=old.dtype), moved).reshape(-1)
 
-        count = self.values.numel()
         slots: dict[str, Any] = dict(optimiser.state.get(self.values, {})) if optimiser else {}
         for name, slot in slots.items():
             if isinstance(slot, Tensor) and slot.dim() == 1 and slot.numel() == count and count:

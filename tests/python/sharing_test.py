@@ -108,6 +108,46 @@ def test_a_pass_lets_other_threads_run():
         assert any(runs_beside_a_pass() for _ in range(20))
 
 
+RUNS_OF_LAYERS = """
+import os
+import numpy as np
+import tessera as ts
+
+def ran_ns():
+    # The processor time of each thread of this process but the main one.
+    others = {}
+    for task in os.listdir("/proc/self/task"):
+        if int(task) != os.getpid():
+            others[task] = int(open(f"/proc/self/task/{task}/schedstat").read().split()[0])
+    return others
+
+def others_ran(call):
+    before = ran_ns()
+    call()
+    return any(ns > before.get(task, 0) for task, ns in ran_ns().items())
+
+rng = np.random.default_rng(1)
+w = (rng.standard_normal((512, 512)) * (rng.random((512, 512)) < 0.3)).astype(np.float32)
+s = rng.standard_normal((512, 256)).astype(np.float32)
+one = ts.Layer(w, batch=256)
+expected, gradient = one @ s, one.grad_weights(one @ s, s)
+assert not all(others_ran(lambda: one @ s) for _ in range(20)), "a layer of one thread runs on others"
+two = ts.Layer(w, batch=256, threads=2)
+after = ts.Layer(w, batch=256)  # the last one made must not decide either
+for layer in (one, two, after, two, one):
+    assert (layer @ s == expected).all() and (layer.grad_weights(expected, s) == gradient).all()
+used = any(others_ran(lambda: two @ s) for _ in range(500))
+assert used or len(os.sched_getaffinity(0)) == 1, "a layer of two threads runs on one while layers of one thread exist"
+print("right")
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/schedstat"), reason="this system does not count a thread's time")
+def test_layers_of_different_threads_run_side_by_side():
+    # In a process of its own, where no other layer has woken threads.
+    assert run_python(RUNS_OF_LAYERS) == "right\n"
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_layers_survive_fork(threads):
     layer = ts.Layer(WEIGHTS, batch=16, threads=threads)

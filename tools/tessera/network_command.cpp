@@ -12,6 +12,7 @@
 #include "tessera/base/error.hpp"
 #include "tessera/base/printable.hpp"
 #include "tessera/planner/plan_network.hpp"
+#include "tessera/report/network_steps.hpp"
 #include "tessera/report/trace.hpp"
 #include "tessera/tools/exit_code.hpp"
 #include "tessera/tools/internal/command_line.hpp"
@@ -19,8 +20,10 @@
 #include "tessera/tools/internal/layer_options.hpp"
 #include "tessera/tools/internal/manual.hpp"
 #include "tessera/tools/internal/progress.hpp"
+#include "tessera/tools/report_page.hpp"
 #include "tessera/tools/tessera/commands.hpp"
 #include "tessera/tools/tessera/network_batch.hpp"
+#include "tessera/tools/tessera/network_dense.hpp"
 #include "tessera/tools/tessera/network_file.hpp"
 #include "tessera/tools/tessera/network_on_host.hpp"
 #include "tessera/tools/tessera/network_pattern.hpp"
@@ -32,7 +35,7 @@ using Json = nlohmann::ordered_json;
 using planner::NetworkWork;
 
 struct NetworkArguments {
-  std::string file, trace;
+  std::string file, trace, html;
   LayerArguments layer;  // the machine and the options of the planner
   std::int64_t steps = 1;
   std::uint64_t seed = 1;
@@ -56,8 +59,10 @@ struct NetworkRun {
   std::vector<float> losses;  // of each step, before its update
   device::Ledger ledger;      // of the last step
   std::optional<NetworkPatternUpdate> patterns;
+  std::optional<DenseNetwork> dense;
   Bytes high_water;
   std::string program, trace;
+  std::string steps;  // of the last step: report::network_steps_json
 };
 
 std::string layer_text(const NetworkRun::Line& line) {
@@ -127,7 +132,10 @@ NetworkRun run_network(const NetworkArguments& a) {
     if (!network.run(batch.view(), {.tiles = keeps ? &tiles : nullptr}, cost)) break;
     if (run.spec.loss) run.losses.push_back(network.loss());
   }
+  progress.set("planning the dense network");
+  run.dense = compare_with_dense(network, cost, run.machine);
   run.lines = lines_of(run.plan, network, cost);
+  if (a.json || !a.html.empty()) run.steps = report::network_steps_json(network, cost);
   run.high_water = network.high_water();
   run.program = to_string(network.program());
   if (!a.trace.empty())
@@ -139,6 +147,27 @@ NetworkRun run_network(const NetworkArguments& a) {
 
 double microseconds(const NetworkRun& run) {
   return double(run.ledger.total().value) / run.machine.clock_hz * 1e6;
+}
+
+// The layers as the file describes them, with the parts into which the plan cuts each.
+Json layers_json(const NetworkRun& run) {
+  Json layers = Json::array();
+  for (std::size_t l = 0; l < run.spec.layers.size(); ++l) {
+    const planner::NetworkLayer& layer = run.spec.layers[l];
+    const planner::Plan& plan = run.plan.plans[l];
+    const Dims& parts = plan.partition;
+    layers.push_back({{"outputs", layer.outputs},
+                      {"inputs", layer.inputs},
+                      {"block_rows", layer.block.rows},
+                      {"block_cols", layer.block.cols},
+                      {"density", layer.density},
+                      {"dense", layer.dense},
+                      {"bias", layer.bias},
+                      {"activation", codelets::to_string(layer.activation.kind)},
+                      {"parts", {{"x", parts.x}, {"y", parts.y}, {"z", parts.z}}},
+                      {"layouts", 1 + plan.backward.size()}});
+  }
+  return layers;
 }
 
 Cycles planned_cycles(const NetworkRun& run) {
@@ -155,25 +184,32 @@ Json json_of(const NetworkRun& run) {
                     {"planned_cycles", line.planned.value},
                     {"cycles", line.cycles.value},
                     {"moved_bytes", line.moved.value}});
-  return {{"machine", run.machine.name},
-          {"layers", run.spec.layers.size()},
-          {"batch", run.spec.batch},
-          {"data_type", tessera::to_string(run.spec.data_type)},
-          {"loss", run.spec.loss ? Json(codelets::to_string(*run.spec.loss)) : Json()},
-          {"planned_cycles", planned_cycles(run).value},
-          {"planned_without_weights_cycles", run.plan.cycles.value},
-          {"cycles", run.ledger.total().value},
-          {"microseconds", microseconds(run)},
-          {"moved_bytes", run.ledger.moved().value},
-          {"layer_by_layer_cycles", run.plan.layer_by_layer.value},
-          {"cheapest_plans_cycles", run.plan.cheapest_of_each.value},
-          {"layer_by_layer_fits", run.plan.layer_by_layer_fits},
-          {"planned_tile_bytes", run.plan.memory.value},
-          {"tile_bytes", run.high_water.value},
-          {"tile_memory", run.machine.tile_memory.value},
-          {"pattern_update", Json::parse(run.patterns->to_json(microseconds(run) * 1e-6))},
-          {"losses", std::move(losses)},
-          {"work", std::move(work)}};
+  Json json{{"study", "network"},
+            {"version", TESSERA_VERSION},
+            {"machine", run.machine.name},
+            {"tiles", run.machine.tiles},
+            {"layers", run.spec.layers.size()},
+            {"batch", run.spec.batch},
+            {"data_type", tessera::to_string(run.spec.data_type)},
+            {"loss", run.spec.loss ? Json(codelets::to_string(*run.spec.loss)) : Json()},
+            {"planned_cycles", planned_cycles(run).value},
+            {"planned_without_weights_cycles", run.plan.cycles.value},
+            {"cycles", run.ledger.total().value},
+            {"microseconds", microseconds(run)},
+            {"moved_bytes", run.ledger.moved().value},
+            {"layer_by_layer_cycles", run.plan.layer_by_layer.value},
+            {"cheapest_plans_cycles", run.plan.cheapest_of_each.value},
+            {"layer_by_layer_fits", run.plan.layer_by_layer_fits},
+            {"planned_tile_bytes", run.plan.memory.value},
+            {"tile_bytes", run.high_water.value},
+            {"tile_memory", run.machine.tile_memory.value},
+            {"pattern_update", Json::parse(run.patterns->to_json(microseconds(run) * 1e-6))},
+            {"losses", std::move(losses)},
+            {"work", std::move(work)},
+            {"layer_list", layers_json(run)},
+            {"verdict", Json::parse(run.dense->to_json())}};
+  json.update(Json::parse(run.steps));
+  return json;
 }
 
 std::string text_of(const NetworkRun& run) {
@@ -194,12 +230,19 @@ std::string text_of(const NetworkRun& run) {
                       run.machine.clock_hz * 1e-9);
   text += fmt::format("memory     {} of {} bytes on the fullest tile\n", run.high_water.value,
                       run.machine.tile_memory.value);
-  if (run.losses.empty()) return text;
+  const std::string verdict = fmt::format("verdict    {}\n", run.dense->to_text());
+  if (run.losses.empty()) return text + verdict;
   text += fmt::format("loss       {:.4f}", run.losses.front());
   if (run.losses.size() > 1)
     text += fmt::format(" before the first step, {:.4f} before step {}", run.losses.back(),
                         run.losses.size());
-  return text + "\n";
+  return text + "\n" + verdict;
+}
+
+std::string page_of(const NetworkRun& run) {
+  Json json = json_of(run);
+  json["date"] = date_of_today();
+  return study_page(json.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 std::string explanation_of(const NetworkRun& run) {
@@ -218,8 +261,9 @@ int network_main(const NetworkArguments& a) {
   }
   const NetworkRun run = run_network(a);
   if (!a.trace.empty()) write_results(a.trace, run.trace);
+  if (!a.html.empty()) write_results(a.html, page_of(run));
   if (a.json)
-    print_results(json_of(run).dump(2) + "\n");
+    print_results(json_of(run).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   else
     print_text(text_of(run) + (a.explain ? explanation_of(run) : ""));
   return kOk;
@@ -257,6 +301,9 @@ void add_network_command(CLI::App& app, std::function<int()>& run) {
   internal::require_writable_file(
       *command->add_option("--trace", a->trace, "write a trace of the last step for Perfetto")
            ->type_name("FILE"));
+  internal::require_writable_file(
+      *command->add_option("--html", a->html, "write a page with charts of the last step")
+           ->type_name("FILE"));
   internal::add_machine_options(*command, a->layer);
   command
       ->add_option("--matmul-options", a->layer.matmul_options,
@@ -265,7 +312,7 @@ void add_network_command(CLI::App& app, std::function<int()>& run) {
   command->callback([command, a, &run] {
     internal::refuse_tile_options(
         *command, a->layer,
-        {"--isolate", "--recompute", "--explain", "--trace", "--tiles-per-ipu"});
+        {"--isolate", "--recompute", "--explain", "--trace", "--html", "--tiles-per-ipu"});
     run = [a] { return network_main(*a); };
   });
 }
