@@ -1,26 +1,19 @@
 #include "tessera/codelets/activation.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
+#include <type_traits>
 
 #include "tessera/base/error.hpp"
+#include "tessera/codelets/cast.hpp"
 
 namespace tessera::codelets {
 namespace {
 
 constexpr float kCubic = 0.044715f;            // of the published approximation of GELU
 constexpr float kRootOfTwoByPi = 0.79788456f;  // sqrt(2 / pi)
-
-float gelu(float v) {
-  return 0.5f * v * (1 + std::tanh(kRootOfTwoByPi * (v + kCubic * v * v * v)));
-}
-
-float gelu_derivative(float v) {
-  const float t = std::tanh(kRootOfTwoByPi * (v + kCubic * v * v * v));
-  const float inner = kRootOfTwoByPi * (1 + 3 * kCubic * v * v);
-  return 0.5f * (1 + t) + 0.5f * v * (1 - t * t) * inner;
-}
 
 // Returns e^x for x in [-87, 87] without a branch or a call: 2^n e^r with whole n and |r| <= ln 2 /
 // 2 and the Taylor polynomial of e^r, whose error is below 2^-26. Adding 1.5 * 2^23 rounds to n,
@@ -38,6 +31,50 @@ float exponential(float x) {
   return series * std::bit_cast<float>((std::bit_cast<std::uint32_t>(sum) + 127) << 23);
 }
 
+// Returns tanh(u) within 2e-7, without a branch or a call; it is 1 in floats from 9.02 on. NaN
+// gives NaN.
+float hyperbolic_tangent(float u) {
+  constexpr float kMost = 10;
+  return 1 - 2 / (1 + exponential(2 * std::min(std::max(u, -kMost), kMost)));
+}
+
+float gelu(float v) {
+  return 0.5f * v * (1 + hyperbolic_tangent(kRootOfTwoByPi * (v + kCubic * v * v * v)));
+}
+
+float gelu_derivative(float v) {
+  const float t = hyperbolic_tangent(kRootOfTwoByPi * (v + kCubic * v * v * v));
+  const float inner = kRootOfTwoByPi * (1 + 3 * kCubic * v * v);
+  return 0.5f * (1 + t) + 0.5f * v * (1 - t * t) * inner;
+}
+
+// Values are widened to floats and narrowed again in pieces of this many, so that each loop is one
+// of vectors.
+constexpr std::int64_t kPiece = 256;
+
+// Returns float(value) without a branch, so that loops become vectors: the exponent is moved by a
+// multiplication, which makes numbers of subnormal halves too; infinity and NaN get theirs.
+float widened(Half value) {
+  const std::uint32_t magnitude = std::uint32_t{value.bits & 0x7fffU} << 13;
+  const std::uint32_t moved =
+      std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) * 0x1p112f);
+  constexpr std::uint32_t kInfinity = 0x7f800000, kBeyondHalf = 0x47800000;  // of 2^16
+  const std::uint32_t special = moved >= kBeyondHalf ? kInfinity : 0;
+  return std::bit_cast<float>(moved | special | std::uint32_t{value.bits & 0x8000U} << 16);
+}
+float widened(BFloat16 value) { return float(value); }
+
+template <class T>
+void widen(const T* from, std::int64_t count, float* to) {
+  for (std::int64_t i = 0; i < count; ++i) to[i] = widened(from[i]);
+}
+
+// Calls visit(i, count) for pieces of a run.
+template <class Visit>
+void for_each_piece(std::int64_t begin, std::int64_t end, Visit&& visit) {
+  for (std::int64_t i = begin; i < end; i += kPiece) visit(i, std::min(kPiece, end - i));
+}
+
 // Calls visit(i, end, row) for the part of each row: elements i .. end of the run.
 template <class Visit>
 void for_each_row(const ElementRun& run, Visit&& visit) {
@@ -53,9 +90,22 @@ template <class T, class Apply>
 void apply_with_bias(const ElementRun& run, const float* bias, T* sums, T* results, Apply&& apply) {
   for_each_row(run, [&](std::int64_t i, std::int64_t end, std::int64_t row) {
     const float added = bias == nullptr ? 0 : bias[row];
-    for (; i < end; ++i) {
-      sums[i] = T(float(sums[i]) + added);
-      results[i] = T(apply(float(sums[i])));
+    if constexpr (std::is_same_v<T, float>) {
+      for (; i < end; ++i) {
+        sums[i] += added;
+        results[i] = apply(sums[i]);
+      }
+    } else {
+      std::array<float, kPiece> piece;
+      for_each_piece(i, end, [&](std::int64_t first, std::int64_t count) {
+        widen(sums + first, count, piece.data());
+        for (std::int64_t k = 0; k < count; ++k) piece[std::size_t(k)] += added;
+        cast_floats(piece.data(), count, sums + first);
+        widen(sums + first, count, piece.data());
+        for (std::int64_t k = 0; k < count; ++k)
+          piece[std::size_t(k)] = apply(piece[std::size_t(k)]);
+        cast_floats(piece.data(), count, results + first);
+      });
     }
   });
 }
@@ -102,8 +152,18 @@ template <class T>
 void multiply_by_derivative(std::int64_t count, const ActivationRule& rule, const T* kept,
                             T* gradients) noexcept {
   const auto apply = [&](auto derivative) {
-    for (std::int64_t i = 0; i < count; ++i)
-      gradients[i] = T(float(gradients[i]) * derivative(float(kept[i])));
+    if constexpr (std::is_same_v<T, float>) {
+      for (std::int64_t i = 0; i < count; ++i) gradients[i] *= derivative(kept[i]);
+    } else {
+      std::array<float, kPiece> gradient, value;
+      for_each_piece(0, count, [&](std::int64_t first, std::int64_t n) {
+        widen(gradients + first, n, gradient.data());
+        widen(kept + first, n, value.data());
+        for (std::int64_t k = 0; k < n; ++k)
+          gradient[std::size_t(k)] *= derivative(value[std::size_t(k)]);
+        cast_floats(gradient.data(), n, gradients + first);
+      });
+    }
   };
   switch (rule.kind) {
     case Activation::None:
@@ -119,7 +179,15 @@ template <class T>
 void sum_rows(const ElementRun& run, const T* values, float* sums) noexcept {
   for_each_row(run, [&](std::int64_t i, std::int64_t end, std::int64_t row) {
     float sum = 0;
-    for (; i < end; ++i) sum += float(values[i]);
+    if constexpr (std::is_same_v<T, float>) {
+      for (; i < end; ++i) sum += values[i];
+    } else {
+      std::array<float, kPiece> piece;
+      for_each_piece(i, end, [&](std::int64_t first, std::int64_t count) {
+        widen(values + first, count, piece.data());
+        for (std::int64_t k = 0; k < count; ++k) sum += piece[std::size_t(k)];
+      });
+    }
     sums[row] = sum;
   });
 }

@@ -238,29 +238,14 @@ Cycles PricedLayer::State::update_weights() const {
   return cycles;
 }
 
-// True: each tile owns the rows of the bias that its piece of the home has, so none are sent.
-bool PricedLayer::State::bias_stays(const Home& home) const {
-  const std::int64_t owners = std::min(problem.size.x, machine.tiles);
-  for (std::size_t t = 0; t < home.pieces.size(); ++t) {
-    const internal::HomePiece& piece = home.pieces[t];
-    if (piece.elements.size() == 0) continue;
-    if (std::int64_t(t) >= owners) return false;
-    const Range own = share_of(problem.size.x, 1, owners, std::int64_t(t));
-    const std::int64_t first = piece.first_row + piece.elements.begin / piece.width;
-    if (first < own.begin || std::min(first + piece.rows(), problem.size.x) > own.end) return false;
-  }
-  return true;
-}
-
 Cycles PricedLayer::State::bias_alone(const Home& gradient) const {
   const std::int64_t owned = ceil_div(problem.size.x, std::min(problem.size.x, machine.tiles));
-  std::int64_t sums = 0;
-  for (const internal::HomePiece& piece : gradient.pieces) sums += piece.rows();
-  const std::int64_t depth = ceil_div(sums, problem.size.x);
+  const std::int64_t depth = ceil_div(gradient.sum_of_rows(), problem.size.x);
   const std::int64_t arrive = std::max(owned * depth, gradient.most_rows());
   Cycles moved;
-  if (!bias_stays(gradient)) moved += machine.sync + exchange(arrive * kFloatBytes, machine);
-  if (!bias_stays(result))
+  if (!gradient.is_by_owned_rows(machine.tiles))
+    moved += machine.sync + exchange(arrive * kFloatBytes, machine);
+  if (!result.is_by_owned_rows(machine.tiles))
     moved += machine.sync + exchange(result.most_rows() * kFloatBytes, machine);
   return moved + codelets::sum_rows_cycles(owned * depth, owned, DataType::Float, machine.workers) +
          codelets::update_cycles(owned, spec.update.kind, DataType::Float, machine.workers);
@@ -273,7 +258,7 @@ Cycles PricedLayer::State::bias(const Home& gradient) const {
   Cycles cycles = bias_alone(gradient);
   if (std::ranges::count_if(spec.layers, &NetworkLayer::bias) == 1) return cycles;
   for (const Home* const home : {&gradient, &result})
-    if (!bias_stays(*home)) cycles = cycles - machine.sync;
+    if (!home->is_by_owned_rows(machine.tiles)) cycles = cycles - machine.sync;
   return cycles;
 }
 

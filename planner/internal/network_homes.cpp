@@ -24,16 +24,24 @@ Range rows_of(const Home& home, const HomePiece& piece) {
           std::min(home.rows, piece.first_row + (piece.elements.end - 1) / piece.width + 1)};
 }
 
-// The elements that are in both pieces of a tensor, without padding.
-std::int64_t common_elements(const Home& home, const HomePiece& a, const HomePiece& b) {
-  const Range in_a = rows_of(home, a), in_b = rows_of(home, b);
-  std::int64_t count = 0;
-  for (std::int64_t row = std::max(in_a.begin, in_b.begin); row < std::min(in_a.end, in_b.end);
-       ++row) {
-    const Range of_a = columns_in(home, a, row), of_b = columns_in(home, b, row);
-    count +=
-        std::max<std::int64_t>(0, std::min(of_a.end, of_b.end) - std::max(of_a.begin, of_b.begin));
-  }
+// The elements of the columns `row` of which both pieces have, without padding.
+std::int64_t common_in_row(const Home& home, const HomePiece& a, const HomePiece& b,
+                           std::int64_t row) {
+  const Range of_a = columns_in(home, a, row), of_b = columns_in(home, b, row);
+  return std::max<std::int64_t>(0, std::min(of_a.end, of_b.end) - std::max(of_a.begin, of_b.begin));
+}
+
+// The elements that are in piece `a` of `from` and piece `b` of `to`, two homes of one tensor,
+// without padding. A run of elements cuts its first and its last row only, so all rows between
+// those of the common range have as many.
+std::int64_t common_elements(const Home& from, std::size_t a, const Home& to, std::size_t b) {
+  const std::int64_t begin = std::max(from.piece_rows[a].begin, to.piece_rows[b].begin);
+  const std::int64_t end = std::min(from.piece_rows[a].end, to.piece_rows[b].end);
+  if (begin >= end) return 0;
+  const HomePiece &of_from = from.pieces[a], &of_to = to.pieces[b];
+  std::int64_t count = common_in_row(from, of_from, of_to, begin);
+  if (end - begin > 1) count += common_in_row(from, of_from, of_to, end - 1);
+  if (end - begin > 2) count += (end - begin - 2) * common_in_row(from, of_from, of_to, begin + 1);
   return count;
 }
 
@@ -47,7 +55,7 @@ struct Received {
 Received received_by(std::size_t tile, const Home& from, const Home& to, std::int64_t bus) {
   const HomePiece& wanted = to.pieces[tile];
   const auto held_by = [&](std::size_t t) {
-    return t < from.pieces.size() ? common_elements(from, from.pieces[t], wanted) : 0;
+    return t < from.pieces.size() ? common_elements(from, t, to, tile) : 0;
   };
   const std::int64_t missing = to.unpadded[tile] - held_by(tile);
   const std::size_t first = tile / std::size_t(bus) * std::size_t(bus);
@@ -77,24 +85,29 @@ Cycles cycles_to_clear(const Home& home, const HomePiece& piece, bool columns,
 
 void Home::add(const HomePiece& piece) {
   pieces.push_back(piece);
-  unpadded.push_back(common_elements(*this, piece, piece));
+  piece_rows.push_back(rows_of(*this, piece));
+  unpadded.push_back(0);
+  unpadded.back() = common_elements(*this, pieces.size() - 1, *this, pieces.size() - 1);
+  const std::int64_t rows_with_padding = piece.rows();
+  most_elements_ = std::max(most_elements_, piece.elements.size());
+  most_rows_ = std::max(most_rows_, rows_with_padding);
+  sum_of_rows_ += rows_with_padding;
+}
+
+bool Home::is_by_owned_rows(std::int64_t tiles) const {
+  const std::int64_t owners = std::min(rows, tiles);
+  for (std::size_t t = 0; t < pieces.size(); ++t) {
+    if (piece_rows[t].size() <= 0) continue;
+    if (std::int64_t(t) >= owners) return false;
+    const Range own = share_of(rows, 1, owners, std::int64_t(t));
+    if (piece_rows[t].begin < own.begin || piece_rows[t].end > own.end) return false;
+  }
+  return true;
 }
 
 std::int64_t HomePiece::rows() const {
   if (elements.size() == 0) return 0;
   return (elements.end - 1) / width - elements.begin / width + 1;
-}
-
-std::int64_t Home::most_elements() const {
-  std::int64_t most = 0;
-  for (const HomePiece& piece : pieces) most = std::max(most, piece.elements.size());
-  return most;
-}
-
-std::int64_t Home::most_rows() const {
-  std::int64_t most = 0;
-  for (const HomePiece& piece : pieces) most = std::max(most, piece.rows());
-  return most;
 }
 
 Homes::Homes(const Problem& problem, const Plan& plan)
@@ -106,7 +119,7 @@ Homes::Homes(const Problem& problem, const Plan& plan)
 
 template <class PieceOf>
 Home Homes::home(bool by_rows_of_r, Order order, PieceOf&& piece_of) const {
-  Home home{by_rows_of_r ? size_.x : size_.y, size_.z, {}, {}};
+  Home home(by_rows_of_r ? size_.x : size_.y, size_.z);
   const std::int64_t width = padded_.z / parts_.z;
   for (std::int64_t tile = 0; tile < parts_.product(); ++tile) {
     std::int64_t x = tile % parts_.x, z = tile / parts_.x % parts_.z;
@@ -186,7 +199,7 @@ Range DenseHomes::range(ProductDim dim, const Cell& c) const {
 Home DenseHomes::slices(Side side) const {
   const DenseOperand operand = operand_of(plan_, side);
   const ProductShape& size = plan_.product.size;
-  Home home{extent(size, operand.lines), extent(size, operand.across), {}, {}};
+  Home home(extent(size, operand.lines), extent(size, operand.across));
   for (std::int64_t tile = 0; tile < tiles(); ++tile) {
     const Range lines = range(operand.lines, cell(tile)),
                 across = range(operand.across, cell(tile));
@@ -198,7 +211,7 @@ Home DenseHomes::slices(Side side) const {
 Home DenseHomes::shares(Side side) const {
   const DenseOperand operand = operand_of(plan_, side);
   const ProductShape& size = plan_.product.size;
-  Home home{extent(size, operand.lines), extent(size, operand.across), {}, {}};
+  Home home(extent(size, operand.lines), extent(size, operand.across));
   for (std::int64_t tile = 0; tile < tiles(); ++tile) {
     const Cell c = cell(tile);
     const Range lines = range(operand.lines, c), across = range(operand.across, c);
@@ -212,7 +225,7 @@ Home DenseHomes::shares(Side side) const {
 
 Home DenseHomes::result() const {
   const ProductShape& size = plan_.product.size;
-  Home home{size.rows, size.columns, {}, {}};
+  Home home(size.rows, size.columns);
   for (std::int64_t tile = 0; tile < tiles(); ++tile) {
     const Cell c = cell(tile);
     const Range rows = range(ProductDim::Rows, c), columns = range(ProductDim::Columns, c);
@@ -223,7 +236,7 @@ Home DenseHomes::result() const {
 }
 
 Home column_home(std::int64_t rows, std::int64_t cols, std::int64_t tiles) {
-  Home home{rows, cols, {}, {}};
+  Home home(rows, cols);
   const std::int64_t parts = std::min(cols, tiles);
   for (std::int64_t part = 0; part < parts; ++part) {
     const Range own = share_of(cols, 1, parts, part);
@@ -233,7 +246,7 @@ Home column_home(std::int64_t rows, std::int64_t cols, std::int64_t tiles) {
 }
 
 Home spread_home(std::int64_t rows, std::int64_t cols, std::int64_t tiles) {
-  Home home{rows, cols, {}, {}};
+  Home home(rows, cols);
   for (std::int64_t tile = 0; tile < tiles; ++tile)
     home.add({0, 0, cols, share_of(rows * cols, 1, tiles, tile)});
   return home;
@@ -247,7 +260,7 @@ Cycles hand_over_cycles(const Home& from, const Home& to, std::int64_t element_b
   };
   for (std::size_t t = 0; t < std::max(from.pieces.size(), to.pieces.size()); ++t) {
     const bool in_both = t < std::min(from.pieces.size(), to.pieces.size());
-    const std::int64_t kept = in_both ? common_elements(from, from.pieces[t], to.pieces[t]) : 0;
+    const std::int64_t kept = in_both ? common_elements(from, t, to, t) : 0;
     moved = std::max({moved, unpadded(from, t) - kept, unpadded(to, t) - kept});
   }
   Cycles cycles;
@@ -273,7 +286,7 @@ Cycles fetch_cycles(const Home& from, const Home& to, std::int64_t element_bytes
                          from.rows * from.cols;
   for (std::size_t t = 0; t < from.pieces.size(); ++t) {
     const bool may_keep = !is_shared && t < to.pieces.size();
-    const std::int64_t kept = may_keep ? common_elements(from, from.pieces[t], to.pieces[t]) : 0;
+    const std::int64_t kept = may_keep ? common_elements(from, t, to, t) : 0;
     most = std::max(most, ceil_div((from.unpadded[t] - kept) * element_bytes, width));
   }
   return Cycles(most);

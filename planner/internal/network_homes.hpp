@@ -24,15 +24,27 @@ struct HomePiece {
 // The place of a dense tensor [rows][cols] in a network, as runtime::Network keeps it: a piece for
 // each tile, which may be empty. Pieces may have elements beyond rows and cols, which are padding.
 struct Home {
+  Home() = default;
+  Home(std::int64_t all_rows, std::int64_t all_cols) : rows(all_rows), cols(all_cols) {}
+
   std::int64_t rows = 0, cols = 0;
   std::vector<HomePiece> pieces;       // by tile number
   std::vector<std::int64_t> unpadded;  // elements of each piece without padding
+  std::vector<Range> piece_rows;       // of each piece, without padding
 
   void add(const HomePiece& piece);
 
-  // Return the elements and the rows of the largest piece.
-  std::int64_t most_elements() const;
-  std::int64_t most_rows() const;
+  // Return the elements and the rows of the largest piece, and the rows of all pieces together.
+  std::int64_t most_elements() const { return most_elements_; }
+  std::int64_t most_rows() const { return most_rows_; }
+  std::int64_t sum_of_rows() const { return sum_of_rows_; }
+
+  // Returns true if each tile has only rows that it owns where they are cut equally over the tiles
+  // of the machine.
+  bool is_by_owned_rows(std::int64_t tiles) const;
+
+ private:
+  std::int64_t most_elements_ = 0, most_rows_ = 0, sum_of_rows_ = 0;
 };
 
 // The homes of the tensors of a layout of a layer: its operands S and dQ before a pass, and its

@@ -81,7 +81,6 @@ struct PricedLayer::State {
   // first one has the barriers of a program of the layer alone, the second one those of a network.
   Cycles bias_alone(const internal::Home& gradient) const;
   Cycles bias(const internal::Home& gradient) const;
-  bool bias_stays(const internal::Home& home) const;
 
   const NetworkSpec& spec;
   const std::int64_t l;

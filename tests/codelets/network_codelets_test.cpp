@@ -74,6 +74,24 @@ TYPED_TEST(NetworkCodelets, AddTheBiasOfEachRowOfARunAndActivate) {
     }
 }
 
+// Loops of vectors widen halves without branches. Without bias and activation every value keeps its
+// bits, whatever it is.
+TEST(NetworkCodeletsOfHalves, KeepTheBitsOfEveryHalf) {
+  std::vector<Half> sums(1 << 16);
+  for (std::size_t i = 0; i < sums.size(); ++i) sums[i] = Half::from_bits(std::uint16_t(i));
+  std::vector<Half> results(sums.size());
+  add_bias_and_activate<Half>({0, 1 << 16, 1 << 16}, nullptr, {}, sums.data(), results.data());
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    const float exact = float(Half::from_bits(std::uint16_t(i)));
+    if (std::isnan(exact)) {
+      EXPECT_TRUE(std::isnan(float(results[i]))) << i;
+      continue;
+    }
+    ASSERT_EQ(results[i].bits, i == 0x8000 ? 0 : i);  // -0 + 0 is 0
+    ASSERT_EQ(results[i].bits, sums[i].bits);
+  }
+}
+
 TYPED_TEST(NetworkCodelets, MultiplyByTheSlopeOfTheActivation) {
   using T = TypeParam;
   for (const ActivationRule& rule : kRules) {
