@@ -13,7 +13,7 @@
 namespace tessera::distributed {
 namespace {
 
-[[noreturn]] void refuse(const std::string& message) {
+[[noreturn]] void refuse_call(const std::string& message) {
   throw Error(ErrorCode::InvalidArgument, message);
 }
 
@@ -42,7 +42,7 @@ struct OwnGroup {
   Range inputs() const { return layer.inputs().of(ranks.rank()); }
 };
 
-void add(const PassTimes& more, PassTimes& all) {
+void add_times(const PassTimes& more, PassTimes& all) {
   all.host += more.host;
   all.gather_seconds += more.gather_seconds;
   all.received_bytes += more.received_bytes;
@@ -58,22 +58,22 @@ struct GroupedLayer::State {
   bool has_weights = false;
 
   void require_weights(const char* call) const {
-    if (!has_weights) refuse(fmt::format("{}: set_weights comes first", call));
+    if (!has_weights) refuse_call(fmt::format("{}: set_weights comes first", call));
   }
 
   const OwnGroup& at(std::int64_t group) const {
     require_weights("a group");
     const auto found = std::ranges::find(groups, group);
     if (found == groups.end())
-      refuse(fmt::format("group {}: rank {} has no rows of it", group, ranks.rank()));
+      refuse_call(fmt::format("group {}: rank {} has no rows of it", group, ranks.rank()));
     return *own[std::size_t(found - groups.begin())];
   }
 
   void check_rows(const char* call, const char* name, std::int64_t rows,
                   std::int64_t expected) const {
     if (rows != expected)
-      refuse(fmt::format("{}: {} has {} rows; rank {} has {} of all its groups", call, name, rows,
-                         ranks.rank(), expected));
+      refuse_call(fmt::format("{}: {} has {} rows; rank {} has {} of all its groups", call, name,
+                              rows, ranks.rank(), expected));
   }
 
   bool is_stopped(const verify::RunOptions& run) const {
@@ -102,7 +102,7 @@ struct GroupedLayer::State {
         throw Error(error.code(), fmt::format("group {} on rank {}: {}", group->group, ranks.rank(),
                                               error.what()));
       }
-      add(of_pass, times);
+      add_times(of_pass, times);
       if (run.self_check != nullptr && checksums.compared > 0)
         verify::add_part(checksums, *run.self_check);
     }
@@ -133,8 +133,8 @@ GroupedLayer::~GroupedLayer() = default;
 void GroupedLayer::set_weights(std::span<const sparse::Csr<float>> weights) {
   State& s = *state_;
   if (std::ssize(weights) != s.problem.size.g)
-    refuse(fmt::format("set_weights: there are {} matrices for {} groups", weights.size(),
-                       s.problem.size.g));
+    refuse_call(fmt::format("set_weights: there are {} matrices for {} groups", weights.size(),
+                            s.problem.size.g));
   for (const auto& group : s.own) group->layer.set_weights(weights[std::size_t(group->group)]);
   s.has_weights = true;
 }
@@ -142,8 +142,8 @@ void GroupedLayer::set_weights(std::span<const sparse::Csr<float>> weights) {
 void GroupedLayer::set_values(std::span<const float> values) {
   state_->require_weights("set_values");
   if (std::ssize(values) != this->values())
-    refuse(fmt::format("set_values: there are {} values; this rank has {}", values.size(),
-                       this->values()));
+    refuse_call(fmt::format("set_values: there are {} values; this rank has {}", values.size(),
+                            this->values()));
   for (const auto& group : state_->own) {
     const auto count = std::size_t(group->layer.values());
     group->layer.set_values(values.first(count));
@@ -191,7 +191,8 @@ bool GroupedLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
   state_->check_rows("grad_w", "q_grad", q_grad.rows, output_rows());
   state_->check_rows("grad_w", "s", s.rows, input_rows());
   if (std::ssize(gradients) != values())
-    refuse(fmt::format("grad_w: there are {} gradients for {} values", gradients.size(), values()));
+    refuse_call(
+        fmt::format("grad_w: there are {} gradients for {} values", gradients.size(), values()));
   std::int64_t rows = 0, cols = 0;
   return state_->for_each(options, times, [&](OwnGroup& group, const auto& run, PassTimes& time) {
     const Range out{rows, rows + group.outputs().size()}, in{cols, cols + group.inputs().size()};

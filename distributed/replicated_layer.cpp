@@ -16,7 +16,7 @@
 namespace tessera::distributed {
 namespace {
 
-[[noreturn]] void refuse(const std::string& message) {
+[[noreturn]] void refuse_replicas(const std::string& message) {
   throw Error(ErrorCode::InvalidArgument, message);
 }
 
@@ -51,9 +51,9 @@ int checked_replicas(const Problem& problem, int ranks, int replicas) {
   check_problem(problem);
   if (replicas == 0) return cheapest_replicas(problem, ranks);
   if (replicas < 1 || ranks % replicas != 0)
-    refuse(fmt::format("{} replicas do not divide {} ranks", replicas, ranks));
+    refuse_replicas(fmt::format("{} replicas do not divide {} ranks", replicas, ranks));
   if (problem.data_type != DataType::Float || problem.size.g != 1)
-    refuse("a layer with replicas computes one group in float; use DistributedLayer");
+    refuse_replicas("a layer with replicas computes one group in float; use DistributedLayer");
   return replicas;
 }
 
@@ -111,13 +111,13 @@ struct ReplicatedLayer::State {
   Matrix<float> moved;      // rows of dS before they go to their ranks
 
   void require_weights(const char* call) const {
-    if (!fwd.has_weights()) refuse(fmt::format("{}: set_weights comes first", call));
+    if (!fwd.has_weights()) refuse_replicas(fmt::format("{}: set_weights comes first", call));
   }
   void check_operand(const char* call, const char* name, MatrixView<const float> view,
                      Range rows_of, std::int64_t cols) const {
     if (view.rows != rows_of.size() || view.cols != cols)
-      refuse(fmt::format("{}: {} is {} x {}, but this rank has {} x {} of it", call, name,
-                         view.rows, view.cols, rows_of.size(), cols));
+      refuse_replicas(fmt::format("{}: {} is {} x {}, but this rank has {} x {} of it", call, name,
+                                  view.rows, view.cols, rows_of.size(), cols));
   }
 
   std::vector<Range> of_all(Range own) {
@@ -217,7 +217,7 @@ void ReplicatedLayer::set_weights(const sparse::Csr<float>& weights) {
   State& s = *state_;
   const Dims size = s.problem.size_in_blocks();
   if (weights.rows != size.x || weights.cols != size.y || weights.block != s.problem.block)
-    refuse("set_weights: the matrix has another size or block than the layer");
+    refuse_replicas("set_weights: the matrix has another size or block than the layer");
   const sparse::Csr<float> transpose = sparse::transpose(weights);
   const BlockShape block = s.problem.block;
   const RowCut rows = cut_evenly(row_counts(weights), s.problem.size.x, block.rows, s.ranks.size());
@@ -258,7 +258,7 @@ void ReplicatedLayer::forward(MatrixView<const float> s, MatrixView<float> q) {
 void ReplicatedLayer::grad_a(MatrixView<const float> q_grad, MatrixView<float> s_grad) {
   State& state = *state_;
   state.require_weights("grad_a");
-  if (!state.grad_a) refuse("grad_a: the problem has no GradA");
+  if (!state.grad_a) refuse_replicas("grad_a: the problem has no GradA");
   state.check_operand("grad_a", "q_grad", q_grad, outputs(), q_grad.cols);
   state.check_operand("grad_a", "s_grad", s_grad, inputs(), q_grad.cols);
   state.moved = Matrix<float>(state.grad_a->outputs().size(), q_grad.cols);
@@ -270,7 +270,7 @@ void ReplicatedLayer::grad_w(MatrixView<const float> q_grad, MatrixView<const fl
                              std::span<float> gradients) {
   State& state = *state_;
   state.require_weights("grad_w");
-  if (!state.problem.grad_w) refuse("grad_w: the problem has no GradW");
+  if (!state.problem.grad_w) refuse_replicas("grad_w: the problem has no GradW");
   state.check_operand("grad_w", "q_grad", q_grad, outputs(), s.cols);
   state.check_operand("grad_w", "s", s, inputs(), s.cols);
   state.fwd.layer().grad_w<float>(state.fwd.gather_run(q_grad), s, gradients);
