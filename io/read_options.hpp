@@ -8,7 +8,7 @@
 
 namespace tessera::io {
 
-// What a reader does beyond the defaults of read.hpp and npz.hpp.
+// Options of readers, whose defaults are the rules of read.hpp and npz.hpp.
 struct ReadOptions {
   // Sum: places that are given twice in coordinates (.mtx, and .npz of the format coo) are added
   // up. A pattern stays a pattern. A symmetric file that has both triangles counts every place

@@ -54,6 +54,23 @@ TEST(WriteFile, ReplacesTheWholeFileAndLeavesNoOther) {
     }
 }
 
+TEST(WriteFileInPieces, HasAllPiecesOrKeepsTheOldFile) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "figures";
+  write_file_in_pieces(path, [](const WritePiece& write) {
+    for (const char* const piece : {"one ", "", "two"}) write(piece);
+  });
+  EXPECT_EQ(read_file(path), "one two");
+  const auto fail = [](const WritePiece& write) {
+    write("three");
+    throw Error(ErrorCode::BadInput, "no more");
+  };
+  EXPECT_THROW(write_file_in_pieces(path, fail), Error);
+  EXPECT_EQ(read_file(path), "one two");
+  EXPECT_THROW(write_file_in_pieces(folder / "new", fail), Error);
+  EXPECT_EQ(files_in(folder), 1);
+}
+
 TEST(WriteFile, NamesThePathAndTheReason) {
   const test::TemporaryFolder folder;
   const std::string lost = folder / "no folder/figures";

@@ -111,6 +111,34 @@ TEST(ConvertCommand, AddsUpPlacesThatAreGivenTwiceIfAsked) {
   EXPECT_EQ(io::read_matrix(folder / "q.mtx").matrix.values, std::vector<double>{1});
 }
 
+TEST(ConvertCommand, WritesPatternsOfMtxFilesWithoutTheMatrix) {
+  const TemporaryFolder folder;
+  const std::string banner = "%%MatrixMarket matrix coordinate real symmetric\n";
+  const std::string file = folder.write("w.mtx", banner + "3 3 3\n3 3 4\n2 1 1.5\n3 1 2\n");
+  const Outcome outcome = tessera({"convert", file, folder / "w.SMTX", "--memory", "64"});
+  ASSERT_EQ(outcome.exit, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("w.SMTX: 3 x 3, 5 stored\n"));
+  EXPECT_EQ(read_file(folder / "w.SMTX"), io::write_smtx(io::read_matrix(file).matrix));
+  const std::string twice = folder.write("t.mtx", banner + "3 3 2\n2 1 1\n1 2 1\n");
+  EXPECT_EQ(tessera({"convert", twice, folder / "t.smtx"}).exit, 3);
+  EXPECT_FALSE(std::filesystem::exists(folder / "t.smtx"));
+  EXPECT_EQ(tessera({"convert", twice, folder / "t.smtx", "--sum-duplicates"}).exit, 0);
+  EXPECT_EQ(read_file(folder / "t.smtx"), "3, 3, 2\n0 1 2 2\n1 0\n");
+  const std::string empty = folder.write("e.mtx", banner + "0 0 0\n");
+  EXPECT_EQ(tessera({"convert", empty, folder / "e.smtx"}).exit, 3);
+  const std::string wide = folder.write("l.mtx", banner + "9999999 9999999 0\n");
+  EXPECT_EQ(tessera({"convert", wide, folder / "l.smtx"}).exit, 3);
+}
+
+TEST(ConvertCommand, RefusesAMemoryThatChangesNothing) {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("p.smtx", "2, 2, 1\n0 1 1\n0\n");
+  const Outcome outcome = tessera({"convert", file, folder / "p.mtx", "--memory", "100"});
+  EXPECT_EQ(outcome.exit, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("--memory: only a conversion from .mtx to .smtx"));
+  EXPECT_EQ(tessera({"convert", folder / "p.mtx", folder / "q.smtx", "--memory", "63"}).exit, 2);
+}
+
 TEST(CompareCommand, NamesWhatChangedAndExitsOneOverTheThreshold) {
   const TemporaryFolder folder;
   const auto report = [&](const std::string& name, const std::string& batch) {
