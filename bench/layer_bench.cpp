@@ -12,6 +12,7 @@
 #include <exception>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "tessera/bench/layer/generation.hpp"
 #include "tessera/bench/layer/layer_case.hpp"
 #include "tessera/bench/layer/peers.hpp"
+#include "tessera/bench/layer/peers_16bit.hpp"
 #include "tessera/bench/spmm/scipy.hpp"
 #include "tessera/host/cpu.hpp"
 #include "tessera/host/float_peak.hpp"
@@ -148,32 +150,46 @@ void print_peer_summary(std::vector<PeerResult> results) {
   }
 }
 
-// Prints the rates of other libraries on the cases of the bars, as fractions of the float peak.
-void print_peers(const std::string& python) {
+// Prints the rates of all libraries on one case, and returns the better of our two and the best
+// other one, if there is one.
+std::optional<PeerResult> print_rates(const LayerCase& layer, const std::string& python) {
+  fmt::print("{}\n", layer.name());
+  const bool is_float = layer.type == "float";
+  std::vector<bench::PeerRate> rates =
+      is_float ? bench::peer_rates(layer) : bench::peer_rates_16bit(layer);
+  if (const double scipy = is_float ? scipy_of_peak(layer, python) : 0; scipy > 0)
+    rates.push_back({"SciPy", scipy});
+  double own = 0, other = 0;
+  PeerResult result{.name = layer.name(), .best = {}, .block = layer.block};
+  for (const bench::PeerRate& rate : rates) {
+    fmt::print("  {:<24} {:>7.3f}\n", rate.name, rate.of_peak);
+    if (rate.name.starts_with("own")) {
+      own = std::max(own, rate.of_peak);
+    } else if (rate.of_peak > other) {
+      other = rate.of_peak;
+      result.best = rate.name;
+    }
+  }
+  std::fflush(stdout);
+  if (other == 0) return std::nullopt;
+  result.own_by_best = own / other;
+  return result;
+}
+
+// Prints the rates of other libraries on the cases of the bars, in one type or in all three, as
+// fractions of the float peak.
+void print_peers(const std::string& python, const std::string& type) {
   for (const bench::Peer& peer : bench::peers())
     if (peer.make == nullptr) fmt::print("{}: not found when this was built\n", peer.name);
   std::vector<PeerResult> results;
-  for (const Bar& bar : bars()) {
-    if (bar.layer.pass != Pass::Fwd || bar.layer.type != "float") continue;
-    fmt::print("{}\n", bar.layer.name());
-    double own = 0, other = 0;
-    PeerResult result{.name = bar.layer.name(), .best = {}, .block = bar.layer.block};
-    std::vector<bench::PeerRate> rates = bench::peer_rates(bar.layer);
-    if (const double scipy = scipy_of_peak(bar.layer, python); scipy > 0)
-      rates.push_back({"SciPy", scipy});
-    for (const bench::PeerRate& rate : rates) {
-      fmt::print("  {:<24} {:>7.3f}\n", rate.name, rate.of_peak);
-      if (rate.name.starts_with("own")) {
-        own = std::max(own, rate.of_peak);
-      } else if (rate.of_peak > other) {
-        other = rate.of_peak;
-        result.best = rate.name;
-      }
+  for (const std::string one : {"float", "half", "bfloat16"}) {
+    if (!type.empty() && type != one) continue;
+    for (const Bar& bar : bars()) {
+      if (bar.layer.pass != Pass::Fwd || bar.layer.type != "float") continue;
+      LayerCase layer = bar.layer;
+      layer.type = one;
+      if (const auto result = print_rates(layer, python)) results.push_back(*result);
     }
-    std::fflush(stdout);
-    if (other == 0) continue;
-    result.own_by_best = own / other;
-    results.push_back(result);
   }
   print_peer_summary(std::move(results));
 }
@@ -305,7 +321,10 @@ void print_case(const std::string& text, const std::vector<std::int64_t>& caches
 int main(int argc, char** argv) {
   CLI::App app("Rate of the host layer's passes, as a fraction of this core's float peak");
   bool wants_bars = false, wants_peers = false, wants_forecasts = false, wants_avx2 = false;
-  app.add_flag("--peers", wants_peers, "the bars' forward float cases beside other libraries");
+  app.add_flag("--peers", wants_peers, "the bars' forward cases beside other libraries");
+  std::string type;
+  app.add_option("--type", type, "for --peers: only this type; without it, all three")
+      ->check(CLI::IsMember({"float", "half", "bfloat16"}));
   std::string python = "/usr/bin/python3";
   app.add_option("--python", python, "a Python that has SciPy, for --peers; empty: leave it out");
   std::vector<std::string> cases;
@@ -325,7 +344,7 @@ int main(int argc, char** argv) {
     for (const std::int64_t block : simulated)
       print_limit(fmt::format("simulated Fwd by the host's, block {}", block),
                   bench::simulated_over_host({.block = block}), kMostSimulated);
-    if (wants_peers) print_peers(python);
+    if (wants_peers) print_peers(python, type);
     if (wants_forecasts) print_forecasts();
     if (wants_avx2 && !wants_bars) return run_avx2_bars() ? 0 : 1;
     return wants_bars && !run_bars() ? 1 : 0;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tessera/bench/partitioner/rates.hpp"
+#include "tessera/bench/partitioner/training.hpp"
 #include "tessera/bench/partitioner/updates.hpp"
 #include "tessera/bench/peak_memory.hpp"
 #include "tessera/bench/timing.hpp"
@@ -52,6 +53,7 @@ std::vector<Measure> measures() {
   }
   list.push_back(
       {"encode", [=](Report& r) { encode_rate_half(r, "block 16, density 0.1", blocks, 12); }});
+  list.push_back({"training", training_rates});
   list.push_back({"splits", column_splits});
   for (const auto& [name, layer, anywhere] : {std::tuple("block 16, anywhere", blocks, true),
                                               std::tuple("block 1, in some rows", dense, false),
@@ -59,6 +61,14 @@ std::vector<Measure> measures() {
     list.push_back({"update", [=](Report& r) { update_ratio(r, name, layer, anywhere); }});
     list.push_back({"slowest", [=](Report& r) { slowest_update(r, name, layer, anywhere); }});
   }
+  const Layer training{.side = 2048, .splits = {1, 46, 32, 1}, .all_passes = true};
+  for (const bool anywhere : {true, false})
+    list.push_back({"slowest", [=](Report& r) {
+                      slowest_update(r,
+                                     anywhere ? "block 1, all passes, anywhere"
+                                              : "block 1, all passes, in some rows",
+                                     training, anywhere);
+                    }});
   list.push_back({"decode", [=](Report& r) { decode_ratio(r, "block 1, density 0.1", dense); }});
   list.push_back({"decode", [=](Report& r) { decode_ratio(r, "block 16, density 0.1", blocks); }});
   list.push_back({"memory", encode_memory});

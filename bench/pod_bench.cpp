@@ -146,8 +146,7 @@ RunTime run_time(const pod::PodPlan& plan, const sparse::Csr<float>& weights, Ex
   const Problem& problem = plan.problem;
   pod::PodLayer layer(plan, device::ExchangeMode::Share, pod::DeviceOrder::OneAfterAnother,
                       executor);
-  if (const auto misfit = layer.set_weights(weights))
-    throw std::runtime_error(misfit->misfit.message);
+  if (const auto misfit = layer.set_weights(weights)) throw std::runtime_error(misfit->message);
   const auto s = random_matrix<Half>(problem.size.y, problem.size.z, 1);
   const auto q_grad = random_matrix<Half>(problem.size.x, problem.size.z, 2);
   Matrix<Half> q(problem.size.x, problem.size.z), s_grad(problem.size.y, problem.size.z);

@@ -8,8 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "tessera/base/half.hpp"
 #include "tessera/bench/report.hpp"
 #include "tessera/bench/spmm/case.hpp"
+#include "tessera/bench/spmm/orders.hpp"
 #include "tessera/host/cpu.hpp"
 
 namespace tessera::bench {
@@ -36,9 +38,10 @@ struct Size {
 
 const std::vector<Size>& sizes() {
   static const std::vector<Size> all = {
-      {64, {1, 1}, 64},    {64, {1, 1}, 256},   {256, {1, 1}, 256},    {1024, {1, 1}, 256},
-      {4096, {1, 1}, 16},  {4096, {1, 1}, 256}, {8192, {1, 1}, 256},   {256, {16, 16}, 256},
-      {1024, {4, 4}, 256}, {4096, {4, 4}, 256}, {4096, {16, 16}, 256}, {8192, {16, 16}, 256}};
+      {64, {1, 1}, 64},      {64, {1, 1}, 256},    {256, {1, 1}, 256},    {1024, {1, 1}, 256},
+      {4096, {1, 1}, 16},    {4096, {1, 1}, 256},  {8192, {1, 1}, 256},   {64, {16, 16}, 256},
+      {256, {16, 16}, 256},  {1024, {4, 4}, 256},  {1024, {16, 16}, 256}, {4096, {4, 4}, 256},
+      {4096, {16, 16}, 256}, {8192, {16, 16}, 256}};
   return all;
 }
 
@@ -50,6 +53,18 @@ void print_others(SpmmCase& c, double call, int repeats) {
   fmt::print("| spmm of a list of places, rows ascending | {:.2f} |\n", t.sorted_places / call);
   fmt::print("| spmm of a list of places in any order | {:.2f} |\n", t.places / call);
   fmt::print("| sddmm at the same places | {:.2f} |\n\n", t.sampled / call);
+}
+
+template <class T>
+void print_orders(const char* type, double density, int repeats) {
+  constexpr std::int64_t kBatch = 256;
+  for (const std::int64_t block : {1, 4, 16})
+    for (const std::int64_t side : {64, 256, 1024, 4096}) {
+      const OrderTimes t = measure_orders<T>(side, block, density, kBatch, repeats);
+      fmt::print("| {} | {} | {} | {:.3g} | {:.2f} | {:.2f} |\n", type, side, block, 1e3 * t.call,
+                 t.call_batch / t.call, t.prepared_batch / t.prepared);
+      std::fflush(stdout);
+    }
 }
 
 void print_bars(const SpmmTimes& t, Report& report) {
@@ -75,6 +90,12 @@ int run(const std::string& python, int repeats, bool bars) {
     print_row(c, t);
     if (size.side == 4096 && size.block.is_element() && size.z == 256) measured = t;
   }
+  fmt::print(
+      "\n| type, z 256 | side | block | ms a call | [batch][features] by [features][batch] | the "
+      "same "
+      "for prepared |\n| --- | --- | --- | --- | --- | --- |\n");
+  print_orders<Half>("half", kDensity, repeats);
+  print_orders<BFloat16>("bfloat16", kDensity, repeats);
   SpmmCase c(4096, {1, 1}, kDensity, 256);
   print_others(c, measured.call, repeats);
   print_bars(measured, report);

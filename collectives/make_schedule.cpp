@@ -11,7 +11,7 @@ namespace tessera::collectives {
 namespace {
 
 constexpr std::int64_t kMostMembers = 1 << 15;
-constexpr std::int32_t kHalves = 2;  // of a part; two-way rings send one to each side
+constexpr std::int32_t kHalves = 2;  // of a part; some algorithms send one to each side
 
 // A message of a gather on one level: the part of one member of the level, or a half of it.
 struct PartMove {
@@ -34,14 +34,30 @@ void add_ring_step(PartStep& step, std::int32_t n, std::int32_t number, std::int
     step.push_back({m, at(m, direction, n), at(m, -direction * number, n), half});
 }
 
-std::vector<PartStep> ring_steps(std::int32_t n, Algorithm algorithm) {
-  const bool one_way = algorithm == Algorithm::OneWayRing;
-  const bool halves = algorithm == Algorithm::TwoWayRing;
-  std::vector<PartStep> steps(algorithm == Algorithm::MeetInTheMiddle ? n / 2 : n - 1);
-  for (std::int32_t number = 0; number < std::ssize(steps); ++number) {
-    add_ring_step(steps[number], n, number, 1, halves ? 0 : -1);
-    const bool meeting = !halves && n % 2 == 0 && number + 1 == n / 2;
-    if (!one_way && !meeting) add_ring_step(steps[number], n, number, -1, halves ? 1 : -1);
+std::vector<PartStep> one_way_steps(std::int32_t n) {
+  std::vector<PartStep> steps(n - 1);
+  for (std::int32_t number = 0; number < n - 1; ++number)
+    add_ring_step(steps[number], n, number, 1, -1);
+  return steps;
+}
+
+std::vector<PartStep> two_way_steps(std::int32_t n) {
+  std::vector<PartStep> steps(n - 1);
+  for (std::int32_t number = 0; number < n - 1; ++number) {
+    add_ring_step(steps[number], n, number, 1, 0);
+    add_ring_step(steps[number], n, number, -1, 1);
+  }
+  return steps;
+}
+
+// With an even number of members, the part of the opposite one comes last: from one side, or a half
+// of it from either side.
+std::vector<PartStep> meeting_steps(std::int32_t n, bool by_halves) {
+  std::vector<PartStep> steps(n / 2);
+  for (std::int32_t number = 0; number < n / 2; ++number) {
+    const bool is_last = n % 2 == 0 && number + 1 == n / 2;
+    add_ring_step(steps[number], n, number, 1, is_last && by_halves ? 0 : -1);
+    if (!is_last || by_halves) add_ring_step(steps[number], n, number, -1, is_last ? 1 : -1);
   }
   return steps;
 }
@@ -55,14 +71,15 @@ std::vector<PartStep> direct_steps(std::int32_t n) {
   return {step};
 }
 
-// Partners at distance 1, 2, 4, ... exchange all that they have.
+// Partners at distance n / 2, ..., 2, 1 exchange all that they have: the parts of the members at
+// multiples of twice the distance.
 std::vector<PartStep> halving_steps(std::int32_t n) {
   std::vector<PartStep> steps;
-  for (std::int32_t distance = 1; distance < n; distance *= 2) {
+  for (std::int32_t distance = n / 2; distance > 0; distance /= 2) {
     PartStep& step = steps.emplace_back();
     for (std::int32_t m = 0; m < n; ++m)
-      for (std::int32_t i = 0; i < distance; ++i)
-        step.push_back({m, m ^ distance, m / distance * distance + i, -1});
+      for (std::int32_t owner = m % (2 * distance); owner < n; owner += 2 * distance)
+        step.push_back({m, m ^ distance, owner, -1});
   }
   return steps;
 }
@@ -70,9 +87,13 @@ std::vector<PartStep> halving_steps(std::int32_t n) {
 std::vector<PartStep> gather_steps(LevelPart level) {
   switch (level.algorithm) {
     case Algorithm::OneWayRing:
+      return one_way_steps(level.members);
     case Algorithm::TwoWayRing:
+      return two_way_steps(level.members);
     case Algorithm::MeetInTheMiddle:
-      return ring_steps(level.members, level.algorithm);
+      return meeting_steps(level.members, false);
+    case Algorithm::MeetByHalves:
+      return meeting_steps(level.members, true);
     case Algorithm::Direct:
       return direct_steps(level.members);
     case Algorithm::Halving:
@@ -141,15 +162,21 @@ Schedule broadcast_of(const Schedule& gather) {
   return result;
 }
 
+bool sends_halves(Algorithm algorithm) {
+  return algorithm == Algorithm::TwoWayRing || algorithm == Algorithm::MeetByHalves;
+}
+
 std::int32_t checked_members(std::span<const LevelPart> levels) {
   std::int64_t members = 1;
   for (const LevelPart& level : levels) {
     const std::vector<Algorithm> legal = algorithms_for(std::max(level.members, 1));
     if (level.members < 1 || std::ranges::find(legal, level.algorithm) == legal.end())
-      throw Error(ErrorCode::InvalidArgument,
-                  fmt::format("a collective of {} members on a level cannot use the algorithm {}; "
-                              "halving takes powers of two, rings in two directions at least three",
-                              level.members, to_string(level.algorithm)));
+      throw Error(
+          ErrorCode::InvalidArgument,
+          fmt::format("a collective of {} members on a level cannot use the algorithm {}; "
+                      "halving takes powers of two, rings in two directions at least three, "
+                      "meeting by halves an even number of at least four",
+                      level.members, to_string(level.algorithm)));
     members = std::min(members * level.members, kMostMembers + 1);
   }
   if (members > kMostMembers)
@@ -164,6 +191,7 @@ std::vector<Algorithm> algorithms_for(std::int32_t members) {
   std::vector<Algorithm> result = {Algorithm::OneWayRing, Algorithm::Direct};
   if (members > 2) result.push_back(Algorithm::TwoWayRing);
   if (members > 2) result.push_back(Algorithm::MeetInTheMiddle);
+  if (members > 2 && members % 2 == 0) result.push_back(Algorithm::MeetByHalves);
   if (std::has_single_bit(std::uint32_t(members))) result.push_back(Algorithm::Halving);
   return result;
 }
@@ -171,7 +199,7 @@ std::vector<Algorithm> algorithms_for(std::int32_t members) {
 Schedule make_schedule(Operation operation, std::span<const LevelPart> levels) {
   Schedule gather{Operation::AllGather, checked_members(levels), 1, {}};
   for (const LevelPart& level : levels)
-    if (level.algorithm == Algorithm::TwoWayRing) gather.pieces_per_member = kHalves;
+    if (sends_halves(level.algorithm)) gather.pieces_per_member = kHalves;
   std::int32_t stride = gather.members;
   for (auto level = levels.rbegin(); level != levels.rend(); ++level) {
     stride /= level->members;

@@ -17,7 +17,8 @@ struct LevelPart {
 };
 
 // Returns the algorithms that so many members can use: all of them, but Halving only for powers of
-// two, and rings in two directions only for more than two members.
+// two, rings in two directions only for more than two members, and MeetByHalves only for an even
+// number of these.
 std::vector<Algorithm> algorithms_for(std::int32_t members);
 
 // Returns the schedule of an operation over the product of the members of all levels; member m has

@@ -24,6 +24,8 @@ std::string_view to_string(Algorithm algorithm) {
       return "two-way ring";
     case Algorithm::MeetInTheMiddle:
       return "meet in the middle";
+    case Algorithm::MeetByHalves:
+      return "meet by halves";
     case Algorithm::Direct:
       return "direct";
     case Algorithm::Halving:

@@ -20,9 +20,11 @@ enum class Algorithm {
   TwoWayRing,       // n - 1 steps, each sends half a part to either side
   MeetInTheMiddle,  // n / 2 steps, each sends a part to either side; the last one if n is even,
                     // to one side
+  MeetByHalves,     // the same for even n, but the last step sends half a part to either side
   Direct,           // one step, each member sends to every other one
-  Halving           // log2(n) steps between members whose distance halves or doubles; n is a
-                    // power of two
+  Halving           // log2(n) steps between members whose distance halves in a gather and doubles
+                    // in a sum, so that the largest messages go the shortest way; n is a power of
+                    // two
 };
 
 // Return names such as "all-gather" and "two-way ring"; the texts are valid as long as the program.

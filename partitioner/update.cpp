@@ -244,14 +244,16 @@ bool cheaper_all_afresh(const internal::ChangeByPart& change, const Buckets& buc
 // Everything is then encoded again, and sorting the changes by partition would only cost time.
 // Judged from a sample; a wrong guess costs time and nothing else.
 bool changes_everywhere(const sparse::PatternChange& change, const Buckets& buckets) {
-  constexpr std::size_t kMany = 4096, kSample = 256;
+  constexpr std::size_t kMany = 4096;
   const TileGrid& grid = buckets.grid;
+  // Each look at a long list costs a cache miss, and two for every partition meet most of them.
+  const auto samples = static_cast<std::size_t>(std::clamp<std::int64_t>(grid.splits.x, 32, 256));
   const auto quarter = static_cast<std::size_t>(buckets.stats.blocks / 4);
   if (change.removed.size() + change.added.size() < (grid.block.is_element() ? kMany : quarter))
     return false;
   std::vector<char> met(index(grid.splits.x));
   for (const auto* list : {&change.removed, &change.added})
-    for (std::size_t i = 0; i < list->size(); i += list->size() / kSample + 1) {
+    for (std::size_t i = 0; i < list->size(); i += list->size() / samples + 1) {
       const std::int64_t x = (*list)[i].row / ceil_div(grid.size.x, grid.splits.x);
       if (x >= 0 && x < grid.splits.x) met[index(x)] = 1;
     }

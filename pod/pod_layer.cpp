@@ -3,16 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "tessera/base/data_type.hpp"
 #include "tessera/base/error.hpp"
+#include "tessera/base/one_caller.hpp"
+#include "tessera/base/overlap.hpp"
 #include "tessera/planner/layouts.hpp"
 #include "tessera/pod/internal/pass_run.hpp"
 
 namespace tessera::pod {
 struct PodLayer::State : internal::LayerState {
   using LayerState::LayerState;
+
+  OneCaller caller;
 };
 
 namespace {
@@ -47,6 +52,14 @@ void check_shape(const char* name, MatrixView<T> view, std::int64_t rows, std::i
                                                         name, view.rows, view.cols, rows, cols));
 }
 
+// All layers have their new weights, or all have those of before.
+std::optional<PodMisfit> take_weights(internal::LayerState& state,
+                                      std::vector<sparse::CheckedCsr<float>> weights) {
+  std::optional<PodMisfit> misfit = state.devices.set_weights(weights);
+  if (!misfit) state.weights = std::move(weights);
+  return misfit;
+}
+
 }  // namespace
 
 PodLayer::PodLayer(const PodPlan& plan, device::ExchangeMode mode, DeviceOrder order,
@@ -57,10 +70,9 @@ PodLayer::PodLayer(PodLayer&&) noexcept = default;
 PodLayer& PodLayer::operator=(PodLayer&&) noexcept = default;
 
 std::optional<PodMisfit> PodLayer::set_weights(std::span<const sparse::CheckedCsr<float>> weights) {
-  std::vector<sparse::CheckedCsr<float>> kept(weights.begin(), weights.end());
-  std::optional<PodMisfit> misfit = state_->devices.set_weights(kept);
-  if (!misfit) state_->weights = std::move(kept);
-  return misfit;
+  const auto call = state_->caller.enter("set_weights");
+  return take_weights(*state_,
+                      std::vector<sparse::CheckedCsr<float>>(weights.begin(), weights.end()));
 }
 
 std::optional<PodMisfit> PodLayer::set_weights(const sparse::CheckedCsr<float>& weights) {
@@ -79,12 +91,15 @@ std::optional<PodMisfit> PodLayer::set_weights(const sparse::Csr<float>& weights
 
 std::optional<PodMisfit> PodLayer::update_weights(const sparse::PatternChange& change,
                                                   std::int64_t group) {
+  const auto call = state_->caller.enter("update_weights");
+  auto changed = sparse::checked(sparse::with_change(weights(group), change));
   std::vector<sparse::CheckedCsr<float>> next = state_->weights;
-  next.at(std::size_t(group)) = sparse::checked(sparse::with_change(weights(group), change));
-  return set_weights(next);
+  next[std::size_t(group)] = std::move(changed);
+  return take_weights(*state_, std::move(next));
 }
 
 void PodLayer::set_values(std::span<const float> values, std::int64_t group) {
+  const auto call = state_->caller.enter("set_values");
   std::vector<sparse::CheckedCsr<float>> next = state_->weights;
   const sparse::Csr<float>& old = weights(group);
   if (values.size() != old.values.size())
@@ -92,33 +107,38 @@ void PodLayer::set_values(std::span<const float> values, std::int64_t group) {
                 fmt::format("set_values: {} values are given; group {} has {}", values.size(),
                             group, old.values.size()));
   std::ranges::copy(values, next[std::size_t(group)].mutable_values().begin());
-  const auto misfit = set_weights(next);
+  const auto misfit = take_weights(*state_, std::move(next));
   TESSERA_ASSERT(!misfit);  // the pattern is that of before
 }
 
 template <class T>
 bool PodLayer::forward(MatrixView<const T> s, MatrixView<T> q, const PodRunOptions& options,
                        PodLedger& ledger) {
+  const auto call = state_->caller.enter("forward");
   check_call<T>(*state_, Pass::Fwd, options);
   const Dims& size = state_->problem().size;
   check_shape("S", s, size.g * size.y, size.z);
   check_shape("Q", q, size.g * size.x, size.z);
+  check_no_overlap("forward", footprint("Q", q), std::array{footprint("S", s)});
   return internal::PassRun<T>(*state_, Pass::Fwd, options, ledger).product(s, q);
 }
 
 template <class T>
 bool PodLayer::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
                       const PodRunOptions& options, PodLedger& ledger) {
+  const auto call = state_->caller.enter("grad_a");
   check_call<T>(*state_, Pass::GradA, options);
   const Dims& size = state_->problem().size;
   check_shape("dQ", q_grad, size.g * size.x, size.z);
   check_shape("dS", s_grad, size.g * size.y, size.z);
+  check_no_overlap("grad_a", footprint("dS", s_grad), std::array{footprint("dQ", q_grad)});
   return internal::PassRun<T>(*state_, Pass::GradA, options, ledger).product(q_grad, s_grad);
 }
 
 template <class T>
 bool PodLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s, std::span<float> gradients,
                       const PodRunOptions& options, PodLedger& ledger) {
+  const auto call = state_->caller.enter("grad_w");
   check_call<T>(*state_, Pass::GradW, options);
   const Dims& size = state_->problem().size;
   check_shape("dQ", q_grad, size.g * size.x, size.z);
@@ -127,20 +147,22 @@ bool PodLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s, std::sp
     throw Error(ErrorCode::InvalidArgument,
                 fmt::format("GradW: {} gradients have a place; the weights have {} values",
                             gradients.size(), values()));
+  check_no_overlap("grad_w", footprint("gradients", gradients),
+                   std::array{footprint("dQ", q_grad), footprint("S", s)});
   return internal::PassRun<T>(*state_, Pass::GradW, options, ledger).gradient(q_grad, s, gradients);
 }
 
 template <class T>
 PodLedger PodLayer::forward(MatrixView<const T> s, MatrixView<T> q) {
   PodLedger ledger;
-  [[maybe_unused]] const bool finished = forward<T>(s, q, {}, ledger);
+  [[maybe_unused]] const bool finished = forward<T>(s, q, PodRunOptions(), ledger);
   return ledger;
 }
 
 template <class T>
 PodLedger PodLayer::grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad) {
   PodLedger ledger;
-  [[maybe_unused]] const bool finished = grad_a<T>(q_grad, s_grad, {}, ledger);
+  [[maybe_unused]] const bool finished = grad_a<T>(q_grad, s_grad, PodRunOptions(), ledger);
   return ledger;
 }
 
@@ -148,7 +170,7 @@ template <class T>
 PodLedger PodLayer::grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
                            std::span<float> gradients) {
   PodLedger ledger;
-  [[maybe_unused]] const bool finished = grad_w<T>(q_grad, s, gradients, {}, ledger);
+  [[maybe_unused]] const bool finished = grad_w<T>(q_grad, s, gradients, PodRunOptions(), ledger);
   return ledger;
 }
 

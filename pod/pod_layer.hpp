@@ -31,9 +31,10 @@ enum class DeviceOrder {
 
 // A pattern that does not fit the buckets of a device.
 struct PodMisfit {
-  std::int64_t device = 0;  // number in the pod
-  Dims at;                  // coordinates in the grid
-  partitioner::Misfit misfit;
+  std::int64_t device = 0;     // number in the pod
+  Dims at;                     // coordinates in the grid
+  std::string message;         // names the device, and says what does not fit there
+  partitioner::Misfit misfit;  // of that device
 };
 
 // A bit that is flipped on one device.
@@ -50,6 +51,10 @@ struct PodRunOptions : verify::RunOptions {
   // for a device that is not in use, or unless the layer was made in Isolate mode.
   std::optional<DeviceFault> fault = {};
 
+  // If it is not null, it is set to the place that the fault struck, and to nothing if the program
+  // has no such step or the tile did not use that much memory in it.
+  std::optional<device::Struck>* struck = nullptr;
+
   // If it is not 0, only so many devices run, evenly spread over those in use, and the others are
   // taken to be as fast as the slowest of them. For a layer whose devices differ by their data
   // alone. No result is written. Throws Error{InvalidArgument} for more devices than are in use.
@@ -65,9 +70,13 @@ struct PodRunOptions : verify::RunOptions {
 //
 // T is the C++ type of the problem's data type. Throws Error{InvalidArgument} for another T, for
 // operands of other shapes, for a pass that was not planned, and before the first set_weights. One
-// thread at a time may use a layer.
+// thread at a time may use a layer: a call during another one is Error{InvalidArgument}, and so are
+// results that share memory with operands.
 class PodLayer {
  public:
+  // The cost of a pass: modelled time and counted bytes.
+  using Cost = PodLedger;
+
   // Builds the programs of all devices, one for each shape. The executor must outlive the layer.
   // Throws Error{InvalidArgument} for a plan whose grid or shapes do not suit its problem and pod,
   // and Error{LimitExceeded} as FullyConnected does.
@@ -120,6 +129,24 @@ class PodLayer {
   [[nodiscard]] bool grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
                             std::span<float> gradients, const PodRunOptions& options,
                             PodLedger& ledger);
+
+  // The same with the options that every layer takes.
+  template <class T>
+  [[nodiscard]] bool forward(MatrixView<const T> s, MatrixView<T> q,
+                             const verify::RunOptions& options, PodLedger& ledger) {
+    return forward<T>(s, q, PodRunOptions{options}, ledger);
+  }
+  template <class T>
+  [[nodiscard]] bool grad_a(MatrixView<const T> q_grad, MatrixView<T> s_grad,
+                            const verify::RunOptions& options, PodLedger& ledger) {
+    return grad_a<T>(q_grad, s_grad, PodRunOptions{options}, ledger);
+  }
+  template <class T>
+  [[nodiscard]] bool grad_w(MatrixView<const T> q_grad, MatrixView<const T> s,
+                            std::span<float> gradients, const verify::RunOptions& options,
+                            PodLedger& ledger) {
+    return grad_w<T>(q_grad, s, gradients, PodRunOptions{options}, ledger);
+  }
 
   const PodPlan& plan() const;
 

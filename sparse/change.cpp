@@ -261,6 +261,43 @@ void copy_up(T* numbers, std::int64_t begin, std::int64_t end, std::int64_t shif
   for (std::int64_t i = end; i-- > begin;) numbers[i + shift] = numbers[i];
 }
 
+// Copies a stretch of `count` numbers, of which `from` has `left` up to its end: eight at once
+// without a loop, since most stretches are shorter if many elements change. Those that are too many
+// are overwritten later; `to` has room for them.
+constexpr std::int64_t kStretch = 8;
+template <class T>
+void copy_stretch(const T* from, std::int64_t left, std::int64_t count, T* to) {
+  if (left < kStretch || count > kStretch)
+    std::memcpy(to, from, std::size_t(count) * sizeof(T));
+  else
+    std::memcpy(to, from, std::size_t(kStretch) * sizeof(T));
+}
+
+// Carries columns and values of elements to `result`, whose rows are still those of `m`.
+template <class T>
+void carry_elements(const Csr<T>& m, std::span<const PlacedBlock> change, std::int64_t elements,
+                    Csr<T>& result) {
+  result.col.resize(std::size_t(elements + kStretch));
+  result.values.resize(std::size_t(elements + kStretch));
+  const std::int64_t stored = m.blocks();
+  std::int64_t from = 0, to = 0;
+  const auto carry = [&](std::int64_t end) {
+    copy_stretch(m.col.data() + from, stored - from, end - from, result.col.data() + to);
+    copy_stretch(m.values.data() + from, stored - from, end - from, result.values.data() + to);
+    to += end - from;
+  };
+  for (const PlacedBlock& element : change) {
+    carry(element.before);
+    const int is_added = element.is_added();
+    result.values[std::size_t(to)] = T{};  // overwritten if the element is removed
+    to += is_added;
+    from = element.before + 1 - is_added;
+  }
+  carry(stored);
+  result.col.resize(std::size_t(elements));
+  result.values.resize(std::size_t(elements));
+}
+
 template <class T>
 PatternChange difference_checked(const Csr<T>& before, const Csr<T>& after) {
   if (before.rows != after.rows || before.cols != after.cols || before.block != after.block)
@@ -387,6 +424,11 @@ Csr<T> apply_change(const Csr<T>& m, std::span<const PlacedBlock> change) {
   constexpr std::int64_t kFewValues = 8, kFewestShare = 8;
   const std::int64_t area = m.block.area(), blocks = m.blocks() + net_of(change);
   Csr<T> result{m.rows, m.cols, m.block, m.row_begin, {}, {}};
+  if (area == 1) {
+    carry_elements(m, change, blocks, result);
+    move_rows(change, result);
+    return result;
+  }
   result.col.resize(static_cast<std::size_t>(blocks));
   result.values.resize(static_cast<std::size_t>(blocks * area));
   if (area <= kFewValues && kFewestShare * std::ssize(change) > blocks) {

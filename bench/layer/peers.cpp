@@ -78,8 +78,8 @@ void require_right(const Peer& peer, const PeerProblem& problem, const Product& 
                              to_string(verdict));
 }
 
-// Returns the median times of bodies that run in turns. Each body runs once untimed first, because
-// the others have replaced its data in the caches.
+}  // namespace
+
 std::vector<double> medians_in_turns(const std::vector<std::function<void()>>& bodies) {
   constexpr std::size_t kRounds = 9;
   constexpr double kLeastSeconds = 0.5;
@@ -98,8 +98,6 @@ std::vector<double> medians_in_turns(const std::vector<std::function<void()>>& b
   }
   return medians;
 }
-
-}  // namespace
 
 PeerProblem::PeerProblem(const LayerCase& c)
     : layer(c),

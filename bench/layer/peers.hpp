@@ -54,4 +54,8 @@ struct PeerRate {
 // timed; a wrong one throws std::runtime_error.
 std::vector<PeerRate> peer_rates(const LayerCase& c);
 
+// Returns the median times of bodies that run in turns. Each body runs once untimed first, because
+// the others have replaced its data in the caches.
+std::vector<double> medians_in_turns(const std::vector<std::function<void()>>& bodies);
+
 }  // namespace tessera::bench

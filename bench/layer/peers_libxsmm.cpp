@@ -6,7 +6,9 @@
 #include <stdexcept>
 #include <vector>
 
+#include "tessera/base/aligned_vector.hpp"
 #include "tessera/bench/layer/peers.hpp"
+#include "tessera/bench/layer/peers_16bit.hpp"
 #include "tessera/sparse/convert.hpp"
 
 namespace tessera::bench {
@@ -86,7 +88,83 @@ class BlockRows {
 
 bool has_blocks(const PeerProblem& problem) { return problem.weights.block.rows > 1; }
 
+// Both products of bfloat16 give floats.
+using Floats = std::shared_ptr<Matrix<float>>;
+
+const libxsmm_bfloat16* bits_of(const BFloat16* numbers) {
+  return reinterpret_cast<const libxsmm_bfloat16*>(numbers);
+}
+
+Product16 spmdm_16bit(const Peer16Problem<BFloat16>& p) {
+  struct Slices16 {
+    libxsmm_spmdm_handle handle{};
+    libxsmm_CSR_sparseslice* slices = nullptr;
+    ~Slices16() { libxsmm_spmdm_destroy(&handle); }
+  };
+  const auto own = std::make_shared<Slices16>();
+  libxsmm_spmdm_init(int(p.layer.x), int(p.layer.z), int(p.layer.y), 1, &own->handle, &own->slices);
+  std::vector<BFloat16> dense;
+  const Matrix<float> floats = sparse::to_dense(p.weights);
+  for (const float value : floats.elements()) dense.push_back(BFloat16(value));
+  for (int i = 0; i < libxsmm_spmdm_get_num_createSparseSlice_blocks(&own->handle); ++i)
+    libxsmm_spmdm_createSparseSlice_bfloat16_thread(&own->handle, 'N', bits_of(dense.data()),
+                                                    own->slices, i, 0, 1);
+  const Floats q = std::make_shared<Matrix<float>>(p.layer.x, p.layer.z);
+  return {"libxsmm spmdm",
+          [own, q, &s = p.s] {
+            const libxsmm_bfloat16 one = BFloat16(1.0f).bits, zero = 0;
+            for (int i = 0; i < libxsmm_spmdm_get_num_compute_blocks(&own->handle); ++i)
+              libxsmm_spmdm_compute_bfloat16_thread(&own->handle, 'N', 'N', &one, own->slices,
+                                                    bits_of(s.elements().data()), 'N', &zero,
+                                                    q->elements().data(), i, 0, 1);
+          },
+          [q](std::int64_t x, std::int64_t z) { return (*q)(x, z); }};
+}
+
+// The kernels of bfloat16 want two rows of S side by side, so panels are copied in that order.
+Product16 panels_16bit(const Peer16Problem<BFloat16>& p) {
+  const auto block = static_cast<libxsmm_blasint>(p.layer.block);
+  const auto lda = static_cast<libxsmm_blasint>(kPanel);
+  const auto ldc = static_cast<libxsmm_blasint>(p.layer.z);
+  const float one = 1, zero = 0;
+  const int flags = LIBXSMM_GEMM_FLAG_VNNI_A | LIBXSMM_GEMM_FLAG_BETA_0;
+  const auto kernel = libxsmm_bsmmdispatch_reducebatch_offs(lda, block, block, &lda, &block, &ldc,
+                                                            &one, &zero, &flags, nullptr);
+  if (kernel == nullptr) throw std::runtime_error("libxsmm: no kernel for this shape");
+  std::vector<unsigned long long> s_offset, r_offset;  // in bytes, of each block
+  for (std::int64_t i = 0; i < p.weights.blocks(); ++i) {
+    s_offset.push_back(2 * std::uint64_t(p.weights.col[std::size_t(i)] * block * kPanel));
+    r_offset.push_back(2 * std::uint64_t(i * block * block));
+  }
+  const Floats q = std::make_shared<Matrix<float>>(p.layer.x, p.layer.z);
+  const auto panel = std::make_shared<AlignedVector<BFloat16>>(std::size_t(p.layer.y * kPanel));
+  return {"libxsmm, S in panels",
+          [=, &p] {
+            for (std::int64_t first = 0; first < p.s.cols(); first += kPanel) {
+              for (std::int64_t y = 0; y < p.s.rows(); ++y)
+                for (std::int64_t z = 0; z < kPanel; ++z)
+                  (*panel)[std::size_t((y / 2 * kPanel + z) * 2 + y % 2)] = p.s(y, first + z);
+              for (std::int64_t row = 0; row < p.weights.block_rows(); ++row) {
+                const auto at = std::size_t(p.weights.row_begin[std::size_t(row)]);
+                const unsigned long long count =
+                    std::uint64_t(p.weights.row_begin[std::size_t(row) + 1]) - at;
+                if (count > 0)
+                  kernel(bits_of(panel->data()), bits_of(p.values.data()),
+                         &(*q)(row * block, first), &count, s_offset.data() + at,
+                         r_offset.data() + at);
+              }
+            }
+          },
+          [q](std::int64_t x, std::int64_t z) { return (*q)(x, z); }};
+}
+
 }  // namespace
+
+std::vector<Product16> libxsmm_products(const Peer16Problem<BFloat16>& problem) {
+  if (problem.layer.block == 1) return {spmdm_16bit(problem)};
+  if (problem.layer.z % kPanel != 0) return {};
+  return {panels_16bit(problem)};
+}
 
 // This product is for elements; blocks have a faster one.
 Product make_libxsmm_spmdm(const PeerProblem& problem) {

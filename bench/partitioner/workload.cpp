@@ -21,6 +21,10 @@ void set_capacities(partitioner::TileGrid& grid, std::int64_t blocks) {
   const codelets::RecordShape shape{grid.block.is_element(), grid.grad_w, grid.workers};
   grid.meta_words = grown(codelets::record_words(shape, rows, per_bucket));
   grid.blocks = grown(per_bucket);
+  if (!grid.separate_grad_a) return;
+  const std::int64_t columns = std::min(per_bucket, grid.y_range(0).size());
+  const codelets::RecordShape grad_a{true, false, grid.workers};
+  grid.grad_a_words = grown(codelets::record_words(grad_a, columns, 2 * per_bucket));
 }
 
 }  // namespace
@@ -43,6 +47,7 @@ Workload make_workload(const Layer& layer) {
   w.grid.block = w.matrix.block;
   w.grid.splits = layer.splits;
   w.grid.word_bits = layer.word_bits;
+  w.grid.grad_w = w.grid.separate_grad_a = layer.all_passes;
   set_capacities(w.grid, w.matrix.blocks());
   return w;
 }

@@ -31,6 +31,7 @@ struct Layer {
   std::int64_t block = 1;
   Dims splits{1, 46, 4, 8};  // 1472 tiles
   std::int64_t word_bits = 16;
+  bool all_passes = false;  // with the tables of GradW and separate GradA buckets
 };
 
 // Returns a random matrix and its grid, with a capacity of the mean of all buckets and 30 % more.

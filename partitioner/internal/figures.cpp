@@ -9,11 +9,16 @@ namespace {
 std::int64_t travel_of_guests(const Holdings& holdings, std::int64_t bucket) {
   const Dims splits = holdings.grid().splits;
   const std::int64_t held = holdings.cell_of(bucket);
-  std::int64_t travel = 0;
+  std::int64_t travel = 0, distance = 0;
+  std::int32_t cell = -1;  // of that distance; the guests of a cell are mostly neighbours
   for (const Guest& guest : holdings.guests(bucket)) {
-    const std::int64_t dx = (guest.cell / splits.y - held / splits.y + splits.x) % splits.x;
-    const std::int64_t dy = (guest.cell % splits.y - held % splits.y + splits.y) % splits.y;
-    travel += guest.run.count * (dx + dy);
+    if (guest.cell != cell) {
+      cell = guest.cell;
+      const std::int64_t dx = (cell / splits.y - held / splits.y + splits.x) % splits.x;
+      const std::int64_t dy = (cell % splits.y - held % splits.y + splits.y) % splits.y;
+      distance = dx + dy;
+    }
+    travel += guest.run.count * distance;
   }
   return travel;
 }

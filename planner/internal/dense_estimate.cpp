@@ -241,7 +241,7 @@ DenseEstimate dense_estimate(const DenseCase& c, const DenseCut& cut) {
 
 // All tiles of an exchange bus receive together the operand that neighbours share, so the bound has
 // the smaller operand alone. Sums are those of shares that are rounded down.
-DenseBound dense_lower_bound(const DenseCase& c, const DenseCut& cut, const ProductShape& tile) {
+std::int64_t dense_lower_bound(const DenseCase& c, const DenseCut& cut, const ProductShape& tile) {
   const std::int64_t left = tile.rows * tile.inner * c.data_bytes();
   const std::int64_t right = tile.inner * tile.columns * c.data_bytes();
   const std::int64_t partials = tile.rows * tile.columns * c.sum_bytes();
@@ -256,12 +256,10 @@ DenseBound dense_lower_bound(const DenseCase& c, const DenseCut& cut, const Prod
       {is_field ? tile.rows : tile.columns, tile.inner, is_field ? tile.columns : tile.rows});
   const std::int64_t exchange =
       c.machine.tiles == 1 ? 0 : received / c.machine.exchange_bytes_per_cycle;
-  return {exchange + rounds * multiply.value, left + right + partials};
+  return exchange + rounds * multiply.value;
 }
 
-namespace {
-
-// Returns the least cycles of a multiply-add. The kernel is called for the longest field, because
+// The kernel is called for the longest field, because
 // longer fields take fewer cycles for each row; a group of weights takes less in the first depth or
 // in the later ones, whichever the kernel has it.
 double cycles_of_multiply_add(const DenseCase& c) {
@@ -278,6 +276,8 @@ double cycles_of_multiply_add(const DenseCase& c) {
   const std::int64_t later = of_group(2 * kernel.depth()) - first;
   return double(std::min(first, later)) / double(field * kernel.depth() * kernel.units);
 }
+
+namespace {
 
 // Returns the least bytes that a tile receives if the inner dimension has this many parts: of both
 // operands, where all tiles of a bus share the cheaper half, and of the others' sums. The product

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -60,15 +61,29 @@ ProductShape dense_grain(const codelets::DenseKernel& kernel, Side weights);
 // Returns the cost of one cut. Rounds are priced as if all were as large as the first.
 DenseEstimate dense_estimate(const DenseCase& c, const DenseCut& cut);
 
-// A lower bound of the costs of a cut.
-struct DenseBound {
-  std::int64_t cycles = 0, temp = 0;
-};
+// Returns the bytes of the slices of both operands and of the sums. A tile has them at once, so no
+// cut takes less temporary memory.
+inline std::int64_t dense_slices(const DenseCase& c, const ProductShape& tile) {
+  return (tile.rows + tile.columns) * tile.inner * c.data_bytes() +
+         tile.rows * tile.columns * c.sum_bytes();
+}
 
-// Returns the bound of all cuts with these rounds, parts and weights, whichever operand neighbours
-// share: exchange and multiplication of the tile with the first share of every dimension, whose
-// sizes are `tile`.
-DenseBound dense_lower_bound(const DenseCase& c, const DenseCut& cut, const ProductShape& tile);
+// Returns the bytes of both operands and, without a selection, of the results of a group. The tiles
+// of a group keep them together, so one of them keeps its share at least.
+inline std::int64_t dense_homes(const DenseCase& c) {
+  const ProductShape& size = c.product.size;
+  const std::int64_t results = c.selection ? 0 : size.rows * size.columns;
+  return (size.rows + size.columns) * size.inner * c.data_bytes() +
+         results * std::min(c.data_bytes(), c.sum_bytes());
+}
+
+// Returns a lower bound of the cycles of all cuts with these rounds, parts and weights, whichever
+// operand neighbours share: exchange and multiplication of the tile with the first share of every
+// dimension, whose sizes are `tile`.
+std::int64_t dense_lower_bound(const DenseCase& c, const DenseCut& cut, const ProductShape& tile);
+
+// Returns the least cycles of a multiply-add: no tile multiplies faster, whatever its slices are.
+double cycles_of_multiply_add(const DenseCase& c);
 
 // Returns a lower bound of the cycles of all cuts, without looking at any: the multiplication at
 // the rate of the longest field, and the least bytes that a tile can receive. O(tiles).

@@ -31,7 +31,11 @@ std::vector<Count> share_counts(std::int64_t size, std::int64_t grain, std::int6
 class PartSearch {
  public:
   PartSearch(const DenseCase& c, const DenseLimits& limits, bool bounded)
-      : case_(c), limits_(limits), bounded_(bounded) {
+      : case_(c),
+        limits_(limits),
+        bounded_(bounded),
+        per_multiply_add_(cycles_of_multiply_add(c) * (1 - 1e-9)),
+        homes_(dense_homes(c)) {
     result_.least_bytes = std::numeric_limits<std::int64_t>::max();
   }
 
@@ -62,8 +66,10 @@ class PartSearch {
         if (r.parts * i.parts > tiles) break;
         for (const Count& c : columns) {
           if (r.parts * i.parts * c.parts > tiles) break;
+          const ProductShape tile{r.first, i.first, c.first};
           DenseCut cut{rounds, {r.parts, i.parts, c.parts}, weights};
-          if (bounded_ && cannot_win(cut, {r.first, i.first, c.first})) continue;
+          if (bounded_ && is_hopeless(cut, tile)) continue;
+          if (bounded_ && cannot_win(cut, tile)) continue;
           for (const Side neighbours : {Side::Left, Side::Right}) {
             cut.neighbours = neighbours;
             consider(cut);
@@ -72,13 +78,25 @@ class PartSearch {
       }
   }
 
+  // Rules out most cuts in the time of a few products: those whose slices do not fit a tile, alone
+  // or beside the tile's share of all operands, and, by the kernel at its highest rate, those that
+  // leave many tiles idle.
+  bool is_hopeless(const DenseCut& cut, const ProductShape& tile) const {
+    const std::int64_t slices = dense_slices(case_, tile);
+    if (slices > limits_.temp) return true;
+    if (slices + homes_ / cut.parts.product() > limits_.all) return true;
+    if (!any_fits_) return false;
+    const std::int64_t most =
+        std::min(result_.best ? result_.best->estimate.cycles : kUnbounded, limits_.fewer_than);
+    return per_multiply_add_ * double(cut.rounds.product()) * double(tile.product()) > double(most);
+  }
+
   // A cut with as many cycles as the best one can still win by less memory. The number of rounds
   // depends on the first cut that fits, so a cut that costs too much is priced until one fits.
   bool cannot_win(const DenseCut& cut, const ProductShape& tile) const {
-    const DenseBound bound = dense_lower_bound(case_, cut, tile);
-    return bound.temp > limits_.temp ||
-           (result_.best && bound.cycles > result_.best->estimate.cycles) ||
-           (any_fits_ && bound.cycles >= limits_.fewer_than);
+    if (!any_fits_) return false;
+    const std::int64_t cycles = dense_lower_bound(case_, cut, tile);
+    return (result_.best && cycles > result_.best->estimate.cycles) || cycles >= limits_.fewer_than;
   }
 
   void consider(const DenseCut& cut) {
@@ -95,6 +113,8 @@ class PartSearch {
   const DenseCase& case_;
   const DenseLimits& limits_;
   const bool bounded_;
+  const double per_multiply_add_;  // the least cycles of the kernel
+  const std::int64_t homes_;       // bytes of all operands and results of a group
   bool any_fits_ = false;
   DenseSearch result_;
 };

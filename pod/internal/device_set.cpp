@@ -68,7 +68,12 @@ std::optional<PodMisfit> DeviceSet::encode(const std::vector<Cell>& cells) {
     if (!misfits[d]) worker.loaded = cell_of(d);
   });
   for (std::size_t d = 0; d < misfits.size(); ++d)
-    if (misfits[d]) return PodMisfit{places_[d].device, places_[d].at, *misfits[d]};
+    if (misfits[d]) {
+      const auto& [device, at] = places_[d];
+      return PodMisfit{
+          device, at, fmt::format("device {} ({}): {}", device, to_string(at), misfits[d]->message),
+          *misfits[d]};
+    }
   return {};
 }
 
@@ -76,11 +81,20 @@ std::optional<PodMisfit> DeviceSet::set_weights(
     std::span<const sparse::CheckedCsr<float>> weights) {
   check_weights(plan_.problem, weights);
   std::vector<Cell> cells = cut_weights(plan_.problem, plan_.grid.parts(), weights);
-  for (Worker& worker : workers_) worker.loaded.reset();
-  std::optional<PodMisfit> misfit = encode(cells);
-  if (misfit) {
+  const auto forget = [&] {
     for (Worker& worker : workers_) worker.loaded.reset();
-    return misfit;
+  };
+  forget();
+  // If not every device takes its new part, all of them take their old one again when they run.
+  try {
+    std::optional<PodMisfit> misfit = encode(cells);
+    if (misfit) {
+      forget();
+      return misfit;
+    }
+  } catch (...) {
+    forget();
+    throw;
   }
   cells_ = std::move(cells);
   return {};

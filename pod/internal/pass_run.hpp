@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -53,8 +54,12 @@ void for_each_element(const Slice& slice, Range positions, Visit&& visit) {
     visit(slice.row(p / cols), slice.cols.begin + p % cols, p);
 }
 
-// Adds the figures of one device's check to those of all.
-inline void add_checksums(const verify::Checksums& one, verify::Checksums& all, bool is_first) {
+// Adds the figures of one device's check to those of all, with the device where they name a place.
+inline void add_checksums(const verify::Checksums& one, std::int64_t device, verify::Checksums& all,
+                          bool is_first) {
+  const auto name = [device](const std::string& place, std::string& first) {
+    if (first.empty() && !place.empty()) first = fmt::format("device {}, {}", device, place);
+  };
   all.exact = one.exact && (is_first || all.exact);
   all.compared += one.compared;
   all.recomputed += one.recomputed;
@@ -62,8 +67,8 @@ inline void add_checksums(const verify::Checksums& one, verify::Checksums& all, 
   all.wrong_rows += one.wrong_rows;
   all.wrong_cols += one.wrong_cols;
   all.worst = std::max(all.worst, one.worst);
-  if (all.first_failure.empty()) all.first_failure = one.first_failure;
-  if (all.first_damage.empty()) all.first_damage = one.first_damage;
+  name(one.first_failure, all.first_failure);
+  name(one.first_damage, all.first_damage);
   if (all.first_wrong_row < 0) all.first_wrong_row = one.first_wrong_row;
   if (all.first_wrong_col < 0) all.first_wrong_col = one.first_wrong_col;
 }
@@ -166,7 +171,8 @@ class PassRun {
     const std::int64_t all = std::ssize(state_.all), wanted = options_.devices_simulated;
     if (wanted < 0 || wanted > all)
       throw Error(ErrorCode::InvalidArgument,
-                  fmt::format("devices_simulated is {}; it must be in 0..{}, and 0 means all",
+                  fmt::format("devices_simulated is {}; it must be in 0..{}, the devices in use, "
+                              "and 0 means all of them",
                               wanted, all));
     if (wanted == 0) return state_.all;
     std::vector<std::size_t> some;
@@ -282,7 +288,8 @@ class PassRun {
     add_device_step(part, costs);
     if (options_.self_check != nullptr)
       for (std::size_t i = 0; i < devices_.size(); ++i)
-        add_checksums(checks[devices_[i]], *options_.self_check, part == 0 && i == 0);
+        add_checksums(checks[devices_[i]], state_.places()[devices_[i]].device,
+                      *options_.self_check, part == 0 && i == 0);
     return true;
   }
 
@@ -292,7 +299,10 @@ class PassRun {
     if (options_.self_check != nullptr) with.self_check = &check;
     with.repair = options_.repair;
     const bool struck = options_.fault && options_.fault->device == state_.places()[d].device;
-    if (struck && part == 0) with.fault = options_.fault->fault;
+    if (struck && part == 0) {
+      with.fault = options_.fault->fault;
+      with.struck = options_.struck;
+    }
     return with;
   }
 

@@ -10,9 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include "tessera/base/half.hpp"
 #include "tessera/base/random.hpp"
+#include "tessera/codelets/internal/fast/pair_sums.hpp"
 #include "tessera/codelets/internal/fast/simd_targets.hpp"
 #include "tessera/codelets/internal/fast/term_rows.hpp"
+#include "tessera/codelets/internal/fast/vector_kernels.hpp"
 #include "tessera/codelets/kernel.hpp"
 #include "tessera/tests/codelets/kernel_case.hpp"
 #include "tessera/tests/codelets/random_case.hpp"
@@ -185,6 +188,35 @@ TEST(SameBits, SeesTheOrderOfAdditions) {
     other.values.set(i, i == 2 ? 1 : 0x1p-24);
   }
   EXPECT_NE(bits_after(c, fwd), bits_after(other, fwd));
+}
+
+// A processor uses the dot product of pairs only if that is faster there, but its bits are those of
+// the converted products wherever it runs.
+TEST(PairSums, HaveTheBitsOfConvertedProducts) {
+  Random random(11);
+  for (const std::int64_t side : {4, 8, 16})
+    for (const std::int64_t z : {16, 37, 64}) {
+      const std::vector<std::uint32_t> columns = {0, std::uint32_t(2 * side)};
+      std::vector<BFloat16> values(std::size_t(2 * side * side)), in(std::size_t(3 * side * z));
+      for (BFloat16& value : values) value = BFloat16(float(2 * random.unit() - 1));
+      for (BFloat16& value : in) value = BFloat16(float(2 * random.unit() - 1));
+      std::vector<float> pairs(std::size_t(side * z), 0.25f), converted = pairs;
+      codelets::internal::BlockSums<BFloat16> sums{.row = 0,
+                                                   .columns = columns,
+                                                   .values = values.data(),
+                                                   .rows = side,
+                                                   .cols = side,
+                                                   .in = in.data(),
+                                                   .in_stride = z,
+                                                   .out = pairs.data(),
+                                                   .out_stride = z,
+                                                   .z = z};
+      if (!codelets::internal::pair_sums(sums))
+        GTEST_SKIP() << "this CPU has no dot product of pairs";
+      sums.out = converted.data();
+      codelets::internal::block_sums(sums);
+      EXPECT_EQ(pairs, converted) << side << " x " << side << ", z " << z;
+    }
 }
 
 TEST(SimdTargets, HaveDifferentNamesAndOneThatRunsHere) {

@@ -34,6 +34,7 @@ TEST(MakeSchedule, LevelsOfAnySizesAndAlgorithmsCombine) {
       {{2, Halving}, {2, OneWayRing}, {3, TwoWayRing}},
       {{5, TwoWayRing}, {1, Direct}, {2, Direct}},
       {{4, Halving}, {7, MeetInTheMiddle}},
+      {{6, MeetByHalves}, {4, MeetByHalves}},
       {}};
   for (const std::vector<LevelPart>& levels : cases)
     for (const Operation operation : kOperations)
@@ -62,6 +63,7 @@ TEST(MakeSchedule, TakesTheStepsOfItsAlgorithm) {
   EXPECT_EQ(steps(8, Algorithm::TwoWayRing), 7U);
   EXPECT_EQ(steps(8, Algorithm::MeetInTheMiddle), 4U);
   EXPECT_EQ(steps(7, Algorithm::MeetInTheMiddle), 3U);
+  EXPECT_EQ(steps(8, Algorithm::MeetByHalves), 4U);
   EXPECT_EQ(steps(8, Algorithm::Direct), 1U);
   EXPECT_EQ(steps(8, Algorithm::Halving), 3U);
   EXPECT_EQ(steps(1, Algorithm::Direct), 0U);
@@ -84,6 +86,7 @@ TEST(MakeSchedule, RefusesWhatTheMembersCannotUse) {
       },
       ThrowsMessage<Error>(HasSubstr("6 members")));
   EXPECT_THROW(make_schedule(Operation::AllGather, {2, Algorithm::TwoWayRing}), Error);
+  EXPECT_THROW(make_schedule(Operation::AllGather, {7, Algorithm::MeetByHalves}), Error);
   EXPECT_THROW(make_schedule(Operation::AllGather, {0, Algorithm::Direct}), Error);
   EXPECT_THROW(make_schedule(Operation::AllGather, {(1 << 15) + 1, Algorithm::OneWayRing}), Error);
 }

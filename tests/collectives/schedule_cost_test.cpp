@@ -41,7 +41,18 @@ TEST(ScheduleCost, OfRingsIsTheirFormula) {
     EXPECT_NEAR(gather(Algorithm::OneWayRing), (n - 1) * (kStep + part), 1e-12);
     EXPECT_NEAR(gather(Algorithm::TwoWayRing), (n - 1) * (kStep + part / 2), 1e-12);
     EXPECT_NEAR(gather(Algorithm::MeetInTheMiddle), n / 2 * (kStep + part), 1e-12);
+    if (n % 2 == 0) {
+      EXPECT_NEAR(gather(Algorithm::MeetByHalves), n / 2 * kStep + (n - 1) * part / 2, 1e-12);
+    }
   }
+}
+
+// Far partners of a gather exchange one part, near ones half of all data. On a ring of 8 the links
+// carry 4 / 2 parts to the opposite member, which go both ways, and then 2 * 2 and 4 * 1.
+TEST(ScheduleCost, OfHalvingSendsTheLargestMessagesTheShortestWay) {
+  const double part = 1e6 / 8 / kRate;
+  EXPECT_NEAR(price(Operation::AllGather, Algorithm::Halving, ring_of(8), 1e6),
+              3 * kStep + (2 + 4 + 4) * part, 1e-12);
 }
 
 TEST(ScheduleCost, OfASumIsThatOfItsGatherAndAnAllReduceIsBoth) {
@@ -147,6 +158,7 @@ TEST(LevelCosts, SayWhatAMemberOfASumReceivesInOneStep) {
         case Algorithm::TwoWayRing:  // half a part from each side
           return 1;
         case Algorithm::MeetInTheMiddle:
+        case Algorithm::MeetByHalves:
           return 2;
         case Algorithm::Halving:  // the last step of the gather sends half of the data
           return 4;

@@ -358,5 +358,18 @@ TEST(HostCells, AreWholeBlocksInsideTheLayerAndKeepTheirSliceInACache) {
         }
 }
 
+TEST(HostCells, CopyWhatBlocksReadOftenOnlyWhereTheSecondLevelCacheIsLarge) {
+  HostCpu large = kUsual, small = kUsual;
+  large.l2 = Bytes(2 << 20);
+  small.l2 = Bytes(1 << 20);
+  HostProblem problem{{1, 4096, 4096, 256}, {4, 4}, 100'000, DataType::Float};
+  const HostCells often = product_cells(problem, large);
+  EXPECT_TRUE(often.pack);
+  EXPECT_EQ(often.z, 64);  // 1 MiB of 4096 rows
+  EXPECT_FALSE(product_cells(problem, small).pack);
+  problem.blocks = 10'000;
+  EXPECT_FALSE(product_cells(problem, large).pack);
+}
+
 }  // namespace
 }  // namespace tessera::host

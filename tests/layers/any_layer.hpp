@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -24,7 +25,8 @@ class AnyLayer : public testing::Test {
   using Backend = typename Setting::Backend;
   using Element = typename Setting::T;
   using L = typename Backend::Layer;
-  static_assert(train::Layer<L, Element>);
+  static constexpr bool kHasBuckets = !std::is_same_v<Backend, OnPod>;
+  static_assert(train::Layer<L, Element> || !kHasBuckets);
 
   // Two groups; the sides are no multiples of the larger block.
   static Problem problem(BlockShape block = {1, 1}) {
@@ -50,7 +52,6 @@ class AnyLayer : public testing::Test {
   // All three passes within the bounds of rounding, for these weights.
   void expect_right(const std::vector<sparse::Csr<float>>& weights,
                     const Results<Element>& results) {
-    const verify::Rounding product{data_type_of<Element>(), DataType::Float, kPartials};
     const auto& [groups, x, y, z] = problem_.size;
     std::size_t first = 0;
     for (std::int64_t g = 0; g < groups; ++g) {
@@ -58,15 +59,17 @@ class AnyLayer : public testing::Test {
       const sparse::Csr<float>& given = weights[std::size_t(g)];
       const sparse::Csr<float> r = as_used(given);
       const auto s_g = s().sub(ys, zs), q_grad_g = q_grad().sub(xs, zs);
-      expect_ok(verify::verify_product<Element>(r, s_g, results.q.view().sub(xs, zs), product));
+      expect_ok(verify::verify_product<Element>(r, s_g, results.q.view().sub(xs, zs),
+                                                rounding(Pass::Fwd)));
       expect_ok(verify::verify_product<Element>(sparse::transpose(r), q_grad_g,
-                                                results.s_grad.view().sub(ys, zs), product));
+                                                results.s_grad.view().sub(ys, zs),
+                                                rounding(Pass::GradA)));
       sparse::Csr<float> gradient = given;
       std::copy_n(results.gradients.begin() + std::ptrdiff_t(first), given.values.size(),
                   gradient.values.begin());
       first += given.values.size();
       expect_ok(verify::verify_gradient<Element>(r, as_elements(gradient), q_grad_g, s_g,
-                                                 {gradient_type(), DataType::Float, kPartials}));
+                                                 rounding(Pass::GradW)));
     }
   }
 
@@ -79,9 +82,12 @@ class AnyLayer : public testing::Test {
                   q_grad_ = random_matrix<Element>(42, 12, 6);
 
  private:
-  // This computer's gradients are float, a machine's have the type of the layer.
-  static DataType gradient_type() {
-    return Backend::kSameBitsAfterUpdate ? DataType::Float : data_type_of<Element>();
+  // This computer's gradients are float, a machine's have the type of the layer. Machines of a pod
+  // round sums before they send them.
+  verify::Rounding rounding(Pass pass) const {
+    if constexpr (!kHasBuckets) return layer_.rounding(pass);
+    const bool is_float = pass == Pass::GradW && Backend::kSameBitsAfterUpdate;
+    return {is_float ? DataType::Float : data_type_of<Element>(), DataType::Float, kPartials};
   }
   static void expect_ok(const verify::Verdict& verdict) {
     EXPECT_TRUE(verdict.ok()) << to_string(verdict);
@@ -100,7 +106,8 @@ class AnyLayer : public testing::Test {
 using Settings =
     testing::Types<Setting<OnHost, float>, Setting<OnHost, Half>, Setting<OnHost, BFloat16>,
                    Setting<OnTiles, float>, Setting<OnTiles, Half>, Setting<OnTiles, BFloat16>,
-                   Setting<OnTwoLayouts, float>, Setting<OnTwoLayouts, Half>>;
+                   Setting<OnTwoLayouts, float>, Setting<OnTwoLayouts, Half>, Setting<OnPod, float>,
+                   Setting<OnPod, Half>>;
 
 // Returns the code of the Error that the call throws.
 template <class Call>

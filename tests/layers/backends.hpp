@@ -8,8 +8,10 @@
 #include "tessera/base/random_matrix.hpp"
 #include "tessera/host/layer.hpp"
 #include "tessera/planner/planner.hpp"
+#include "tessera/pod/pod_layer.hpp"
 #include "tessera/runtime/fully_connected.hpp"
 #include "tessera/sparse/random.hpp"
+#include "tessera/tests/pod/pod_case.hpp"
 #include "tessera/tests/runtime/two_layouts.hpp"
 #include "tessera/train/layer.hpp"
 
@@ -48,6 +50,21 @@ struct OnTwoLayouts {
   static Layer make(const Problem& problem, Executor& executor) {
     const runtime::TwoLayouts two = runtime::two_layouts(problem, true, 8 * problem.size.g);
     return {problem, two.plan, two.machine, device::ExchangeMode::Share, executor};
+  }
+};
+
+// Eight machines of a pod of twelve: rows, columns and the batch are cut, and the batch runs in two
+// parts. Layers of floats keep all machines in memory, the others one after another.
+// Its weights are on many machines, so it has no buckets that a training step could change.
+struct OnPod {
+  using Layer = pod::PodLayer;
+  static constexpr bool kSameBitsAfterUpdate = false;
+  static Layer make(const Problem& problem, Executor& executor) {
+    const pod::PodGrid grid{{{{1, 1, 2, 1}}, {{1, 2, 1, 2}}}};
+    const device::Pod pod = pod::small_pod(pod::small_machine(4 * problem.size.g), 2, 6);
+    const auto order = problem.data_type == DataType::Float ? pod::DeviceOrder::SideBySide
+                                                            : pod::DeviceOrder::OneAfterAnother;
+    return {pod::plan_of_grid(problem, pod, grid, 2), device::ExchangeMode::Share, order, executor};
   }
 };
 

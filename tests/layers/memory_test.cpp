@@ -39,8 +39,9 @@ class LayerMemory : public AnyLayer<Setting> {
   std::vector<sparse::Csr<float>> weights_;
   Results<typename Setting::T> before_;
 };
-using MemorySettings = testing::Types<Setting<OnHost, float>, Setting<OnHost, Half>,
-                                      Setting<OnTiles, float>, Setting<OnTwoLayouts, float>>;
+using MemorySettings =
+    testing::Types<Setting<OnHost, float>, Setting<OnHost, Half>, Setting<OnTiles, float>,
+                   Setting<OnTwoLayouts, float>, Setting<OnPod, float>>;
 TYPED_TEST_SUITE(LayerMemory, MemorySettings);
 
 TYPED_TEST(LayerMemory, StaysAsItWasIfNewWeightsDoNotFit) {
@@ -61,11 +62,16 @@ TYPED_TEST(LayerMemory, StaysAsItWasIfAChangeDoesNotFit) {
 
 TYPED_TEST(LayerMemory, StaysAsItWasIfNewValuesDoNotFit) {
   using T = typename TypeParam::T;
-  const auto given = this->layer_.weights(1);
-  std::vector<T> encoded(this->layer_.template encoded_values<T>(1).size(), T(0.5f));
-  this->expect_all_or_nothing(
-      [&] { this->layer_.template set_encoded_values<T>(std::span<const T>(encoded), 1); });
-  for (float& v : this->weights_[1].values) v = 0.5f;
+  auto& layer = this->layer_;
+  const std::vector<float> values(this->weights_[1].values.size(), 0.5f);
+  if constexpr (TestFixture::kHasBuckets) {
+    const std::vector<T> encoded(layer.template encoded_values<T>(1).size(), T(0.5f));
+    this->expect_all_or_nothing(
+        [&] { layer.template set_encoded_values<T>(std::span<const T>(encoded), 1); });
+  } else {
+    this->expect_all_or_nothing([&] { layer.set_values(values, 1); });
+  }
+  this->weights_[1].values = values;
   EXPECT_EQ(this->layer_.weights(1), this->weights_[1]);
   this->expect_right(this->weights_, this->run());
 }

@@ -149,10 +149,14 @@ TEST(DenseSearch, LowerBoundIsNeverAboveTheCostOfAPossibleCut) {
              tile.columns);
     if (cut.parts.product() * asked.c.groups > asked.c.machine.tiles) continue;
     const DenseEstimate e = dense_estimate(asked.c, cut);
-    const DenseBound bound = dense_lower_bound(asked.c, cut, tile);
-    EXPECT_LE(bound.cycles, e.cycles) << to_string(asked.problem);
-    EXPECT_LE(bound.temp, e.temp) << to_string(asked.problem);
-    closest = std::max(closest, double(bound.cycles) / double(e.cycles));
+    const std::int64_t bound = dense_lower_bound(asked.c, cut, tile);
+    EXPECT_LE(bound, e.cycles) << to_string(asked.problem);
+    EXPECT_LE(cycles_of_multiply_add(asked.c) * double(cut.rounds.product() * tile.product()),
+              double(e.cycles))
+        << to_string(asked.problem);
+    EXPECT_LE(dense_slices(asked.c, tile), e.temp) << to_string(asked.problem);
+    EXPECT_LE(dense_homes(asked.c) / cut.parts.product(), e.resident) << to_string(asked.problem);
+    closest = std::max(closest, double(bound) / double(e.cycles));
   }
   EXPECT_GT(closest, 0.8);  // else the bound would be of little use
 }

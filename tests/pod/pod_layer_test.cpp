@@ -125,17 +125,16 @@ void expect_right_on_every_grid(const Problem& problem, const device::Pod& pod) 
   const auto executor = make_executor(ExecutorKind::Threads, 2);
   const Operands<T> given = make_operands<T>(problem, /*signs=*/true, 11);
   std::set<std::int64_t> devices;
-  for (const auto& family : internal::grid_families(problem, pod, {})) {
-    // The layouts of a family differ by the levels that their data cross.
-    const PodGrid& grid = family.layouts.back();
-    devices.insert(grid.devices());
-    const std::int64_t serial_parts = 1 + (grid.devices() % 3 == 0);
-    if (serial_parts > internal::largest_share(problem, family.parts, 1).z) continue;
-    SCOPED_TRACE(to_string(grid));
-    PodLayer layer(plan_of_grid(problem, pod, grid, serial_parts), device::ExchangeMode::Share,
-                   DeviceOrder::OneAfterAnother, *executor);
-    expect_exact<T>(problem, given, run_all<T>(layer, given));
-  }
+  for (const auto& family : internal::grid_families(problem, pod, {}))
+    for (const PodGrid& grid : family.layouts) {
+      devices.insert(grid.devices());
+      const std::int64_t serial_parts = 1 + (grid.devices() % 3 == 0);
+      if (serial_parts > internal::largest_share(problem, family.parts, 1).z) continue;
+      SCOPED_TRACE(to_string(grid));
+      PodLayer layer(plan_of_grid(problem, pod, grid, serial_parts), device::ExchangeMode::Share,
+                     DeviceOrder::OneAfterAnother, *executor);
+      expect_exact<T>(problem, given, run_all<T>(layer, given));
+    }
   EXPECT_GT(devices.size(), 4U);
 }
 

@@ -103,6 +103,16 @@ TEST_F(PodCommand, FindsAFaultOnADeviceAndNamesIt) {
   EXPECT_TRUE(found);
 }
 
+TEST_F(PodCommand, SaysWhatAFaultDidAndOnWhichDevice) {
+  const Outcome struck = run(small("run", {"--pod", fast_pod(), "--single-phase=wu",
+                                           "--inject=tile=2,step=1,bit=9,device=3,pass=wu"}));
+  EXPECT_THAT(struck.out, HasSubstr("fault on device 3: one bit of byte 1 of"));
+  const Outcome missed = run(
+      small("run", {"--pod", fast_pod(), "--single-phase=fwd", "--inject=tile=2,step=99,bit=0"}));
+  EXPECT_EQ(missed.exit, 0) << missed.err;
+  EXPECT_THAT(missed.out, HasSubstr("fault on device 0: no bit was flipped"));
+}
+
 TEST_F(PodCommand, SaysThatASampleIsIncomplete) {
   const Outcome outcome = run(small("run", {"--pod", fast_pod(), "--devices-simulated", "2"}));
   EXPECT_EQ(outcome.exit, 0) << outcome.err;
@@ -135,7 +145,10 @@ TEST_F(PodCommand, RefusesWhatIsForOneDevice) {
   refuses(small("plan", {"--devices=4", "--block-size=auto"}), "auto is for one device");
   refuses(small("plan", {"--devices=3"}), "3 devices cannot be joined");
   refuses(small("plan", {"--devices=4", "--pod=bow-pod4"}), "--pod");
+  refuses(small("run", {"--devices=4", "--devices-simulated=1", "--inject=tile=0,step=0,bit=0"}),
+          "leave out --devices-simulated");
   refuses(small("sweep", {}), "--over");
+  refuses(small("sweep", {"--devices=4,1"}), "greater than the one before");
   refuses(small("sweep", {"--devices=1,5"}), "5 devices cannot be joined");
 }
 

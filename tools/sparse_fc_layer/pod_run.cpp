@@ -9,7 +9,6 @@
 
 #include "tessera/base/error.hpp"
 #include "tessera/base/executor.hpp"
-#include "tessera/io/npz.hpp"
 #include "tessera/planner/plan_cache.hpp"
 #include "tessera/pod/plan_pod.hpp"
 #include "tessera/pod/pod_layer.hpp"
@@ -37,6 +36,7 @@ struct PassOutcome {
   pod::PodLedger ledger;
   std::optional<verify::Verdict> verdict;
   std::optional<verify::Checksums> checksums;
+  std::string fault;  // the outcome of a fault; empty: none was asked for
 };
 
 struct PodRun {
@@ -87,21 +87,22 @@ class PodPasses {
 
   void go(Pass pass) {
     PassOutcome& outcome = run_.passes.emplace_back();
-    const pod::PodRunOptions options = options_of(pass, outcome);
     switch (pass) {
       case Pass::Fwd:
-        return product(
-            matrices_, s_, layer_.plan().problem.size.x, "q.npy", outcome,
-            [&](auto in, auto out) { return layer_.forward<T>(in, out, options, outcome.ledger); });
+        return product(pass, matrices_, s_, layer_.plan().problem.size.x, "q.npy", outcome,
+                       [&](auto in, auto out, const pod::PodRunOptions& with) {
+                         return layer_.forward<T>(in, out, with, outcome.ledger);
+                       });
       case Pass::GradA: {
         std::vector<sparse::CheckedCsr<float>> transposes;
         for (const auto& matrix : matrices_) transposes.push_back(sparse::transpose(matrix));
-        return product(
-            transposes, q_grad_, layer_.plan().problem.size.y, "s_gradient.npy", outcome,
-            [&](auto in, auto out) { return layer_.grad_a<T>(in, out, options, outcome.ledger); });
+        return product(pass, transposes, q_grad_, layer_.plan().problem.size.y, "s_gradient.npy",
+                       outcome, [&](auto in, auto out, const pod::PodRunOptions& with) {
+                         return layer_.grad_a<T>(in, out, with, outcome.ledger);
+                       });
       }
       case Pass::GradW:
-        return gradient(options, outcome);
+        return gradient(outcome);
     }
   }
 
@@ -110,44 +111,66 @@ class PodPasses {
     return a_.stop == StopAfter::Checks && a_.devices_simulated == 0 && !run_.is_partial;
   }
 
-  pod::PodRunOptions options_of(Pass pass, PassOutcome& outcome) {
+  pod::PodRunOptions options_of(Pass pass) {
     pod::PodRunOptions options;
     options.stop = stop_.get_token();
     options.progress = [this, pass](const verify::Progress& step) {
       if (internal::is_interrupted()) stop_.request_stop();
       progress_.set(fmt::format("{}: {}", to_string(pass), step.step));
     };
-    if (a_.self_check != SelfCheck::None) options.self_check = &outcome.checksums.emplace();
-    options.repair = a_.self_check == SelfCheck::Repair;
     options.devices_simulated = a_.devices_simulated;
-    if (a_.fault && a_.fault->pass == pass)
-      options.fault = pod::DeviceFault{a_.fault->device.value_or(0), a_.fault->fault};
     return options;
   }
 
+  // Runs a pass, which writes `results`. If a fault is asked for, a run without it comes first, for
+  // comparison.
+  template <class Results, class Run>
+  void trusted(Pass pass, PassOutcome& outcome, const Results& results, Run&& run) {
+    pod::PodRunOptions options = options_of(pass);
+    const bool is_struck = a_.fault && a_.fault->pass == pass;
+    Results clean;
+    if (is_struck) {
+      run_.is_partial |= !run(options);
+      clean = results;
+      if (run_.is_partial) return;
+    }
+    if (a_.self_check != SelfCheck::None) options.self_check = &outcome.checksums.emplace();
+    options.repair = a_.self_check == SelfCheck::Repair;
+    std::optional<device::Struck> struck;
+    const std::int64_t device = is_struck ? a_.fault->device.value_or(0) : 0;
+    if (is_struck) options.fault = pod::DeviceFault{device, a_.fault->fault};
+    options.struck = &struck;
+    run_.is_partial |= !run(options);
+    if (is_struck)
+      outcome.fault =
+          fmt::format("fault on device {}: {}", device, fault_note(struck, !(results == clean)));
+  }
+
   template <class Run>
-  void product(const std::vector<sparse::CheckedCsr<float>>& matrices, const Matrix<T>& in,
-               std::int64_t rows, const char* file, PassOutcome& outcome, Run&& run) {
+  void product(Pass pass, const std::vector<sparse::CheckedCsr<float>>& matrices,
+               const Matrix<T>& in, std::int64_t rows, const char* file, PassOutcome& outcome,
+               Run&& run) {
     Matrix<T> out(std::ssize(matrices) * rows, in.cols());
-    run_.is_partial |= !run(in.view(), out.view());
+    trusted(pass, outcome, out,
+            [&](const pod::PodRunOptions& options) { return run(in.view(), out.view(), options); });
     const auto result = std::as_const(out).view();
-    const Pass pass = outcome.ledger.pass;
     if (!a_.output_dir.empty())
       run_.files.emplace_back(file, result_file(pass, result, weights_.scale_exponent));
     if (is_checked())
       outcome.verdict = verify_groups<T>(matrices, in.view(), result, layer_.rounding(pass));
   }
 
-  void gradient(const pod::PodRunOptions& options, PassOutcome& outcome) {
-    sparse::Csr<float> all = *weights_.matrix;
+  void gradient(PassOutcome& outcome) {
+    std::vector<float> values(std::size_t(stored_values(weights_)));
     const auto q_grad = std::as_const(q_grad_).view(), s = std::as_const(s_).view();
-    run_.is_partial |= !layer_.grad_w<T>(q_grad, s, std::span(all.values), options, outcome.ledger);
-    const sparse::Csr<float> result = inside(std::move(all), weights_);
-    if (!a_.output_dir.empty() && io::can_read_npz())
-      run_.files.emplace_back("weight_gradient.npz", io::write_npz(result));
+    trusted(Pass::GradW, outcome, values, [&](const pod::PodRunOptions& options) {
+      return layer_.grad_w<T>(q_grad, s, std::span(values), options, outcome.ledger);
+    });
+    const std::vector<sparse::Csr<float>> gradients = gradients_inside(values, weights_);
+    if (!a_.output_dir.empty()) keep_gradients(gradients, run_.files);
     if (is_checked())
-      outcome.verdict = verify::verify_gradient<T>(*matrices_[0], result, q_grad, s,
-                                                   layer_.rounding(Pass::GradW));
+      outcome.verdict =
+          verify_gradients<T>(matrices_, gradients, q_grad, s, layer_.rounding(Pass::GradW));
   }
 
   pod::PodLayer& layer_;
@@ -171,8 +194,7 @@ void encode_and_run(const Arguments& a, const Weights& weights, PodRun& run,
       *executor);
   if (const auto misfit = layer.set_weights(weights.matrices()))
     throw Error(ErrorCode::NoSolution,
-                fmt::format("the pattern does not fit the buckets of device {} ({}): {}",
-                            misfit->device, to_string(misfit->at), misfit->misfit.message));
+                "the pattern does not fit the buckets of " + misfit->message);
   run.places = layer.places();
   for (std::size_t d = 0; d < run.places.size(); ++d) run.memory.push_back(layer.high_water(d));
   if (a.stop < StopAfter::Passes) return;
@@ -212,7 +234,8 @@ StudyTable pass_table(const PodRun& run) {
     const auto& verdict = run.passes[p].verdict;
     table.rows.push_back({to_string(ledger.pass), ledger.seconds(), ledger.device_seconds(),
                           ledger.collective_seconds(), run.plan.passes[p].seconds(), slowest, bytes,
-                          verdict ? to_string(*verdict) : "results were not checked"});
+                          (verdict ? to_string(*verdict) : "results were not checked") +
+                              (run.passes[p].fault.empty() ? "" : "; " + run.passes[p].fault)});
   }
   table.chart = {.kind = internal::StudyChart::Kind::Bars,
                  .label = "Microseconds",
@@ -312,6 +335,7 @@ std::string text_of(const Arguments& a, const PodRun& run, const Study& study) {
   std::string text = to_string(run.plan) + "\n";
   for (const PassOutcome& pass : run.passes) {
     text += to_string(pass.ledger);
+    if (!pass.fault.empty()) text += "  " + pass.fault + "\n";
     if (pass.checksums) text += "  " + self_check_note(pass.ledger.pass, *pass.checksums) + "\n";
     if (pass.verdict) text += "  check      " + to_string(*pass.verdict) + "\n";
   }

@@ -58,6 +58,13 @@ std::string self_check_note(Pass pass, const verify::Checksums& checksums) {
   return fmt::format("self-check of {}: {}", to_string(pass), to_string(checksums));
 }
 
+std::string fault_note(const std::optional<device::Struck>& struck, bool changed) {
+  if (!struck)
+    return "no bit was flipped; the pass has no such step, or the tile uses no such bit in it";
+  return fmt::format("one bit of byte {} of \"{}\" was flipped; the results {}", struck->byte,
+                     struck->slot, changed ? "changed" : "did not change: harmless");
+}
+
 runtime::RunOptions Trust::options() {
   runtime::RunOptions options;
   if (arguments_.self_check != SelfCheck::None) options.self_check = &checksums_;
@@ -75,13 +82,7 @@ std::optional<verify::Checksums> Trust::checksums() const {
 
 std::vector<std::string> Trust::notes(bool changed) const {
   std::vector<std::string> notes;
-  if (has_fault() && !struck_)
-    notes.push_back(
-        "fault: no bit was flipped; the pass has no such step, or the tile uses no such bit in it");
-  if (has_fault() && struck_)
-    notes.push_back(fmt::format("fault: one bit of byte {} of \"{}\" was flipped; the results {}",
-                                struck_->byte, struck_->slot,
-                                changed ? "changed" : "did not change: harmless"));
+  if (has_fault()) notes.push_back("fault: " + fault_note(struck_, changed));
   if (arguments_.self_check != SelfCheck::None) notes.push_back(self_check_note(pass_, checksums_));
   return notes;
 }

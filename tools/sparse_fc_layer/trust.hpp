@@ -19,6 +19,10 @@ FaultRequest parse_fault(const std::string& text);
 // Returns the note of a report about checksums that agree.
 std::string self_check_note(Pass pass, const verify::Checksums& checksums);
 
+// Returns the note of a report about a fault: where it struck, if it did, and whether results
+// differ from those of a run without it.
+std::string fault_note(const std::optional<device::Struck>& struck, bool changed);
+
 // The requests of --self-check and --inject for one pass, and their outcome. It serves one run at a
 // time.
 class Trust {

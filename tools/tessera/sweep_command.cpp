@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <new>
 #include <vector>
@@ -307,6 +308,10 @@ void check_devices(const CLI::App& app, const SweepArguments& a) {
   if (is_host(a))
     throw CLI::ValidationError("--devices", "takes a modelled machine, and --machine is host");
   for (const std::int64_t devices : a.devices) device::pod_of(make_machine(a), devices);
+  // Efficiency is compared with the first pod.
+  if (std::ranges::adjacent_find(a.devices, std::greater_equal()) != a.devices.end())
+    throw CLI::ValidationError("--devices",
+                               "every number must be greater than the one before it, as in 1,4,16");
   internal::require_weights(app, a);
 }
 
