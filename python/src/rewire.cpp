@@ -4,6 +4,7 @@
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -68,8 +69,14 @@ py::array carried(const py::array_t<std::int64_t, py::array::c_style>& origin,
                   fmt::format("origin is {}; there are {} blocks", block, count / area));
   py::array result = new_array(DataType::Float, {std::ssize(blocks) * area});
   auto* to = static_cast<float*>(result.mutable_data());
-  for (const std::int64_t block : blocks)
-    for (std::int64_t i = 0; i < area; ++i) *to++ = block < 0 ? 0.0f : before[block * area + i];
+  if (count == 0) std::fill_n(to, result.size(), 0.0f);
+  // New blocks are anywhere, so they are not told apart by a branch: an old number is read for
+  // each.
+  for (std::size_t b = 0; count > 0 && b < blocks.size(); ++b)
+    for (std::int64_t i = 0; i < area; ++i) {
+      const float old = before[std::max<std::int64_t>(blocks[b], 0) * area + i];
+      *to++ = blocks[b] < 0 ? 0.0f : old;
+    }
   return result;
 }
 
