@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <system_error>
@@ -21,9 +22,19 @@ void start_threads(std::vector<std::jthread>& threads, int count, const Body& bo
   }
 }
 
+// Waits until `over` returns true, but not for long; between looks other threads may run. Loops
+// often follow one another within microseconds, and to wake a thread that sleeps takes ten or more.
+template <class Over>
+void wait_awake(const Over& over) {
+  constexpr std::chrono::microseconds kLongest(100);
+  const auto end = std::chrono::steady_clock::now() + kLongest;
+  while (!over() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+}
+
 // An executor on std::jthread. Invariants:
 //   1. The caller writes task_, count_ and chunk_ only while no worker is inside a loop, and
-//      publishes them through mutex_ together with round_.
+//      publishes them through mutex_ together with round_. round_ and inside_ are changed only
+//      under mutex_; they are atomic so that threads that wait awake can look at them without it.
 //   2. next_ is the first index that no thread has taken; indices are taken in chunks.
 //   3. inside_ is the number of workers that are inside the loop. They enter only while open_ is
 //      true. When the caller finds no index left it sets open_ to false and waits until inside_ is
@@ -52,6 +63,11 @@ class ThreadExecutor final : public Executor {
     take_chunks();
     std::unique_lock lock(mutex_);
     open_ = false;
+    if (inside_ != 0) {
+      lock.unlock();
+      wait_awake([this] { return inside_ == 0; });
+      lock.lock();
+    }
     done_.wait(lock, [this] { return inside_ == 0; });
     lock.unlock();
     failure_.rethrow();
@@ -68,6 +84,9 @@ class ThreadExecutor final : public Executor {
       take_chunks();
       lock.lock();
       if (--inside_ == 0) done_.notify_one();
+      lock.unlock();
+      wait_awake([&] { return round_ != seen || stop.stop_requested(); });
+      lock.lock();
     }
   }
 
@@ -91,8 +110,9 @@ class ThreadExecutor final : public Executor {
   std::condition_variable_any wake_;
   std::condition_variable done_;
   Task task_{};
-  std::int64_t count_ = 0, chunk_ = 1, round_ = 0;
-  int inside_ = 0;
+  std::int64_t count_ = 0, chunk_ = 1;
+  std::atomic<std::int64_t> round_ = 0;
+  std::atomic<int> inside_ = 0;
   bool open_ = false;
   std::atomic<std::int64_t> next_{0};
   FirstFailure failure_;
