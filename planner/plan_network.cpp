@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <tuple>
 #include <utility>
 
 #include "tessera/base/error.hpp"
@@ -48,18 +50,45 @@ void add_choice(std::vector<Choice>& choices, std::size_t first, const Choice& c
   choices.push_back(choice);
 }
 
-// The candidates of all layers with their costs, by layer.
-using PricedCandidates = std::vector<std::vector<PricedLayer>>;
+// The candidates of all layers with their costs. Layers that cost the same, because they are alike
+// and have the same place in the network, share those of the first one of them: networks may have
+// hundreds of equal layers. Only the numbers of layers in the work are then those of that one.
+class PricedCandidates {
+ public:
+  PricedCandidates(const NetworkSpec& spec, const std::vector<LayerCandidates>& candidates,
+                   const device::Machine& machine)
+      : priced_(candidates.size()) {
+    for (std::size_t l = 0; l < candidates.size(); ++l) {
+      same_.push_back(first_like(spec, candidates, l));
+      if (same_[l] < l) continue;
+      for (const Plan& plan : candidates[l])
+        priced_[l].emplace_back(spec, std::int64_t(l), plan, machine);
+    }
+  }
 
-PricedCandidates priced_candidates(const NetworkSpec& spec,
-                                   const std::vector<LayerCandidates>& candidates,
-                                   const device::Machine& machine) {
-  PricedCandidates priced(candidates.size());
-  for (std::size_t l = 0; l < candidates.size(); ++l)
-    for (const Plan& plan : candidates[l])
-      priced[l].emplace_back(spec, std::int64_t(l), plan, machine);
-  return priced;
-}
+  std::size_t size() const { return same_.size(); }
+  const std::vector<PricedLayer>& operator[](std::size_t l) const { return priced_[same_[l]]; }
+
+  // Returns the number of the layer whose costs are those of layer `l`.
+  std::size_t same(std::size_t l) const { return same_[l]; }
+
+ private:
+  // The first and the last layer have work of their own, and a result that is computed again is
+  // fetched a second time.
+  static std::size_t first_like(const NetworkSpec& spec,
+                                const std::vector<LayerCandidates>& candidates, std::size_t l) {
+    if (l == 0 || l + 1 == candidates.size()) return l;
+    for (std::size_t k = 1; k < l; ++k)
+      if (spec.layers[k] == spec.layers[l] &&
+          spec.layers[k - 1].recompute == spec.layers[l - 1].recompute &&
+          candidates[k] == candidates[l])
+        return k;
+    return l;
+  }
+
+  std::vector<std::size_t> same_;
+  std::vector<std::vector<PricedLayer>> priced_;  // empty if those of another layer serve
+};
 
 // The choices for each layer, by layer.
 class Chain {
@@ -86,11 +115,10 @@ class Chain {
   }
 
  private:
-  std::vector<Choice> choices_of(std::size_t l, const std::vector<Choice>* before) const {
+  std::vector<Choice> choices_of(std::size_t l, const std::vector<Choice>* before) {
     std::vector<Choice> choices;
     for (std::size_t c = 0; c < candidates_[l].size(); ++c) {
-      const PricedLayer& layer = candidates_[l][c];
-      const Choice own{sum_of(layer.own_work()), layer.resident(), layer.temp(), c, 0};
+      const Choice own = own_choice(l, c);
       const std::size_t first = choices.size();
       if (before == nullptr)
         add(choices, first, own);
@@ -99,11 +127,26 @@ class Chain {
     }
     return choices;
   }
+  // The choice of one candidate without the layers before it.
+  Choice own_choice(std::size_t l, std::size_t c) {
+    const auto [at, is_new] = own_.try_emplace({candidates_.same(l), c});
+    if (is_new) {
+      const PricedLayer& layer = candidates_[l][c];
+      at->second = {sum_of(layer.own_work()), layer.resident(), layer.temp(), c, 0};
+    }
+    return at->second;
+  }
+  // The cycles of the links from all candidates of the layer before to one of a layer.
+  const std::vector<Cycles>& links_to(std::size_t l, std::size_t c) {
+    const auto [at, is_new] = links_.try_emplace({candidates_.same(l - 1), candidates_.same(l), c});
+    if (is_new)
+      for (const PricedLayer& layer : candidates_[l - 1])
+        at->second.push_back(sum_of(layer.link_work(candidates_[l][c])));
+    return at->second;
+  }
   void add_after(std::vector<Choice>& choices, std::size_t first, const Choice& own, std::size_t l,
-                 const std::vector<Choice>& before) const {
-    std::vector<Cycles> links;
-    for (const PricedLayer& layer : candidates_[l - 1])
-      links.push_back(sum_of(layer.link_work(candidates_[l][own.candidate])));
+                 const std::vector<Choice>& before) {
+    const std::vector<Cycles>& links = links_to(l, own.candidate);
     for (std::size_t b = 0; b < before.size(); ++b) {
       const Bytes beside = candidates_[l - 1][before[b].candidate].temp_of_next();
       add(choices, first,
@@ -118,6 +161,8 @@ class Chain {
 
   const PricedCandidates& candidates_;
   const device::Machine& machine_;
+  std::map<std::pair<std::size_t, std::size_t>, Choice> own_;  // by layer and candidate
+  std::map<std::tuple<std::size_t, std::size_t, std::size_t>, std::vector<Cycles>> links_;
 };
 
 // Adds up the work of each kind and layer.
@@ -134,16 +179,19 @@ void add_work(std::vector<WorkCost>& all, const std::vector<WorkCost>& work) {
 }
 
 // Returns the network of the chosen plans with its cost.
-NetworkPlan priced(const PricedCandidates& candidates, const std::vector<std::size_t>& chosen) {
+NetworkPlan priced(const NetworkSpec& spec, const PricedCandidates& candidates,
+                   const std::vector<std::size_t>& chosen, const device::Machine& machine) {
   NetworkPlan plan;
   Bytes resident, temp, beside;
+  std::vector<PricedLayer> layers;
+  for (std::size_t l = 0; l < candidates.size(); ++l)
+    layers.emplace_back(spec, std::int64_t(l), candidates[l][chosen[l]].plan(), machine);
   for (std::size_t l = 0; l < candidates.size(); ++l) {
-    const PricedLayer& layer = candidates[l][chosen[l]];
+    const PricedLayer& layer = layers[l];
     plan.plans.push_back(layer.plan());
     plan.candidates += std::ssize(candidates[l]);
     add_work(plan.work, layer.own_work());
-    if (l + 1 < candidates.size())
-      add_work(plan.work, layer.link_work(candidates[l + 1][chosen[l + 1]]));
+    if (l + 1 < candidates.size()) add_work(plan.work, layer.link_work(layers[l + 1]));
     resident += layer.resident();
     temp = std::max(temp, layer.temp() + beside);
     beside = layer.temp_of_next();
@@ -302,11 +350,11 @@ NetworkPlan choose_plans(const NetworkSpec& spec, const std::vector<LayerCandida
                          const device::Machine& machine) {
   check(spec);
   TESSERA_ASSERT(candidates.size() == spec.layers.size());
-  const PricedCandidates all = priced_candidates(spec, candidates, machine);
+  const PricedCandidates all(spec, candidates, machine);
   const std::vector<std::size_t> chosen = Chain(all, machine).best();
   if (chosen.empty()) throw_too_large(all, machine);
-  NetworkPlan plan = priced(all, chosen);
-  const NetworkPlan cheapest = priced(all, std::vector<std::size_t>(chosen.size()));
+  NetworkPlan plan = priced(spec, all, chosen, machine);
+  const NetworkPlan cheapest = priced(spec, all, std::vector<std::size_t>(chosen.size()), machine);
   plan.cheapest_of_each = cheapest.cycles;
   plan.layer_by_layer = cycles_apart(all);
   plan.layer_by_layer_fits = cheapest.memory <= machine.tile_memory;
