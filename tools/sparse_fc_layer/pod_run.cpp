@@ -112,6 +112,9 @@ class PodPasses {
     return a_.stop == StopAfter::Checks && a_.devices_simulated == 0 && !run_.is_partial;
   }
 
+  // A sample of the devices has no complete results.
+  bool writes_results() const { return !a_.output_dir.empty() && a_.devices_simulated == 0; }
+
   pod::PodRunOptions options_of(Pass pass) {
     pod::PodRunOptions options;
     options.stop = stop_.get_token();
@@ -155,7 +158,7 @@ class PodPasses {
     trusted(pass, outcome, out,
             [&](const pod::PodRunOptions& options) { return run(in.view(), out.view(), options); });
     const auto result = std::as_const(out).view();
-    if (!a_.output_dir.empty())
+    if (writes_results())
       run_.files.emplace_back(file, result_file(pass, result, weights_.scale_exponent));
     if (is_checked())
       outcome.verdict = verify_groups<T>(matrices, in.view(), result, layer_.rounding(pass));
@@ -168,7 +171,7 @@ class PodPasses {
       return layer_.grad_w<T>(q_grad, s, std::span(all.values), options, outcome.ledger);
     });
     const sparse::Csr<float> result = inside(std::move(all), weights_);
-    if (!a_.output_dir.empty() && io::can_read_npz())
+    if (writes_results() && io::can_read_npz())
       run_.files.emplace_back("weight_gradient.npz", io::write_npz(result));
     if (is_checked())
       outcome.verdict = verify::verify_gradient<T>(*matrices_[0], result, q_grad, s,
