@@ -1,6 +1,7 @@
 // Compares plans and runs of pods with what is required of them. --bars prints one line for each
 // bar (name, figure, bar, ok or short) and exits with 1 if one is short. --only NAME takes the
-// groups with NAME in their name: collectives, optimal, step, run, large, search.
+// groups with NAME in their name: collectives, optimal, step, run, large, search. --table NAME
+// prints rows of bench/results/pods.md for one of the layers A, B, C and D.
 
 #include <fmt/format.h>
 
@@ -104,22 +105,52 @@ Problem training(std::int64_t side, std::int64_t block, double density, std::int
           .grad_w = true};
 }
 
+// The layers of the study and of the results page.
+struct NamedLayer {
+  const char* name;
+  Problem problem;
+};
+const NamedLayer kLayers[] = {{"A", training(8192, 16, 1.0 / 16, 4096)},
+                              {"B", training(4096, 1, 1.0 / 16, 16384)},
+                              {"C", training(32768, 16, 1.0 / 64, 1024)},
+                              {"D", training(16384, 16, 1.0 / 32, 65536)}};
+
+// Returns a bound that no schedule on the ring of a pod of 64 can pass: the seconds in which its
+// links carry the least of S, Q and the gradients of R. If rows of the ring have different columns
+// of the batch, every gradient goes to all of them as a sum and comes back as a total; else S or Q
+// does so, in Fwd and in GradA. That is 2 * 31 hops of 32 links, with two devices a link in two
+// directions.
+double ring_bound(const Problem& problem, const device::PodLevel& ring) {
+  const Dims& size = problem.size;
+  const double most = double(std::max(size.x, size.y));
+  const double r = problem.density * double(size.x) * double(size.y);
+  const double operands = (double(size.x) + double(size.y) - most) * double(size.z);
+  const double bytes = double(bytes_of(problem.data_type)) * std::min(r, operands);
+  const double hops = 2.0 * double(ring.devices - 1), links = 4.0 * double(ring.devices);
+  return bytes * hops / links / ring.bytes_per_second;
+}
+
 void step_bars(Report& report) {
-  struct Layer {
-    const char* name;
-    Problem problem;
+  struct Bar {
+    const NamedLayer& layer;
     double bar;
   };
-  for (const Layer& layer : {Layer{"A", training(8192, 16, 1.0 / 16, 4096), 0.55},
-                             Layer{"C", training(32768, 16, 1.0 / 64, 1024), 0.33}}) {
+  for (const auto& [layer, bar] : {Bar{kLayers[0], 0.55}, Bar{kLayers[2], 0.33}}) {
     const device::Pod pod = device::pod_preset("bow-pod64");
     const auto best = pod::plan_pod_or_throw(layer.problem, pod);
     const auto data = pod::plan_pod_or_throw(layer.problem, pod, {}, {1, 1, 1, 64});
     report.at_most(
         fmt::format("layer {}: training step on 64 devices by data parallel alone", layer.name),
-        best.seconds() / data.seconds(), layer.bar);
+        best.seconds() / data.seconds(), bar);
     report.tell(fmt::format("  {}, us", to_string(best.grid)), 1e6 * best.seconds());
+    report.tell("  of which on devices, us", 1e6 * best.device_seconds());
     report.tell("  data parallel alone, us", 1e6 * data.seconds());
+    report.tell("  by the bytes of the ring, no schedule is faster than, us",
+                1e6 * ring_bound(layer.problem, pod.levels.back()));
+    device::Pod no_latency = pod;
+    for (device::PodLevel& level : no_latency.levels) level.step_seconds = 0;
+    report.tell("  the ratio if steps of collectives had no latency, but those of data parallel",
+                pod::plan_pod_or_throw(layer.problem, no_latency).seconds() / data.seconds());
     // The same links, but none that two groups of devices share: a bound for other topologies.
     device::Pod unshared = pod;
     unshared.levels.back().kind = device::LevelKind::Switch;
@@ -238,15 +269,8 @@ void large_bars(Report& report) {
 }
 
 void search_bar(Report& report) {
-  struct Layer {
-    const char* name;
-    Problem problem;
-  };
   const device::Pod pod = device::pod_of(device::machine_preset("bow"), 16384);
-  for (const Layer& layer : {Layer{"A", training(8192, 16, 1.0 / 16, 4096)},
-                             Layer{"B", training(4096, 1, 1.0 / 16, 16384)},
-                             Layer{"C", training(32768, 16, 1.0 / 64, 1024)},
-                             Layer{"D", training(16384, 16, 1.0 / 32, 65536)}}) {
+  for (const NamedLayer& layer : kLayers) {
     pod::PodResult result;
     const double seconds = bench::seconds([&] { result = pod::plan_pod(layer.problem, pod); },
                                           bench::Clock::OwnThread);
@@ -258,14 +282,31 @@ void search_bar(Report& report) {
   }
 }
 
+// Prints the fastest grids of a layer, with default options, and those that cut the batch alone.
+void print_table(const NamedLayer& layer) {
+  for (const std::int64_t devices : {1, 4, 16, 64, 256, 1024, 16384}) {
+    const device::Pod pod = device::pod_of(device::machine_preset("bow"), devices);
+    const auto best = pod::plan_pod_or_throw(layer.problem, pod);
+    pod::GridPins batch_alone;
+    batch_alone.g = batch_alone.x = batch_alone.y = 1;
+    const auto data = pod::plan_pod_or_throw(layer.problem, pod, {}, batch_alone);
+    fmt::print("| {} | {} | {} | {} | {:.0f} | {:.0f} | {:.0f} |\n", layer.name, devices,
+               to_string(best.grid.parts()), best.serial_parts, 1e6 * best.seconds(),
+               1e6 * best.device_seconds(), 1e6 * data.seconds());
+    std::fflush(stdout);
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   CLI::App app("Plans and runs of layers on pods of modelled machines");
   bool bars = false;
-  std::string only;
+  std::string only, table;
   app.add_flag("--bars", bars, "Exit 1 when a figure is short of its bar");
   app.add_option("--only", only, "Measure the groups with this text in their name");
+  app.add_option("--table", table, "Print rows of the results page for layer A, B, C or D")
+      ->check(CLI::IsMember({"A", "B", "C", "D"}));
   CLI11_PARSE(app, argc, argv);
   const std::pair<std::string, std::function<void(Report&)>> groups[] = {
       {"collectives", collective_bars},
@@ -275,6 +316,9 @@ int main(int argc, char** argv) {
       {"large", large_bars},
       {"search", search_bar}};
   try {
+    for (const NamedLayer& layer : kLayers)
+      if (layer.name == table) print_table(layer);
+    if (!table.empty()) return 0;
     Report report;
     for (const auto& [name, measure] : groups)
       if (name.find(only) != std::string::npos) measure(report);

@@ -1,10 +1,12 @@
 #include <string>
 
 #include "tessera/device/machine.hpp"
+#include "tessera/device/pod.hpp"
 #include "tessera/planner/internal/store.hpp"
 #include "tessera/planner/options.hpp"
 #include "tessera/planner/plan_cache.hpp"
 #include "tessera/planner/plan_json.hpp"
+#include "tessera/pod/pod_plan.hpp"
 #include "tessera/tests/fuzz/input_bytes.hpp"
 #include "tessera/tests/fuzz/targets.hpp"
 #include "tessera/tests/support/process.hpp"
@@ -28,6 +30,23 @@ void machine_json(Input input) {
     device::check_machine(machine, "input");
     require(device::machine_from_json(device::machine_to_json(machine), "written") == machine,
             "a machine is read as it was written");
+  });
+}
+
+void pod_json(Input input) {
+  accepts([&] {
+    const device::Pod pod = device::pod_from_json(InputBytes(input).rest(), "input");
+    device::check_pod(pod, "input");
+    require(device::pod_from_json(device::pod_to_json(pod), "written") == pod,
+            "a pod is read as it was written");
+  });
+}
+
+void pod_plan_json(Input input) {
+  accepts([&] {
+    const pod::PodPlan plan = pod::pod_plan_from_json(InputBytes(input).rest(), "input");
+    require(pod::pod_plan_from_json(pod::pod_plan_to_json(plan), "written") == plan,
+            "the plan of a pod is read as it was written");
   });
 }
 

@@ -18,6 +18,8 @@ std::span<const Target> targets() {
                                         {"checkpoint", checkpoint},
                                         {"plan_json", plan_json},
                                         {"machine_json", machine_json},
+                                        {"pod_json", pod_json},
+                                        {"pod_plan_json", pod_plan_json},
                                         {"option_json", option_json},
                                         {"constraint_json", constraint_json},
                                         {"layer_keys", layer_keys},

@@ -42,6 +42,8 @@ void checkpoint(Input input);  // of a training run, from its bytes or with some
 // Readers of JSON, cached plans and command lines.
 void plan_json(Input input);
 void machine_json(Input input);
+void pod_json(Input input);
+void pod_plan_json(Input input);
 void option_json(Input input);
 void constraint_json(Input input);
 void layer_keys(Input input);

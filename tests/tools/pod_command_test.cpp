@@ -114,9 +114,12 @@ TEST_F(PodCommand, SaysWhatAFaultDidAndOnWhichDevice) {
 }
 
 TEST_F(PodCommand, SaysThatASampleIsIncomplete) {
-  const Outcome outcome = run(small("run", {"--pod", fast_pod(), "--devices-simulated", "2"}));
+  const Outcome outcome = run(small(
+      "run", {"--pod", fast_pod(), "--devices-simulated", "2", "--output-dir", file("sample")}));
   EXPECT_EQ(outcome.exit, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("2 devices were simulated"));
+  EXPECT_TRUE(std::filesystem::exists(file("sample/report.json")));
+  EXPECT_FALSE(std::filesystem::exists(file("sample/q.npy"))) << "results are not complete";
 }
 
 TEST_F(PodCommand, SweepsOverDevicesByPlanningAlone) {

@@ -114,6 +114,9 @@ class PodPasses {
     return a_.stop == StopAfter::Checks && a_.devices_simulated == 0 && !run_.is_partial;
   }
 
+  // A sample of the devices has no complete results.
+  bool writes_results() const { return !a_.output_dir.empty() && a_.devices_simulated == 0; }
+
   pod::PodRunOptions options_of(Pass pass) {
     pod::PodRunOptions options;
     options.stop = stop_.get_token();
@@ -158,7 +161,7 @@ class PodPasses {
     trusted(pass, outcome, out,
             [&](const pod::PodRunOptions& options) { return run(in.view(), out.view(), options); });
     const auto result = std::as_const(out).view();
-    if (!a_.output_dir.empty())
+    if (writes_results())
       run_.files.emplace_back(file, result_file(pass, result, weights_.scale_exponent));
     if (is_checked())
       outcome.verdict = verify_groups<T>(matrices, in.view(), result, layer_.rounding(pass));
@@ -171,7 +174,7 @@ class PodPasses {
       return layer_.grad_w<T>(q_grad, s, std::span(values), options, outcome.ledger);
     });
     const std::vector<sparse::Csr<float>> gradients = gradients_inside(values, weights_);
-    if (!a_.output_dir.empty()) keep_gradients(gradients, run_.files);
+    if (writes_results()) keep_gradients(gradients, run_.files);
     if (is_checked())
       outcome.verdict =
           verify_gradients<T>(matrices_, gradients, q_grad, s, layer_.rounding(Pass::GradW));
